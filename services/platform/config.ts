@@ -1,0 +1,190 @@
+import { z } from 'zod';
+
+/** What a process refuses to start with: every fault in its environment, one per line. */
+export class ConfigError extends Error {
+  override readonly name = 'ConfigError';
+  readonly faults: readonly string[];
+
+  constructor(faults: readonly string[]) {
+    super(`invalid configuration\n${faults.map((fault) => `  ${fault}`).join('\n')}`);
+    this.faults = faults;
+  }
+}
+
+/**
+ * Parses environment variables once, at start-up.
+ *
+ * An empty variable counts as unset. Every missing or malformed variable is named in one error,
+ * with what it wants and never with its value, so that a bad deployment is put right in one round.
+ *
+ * @throws ConfigError
+ */
+export function loadConfig<Shape extends z.ZodRawShape>(
+  shape: Shape,
+  env: NodeJS.ProcessEnv = process.env,
+): z.infer<z.ZodObject<Shape>> {
+  const given = Object.fromEntries(Object.entries(env).filter(([, value]) => value !== ''));
+  const result = z.object(shape).safeParse(given);
+  const faults = [
+    ...(result.success ? [] : result.error.issues.map((issue) => faultOf(issue, shape, given))),
+    ...('SERVICE_AUTH' in shape ? identityFaults(given) : []),
+  ];
+  if (result.success && faults.length === 0) return result.data;
+  throw new ConfigError([...new Set(faults)].sort());
+}
+
+function faultOf(
+  issue: z.core.$ZodIssue,
+  shape: z.ZodRawShape,
+  given: Record<string, unknown>,
+): string {
+  const name = String(issue.path[0]);
+  const field = shape[name];
+  const about =
+    field && 'description' in field && field.description ? ` (${field.description})` : '';
+  return given[name] === undefined
+    ? `${name} is missing${about}`
+    : `${name}: ${issue.message}${about}`;
+}
+
+/** What must hold between the variables of the service identity; see {@link identityShape}. */
+function identityFaults(env: Record<string, unknown>): string[] {
+  const production = env.NODE_ENV === 'production';
+  const kind = env.SERVICE_AUTH ?? 'static';
+  if (kind === 'static') {
+    if (production) return ['SERVICE_AUTH: production takes kubernetes only'];
+    return env.SERVICE_TOKEN === undefined
+      ? ['SERVICE_TOKEN is missing (needed where SERVICE_AUTH is static)']
+      : [];
+  }
+  return ['SERVICE_TOKEN_FILE', 'SERVICE_JWKS_FILE', 'SERVICE_ISSUER']
+    .filter((name) => env[name] === undefined)
+    .map((name) => `${name} is missing (needed where SERVICE_AUTH is kubernetes)`);
+}
+
+/** A TCP port; 0 asks the kernel for a free one. */
+export const port = wholeNumber(0, 65_535);
+
+/** Where a process's own database is. */
+export const postgresUrl = z.url({
+  protocol: /^postgres(ql)?$/,
+  error: 'wants postgres://user:password@host:port/database',
+});
+
+/** An absolute http or https address. */
+export const httpUrl = z.url({ protocol: /^https?$/, error: 'wants an http or https address' });
+
+/** A gRPC name such as `dns:///returns:8080` or `127.0.0.1:9001`. */
+export const grpcTarget = z.string().regex(/^\S+$/, 'wants a gRPC name without spaces');
+
+/** `true` or `false`. */
+export const flag = z
+  .enum(['true', 'false'], { error: 'wants true or false' })
+  .transform((text) => text === 'true');
+
+/** A whole number within bounds, both included. */
+export function wholeNumber(min: number, max: number) {
+  const error = `wants a whole number from ${min} to ${max}`;
+  return z
+    .string()
+    .regex(/^\d{1,15}$/, error)
+    .transform(Number)
+    .refine((value) => value >= min && value <= max, error);
+}
+
+/** A length of time in milliseconds, within bounds. */
+export function milliseconds(min: number, max: number) {
+  return wholeNumber(min, max);
+}
+
+/** Values separated by commas; blanks around them are dropped, empty ones too. */
+export const list = z.string().transform((text) =>
+  text
+    .split(',')
+    .map((part) => part.trim())
+    .filter((part) => part !== ''),
+);
+
+const levels = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const;
+
+/** What every process has. */
+export const processShape = {
+  NODE_ENV: z
+    .enum(['development', 'test', 'production'], {
+      error: 'wants development, test or production',
+    })
+    .default('development')
+    .describe('Kind of environment; production switches conveniences off'),
+  LOG_LEVEL: z
+    .enum(levels, { error: `wants one of ${levels.join(', ')}` })
+    .default('info')
+    .describe('Least severe level that is logged'),
+  LOG_PRETTY: flag.default(false).describe('Logs for people instead of JSON lines'),
+  HOST: z.string().default('127.0.0.1').describe('Address to listen on; 0.0.0.0 in a pod'),
+  PORT: port.default(8080).describe('TCP port to serve on; 0 takes a free one'),
+  METRICS_PORT: port.default(9464).describe('TCP port of /metrics; 0 takes a free one'),
+  OTEL_EXPORTER_OTLP_ENDPOINT: httpUrl
+    .optional()
+    .describe('Base address of an OTLP/HTTP collector; without it no traces leave the process'),
+  SHUTDOWN_DELAY_MS: milliseconds(0, 60_000)
+    .default(0)
+    .describe(
+      'Milliseconds between turning unready and refusing work, for load balancers to notice',
+    ),
+};
+
+/** What a process with a database has. */
+export const databaseShape = {
+  DATABASE_URL: postgresUrl.describe('The own schema, logged in as its role'),
+  DATABASE_POOL_MAX: wholeNumber(1, 200)
+    .default(10)
+    .describe('Most connections this process opens to the database'),
+};
+
+/** What a process that publishes or listens has. */
+export const busShape = {
+  KAFKA_BROKERS: list
+    .refine((brokers) => brokers.length > 0, 'wants host:port, several separated by commas')
+    .describe('Kafka brokers, as host:port separated by commas'),
+  RETENTION_DAYS: wholeNumber(1, 365)
+    .default(7)
+    .describe('Days for which published events are kept'),
+};
+
+/** How a process proves to others that it is one of ours. */
+export const identityShape = {
+  SERVICE_AUTH: z
+    .enum(['static', 'kubernetes'], { error: 'wants static or kubernetes' })
+    .default('static')
+    .describe('How services prove themselves to one another; production takes kubernetes only'),
+  SERVICE_TOKEN: z
+    .string()
+    .min(32, 'wants at least 32 characters')
+    .optional()
+    .describe('Shared token where SERVICE_AUTH is static, at least 32 characters'),
+  SERVICE_TOKEN_FILE: z
+    .string()
+    .optional()
+    .describe('File with the own service-account token where SERVICE_AUTH is kubernetes'),
+  SERVICE_JWKS_FILE: z
+    .string()
+    .optional()
+    .describe(
+      'File with the public keys of the cluster, as a JWKS, where SERVICE_AUTH is kubernetes',
+    ),
+  SERVICE_ISSUER: z
+    .string()
+    .optional()
+    .describe('Issuer of service-account tokens where SERVICE_AUTH is kubernetes'),
+};
+
+/** The variables that every gRPC service has. */
+export const serviceShape = {
+  ...processShape,
+  ...databaseShape,
+  ...busShape,
+  ...identityShape,
+};
+
+/** {@link serviceShape}, parsed. */
+export type ServiceConfig = z.infer<z.ZodObject<typeof serviceShape>>;

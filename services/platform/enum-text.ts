@@ -1,0 +1,37 @@
+import type { GenEnum } from '@bufbuild/protobuf/codegenv2';
+
+/**
+ * Translates a proto enum to the text kept in the database and back, by its descriptor:
+ * `RETURN_STATE_OPEN` and `open`.
+ *
+ * Zero (unspecified) has no text: it means that nothing was said, which a column expresses by null.
+ *
+ * @returns `toText` throws RangeError for unspecified and for numbers the enum does not know;
+ *   `fromText` throws RangeError for a text that is none of the enum's.
+ */
+export function enumText<T extends number>(
+  desc: GenEnum<T>,
+): { toText(value: T): string; fromText(text: string): T } {
+  const prefix = desc.sharedPrefix?.length ?? 0;
+  const texts = new Map<number, string>();
+  const numbers = new Map<string, T>();
+  for (const value of desc.values) {
+    if (value.number === 0) continue;
+    const text = value.name.slice(prefix).toLowerCase();
+    texts.set(value.number, text);
+    // The descriptor types its numbers loosely; they are the members of T.
+    numbers.set(text, value.number as T);
+  }
+  return {
+    toText(value) {
+      const text = texts.get(value);
+      if (text === undefined) throw new RangeError(`${desc.typeName} has no text for ${value}`);
+      return text;
+    },
+    fromText(text) {
+      const value = numbers.get(text);
+      if (value === undefined) throw new RangeError(`${desc.typeName} has no value "${text}"`);
+      return value;
+    },
+  };
+}

@@ -1,0 +1,43 @@
+import type { MessageInitShape } from '@bufbuild/protobuf';
+import { Code, ConnectError, type Interceptor } from '@connectrpc/connect';
+import { ErrorInfoSchema } from '../../../proto/gen/rms/common/v1/error_pb.ts';
+import { DomainError, isUnavailable, reasonOf } from '../errors.ts';
+import type { Logger } from '../log.ts';
+import { isOutage } from '../postgres.ts';
+
+/**
+ * Server interceptor: turns what a handler throws into a gRPC status, in one place.
+ *
+ * A refusal keeps its code, text, reason and field, also when it comes from a service further down.
+ * A database or a service that does not answer is UNAVAILABLE, all else INTERNAL; neither says why
+ * to the caller, and the log gets the cause.
+ */
+export function errorInterceptor(logger: Logger): Interceptor {
+  return (next) => async (req) => {
+    try {
+      return await next(req);
+    } catch (error) {
+      const rpc = `${req.service.typeName}/${req.method.name}`;
+      const status = toStatus(error);
+      if (status.code === Code.Unavailable) logger.warn({ err: error, rpc }, 'rpc unavailable');
+      if (status.code === Code.Internal) logger.error({ err: error, rpc }, 'rpc failed');
+      throw status;
+    }
+  };
+}
+
+function toStatus(error: unknown): ConnectError {
+  if (error instanceof DomainError) {
+    const value: MessageInitShape<typeof ErrorInfoSchema> = {
+      reason: error.reason,
+      field: error.field,
+    };
+    const details = [{ desc: ErrorInfoSchema, value }];
+    return new ConnectError(error.message, error.code, undefined, details, error);
+  }
+  if (error instanceof ConnectError && !error.isWireError) return error;
+  if (error instanceof ConnectError && reasonOf(error) !== undefined) return error;
+  if (isUnavailable(error) || isOutage(error))
+    return new ConnectError('unavailable', Code.Unavailable);
+  return new ConnectError('internal error', Code.Internal);
+}

@@ -1,0 +1,71 @@
+import { Code, ConnectError, type HandlerContext, type Interceptor } from '@connectrpc/connect';
+import { Health } from '../../../proto/gen/grpc/health/v1/health_pb.ts';
+import { ErrorReason } from '../../../proto/gen/rms/common/v1/error_pb.ts';
+import { DomainError } from '../errors.ts';
+import type { ServiceIdentity } from '../identity.ts';
+
+/**
+ * Refuses a call without a valid service token (UNAUTHENTICATED) before its body is read.
+ *
+ * Only health is open: Kubernetes probes carry no token.
+ *
+ * @param refused told of every refusal, for the metrics.
+ */
+export function identityGate(
+  identity: ServiceIdentity,
+  refused: (rpc: { service: string; method: string }) => void,
+): (context: HandlerContext) => Promise<void> {
+  return async (context) => {
+    if (context.service.typeName === Health.typeName) return;
+    const token = /^Bearer ([^\s]+)$/i.exec(context.requestHeader.get('authorization') ?? '')?.[1];
+    if (token !== undefined && (await identity.verify(token))) return;
+    refused({ service: context.service.typeName, method: context.method.name });
+    throw new ConnectError('a valid service token is required', Code.Unauthenticated);
+  };
+}
+
+/**
+ * Server interceptor: refuses a request that does not say on whose behalf it is made, or in which
+ * shop (INVALID_ARGUMENT). Messages that have no such field, such as health's, pass.
+ */
+export function callerInterceptor(): Interceptor {
+  return (next) => (req) => {
+    if (!req.stream) {
+      const { field } = req.method.input;
+      if (field.actor) requireActor(Reflect.get(req.message, 'actor'));
+      if (field.shopId) requireShop(Reflect.get(req.message, 'shopId'));
+    }
+    return next(req);
+  };
+}
+
+/** Characters an actor's id may have; it is stored with everything the actor does. */
+const MAX_ACTOR_ID = 200;
+
+function requireActor(actor: unknown): void {
+  const kind: unknown = isObject(actor) ? Reflect.get(actor, 'kind') : undefined;
+  if (typeof kind !== 'number' || kind < 1 || kind > 5) throw missing('actor', 'kind is required');
+  const id: unknown = isObject(actor) ? Reflect.get(actor, 'id') : undefined;
+  const length = typeof id === 'string' ? [...id].length : 0;
+  if (length < 1 || length > MAX_ACTOR_ID) {
+    throw missing('actor', `id must have 1 to ${MAX_ACTOR_ID} characters`);
+  }
+}
+
+function requireShop(shopId: unknown): void {
+  if (typeof shopId === 'bigint' && shopId > 0n && shopId <= MAX_ID) return;
+  throw missing('shop_id', 'must be an id from 1 to 2^53-1');
+}
+
+/** The largest id that JSON numbers carry exactly. */
+const MAX_ID = 2n ** 53n - 1n;
+
+function missing(field: string, rule: string): DomainError {
+  return new DomainError(Code.InvalidArgument, ErrorReason.INVALID_FIELD, `${field} ${rule}`, {
+    field,
+  });
+}
+
+function isObject(value: unknown): value is object {
+  return typeof value === 'object' && value !== null;
+}

@@ -1,0 +1,83 @@
+import { once } from 'node:events';
+import http2 from 'node:http2';
+import type { ConnectRouter, HandlerContext, Interceptor } from '@connectrpc/connect';
+import { connectNodeAdapter } from '@connectrpc/connect-node';
+import { MAX_MESSAGE_BYTES } from './limits.ts';
+
+export interface RunningServer {
+  /** The bound TCP port, also when 0 was asked for. */
+  readonly port: number;
+  /** Takes no new calls, lets those in flight finish for up to 20 s, then resolves. May be called twice. */
+  stop(): Promise<void>;
+}
+
+export interface ServerOptions {
+  /** Address to bind; loopback unless told otherwise. */
+  readonly host?: string;
+  /** TCP port; 0 takes a free one. */
+  readonly port: number;
+  readonly routes: (router: ConnectRouter) => void;
+  readonly interceptors?: Interceptor[];
+  /** Judges a call by its headers, before its body is read; a rejection is the answer. */
+  readonly gate?: (context: HandlerContext) => Promise<void>;
+  /** How long calls in flight may take to finish at a stop. Milliseconds. */
+  readonly drainMs?: number;
+}
+
+/** Kubernetes kills after 30 s; this leaves time for what is stopped afterwards. Milliseconds. */
+const DRAIN_MS = 20_000;
+
+/** Serves gRPC over clear-text HTTP/2: inside the cluster, mesh or network policy protects it. */
+export async function startGrpcServer(o: ServerOptions): Promise<RunningServer> {
+  const overdue = new AbortController();
+  const server = http2.createServer(
+    connectNodeAdapter({
+      routes: o.routes,
+      interceptors: o.interceptors ?? [],
+      connect: false,
+      grpcWeb: false,
+      readMaxBytes: MAX_MESSAGE_BYTES,
+      writeMaxBytes: MAX_MESSAGE_BYTES,
+      shutdownSignal: overdue.signal,
+      ...(o.gate && { requestGate: o.gate }),
+    }),
+  );
+  const sessions = trackSessions(server);
+  server.listen(o.port, o.host ?? '127.0.0.1');
+  await once(server, 'listening');
+
+  const stop = async (): Promise<void> => {
+    const closed = once(server, 'close');
+    server.close();
+    // http2.Server.close() waits for sessions but does not end them: an idle client would hold
+    // the process until it is killed.
+    for (const session of sessions) session.close();
+    const timer = setTimeout(() => {
+      overdue.abort();
+      for (const session of sessions) session.destroy();
+    }, o.drainMs ?? DRAIN_MS);
+    await closed;
+    clearTimeout(timer);
+  };
+  let stopped: Promise<void> | undefined;
+  const address = server.address();
+
+  return {
+    port: typeof address === 'object' && address ? address.port : o.port,
+    stop: () => {
+      stopped ??= stop();
+      return stopped;
+    },
+  };
+}
+
+function trackSessions(server: http2.Http2Server): ReadonlySet<http2.ServerHttp2Session> {
+  const sessions = new Set<http2.ServerHttp2Session>();
+  server.on('session', (session) => {
+    sessions.add(session);
+    session.once('close', () => sessions.delete(session));
+    // A peer that resets its connection is no fault of ours; without a listener it would be thrown.
+    session.on('error', () => {});
+  });
+  return sessions;
+}

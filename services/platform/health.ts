@@ -1,0 +1,50 @@
+import { Code, ConnectError, type ConnectRouter } from '@connectrpc/connect';
+import {
+  Health,
+  HealthCheckResponse_ServingStatus as Status,
+} from '../../proto/gen/grpc/health/v1/health_pb.ts';
+import type { Queryable } from './postgres.ts';
+import { within } from './within.ts';
+
+/** A probe must answer before its caller gives up on it. Milliseconds. */
+const PROBE_TIMEOUT_MS = 2_000;
+
+/** Probes of many clients are one question to the database. Milliseconds. */
+const PROBE_CACHE_MS = 250;
+
+/**
+ * The standard gRPC health service, for each service of this server by name and for the whole ("").
+ *
+ * @param services full names of the services on this server; another one is NOT_FOUND.
+ * @param isReady asked on every check; false or a rejection means NOT_SERVING.
+ * @see https://github.com/grpc/grpc/blob/master/doc/health-checking.md
+ */
+export function healthRoutes(services: readonly string[], isReady: () => Promise<boolean>) {
+  return (router: ConnectRouter): void => {
+    router.rpc(Health.method.check, async ({ service }) => {
+      if (service !== '' && !services.includes(service)) {
+        throw new ConnectError('unknown service', Code.NotFound);
+      }
+      const ready = await isReady().catch(() => false);
+      return { status: ready ? Status.SERVING : Status.NOT_SERVING };
+    });
+  };
+}
+
+/** Whether the database answers; asked once at a time, at most four times a second. */
+export function databaseProbe(pool: Queryable): () => Promise<boolean> {
+  let last: Promise<boolean> | undefined;
+  let until = 0;
+  return () => {
+    if (last && Date.now() < until) return last;
+    until = Date.now() + PROBE_TIMEOUT_MS;
+    last = ask(pool).finally(() => {
+      until = Date.now() + PROBE_CACHE_MS;
+    });
+    return last;
+  };
+}
+
+function ask(pool: Queryable): Promise<boolean> {
+  return within(PROBE_TIMEOUT_MS, pool.query('select 1')).catch(() => false);
+}

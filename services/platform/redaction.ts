@@ -1,0 +1,82 @@
+/** Field names, without case and separators, whose values never reach a log. */
+const WITHHELD =
+  /(authorization|cookie|password|passwd|secret|token|apikey|privatekey|signingkey|keyring|email|body)s?$/;
+
+const REPLACEMENT = '[redacted]';
+
+/** Deeper than any field we log on purpose; what lies below is left out. */
+const MAX_DEPTH = 6;
+
+/**
+ * Credentials and addresses recognised by their form, wherever they stand in a line.
+ *
+ * Field names cannot help where a driver or a peer puts a value into its message.
+ */
+const FORMS: readonly (readonly [RegExp, string])[] = [
+  [/\b(Bearer|Basic)\s+[\w.~+/=-]+/gi, `$1 ${REPLACEMENT}`],
+  [/\brms_[a-z0-9]{12}_[A-Za-z0-9]+/g, REPLACEMENT],
+  [/\bwhsec_[A-Za-z0-9+/=]+/g, REPLACEMENT],
+  [/\beyJ[\w-]+\.[\w-]+\.[\w-]+/g, REPLACEMENT],
+  [/:\/\/[^\s/:@"\\]*:[^\s/@"\\]+@/g, `://${REPLACEMENT}@`],
+  [/[\w.+%-]+@[\w-]+(\.[\w-]+)+/g, REPLACEMENT],
+];
+
+/** Takes credentials and e-mail addresses out of a finished log line. */
+export function scrubText(line: string): string {
+  return FORMS.reduce((text, [form, replacement]) => text.replace(form, replacement), line);
+}
+
+/** The fields of a log event, without the values that must not be kept. */
+export function redactFields(fields: object): Record<string, unknown> {
+  return redactObject(fields, 0, new Set());
+}
+
+function redactObject(
+  fields: object,
+  depth: number,
+  above: ReadonlySet<object>,
+): Record<string, unknown> {
+  const seen = new Set(above).add(fields);
+  return Object.fromEntries(
+    Object.entries(fields).map(([name, value]) => [
+      name,
+      isWithheld(name) && value !== undefined ? REPLACEMENT : redactValue(value, depth + 1, seen),
+    ]),
+  );
+}
+
+function redactValue(value: unknown, depth: number, above: ReadonlySet<object>): unknown {
+  if (typeof value === 'bigint') return value.toString();
+  if (value === null || typeof value !== 'object') return value;
+  if (value instanceof Error) return describeError(value, depth, above);
+  if (value instanceof Date || value instanceof URL) return value;
+  if (ArrayBuffer.isView(value)) return `[${value.byteLength} bytes]`;
+  if (depth > MAX_DEPTH || above.has(value)) return '[…]';
+  if (Array.isArray(value)) {
+    const seen = new Set(above).add(value);
+    return value.map((entry) => redactValue(entry, depth + 1, seen));
+  }
+  return redactObject(value, depth, above);
+}
+
+/** What an error may say: not the row values that a database driver puts into `detail`. */
+function describeError(error: Error, depth: number, above: ReadonlySet<object>): unknown {
+  if (depth > MAX_DEPTH || above.has(error)) return '[…]';
+  const seen = new Set(above).add(error);
+  const known = Object.fromEntries(
+    ['code', 'constraint', 'table', 'reason', 'field']
+      .map((name) => [name, Reflect.get(error, name)])
+      .filter(([, value]) => typeof value === 'string' || typeof value === 'number'),
+  );
+  return {
+    type: error.name,
+    message: error.message,
+    stack: error.stack,
+    ...known,
+    ...(error.cause !== undefined && { cause: redactValue(error.cause, depth + 1, seen) }),
+  };
+}
+
+function isWithheld(name: string): boolean {
+  return WITHHELD.test(name.toLowerCase().replace(/[^a-z]/g, ''));
+}

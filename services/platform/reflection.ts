@@ -1,0 +1,134 @@
+import {
+  create,
+  type DescFile,
+  type DescService,
+  fromBinary,
+  type MessageInitShape,
+  toBinary,
+} from '@bufbuild/protobuf';
+import { nestedTypes } from '@bufbuild/protobuf/reflect';
+import { FileDescriptorProtoSchema } from '@bufbuild/protobuf/wkt';
+import { Code, type ConnectRouter } from '@connectrpc/connect';
+import {
+  ServerReflection,
+  type ServerReflectionRequest,
+  ServerReflectionRequestSchema,
+  type ServerReflectionResponse,
+  ServerReflectionResponseSchema,
+} from '../../proto/gen/grpc/reflection/v1/reflection_pb.ts';
+import {
+  ServerReflection as ServerReflectionAlpha,
+  type ServerReflectionRequest as ServerReflectionRequestAlpha,
+  ServerReflectionRequestSchema as ServerReflectionRequestAlphaSchema,
+  ServerReflectionResponseSchema as ServerReflectionResponseAlphaSchema,
+} from '../../proto/gen/grpc/reflection/v1alpha/reflection_pb.ts';
+
+type Question = ServerReflectionRequest['messageRequest'];
+type Answer = NonNullable<
+  MessageInitShape<typeof ServerReflectionResponseSchema>['messageResponse']
+>;
+
+/**
+ * The standard reflection service, by which grpcurl lists, describes and calls without proto files;
+ * in its present form and in the one that older tools still ask for. Not for production.
+ *
+ * @param services the services to tell of.
+ * @see https://github.com/grpc/grpc/blob/master/doc/server-reflection.md
+ */
+export function reflectionRoutes(services: readonly DescService[]) {
+  const catalogue = catalogueOf(services);
+  return (router: ConnectRouter): void => {
+    router.service(ServerReflection, {
+      async *serverReflectionInfo(requests: AsyncIterable<ServerReflectionRequest>) {
+        for await (const request of requests) yield respond(catalogue, request);
+      },
+    });
+    router.service(ServerReflectionAlpha, {
+      async *serverReflectionInfo(requests: AsyncIterable<ServerReflectionRequestAlpha>) {
+        // The two versions differ in nothing but their package.
+        for await (const request of requests) {
+          const bytes = toBinary(ServerReflectionRequestAlphaSchema, request);
+          const response = respond(catalogue, fromBinary(ServerReflectionRequestSchema, bytes));
+          yield fromBinary(
+            ServerReflectionResponseAlphaSchema,
+            toBinary(ServerReflectionResponseSchema, response),
+          );
+        }
+      },
+    });
+  };
+}
+
+function respond(catalogue: Catalogue, request: ServerReflectionRequest): ServerReflectionResponse {
+  return create(ServerReflectionResponseSchema, {
+    validHost: request.host,
+    originalRequest: request,
+    messageResponse: answer(catalogue, request.messageRequest),
+  });
+}
+
+interface Catalogue {
+  readonly services: readonly string[];
+  readonly files: ReadonlyMap<string, DescFile>;
+  /** Full names of services, methods, messages, enums and extensions. */
+  readonly symbols: ReadonlyMap<string, DescFile>;
+}
+
+function catalogueOf(services: readonly DescService[]): Catalogue {
+  const files = new Map<string, DescFile>();
+  for (const service of services) collect(service.file, files);
+  const symbols = new Map<string, DescFile>();
+  for (const file of files.values()) {
+    for (const type of nestedTypes(file)) {
+      symbols.set(type.typeName, file);
+      if (type.kind !== 'service') continue;
+      for (const method of type.methods) symbols.set(`${type.typeName}.${method.name}`, file);
+    }
+  }
+  return { services: services.map(({ typeName }) => typeName).sort(), files, symbols };
+}
+
+function collect(file: DescFile, into: Map<string, DescFile>): void {
+  if (into.has(file.proto.name)) return;
+  into.set(file.proto.name, file);
+  for (const dependency of file.dependencies) collect(dependency, into);
+}
+
+function answer(catalogue: Catalogue, question: Question): Answer {
+  switch (question.case) {
+    case 'listServices':
+      return {
+        case: 'listServicesResponse',
+        value: { service: catalogue.services.map((name) => ({ name })) },
+      };
+    case 'fileByFilename':
+      return fileAnswer(catalogue.files.get(question.value));
+    case 'fileContainingSymbol':
+      return fileAnswer(catalogue.symbols.get(question.value));
+    case 'allExtensionNumbersOfType':
+      return {
+        case: 'allExtensionNumbersResponse',
+        value: { baseTypeName: question.value, extensionNumber: [] },
+      };
+    case 'fileContainingExtension':
+    case undefined:
+      return fileAnswer(undefined);
+    default:
+      return question satisfies never;
+  }
+}
+
+function fileAnswer(file: DescFile | undefined): Answer {
+  if (!file) {
+    return {
+      case: 'errorResponse',
+      value: { errorCode: Code.NotFound, errorMessage: 'not found' },
+    };
+  }
+  const needed = new Map<string, DescFile>();
+  collect(file, needed);
+  const fileDescriptorProto = [...needed.values()].map((each) =>
+    toBinary(FileDescriptorProtoSchema, each.proto),
+  );
+  return { case: 'fileDescriptorResponse', value: { fileDescriptorProto } };
+}

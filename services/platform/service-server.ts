@@ -1,0 +1,56 @@
+import type { DescService } from '@bufbuild/protobuf';
+import { Code, ConnectError, type ConnectRouter } from '@connectrpc/connect';
+import { Health } from '../../proto/gen/grpc/health/v1/health_pb.ts';
+import { errorInterceptor } from './grpc/errors.ts';
+import { callerInterceptor, identityGate } from './grpc/gate.ts';
+import { callRecorder, serverInstrumentation } from './grpc/instrumentation.ts';
+import { type RunningServer, startGrpcServer } from './grpc/server.ts';
+import { healthRoutes } from './health.ts';
+import type { ServiceIdentity } from './identity.ts';
+import type { Logger } from './log.ts';
+import { reflectionRoutes } from './reflection.ts';
+import type { Telemetry } from './telemetry.ts';
+
+export interface ServiceServerOptions {
+  readonly host?: string;
+  readonly port: number;
+  readonly routes: (router: ConnectRouter) => void;
+  readonly identity: ServiceIdentity;
+  readonly logger: Logger;
+  readonly telemetry: Telemetry;
+  /** Whether to answer grpcurl and its like. */
+  readonly reflection: boolean;
+  /** What health answers. */
+  readonly isReady: () => Promise<boolean>;
+  /** Whether calls are taken at all; until then they are UNAVAILABLE. */
+  readonly isOpen: () => boolean;
+}
+
+/** A gRPC server with everything that all services have in common around the service's own routes. */
+export function startServiceServer(o: ServiceServerOptions): Promise<RunningServer> {
+  const record = callRecorder(o.telemetry.meter, 'server');
+  const identified = identityGate(o.identity, (rpc) => record(rpc, 'Unauthenticated', 0));
+  const services: DescService[] = [];
+
+  return startGrpcServer({
+    ...(o.host !== undefined && { host: o.host }),
+    port: o.port,
+    interceptors: [
+      serverInstrumentation(o.telemetry, record),
+      errorInterceptor(o.logger),
+      callerInterceptor(),
+    ],
+    async gate(context) {
+      await identified(context);
+      if (context.service.typeName === Health.typeName || o.isOpen()) return;
+      throw new ConnectError('unavailable', Code.Unavailable);
+    },
+    routes(router) {
+      o.routes(router);
+      services.push(...new Set(router.handlers.map((handler) => handler.service)));
+      const names = services.map((service) => service.typeName);
+      healthRoutes(names, o.isReady)(router);
+      if (o.reflection) reflectionRoutes([...services, Health])(router);
+    },
+  });
+}

@@ -1,0 +1,228 @@
+import { hostname } from 'node:os';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { ConnectRouter } from '@connectrpc/connect';
+import type pg from 'pg';
+import { type Background, startBackground } from './background.ts';
+import type { EventBus } from './bus/event-bus.ts';
+import { createKafkaBus } from './bus/kafka.ts';
+import type { ServiceConfig } from './config.ts';
+import type { RunningServer } from './grpc/server.ts';
+import { databaseProbe } from './health.ts';
+import { identityFromConfig, type ServiceIdentity } from './identity.ts';
+import { createLogger, type Logger } from './log.ts';
+import { createPool } from './postgres.ts';
+import { startServiceServer } from './service-server.ts';
+import { startTelemetry, type Telemetry } from './telemetry.ts';
+import { within } from './within.ts';
+import type { Worker } from './worker.ts';
+
+/** What a service is built with. */
+export interface ServiceRuntime {
+  readonly name: string;
+  readonly pool: pg.Pool;
+  readonly bus: EventBus;
+  readonly logger: Logger;
+  readonly telemetry: Telemetry;
+  readonly identity: ServiceIdentity;
+}
+
+/** Where and how a service runs; each service adds what it alone needs. */
+export interface ServiceOptions {
+  readonly host?: string;
+  /** TCP port; 0 takes a free one. */
+  readonly port: number;
+  readonly metricsPort: number;
+  readonly databaseUrl: string;
+  readonly poolMax?: number;
+  readonly bus: EventBus;
+  readonly identity: ServiceIdentity;
+  readonly logLevel?: string;
+  readonly logPretty?: boolean;
+  readonly reflection?: boolean;
+  readonly otlpEndpoint?: string;
+  /** How long published events are kept. Days. */
+  readonly retentionDays?: number;
+  /** How long to answer as unready before refusing work. Milliseconds. */
+  readonly shutdownDelayMs?: number;
+  /** Runs last in a stop: closes what was opened for this service alone, such as its bus. */
+  readonly onStopped?: () => Promise<void>;
+}
+
+/** What a service consists of. */
+export interface ServiceParts {
+  readonly routes: (router: ConnectRouter) => void;
+  /** Started, if given as a function, once the schema is known to fit the code. */
+  readonly workers?: readonly Worker[] | (() => Promise<readonly Worker[]>);
+  /** Closes what `build` opened, such as clients of other services. */
+  readonly close?: () => Promise<void>;
+}
+
+export interface RunningService {
+  readonly name: string;
+  readonly port: number;
+  readonly metricsUrl: string;
+  /** Stops in order; see {@link startService}. May be called twice. */
+  stop(): Promise<void>;
+}
+
+export interface ServiceDefinition {
+  /** Also the name of its schema. */
+  readonly name: string;
+  /** Whether it has an outbox to relay. */
+  readonly publishes: boolean;
+  readonly build: (runtime: ServiceRuntime) => ServiceParts | Promise<ServiceParts>;
+}
+
+/**
+ * Starts a gRPC service: pool, telemetry, server (health, reflection, identity, errors, tracing),
+ * then its background work.
+ *
+ * A schema that does not fit the code leaves the process up but not serving, and the log says why;
+ * it is looked at again until it fits. `stop` goes in this order: not serving; the configured wait;
+ * no new work while calls and steps in flight finish (at most 20 s); the outbox flushed; leases
+ * given back; pool and telemetry closed.
+ *
+ * @throws when a port is taken or the service's own `build` fails; what was opened is closed again.
+ */
+export async function startService(
+  definition: ServiceDefinition,
+  o: ServiceOptions,
+): Promise<RunningService> {
+  const runtime = await openRuntime(definition.name, o);
+  const opened: Opened = { runtime, o, isStopping: false };
+  try {
+    await startParts(definition, opened);
+  } catch (error) {
+    await close(opened);
+    throw error;
+  }
+  const port = opened.server?.port ?? o.port;
+  const { metricsUrl } = runtime.telemetry;
+  runtime.logger.info({ port, metrics: metricsUrl }, 'listening');
+
+  let stopped: Promise<void> | undefined;
+  return {
+    name: definition.name,
+    port,
+    metricsUrl,
+    stop() {
+      stopped ??= close(opened);
+      return stopped;
+    },
+  };
+}
+
+/** What is open at present, for a stop to close. */
+interface Opened {
+  readonly runtime: ServiceRuntime;
+  readonly o: ServiceOptions;
+  isStopping: boolean;
+  parts?: ServiceParts;
+  background?: Background;
+  server?: RunningServer;
+}
+
+async function openRuntime(name: string, o: ServiceOptions): Promise<ServiceRuntime> {
+  const level = o.logLevel ?? 'info';
+  const logger = createLogger({ service: name, level, pretty: o.logPretty ?? false });
+  const telemetry = await startTelemetry({
+    service: name,
+    metricsPort: o.metricsPort,
+    ...(o.host !== undefined && { host: o.host }),
+    ...(o.otlpEndpoint !== undefined && { otlpEndpoint: o.otlpEndpoint }),
+  });
+  const pool = createPool(o.databaseUrl, {
+    applicationName: name,
+    ...(o.poolMax !== undefined && { max: o.poolMax }),
+  });
+  measurePool(telemetry, pool);
+  return { name, pool, bus: o.bus, logger, telemetry, identity: o.identity };
+}
+
+async function startParts(definition: ServiceDefinition, opened: Opened): Promise<void> {
+  const { runtime, o } = opened;
+  const parts = await definition.build(runtime);
+  opened.parts = parts;
+  const background = await startBackground({
+    ...runtime,
+    publishes: definition.publishes,
+    workers: parts.workers ?? [],
+    ...(o.retentionDays !== undefined && { retentionDays: o.retentionDays }),
+  });
+  opened.background = background;
+  const databaseAnswers = databaseProbe(runtime.pool);
+  opened.server = await startServiceServer({
+    ...runtime,
+    ...(o.host !== undefined && { host: o.host }),
+    port: o.port,
+    routes: parts.routes,
+    reflection: o.reflection ?? false,
+    isOpen: () => background.isRunning(),
+    isReady: async () => !opened.isStopping && background.isRunning() && (await databaseAnswers()),
+  });
+}
+
+/** Closing the pool waits for connections in use; a stop must not. Milliseconds. */
+const CLOSE_MS = 5_000;
+
+/** Every step is tried, whatever became of the one before. */
+async function close(opened: Opened): Promise<void> {
+  const { runtime, o, background, server, parts } = opened;
+  opened.isStopping = true;
+  if (server && o.shutdownDelayMs) await sleep(o.shutdownDelayMs);
+  const steps: readonly (() => Promise<unknown> | undefined)[] = [
+    () => Promise.all([background?.stopWorkers(), server?.stop()]),
+    () => background?.stopRelay(),
+    () => parts?.close?.(),
+    () => within(CLOSE_MS, runtime.pool.end()),
+    () => runtime.telemetry.stop(),
+    () => o.onStopped?.(),
+  ];
+  for (const step of steps) {
+    try {
+      await step();
+    } catch (error) {
+      runtime.logger.error({ err: error }, 'a step of the shutdown failed');
+    }
+  }
+  runtime.logger.info('stopped');
+}
+
+function measurePool(telemetry: Telemetry, pool: pg.Pool): void {
+  const gauge = telemetry.meter.createObservableGauge('db.client.connections', {
+    description: 'Connections of the pool by state; waiting counts callers without one',
+  });
+  gauge.addCallback((result) => {
+    result.observe(pool.totalCount - pool.idleCount, { state: 'used' });
+    result.observe(pool.idleCount, { state: 'idle' });
+    result.observe(pool.waitingCount, { state: 'waiting' });
+  });
+}
+
+/** {@link ServiceOptions} from the parsed variables; opens the Kafka bus, which the stop closes. */
+export function optionsFromConfig(config: ServiceConfig): ServiceOptions {
+  const logger = createLogger({
+    service: 'bus',
+    level: config.LOG_LEVEL,
+    pretty: config.LOG_PRETTY,
+  });
+  const bus = createKafkaBus({ brokers: config.KAFKA_BROKERS, clientId: hostname(), logger });
+  return {
+    host: config.HOST,
+    port: config.PORT,
+    metricsPort: config.METRICS_PORT,
+    databaseUrl: config.DATABASE_URL,
+    poolMax: config.DATABASE_POOL_MAX,
+    bus,
+    identity: identityFromConfig(config),
+    logLevel: config.LOG_LEVEL,
+    logPretty: config.LOG_PRETTY,
+    reflection: config.NODE_ENV !== 'production',
+    retentionDays: config.RETENTION_DAYS,
+    shutdownDelayMs: config.SHUTDOWN_DELAY_MS,
+    onStopped: () => bus.close(),
+    ...(config.OTEL_EXPORTER_OTLP_ENDPOINT !== undefined && {
+      otlpEndpoint: config.OTEL_EXPORTER_OTLP_ENDPOINT,
+    }),
+  };
+}

@@ -1,0 +1,140 @@
+import {
+  type Attributes,
+  type Context,
+  context,
+  defaultTextMapGetter,
+  defaultTextMapSetter,
+  type Meter,
+  ROOT_CONTEXT,
+  type Span,
+  SpanKind,
+  SpanStatusCode,
+  type Tracer,
+  trace,
+} from '@opentelemetry/api';
+import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-hooks';
+import { W3CTraceContextPropagator } from '@opentelemetry/core';
+import { PrometheusExporter } from '@opentelemetry/exporter-prometheus';
+import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-http';
+import { resourceFromAttributes } from '@opentelemetry/resources';
+import { MeterProvider } from '@opentelemetry/sdk-metrics';
+import { BatchSpanProcessor, type SpanProcessor, TracerProvider } from '@opentelemetry/sdk-trace';
+import { measureProcess, serveMetrics } from './metrics-endpoint.ts';
+
+/** What one part of a process measures and traces with. */
+export interface Telemetry {
+  readonly meter: Meter;
+  readonly tracer: Tracer;
+  /** Where Prometheus reads, such as `http://127.0.0.1:9464/metrics`. */
+  readonly metricsUrl: string;
+  /** Sends what is still held and closes the metrics port. */
+  stop(): Promise<void>;
+}
+
+export interface TelemetryOptions {
+  /** The part's name, `service.name` of its traces. */
+  readonly service: string;
+  /** TCP port of `/metrics`; 0 takes a free one. */
+  readonly metricsPort: number;
+  /** Address of `/metrics`; loopback unless told otherwise. */
+  readonly host?: string;
+  /** Base address of an OTLP/HTTP collector; without it spans carry ids and go nowhere. */
+  readonly otlpEndpoint?: string;
+  /** Further receivers of spans (tests). */
+  readonly spanProcessors?: readonly SpanProcessor[];
+}
+
+/** A stop must not wait for a collector that is away. Milliseconds. */
+const FLUSH_MS = 3_000;
+
+/**
+ * Starts traces and metrics for one part.
+ *
+ * Several parts may run in one process, each with its own providers; the only thing they share is
+ * the process-wide context, by which a span finds its parent.
+ */
+export async function startTelemetry(o: TelemetryOptions): Promise<Telemetry> {
+  shareContext();
+  const resource = resourceFromAttributes({ 'service.name': o.service });
+  const reader = new PrometheusExporter({ preventServerStart: true, withoutScopeInfo: true });
+  const meters = new MeterProvider({ resource, readers: [reader] });
+  const tracers = new TracerProvider({ resource, spanProcessors: processorsOf(o) });
+  const endpoint = await serveMetrics(reader, o.host ?? '127.0.0.1', o.metricsPort);
+  const meter = meters.getMeter('rms');
+  measureProcess(meter);
+
+  return {
+    meter,
+    tracer: tracers.getTracer('rms'),
+    metricsUrl: endpoint.url,
+    async stop() {
+      await endpoint.close();
+      // Spans lost with their collector are no reason to fail a shutdown.
+      const flushed = Promise.allSettled([tracers.shutdown(), meters.shutdown()]);
+      await Promise.race([
+        flushed,
+        new Promise((resolve) => setTimeout(resolve, FLUSH_MS).unref()),
+      ]);
+    },
+  };
+}
+
+function processorsOf(o: TelemetryOptions): SpanProcessor[] {
+  if (!o.otlpEndpoint) return [...(o.spanProcessors ?? [])];
+  const url = `${o.otlpEndpoint.replace(/\/+$/, '')}/v1/traces`;
+  const exporter = new OTLPTraceExporter({ url, timeoutMillis: FLUSH_MS });
+  return [...(o.spanProcessors ?? []), new BatchSpanProcessor({ exporter })];
+}
+
+/** Once per process; a later registration is refused by the API and changes nothing. */
+function shareContext(): void {
+  const manager = new AsyncLocalStorageContextManager().enable();
+  if (!context.setGlobalContextManager(manager)) manager.disable();
+}
+
+const propagator = new W3CTraceContextPropagator();
+
+/** The W3C trace context of the span that is active here; empty when none is. */
+export function currentTraceparent(): string {
+  const carrier: Record<string, string> = {};
+  propagator.inject(context.active(), carrier, defaultTextMapSetter);
+  return carrier.traceparent ?? '';
+}
+
+/** Runs `work` as part of the trace that `traceparent` names; an empty or malformed one names none. */
+export function withTraceparent<T>(traceparent: string, work: () => Promise<T>): Promise<T> {
+  return context.with(contextOf(traceparent), work);
+}
+
+function contextOf(traceparent: string): Context {
+  return propagator.extract(ROOT_CONTEXT, { traceparent }, defaultTextMapGetter);
+}
+
+/**
+ * Runs `work` in a span of its own, which ends with it and records its failure.
+ *
+ * @param o.traceparent the caller's span, for work that came in from outside; else the active span
+ *   is the parent.
+ */
+export function inSpan<T>(
+  tracer: Tracer,
+  o: { name: string; kind?: SpanKind; traceparent?: string; attributes?: Attributes },
+  work: (span: Span) => Promise<T>,
+): Promise<T> {
+  const parent = o.traceparent ? contextOf(o.traceparent) : context.active();
+  const span = tracer.startSpan(
+    o.name,
+    { kind: o.kind ?? SpanKind.INTERNAL, ...(o.attributes && { attributes: o.attributes }) },
+    parent,
+  );
+  return context.with(trace.setSpan(parent, span), async () => {
+    try {
+      return await work(span);
+    } catch (error) {
+      span.setStatus({ code: SpanStatusCode.ERROR });
+      throw error;
+    } finally {
+      span.end();
+    }
+  });
+}

@@ -1,0 +1,79 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Logger } from './log.ts';
+
+/** Something that works in the background until it is stopped. */
+export interface Worker {
+  /** Takes no new work, lets the step in flight finish, then resolves. May be called twice. */
+  stop(): Promise<void>;
+}
+
+export interface LoopOptions {
+  /** Names the loop in logs. */
+  readonly name: string;
+  /** How long to rest after a step that found nothing to do. Milliseconds. */
+  readonly idleMs: number;
+  readonly logger: Logger;
+  /** One piece of work; `again` asks for the next at once. The signal aborts when the loop stops. */
+  readonly step: (signal: AbortSignal) => Promise<'again' | 'idle'>;
+}
+
+/** The first and the longest pause after a failed step. Milliseconds. */
+const FIRST_BACKOFF_MS = 200;
+const MAX_BACKOFF_MS = 30_000;
+
+/**
+ * Repeats a step until stopped.
+ *
+ * A step that throws is logged and tried again after a growing pause with jitter, so that many
+ * replicas do not return to a struggling database at the same moment. `wake` ends the rest of an
+ * idle loop at once; it does not shorten the pause after a failure.
+ */
+export function startLoop(o: LoopOptions): Worker & { wake(): void } {
+  const stopping = new AbortController();
+  let rest = new AbortController();
+  let woken = false;
+  let failures = 0;
+
+  const pause = async (ms: number, signal: AbortSignal): Promise<void> => {
+    await sleep(ms, undefined, { signal: AbortSignal.any([stopping.signal, signal]) }).catch(() => {
+      // Woken or stopped: either way the rest is over.
+    });
+  };
+
+  const turn = async (): Promise<void> => {
+    woken = false;
+    try {
+      const outcome = await o.step(stopping.signal);
+      failures = 0;
+      if (outcome === 'again' || woken || stopping.signal.aborted) return;
+      rest = new AbortController();
+      await pause(o.idleMs, rest.signal);
+    } catch (error) {
+      if (stopping.signal.aborted) return;
+      failures += 1;
+      o.logger.error({ err: error, loop: o.name, failures }, 'step failed');
+      await pause(backoff(failures), stopping.signal);
+    }
+  };
+
+  const run = async (): Promise<void> => {
+    while (!stopping.signal.aborted) await turn();
+  };
+  const finished = run();
+
+  return {
+    wake() {
+      woken = true;
+      rest.abort();
+    },
+    async stop() {
+      stopping.abort();
+      await finished;
+    },
+  };
+}
+
+function backoff(failures: number): number {
+  const ceiling = Math.min(FIRST_BACKOFF_MS * 2 ** (failures - 1), MAX_BACKOFF_MS);
+  return ceiling / 2 + (Math.random() * ceiling) / 2;
+}
