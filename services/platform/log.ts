@@ -26,6 +26,8 @@ export function createLogger(o: {
     base: { service: o.service },
     timestamp: stdTimeFunctions.isoTime,
     formatters: { level: (label) => ({ level: label }), log: redactFields },
+    // Errors are described by redactFields; pino's own serializer would flatten them again.
+    serializers: { err: (described: unknown) => described },
     hooks: { streamWrite: scrubText },
     mixin: traceFields,
   };

@@ -31,10 +31,10 @@ export async function serveMetrics(
 /** Memory and CPU time of the process, read when asked for. */
 export function measureProcess(meter: Meter): void {
   meter
-    .createObservableGauge('process.memory.usage', { unit: 'By', description: 'Resident memory' })
+    .createObservableGauge('process.resident.memory.bytes', { description: 'Resident memory' })
     .addCallback((result) => result.observe(process.memoryUsage.rss()));
   meter
-    .createObservableCounter('process.cpu.time', { unit: 's', description: 'CPU time used' })
+    .createObservableCounter('process.cpu.seconds', { description: 'CPU time used' })
     .addCallback((result) => {
       const { user, system } = process.cpuUsage();
       result.observe((user + system) / 1e6);

@@ -3,6 +3,7 @@ import { type Client, createClient, type Interceptor } from '@connectrpc/connect
 import type { ServiceIdentity } from '../identity.ts';
 import type { Telemetry } from '../telemetry.ts';
 import { clientInstrumentation } from './instrumentation.ts';
+import { retryIdempotent } from './retry.ts';
 import { createGrpcTransport } from './transport.ts';
 
 /** Every call has a deadline: a hung pod must not hang its callers. Milliseconds. */
@@ -30,9 +31,8 @@ export function createServiceClient<S extends DescService>(
 ): { readonly client: Client<S>; close(): void } {
   const transport = createGrpcTransport({
     target: o.target,
-    service,
     timeoutMs: o.timeoutMs ?? DEFAULT_TIMEOUT_MS,
-    interceptors: [clientInstrumentation(o.telemetry), sendIdentity(o.identity)],
+    interceptors: [clientInstrumentation(o.telemetry), retryIdempotent(), sendIdentity(o.identity)],
   });
   return { client: createClient(service, transport), close: () => transport.close() };
 }

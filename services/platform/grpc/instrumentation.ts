@@ -12,10 +12,9 @@ export type RecordCall = (
   seconds: number,
 ) => void;
 
-/** The instruments of one side: `rpc.<side>.call.duration` and `rpc.<side>.errors`. */
+/** The instruments of one side: `rpc.<side>.call.duration.seconds` and `rpc.<side>.errors`. */
 export function callRecorder(meter: Meter, side: 'client' | 'server'): RecordCall {
-  const duration = meter.createHistogram(`rpc.${side}.call.duration`, {
-    unit: 's',
+  const duration = meter.createHistogram(`rpc.${side}.call.duration.seconds`, {
     description: 'Duration of RPCs',
     advice: { explicitBucketBoundaries: BOUNDS_S },
   });

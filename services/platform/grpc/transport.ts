@@ -1,5 +1,4 @@
-import { create, type DescService, fromBinary, toBinary } from '@bufbuild/protobuf';
-import { MethodOptions_IdempotencyLevel as Idempotency } from '@bufbuild/protobuf/wkt';
+import { create, fromBinary, toBinary } from '@bufbuild/protobuf';
 import {
   Code,
   ConnectError,
@@ -22,8 +21,6 @@ import { MAX_MESSAGE_BYTES } from './limits.ts';
 export interface TransportOptions {
   /** A gRPC name, such as `dns:///destinations:8080`. */
   readonly target: string;
-  /** The only service that is called through this channel: its proto says what may be retried. */
-  readonly service: DescService;
   /** Deadline of a call that names none. Milliseconds. */
   readonly timeoutMs: number;
   readonly interceptors: Interceptor[];
@@ -39,13 +36,14 @@ export interface TransportOptions {
  * @see https://github.com/grpc/grpc/blob/master/doc/naming.md
  */
 export function createGrpcTransport(o: TransportOptions): Transport & { close(): void } {
-  const channel = new Client(o.target, credentials.createInsecure(), channelOptions(o.service));
+  const channel = new Client(o.target, credentials.createInsecure(), CHANNEL_OPTIONS);
 
   return {
     close: () => channel.close(),
 
     unary(method, signal, timeoutMs, header, input, contextValues) {
       const limitMs = timeoutMs ?? o.timeoutMs;
+      const deadline = Date.now() + limitMs;
       return runUnaryCall({
         req: {
           stream: false,
@@ -70,7 +68,7 @@ export function createGrpcTransport(o: TransportOptions): Transport & { close():
               (bytes) => fromBinary(method.output, bytes),
               req.message,
               metadataOf(req.header),
-              { deadline: Date.now() + limitMs },
+              { deadline },
               (error, message) => {
                 req.signal.removeEventListener('abort', cancel);
                 if (error) return reject(toConnectError(error));
@@ -102,51 +100,22 @@ function metadataOf(header: Headers): Metadata {
   return metadata;
 }
 
-function channelOptions(service: DescService): ClientOptions {
-  return {
-    'grpc.service_config': JSON.stringify(serviceConfig(service)),
-    'grpc.service_config_disable_resolution': 1,
-    'grpc.max_receive_message_length': MAX_MESSAGE_BYTES,
-    'grpc.max_send_message_length': MAX_MESSAGE_BYTES,
-    // A pod that vanished without a word is noticed within 15 s, not when TCP gives up.
-    'grpc.keepalive_time_ms': 10_000,
-    'grpc.keepalive_timeout_ms': 5_000,
-    // A service that was restarted is found again within a second.
-    'grpc.initial_reconnect_backoff_ms': 100,
-    'grpc.max_reconnect_backoff_ms': 1_000,
-    'grpc.dns_min_time_between_resolutions_ms': 1_000,
-    // Channels of one process must not share connections, or a backoff of one would hold up another.
-    'grpc.use_local_subchannel_pool': 1,
-  };
-}
-
-/**
- * Spreads calls over all pods, and tries another pod when one is going away.
- *
- * UNAVAILABLE does not promise that the call never ran, so only RPCs that the contract marks with
- * `idempotency_level` are tried again.
- *
- * @see https://github.com/grpc/grpc/blob/master/doc/service_config.md
- */
-function serviceConfig(service: DescService) {
-  const repeatable = service.methods.filter(
-    (method) => method.idempotency !== Idempotency.IDEMPOTENCY_UNKNOWN,
-  );
-  const retries = {
-    name: repeatable.map(({ name }) => ({ service: service.typeName, method: name })),
-    retryPolicy: {
-      maxAttempts: 3,
-      initialBackoff: '0.05s',
-      maxBackoff: '0.5s',
-      backoffMultiplier: 2,
-      retryableStatusCodes: ['UNAVAILABLE'],
-    },
-  };
-  return {
-    loadBalancingConfig: [{ round_robin: {} }],
-    methodConfig: repeatable.length > 0 ? [retries] : [],
-  };
-}
+const CHANNEL_OPTIONS: ClientOptions = {
+  // Every pod behind the name gets its share.
+  'grpc.service_config': JSON.stringify({ loadBalancingConfig: [{ round_robin: {} }] }),
+  'grpc.service_config_disable_resolution': 1,
+  'grpc.max_receive_message_length': MAX_MESSAGE_BYTES,
+  'grpc.max_send_message_length': MAX_MESSAGE_BYTES,
+  // A pod that vanished without a word is noticed within 15 s, not when TCP gives up.
+  'grpc.keepalive_time_ms': 10_000,
+  'grpc.keepalive_timeout_ms': 5_000,
+  // A service that was restarted is found again within a second.
+  'grpc.initial_reconnect_backoff_ms': 100,
+  'grpc.max_reconnect_backoff_ms': 1_000,
+  'grpc.dns_min_time_between_resolutions_ms': 1_000,
+  // Channels of one process must not share connections, or a backoff of one would hold up another.
+  'grpc.use_local_subchannel_pool': 1,
+};
 
 /** Keeps the code, the text and the typed details of a failed call. */
 function toConnectError(error: ServiceError): ConnectError {

@@ -1,0 +1,86 @@
+import { describe, expect, test } from '@jest/globals';
+import { ConfigError, flag, list, loadConfig, serviceShape, wholeNumber } from './config.ts';
+
+const complete = {
+  DATABASE_URL: 'postgres://rms_returns:secret@db:5432/rms',
+  KAFKA_BROKERS: 'a:9092, b:9092,',
+  SERVICE_TOKEN: 'x'.repeat(32),
+};
+
+function faultsOf(env: Record<string, string>): string {
+  try {
+    loadConfig(serviceShape, env);
+  } catch (error) {
+    if (error instanceof ConfigError) return error.message;
+    throw error;
+  }
+  return '';
+}
+
+describe('configuration', () => {
+  test('a complete environment is parsed, with defaults for the rest', () => {
+    expect(loadConfig(serviceShape, complete)).toMatchObject({
+      PORT: 8080,
+      HOST: '127.0.0.1',
+      KAFKA_BROKERS: ['a:9092', 'b:9092'],
+      SERVICE_AUTH: 'static',
+      LOG_PRETTY: false,
+      RETENTION_DAYS: 7,
+    });
+  });
+
+  test('all faults come in one message that names each variable and what it wants', () => {
+    const message = faultsOf({ PORT: '70000', LOG_LEVEL: 'loud', DATABASE_URL: 'mysql://x' });
+    expect(message).toContain('PORT: wants a whole number from 0 to 65535');
+    expect(message).toContain('LOG_LEVEL: wants one of fatal, error');
+    expect(message).toContain('DATABASE_URL: wants postgres://');
+    expect(message).toContain('KAFKA_BROKERS is missing');
+    expect(message).toContain('SERVICE_TOKEN is missing');
+  });
+
+  test('values are not repeated in the message: they may be secrets', () => {
+    expect(faultsOf({ ...complete, SERVICE_TOKEN: 'short-secret' })).toContain('at least 32');
+    expect(faultsOf({ ...complete, SERVICE_TOKEN: 'short-secret' })).not.toContain('short-secret');
+  });
+
+  test('an empty variable counts as unset', () => {
+    expect(loadConfig(serviceShape, { ...complete, PORT: '' }).PORT).toBe(8080);
+    expect(faultsOf({ ...complete, DATABASE_URL: '' })).toContain('DATABASE_URL is missing');
+  });
+
+  test.each(['1.5', '-1', '1e3', ' 1', '0x10', 'abc'])('%j is no whole number', (text) => {
+    expect(() => loadConfig({ N: wholeNumber(0, 9_999) }, { N: text })).toThrow('N: wants');
+  });
+
+  test('flags and lists', () => {
+    expect(loadConfig({ F: flag, L: list }, { F: 'true', L: 'a, ,b' })).toEqual({
+      F: true,
+      L: ['a', 'b'],
+    });
+    expect(() => loadConfig({ F: flag }, { F: 'yes' })).toThrow('F: wants true or false');
+  });
+
+  describe('service identity', () => {
+    test('production refuses the static token, also by default', () => {
+      const wanted = 'SERVICE_AUTH: production takes kubernetes only';
+      expect(faultsOf({ ...complete, NODE_ENV: 'production' })).toContain(wanted);
+      expect(faultsOf({ ...complete, NODE_ENV: 'production', SERVICE_AUTH: 'static' })).toContain(
+        wanted,
+      );
+    });
+
+    test('kubernetes names every file it lacks, and needs no static token', () => {
+      const env = { ...complete, SERVICE_TOKEN: '', SERVICE_AUTH: 'kubernetes' };
+      expect(faultsOf(env)).toContain('SERVICE_TOKEN_FILE is missing');
+      expect(faultsOf(env)).toContain('SERVICE_JWKS_FILE is missing');
+      expect(faultsOf(env)).toContain('SERVICE_ISSUER is missing');
+      const full = {
+        SERVICE_TOKEN_FILE: '/t',
+        SERVICE_JWKS_FILE: '/j',
+        SERVICE_ISSUER: 'https://issuer',
+        NODE_ENV: 'production',
+      };
+      expect(faultsOf({ ...env, ...full })).toBe('');
+    });
+  });
+});

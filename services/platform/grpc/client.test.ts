@@ -1,0 +1,152 @@
+import { create } from '@bufbuild/protobuf';
+import { Code, ConnectError } from '@connectrpc/connect';
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { GetCartResponseSchema } from '../../../proto/gen/rms/carts/v1/carts_pb.ts';
+import {
+  actor,
+  cart,
+  failure,
+  type RpcBench,
+  startRpcBench,
+} from '../../../test/support/rpc-bench.ts';
+import { isUnavailable } from '../errors.ts';
+import { currentTraceparent, inSpan } from '../telemetry.ts';
+
+let bench: RpcBench;
+beforeEach(async () => {
+  bench = await startRpcBench();
+});
+afterEach(() => bench.close());
+
+describe('deadlines and retries', () => {
+  test('a call that hangs fails at its deadline, and the handler is told', async () => {
+    let abandoned: () => void = () => {};
+    const told = new Promise<void>((resolve) => {
+      abandoned = resolve;
+    });
+    const server = await bench.serve({
+      getCart: (_, context) =>
+        new Promise((_resolve, reject) => {
+          context.signal.addEventListener('abort', () => {
+            abandoned();
+            reject(context.signal.reason);
+          });
+        }),
+    });
+    const error = await failure(bench.clientOf(server, { timeoutMs: 100 }).getCart(cart));
+    expect(error.code).toBe(Code.DeadlineExceeded);
+    expect(isUnavailable(error)).toBe(true);
+    await told;
+    const own = await failure(bench.clientOf(server).getCart(cart, { timeoutMs: 50 }));
+    expect(own.code).toBe(Code.DeadlineExceeded);
+  });
+
+  test('a call that is given up is cancelled', async () => {
+    const server = await bench.serve({ getCart: () => new Promise(() => {}) });
+    const giveUp = new AbortController();
+    const call = failure(bench.clientOf(server).getCart(cart, { signal: giveUp.signal }));
+    giveUp.abort();
+    expect((await call).code).toBe(Code.Canceled);
+    await new Promise((resolve) => setImmediate(resolve));
+  });
+
+  test('only calls that the proto says may be repeated are', async () => {
+    const calls = { getCart: 0, createCart: 0 };
+    const away = (name: keyof typeof calls) => {
+      calls[name] += 1;
+      throw new ConnectError('away', Code.Unavailable);
+    };
+    const server = await bench.serve({
+      getCart: () => away('getCart'),
+      createCart: () => away('createCart'),
+    });
+    await failure(bench.clientOf(server).getCart(cart));
+    await failure(bench.clientOf(server).createCart({ shopId: 1n, actor }));
+    expect(calls).toEqual({ getCart: 3, createCart: 1 });
+  });
+
+  test('a service that comes back on its port is found again', async () => {
+    const first = await bench.serve({ getCart: () => ({}) });
+    const client = bench.clientOf(first);
+    await client.getCart(cart);
+    await first.stop();
+    expect(isUnavailable(await failure(client.createCart({ shopId: 1n, actor })))).toBe(true);
+    await bench.serve({ getCart: () => ({}) }, { port: first.port });
+    const until = Date.now() + 5_000;
+    while (Date.now() < until) {
+      if (
+        await client.getCart(cart).then(
+          () => true,
+          () => false,
+        )
+      )
+        return;
+    }
+    throw new Error('not found again');
+  });
+});
+
+describe('size and end', () => {
+  test('a message of 32 MiB passes both ways', async () => {
+    const text = 'x'.repeat(32 * 1024 * 1024);
+    const server = await bench.serve({
+      getCart: ({ token }) => create(GetCartResponseSchema, { cart: { token } }),
+    });
+    const answer = await bench
+      .clientOf(server)
+      .getCart({ ...cart, token: text }, { timeoutMs: 15_000 });
+    expect(answer.cart?.token.length).toBe(text.length);
+  }, 30_000);
+
+  test('a stop lets the call in flight finish and then ends the idle connection', async () => {
+    let entered: () => void = () => {};
+    const inside = new Promise<void>((resolve) => {
+      entered = resolve;
+    });
+    let release: () => void = () => {};
+    const held = new Promise<void>((resolve) => {
+      release = resolve;
+    });
+    const server = await bench.serve({
+      getCart: async () => {
+        entered();
+        await held;
+        return {};
+      },
+    });
+    const call = bench.clientOf(server).getCart(cart);
+    await inside;
+    const stopped = server.stop();
+    release();
+    await call;
+    await stopped;
+    await server.stop();
+  });
+});
+
+test('one trace goes from the caller through the client to the handler', async () => {
+  let inHandler = '';
+  const server = await bench.serve({
+    getCart: () => {
+      inHandler = currentTraceparent();
+      return {};
+    },
+  });
+  const client = bench.clientOf(server);
+  const outside = await inSpan(bench.telemetry.tracer, { name: 'HTTP' }, async () => {
+    await client.getCart(cart);
+    return currentTraceparent();
+  });
+  const traceId = outside.split('-')[1];
+  expect(inHandler.split('-')[1]).toBe(traceId);
+  const finished = bench.spans.getFinishedSpans();
+  expect(finished.map((span) => span.name)).toEqual([
+    'rms.carts.v1.CartsService/GetCart',
+    'rms.carts.v1.CartsService/GetCart',
+    'HTTP',
+  ]);
+  expect(new Set(finished.map((span) => span.spanContext().traceId))).toEqual(new Set([traceId]));
+  expect(await (await fetch(bench.telemetry.metricsUrl)).text()).toMatch(
+    /rpc_server_call_duration_seconds_count\{.*rpc_method="GetCart".*"OK".*\} 1/,
+  );
+});

@@ -1,0 +1,87 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { type CryptoKey, exportJWK, generateKeyPair, SignJWT } from 'jose';
+import { Actor_Kind } from '../../proto/gen/rms/common/v1/actor_pb.ts';
+import { kubernetesIdentity, staticIdentity, systemActor } from './identity.ts';
+
+describe('static identity', () => {
+  const identity = staticIdentity('t'.repeat(32));
+
+  test('sends its token and knows it again', async () => {
+    expect(await identity.verify(await identity.token())).toBe(true);
+  });
+
+  test.each(['', 't', 't'.repeat(31), 't'.repeat(33), 'u'.repeat(32)])(
+    'refuses %j',
+    async (token) => {
+      expect(await identity.verify(token)).toBe(false);
+    },
+  );
+});
+
+describe('kubernetes identity', () => {
+  const issuer = 'https://kubernetes.default.svc';
+  let folder: string;
+  let ours: CryptoKey;
+  let foreign: CryptoKey;
+
+  beforeAll(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'identity-'));
+    const pair = await generateKeyPair('RS256');
+    ours = pair.privateKey;
+    foreign = (await generateKeyPair('RS256')).privateKey;
+    const jwk = { ...(await exportJWK(pair.publicKey)), kid: 'k1', alg: 'RS256' };
+    await writeFile(join(folder, 'jwks.json'), JSON.stringify({ keys: [jwk] }));
+    await writeFile(join(folder, 'token'), `${await sign({})}\n`);
+  });
+  afterAll(() => rm(folder, { recursive: true }));
+
+  const identity = () =>
+    kubernetesIdentity({
+      tokenFile: join(folder, 'token'),
+      jwksFile: join(folder, 'jwks.json'),
+      issuer,
+    });
+
+  function sign(o: { iss?: string; aud?: string; exp?: string | null; key?: CryptoKey }) {
+    const jwt = new SignJWT({ sub: 'system:serviceaccount:rms:returns' })
+      .setProtectedHeader({ alg: 'RS256', kid: 'k1' })
+      .setIssuer(o.iss ?? issuer)
+      .setAudience(o.aud ?? 'rms');
+    if (o.exp !== null) jwt.setExpirationTime(o.exp ?? '10m');
+    return jwt.sign(o.key ?? ours);
+  }
+
+  test('sends the token of the file and accepts it, again and again', async () => {
+    const pod = identity();
+    const token = await pod.token();
+    expect(token).not.toMatch(/\s/);
+    expect(await pod.verify(token)).toBe(true);
+    expect(await pod.verify(token)).toBe(true);
+  });
+
+  test('refuses another issuer, audience, key, an expired, an endless and a malformed token', async () => {
+    const pod = identity();
+    expect(await pod.verify(await sign({ iss: 'https://elsewhere' }))).toBe(false);
+    expect(await pod.verify(await sign({ aud: 'other' }))).toBe(false);
+    expect(await pod.verify(await sign({ key: foreign }))).toBe(false);
+    expect(await pod.verify(await sign({ exp: '-1m' }))).toBe(false);
+    expect(await pod.verify(await sign({ exp: null }))).toBe(false);
+    expect(await pod.verify('no.jwt.here')).toBe(false);
+  });
+
+  test('a token file that is missing is a fault', async () => {
+    const pod = kubernetesIdentity({ tokenFile: join(folder, 'none'), jwksFile: 'none', issuer });
+    await expect(pod.token()).rejects.toThrow('ENOENT');
+  });
+});
+
+test('work that nobody asked for is done by the system', () => {
+  expect(systemActor('sweeper')).toEqual({
+    kind: Actor_Kind.SYSTEM,
+    id: 'sweeper',
+    name: 'sweeper',
+  });
+});

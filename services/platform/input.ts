@@ -1,0 +1,69 @@
+import type { Timestamp } from '@bufbuild/protobuf/wkt';
+import { z } from 'zod';
+import type { Actor } from '../../proto/gen/rms/common/v1/actor_pb.ts';
+import { blank, cleanText, fits, MAX_ID } from '../contract/limits.ts';
+import { invalidField } from './errors.ts';
+
+/**
+ * Checks a request message against a schema, once, at the edge of a service.
+ *
+ * Every message in a schema is a rule that reads on from the field's name: "is required".
+ *
+ * @throws DomainError INVALID_ARGUMENT for the first field at fault, by its path in the proto:
+ *   `items[0].line_item_id`.
+ */
+export function parseInput<S extends z.ZodType>(schema: S, message: unknown): z.output<S> {
+  const result = schema.safeParse(message);
+  if (result.success) return result.data;
+  const [issue] = result.error.issues;
+  throw invalidField(fieldPath(issue?.path ?? []), issue?.message ?? 'is invalid');
+}
+
+function fieldPath(path: readonly PropertyKey[]): string {
+  return path.reduce<string>((before, part) => {
+    if (typeof part === 'number') return `${before}[${part}]`;
+    const name = String(part).replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+    return before === '' ? name : `${before}.${name}`;
+  }, '');
+}
+
+/** An id: what a JSON number holds exactly, and not zero, which in a proto means none. */
+export const id = z
+  .bigint()
+  .refine((value) => value >= 1n && value <= MAX_ID, 'must be an id from 1 to 2^53-1');
+
+/** On whose behalf, and in which shop: what every request carries. The server has checked both. */
+export const callerShape = {
+  shopId: id,
+  actor: z.custom<Actor>((value) => value !== undefined, 'is required'),
+};
+
+/** A text of at most `max` Unicode characters that can be stored and sent on. */
+export function text(max: number) {
+  return z
+    .string()
+    .refine(cleanText, 'must hold neither NUL nor half of a surrogate pair')
+    .refine((value) => fits(value, max), `must be at most ${max} characters`);
+}
+
+/** {@link text}, where only white space counts as missing. */
+export function requiredText(max: number) {
+  return text(max).refine((value) => !blank(value), 'is required');
+}
+
+/** A key of the caller's for a call that may be repeated. */
+export const idempotencyKey = requiredText(200);
+
+/** 0001-01-01 to 9999-12-31, in seconds since 1970. */
+const FIRST_SECOND = -62_135_596_800n;
+const LAST_SECOND = 253_402_300_799n;
+
+/** A time, cut to milliseconds. */
+export const time = z
+  .custom<Timestamp>()
+  .refine(
+    ({ seconds, nanos }) =>
+      seconds >= FIRST_SECOND && seconds <= LAST_SECOND && nanos >= 0 && nanos < 1_000_000_000,
+    'must lie in the years 1 to 9999',
+  )
+  .transform(({ seconds, nanos }) => new Date(Number(seconds) * 1_000 + Math.trunc(nanos / 1e6)));

@@ -1,0 +1,67 @@
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import {
+  currentTraceparent,
+  inSpan,
+  startTelemetry,
+  type Telemetry,
+  withTraceparent,
+} from './telemetry.ts';
+
+let telemetry: Telemetry;
+beforeEach(async () => {
+  telemetry = await startTelemetry({ service: 'test', metricsPort: 0 });
+});
+afterEach(() => telemetry.stop());
+
+describe('metrics', () => {
+  test('Prometheus reads what was counted, at a port of its own', async () => {
+    telemetry.meter.createCounter('things.done').add(3, { kind: 'a' });
+    const response = await fetch(telemetry.metricsUrl);
+    expect(response.status).toBe(200);
+    expect(await response.text()).toMatch(/^things_done_total\{kind="a"\} 3/m);
+  });
+
+  test('two parts of one process count apart', async () => {
+    const other = await startTelemetry({ service: 'other', metricsPort: 0 });
+    telemetry.meter.createCounter('mine').add(1);
+    expect(await (await fetch(other.metricsUrl)).text()).not.toContain('mine_total');
+    await other.stop();
+  });
+
+  test('every other path is 404', async () => {
+    expect((await fetch(telemetry.metricsUrl.replace('/metrics', '/'))).status).toBe(404);
+  });
+
+  test('a port that is taken is a fault of the start', async () => {
+    const metricsPort = Number(new URL(telemetry.metricsUrl).port);
+    await expect(startTelemetry({ service: 'late', metricsPort })).rejects.toThrow('EADDRINUSE');
+  });
+});
+
+describe('traces', () => {
+  test('outside a span there is no trace context', () => {
+    expect(currentTraceparent()).toBe('');
+  });
+
+  test('a span within a span, and one continued from outside, belong to one trace', async () => {
+    const traceId = (traceparent: string) => traceparent.split('-')[1];
+    const outer = await inSpan(telemetry.tracer, { name: 'outer' }, async () => {
+      const here = currentTraceparent();
+      const inner = await inSpan(telemetry.tracer, { name: 'inner' }, async () =>
+        currentTraceparent(),
+      );
+      expect(traceId(inner)).toBe(traceId(here));
+      expect(inner).not.toBe(here);
+      return here;
+    });
+    expect(outer).toMatch(/^00-[0-9a-f]{32}-[0-9a-f]{16}-01$/);
+    expect(await withTraceparent(outer, async () => currentTraceparent())).toBe(outer);
+    const o = { name: 'later', traceparent: outer };
+    const later = await inSpan(telemetry.tracer, o, async () => currentTraceparent());
+    expect(traceId(later)).toBe(traceId(outer));
+  });
+
+  test('a malformed trace context is as good as none', async () => {
+    expect(await withTraceparent('nonsense', async () => currentTraceparent())).toBe('');
+  });
+});

@@ -1,0 +1,104 @@
+import { describe, expect, test } from '@jest/globals';
+import { pino } from 'pino';
+import { startLoop } from './worker.ts';
+
+const logger = pino({ level: 'silent' });
+const FOREVER_MS = 3_600_000;
+
+/** Resolves when `count` calls were made. */
+function countdown(count: number) {
+  let left = count;
+  let reached: () => void = () => {};
+  const done = new Promise<void>((resolve) => {
+    reached = resolve;
+  });
+  const hit = (): void => {
+    left -= 1;
+    if (left === 0) reached();
+  };
+  return { hit, done };
+}
+
+describe('a loop', () => {
+  test('goes on at once while there is more to do', async () => {
+    const { hit, done } = countdown(50);
+    const step = async () => {
+      hit();
+      return 'again' as const;
+    };
+    const loop = startLoop({ name: 'test', idleMs: FOREVER_MS, logger, step });
+    await done;
+    await loop.stop();
+  });
+
+  test('rests when there is nothing to do, until it is woken', async () => {
+    const first = countdown(1);
+    const second = countdown(2);
+    let steps = 0;
+    const step = async () => {
+      steps += 1;
+      first.hit();
+      second.hit();
+      return 'idle' as const;
+    };
+    const loop = startLoop({ name: 'test', idleMs: FOREVER_MS, logger, step });
+    await first.done;
+    await new Promise((resolve) => setImmediate(resolve));
+    expect(steps).toBe(1);
+    loop.wake();
+    await second.done;
+    await loop.stop();
+    expect(steps).toBe(2);
+  });
+
+  test('a wake during a step is not lost', async () => {
+    const { hit, done } = countdown(2);
+    const loop = startLoop({
+      name: 'test',
+      idleMs: FOREVER_MS,
+      logger,
+      step: async () => {
+        hit();
+        loop.wake();
+        return 'idle';
+      },
+    });
+    await done;
+    await loop.stop();
+  });
+
+  test('goes on after a step that failed', async () => {
+    const { hit, done } = countdown(2);
+    const step = async () => {
+      hit();
+      throw new Error('the database is away');
+    };
+    const loop = startLoop({ name: 'test', idleMs: 1, logger, step });
+    await done;
+    await loop.stop();
+  });
+
+  test('stop ends the rest at once, and lets the step in flight finish', async () => {
+    const started = countdown(1);
+    let release: () => void = () => {};
+    let aborted = false;
+    let finished = false;
+    const step = async (signal: AbortSignal) => {
+      started.hit();
+      await new Promise<void>((resolve) => {
+        release = resolve;
+      });
+      aborted = signal.aborted;
+      finished = true;
+      return 'idle' as const;
+    };
+    const loop = startLoop({ name: 'test', idleMs: FOREVER_MS, logger, step });
+    await started.done;
+    const stopped = loop.stop();
+    expect(finished).toBe(false);
+    release();
+    await stopped;
+    expect([finished, aborted]).toEqual([true, true]);
+    await loop.stop();
+  });
+});
