@@ -1,0 +1,90 @@
+import { randomInt } from 'node:crypto';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { createTestDatabase, type TestDatabase } from '../../../test/support/database.ts';
+import { createEmbeddedCommerce, type EmbeddedCommerce } from './embedded.ts';
+import { isFinal } from './provider.ts';
+
+let db: TestDatabase;
+let commerce: EmbeddedCommerce;
+const signal = new AbortController().signal;
+
+beforeAll(async () => {
+  db = await createTestDatabase('returns');
+  commerce = createEmbeddedCommerce(db.pool);
+});
+afterAll(() => db.drop());
+
+/** The ledger answers by return; the provider itself does not care whether we know it. */
+function request(amount = '12.50') {
+  const returnId = BigInt(randomInt(1_000, 900_000_000));
+  return {
+    shopId: 7n,
+    returnId,
+    providerOrderId: 1n,
+    idempotencyKey: `rms:${returnId}:refund`,
+    amount,
+    currency: 'GBP',
+  };
+}
+
+async function ledger(returnId: bigint) {
+  const { rows } = await db.pool.query(
+    'select kind, amount, calls, additional_details from commerce_ledger where shop_id = 7 and return_id = $1',
+    [returnId],
+  );
+  return rows;
+}
+
+describe('the embedded commerce provider', () => {
+  test('makes one refund per key, however often it is asked', async () => {
+    const asked = request();
+    const [first, ...others] = await Promise.all(
+      Array.from({ length: 5 }, () => commerce.createRefund(asked, signal)),
+    );
+    expect(others.every((refund) => refund.id === first?.id)).toBe(true);
+    expect(first).toMatchObject({ amount: '12.50', currency: 'GBP' });
+    expect(await ledger(asked.returnId)).toMatchObject([{ kind: 'refund', calls: 5 }]);
+  });
+
+  test('answers the first effect when a key comes again with another amount', async () => {
+    const asked = request();
+    await commerce.createRefund(asked, signal);
+    const second = await commerce.createRefund({ ...asked, amount: '99.00' }, signal);
+    expect(second.amount).toBe('12.50');
+  });
+
+  test('numbers its orders from 10^12 and keeps their additional details', async () => {
+    const asked = request();
+    const details = { picker: 'Ann', rush: true, weight: 1.5, note: null };
+    const placed = await commerce.createExchangeOrder({ ...asked, items: [], details }, signal);
+    expect(placed.id).toBeGreaterThanOrEqual(10n ** 12n);
+    expect(await ledger(asked.returnId)).toMatchObject([{ additional_details: details }]);
+  });
+
+  test('fails as told, as often as told, without an effect', async () => {
+    const asked = request();
+    await planFailure(asked.returnId, 'passing', 1);
+    const error = await commerce.createRefund(asked, signal).catch((caught: unknown) => caught);
+    expect(error).toMatchObject({ kind: 'passing' });
+    expect(await ledger(asked.returnId)).toEqual([]);
+    await commerce.createRefund(asked, signal);
+    expect(await ledger(asked.returnId)).toHaveLength(1);
+  });
+
+  test('tells final failures apart', async () => {
+    const asked = request();
+    await planFailure(asked.returnId, 'final', 1);
+    const error = await commerce
+      .issueGiftCard({ ...asked, details: {} }, signal)
+      .catch((caught: unknown) => caught);
+    expect(isFinal(error)).toBe(true);
+  });
+});
+
+/** `failNext` finds the shop by the return; these returns live only in the ledger. */
+async function planFailure(returnId: bigint, kind: 'passing' | 'final', times: number) {
+  await db.pool.query(
+    'insert into commerce_failures (shop_id, return_id, kind, remaining) values (7, $1, $2, $3)',
+    [returnId, kind, times],
+  );
+}

@@ -1,0 +1,168 @@
+import type { Pool } from 'pg';
+import type { Queryable } from '../../platform/postgres.ts';
+import {
+  type AdditionalDetails,
+  CommerceFailure,
+  type CommerceProvider,
+  type CommerceRequest,
+  type FailureKind,
+} from './provider.ts';
+
+/** The gateway and provider named on refunds of the embedded ledger. */
+const PROVIDER = 'embedded';
+export type EntryKind = 'exchange_order' | 'gift_card' | 'refund';
+
+/** One effect in the ledger. */
+export interface LedgerEntry {
+  readonly id: bigint;
+  readonly amount: string;
+  readonly currency: string;
+  readonly idempotencyKey: string;
+  /** How often the key was used; the effect is one. */
+  readonly calls: number;
+  readonly additionalDetails: AdditionalDetails;
+}
+
+export interface LedgerOfReturn {
+  readonly orders: readonly LedgerEntry[];
+  readonly giftCards: readonly LedgerEntry[];
+  readonly refunds: readonly LedgerEntry[];
+}
+
+export interface EmbeddedCommerce extends CommerceProvider {
+  /** Makes the next `times` calls for a return fail; survives restarts. 0 ends it. Unknown returns are ignored. */
+  failNext(o: { returnId: bigint; kind: FailureKind; times: number }): Promise<void>;
+  /** What was done for a return, oldest first. */
+  ordersOf(returnId: bigint): Promise<LedgerOfReturn>;
+}
+
+/**
+ * A commerce provider of our own, for running without a shop platform: a ledger in PostgreSQL.
+ *
+ * It keeps its own transactions, as a remote provider would: an effect stays when the caller's
+ * process dies right after it. Its ids start at 10^12, far above our own.
+ */
+export function createEmbeddedCommerce(pool: Pool): EmbeddedCommerce {
+  const place = async (kind: EntryKind, request: CommerceRequest, extra: Extra) => {
+    const failure = await plannedFailure(pool, request);
+    if (failure) throw new CommerceFailure(failure, `told to fail (${failure})`);
+    return record(pool, kind, { ...request, ...extra });
+  };
+  return {
+    async createExchangeOrder(request) {
+      const { details, items } = request;
+      return order(await place('exchange_order', request, { details, items }));
+    },
+    async issueGiftCard(request) {
+      return order(await place('gift_card', request, { details: request.details, items: [] }));
+    },
+    async createRefund(request) {
+      const row = await place('refund', request, { details: {}, items: [] });
+      return {
+        id: String(row.provider_id),
+        gateway: PROVIDER,
+        provider: PROVIDER,
+        amount: row.amount,
+        currency: row.currency,
+        createdAt: row.created_at,
+      };
+    },
+    async failNext(o) {
+      await pool.query(PLAN_FAILURE, [o.returnId, o.kind, o.times]);
+    },
+    async ordersOf(returnId) {
+      const { rows } = await pool.query<EntryRow>(ENTRIES, [returnId]);
+      const of = (kind: EntryKind) => rows.filter((row) => row.kind === kind).map(entry);
+      return { orders: of('exchange_order'), giftCards: of('gift_card'), refunds: of('refund') };
+    },
+  };
+}
+
+interface Extra {
+  readonly details: AdditionalDetails;
+  readonly items: readonly object[];
+}
+
+interface EntryRow {
+  readonly provider_id: bigint;
+  readonly kind: EntryKind;
+  readonly name: string;
+  readonly amount: string;
+  readonly currency: string;
+  readonly idempotency_key: string;
+  readonly calls: number;
+  readonly additional_details: AdditionalDetails;
+  readonly created_at: Date;
+}
+
+const COLUMNS =
+  'provider_id, kind, name, amount, currency, idempotency_key, calls, additional_details, created_at';
+
+const PLAN_FAILURE = `
+insert into commerce_failures (shop_id, return_id, kind, remaining)
+select shop_id, id, $2, $3 from returns where id = $1
+on conflict (shop_id, return_id) do update
+set kind = excluded.kind, remaining = excluded.remaining`;
+
+const ENTRIES = `
+select ${COLUMNS} from commerce_ledger
+where shop_id = (select shop_id from returns where id = $1) and return_id = $1
+order by provider_id`;
+
+async function plannedFailure(db: Queryable, request: CommerceRequest) {
+  const { rows } = await db.query<{ kind: FailureKind }>({
+    name: 'commerce-planned-failure',
+    text: `update commerce_failures set remaining = remaining - 1
+           where shop_id = $1 and return_id = $2 and remaining > 0 returning kind`,
+    values: [request.shopId, request.returnId],
+  });
+  return rows[0]?.kind;
+}
+
+// The prefix of the name tells people what the order is for.
+const PLACE = `
+insert into commerce_ledger as ledger
+  (shop_id, idempotency_key, return_id, kind, name, amount, currency, items, additional_details)
+values ($1, $2, $3, $4, $5, $6, $7, $8, $9)
+on conflict (shop_id, idempotency_key) do update set calls = ledger.calls + 1
+returning ${COLUMNS}`;
+
+const NAME_PREFIX = { exchange_order: '#EX', gift_card: '#GC', refund: '#RF' } as const;
+
+async function record(db: Queryable, kind: EntryKind, request: CommerceRequest & Extra) {
+  const { rows } = await db.query<EntryRow>({
+    name: 'commerce-place',
+    text: PLACE,
+    values: [
+      request.shopId,
+      request.idempotencyKey,
+      request.returnId,
+      kind,
+      `${NAME_PREFIX[kind]}${request.returnId}`,
+      request.amount,
+      request.currency,
+      JSON.stringify(request.items, (_key, value) =>
+        typeof value === 'bigint' ? String(value) : value,
+      ),
+      JSON.stringify(request.details),
+    ],
+  });
+  const [row] = rows;
+  if (!row) throw new Error('the ledger answered nothing');
+  return row;
+}
+
+function order(row: EntryRow) {
+  return { id: row.provider_id, name: row.name, amount: row.amount, currency: row.currency };
+}
+
+function entry(row: EntryRow): LedgerEntry {
+  return {
+    id: row.provider_id,
+    amount: row.amount,
+    currency: row.currency,
+    idempotencyKey: row.idempotency_key,
+    calls: row.calls,
+    additionalDetails: row.additional_details,
+  };
+}

@@ -1,0 +1,62 @@
+import type { DetailValue } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
+import { invalidField } from '../../platform/errors.ts';
+import type { AdditionalDetails, DetailScalar } from '../commerce/provider.ts';
+
+const MAX_KEYS = 50;
+/** Of all keys and values together, as UTF-8. */
+const MAX_BYTES = 16_384;
+const JSON_NUMBER = /^-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?$/;
+
+/**
+ * The additional details of a request to process: at most 50 keys and 16 KiB, each value text,
+ * number, truth value or null.
+ *
+ * @throws DomainError INVALID_ARGUMENT naming the key at fault.
+ */
+export function parseDetails(given: Readonly<Record<string, DetailValue>>): AdditionalDetails {
+  const entries = Object.entries(given);
+  if (entries.length > MAX_KEYS) throw invalidField('details', `must have at most ${MAX_KEYS} keys`);
+  const bytes = entries.reduce((sum, [key, value]) => sum + size(key) + size(textOf(value)), 0);
+  if (bytes > MAX_BYTES) throw invalidField('details', `must have at most ${MAX_BYTES} bytes`);
+  return Object.fromEntries(entries.map(([key, value]) => [checkText(key), scalarOf(key, value)]));
+}
+
+/** What a timeline shows of one value. */
+export function detailText(value: DetailScalar): string {
+  return value === null ? 'null' : String(value);
+}
+
+function scalarOf(key: string, { value }: DetailValue): DetailScalar {
+  switch (value.case) {
+    case undefined:
+      return null;
+    case 'text':
+      return checkText(value.value);
+    case 'truth':
+      return value.value;
+    case 'number':
+      return numberOf(key, value.value);
+    default:
+      return value satisfies never;
+  }
+}
+
+function numberOf(key: string, text: string): number {
+  const number = Number(text);
+  if (JSON_NUMBER.test(text) && Number.isFinite(number)) return number;
+  throw invalidField(`details[${JSON.stringify(key)}]`, 'must be a JSON number');
+}
+
+/** PostgreSQL stores neither NUL nor half a surrogate pair. */
+function checkText(text: string): string {
+  if (text.isWellFormed() && !text.includes('\0')) return text;
+  throw invalidField('details', 'must not contain NUL or a lone surrogate');
+}
+
+function textOf({ value }: DetailValue): string {
+  return value.case === undefined ? 'null' : String(value.value);
+}
+
+function size(text: string): number {
+  return Buffer.byteLength(text);
+}

@@ -1,0 +1,169 @@
+import { fromBinary, toBinary } from '@bufbuild/protobuf';
+import { type Actor, ActorSchema } from '../../../proto/gen/rms/common/v1/actor_pb.ts';
+import type { Queryable } from '../../platform/postgres.ts';
+import { currentTraceparent } from '../../platform/telemetry.ts';
+import type { AdditionalDetails } from '../commerce/provider.ts';
+
+/** Longer than a call at the provider and the transaction that records its result. Seconds. */
+export const LEASE_S = 20;
+
+/** One run of processing, held by this worker as long as its token is in the row. */
+export interface Job {
+  readonly shopId: bigint;
+  readonly id: bigint;
+  readonly returnId: bigint;
+  readonly token: bigint;
+  readonly details: AdditionalDetails;
+  /** Who asked: `warehouse`, `admin`, `api`; empty when unknown. */
+  readonly source: string;
+  readonly actor: Actor;
+  readonly traceparent: string;
+  /** Passing failures in a row so far. */
+  readonly failures: number;
+}
+
+/** Another worker has taken the job over: nothing more may be written for it. */
+export class LeaseLost extends Error {
+  override readonly name = 'LeaseLost';
+}
+
+/** Queues a run. The caller holds the return's row lock and has seen that none is queued. */
+export async function queueJob(
+  tx: Queryable,
+  job: Pick<Job, 'shopId' | 'returnId' | 'details' | 'source' | 'actor'>,
+): Promise<void> {
+  await tx.query({
+    name: 'processing-queue',
+    text: `insert into processing_jobs (shop_id, return_id, details, source, actor, traceparent)
+           values ($1, $2, $3, $4, $5, $6)`,
+    values: [
+      job.shopId,
+      job.returnId,
+      JSON.stringify(job.details),
+      job.source,
+      toBinary(ActorSchema, job.actor),
+      currentTraceparent(),
+    ],
+  });
+}
+
+interface JobRow {
+  readonly shop_id: bigint;
+  readonly id: bigint;
+  readonly return_id: bigint;
+  readonly lease_token: bigint;
+  readonly details: AdditionalDetails;
+  readonly source: string;
+  readonly actor: Uint8Array;
+  readonly traceparent: string;
+  readonly failures: number;
+}
+
+const CLAIM = `
+update processing_jobs job
+set state = 'running', lease_token = nextval('processing_tokens'),
+    due_at = now() + make_interval(secs => $2)
+from (
+  select shop_id, id from processing_jobs
+  where state in ('queued', 'running') and due_at <= now()
+  order by due_at
+  limit $1
+  for update skip locked
+) due
+where job.shop_id = due.shop_id and job.id = due.id
+returning job.shop_id, job.id, job.return_id, job.lease_token, job.details, job.source, job.actor,
+  job.traceparent, job.failures`;
+
+/** Leases up to `limit` jobs that are due: queued ones, and running ones whose worker is gone. */
+export async function claimJobs(pool: Queryable, limit: number): Promise<Job[]> {
+  const { rows } = await pool.query<JobRow>({
+    name: 'processing-claim',
+    text: CLAIM,
+    values: [limit, LEASE_S],
+  });
+  return rows.map((row) => ({
+    shopId: row.shop_id,
+    id: row.id,
+    returnId: row.return_id,
+    token: row.lease_token,
+    details: row.details,
+    source: row.source,
+    actor: fromBinary(ActorSchema, row.actor),
+    traceparent: row.traceparent,
+    failures: row.failures,
+  }));
+}
+
+/** Sets one of a job's columns if this worker still holds it. @throws LeaseLost otherwise. */
+async function write(db: Queryable, job: Job, change: Change): Promise<void> {
+  const { rowCount } = await db.query({
+    name: change.name,
+    text: `update processing_jobs set ${change.set}
+           where shop_id = $1 and id = $2 and lease_token = $3 and state = 'running'`,
+    values: [job.shopId, job.id, job.token, ...change.values],
+  });
+  if (rowCount !== 1) throw new LeaseLost(`job ${job.id} was taken over`);
+}
+
+interface Change {
+  readonly name: string;
+  readonly set: string;
+  readonly values: readonly unknown[];
+}
+
+/** Begins the lease anew, inside the transaction that it fences. @throws LeaseLost */
+export function renewLease(tx: Queryable, job: Job): Promise<void> {
+  const set = 'due_at = now() + make_interval(secs => $4)';
+  return write(tx, job, { name: 'processing-renew', set, values: [LEASE_S] });
+}
+
+/** Also forgets passing failures: the provider has answered. @throws LeaseLost */
+export function renewAfterSuccess(tx: Queryable, job: Job): Promise<void> {
+  const set = 'due_at = now() + make_interval(secs => $4), failures = 0, failing_since = null';
+  return write(tx, job, { name: 'processing-succeeded', set, values: [LEASE_S] });
+}
+
+/** Ends the run, in the transaction that shows its end. @throws LeaseLost */
+export function finishJob(tx: Queryable, job: Job, state: 'done' | 'failed'): Promise<void> {
+  const set = 'state = $4, finished_at = now()';
+  return write(tx, job, { name: 'processing-finish', set, values: [state] });
+}
+
+/** Gives the job back untouched, for a worker that stops. @throws LeaseLost */
+export function releaseJob(db: Queryable, job: Job): Promise<void> {
+  const set = "state = 'queued', due_at = now()";
+  return write(db, job, { name: 'processing-release', set, values: [] });
+}
+
+const POSTPONE = `
+update processing_jobs
+set state = 'queued', failures = failures + 1, failing_since = coalesce(failing_since, now()),
+    due_at = now() + make_interval(secs => $4)
+where shop_id = $1 and id = $2 and lease_token = $3 and state = 'running'
+  and now() + make_interval(secs => $4)
+      <= coalesce(failing_since, now()) + make_interval(mins => $5)`;
+
+/**
+ * Queues the job for another try, unless that would come more than `limitMinutes` after the first of
+ * this row of failures. False: no more tries are left, and the job is still held.
+ */
+export async function postponeJob(
+  db: Queryable,
+  job: Job,
+  o: { delayS: number; limitMinutes: number },
+): Promise<boolean> {
+  const values = [job.shopId, job.id, job.token, o.delayS, o.limitMinutes];
+  const { rowCount } = await db.query({ name: 'processing-postpone', text: POSTPONE, values });
+  return rowCount === 1;
+}
+
+/** The pause before another try. Seconds. */
+export type RetryDelay = (failures: number) => number;
+
+const FIRST_DELAY_S = 1;
+const LONGEST_DELAY_S = 60;
+const JITTER = 0.2;
+
+/** 1, 2, 4 … 60 s after the first, second … failure, each with up to 20 % more, never less. */
+export const retryDelay: RetryDelay = (failures) =>
+  Math.min(FIRST_DELAY_S * 2 ** failures, LONGEST_DELAY_S) * (1 + Math.random() * JITTER);

@@ -1,0 +1,94 @@
+import type { Queryable } from '../../platform/postgres.ts';
+import type { MadeRefund, PlacedOrder } from '../commerce/provider.ts';
+import type { Job } from './jobs.ts';
+import type { OutcomeKind, Step } from './plan.ts';
+
+type OfReturn = Pick<Job, 'shopId' | 'returnId'>;
+
+const INTEND = `
+insert into processing_outcomes as outcome (shop_id, return_id, kind, key, amount, currency)
+select $1, $2, step.kind, step.key, step.amount, step.currency
+from unnest($3::text[], $4::text[], $5::numeric[], $6::text[]) as step (kind, key, amount, currency)
+on conflict (shop_id, return_id, kind, key) do update
+set amount = case when outcome.done_at is null then excluded.amount else outcome.amount end
+returning kind, done_at is not null as done`;
+
+/**
+ * Notes what processing is about to ask for, before it asks; answers the steps that are still to be
+ * done. An outcome of an earlier run stays as it is.
+ */
+export async function intendSteps(
+  tx: Queryable,
+  of: OfReturn,
+  steps: readonly Step[],
+): Promise<Step[]> {
+  if (steps.length === 0) return [];
+  const { rows } = await tx.query<{ kind: OutcomeKind; done: boolean }>({
+    name: 'processing-intend',
+    text: INTEND,
+    values: [
+      of.shopId,
+      of.returnId,
+      steps.map((step) => step.kind),
+      steps.map((step) => step.key),
+      steps.map((step) => step.amount),
+      steps.map((step) => step.currency),
+    ],
+  });
+  const done = new Set(rows.filter((row) => row.done).map((row) => row.kind));
+  return steps.filter((step) => !done.has(step.kind));
+}
+
+/** What the provider answered, as a row keeps it. */
+export interface OutcomeResult {
+  readonly providerId: string;
+  /** Empty for refunds. */
+  readonly name: string;
+  /** Empty for orders. */
+  readonly gateway: string;
+  readonly provider: string;
+  readonly amount: string;
+  readonly currency: string;
+  /** When the provider made it; now when it does not say. */
+  readonly createdAt: Date | undefined;
+}
+
+export function resultOfOrder(order: PlacedOrder): OutcomeResult {
+  const { id, name, amount, currency } = order;
+  const providerId = String(id);
+  return { providerId, name, amount, currency, gateway: '', provider: '', createdAt: undefined };
+}
+
+export function resultOfRefund(refund: MadeRefund): OutcomeResult {
+  const { id: providerId, gateway, provider, amount, currency, createdAt } = refund;
+  return { providerId, name: '', gateway, provider, amount, currency, createdAt };
+}
+
+/** Records that a step took effect. The caller's transaction is fenced by the job's lease. */
+export async function recordOutcome(
+  tx: Queryable,
+  of: OfReturn,
+  o: { step: Step; result: OutcomeResult },
+): Promise<void> {
+  const { step, result } = o;
+  await tx.query({
+    name: 'processing-outcome',
+    text: `update processing_outcomes
+           set done_at = now(), provider_id = $5, name = $6, gateway = $7, provider = $8,
+               amount = $9, currency = $10, provider_created_at = coalesce($11, now())
+           where shop_id = $1 and return_id = $2 and kind = $3 and key = $4 and done_at is null`,
+    values: [
+      of.shopId,
+      of.returnId,
+      step.kind,
+      step.key,
+      result.providerId,
+      result.name,
+      result.gateway,
+      result.provider,
+      result.amount,
+      result.currency,
+      result.createdAt ?? null,
+    ],
+  });
+}

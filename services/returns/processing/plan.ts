@@ -1,0 +1,50 @@
+import type { Return } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
+import { formatAmount, minorOf } from '../money.ts';
+
+/** What processing asks of the commerce provider, in this order. */
+export type OutcomeKind = 'exchange_order' | 'gift_card' | 'refund';
+
+/** One outcome that is still to be fulfilled, in the currency the shopper paid in. */
+export interface Step {
+  readonly kind: OutcomeKind;
+  /** Never changes over runs, retries and edits: the provider acts once per key. */
+  readonly key: string;
+  readonly amount: string;
+  readonly currency: string;
+}
+
+export interface PlanInput {
+  readonly details: Return;
+  /** Gift cards are asked for by event, when the return closes. */
+  readonly giftCardsAreExternal: boolean;
+  /** What instant refunds paid the shopper already, in minor units of the presentment currency. */
+  readonly paidMinor: bigint;
+}
+
+/**
+ * The outcomes of a return in their fixed order: exchange order, gift card, refund. Those of zero are
+ * left out. All are in the presentment currency, which is what the shopper sees.
+ */
+export function planSteps(o: PlanInput): Step[] {
+  const { details } = o;
+  const currency = details.presentmentCurrency;
+  const minor = (text: string | undefined) => minorOf(text ?? '0', currency);
+  const totals = details.presentmentTotals;
+  const amounts: readonly [OutcomeKind, bigint][] = [
+    ['exchange_order', minor(totals?.exchangeTotal)],
+    ['gift_card', o.giftCardsAreExternal ? 0n : minor(totals?.giftCard)],
+    ['refund', minor(totals?.refund) - o.paidMinor],
+  ];
+  return amounts
+    .filter(([, amount]) => amount > 0n)
+    .map(([kind, amount]) => ({
+      kind,
+      key: keyOf(details.id, kind),
+      amount: formatAmount(amount, currency),
+      currency,
+    }));
+}
+
+function keyOf(returnId: bigint, kind: OutcomeKind): string {
+  return `rms:return:${returnId}:${kind}`;
+}
