@@ -1,0 +1,243 @@
+import { type ChildProcess, execFile, spawn } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { chownSync, closeSync, existsSync, mkdirSync, openSync } from 'node:fs';
+import { chmod, readFile, rm, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:net';
+import { join, resolve } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { promisify } from 'node:util';
+import pg from 'pg';
+import { postgresBinaries, type Unprivileged, unprivileged } from './postgres-binaries.ts';
+
+const run = promisify(execFile);
+
+const START_TIMEOUT_MS = 30_000;
+const STOP_TIMEOUT_MS = 10_000;
+
+export interface LocalPostgresOptions {
+  /** Made when missing; what it holds is used again. Below it lie `data/` and `postgres.log`. */
+  readonly folder: string;
+  /** A free port unless named. */
+  readonly port?: number;
+  /** False for tests: no fsync, any password passes. */
+  readonly durable?: boolean;
+}
+
+export interface LocalPostgres {
+  /** As `rms_migrator`, which owns the database `rms` and may create databases and roles. */
+  readonly url: string;
+  readonly port: number;
+  readonly pid: number;
+  stop(): Promise<void>;
+  /** SIGKILL, for tests of what a crash leaves behind. */
+  kill(): Promise<void>;
+}
+
+/**
+ * Starts a PostgreSQL of our own on loopback. A server that a killed run left behind in the same
+ * folder is stopped first. The server ends with this process, by a crash too if another start follows.
+ */
+export async function startPostgres(o: LocalPostgresOptions): Promise<LocalPostgres> {
+  const folder = resolve(o.folder);
+  const data = join(folder, 'data');
+  const durable = o.durable ?? true;
+  const identity = await unprivileged();
+  mkdirSync(folder, { recursive: true });
+  await stopLeftover(data);
+  const password = await passwordIn(folder);
+  const fresh = !existsSync(join(data, 'PG_VERSION'));
+  if (fresh) await initialise({ folder, data, durable, identity });
+
+  const port = o.port ?? (await freePort());
+  const server = launch({ folder, data, port, durable, identity });
+  try {
+    const superuser = { host: '127.0.0.1', port, user: 'postgres', password };
+    await untilReady(server, { ...superuser, database: 'postgres' }, join(folder, 'postgres.log'));
+    await prepareDatabase(superuser);
+  } catch (error) {
+    server.kill('SIGQUIT');
+    throw error;
+  }
+  return handleOf(server, `postgres://rms_migrator:${password}@127.0.0.1:${port}/rms`, port);
+}
+
+function handleOf(server: ChildProcess, url: string, port: number): LocalPostgres {
+  const killWithUs = () => server.kill('SIGQUIT');
+  process.once('exit', killWithUs);
+  const end = async (signal: NodeJS.Signals) => {
+    process.removeListener('exit', killWithUs);
+    if (server.exitCode !== null || server.signalCode !== null) return;
+    const gone = new Promise((done) => server.once('exit', done));
+    server.kill(signal);
+    const overdue = setTimeout(() => server.kill('SIGQUIT'), STOP_TIMEOUT_MS);
+    await gone;
+    clearTimeout(overdue);
+  };
+  // SIGINT is PostgreSQL's fast shutdown: it does not wait for clients.
+  return {
+    url,
+    port,
+    pid: server.pid ?? 0,
+    stop: () => end('SIGINT'),
+    kill: () => end('SIGKILL'),
+  };
+}
+
+interface Place {
+  readonly folder: string;
+  readonly data: string;
+  readonly durable: boolean;
+  readonly identity: Unprivileged;
+}
+
+async function initialise({ folder, data, durable, identity }: Place): Promise<void> {
+  await rm(data, { recursive: true, force: true });
+  mkdirSync(data, { mode: 0o700 });
+  const passwordFile = join(folder, 'password');
+  if (identity.owner !== undefined) {
+    chownSync(data, identity.owner, identity.owner);
+    chownSync(passwordFile, identity.owner, identity.owner);
+  }
+  const auth = durable ? 'scram-sha-256' : 'trust';
+  const args = ['-D', data, '-U', 'postgres', '-A', auth, `--pwfile=${passwordFile}`];
+  const locale = ['--encoding=UTF8', '--locale=C', '--no-instructions'];
+  const [command = '', ...rest] = [
+    ...identity.prefix,
+    postgresBinaries().initdb,
+    ...args,
+    ...locale,
+    ...(durable ? [] : ['--no-sync']),
+  ];
+  try {
+    await run(command, rest, { ...identity.options, cwd: '/' });
+  } catch (error) {
+    const stderr = error instanceof Error && 'stderr' in error ? String(error.stderr).trim() : '';
+    await rm(data, { recursive: true, force: true });
+    throw new Error(`PostgreSQL could not be initialised in ${data}: ${stderr}`, { cause: error });
+  }
+}
+
+function launch({ folder, data, durable, identity, port }: Place & { port: number }): ChildProcess {
+  const settings = {
+    listen_addresses: '127.0.0.1',
+    port,
+    unix_socket_directories: '',
+    max_connections: 120,
+    shared_buffers: '32MB',
+    jit: 'off',
+    log_min_messages: 'warning',
+    ...(durable ? {} : { fsync: 'off', synchronous_commit: 'off', full_page_writes: 'off' }),
+  };
+  const flags = Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`]);
+  const [command = '', ...args] = [
+    ...identity.prefix,
+    postgresBinaries().postgres,
+    '-D',
+    data,
+    ...flags,
+  ];
+  const log = openSync(join(folder, 'postgres.log'), 'a');
+  // A session of its own: Ctrl-C is for us, and we stop the server last.
+  const server = spawn(command, args, {
+    ...identity.options,
+    cwd: '/',
+    detached: true,
+    stdio: ['ignore', log, log],
+  });
+  closeSync(log);
+  server.unref();
+  return server;
+}
+
+async function untilReady(server: ChildProcess, config: pg.ClientConfig, log: string) {
+  let failed: Error | undefined;
+  server.once('error', (error) => {
+    failed = error;
+  });
+  for (const end = Date.now() + START_TIMEOUT_MS; Date.now() < end; await sleep(25)) {
+    if (failed) throw new Error('PostgreSQL could not be started', { cause: failed });
+    if (server.exitCode !== null) throw new Error(`PostgreSQL ended at once, see ${log}`);
+    if (await answers(config)) return;
+  }
+  throw new Error(`PostgreSQL was not ready after ${START_TIMEOUT_MS / 1000} s, see ${log}`);
+}
+
+async function answers(config: pg.ClientConfig): Promise<boolean> {
+  const client = new pg.Client({ ...config, connectionTimeoutMillis: 1_000 });
+  client.on('error', () => {});
+  try {
+    await client.connect();
+    return true;
+  } catch {
+    return false;
+  } finally {
+    await client.end().catch(() => {});
+  }
+}
+
+/** Idempotent, because a run may have been killed between the two statements. */
+async function prepareDatabase(superuser: pg.ClientConfig & { password: string }): Promise<void> {
+  const client = new pg.Client({ ...superuser, database: 'postgres' });
+  await client.connect();
+  try {
+    const roles = await client.query(`select from pg_roles where rolname = 'rms_migrator'`);
+    const secret = pg.escapeLiteral(superuser.password);
+    if (roles.rowCount === 0) {
+      await client.query(`create role rms_migrator login createrole createdb password ${secret}`);
+    }
+    const databases = await client.query(`select from pg_database where datname = 'rms'`);
+    if (databases.rowCount === 0) await client.query('create database rms owner rms_migrator');
+  } finally {
+    await client.end();
+  }
+}
+
+/** Made once, kept beside the data; readable by us alone. */
+async function passwordIn(folder: string): Promise<string> {
+  const file = join(folder, 'password');
+  if (existsSync(file)) return (await readFile(file, 'utf8')).trim();
+  const password = randomBytes(24).toString('hex');
+  await writeFile(file, `${password}\n`, { mode: 0o600 });
+  await chmod(file, 0o600);
+  return password;
+}
+
+/** Stops the server that a killed run left behind, so that its data can be opened again. */
+async function stopLeftover(data: string): Promise<void> {
+  const text = await readFile(join(data, 'postmaster.pid'), 'utf8').catch(() => '');
+  const pid = Number(text.split('\n', 1)[0]);
+  if (!(pid > 0) || !(await isPostgresOf(pid, data))) return;
+  process.kill(pid, 'SIGINT');
+  const overdue = Date.now() + STOP_TIMEOUT_MS;
+  while (alive(pid)) {
+    if (Date.now() > overdue) process.kill(pid, 'SIGQUIT');
+    await sleep(25);
+  }
+}
+
+/** Process ids are used again: make sure it is ours before a signal is sent. */
+async function isPostgresOf(pid: number, data: string): Promise<boolean> {
+  if (!alive(pid)) return false;
+  const { stdout } = await run('ps', ['-ww', '-o', 'args=', '-p', String(pid)]).catch(async () => ({
+    stdout: (await readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '')).replaceAll('\0', ' '),
+  }));
+  return stdout.includes(data);
+}
+
+function alive(pid: number): boolean {
+  try {
+    return process.kill(pid, 0);
+  } catch {
+    return false;
+  }
+}
+
+/** A port of loopback that was free a moment ago. */
+export async function freePort(): Promise<number> {
+  const server = createServer();
+  await new Promise<void>((done, fail) => server.once('error', fail).listen(0, '127.0.0.1', done));
+  const address = server.address();
+  await new Promise((done) => server.close(done));
+  if (address === null || typeof address === 'string') throw new Error('no port was given');
+  return address.port;
+}

@@ -1,0 +1,21 @@
+/** @type {import('jest').Config} */
+export default {
+  testEnvironment: 'node',
+  roots: ['gateway', 'services', 'test', 'deploy'].map((folder) => `<rootDir>/${folder}`),
+  globalSetup: '<rootDir>/test/support/global-setup.ts',
+  globalTeardown: '<rootDir>/test/support/global-teardown.ts',
+  testMatch: ['**/*.test.ts'],
+  // These need Java: `npm run test:kafka`.
+  testPathIgnorePatterns: ['/node_modules/', '\\.kafka\\.test\\.ts$'],
+  testTimeout: 20_000,
+  extensionsToTreatAsEsm: ['.ts'],
+  transform: {
+    '\\.ts$': [
+      '@swc/jest',
+      {
+        jsc: { parser: { syntax: 'typescript' }, target: 'es2023' },
+        module: { type: 'es6' },
+      },
+    ],
+  },
+};

@@ -1,0 +1,154 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { ReceivedRecord } from './event-bus.ts';
+
+/** A record on its way to a handler, and whom to tell once it is dealt with. */
+export interface Delivery {
+  readonly record: ReceivedRecord;
+  readonly done: () => void;
+}
+
+export interface DispatcherOptions {
+  readonly handle: (records: readonly ReceivedRecord[]) => Promise<void>;
+  readonly onFailure?: (error: unknown, records: readonly ReceivedRecord[]) => void;
+  /** Calls of the handler at one time. */
+  readonly concurrency?: number;
+  /** Records given to one call. */
+  readonly batchSize?: number;
+  /** The first pause after a failure; it doubles up to the longest. */
+  readonly firstBackoffMs?: number;
+  readonly maxBackoffMs?: number;
+}
+
+export interface Dispatcher {
+  push(deliveries: readonly Delivery[]): void;
+  /** Records pushed and not yet dealt with. */
+  pending(): number;
+  /** Starts no more calls, waits for those in flight, and returns what was not dealt with. */
+  stop(): Promise<Delivery[]>;
+}
+
+const MAX_BATCH_BYTES = 8 * 1024 * 1024;
+
+/**
+ * Gives records to a handler in batches: in order within a key, keys beside one another. When a
+ * batch fails its keys are tried one by one, and a key that still fails waits alone.
+ */
+export function createDispatcher(o: DispatcherOptions): Dispatcher {
+  const concurrency = o.concurrency ?? 4;
+  const batchSize = o.batchSize ?? 100;
+  const queues = new Map<string, Delivery[]>();
+  /** Keys whose records are with the handler, or that wait after a failure. */
+  const busy = new Set<string>();
+  const suspects = new Map<string, number>();
+  const calls = new Set<Promise<void>>();
+  const stopping = new AbortController();
+  let running = 0;
+
+  function pump(): void {
+    while (running < concurrency && !stopping.signal.aborted) {
+      const keys = nextKeys();
+      if (keys.length === 0) return;
+      const call = run(keys).finally(() => calls.delete(call));
+      calls.add(call);
+    }
+  }
+
+  /** Suspects go alone; the others as many as fit into a batch. */
+  function nextKeys(): string[] {
+    const keys: string[] = [];
+    let count = 0;
+    for (const [key, queue] of queues) {
+      if (busy.has(key)) continue;
+      if (suspects.has(key)) {
+        if (keys.length > 0) continue;
+        return [key];
+      }
+      keys.push(key);
+      count += queue.length;
+      if (count >= batchSize) break;
+    }
+    return keys;
+  }
+
+  async function run(keys: readonly string[]): Promise<void> {
+    const batch = takeBatch(keys);
+    const taken = new Set(batch.map((delivery) => keyOf(delivery.record)));
+    for (const key of taken) busy.add(key);
+    running += 1;
+    const error = await attempt(batch);
+    running -= 1;
+    if (error === undefined) settle(batch);
+    else if (taken.size === 1) await rest([...taken]);
+    else for (const key of taken) suspects.set(key, 0);
+    for (const key of taken) busy.delete(key);
+    pump();
+  }
+
+  function takeBatch(keys: readonly string[]): Delivery[] {
+    const batch: Delivery[] = [];
+    let bytes = 0;
+    for (const delivery of keys.flatMap((key) => queues.get(key) ?? [])) {
+      bytes += delivery.record.value.length;
+      if (batch.length > 0 && (batch.length >= batchSize || bytes > MAX_BATCH_BYTES)) break;
+      batch.push(delivery);
+    }
+    return batch;
+  }
+
+  async function attempt(batch: readonly Delivery[]): Promise<unknown> {
+    const records = batch.map((delivery) => delivery.record);
+    try {
+      await o.handle(records);
+      return undefined;
+    } catch (error) {
+      o.onFailure?.(error, records);
+      return error ?? new Error('the handler rejected without a reason');
+    }
+  }
+
+  function settle(batch: readonly Delivery[]): void {
+    for (const { record, done } of batch) {
+      const key = keyOf(record);
+      const queue = queues.get(key);
+      queue?.shift();
+      suspects.delete(key);
+      if (queue?.length === 0) queues.delete(key);
+      done();
+    }
+  }
+
+  async function rest(keys: readonly string[]): Promise<void> {
+    for (const key of keys) {
+      const failures = (suspects.get(key) ?? 0) + 1;
+      suspects.set(key, failures);
+      const ceiling = (o.firstBackoffMs ?? 100) * 2 ** (failures - 1);
+      const pause = Math.min(ceiling, o.maxBackoffMs ?? 5_000) * (0.75 + Math.random() / 4);
+      pump();
+      await sleep(pause, undefined, { signal: stopping.signal }).catch(() => {});
+    }
+  }
+
+  return {
+    push(deliveries) {
+      for (const delivery of deliveries) {
+        const key = keyOf(delivery.record);
+        const queue = queues.get(key);
+        if (queue) queue.push(delivery);
+        else queues.set(key, [delivery]);
+      }
+      pump();
+    },
+    pending: () => queues.values().reduce((sum, queue) => sum + queue.length, 0),
+    async stop() {
+      stopping.abort();
+      await Promise.all(calls);
+      const left = [...queues.values()].flat();
+      queues.clear();
+      return left;
+    },
+  };
+}
+
+function keyOf(record: ReceivedRecord): string {
+  return `${record.topic}\n${record.key}`;
+}

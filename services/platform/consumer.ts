@@ -1,0 +1,167 @@
+import type { Counter } from '@opentelemetry/api';
+import type pg from 'pg';
+import type { Event } from '../../proto/gen/rms/events/v1/events_pb.ts';
+import type { EventBus, ReceivedRecord } from './bus/event-bus.ts';
+import { isUnavailable } from './errors.ts';
+import type { Logger } from './log.ts';
+import { parseEvent } from './outbox/parse.ts';
+import { parkRecord } from './poison.ts';
+import { inTransaction, isOutage, type Queryable } from './postgres.ts';
+import { type Telemetry, withTraceparent } from './telemetry.ts';
+import { startLoop, type Worker } from './worker.ts';
+
+/** How often a record is tried before it is put aside. */
+const ATTEMPTS = 3;
+/** How long a handled event id is remembered. */
+const REMEMBER_DAYS = 14;
+const PURGE_EVERY_MS = 60 * 60 * 1_000;
+const PURGE_ROWS = 5_000;
+
+export interface ConsumeOptions {
+  readonly bus: EventBus;
+  readonly pool: pg.Pool;
+  readonly group: string;
+  readonly topics: readonly string[];
+  readonly logger: Logger;
+  readonly telemetry: Telemetry;
+  /**
+   * Deals with events it has not seen before, in the order of their keys, inside the transaction
+   * that remembers their ids. Skips triggers it does not know. May be called again for the same
+   * events after it threw.
+   */
+  readonly handle: (tx: pg.PoolClient, events: readonly Event[]) => Promise<void>;
+}
+
+/**
+ * Listens to topics: every event has its effect once, a batch is one transaction. A record that
+ * cannot be handled is put aside after three tries while the others go on; an outage counts
+ * nothing and makes the bus wait.
+ */
+export async function consumeEvents(o: ConsumeOptions): Promise<Worker> {
+  const meter = o.telemetry.meter;
+  const counters: Counters = {
+    handled: meter.createCounter('events_consumed_total', { description: 'Events handled.' }),
+    repeated: meter.createCounter('events_repeated_total', {
+      description: 'Events that had been handled before.',
+    }),
+    parked: meter.createCounter('events_parked_total', {
+      description: 'Records put aside because they could not be handled.',
+    }),
+  };
+  const subscription = await o.bus.subscribe({
+    group: o.group,
+    topics: o.topics,
+    handle: (records) => handleBatch({ ...o, counters }, records),
+  });
+  const purge = startLoop({
+    name: `${o.group}: forget old event ids`,
+    idleMs: PURGE_EVERY_MS,
+    logger: o.logger,
+    step: () => forgetOldIds(o.pool),
+  });
+  return {
+    async stop() {
+      await Promise.all([subscription.stop(), purge.stop()]);
+    },
+  };
+}
+
+interface Counters {
+  readonly handled: Counter;
+  readonly repeated: Counter;
+  readonly parked: Counter;
+}
+type Consumer = ConsumeOptions & { readonly counters: Counters };
+
+async function handleBatch(o: Consumer, records: readonly ReceivedRecord[]): Promise<void> {
+  try {
+    const events = records.map((record) => parseEvent(record.value));
+    await handleEvents(o, events);
+  } catch (error) {
+    if (isPassing(error)) throw error;
+    // Something in the batch is at fault. One by one, in order, the others come through.
+    for (const record of records) await handleOrPark(o, record);
+  }
+}
+
+/** Trouble that is nobody's fault: the same records will do later. */
+function isPassing(error: unknown): boolean {
+  return isOutage(error) || isUnavailable(error);
+}
+
+async function handleEvents(o: Consumer, events: readonly Event[]): Promise<void> {
+  const [first] = events;
+  const work = () =>
+    inTransaction(o.pool, async (tx) => {
+      const fresh = await remember(tx, o.group, events);
+      if (fresh.length > 0) await o.handle(tx, fresh);
+      return fresh.length;
+    });
+  // A batch has many causes; only a single event can carry its trace on.
+  const alone = events.length === 1 && first !== undefined;
+  const handled = alone ? await withTraceparent(first.traceparent, work) : await work();
+  const attributes = { group: o.group };
+  o.counters.handled.add(handled, attributes);
+  o.counters.repeated.add(events.length - handled, attributes);
+}
+
+async function handleOrPark(o: Consumer, record: ReceivedRecord): Promise<void> {
+  for (let attempt = 1; ; attempt += 1) {
+    try {
+      return await handleEvents(o, [parseEvent(record.value)]);
+    } catch (error) {
+      if (isPassing(error)) throw error;
+      if (attempt === ATTEMPTS) return await park(o, record, error);
+    }
+  }
+}
+
+async function park(o: Consumer, record: ReceivedRecord, error: unknown): Promise<void> {
+  await inTransaction(o.pool, async (tx) => {
+    await parkRecord(tx, { consumer: o.group, record, error, attempts: ATTEMPTS });
+    // If it comes again it is not tried again; only a replay does that.
+    const event = readable(record);
+    if (event) await remember(tx, o.group, [event]);
+  });
+  o.counters.parked.add(1, { group: o.group });
+  const { topic, position } = record;
+  o.logger.error({ err: error, group: o.group, topic, position }, 'record put aside');
+}
+
+function readable(record: ReceivedRecord): Event | undefined {
+  try {
+    return parseEvent(record.value);
+  } catch {
+    return undefined;
+  }
+}
+
+/** Which of the events are new; a second transaction with the same event waits for the first. */
+async function remember(
+  tx: Queryable,
+  consumer: string,
+  events: readonly Event[],
+): Promise<Event[]> {
+  const once = [...new Map(events.map((event) => [event.eventId, event])).values()];
+  // In one order, so that two overlapping batches cannot deadlock.
+  const sorted = once.toSorted((a, b) => (a.eventId < b.eventId ? -1 : 1));
+  const { rows } = await tx.query<{ event_id: string }>(
+    `insert into consumed_events (shop_id, event_id, consumer)
+     select shop_id, event_id, $3 from unnest($1::bigint[], $2::uuid[]) as u (shop_id, event_id)
+     on conflict (shop_id, event_id, consumer) do nothing
+     returning event_id`,
+    [sorted.map((event) => event.shopId), sorted.map((event) => event.eventId), consumer],
+  );
+  const fresh = new Set(rows.map((row) => row.event_id));
+  return once.filter((event) => fresh.has(event.eventId));
+}
+
+async function forgetOldIds(pool: pg.Pool): Promise<'again' | 'idle'> {
+  const { rowCount } = await pool.query(
+    `delete from consumed_events where ctid = any (array(
+       select ctid from consumed_events
+       where consumed_at < now() - $1 * interval '1 day' limit $2))`,
+    [REMEMBER_DAYS, PURGE_ROWS],
+  );
+  return rowCount === PURGE_ROWS ? 'again' : 'idle';
+}

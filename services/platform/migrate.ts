@@ -1,0 +1,121 @@
+import { pathToFileURL } from 'node:url';
+import pg from 'pg';
+import { applyMigrations, migrationsOf, prepareMigrations } from './migrations.ts';
+import { roleOf, SCHEMAS, type SchemaDefinition } from './schemas.ts';
+
+/** Any number that nothing else in the database locks. */
+const MIGRATION_LOCK = 7_240_311_905n;
+/** How long a second migrator waits for the first. */
+const LOCK_WAIT_MS = 120_000;
+
+export interface MigrateOptions {
+  /** Logs in as the owner of the schemas: `rms_migrator` (with createrole), or a superuser. */
+  readonly databaseUrl: string;
+  /** By schema; a role without one keeps the password it has. */
+  readonly passwords?: Readonly<Record<string, string>>;
+  readonly schemas?: readonly SchemaDefinition[];
+  readonly onApplied?: (schema: string, name: string) => void;
+}
+
+/**
+ * Brings every schema to the state of this code: schema, role with its rights and search path,
+ * then the migrations. Safe to run again, and by several at once: they take turns.
+ *
+ * Throws MigrationError when the database is newer than the code or an applied file was changed.
+ */
+export async function migrate(o: MigrateOptions): Promise<number> {
+  const client = new pg.Client({ connectionString: o.databaseUrl, application_name: 'migrate' });
+  await client.connect();
+  try {
+    await client.query(`set lock_timeout = ${LOCK_WAIT_MS}`);
+    await client.query('select pg_advisory_lock($1)', [MIGRATION_LOCK]);
+    await closeToPublic(client);
+    let applied = 0;
+    for (const schema of o.schemas ?? SCHEMAS) {
+      await prepareSchema(client, schema.name, o.passwords?.[schema.name]);
+      const migrations = await migrationsOf(schema);
+      const onApplied = (name: string) => o.onApplied?.(schema.name, name);
+      const names = await applyMigrations(client, schema.name, { migrations, onApplied });
+      applied += names.length;
+    }
+    return applied;
+  } finally {
+    await client.end();
+  }
+}
+
+/** Nobody but the roles below connects or creates; skipped where the migrator does not own the database. */
+async function closeToPublic(client: pg.Client): Promise<void> {
+  const { rows } = await client.query<{ database: string; owns: boolean }>(
+    `select current_database() as database, pg_has_role(datdba, 'usage') as owns
+     from pg_database where datname = current_database()`,
+  );
+  const [row] = rows;
+  if (!row?.owns) return;
+  await client.query(`revoke all on database ${pg.escapeIdentifier(row.database)} from public`);
+  await client.query('revoke all on schema public from public');
+}
+
+async function prepareSchema(client: pg.Client, name: string, password?: string): Promise<void> {
+  const schema = pg.escapeIdentifier(name);
+  const role = pg.escapeIdentifier(roleOf(name));
+  await prepareRole(client, name);
+  if (password !== undefined) {
+    await client.query(`alter role ${role} password ${pg.escapeLiteral(password)}`);
+  }
+  await client.query(`create schema if not exists ${schema}`);
+  await client.query(`grant usage on schema ${schema} to ${role}`);
+  await grantConnect(client, role);
+  // Before the tables: a migration may then take rights away again (insert-only tables).
+  await client.query(
+    `alter default privileges in schema ${schema} grant select, insert, update, delete on tables to ${role}`,
+  );
+  await client.query(
+    `alter default privileges in schema ${schema} grant usage, select on sequences to ${role}`,
+  );
+  await prepareMigrations(client, name);
+}
+
+/** Roles belong to the whole server, so another database may have made this one, even just now. */
+async function prepareRole(client: pg.Client, schema: string): Promise<void> {
+  const name = roleOf(schema);
+  const { rows } = await client.query<{ rolconfig: string[] | null }>(
+    'select rolconfig from pg_roles where rolname = $1',
+    [name],
+  );
+  const role = pg.escapeIdentifier(name);
+  if (rows.length === 0) await client.query(`create role ${role} login`);
+  if (rows[0]?.rolconfig?.includes(`search_path=${schema}`)) return;
+  await client.query(`alter role ${role} set search_path to ${pg.escapeIdentifier(schema)}`);
+}
+
+async function grantConnect(client: pg.Client, role: string): Promise<void> {
+  const { rows } = await client.query<{ name: string }>('select current_database() as name');
+  for (const { name } of rows) {
+    await client.query(`grant connect on database ${pg.escapeIdentifier(name)} to ${role}`);
+  }
+}
+
+/** `DB_PASSWORD_RETURNS=…` is the password of `rms_returns`. */
+function passwordsIn(env: NodeJS.ProcessEnv): Record<string, string> {
+  const named = SCHEMAS.map(({ name }) => [name, env[`DB_PASSWORD_${name.toUpperCase()}`] ?? '']);
+  return Object.fromEntries(named.filter(([, password]) => password !== ''));
+}
+
+async function main(): Promise<void> {
+  const databaseUrl = process.env.DATABASE_URL;
+  if (!databaseUrl) throw new Error('DATABASE_URL must name the database, as its migrator');
+  const applied = await migrate({
+    databaseUrl,
+    passwords: passwordsIn(process.env),
+    onApplied: (schema, name) => console.log(`${schema}: applied ${name}`),
+  });
+  console.log(applied === 0 ? 'nothing to apply' : `${applied} migration(s) applied`);
+}
+
+if (import.meta.url === pathToFileURL(process.argv[1] ?? '').href) {
+  main().catch((error: unknown) => {
+    console.error(`migrate: ${error instanceof Error ? error.message : String(error)}`);
+    process.exitCode = 1;
+  });
+}

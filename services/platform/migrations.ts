@@ -1,0 +1,153 @@
+import { createHash } from 'node:crypto';
+import { existsSync } from 'node:fs';
+import { readdir, readFile } from 'node:fs/promises';
+import pg from 'pg';
+import type { Queryable } from './postgres.ts';
+import { roleOf, type SchemaDefinition, schemaNamed } from './schemas.ts';
+
+/** One numbered SQL file, and what it is called in `schema_migrations`. */
+export interface Migration {
+  readonly name: string;
+  readonly sha256: string;
+  readonly text: string;
+}
+
+/** The files a schema is made of: the platform's, by capability, then its own; each in number order. */
+export async function migrationsOf(schema: SchemaDefinition): Promise<Migration[]> {
+  const migrations: Migration[] = [];
+  for (const capability of schema.capabilities) {
+    const folder = new URL(`./migrations/${capability}/`, import.meta.url);
+    migrations.push(...(await readMigrations(folder, `platform/${capability}/`)));
+  }
+  migrations.push(...(await readMigrations(schema.folder, '')));
+  return migrations;
+}
+
+const FILE_NAME = /^\d{4}_[a-z0-9_]+\.sql$/;
+
+async function readMigrations(folder: URL, prefix: string): Promise<Migration[]> {
+  // A schema that has no migrations yet has no folder in git.
+  if (!existsSync(folder)) return [];
+  const files = (await readdir(folder)).filter((file) => file.endsWith('.sql')).sort();
+  const numbers = new Set(files.map((file) => file.slice(0, 4)));
+  if (numbers.size < files.length || !files.every((file) => FILE_NAME.test(file))) {
+    throw new Error(`${folder.pathname}: migrations are named NNNN_words.sql, each number once`);
+  }
+  return Promise.all(
+    files.map(async (file) => {
+      const text = await readFile(new URL(file, folder), 'utf8');
+      const sha256 = createHash('sha256').update(text).digest('hex');
+      return { name: `${prefix}${file}`, sha256, text };
+    }),
+  );
+}
+
+/** The database holds something this code does not know, or knows differently. */
+export class MigrationError extends Error {}
+
+/**
+ * Applies what is missing, each file in a transaction of its own with the schema as search path,
+ * and reports each name as it is applied. The caller holds the advisory lock.
+ *
+ * Throws MigrationError when an applied file was edited since (migrations only move forward), or
+ * when the database was migrated by newer code.
+ */
+export async function applyMigrations(
+  client: pg.ClientBase,
+  schema: string,
+  o: { migrations: readonly Migration[]; onApplied?: (name: string) => void },
+): Promise<string[]> {
+  const state = compare(schema, o.migrations, await appliedIn(client, schema));
+  if (state.fault) throw new MigrationError(state.fault);
+  for (const migration of state.missing) {
+    await applyOne(client, schema, migration);
+    o.onApplied?.(migration.name);
+  }
+  return state.missing.map((migration) => migration.name);
+}
+
+async function applyOne(client: pg.ClientBase, schema: string, migration: Migration) {
+  await client.query('begin');
+  try {
+    await client.query(`set local search_path to ${pg.escapeIdentifier(schema)}`);
+    await client.query(migration.text);
+    await client.query('insert into schema_migrations (name, sha256) values ($1, $2)', [
+      migration.name,
+      migration.sha256,
+    ]);
+    await client.query('commit');
+  } catch (error) {
+    await client.query('rollback');
+    const reason = error instanceof Error ? error.message : String(error);
+    throw new MigrationError(`${schema}: ${migration.name} failed: ${reason}`, { cause: error });
+  }
+}
+
+export interface SchemaState {
+  readonly state: 'current' | 'older' | 'newer';
+  /** One line for the log. */
+  readonly detail: string;
+}
+
+/**
+ * How the schema in the database compares with the migrations in this code. Needs no more than
+ * the role of the schema's own process. `newer` also says that an applied file has other contents.
+ */
+export async function schemaState(pool: Queryable, schema: string): Promise<SchemaState> {
+  const expected = await migrationsOf(schemaNamed(schema));
+  const { missing, fault } = compare(schema, expected, await appliedIn(pool, schema));
+  if (fault) return { state: 'newer', detail: fault };
+  const [first] = missing;
+  if (!first) return { state: 'current', detail: `schema ${schema} is current` };
+  const detail = `schema ${schema} lacks ${missing.length} migration(s), first ${first.name}; run the migrate command`;
+  return { state: 'older', detail };
+}
+
+function compare(
+  schema: string,
+  expected: readonly Migration[],
+  applied: ReadonlyMap<string, string>,
+): { missing: Migration[]; fault?: string } {
+  const known = new Set(expected.map((migration) => migration.name));
+  const unknown = [...applied.keys()].filter((name) => !known.has(name));
+  const changed = expected.filter((m) => applied.has(m.name) && applied.get(m.name) !== m.sha256);
+  const missing = expected.filter((migration) => !applied.has(migration.name));
+  if (unknown.length > 0) {
+    const names = unknown.join(', ');
+    return { missing, fault: `schema ${schema} is newer than this code, which lacks ${names}` };
+  }
+  if (changed.length > 0) {
+    const names = changed.map((migration) => migration.name).join(', ');
+    return { missing, fault: `schema ${schema}: ${names} was changed after it was applied` };
+  }
+  return { missing };
+}
+
+/** No schema, no table, no right to look: the same as nothing applied. */
+const NOT_MIGRATED = new Set(['3F000', '42P01', '42501']);
+
+async function appliedIn(db: Queryable, schema: string): Promise<Map<string, string>> {
+  try {
+    const { rows } = await db.query<{ name: string; sha256: string }>(
+      `select name, sha256 from ${pg.escapeIdentifier(schema)}.schema_migrations`,
+    );
+    return new Map(rows.map((row) => [row.name, row.sha256]));
+  } catch (error) {
+    if (error instanceof pg.DatabaseError && NOT_MIGRATED.has(error.code ?? '')) return new Map();
+    throw error;
+  }
+}
+
+/** Creates the schema's table of applied migrations, which its process may read only. */
+export async function prepareMigrations(client: pg.ClientBase, schema: string): Promise<void> {
+  const table = `${pg.escapeIdentifier(schema)}.schema_migrations`;
+  await client.query(
+    `create table if not exists ${table} (
+       name       text primary key,
+       sha256     text not null,
+       applied_at timestamptz not null default now()
+     )`,
+  );
+  const role = pg.escapeIdentifier(roleOf(schema));
+  await client.query(`revoke insert, update, delete on ${table} from ${role}`);
+}

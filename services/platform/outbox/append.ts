@@ -1,0 +1,96 @@
+import { randomUUID } from 'node:crypto';
+import { create, toBinary } from '@bufbuild/protobuf';
+import { timestampFromDate } from '@bufbuild/protobuf/wkt';
+import type { Actor } from '../../../proto/gen/rms/common/v1/actor_pb.ts';
+import { type Event, EventSchema } from '../../../proto/gen/rms/events/v1/events_pb.ts';
+import { type Return, ReturnSchema } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
+import { murmur2 } from '../bus/murmur2.ts';
+import type { Queryable } from '../postgres.ts';
+import { currentTraceparent } from '../telemetry.ts';
+
+/** The relay's unit of work; a key always belongs to the same shard. */
+export const SHARDS = 8;
+/** A larger snapshot is left out of the event and read back by those who need it. */
+export const MAX_SNAPSHOT_BYTES = 900_000;
+/** Commits that append events notify `outbox_<schema>`. */
+export const CHANNEL_PREFIX = 'outbox_';
+
+export interface NewEvent {
+  readonly trigger: string;
+  readonly shopId: bigint;
+  readonly returnId?: bigint;
+  readonly revision?: bigint;
+  /** Order is kept within a key: `shop:return`, `shop:shipment` or `shop:object`. */
+  readonly key: string;
+  readonly actor: Actor;
+  readonly snapshot?: Return;
+  readonly detail?: Event['detail'];
+  readonly occurredAt?: Date;
+}
+
+/**
+ * Appends events to the outbox inside the caller's transaction, which holds the lock on the row
+ * that the key stands for. Returns their ids in order. They are published after the commit, in
+ * this order within a key; a rollback takes them back.
+ */
+export async function appendEvents(tx: Queryable, events: readonly NewEvent[]): Promise<string[]> {
+  if (events.length === 0) return [];
+  const traceparent = currentTraceparent();
+  const encoded = events.map((event) => encode(event, traceparent));
+  await tx.query(APPEND, [
+    events.map((event) => event.shopId),
+    encoded.map((event) => event.id),
+    events.map((event) => event.trigger),
+    events.map((event) => event.key),
+    encoded.map((event) => event.occurredAt),
+    encoded.map((event) => event.value),
+    events.map((event) => murmur2(event.key) % SHARDS),
+    traceparent,
+    CHANNEL_PREFIX,
+  ]);
+  return encoded.map((event) => event.id);
+}
+
+// Positions are drawn in the order of the array: the sort is below the volatile call.
+const APPEND = `
+with given as materialized (
+  select nextval('event_positions') as position, sorted.*
+  from (
+    select * from unnest($1::bigint[], $2::uuid[], $3::text[], $4::text[], $5::timestamptz[], $6::bytea[], $7::smallint[])
+      with ordinality as u (shop_id, event_id, trigger, key, occurred_at, value, shard, n)
+    order by n
+  ) sorted
+), stored as (
+  insert into events (shop_id, day, position, event_id, trigger, key, traceparent, occurred_at, value)
+  select shop_id, (now() at time zone 'utc')::date, position, event_id, trigger, key, $8, occurred_at, value
+  from given
+), pointed as (
+  insert into outbox (shop_id, day, position, shard, key, bytes)
+  select shop_id, (now() at time zone 'utc')::date, position, shard, key, length(value) from given
+)
+select pg_notify($9 || current_schema(), '')`;
+
+function encode(event: NewEvent, traceparent: string) {
+  const id = randomUUID();
+  const occurredAt = event.occurredAt ?? new Date();
+  const fits = event.snapshot && snapshotBytes(event.snapshot) <= MAX_SNAPSHOT_BYTES;
+  const message = create(EventSchema, {
+    eventId: id,
+    schema: 'rms.events.v1',
+    trigger: event.trigger,
+    shopId: event.shopId,
+    returnId: event.returnId ?? 0n,
+    revision: event.revision ?? 0n,
+    occurredAt: timestampFromDate(occurredAt),
+    actor: event.actor,
+    traceparent,
+    snapshotOmitted: event.snapshot !== undefined && !fits,
+    ...(fits ? { snapshot: event.snapshot } : {}),
+    ...(event.detail ? { detail: event.detail } : {}),
+  });
+  return { id, occurredAt, value: toBinary(EventSchema, message) };
+}
+
+function snapshotBytes(snapshot: Return): number {
+  return toBinary(ReturnSchema, snapshot).length;
+}

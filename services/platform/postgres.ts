@@ -1,0 +1,131 @@
+import pg from 'pg';
+
+/** What a store needs of the database: a pool, or a connection inside a transaction. */
+export type Queryable = Pick<pg.ClientBase, 'query'>;
+
+const CONNECT_TIMEOUT_MS = 5_000;
+const STATEMENT_TIMEOUT_MS = 30_000;
+const IDLE_IN_TRANSACTION_TIMEOUT_MS = 30_000;
+/** The client's own limit, for a server that no longer answers at all; above the server's. */
+const ANSWER_TIMEOUT_MS = 35_000;
+
+/**
+ * A pool whose int8 columns arrive as bigint, numeric and date as text, timestamptz as Date.
+ * The parsers belong to the pool: nothing is registered globally.
+ */
+export function createPool(
+  url: string,
+  o: { max?: number; applicationName?: string } = {},
+): pg.Pool {
+  const pool = new pg.Pool({
+    connectionString: url,
+    max: o.max ?? 10,
+    ...(o.applicationName === undefined ? {} : { application_name: o.applicationName }),
+    connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
+    statement_timeout: STATEMENT_TIMEOUT_MS,
+    idle_in_transaction_session_timeout: IDLE_IN_TRANSACTION_TIMEOUT_MS,
+    query_timeout: ANSWER_TIMEOUT_MS,
+    keepAlive: true,
+    types: { getTypeParser: parserOf },
+  });
+  // Without a listener, losing an idle connection would end the process; the pool replaces it.
+  pool.on('error', () => {});
+  return pool;
+}
+
+const INT8_ARRAY = 1016;
+
+function parserOf(oid: number, format?: 'text' | 'binary') {
+  if (format === 'binary') return pg.types.getTypeParser(oid, 'binary');
+  if (oid === pg.types.builtins.INT8) return BigInt;
+  if (oid === INT8_ARRAY) return bigints;
+  if (oid === pg.types.builtins.DATE) return String;
+  return pg.types.getTypeParser(oid, 'text');
+}
+
+function bigints(text: string): (bigint | null)[] {
+  const inside = text.slice(1, -1);
+  if (inside === '') return [];
+  return inside.split(',').map((item) => (item === 'NULL' ? null : BigInt(item)));
+}
+
+/** Runs `work` in one transaction: commits when it resolves, rolls back when it rejects. */
+export async function inTransaction<T>(
+  pool: pg.Pool,
+  work: (tx: pg.PoolClient) => Promise<T>,
+): Promise<T> {
+  const client = await pool.connect();
+  try {
+    await client.query('begin');
+    const result = await work(client);
+    await client.query('commit');
+    client.release();
+    return result;
+  } catch (error) {
+    // A connection that cannot roll back is broken and must not return to the pool.
+    await client.query('rollback').then(
+      () => client.release(),
+      () => client.release(true),
+    );
+    throw error;
+  }
+}
+
+const INTEGRITY_CLASS = '23';
+
+/** The name of the unique, check, foreign-key or exclusion constraint that `error` reports; else undefined. */
+export function violatedConstraint(error: unknown): string | undefined {
+  if (!(error instanceof pg.DatabaseError)) return undefined;
+  return error.code?.startsWith(INTEGRITY_CLASS) ? error.constraint : undefined;
+}
+
+/** SQLSTATE classes and codes that say nothing about the data: the same statement may succeed later. */
+const OUTAGE_CLASSES = ['08', '53', '58'];
+const OUTAGE_CODES = new Set([
+  '25006', // read-only: the old primary after a failover
+  '25P03', // idle in transaction for too long
+  '25P04', // transaction_timeout
+  '40001', // serialization failure
+  '40P01', // deadlock
+  '55P03', // lock not available
+  '57014', // statement timeout
+  '57P01', // shutdown
+  '57P02', // crash
+  '57P03', // starting up
+  '57P05', // idle session ended
+]);
+const NETWORK_CODES = new Set([
+  'EAI_AGAIN',
+  'ECONNABORTED',
+  'ECONNREFUSED',
+  'ECONNRESET',
+  'EHOSTUNREACH',
+  'ENETUNREACH',
+  'ENOTFOUND',
+  'EPIPE',
+  'ETIMEDOUT',
+]);
+/** `pg` reports these without a code. */
+const DRIVER_TEXTS = [
+  'Connection terminated',
+  'timeout exceeded when trying to connect',
+  'timeout expired',
+  'Query read timeout',
+  'Client has encountered a connection error',
+];
+
+/**
+ * Whether `error` is the database's or the network's passing trouble (connection, timeout,
+ * deadlock, serialization, shutdown) and not a fault of the data: worth trying again as it is.
+ */
+export function isOutage(error: unknown): boolean {
+  if (typeof error !== 'object' || error === null) return false;
+  // By shape, not class: the runtime's errors may come from another realm.
+  if ('errors' in error && Array.isArray(error.errors)) return error.errors.some(isOutage);
+  const code = 'code' in error && typeof error.code === 'string' ? error.code : '';
+  if (error instanceof pg.DatabaseError) {
+    return OUTAGE_CODES.has(code) || OUTAGE_CLASSES.includes(code.slice(0, 2));
+  }
+  const message = 'message' in error && typeof error.message === 'string' ? error.message : '';
+  return NETWORK_CODES.has(code) || DRIVER_TEXTS.some((text) => message.includes(text));
+}
