@@ -1,0 +1,43 @@
+import { CONDITION_CATEGORIES } from '../limits.ts';
+import type { VersionChange } from './change.ts';
+
+/**
+ * 2026-10: `condition.condition_category` of a line item became an object. 2026-07 answers the word
+ * it stands for, in return details and in payloads of topic `return`.
+ */
+export const change202610: VersionChange = {
+  version: '2026-10',
+  response: (operation, body) => (operation === 'getReturnDetails' ? downgraded(body) : body),
+  payload: (topic, payload) => (topic === 'return' ? downgraded(payload) : payload),
+  schemas: (components) => {
+    const { Condition } = components;
+    const properties = isObject(Condition) ? Condition.properties : undefined;
+    if (!isObject(properties)) throw new Error('the document has no Condition schema');
+    properties.condition_category = {
+      anyOf: [{ type: 'string', enum: [...CONDITION_CATEGORIES] }, { type: 'null' }],
+    };
+  },
+};
+
+function downgraded<T>(details: T): T {
+  if (!isObject(details) || !Array.isArray(details.line_items)) return details;
+  return { ...details, line_items: details.line_items.map(lineDown) };
+}
+
+function lineDown(line: unknown): unknown {
+  if (!isObject(line) || !isObject(line.condition)) return line;
+  const { condition } = line;
+  return {
+    ...line,
+    condition: { ...condition, condition_category: categoryDown(condition.condition_category) },
+  };
+}
+
+function categoryDown(category: unknown): unknown {
+  if (!isObject(category)) return category;
+  return category.grade ? `grade_${category.grade}` : category.category_name;
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}

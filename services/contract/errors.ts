@@ -1,0 +1,56 @@
+/** A refusal before it is shaped for a version: the released body, and what a problem document says. */
+export interface PublicError {
+  readonly status: number;
+  readonly body: object;
+  readonly problem: {
+    readonly code: string;
+    readonly title: string;
+    readonly detail: string;
+    readonly errors?: readonly { readonly field: string; readonly message: string }[];
+  };
+}
+
+/** The codes of problem documents; where the interface names a code, it is that one. */
+export const PROBLEM_CODES = {
+  badRequest: 'BAD_REQUEST',
+  unauthorized: 'UNAUTHORIZED',
+  forbidden: 'FORBIDDEN',
+  notFound: 'NOT_FOUND',
+  unknownVersion: 'UNKNOWN_API_VERSION',
+  methodNotAllowed: 'METHOD_NOT_ALLOWED',
+  conflict: 'CONFLICT',
+  fraudReportExists: 'FRAUD_REPORT_EXISTS',
+  tooLarge: 'PAYLOAD_TOO_LARGE',
+  unsupportedMediaType: 'UNSUPPORTED_MEDIA_TYPE',
+  invalid: 'VALIDATION_FAILED',
+  webhookRefused: 'FAILED_TO_CREATE_WEBHOOK',
+  rateLimited: 'RATE_LIMITED',
+  internal: 'INTERNAL_ERROR',
+  unavailable: 'SERVICE_UNAVAILABLE',
+} as const;
+
+/** The 404 bodies, each in the shape of its operation (interface: Errors). */
+export const NOT_FOUND = {
+  webhook: notFound('No webhook has this ID.', { errors: { code: 'NOT_FOUND' } }),
+  destination: notFound('No destination has this ID.', {
+    code: 'NOT_FOUND',
+    message: 'No destination has this ID.',
+  }),
+  returnDetails: notFound('No return found with this ID.', {
+    errors: { message: 'No return found with this ID.' },
+  }),
+  fraudReport: notFound('No return has this ID.', {
+    errors: { message: 'No return has this ID.' },
+  }),
+  processReturn: notFound('No return has this ID.', {
+    errors: { message: 'No return has this ID.', code: 'NOT_FOUND' },
+  }),
+} as const;
+
+function notFound(detail: string, body: object): PublicError {
+  return {
+    status: 404,
+    body,
+    problem: { code: PROBLEM_CODES.notFound, title: 'Not Found', detail },
+  };
+}

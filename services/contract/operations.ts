@@ -1,0 +1,230 @@
+import type { z } from 'zod';
+import { NOT_FOUND, type PublicError } from './errors.ts';
+import { BODY_BYTES_MAX, DISPOSITIONS_BODY_BYTES_MAX } from './limits.ts';
+import { cart, cartBody } from './resources/cart.ts';
+import { destination, destinationBody } from './resources/destination.ts';
+import { assessBody, dispositionList } from './resources/disposition.ts';
+import * as shapes from './resources/errors.ts';
+import { fraudReport, fraudReportBody } from './resources/fraud-report.ts';
+import { processAnswer, processBody } from './resources/process.ts';
+import { returnDetails } from './resources/return-details.ts';
+import { createdWebhook, webhookBody, webhookList } from './resources/webhook.ts';
+
+/**
+ * The REST operations as one table (interface: Endpoints). The router, the OpenAPI documents, 405s
+ * and the tests of scopes and errors are all made from it.
+ */
+
+export type OperationId =
+  | 'listWebhooks'
+  | 'createWebhook'
+  | 'updateWebhook'
+  | 'deleteWebhook'
+  | 'assessDispositions'
+  | 'updateDestination'
+  | 'getReturnDetails'
+  | 'createFraudReport'
+  | 'processReturn'
+  | 'createCart';
+
+export type Scope =
+  | 'returns'
+  | 'carts'
+  | 'developer_tools'
+  | 'destinations:read'
+  | 'destinations:write';
+
+export interface OperationBody {
+  readonly schema: z.ZodType;
+  /** When false an absent body counts as `{}`. */
+  readonly required: boolean;
+  /** After inflation. */
+  readonly maxBytes: number;
+}
+
+export interface Operation {
+  readonly id: OperationId;
+  readonly method: 'GET' | 'POST' | 'PUT' | 'DELETE';
+  /** After the version segment; `{id}` stands for one path id. */
+  readonly path: string;
+  readonly scope: Scope;
+  /** `bearer-or-api-key`: `Authorization` when present, else `X-Authorization`; `api-key`: only the latter. */
+  readonly credentials: 'api-key' | 'bearer-or-api-key';
+  /** What a valid credential without the scope gets. */
+  readonly forbidden: 'message-403' | 'errors-401';
+  /** The 404 of an id that names nothing in this shop; absent where the operation names no object. */
+  readonly notFound?: PublicError;
+  readonly body?: OperationBody;
+  /** True when the operation reads query parameters. */
+  readonly query: boolean;
+  readonly success: { readonly status: number; readonly schema?: z.ZodType };
+  /** True for what is not in the interface document but added to it. */
+  readonly addition: boolean;
+  readonly summary: string;
+  readonly description: string;
+  readonly tag: string;
+  /** Bodies of refusals of this operation's own, by status, in released versions. */
+  readonly errors: Readonly<Record<number, readonly z.ZodType[]>>;
+}
+
+const body = (schema: z.ZodType, o: Partial<OperationBody> = {}): OperationBody => ({
+  schema,
+  required: true,
+  maxBytes: BODY_BYTES_MAX,
+  ...o,
+});
+const webhookRules = {
+  scope: 'developer_tools',
+  credentials: 'bearer-or-api-key',
+  forbidden: 'errors-401',
+  query: false,
+  tag: 'Webhooks',
+} as const;
+const keyRules = {
+  credentials: 'api-key',
+  forbidden: 'errors-401',
+  query: false,
+  addition: false,
+} as const;
+
+export const OPERATIONS: readonly Operation[] = [
+  {
+    ...webhookRules,
+    id: 'listWebhooks',
+    method: 'GET',
+    path: '/webhooks',
+    success: { status: 200, schema: webhookList },
+    addition: true,
+    summary: 'List webhooks',
+    description: "All of the shop's webhook subscriptions, by ascending id.",
+    errors: {},
+  },
+  {
+    ...webhookRules,
+    id: 'createWebhook',
+    method: 'POST',
+    path: '/webhooks',
+    body: body(webhookBody),
+    success: { status: 201, schema: createdWebhook },
+    addition: true,
+    summary: 'Create webhook',
+    description: 'Adds a subscription and answers its signing secret, this once.',
+    errors: { 422: [shapes.messageError, shapes.webhookRefused] },
+  },
+  {
+    ...webhookRules,
+    id: 'updateWebhook',
+    method: 'PUT',
+    path: '/webhooks/{id}',
+    notFound: NOT_FOUND.webhook,
+    body: body(webhookBody),
+    success: { status: 204 },
+    addition: false,
+    summary: 'Update webhook',
+    description:
+      'Changes a subscription. Waiting deliveries go to a new address; a new topic or trigger counts for later events.',
+    errors: { 404: [shapes.webhookNotFound], 422: [shapes.messageError, shapes.webhookRefused] },
+  },
+  {
+    ...webhookRules,
+    id: 'deleteWebhook',
+    method: 'DELETE',
+    path: '/webhooks/{id}',
+    notFound: NOT_FOUND.webhook,
+    success: { status: 204 },
+    addition: false,
+    summary: 'Delete webhook',
+    description: 'Removes a subscription; its waiting deliveries are dropped.',
+    errors: { 404: [shapes.webhookNotFound] },
+  },
+  {
+    ...keyRules,
+    id: 'assessDispositions',
+    method: 'POST',
+    path: '/dispositioning/assess',
+    scope: 'returns',
+    forbidden: 'message-403',
+    body: body(assessBody, { maxBytes: DISPOSITIONS_BODY_BYTES_MAX }),
+    success: { status: 200, schema: dispositionList },
+    summary: 'Assess dispositions',
+    description:
+      'Records what becomes of 1 to 30 returned line items, all or nothing. A later assessment replaces the former.',
+    tag: 'Dispositions',
+    errors: { 403: [shapes.forbidden], 422: [shapes.messageError] },
+  },
+  {
+    ...keyRules,
+    id: 'updateDestination',
+    method: 'PUT',
+    path: '/destinations/{id}',
+    scope: 'destinations:write',
+    notFound: NOT_FOUND.destination,
+    body: body(destinationBody),
+    success: { status: 200, schema: destination },
+    summary: 'Update destination',
+    description: 'Changes a warehouse or donation centre. Absent fields stay as they are.',
+    tag: 'Destinations',
+    errors: { 404: [shapes.destinationNotFound], 422: [shapes.messageError] },
+  },
+  {
+    ...keyRules,
+    id: 'getReturnDetails',
+    method: 'GET',
+    path: '/warehouse/return/details',
+    scope: 'returns',
+    notFound: NOT_FOUND.returnDetails,
+    query: true,
+    success: { status: 200, schema: returnDetails },
+    summary: 'Get return details',
+    description:
+      'One return, by its id, the order id or the order name. Of several returns of an order, the newest.',
+    tag: 'Returns',
+    errors: { 404: [shapes.errorsMessage], 422: [shapes.messageError] },
+  },
+  {
+    ...keyRules,
+    id: 'createFraudReport',
+    method: 'POST',
+    path: '/returns/{id}/fraud-report',
+    scope: 'returns',
+    notFound: NOT_FOUND.fraudReport,
+    body: body(fraudReportBody, { required: false }),
+    success: { status: 201, schema: fraudReport },
+    summary: 'Create fraud report',
+    description: 'Reports a return once.',
+    tag: 'Returns',
+    errors: {
+      404: [shapes.errorsMessage],
+      409: [shapes.errorsMessage],
+      422: [shapes.messageError],
+    },
+  },
+  {
+    ...keyRules,
+    id: 'processReturn',
+    method: 'POST',
+    path: '/warehouse/return/{id}/process',
+    scope: 'returns',
+    notFound: NOT_FOUND.processReturn,
+    body: body(processBody, { required: false }),
+    success: { status: 200, schema: processAnswer },
+    summary: 'Process return',
+    description:
+      'Queues a return for processing. `true` is an acknowledgement; `return.closed` or `return.processing.failed` tells the end. A refusal is a 200 with `errors`.',
+    tag: 'Returns',
+    errors: { 404: [shapes.processNotFound], 422: [shapes.messageError] },
+  },
+  {
+    ...keyRules,
+    id: 'createCart',
+    method: 'POST',
+    path: '/cart',
+    scope: 'carts',
+    body: body(cartBody),
+    success: { status: 200, schema: cart },
+    summary: 'Create cart',
+    description: 'Stores a cart of product variants and answers its token.',
+    tag: 'Carts',
+    errors: { 422: [shapes.messageError] },
+  },
+];

@@ -1,0 +1,41 @@
+import type { Event } from '../../proto/gen/rms/events/v1/events_pb.ts';
+import type { LabelRequest } from '../../proto/gen/rms/returns/v1/return_pb.ts';
+import { addressView } from './views/destination.ts';
+import { iso, known } from './views/values.ts';
+
+/** Payload of topic `label.request`: what a third-party label provider needs to know. */
+export function labelRequestPayload(event: Event): object | undefined {
+  const request = event.detail.case === 'labelRequest' ? event.detail.value : undefined;
+  if (!request) return undefined;
+  const { parcel } = request;
+  return {
+    id: Number(request.id),
+    return_id: Number(request.returnId),
+    shop_id: Number(event.shopId),
+    created_at: iso(request.createdAt),
+    addresses: {
+      origin: request.origin ? addressView(request.origin) : null,
+      destination: request.destination ? addressView(request.destination) : null,
+    },
+    parcel: {
+      length: parcel?.lengthCm ?? 0,
+      width: parcel?.widthCm ?? 0,
+      height: parcel?.heightCm ?? 0,
+      weight: parcel?.weightG ?? 0,
+    },
+    products: request.products.map(productView),
+  };
+}
+
+function productView(product: LabelRequest['products'][number]): object {
+  return {
+    name: known(product.name),
+    sku: known(product.sku),
+    hs_code: known(product.hsCode),
+    country_of_origin: known(product.countryOfOrigin),
+    price: {
+      amount: known(product.price?.value),
+      currency: known(product.price?.currency),
+    },
+  };
+}

@@ -1,0 +1,130 @@
+import type { Event } from '../../proto/gen/rms/events/v1/events_pb.ts';
+import {
+  LabelStatusSchema,
+  type Return,
+  ReturnStateSchema,
+} from '../../proto/gen/rms/returns/v1/return_pb.ts';
+import { LABEL_STATUSES, RETURN_STATES, type Topic, TRIGGERS } from './limits.ts';
+import { labelRequestPayload } from './payload-label-request.ts';
+import { returnDetails } from './views/return-details.ts';
+import { idNumber, iso, known, word } from './views/values.ts';
+
+/** Webhook payloads in the newest shape, built from internal events (interface: Events). */
+
+type Build = (event: Event, snapshot: Return | undefined) => object | undefined;
+
+interface Shape {
+  readonly triggers: readonly string[];
+  readonly build: Build;
+}
+
+const SHAPES: Readonly<Record<Topic, Shape>> = {
+  return: {
+    triggers: TRIGGERS.filter((trigger) => trigger !== 'shipment.processed'),
+    build: (event, snapshot) =>
+      snapshot && { shop_id: Number(event.shopId), ...returnDetails(snapshot) },
+  },
+  'return.processing': { triggers: ['return.processing.failed'], build: processingPayload },
+  label: { triggers: ['label.created', 'label.updated'], build: labelPayload },
+  restock: { triggers: ['restock.requested'], build: restockPayload },
+  'label.request': {
+    triggers: ['label.request.issued', 'label.request.cancelled'],
+    build: labelRequestPayload,
+  },
+  giftcard: { triggers: ['giftcard.requested'], build: giftCardPayload },
+  'partner.returns.shipment': { triggers: ['shipment.processed'], build: shipmentPayload },
+};
+
+/** Whether a subscription to this pair ever gets anything: the topic's payload fits the trigger's events. */
+export function delivers(topic: string, trigger: string): boolean {
+  return shapeOf(topic)?.triggers.includes(trigger) ?? false;
+}
+
+/**
+ * The payload of `topic` for an event, in the newest shape; `shapePayload` makes it that of a shop's
+ * version. `snapshot` is the event's, or the one read back when it was left out for its size.
+ * undefined: this topic cannot be built from this event.
+ */
+export function payloadOf(
+  topic: string,
+  event: Event,
+  snapshot: Return | undefined,
+): object | undefined {
+  if (!delivers(topic, event.trigger)) return undefined;
+  const fields = shapeOf(topic)?.build(event, snapshot);
+  return fields && { topic, trigger: event.trigger, ...fields };
+}
+
+function shapeOf(topic: string): Shape | undefined {
+  return Object.entries(SHAPES).find(([name]) => name === topic)?.[1];
+}
+
+function processingPayload(event: Event, snapshot: Return | undefined): object | undefined {
+  const failed = event.detail.case === 'processingFailed' ? event.detail.value : undefined;
+  if (!failed) return undefined;
+  return {
+    return_id: Number(event.returnId),
+    return_state: snapshot ? word(ReturnStateSchema, snapshot.state, RETURN_STATES) : null,
+    message: failed.message ?? null,
+    source: known(failed.source),
+  };
+}
+
+function labelPayload(event: Event, snapshot: Return | undefined): object | undefined {
+  const label = event.detail.case === 'label' ? event.detail.value : undefined;
+  if (!label) return undefined;
+  return {
+    shop_id: Number(event.shopId),
+    return_id: Number(event.returnId),
+    order_id: idNumber(snapshot?.order?.id ?? 0n),
+    provider_order_id: idNumber(snapshot?.order?.providerOrderId ?? 0n),
+    carrier: known(label.carrier),
+    tracking_number: known(label.trackingNumber),
+    label_status: word(LabelStatusSchema, label.status, LABEL_STATUSES),
+    label_updated_at: iso(label.updatedAt),
+    label_url: known(label.url),
+  };
+}
+
+function restockPayload(event: Event, snapshot: Return | undefined): object | undefined {
+  const restock = event.detail.case === 'restock' ? event.detail.value : undefined;
+  if (!restock) return undefined;
+  return {
+    id: Number(event.returnId),
+    order_id: idNumber(snapshot?.order?.id ?? 0n),
+    provider_order_id: idNumber(snapshot?.order?.providerOrderId ?? 0n),
+    restock_items: restock.items.map((item) => ({
+      line_item_id: Number(item.lineItemId),
+      location_id: idNumber(item.locationId),
+      variant_id: idNumber(item.variantId),
+      quantity: item.quantity,
+    })),
+  };
+}
+
+function giftCardPayload(event: Event, snapshot: Return | undefined): object | undefined {
+  const card = event.detail.case === 'giftCard' ? event.detail.value : undefined;
+  if (!card) return undefined;
+  return {
+    id: Number(card.id),
+    return_id: Number(event.returnId),
+    amount: known(card.money?.value),
+    currency: known(card.money?.currency),
+    email: known(snapshot?.customer?.email),
+    first_name: known(snapshot?.customer?.firstName),
+    last_name: known(snapshot?.customer?.lastName),
+    order_id: idNumber(snapshot?.order?.id ?? 0n),
+    order_name: known(snapshot?.order?.name),
+  };
+}
+
+function shipmentPayload(event: Event): object | undefined {
+  const shipment = event.detail.case === 'shipment' ? event.detail.value : undefined;
+  if (!shipment) return undefined;
+  return {
+    shipment_id: Number(shipment.id),
+    partner_shipment_id: shipment.partnerShipmentId,
+    return_ids: shipment.returnIds.map(Number),
+    processed_at: iso(shipment.processedAt),
+  };
+}

@@ -1,0 +1,95 @@
+import { z } from 'zod';
+import { CART_ENTRIES_MAX, isBase64 } from '../limits.ts';
+import { ownBound, textFault, typed } from './fields.ts';
+
+export type CartEntryValue = number | Readonly<Record<string, unknown>>;
+
+const ID_RULE = 'must be an integer from 1 to 9007199254740991';
+const idSchema = { type: 'integer', minimum: 1, maximum: Number.MAX_SAFE_INTEGER } as const;
+const entrySchema = {
+  anyOf: [
+    idSchema,
+    { type: 'object', properties: { variant_id: idSchema }, required: ['variant_id'] },
+  ],
+} as const;
+
+/** One entry: a variant id or an object that has one; objects are echoed with all their keys. */
+const entry = z
+  .custom<CartEntryValue>()
+  .superRefine((value: unknown, context) => {
+    const fault = entryFault(value);
+    if (fault) context.addIssue({ code: 'custom', ...fault });
+  })
+  .meta({ override: entrySchema });
+
+/** Body of create cart (interface: Cart). The content of `shopify` is not looked at. */
+export const cartBody = z
+  .object({
+    cart: z
+      .array(entry, { error: typed('a list') })
+      .min(1, { error: 'must have at least 1 entry' })
+      .max(CART_ENTRIES_MAX, { error: `must have at most ${CART_ENTRIES_MAX} entries` })
+      .meta(ownBound),
+    shopify: z
+      .string({ error: typed('a Base64 string') })
+      .refine(isBase64, { error: 'must be a Base64 string' })
+      .nullish()
+      .meta({ description: 'Base64, padded or not', contentEncoding: 'base64' }),
+  })
+  .meta({ id: 'CartBody' });
+export type CartBody = z.infer<typeof cartBody>;
+
+/** Interface: Cart. `data` is the request; a `shopify` that was not sent is not answered. */
+export const cart = z
+  .object({
+    token: z.string(),
+    data: z.object({
+      cart: z.array(z.unknown().meta({ override: entrySchema })),
+      shopify: z.string().nullable().optional(),
+    }),
+  })
+  .meta({ id: 'Cart' });
+export interface CartObject {
+  readonly token: string;
+  readonly data: { readonly cart: readonly unknown[]; readonly shopify?: string | null };
+}
+
+interface Fault {
+  message: string;
+  path?: (string | number)[];
+}
+
+function entryFault(value: unknown): Fault | undefined {
+  if (typeof value === 'number') return isId(value) ? undefined : { message: ID_RULE };
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
+    return { message: 'must be an integer variant id or an object with variant_id' };
+  }
+  const variant: unknown = Object.hasOwn(value, 'variant_id')
+    ? Reflect.get(value, 'variant_id')
+    : undefined;
+  if (variant === undefined || variant === null) {
+    return { message: 'is required', path: ['variant_id'] };
+  }
+  if (!isId(variant)) return { message: ID_RULE, path: ['variant_id'] };
+  return contentFault(value);
+}
+
+/** Texts and numbers at any depth must survive being stored and written again. */
+function contentFault(root: object): Fault | undefined {
+  const waiting: unknown[] = [root];
+  while (waiting.length > 0) {
+    const value = waiting.pop();
+    if (typeof value === 'number' && !Number.isFinite(value)) {
+      return { message: 'must hold only numbers that JSON can write' };
+    }
+    const message = typeof value === 'string' ? textFault(value) : undefined;
+    if (message !== undefined) return { message };
+    if (typeof value !== 'object' || value === null) continue;
+    for (const [key, inner] of Object.entries(value)) waiting.push(key, inner);
+  }
+  return undefined;
+}
+
+function isId(value: unknown): boolean {
+  return typeof value === 'number' && Number.isSafeInteger(value) && value >= 1;
+}

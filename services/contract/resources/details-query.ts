@@ -1,0 +1,68 @@
+import {
+  CURRENCY_TYPES,
+  type CurrencyType,
+  characters,
+  MAX_ID,
+  ORDER_NAME_MAX,
+} from '../limits.ts';
+import { textFault } from './fields.ts';
+
+/** What selects a return: shaped as the oneof of the internal request. */
+export type DetailsSelector =
+  | { readonly case: 'returnId' | 'orderId'; readonly value: bigint }
+  | { readonly case: 'orderName'; readonly value: string };
+
+export interface DetailsQuery {
+  readonly selector: DetailsSelector;
+  readonly currencyType: CurrencyType | undefined;
+}
+
+export type DetailsQueryResult =
+  | { readonly ok: true; readonly value: DetailsQuery }
+  | { readonly ok: false; readonly field: string; readonly rule: string }
+  | { readonly ok: false; readonly notFound: true };
+
+export const DETAILS_SELECTORS = ['return_id', 'order_id', 'order_name'] as const;
+
+const ID = /^[1-9]\d{0,15}$/;
+
+/** Reads an id of a path or query, already percent-decoded; undefined when it names nothing. */
+export function parseId(text: string): bigint | undefined {
+  if (!ID.test(text)) return undefined;
+  const id = BigInt(text);
+  return id <= MAX_ID ? id : undefined;
+}
+
+/** Reads the query of return details: exactly one selector, each known parameter once and not empty. */
+export function readDetailsQuery(query: URLSearchParams): DetailsQueryResult {
+  for (const name of [...DETAILS_SELECTORS, 'currency_type']) {
+    const values = query.getAll(name);
+    if (values.length > 1) return refused(name, 'must be given once');
+    if (values[0] === '') return refused(name, 'must not be empty');
+    const fault = textFault(values[0] ?? '');
+    if (fault !== undefined) return refused(name, fault);
+  }
+  const currency = query.get('currency_type');
+  const currencyType = CURRENCY_TYPES.find((type) => type === currency);
+  if (currency !== null && currencyType === undefined) {
+    return refused('currency_type', `must be one of ${CURRENCY_TYPES.join(', ')}`);
+  }
+  const [name, second] = DETAILS_SELECTORS.filter((selector) => query.has(selector));
+  if (name === undefined) return refused('return_id', 'or order_id or order_name is required');
+  if (second !== undefined) return refused(second, `must not be given together with ${name}`);
+  const selector = selectorOf(name, query.get(name) ?? '');
+  return selector ? { ok: true, value: { selector, currencyType } } : { ok: false, notFound: true };
+}
+
+function selectorOf(name: string, text: string): DetailsSelector | undefined {
+  if (name === 'order_name') {
+    return characters(text) <= ORDER_NAME_MAX ? { case: 'orderName', value: text } : undefined;
+  }
+  const value = parseId(text);
+  if (value === undefined) return undefined;
+  return { case: name === 'order_id' ? 'orderId' : 'returnId', value };
+}
+
+function refused(field: string, rule: string): DetailsQueryResult {
+  return { ok: false, field, rule };
+}

@@ -1,0 +1,72 @@
+import { z } from 'zod';
+import { blank, cleanText, fits } from '../limits.ts';
+
+/**
+ * The kinds of field that request bodies are made of. Each says its rule in our own words: a message
+ * reads on from the field's name ("note must be at most 512 characters").
+ */
+
+/** Marks a bound that is this service's own and not the interface's. */
+export const ownBound = { 'x-service-bound': true };
+
+/** A text, kept as sent. `max` counts Unicode characters. */
+export function text(rule: { max: number; own?: boolean }) {
+  return z
+    .string({ error: typed('a string') })
+    .superRefine((value, context) => {
+      const fault = textFault(value) ?? (fits(value, rule.max) ? undefined : atMost(rule.max));
+      if (fault !== undefined) context.addIssue({ code: 'custom', message: fault });
+    })
+    .meta({ maxLength: rule.max, ...(rule.own ? ownBound : {}) });
+}
+
+/** A text that must say something: only white space counts as missing. */
+export function requiredText(rule: { max?: number }) {
+  return z
+    .string({ error: typed('a string') })
+    .superRefine((value, context) => {
+      const tooLong = rule.max !== undefined && !fits(value, rule.max);
+      const fault = blank(value)
+        ? 'is required'
+        : (textFault(value) ?? (tooLong ? atMost(rule.max ?? 0) : undefined));
+      if (fault !== undefined) context.addIssue({ code: 'custom', message: fault });
+    })
+    .meta({
+      minLength: 1,
+      pattern: '\\S',
+      ...(rule.max === undefined ? {} : { maxLength: rule.max }),
+    });
+}
+
+/** One of a list of values. */
+export function choice<const T extends readonly [string, ...string[]]>(values: T) {
+  return z.enum(values, { error: typed(`one of ${values.join(', ')}`) });
+}
+
+/** An id: a whole number from 1 to 2^53 - 1. */
+export function id() {
+  const error = typed('an integer from 1 to 9007199254740991');
+  return z
+    .int({ error })
+    .min(1, { error })
+    .max(Number.MAX_SAFE_INTEGER, { error })
+    .meta({ description: 'Identifier' });
+}
+
+export function boolean() {
+  return z.boolean({ error: typed('true or false') });
+}
+
+/** The message of a value of the wrong type; a missing or null one is asked for instead. */
+export function typed(what: string): (issue: { input: unknown }) => string {
+  return ({ input }) => (input === undefined || input === null ? 'is required' : `must be ${what}`);
+}
+
+/** What is wrong with the characters of a text, if anything. */
+export function textFault(value: string): string | undefined {
+  return cleanText(value) ? undefined : 'must not contain NUL or unpaired surrogate characters';
+}
+
+function atMost(max: number): string {
+  return `must be at most ${max} characters`;
+}

@@ -1,0 +1,64 @@
+import { z } from 'zod';
+import { PROCESS_DETAILS_BYTES_MAX, PROCESS_DETAILS_MAX } from '../limits.ts';
+import { ownBound, textFault } from './fields.ts';
+
+export type DetailValue = string | number | boolean | null;
+export type ProcessBody = Readonly<Record<string, DetailValue>>;
+
+/**
+ * Optional body of process return: values for the additional details of new orders and for the
+ * timeline. Judged as it is, so that every key reaches its place.
+ */
+export const processBody = z
+  .custom<ProcessBody>()
+  .superRefine((body: unknown, context) => {
+    const fault = detailsFault(body);
+    if (fault) context.addIssue({ code: 'custom', ...fault });
+  })
+  .meta({
+    override: {
+      type: 'object',
+      description: 'At most 16 KiB',
+      maxProperties: PROCESS_DETAILS_MAX,
+      additionalProperties: { type: ['string', 'number', 'boolean', 'null'] },
+      ...ownBound,
+    },
+  });
+
+/** `true`: queued, queued before, or skipped for an open instant refund; else a refusal. */
+export const processAnswer = z.union([
+  z.literal(true),
+  z
+    .object({
+      errors: z.object({
+        message: z.string(),
+        code: z.enum(['UNPROCESSABLE_FLAGGED_RETURN', 'UNPROCESSABLE_RETURN']),
+      }),
+    })
+    .meta({ id: 'ProcessRefusal' }),
+]);
+
+function detailsFault(body: unknown): { message: string; path?: string[] } | undefined {
+  if (typeof body !== 'object' || body === null || Array.isArray(body)) {
+    return { message: 'must be an object' };
+  }
+  const entries: [string, unknown][] = Object.entries(body);
+  if (entries.length > PROCESS_DETAILS_MAX) {
+    return { message: `must have at most ${PROCESS_DETAILS_MAX} keys` };
+  }
+  if (Buffer.byteLength(JSON.stringify(body)) > PROCESS_DETAILS_BYTES_MAX) {
+    return { message: 'must be at most 16 KiB' };
+  }
+  for (const [key, value] of entries) {
+    const message = textFault(key) ?? valueFault(value);
+    if (message !== undefined) return { message, path: [key] };
+  }
+  return undefined;
+}
+
+function valueFault(value: unknown): string | undefined {
+  if (typeof value === 'string') return textFault(value);
+  if (value === null || typeof value === 'boolean') return undefined;
+  if (typeof value === 'number' && Number.isFinite(value)) return undefined;
+  return 'must be a string, a number, true, false or null';
+}

@@ -1,0 +1,104 @@
+import type { z } from 'zod';
+import { OPERATIONS, type OperationId } from './operations.ts';
+import type { CartBody } from './resources/cart.ts';
+import type { DestinationBody } from './resources/destination.ts';
+import { type DetailsQuery, parseId, readDetailsQuery } from './resources/details-query.ts';
+import type { AssessBody } from './resources/disposition.ts';
+import type { FraudReportBody } from './resources/fraud-report.ts';
+import type { ProcessBody } from './resources/process.ts';
+import type { WebhookBody } from './resources/webhook.ts';
+
+/** What a validated body is, per operation. Optional fields may be null, which means absent. */
+export interface Bodies {
+  readonly createWebhook: WebhookBody;
+  readonly updateWebhook: WebhookBody;
+  readonly assessDispositions: AssessBody;
+  readonly updateDestination: DestinationBody;
+  readonly createFraudReport: FraudReportBody;
+  readonly processReturn: ProcessBody;
+  readonly createCart: CartBody;
+}
+export type BodyOf<K extends OperationId> = K extends keyof Bodies ? Bodies[K] : undefined;
+
+/** What a validated query is, per operation. */
+export interface Queries {
+  readonly getReturnDetails: DetailsQuery;
+}
+export type QueryOf<K extends OperationId> = K extends keyof Queries ? Queries[K] : undefined;
+
+export interface FieldFault {
+  readonly field: string;
+  readonly message: string;
+}
+
+/** A refusal: `message` is the whole sentence of the first fault, `fields` all of them. */
+export interface Invalid {
+  readonly ok: false;
+  readonly message: string;
+  readonly fields: readonly FieldFault[];
+}
+
+const FIELDS_MAX = 50;
+
+/**
+ * Judges a parsed JSON body against the operation's schema in `version` (no released version differs
+ * in requests). An absent body is `{}` where the operation allows it. Never throws.
+ */
+export function validateBody<K extends OperationId>(
+  operation: K,
+  _version: string,
+  json: unknown,
+): { readonly ok: true; readonly value: BodyOf<K> } | Invalid {
+  const body = OPERATIONS.find(({ id }) => id === operation)?.body;
+  if (!body) return { ok: true, value: undefined as BodyOf<K> };
+  if (json === undefined && body.required)
+    return invalid([{ field: 'body', message: 'is required' }]);
+  const parsed = body.schema.safeParse(json ?? {});
+  // The table pairs each operation with the schema whose type `Bodies` names.
+  if (parsed.success) return { ok: true, value: parsed.data as BodyOf<K> };
+  return invalid(
+    parsed.error.issues.slice(0, FIELDS_MAX).map(({ path, message }) => ({
+      field: fieldName(path),
+      message,
+    })),
+  );
+}
+
+/**
+ * Judges a query. `notFound`: well formed, but it names nothing (`return_id=abc`): the operation's
+ * own 404 answers, after all other checks.
+ */
+export function validateQuery<K extends OperationId>(
+  operation: K,
+  _version: string,
+  query: URLSearchParams,
+):
+  | { readonly ok: true; readonly value: QueryOf<K> }
+  | { readonly ok: false; readonly notFound: true }
+  | (Invalid & { readonly notFound?: never }) {
+  if (operation !== 'getReturnDetails') return { ok: true, value: undefined as QueryOf<K> };
+  const result = readDetailsQuery(query);
+  if (result.ok) return { ok: true, value: result.value as QueryOf<K> };
+  if ('notFound' in result) return result;
+  return invalid([{ field: result.field, message: result.rule }]);
+}
+
+/** Reads a path id, already percent-decoded; undefined: it names nothing, the operation's own 404. */
+export function parsePathId(segment: string): bigint | undefined {
+  return parseId(segment);
+}
+
+function invalid(faults: readonly FieldFault[]): Invalid {
+  const fields = faults.map(({ field, message }) => ({ field, message: `${field} ${message}.` }));
+  return { ok: false, message: fields[0]?.message ?? 'The request is not valid.', fields };
+}
+
+/** `items[0].note`; keys the caller chose are cut, so that an answer does not grow with them. */
+function fieldName(path: z.core.$ZodIssue['path']): string {
+  const name = path.reduce<string>((text, part) => {
+    if (typeof part === 'number') return `${text}[${part}]`;
+    return text === '' ? String(part) : `${text}.${String(part)}`;
+  }, '');
+  const short = [...name.slice(0, 200)].slice(0, 100).join('');
+  return short === '' ? 'body' : short.replace(/[\p{Cc}\p{Cs}]/gu, '\ufffd');
+}

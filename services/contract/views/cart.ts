@@ -1,0 +1,14 @@
+import type { Cart, CartEntry } from '../../../proto/gen/rms/carts/v1/carts_pb.ts';
+import type { CartObject } from '../resources/cart.ts';
+
+/** Interface: Cart. `data` is what was sent; a `shopify` that was not sent stays away. */
+export function cartView(cart: Cart): CartObject {
+  const data = { cart: cart.entries.map(entryView) };
+  if (cart.shopifyNull) return { token: cart.token, data: { ...data, shopify: null } };
+  if (cart.shopify === undefined) return { token: cart.token, data };
+  return { token: cart.token, data: { ...data, shopify: cart.shopify } };
+}
+
+function entryView(entry: CartEntry): unknown {
+  return entry.objectJson === '' ? Number(entry.variantId) : JSON.parse(entry.objectJson);
+}

@@ -1,0 +1,50 @@
+import type { DescEnum } from '@bufbuild/protobuf';
+import { type Timestamp, timestampDate } from '@bufbuild/protobuf/wkt';
+import { code } from 'currency-codes';
+import { isoTime, plainTime } from '../time.ts';
+
+/** How single values of messages become values of the public interface. */
+
+/** An id as a JSON number; 0 stands for unknown. Stored ids never exceed 2^53 - 1. */
+export function idNumber(id: bigint): number | null {
+  return id === 0n ? null : Number(id);
+}
+
+/** An id that the interface carries as a string; 0 stands for unknown. */
+export function idText(id: bigint): string | null {
+  return id === 0n ? null : id.toString();
+}
+
+/** A text; empty or absent stands for unknown. */
+export function known(text: string | undefined): string | null {
+  return text === undefined || text === '' ? null : text;
+}
+
+/** `YYYY-MM-DDThh:mm:ss+00:00`, or null. */
+export function iso(time: Timestamp | undefined): string | null {
+  return time ? isoTime(timestampDate(time)) : null;
+}
+
+/** `YYYY-MM-DD hh:mm:ss`, or null. */
+export function plain(time: Timestamp | undefined): string | null {
+  return time ? plainTime(timestampDate(time)) : null;
+}
+
+/** Zero with the currency's ISO 4217 decimals; two for a code the list does not hold. */
+export function zero(currency: string): string {
+  const digits = code(currency)?.digits ?? 2;
+  return digits === 0 ? '0' : `0.${'0'.repeat(digits)}`;
+}
+
+/**
+ * The public word of an enum value: its name in lower case (`RETURN_STATE_OPEN` is `open`). null for
+ * unspecified and for values this code does not know. `words` narrows the type to the documented ones.
+ */
+export function word<const T extends readonly string[]>(
+  desc: DescEnum,
+  value: number,
+  words: T,
+): T[number] | null {
+  const name = desc.value[value]?.localName.toLowerCase();
+  return words.find((known) => known.replace('+', '_') === name) ?? null;
+}
