@@ -1,0 +1,79 @@
+import { randomBytes } from 'node:crypto';
+import type pg from 'pg';
+import { addMember, removeMember } from '../../../gateway/tenancy/members.ts';
+import type { Role } from '../../../gateway/tenancy/permissions.ts';
+import { LOCAL_ACTOR } from '../clients.ts';
+import type { Account } from '../identity/accounts.ts';
+import type { MemoryFile } from '../memory.ts';
+
+/** One person of the demo, by the shops (first, second) they work in. */
+interface Person {
+  readonly name: string;
+  readonly roles: readonly (Role | undefined)[];
+  /** The memberships are gone again. */
+  readonly removed?: boolean;
+}
+
+/** Who owns both demo shops, and makes them. */
+export const FOUNDER = 'owner';
+
+const PEOPLE: readonly Person[] = [
+  { name: FOUNDER, roles: ['owner'] },
+  { name: 'two_shops', roles: ['admin', 'returns_agent'] },
+  { name: 'no_shop', roles: [] },
+  { name: 'admin', roles: ['admin'] },
+  { name: 'warehouse', roles: ['warehouse'] },
+  { name: 'analyst', roles: ['analyst'] },
+  { name: 'returns_agent', roles: ['returns_agent'] },
+  { name: 'developer', roles: ['developer'] },
+  { name: 'removed', roles: ['admin'], removed: true },
+];
+
+/** Who made the second shop: its name is not in the stack file's list of users. */
+export const SECOND_FOUNDER_EMAIL = 'second-owner@example.com';
+
+export function emailOf(name: string): string {
+  return `${name.replace('_', '-')}@example.com`;
+}
+
+/** The accounts that can sign in; passwords are remembered with the data. */
+export function accountsOf(memory: MemoryFile, shopIds: readonly number[]): Account[] {
+  return PEOPLE.map(({ name, roles, removed }) => ({
+    id: `user-${name}`,
+    name,
+    email: emailOf(name),
+    password: memory.secretOf(`password:${name}`, () => randomBytes(12).toString('base64url')),
+    shopIds: removed ? [] : roles.flatMap((role, at) => (role ? (shopIds[at] ?? []) : [])),
+  }));
+}
+
+const by = { actor: LOCAL_ACTOR, source: 'npm start' };
+
+/** Makes the memberships of the demo's people. Safe to run again. */
+export async function seedPeople(pool: pg.Pool, shopIds: readonly number[]): Promise<void> {
+  for (const { name, roles, removed } of PEOPLE) {
+    for (const [at, role] of roles.entries()) {
+      const shopId = BigInt(shopIds[at] ?? 0);
+      if (!role || name === FOUNDER) continue;
+      const member = { shopId, email: emailOf(name), by };
+      await addMember(pool, { ...member, role, name });
+      if (removed) await removeMember(pool, member);
+    }
+  }
+}
+
+/** How the stack file shows the people. */
+export function usersOf(memory: MemoryFile, shopIds: readonly number[]) {
+  return accountsOf(memory, shopIds).map(({ name, email, password }) => ({
+    name,
+    email,
+    password,
+    memberships: membershipsOf(name, shopIds),
+  }));
+}
+
+function membershipsOf(name: string, shopIds: readonly number[]) {
+  const person = PEOPLE.find((one) => one.name === name);
+  if (!person || person.removed) return [];
+  return person.roles.flatMap((role, at) => (role ? [{ shop_id: shopIds[at] ?? 0, role }] : []));
+}

@@ -1,0 +1,18 @@
+/** Durations of one kind of operation. */
+export class Durations {
+  readonly #values: number[] = [];
+
+  add(ms: number): void {
+    this.#values.push(ms);
+  }
+
+  get count(): number {
+    return this.#values.length;
+  }
+
+  /** The duration that this share of all did not exceed, in milliseconds; 0 without any. */
+  percentile(share: number): number {
+    const sorted = this.#values.toSorted((one, other) => one - other);
+    return sorted[Math.max(0, Math.ceil(sorted.length * share) - 1)] ?? 0;
+  }
+}

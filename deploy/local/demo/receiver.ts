@@ -1,0 +1,87 @@
+import { createHmac, timingSafeEqual } from 'node:crypto';
+import { once } from 'node:events';
+import { createServer, type IncomingMessage } from 'node:http';
+import type { AddressInfo } from 'node:net';
+
+/** Largest body that the receiver reads. Bytes. */
+const MAX_BODY = 4 * 1024 * 1024;
+
+/** Oldest attempt that a receiver should accept (Standard Webhooks advises five minutes). Seconds. */
+const TOLERANCE_S = 300;
+
+/** One webhook as it arrived. */
+export interface Received {
+  readonly webhookId: string;
+  readonly eventId: string;
+  readonly valid: boolean;
+  readonly payload: { readonly id?: number; readonly trigger?: string };
+}
+
+export interface Receiver {
+  readonly url: string;
+  stop(): Promise<void>;
+}
+
+/**
+ * A merchant's webhook endpoint: verifies each signature as Standard Webhooks says and answers 204.
+ *
+ * @param secretOf the subscription's secret, once it is known; 503 until then.
+ * @param port 0 takes a free one.
+ */
+export async function startReceiver(
+  secretOf: () => string | undefined,
+  onReceived: (received: Received) => void,
+  port = 0,
+): Promise<Receiver> {
+  const server = createServer(async (req, res) => {
+    const body = await readBody(req).catch(() => undefined);
+    const secret = secretOf();
+    if (!body || !secret) {
+      res.writeHead(body ? 503 : 413).end();
+      return;
+    }
+    onReceived({
+      webhookId: String(req.headers['webhook-id']),
+      eventId: String(req.headers['x-service-event-id']),
+      valid: signatureHolds(req, body, secret),
+      payload: JSON.parse(body.toString('utf8')),
+    });
+    res.writeHead(204).end();
+  });
+  server.listen(port, '127.0.0.1');
+  await once(server, 'listening');
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/webhooks`,
+    async stop() {
+      const closed = once(server, 'close');
+      server.close();
+      server.closeAllConnections();
+      await closed;
+    },
+  };
+}
+
+async function readBody(req: IncomingMessage): Promise<Buffer> {
+  const chunks: Buffer[] = [];
+  let size = 0;
+  for await (const chunk of req) {
+    size += chunk.length;
+    if (size > MAX_BODY) throw new Error('body too large');
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks);
+}
+
+/** Standard Webhooks: HMAC-SHA256 over `id.timestamp.body`, one of several space-separated `v1,` values. */
+function signatureHolds(req: IncomingMessage, body: Buffer, secret: string): boolean {
+  const id = req.headers['webhook-id'];
+  const timestamp = String(req.headers['webhook-timestamp']);
+  if (Math.abs(Date.now() / 1000 - Number(timestamp)) > TOLERANCE_S) return false;
+  const key = Buffer.from(secret.replace(/^whsec_/, ''), 'base64');
+  const expected = createHmac('sha256', key).update(`${id}.${timestamp}.`).update(body).digest();
+  return String(req.headers['webhook-signature'])
+    .split(' ')
+    .filter((signature) => signature.startsWith('v1,'))
+    .map((signature) => Buffer.from(signature.slice(3), 'base64'))
+    .some((given) => given.length === expected.length && timingSafeEqual(given, expected));
+}

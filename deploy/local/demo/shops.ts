@@ -1,0 +1,202 @@
+import type pg from 'pg';
+import { installApp } from '../../../gateway/tenancy/installations.ts';
+import { createShop } from '../../../gateway/tenancy/shops.ts';
+import { DestinationType } from '../../../proto/gen/rms/destinations/v1/destinations_pb.ts';
+import { type Clients, LOCAL_ACTOR } from '../clients.ts';
+import type { MemoryFile } from '../memory.ts';
+import {
+  FIXTURE_NAMES,
+  type FixtureContext,
+  type FixtureName,
+  makeFixture,
+  type Ref,
+} from './fixtures.ts';
+import { inParallel } from './in-parallel.ts';
+import { seedKeys } from './keys.ts';
+import { emailOf, FOUNDER, SECOND_FOUNDER_EMAIL } from './people.ts';
+import type { DemoShop } from './submission.ts';
+
+/** The two shops of the demo. */
+export const SHOPS = [
+  { name: 'Demo Shop', currency: 'GBP', ownerEmail: emailOf(FOUNDER), payloadVersion: '2026-07' },
+  {
+    name: 'Second Demo Shop',
+    currency: 'EUR',
+    ownerEmail: SECOND_FOUNDER_EMAIL,
+    payloadVersion: '2026-10',
+  },
+] as const;
+
+/** How many fixtures of a kind the first shop has; one where nothing is said, and one of each in the second. */
+const POOLS: Partial<Record<FixtureName, number>> = {
+  open: 20,
+  flagged: 3,
+  closed: 3,
+  instant_refund: 2,
+  exchange: 3,
+  gift_card: 2,
+  fails: 3,
+  two_currencies: 2,
+  graded: 2,
+};
+
+/** Open returns of the second shop. */
+const SECOND_OPEN = 5;
+
+/** Returns whose only purpose are their lines, and lines of each. */
+const LINE_RETURNS = 4;
+const LINES_EACH = 16;
+
+/** Fixtures made at the same time. */
+const PARALLEL = 8;
+
+export interface SeedContext {
+  readonly pool: pg.Pool;
+  readonly clients: Clients;
+  readonly memory: MemoryFile;
+  readonly seededAt: Date;
+  readonly issuer: string;
+  /** Where the demo's own subscription delivers. */
+  readonly sinkUrl: string;
+  readonly failProcessing: FixtureContext['failProcessing'];
+  /** Called with the share that is done, from 0 to 1. */
+  readonly progress: (share: number) => void;
+}
+
+export type SeededShop = Awaited<ReturnType<typeof seedShop>>;
+
+const by = { actor: LOCAL_ACTOR, source: 'npm start' };
+
+/** Makes the shops themselves, with their founders. Safe to run again. */
+export async function createShops(context: SeedContext): Promise<number[]> {
+  const ids: number[] = [];
+  for (const shop of SHOPS) {
+    const { id } = await createShop(context.pool, context.clients, { ...shop, by });
+    ids.push(Number(id));
+  }
+  return ids;
+}
+
+/** Fills one shop by RPCs only, and answers what the stack file shows of it. Safe to run again: nothing doubles. */
+export async function seedShop(context: SeedContext, shopId: number, first: boolean) {
+  const { name, currency } = SHOPS[first ? 0 : 1];
+  const call = { shopId: BigInt(shopId), actor: LOCAL_ACTOR };
+  const app = {
+    ...call,
+    issuer: context.issuer,
+    clientId: context.memory.memory.partner.clientId,
+    by,
+  };
+  await installApp(context.pool, app);
+  const [keys, destinations, webhook, cart] = await Promise.all([
+    seedKeys(context.pool, context.memory, shopId),
+    seedDestinations(context.clients, shopId),
+    seedWebhook(context, shopId),
+    context.clients.carts.createCart({ ...call, entries: [{ variantId: 50_001n }] }),
+  ]);
+  const shop: DemoShop = { id: shopId, currency, destinationId: destinations.linked };
+  const { returns, lines } = await seedReturns({ ...context, shop }, first, context.progress);
+  const { version } = await context.clients.webhooks.getPayloadVersion(call);
+  return {
+    id: shopId,
+    name,
+    currency,
+    payload_version: version,
+    api_keys: keys,
+    fixtures: {
+      returns,
+      line_items: lines,
+      destinations,
+      webhooks: [webhook],
+      carts: [cart.cart?.token ?? ''],
+    },
+  };
+}
+
+async function seedDestinations(clients: Clients, shopId: number) {
+  const call = { shopId: BigInt(shopId), actor: LOCAL_ACTOR };
+  const create = async (name: string, type: DestinationType) => {
+    const { destination } = await clients.destinations.createDestination({
+      ...call,
+      idempotencyKey: `demo:${name}`,
+      name,
+      type,
+      address: {
+        address1: '1 Sample Street',
+        city: 'London',
+        zip: 'N1 1AA',
+        countryCode: 'GB',
+        phone: '+44 20 7946 0000',
+      },
+    });
+    return destination?.id ?? 0n;
+  };
+  const linked = await create('Main warehouse', DestinationType.WAREHOUSE);
+  await clients.destinations.linkLocation({
+    ...call,
+    destinationId: linked,
+    providerLocationId: 1_000_000_000_001n,
+  });
+  const unlinked = await create('Overflow warehouse', DestinationType.WAREHOUSE);
+  const donation = await create('Donation centre', DestinationType.DONATE);
+  return { linked: Number(linked), unlinked: Number(unlinked), donation: Number(donation) };
+}
+
+async function seedWebhook(context: SeedContext, shopId: number) {
+  const { webhooks } = context.clients;
+  const call = { shopId: BigInt(shopId), actor: LOCAL_ACTOR };
+  const wanted = { topic: 'return', trigger: 'return.closed' };
+  const { subscriptions } = await webhooks.listSubscriptions(call);
+  const known = subscriptions.find(({ url }) => url === context.sinkUrl);
+  if (known) {
+    const { secrets } = await webhooks.revealSecret({ ...call, subscriptionId: known.id });
+    return { id: Number(known.id), ...wanted, secret: secrets[0]?.value ?? '' };
+  }
+  const made = await webhooks.createSubscription({ ...call, ...wanted, url: context.sinkUrl });
+  return { id: Number(made.subscription?.id), ...wanted, secret: made.secret };
+}
+
+interface Task {
+  readonly name: FixtureName;
+  readonly nth: number;
+}
+
+async function seedReturns(
+  context: FixtureContext,
+  first: boolean,
+  progress: (share: number) => void,
+): Promise<{ returns: Record<string, Ref[]>; lines: number[] }> {
+  const sizeOf = (name: FixtureName) =>
+    (first ? POOLS[name] : name === 'open' ? SECOND_OPEN : 1) ?? 1;
+  const tasks: Task[] = FIXTURE_NAMES.flatMap((name) =>
+    Array.from({ length: sizeOf(name) }, (_, nth) => ({ name, nth })),
+  );
+  const total = tasks.length + LINE_RETURNS;
+  const made = new Map<string, Ref[]>(FIXTURE_NAMES.map((name) => [name, []]));
+  const withLines: Ref[] = [];
+  let done = 0;
+  const identity = (at: number) => ({
+    key: `demo:${context.shop.id}:${at}`,
+    // Below the serials that fresh fixtures draw from.
+    serial: context.shop.id * 10_000 + at,
+  });
+  await inParallel(
+    Array.from({ length: total }, (_, at) => at),
+    PARALLEL,
+    async (at) => {
+      const task = tasks[at];
+      if (task) {
+        const ref = await makeFixture(context, task.name, identity(at));
+        made.get(task.name)?.splice(task.nth, 0, ref);
+      } else {
+        withLines.push(await makeFixture(context, 'open', { ...identity(at), lines: LINES_EACH }));
+      }
+      done += 1;
+      progress(done / total);
+    },
+  );
+  return {
+    returns: Object.fromEntries(made),
+    lines: withLines.flatMap((ref) => [...ref.line_item_ids]),
+  };
+}

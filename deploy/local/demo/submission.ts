@@ -1,0 +1,156 @@
+import type { MessageInitShape } from '@bufbuild/protobuf';
+import {
+  LineOutcome,
+  Outcome,
+  ReturnMethod,
+  ReturnType,
+} from '../../../proto/gen/rms/returns/v1/return_pb.ts';
+import type { SubmitReturnRequestSchema } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
+import { LOCAL_ACTOR } from '../clients.ts';
+
+export type Submission = MessageInitShape<typeof SubmitReturnRequestSchema>;
+
+/** A shop of the demo, as far as its returns need to know it. */
+export interface DemoShop {
+  readonly id: number;
+  readonly currency: string;
+  /** Where its returns go. */
+  readonly destinationId: number;
+}
+
+/** What makes one submission differ from another. */
+export interface SubmissionOptions {
+  readonly key: string;
+  /** A number of its own within the shop: provider ids and the order's name are made of it. */
+  readonly serial: number;
+  readonly outcome?: 'refund' | 'exchange' | 'credit';
+  readonly type?: ReturnType;
+  readonly lines?: number;
+  readonly presentment?: 'USD' | 'JPY';
+  readonly flagReasons?: readonly string[];
+  readonly submittedAt?: Date;
+  /** Serial of the order, where several returns share one. */
+  readonly orderSerial?: number;
+}
+
+/** Where the embedded commerce provider's ids start. */
+const PROVIDER_IDS = 1_000_000_000_000;
+
+/** Presentment units for one unit of the shop's currency: fixed rates, so that the demo stays the same. */
+const RATES = { same: 1, USD: 1.25, JPY: 190 } as const;
+
+/** One demo line, in minor units of a two-decimal shop currency. */
+const LINE = { price: 4000, discount: 400, tax: 600, refundShipping: 250, refundShippingTax: 50 };
+const HANDLING_FEE = 300;
+
+type Amounts = (minor: number) => { shop: string; presentment: string };
+
+function amountsIn(presentment: 'USD' | 'JPY' | undefined): Amounts {
+  const rate = RATES[presentment ?? 'same'];
+  const decimals = presentment === 'JPY' ? 0 : 2;
+  return (minor) => ({
+    shop: (minor / 100).toFixed(2),
+    presentment: ((minor * rate) / 100).toFixed(decimals),
+  });
+}
+
+const STYLES = ['Canvas tote', 'Wool scarf', 'Linen shirt', 'Rain jacket', 'Running shoe'];
+
+function line(serial: number, at: number, outcome: LineOutcome, amount: Amounts) {
+  const style = STYLES[(serial + at) % STYLES.length] ?? 'Goods';
+  const goods = LINE.price - LINE.discount;
+  return {
+    providerLineItemId: BigInt(PROVIDER_IDS + serial * 1000 + at),
+    providerLineItemExternalId: `line-${serial}-${at}`,
+    productId: BigInt(5000 + (at % 20)),
+    variantId: BigInt(50_000 + (at % 20)),
+    sku: `SKU-${5000 + (at % 20)}`,
+    lineItemTitle: style,
+    variantTitle: 'Medium',
+    title: `${style} - Medium`,
+    image: 'https://images.example.com/goods.png',
+    quantity: 1,
+    price: amount(LINE.price),
+    discount: amount(LINE.discount),
+    tax: amount(LINE.tax),
+    refundItem: amount(goods),
+    refundTax: amount(LINE.tax),
+    refundShipping: amount(LINE.refundShipping),
+    refundShippingTax: amount(LINE.refundShippingTax),
+    barcode: '4006381333931',
+    reason: 'Too small',
+    parentReason: 'Size',
+    outcome,
+    hsCode: '610910',
+    countryOfOrigin: 'PT',
+    weightG: 400,
+  };
+}
+
+/** A return as a shopper's portal would submit it. Amounts agree with each other and with the outcome. */
+export function submission(shop: DemoShop, o: SubmissionOptions): Submission {
+  const amount = amountsIn(o.presentment);
+  const count = o.lines ?? 2;
+  const outcome = o.outcome ?? 'refund';
+  const perLine =
+    LINE.price - LINE.discount + LINE.tax + LINE.refundShipping + LINE.refundShippingTax;
+  const value = count * perLine - HANDLING_FEE;
+  const order = o.orderSerial ?? o.serial;
+  const lineOutcome = {
+    refund: LineOutcome.REFUND,
+    exchange: LineOutcome.EXCHANGE,
+    credit: LineOutcome.CREDIT,
+  };
+  return {
+    shopId: BigInt(shop.id),
+    actor: LOCAL_ACTOR,
+    idempotencyKey: o.key,
+    order: {
+      providerOrderId: BigInt(PROVIDER_IDS + order),
+      name: `#${order}`,
+      number: BigInt(order % 1_000_000),
+      providerOrderNumber: BigInt(order % 1_000_000),
+    },
+    currency: shop.currency,
+    presentmentCurrency: o.presentment ?? shop.currency,
+    customer: {
+      email: `shopper-${o.serial}@example.com`,
+      firstName: 'Sample',
+      lastName: `Shopper ${o.serial}`,
+      address: { address1: '1 Sample Street', city: 'London', zip: 'N1 1AA', countryCode: 'GB' },
+    },
+    type: o.type ?? ReturnType.STANDARD,
+    outcome: { refund: Outcome.REFUND, exchange: Outcome.EXCHANGE, credit: Outcome.CREDIT }[
+      outcome
+    ],
+    returnMethod: ReturnMethod.MAIL,
+    destinationId: BigInt(shop.destinationId),
+    statusPageUrl: `https://returns.example.com/status/${o.serial}`,
+    packageReference: `PKG-${o.serial}`,
+    exchanges:
+      outcome === 'exchange'
+        ? [
+            {
+              productId: 6000n,
+              variantId: 60_000n,
+              sku: 'SKU-6000',
+              title: 'Canvas tote - Large',
+              price: amount(value),
+            },
+          ]
+        : [],
+    lines: Array.from({ length: count }, (_, at) =>
+      line(o.serial, at, lineOutcome[outcome], amount),
+    ),
+    amounts: {
+      handlingFee: amount(HANDLING_FEE),
+      ...(outcome !== 'refund' && { returnCredit: amount(value) }),
+    },
+    flagReasons: [...(o.flagReasons ?? [])],
+    ...(o.submittedAt && { submittedAt: timestampOf(o.submittedAt) }),
+  };
+}
+
+export function timestampOf(date: Date) {
+  return { seconds: BigInt(Math.floor(date.getTime() / 1000)), nanos: 0 };
+}

@@ -1,0 +1,77 @@
+import express, { type Request, type Response, Router } from 'express';
+import type Provider from 'oidc-provider';
+import { type Account, authenticate } from './accounts.ts';
+import { messagePage, shopPage, signInPage } from './pages.ts';
+import { type IdentityOptions, PARTNER_SCOPE } from './provider.ts';
+
+/** Sign-ins that still have to choose a shop, by interaction; dropped with the oldest first. */
+const MAX_PENDING = 1_000;
+
+/** The pages between `/authorize` and the redirect back: sign in, then choose a shop where there are several. */
+export function interactionRoutes(
+  provider: Provider,
+  options: IdentityOptions,
+  shopOfGrant: Map<string, number>,
+): Router {
+  const signedIn = new Map<string, Account>();
+  const router = Router();
+  router.use(express.urlencoded({ extended: false, limit: '8kb' }));
+
+  router.get('/interaction/:uid', async (req, res) => {
+    const { uid, session } = await provider.interactionDetails(req, res);
+    const known = options.accounts.find((account) => account.id === session?.accountId);
+    if (known) return chooseShop(uid, known, req, res);
+    res.send(signInPage(`/interaction/${uid}/sign-in`, {}));
+  });
+
+  router.post('/interaction/:uid/sign-in', async (req, res) => {
+    const { uid } = await provider.interactionDetails(req, res);
+    const email = String(req.body?.email ?? '');
+    const account = authenticate(options.accounts, email, String(req.body?.password ?? ''));
+    if (!account) {
+      res.status(401).send(signInPage(`/interaction/${uid}/sign-in`, { email, failed: true }));
+      return;
+    }
+    await chooseShop(uid, account, req, res);
+  });
+
+  router.post('/interaction/:uid/shop', async (req, res) => {
+    const { uid } = await provider.interactionDetails(req, res);
+    const account = signedIn.get(uid);
+    const shop = Number(req.body?.shop_id);
+    if (!account?.shopIds.includes(shop)) {
+      res.status(400).send(messagePage('Not possible', 'Start again from your app.'));
+      return;
+    }
+    await finish(account, shop, req, res);
+  });
+
+  async function chooseShop(uid: string, account: Account, req: Request, res: Response) {
+    const [first, ...more] = account.shopIds;
+    if (more.length === 0) return finish(account, first, req, res);
+    const { params } = await provider.interactionDetails(req, res);
+    signedIn.set(uid, account);
+    const [oldest] = signedIn.keys();
+    if (signedIn.size > MAX_PENDING && oldest) signedIn.delete(oldest);
+    res.send(shopPage(`/interaction/${uid}/shop`, String(params.client_id), account.shopIds));
+  }
+
+  async function finish(account: Account, shop: number | undefined, req: Request, res: Response) {
+    const { params, uid } = await provider.interactionDetails(req, res);
+    signedIn.delete(uid);
+    const grant = new provider.Grant({ accountId: account.id, clientId: String(params.client_id) });
+    grant.addOIDCScope('openid email profile');
+    // Without a shop there is nothing to grant: the token will not open anything.
+    if (shop !== undefined) grant.addResourceScope(options.resource, PARTNER_SCOPE);
+    const grantId = await grant.save();
+    if (shop !== undefined) shopOfGrant.set(grantId, shop);
+    await provider.interactionFinished(
+      req,
+      res,
+      { login: { accountId: account.id }, consent: { grantId } },
+      { mergeWithLastSubmission: false },
+    );
+  }
+
+  return router;
+}

@@ -1,0 +1,105 @@
+import Provider, { type JWK } from 'oidc-provider';
+import type { Account } from './accounts.ts';
+
+/** What the bundled identity provider is made of. */
+export interface IdentityOptions {
+  /** `{auth_url}` of the interface: the issuer, and where `/authorize` and `/oauth/token` lie. */
+  readonly issuer: string;
+  /** `{base_url}`: the only resource that partner tokens are for. */
+  readonly resource: string;
+  readonly partner: {
+    readonly clientId: string;
+    readonly clientSecret: string;
+    readonly redirectUri: string;
+  };
+  readonly accounts: readonly Account[];
+  /** Private RS256 key; its public half is at `/jwks`. */
+  readonly signingKey: JWK;
+  readonly cookieSecret: string;
+}
+
+/** The scope of partner tokens (interface: Authentication, REST API 2). */
+export const PARTNER_SCOPE = 'developer_tools';
+
+/** Seconds that a partner token lives; the gateway accepts at most an hour. */
+export const PARTNER_TOKEN_TTL_S = 3600;
+
+/**
+ * An OpenID provider for local runs: the `{auth_url}` of partner apps.
+ *
+ * Access tokens are JWTs that name the shop chosen during sign-in in the claim `shop_id`.
+ *
+ * @param shopOfGrant filled by the sign-in pages, read when a token is made.
+ */
+export function createProvider(
+  options: IdentityOptions,
+  shopOfGrant: ReadonlyMap<string, number>,
+): Provider {
+  const { partner } = options;
+  return new Provider(options.issuer, {
+    clients: [
+      {
+        client_id: partner.clientId,
+        client_secret: partner.clientSecret,
+        redirect_uris: [partner.redirectUri],
+        grant_types: ['authorization_code', 'refresh_token'],
+        response_types: ['code'],
+        token_endpoint_auth_method: 'client_secret_post',
+      },
+    ],
+    jwks: { keys: [options.signingKey] },
+    cookies: { keys: [options.cookieSecret] },
+    claims: { openid: ['sub'], email: ['email', 'email_verified'], profile: ['name'] },
+    routes: {
+      authorization: '/authorize',
+      token: '/oauth/token',
+      jwks: '/jwks',
+      userinfo: '/userinfo',
+    },
+    interactions: { url: (_ctx, interaction) => `/interaction/${interaction.uid}` },
+    pkce: { required: () => false },
+    findAccount: (_ctx, id) => {
+      const account = options.accounts.find((one) => one.id === id);
+      return (
+        account && {
+          accountId: id,
+          claims: () => ({
+            sub: id,
+            email: account.email,
+            email_verified: true,
+            name: account.name,
+          }),
+        }
+      );
+    },
+    extraTokenClaims: (_ctx, token) => {
+      const shop = 'grantId' in token ? shopOfGrant.get(String(token.grantId)) : undefined;
+      return shop === undefined ? undefined : { shop_id: shop };
+    },
+    features: {
+      devInteractions: { enabled: false },
+      dPoP: { enabled: false },
+      pushedAuthorizationRequests: { enabled: false },
+      resourceIndicators: {
+        enabled: true,
+        defaultResource: () => options.resource,
+        useGrantedResource: () => true,
+        getResourceServerInfo: () => ({
+          scope: PARTNER_SCOPE,
+          audience: options.resource,
+          accessTokenFormat: 'jwt',
+          accessTokenTTL: PARTNER_TOKEN_TTL_S,
+          jwt: { sign: { alg: 'RS256' } },
+        }),
+      },
+    },
+    ttl: {
+      AccessToken: PARTNER_TOKEN_TTL_S,
+      AuthorizationCode: 60,
+      Interaction: 600,
+      Grant: 86_400,
+      Session: 86_400,
+      IdToken: 3600,
+    },
+  });
+}

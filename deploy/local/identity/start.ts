@@ -1,0 +1,49 @@
+import { once } from 'node:events';
+import type { AddressInfo } from 'node:net';
+import express from 'express';
+import helmet from 'helmet';
+import { interactionRoutes } from './interactions.ts';
+import { messagePage } from './pages.ts';
+import { createProvider, type IdentityOptions } from './provider.ts';
+
+export interface RunningIdentity {
+  readonly port: number;
+  stop(): Promise<void>;
+}
+
+/** Serves the bundled identity provider on loopback. For local runs only: its accounts are in memory. */
+export async function startIdentity(
+  options: IdentityOptions & { readonly port: number },
+): Promise<RunningIdentity> {
+  const shopOfGrant = new Map<string, number>();
+  const provider = createProvider(options, shopOfGrant);
+  const app = express();
+  app.disable('x-powered-by');
+  // Forms must be able to end in a redirect to the app, whatever its address.
+  app.use(
+    helmet({
+      contentSecurityPolicy: { directives: { formAction: null } },
+      strictTransportSecurity: false,
+    }),
+  );
+  app.use(interactionRoutes(provider, options, shopOfGrant));
+  app.use(provider.callback());
+  app.use(((_error, _req, res, next) => {
+    if (res.headersSent) return next(_error);
+    res
+      .status(400)
+      .send(messagePage('Not possible', 'This sign-in has ended. Start again from your app.'));
+  }) satisfies express.ErrorRequestHandler);
+
+  const server = app.listen(options.port, '127.0.0.1');
+  await once(server, 'listening');
+  return {
+    port: (server.address() as AddressInfo).port,
+    async stop() {
+      const closed = once(server, 'close');
+      server.close();
+      server.closeAllConnections();
+      await closed;
+    },
+  };
+}

@@ -1,0 +1,111 @@
+import { randomBytes } from 'node:crypto';
+import { mkdir, readFile, rename, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { exportJWK, generateKeyPair } from 'jose';
+import { z } from 'zod';
+import { freePorts } from './free-ports.ts';
+
+/** Every port of the stack that has to stay the same over restarts. */
+export const PORT_NAMES = [
+  'gateway',
+  'identity',
+  'control',
+  'sink',
+  'postgres',
+  'kafka',
+  'returns',
+  'dispositions',
+  'destinations',
+  'fraud',
+  'carts',
+  'webhooks',
+  'deprecated',
+  'sunset',
+  'expired',
+] as const;
+
+export type PortName = (typeof PORT_NAMES)[number];
+
+const memorySchema = z.object({
+  ports: z.record(z.enum(PORT_NAMES), z.number().int()),
+  serviceToken: z.string(),
+  controlToken: z.string(),
+  databasePassword: z.string(),
+  keyring: z.string(),
+  cookieSecret: z.string(),
+  /** Private RS256 key of the bundled identity provider. */
+  signingKey: z.looseObject({ kty: z.string(), kid: z.string() }),
+  partner: z.object({ clientId: z.string(), clientSecret: z.string() }),
+  /** Secrets of the demo by name: passwords, API keys, webhook secrets. */
+  secrets: z.record(z.string(), z.string()),
+  /** What seeding has finished, by step. */
+  seeded: z.record(z.string(), z.unknown()),
+});
+
+/** What a stack must know again after a restart: secrets, addresses, and how far seeding came. */
+export type Memory = z.infer<typeof memorySchema>;
+
+const secret = (bytes = 32) => randomBytes(bytes).toString('base64url');
+
+async function newMemory(): Promise<Memory> {
+  const [ports, keys] = await Promise.all([
+    freePorts(PORT_NAMES.length),
+    generateKeyPair('RS256', { extractable: true }),
+  ]);
+  return {
+    ports: Object.fromEntries(
+      PORT_NAMES.map((name, at) => [name, ports[at] ?? 0]),
+    ) as Memory['ports'],
+    serviceToken: secret(),
+    controlToken: secret(),
+    databasePassword: secret(18),
+    keyring: `k1:${randomBytes(32).toString('base64')}`,
+    cookieSecret: secret(),
+    signingKey: { ...(await exportJWK(keys.privateKey)), kty: 'RSA', kid: 'local-1', alg: 'RS256' },
+    partner: { clientId: 'demo-partner-app', clientSecret: secret() },
+    secrets: {},
+    seeded: {},
+  };
+}
+
+export interface MemoryFile {
+  readonly memory: Memory;
+  /** The secret of that name, made at its first use. */
+  secretOf(name: string, make: () => string): string;
+  save(): Promise<void>;
+}
+
+/**
+ * Reads `<folder>/local.json`, or makes a new one (mode 600, replaced by rename).
+ *
+ * @param fixed ports that the user named; they win over remembered ones.
+ */
+export async function openMemory(
+  folder: string,
+  fixed: Partial<Record<PortName, number>>,
+): Promise<MemoryFile> {
+  await mkdir(folder, { recursive: true });
+  const path = join(folder, 'local.json');
+  const text = await readFile(path, 'utf8').catch(() => undefined);
+  const memory = text ? memorySchema.parse(JSON.parse(text)) : await newMemory();
+  Object.assign(memory.ports, fixed);
+
+  let saving: Promise<void> = Promise.resolve();
+  const write = async () => {
+    await writeFile(`${path}.part`, JSON.stringify(memory, null, 2), { mode: 0o600 });
+    await rename(`${path}.part`, path);
+  };
+  const file: MemoryFile = {
+    memory,
+    secretOf(name, make) {
+      memory.secrets[name] ??= make();
+      return memory.secrets[name];
+    },
+    save() {
+      saving = saving.then(write);
+      return saving;
+    },
+  };
+  await file.save();
+  return file;
+}

@@ -1,0 +1,42 @@
+import { fromBinary, toJson } from '@bufbuild/protobuf';
+import { EventSchema } from '../../proto/gen/rms/events/v1/events_pb.ts';
+import type { EventBus } from '../../services/platform/bus/event-bus.ts';
+
+/** How many events the tap remembers; the oldest fall out. */
+const MAX_EVENTS = 20_000;
+
+/** One published event, as the control server shows it. */
+export interface TappedEvent {
+  /** Grows by one per event: what `after` refers to. */
+  readonly position: number;
+  readonly topic: string;
+  readonly key: string;
+  readonly event: unknown;
+}
+
+export interface TappedBus {
+  readonly bus: EventBus;
+  /** Events published since, oldest first. */
+  since(position: number): readonly TappedEvent[];
+}
+
+/** A bus that remembers what went over it, for `GET /events` of the control server. */
+export function tapBus(bus: EventBus): TappedBus {
+  const events: TappedEvent[] = [];
+  let position = 0;
+  return {
+    bus: {
+      ...bus,
+      async publish(topic, records) {
+        await bus.publish(topic, records);
+        for (const { key, value } of records) {
+          position += 1;
+          const event = toJson(EventSchema, fromBinary(EventSchema, value));
+          events.push({ position, topic, key, event });
+        }
+        if (events.length > MAX_EVENTS) events.splice(0, events.length - MAX_EVENTS);
+      },
+    },
+    since: (after) => events.filter((event) => event.position > after),
+  };
+}

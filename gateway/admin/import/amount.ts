@@ -1,0 +1,28 @@
+/** Largest line amount in minor units: what the service takes. */
+const MAX_MINOR = 10n ** 14n;
+
+/**
+ * Multiplies a decimal unit price by a quantity, exactly.
+ *
+ * @returns the line's amount with the currency's decimals; undefined when the price is no decimal
+ *   number of zero or more, or when the amount has more decimals than the currency.
+ */
+export function lineAmount(
+  unitPrice: string,
+  quantity: number,
+  decimals: number,
+): string | undefined {
+  const match = /^(\d{1,12})(?:\.(\d{1,6}))?$/.exec(unitPrice.trim());
+  if (!match) return undefined;
+  const fraction = match[2] ?? '';
+  const scaled = BigInt(`${match[1]}${fraction}`) * BigInt(quantity) * 10n ** BigInt(decimals);
+  const unit = 10n ** BigInt(fraction.length);
+  if (scaled % unit !== 0n || scaled / unit > MAX_MINOR) return undefined;
+  return formatMinor(scaled / unit, decimals);
+}
+
+function formatMinor(minor: bigint, decimals: number): string {
+  if (decimals === 0) return minor.toString();
+  const digits = minor.toString().padStart(decimals + 1, '0');
+  return `${digits.slice(0, -decimals)}.${digits.slice(-decimals)}`;
+}

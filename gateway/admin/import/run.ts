@@ -1,0 +1,101 @@
+import { type Client, Code, ConnectError } from '@connectrpc/connect';
+import type { ReturnsService } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
+import { type Invoice, readInvoices } from './rows.ts';
+import { type ImportTarget, mapInvoice, type RowFault } from './submission.ts';
+
+/** Returns submitted at the same time. */
+const PARALLEL = 8;
+
+/** Refused rows kept for the summary; further ones are only counted. */
+const MAX_FAULTS = 1_000;
+
+export interface ImportSummary {
+  /** Returns and rows that this run made. */
+  readonly imported: { returns: number; rows: number };
+  /** Returns and rows that an earlier run had made. */
+  readonly skipped: { returns: number; rows: number };
+  /** Returns and rows that were not taken. */
+  readonly refused: { returns: number; rows: number };
+  /** Why, by line of the file; at most 1,000. */
+  readonly faults: RowFault[];
+}
+
+/**
+ * Submits every return of a CSV file. Safe to run again: a return's key is made of its invoice.
+ *
+ * A return with a refused row is refused as a whole; the others go on. An outage ends the run.
+ *
+ * @param progress called after each return with the bytes read so far.
+ * @throws ConnectError when the service cannot be reached; Error when the file cannot be read.
+ */
+export async function importReturns(
+  path: string,
+  target: ImportTarget,
+  o: {
+    readonly returns: Client<typeof ReturnsService>;
+    readonly progress: (bytesRead: number) => void;
+  },
+): Promise<ImportSummary> {
+  const summary: ImportSummary = {
+    imported: { returns: 0, rows: 0 },
+    skipped: { returns: 0, rows: 0 },
+    refused: { returns: 0, rows: 0 },
+    faults: [],
+  };
+  const running = new Set<Promise<void>>();
+  let failure: unknown;
+  for await (const invoice of readInvoices(path)) {
+    if (failure) break;
+    const work = importOne(invoice, target, o.returns)
+      .then((outcome) => {
+        count(summary, invoice, outcome);
+        o.progress(invoice.bytesRead);
+      })
+      .catch((error) => {
+        failure ??= error;
+      })
+      .finally(() => running.delete(work));
+    running.add(work);
+    if (running.size >= PARALLEL) await Promise.race(running);
+  }
+  await Promise.all(running);
+  if (failure) throw failure;
+  summary.faults.sort((one, other) => one.line - other.line);
+  return summary;
+}
+
+type Outcome = 'imported' | 'skipped' | { readonly faults: readonly RowFault[] };
+
+async function importOne(
+  invoice: Invoice,
+  target: ImportTarget,
+  returns: Client<typeof ReturnsService>,
+): Promise<Outcome> {
+  const mapped = mapInvoice(invoice, target);
+  if ('faults' in mapped) return mapped;
+  try {
+    const { repeated } = await returns.submitReturn(mapped.submission, { timeoutMs: 20_000 });
+    return repeated ? 'skipped' : 'imported';
+  } catch (error) {
+    const reason = refusalOf(error, invoice.number);
+    if (!reason) throw error;
+    return { faults: [{ line: invoice.rows[0]?.line ?? 0, reason }] };
+  }
+}
+
+/** What the service says against this return; undefined when it says nothing about it (an outage). */
+function refusalOf(error: unknown, invoice: string): string | undefined {
+  const { code, rawMessage } = ConnectError.from(error);
+  if (code === Code.AlreadyExists) {
+    return `${invoice} was imported before with other rows; rows of one invoice must stand together`;
+  }
+  return code === Code.InvalidArgument || code === Code.FailedPrecondition ? rawMessage : undefined;
+}
+
+function count(summary: ImportSummary, invoice: Invoice, outcome: Outcome): void {
+  const kind = typeof outcome === 'string' ? outcome : 'refused';
+  summary[kind].returns += 1;
+  summary[kind].rows += invoice.rows.length;
+  if (typeof outcome === 'string') return;
+  summary.faults.push(...outcome.faults.slice(0, MAX_FAULTS - summary.faults.length));
+}

@@ -1,0 +1,122 @@
+import { createHash } from 'node:crypto';
+import type { MessageInitShape } from '@bufbuild/protobuf';
+import { alpha2ToAlpha3, getAlpha2Code, registerLocale } from 'i18n-iso-countries';
+import english from 'i18n-iso-countries/langs/en.json' with { type: 'json' };
+import { DateTime } from 'luxon';
+import type { ActorSchema } from '../../../proto/gen/rms/common/v1/actor_pb.ts';
+import { Outcome, ReturnMethod } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
+import type { SubmitReturnRequestSchema } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
+import { lineAmount } from './amount.ts';
+import type { Invoice, Row } from './rows.ts';
+
+registerLocale(english);
+
+/** Where the data of this shop calls a country by no name of ISO 3166. */
+const COUNTRY_CODES: Readonly<Record<string, string>> = { EIRE: 'IE', USA: 'US', RSA: 'ZA' };
+
+/** The time zone of `InvoiceDate`. */
+const TIME_ZONE = 'Europe/London';
+
+/** Ids at the commerce provider start here, so that they never meet internal ones. */
+const PROVIDER_IDS = 1_000_000_000_000n;
+
+/** A row that cannot become a line of a return. */
+export interface RowFault {
+  readonly line: number;
+  readonly reason: string;
+}
+
+export interface ImportTarget {
+  readonly shopId: bigint;
+  readonly currency: string;
+  /** Decimals of the currency. */
+  readonly decimals: number;
+  readonly actor: MessageInitShape<typeof ActorSchema>;
+}
+
+export type Mapped =
+  | { readonly submission: MessageInitShape<typeof SubmitReturnRequestSchema> }
+  | { readonly faults: readonly RowFault[] };
+
+/**
+ * Turns the rows of one invoice into a submission. What the file lacks is filled as docs/import.md
+ * says: tax 0, outcome refund, method mail, no label, presentment currency = shop currency.
+ */
+export function mapInvoice(invoice: Invoice, target: ImportTarget): Mapped {
+  const [first] = invoice.rows;
+  if (!first) return { faults: [] };
+  const faults: RowFault[] = [];
+  const lines = invoice.rows.map((row, at) => lineOf(row, at, { target, faults }));
+  const submittedAt = localTime(first, faults);
+  if (faults.length > 0) return { faults };
+  return {
+    submission: {
+      shopId: target.shopId,
+      actor: target.actor,
+      idempotencyKey: `import:${invoice.number}`,
+      order: { providerOrderId: stableId(`order:${invoice.number}`), name: invoice.number },
+      currency: target.currency,
+      presentmentCurrency: target.currency,
+      customer: {
+        ...(first.CustomerID && { lastName: `Customer ${first.CustomerID}` }),
+        address: { country: first.Country, countryCode: countryCode(first.Country) },
+      },
+      outcome: Outcome.REFUND,
+      returnMethod: ReturnMethod.MAIL,
+      submittedAt: { seconds: BigInt(Math.floor(submittedAt / 1000)), nanos: 0 },
+      lines,
+    },
+  };
+}
+
+function lineOf(row: Row, at: number, o: { target: ImportTarget; faults: RowFault[] }) {
+  const refuse = (reason: string) => o.faults.push({ line: row.line, reason });
+  if (row.InvoiceNo.trim() === '') refuse('InvoiceNo is empty');
+  if (row.StockCode.trim() === '') refuse('StockCode is empty');
+  const quantity = Number(row.Quantity);
+  const sentBack = Number.isInteger(quantity) && quantity < 0 && quantity >= -1_000_000;
+  if (!sentBack)
+    refuse(`Quantity must be a whole number from -1000000 to -1, not "${row.Quantity}"`);
+  const amount = sentBack ? lineAmount(row.UnitPrice, -quantity, o.target.decimals) : '0';
+  if (amount === undefined) {
+    refuse(
+      `UnitPrice must be a decimal number that fits ${o.target.currency}, not "${row.UnitPrice}"`,
+    );
+  }
+  const money = { shop: amount ?? '0' };
+  const title = row.Description.trim() || row.StockCode;
+  return {
+    // One invoice may hold the same SKU twice: position tells the lines apart.
+    providerLineItemId: stableId(`line:${row.InvoiceNo}:${at}`),
+    providerLineItemExternalId: `${row.InvoiceNo}:${at + 1}`,
+    sku: row.StockCode,
+    lineItemTitle: title,
+    title,
+    quantity: sentBack ? -quantity : 1,
+    price: money,
+    refundItem: money,
+  };
+}
+
+function localTime(row: Row, faults: RowFault[]): number {
+  const time = DateTime.fromISO(row.InvoiceDate, { zone: TIME_ZONE });
+  if (!time.isValid) {
+    faults.push({
+      line: row.line,
+      reason: `InvoiceDate must be an ISO time, not "${row.InvoiceDate}"`,
+    });
+  }
+  return time.toMillis();
+}
+
+/** ISO 3166 alpha-2; empty where the name is no country of the standard. */
+function countryCode(name: string): string {
+  const code = COUNTRY_CODES[name] ?? getAlpha2Code(name, 'en');
+  return code && alpha2ToAlpha3(code) ? code : '';
+}
+
+/** The same text gives the same id at every run: 48 bits of its hash, above all internal ids. */
+function stableId(text: string): bigint {
+  const hash = createHash('sha256').update(`import:${text}`).digest();
+  return PROVIDER_IDS + BigInt(hash.readUIntBE(0, 6));
+}
