@@ -1,0 +1,42 @@
+import { Code } from '@connectrpc/connect';
+import { ErrorReason } from '../../proto/gen/rms/common/v1/error_pb.ts';
+import { DomainError } from '../platform/errors.ts';
+
+/** The shop has no return with this id; another shop's is as absent as one of nobody. */
+export function returnNotFound(): DomainError {
+  return new DomainError(Code.NotFound, ErrorReason.RETURN_NOT_FOUND, 'no such return');
+}
+
+/** The shop has no line with this id. */
+export function lineItemNotFound(): DomainError {
+  return new DomainError(Code.NotFound, ErrorReason.LINE_ITEM_NOT_FOUND, 'no such line item');
+}
+
+/** The shop was never set up for returns. */
+export function shopNotConfigured(): DomainError {
+  return new DomainError(
+    Code.FailedPrecondition,
+    ErrorReason.SHOP_NOT_CONFIGURED,
+    'the shop has no returns settings yet',
+  );
+}
+
+/** The call is not possible in the present state. */
+export function stateForbids(message: string): DomainError {
+  return new DomainError(Code.FailedPrecondition, ErrorReason.STATE_FORBIDS, message);
+}
+
+/** The idempotency key was used before, with other content. */
+export function idempotencyConflict(field = 'idempotency_key'): DomainError {
+  return new DomainError(
+    Code.AlreadyExists,
+    ErrorReason.IDEMPOTENCY_CONFLICT,
+    `${field} was used with other content`,
+    { field },
+  );
+}
+
+/** One is open already. */
+export function alreadyOpen(what: string): DomainError {
+  return new DomainError(Code.AlreadyExists, ErrorReason.ALREADY_OPEN, `${what} is open already`);
+}
