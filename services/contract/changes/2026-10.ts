@@ -1,3 +1,4 @@
+import { isObject } from '../json-object.ts';
 import { CONDITION_CATEGORIES } from '../limits.ts';
 import type { VersionChange } from './change.ts';
 
@@ -36,8 +37,4 @@ function lineDown(line: unknown): unknown {
 function categoryDown(category: unknown): unknown {
   if (!isObject(category)) return category;
   return category.grade ? `grade_${category.grade}` : category.category_name;
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

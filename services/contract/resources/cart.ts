@@ -5,13 +5,13 @@ import { ownBound, textFault, typed } from './fields.ts';
 export type CartEntryValue = number | Readonly<Record<string, unknown>>;
 
 const ID_RULE = 'must be an integer from 1 to 9007199254740991';
-const idSchema = { type: 'integer', minimum: 1, maximum: Number.MAX_SAFE_INTEGER } as const;
+const idSchema = { type: 'integer' as const, minimum: 1, maximum: Number.MAX_SAFE_INTEGER };
 const entrySchema = {
   anyOf: [
     idSchema,
-    { type: 'object', properties: { variant_id: idSchema }, required: ['variant_id'] },
+    { type: 'object' as const, properties: { variant_id: idSchema }, required: ['variant_id'] },
   ],
-} as const;
+};
 
 /** One entry: a variant id or an object that has one; objects are echoed with all their keys. */
 const entry = z

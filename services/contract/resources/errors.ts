@@ -12,7 +12,7 @@ export const forbidden = z
 
 /** Validation failures and everything without a shape of its own. */
 export const messageError = z
-  .object({ message: z.string(), errors: z.object({}) })
+  .object({ message: z.string(), errors: z.object({}).meta({ maxProperties: 0 }) })
   .meta({ id: 'MessageError' });
 
 export const webhookNotFound = z

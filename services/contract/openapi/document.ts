@@ -1,0 +1,131 @@
+import { createDocument, type ZodOpenApiObject } from 'zod-openapi';
+import { isObject, type JsonObject } from '../json-object.ts';
+import { CURRENCY_TYPES, MAX_ID, ORDER_NAME_MAX } from '../limits.ts';
+import { OPERATIONS, type Operation } from '../operations.ts';
+import { changesSince } from '../shape.ts';
+import { UNSTABLE, UNSTABLE_WARNING } from '../versions.ts';
+import { payloadSection } from './payload-section.ts';
+import { responsesOf } from './responses.ts';
+
+const INTRODUCTION =
+  'Returns of a merchant: details, processing, dispositions, destinations, fraud reports, carts and webhooks. Operations marked `x-addition` and bounds marked `x-service-bound` are additions of this service.';
+
+/**
+ * The OpenAPI 3.1 document of one version, made from the table of operations. `version` is a released
+ * one or `unstable` (which has no webhooks section: payloads never use it).
+ */
+export function openapiDocument(version: string): JsonObject {
+  const unstable = version === UNSTABLE;
+  const document: JsonObject = JSON.parse(JSON.stringify(newestDocument(version, unstable)));
+  const schemas = isObject(document.components) ? document.components.schemas : undefined;
+  if (!isObject(schemas)) throw new Error('the document has no component schemas');
+  for (const change of changesSince(version)) change.schemas(schemas);
+  return document;
+}
+
+function newestDocument(version: string, unstable: boolean): object {
+  return createDocument(
+    {
+      openapi: '3.1.0',
+      info: {
+        title: 'Returns Management Service',
+        version,
+        description: unstable ? `${INTRODUCTION}\n\n${UNSTABLE_WARNING}` : INTRODUCTION,
+      },
+      servers: [{ url: `/api/${version}` }],
+      tags: ['Webhooks', 'Dispositions', 'Destinations', 'Returns', 'Carts'].map((name) => ({
+        name,
+      })),
+      paths: pathsOf(unstable),
+      ...(unstable ? {} : { webhooks: payloadSection(version) }),
+      components: { securitySchemes: SECURITY_SCHEMES },
+    },
+    {
+      override: ({ jsonSchema }) => openToGrowth(jsonSchema),
+      allowEmptySchema: { custom: true },
+    },
+  );
+}
+
+const SECURITY_SCHEMES = {
+  apiKey: { type: 'apiKey', in: 'header', name: 'X-Authorization' },
+  partner: {
+    type: 'http',
+    scheme: 'bearer',
+    bearerFormat: 'JWT',
+    description: 'OAuth 2.0 access token of a partner integration, with scope `developer_tools`',
+  },
+} as const;
+
+function pathsOf(unstable: boolean): NonNullable<ZodOpenApiObject['paths']> {
+  const paths: Record<string, Record<string, object>> = {};
+  for (const operation of OPERATIONS) {
+    const item = paths[operation.path] ?? {};
+    paths[operation.path] = item;
+    item[operation.method.toLowerCase()] = operationObject(operation, unstable);
+  }
+  return paths;
+}
+
+function operationObject(operation: Operation, unstable: boolean): object {
+  const parameters = [
+    ...(operation.path.includes('{id}') ? [PATH_ID] : []),
+    ...(operation.query ? DETAILS_QUERY : []),
+  ];
+  const { body, scope } = operation;
+  return {
+    operationId: operation.id,
+    summary: operation.summary,
+    description: `${operation.description}\n\nScope: \`${scope}\`.`,
+    tags: [operation.tag],
+    security: [
+      { apiKey: [] },
+      ...(operation.credentials === 'bearer-or-api-key' ? [{ partner: [] }] : []),
+    ],
+    'x-scope': scope,
+    ...(operation.addition ? { 'x-addition': true } : {}),
+    ...(parameters.length > 0 ? { parameters } : {}),
+    ...(body
+      ? {
+          requestBody: {
+            required: body.required,
+            content: { 'application/json': { schema: body.schema } },
+          },
+        }
+      : {}),
+    responses: responsesOf(operation, unstable),
+  };
+}
+
+const idSchema = { type: 'integer', minimum: 1, maximum: Number(MAX_ID) };
+const PATH_ID = { name: 'id', in: 'path', required: true, schema: idSchema };
+const EXACTLY_ONE = 'Exactly one of return_id, order_id and order_name selects the return';
+const DETAILS_QUERY = [
+  { name: 'return_id', in: 'query', description: EXACTLY_ONE, schema: idSchema },
+  {
+    name: 'order_id',
+    in: 'query',
+    description: "The commerce provider's order id or, if none matches, the internal one",
+    schema: idSchema,
+  },
+  {
+    name: 'order_name',
+    in: 'query',
+    description: 'The order name at the commerce provider',
+    schema: { type: 'string', minLength: 1, maxLength: ORDER_NAME_MAX },
+  },
+  {
+    name: 'currency_type',
+    in: 'query',
+    description:
+      'The currency of all amounts; absent: `refund` as paid, the rest in the shop currency',
+    schema: { type: 'string', enum: [...CURRENCY_TYPES] },
+  },
+];
+
+/** Fields may be added at any time, so a document never closes an object. */
+function openToGrowth(schema: object): void {
+  if ('additionalProperties' in schema && schema.additionalProperties === false) {
+    Reflect.deleteProperty(schema, 'additionalProperties');
+  }
+}

@@ -1,0 +1,34 @@
+/** Response headers of the OpenAPI documents. */
+
+type HeaderMap = Record<string, object>;
+
+const text = (description: string) => ({ description, schema: { type: 'string' } });
+
+/** What every answer under the version carries. */
+export function commonHeaders(unstable: boolean): HeaderMap {
+  return {
+    'X-Request-Id': required(text('Names this request in logs and in questions to support')),
+    'X-Service-API-Version': required(text('The version that served the request')),
+    ...(unstable
+      ? { 'X-Service-API-Warning': required(text('The unstable version may change')) }
+      : {
+          Sunset: text('When a deprecated version retires: an HTTP date (RFC 8594)'),
+          Deprecation: text('Since when the version is deprecated (RFC 9745)'),
+          Link: text('The changelog of a deprecated version; the successor of a retired one'),
+        }),
+  };
+}
+
+/** Headers that one status adds. */
+export function headersOf(status: number): HeaderMap {
+  if (status === 401) return { 'WWW-Authenticate': required(text('How to authenticate')) };
+  if (status === 429 || status === 503) {
+    const schema = { type: 'integer', minimum: 1 };
+    return { 'Retry-After': required({ description: 'Seconds to wait', schema }) };
+  }
+  return {};
+}
+
+function required(header: object): object {
+  return { ...header, required: true };
+}

@@ -1,0 +1,74 @@
+import { z } from 'zod';
+import { TOPICS, type Topic, TRIGGERS, type Trigger } from '../limits.ts';
+import { delivers, payloadOf } from '../payloads.ts';
+import { PAYLOAD_FIELDS } from '../resources/payloads.ts';
+import { sampleEvent } from '../sample-event.ts';
+import { shapePayload } from '../shape.ts';
+
+const SAMPLE_SHOP = 1n;
+
+const HEADERS: readonly (readonly [string, string])[] = [
+  ['webhook-id', 'The delivery; the same on every retry and replay'],
+  ['webhook-timestamp', 'Unix seconds of this attempt'],
+  ['webhook-signature', '`v1,` and Base64 of HMAC-SHA256; several while secrets rotate'],
+  ['X-Service-API-Version', 'The version that shaped the payload'],
+  ['X-Service-Event', 'The trigger'],
+  ['X-Service-Event-Id', 'The event; the same for all subscriptions'],
+  ['X-Service-Sequence', "The return's revision, to order by"],
+];
+
+/** The `webhooks` section: one entry a topic, with the triggers that deliver it and a sample of each. */
+export function payloadSection(version: string): Record<string, Record<string, object>> {
+  return Object.fromEntries(
+    TOPICS.map((topic) => [topic, { post: payloadOperation(topic, version) }]),
+  );
+}
+
+/** The newest shape of a topic's payload, as a schema. */
+export function payloadSchema(topic: Topic): z.ZodType {
+  const triggers = triggersOf(topic);
+  const trigger = z.enum(triggers);
+  const name = topic.split('.').map((part) => `${part[0]?.toUpperCase()}${part.slice(1)}`);
+  return z
+    .object({ topic: z.literal(topic), trigger, ...PAYLOAD_FIELDS[topic] })
+    .meta({ id: `${name.join('')}Payload` });
+}
+
+function payloadOperation(topic: Topic, version: string): object {
+  return {
+    operationId: `on.${topic}`,
+    summary: `Payload of topic ${topic}`,
+    tags: ['Webhook payloads'],
+    security: [],
+    parameters: HEADERS.map(([name, description]) => ({
+      name,
+      in: 'header',
+      required: name !== 'X-Service-Sequence',
+      description,
+      schema: { type: 'string' },
+    })),
+    requestBody: {
+      required: true,
+      content: {
+        'application/json': { schema: payloadSchema(topic), examples: samples(topic, version) },
+      },
+    },
+    responses: {
+      '2XX': { description: 'Received. Anything else, and 15 seconds of silence, is retried' },
+    },
+  };
+}
+
+function samples(topic: Topic, version: string): Record<string, object> {
+  return Object.fromEntries(
+    triggersOf(topic).map((trigger) => {
+      const event = sampleEvent(trigger, SAMPLE_SHOP);
+      const payload = payloadOf(topic, event, event.snapshot);
+      return [trigger, { value: payload && shapePayload(version, topic, payload) }];
+    }),
+  );
+}
+
+function triggersOf(topic: Topic): Trigger[] {
+  return TRIGGERS.filter((trigger) => delivers(topic, trigger));
+}
