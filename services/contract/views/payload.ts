@@ -1,13 +1,13 @@
-import type { Event } from '../../proto/gen/rms/events/v1/events_pb.ts';
+import type { Event } from '../../../proto/gen/rms/events/v1/events_pb.ts';
 import {
   LabelStatusSchema,
   type Return,
   ReturnStateSchema,
-} from '../../proto/gen/rms/returns/v1/return_pb.ts';
-import { LABEL_STATUSES, RETURN_STATES, type Topic, TRIGGERS } from './limits.ts';
-import { labelRequestPayload } from './payload-label-request.ts';
-import { returnDetails } from './views/return-details.ts';
-import { idNumber, iso, known, word } from './views/values.ts';
+} from '../../../proto/gen/rms/returns/v1/return_pb.ts';
+import { LABEL_STATUSES, RETURN_STATES, type Topic, TRIGGERS } from '../limits.ts';
+import { labelRequestPayload } from './label-request.ts';
+import { returnDetails } from './return-details.ts';
+import { idNumber, iso, known, word } from './values.ts';
 
 /** Webhook payloads in the newest shape, built from internal events (interface: Events). */
 

@@ -1,7 +1,7 @@
-import type { Event } from '../../proto/gen/rms/events/v1/events_pb.ts';
-import type { LabelRequest } from '../../proto/gen/rms/returns/v1/return_pb.ts';
-import { addressView } from './views/destination.ts';
-import { iso, known } from './views/values.ts';
+import type { Event } from '../../../proto/gen/rms/events/v1/events_pb.ts';
+import type { LabelRequest } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
+import { addressView } from './destination.ts';
+import { iso, known } from './values.ts';
 
 /** Payload of topic `label.request`: what a third-party label provider needs to know. */
 export function labelRequestPayload(event: Event): object | undefined {
