@@ -1,6 +1,6 @@
 /** Field names, without case and separators, whose values never reach a log. */
 const WITHHELD =
-  /(authorization|cookie|password|passwd|secret|token|apikey|privatekey|signingkey|keyring|email|body)s?$/;
+  /(authorization|cookie|password|passwd|secret|token|apikey|privatekey|signingkey|keyring|email|emailaddress|body)s?$/;
 
 const REPLACEMENT = '[redacted]';
 

@@ -55,6 +55,7 @@ describe.each([
       'rms.carts.v1.CartsService.GetCart',
       'rms.carts.v1.CreateCartRequest',
       'rms.common.v1.Actor.Kind',
+      'rms.common.v1.ErrorInfo',
     ];
     const answers = await ask(
       service,
@@ -72,7 +73,13 @@ describe.each([
       'google/protobuf/timestamp.proto',
       'rms/common/v1/actor.proto',
     ];
-    expect(files).toEqual([carts, carts, carts, ['rms/common/v1/actor.proto']]);
+    expect(files).toEqual([
+      carts,
+      carts,
+      carts,
+      ['rms/common/v1/actor.proto'],
+      ['rms/common/v1/error.proto'],
+    ]);
   });
 
   test('says so when there is no such thing', async () => {

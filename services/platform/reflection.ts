@@ -23,6 +23,8 @@ import {
   ServerReflectionResponseSchema as ServerReflectionResponseAlphaSchema,
 } from '../../proto/gen/grpc/reflection/v1alpha/reflection_pb.ts';
 
+import { ErrorInfoSchema } from '../../proto/gen/rms/common/v1/error_pb.ts';
+
 type Question = ServerReflectionRequest['messageRequest'];
 type Answer = NonNullable<
   MessageInitShape<typeof ServerReflectionResponseSchema>['messageResponse']
@@ -77,6 +79,8 @@ interface Catalogue {
 function catalogueOf(services: readonly DescService[]): Catalogue {
   const files = new Map<string, DescFile>();
   for (const service of services) collect(service.file, files);
+  // No request or response names it, but every refusal carries one.
+  collect(ErrorInfoSchema.file, files);
   const symbols = new Map<string, DescFile>();
   for (const file of files.values()) {
     for (const type of nestedTypes(file)) {

@@ -1,4 +1,7 @@
+import { once } from 'node:events';
+import { createServer } from 'node:http';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { z } from 'zod';
 import {
   currentTraceparent,
   inSpan,
@@ -64,4 +67,28 @@ describe('traces', () => {
   test('a malformed trace context is as good as none', async () => {
     expect(await withTraceparent('nonsense', async () => currentTraceparent())).toBe('');
   });
+});
+
+test('with a collector configured, finished spans are there at the latest after the stop', async () => {
+  const received: string[] = [];
+  const collector = createServer((request, response) => {
+    received.push(`${request.method} ${request.url}`);
+    request.resume().on('end', () => response.end('{}'));
+  }).listen(0, '127.0.0.1');
+  await once(collector, 'listening');
+  const { port } = z.object({ port: z.number() }).parse(collector.address());
+  const otlpEndpoint = `http://127.0.0.1:${port}/`;
+  const traced = await startTelemetry({ service: 'traced', metricsPort: 0, otlpEndpoint });
+  await inSpan(traced.tracer, { name: 'work' }, async () => {});
+  await traced.stop();
+  expect(received).toEqual(['POST /v1/traces']);
+  collector.closeAllConnections();
+  collector.close();
+});
+
+test('a collector that is away does not hold up a stop', async () => {
+  const otlpEndpoint = 'http://127.0.0.1:1';
+  const traced = await startTelemetry({ service: 'traced', metricsPort: 0, otlpEndpoint });
+  await inSpan(traced.tracer, { name: 'work' }, async () => {});
+  await traced.stop();
 });

@@ -113,15 +113,15 @@ function contextOf(traceparent: string): Context {
 /**
  * Runs `work` in a span of its own, which ends with it and records its failure.
  *
- * @param o.traceparent the caller's span, for work that came in from outside; else the active span
- *   is the parent.
+ * @param o.traceparent the caller's span, for work that came in from outside; empty begins a trace.
+ *   Without it the active span is the parent.
  */
 export function inSpan<T>(
   tracer: Tracer,
   o: { name: string; kind?: SpanKind; traceparent?: string; attributes?: Attributes },
   work: (span: Span) => Promise<T>,
 ): Promise<T> {
-  const parent = o.traceparent ? contextOf(o.traceparent) : context.active();
+  const parent = o.traceparent === undefined ? context.active() : contextOf(o.traceparent);
   const span = tracer.startSpan(
     o.name,
     { kind: o.kind ?? SpanKind.INTERNAL, ...(o.attributes && { attributes: o.attributes }) },

@@ -1,7 +1,7 @@
 import { Code, ConnectError, type HandlerContext, type Interceptor } from '@connectrpc/connect';
 import { Health } from '../../../proto/gen/grpc/health/v1/health_pb.ts';
-import { ErrorReason } from '../../../proto/gen/rms/common/v1/error_pb.ts';
-import { DomainError } from '../errors.ts';
+import { Actor_KindSchema } from '../../../proto/gen/rms/common/v1/actor_pb.ts';
+import { invalidField } from '../errors.ts';
 import type { ServiceIdentity } from '../identity.ts';
 
 /**
@@ -43,28 +43,27 @@ export function callerInterceptor(): Interceptor {
 const MAX_ACTOR_ID = 200;
 
 function requireActor(actor: unknown): void {
-  const kind: unknown = isObject(actor) ? Reflect.get(actor, 'kind') : undefined;
-  if (typeof kind !== 'number' || kind < 1 || kind > 5) throw missing('actor', 'kind is required');
-  const id: unknown = isObject(actor) ? Reflect.get(actor, 'id') : undefined;
+  if (!isObject(actor)) throw invalidField('actor', 'is required');
+  const kind: unknown = Reflect.get(actor, 'kind');
+  if (typeof kind !== 'number' || !KINDS.has(kind)) throw invalidField('actor', 'must have a kind');
+  const id: unknown = Reflect.get(actor, 'id');
   const length = typeof id === 'string' ? [...id].length : 0;
   if (length < 1 || length > MAX_ACTOR_ID) {
-    throw missing('actor', `id must have 1 to ${MAX_ACTOR_ID} characters`);
+    throw invalidField('actor', `must have an id of 1 to ${MAX_ACTOR_ID} characters`);
   }
 }
 
+const KINDS: ReadonlySet<number> = new Set(
+  Actor_KindSchema.values.map(({ number }) => number).filter((number) => number !== 0),
+);
+
 function requireShop(shopId: unknown): void {
   if (typeof shopId === 'bigint' && shopId > 0n && shopId <= MAX_ID) return;
-  throw missing('shop_id', 'must be an id from 1 to 2^53-1');
+  throw invalidField('shop_id', 'must be an id from 1 to 2^53-1');
 }
 
 /** The largest id that JSON numbers carry exactly. */
 const MAX_ID = 2n ** 53n - 1n;
-
-function missing(field: string, rule: string): DomainError {
-  return new DomainError(Code.InvalidArgument, ErrorReason.INVALID_FIELD, `${field} ${rule}`, {
-    field,
-  });
-}
 
 function isObject(value: unknown): value is object {
   return typeof value === 'object' && value !== null;

@@ -1,0 +1,46 @@
+import { expect, test } from '@jest/globals';
+import { CartsService } from '../../../proto/gen/rms/carts/v1/carts_pb.ts';
+import { actor, cart, failure, identity } from '../../../test/support/rpc-bench.ts';
+import { isUnavailable } from '../errors.ts';
+import { createServiceClient } from './client.ts';
+import { startGrpcServer } from './server.ts';
+
+test('a call that hangs is told, and cut off when the time for a stop is over', async () => {
+  let entered: () => void = () => {};
+  const inside = new Promise<void>((resolve) => {
+    entered = resolve;
+  });
+  let told = false;
+  const server = await startGrpcServer({
+    port: 0,
+    drainMs: 50,
+    routes: (router) =>
+      void router.service(CartsService, {
+        getCart: (_, context) =>
+          new Promise((_resolve, reject) => {
+            context.signal.addEventListener('abort', () => {
+              told = true;
+              reject(context.signal.reason);
+            });
+            entered();
+          }),
+      }),
+  });
+  const target = `127.0.0.1:${server.port}`;
+  const { client, close } = createServiceClient(CartsService, { target, identity });
+  const call = failure(client.getCart(cart));
+  await inside;
+  await server.stop();
+  expect(told).toBe(true);
+  expect(isUnavailable(await call)).toBe(true);
+  close();
+});
+
+test('after the stop there is nobody', async () => {
+  const server = await startGrpcServer({ port: 0, routes: () => {} });
+  await server.stop();
+  const target = `127.0.0.1:${server.port}`;
+  const { client, close } = createServiceClient(CartsService, { target, identity });
+  expect(isUnavailable(await failure(client.createCart({ shopId: 1n, actor })))).toBe(true);
+  close();
+});

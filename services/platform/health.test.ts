@@ -1,0 +1,35 @@
+import { expect, test } from '@jest/globals';
+import { databaseProbe } from './health.ts';
+import type { Queryable } from './postgres.ts';
+
+/** A database that counts how often it is asked and answers as told. */
+function database(answer: () => Promise<unknown>) {
+  let asked = 0;
+  const query = () => {
+    asked += 1;
+    return answer();
+  };
+  // Only `query` is used, and only its resolving or rejecting is looked at.
+  return { pool: { query } as unknown as Queryable, asked: () => asked };
+}
+
+test('a database that answers is ready, one that fails is not', async () => {
+  expect(await databaseProbe(database(async () => ({ rows: [] })).pool)()).toBe(true);
+  const failing = database(() => Promise.reject(new Error('away')));
+  expect(await databaseProbe(failing.pool)()).toBe(false);
+});
+
+test('many probes are one question', async () => {
+  const { pool, asked } = database(async () => ({ rows: [] }));
+  const probe = databaseProbe(pool);
+  await Promise.all(Array.from({ length: 50 }, probe));
+  await probe();
+  expect(asked()).toBe(1);
+});
+
+test('a database that hangs is not ready after two seconds', async () => {
+  const start = performance.now();
+  const hanging = database(() => new Promise(() => {}));
+  expect(await databaseProbe(hanging.pool)()).toBe(false);
+  expect(performance.now() - start).toBeLessThan(3_000);
+});

@@ -1,0 +1,230 @@
+import { create } from '@bufbuild/protobuf';
+import { createClient } from '@connectrpc/connect';
+import { createGrpcTransport } from '@connectrpc/connect-node';
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import pg from 'pg';
+import {
+  Health,
+  HealthCheckResponse_ServingStatus as Serving,
+} from '../../proto/gen/grpc/health/v1/health_pb.ts';
+import { CartsService } from '../../proto/gen/rms/carts/v1/carts_pb.ts';
+import { ActorSchema } from '../../proto/gen/rms/common/v1/actor_pb.ts';
+import { createTestDatabase, type TestDatabase } from '../../test/support/database.ts';
+import { actor, cart, failure, identity } from '../../test/support/rpc-bench.ts';
+import { createInProcessBus } from './bus/in-process.ts';
+import { isUnavailable } from './errors.ts';
+import { createServiceClient } from './grpc/client.ts';
+import { appendEvents } from './outbox/append.ts';
+import { inTransaction } from './postgres.ts';
+import {
+  type RunningService,
+  type ServiceDefinition,
+  type ServiceOptions,
+  type ServiceParts,
+  startService,
+} from './service.ts';
+
+let database: TestDatabase;
+let cleanups: (() => unknown)[];
+beforeEach(async () => {
+  database = await createTestDatabase('carts');
+  cleanups = [() => database.drop()];
+});
+afterEach(async () => {
+  for (const cleanup of cleanups.reverse()) await cleanup();
+});
+
+function options(more: Partial<ServiceOptions> = {}): ServiceOptions {
+  const bus = createInProcessBus();
+  cleanups.push(() => bus.close());
+  const { url } = database;
+  return { port: 0, metricsPort: 0, databaseUrl: url, bus, identity, logLevel: 'silent', ...more };
+}
+
+const answering: ServiceParts = {
+  routes: (router) => void router.service(CartsService, { getCart: () => ({}) }),
+};
+
+async function start(
+  build: ServiceDefinition['build'],
+  more: Partial<ServiceOptions> = {},
+): Promise<RunningService> {
+  const definition = { name: 'carts', publishes: true, build };
+  const service = await startService(definition, options(more));
+  cleanups.push(() => service.stop());
+  return service;
+}
+
+function clientOf(service: RunningService) {
+  const made = createServiceClient(CartsService, { target: `127.0.0.1:${service.port}`, identity });
+  cleanups.push(() => made.close());
+  return made.client;
+}
+
+async function health(service: RunningService): Promise<Serving> {
+  const baseUrl = `http://127.0.0.1:${service.port}`;
+  return (await createClient(Health, createGrpcTransport({ baseUrl })).check({})).status;
+}
+
+/** Asks until the answer is the one hoped for; the test's time limit ends a vain wait. */
+async function eventually(question: () => Promise<boolean>): Promise<void> {
+  while (!(await question())) await new Promise((resolve) => setTimeout(resolve, 20));
+}
+
+async function asMigrator(sql: string): Promise<void> {
+  const client = new pg.Client({ connectionString: database.migratorUrl });
+  await client.connect();
+  await client.query(sql);
+  await client.end();
+}
+
+describe('a running service', () => {
+  test('answers calls, health and metrics', async () => {
+    const service = await start(() => answering);
+    await clientOf(service).getCart(cart);
+    expect(await health(service)).toBe(Serving.SERVING);
+    const metrics = await (await fetch(service.metricsUrl)).text();
+    expect(metrics).toContain('rpc_server_call_duration_seconds_count');
+    expect(metrics).toContain('db_client_connections');
+  });
+
+  test('is built with a pool of its own schema and role', async () => {
+    let user = '';
+    await start(async ({ pool }) => {
+      const { rows } = await pool.query<{ user: string }>('select current_user as user');
+      user = rows[0]?.user ?? '';
+      return answering;
+    });
+    expect(user).toBe('rms_carts');
+  });
+
+  test('does not serve when its database is away', async () => {
+    const service = await start(() => answering);
+    expect(await health(service)).toBe(Serving.SERVING);
+    const own = await database.pool.connect();
+    cleanups.push(() => own.release());
+    await asMigrator(
+      `revoke connect on database ${new URL(database.url).pathname.slice(1)} from public, rms_carts`,
+    );
+    await own.query(
+      `select pg_terminate_backend(pid) from pg_stat_activity
+       where datname = current_database() and usename = 'rms_carts' and pid <> pg_backend_pid()`,
+    );
+    await eventually(async () => (await health(service)) === Serving.NOT_SERVING);
+  });
+
+  test('a port that is taken is a fault of the start, and nothing stays open', async () => {
+    const first = await start(() => answering);
+    let closed = false;
+    const close = async () => {
+      closed = true;
+    };
+    const parts = { ...answering, close };
+    await expect(start(() => parts, { port: first.port })).rejects.toThrow('EADDRINUSE');
+    expect(closed).toBe(true);
+  });
+});
+
+describe('a schema that does not fit the code', () => {
+  test('leaves the process up, not serving, without work, until it fits', async () => {
+    await asMigrator(
+      `insert into carts.schema_migrations (name, sha256) values ('9999_from_the_future.sql', 'x')`,
+    );
+    let works = false;
+    const service = await start(() => ({
+      ...answering,
+      workers: async () => {
+        works = true;
+        return [];
+      },
+    }));
+    expect(await health(service)).toBe(Serving.NOT_SERVING);
+    expect(isUnavailable(await failure(clientOf(service).createCart({ shopId: 1n, actor })))).toBe(
+      true,
+    );
+    expect(works).toBe(false);
+
+    await asMigrator(`delete from carts.schema_migrations where name like '9999%'`);
+    await eventually(async () => (await health(service)) === Serving.SERVING);
+    expect(works).toBe(true);
+    await clientOf(service).getCart(cart);
+  });
+
+  test('a stop does not wait for it', async () => {
+    await asMigrator(`delete from carts.schema_migrations where name like '%carts%'`);
+    const service = await start(() => answering);
+    expect(await health(service)).toBe(Serving.NOT_SERVING);
+    await service.stop();
+  });
+});
+
+describe('stop', () => {
+  test('goes in order, and the call in flight finishes', async () => {
+    const order: string[] = [];
+    let entered: () => void = () => {};
+    const inside = new Promise<void>((resolve) => {
+      entered = resolve;
+    });
+    let release: () => void = () => {};
+    const held = new Promise<void>((resolve) => {
+      release = resolve;
+    });
+    const service = await start(
+      ({ pool }) => ({
+        routes: (router) =>
+          void router.service(CartsService, {
+            async getCart() {
+              entered();
+              await held;
+              await pool.query('select 1');
+              order.push('call finished');
+              return {};
+            },
+          }),
+        workers: [
+          {
+            async stop() {
+              order.push('worker stopped');
+              release();
+            },
+          },
+        ],
+        close: async () => void order.push('parts closed'),
+      }),
+      { onStopped: async () => void order.push('bus closed') },
+    );
+    const call = clientOf(service).getCart(cart);
+    await inside;
+    await Promise.all([service.stop(), service.stop(), call]);
+    expect(order).toEqual(['worker stopped', 'call finished', 'parts closed', 'bus closed']);
+    expect(isUnavailable(await failure(clientOf(service).getCart(cart)))).toBe(true);
+  });
+
+  test('what was committed before it has been published after it', async () => {
+    const bus = createInProcessBus();
+    cleanups.push(() => bus.close());
+    const seen: string[] = [];
+    const subscription = await bus.subscribe({
+      group: 'listener',
+      topics: ['rms.carts.events.v1'],
+      handle: async (records) => void seen.push(...records.map(({ key }) => key)),
+    });
+    cleanups.push(() => subscription.stop());
+    let append: () => Promise<void> = async () => {};
+    const service = await start(
+      ({ pool }) => {
+        append = () =>
+          inTransaction(pool, async (tx) => {
+            const by = create(ActorSchema, actor);
+            const event = { trigger: 'cart.created', shopId: 1n, key: '1:x', actor: by };
+            await appendEvents(tx, [event]);
+          });
+        return answering;
+      },
+      { bus },
+    );
+    await append();
+    await service.stop();
+    expect(seen).toEqual(['1:x']);
+  });
+});
