@@ -1,0 +1,37 @@
+import { sign } from './signature.ts';
+
+const USER_AGENT = 'Returns-Management-Service/1 (webhooks)';
+
+/** What the headers of one attempt are made from. */
+export interface HeaderSource {
+  readonly webhookId: string;
+  readonly trigger: string;
+  readonly eventId: string;
+  readonly apiVersion: string;
+  /** HTTP date on which the version retires; undefined while it is active. */
+  readonly sunset: string | undefined;
+  /** The return's revision, by which a receiver orders; 0 when the event is not about one return. */
+  readonly revision: bigint;
+  readonly traceparent: string;
+  readonly secrets: readonly string[];
+  readonly body: Uint8Array;
+}
+
+/** The headers of one attempt (Standard Webhooks and our own). `at` is the real time of the attempt. */
+export function headersOf(source: HeaderSource, at: Date): Record<string, string> {
+  const timestamp = Math.floor(at.getTime() / 1_000);
+  const { webhookId: id, body } = source;
+  return {
+    'content-type': 'application/json',
+    'user-agent': USER_AGENT,
+    'webhook-id': id,
+    'webhook-timestamp': String(timestamp),
+    'webhook-signature': sign(source.secrets, { id, timestamp, body }),
+    'X-Service-API-Version': source.apiVersion,
+    'X-Service-Event': source.trigger,
+    'X-Service-Event-Id': source.eventId,
+    'X-Service-Sequence': source.revision.toString(),
+    ...(source.sunset !== undefined && { Sunset: source.sunset }),
+    ...(source.traceparent !== '' && { traceparent: source.traceparent }),
+  };
+}

@@ -1,0 +1,68 @@
+import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
+
+/** Encrypts signing secrets at rest. The first key encrypts, every key decrypts. */
+export interface Keyring {
+  /** @param context what the secret belongs to; the same is needed to open it. */
+  seal(secret: string, context: string): { keyId: string; sealed: Uint8Array };
+  /** Throws when the key is not on the ring, or the bytes were sealed for something else. */
+  open(keyId: string, sealed: Uint8Array, context: string): string;
+}
+
+const KEY_BYTES = 32;
+const NONCE_BYTES = 12;
+const TAG_BYTES = 16;
+const CIPHER = 'aes-256-gcm';
+
+/** One `id:base64` of 32 bytes. */
+const ENTRY = /^([A-Za-z0-9_-]{1,50}):([A-Za-z0-9+/]{43}=)$/;
+
+/**
+ * Reads a keyring: `id:base64-of-32-bytes`, several separated by commas, newest first.
+ *
+ * @throws Error when it is malformed; the text is not repeated.
+ */
+export function parseKeyring(text: string): Keyring {
+  const keys = new Map<string, Buffer>();
+  for (const entry of text.split(',')) {
+    const [, id, encoded] = ENTRY.exec(entry.trim()) ?? [];
+    if (id === undefined || encoded === undefined || keys.has(id)) {
+      throw new Error(
+        'a keyring is id:base64 of 32 bytes, several separated by commas, ids unique',
+      );
+    }
+    keys.set(id, Buffer.from(encoded, 'base64'));
+  }
+  return createKeyring(keys);
+}
+
+/** A keyring entry with a fresh key, for stacks that bring their own. */
+export function newKeyringText(id = 'k1'): string {
+  return `${id}:${randomBytes(KEY_BYTES).toString('base64')}`;
+}
+
+function createKeyring(keys: ReadonlyMap<string, Buffer>): Keyring {
+  const keyOf = (id: string): Buffer => {
+    const key = keys.get(id);
+    if (!key) throw new Error(`the keyring has no key "${id}"`);
+    return key;
+  };
+  const [newest] = keys.keys();
+  return {
+    seal(secret, context) {
+      const keyId = newest ?? '';
+      const nonce = randomBytes(NONCE_BYTES);
+      const cipher = createCipheriv(CIPHER, keyOf(keyId), nonce).setAAD(Buffer.from(context));
+      const text = Buffer.concat([cipher.update(secret, 'utf8'), cipher.final()]);
+      return { keyId, sealed: Buffer.concat([nonce, cipher.getAuthTag(), text]) };
+    },
+    open(keyId, sealed, context) {
+      const nonce = sealed.subarray(0, NONCE_BYTES);
+      const tag = sealed.subarray(NONCE_BYTES, NONCE_BYTES + TAG_BYTES);
+      const text = sealed.subarray(NONCE_BYTES + TAG_BYTES);
+      const decipher = createDecipheriv(CIPHER, keyOf(keyId), nonce)
+        .setAAD(Buffer.from(context))
+        .setAuthTag(tag);
+      return Buffer.concat([decipher.update(text), decipher.final()]).toString('utf8');
+    },
+  };
+}

@@ -1,0 +1,21 @@
+import { loadConfig } from '../platform/config.ts';
+import { runMain } from '../platform/run-main.ts';
+import { optionsFromConfig } from '../platform/service.ts';
+import { refuseInProduction, webhooksShape } from './config.ts';
+import { parseKeyring } from './keyring.ts';
+import { startWebhooks } from './start.ts';
+
+await runMain('webhooks', async () => {
+  const config = loadConfig(webhooksShape);
+  refuseInProduction(config);
+  const standing = config.API_CALENDAR;
+  return startWebhooks({
+    ...optionsFromConfig(config),
+    returnsTarget: config.RETURNS_TARGET,
+    keyring: parseKeyring(config.WEBHOOK_KEYRING),
+    allowedOrigins: config.WEBHOOK_ALLOWED_ORIGINS,
+    concurrency: config.WEBHOOK_CONCURRENCY,
+    logDays: config.WEBHOOK_LOG_DAYS,
+    ...(standing !== undefined && { today: () => new Date(`${standing}T00:00:00Z`) }),
+  });
+});

@@ -1,0 +1,23 @@
+/**
+ * The clock of retries, holds and the count of failing days: the database's, plus an offset that
+ * only tests and the local stack move. Leases and `webhook-timestamp` keep real time.
+ */
+export interface RetryClock {
+  /** How far the retry clock is ahead of real time. Milliseconds. */
+  offsetMs(): number;
+  /** Moves the retry clock forward. Seconds; throws RangeError when negative or not finite. */
+  advance(seconds: number): void;
+}
+
+export function createRetryClock(): RetryClock {
+  let offset = 0;
+  return {
+    offsetMs: () => offset,
+    advance(seconds) {
+      if (!Number.isFinite(seconds) || seconds < 0) {
+        throw new RangeError('the retry clock only moves forward');
+      }
+      offset += Math.round(seconds * 1_000);
+    },
+  };
+}

@@ -1,0 +1,112 @@
+import { ReturnsService } from '../../proto/gen/rms/returns/v1/returns_pb.ts';
+import { createServiceClient } from '../platform/grpc/client.ts';
+import { systemActor } from '../platform/identity.ts';
+import { type RunningService, type ServiceOptions, startService } from '../platform/service.ts';
+import { createDeliveryAgent, type Resolve } from './agent.ts';
+import { startConsuming } from './consume.ts';
+import { createSender } from './deliver.ts';
+import { type Dispatcher, startDispatching } from './dispatch.ts';
+import type { UrlPolicy } from './guard.ts';
+import type { Keyring } from './keyring.ts';
+import { startMaintenance } from './maintenance.ts';
+import { createRetryClock } from './retry-clock.ts';
+import { webhooksRoutes } from './service.ts';
+import { type ReadSnapshot, unlessGone } from './snapshots.ts';
+
+export interface WebhooksOptions extends ServiceOptions {
+  /** gRPC name of the returns service. */
+  readonly returnsTarget: string;
+  readonly keyring: Keyring;
+  /** Origins such as `http://127.0.0.1:*`; none in production. */
+  readonly allowedOrigins?: readonly string[];
+  /** Ports of the stack itself, which allowed origins do not include. */
+  readonly refusedPorts?: () => readonly number[];
+  /** Today in the version calendar; the real day unless told otherwise. */
+  readonly today?: () => Date;
+  /** Most attempts in flight. */
+  readonly concurrency?: number;
+  /** How long finished deliveries are kept. Days. */
+  readonly logDays?: number;
+  /** Total time of one attempt (tests). Milliseconds. */
+  readonly attemptMs?: number;
+  /** How names are resolved (tests). */
+  readonly resolve?: Resolve;
+}
+
+export interface RunningWebhooks extends RunningService {
+  /** Moves the retry clock; what has become due is sent at once. Seconds. */
+  advanceClock(seconds: number): void;
+}
+
+const DEFAULT_CONCURRENCY = 128;
+const DEFAULT_LOG_DAYS = 30;
+/** A snapshot read back is over 900 kB. Milliseconds. */
+const SNAPSHOT_TIMEOUT_MS = 10_000;
+
+/** Starts the webhooks service: subscriptions over gRPC, events in, deliveries out. */
+export async function startWebhooks(o: WebhooksOptions): Promise<RunningWebhooks> {
+  const clock = createRetryClock();
+  const today = o.today ?? (() => new Date());
+  const policy: UrlPolicy = {
+    allowedOrigins: o.allowedOrigins ?? [],
+    refusedPorts: o.refusedPorts ?? (() => []),
+  };
+  let dispatcher: Dispatcher | undefined;
+  let maintenance: ReturnType<typeof startMaintenance> | undefined;
+  const wake = (): void => dispatcher?.wake();
+
+  const service = await startService(
+    {
+      name: 'webhooks',
+      publishes: false,
+      build(runtime) {
+        const { pool, logger, telemetry } = runtime;
+        const agent = createDeliveryAgent(policy, o.resolve);
+        const attemptMs = o.attemptMs === undefined ? {} : { attemptMs: o.attemptMs };
+        const send = createSender({ dispatcher: agent, policy, ...attemptMs });
+        const returns = createServiceClient(ReturnsService, {
+          target: o.returnsTarget,
+          identity: runtime.identity,
+          timeoutMs: SNAPSHOT_TIMEOUT_MS,
+          telemetry,
+        });
+        return {
+          routes: webhooksRoutes({ pool, policy, keyring: o.keyring, clock, today, wake }),
+          async workers() {
+            const concurrency = o.concurrency ?? DEFAULT_CONCURRENCY;
+            const parts = { pool, logger, telemetry, clock, today, keyring: o.keyring };
+            dispatcher = startDispatching({ ...parts, send, concurrency });
+            const retentionDays = o.logDays ?? DEFAULT_LOG_DAYS;
+            maintenance = startMaintenance({ pool, logger, clock, retentionDays });
+            const readSnapshot = snapshotReader(returns.client);
+            const consuming = { ...runtime, clock, today, readSnapshot, onCommitted: wake };
+            return [await startConsuming(consuming), dispatcher, maintenance];
+          },
+          async close() {
+            returns.close();
+            await agent.close();
+          },
+        };
+      },
+    },
+    o,
+  );
+  return {
+    ...service,
+    advanceClock(seconds) {
+      clock.advance(seconds);
+      dispatcher?.wake();
+      maintenance?.wake();
+    },
+  };
+}
+
+type ReturnsClient = ReturnType<typeof createServiceClient<typeof ReturnsService>>['client'];
+
+function snapshotReader(returns: ReturnsClient): ReadSnapshot {
+  const actor = systemActor('webhooks');
+  return async ({ shopId, returnId, revision }) => {
+    const answer = await unlessGone(returns.getSnapshot({ shopId, actor, returnId, revision }));
+    return answer?.return;
+  };
+}

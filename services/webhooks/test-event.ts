@@ -1,0 +1,49 @@
+import { create } from '@bufbuild/protobuf';
+import type pg from 'pg';
+import { EventSchema } from '../../proto/gen/rms/events/v1/events_pb.ts';
+import { TRIGGERS } from '../contract/limits.ts';
+import { sampleEvent } from '../contract/sample-event.ts';
+import { payloadVersionServed } from '../contract/versions.ts';
+import { invalidField } from '../platform/errors.ts';
+import { inTransaction } from '../platform/postgres.ts';
+import { currentTraceparent } from '../platform/telemetry.ts';
+import { stateForbids } from './delivery.ts';
+import { type DeliveryRow, getDelivery } from './delivery-store.ts';
+import { insertDeliveries } from './fan-out.ts';
+import { payloadVersion } from './payload-version.ts';
+import { shapeBody } from './shape.ts';
+import { lockSubscriptionShared } from './subscription-store.ts';
+
+/**
+ * Writes a delivery of documented sample data to one subscription, which goes the way of every
+ * other.
+ *
+ * @param o.trigger any whose events the subscription's topic delivers; its own when empty.
+ * @throws DomainError NOT_FOUND; INVALID_ARGUMENT when the topic does not deliver the trigger;
+ *   FAILED_PRECONDITION when the subscription is inactive.
+ */
+export function addTestDelivery(
+  pool: pg.Pool,
+  o: { shopId: bigint; subscriptionId: bigint; trigger: string; today: Date; offsetMs: number },
+): Promise<DeliveryRow> {
+  return inTransaction(pool, async (tx) => {
+    const subscription = await lockSubscriptionShared(tx, o.shopId, o.subscriptionId);
+    const wanted = o.trigger === '' ? subscription.trigger : o.trigger;
+    const trigger = TRIGGERS.find((known) => known === wanted);
+    if (!trigger) throw invalidField('trigger', `must be one of ${TRIGGERS.join(', ')}`);
+    if (subscription.status !== 'active') throw stateForbids('the subscription is inactive');
+    const stored = await payloadVersion(tx, o.shopId, o.today);
+    const { version } = payloadVersionServed(stored, o.today);
+    const event = create(EventSchema, {
+      ...sampleEvent(trigger, o.shopId),
+      traceparent: currentTraceparent(),
+    });
+    const { topic, endpointId } = subscription;
+    const body = shapeBody(event, { topic, version, isRedacted: false });
+    if (!body) throw invalidField('trigger', `is not delivered to topic ${topic}`);
+    const { subscriptionId } = o;
+    const delivery = { event, subscriptionId, endpointId, topic, version, body, isTest: true };
+    const [id] = await insertDeliveries(tx, [delivery], o.offsetMs);
+    return getDelivery(tx, o.shopId, id ?? '');
+  });
+}

@@ -1,0 +1,80 @@
+import { create } from '@bufbuild/protobuf';
+import { timestampFromDate } from '@bufbuild/protobuf/wkt';
+import {
+  type Attempt,
+  AttemptSchema,
+  type Delivery,
+  DeliverySchema,
+  DeliveryStateSchema,
+  type Secret as SecretMessage,
+  SecretSchema,
+  type Subscription as SubscriptionMessage,
+  SubscriptionSchema,
+  SubscriptionStatusSchema,
+} from '../../proto/gen/rms/webhooks/v1/webhooks_pb.ts';
+import { delivers } from '../contract/views/payload.ts';
+import { enumText } from '../platform/enum-text.ts';
+import { webhookIdOf } from './delivery.ts';
+import type { AttemptRow, DeliveryRow } from './delivery-store.ts';
+import type { Secret } from './secrets.ts';
+import type { Subscription } from './subscription.ts';
+
+const statusText = enumText(SubscriptionStatusSchema);
+export const deliveryStateText = enumText(DeliveryStateSchema);
+
+export function subscriptionMessage(subscription: Subscription): SubscriptionMessage {
+  const { id, topic, trigger, url } = subscription;
+  return create(SubscriptionSchema, {
+    id,
+    topic,
+    trigger,
+    url,
+    status: statusText.fromText(subscription.status),
+    delivers: delivers(topic, trigger),
+    createdAt: timestampFromDate(subscription.createdAt),
+    updatedAt: timestampFromDate(subscription.updatedAt),
+    inactiveReason: subscription.inactiveReason,
+  });
+}
+
+export function secretMessage(secret: Secret): SecretMessage {
+  return create(SecretSchema, {
+    value: secret.value,
+    createdAt: timestampFromDate(secret.createdAt),
+    ...(secret.expiresAt && { expiresAt: timestampFromDate(secret.expiresAt) }),
+  });
+}
+
+/** A delivery with its attempts, oldest first. */
+export function deliveryMessage(row: DeliveryRow, attempts: readonly AttemptRow[]): Delivery {
+  return create(DeliverySchema, {
+    id: webhookIdOf(row.id),
+    subscriptionId: row.subscriptionId,
+    eventId: row.eventId,
+    trigger: row.trigger,
+    topic: row.topic,
+    state: deliveryStateText.fromText(row.state),
+    createdAt: timestampFromDate(row.createdAt),
+    ...(row.state === 'waiting' &&
+      row.nextAttemptAt && { nextAttemptAt: timestampFromDate(row.nextAttemptAt) }),
+    attempts: attempts.map(attemptMessage),
+    apiVersion: row.apiVersion,
+    returnId: row.returnId ?? 0n,
+    ...(row.body && { body: new Uint8Array(row.body) }),
+    test: row.isTest,
+    ...(row.finishedAt && { finishedAt: timestampFromDate(row.finishedAt) }),
+  });
+}
+
+function attemptMessage(row: AttemptRow): Attempt {
+  return create(AttemptSchema, {
+    number: row.number,
+    startedAt: timestampFromDate(row.startedAt),
+    durationMs: row.durationMs,
+    status: row.status,
+    error: row.error,
+    requestHeadersJson: row.requestHeaders,
+    responseExcerpt: row.responseExcerpt,
+    url: row.url,
+  });
+}

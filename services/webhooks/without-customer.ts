@@ -1,0 +1,30 @@
+/** Fields that say who the customer is, by topic; each becomes null. */
+const CUSTOMER_FIELDS: Readonly<Record<string, readonly string[]>> = {
+  return: ['customer', 'customer_email', 'customer_first_name', 'customer_last_name'],
+  giftcard: ['email', 'first_name', 'last_name'],
+};
+
+/** A payload without names, e-mail addresses, postal addresses and uploads; every key stays. */
+export function withoutCustomer(topic: string, payload: object): object {
+  const nulls = (CUSTOMER_FIELDS[topic] ?? []).map((field) => [field, null]);
+  const changed: Record<string, unknown> = { ...payload, ...Object.fromEntries(nulls) };
+  if (topic === 'return' && Array.isArray(changed.line_items)) {
+    changed.line_items = changed.line_items.map((line: object) => ({
+      ...line,
+      customer_uploads: { images: [], media: [] },
+    }));
+  }
+  if (topic === 'label.request' && isObject(changed.addresses)) {
+    changed.addresses = { ...changed.addresses, origin: null };
+  }
+  return changed;
+}
+
+function isObject(value: unknown): value is object {
+  return typeof value === 'object' && value !== null;
+}
+
+/** A payload as it is sent. */
+export function encodeBody(payload: object): Uint8Array {
+  return Buffer.from(JSON.stringify(payload));
+}
