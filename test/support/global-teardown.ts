@@ -1,5 +1,4 @@
 export default async function globalTeardown(): Promise<void> {
-  if ('stopTestPostgres' in globalThis && typeof globalThis.stopTestPostgres === 'function') {
-    await globalThis.stopTestPostgres();
-  }
+  const { stopTestPostgres } = globalThis as { stopTestPostgres?: () => Promise<void> };
+  await stopTestPostgres?.();
 }

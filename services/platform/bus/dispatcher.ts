@@ -138,7 +138,7 @@ export function createDispatcher(o: DispatcherOptions): Dispatcher {
       }
       pump();
     },
-    pending: () => queues.values().reduce((sum, queue) => sum + queue.length, 0),
+    pending: () => [...queues.values()].reduce((sum, queue) => sum + queue.length, 0),
     async stop() {
       stopping.abort();
       await Promise.all(calls);

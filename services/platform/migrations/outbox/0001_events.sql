@@ -15,6 +15,9 @@ create table events (
   primary key (shop_id, day, position)
 ) partition by range (day);
 
+-- A replay reads a time range in order.
+create index events_by_position on events (position);
+
 -- An insert never fails for want of a partition.
 create table events_default partition of events default;
 

@@ -1,0 +1,132 @@
+import type { Kafka, Producer } from 'kafkajs';
+import type { BusRecord } from './event-bus.ts';
+import type { TopicKeeper } from './kafka-topics.ts';
+import { murmur2 } from './murmur2.ts';
+
+/** What one send carries, so that it stays under the broker's limit with its framing. */
+const MAX_SEND_BYTES = 1_000_000;
+const MAX_SEND_RECORDS = 500;
+const RECORD_OVERHEAD_BYTES = 200;
+const ACK_TIMEOUT_MS = 10_000;
+
+interface Waiting {
+  readonly record: BusRecord;
+  readonly resolve: () => void;
+  readonly reject: (error: unknown) => void;
+}
+
+interface Lane {
+  readonly topic: string;
+  readonly partition: number;
+  readonly waiting: Waiting[];
+  isSending: boolean;
+}
+
+export interface KafkaProducer {
+  publish(topic: string, records: readonly BusRecord[]): Promise<void>;
+  close(): Promise<void>;
+}
+
+/**
+ * Publishes without losing what was acknowledged. kafkajs loses records when one send spans several
+ * leaders and one of them dies, so each send goes to one partition that is chosen here, a partition
+ * has one send at a time, and the answer must name it.
+ */
+export function createKafkaProducer(o: { kafka: Kafka; topics: TopicKeeper }): KafkaProducer {
+  const producer = o.kafka.producer({
+    allowAutoTopicCreation: false,
+    // One at a time per partition is enough for order; `idempotent` loses and doubles.
+    idempotent: false,
+    createPartitioner: () => () => {
+      throw new Error('every record names its partition');
+    },
+  });
+  const connect = connector(producer);
+  const lanes = new Map<string, Lane>();
+
+  function laneOf(topic: string, partition: number): Lane {
+    const name = `${topic}/${partition}`;
+    const lane = lanes.get(name) ?? { topic, partition, waiting: [], isSending: false };
+    lanes.set(name, lane);
+    return lane;
+  }
+
+  async function drain(lane: Lane): Promise<void> {
+    if (lane.isSending) return;
+    lane.isSending = true;
+    while (lane.waiting.length > 0) {
+      const batch = takeSend(lane.waiting);
+      try {
+        await send(lane, batch);
+        for (const { resolve } of batch) resolve();
+      } catch (error) {
+        // What stands behind must not overtake what failed: its publisher sends all of it again.
+        for (const { reject } of [...batch, ...lane.waiting.splice(0)]) reject(error);
+        o.topics.forget(lane.topic);
+      }
+    }
+    lane.isSending = false;
+  }
+
+  async function send({ topic, partition }: Lane, batch: readonly Waiting[]): Promise<void> {
+    await connect();
+    const answers = await producer.send({
+      topic,
+      acks: -1,
+      timeout: ACK_TIMEOUT_MS,
+      messages: batch.map(({ record }) => ({
+        partition,
+        key: record.key,
+        value: Buffer.from(record.value),
+        headers: { ...record.headers },
+      })),
+    });
+    // A send to a partition without a leader resolves all the same, with nothing written.
+    const answer = answers.find((candidate) => candidate.partition === partition);
+    if (answer?.errorCode !== 0) throw new Error(`${topic}/${partition} was not acknowledged`);
+  }
+
+  return {
+    async publish(topic, records) {
+      if (records.length === 0) return;
+      const count = await o.topics.partitions(topic);
+      const done = records.map(
+        (record) =>
+          new Promise<void>((resolve, reject) => {
+            const lane = laneOf(topic, murmur2(record.key) % count);
+            lane.waiting.push({ record, resolve, reject });
+          }),
+      );
+      const partitions = new Set(records.map((record) => murmur2(record.key) % count));
+      // Not awaited: a lane goes on with the records of others. Failures reach `done`.
+      for (const partition of partitions) drain(laneOf(topic, partition)).catch(() => {});
+      await Promise.all(done);
+    },
+    close: () => producer.disconnect(),
+  };
+}
+
+/** Connects once, and again after a failure. */
+function connector(producer: Producer): () => Promise<void> {
+  let connecting: Promise<void> | undefined;
+  return async () => {
+    connecting ??= producer.connect();
+    try {
+      await connecting;
+    } catch (error) {
+      connecting = undefined;
+      throw error;
+    }
+  };
+}
+
+function takeSend(waiting: Waiting[]): Waiting[] {
+  let bytes = 0;
+  let count = 0;
+  for (const { record } of waiting) {
+    bytes += record.value.length + record.key.length + RECORD_OVERHEAD_BYTES;
+    if (count > 0 && (bytes > MAX_SEND_BYTES || count >= MAX_SEND_RECORDS)) break;
+    count += 1;
+  }
+  return waiting.splice(0, count);
+}

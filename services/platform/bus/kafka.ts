@@ -1,0 +1,83 @@
+import { Kafka, type LogEntry, logLevel } from 'kafkajs';
+import type { Logger } from '../log.ts';
+import type { EventBus } from './event-bus.ts';
+import { createKafkaProducer } from './kafka-producer.ts';
+import { subscribeToKafka } from './kafka-subscription.ts';
+import { createTopicKeeper } from './kafka-topics.ts';
+
+export interface KafkaBusOptions {
+  readonly brokers: readonly string[];
+  readonly clientId: string;
+  readonly logger: Logger;
+  /** How long topics made here keep their records; 7 unless told otherwise. */
+  readonly retentionDays?: number;
+}
+
+const CONNECT_TIMEOUT_MS = 3_000;
+const REQUEST_TIMEOUT_MS = 15_000;
+const HEALTH_TIMEOUT_MS = 3_000;
+
+/** Events over Apache Kafka. Connects when it is first used, so a broker may come up later. */
+export function createKafkaBus(o: KafkaBusOptions): EventBus {
+  ignoreNegativeTimeouts();
+  const kafka = new Kafka({
+    clientId: o.clientId,
+    brokers: [...o.brokers],
+    connectionTimeout: CONNECT_TIMEOUT_MS,
+    requestTimeout: REQUEST_TIMEOUT_MS,
+    retry: { initialRetryTime: 100, maxRetryTime: 1_000, retries: 4 },
+    logLevel: logLevel.WARN,
+    logCreator: () => (entry) => log(o.logger, entry),
+  });
+  const topics = createTopicKeeper(kafka, o.retentionDays ?? 7);
+  const producer = createKafkaProducer({ kafka, topics });
+  const subscriptions = new Set<{ stop(): Promise<void> }>();
+
+  return {
+    publish: (topic, records) => producer.publish(topic, records),
+    async subscribe(s) {
+      const subscription = await subscribeToKafka({
+        kafka,
+        keeper: topics,
+        logger: o.logger,
+        ...s,
+      });
+      subscriptions.add(subscription);
+      return {
+        async stop() {
+          subscriptions.delete(subscription);
+          await subscription.stop();
+        },
+      };
+    },
+    async health() {
+      const timeout = AbortSignal.timeout(HEALTH_TIMEOUT_MS);
+      const late = new Promise<never>((_, reject) => {
+        timeout.addEventListener('abort', () => reject(new Error('Kafka does not answer')));
+      });
+      await Promise.race([topics.reach(), late]);
+    },
+    async close() {
+      await Promise.all([...subscriptions].map((subscription) => subscription.stop()));
+      await producer.close();
+      await topics.close();
+    },
+  };
+}
+
+/** The library's lines at our levels; what it calls an error is mostly a retry. */
+function log(logger: Logger, { level, namespace, log: fields }: LogEntry): void {
+  const { message, timestamp: _, logger: __, stack: ___, ...rest } = fields;
+  const line = { kafka: namespace, ...rest };
+  if (level <= logLevel.WARN) logger.warn(line, message);
+  else logger.debug(line, message);
+}
+
+/** kafkajs 2.2.4 schedules in the past, and Node warns each time. Only that warning is dropped. */
+function ignoreNegativeTimeouts(): void {
+  const emit = process.emitWarning;
+  if (emit.name === 'emitOtherWarnings') return;
+  process.emitWarning = function emitOtherWarnings(...args: unknown[]) {
+    if (args[1] !== 'TimeoutNegativeWarning') Reflect.apply(emit, process, args);
+  };
+}

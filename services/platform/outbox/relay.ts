@@ -1,0 +1,134 @@
+import { randomUUID } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { BatchObservableCallback } from '@opentelemetry/api';
+import type pg from 'pg';
+import type { EventBus } from '../bus/event-bus.ts';
+import type { Logger } from '../log.ts';
+import type { Telemetry } from '../telemetry.ts';
+import { startLoop, type Worker } from '../worker.ts';
+import { listenForCommits } from './listen.ts';
+import { startPartitionKeeper } from './partitions.ts';
+import { createPublisher } from './publisher.ts';
+import { createShardHolder, SHARD_LEASE_MS } from './shards.ts';
+import { backlogOf } from './store.ts';
+
+export interface RelayOptions {
+  readonly pool: pg.Pool;
+  readonly bus: EventBus;
+  readonly topic: string;
+  readonly logger: Logger;
+  readonly telemetry: Telemetry;
+  /** How long published events are kept for a replay; 7 unless told otherwise. */
+  readonly retentionDays?: number;
+}
+
+export interface Relay extends Worker {
+  /** Looks at the outbox at once. */
+  wake(): void;
+  /** Resolves when the shards held here are empty; when the relay stops, too. */
+  flush(): Promise<void>;
+}
+
+/** In case a notification was lost. */
+const POLL_MS = 1_000;
+/** How long a stop waits for the bus; what it does not get is published by the next process. */
+const SETTLE_MS = 3_000;
+const DEFAULT_RETENTION_DAYS = 7;
+
+/**
+ * Publishes what transactions append to the outbox: at least once, in order per key. Replicas share
+ * the shards. What the bus does not take waits in the table; its depth and age are metrics.
+ */
+export function startRelay(o: RelayOptions): Relay {
+  const owner = randomUUID();
+  const shards = createShardHolder(o.pool, owner);
+  const published = o.telemetry.meter.createCounter('outbox_published_total', {
+    description: 'Events given to the event bus.',
+  });
+  let flushers: { done: () => void; sinceStep: number }[] = [];
+  let steps = 0;
+
+  const publisher = createPublisher({
+    ...o,
+    onChange: () => loop.wake(),
+    onPublished: (count) => published.add(count, { topic: o.topic }),
+  });
+
+  const loop = startLoop({
+    name: 'outbox relay',
+    idleMs: POLL_MS,
+    logger: o.logger,
+    step: async () => {
+      steps += 1;
+      const held = shards.held();
+      const done = await publisher.step(held);
+      const empty = done === 0 && held.length > 0 && publisher.isIdle() && !publisher.isPausing();
+      if (empty) endFlushes(steps);
+      return done > 0 ? 'again' : 'idle';
+    },
+  });
+
+  const tending = startLoop({
+    name: 'outbox shards',
+    idleMs: SHARD_LEASE_MS / 3,
+    logger: o.logger,
+    step: async () => {
+      const before = shards.held().length;
+      await shards.tend();
+      if (shards.held().length > before) loop.wake();
+      return 'idle';
+    },
+  });
+  const retentionDays = o.retentionDays ?? DEFAULT_RETENTION_DAYS;
+  const workers = [
+    tending,
+    listenForCommits({ pool: o.pool, logger: o.logger, onCommit: () => loop.wake() }),
+    startPartitionKeeper({ pool: o.pool, owner, retentionDays, logger: o.logger }),
+  ];
+  const unobserve = observeBacklog(o);
+
+  /** Only a step that began after the flush was asked for has seen everything. */
+  function endFlushes(step: number): void {
+    for (const { done } of flushers.filter(({ sinceStep }) => step > sinceStep)) done();
+    flushers = flushers.filter(({ sinceStep }) => step <= sinceStep);
+  }
+
+  return {
+    wake: () => loop.wake(),
+    flush: () =>
+      new Promise((done) => {
+        flushers.push({ done, sinceStep: steps });
+        loop.wake();
+      }),
+    async stop() {
+      unobserve();
+      await Promise.all([loop.stop(), ...workers.map((worker) => worker.stop())]);
+      const late = new AbortController();
+      const limit = sleep(SETTLE_MS, undefined, { signal: late.signal }).catch(() => {});
+      await Promise.race([publisher.settled(), limit]);
+      late.abort();
+      // With no shards it only forgets what was acknowledged meanwhile.
+      await publisher.step([]);
+      await shards.release();
+      endFlushes(Number.POSITIVE_INFINITY);
+    },
+  };
+}
+
+function observeBacklog(o: RelayOptions): () => void {
+  const { meter } = o.telemetry;
+  const depth = meter.createObservableGauge('outbox_waiting', {
+    description: 'Events not yet given to the event bus.',
+  });
+  const age = meter.createObservableGauge('outbox_oldest_age_seconds', {
+    description: 'Age of the oldest event not yet given to the event bus.',
+    unit: 's',
+  });
+  const observe: BatchObservableCallback = async (result) => {
+    const backlog = await backlogOf(o.pool);
+    result.observe(depth, backlog.depth, { topic: o.topic });
+    result.observe(age, backlog.ageSeconds, { topic: o.topic });
+  };
+  meter.addBatchObservableCallback(observe, [depth, age]);
+  return () => meter.removeBatchObservableCallback(observe, [depth, age]);
+}
