@@ -1,0 +1,91 @@
+import { createHash } from 'node:crypto';
+import { isDeepStrictEqual } from 'node:util';
+import { create } from '@bufbuild/protobuf';
+import type pg from 'pg';
+import type { Actor } from '../../proto/gen/rms/common/v1/actor_pb.ts';
+import { DestinationChangedSchema } from '../../proto/gen/rms/events/v1/events_pb.ts';
+import { appendEvents } from '../platform/outbox/append.ts';
+import { inTransaction, type Queryable, violatedConstraint } from '../platform/postgres.ts';
+import {
+  type Destination,
+  type DestinationState,
+  destinationNotFound,
+  keyConflict,
+  type NewDestination,
+  quotaExceeded,
+} from './destination.ts';
+import {
+  findByKey,
+  insertDestination,
+  lockDestination,
+  lockQuota,
+  updateDestination,
+} from './store.ts';
+
+interface Caller {
+  readonly shopId: bigint;
+  readonly actor: Actor;
+}
+
+/**
+ * Adds a destination, once per idempotency key: a repeat answers the destination as it is now.
+ *
+ * @throws DomainError ALREADY_EXISTS for a key that was used with other content, RESOURCE_EXHAUSTED
+ *   when the shop has 1,000.
+ */
+export async function createDestination(pool: pg.Pool, input: NewDestination) {
+  const { shopId, actor, idempotencyKey: key, ...content } = input;
+  const requestHash = createHash('sha256').update(JSON.stringify(content)).digest();
+  return inTransaction(pool, async (tx) => {
+    await lockQuota(tx, shopId);
+    const former = await findByKey(tx, shopId, key);
+    if (former && !former.requestHash.equals(requestHash)) throw keyConflict();
+    if (former) return former.destination;
+
+    const state = { ...content, providerLocationId: undefined };
+    const created = await insertDestination(tx, shopId, { state, key, requestHash }).catch(
+      (error: unknown) => {
+        throw violatedConstraint(error) === 'destinations_quota' ? quotaExceeded() : error;
+      },
+    );
+    await announce(tx, { shopId, actor }, created.id);
+    return created;
+  });
+}
+
+/**
+ * Changes one destination under its lock. A change to what it already is does nothing, and no event
+ * tells of it.
+ *
+ * @throws DomainError NOT_FOUND when the shop has no such destination.
+ */
+export async function changeDestination(
+  pool: pg.Pool,
+  caller: Caller,
+  o: { id: bigint; change: (current: Destination) => DestinationState },
+): Promise<Destination> {
+  return inTransaction(pool, async (tx) => {
+    const current = await lockDestination(tx, caller.shopId, o.id);
+    if (!current) throw destinationNotFound(o.id);
+    const { id, updatedAt, ...before } = current;
+    const state = o.change(current);
+    if (isDeepStrictEqual(before, state)) return current;
+
+    const changed = await updateDestination(tx, caller.shopId, { id, state });
+    await announce(tx, caller, id);
+    return changed;
+  });
+}
+
+async function announce(tx: Queryable, caller: Caller, destinationId: bigint): Promise<void> {
+  const value = create(DestinationChangedSchema, { destinationId });
+  await appendEvents(tx, [
+    {
+      trigger: 'destination.changed',
+      shopId: caller.shopId,
+      key: `${caller.shopId}:${destinationId}`,
+      actor: caller.actor,
+      detail: { case: 'destination', value },
+    },
+  ]);
+}

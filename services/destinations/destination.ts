@@ -1,0 +1,132 @@
+import { Code } from '@connectrpc/connect';
+import { z } from 'zod';
+import { ErrorReason } from '../../proto/gen/rms/common/v1/error_pb.ts';
+import { DestinationType } from '../../proto/gen/rms/destinations/v1/destinations_pb.ts';
+import { ADDRESS_TEXT_MAX, DESTINATION_NAME_MAX, MAX_ID } from '../contract/limits.ts';
+import { DomainError } from '../platform/errors.ts';
+import { callerShape, id, idempotencyKey, requiredText, text } from '../platform/input.ts';
+import { countryName } from './country.ts';
+
+/** How many destinations a shop may have. */
+export const DESTINATIONS_PER_SHOP = 1_000;
+
+const line = text(ADDRESS_TEXT_MAX);
+
+/** Every text is empty when it was not given; the country is filled from its code. */
+const address = z
+  .object({
+    name: line,
+    company: line,
+    address1: line,
+    address2: line,
+    city: line,
+    state: line,
+    zip: line,
+    country: line,
+    countryCode: z
+      .string()
+      .regex(/^([A-Za-z]{2})?$/, 'must be two letters')
+      .transform((code) => code.toUpperCase()),
+    phone: line,
+  })
+  .transform((given) => ({ ...given, country: given.country || countryName(given.countryCode) }));
+
+export type Address = z.infer<typeof address>;
+
+const NO_ADDRESS: Address = {
+  name: '',
+  company: '',
+  address1: '',
+  address2: '',
+  city: '',
+  state: '',
+  zip: '',
+  country: '',
+  countryCode: '',
+  phone: '',
+};
+
+const type = z.enum(DestinationType, 'must be a known destination type');
+
+/** A destination to create: a warehouse that is enabled, unless the caller says otherwise. */
+export const newDestination = z.object({
+  ...callerShape,
+  idempotencyKey,
+  name: requiredText(DESTINATION_NAME_MAX),
+  type: type.transform((given) => given || DestinationType.WAREHOUSE),
+  enabled: z.boolean().default(true),
+  address: address.default(NO_ADDRESS),
+});
+export type NewDestination = z.infer<typeof newDestination>;
+
+/** A change: the name is required, what is absent stays, an address replaces the whole address. */
+export const destinationEdit = z.object({
+  ...callerShape,
+  destinationId: id,
+  name: requiredText(DESTINATION_NAME_MAX),
+  type: type.transform((given) => given || undefined),
+  enabled: z.boolean().optional(),
+  address: address.optional(),
+});
+export type DestinationEdit = z.infer<typeof destinationEdit>;
+
+/** The location at the commerce provider; none is undefined here and 0 in the message. */
+export const locationLink = z.object({
+  ...callerShape,
+  destinationId: id,
+  providerLocationId: z
+    .bigint()
+    .refine((value) => value >= 0n && value <= MAX_ID, 'must be an id up to 2^53-1, or 0')
+    .transform((value) => value || undefined),
+});
+
+/** The part of a destination that callers change. */
+export interface DestinationState {
+  readonly name: string;
+  readonly type: DestinationType;
+  readonly enabled: boolean;
+  readonly providerLocationId: bigint | undefined;
+  readonly address: Address;
+}
+
+/** A place returns are shipped to. */
+export interface Destination extends DestinationState {
+  readonly id: bigint;
+  readonly updatedAt: Date;
+}
+
+export function applyEdit(current: Destination, edit: DestinationEdit): DestinationState {
+  return {
+    name: edit.name,
+    type: edit.type ?? current.type,
+    enabled: edit.enabled ?? current.enabled,
+    providerLocationId: current.providerLocationId,
+    address: edit.address ?? current.address,
+  };
+}
+
+/** The same for an absent destination and for another shop's. */
+export function destinationNotFound(destinationId: bigint): DomainError {
+  return new DomainError(
+    Code.NotFound,
+    ErrorReason.DESTINATION_NOT_FOUND,
+    `destination ${destinationId} does not exist`,
+  );
+}
+
+export function quotaExceeded(): DomainError {
+  return new DomainError(
+    Code.ResourceExhausted,
+    ErrorReason.QUOTA_EXCEEDED,
+    `a shop has at most ${DESTINATIONS_PER_SHOP} destinations`,
+  );
+}
+
+export function keyConflict(): DomainError {
+  return new DomainError(
+    Code.AlreadyExists,
+    ErrorReason.IDEMPOTENCY_CONFLICT,
+    'the idempotency key was used for another destination',
+    { field: 'idempotency_key' },
+  );
+}

@@ -1,0 +1,14 @@
+import { type RunningService, type ServiceOptions, startService } from '../platform/service.ts';
+import { destinationRoutes } from './service.ts';
+
+/** Starts the destinations service, which needs no other. */
+export function startDestinations(options: ServiceOptions): Promise<RunningService> {
+  return startService(
+    {
+      name: 'destinations',
+      publishes: true,
+      build: ({ pool }) => ({ routes: destinationRoutes(pool) }),
+    },
+    options,
+  );
+}

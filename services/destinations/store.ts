@@ -1,0 +1,169 @@
+import { DestinationTypeSchema } from '../../proto/gen/rms/destinations/v1/destinations_pb.ts';
+import { enumText } from '../platform/enum-text.ts';
+import type { Queryable } from '../platform/postgres.ts';
+import type { Destination, DestinationState } from './destination.ts';
+
+const typeText = enumText(DestinationTypeSchema);
+
+interface Row {
+  readonly id: bigint;
+  readonly name: string;
+  readonly type: string;
+  readonly enabled: boolean;
+  readonly provider_location_id: bigint | null;
+  readonly recipient: string;
+  readonly company: string;
+  readonly address1: string;
+  readonly address2: string;
+  readonly city: string;
+  readonly state: string;
+  readonly zip: string;
+  readonly country: string;
+  readonly country_code: string;
+  readonly phone: string;
+  readonly updated_at: Date;
+}
+
+const COLUMNS = `id, name, type, enabled, provider_location_id, recipient, company, address1, address2,
+  city, state, zip, country, country_code, phone, updated_at`;
+
+/** Takes the lock under which a shop's destinations are created; held to the end of the transaction. */
+export async function lockQuota(tx: Queryable, shopId: bigint): Promise<void> {
+  await tx.query(
+    'insert into shop_quotas (shop_id, destinations) values ($1, 0) on conflict (shop_id) do nothing',
+    [shopId],
+  );
+  await tx.query('select destinations from shop_quotas where shop_id = $1 for update', [shopId]);
+}
+
+/** What was created with a key, and the hash of the request that did it. */
+export async function findByKey(
+  db: Queryable,
+  shopId: bigint,
+  key: string,
+): Promise<{ destination: Destination; requestHash: Buffer } | undefined> {
+  const { rows } = await db.query<Row & { request_hash: Buffer }>(
+    `select ${COLUMNS}, request_hash from destinations where shop_id = $1 and idempotency_key = $2`,
+    [shopId, key],
+  );
+  const [row] = rows;
+  return row && { destination: toDestination(row), requestHash: row.request_hash };
+}
+
+/** Stores a new destination and counts it; the constraint `destinations_quota` refuses one too many. */
+export async function insertDestination(
+  tx: Queryable,
+  shopId: bigint,
+  o: { state: DestinationState; key: string; requestHash: Buffer },
+): Promise<Destination> {
+  const { rows } = await tx.query<Row>(
+    `with counted as (
+       update shop_quotas set destinations = destinations + 1 where shop_id = $1
+     )
+     insert into destinations (shop_id, name, type, enabled, provider_location_id, recipient, company,
+       address1, address2, city, state, zip, country, country_code, phone, idempotency_key, request_hash)
+     values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)
+     returning ${COLUMNS}`,
+    [shopId, ...values(o.state), o.key, o.requestHash],
+  );
+  return onlyRow(rows);
+}
+
+/** Writes the whole state of a destination that the caller has locked. */
+export async function updateDestination(
+  tx: Queryable,
+  shopId: bigint,
+  o: { id: bigint; state: DestinationState },
+): Promise<Destination> {
+  const { rows } = await tx.query<Row>(
+    `update destinations
+        set name = $2, type = $3, enabled = $4, provider_location_id = $5, recipient = $6,
+            company = $7, address1 = $8, address2 = $9, city = $10, state = $11, zip = $12,
+            country = $13, country_code = $14, phone = $15, updated_at = now()
+      where shop_id = $1 and id = $16
+     returning ${COLUMNS}`,
+    [shopId, ...values(o.state), o.id],
+  );
+  return onlyRow(rows);
+}
+
+/** undefined when the shop has none with that id. */
+export function findDestination(db: Queryable, shopId: bigint, id: bigint) {
+  return findOne(db, `select ${COLUMNS} from destinations where shop_id = $1 and id = $2`, [
+    shopId,
+    id,
+  ]);
+}
+
+/** Like {@link findDestination}, and nobody else changes it before the transaction ends. */
+export function lockDestination(tx: Queryable, shopId: bigint, id: bigint) {
+  const sql = `select ${COLUMNS} from destinations where shop_id = $1 and id = $2 for update`;
+  return findOne(tx, sql, [shopId, id]);
+}
+
+/** All of a shop, id ascending. */
+export async function listDestinations(db: Queryable, shopId: bigint): Promise<Destination[]> {
+  const { rows } = await db.query<Row>(
+    `select ${COLUMNS} from destinations where shop_id = $1 order by id`,
+    [shopId],
+  );
+  return rows.map(toDestination);
+}
+
+async function findOne(
+  db: Queryable,
+  sql: string,
+  bound: readonly bigint[],
+): Promise<Destination | undefined> {
+  const { rows } = await db.query<Row>(sql, [...bound]);
+  return rows[0] && toDestination(rows[0]);
+}
+
+function values(state: DestinationState): unknown[] {
+  const { address } = state;
+  return [
+    state.name,
+    typeText.toText(state.type),
+    state.enabled,
+    state.providerLocationId ?? null,
+    address.name,
+    address.company,
+    address.address1,
+    address.address2,
+    address.city,
+    address.state,
+    address.zip,
+    address.country,
+    address.countryCode,
+    address.phone,
+  ];
+}
+
+function onlyRow(rows: readonly Row[]): Destination {
+  const [row] = rows;
+  if (!row) throw new Error('the statement answered no row');
+  return toDestination(row);
+}
+
+function toDestination(row: Row): Destination {
+  return {
+    id: row.id,
+    name: row.name,
+    type: typeText.fromText(row.type),
+    enabled: row.enabled,
+    providerLocationId: row.provider_location_id ?? undefined,
+    address: {
+      name: row.recipient,
+      company: row.company,
+      address1: row.address1,
+      address2: row.address2,
+      city: row.city,
+      state: row.state,
+      zip: row.zip,
+      country: row.country,
+      countryCode: row.country_code,
+      phone: row.phone,
+    },
+    updatedAt: row.updated_at,
+  };
+}
