@@ -1,0 +1,147 @@
+import { create } from '@bufbuild/protobuf';
+import type pg from 'pg';
+import { z } from 'zod';
+import type { UpdateSettingsRequest } from '../../proto/gen/rms/returns/v1/returns_pb.ts';
+import {
+  GiftCardMode,
+  LabelProvider,
+  RestockMode,
+  type Settings,
+  SettingsSchema,
+} from '../../proto/gen/rms/returns/v1/returns_pb.ts';
+import { invalidField } from '../platform/errors.ts';
+import { parseInput } from '../platform/input.ts';
+import type { Queryable } from '../platform/postgres.ts';
+import { decimalsOf } from './money.ts';
+import { shopNotConfigured } from './refusals.ts';
+import { giftCardModeText, labelProviderText, restockModeText } from './texts.ts';
+
+interface SettingsRow {
+  readonly currency: string;
+  readonly restock_mode: string;
+  readonly gift_card_mode: string;
+  readonly label_provider: string;
+  readonly expiry_days: number;
+  readonly processing_retry_minutes: number;
+  readonly parcel_length_cm: number;
+  readonly parcel_width_cm: number;
+  readonly parcel_height_cm: number;
+}
+
+const COLUMNS = `currency, restock_mode, gift_card_mode, label_provider, expiry_days,
+  processing_retry_minutes, parcel_length_cm, parcel_width_cm, parcel_height_cm`;
+
+/**
+ * Reads a shop's returns settings.
+ *
+ * @throws DomainError SHOP_NOT_CONFIGURED when the shop was never set up.
+ */
+export async function loadSettings(db: Queryable, shopId: bigint): Promise<Settings> {
+  const { rows } = await db.query<SettingsRow>({
+    name: 'load-settings',
+    text: `select ${COLUMNS} from settings where shop_id = $1`,
+    values: [shopId],
+  });
+  if (!rows[0]) throw shopNotConfigured();
+  return toSettings(rows[0]);
+}
+
+function toSettings(row: SettingsRow): Settings {
+  return create(SettingsSchema, {
+    currency: row.currency,
+    restockMode: restockModeText.fromText(row.restock_mode),
+    giftCardMode: giftCardModeText.fromText(row.gift_card_mode),
+    labelProvider: labelProviderText.fromText(row.label_provider),
+    expiryDays: row.expiry_days,
+    processingRetryMinutes: row.processing_retry_minutes,
+    parcel: {
+      lengthCm: row.parcel_length_cm,
+      widthCm: row.parcel_width_cm,
+      heightCm: row.parcel_height_cm,
+    },
+  });
+}
+
+/** A number within bounds; 0 means that nothing was said. */
+const bounded = (max: number) =>
+  z
+    .int()
+    .refine((value) => value >= 0 && value <= max, `must be from 1 to ${max}`)
+    .transform((value) => value || null);
+
+const centimetres = bounded(1_000);
+
+const settingsInput = z.object({
+  settings: z.object(
+    {
+      currency: z.string().refine((text) => text === '' || decimalsOf(text) !== undefined, {
+        error: 'must be an ISO 4217 currency',
+      }),
+      restockMode: z.enum(RestockMode, 'is unknown'),
+      giftCardMode: z.enum(GiftCardMode, 'is unknown'),
+      labelProvider: z.enum(LabelProvider, 'is unknown'),
+      expiryDays: bounded(365),
+      processingRetryMinutes: bounded(1_440),
+      parcel: z
+        .object({ lengthCm: centimetres, widthCm: centimetres, heightCm: centimetres })
+        .optional(),
+    },
+    'is required',
+  ),
+});
+
+/**
+ * Writes a shop's returns settings: fields without a value stay as they are, or have their default
+ * in the first call, which needs the currency.
+ *
+ * @throws DomainError SHOP_NOT_CONFIGURED for a first call without a currency, INVALID_ARGUMENT for
+ *   another currency than the shop's: stored sums are in it.
+ */
+export async function updateSettings(
+  pool: pg.Pool,
+  request: UpdateSettingsRequest,
+): Promise<Settings> {
+  const { settings } = parseInput(settingsInput, request);
+  if (settings.currency !== '') {
+    await pool.query(
+      'insert into settings (shop_id, currency) values ($1, $2) on conflict (shop_id) do nothing',
+      [request.shopId, settings.currency],
+    );
+  }
+  const { rows } = await pool.query<SettingsRow>(
+    `update settings
+        set restock_mode = coalesce($2, restock_mode),
+            gift_card_mode = coalesce($3, gift_card_mode),
+            label_provider = coalesce($4, label_provider),
+            expiry_days = coalesce($5, expiry_days),
+            processing_retry_minutes = coalesce($6, processing_retry_minutes),
+            parcel_length_cm = coalesce($7, parcel_length_cm),
+            parcel_width_cm = coalesce($8, parcel_width_cm),
+            parcel_height_cm = coalesce($9, parcel_height_cm),
+            updated_at = now()
+      where shop_id = $1 and ($10 = '' or currency = $10)
+     returning ${COLUMNS}`,
+    [
+      request.shopId,
+      textOrNull(settings.restockMode, restockModeText),
+      textOrNull(settings.giftCardMode, giftCardModeText),
+      textOrNull(settings.labelProvider, labelProviderText),
+      settings.expiryDays,
+      settings.processingRetryMinutes,
+      settings.parcel?.lengthCm ?? null,
+      settings.parcel?.widthCm ?? null,
+      settings.parcel?.heightCm ?? null,
+      settings.currency,
+    ],
+  );
+  if (rows[0]) return toSettings(rows[0]);
+  if (settings.currency === '') throw shopNotConfigured();
+  throw invalidField('settings.currency', 'cannot change');
+}
+
+function textOrNull<T extends number>(
+  value: T,
+  texts: { toText(value: T): string },
+): string | null {
+  return value === 0 ? null : texts.toText(value);
+}
