@@ -15,11 +15,9 @@ export interface CreditRow {
   readonly charge_reference: string;
   readonly state: string;
   readonly created_at: Date;
-  readonly request_hash: Uint8Array;
 }
 
-const COLUMNS =
-  'id, return_id, amount, currency, charge_reference, state, created_at, request_hash';
+const COLUMNS = 'id, return_id, amount, currency, charge_reference, state, created_at';
 
 /** Whether a credit is open. A caller who decides by it holds the return's row lock. */
 export async function hasOpenCredit(tx: Queryable, of: OfReturn): Promise<boolean> {
@@ -45,49 +43,7 @@ export async function paidMinor(tx: Queryable, of: OfReturn, currency: string): 
   return rows.reduce((sum, row) => sum + minorOf(row.amount, currency), 0n);
 }
 
-/** The credit that a key made, if any. */
-export async function creditByKey(
-  tx: Queryable,
-  shopId: bigint,
-  key: string,
-): Promise<CreditRow | undefined> {
-  const { rows } = await tx.query<CreditRow>(
-    `select ${COLUMNS} from instant_refunds where shop_id = $1 and idempotency_key = $2`,
-    [shopId, key],
-  );
-  return rows[0];
-}
-
-export interface NewCredit extends OfReturn {
-  readonly key: string;
-  readonly requestHash: Uint8Array;
-  readonly amount: string;
-  readonly currency: string;
-  readonly chargeReference: string;
-}
-
-/** Adds an open credit. Throws the violation of `instant_refunds_one_open` or `instant_refunds_key`. */
-export async function insertCredit(tx: Queryable, credit: NewCredit): Promise<CreditRow> {
-  const { rows } = await tx.query<CreditRow>(
-    `insert into instant_refunds
-       (shop_id, return_id, idempotency_key, request_hash, amount, currency, charge_reference)
-     values ($1, $2, $3, $4, $5, $6, $7) returning ${COLUMNS}`,
-    [
-      credit.shopId,
-      credit.returnId,
-      credit.key,
-      credit.requestHash,
-      credit.amount,
-      credit.currency,
-      credit.chargeReference,
-    ],
-  );
-  const [row] = rows;
-  if (!row) throw new Error('the insert answered nothing');
-  return row;
-}
-
-/** Locks a credit against another settlement. */
+/** A credit of the shop, locked against another settlement. */
 export async function lockCredit(
   tx: Queryable,
   shopId: bigint,
@@ -98,6 +54,24 @@ export async function lockCredit(
     [shopId, id],
   );
   return rows[0];
+}
+
+export interface NewCredit extends OfReturn {
+  readonly amount: string;
+  readonly currency: string;
+  readonly chargeReference: string;
+}
+
+/** Adds an open credit; the violation of `instant_refunds_one_open` says that there is one. */
+export async function insertCredit(tx: Queryable, credit: NewCredit): Promise<bigint> {
+  const { rows } = await tx.query<{ id: bigint }>(
+    `insert into instant_refunds (shop_id, return_id, amount, currency, charge_reference)
+     values ($1, $2, $3, $4, $5) returning id`,
+    [credit.shopId, credit.returnId, credit.amount, credit.currency, credit.chargeReference],
+  );
+  const [row] = rows;
+  if (!row) throw new Error('the insert answered nothing');
+  return row.id;
 }
 
 /** Ends an open credit. */

@@ -73,8 +73,6 @@ create table instant_refunds (
   shop_id          public_id not null,
   id               bigint not null generated always as identity check (id between 1 and 9007199254740991),
   return_id        public_id not null,
-  idempotency_key  text not null check (char_length(idempotency_key) between 1 and 200),
-  request_hash     bytea not null,
   amount           amount not null check (amount > 0),
   currency         currency_code not null,
   charge_reference text not null check (char_length(charge_reference) <= 191),
@@ -83,12 +81,14 @@ create table instant_refunds (
   settled_at       timestamptz(3),
   primary key (shop_id, id),
   foreign key (shop_id, return_id) references returns (shop_id, id),
-  constraint instant_refunds_key unique (shop_id, idempotency_key),
   constraint instant_refunds_settled check ((state = 'open') = (settled_at is null))
 );
 
 create unique index instant_refunds_one_open on instant_refunds (shop_id, return_id) where state = 'open';
 create index instant_refunds_return on instant_refunds (shop_id, return_id);
+
+-- What the expiry sweep reads.
+create index returns_live on returns (shop_id, id) where state in ('open', 'review');
 
 -- The embedded commerce provider: a world of its own, without foreign keys into ours.
 create sequence commerce_ids minvalue 1000000000000 maxvalue 9007199254740991;

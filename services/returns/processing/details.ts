@@ -1,4 +1,5 @@
 import type { DetailValue } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
+import { cleanText } from '../../contract/limits.ts';
 import { invalidField } from '../../platform/errors.ts';
 import type { AdditionalDetails, DetailScalar } from '../commerce/provider.ts';
 
@@ -15,7 +16,8 @@ const JSON_NUMBER = /^-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?$/;
  */
 export function parseDetails(given: Readonly<Record<string, DetailValue>>): AdditionalDetails {
   const entries = Object.entries(given);
-  if (entries.length > MAX_KEYS) throw invalidField('details', `must have at most ${MAX_KEYS} keys`);
+  if (entries.length > MAX_KEYS)
+    throw invalidField('details', `must have at most ${MAX_KEYS} keys`);
   const bytes = entries.reduce((sum, [key, value]) => sum + size(key) + size(textOf(value)), 0);
   if (bytes > MAX_BYTES) throw invalidField('details', `must have at most ${MAX_BYTES} bytes`);
   return Object.fromEntries(entries.map(([key, value]) => [checkText(key), scalarOf(key, value)]));
@@ -49,7 +51,7 @@ function numberOf(key: string, text: string): number {
 
 /** PostgreSQL stores neither NUL nor half a surrogate pair. */
 function checkText(text: string): string {
-  if (text.isWellFormed() && !text.includes('\0')) return text;
+  if (cleanText(text)) return text;
   throw invalidField('details', 'must not contain NUL or a lone surrogate');
 }
 

@@ -92,3 +92,28 @@ export async function recordOutcome(
     ],
   });
 }
+
+const SHOW = `
+with shown as (
+  update processing_outcomes set shown_at = now()
+  where shop_id = $1 and return_id = $2 and done_at is not null and shown_at is null
+  returning *
+), placed as (
+  insert into provider_orders (shop_id, return_id, kind, provider_order_id, name, value, currency)
+  select shop_id, return_id, case kind when 'gift_card' then 'gift_card' else 'exchange' end,
+    provider_id::bigint, name,
+    case kind when 'gift_card' then amount end, case kind when 'gift_card' then currency end
+  from shown where kind in ('exchange_order', 'gift_card')
+)
+insert into refunds
+  (shop_id, return_id, gateway, provider, provider_refund_id, value, currency, provider_created_at)
+select shop_id, return_id, gateway, provider, provider_id, amount, currency, provider_created_at
+from shown where kind = 'refund'`;
+
+/**
+ * Makes what was done since the last run part of the return's details: at the end of a run, so that
+ * one run is one change of the details, whether it succeeded or not.
+ */
+export async function showOutcomes(tx: Queryable, of: OfReturn): Promise<void> {
+  await tx.query({ name: 'processing-show', text: SHOW, values: [of.shopId, of.returnId] });
+}

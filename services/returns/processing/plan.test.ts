@@ -3,7 +3,9 @@ import { describe, expect, test } from '@jest/globals';
 import { ReturnSchema } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import { planSteps } from './plan.ts';
 
-function details(presentmentTotals: Partial<Record<'exchangeTotal' | 'giftCard' | 'refund', string>>) {
+function details(
+  presentmentTotals: Partial<Record<'exchangeTotal' | 'giftCard' | 'refund', string>>,
+) {
   const zero = { exchangeTotal: '0.00', giftCard: '0.00', refund: '0.00' };
   return create(ReturnSchema, {
     id: 41n,
@@ -17,7 +19,12 @@ describe('what processing has to do', () => {
   test('places the exchange order first, then the gift card, then the refund', () => {
     const all = details({ exchangeTotal: '30.00', giftCard: '5.00', refund: '1.20' });
     expect(planSteps({ ...provider, details: all })).toEqual([
-      { kind: 'exchange_order', key: 'rms:return:41:exchange_order', amount: '30.00', currency: 'EUR' },
+      {
+        kind: 'exchange_order',
+        key: 'rms:return:41:exchange_order',
+        amount: '30.00',
+        currency: 'EUR',
+      },
       { kind: 'gift_card', key: 'rms:return:41:gift_card', amount: '5.00', currency: 'EUR' },
       { kind: 'refund', key: 'rms:return:41:refund', amount: '1.20', currency: 'EUR' },
     ]);

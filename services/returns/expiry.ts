@@ -1,0 +1,134 @@
+import { randomUUID } from 'node:crypto';
+import { create } from '@bufbuild/protobuf';
+import type pg from 'pg';
+import { ActorSchema } from '../../proto/gen/rms/common/v1/actor_pb.ts';
+import { systemActor } from '../platform/identity.ts';
+import { withLease } from '../platform/leases.ts';
+import type { Logger } from '../platform/log.ts';
+import type { Queryable } from '../platform/postgres.ts';
+import { startLoop, type Worker } from '../platform/worker.ts';
+import { cancelOpenRequest } from './label-request-store.ts';
+import { changeReturn } from './transition.ts';
+
+/** How often overdue returns are looked for. Milliseconds. */
+const SWEEP_MS = 60_000;
+const LEASE_MS = 30_000;
+/** Returns looked up at once. */
+const BATCH = 100;
+
+const EXPIRY_ACTOR = create(ActorSchema, systemActor('expiry'));
+
+/**
+ * Sweeps all shops every minute; of several replicas one at a time does it. Milliseconds.
+ */
+export function startExpiry(o: { pool: pg.Pool; logger: Logger }): Worker {
+  const owner = randomUUID();
+  return startLoop({
+    name: 'expiry',
+    idleMs: SWEEP_MS,
+    logger: o.logger,
+    step: async (signal) => {
+      await withLease({
+        pool: o.pool,
+        name: 'expiry',
+        owner,
+        ttlMs: LEASE_MS,
+        signal,
+        work: async (_lease, held) => {
+          const expired = await sweepExpired(o.pool, { signal: held });
+          if (expired > 0) o.logger.info({ expired }, 'returns expired');
+        },
+      });
+      return 'idle';
+    },
+  });
+}
+
+/**
+ * Expires overdue returns, of one shop or of all: those open or in review whose first label was
+ * created the shop's number of days ago (28 unless set) and has not been used since, that are not
+ * queued for processing and have no open instant refund. A return without a label never expires.
+ *
+ * Each return is judged by the database's clock and again under its lock, in a transaction of its
+ * own, which emits `return.updated`, and `label.request.cancelled` where a label is still asked for.
+ *
+ * @returns how many expired.
+ */
+export async function sweepExpired(
+  pool: pg.Pool,
+  o: { readonly shopId?: bigint; readonly signal?: AbortSignal },
+): Promise<number> {
+  let expired = 0;
+  let after: Overdue = { shop_id: 0n, id: 0n };
+  for (;;) {
+    const found = await overdueReturns(pool, { ...o, after });
+    for (const one of found) {
+      if (o.signal?.aborted) return expired;
+      if (await expire(pool, one)) expired += 1;
+      after = one;
+    }
+    if (found.length < BATCH) return expired;
+  }
+}
+
+interface Overdue {
+  readonly shop_id: bigint;
+  readonly id: bigint;
+}
+
+const OVERDUE = `
+  r.state in ('open', 'review') and not r.processing
+  and first.status in ('new', 'pre_transit')
+  and first.created_at + make_interval(days => s.expiry_days) <= now()
+  and not exists (
+    select from instant_refunds c
+    where c.shop_id = r.shop_id and c.return_id = r.id and c.state = 'open')`;
+
+const FROM = `
+from returns r
+join settings s on s.shop_id = r.shop_id
+cross join lateral (
+  select status, created_at from labels
+  where labels.shop_id = r.shop_id and labels.return_id = r.id
+  order by created_at, id limit 1
+) first`;
+
+async function overdueReturns(
+  db: Queryable,
+  o: { readonly shopId?: bigint; readonly after: Overdue },
+): Promise<Overdue[]> {
+  const { rows } = await db.query<Overdue>(
+    `select r.shop_id, r.id ${FROM}
+     where ${OVERDUE} and ($1::bigint is null or r.shop_id = $1) and (r.shop_id, r.id) > ($2, $3)
+     order by r.shop_id, r.id limit $4`,
+    [o.shopId ?? null, o.after.shop_id, o.after.id, BATCH],
+  );
+  return rows;
+}
+
+async function isOverdue(tx: Queryable, one: Overdue): Promise<boolean> {
+  const { rowCount } = await tx.query(
+    `select ${FROM} where ${OVERDUE} and r.shop_id = $1 and r.id = $2`,
+    [one.shop_id, one.id],
+  );
+  return rowCount === 1;
+}
+
+async function expire(pool: pg.Pool, one: Overdue): Promise<boolean> {
+  const of = { shopId: one.shop_id, returnId: one.id, actor: EXPIRY_ACTOR };
+  const { value } = await changeReturn(pool, of, async (tx, current) => {
+    // It may have been sent, processed or cancelled since it was found.
+    if (!(await isOverdue(tx, one))) return { value: false };
+    await tx.query(
+      `update returns set state = 'expired', flag_reasons = '{}' where shop_id = $1 and id = $2`,
+      [one.shop_id, one.id],
+    );
+    const text = 'The return expired: its label was not used in time';
+    return {
+      value: true,
+      events: await cancelOpenRequest(tx, current),
+      timeline: [{ returnId: one.id, kind: 'return.expired', text }],
+    };
+  });
+  return value;
+}

@@ -1,0 +1,66 @@
+import type { ServiceImpl } from '@connectrpc/connect';
+import type { ReturnsService } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
+import type { ServiceRuntime } from '../../platform/service.ts';
+import type { Worker } from '../../platform/worker.ts';
+import type { CommerceProvider } from '../commerce/provider.ts';
+import { resilient } from '../commerce/resilient.ts';
+import type { Destinations } from '../destinations.ts';
+import { startExpiry, sweepExpired } from '../expiry.ts';
+import { openInstantRefund, settleInstantRefund } from '../instant-refunds.ts';
+import { type RetryDelay, retryDelay } from './jobs.ts';
+import { processReturn } from './process.ts';
+import { runJob } from './run.ts';
+import { startProcessingWorker } from './worker.ts';
+
+export interface ProcessingDeps {
+  readonly commerce: CommerceProvider;
+  readonly destinations: Destinations;
+  /** The pause after a passing failure; 1, 2, 4 … 60 s with jitter unless a test shortens it. */
+  readonly retryDelay?: RetryDelay;
+}
+
+type Handlers = Pick<
+  ServiceImpl<typeof ReturnsService>,
+  'processReturn' | 'openInstantRefund' | 'settleInstantRefund' | 'sweepExpired'
+>;
+
+export interface Processing {
+  readonly handlers: Handlers;
+  /** Starts what works in the background: processing and expiry. */
+  start(): Promise<readonly Worker[]>;
+}
+
+/** Everything of processing: its RPCs and its workers. Nothing runs until `start`. */
+export function buildProcessing(runtime: ServiceRuntime, deps: ProcessingDeps): Processing {
+  const { pool, logger } = runtime;
+  const runDeps = {
+    pool,
+    logger,
+    commerce: resilient(deps.commerce),
+    destinations: deps.destinations,
+    retryDelay: deps.retryDelay ?? retryDelay,
+  };
+  let wake = (): void => {};
+
+  return {
+    handlers: {
+      async processReturn(request) {
+        const result = await processReturn(pool, request);
+        if (result.case === 'queued') wake();
+        return { result };
+      },
+      openInstantRefund: async (request) => ({ credit: await openInstantRefund(pool, request) }),
+      settleInstantRefund: async (request) => ({
+        credit: await settleInstantRefund(pool, request),
+      }),
+      sweepExpired: async ({ shopId }) => ({ expired: await sweepExpired(pool, { shopId }) }),
+    },
+    async start() {
+      const run = (job: Parameters<typeof runJob>[1], signal: AbortSignal) =>
+        runJob(runDeps, job, signal);
+      const worker = startProcessingWorker({ pool, logger, run });
+      wake = worker.wake;
+      return [worker, startExpiry({ pool, logger })];
+    },
+  };
+}

@@ -1,0 +1,135 @@
+import { create } from '@bufbuild/protobuf';
+import type pg from 'pg';
+import {
+  ProcessingFailedSchema,
+  RestockRequestedSchema,
+} from '../../../proto/gen/rms/events/v1/events_pb.ts';
+import {
+  GiftCardRequestSchema,
+  type Return,
+  ReturnState,
+} from '../../../proto/gen/rms/returns/v1/return_pb.ts';
+import {
+  GiftCardMode,
+  RestockMode,
+  type Settings,
+} from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
+import type { Queryable } from '../../platform/postgres.ts';
+import { cancelOpenRequest } from '../label-request-store.ts';
+import { formatAmount, minorOf } from '../money.ts';
+import { changeReturn, type DetailEvent } from '../transition.ts';
+import { finishJob, type Job } from './jobs.ts';
+import { showOutcomes } from './outcomes.ts';
+import { NotProcessable } from './prepare.ts';
+import { restockItems } from './restock.ts';
+
+export interface Closing {
+  readonly job: Job;
+  readonly settings: Settings;
+  /** Where stock goes that says nothing of its own; 0 when unknown. */
+  readonly location: bigint;
+}
+
+/**
+ * Closes a return whose outcomes are all done, with everything that others must hear, in one
+ * transaction: `return.closed`, `restock.requested` where the shop wants stock put back by event,
+ * `giftcard.requested` where cards come from outside, `label.request.cancelled` for a label that is
+ * still asked for.
+ *
+ * @throws NotProcessable; LeaseLost.
+ */
+export async function closeReturn(pool: pg.Pool, o: Closing): Promise<void> {
+  const { job } = o;
+  await changeReturn(pool, job, async (tx, current) => {
+    if (current.state !== ReturnState.OPEN) throw new NotProcessable('the return is not open');
+    await showOutcomes(tx, job);
+    await tx.query({
+      name: 'processing-close',
+      text: `update returns set state = 'closed', archived_at = now(), processing = false
+             where shop_id = $1 and id = $2`,
+      values: [job.shopId, job.returnId],
+    });
+    const events = [
+      ...restockEvents(o, current),
+      ...(await giftCardEvents(tx, o, current)),
+      ...(await cancelOpenRequest(tx, current)),
+    ];
+    await finishJob(tx, job, 'done');
+    const text = 'The return was processed and closed';
+    return {
+      value: undefined,
+      events,
+      timeline: [{ returnId: job.returnId, kind: 'return.closed', text }],
+    };
+  });
+}
+
+function restockEvents(o: Closing, current: Return): DetailEvent[] {
+  if (o.settings.restockMode !== RestockMode.WEBHOOK) return [];
+  const items = restockItems(current, o.location);
+  if (items.length === 0) return [];
+  const value = create(RestockRequestedSchema, { items });
+  return [
+    { trigger: 'restock.requested', returnId: current.id, detail: { case: 'restock', value } },
+  ];
+}
+
+async function giftCardEvents(tx: Queryable, o: Closing, current: Return): Promise<DetailEvent[]> {
+  if (o.settings.giftCardMode !== GiftCardMode.EXTERNAL) return [];
+  const currency = current.presentmentCurrency;
+  const amount = minorOf(current.presentmentTotals?.giftCard ?? '0', currency);
+  if (amount === 0n) return [];
+  const money = { value: formatAmount(amount, currency), currency };
+  const id = await requestGiftCard(tx, o.job, money);
+  const value = create(GiftCardRequestSchema, { id, returnId: current.id, money });
+  return [
+    { trigger: 'giftcard.requested', returnId: current.id, detail: { case: 'giftCard', value } },
+  ];
+}
+
+async function requestGiftCard(
+  tx: Queryable,
+  job: Job,
+  money: { value: string; currency: string },
+): Promise<bigint> {
+  const { rows } = await tx.query<{ id: bigint }>(
+    `insert into gift_card_requests (shop_id, return_id, amount, currency)
+     values ($1, $2, $3, $4) returning id`,
+    [job.shopId, job.returnId, money.value, money.currency],
+  );
+  const [row] = rows;
+  if (!row) throw new Error('the insert answered nothing');
+  return row.id;
+}
+
+/**
+ * Ends a run for good: the return stays open, what was done is kept and shown, and
+ * `return.processing.failed` is sent. A new request to process continues with what is missing.
+ *
+ * @param message what happened, for people.
+ * @throws LeaseLost.
+ */
+export async function failJob(pool: pg.Pool, job: Job, message: string): Promise<void> {
+  await changeReturn(pool, job, async (tx) => {
+    await showOutcomes(tx, job);
+    await tx.query({
+      name: 'processing-fail',
+      text: 'update returns set processing = false where shop_id = $1 and id = $2',
+      values: [job.shopId, job.returnId],
+    });
+    await finishJob(tx, job, 'failed');
+    const source = job.source === '' ? {} : { source: job.source };
+    const value = create(ProcessingFailedSchema, { message, ...source });
+    return {
+      value: undefined,
+      events: [
+        {
+          trigger: 'return.processing.failed',
+          returnId: job.returnId,
+          detail: { case: 'processingFailed', value },
+        },
+      ],
+      timeline: [{ returnId: job.returnId, kind: 'return.processing.failed', text: message }],
+    };
+  });
+}

@@ -1,0 +1,49 @@
+import type pg from 'pg';
+import { type Return, ReturnState } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
+import { GiftCardMode, type Settings } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
+import { inTransaction } from '../../platform/postgres.ts';
+import { hasOpenCredit, paidMinor } from '../instant-refunds-store.ts';
+import { loadReturn } from '../load.ts';
+import { loadSettings } from '../settings.ts';
+import { type Job, renewLease } from './jobs.ts';
+import { intendSteps } from './outcomes.ts';
+import { planSteps, type Step } from './plan.ts';
+
+/** The return may no longer be processed: something changed after the job was queued. */
+export class NotProcessable extends Error {
+  override readonly name = 'NotProcessable';
+}
+
+export interface Prepared {
+  readonly details: Return;
+  readonly settings: Settings;
+  /** What is still missing, in order. */
+  readonly steps: readonly Step[];
+}
+
+/**
+ * Judges once more under the row lock whether the return may be processed, and notes what is about
+ * to be asked of the provider.
+ *
+ * @throws NotProcessable; LeaseLost.
+ */
+export async function prepare(pool: pg.Pool, job: Job): Promise<Prepared> {
+  return inTransaction(pool, async (tx) => {
+    await tx.query({
+      name: 'processing-lock',
+      text: 'select from returns where shop_id = $1 and id = $2 for update',
+      values: [job.shopId, job.returnId],
+    });
+    await renewLease(tx, job);
+    const details = await loadReturn(tx, job.shopId, job.returnId);
+    if (details?.state !== ReturnState.OPEN) throw new NotProcessable('the return is not open');
+    if (await hasOpenCredit(tx, job)) throw new NotProcessable('an instant refund is open');
+    const settings = await loadSettings(tx, job.shopId);
+    const wanted = planSteps({
+      details,
+      giftCardsAreExternal: settings.giftCardMode === GiftCardMode.EXTERNAL,
+      paidMinor: await paidMinor(tx, job, details.presentmentCurrency),
+    });
+    return { details, settings, steps: await intendSteps(tx, job, wanted) };
+  });
+}

@@ -1,0 +1,101 @@
+import type { MessageInitShape } from '@bufbuild/protobuf';
+import type pg from 'pg';
+import { z } from 'zod';
+import {
+  type ProcessReturnRequest,
+  type ProcessReturnResponseSchema,
+  ProcessReturnResponse_Refused_Code as RefusalCode,
+} from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
+import { callerShape, id, parseInput, text } from '../../platform/input.ts';
+import { inTransaction, type Queryable } from '../../platform/postgres.ts';
+import type { AdditionalDetails } from '../commerce/provider.ts';
+import { hasOpenCredit } from '../instant-refunds-store.ts';
+import { returnNotFound } from '../refusals.ts';
+import { addTimeline } from '../timeline-store.ts';
+import { detailText, parseDetails } from './details.ts';
+import { queueJob } from './jobs.ts';
+
+type Answer = NonNullable<MessageInitShape<typeof ProcessReturnResponseSchema>['result']>;
+
+const input = z.object({ ...callerShape, returnId: id, source: text(50) });
+
+/**
+ * Queues a return for processing, or says why not, judged in this order under the return's row lock:
+ * it exists, it is not flagged, it is not closed, cancelled or expired, no instant-refund credit is
+ * open (answered, but nothing is done), it is not queued already (the details of this call are
+ * dropped). `queued` means accepted, not done: `return.closed` or `return.processing.failed` follow.
+ *
+ * @throws DomainError NOT_FOUND for a return the shop does not have; INVALID_ARGUMENT for details
+ *   beyond their limits.
+ */
+export async function processReturn(pool: pg.Pool, request: ProcessReturnRequest): Promise<Answer> {
+  const { shopId, returnId, source, actor } = parseInput(input, request);
+  const details = parseDetails(request.details);
+
+  return inTransaction(pool, async (tx) => {
+    const standing = await lockStanding(tx, { shopId, returnId });
+    const answer = answerWithoutQueueing(standing);
+    if (answer) return answer;
+    await queueJob(tx, { shopId, returnId, details, source, actor });
+    await tx.query({
+      name: 'processing-mark',
+      text: 'update returns set processing = true where shop_id = $1 and id = $2',
+      values: [shopId, returnId],
+    });
+    await addTimeline(tx, { shopId, actor }, [queuedEntry(request, details)]);
+    return { case: 'queued', value: {} };
+  });
+}
+
+function queuedEntry({ returnId, source }: ProcessReturnRequest, details: AdditionalDetails) {
+  const facts = Object.entries(details).map(([key, value]) => [key, detailText(value)]);
+  return {
+    returnId,
+    kind: 'return.processing.queued',
+    text: source === '' ? 'Processing was asked for' : `Processing was asked for (${source})`,
+    facts: Object.fromEntries(facts),
+  };
+}
+
+interface Standing {
+  readonly state: string;
+  readonly processing: boolean;
+  readonly hasOpenCredit: boolean;
+}
+
+/** Locks first: what a second statement reads is what was committed before the lock was granted. */
+async function lockStanding(
+  tx: Queryable,
+  of: { shopId: bigint; returnId: bigint },
+): Promise<Standing> {
+  const { rows } = await tx.query<{ state: string; processing: boolean }>({
+    name: 'processing-standing',
+    text: 'select state, processing from returns where shop_id = $1 and id = $2 for update',
+    values: [of.shopId, of.returnId],
+  });
+  const [row] = rows;
+  if (row) return { ...row, hasOpenCredit: await hasOpenCredit(tx, of) };
+  throw returnNotFound();
+}
+
+function answerWithoutQueueing(standing: Standing): Answer | undefined {
+  if (standing.state === 'review') {
+    return refused(
+      RefusalCode.UNPROCESSABLE_FLAGGED_RETURN,
+      'The return is flagged: a person must review it before it can be processed.',
+    );
+  }
+  if (standing.state !== 'open') {
+    return refused(
+      RefusalCode.UNPROCESSABLE_RETURN,
+      `The return is ${standing.state} and cannot be processed.`,
+    );
+  }
+  if (standing.hasOpenCredit) return { case: 'skippedInstantRefund', value: {} };
+  if (standing.processing) return { case: 'alreadyQueued', value: {} };
+  return undefined;
+}
+
+function refused(code: RefusalCode, message: string): Answer {
+  return { case: 'refused', value: { code, message } };
+}

@@ -1,0 +1,62 @@
+import type { MessageInitShape } from '@bufbuild/protobuf';
+import { Code, ConnectError } from '@connectrpc/connect';
+import {
+  DispositionOutcome,
+  type LineItem,
+  type RestockItemSchema,
+  type Return,
+  ReturnMethod,
+} from '../../../proto/gen/rms/returns/v1/return_pb.ts';
+import { type Destinations, destinationOf } from '../destinations.ts';
+import type { Job } from './jobs.ts';
+
+/** The largest id that a JSON number carries exactly. */
+const MAX_ID = 2n ** 53n - 1n;
+
+/**
+ * The location at the commerce provider of the return's destination; 0 when it has none, or the
+ * destination no location.
+ *
+ * @throws ConnectError when destinations cannot be asked.
+ */
+export async function locationOf(
+  destinations: Destinations,
+  job: Job,
+  details: Return,
+): Promise<bigint> {
+  try {
+    const destination = await destinationOf(destinations, job, details.destinationId);
+    return destination?.providerLocationId ?? 0n;
+  } catch (error) {
+    if (error instanceof ConnectError && error.code === Code.NotFound) return 0n;
+    throw error;
+  }
+}
+
+/**
+ * What goes back to stock: the lines whose disposition is back_to_stock or not known yet. A line's
+ * own location wins over the destination's. Goods that the shopper keeps stay where they are.
+ */
+export function restockItems(
+  details: Return,
+  location: bigint,
+): MessageInitShape<typeof RestockItemSchema>[] {
+  if (details.returnMethod === ReturnMethod.KEEP_ITEM) return [];
+  return details.lineItems.filter(isForStock).map((line) => ({
+    lineItemId: line.lineItemId,
+    locationId: locationId(line.providerRestockLocationId) ?? location,
+    variantId: line.variantId,
+    quantity: line.quantity,
+  }));
+}
+
+function isForStock(line: LineItem): boolean {
+  const outcome = line.disposition?.outcome;
+  return outcome === undefined || outcome === DispositionOutcome.BACK_TO_STOCK;
+}
+
+function locationId(text: string): bigint | undefined {
+  if (!/^[1-9]\d{0,15}$/.test(text)) return undefined;
+  const id = BigInt(text);
+  return id <= MAX_ID ? id : undefined;
+}

@@ -1,0 +1,95 @@
+import type pg from 'pg';
+import type { Return } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
+import { RestockMode, type Settings } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
+import type { Logger } from '../../platform/log.ts';
+import { withTraceparent } from '../../platform/telemetry.ts';
+import { type CommerceProvider, isFinal } from '../commerce/provider.ts';
+import type { Destinations } from '../destinations.ts';
+import { loadSettings } from '../settings.ts';
+import { closeReturn, failJob } from './finish.ts';
+import { type Job, LeaseLost, postponeJob, type RetryDelay, releaseJob } from './jobs.ts';
+import { performStep } from './perform.ts';
+import { NotProcessable, prepare } from './prepare.ts';
+import { locationOf } from './restock.ts';
+
+export interface RunDeps {
+  readonly pool: pg.Pool;
+  readonly commerce: CommerceProvider;
+  readonly destinations: Destinations;
+  readonly logger: Logger;
+  readonly retryDelay: RetryDelay;
+}
+
+/**
+ * Runs one job as far as it gets: to `return.closed`, to another try later, to
+ * `return.processing.failed`, or back into the queue when `signal` says that the worker stops.
+ *
+ * May be killed at any await: what was asked of the provider is repeated with the same key, what was
+ * recorded is not repeated, and the end of the run is one transaction. Rejects when the database is
+ * away; the job's lease then runs out.
+ */
+export async function runJob(deps: RunDeps, job: Job, signal: AbortSignal): Promise<void> {
+  await withTraceparent(job.traceparent, async () => {
+    try {
+      await fulfil(deps, job, signal);
+    } catch (error) {
+      if (error instanceof LeaseLost) return logTakenOver(deps, job);
+      await afterFailure(deps, job, error);
+    }
+  });
+}
+
+async function fulfil(deps: RunDeps, job: Job, signal: AbortSignal): Promise<void> {
+  const { pool, commerce } = deps;
+  const { details, settings, steps } = await prepare(pool, job);
+  // Before any money moves: without it the return could not be closed.
+  const location = await stockLocation(deps, job, { details, settings });
+  for (const step of steps) {
+    if (signal.aborted) return releaseJob(pool, job);
+    await performStep({ pool, commerce, job, details, step });
+  }
+  await closeReturn(pool, { job, settings, location });
+}
+
+async function stockLocation(
+  deps: RunDeps,
+  job: Job,
+  o: { details: Return; settings: Settings },
+): Promise<bigint> {
+  if (o.settings.restockMode !== RestockMode.WEBHOOK) return 0n;
+  return locationOf(deps.destinations, job, o.details);
+}
+
+async function afterFailure(deps: RunDeps, job: Job, error: unknown): Promise<void> {
+  const { pool, logger } = deps;
+  const delayS = deps.retryDelay(job.failures);
+  const fields = { err: error, shop: String(job.shopId), return: String(job.returnId) };
+  if (!isHopeless(error)) {
+    const { processingRetryMinutes: limitMinutes } = await loadSettings(pool, job.shopId);
+    if (await postponeJob(pool, job, { delayS, limitMinutes })) {
+      logger.warn({ ...fields, failures: job.failures + 1, delayS }, 'processing is tried again');
+      return;
+    }
+  }
+  try {
+    await failJob(pool, job, messageOf(error));
+    logger.warn(fields, 'processing failed for good');
+  } catch (failure) {
+    if (!(failure instanceof LeaseLost)) throw failure;
+    logTakenOver(deps, job);
+  }
+}
+
+function isHopeless(error: unknown): boolean {
+  return isFinal(error) || error instanceof NotProcessable;
+}
+
+/** Generic on purpose: what the provider says is for the log. */
+function messageOf(error: unknown): string {
+  if (error instanceof NotProcessable) return `Processing stopped: ${error.message}.`;
+  return 'Processing failed at the commerce provider. What was done is kept; process the return again to continue.';
+}
+
+function logTakenOver(deps: RunDeps, job: Job): void {
+  deps.logger.info({ job: String(job.id) }, 'another worker has the job');
+}
