@@ -17,6 +17,8 @@ export interface BackgroundOptions {
   readonly telemetry: Telemetry;
   /** Whether there is an outbox to relay. */
   readonly publishes: boolean;
+  /** How long published events are kept. Days. */
+  readonly retentionDays?: number;
   readonly workers: readonly Worker[] | (() => Promise<readonly Worker[]>);
 }
 
@@ -52,10 +54,7 @@ export async function startBackground(o: BackgroundOptions): Promise<Background>
   let running = false;
 
   const begin = async (): Promise<void> => {
-    const { pool, bus, logger, telemetry } = o;
-    if (o.publishes) {
-      relay ??= startRelay({ pool, bus, topic: eventsTopic(o.name), logger, telemetry });
-    }
+    if (o.publishes) relay ??= startRelay({ ...o, topic: eventsTopic(o.name) });
     workers = typeof o.workers === 'function' ? await o.workers() : o.workers;
     running = true;
   };

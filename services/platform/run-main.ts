@@ -2,7 +2,7 @@
  * Runs a process: starts it, and stops it in order on SIGTERM or SIGINT.
  *
  * A signal that arrives while it is starting is obeyed as soon as it has started. A second signal
- * ends the process at once. A fault ends it with status 1 and one line that says what is wrong.
+ * ends the process at once. A fault ends it with status 1 and a message that says what is wrong, without a stack.
  */
 export async function runMain(
   name: string,

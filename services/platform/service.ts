@@ -143,22 +143,23 @@ async function startParts(definition: ServiceDefinition, opened: Opened): Promis
   const { runtime, o } = opened;
   const parts = await definition.build(runtime);
   opened.parts = parts;
-  const background = await startBackground({
-    ...runtime,
-    publishes: definition.publishes,
-    workers: parts.workers ?? [],
-    ...(o.retentionDays !== undefined && { retentionDays: o.retentionDays }),
-  });
-  opened.background = background;
   const databaseAnswers = databaseProbe(runtime.pool);
+  const isOpen = (): boolean => opened.background?.isRunning() ?? false;
+  // First the port: health answers from the start, and one that is taken is found out at once.
   opened.server = await startServiceServer({
     ...runtime,
     ...(o.host !== undefined && { host: o.host }),
     port: o.port,
     routes: parts.routes,
     reflection: o.reflection ?? false,
-    isOpen: () => background.isRunning(),
-    isReady: async () => !opened.isStopping && background.isRunning() && (await databaseAnswers()),
+    isOpen,
+    isReady: async () => !opened.isStopping && isOpen() && (await databaseAnswers()),
+  });
+  opened.background = await startBackground({
+    ...runtime,
+    publishes: definition.publishes,
+    workers: parts.workers ?? [],
+    ...(o.retentionDays !== undefined && { retentionDays: o.retentionDays }),
   });
 }
 
@@ -206,7 +207,12 @@ export function optionsFromConfig(config: ServiceConfig): ServiceOptions {
     level: config.LOG_LEVEL,
     pretty: config.LOG_PRETTY,
   });
-  const bus = createKafkaBus({ brokers: config.KAFKA_BROKERS, clientId: hostname(), logger });
+  const bus = createKafkaBus({
+    brokers: config.KAFKA_BROKERS,
+    clientId: hostname(),
+    logger,
+    retentionDays: config.RETENTION_DAYS,
+  });
   return {
     host: config.HOST,
     port: config.PORT,
