@@ -1,0 +1,43 @@
+import {
+  type Destination,
+  DestinationType,
+  DestinationTypeSchema,
+} from '../../proto/gen/rms/destinations/v1/destinations_pb.ts';
+import type { DestinationBody } from '../../services/contract/resources/destination.ts';
+import { enumText } from '../../services/platform/enum-text.ts';
+import { type ActionContext, callerOf, sent } from './context.ts';
+
+const TYPE = enumText(DestinationTypeSchema);
+
+/** Changes a destination; what is absent stays, a given address replaces the whole address. */
+export async function updateDestination(
+  context: ActionContext,
+  destinationId: bigint,
+  body: DestinationBody,
+): Promise<Destination> {
+  const { name, type, enabled, address } = body;
+  const answer = await context.services.destinations.updateDestination({
+    ...callerOf(context),
+    destinationId,
+    name,
+    type: type ? TYPE.fromText(type) : DestinationType.UNSPECIFIED,
+    ...(typeof enabled === 'boolean' && { enabled }),
+    ...(address && { address: addressOf(address) }),
+  });
+  return sent(answer.destination, 'destination');
+}
+
+function addressOf(address: NonNullable<DestinationBody['address']>) {
+  return {
+    name: address.name ?? '',
+    company: address.company ?? '',
+    address1: address.address1 ?? '',
+    address2: address.address2 ?? '',
+    city: address.city ?? '',
+    state: address.state ?? '',
+    zip: address.zip ?? '',
+    country: address.country ?? '',
+    countryCode: address.country_code ?? '',
+    phone: address.phone ?? '',
+  };
+}

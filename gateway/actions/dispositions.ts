@@ -1,0 +1,38 @@
+import { timestampFromDate } from '@bufbuild/protobuf/wkt';
+import type { DispositionRecord } from '../../proto/gen/rms/dispositions/v1/dispositions_pb.ts';
+import {
+  DispositionOutcome,
+  DispositionOutcomeSchema,
+} from '../../proto/gen/rms/returns/v1/return_pb.ts';
+import type { AssessBody } from '../../services/contract/resources/disposition.ts';
+import { enumText } from '../../services/platform/enum-text.ts';
+import { type ActionContext, callerOf } from './context.ts';
+
+const OUTCOME = enumText(DispositionOutcomeSchema);
+
+/** Thirty full notes take their time through two services. Milliseconds. */
+const TIMEOUT_MS = 20_000;
+
+/** Records what becomes of 1 to 30 lines, all or none; answers in the order of the request. */
+export async function assessDispositions(
+  context: ActionContext,
+  body: AssessBody,
+): Promise<DispositionRecord[]> {
+  const request = { ...callerOf(context), items: body.items.map(inputOf) };
+  const answer = await context.services.dispositions.assess(request, { timeoutMs: TIMEOUT_MS });
+  return answer.items;
+}
+
+function inputOf(item: AssessBody['items'][number]) {
+  const { disposition_outcome, return_processor, note, inspected_at, images } = item;
+  return {
+    lineItemId: BigInt(item.line_item_id),
+    outcome: disposition_outcome
+      ? OUTCOME.fromText(disposition_outcome)
+      : DispositionOutcome.UNSPECIFIED,
+    ...(typeof return_processor === 'string' && { returnProcessor: return_processor }),
+    ...(typeof note === 'string' && { note }),
+    ...(inspected_at && { inspectedAt: timestampFromDate(inspected_at) }),
+    images: images ?? [],
+  };
+}

@@ -1,0 +1,47 @@
+import type { MessageInitShape } from '@bufbuild/protobuf';
+import type { Return } from '../../proto/gen/rms/returns/v1/return_pb.ts';
+import type {
+  DetailValueSchema,
+  ProcessReturnResponse,
+} from '../../proto/gen/rms/returns/v1/returns_pb.ts';
+import type { DetailsSelector } from '../../services/contract/resources/details-query.ts';
+import type { ProcessBody } from '../../services/contract/resources/process.ts';
+import { type ActionContext, callerOf, sent } from './context.ts';
+
+/** Finds a return by its id, its order's id or its order's name; of several the newest. */
+export async function findReturn(
+  context: ActionContext,
+  selector: DetailsSelector,
+): Promise<Return> {
+  const answer = await context.services.returns.findReturn({ ...callerOf(context), selector });
+  return sent(answer.return, 'return');
+}
+
+export type ProcessResult = ProcessReturnResponse['result'];
+
+/**
+ * Queues a return for processing, or says why not: an answer, not an error.
+ *
+ * @param o.source who asks: `warehouse` (REST), `admin` (portal), `api` (MCP).
+ */
+export async function processReturn(
+  context: ActionContext,
+  o: { returnId: bigint; details: ProcessBody; source: 'warehouse' | 'admin' | 'api' },
+): Promise<ProcessResult> {
+  const { result } = await context.services.returns.processReturn({
+    ...callerOf(context),
+    returnId: o.returnId,
+    details: Object.fromEntries(
+      Object.entries(o.details).map(([key, value]) => [key, detailOf(value)]),
+    ),
+    source: o.source,
+  });
+  return result;
+}
+
+function detailOf(value: ProcessBody[string]): MessageInitShape<typeof DetailValueSchema> {
+  if (typeof value === 'string') return { value: { case: 'text', value } };
+  if (typeof value === 'number') return { value: { case: 'number', value: String(value) } };
+  if (typeof value === 'boolean') return { value: { case: 'truth', value } };
+  return { value: { case: undefined } };
+}

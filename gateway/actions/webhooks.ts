@@ -1,0 +1,48 @@
+import {
+  type CreateSubscriptionResponse,
+  type Subscription,
+  SubscriptionStatus,
+  SubscriptionStatusSchema,
+} from '../../proto/gen/rms/webhooks/v1/webhooks_pb.ts';
+import type { WebhookBody } from '../../services/contract/resources/webhook.ts';
+import { enumText } from '../../services/platform/enum-text.ts';
+import { type ActionContext, callerOf } from './context.ts';
+
+const STATUS = enumText(SubscriptionStatusSchema);
+
+/** The shop's subscriptions, id ascending. */
+export async function listWebhooks(context: ActionContext): Promise<Subscription[]> {
+  const { webhooks } = context.services;
+  return (await webhooks.listSubscriptions(callerOf(context))).subscriptions;
+}
+
+/** Adds a subscription; the answer is the only one that shows its secret. */
+export function createWebhook(
+  context: ActionContext,
+  body: WebhookBody,
+): Promise<CreateSubscriptionResponse> {
+  return context.services.webhooks.createSubscription({ ...callerOf(context), ...fieldsOf(body) });
+}
+
+/** Changes a subscription; a status that is absent stays. */
+export async function updateWebhook(
+  context: ActionContext,
+  subscriptionId: bigint,
+  body: WebhookBody,
+): Promise<void> {
+  await context.services.webhooks.updateSubscription({
+    ...callerOf(context),
+    ...fieldsOf(body),
+    subscriptionId,
+  });
+}
+
+/** Removes a subscription; its waiting deliveries are dropped. */
+export async function deleteWebhook(context: ActionContext, subscriptionId: bigint): Promise<void> {
+  await context.services.webhooks.deleteSubscription({ ...callerOf(context), subscriptionId });
+}
+
+function fieldsOf({ topic, trigger, url, status }: WebhookBody) {
+  const given = status ? STATUS.fromText(status) : SubscriptionStatus.UNSPECIFIED;
+  return { topic, trigger, url, status: given };
+}

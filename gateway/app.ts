@@ -1,0 +1,87 @@
+import express, { type ErrorRequestHandler, type Express, type Response } from 'express';
+import helmet from 'helmet';
+import type { Telemetry } from '../services/platform/telemetry.ts';
+import { HttpRefusal, internalError, unknownPath } from './errors.ts';
+import { docsRouter } from './http/docs.ts';
+import type { Exchange } from './http/exchange.ts';
+import { createInstrumentation } from './http/instrument.ts';
+import { livez, type Readiness, readyz } from './http/probes.ts';
+import { createRest, type RestDependencies } from './rest/rest.ts';
+
+export interface AppDependencies extends RestDependencies {
+  readonly telemetry: Telemetry;
+  readonly readiness: () => Promise<Readiness>;
+  /** Whether `/docs` is shown. */
+  readonly docs: boolean;
+}
+
+/**
+ * The gateway's HTTP side, wired: nothing listens yet.
+ *
+ * @param calendar the day at which the version calendar of this listener stands.
+ */
+export function createApp(deps: AppDependencies, calendar: () => Date): Express {
+  const app = express();
+  app.disable('x-powered-by').disable('etag').disable('query parser');
+  app.enable('case sensitive routing').enable('strict routing');
+
+  const instrument = createInstrumentation(deps);
+  const rest = createRest(deps, calendar);
+  const exchanges = new WeakMap<Response, Exchange>();
+
+  app.use(securityHeaders());
+  app.use((req, res, next) =>
+    instrument(req, res, async (exchange) => {
+      exchanges.set(res, exchange);
+      if (!(await rest(req, res, exchange))) next();
+    }),
+  );
+  app.get('/livez', livez);
+  app.get('/readyz', readyz(deps.readiness));
+  app.use(docsRouter(calendar, { page: deps.docs }));
+  app.use(() => {
+    throw unknownPath();
+  });
+  app.use(errorHandler(deps, exchanges));
+  return app;
+}
+
+/** Everything but pages is data, which no browser has to do anything with. */
+function securityHeaders() {
+  return helmet({
+    contentSecurityPolicy: {
+      useDefaults: false,
+      directives: { defaultSrc: ["'none'"], frameAncestors: ["'none'"] },
+    },
+  });
+}
+
+function errorHandler(
+  deps: AppDependencies,
+  exchanges: WeakMap<Response, Exchange>,
+): ErrorRequestHandler {
+  return (error, req, res, _next) => {
+    if (res.headersSent) {
+      res.destroy();
+      return;
+    }
+    const requestId = exchanges.get(res)?.requestId ?? '';
+    const refusal = refusalOf(error, requestId);
+    if (refusal.error.status >= 500) {
+      deps.logger.error({ err: refusal.cause, requestId }, 'request failed');
+    }
+    res
+      .status(refusal.error.status)
+      .setHeader('Cache-Control', 'no-store')
+      .json(refusal.error.body);
+    req.resume();
+  };
+}
+
+/** The router's own complaints are about the path: malformed percent signs, for instance. */
+function refusalOf(error: unknown, requestId: string): HttpRefusal {
+  if (error instanceof HttpRefusal) return error;
+  const status: unknown = error instanceof Error ? Reflect.get(error, 'status') : undefined;
+  const isClients = typeof status === 'number' && status >= 400 && status < 500;
+  return isClients ? unknownPath() : internalError(requestId, error);
+}

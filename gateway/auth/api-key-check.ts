@@ -1,0 +1,80 @@
+import { timingSafeEqual } from 'node:crypto';
+import { Actor_Kind } from '../../proto/gen/rms/common/v1/actor_pb.ts';
+import type { Queryable } from '../../services/platform/postgres.ts';
+import { createBoundedCache } from './bounded-cache.ts';
+import type { Caller } from './caller.ts';
+import { hashSecret, parseKey } from './key-format.ts';
+
+/** Below the 5 seconds in which a revocation must hold everywhere. Milliseconds. */
+const KNOWN_MS = 3_000;
+const MAX_REMEMBERED = 20_000;
+
+interface StoredKey {
+  readonly shopId: bigint;
+  readonly secretHash: Buffer;
+  readonly scopes: readonly string[];
+  readonly description: string;
+  readonly restPerMinute: number | null;
+  /** False once revoked or expired, by the database's clock. */
+  readonly live: boolean;
+}
+
+export interface ApiKeyCheck {
+  /**
+   * The caller a key stands for; undefined when it is malformed, unknown, revoked or expired.
+   * Rejects when the database does not answer.
+   */
+  check(text: string): Promise<Caller | undefined>;
+  clear(): void;
+}
+
+/** Judges API keys. `used` is told of every good one, and must not wait. */
+export function createApiKeyCheck(db: Queryable, used: (keyId: string) => void): ApiKeyCheck {
+  const remembered = createBoundedCache<Promise<StoredKey | undefined>>(MAX_REMEMBERED);
+
+  const lookUp = (keyId: string): Promise<StoredKey | undefined> => {
+    const known = remembered.get(keyId);
+    if (known !== undefined) return known;
+    const asked = readKey(db, keyId);
+    // Unknown ids are remembered as well, so that guessing costs no database. A look-up that failed
+    // says nothing about the key: the next request asks again.
+    remembered.set(keyId, asked, KNOWN_MS);
+    asked.catch(() => remembered.set(keyId, asked, 0));
+    return asked;
+  };
+
+  return {
+    async check(text) {
+      const parsed = parseKey(text);
+      if (!parsed) return undefined;
+      const stored = await lookUp(parsed.keyId);
+      const expected = stored?.secretHash ?? NO_HASH;
+      const matches = timingSafeEqual(hashSecret(parsed.secret), expected);
+      if (!stored?.live || !matches) return undefined;
+      used(parsed.keyId);
+      return {
+        shopId: stored.shopId,
+        actor: { kind: Actor_Kind.API_KEY, id: parsed.keyId, name: stored.description },
+        scopes: stored.scopes,
+        limitKey: `key:${parsed.keyId}`,
+        restPerMinute: stored.restPerMinute,
+        scheme: 'api-key',
+      };
+    },
+    clear: () => remembered.clear(),
+  };
+}
+
+/** Compared with when there is no such key, so that the time taken does not tell. */
+const NO_HASH = Buffer.alloc(32);
+
+async function readKey(db: Queryable, keyId: string): Promise<StoredKey | undefined> {
+  const { rows } = await db.query<StoredKey>(
+    `select shop_id as "shopId", secret_hash as "secretHash", scopes, description,
+            rest_per_minute as "restPerMinute",
+            revoked_at is null and (expires_at is null or expires_at > now()) as live
+     from api_keys where key_id = $1`,
+    [keyId],
+  );
+  return rows[0];
+}

@@ -1,0 +1,28 @@
+/** A map that forgets: entries end after a time, and the oldest go when it is full. */
+export interface BoundedCache<V> {
+  get(key: string): V | undefined;
+  set(key: string, value: V, ttlMs: number): void;
+  clear(): void;
+}
+
+/** @param maxEntries above it the entry written longest ago is dropped, so hostile keys cost no memory. */
+export function createBoundedCache<V>(maxEntries: number): BoundedCache<V> {
+  const entries = new Map<string, { value: V; until: number }>();
+  return {
+    get(key) {
+      const entry = entries.get(key);
+      if (!entry) return undefined;
+      if (entry.until > performance.now()) return entry.value;
+      entries.delete(key);
+      return undefined;
+    },
+    set(key, value, ttlMs) {
+      entries.delete(key);
+      entries.set(key, { value, until: performance.now() + ttlMs });
+      if (entries.size <= maxEntries) return;
+      const [oldest] = entries.keys();
+      if (oldest !== undefined) entries.delete(oldest);
+    },
+    clear: () => entries.clear(),
+  };
+}

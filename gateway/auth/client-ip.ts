@@ -1,0 +1,52 @@
+import ipaddr from 'ipaddr.js';
+
+/** Says which address a request came from, past the proxies that are ours. */
+export type ClientIp = (peer: string | undefined, forwardedFor: string | undefined) => string;
+
+/**
+ * Finds the right-most address of `X-Forwarded-For` that is no proxy of ours. What stands left of it
+ * was written by the client and proves nothing; without a trusted peer the header is not read at all.
+ *
+ * @param trusted addresses or CIDR ranges of our proxies.
+ * @returns an address in one spelling: v4-mapped ones as v4, IPv6 as its /64 (the least a site is
+ *   given), so that one client counts as one.
+ * @throws Error for a malformed range.
+ */
+export function createClientIp(trusted: readonly string[]): ClientIp {
+  const ranges = trusted.map(parseRange);
+  const isTrusted = (address: Address): boolean =>
+    ranges.some(([range, bits]) => range.kind() === address.kind() && address.match(range, bits));
+
+  return (peer, forwardedFor) => {
+    let client = parse(peer ?? '');
+    if (!client) return 'unknown';
+    const hops = (forwardedFor ?? '').split(',').reverse();
+    for (const hop of hops) {
+      if (!isTrusted(client)) break;
+      const next = parse(hop.trim());
+      if (!next) break;
+      client = next;
+    }
+    return limitUnit(client);
+  };
+}
+
+type Address = ipaddr.IPv4 | ipaddr.IPv6;
+
+function parse(text: string): Address | undefined {
+  const bare = /^\[(.+)\](?::\d+)?$/.exec(text)?.[1] ?? /^([\d.]+):\d+$/.exec(text)?.[1] ?? text;
+  const isFull = ipaddr.IPv4.isValidFourPartDecimal(bare) || ipaddr.IPv6.isValid(bare);
+  return isFull ? ipaddr.process(bare) : undefined;
+}
+
+function parseRange(text: string): [Address, number] {
+  if (text.includes('/')) return ipaddr.parseCIDR(text);
+  const address = ipaddr.process(text);
+  return [address, address.kind() === 'ipv4' ? 32 : 128];
+}
+
+function limitUnit(address: Address): string {
+  if (address instanceof ipaddr.IPv4) return address.toString();
+  const network = [...address.parts.slice(0, 4), 0, 0, 0, 0];
+  return `${new ipaddr.IPv6(network).toString()}/64`;
+}

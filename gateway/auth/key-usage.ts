@@ -1,0 +1,43 @@
+import type { Logger } from '../../services/platform/log.ts';
+import type { Queryable } from '../../services/platform/postgres.ts';
+import { startLoop, type Worker } from '../../services/platform/worker.ts';
+
+/** How exact `last_used_at` is, and how often it is written. Milliseconds. */
+const EVERY_MS = 60_000;
+
+export interface KeyUsage extends Worker {
+  /** Notes that a key was used; written later, together with others. */
+  used(keyId: string): void;
+}
+
+/** Keeps `last_used_at` of API keys, off the path of requests: one statement a minute for all keys. */
+export function startKeyUsage(db: Queryable, logger: Logger): KeyUsage {
+  let waiting = new Set<string>();
+  const flush = async (): Promise<void> => {
+    if (waiting.size === 0) return;
+    const keyIds = [...waiting];
+    waiting = new Set();
+    await db.query(
+      `update api_keys set last_used_at = now()
+       where key_id = any($1) and (last_used_at is null or last_used_at < now() - interval '1 minute')`,
+      [keyIds],
+    );
+  };
+  const loop = startLoop({
+    name: 'key-usage',
+    idleMs: EVERY_MS,
+    logger,
+    step: async () => {
+      await flush();
+      return 'idle';
+    },
+  });
+  return {
+    used: (keyId) => waiting.add(keyId),
+    async stop() {
+      await loop.stop();
+      // Best effort: a minute of `last_used_at` is not worth failing a shutdown for.
+      await flush().catch((error: unknown) => logger.warn({ err: error }, 'key usage not written'));
+    },
+  };
+}

@@ -1,0 +1,169 @@
+import { createHash } from 'node:crypto';
+import { createRemoteJWKSet, errors, type JWTPayload, type JWTVerifyGetKey, jwtVerify } from 'jose';
+import { z } from 'zod';
+import { Actor_Kind } from '../../proto/gen/rms/common/v1/actor_pb.ts';
+import type { Queryable } from '../../services/platform/postgres.ts';
+import { isInstalled } from '../tenancy/installations.ts';
+import { createBoundedCache } from './bounded-cache.ts';
+import type { Caller } from './caller.ts';
+
+export interface PartnerOAuth {
+  /** `iss` of the tokens: the authorization server partners sign in at. */
+  readonly issuer: string;
+  /** What `aud` must contain: this API's public base address. */
+  readonly audience: string;
+  readonly jwksUrl: string;
+  /** The claim that names the shop. */
+  readonly shopClaim: string;
+}
+
+export interface PartnerTokenCheck {
+  /**
+   * The caller a token stands for; undefined when it is not a good one, or when the shop it names
+   * has not installed the app. Rejects when the key set or the database does not answer.
+   */
+  check(token: string): Promise<Caller | undefined>;
+  clear(): void;
+}
+
+/** No token may hold longer, since it cannot be called back. Seconds. */
+const MAX_LIFETIME_S = 3_600;
+/** How far two servers' clocks may be apart. Seconds. */
+const CLOCK_SKEW_S = 5;
+/** Below the 5 seconds in which a removed installation must hold everywhere. Milliseconds. */
+const INSTALLED_MS = 3_000;
+const JWKS_TIMEOUT_MS = 3_000;
+const MAX_REMEMBERED = 10_000;
+/** A signed token is a few hundred bytes; longer ones are not worth the arithmetic. */
+const MAX_TOKEN_LENGTH = 8_192;
+
+interface Grant {
+  readonly shopId: bigint;
+  readonly clientId: string;
+  readonly scopes: readonly string[];
+  /** Seconds since 1970. */
+  readonly expiresAt: number;
+}
+
+/**
+ * Judges access tokens of partners' apps (RFC 9068 and its plainer relatives).
+ *
+ * A signature is checked once per token and remembered by hash; the installation is asked for anew
+ * every few seconds, because the token alone grants nothing.
+ */
+export function createPartnerTokenCheck(
+  db: Queryable,
+  oauth: PartnerOAuth,
+  keys: JWTVerifyGetKey = createRemoteJWKSet(new URL(oauth.jwksUrl), {
+    timeoutDuration: JWKS_TIMEOUT_MS,
+  }),
+): PartnerTokenCheck {
+  const grants = createBoundedCache<Grant>(MAX_REMEMBERED);
+  const installed = createBoundedCache<boolean>(MAX_REMEMBERED);
+
+  const grantOf = async (token: string): Promise<Grant | undefined> => {
+    const hash = createHash('sha256').update(token).digest('base64');
+    const known = grants.get(hash);
+    if (known) return known;
+    const grant = await verify(token, oauth, keys);
+    if (grant) grants.set(hash, grant, (grant.expiresAt + CLOCK_SKEW_S) * 1_000 - Date.now());
+    return grant;
+  };
+
+  const isKnown = async (grant: Grant): Promise<boolean> => {
+    const key = `${grant.shopId} ${grant.clientId}`;
+    const known = installed.get(key);
+    if (known !== undefined) return known;
+    const { shopId, clientId } = grant;
+    const answer = await isInstalled(db, { shopId, clientId, issuer: oauth.issuer });
+    installed.set(key, answer, INSTALLED_MS);
+    return answer;
+  };
+
+  return {
+    async check(token) {
+      if (token.length > MAX_TOKEN_LENGTH) return undefined;
+      const grant = await grantOf(token);
+      if (!grant || !(await isKnown(grant))) return undefined;
+      return {
+        shopId: grant.shopId,
+        actor: { kind: Actor_Kind.PARTNER_APP, id: grant.clientId, name: grant.clientId },
+        scopes: grant.scopes,
+        limitKey: `app:${grant.shopId}:${grant.clientId}`,
+        restPerMinute: null,
+        scheme: 'bearer',
+      };
+    },
+    clear() {
+      grants.clear();
+      installed.clear();
+    },
+  };
+}
+
+async function verify(
+  token: string,
+  oauth: PartnerOAuth,
+  keys: JWTVerifyGetKey,
+): Promise<Grant | undefined> {
+  try {
+    const { payload, protectedHeader } = await jwtVerify(token, keys, {
+      issuer: oauth.issuer,
+      audience: oauth.audience,
+      algorithms: ['RS256', 'ES256', 'EdDSA'],
+      clockTolerance: CLOCK_SKEW_S,
+      requiredClaims: ['exp'],
+    });
+    const type = protectedHeader.typ?.toLowerCase().replace(/^application\//, '');
+    if (type !== undefined && type !== 'jwt' && type !== 'at+jwt') return undefined;
+    return grantIn(payload, oauth.shopClaim);
+  } catch (error) {
+    if (error instanceof errors.JOSEError && REFUSALS.has(error.code)) return undefined;
+    throw new KeySetUnavailable('the key set of the authorization server cannot be read', {
+      cause: error,
+    });
+  }
+}
+
+/** The authorization server's keys cannot be had just now: the token can be judged neither way. */
+export class KeySetUnavailable extends Error {
+  override readonly name = 'KeySetUnavailable';
+}
+
+/** What jose says of bad tokens. Anything else concerns the key set: away, too slow, not a key set. */
+const REFUSALS: ReadonlySet<string> = new Set([
+  errors.JWTExpired.code,
+  errors.JWTClaimValidationFailed.code,
+  errors.JWTInvalid.code,
+  errors.JWSInvalid.code,
+  errors.JWSSignatureVerificationFailed.code,
+  errors.JOSEAlgNotAllowed.code,
+  errors.JOSENotSupported.code,
+  errors.JWKSNoMatchingKey.code,
+  errors.JWKSMultipleMatchingKeys.code,
+]);
+
+const text = z.string().min(1).max(200);
+const shopId = z.union([
+  z.number().int().min(1).max(Number.MAX_SAFE_INTEGER).transform(BigInt),
+  z
+    .string()
+    .regex(/^[1-9]\d{0,15}$/)
+    .transform(BigInt),
+]);
+
+/** What the claims grant; undefined when they name no shop, no client, or too long a life. */
+function grantIn(payload: JWTPayload, shopClaim: string): Grant | undefined {
+  const shop = shopId.safeParse(payload[shopClaim]);
+  const client = text.safeParse(payload.client_id ?? payload.azp);
+  const scope = z.string().default('').safeParse(payload.scope);
+  const expiresAt = payload.exp ?? 0;
+  const tooLong = expiresAt - Date.now() / 1_000 > MAX_LIFETIME_S + CLOCK_SKEW_S;
+  if (!shop.success || !client.success || !scope.success || tooLong) return undefined;
+  return {
+    shopId: shop.data,
+    clientId: client.data,
+    scopes: scope.data.split(' ').filter((one) => one !== ''),
+    expiresAt,
+  };
+}

@@ -1,0 +1,61 @@
+import type pg from 'pg';
+import { RateLimiterMemory, RateLimiterPostgres, RateLimiterRes } from 'rate-limiter-flexible';
+
+export type Admission =
+  | { readonly admitted: true }
+  /** Whole seconds, at least 1. */
+  | { readonly admitted: false; readonly retryAfterS: number };
+
+export interface RateLimit {
+  /** Counts one request of `key`, and says whether it may go on. Never rejects. */
+  take(key: string): Promise<Admission>;
+  /** Forgets what this process remembers; the shared counters are rows of `rate_limits`. */
+  forget(): void;
+}
+
+export const ADMITTED: Admission = { admitted: true };
+
+export function refusedFor(ms: number): Admission {
+  return { admitted: false, retryAfterS: Math.max(1, Math.ceil(ms / 1_000)) };
+}
+
+export interface RateLimitOptions {
+  readonly pool: pg.Pool;
+  /** Names the bucket; keys of two buckets never meet. */
+  readonly name: string;
+  /** Requests in one window. */
+  readonly points: number;
+  /** Length of a window, in seconds. */
+  readonly windowS: number;
+}
+
+/**
+ * A limit that holds over all replicas, one statement for each counted request: for rare ones, such
+ * as refused credentials and sign-in. Once a key has used up its window the answer needs no database;
+ * while the database is away each replica counts by itself.
+ */
+export function createRateLimit(o: RateLimitOptions): RateLimit {
+  const shared = { keyPrefix: o.name, points: o.points, duration: o.windowS };
+  const limiter = new RateLimiterPostgres({
+    ...shared,
+    storeClient: o.pool,
+    storeType: 'pool',
+    tableName: 'rate_limits',
+    tableCreated: true,
+    clearExpiredByTimeout: false,
+    inMemoryBlockOnConsumed: o.points,
+    insuranceLimiter: new RateLimiterMemory(shared),
+  });
+  return {
+    async take(key) {
+      try {
+        await limiter.consume(key);
+        return ADMITTED;
+      } catch (refusal) {
+        if (refusal instanceof RateLimiterRes) return refusedFor(refusal.msBeforeNext);
+        throw refusal;
+      }
+    },
+    forget: () => limiter.deleteInMemoryBlockedAll(),
+  };
+}

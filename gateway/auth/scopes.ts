@@ -1,0 +1,14 @@
+/** What an API key or a partner's token may be used for. */
+export const SCOPES = [
+  'returns',
+  'carts',
+  'developer_tools',
+  'destinations:read',
+  'destinations:write',
+] as const;
+
+export type Scope = (typeof SCOPES)[number];
+
+export function isScope(text: string): text is Scope {
+  return SCOPES.some((scope) => scope === text);
+}

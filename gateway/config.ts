@@ -1,0 +1,116 @@
+import { z } from 'zod';
+import {
+  ConfigError,
+  databaseShape,
+  flag,
+  grpcTarget,
+  httpUrl,
+  identityShape,
+  list,
+  loadConfig,
+  processShape,
+  wholeNumber,
+} from '../services/platform/config.ts';
+import { identityFromConfig } from '../services/platform/identity.ts';
+import type { GatewayOptions } from './start.ts';
+
+const target = (name: string) => grpcTarget.describe(`gRPC name of the ${name} service`);
+
+/** The variables of the gateway. */
+export const gatewayShape = {
+  ...processShape,
+  ...databaseShape,
+  ...identityShape,
+  RETURNS_TARGET: target('returns'),
+  DISPOSITIONS_TARGET: target('dispositions'),
+  DESTINATIONS_TARGET: target('destinations'),
+  FRAUD_TARGET: target('fraud'),
+  CARTS_TARGET: target('carts'),
+  WEBHOOKS_TARGET: target('webhooks'),
+  PUBLIC_BASE_URL: httpUrl
+    .default('http://127.0.0.1:8080')
+    .describe("Address under which callers reach this API; the audience of partners' tokens"),
+  API_CALENDAR: z.iso
+    .date({ error: 'wants a date such as 2027-08-01' })
+    .optional()
+    .describe('Day at which the version calendar stands, for trials; not in production'),
+  REST_PER_MINUTE: wholeNumber(1, 1_000_000)
+    .default(300)
+    .describe('REST requests a minute and key, where the key has no limit of its own'),
+  FAILED_CREDENTIALS_PER_MINUTE: wholeNumber(1, 1_000_000)
+    .default(60)
+    .describe('Refused credentials a minute and address, above which 429 stands in for 401'),
+  TRUSTED_PROXIES: list
+    .default([])
+    .describe('Addresses or CIDR ranges of our own proxies, whose X-Forwarded-For is read'),
+  PARTNER_ISSUER: z
+    .url({ error: 'wants an address' })
+    .optional()
+    .describe("Issuer of partners' access tokens; without it every such token is refused"),
+  PARTNER_JWKS_URL: httpUrl.optional().describe("Address of that issuer's public keys"),
+  PARTNER_SHOP_CLAIM: z
+    .string()
+    .default('shop_id')
+    .describe("Claim of partners' tokens that names the shop"),
+  DOCS_ENABLED: flag.default(true).describe('Whether /docs shows the documentation page'),
+};
+
+type GatewayConfig = z.infer<z.ZodObject<typeof gatewayShape>>;
+
+/**
+ * What the gateway starts with, from its environment.
+ *
+ * @throws ConfigError
+ */
+export function loadGatewayOptions(env: NodeJS.ProcessEnv = process.env): GatewayOptions {
+  const config = loadConfig(gatewayShape, env);
+  const faults = faultsBetween(config);
+  if (faults.length > 0) throw new ConfigError(faults);
+  return {
+    host: config.HOST,
+    port: config.PORT,
+    metricsPort: config.METRICS_PORT,
+    databaseUrl: config.DATABASE_URL,
+    poolMax: config.DATABASE_POOL_MAX,
+    targets: {
+      returns: config.RETURNS_TARGET,
+      dispositions: config.DISPOSITIONS_TARGET,
+      destinations: config.DESTINATIONS_TARGET,
+      fraud: config.FRAUD_TARGET,
+      carts: config.CARTS_TARGET,
+      webhooks: config.WEBHOOKS_TARGET,
+    },
+    identity: identityFromConfig(config),
+    publicUrl: config.PUBLIC_BASE_URL,
+    restPerMinute: config.REST_PER_MINUTE,
+    failedCredentialsPerMinute: config.FAILED_CREDENTIALS_PER_MINUTE,
+    trustedProxies: config.TRUSTED_PROXIES,
+    docs: config.DOCS_ENABLED,
+    logLevel: config.LOG_LEVEL,
+    logPretty: config.LOG_PRETTY,
+    shutdownDelayMs: config.SHUTDOWN_DELAY_MS,
+    ...(config.API_CALENDAR !== undefined && { calendar: new Date(config.API_CALENDAR) }),
+    ...(config.OTEL_EXPORTER_OTLP_ENDPOINT !== undefined && {
+      otlpEndpoint: config.OTEL_EXPORTER_OTLP_ENDPOINT,
+    }),
+    ...partnerOAuth(config),
+  };
+}
+
+function faultsBetween(config: GatewayConfig): string[] {
+  const faults: string[] = [];
+  if (config.NODE_ENV === 'production' && config.API_CALENDAR !== undefined) {
+    faults.push('API_CALENDAR: production has no other calendar than the real one');
+  }
+  if ((config.PARTNER_ISSUER === undefined) !== (config.PARTNER_JWKS_URL === undefined)) {
+    faults.push('PARTNER_ISSUER and PARTNER_JWKS_URL are set together or not at all');
+  }
+  return faults;
+}
+
+function partnerOAuth(config: GatewayConfig): Pick<GatewayOptions, 'partnerOAuth'> {
+  const { PARTNER_ISSUER: issuer, PARTNER_JWKS_URL: jwksUrl } = config;
+  if (issuer === undefined || jwksUrl === undefined) return {};
+  const audience = config.PUBLIC_BASE_URL;
+  return { partnerOAuth: { issuer, jwksUrl, audience, shopClaim: config.PARTNER_SHOP_CLAIM } };
+}

@@ -1,0 +1,211 @@
+import { ConnectError } from '@connectrpc/connect';
+import { ErrorReason as Reason } from '../proto/gen/rms/common/v1/error_pb.ts';
+import { PROBLEM_CODES as CODE, type PublicError } from '../services/contract/errors.ts';
+import type { Operation } from '../services/contract/operations.ts';
+import { fieldOf, isUnavailable, reasonOf } from '../services/platform/errors.ts';
+import { isOutage } from '../services/platform/postgres.ts';
+import { KeySetUnavailable } from './auth/partner-tokens.ts';
+
+/** An answer other than success, decided by the gateway or translated from a service. */
+export class HttpRefusal extends Error {
+  override readonly name = 'HttpRefusal';
+  readonly error: PublicError;
+  readonly headers: Readonly<Record<string, string>>;
+
+  constructor(
+    error: PublicError,
+    options: { headers?: Readonly<Record<string, string>>; cause?: unknown } = {},
+  ) {
+    super(error.problem.detail, options.cause === undefined ? undefined : { cause: options.cause });
+    this.error = error;
+    this.headers = options.headers ?? {};
+  }
+}
+
+/** Seconds after which trying again makes sense when a service is away. */
+const RETRY_AFTER_S = 5;
+
+type Problem = PublicError['problem'];
+
+/** The common shape: `{message, errors: {}}`. */
+export function messageError(
+  status: number,
+  code: string,
+  o: { title: string; detail: string; errors?: NonNullable<Problem['errors']> },
+): PublicError {
+  return {
+    status,
+    body: { message: o.detail, errors: {} },
+    problem: { code, title: o.title, detail: o.detail, ...(o.errors && { errors: o.errors }) },
+  };
+}
+
+export function unknownVersion(detail: string): HttpRefusal {
+  return new HttpRefusal(messageError(404, CODE.unknownVersion, { title: 'Not Found', detail }));
+}
+
+export function unknownPath(): HttpRefusal {
+  const detail = 'There is nothing at this path.';
+  return new HttpRefusal(messageError(404, CODE.notFound, { title: 'Not Found', detail }));
+}
+
+export function methodNotAllowed(allow: string): HttpRefusal {
+  const detail = `This path allows ${allow}.`;
+  const error = messageError(405, CODE.methodNotAllowed, { title: 'Method Not Allowed', detail });
+  return new HttpRefusal(error, { headers: { Allow: allow } });
+}
+
+/** Interface: Errors, every REST endpoint. */
+export function unauthorized(challenge: string): HttpRefusal {
+  const detail = 'Unauthorized.';
+  return new HttpRefusal(
+    {
+      status: 401,
+      body: { errors: detail },
+      problem: { code: CODE.unauthorized, title: 'Unauthorized', detail },
+    },
+    { headers: { 'WWW-Authenticate': challenge } },
+  );
+}
+
+/** Interface: Errors, dispositioning. */
+export function forbidden(): HttpRefusal {
+  const detail = 'This action is unauthorized.';
+  return new HttpRefusal({
+    status: 403,
+    body: { message: detail },
+    problem: { code: CODE.forbidden, title: 'Forbidden', detail },
+  });
+}
+
+export function rateLimited(retryAfterS: number): HttpRefusal {
+  const detail = `Too many requests. Try again in ${retryAfterS} s.`;
+  const error = messageError(429, CODE.rateLimited, { title: 'Too Many Requests', detail });
+  return new HttpRefusal(error, { headers: { 'Retry-After': String(retryAfterS) } });
+}
+
+export function unsupportedMediaType(detail: string): HttpRefusal {
+  const title = 'Unsupported Media Type';
+  return new HttpRefusal(messageError(415, CODE.unsupportedMediaType, { title, detail }));
+}
+
+export function tooLarge(maxBytes: number): HttpRefusal {
+  const detail = `The request body must be at most ${maxBytes / 1024 / 1024} MiB.`;
+  return new HttpRefusal(messageError(413, CODE.tooLarge, { title: 'Content Too Large', detail }));
+}
+
+export function badBody(detail: string): HttpRefusal {
+  return new HttpRefusal(messageError(400, CODE.badRequest, { title: 'Bad Request', detail }));
+}
+
+export function invalid(detail: string, errors: NonNullable<Problem['errors']>): HttpRefusal {
+  return new HttpRefusal(
+    messageError(422, CODE.invalid, { title: 'Unprocessable Content', detail, errors }),
+  );
+}
+
+/** The operation's own 404. */
+export function notFound(operation: Operation): HttpRefusal {
+  return operation.notFound ? new HttpRefusal(operation.notFound) : unknownPath();
+}
+
+export function unavailable(cause: unknown): HttpRefusal {
+  const detail = 'The service is not available at the moment. Try again shortly.';
+  const error = messageError(503, CODE.unavailable, { title: 'Service Unavailable', detail });
+  return new HttpRefusal(error, { headers: { 'Retry-After': String(RETRY_AFTER_S) }, cause });
+}
+
+/** Anything unforeseen: the request id leads to the cause in the logs, the answer does not. */
+export function internalError(requestId: string, cause: unknown): HttpRefusal {
+  const detail = `Something went wrong on our side. Quote the request id ${requestId} to support.`;
+  const title = 'Internal Server Error';
+  return new HttpRefusal(messageError(500, CODE.internal, { title, detail }), { cause });
+}
+
+/**
+ * The one place where a failure becomes a REST answer.
+ *
+ * A refusal of the gateway passes through. A service's reason is looked up for the operation; its
+ * text is shown only for reasons meant for callers. What does not answer is a 503, all else a 500.
+ */
+export function toRefusal(error: unknown, operation: Operation, requestId: string): HttpRefusal {
+  if (error instanceof HttpRefusal) return error;
+  const reason = reasonOf(error);
+  const translated = reason === undefined ? undefined : translate(reason, error, operation);
+  if (translated) return new HttpRefusal(translated, { cause: error });
+  if (isUnavailable(error) || isOutage(error) || error instanceof KeySetUnavailable) {
+    return unavailable(error);
+  }
+  // A shop half created: `shop create` run again finishes it, and the same request then succeeds.
+  if (reason === Reason.SHOP_NOT_CONFIGURED) return unavailable(error);
+  return internalError(requestId, error);
+}
+
+function translate(reason: Reason, error: unknown, operation: Operation): PublicError | undefined {
+  switch (reason) {
+    case Reason.INVALID_FIELD:
+      if (isPathId(fieldOf(error))) return operation.notFound;
+      return invalidFrom(error);
+    case Reason.LINE_ITEM_NOT_FOUND:
+      return invalidFrom(error);
+    case Reason.RETURN_NOT_FOUND:
+    case Reason.DESTINATION_NOT_FOUND:
+    case Reason.SUBSCRIPTION_NOT_FOUND:
+      return operation.notFound;
+    case Reason.FRAUD_REPORT_EXISTS:
+      return reportExists();
+    case Reason.WEBHOOK_URL_REFUSED:
+      return webhookRefused(messageOf(error));
+    case Reason.QUOTA_EXCEEDED:
+      return operation.id === 'createWebhook' ? webhookRefused(messageOf(error)) : undefined;
+    default:
+      return undefined;
+  }
+}
+
+/** Path ids reach a service in these fields: one that it will not take names nothing. */
+const PATH_ID_FIELDS: ReadonlySet<string> = new Set([
+  'subscription_id',
+  'destination_id',
+  'return_id',
+  'order_id',
+  'order_name',
+]);
+
+function isPathId(field: string | undefined): boolean {
+  return field !== undefined && PATH_ID_FIELDS.has(field);
+}
+
+function invalidFrom(error: unknown): PublicError {
+  const detail = sentence(messageOf(error));
+  const errors = [{ field: fieldOf(error) ?? 'body', message: detail }];
+  return messageError(422, CODE.invalid, { title: 'Unprocessable Content', detail, errors });
+}
+
+function reportExists(): PublicError {
+  const detail = 'A fraud report already exists for this return.';
+  return {
+    status: 409,
+    body: { errors: { message: detail } },
+    problem: { code: CODE.fraudReportExists, title: 'Conflict', detail },
+  };
+}
+
+function webhookRefused(text: string): PublicError {
+  const detail = sentence(text);
+  return {
+    status: 422,
+    body: { errors: { code: CODE.webhookRefused, message: detail } },
+    problem: { code: CODE.webhookRefused, title: 'Unprocessable Content', detail },
+  };
+}
+
+/** The text of a refusal, without the code that Connect puts before it. */
+function messageOf(error: unknown): string {
+  if (error instanceof ConnectError) return error.rawMessage;
+  return error instanceof Error ? error.message : '';
+}
+
+function sentence(text: string): string {
+  return /[.!?]$/.test(text) ? text : `${text}.`;
+}

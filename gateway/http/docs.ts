@@ -1,0 +1,113 @@
+import { createReadStream } from 'node:fs';
+import { readFile } from 'node:fs/promises';
+import { createRequire } from 'node:module';
+import { dirname, join } from 'node:path';
+import { type Response, Router } from 'express';
+import { openapiDocument } from '../../services/contract/openapi/document.ts';
+import { supportedVersions, UNSTABLE } from '../../services/contract/versions.ts';
+
+/** Nothing from outside, no inline script; the page's own styles come with it. */
+const POLICY = [
+  "default-src 'none'",
+  "script-src 'self'",
+  "style-src 'self' 'unsafe-inline'",
+  "img-src 'self' data:",
+  "font-src 'self'",
+  "connect-src 'self'",
+  "base-uri 'none'",
+  "form-action 'none'",
+  "frame-ancestors 'none'",
+].join('; ');
+
+const ASSETS: Readonly<Record<string, string>> = {
+  'swagger-ui.css': 'text/css',
+  'swagger-ui-bundle.js': 'text/javascript',
+  'swagger-ui-standalone-preset.js': 'text/javascript',
+  'favicon-32x32.png': 'image/png',
+};
+
+const CHANGELOG = new URL('../../docs/changelog.md', import.meta.url);
+
+/** `/openapi/<version>.json` for every version that serves today, and the page that shows them. */
+export function docsRouter(calendar: () => Date, o: { page: boolean }): Router {
+  const router = Router({ caseSensitive: true, strict: true });
+  const documents = new Map<string, string>();
+
+  router.get('/openapi/:name', (req, res, next) => {
+    const version = /^(.+)\.json$/.exec(req.params.name)?.[1] ?? '';
+    if (![...supportedVersions(calendar()), UNSTABLE].includes(version)) return next();
+    const text = documents.get(version) ?? JSON.stringify(openapiDocument(version), null, 2);
+    documents.set(version, text);
+    res.type('application/json').send(text);
+  });
+  if (o.page) addPage(router, calendar);
+  return router;
+}
+
+function addPage(router: Router, calendar: () => Date): void {
+  const folder = dirname(createRequire(import.meta.url).resolve('swagger-ui-dist/package.json'));
+
+  router.get('/docs', (_req, res) => {
+    page(res).type('text/html').send(PAGE);
+  });
+  router.get('/docs/start.js', (_req, res) => {
+    page(res).type('text/javascript').send(startScript(calendar()));
+  });
+  router.get('/docs/assets/:name', (req, res, next) => {
+    const type = ASSETS[req.params.name];
+    if (type === undefined) return next();
+    page(res).type(type).setHeader('Cache-Control', 'public, max-age=3600');
+    createReadStream(join(folder, req.params.name)).on('error', next).pipe(res);
+  });
+  router.get('/docs/changelog', async (_req, res, next) => {
+    const text = await readFile(CHANGELOG, 'utf8').catch(() => undefined);
+    if (text === undefined) return next();
+    page(res).type('text/html').send(changelogPage(text));
+  });
+}
+
+function page(res: Response): Response {
+  return res.setHeader('Content-Security-Policy', POLICY);
+}
+
+const PAGE = `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>Returns API</title>
+<link rel="icon" href="/docs/assets/favicon-32x32.png">
+<link rel="stylesheet" href="/docs/assets/swagger-ui.css">
+</head>
+<body>
+<div id="page"></div>
+<script src="/docs/assets/swagger-ui-bundle.js"></script>
+<script src="/docs/assets/swagger-ui-standalone-preset.js"></script>
+<script src="/docs/start.js"></script>
+</body>
+</html>
+`;
+
+/** The version picker is the page's own; it opens at the newest released version. */
+function startScript(today: Date): string {
+  const versions = [...supportedVersions(today)].reverse();
+  const urls = [...versions, UNSTABLE].map((name) => ({ name, url: `/openapi/${name}.json` }));
+  const settings = {
+    urls,
+    dom_id: '#page',
+    deepLinking: true,
+    layout: 'StandaloneLayout',
+    validatorUrl: null,
+  };
+  return `SwaggerUIBundle({ ...${JSON.stringify(settings)}, presets: [SwaggerUIBundle.presets.apis, SwaggerUIStandalonePreset] });\n`;
+}
+
+function changelogPage(markdown: string): string {
+  const text = markdown.replaceAll('&', '&amp;').replaceAll('<', '&lt;');
+  return `<!doctype html>
+<html lang="en">
+<head><meta charset="utf-8"><title>Changelog of the Returns API</title></head>
+<body><pre>${text}</pre></body>
+</html>
+`;
+}

@@ -1,0 +1,26 @@
+import { randomUUID } from 'node:crypto';
+import type { IncomingMessage } from 'node:http';
+
+/** What is known about one request and its answer, for logs, metrics and the trace. */
+export interface Exchange {
+  readonly requestId: string;
+  readonly startedAt: number;
+  /** The operation of the API; undefined for everything else. */
+  operation?: string;
+  /** The API version that serves. */
+  version?: string;
+  shopId?: bigint;
+  /** Key id or client id of the caller. */
+  actorId?: string;
+  /** The version is past its window, and kept only because there is no newer one. */
+  pastWindow?: boolean;
+}
+
+const SANE_ID = /^[A-Za-z0-9._-]{1,128}$/;
+
+/** A caller's own `X-Request-Id` is kept when it is harmless in logs and headers. */
+export function newExchange(req: IncomingMessage): Exchange {
+  const given = req.headers['x-request-id'];
+  const requestId = typeof given === 'string' && SANE_ID.test(given) ? given : randomUUID();
+  return { requestId, startedAt: performance.now() };
+}

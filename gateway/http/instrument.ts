@@ -1,0 +1,76 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { SpanKind } from '@opentelemetry/api';
+import type { Logger } from '../../services/platform/log.ts';
+import { inSpan, type Telemetry } from '../../services/platform/telemetry.ts';
+import { type Exchange, newExchange } from './exchange.ts';
+
+/** Upper bounds of the duration histogram, in seconds. */
+const BOUNDS_S = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
+
+/** Probes would drown everything else in the log. */
+const UNLOGGED: ReadonlySet<string> = new Set(['/livez', '/readyz']);
+
+/**
+ * Surrounds each request: request id, span under the caller's `traceparent`, one access line, and the
+ * metrics by operation, version and status.
+ */
+export function createInstrumentation(o: { telemetry: Telemetry; logger: Logger }) {
+  const { meter, tracer } = o.telemetry;
+  const requests = meter.createCounter('http.server.requests', {
+    description: 'Requests by operation, version and status',
+  });
+  const pastWindow = meter.createCounter('api.version.past_window', {
+    description: 'Requests served by a version past its window, for want of a newer one',
+  });
+  const duration = meter.createHistogram('http.server.request.duration', {
+    unit: 's',
+    description: 'Time from the request line to the end of the answer',
+    advice: { explicitBucketBoundaries: BOUNDS_S },
+  });
+
+  const record = (req: IncomingMessage, res: ServerResponse, exchange: Exchange): void => {
+    const seconds = (performance.now() - exchange.startedAt) / 1_000;
+    const { operation = 'other', version = 'none' } = exchange;
+    // Nobody got an answer when the client left before one was sent.
+    const status = res.headersSent ? res.statusCode : 499;
+    requests.add(1, { operation, version, status });
+    duration.record(seconds, { operation, version, status });
+    if (exchange.pastWindow) pastWindow.add(1, { version });
+    const [path = ''] = (req.url ?? '').split('?', 1);
+    if (UNLOGGED.has(path)) return;
+    const ms = Math.round(seconds * 1_000);
+    const { method } = req;
+    const { requestId, shopId, actorId } = exchange;
+    o.logger.info(
+      { method, operation, version, status, ms, requestId, shopId, actorId },
+      exchange.pastWindow ? 'request to a version past its window' : 'request',
+    );
+  };
+
+  return (
+    req: IncomingMessage,
+    res: ServerResponse,
+    work: (exchange: Exchange) => Promise<void>,
+  ): Promise<void> => {
+    const exchange = newExchange(req);
+    res.setHeader('X-Request-Id', exchange.requestId);
+    const traceparent = req.headers.traceparent;
+    return inSpan(
+      tracer,
+      {
+        name: `HTTP ${req.method ?? ''}`,
+        kind: SpanKind.SERVER,
+        ...(typeof traceparent === 'string' && { traceparent }),
+        attributes: { 'http.request.method': req.method ?? '' },
+      },
+      async (span) => {
+        const closed = new Promise<void>((resolve) => res.once('close', resolve));
+        await work(exchange);
+        if (!res.closed) await closed;
+        record(req, res, exchange);
+        if (exchange.operation) span.updateName(`${req.method} ${exchange.operation}`);
+        span.setAttribute('http.response.status_code', res.statusCode);
+      },
+    );
+  };
+}

@@ -1,0 +1,121 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Readable } from 'node:stream';
+import { createGunzip } from 'node:zlib';
+import { badBody, tooLarge, unsupportedMediaType } from '../errors.ts';
+
+/** The client went away before its request was complete: there is nobody to answer. */
+export class ClientGone extends Error {
+  override readonly name = 'ClientGone';
+}
+
+/**
+ * Reads the body of a request: media type, size and encoding are judged in this order.
+ *
+ * @param maxBytes the limit as sent and after inflation.
+ * @returns the bytes, inflated; undefined when there is no body.
+ * @throws HttpRefusal 415 (media type, encoding), 413 (size), 400 (broken gzip); ClientGone.
+ */
+export async function readBody(
+  req: IncomingMessage,
+  res: ServerResponse,
+  maxBytes: number,
+): Promise<Buffer | undefined> {
+  if (!announcesBody(req)) return undefined;
+  if (!isJson(req.headers['content-type'])) {
+    // A chunked body may turn out to be empty, and an absent body needs no media type.
+    if (!isChunked(req) || (await isEmpty(req, res)) === false) {
+      throw unsupportedMediaType('The body must be sent as application/json.');
+    }
+    return undefined;
+  }
+  const inflate = mustInflate(req.headers['content-encoding']);
+  if (Number(req.headers['content-length'] ?? 0) > maxBytes) throw tooLarge(maxBytes);
+  allowBody(req, res);
+  const bytes = inflate ? await inflated(req, maxBytes) : await collect(req, req, maxBytes);
+  return bytes.length === 0 && isChunked(req) ? undefined : bytes;
+}
+
+/** Whether the client says that a body follows (RFC 9112, 6.3). */
+export function announcesBody(req: IncomingMessage): boolean {
+  const length = req.headers['content-length'];
+  return isChunked(req) || (length !== undefined && Number(length) !== 0);
+}
+
+/** Whether the client waits for our word before it sends its body (RFC 9110, 10.1.1). */
+export function awaitsContinue(req: IncomingMessage): boolean {
+  return req.headers.expect?.toLowerCase() === '100-continue';
+}
+
+function allowBody(req: IncomingMessage, res: ServerResponse): void {
+  if (awaitsContinue(req)) res.writeContinue();
+}
+
+function isChunked(req: IncomingMessage): boolean {
+  return req.headers['transfer-encoding'] !== undefined;
+}
+
+function isJson(contentType: string | undefined): boolean {
+  return /^\s*application\/json\s*(;|$)/i.test(contentType ?? '');
+}
+
+function mustInflate(encoding: string | undefined): boolean {
+  const name = encoding?.trim().toLowerCase() ?? '';
+  if (name === '' || name === 'identity') return false;
+  if (name === 'gzip' || name === 'x-gzip') return true;
+  throw unsupportedMediaType('The body may be encoded with gzip, or not at all.');
+}
+
+async function isEmpty(req: IncomingMessage, res: ServerResponse): Promise<boolean> {
+  allowBody(req, res);
+  try {
+    return (await collect(req, req, 0)).length === 0;
+  } catch (error) {
+    if (error instanceof ClientGone) throw error;
+    return false;
+  }
+}
+
+async function inflated(req: IncomingMessage, maxBytes: number): Promise<Buffer> {
+  const gunzip = createGunzip();
+  try {
+    return await collect(req.pipe(gunzip), req, maxBytes);
+  } finally {
+    req.unpipe(gunzip);
+    gunzip.destroy();
+  }
+}
+
+/**
+ * Collects a stream up to a limit. Stops listening at the limit and leaves the request alone:
+ * destroying it would cut the connection before the answer.
+ */
+async function collect(source: Readable, req: IncomingMessage, maxBytes: number): Promise<Buffer> {
+  const chunks: Buffer[] = [];
+  let size = 0;
+  const listeners = new AbortController();
+  const heard = (emitter: Readable, event: string, listener: (chunk: Buffer) => void): void => {
+    emitter.on(event, listener);
+    listeners.signal.addEventListener('abort', () => emitter.off(event, listener));
+  };
+  try {
+    await new Promise<void>((resolve, reject) => {
+      heard(source, 'data', (chunk) => {
+        size += chunk.length;
+        chunks.push(chunk);
+        if (size > maxBytes) reject(tooLarge(maxBytes));
+      });
+      heard(source, 'end', () => resolve());
+      // Stays: what breaks after we stopped listening must not end the process.
+      source.on('error', () =>
+        reject(source === req ? new ClientGone() : badBody('The body is not valid gzip.')),
+      );
+      heard(req, 'close', () => {
+        if (!req.complete) reject(new ClientGone());
+      });
+    });
+  } finally {
+    listeners.abort();
+    req.pause();
+  }
+  return Buffer.concat(chunks);
+}

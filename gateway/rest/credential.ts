@@ -1,0 +1,81 @@
+import type { IncomingHttpHeaders } from 'node:http';
+import type { Operation } from '../../services/contract/operations.ts';
+import type { ApiKeyCheck } from '../auth/api-key-check.ts';
+import type { Caller } from '../auth/caller.ts';
+import type { PartnerTokenCheck } from '../auth/partner-tokens.ts';
+import type { RateLimit } from '../auth/rate-limits.ts';
+import { forbidden, type HttpRefusal, rateLimited, unauthorized } from '../errors.ts';
+
+export interface Authentication {
+  readonly apiKeys: ApiKeyCheck;
+  /** Absent where no partner authorization server is configured: every token is refused. */
+  readonly partnerTokens: PartnerTokenCheck | undefined;
+  /** Credentials sent and refused, per address. */
+  readonly failedCredentials: RateLimit;
+}
+
+const KEY_CHALLENGE = 'ApiKey realm="rms"';
+
+/**
+ * Step 3 of every request: who calls.
+ *
+ * Webhook operations read `Authorization` when it is there, else `X-Authorization`; all others the
+ * latter only.
+ *
+ * @param ip the caller's address, which refused credentials are counted under.
+ * @throws HttpRefusal 401, or 429 in its place once an address has had too many refused. Rejects
+ *   otherwise when what judges the credential is away.
+ */
+export async function authenticate(
+  auth: Authentication,
+  operation: Operation,
+  request: { headers: IncomingHttpHeaders; ip: string },
+): Promise<Caller> {
+  const both = operation.credentials === 'bearer-or-api-key';
+  const bearer = both ? request.headers.authorization?.trim() : undefined;
+  const key = single(request.headers['x-authorization'])?.trim();
+  if (bearer) {
+    const caller = await checkBearer(auth, bearer);
+    return (
+      caller ?? refuse(auth, request.ip, unauthorized(bearerChallenge(operation, 'invalid_token')))
+    );
+  }
+  if (key) {
+    const caller = await auth.apiKeys.check(key);
+    return caller ?? refuse(auth, request.ip, unauthorized(KEY_CHALLENGE));
+  }
+  throw unauthorized(both ? `${bearerChallenge(operation)}, ${KEY_CHALLENGE}` : KEY_CHALLENGE);
+}
+
+/**
+ * Step 4: whether the credential is for this.
+ *
+ * @throws HttpRefusal 403 on dispositioning, 401 elsewhere.
+ */
+export function requireScope(operation: Operation, caller: Caller): void {
+  if (caller.scopes.includes(operation.scope)) return;
+  if (operation.forbidden === 'message-403') throw forbidden();
+  const isBearer = caller.scheme === 'bearer';
+  throw unauthorized(isBearer ? bearerChallenge(operation, 'insufficient_scope') : KEY_CHALLENGE);
+}
+
+async function checkBearer(auth: Authentication, header: string): Promise<Caller | undefined> {
+  const [, token] = /^Bearer +([\w.~+/=-]+)$/i.exec(header) ?? [];
+  if (token === undefined || !auth.partnerTokens) return undefined;
+  return auth.partnerTokens.check(token);
+}
+
+async function refuse(auth: Authentication, ip: string, refusal: HttpRefusal): Promise<never> {
+  const admission = await auth.failedCredentials.take(ip);
+  throw admission.admitted ? refusal : rateLimited(admission.retryAfterS);
+}
+
+/** RFC 6750, section 3. Without a token no error is named. */
+function bearerChallenge(operation: Operation, error?: string): string {
+  const reason = error ? `, error="${error}"` : '';
+  return `Bearer realm="rms"${reason}, scope="${operation.scope}"`;
+}
+
+function single(header: string | string[] | undefined): string | undefined {
+  return Array.isArray(header) ? header.join(', ') : header;
+}

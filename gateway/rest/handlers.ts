@@ -1,0 +1,67 @@
+import { ProcessReturnResponse_Refused_Code as RefusedCode } from '../../proto/gen/rms/returns/v1/returns_pb.ts';
+import type { OperationId } from '../../services/contract/operations.ts';
+import type { BodyOf, QueryOf } from '../../services/contract/validate.ts';
+import { cartView } from '../../services/contract/views/cart.ts';
+import { destinationView } from '../../services/contract/views/destination.ts';
+import { dispositionView } from '../../services/contract/views/disposition.ts';
+import { fraudReportView } from '../../services/contract/views/fraud-report.ts';
+import { returnDetails } from '../../services/contract/views/return-details.ts';
+import { createdWebhookView, webhookView } from '../../services/contract/views/webhook.ts';
+import { createCart } from '../actions/carts.ts';
+import { type ActionContext, sent } from '../actions/context.ts';
+import { updateDestination } from '../actions/destinations.ts';
+import { assessDispositions } from '../actions/dispositions.ts';
+import { createFraudReport } from '../actions/fraud.ts';
+import { findReturn, type ProcessResult, processReturn } from '../actions/returns.ts';
+import { createWebhook, deleteWebhook, listWebhooks, updateWebhook } from '../actions/webhooks.ts';
+
+/** What is left of a request once it has been found good. */
+export interface RestRequest<K extends OperationId> {
+  readonly context: ActionContext;
+  /** 0 where the path names none. */
+  readonly id: bigint;
+  readonly body: BodyOf<K>;
+  readonly query: QueryOf<K>;
+}
+
+/** Answers the newest shape; undefined where the operation has no answer. */
+export type RestHandler<K extends OperationId> = (request: RestRequest<K>) => Promise<unknown>;
+
+/** One handler for each operation: RPC and view, nothing else. */
+export const HANDLERS: { readonly [K in OperationId]: RestHandler<K> } = {
+  listWebhooks: async ({ context }) => (await listWebhooks(context)).map(webhookView),
+  createWebhook: async ({ context, body }) => {
+    const { subscription, secret } = await createWebhook(context, body);
+    return createdWebhookView(sent(subscription, 'subscription'), secret);
+  },
+  updateWebhook: ({ context, id, body }) => updateWebhook(context, id, body),
+  deleteWebhook: ({ context, id }) => deleteWebhook(context, id),
+  assessDispositions: async ({ context, body }) =>
+    (await assessDispositions(context, body)).map(dispositionView),
+  updateDestination: async ({ context, id, body }) =>
+    destinationView(await updateDestination(context, id, body)),
+  getReturnDetails: async ({ context, query }) =>
+    returnDetails(await findReturn(context, query.selector), query.currencyType),
+  createFraudReport: async ({ context, id, body }) =>
+    fraudReportView(await createFraudReport(context, id, body)),
+  processReturn: async ({ context, id, body }) =>
+    processAnswer(
+      await processReturn(context, { returnId: id, details: body, source: 'warehouse' }),
+    ),
+  createCart: async ({ context, body }) => cartView(await createCart(context, body)),
+};
+
+const REFUSED: ReadonlyMap<number, string> = new Map([
+  [RefusedCode.UNPROCESSABLE_FLAGGED_RETURN, 'UNPROCESSABLE_FLAGGED_RETURN'],
+  [RefusedCode.UNPROCESSABLE_RETURN, 'UNPROCESSABLE_RETURN'],
+]);
+
+/** Interface, Process return: `true` acknowledges; a refusal is an answer as well. */
+function processAnswer(result: ProcessResult): unknown {
+  if (result.case === undefined) throw new Error('the service answered without a result');
+  if (result.case !== 'refused') return true;
+  const { code, message } = result.value;
+  const name = REFUSED.get(code);
+  if (name === undefined) throw new Error('the service refused without a code');
+  return { errors: { message, code: name } };
+}

@@ -1,0 +1,141 @@
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { FAKE } from '../../test/support/gateway/fake-backend.ts';
+import { type Received, restClient, type Sent } from '../../test/support/gateway/rest-client.ts';
+import { startTestGateway, type TestGateway } from '../../test/support/gateway/test-gateway.ts';
+
+let under: TestGateway;
+let send: (sent: Sent) => Promise<Received>;
+
+beforeAll(async () => {
+  under = await startTestGateway();
+  send = restClient(under);
+});
+afterAll(() => under.stop());
+
+const webhook = { topic: 'return', trigger: 'return.closed', url: 'https://hooks.example.com/' };
+
+test('lists webhooks', async () => {
+  const answer = await send({ path: '/api/v1/webhooks' });
+  expect(answer).toMatchObject({
+    status: 200,
+    body: [{ id: 41, topic: 'return', trigger: 'return.closed', status: 'active' }],
+  });
+});
+
+test('creates a webhook and shows its secret', async () => {
+  const answer = await send({ path: '/api/v1/webhooks', json: webhook });
+  expect(answer).toMatchObject({
+    status: 201,
+    body: { ...webhook, id: 41, status: 'active', secret: expect.stringMatching(/^whsec_/) },
+  });
+});
+
+test('updates and deletes a webhook without a body in the answer', async () => {
+  const path = `/api/v1/webhooks/${FAKE.webhook}`;
+  expect(await send({ method: 'PUT', path, json: webhook })).toMatchObject({
+    status: 204,
+    text: '',
+  });
+  expect(await send({ method: 'DELETE', path })).toMatchObject({ status: 204, text: '' });
+});
+
+test('assesses dispositions', async () => {
+  const items = [{ line_item_id: 21, inspected_at: '2026-11-20T12:00:00.5+02:00', note: null }];
+  expect(await send({ path: '/api/v1/dispositioning/assess', json: { items } })).toMatchObject({
+    status: 200,
+    body: [
+      {
+        line_item_id: 21,
+        disposition_outcome: 'back_to_stock',
+        return_processor: null,
+        note: null,
+        inspected_at: '2026-11-20T10:00:00+00:00',
+      },
+    ],
+  });
+});
+
+test('updates a destination', async () => {
+  const json = {
+    name: 'North',
+    type: 'donate',
+    enabled: false,
+    address: { country_code: 'gb', phone: '1' },
+  };
+  const answer = await send({ method: 'PUT', path: '/api/v1/destinations/31', json });
+  expect(answer).toMatchObject({
+    status: 200,
+    body: { id: 31, name: 'North', type: 'donate', enabled: false, provider_location_id: null },
+  });
+  expect(answer.text).not.toContain('phone');
+});
+
+test('reads return details by id and by order name', async () => {
+  const byId = await send({ path: '/api/v1/warehouse/return/details?return_id=11' });
+  const byName = await send({ path: '/api/v1/warehouse/return/details?order_name=%231001' });
+  expect(byId).toMatchObject({ status: 200, body: { id: 11, order_name: '#1001', state: 'open' } });
+  expect(byName.body).toEqual(byId.body);
+});
+
+test('reshapes the details for the version that serves', async () => {
+  const path = '/warehouse/return/details?return_id=11';
+  const older = await send({ path: `/api/2026-07${path}` });
+  const newer = await send({ path: `/api/2026-10${path}` });
+  expect(older.body).toMatchObject({
+    line_items: [{ condition: { condition_category: 'grade_a' } }],
+  });
+  expect(newer.body).toMatchObject({
+    line_items: [{ condition: { condition_category: { grade: 'a', subject: 'item' } } }],
+  });
+});
+
+test('creates a fraud report, with and without a body', async () => {
+  const path = '/api/v1/returns/11/fraud-report';
+  const json = { category: 'other', comment: 'Seen before' };
+  expect(await send({ path, json })).toMatchObject({
+    status: 201,
+    body: { return_id: 11, ...json },
+  });
+  expect(await send({ method: 'POST', path })).toMatchObject({
+    status: 201,
+    body: { category: null, comment: null, created_at: '2026-11-20T10:00:00+00:00' },
+  });
+});
+
+test('queues a return for processing', async () => {
+  const path = '/api/v1/warehouse/return/11/process';
+  expect(await send({ method: 'POST', path })).toMatchObject({ status: 200, text: 'true' });
+  expect(await send({ path, json: { gift: 'yes', n: 1.5, ok: true, none: null } })).toMatchObject({
+    status: 200,
+    text: 'true',
+  });
+});
+
+test('tells a refusal to process inside a 200, in every version', async () => {
+  for (const version of ['v1', '2026-07', '2026-10', 'unstable']) {
+    const flagged = await send({
+      method: 'POST',
+      path: `/api/${version}/warehouse/return/12/process`,
+    });
+    const closed = await send({
+      method: 'POST',
+      path: `/api/${version}/warehouse/return/13/process`,
+    });
+    expect(flagged).toMatchObject({
+      status: 200,
+      body: { errors: { code: 'UNPROCESSABLE_FLAGGED_RETURN', message: expect.any(String) } },
+    });
+    expect(closed).toMatchObject({
+      status: 200,
+      body: { errors: { code: 'UNPROCESSABLE_RETURN' } },
+    });
+  }
+});
+
+test('creates a cart and echoes it', async () => {
+  const json = { cart: [1, { variant_id: 2, quantity: 3, note: 'x' }], shopify: null };
+  expect(await send({ path: '/api/v1/cart', json })).toMatchObject({
+    status: 200,
+    body: { token: expect.any(String), data: json },
+  });
+});

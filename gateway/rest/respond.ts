@@ -1,0 +1,70 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { announcesBody, awaitsContinue } from './body.ts';
+
+export interface Answer {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string>>;
+  /** Absent: an answer without a body. */
+  readonly body?: { readonly contentType: string; readonly json: unknown };
+}
+
+/** Bytes of an unread body that are taken in silence, to keep the connection. */
+const KEEP_BYTES = 64 * 1024;
+/** Bytes and milliseconds that a client may go on sending after it has its answer. */
+const DRAIN_BYTES = 64 * 1024 * 1024;
+const DRAIN_MS = 5_000;
+
+/**
+ * Sends an answer, also while the client is still sending its body.
+ *
+ * Closing at once would reset the connection and with it lose the answer on its way; reading without
+ * end would let a client stream for ever. So a large unread body is discarded for a while after the
+ * whole answer is out, and then the connection closes.
+ */
+export async function send(
+  req: IncomingMessage,
+  res: ServerResponse,
+  answer: Answer,
+): Promise<void> {
+  if (res.destroyed || res.headersSent) return;
+  const body = answer.body && Buffer.from(JSON.stringify(answer.body.json));
+  res.statusCode = answer.status;
+  for (const [name, value] of Object.entries(answer.headers)) res.setHeader(name, value);
+  if (answer.body && body) {
+    res.setHeader('Content-Type', answer.body.contentType);
+    res.setHeader('Content-Length', body.length);
+  }
+  const unread = !req.complete && announcesBody(req);
+  if (!unread || isSmall(req)) {
+    res.end(body);
+    req.resume();
+    return;
+  }
+  res.setHeader('Connection', 'close');
+  // A client that waits for our word has sent nothing, and will not.
+  if (awaitsContinue(req) && req.readableFlowing === null) return void res.end(body);
+  res.flushHeaders();
+  if (body && req.method !== 'HEAD') res.write(body);
+  await drain(req);
+  res.end();
+}
+
+function isSmall(req: IncomingMessage): boolean {
+  const length = req.headers['content-length'];
+  return length !== undefined && Number(length) <= KEEP_BYTES && !awaitsContinue(req);
+}
+
+async function drain(req: IncomingMessage): Promise<void> {
+  let left = DRAIN_BYTES;
+  let timer: NodeJS.Timeout | undefined;
+  await new Promise<void>((resolve) => {
+    timer = setTimeout(resolve, DRAIN_MS);
+    req.on('data', (chunk: Buffer) => {
+      left -= chunk.length;
+      if (left < 0) resolve();
+    });
+    req.on('end', resolve).on('close', resolve).on('error', resolve).resume();
+  });
+  clearTimeout(timer);
+  req.pause();
+}

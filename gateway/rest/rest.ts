@@ -1,0 +1,201 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { JSON_DEPTH_MAX, MAX_ID } from '../../services/contract/limits.ts';
+import type { Operation, OperationId } from '../../services/contract/operations.ts';
+import { shapeError, shapeResponse } from '../../services/contract/shape.ts';
+import {
+  type BodyOf,
+  parsePathId,
+  type QueryOf,
+  validateBody,
+  validateQuery,
+} from '../../services/contract/validate.ts';
+import { newestActive } from '../../services/contract/versions.ts';
+import type { Logger } from '../../services/platform/log.ts';
+import type { ClientIp } from '../auth/client-ip.ts';
+import type { LeasedLimit } from '../auth/leased-limit.ts';
+import {
+  HttpRefusal,
+  internalError,
+  invalid,
+  methodNotAllowed,
+  notFound,
+  rateLimited,
+  toRefusal,
+  unknownPath,
+  unknownVersion,
+} from '../errors.ts';
+import type { Exchange } from '../http/exchange.ts';
+import type { Services } from '../services.ts';
+import { ClientGone, readBody } from './body.ts';
+import { type Authentication, authenticate, requireScope } from './credential.ts';
+import { HANDLERS, type RestRequest } from './handlers.ts';
+import { parseJsonObject } from './json.ts';
+import { type Answer, send } from './respond.ts';
+import { type Route, resolveRoute } from './route.ts';
+
+export interface RestDependencies {
+  readonly services: Services;
+  readonly auth: Authentication;
+  readonly restLimit: LeasedLimit;
+  /** Requests a minute and key, where the key has no limit of its own. */
+  readonly restPerMinute: number;
+  readonly clientIp: ClientIp;
+  readonly logger: Logger;
+}
+
+type OperationRoute = Extract<Route, { kind: 'operation' }>;
+
+/** Nothing under `/api` may be kept by anyone on the way. */
+const NO_STORE = { 'Cache-Control': 'no-store' };
+
+/**
+ * The REST API: answers what lies under `/api`, and says whether it did.
+ *
+ * @param calendar the day at which the version calendar stands.
+ */
+export function createRest(deps: RestDependencies, calendar: () => Date) {
+  return async (
+    req: IncomingMessage,
+    res: ServerResponse,
+    exchange: Exchange,
+  ): Promise<boolean> => {
+    const today = calendar();
+    const route = resolveRoute(req.method ?? '', req.url ?? '', today);
+    if (route.kind === 'outside') return false;
+    note(exchange, route);
+    const version = 'served' in route ? route.served.served : newestActive(today);
+    const headers = { ...NO_STORE, ...('served' in route && route.served.headers) };
+    try {
+      const answer = await answerRoute(deps, route, { req, res, exchange });
+      await send(req, res, { ...answer, headers: { ...headers, ...answer.headers } });
+    } catch (error) {
+      if (error instanceof ClientGone) return true;
+      const refusal = refusalOf(error, route, exchange.requestId);
+      report(deps.logger, refusal, exchange);
+      const { contentType, body } = shapeError(version, refusal.error);
+      await send(req, res, {
+        status: refusal.error.status,
+        headers: { ...headers, ...refusal.headers },
+        body: { contentType, json: body },
+      });
+    }
+    return true;
+  };
+}
+
+interface Incoming {
+  readonly req: IncomingMessage;
+  readonly res: ServerResponse;
+  readonly exchange: Exchange;
+}
+
+async function answerRoute(
+  deps: RestDependencies,
+  route: Route,
+  incoming: Incoming,
+): Promise<Answer> {
+  switch (route.kind) {
+    case 'unknown-version':
+      throw unknownVersion(route.detail);
+    case 'unknown-path':
+    case 'outside':
+      throw unknownPath();
+    case 'options':
+      return { status: 204, headers: { Allow: route.allow } };
+    case 'wrong-method':
+      throw methodNotAllowed(route.allow);
+    case 'operation':
+      return answerOperation(deps, route, incoming);
+    default:
+      return route satisfies never;
+  }
+}
+
+/** Credential, scope, rate limit, body, schema, then the service, in this order; the first fault answers. */
+async function answerOperation(
+  deps: RestDependencies,
+  route: OperationRoute,
+  incoming: Incoming,
+): Promise<Answer> {
+  const { operation, served } = route;
+  const { req, exchange } = incoming;
+  const ip = deps.clientIp(req.socket.remoteAddress, forwardedFor(req));
+  const caller = await authenticate(deps.auth, operation, { headers: req.headers, ip });
+  exchange.shopId = caller.shopId;
+  exchange.actorId = caller.actor.id ?? '';
+  requireScope(operation, caller);
+  const admission = await deps.restLimit.take(
+    caller.limitKey,
+    caller.restPerMinute ?? deps.restPerMinute,
+  );
+  if (!admission.admitted) throw rateLimited(admission.retryAfterS);
+
+  const context = { services: deps.services, shopId: caller.shopId, actor: caller.actor };
+  const body = await readInput(operation, served.served, incoming);
+  const query = readQuery(operation, served.served, req.url ?? '');
+  const id = readPathId(route);
+  const newest = await run(operation.id, { context, id, body, query });
+  const { status } = operation.success;
+  if (!operation.success.schema) return { status, headers: {} };
+  const json = shapeResponse(served.served, operation.id, newest);
+  return { status, headers: {}, body: { contentType: 'application/json', json } };
+}
+
+function run<K extends OperationId>(id: K, request: RestRequest<K>): Promise<unknown> {
+  return HANDLERS[id](request);
+}
+
+async function readInput(
+  operation: Operation,
+  version: string,
+  { req, res }: Incoming,
+): Promise<BodyOf<OperationId>> {
+  const bytes = operation.body && (await readBody(req, res, operation.body.maxBytes));
+  const json = bytes && parseJsonObject(bytes, JSON_DEPTH_MAX);
+  const result = validateBody(operation.id, version, json);
+  if (!result.ok) throw invalid(result.message, result.fields);
+  return result.value;
+}
+
+function readQuery(operation: Operation, version: string, target: string): QueryOf<OperationId> {
+  const query = new URLSearchParams(target.split('?').slice(1).join('?'));
+  const result = validateQuery(operation.id, version, query);
+  if (result.ok) return result.value;
+  if (result.notFound) throw notFound(operation);
+  throw invalid(result.message, result.fields);
+}
+
+/**
+ * An id that names nothing is told after everything else about the request has been found good. For a
+ * webhook's update that includes its address, which its service judges: it gets an id that nothing has.
+ */
+function readPathId(route: OperationRoute): bigint {
+  const id = route.id === undefined ? 0n : parsePathId(route.id);
+  if (id !== undefined) return id;
+  if (route.operation.id === 'updateWebhook') return MAX_ID;
+  throw notFound(route.operation);
+}
+
+function refusalOf(error: unknown, route: Route, requestId: string): HttpRefusal {
+  if (route.kind === 'operation') return toRefusal(error, route.operation, requestId);
+  return error instanceof HttpRefusal ? error : internalError(requestId, error);
+}
+
+function report(logger: Logger, refusal: HttpRefusal, exchange: Exchange): void {
+  const { requestId, operation } = exchange;
+  const event = { err: refusal.cause, requestId, operation };
+  if (refusal.error.status === 500) logger.error(event, 'request failed');
+  if (refusal.error.status === 503) logger.warn(event, 'request met an outage');
+}
+
+function note(exchange: Exchange, route: Route): void {
+  if (!('served' in route)) return;
+  exchange.version = route.served.served;
+  exchange.pastWindow = route.served.pastWindow;
+  if (route.kind === 'operation') exchange.operation = route.operation.id;
+}
+
+function forwardedFor(req: IncomingMessage): string | undefined {
+  const header = req.headers['x-forwarded-for'];
+  return Array.isArray(header) ? header.join(',') : header;
+}

@@ -1,0 +1,85 @@
+import { OPERATIONS, type Operation } from '../../services/contract/operations.ts';
+import { type Served, serve, splitPath } from '../../services/contract/versions.ts';
+
+/** What the path and the method of a request ask for. */
+export type Route =
+  /** Nothing of ours: not under `/api`. */
+  | { readonly kind: 'outside' }
+  /** @property detail the text of the answer. */
+  | { readonly kind: 'unknown-version'; readonly detail: string }
+  | { readonly kind: 'unknown-path'; readonly served: Served }
+  | { readonly kind: 'options' | 'wrong-method'; readonly served: Served; readonly allow: string }
+  | {
+      readonly kind: 'operation';
+      readonly served: Served;
+      readonly operation: Operation;
+      /** The path id as sent, percent-decoded once; undefined where the path has none. */
+      readonly id: string | undefined;
+    };
+
+/**
+ * Resolves path, version and operation, in this order: an unknown version is told before an unknown
+ * path. Paths are case-sensitive, have no trailing slash, and are percent-decoded once, part by part,
+ * so that an encoded slash separates nothing.
+ *
+ * @param target the request target as received, with its query.
+ * @param today the date of the version calendar.
+ */
+export function resolveRoute(method: string, target: string, today: Date): Route {
+  const split = splitPath(pathOf(target));
+  if (!split) return { kind: 'outside' };
+  const served = serve(split.segment, today, split.rest);
+  if ('unknown' in served) return { kind: 'unknown-version', detail: served.unknown };
+  const parts = decodeParts(split.rest);
+  const matches = parts ? OPERATIONS.filter((one) => matchPath(one, parts)) : [];
+  if (!parts || matches.length === 0) return { kind: 'unknown-path', served };
+  if (method === 'OPTIONS') return { kind: 'options', served, allow: allowOf(matches) };
+  const wanted = method === 'HEAD' ? 'GET' : method;
+  const operation = matches.find((one) => one.method === wanted);
+  if (!operation) return { kind: 'wrong-method', served, allow: allowOf(matches) };
+  return { kind: 'operation', served, operation, id: idIn(operation, parts) };
+}
+
+/** The path, with its first part decoded: `/%61pi/v1` is `/api/v1`. */
+function pathOf(target: string): string {
+  const [path = ''] = withoutOrigin(target).split('?', 1);
+  const [, first = '', rest = ''] = /^\/([^/]*)(.*)$/s.exec(path) ?? [];
+  return decodePart(first) === 'api' ? `/api${rest}` : path;
+}
+
+/** Proxies send absolute targets (RFC 9112, 3.2.2). */
+function withoutOrigin(target: string): string {
+  return target.replace(/^https?:\/\/[^/?#]*/i, '');
+}
+
+function decodeParts(path: string): string[] | undefined {
+  const parts = path.split('/').slice(1).map(decodePart);
+  return parts.every((part) => part !== undefined) ? parts : undefined;
+}
+
+function decodePart(part: string): string | undefined {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return undefined;
+  }
+}
+
+const ID = '{id}';
+
+function matchPath(operation: Operation, parts: readonly string[]): boolean {
+  const template = operation.path.split('/').slice(1);
+  if (template.length !== parts.length) return false;
+  return template.every((part, at) => (part === ID ? parts[at] !== '' : part === parts[at]));
+}
+
+function idIn(operation: Operation, parts: readonly string[]): string | undefined {
+  const at = operation.path.split('/').slice(1).indexOf(ID);
+  return at === -1 ? undefined : parts[at];
+}
+
+function allowOf(operations: readonly Operation[]): string {
+  const methods = new Set<string>(operations.map((one) => one.method));
+  if (methods.has('GET')) methods.add('HEAD');
+  return [...methods, 'OPTIONS'].join(', ');
+}

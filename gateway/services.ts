@@ -1,0 +1,56 @@
+import type { Client } from '@connectrpc/connect';
+import { CartsService } from '../proto/gen/rms/carts/v1/carts_pb.ts';
+import { DestinationsService } from '../proto/gen/rms/destinations/v1/destinations_pb.ts';
+import { DispositionsService } from '../proto/gen/rms/dispositions/v1/dispositions_pb.ts';
+import { FraudService } from '../proto/gen/rms/fraud/v1/fraud_pb.ts';
+import { ReturnsService } from '../proto/gen/rms/returns/v1/returns_pb.ts';
+import { WebhooksService } from '../proto/gen/rms/webhooks/v1/webhooks_pb.ts';
+import { createServiceClient } from '../services/platform/grpc/client.ts';
+import type { ServiceIdentity } from '../services/platform/identity.ts';
+import type { Telemetry } from '../services/platform/telemetry.ts';
+
+/** The six services behind the gateway. */
+export interface Services {
+  readonly returns: Client<typeof ReturnsService>;
+  readonly dispositions: Client<typeof DispositionsService>;
+  readonly destinations: Client<typeof DestinationsService>;
+  readonly fraud: Client<typeof FraudService>;
+  readonly carts: Client<typeof CartsService>;
+  readonly webhooks: Client<typeof WebhooksService>;
+}
+
+/** gRPC names of the services, such as `dns:///returns:8080` or `127.0.0.1:9001`. */
+export type ServiceTargets = Readonly<Record<keyof Services, string>>;
+
+/** Clients of all services. They connect lazily, so a service may come later. */
+export function connectServices(
+  targets: ServiceTargets,
+  common: { readonly identity: ServiceIdentity; readonly telemetry?: Telemetry },
+): { readonly services: Services; close(): void } {
+  const returns = createServiceClient(ReturnsService, { target: targets.returns, ...common });
+  const dispositions = createServiceClient(DispositionsService, {
+    target: targets.dispositions,
+    ...common,
+  });
+  const destinations = createServiceClient(DestinationsService, {
+    target: targets.destinations,
+    ...common,
+  });
+  const fraud = createServiceClient(FraudService, { target: targets.fraud, ...common });
+  const carts = createServiceClient(CartsService, { target: targets.carts, ...common });
+  const webhooks = createServiceClient(WebhooksService, { target: targets.webhooks, ...common });
+  const all = [returns, dispositions, destinations, fraud, carts, webhooks];
+  return {
+    services: {
+      returns: returns.client,
+      dispositions: dispositions.client,
+      destinations: destinations.client,
+      fraud: fraud.client,
+      carts: carts.client,
+      webhooks: webhooks.client,
+    },
+    close: () => {
+      for (const client of all) client.close();
+    },
+  };
+}

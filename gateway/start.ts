@@ -1,0 +1,197 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type pg from 'pg';
+import type { ServiceIdentity } from '../services/platform/identity.ts';
+import { createLogger, type Logger } from '../services/platform/log.ts';
+import { createPool } from '../services/platform/postgres.ts';
+import { startTelemetry, type Telemetry } from '../services/platform/telemetry.ts';
+import { within } from '../services/platform/within.ts';
+import { type AppDependencies, createApp } from './app.ts';
+import { createApiKeyCheck } from './auth/api-key-check.ts';
+import { createClientIp } from './auth/client-ip.ts';
+import { type KeyUsage, startKeyUsage } from './auth/key-usage.ts';
+import { createLeasedLimit } from './auth/leased-limit.ts';
+import { createPartnerTokenCheck, type PartnerOAuth } from './auth/partner-tokens.ts';
+import { createRateLimit } from './auth/rate-limits.ts';
+import { createReadiness } from './http/probes.ts';
+import { type RunningHttpServer, startHttpServer } from './http/server.ts';
+import { startMaintenance } from './maintenance.ts';
+import { connectServices, type ServiceTargets } from './services.ts';
+
+export interface GatewayOptions {
+  readonly host?: string;
+  /** TCP port; 0 takes a free one. */
+  readonly port: number;
+  readonly metricsPort: number;
+  readonly databaseUrl: string;
+  readonly poolMax?: number;
+  readonly targets: ServiceTargets;
+  readonly identity: ServiceIdentity;
+  /** Address under which callers reach the API; the bound one when absent. */
+  readonly publicUrl?: string;
+  /** Day at which the version calendar stands; real time when absent. */
+  readonly calendar?: Date;
+  /** 300 when absent. */
+  readonly restPerMinute?: number;
+  /** 60 when absent. */
+  readonly failedCredentialsPerMinute?: number;
+  /** Addresses or CIDR ranges of our own proxies. */
+  readonly trustedProxies?: readonly string[];
+  /** Without it every partner's token is refused. */
+  readonly partnerOAuth?: PartnerOAuth;
+  /** Whether `/docs` is shown; it is when absent. */
+  readonly docs?: boolean;
+  readonly logLevel?: string;
+  readonly logPretty?: boolean;
+  readonly otlpEndpoint?: string;
+  /** How long to answer as unready before refusing work. Milliseconds. */
+  readonly shutdownDelayMs?: number;
+}
+
+export interface RunningGateway {
+  readonly port: number;
+  readonly baseUrl: string;
+  readonly metricsUrl: string;
+  /** Clears the counters of every rate limit. */
+  resetLimits(): Promise<void>;
+  /** A further listener of this process, whose version calendar stands at another day; on a free port unless named. */
+  listenAt(day: Date, port?: number): Promise<{ readonly url: string; stop(): Promise<void> }>;
+  /** Unready, wait, finish what is in flight (20 s), close. May be called twice. */
+  stop(): Promise<void>;
+}
+
+/**
+ * Starts the public door.
+ *
+ * A schema that does not fit the code leaves it up but unready. Services may be away: their
+ * operations answer 503 until they come.
+ *
+ * @throws when a port is taken, or an option is malformed.
+ */
+export async function startGateway(o: GatewayOptions): Promise<RunningGateway> {
+  const host = o.host ?? '127.0.0.1';
+  const clientIp = createClientIp(o.trustedProxies ?? []);
+  const logger = createLogger({
+    service: 'gateway',
+    level: o.logLevel ?? 'info',
+    pretty: o.logPretty ?? false,
+  });
+  const telemetry = await startTelemetry({
+    service: 'gateway',
+    metricsPort: o.metricsPort,
+    host,
+    ...(o.otlpEndpoint !== undefined && { otlpEndpoint: o.otlpEndpoint }),
+  });
+  const pool = createPool(o.databaseUrl, {
+    applicationName: 'gateway',
+    ...(o.poolMax !== undefined && { max: o.poolMax }),
+  });
+  const backend = connectServices(o.targets, { identity: o.identity, telemetry });
+  const usage = startKeyUsage(pool, logger);
+  const maintenance = startMaintenance(pool, logger);
+  const state = { isStopping: false };
+  const limits = createLimits(o, pool, logger);
+  const deps: AppDependencies = {
+    services: backend.services,
+    auth: createAuthentication(o, { pool, usage, failedCredentials: limits.failedCredentials }),
+    restLimit: limits.restLimit,
+    restPerMinute: o.restPerMinute ?? 300,
+    clientIp,
+    logger,
+    telemetry,
+    readiness: createReadiness(pool, () => state.isStopping),
+    docs: o.docs ?? true,
+  };
+
+  const servers = new Set<RunningHttpServer>();
+  const listen = async (calendar: () => Date, port: number): Promise<RunningHttpServer> => {
+    const server = await startHttpServer(createApp(deps, calendar), { host, port });
+    servers.add(server);
+    return server;
+  };
+  const close = async (): Promise<void> => {
+    state.isStopping = true;
+    if (servers.size > 0 && o.shutdownDelayMs) await sleep(o.shutdownDelayMs);
+    await Promise.all([...servers].map((server) => server.stop()));
+    await Promise.all([usage.stop(), maintenance.stop()]);
+    backend.close();
+    await closeAll(pool, telemetry);
+    logger.info('stopped');
+  };
+
+  const { calendar } = o;
+  const main = await listen(calendar ? () => calendar : () => new Date(), o.port).catch(
+    async (error: unknown) => {
+      await close();
+      throw error;
+    },
+  );
+  const urlOf = (port: number): string =>
+    `http://${host === '0.0.0.0' ? '127.0.0.1' : host}:${port}`;
+  logger.info({ port: main.port, metrics: telemetry.metricsUrl }, 'listening');
+  let stopped: Promise<void> | undefined;
+  return {
+    port: main.port,
+    baseUrl: o.publicUrl ?? urlOf(main.port),
+    metricsUrl: telemetry.metricsUrl,
+    resetLimits: () => limits.reset(),
+    async listenAt(day, port = 0) {
+      const server = await listen(() => day, port);
+      return {
+        url: urlOf(server.port),
+        async stop() {
+          servers.delete(server);
+          await server.stop();
+        },
+      };
+    },
+    stop() {
+      stopped ??= close();
+      return stopped;
+    },
+  };
+}
+
+const FAILED_CREDENTIALS_WINDOW_S = 60;
+
+function createLimits(o: GatewayOptions, pool: pg.Pool, logger: Logger) {
+  const restLimit = createLeasedLimit(pool, logger);
+  const failedCredentials = createRateLimit({
+    pool,
+    name: 'failed-credentials',
+    points: o.failedCredentialsPerMinute ?? 60,
+    windowS: FAILED_CREDENTIALS_WINDOW_S,
+  });
+  return {
+    restLimit,
+    failedCredentials,
+    async reset(): Promise<void> {
+      await pool.query('delete from rate_limits');
+      restLimit.forget();
+      failedCredentials.forget();
+    },
+  };
+}
+
+function createAuthentication(
+  o: GatewayOptions,
+  parts: {
+    pool: pg.Pool;
+    usage: KeyUsage;
+    failedCredentials: AppDependencies['auth']['failedCredentials'];
+  },
+): AppDependencies['auth'] {
+  const { pool, usage, failedCredentials } = parts;
+  return {
+    apiKeys: createApiKeyCheck(pool, (keyId) => usage.used(keyId)),
+    partnerTokens: o.partnerOAuth && createPartnerTokenCheck(pool, o.partnerOAuth),
+    failedCredentials,
+  };
+}
+
+/** Closing the pool waits for connections in use; a stop must not. Milliseconds. */
+const CLOSE_MS = 5_000;
+
+async function closeAll(pool: pg.Pool, telemetry: Telemetry): Promise<void> {
+  await within(CLOSE_MS, pool.end());
+  await telemetry.stop();
+}

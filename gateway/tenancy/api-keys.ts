@@ -1,0 +1,152 @@
+import { Code } from '@connectrpc/connect';
+import type pg from 'pg';
+import { ErrorReason } from '../../proto/gen/rms/common/v1/error_pb.ts';
+import { DomainError, invalidField } from '../../services/platform/errors.ts';
+import { inTransaction, type Queryable } from '../../services/platform/postgres.ts';
+import { hashSecret, newKey, parseKey } from '../auth/key-format.ts';
+import { isScope, SCOPES, type Scope } from '../auth/scopes.ts';
+import { type Author, recordAudit } from './audit.ts';
+import { requireShop } from './shops.ts';
+
+/** Live keys a shop may have. */
+const MAX_KEYS_PER_SHOP = 100;
+
+/** A stored key: all but its secret. */
+export interface ApiKey {
+  readonly shopId: bigint;
+  readonly keyId: string;
+  readonly scopes: readonly Scope[];
+  readonly description: string;
+  /** REST requests a minute, when other than the default. */
+  readonly restPerMinute: number | null;
+  readonly createdAt: Date;
+  readonly lastUsedAt: Date | null;
+  readonly expiresAt: Date | null;
+  readonly revokedAt: Date | null;
+}
+
+export interface NewApiKey {
+  readonly shopId: bigint;
+  readonly scopes: readonly string[];
+  readonly description: string;
+  readonly expiresAt?: Date;
+  readonly restPerMinute?: number;
+  /**
+   * The whole key, for the local stack only, whose keys must survive a restart. Creating the same
+   * text again answers the key that exists.
+   */
+  readonly text?: string;
+  readonly by: Author;
+}
+
+/**
+ * Creates a key and answers its text: the only time that it is known.
+ *
+ * @throws DomainError for an unknown scope or shop; RESOURCE_EXHAUSTED when the shop has 100 keys.
+ */
+export function createApiKey(
+  pool: pg.Pool,
+  key: NewApiKey,
+): Promise<{ text: string; keyId: string }> {
+  const scopes = key.scopes.map(requireScope);
+  if ([...key.description].length > 191)
+    throw invalidField('description', 'must have up to 191 characters');
+  const made = key.text === undefined ? newKey() : givenKey(key.text);
+  return inTransaction(pool, async (tx) => {
+    await requireShop(tx, key.shopId);
+    // Serialises creations of one shop, so that the quota is exact.
+    await tx.query('select id from shops where id = $1 for no key update', [key.shopId]);
+    if (await hasKey(tx, key.shopId, made.keyId)) return { text: made.text, keyId: made.keyId };
+    await requireRoom(tx, key.shopId);
+    await tx.query(
+      `insert into api_keys (shop_id, key_id, secret_hash, scopes, description, rest_per_minute, expires_at)
+       values ($1, $2, $3, $4, $5, $6, $7)`,
+      [
+        key.shopId,
+        made.keyId,
+        hashSecret(made.secret),
+        [...new Set(scopes)],
+        key.description,
+        key.restPerMinute ?? null,
+        key.expiresAt ?? null,
+      ],
+    );
+    await recordAudit(tx, {
+      shopId: key.shopId,
+      by: key.by,
+      action: 'api_key.created',
+      subject: made.keyId,
+      detail: { scopes },
+    });
+    return { text: made.text, keyId: made.keyId };
+  });
+}
+
+/**
+ * Revokes a key: refused within 5 seconds on every replica. Repeatable.
+ *
+ * @param key.keyId the key's id, or its whole text.
+ * @throws DomainError NOT_FOUND when the shop has no such key.
+ */
+export function revokeApiKey(
+  pool: pg.Pool,
+  key: { shopId: bigint; keyId: string; by: Author },
+): Promise<void> {
+  const keyId = parseKey(key.keyId)?.keyId ?? key.keyId;
+  return inTransaction(pool, async (tx) => {
+    const { rowCount } = await tx.query(
+      'update api_keys set revoked_at = now() where shop_id = $1 and key_id = $2 and revoked_at is null',
+      [key.shopId, keyId],
+    );
+    if (!rowCount && (await hasKey(tx, key.shopId, keyId))) return;
+    if (!rowCount) {
+      throw new DomainError(Code.NotFound, ErrorReason.UNSPECIFIED, 'the shop has no such key');
+    }
+    const { shopId, by } = key;
+    await recordAudit(tx, { shopId, by, action: 'api_key.revoked', subject: keyId });
+  });
+}
+
+/** The shop's keys, oldest first; revoked ones too. */
+export async function listApiKeys(db: Queryable, shopId: bigint): Promise<ApiKey[]> {
+  const { rows } = await db.query<ApiKey>(
+    `select shop_id as "shopId", key_id as "keyId", scopes, description,
+            rest_per_minute as "restPerMinute", created_at as "createdAt",
+            last_used_at as "lastUsedAt", expires_at as "expiresAt", revoked_at as "revokedAt"
+     from api_keys where shop_id = $1 order by created_at, key_id`,
+    [shopId],
+  );
+  return rows;
+}
+
+async function hasKey(tx: Queryable, shopId: bigint, keyId: string): Promise<boolean> {
+  const { rowCount } = await tx.query('select 1 from api_keys where shop_id = $1 and key_id = $2', [
+    shopId,
+    keyId,
+  ]);
+  return rowCount === 1;
+}
+
+async function requireRoom(tx: Queryable, shopId: bigint): Promise<void> {
+  const { rows } = await tx.query<{ count: bigint }>(
+    'select count(*) from api_keys where shop_id = $1 and revoked_at is null',
+    [shopId],
+  );
+  if ((rows[0]?.count ?? 0n) < MAX_KEYS_PER_SHOP) return;
+  throw new DomainError(
+    Code.ResourceExhausted,
+    ErrorReason.QUOTA_EXCEEDED,
+    `a shop has at most ${MAX_KEYS_PER_SHOP} keys: revoke one first`,
+  );
+}
+
+function requireScope(text: string): Scope {
+  if (isScope(text)) return text;
+  throw invalidField('scopes', `must be among ${SCOPES.join(', ')}`);
+}
+
+function givenKey(text: string) {
+  const parsed = parseKey(text);
+  if (!parsed) throw invalidField('text', 'must be an API key with a right checksum');
+  return { ...parsed, text };
+}

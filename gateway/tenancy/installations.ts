@@ -1,0 +1,73 @@
+import { Code } from '@connectrpc/connect';
+import type pg from 'pg';
+import { ErrorReason } from '../../proto/gen/rms/common/v1/error_pb.ts';
+import { DomainError, invalidField } from '../../services/platform/errors.ts';
+import { inTransaction, type Queryable } from '../../services/platform/postgres.ts';
+import { type Author, recordAudit } from './audit.ts';
+import { requireShop } from './shops.ts';
+
+/** A partner's app that a shop lets act for it, within the scopes of its tokens. */
+export interface Installation {
+  readonly shopId: bigint;
+  /** `iss` of the app's tokens. */
+  readonly issuer: string;
+  readonly clientId: string;
+}
+
+/**
+ * Lets tokens of a partner's app count for a shop. Repeatable.
+ *
+ * @throws DomainError for an unknown shop or an id out of bounds.
+ */
+export function installApp(pool: pg.Pool, app: Installation & { by: Author }): Promise<void> {
+  const length = [...app.clientId].length;
+  if (length < 1 || length > 200) throw invalidField('client_id', 'must have 1 to 200 characters');
+  if (!URL.canParse(app.issuer)) throw invalidField('issuer', 'must be an absolute address');
+  return inTransaction(pool, async (tx) => {
+    await requireShop(tx, app.shopId);
+    const { rowCount } = await tx.query(
+      `insert into installations (shop_id, issuer, client_id) values ($1, $2, $3)
+       on conflict do nothing`,
+      [app.shopId, app.issuer, app.clientId],
+    );
+    if (rowCount) await audit(tx, app, 'app.installed');
+  });
+}
+
+/**
+ * Ends an installation: its tokens are refused within 5 seconds on every replica.
+ *
+ * @throws DomainError NOT_FOUND when the shop has no such installation.
+ */
+export function removeApp(pool: pg.Pool, app: Installation & { by: Author }): Promise<void> {
+  return inTransaction(pool, async (tx) => {
+    const { rowCount } = await tx.query(
+      'delete from installations where shop_id = $1 and issuer = $2 and client_id = $3',
+      [app.shopId, app.issuer, app.clientId],
+    );
+    if (!rowCount) {
+      const text = 'the shop has no installation of that app';
+      throw new DomainError(Code.NotFound, ErrorReason.UNSPECIFIED, text);
+    }
+    await audit(tx, app, 'app.removed');
+  });
+}
+
+/** Whether the shop has the app installed now. */
+export async function isInstalled(db: Queryable, app: Installation): Promise<boolean> {
+  const { rowCount } = await db.query(
+    'select 1 from installations where shop_id = $1 and issuer = $2 and client_id = $3',
+    [app.shopId, app.issuer, app.clientId],
+  );
+  return rowCount === 1;
+}
+
+async function audit(tx: Queryable, app: Installation & { by: Author }, action: string) {
+  await recordAudit(tx, {
+    shopId: app.shopId,
+    by: app.by,
+    action,
+    subject: app.clientId,
+    detail: { issuer: app.issuer },
+  });
+}

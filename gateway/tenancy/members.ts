@@ -1,0 +1,134 @@
+import { Code } from '@connectrpc/connect';
+import type pg from 'pg';
+import { ErrorReason } from '../../proto/gen/rms/common/v1/error_pb.ts';
+import { DomainError } from '../../services/platform/errors.ts';
+import { inTransaction, type Queryable } from '../../services/platform/postgres.ts';
+import { type Author, recordAudit } from './audit.ts';
+import { permits, type Role } from './permissions.ts';
+import { requireShop } from './shops.ts';
+import { ensureUser, findUser } from './users.ts';
+
+export interface Member {
+  readonly shopId: bigint;
+  readonly userId: bigint;
+  readonly role: Role;
+}
+
+export interface MemberChange {
+  readonly shopId: bigint;
+  readonly email: string;
+  /** Who asks. With `userId`, the rights of that member count; without, an operator's command acts. */
+  readonly by: Author & { readonly userId?: bigint };
+}
+
+/**
+ * Adds a member, or gives one another role. Repeatable.
+ *
+ * @throws DomainError PERMISSION_DENIED when the asking member may not (only an owner makes or
+ *   changes owners), FAILED_PRECONDITION when the shop would be left without an owner.
+ */
+export function addMember(
+  pool: pg.Pool,
+  change: MemberChange & { readonly role: Role; readonly name?: string },
+): Promise<Member> {
+  return inTransaction(pool, async (tx) => {
+    const user = await ensureUser(tx, change.email, change.name);
+    const roles = await lockRoles(tx, change.shopId);
+    const before = roles.get(user.id);
+    requireRight(roles, change, [before, change.role]);
+    if (before === change.role) return { shopId: change.shopId, userId: user.id, role: before };
+    if (before === 'owner') requireAnotherOwner(roles);
+    await tx.query(
+      `insert into memberships (shop_id, user_id, role) values ($1, $2, $3)
+       on conflict (shop_id, user_id) do update set role = excluded.role`,
+      [change.shopId, user.id, change.role],
+    );
+    await recordAudit(tx, {
+      shopId: change.shopId,
+      by: change.by,
+      action: before ? 'member.role_changed' : 'member.added',
+      subject: String(user.id),
+      detail: before ? { from: before, to: change.role } : { to: change.role },
+    });
+    return { shopId: change.shopId, userId: user.id, role: change.role };
+  });
+}
+
+/**
+ * Ends a membership; the user's tokens stop working with the next call.
+ *
+ * @throws DomainError NOT_FOUND when there is no such member; as {@link addMember} otherwise.
+ */
+export function removeMember(pool: pg.Pool, change: MemberChange): Promise<void> {
+  return inTransaction(pool, async (tx) => {
+    const roles = await lockRoles(tx, change.shopId);
+    const user = await findUser(tx, change.email);
+    const role = user && roles.get(user.id);
+    requireRight(roles, change, [role]);
+    if (!user || !role) {
+      throw new DomainError(Code.NotFound, ErrorReason.UNSPECIFIED, 'the shop has no such member');
+    }
+    if (role === 'owner') requireAnotherOwner(roles);
+    await tx.query('delete from memberships where shop_id = $1 and user_id = $2', [
+      change.shopId,
+      user.id,
+    ]);
+    await recordAudit(tx, {
+      shopId: change.shopId,
+      by: change.by,
+      action: 'member.removed',
+      subject: String(user.id),
+      detail: { from: role },
+    });
+  });
+}
+
+/** The role of a user in a shop now; undefined when the membership is gone. */
+export async function roleOfMember(
+  db: Queryable,
+  shopId: bigint,
+  userId: bigint,
+): Promise<Role | undefined> {
+  const { rows } = await db.query<{ role: Role }>(
+    'select role from memberships where shop_id = $1 and user_id = $2',
+    [shopId, userId],
+  );
+  return rows[0]?.role;
+}
+
+/** Locks the shop's team, so that two changes at once cannot both spare the other's owner. */
+async function lockRoles(tx: Queryable, shopId: bigint): Promise<Map<bigint, Role>> {
+  await requireShop(tx, shopId);
+  await tx.query('select id from shops where id = $1 for no key update', [shopId]);
+  const { rows } = await tx.query<{ user_id: bigint; role: Role }>(
+    'select user_id, role from memberships where shop_id = $1',
+    [shopId],
+  );
+  return new Map(rows.map((row) => [row.user_id, row.role]));
+}
+
+function requireRight(
+  roles: ReadonlyMap<bigint, Role>,
+  change: MemberChange,
+  concerned: readonly (Role | undefined)[],
+): void {
+  if (change.by.userId === undefined) return;
+  const own = roles.get(change.by.userId);
+  const allowed = own !== undefined && permits(own, ['team.manage']);
+  if (allowed && (own === 'owner' || !concerned.includes('owner'))) return;
+  throw new DomainError(
+    Code.PermissionDenied,
+    ErrorReason.UNSPECIFIED,
+    allowed ? 'only an owner may change owners' : 'this needs the permission team.manage',
+  );
+}
+
+function requireAnotherOwner(roles: ReadonlyMap<bigint, Role>): void {
+  const owners = [...roles.values()].filter((role) => role === 'owner');
+  if (owners.length > 1) return;
+  throw new DomainError(
+    Code.FailedPrecondition,
+    ErrorReason.STATE_FORBIDS,
+    'a shop must keep at least one owner: name another one first',
+  );
+}

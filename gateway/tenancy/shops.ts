@@ -1,0 +1,127 @@
+import { Code } from '@connectrpc/connect';
+import { codes } from 'currency-codes';
+import type pg from 'pg';
+import { ErrorReason } from '../../proto/gen/rms/common/v1/error_pb.ts';
+import { DomainError, invalidField } from '../../services/platform/errors.ts';
+import { inTransaction, type Queryable } from '../../services/platform/postgres.ts';
+import type { Services } from '../services.ts';
+import { type Author, recordAudit } from './audit.ts';
+import { ensureUser } from './users.ts';
+
+export interface Shop {
+  readonly id: bigint;
+  readonly name: string;
+  /** ISO 4217. */
+  readonly currency: string;
+  readonly createdAt: Date;
+  readonly configuredAt: Date | null;
+}
+
+/** A role of the shop's own could lock it out of its settings, so the founder is an owner. */
+const FOUNDER_ROLE = 'owner';
+
+export interface NewShop {
+  readonly name: string;
+  /** ISO 4217, any case. */
+  readonly currency: string;
+  readonly ownerEmail: string;
+  readonly ownerName?: string;
+  /** Version its webhook payloads are shaped for at first: the newest active one. */
+  readonly payloadVersion: string;
+  readonly by: Author;
+}
+
+/**
+ * Creates a shop with its owner, and hands its settings to the services that live by them.
+ *
+ * Repeatable: the same owner and name answer the shop that exists, and whatever a broken first run
+ * left undone is done. Settings once handed over are not touched again.
+ *
+ * @throws DomainError for an unknown currency, a blank name, or a shop that exists with another currency.
+ */
+export async function createShop(
+  pool: pg.Pool,
+  services: Pick<Services, 'returns' | 'webhooks'>,
+  shop: NewShop,
+): Promise<Shop> {
+  const stored = await inTransaction(pool, (tx) => storeShop(tx, shop));
+  if (stored.configuredAt) return stored;
+  const { actor } = shop.by;
+  const { id: shopId, currency } = stored;
+  await services.returns.updateSettings({ shopId, actor, settings: { currency } });
+  await services.webhooks.setPayloadVersion({ shopId, actor, version: shop.payloadVersion });
+  const { rows } = await pool.query<{ configuredAt: Date }>(
+    'update shops set configured_at = coalesce(configured_at, now()) where id = $1 returning configured_at as "configuredAt"',
+    [shopId],
+  );
+  return { ...stored, configuredAt: rows[0]?.configuredAt ?? null };
+}
+
+async function storeShop(tx: pg.PoolClient, shop: NewShop): Promise<Shop> {
+  const currency = shop.currency.toUpperCase();
+  if (!codes().includes(currency)) throw invalidField('currency', 'must be an ISO 4217 code');
+  const length = [...shop.name].length;
+  if (shop.name.trim() === '' || length > 191) {
+    throw invalidField('name', 'must have 1 to 191 characters');
+  }
+  const owner = await ensureUser(tx, shop.ownerEmail, shop.ownerName);
+  const inserted = await tx.query<Shop>(
+    `insert into shops (name, currency, founder_id) values ($1, $2, $3)
+     on conflict on constraint shops_founder_name_unique do nothing returning ${COLUMNS}`,
+    [shop.name, currency, owner.id],
+  );
+  const [added] = inserted.rows;
+  if (!added) return existingShop(tx, { name: shop.name, founderId: owner.id, currency });
+  await tx.query('insert into memberships (shop_id, user_id, role) values ($1, $2, $3)', [
+    added.id,
+    owner.id,
+    FOUNDER_ROLE,
+  ]);
+  await recordAudit(tx, {
+    shopId: added.id,
+    by: shop.by,
+    action: 'shop.created',
+    subject: String(added.id),
+    detail: { currency, owner_user_id: String(owner.id) },
+  });
+  return added;
+}
+
+async function existingShop(
+  tx: Queryable,
+  o: { name: string; founderId: bigint; currency: string },
+): Promise<Shop> {
+  const { rows } = await tx.query<Shop>(
+    `select ${COLUMNS} from shops where founder_id = $1 and name = $2`,
+    [o.founderId, o.name],
+  );
+  const [shop] = rows;
+  if (!shop) throw new Error('the shop vanished between two statements');
+  if (shop.currency === o.currency) return shop;
+  throw new DomainError(
+    Code.AlreadyExists,
+    ErrorReason.STATE_FORBIDS,
+    `shop ${shop.id} exists with the currency ${shop.currency}, which cannot be changed`,
+    { field: 'currency' },
+  );
+}
+
+/** All shops, id ascending. */
+export async function listShops(db: Queryable): Promise<Shop[]> {
+  const { rows } = await db.query<Shop>(`select ${COLUMNS} from shops order by id`);
+  return rows;
+}
+
+/** @throws DomainError NOT_FOUND when there is no such shop. */
+export async function requireShop(db: Queryable, shopId: bigint): Promise<Shop> {
+  const { rows } = await db.query<Shop>(`select ${COLUMNS} from shops where id = $1`, [shopId]);
+  const [shop] = rows;
+  if (shop) return shop;
+  throw new DomainError(
+    Code.NotFound,
+    ErrorReason.UNSPECIFIED,
+    `there is no shop ${shopId}; \`shop list\` shows those that exist`,
+  );
+}
+
+const COLUMNS = `id, name, currency, created_at as "createdAt", configured_at as "configuredAt"`;

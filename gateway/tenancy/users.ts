@@ -1,0 +1,40 @@
+import { invalidField } from '../../services/platform/errors.ts';
+import type { Queryable } from '../../services/platform/postgres.ts';
+
+export interface User {
+  readonly id: bigint;
+  readonly email: string;
+  readonly name: string | null;
+}
+
+const EMAIL = /^[^@\s]+@[^@\s]+$/;
+const MAX_EMAIL = 320;
+
+/** The form in which addresses are kept and compared: trimmed, composed, lower case. */
+export function normalizeEmail(text: string): string {
+  const email = text.trim().normalize('NFC').toLowerCase();
+  if (!EMAIL.test(email) || [...email].length > MAX_EMAIL) {
+    throw invalidField('email', 'must be an e-mail address');
+  }
+  return email;
+}
+
+/** The user with that address, added when there is none; a given name replaces the stored one. */
+export async function ensureUser(tx: Queryable, email: string, name?: string): Promise<User> {
+  const { rows } = await tx.query<User>(
+    `insert into users (email, name) values ($1, $2)
+     on conflict (email) do update set name = coalesce(excluded.name, users.name)
+     returning id, email, name`,
+    [normalizeEmail(email), name ?? null],
+  );
+  const [user] = rows;
+  if (!user) throw new Error('an upsert answered no row');
+  return user;
+}
+
+export async function findUser(db: Queryable, email: string): Promise<User | undefined> {
+  const { rows } = await db.query<User>('select id, email, name from users where email = $1', [
+    normalizeEmail(email),
+  ]);
+  return rows[0];
+}

@@ -1,0 +1,282 @@
+import { create, type MessageInitShape } from '@bufbuild/protobuf';
+import { timestampFromDate } from '@bufbuild/protobuf/wkt';
+import { Code, type ConnectRouter, type ServiceImpl } from '@connectrpc/connect';
+import type { ServiceTargets } from '../../../gateway/services.ts';
+import { CartSchema, CartsService } from '../../../proto/gen/rms/carts/v1/carts_pb.ts';
+import { ErrorReason } from '../../../proto/gen/rms/common/v1/error_pb.ts';
+import {
+  DestinationsService,
+  DestinationType,
+} from '../../../proto/gen/rms/destinations/v1/destinations_pb.ts';
+import { DispositionsService } from '../../../proto/gen/rms/dispositions/v1/dispositions_pb.ts';
+import { FraudService } from '../../../proto/gen/rms/fraud/v1/fraud_pb.ts';
+import {
+  DispositionOutcome,
+  LineOutcome,
+  Outcome,
+  ReturnMethod,
+  type ReturnSchema,
+  ReturnState,
+  ReturnType,
+} from '../../../proto/gen/rms/returns/v1/return_pb.ts';
+import {
+  ProcessReturnResponseSchema,
+  ProcessReturnResponse_Refused_Code as RefusedCode,
+  ReturnsService,
+} from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
+import {
+  SubscriptionStatus,
+  WebhooksService,
+} from '../../../proto/gen/rms/webhooks/v1/webhooks_pb.ts';
+import { DomainError } from '../../../services/platform/errors.ts';
+import { errorInterceptor } from '../../../services/platform/grpc/errors.ts';
+import { startGrpcServer } from '../../../services/platform/grpc/server.ts';
+import { createLogger } from '../../../services/platform/log.ts';
+
+/** What a test may replace: the behaviour of single RPCs. */
+export interface FakeServices {
+  readonly returns: Partial<ServiceImpl<typeof ReturnsService>>;
+  readonly dispositions: Partial<ServiceImpl<typeof DispositionsService>>;
+  readonly destinations: Partial<ServiceImpl<typeof DestinationsService>>;
+  readonly fraud: Partial<ServiceImpl<typeof FraudService>>;
+  readonly carts: Partial<ServiceImpl<typeof CartsService>>;
+  readonly webhooks: Partial<ServiceImpl<typeof WebhooksService>>;
+}
+
+/** The shop that the fakes know, and what exists in it. */
+export const FAKE = {
+  shopId: 1n,
+  returns: { open: 11n, flagged: 12n, closed: 13n, reported: 14n },
+  lineItem: 21n,
+  destination: 31n,
+  webhook: 41n,
+} as const;
+
+const NOW = timestampFromDate(new Date('2026-11-20T10:00:00Z'));
+
+/** The six services on one port: small, real gRPC servers that answer by the ids of {@link FAKE}. */
+export async function startFakeBackend(): Promise<{
+  readonly services: FakeServices;
+  readonly targets: ServiceTargets;
+  /** Puts every RPC back to what it was. */
+  reset(): void;
+  stop(): Promise<void>;
+}> {
+  const services: FakeServices = fakes();
+  const server = await startGrpcServer({
+    port: 0,
+    routes: (router) => {
+      mount(router, services);
+    },
+    interceptors: [errorInterceptor(createLogger({ service: 'fake', level: 'silent' }))],
+  });
+  const target = `127.0.0.1:${server.port}`;
+  return {
+    services,
+    targets: {
+      returns: target,
+      dispositions: target,
+      destinations: target,
+      fraud: target,
+      carts: target,
+      webhooks: target,
+    },
+    reset: () => {
+      for (const [name, fake] of Object.entries(fakes())) {
+        Object.assign(Reflect.get(services, name), fake);
+      }
+    },
+    stop: () => server.stop(),
+  };
+}
+
+/** Handlers look their behaviour up at each call, so that a test can change it while the server runs. */
+function mount(router: ConnectRouter, services: FakeServices): void {
+  router.service(ReturnsService, late(services.returns));
+  router.service(DispositionsService, late(services.dispositions));
+  router.service(DestinationsService, late(services.destinations));
+  router.service(FraudService, late(services.fraud));
+  router.service(CartsService, late(services.carts));
+  router.service(WebhooksService, late(services.webhooks));
+}
+
+function late<T extends object>(fake: T): T {
+  return new Proxy(fake, {
+    get:
+      (target, name) =>
+      (...args: unknown[]) =>
+        Reflect.apply(Reflect.get(target, name), undefined, args),
+  });
+}
+
+function missing(reason: ErrorReason, text: string): DomainError {
+  return new DomainError(Code.NotFound, reason, text);
+}
+
+function fakes(): FakeServices {
+  return {
+    returns: {
+      findReturn: ({ shopId, selector }) => {
+        const known =
+          selector.case === 'orderName'
+            ? selector.value === '#1001'
+            : selector.value === FAKE.returns.open;
+        if (shopId !== FAKE.shopId || !known)
+          throw missing(ErrorReason.RETURN_NOT_FOUND, 'no return');
+        return { return: sampleReturn() };
+      },
+      processReturn: ({ returnId }) => {
+        const { open, flagged, closed } = FAKE.returns;
+        if (returnId === open) {
+          return create(ProcessReturnResponseSchema, { result: { case: 'queued', value: {} } });
+        }
+        const code =
+          returnId === flagged
+            ? RefusedCode.UNPROCESSABLE_FLAGGED_RETURN
+            : RefusedCode.UNPROCESSABLE_RETURN;
+        if (returnId !== flagged && returnId !== closed)
+          throw missing(ErrorReason.RETURN_NOT_FOUND, 'no return');
+        const value = { code, message: 'It cannot be processed.' };
+        return create(ProcessReturnResponseSchema, { result: { case: 'refused', value } });
+      },
+      updateSettings: ({ settings }) => (settings ? { settings } : {}),
+    },
+    dispositions: {
+      assess: ({ items }) => ({
+        items: items.map((item, index) => {
+          if (item.lineItemId !== FAKE.lineItem) {
+            throw new DomainError(
+              Code.InvalidArgument,
+              ErrorReason.LINE_ITEM_NOT_FOUND,
+              `items[${index}].line_item_id names no line item of this shop`,
+              { field: `items[${index}].line_item_id` },
+            );
+          }
+          const outcome = item.outcome || DispositionOutcome.BACK_TO_STOCK;
+          const { returnProcessor, note } = item;
+          return {
+            lineItemId: item.lineItemId,
+            disposition: {
+              outcome,
+              inspectedAt: item.inspectedAt ?? NOW,
+              ...(returnProcessor !== undefined && { returnProcessor }),
+              ...(note !== undefined && { note }),
+            },
+          };
+        }),
+      }),
+    },
+    destinations: {
+      updateDestination: ({ destinationId, name, type, enabled, address }) => {
+        if (destinationId !== FAKE.destination) {
+          throw missing(ErrorReason.DESTINATION_NOT_FOUND, 'no destination');
+        }
+        return {
+          destination: {
+            id: destinationId,
+            name,
+            type: type || DestinationType.WAREHOUSE,
+            enabled: enabled ?? true,
+            ...(address && { address }),
+          },
+        };
+      },
+    },
+    fraud: {
+      createReport: ({ returnId, category, comment }) => {
+        if (returnId === FAKE.returns.reported) {
+          throw new DomainError(Code.AlreadyExists, ErrorReason.FRAUD_REPORT_EXISTS, 'reported');
+        }
+        if (returnId !== FAKE.returns.open)
+          throw missing(ErrorReason.RETURN_NOT_FOUND, 'no return');
+        return {
+          report: {
+            id: 1n,
+            returnId,
+            createdAt: NOW,
+            ...(category !== undefined && { category }),
+            ...(comment !== undefined && { comment }),
+          },
+        };
+      },
+    },
+    carts: {
+      createCart: ({ entries, shopify, shopifyNull }) => ({
+        cart: create(CartSchema, {
+          token: 't'.repeat(43),
+          entries,
+          shopifyNull,
+          ...(shopify !== undefined && { shopify }),
+        }),
+      }),
+    },
+    webhooks: {
+      listSubscriptions: () => ({ subscriptions: [sampleSubscription()] }),
+      createSubscription: ({ url, topic, trigger }) => {
+        refuseUrl(url);
+        return {
+          subscription: { ...sampleSubscription(), topic, trigger, url },
+          secret: `whsec_${'A'.repeat(43)}=`,
+        };
+      },
+      updateSubscription: ({ url, subscriptionId }) => {
+        refuseUrl(url);
+        if (subscriptionId !== FAKE.webhook) {
+          throw missing(ErrorReason.SUBSCRIPTION_NOT_FOUND, 'no subscription');
+        }
+        return { subscription: sampleSubscription() };
+      },
+      deleteSubscription: ({ subscriptionId }) => {
+        if (subscriptionId === FAKE.webhook) return {};
+        throw missing(ErrorReason.SUBSCRIPTION_NOT_FOUND, 'no subscription');
+      },
+      setPayloadVersion: ({ version }) => ({ version }),
+    },
+  };
+}
+
+function refuseUrl(url: string): void {
+  if (url.startsWith('https://')) return;
+  throw new DomainError(
+    Code.InvalidArgument,
+    ErrorReason.WEBHOOK_URL_REFUSED,
+    'The url must be an absolute https address',
+    { field: 'url' },
+  );
+}
+
+function sampleSubscription() {
+  return {
+    id: FAKE.webhook,
+    topic: 'return',
+    trigger: 'return.closed',
+    url: 'https://hooks.example.com/returns',
+    status: SubscriptionStatus.ACTIVE,
+  };
+}
+
+function sampleReturn(): MessageInitShape<typeof ReturnSchema> {
+  return {
+    id: FAKE.returns.open,
+    shopId: FAKE.shopId,
+    revision: 1n,
+    createdAt: NOW,
+    updatedAt: NOW,
+    order: { id: 5n, providerOrderId: 1_000_000_000_005n, name: '#1001' },
+    customer: { email: 'ada@example.com' },
+    state: ReturnState.OPEN,
+    type: ReturnType.STANDARD,
+    outcome: Outcome.REFUND,
+    returnMethod: ReturnMethod.MAIL,
+    currency: 'GBP',
+    presentmentCurrency: 'GBP',
+    lineItems: [
+      {
+        lineItemId: FAKE.lineItem,
+        quantity: 1,
+        outcome: LineOutcome.REFUND,
+        condition: { subject: 'item', title: 'Grade A', grade: 'a', inspectedAt: NOW },
+      },
+    ],
+  };
+}
