@@ -1,4 +1,6 @@
 import type { z } from 'zod';
+import { isObject } from './json-object.ts';
+import { blank } from './limits.ts';
 import { OPERATIONS, type OperationId } from './operations.ts';
 import type { CartBody } from './resources/cart.ts';
 import type { DestinationBody } from './resources/destination.ts';
@@ -39,6 +41,7 @@ export interface Invalid {
 }
 
 const FIELDS_MAX = 50;
+const FIELD_NAME_MAX = 200;
 
 /**
  * Judges a parsed JSON body against the operation's schema in `version` (no released version differs
@@ -53,7 +56,9 @@ export function validateBody<K extends OperationId>(
   if (!body) return { ok: true, value: undefined as BodyOf<K> };
   if (json === undefined && body.required)
     return invalid([{ field: 'body', message: 'is required' }]);
-  const parsed = body.schema.safeParse(json ?? {});
+  const given = json === undefined ? {} : json;
+  if (!isObject(given)) return invalid([{ field: 'body', message: 'must be an object' }]);
+  const parsed = body.schema.safeParse(given);
   // The table pairs each operation with the schema whose type `Bodies` names.
   if (parsed.success) return { ok: true, value: parsed.data as BodyOf<K> };
   return invalid(
@@ -95,10 +100,11 @@ function invalid(faults: readonly FieldFault[]): Invalid {
 
 /** `items[0].note`; keys the caller chose are cut, so that an answer does not grow with them. */
 function fieldName(path: z.core.$ZodIssue['path']): string {
+  if (path.length === 0) return 'body';
   const name = path.reduce<string>((text, part) => {
     if (typeof part === 'number') return `${text}[${part}]`;
-    return text === '' ? String(part) : `${text}.${String(part)}`;
+    const key = blank(String(part)) ? JSON.stringify(part) : String(part);
+    return text === '' ? key : `${text}.${key}`;
   }, '');
-  const short = [...name.slice(0, 200)].slice(0, 100).join('');
-  return short === '' ? 'body' : short.replace(/[\p{Cc}\p{Cs}]/gu, '\ufffd');
+  return name.slice(0, FIELD_NAME_MAX).replace(/[\p{Cc}\p{Cs}]/gu, '\ufffd');
 }

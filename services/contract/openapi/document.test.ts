@@ -1,0 +1,103 @@
+import { readFile } from 'node:fs/promises';
+import { describe, expect, test } from '@jest/globals';
+import { isObject, type JsonObject } from '../json-object.ts';
+import { TOPICS } from '../limits.ts';
+import { OPERATIONS } from '../operations.ts';
+import { RELEASED, UNSTABLE } from '../versions.ts';
+import { openapiDocument } from './document.ts';
+import { breakingChanges } from './growth.ts';
+
+const VERSIONS = [...RELEASED, UNSTABLE];
+
+describe.each(VERSIONS)('the document of %s', (version) => {
+  test('is the committed one: after a change, run `npm run docs`', async () => {
+    const committed = await read(`../../../docs/openapi/${version}.json`);
+    expect(openapiDocument(version)).toEqual(committed);
+  });
+
+  test('has every operation, with its scope and its own mark', () => {
+    for (const { id, path, method, scope, addition } of OPERATIONS) {
+      const operation = at(openapiDocument(version), 'paths', path, method.toLowerCase());
+      expect(operation).toMatchObject({ operationId: id, 'x-scope': scope });
+      expect('x-addition' in operation).toBe(addition);
+    }
+  });
+
+  test('answers errors as problem documents only when it is unstable', () => {
+    for (const { path, method } of OPERATIONS) {
+      const responses = at(
+        openapiDocument(version),
+        'paths',
+        path,
+        method.toLowerCase(),
+        'responses',
+      );
+      for (const [status, response] of Object.entries(responses)) {
+        if (Number(status) < 400 || !isObject(response)) continue;
+        const media = version === UNSTABLE ? 'application/problem+json' : 'application/json';
+        expect(Object.keys(at(response, 'content'))).toEqual([media]);
+      }
+    }
+  });
+
+  test('describes the payload of every topic, unless it is unstable', () => {
+    const section = openapiDocument(version).webhooks;
+    if (version === UNSTABLE) expect(section).toBeUndefined();
+    else expect(Object.keys(isObject(section) ? section : {})).toEqual([...TOPICS]);
+  });
+});
+
+test.each(RELEASED)('the released document of %s only grows', async (version) => {
+  const released = await read(`released/${version}.json`);
+  expect(breakingChanges(released, openapiDocument(version))).toEqual([]);
+});
+
+test('the statuses of an operation are those the order of checks can give it', () => {
+  const statuses = Object.fromEntries(
+    OPERATIONS.map(({ id, path, method }) => {
+      const document = openapiDocument('2026-10');
+      return [
+        id,
+        Object.keys(at(document, 'paths', path, method.toLowerCase(), 'responses')).join(' '),
+      ];
+    }),
+  );
+  expect(statuses).toEqual({
+    listWebhooks: '200 401 429 500 503',
+    createWebhook: '201 400 401 413 415 422 429 500 503',
+    updateWebhook: '204 400 401 404 413 415 422 429 500 503',
+    deleteWebhook: '204 401 404 429 500 503',
+    assessDispositions: '200 400 401 403 413 415 422 429 500 503',
+    updateDestination: '200 400 401 404 413 415 422 429 500 503',
+    getReturnDetails: '200 401 404 422 429 500 503',
+    createFraudReport: '201 400 401 404 409 413 415 422 429 500 503',
+    processReturn: '200 400 401 404 413 415 422 429 500 503',
+    createCart: '200 400 401 413 415 422 429 500 503',
+  });
+});
+
+test('2026-07 describes condition_category as a word, 2026-10 as an object', () => {
+  const category = (version: string) =>
+    at(
+      openapiDocument(version),
+      'components',
+      'schemas',
+      'Condition',
+      'properties',
+      'condition_category',
+    );
+  expect(category('2026-07')).toMatchObject({ anyOf: [{ type: 'string' }, { type: 'null' }] });
+  expect(category('2026-10')).toMatchObject({ anyOf: [{ type: 'object' }, { type: 'null' }] });
+});
+
+async function read(path: string): Promise<JsonObject> {
+  return JSON.parse(await readFile(new URL(path, import.meta.url), 'utf8'));
+}
+
+function at(value: JsonObject, ...keys: string[]): JsonObject {
+  return keys.reduce<JsonObject>((inner, key) => {
+    const next = inner[key];
+    if (!isObject(next)) throw new Error(`the document has no ${keys.join(' > ')}`);
+    return next;
+  }, value);
+}

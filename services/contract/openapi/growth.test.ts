@@ -1,0 +1,46 @@
+import { describe, expect, test } from '@jest/globals';
+import { breakingChanges } from './growth.ts';
+
+const schemas = (value: object) => ({ components: { schemas: value } });
+
+describe('a released document', () => {
+  test.each([
+    ['a new field', schemas({ A: {} }), schemas({ A: { x: 1 }, B: {} })],
+    ['a new enum value', { enum: ['a', 'b'] }, { enum: ['c', 'b', 'a'] }],
+    ['a new required field in an answer', { required: ['a'] }, { required: ['b', 'a'] }],
+    ['another text', { description: 'a' }, { description: 'b' }],
+    [
+      'a parameter more',
+      { parameters: [{ name: 'a' }] },
+      { parameters: [{ name: 'b' }, { name: 'a' }] },
+    ],
+    [
+      'asking for less',
+      schemas({ ABody: { required: ['a', 'b'] } }),
+      schemas({ ABody: { required: ['a'] } }),
+    ],
+  ])('may have %s', (_name, before, after) => {
+    expect(breakingChanges(before, after)).toEqual([]);
+  });
+
+  test.each([
+    ['without a path', { paths: { '/a': {} } }, { paths: {} }, '/paths//a is gone'],
+    ['with another type', { a: { type: 'string' } }, { a: { type: 'integer' } }, '/a/type changed'],
+    ['without an enum value', { enum: ['a', 'b'] }, { enum: ['a'] }, '/enum lost "b"'],
+    [
+      'without a field',
+      { properties: { title: {} } },
+      { properties: {} },
+      '/properties/title is gone',
+    ],
+    [
+      'asking for more',
+      schemas({ ABody: { required: ['a'] } }),
+      schemas({ ABody: { required: ['a', 'b'] } }),
+      '/components/schemas/ABody/required asks for b',
+    ],
+    ['no longer promising a field', { required: ['a'] }, { required: [] }, '/required lost "a"'],
+  ])('may not be %s', (_name, before, after, change) => {
+    expect(breakingChanges(before, after)).toEqual([change]);
+  });
+});

@@ -1,0 +1,53 @@
+import { expect, test } from '@jest/globals';
+import { OPERATIONS } from './operations.ts';
+
+test('the operations are those of the interface, and two additions', () => {
+  const rows = OPERATIONS.map((o) => `${o.method} ${o.path} ${o.success.status} ${o.addition}`);
+  expect(rows).toEqual([
+    'GET /webhooks 200 true',
+    'POST /webhooks 201 true',
+    'PUT /webhooks/{id} 204 false',
+    'DELETE /webhooks/{id} 204 false',
+    'POST /dispositioning/assess 200 false',
+    'PUT /destinations/{id} 200 false',
+    'GET /warehouse/return/details 200 false',
+    'POST /returns/{id}/fraud-report 201 false',
+    'POST /warehouse/return/{id}/process 200 false',
+    'POST /cart 200 false',
+  ]);
+});
+
+test('each operation needs its scope', () => {
+  expect(Object.fromEntries(OPERATIONS.map(({ id, scope }) => [id, scope]))).toEqual({
+    listWebhooks: 'developer_tools',
+    createWebhook: 'developer_tools',
+    updateWebhook: 'developer_tools',
+    deleteWebhook: 'developer_tools',
+    assessDispositions: 'returns',
+    updateDestination: 'destinations:write',
+    getReturnDetails: 'returns',
+    createFraudReport: 'returns',
+    processReturn: 'returns',
+    createCart: 'carts',
+  });
+});
+
+test('only webhook operations take a bearer token, and only dispositioning answers 403', () => {
+  const bearer = OPERATIONS.filter(({ credentials }) => credentials === 'bearer-or-api-key');
+  expect(bearer.map(({ path }) => path.split('/')[1])).toEqual(Array(4).fill('webhooks'));
+  const forbidden = OPERATIONS.filter((operation) => operation.forbidden === 'message-403');
+  expect(forbidden.map(({ id }) => id)).toEqual(['assessDispositions']);
+});
+
+test('only dispositions may be larger than 1 MiB', () => {
+  for (const { id, body } of OPERATIONS) {
+    if (body) expect(body.maxBytes).toBe(id === 'assessDispositions' ? 32 * 2 ** 20 : 2 ** 20);
+  }
+});
+
+test('an operation on one object has a 404 of its own', () => {
+  for (const { id, path, notFound } of OPERATIONS) {
+    const names = path.includes('{id}') || id === 'getReturnDetails';
+    expect({ id, own: notFound !== undefined }).toEqual({ id, own: names });
+  }
+});

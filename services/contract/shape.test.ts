@@ -1,0 +1,140 @@
+import { describe, expect, test } from '@jest/globals';
+import fc from 'fast-check';
+import type { PublicError } from './errors.ts';
+import { NOT_FOUND } from './errors.ts';
+import { CONDITION_CATEGORIES } from './limits.ts';
+import { shapeError, shapePayload, shapeResponse } from './shape.ts';
+
+const newest = (category: string) => {
+  const grade = category.startsWith('grade_') ? category.slice('grade_'.length) : null;
+  return {
+    subject: 'item',
+    title: 'In words',
+    grade,
+    category_name: grade === null ? category : null,
+    category_parent: null,
+  };
+};
+const withCategory = (condition_category: unknown) => ({
+  id: 1,
+  line_items: [{ line_item_id: 2, condition: { note: 'x', condition_category, images: [] } }],
+});
+
+describe('condition_category', () => {
+  test.each(CONDITION_CATEGORIES)('%s is a word in 2026-07 and an object since', (category) => {
+    const details = withCategory(newest(category));
+    expect(shapeResponse('2026-07', 'getReturnDetails', details)).toEqual(withCategory(category));
+    expect(shapePayload('2026-07', 'return', details)).toEqual(withCategory(category));
+    for (const version of ['2026-10', 'unstable']) {
+      expect(shapeResponse(version, 'getReturnDetails', details)).toEqual(details);
+    }
+    expect(shapePayload('2026-10', 'return', details)).toEqual(details);
+  });
+
+  test('is null in every version when only an assessment wrote images', () => {
+    const details = withCategory(null);
+    expect(shapeResponse('2026-07', 'getReturnDetails', details)).toEqual(details);
+  });
+
+  test('is the only thing that 2026-07 answers differently', () => {
+    const category = fc.constantFrom(...CONDITION_CATEGORIES);
+    const lines = fc.array(
+      fc.record({
+        line_item_id: fc.nat(),
+        title: fc.string(),
+        condition: fc.option(fc.record({ note: fc.string(), condition_category: category })),
+      }),
+    );
+    fc.assert(
+      fc.property(lines, fc.jsonValue(), (line_items, other) => {
+        const old = { other, line_items };
+        const details = {
+          other,
+          line_items: line_items.map((line) => ({
+            ...line,
+            condition: line.condition && {
+              ...line.condition,
+              condition_category: newest(line.condition.condition_category),
+            },
+          })),
+        };
+        expect(shapeResponse('2026-07', 'getReturnDetails', details)).toEqual(old);
+      }),
+    );
+  });
+
+  test('the answer that is reshaped is not changed itself', () => {
+    const details = withCategory(newest('junk'));
+    shapeResponse('2026-07', 'getReturnDetails', details);
+    expect(details).toEqual(withCategory(newest('junk')));
+  });
+
+  test('other operations and topics stay as they are', () => {
+    fc.assert(
+      fc.property(fc.jsonValue(), (body) => {
+        expect(shapeResponse('2026-07', 'createCart', body)).toBe(body);
+      }),
+    );
+    const payload = withCategory(newest('junk'));
+    expect(shapePayload('2026-07', 'restock', payload)).toBe(payload);
+  });
+});
+
+describe('error bodies', () => {
+  const error: PublicError = {
+    status: 422,
+    body: { message: 'name is required.', errors: {} },
+    problem: {
+      code: 'VALIDATION_FAILED',
+      title: 'Unprocessable Content',
+      detail: 'name is required.',
+      errors: [{ field: 'name', message: 'name is required.' }],
+    },
+  };
+
+  test.each(['2026-07', '2026-10'])('%s answers the released shape', (version) => {
+    expect(shapeError(version, error)).toEqual({
+      contentType: 'application/json',
+      body: error.body,
+    });
+  });
+
+  test('unstable answers a problem document', () => {
+    expect(shapeError('unstable', error)).toEqual({
+      contentType: 'application/problem+json',
+      body: { type: 'about:blank', status: 422, ...error.problem },
+    });
+  });
+
+  test('unstable keeps the code of the interface and always lists errors', () => {
+    expect(shapeError('unstable', NOT_FOUND.webhook).body).toEqual({
+      type: 'about:blank',
+      title: 'Not Found',
+      status: 404,
+      detail: 'No webhook has this ID.',
+      code: 'NOT_FOUND',
+      errors: [],
+    });
+  });
+
+  test('a refusal inside a 200 stays as it is in unstable', () => {
+    const refusal = { ...error, status: 200 };
+    expect(shapeError('unstable', refusal)).toEqual({
+      contentType: 'application/json',
+      body: error.body,
+    });
+  });
+
+  test('a 404 has the shape of its operation', () => {
+    const bodies = Object.fromEntries(
+      Object.entries(NOT_FOUND).map(([id, { body }]) => [id, body]),
+    );
+    expect(bodies).toEqual({
+      webhook: { errors: { code: 'NOT_FOUND' } },
+      destination: { code: 'NOT_FOUND', message: expect.any(String) },
+      returnDetails: { errors: { message: 'No return found with this ID.' } },
+      fraudReport: { errors: { message: expect.any(String) } },
+      processReturn: { errors: { message: expect.any(String), code: 'NOT_FOUND' } },
+    });
+  });
+});

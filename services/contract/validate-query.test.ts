@@ -1,0 +1,95 @@
+import { describe, expect, test } from '@jest/globals';
+import fc from 'fast-check';
+import { MAX_ID } from './limits.ts';
+import { parsePathId, validateQuery } from './validate.ts';
+
+describe('the query of return details', () => {
+  const read = (query: string) =>
+    validateQuery('getReturnDetails', '2026-10', new URLSearchParams(query));
+
+  test.each([
+    ['return_id=7', { case: 'returnId', value: 7n }],
+    [`order_id=${MAX_ID}`, { case: 'orderId', value: MAX_ID }],
+    ['order_name=%231001', { case: 'orderName', value: '#1001' }],
+    ['order_name=+', { case: 'orderName', value: ' ' }],
+    ['return_id=7&colour=red&colour=blue', { case: 'returnId', value: 7n }],
+  ])('%s selects', (query, selector) => {
+    expect(read(query)).toEqual({ ok: true, value: { selector, currencyType: undefined } });
+  });
+
+  test.each(['shop', 'presentment'])('currency_type=%s', (currencyType) => {
+    expect(read(`return_id=7&currency_type=${currencyType}`)).toMatchObject({
+      value: { currencyType },
+    });
+  });
+
+  test.each([
+    ['', 'return_id or order_id or order_name is required.'],
+    ['currency_type=shop', 'return_id or order_id or order_name is required.'],
+    ['return_id=', 'return_id must not be empty.'],
+    ['return_id=1&order_name=', 'order_name must not be empty.'],
+    ['return_id=1&return_id=1', 'return_id must be given once.'],
+    ['return_id=1&order_id=2', 'order_id must not be given together with return_id.'],
+    ['return_id=1&currency_type=', 'currency_type must not be empty.'],
+    ['return_id=1&currency_type=Shop', 'currency_type must be one of shop, presentment.'],
+    ['return_id=1&currency_type=shop&currency_type=shop', 'currency_type must be given once.'],
+    ['order_name=a%00', `order_name must not contain NUL or unpaired surrogate characters.`],
+    ['return_id=abc&currency_type=x', 'currency_type must be one of shop, presentment.'],
+  ])('%j is refused: %s', (query, message) => {
+    expect(read(query)).toMatchObject({ ok: false, message });
+  });
+
+  test.each(['return_id=abc', 'return_id=0', 'return_id=007', 'order_id=1.0', 'return_id=+1'])(
+    '%s names nothing',
+    (query) => {
+      expect(read(query)).toEqual({ ok: false, notFound: true });
+    },
+  );
+
+  test('an order name longer than any names nothing', () => {
+    expect(read(`order_name=${'x'.repeat(192)}`)).toEqual({ ok: false, notFound: true });
+  });
+
+  test('other operations read none', () => {
+    expect(validateQuery('listWebhooks', '2026-10', new URLSearchParams('return_id='))).toEqual({
+      ok: true,
+      value: undefined,
+    });
+  });
+});
+
+describe('a path id', () => {
+  test('is every integer from 1 to 2^53 - 1', () => {
+    fc.assert(
+      fc.property(fc.bigInt({ min: 1n, max: MAX_ID }), (id) => {
+        expect(parsePathId(id.toString())).toBe(id);
+      }),
+    );
+  });
+
+  test('is nothing beyond', () => {
+    fc.assert(
+      fc.property(fc.bigInt({ min: MAX_ID + 1n }), (id) => {
+        expect(parsePathId(id.toString())).toBeUndefined();
+      }),
+    );
+  });
+
+  test.each([
+    '',
+    '0',
+    '-1',
+    '+1',
+    '01',
+    '1.0',
+    '1e3',
+    ' 1',
+    '1\n',
+    '0x1',
+    '١',
+    'abc',
+    '9007199254740992',
+  ])('%j names nothing', (text) => {
+    expect(parsePathId(text)).toBeUndefined();
+  });
+});

@@ -1,0 +1,108 @@
+import { create } from '@bufbuild/protobuf';
+import { timestampFromDate } from '@bufbuild/protobuf/wkt';
+import { describe, expect, test } from '@jest/globals';
+import { CartSchema } from '../../../proto/gen/rms/carts/v1/carts_pb.ts';
+import {
+  DestinationSchema,
+  DestinationType,
+} from '../../../proto/gen/rms/destinations/v1/destinations_pb.ts';
+import { DispositionRecordSchema } from '../../../proto/gen/rms/dispositions/v1/dispositions_pb.ts';
+import { ReportSchema } from '../../../proto/gen/rms/fraud/v1/fraud_pb.ts';
+import { DispositionOutcome } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
+import {
+  SubscriptionSchema,
+  SubscriptionStatus,
+} from '../../../proto/gen/rms/webhooks/v1/webhooks_pb.ts';
+import { cartView } from './cart.ts';
+import { destinationView } from './destination.ts';
+import { dispositionView } from './disposition.ts';
+import { fraudReportView } from './fraud-report.ts';
+import { createdWebhookView, webhookView } from './webhook.ts';
+
+const at = timestampFromDate(new Date('2026-07-01T12:00:00.5Z'));
+const EMPTY = {
+  ...{ name: '', company: '', address1: '', address2: '', city: '', state: '', zip: '' },
+  ...{ country: '', country_code: '' },
+};
+
+describe('a destination', () => {
+  test('never shows its phone', () => {
+    const destination = create(DestinationSchema, {
+      ...{ id: 4n, name: 'Depot', type: DestinationType.DONATE, enabled: true },
+      providerLocationId: 5n,
+      address: { city: 'Hull', countryCode: 'GB', country: 'United Kingdom', phone: '123' },
+    });
+    expect(destinationView(destination)).toEqual({
+      ...{ id: 4, type: 'donate', name: 'Depot', enabled: true, provider_location_id: 5 },
+      address: { ...EMPTY, city: 'Hull', country: 'United Kingdom', country_code: 'GB' },
+    });
+  });
+
+  test('without a location or address has null and empty texts', () => {
+    const destination = create(DestinationSchema, { id: 4n, type: DestinationType.WAREHOUSE });
+    expect(destinationView(destination)).toMatchObject({
+      ...{ type: 'warehouse', enabled: false, provider_location_id: null, address: EMPTY },
+    });
+  });
+});
+
+describe('a webhook', () => {
+  const subscription = create(SubscriptionSchema, {
+    ...{ id: 9n, topic: 'return', trigger: 'return.closed', url: 'https://a/' },
+    status: SubscriptionStatus.INACTIVE,
+  });
+
+  test('shows what the interface lists', () => {
+    expect(webhookView(subscription)).toEqual({
+      ...{ id: 9, topic: 'return', trigger: 'return.closed', url: 'https://a/' },
+      status: 'inactive',
+    });
+  });
+
+  test('shows its secret only when created', () => {
+    expect(createdWebhookView(subscription, 'whsec_x')).toEqual({
+      ...webhookView(subscription),
+      secret: 'whsec_x',
+    });
+  });
+});
+
+test('a disposition is answered in UTC', () => {
+  const record = create(DispositionRecordSchema, {
+    lineItemId: 6n,
+    disposition: { outcome: DispositionOutcome.RESALE_HOLD, note: '', inspectedAt: at },
+  });
+  expect(dispositionView(record)).toEqual({
+    ...{ line_item_id: 6, disposition_outcome: 'resale_hold', return_processor: null, note: '' },
+    inspected_at: '2026-07-01T12:00:00+00:00',
+  });
+});
+
+test('a fraud report without category and comment has nulls', () => {
+  const report = create(ReportSchema, { id: 1n, returnId: 2n, createdAt: at });
+  expect(fraudReportView(report)).toEqual({
+    ...{ id: 1, return_id: 2, category: null, comment: null },
+    created_at: '2026-07-01T12:00:00+00:00',
+  });
+});
+
+describe('a cart', () => {
+  const entries = [
+    { variantId: 7n, objectJson: '' },
+    { variantId: 8n, objectJson: '{"variant_id":8,"__proto__":{"a":null}}' },
+  ];
+
+  test('echoes its entries with all keys', () => {
+    const view = cartView(create(CartSchema, { token: 't', entries }));
+    expect(JSON.stringify(view)).toBe(
+      '{"token":"t","data":{"cart":[7,{"variant_id":8,"__proto__":{"a":null}}]}}',
+    );
+  });
+
+  test('echoes shopify as sent: a text, null, or not at all', () => {
+    const data = (init: object) => cartView(create(CartSchema, { token: 't', ...init })).data;
+    expect(data({ shopify: '' })).toEqual({ cart: [], shopify: '' });
+    expect(data({ shopifyNull: true })).toEqual({ cart: [], shopify: null });
+    expect('shopify' in data({})).toBe(false);
+  });
+});
