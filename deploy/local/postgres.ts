@@ -184,6 +184,8 @@ async function prepareDatabase(superuser: pg.ClientConfig & { password: string }
     const secret = pg.escapeLiteral(superuser.password);
     if (roles.rowCount === 0) {
       await client.query(`create role rms_migrator login createrole createdb password ${secret}`);
+      // To drop a database that somebody is still connected to.
+      await client.query('grant pg_signal_backend to rms_migrator');
     }
     const databases = await client.query(`select from pg_database where datname = 'rms'`);
     if (databases.rowCount === 0) await client.query('create database rms owner rms_migrator');

@@ -1,0 +1,61 @@
+import { describe, expect, test } from '@jest/globals';
+import { busContract } from '../../../test/support/bus-contract.ts';
+import { createInProcessBus } from './in-process.ts';
+
+busContract('in-process', async () => createInProcessBus({ firstBackoffMs: 5 }));
+
+const one = [{ key: 'k', value: Buffer.from('1'), headers: {} }];
+
+describe('in-process bus', () => {
+  test('publish resolves only when every group has dealt with the record', async () => {
+    const bus = createInProcessBus();
+    const gate = Promise.withResolvers<void>();
+    const facts: string[] = [];
+    await bus.subscribe({ group: 'quick', topics: ['t'], handle: async () => {} });
+    await bus.subscribe({
+      group: 'slow',
+      topics: ['t'],
+      handle: async () => {
+        await gate.promise;
+        facts.push('handled');
+      },
+    });
+    const published = bus.publish('t', one).then(() => facts.push('published'));
+    gate.resolve();
+    await published;
+    expect(facts).toEqual(['handled', 'published']);
+    await bus.close();
+  });
+
+  test('publish waits for a group that is expected and has not subscribed yet', async () => {
+    const bus = createInProcessBus({ groups: [{ group: 'late', topics: ['t'] }] });
+    const facts: string[] = [];
+    const published = bus.publish('t', one).then(() => facts.push('published'));
+    facts.push('subscribed');
+    await bus.subscribe({
+      group: 'late',
+      topics: ['t'],
+      handle: async () => {
+        facts.push('handled');
+      },
+    });
+    await published;
+    expect(facts).toEqual(['subscribed', 'handled', 'published']);
+    await bus.close();
+  });
+
+  test('closing rejects what was not dealt with, and everything after', async () => {
+    const bus = createInProcessBus({ groups: [{ group: 'never', topics: ['t'] }] });
+    const published = expect(bus.publish('t', one)).rejects.toThrow('closed');
+    await bus.close();
+    await published;
+    await expect(bus.publish('t', one)).rejects.toThrow('closed');
+    await expect(bus.health()).rejects.toThrow('closed');
+  });
+
+  test('nobody listens: publish resolves', async () => {
+    const bus = createInProcessBus();
+    await expect(bus.publish('t', one)).resolves.toBeUndefined();
+    await bus.close();
+  });
+});

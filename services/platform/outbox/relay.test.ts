@@ -1,0 +1,217 @@
+import { randomUUID } from 'node:crypto';
+import { create } from '@bufbuild/protobuf';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { type Actor, Actor_Kind, ActorSchema } from '../../../proto/gen/rms/common/v1/actor_pb.ts';
+import { createTestDatabase, type TestDatabase } from '../../../test/support/database.ts';
+import { silentLogger, testTelemetry } from '../../../test/support/telemetry.ts';
+import { until } from '../../../test/support/until.ts';
+import type { BusRecord, EventBus } from '../bus/event-bus.ts';
+import { inTransaction } from '../postgres.ts';
+import type { Telemetry } from '../telemetry.ts';
+import { appendEvents, type NewEvent } from './append.ts';
+import { parseEvent } from './parse.ts';
+import { type Relay, startRelay } from './relay.ts';
+import { replayEvents } from './replay.ts';
+import { backlogOf } from './store.ts';
+
+const actor: Actor = create(ActorSchema, { kind: Actor_Kind.SYSTEM, id: 'test' });
+const event = (key: string, revision: bigint): NewEvent => ({
+  trigger: 'return.updated',
+  shopId: 1n,
+  returnId: 2n,
+  revision,
+  key,
+  actor,
+});
+
+/** A bus that remembers, and can be told to refuse or to answer late. */
+function rememberingBus() {
+  const published: BusRecord[] = [];
+  const control = { before: async (_: readonly BusRecord[]) => {}, after: async () => {} };
+  const bus: EventBus = {
+    async publish(_, records) {
+      await control.before(records);
+      published.push(...records);
+      await control.after();
+    },
+    subscribe: () => Promise.reject(new Error('nobody listens')),
+    health: async () => {},
+    close: async () => {},
+  };
+  const revisions = (key: string) =>
+    published.filter((r) => r.key === key).map((r) => parseEvent(r.value).revision);
+  const ids = () => published.map((r) => parseEvent(r.value).eventId);
+  return { bus, control, published, revisions, ids };
+}
+
+describe('outbox relay', () => {
+  let database: TestDatabase;
+  let telemetry: Telemetry;
+  beforeAll(async () => {
+    database = await createTestDatabase('fraud');
+    telemetry = await testTelemetry();
+  });
+  afterAll(async () => {
+    await telemetry.stop();
+    await database.drop();
+  });
+  beforeEach(async () => {
+    await database.pool.query('delete from outbox');
+  });
+
+  const start = (bus: EventBus): Relay =>
+    startRelay({ pool: database.pool, bus, topic: 't', logger: silentLogger(), telemetry });
+  const append = (...events: NewEvent[]) =>
+    inTransaction(database.pool, (tx) => appendEvents(tx, events));
+  const isEmpty = async () => (await backlogOf(database.pool)).depth === 0;
+
+  test('publishes after the commit, at once, and forgets the pointer', async () => {
+    const memory = rememberingBus();
+    const relay = start(memory.bus);
+    await relay.flush();
+    const key = randomUUID();
+    const [id] = await append(event(key, 1n), event(key, 2n));
+    await until(() => memory.revisions(key).length === 2, 900);
+    expect(memory.revisions(key)).toEqual([1n, 2n]);
+    expect(memory.published[0]?.headers).toMatchObject({ event_id: id, trigger: 'return.updated' });
+    await relay.flush();
+    expect(await isEmpty()).toBe(true);
+    await relay.stop();
+  });
+
+  test('a rollback publishes nothing', async () => {
+    const memory = rememberingBus();
+    const relay = start(memory.bus);
+    const key = randomUUID();
+    const failing = inTransaction(database.pool, async (tx) => {
+      await appendEvents(tx, [event(key, 1n)]);
+      throw new Error('no');
+    });
+    await expect(failing).rejects.toThrow('no');
+    await relay.flush();
+    expect(memory.revisions(key)).toEqual([]);
+    await relay.stop();
+  });
+
+  test('a row that commits after later ones is published all the same', async () => {
+    const memory = rememberingBus();
+    const relay = start(memory.bus);
+    const [late, early] = [randomUUID(), randomUUID()];
+    const tx = await database.pool.connect();
+    await tx.query('begin');
+    await appendEvents(tx, [event(late, 1n)]);
+    await append(event(early, 1n));
+    await until(() => memory.revisions(early).length === 1);
+    await relay.flush();
+    await tx.query('commit');
+    tx.release();
+    await until(() => memory.revisions(late).length === 1);
+    await relay.stop();
+  });
+
+  test('keeps the order of a key that many write at the same time', async () => {
+    const memory = rememberingBus();
+    const relays = [start(memory.bus), start(memory.bus)];
+    const { pool } = database;
+    const key = `${randomUUID()}`;
+    // The row whose lock orders the writers.
+    await pool.query(`insert into leases values ($1, 'test', 0, now())`, [key]);
+    const write = () =>
+      inTransaction(pool, async (tx) => {
+        const { rows } = await tx.query<{ token: bigint }>(
+          'update leases set token = token + 1 where name = $1 returning token',
+          [key],
+        );
+        await appendEvents(tx, [event(key, rows[0]?.token ?? 0n), event(randomUUID(), 1n)]);
+      });
+    await Promise.all(Array.from({ length: 60 }, write));
+    await until(isEmpty);
+    expect(memory.revisions(key)).toEqual(Array.from({ length: 60 }, (_, n) => BigInt(n + 1)));
+    await Promise.all(relays.map((relay) => relay.stop()));
+  });
+
+  test('two relays share the shards, and publish everything once', async () => {
+    const memory = rememberingBus();
+    const relays = [start(memory.bus), start(memory.bus)];
+    const holders = async () => {
+      const { rows } = await database.pool.query<{ count: bigint }>(
+        `select count(*) as count from leases where starts_with(name, 'relay/shard/') group by owner`,
+      );
+      return rows.map((row) => row.count);
+    };
+    await until(async () => (await holders()).join() === '4,4');
+    const keys = Array.from({ length: 40 }, () => randomUUID());
+    await append(...keys.map((key) => event(key, 1n)));
+    await until(isEmpty);
+    expect(memory.ids().length).toBe(40);
+    expect(new Set(memory.ids()).size).toBe(40);
+    await Promise.all(relays.map((relay) => relay.stop()));
+    expect(await holders()).toEqual([]);
+  });
+
+  test('killed after publishing and before forgetting, it repeats with the same id', async () => {
+    const memory = rememberingBus();
+    // The acknowledgement never arrives, as if the process had died.
+    memory.control.after = () => new Promise(() => {});
+    const dying = start(memory.bus);
+    const key = randomUUID();
+    const [id] = await append(event(key, 1n));
+    await until(() => memory.revisions(key).length === 1);
+    await dying.stop();
+    expect(await isEmpty()).toBe(false);
+
+    memory.control.after = async () => {};
+    const next = start(memory.bus);
+    await until(isEmpty);
+    expect(memory.ids()).toEqual([id, id]);
+    await next.stop();
+  });
+
+  test('while the bus is away rows wait, and a key that hangs holds up no other', async () => {
+    const memory = rememberingBus();
+    const hanging = randomUUID();
+    const asked = { hanging: 0, other: 0 };
+    memory.control.before = (records) => {
+      if (records[0]?.key !== hanging) {
+        asked.other += 1;
+        return Promise.reject(new Error('away'));
+      }
+      asked.hanging += 1;
+      return new Promise(() => {});
+    };
+    const relay = start(memory.bus);
+    const key = randomUUID();
+    await append(event(hanging, 1n), event(key, 1n), event(key, 2n));
+    await until(() => asked.hanging === 1 && asked.other >= 2);
+    expect((await backlogOf(database.pool)).depth).toBe(3);
+    memory.control.before = async () => {};
+    await until(() => memory.revisions(key).length === 2);
+    expect(memory.revisions(key)).toEqual([1n, 2n]);
+    await until(async () => (await backlogOf(database.pool)).depth === 1);
+    await relay.stop();
+  });
+
+  test('metrics say how much waits and for how long', async () => {
+    await append(event(randomUUID(), 1n));
+    const memory = rememberingBus();
+    memory.control.before = () => Promise.reject(new Error('away'));
+    const relay = start(memory.bus);
+    const text = await (await fetch(telemetry.metricsUrl)).text();
+    expect(text).toMatch(/^outbox_waiting\{.*topic="t".*\} 1$/m);
+    expect(text).toMatch(/^outbox_oldest_age_seconds/m);
+    await relay.stop();
+  });
+
+  test('replay publishes a time range again, in order, with the same ids', async () => {
+    const memory = rememberingBus();
+    const from = new Date(Date.now() - 60_000);
+    const key = randomUUID();
+    const ids = await append(...[1n, 2n, 3n].map((revision) => event(key, revision)));
+    const to = new Date(Date.now() + 60_000);
+    await replayEvents({ pool: database.pool, bus: memory.bus, topic: 't', from, to });
+    expect(memory.ids().slice(-3)).toEqual(ids);
+    const before = memory.ids().length;
+    await replayEvents({ pool: database.pool, bus: memory.bus, topic: 't', from, to: from });
+    expect(memory.ids().length).toBe(before);
+  });
+});

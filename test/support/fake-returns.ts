@@ -1,0 +1,81 @@
+import { create } from '@bufbuild/protobuf';
+import { Code, ConnectError } from '@connectrpc/connect';
+import { ReturnSchema } from '../../proto/gen/rms/returns/v1/return_pb.ts';
+import {
+  type ApplyAssessmentsRequest,
+  type ApplyGradingsRequest,
+  ReturnsService,
+} from '../../proto/gen/rms/returns/v1/returns_pb.ts';
+import { startGrpcServer } from '../../services/platform/grpc/server.ts';
+
+/** A small returns service that knows which lines and returns exist, and remembers what it was handed. */
+export interface FakeReturns {
+  readonly target: string;
+  readonly assessments: ApplyAssessmentsRequest[];
+  readonly gradings: ApplyGradingsRequest[];
+  /** How often it was asked whose the lines are. */
+  checks: number;
+  /** Refuses handovers with this code while it is set. */
+  refuseWith: Code | undefined;
+  /** Refuses only handovers that hold this line, while it is set. */
+  refuseLine: bigint | undefined;
+  addReturn(shopId: bigint, returnId: bigint, lineItemIds?: readonly bigint[]): void;
+  stop(): Promise<void>;
+}
+
+export async function startFakeReturns(): Promise<FakeReturns> {
+  const lines = new Map<string, bigint>();
+  const returns = new Set<string>();
+  const take = (lineItemIds: readonly bigint[]): void => {
+    const isRefused = fake.refuseLine === undefined || lineItemIds.includes(fake.refuseLine);
+    if (fake.refuseWith !== undefined && isRefused) throw new ConnectError('no', fake.refuseWith);
+  };
+
+  const server = await startGrpcServer({
+    port: 0,
+    routes: (router) =>
+      void router.service(ReturnsService, {
+        checkLineItems({ shopId, lineItemIds }) {
+          fake.checks += 1;
+          const owners = lineItemIds.flatMap((lineItemId) => {
+            const returnId = lines.get(`${shopId}:${lineItemId}`);
+            return returnId === undefined ? [] : { lineItemId, returnId };
+          });
+          return { owners };
+        },
+        getReturns({ shopId, returnIds }) {
+          if (fake.refuseWith !== undefined) throw new ConnectError('no', fake.refuseWith);
+          const found = returnIds.filter((id) => returns.has(`${shopId}:${id}`));
+          return { returns: found.map((id) => create(ReturnSchema, { id })) };
+        },
+        applyAssessments(request) {
+          take(request.assessments.map(({ lineItemId }) => lineItemId));
+          fake.assessments.push(request);
+          return {};
+        },
+        applyGradings(request) {
+          take(request.gradings.map(({ lineItemId }) => lineItemId));
+          fake.gradings.push(request);
+          return {};
+        },
+      }),
+  });
+
+  const fake: FakeReturns = {
+    target: `127.0.0.1:${server.port}`,
+    assessments: [],
+    gradings: [],
+    checks: 0,
+    refuseWith: undefined,
+    refuseLine: undefined,
+    addReturn(shopId, returnId, lineItemIds = []) {
+      returns.add(`${shopId}:${returnId}`);
+      for (const lineItemId of lineItemIds) lines.set(`${shopId}:${lineItemId}`, returnId);
+    },
+    stop: () => server.stop(),
+  };
+  return fake;
+}
+
+/** The code of a service that is away. */
+export const AWAY = Code.Unavailable;

@@ -1,0 +1,73 @@
+import Ajv2020, { type ValidateFunction } from 'ajv/dist/2020.js';
+import addFormats from 'ajv-formats';
+
+type Json = Readonly<Record<string, unknown>>;
+
+/** One operation of an OpenAPI document. */
+export interface DocumentedOperation {
+  readonly method: string;
+  /** With `{id}` in it. */
+  readonly path: string;
+  /** The schema of the request body; undefined without one. */
+  readonly body: unknown;
+  /** Says what an answer breaks: an undocumented status, or a body unlike its schema; undefined when it fits. */
+  faultOf(answer: { status: number; contentType: string; body: unknown }): string | undefined;
+}
+
+/** Reads an OpenAPI 3.1 document as something to hold answers against. */
+export function documentedOperations(document: Json): DocumentedOperation[] {
+  const ajv = new Ajv2020.default({ strict: false, allErrors: false });
+  addFormats.default(ajv);
+  ajv.addSchema({ ...document, $id: 'openapi' });
+  const compiled = new Map<string, ValidateFunction>();
+  const paths = document.paths as Record<string, Record<string, Operation>>;
+  return Object.entries(paths).flatMap(([path, item]) =>
+    Object.entries(item).flatMap(([method, operation]) =>
+      operation.responses ? [describeOperation({ method, path, operation, ajv, compiled })] : [],
+    ),
+  );
+}
+
+interface Operation {
+  readonly requestBody?: { readonly content: Record<string, { readonly schema: unknown }> };
+  readonly responses?: Record<
+    string,
+    { readonly content?: Record<string, unknown>; $ref?: string }
+  >;
+}
+
+function describeOperation(o: {
+  readonly method: string;
+  readonly path: string;
+  readonly operation: Operation;
+  readonly ajv: InstanceType<typeof Ajv2020.default>;
+  readonly compiled: Map<string, ValidateFunction>;
+}): DocumentedOperation {
+  const { method, path, operation, ajv, compiled } = o;
+  const validatorOf = (pointer: string) => {
+    const known = compiled.get(pointer) ?? ajv.compile({ $ref: `openapi#${pointer}` });
+    compiled.set(pointer, known);
+    return known;
+  };
+  return {
+    method: method.toUpperCase(),
+    path,
+    body: operation.requestBody?.content['application/json']?.schema,
+    faultOf({ status, contentType, body }) {
+      const response = operation.responses?.[String(status)];
+      if (!response) return `status ${status} is not documented`;
+      const base = response.$ref
+        ? response.$ref.slice(1)
+        : `/paths/${escapePointer(path)}/${method}/responses/${status}`;
+      if (body === undefined) return undefined;
+      const media = contentType.split(';')[0] ?? '';
+      const validate = validatorOf(`${base}/content/${escapePointer(media)}/schema`);
+      return validate(body) ? undefined : ajv.errorsText(validate.errors);
+    },
+  };
+}
+
+/** JSON pointer inside a URI fragment (RFC 6901, section 6). */
+function escapePointer(text: string): string {
+  return encodeURIComponent(text.replaceAll('~', '~0').replaceAll('/', '~1'));
+}
