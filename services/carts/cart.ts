@@ -1,0 +1,58 @@
+import { Code } from '@connectrpc/connect';
+import { z } from 'zod';
+import { ErrorReason } from '../../proto/gen/rms/common/v1/error_pb.ts';
+import { BODY_BYTES_MAX, CART_ENTRIES_MAX, isBase64 } from '../contract/limits.ts';
+import { DomainError } from '../platform/errors.ts';
+import { callerShape, id, text } from '../platform/input.ts';
+
+/** How long a cart waits for its checkout. Days. */
+export const CART_DAYS = 30;
+
+/** One entry; its object is the JSON text that was sent, empty for a bare variant id. */
+const entry = z
+  .object({ variantId: id, objectJson: text(BODY_BYTES_MAX) })
+  .refine(({ variantId, objectJson }) => objectJson === '' || names(objectJson, variantId), {
+    path: ['objectJson'],
+    message: 'must be a JSON object with the same variant_id',
+  });
+
+/** `shopify` may be a text, absent, or null; its content is nobody's business here. */
+export const newCart = z
+  .object({
+    ...callerShape,
+    entries: z
+      .array(entry)
+      .min(1, `must have 1 to ${CART_ENTRIES_MAX} entries`)
+      .max(CART_ENTRIES_MAX, `must have 1 to ${CART_ENTRIES_MAX} entries`),
+    shopify: text(BODY_BYTES_MAX).refine(isBase64, 'must be Base64').optional(),
+    shopifyNull: z.boolean(),
+  })
+  .refine(({ shopify, shopifyNull }) => shopify === undefined || !shopifyNull, {
+    path: ['shopifyNull'],
+    message: 'must not be set beside shopify',
+  });
+export type NewCart = z.infer<typeof newCart>;
+
+function names(objectJson: string, variantId: bigint): boolean {
+  const schema = z.looseObject({ variant_id: z.literal(Number(variantId)) });
+  try {
+    return schema.safeParse(JSON.parse(objectJson)).success;
+  } catch {
+    return false;
+  }
+}
+
+/** A stored cart. */
+export interface Cart {
+  /** 32 random bytes, base64url: whoever knows it may read the cart. */
+  readonly token: string;
+  readonly entries: readonly { readonly variantId: bigint; readonly objectJson: string }[];
+  readonly shopify: string | undefined;
+  readonly shopifyNull: boolean;
+  readonly createdAt: Date;
+}
+
+/** The same for an unknown token, another shop's, and one that is too old. */
+export function cartNotFound(): DomainError {
+  return new DomainError(Code.NotFound, ErrorReason.CART_NOT_FOUND, 'the cart does not exist');
+}

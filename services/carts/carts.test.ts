@@ -1,0 +1,189 @@
+import { timestampDate } from '@bufbuild/protobuf/wkt';
+import { Code } from '@connectrpc/connect';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import pg from 'pg';
+import { CartsService } from '../../proto/gen/rms/carts/v1/carts_pb.ts';
+import {
+  actor,
+  newShop,
+  type RunningTestService,
+  refusal,
+  runService,
+} from '../../test/support/running-service.ts';
+import { startCarts } from './start.ts';
+import { purgeCarts } from './store.ts';
+
+let service: RunningTestService<typeof CartsService>;
+beforeAll(async () => {
+  service = await runService({ schema: 'carts', service: CartsService, start: startCarts });
+});
+afterAll(() => service.stop());
+
+const bare = (variantId: bigint) => ({ variantId });
+
+async function createCart(shopId: bigint, request: object) {
+  const { cart } = await service.client.createCart({ shopId, actor, ...request });
+  if (!cart) throw new Error('no cart in the answer');
+  return cart;
+}
+
+/** Makes a cart older than it is. */
+async function age(token: string, days: number): Promise<void> {
+  await service.db.pool.query(
+    'update carts set created_at = now() - make_interval(days => $2) where token = $1',
+    [token, days],
+  );
+}
+
+const NO_CART = { code: Code.NotFound, reason: 'CART_NOT_FOUND', field: undefined };
+
+describe('create cart', () => {
+  test('answers what was sent, under a token of 32 bytes', async () => {
+    const objectJson = '{ "quantity":2, "variant_id": 7.0, "note":"\\u0000 é", "variant_id":8 }';
+    const entries = [bare(5n), { variantId: 8n, objectJson }];
+    const cart = await createCart(newShop(), { entries, shopify: 'YQ' });
+    expect(cart).toMatchObject({
+      entries: [
+        { variantId: 5n, objectJson: '' },
+        { variantId: 8n, objectJson },
+      ],
+      shopify: 'YQ',
+      shopifyNull: false,
+    });
+    expect(cart.token).toMatch(/^[\w-]{43}$/);
+    expect(Buffer.from(cart.token, 'base64url')).toHaveLength(32);
+    expect(cart.createdAt && timestampDate(cart.createdAt).getTime()).toBeGreaterThan(0);
+  });
+
+  test('tells an absent shopify from a null one', async () => {
+    const absent = await createCart(newShop(), { entries: [bare(1n)] });
+    expect([absent.shopify, absent.shopifyNull]).toEqual([undefined, false]);
+    const none = await createCart(newShop(), { entries: [bare(1n)], shopifyNull: true });
+    expect([none.shopify, none.shopifyNull]).toEqual([undefined, true]);
+  });
+
+  test('gives every cart a token of its own', async () => {
+    const shopId = newShop();
+    const carts = await Promise.all(
+      Array.from({ length: 10 }, () => createCart(shopId, { entries: [bare(1n)] })),
+    );
+    expect(new Set(carts.map(({ token }) => token)).size).toBe(10);
+  });
+
+  test('tells of the cart, without its shopify', async () => {
+    const shopId = newShop();
+    const { token } = await createCart(shopId, {
+      entries: [bare(1n), bare(2n)],
+      shopify: 'c2VjcmV0',
+    });
+    expect(await service.events(shopId)).toMatchObject([
+      {
+        trigger: 'cart.created',
+        shopId,
+        actor,
+        detail: { case: 'cart', value: { token, entries: 2 } },
+      },
+    ]);
+    const { rows } = await service.db.pool.query<{ value: Buffer }>(
+      'select value from events where shop_id = $1',
+      [shopId],
+    );
+    expect(rows[0]?.value.includes('c2VjcmV0')).toBe(false);
+  });
+
+  test.each(['', 'YQ', 'YQ==', 'YWI=', 'YWI', 'YWJj', '+/+/'])(
+    'takes %j as Base64',
+    async (shopify) => {
+      expect((await createCart(newShop(), { entries: [bare(1n)], shopify })).shopify).toBe(shopify);
+    },
+  );
+
+  test('takes 500 entries and the largest variant id', async () => {
+    const entries = Array.from({ length: 500 }, () => bare(2n ** 53n - 1n));
+    expect((await createCart(newShop(), { entries })).entries).toHaveLength(500);
+  });
+
+  test.each([
+    ['no entries', { entries: [] }, 'entries'],
+    ['501 entries', { entries: Array.from({ length: 501 }, () => bare(1n)) }, 'entries'],
+    ['a variant id of zero', { entries: [bare(1n), bare(0n)] }, 'entries[1].variant_id'],
+    ['a variant id above 2^53-1', { entries: [bare(2n ** 53n)] }, 'entries[0].variant_id'],
+    ['an entry that is no JSON', entry('{'), 'entries[0].object_json'],
+    ['an entry that is a list', entry('[1]'), 'entries[0].object_json'],
+    ['an entry without variant id', entry('{"id":1}'), 'entries[0].object_json'],
+    ['an entry with another variant id', entry('{"variant_id":2}'), 'entries[0].object_json'],
+    ['a variant id that is a text', entry('{"variant_id":"1"}'), 'entries[0].object_json'],
+    ['shopify that is no Base64', { entries: [bare(1n)], shopify: 'a*b=' }, 'shopify'],
+    ['shopify with wrong padding', { entries: [bare(1n)], shopify: 'YQ=' }, 'shopify'],
+    ['shopify of an impossible length', { entries: [bare(1n)], shopify: 'YWJjZ' }, 'shopify'],
+    [
+      'shopify both given and null',
+      { entries: [bare(1n)], shopify: '', shopifyNull: true },
+      'shopify_null',
+    ],
+  ])('refuses %s', async (_, request, field) => {
+    const shopId = newShop();
+    expect(await refusal(createCart(shopId, request))).toEqual({
+      code: Code.InvalidArgument,
+      reason: 'INVALID_FIELD',
+      field,
+    });
+    expect(await service.events(shopId)).toEqual([]);
+  });
+});
+
+function entry(objectJson: string) {
+  return { entries: [{ variantId: 1n, objectJson }] };
+}
+
+describe('get cart', () => {
+  test('reads it by its token, in its shop only', async () => {
+    const shopId = newShop();
+    const cart = await createCart(shopId, { entries: [bare(3n)], shopify: 'YQ==' });
+    const { token } = cart;
+    expect((await service.client.getCart({ shopId, actor, token })).cart).toEqual(cart);
+    const elsewhere = service.client.getCart({ shopId: newShop(), actor, token });
+    expect(await refusal(elsewhere)).toEqual(NO_CART);
+  });
+
+  test.each(['', 'unknown', 'a\0b', 'x'.repeat(100_000)])('knows no other token', async (token) => {
+    const call = service.client.getCart({ shopId: newShop(), actor, token });
+    expect(await refusal(call)).toEqual(NO_CART);
+  });
+
+  test('forgets a cart after 30 days', async () => {
+    const shopId = newShop();
+    const { token } = await createCart(shopId, { entries: [bare(3n)] });
+    await age(token, 29);
+    await service.client.getCart({ shopId, actor, token });
+    await age(token, 30);
+    expect(await refusal(service.client.getCart({ shopId, actor, token }))).toEqual(NO_CART);
+  });
+});
+
+describe('purge', () => {
+  test('deletes what is older than 30 days, and nothing else', async () => {
+    const shopId = newShop();
+    const young = await createCart(shopId, { entries: [bare(1n)] });
+    const old = await createCart(shopId, { entries: [bare(1n)] });
+    await age(young.token, 29);
+    await age(old.token, 31);
+    expect(await purgeCarts(service.db.pool)).toBe(false);
+    const { rows } = await service.db.pool.query('select token from carts where shop_id = $1', [
+      shopId,
+    ]);
+    expect(rows).toEqual([{ token: young.token }]);
+  });
+
+  test('two at once do not wait for each other', async () => {
+    const { token } = await createCart(newShop(), { entries: [bare(1n)] });
+    await age(token, 31);
+    const other = new pg.Client({ connectionString: service.db.url });
+    await other.connect();
+    await other.query('begin');
+    await other.query('select token from carts where token = $1 for update', [token]);
+    expect(await purgeCarts(service.db.pool)).toBe(false);
+    await other.query('rollback');
+    await other.end();
+  });
+});
