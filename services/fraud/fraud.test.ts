@@ -1,0 +1,166 @@
+import { Code } from '@connectrpc/connect';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { FraudService } from '../../proto/gen/rms/fraud/v1/fraud_pb.ts';
+import { type FakeReturns, startFakeReturns } from '../../test/support/fake-returns.ts';
+import {
+  actor,
+  newShop,
+  type RunningTestService,
+  refusal,
+  runService,
+} from '../../test/support/running-service.ts';
+import { FRAUD_CATEGORIES } from '../contract/limits.ts';
+import { startFraud } from './start.ts';
+
+let returns: FakeReturns;
+let service: RunningTestService<typeof FraudService>;
+beforeAll(async () => {
+  returns = await startFakeReturns();
+  service = await runService({
+    schema: 'fraud',
+    service: FraudService,
+    start: (options) => startFraud({ ...options, returnsTarget: returns.target }),
+  });
+});
+afterAll(async () => {
+  await service.stop();
+  await returns.stop();
+});
+
+let lastReturn = 100n;
+
+/** A shop with one return. */
+function shopWithReturn() {
+  const shopId = newShop();
+  const returnId = ++lastReturn;
+  returns.addReturn(shopId, returnId);
+  return { shopId, returnId };
+}
+
+async function report(of: { shopId: bigint; returnId: bigint }, more: object = {}) {
+  const { report: made } = await service.client.createReport({ ...of, actor, ...more });
+  if (!made) throw new Error('no report in the answer');
+  return made;
+}
+
+const invalid = (field: string) => ({ code: Code.InvalidArgument, reason: 'INVALID_FIELD', field });
+const NO_RETURN = { code: Code.NotFound, reason: 'RETURN_NOT_FOUND', field: undefined };
+const NO_REPORT = { code: Code.NotFound, reason: 'FRAUD_REPORT_NOT_FOUND', field: undefined };
+const EXISTS = { code: Code.AlreadyExists, reason: 'FRAUD_REPORT_EXISTS', field: undefined };
+
+describe('create fraud report', () => {
+  test.each(FRAUD_CATEGORIES)('records one of category %s', async (category) => {
+    const of = shopWithReturn();
+    const made = await report(of, { category, comment: ' It was empty. ' });
+    expect(made).toMatchObject({
+      returnId: of.returnId,
+      category,
+      comment: ' It was empty. ',
+      reportedBy: actor,
+    });
+    expect(made.id).toBeGreaterThan(0n);
+    const read = await service.client.getReport({ ...of, actor });
+    expect(read.report).toEqual(made);
+  });
+
+  test('takes one without category and comment', async () => {
+    const made = await report(shopWithReturn());
+    expect([made.category, made.comment]).toEqual([undefined, undefined]);
+  });
+
+  test.each(['', ' ', '\n\t\u00a0'])('takes a comment of blanks as none: %j', async (comment) => {
+    expect((await report(shopWithReturn(), { comment })).comment).toBeUndefined();
+    const other = report(shopWithReturn(), { category: 'other', comment });
+    expect(await refusal(other)).toEqual(invalid('comment'));
+  });
+
+  test('counts the comment in Unicode characters, 512 at most', async () => {
+    const comment = '\u{1f4e6}'.repeat(512);
+    expect((await report(shopWithReturn(), { comment })).comment).toBe(comment);
+    const longer = report(shopWithReturn(), { comment: `${comment}!` });
+    expect(await refusal(longer)).toEqual(invalid('comment'));
+  });
+
+  test.each([
+    ['an unknown category', { category: 'rudeness' }, 'category'],
+    ['a category in other letters', { category: 'Other', comment: 'x' }, 'category'],
+    ['an empty category', { category: '' }, 'category'],
+    ['other without a comment', { category: 'other' }, 'comment'],
+    ['NUL in the comment', { comment: 'a\0b' }, 'comment'],
+    ['no return', { returnId: 0n }, 'return_id'],
+  ])('refuses %s', async (_, change, field) => {
+    const of = shopWithReturn();
+    expect(await refusal(report(of, change))).toEqual(invalid(field));
+    expect(await service.events(of.shopId)).toEqual([]);
+  });
+
+  test('refuses a second report of the same return', async () => {
+    const of = shopWithReturn();
+    await report(of);
+    expect(await refusal(report(of))).toEqual(EXISTS);
+    expect(await service.events(of.shopId)).toHaveLength(1);
+  });
+
+  test('lets one of several that race win', async () => {
+    const of = shopWithReturn();
+    const calls = await Promise.allSettled(Array.from({ length: 6 }, () => refusal(report(of))));
+    const refused = calls.filter((call) => call.status === 'fulfilled');
+    expect(refused.map(({ value }) => value)).toEqual(Array.from({ length: 5 }, () => EXISTS));
+    expect(await service.events(of.shopId)).toHaveLength(1);
+  });
+
+  test('checks the request, then the return, then the report', async () => {
+    const absent = { shopId: newShop(), returnId: 1n };
+    expect(await refusal(report(absent, { category: 'rudeness' }))).toEqual(invalid('category'));
+    expect(await refusal(report(absent))).toEqual(NO_RETURN);
+  });
+
+  test('finds no other shop’s return or report', async () => {
+    const theirs = shopWithReturn();
+    await report(theirs);
+    const mine = { shopId: newShop(), returnId: theirs.returnId };
+    expect(await refusal(report(mine))).toEqual(NO_RETURN);
+    expect(await refusal(service.client.getReport({ ...mine, actor }))).toEqual(NO_REPORT);
+  });
+
+  test('tells of the report under its return', async () => {
+    const of = shopWithReturn();
+    const { id } = await report(of, { category: 'item-is-worn' });
+    expect(await service.events(of.shopId)).toMatchObject([
+      {
+        trigger: 'fraud_report.created',
+        ...of,
+        actor,
+        detail: { case: 'fraudReport', value: { reportId: id, category: 'item-is-worn' } },
+      },
+    ]);
+  });
+
+  test('is unavailable while returns is away, and records nothing', async () => {
+    const of = shopWithReturn();
+    returns.refuseWith = Code.Unavailable;
+    const call = refusal(report(of));
+    expect(await call.finally(() => (returns.refuseWith = undefined))).toMatchObject({
+      code: Code.Unavailable,
+    });
+    expect(await refusal(service.client.getReport({ ...of, actor }))).toEqual(NO_REPORT);
+  });
+});
+
+describe('get fraud report', () => {
+  test('finds none where none was made', async () => {
+    const call = service.client.getReport({ ...shopWithReturn(), actor });
+    expect(await refusal(call)).toEqual(NO_REPORT);
+  });
+});
+
+describe('list fraud categories', () => {
+  test('has all eight in order, in words, and says which needs a comment', async () => {
+    const { categories } = await service.client.listCategories({ shopId: newShop(), actor });
+    expect(categories.map(({ id }) => id)).toEqual([...FRAUD_CATEGORIES]);
+    expect(categories[1]).toMatchObject({ title: 'Package is empty', commentRequired: false });
+    expect(categories.filter((category) => category.commentRequired)).toMatchObject([
+      { id: 'other', title: 'Other' },
+    ]);
+  });
+});

@@ -1,0 +1,85 @@
+import { Code } from '@connectrpc/connect';
+import { z } from 'zod';
+import type { Actor } from '../../proto/gen/rms/common/v1/actor_pb.ts';
+import { ErrorReason } from '../../proto/gen/rms/common/v1/error_pb.ts';
+import {
+  blank,
+  FRAUD_CATEGORIES,
+  FRAUD_COMMENT_MAX,
+  type FraudCategory,
+} from '../contract/limits.ts';
+import { DomainError } from '../platform/errors.ts';
+import { callerShape, id, text } from '../platform/input.ts';
+
+/** A report to make. A comment of blanks is none; the category `other` has to be explained by one. */
+export const newReport = z
+  .object({
+    ...callerShape,
+    returnId: id,
+    category: z.enum(FRAUD_CATEGORIES, `must be one of ${FRAUD_CATEGORIES.join(', ')}`).optional(),
+    comment: text(FRAUD_COMMENT_MAX)
+      .transform((given) => (blank(given) ? undefined : given))
+      .optional(),
+  })
+  .refine((report) => !needsComment(report.category) || report.comment !== undefined, {
+    path: ['comment'],
+    message: 'is required when category is other',
+  });
+export type NewReport = z.infer<typeof newReport>;
+
+/** A fraud report: at most one per return. */
+export interface Report {
+  readonly id: bigint;
+  readonly returnId: bigint;
+  readonly category: string | undefined;
+  readonly comment: string | undefined;
+  readonly createdAt: Date;
+  readonly reportedBy: Pick<Actor, 'kind' | 'id' | 'name'>;
+}
+
+const TITLES = {
+  'package-never-received': 'Package never received',
+  'package-is-empty': 'Package is empty',
+  'package-is-missing-items': 'Package is missing items',
+  'instant-return-charge-failed': 'Instant return charge failed',
+  'keep-item-abuse': 'Keep-item abuse',
+  'splitting-returns-to-avoid-restrictions': 'Splitting returns to avoid restrictions',
+  'item-is-worn': 'Item is worn',
+  other: 'Other',
+} satisfies Record<FraudCategory, string>;
+
+/** Every category a report may have, in the order of the interface. */
+export const CATEGORIES = FRAUD_CATEGORIES.map((category) => ({
+  id: category,
+  title: TITLES[category],
+  commentRequired: needsComment(category),
+}));
+
+function needsComment(category: FraudCategory | undefined): boolean {
+  return category === 'other';
+}
+
+/** The same for an absent return and for another shop's. */
+export function returnNotFound(returnId: bigint): DomainError {
+  return new DomainError(
+    Code.NotFound,
+    ErrorReason.RETURN_NOT_FOUND,
+    `return ${returnId} does not exist`,
+  );
+}
+
+export function reportNotFound(returnId: bigint): DomainError {
+  return new DomainError(
+    Code.NotFound,
+    ErrorReason.FRAUD_REPORT_NOT_FOUND,
+    `return ${returnId} has no fraud report`,
+  );
+}
+
+export function reportExists(returnId: bigint): DomainError {
+  return new DomainError(
+    Code.AlreadyExists,
+    ErrorReason.FRAUD_REPORT_EXISTS,
+    `return ${returnId} has a fraud report already`,
+  );
+}

@@ -1,0 +1,39 @@
+import type { MessageInitShape } from '@bufbuild/protobuf';
+import { timestampFromDate } from '@bufbuild/protobuf/wkt';
+import type { ConnectRouter } from '@connectrpc/connect';
+import { FraudService, type ReportSchema } from '../../proto/gen/rms/fraud/v1/fraud_pb.ts';
+import { parseInput } from '../platform/input.ts';
+import { createReport, type FraudDeps } from './create.ts';
+import { CATEGORIES, newReport, type Report, reportNotFound } from './report.ts';
+import { findReport } from './store.ts';
+
+/** The gRPC face of the service: parse, call, answer. */
+export function fraudRoutes(deps: FraudDeps): (router: ConnectRouter) => void {
+  return (router) => {
+    router.service(FraudService, {
+      async createReport(request) {
+        return { report: toMessage(await createReport(deps, parseInput(newReport, request))) };
+      },
+
+      async getReport({ shopId, returnId }) {
+        const found = await findReport(deps.pool, shopId, returnId);
+        if (!found) throw reportNotFound(returnId);
+        return { report: toMessage(found) };
+      },
+
+      listCategories() {
+        return { categories: CATEGORIES };
+      },
+    });
+  };
+}
+
+function toMessage(report: Report): MessageInitShape<typeof ReportSchema> {
+  const { category, comment, createdAt, ...rest } = report;
+  return {
+    ...rest,
+    createdAt: timestampFromDate(createdAt),
+    ...(category !== undefined && { category }),
+    ...(comment !== undefined && { comment }),
+  };
+}

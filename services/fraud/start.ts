@@ -1,0 +1,28 @@
+import { ReturnsService } from '../../proto/gen/rms/returns/v1/returns_pb.ts';
+import { createServiceClient } from '../platform/grpc/client.ts';
+import { type RunningService, type ServiceOptions, startService } from '../platform/service.ts';
+import { fraudRoutes } from './service.ts';
+
+export interface FraudOptions extends ServiceOptions {
+  /** gRPC name of the returns service, which knows whether a return exists. */
+  readonly returnsTarget: string;
+}
+
+/** Starts the fraud service; it comes up without returns, and answers UNAVAILABLE until that is there. */
+export function startFraud(options: FraudOptions): Promise<RunningService> {
+  return startService(
+    {
+      name: 'fraud',
+      publishes: true,
+      build: ({ pool, identity, telemetry }) => {
+        const target = options.returnsTarget;
+        const returns = createServiceClient(ReturnsService, { target, identity, telemetry });
+        return {
+          routes: fraudRoutes({ pool, returns: returns.client }),
+          close: async () => returns.close(),
+        };
+      },
+    },
+    options,
+  );
+}

@@ -1,0 +1,68 @@
+import { Actor_KindSchema } from '../../proto/gen/rms/common/v1/actor_pb.ts';
+import { enumText } from '../platform/enum-text.ts';
+import type { Queryable } from '../platform/postgres.ts';
+import type { NewReport, Report } from './report.ts';
+
+const kindText = enumText(Actor_KindSchema);
+
+interface Row {
+  readonly id: bigint;
+  readonly return_id: bigint;
+  readonly category: string | null;
+  readonly comment: string | null;
+  readonly actor_kind: string;
+  readonly actor_id: string;
+  readonly actor_name: string;
+  readonly created_at: Date;
+}
+
+const COLUMNS = 'id, return_id, category, comment, actor_kind, actor_id, actor_name, created_at';
+
+/** Stores a report; the constraint `reports_one_per_return` refuses a second one for a return. */
+export async function insertReport(tx: Queryable, report: NewReport): Promise<Report> {
+  const { rows } = await tx.query<Row>(
+    `insert into reports (shop_id, return_id, category, comment, actor_kind, actor_id, actor_name)
+     values ($1, $2, $3, $4, $5, $6, $7)
+     returning ${COLUMNS}`,
+    [
+      report.shopId,
+      report.returnId,
+      report.category ?? null,
+      report.comment ?? null,
+      kindText.toText(report.actor.kind),
+      report.actor.id,
+      report.actor.name,
+    ],
+  );
+  const [row] = rows;
+  if (!row) throw new Error('the statement answered no row');
+  return toReport(row);
+}
+
+/** undefined when the shop has no report for that return. */
+export async function findReport(
+  db: Queryable,
+  shopId: bigint,
+  returnId: bigint,
+): Promise<Report | undefined> {
+  const { rows } = await db.query<Row>(
+    `select ${COLUMNS} from reports where shop_id = $1 and return_id = $2`,
+    [shopId, returnId],
+  );
+  return rows[0] && toReport(rows[0]);
+}
+
+function toReport(row: Row): Report {
+  return {
+    id: row.id,
+    returnId: row.return_id,
+    category: row.category ?? undefined,
+    comment: row.comment ?? undefined,
+    createdAt: row.created_at,
+    reportedBy: {
+      kind: kindText.fromText(row.actor_kind),
+      id: row.actor_id,
+      name: row.actor_name,
+    },
+  };
+}
