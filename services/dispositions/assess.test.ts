@@ -1,0 +1,286 @@
+import { timestampDate, timestampFromDate } from '@bufbuild/protobuf/wkt';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { DispositionOutcome } from '../../proto/gen/rms/returns/v1/return_pb.ts';
+import {
+  type DispositionsBench,
+  invalid,
+  type Said,
+  startDispositionsBench,
+  UNKNOWN_OUTCOME,
+} from '../../test/support/dispositions-bench.ts';
+import { actor, refusal } from '../../test/support/running-service.ts';
+import { createPool } from '../platform/postgres.ts';
+import { type Finding, NOTHING_SAID } from './inspection.ts';
+import { record } from './record.ts';
+
+let bench: DispositionsBench;
+beforeAll(async () => {
+  bench = await startDispositionsBench();
+});
+afterAll(() => bench.stop());
+
+const FINDING: Finding = {
+  ...NOTHING_SAID,
+  lineItemId: 0n,
+  returnProcessor: undefined,
+  note: undefined,
+  inspectedAt: undefined,
+  images: [],
+};
+
+/** A pool of one connection that counts its statements. */
+function countingPool() {
+  let count = 0;
+  const pool = createPool(bench.db.url, { max: 1 });
+  pool.on('connect', (client) => {
+    const query = client.query;
+    const counted = (...given: unknown[]) => {
+      count += 1;
+      return Reflect.apply(query, client, given);
+    };
+    Object.assign(client, { query: counted });
+  });
+  return { pool, statements: () => count };
+}
+
+const at = (text: string) => timestampFromDate(new Date(text));
+
+describe('assess', () => {
+  test('records what was said and answers it in the order of the request', async () => {
+    const { shopId, lines } = bench.shopWithLines(3);
+    const items = lines.toReversed().map((lineItemId, index) => ({
+      lineItemId,
+      outcome: DispositionOutcome.RECYCLE,
+      returnProcessor: 'north@example.com',
+      note: `note ${index}`,
+      inspectedAt: at('2026-09-01T10:11:12.345Z'),
+      images: [`https://img.example/${index}`],
+    }));
+    const answered = await bench.assess(shopId, items);
+    expect(answered).toMatchObject(
+      items.map(({ lineItemId, images, ...disposition }) => ({ lineItemId, disposition })),
+    );
+    const { items: read } = await bench.client.getDispositions({
+      shopId,
+      actor,
+      lineItemIds: items.map(({ lineItemId }) => lineItemId),
+    });
+    expect(read).toEqual(answered);
+  });
+
+  test('has handed everything to returns when it answers', async () => {
+    const { shopId, lines } = bench.shopWithLines(2);
+    const images = ['https://img.example/1', 'https://img.example/2'];
+    const answered = await bench.assess(
+      shopId,
+      lines.map((lineItemId) => ({ lineItemId, note: 'worn', images })),
+    );
+    expect(bench.returns.assessments.filter((call) => call.shopId === shopId)).toMatchObject([
+      { actor },
+    ]);
+    const handed = bench.handedTo(shopId);
+    expect(handed).toMatchObject(
+      answered.map(({ lineItemId, disposition }) => ({ lineItemId, disposition, images, actor })),
+    );
+    expect(handed[0]?.assessmentId).toBeGreaterThan(0n);
+    expect(await bench.pendingOf(shopId)).toBe(0);
+  });
+
+  test('tells which lines, once a call', async () => {
+    const { shopId, lines } = bench.shopWithLines(2);
+    await bench.assess(
+      shopId,
+      lines.map((lineItemId) => ({ lineItemId })),
+    );
+    const [event, ...others] = await bench.events(shopId);
+    expect(others).toEqual([]);
+    expect(event).toMatchObject({ trigger: 'items.assessed', actor });
+    expect(event?.detail).toMatchObject({ case: 'itemsInspected' });
+    const told = event?.detail.case === 'itemsInspected' ? event.detail.value.lineItemIds : [];
+    expect(new Set(told)).toEqual(new Set(lines));
+  });
+
+  test('takes the shop’s default outcome and the present time when it is told neither', async () => {
+    const { shopId, lines } = bench.shopWithLines(2);
+    const [first] = await bench.assess(shopId, [{ lineItemId: lines[0] ?? 0n }]);
+    expect(first?.disposition).toMatchObject({ outcome: DispositionOutcome.BACK_TO_STOCK });
+    expect(first?.disposition?.note).toBeUndefined();
+    const time = first?.disposition?.inspectedAt;
+    expect(Math.abs(Date.now() - (time ? timestampDate(time).getTime() : 0))).toBeLessThan(10_000);
+
+    const defaultOutcome = DispositionOutcome.RESALE_HOLD;
+    await bench.client.updateSettings({ shopId, actor, settings: { defaultOutcome } });
+    const [second] = await bench.assess(shopId, [{ lineItemId: lines[1] ?? 0n }]);
+    expect(second?.disposition?.outcome).toBe(defaultOutcome);
+  });
+
+  test('a later assessment replaces the former', async () => {
+    const { shopId, line } = bench.shopWithLines(1);
+    await bench.assess(shopId, [{ lineItemId: line, note: 'first' }]);
+    await bench.assess(shopId, [{ lineItemId: line, note: 'second' }]);
+    const items = await bench.currentOf(shopId, [line]);
+    expect(items).toMatchObject([{ disposition: { note: 'second' } }]);
+    const [first, second] = bench.handedTo(shopId);
+    expect(second?.assessmentId).toBeGreaterThan(first?.assessmentId ?? 0n);
+  });
+
+  test('keeps the ids of a line in the order of its commits, whoever races', async () => {
+    const { shopId, lines } = bench.shopWithLines(4);
+    const calls = Array.from({ length: 12 }, (_, n) => {
+      const order = n % 2 ? lines : lines.toReversed();
+      return bench.assess(
+        shopId,
+        order.map((lineItemId) => ({ lineItemId, note: `${n}` })),
+      );
+    });
+    await Promise.all(calls);
+    for (const line of lines) {
+      const { rows } = await bench.db.pool.query(
+        `select max(i.id) = min(l.inspection_id) as is_newest, count(*) as made
+           from inspected_lines l join inspections i
+             on i.shop_id = l.shop_id and i.kind = l.kind and i.line_item_id = l.line_item_id
+          where l.shop_id = $1 and l.line_item_id = $2`,
+        [shopId, line],
+      );
+      expect(rows).toEqual([{ is_newest: true, made: 12n }]);
+    }
+    expect(await bench.pendingOf(shopId)).toBe(0);
+  });
+
+  test('asks returns once whose the lines are', async () => {
+    const { shopId, lines } = bench.shopWithLines(30);
+    const before = bench.returns.checks;
+    await bench.assess(
+      shopId,
+      lines.map((lineItemId) => ({ lineItemId })),
+    );
+    expect(bench.returns.checks - before).toBe(1);
+  });
+
+  test('needs no more statements for thirty lines than for one', async () => {
+    const { pool, statements } = countingPool();
+    const needed = async (count: number) => {
+      const { shopId, lines } = bench.shopWithLines(count);
+      const findings = lines.map((lineItemId) => ({ ...FINDING, lineItemId }));
+      const before = statements();
+      await record(pool, { shopId, actor, kind: 'assessment', findings });
+      return statements() - before;
+    };
+    const one = await needed(1);
+    const thirty = await needed(30);
+    await pool.end();
+    expect(one).toBeGreaterThan(0);
+    expect(thirty).toBe(one);
+  });
+
+  test('takes the largest legal request', async () => {
+    const { shopId, lines } = bench.shopWithLines(30);
+    const note = '\u{1f4e6}'.repeat(65_535);
+    const images = Array.from({ length: 100 }, (_, n) => `${n}`.padEnd(2_048, 'x'));
+    const answered = await bench.assess(
+      shopId,
+      lines.map((lineItemId) => ({ lineItemId, note, images })),
+    );
+    expect(answered.every(({ disposition }) => disposition?.note === note)).toBe(true);
+    expect(bench.handedTo(shopId)).toHaveLength(30);
+  });
+});
+
+describe('assess refuses', () => {
+  test.each<[string, Partial<Said>, string]>([
+    [
+      'a processor of more than 100 characters',
+      { returnProcessor: 'x'.repeat(101) },
+      'return_processor',
+    ],
+    ['a note of more than 65,535 characters', { note: 'x'.repeat(65_536) }, 'note'],
+    ['NUL in a note', { note: '\0' }, 'note'],
+    ['an image of more than 2,048 characters', { images: ['x', 'x'.repeat(2_049)] }, 'images[1]'],
+    ['more than 100 images', { images: Array.from({ length: 101 }, () => 'x') }, 'images'],
+    ['an unknown outcome', { outcome: UNKNOWN_OUTCOME }, 'outcome'],
+    ['a line item of zero', { lineItemId: 0n }, 'line_item_id'],
+  ])('%s, and records none of the call', async (_, change, field) => {
+    const { shopId, lines } = bench.shopWithLines(2);
+    const [good = 0n, bad = 0n] = lines;
+    const call = bench.assess(shopId, [{ lineItemId: good }, { lineItemId: bad, ...change }]);
+    expect(await refusal(call)).toEqual(invalid(`items[1].${field}`));
+    const items = await bench.currentOf(shopId, [good]);
+    expect(items).toEqual([]);
+  });
+
+  test('no lines, and more than 30', async () => {
+    const { shopId, lines } = bench.shopWithLines(31);
+    expect(await refusal(bench.assess(shopId, []))).toEqual(invalid('items'));
+    const all = lines.map((lineItemId) => ({ lineItemId }));
+    expect(await refusal(bench.assess(shopId, all))).toEqual(invalid('items'));
+    expect(await bench.assess(shopId, all.slice(1))).toHaveLength(30);
+  });
+
+  test('a line named twice', async () => {
+    const { shopId, line } = bench.shopWithLines(1);
+    const call = bench.assess(shopId, [{ lineItemId: line }, { lineItemId: line, note: 'again' }]);
+    expect(await refusal(call)).toEqual(invalid('items[1].line_item_id'));
+  });
+
+  test('a line of nobody, and another shop’s', async () => {
+    const theirs = bench.shopWithLines(1);
+    const { shopId, line } = bench.shopWithLines(1);
+    for (const lineItemId of [theirs.line, 999_999_999n]) {
+      const call = bench.assess(shopId, [{ lineItemId: line }, { lineItemId }]);
+      expect(await refusal(call)).toEqual(invalid('items[1].line_item_id'));
+    }
+    expect(await bench.events(shopId)).toEqual([]);
+    const read = { shopId, actor, lineItemIds: [theirs.line] };
+    await bench.assess(theirs.shopId, [{ lineItemId: theirs.line }]);
+    expect((await bench.client.getDispositions(read)).items).toEqual([]);
+  });
+});
+
+describe('assess again', () => {
+  test.each<[string, Partial<Said>]>([
+    ['with a time', { inspectedAt: at('2026-09-01T10:00:00Z'), note: 'worn', images: ['x'] }],
+    ['without a time', { note: 'worn' }],
+  ])('with equal content %s changes nothing', async (_, said) => {
+    const { shopId, line } = bench.shopWithLines(1);
+    const first = await bench.assess(shopId, [{ lineItemId: line, ...said }]);
+    expect(await bench.assess(shopId, [{ lineItemId: line, ...said }])).toEqual(first);
+    expect(bench.handedTo(shopId)).toHaveLength(1);
+    expect(await bench.events(shopId)).toHaveLength(1);
+  });
+
+  test.each<[string, Partial<Said>]>([
+    ['time', { inspectedAt: at('2026-09-01T10:00:01Z') }],
+    ['note', { note: 'torn' }],
+    ['outcome', { outcome: DispositionOutcome.DONATE }],
+    ['image', { images: ['y'] }],
+  ])('with another %s is a new assessment', async (_, change) => {
+    const { shopId, line } = bench.shopWithLines(1);
+    const said = { lineItemId: line, inspectedAt: at('2026-09-01T10:00:00Z'), note: 'worn' };
+    await bench.assess(shopId, [said]);
+    await bench.assess(shopId, [{ ...said, ...change }]);
+    expect(bench.handedTo(shopId)).toHaveLength(2);
+  });
+
+  test('without a time, a minute later, is a new inspection', async () => {
+    const { shopId, line } = bench.shopWithLines(1);
+    await bench.assess(shopId, [{ lineItemId: line }]);
+    await bench.db.pool.query(
+      `update inspections set created_at = now() - interval '61 seconds' where shop_id = $1`,
+      [shopId],
+    );
+    await bench.assess(shopId, [{ lineItemId: line }]);
+    expect(bench.handedTo(shopId)).toHaveLength(2);
+  });
+
+  test('records only the lines about which something else is said', async () => {
+    const { shopId, lines } = bench.shopWithLines(2);
+    const [kept = 0n, changed = 0n] = lines;
+    await bench.assess(
+      shopId,
+      lines.map((lineItemId) => ({ lineItemId })),
+    );
+    await bench.assess(shopId, [{ lineItemId: kept }, { lineItemId: changed, note: 'torn' }]);
+    const ids = bench.handedTo(shopId).map(({ lineItemId }) => lineItemId);
+    expect(ids).toEqual([kept, changed, changed]);
+  });
+});

@@ -1,0 +1,86 @@
+import { Code } from '@connectrpc/connect';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import {
+  type DispositionsBench,
+  startDispositionsBench,
+} from '../../test/support/dispositions-bench.ts';
+import { actor, refusal } from '../../test/support/running-service.ts';
+import { until } from '../../test/support/until.ts';
+
+let bench: DispositionsBench;
+beforeAll(async () => {
+  bench = await startDispositionsBench();
+});
+afterAll(() => bench.stop());
+beforeEach(() => {
+  bench.returns.refuseWith = undefined;
+  bench.returns.refuseLine = undefined;
+});
+
+describe('when returns does not take it over', () => {
+  test('the call is unavailable, and a repeat hands over the same assessment', async () => {
+    const { shopId, line } = bench.shopWithLines(1);
+    bench.returns.refuseWith = Code.Unavailable;
+    const call = () => bench.assess(shopId, [{ lineItemId: line, note: 'worn' }]);
+    expect(await refusal(call())).toMatchObject({ code: Code.Unavailable });
+    expect(await bench.pendingOf(shopId)).toBe(1);
+
+    bench.returns.refuseWith = undefined;
+    await call();
+    expect(bench.handedTo(shopId)).toHaveLength(1);
+    expect(await bench.events(shopId)).toHaveLength(1);
+    expect(await bench.pendingOf(shopId)).toBe(0);
+  });
+
+  test('the job hands over what a call or a crash left pending', async () => {
+    const { shopId, line } = bench.shopWithLines(1);
+    bench.returns.refuseWith = Code.Unavailable;
+    await refusal(bench.assess(shopId, [{ lineItemId: line, note: 'worn' }]));
+    bench.returns.refuseWith = undefined;
+    await bench.makeDue(shopId);
+    await until(() => bench.handedTo(shopId).length > 0);
+    await until(async () => (await bench.pendingOf(shopId)) === 0);
+    expect(bench.handedTo(shopId)).toMatchObject([
+      { lineItemId: line, disposition: { note: 'worn' }, actor },
+    ]);
+    expect(
+      bench.returns.assessments.find((handed) => handed.shopId === shopId)?.actor,
+    ).toMatchObject({
+      id: 'dispositions',
+    });
+  });
+
+  test('several assessments of a line arrive oldest first, one a call', async () => {
+    const { shopId, line } = bench.shopWithLines(1);
+    bench.returns.refuseWith = Code.Unavailable;
+    await refusal(bench.assess(shopId, [{ lineItemId: line, note: 'first' }]));
+    bench.returns.refuseWith = undefined;
+    await bench.assess(shopId, [{ lineItemId: line, note: 'second' }]);
+    const calls = bench.returns.assessments.filter((handed) => handed.shopId === shopId);
+    expect(
+      calls.map(({ assessments }) => assessments.map(({ disposition }) => disposition?.note)),
+    ).toEqual([['first'], ['second']]);
+  });
+
+  test('a line that is refused for good holds up no other', async () => {
+    const { shopId, lines } = bench.shopWithLines(3);
+    bench.returns.refuseWith = Code.Unavailable;
+    await refusal(
+      bench.assess(
+        shopId,
+        lines.map((lineItemId) => ({ lineItemId })),
+      ),
+    );
+    bench.returns.refuseWith = Code.InvalidArgument;
+    bench.returns.refuseLine = lines[1];
+    await until(async () => {
+      await bench.makeDue(shopId);
+      return bench.handedTo(shopId).length >= 2;
+    });
+    expect(new Set(bench.handedTo(shopId).map(({ lineItemId }) => lineItemId))).toEqual(
+      new Set([lines[0], lines[2]]),
+    );
+    expect(await bench.pendingOf(shopId)).toBe(1);
+    await bench.db.pool.query('delete from handovers where shop_id = $1', [shopId]);
+  });
+});

@@ -1,0 +1,99 @@
+import { create, type MessageInitShape } from '@bufbuild/protobuf';
+import type { Client } from '@connectrpc/connect';
+import type pg from 'pg';
+import { type Actor, ActorSchema } from '../../proto/gen/rms/common/v1/actor_pb.ts';
+import type {
+  AssessmentSchema,
+  GradingSchema,
+  ReturnsService,
+} from '../../proto/gen/rms/returns/v1/returns_pb.ts';
+import { isUnavailable } from '../platform/errors.ts';
+import { systemActor } from '../platform/identity.ts';
+import type { Logger } from '../platform/log.ts';
+import { isOutage } from '../platform/postgres.ts';
+import { startLoop, type Worker } from '../platform/worker.ts';
+import { claimDue, deleteHandovers, findOldestPending } from './handovers.ts';
+import { conditionOf, dispositionOf, type Inspection } from './inspection.ts';
+import type { Lines } from './store.ts';
+
+export interface HandOverDeps {
+  readonly pool: pg.Pool;
+  readonly returns: Pick<
+    Client<typeof ReturnsService>,
+    'checkLineItems' | 'applyAssessments' | 'applyGradings'
+  >;
+}
+
+/** Thirty lines with everything at its longest are some 30 MiB. Milliseconds. */
+const TIMEOUT_MS = 10_000;
+
+/**
+ * Hands everything that is pending for these lines to returns, oldest first: one call as a rule,
+ * more when a line has several pending. Safe to run twice: returns ignores ids it has seen.
+ */
+export async function handOver(
+  deps: HandOverDeps,
+  o: Lines & { readonly actor: Actor },
+): Promise<void> {
+  let pending = await findOldestPending(deps.pool, o);
+  while (pending.length > 0) {
+    const { shopId, actor } = o;
+    const limits = { timeoutMs: TIMEOUT_MS };
+    if (o.kind === 'assessment') {
+      const assessments = pending.map(toAssessment);
+      await deps.returns.applyAssessments({ shopId, actor, assessments }, limits);
+    } else {
+      const gradings = pending.map(toGrading);
+      await deps.returns.applyGradings({ shopId, actor, gradings }, limits);
+    }
+    const ids = pending.map((inspection) => inspection.id);
+    await deleteHandovers(deps.pool, shopId, ids);
+    pending = await findOldestPending(deps.pool, o);
+  }
+}
+
+const IDLE_MS = 1_000;
+
+/**
+ * Repeats the handovers that a crash or an outage left out. Every replica may run it: a row is
+ * worked on by one of them at a time, and the work may be done twice.
+ */
+export function startHandovers(deps: HandOverDeps, logger: Logger): Worker {
+  const actor = create(ActorSchema, systemActor('dispositions'));
+  return startLoop({
+    name: 'handovers',
+    idleMs: IDLE_MS,
+    logger,
+    step: async () => {
+      const due = await claimDue(deps.pool);
+      if (!due) return 'idle';
+      try {
+        await handOver(deps, { ...due, actor });
+      } catch (error) {
+        if (isUnavailable(error) || isOutage(error)) throw error;
+        // One shop's refused line must not pause the handovers of all: it comes again when due.
+        logger.error({ err: error, shopId: due.shopId, kind: due.kind }, 'handover refused');
+      }
+      return 'again';
+    },
+  });
+}
+
+function toAssessment(inspection: Inspection): MessageInitShape<typeof AssessmentSchema> {
+  return {
+    assessmentId: inspection.id,
+    lineItemId: inspection.lineItemId,
+    disposition: dispositionOf(inspection),
+    images: [...inspection.images],
+    actor: inspection.actor,
+  };
+}
+
+function toGrading(inspection: Inspection): MessageInitShape<typeof GradingSchema> {
+  return {
+    gradingId: inspection.id,
+    lineItemId: inspection.lineItemId,
+    condition: conditionOf(inspection),
+    actor: inspection.actor,
+  };
+}

@@ -1,0 +1,63 @@
+import type { Queryable } from '../platform/postgres.ts';
+import type { Inspection, Kind } from './inspection.ts';
+import { COLUMNS, type Row, toInspection } from './rows.ts';
+import type { Lines } from './store.ts';
+
+/** As many as surely fit into one message with everything at its longest. */
+const ROUND_MAX = 30;
+
+/** The oldest pending inspection of each of the lines, for at most 30 of them. */
+export async function findOldestPending(db: Queryable, o: Lines): Promise<Inspection[]> {
+  const { rows } = await db.query<Row>(
+    `select ${COLUMNS}
+       from (
+         select distinct on (line_item_id) shop_id, inspection_id from handovers
+          where shop_id = $1 and kind = $2 and line_item_id = any ($3::bigint[])
+          order by line_item_id, inspection_id
+       ) h
+       join inspections i on i.shop_id = h.shop_id and i.id = h.inspection_id
+      order by i.id limit $4`,
+    [o.shopId, o.kind, o.lineItemIds, ROUND_MAX],
+  );
+  return rows.map(toInspection);
+}
+
+/** Forgets what returns has taken over. */
+export async function deleteHandovers(db: Queryable, shopId: bigint, ids: readonly bigint[]) {
+  await db.query(
+    'delete from handovers where shop_id = $1 and inspection_id = any ($2::bigint[])',
+    [shopId, ids],
+  );
+}
+
+/**
+ * Takes the lines of one shop that wait longest, for the time until they are due again: 10 s after
+ * the first try, doubling to 320 s. What failed three times is taken alone, so that a line that
+ * returns refuses holds up no other.
+ */
+export async function claimDue(db: Queryable): Promise<Lines | undefined> {
+  const { rows } = await db.query<{ shop_id: bigint; kind: Kind; line_item_id: bigint }>(CLAIM, [
+    ROUND_MAX,
+  ]);
+  const [first] = rows;
+  if (!first) return undefined;
+  const { shop_id: shopId, kind } = first;
+  return { shopId, kind, lineItemIds: rows.map((row) => row.line_item_id) };
+}
+
+const CLAIM = `
+with first as (
+  select shop_id, inspection_id, kind, attempts from handovers
+   where due_at <= now() order by due_at limit 1 for update skip locked
+), due as (
+  select h.shop_id, h.inspection_id from handovers h join first f
+    on h.shop_id = f.shop_id and h.kind = f.kind
+   where h.inspection_id = f.inspection_id
+      or (h.due_at <= now() and h.attempts < 3 and f.attempts < 3)
+   order by h.due_at limit $1 for update of h skip locked
+)
+update handovers h
+   set attempts = h.attempts + 1,
+       due_at = now() + make_interval(secs => 10 * 2 ^ least(h.attempts, 5))
+  from due where h.shop_id = due.shop_id and h.inspection_id = due.inspection_id
+returning h.shop_id, h.kind, h.line_item_id`;

@@ -1,0 +1,38 @@
+import { Code, ConnectError } from '@connectrpc/connect';
+import { invalidField } from '../platform/errors.ts';
+import { type HandOverDeps, handOver } from './hand-over.ts';
+import type { Inspection } from './inspection.ts';
+import { type Batch, record } from './record.ts';
+
+/**
+ * Records findings and hands them to returns before it answers, so that whoever wrote them reads
+ * them there. Answers in the order of the findings.
+ *
+ * @throws DomainError INVALID_ARGUMENT when a line is not the shop's; ConnectError UNAVAILABLE when
+ *   returns does not answer, also after the findings were recorded: then the same call again
+ *   records nothing more, and a job hands over what is left in any case.
+ */
+export async function inspect(deps: HandOverDeps, batch: Batch): Promise<Inspection[]> {
+  const lineItemIds = batch.findings.map((finding) => finding.lineItemId);
+  await requireOwnLines(deps, batch, lineItemIds);
+  const recorded = await record(deps.pool, batch);
+  try {
+    await handOver(deps, { ...batch, lineItemIds });
+  } catch (error) {
+    const message = 'recorded, but not yet taken over by returns: repeat the call';
+    throw new ConnectError(message, Code.Unavailable, undefined, undefined, error);
+  }
+  return recorded;
+}
+
+/** Absent lines and those of other shops are refused alike. */
+async function requireOwnLines(
+  { returns }: HandOverDeps,
+  { shopId, actor }: Batch,
+  lineItemIds: readonly bigint[],
+): Promise<void> {
+  const { owners } = await returns.checkLineItems({ shopId, actor, lineItemIds: [...lineItemIds] });
+  const own = new Set(owners.map((owner) => owner.lineItemId));
+  const index = lineItemIds.findIndex((lineItemId) => !own.has(lineItemId));
+  if (index >= 0) throw invalidField(`items[${index}].line_item_id`, 'names no line item');
+}

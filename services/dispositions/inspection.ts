@@ -1,0 +1,78 @@
+import type { MessageInitShape } from '@bufbuild/protobuf';
+import { timestampFromDate } from '@bufbuild/protobuf/wkt';
+import type { Actor } from '../../proto/gen/rms/common/v1/actor_pb.ts';
+import {
+  type ConditionSchema,
+  DispositionOutcomeSchema,
+  type DispositionSchema,
+} from '../../proto/gen/rms/returns/v1/return_pb.ts';
+import { enumText } from '../platform/enum-text.ts';
+
+/** Assessments decide what becomes of a line, gradings say in what condition it is. */
+export type Kind = 'assessment' | 'grading';
+
+/** What a warehouse says about one line. An assessment has an outcome, a grading a category. */
+export interface Finding {
+  readonly lineItemId: bigint;
+  readonly outcome: string | undefined;
+  readonly category: string | undefined;
+  readonly subject: string | undefined;
+  readonly title: string | undefined;
+  readonly categoryParent: string | undefined;
+  readonly description: string | undefined;
+  readonly returnProcessor: string | undefined;
+  readonly note: string | undefined;
+  /** The moment it is recorded, when undefined. */
+  readonly inspectedAt: Date | undefined;
+  readonly images: readonly string[];
+}
+
+/** What a kind of finding says; the rest of {@link Finding} stays undefined. */
+export const NOTHING_SAID = {
+  outcome: undefined,
+  category: undefined,
+  subject: undefined,
+  title: undefined,
+  categoryParent: undefined,
+  description: undefined,
+} satisfies Partial<Finding>;
+
+/** A finding as it was recorded. */
+export interface Inspection extends Finding {
+  /** Grows per line. */
+  readonly id: bigint;
+  readonly inspectedAt: Date;
+  readonly actor: Pick<Actor, 'kind' | 'id' | 'name'>;
+}
+
+export const outcomeText = enumText(DispositionOutcomeSchema);
+
+/** What an assessment says; throws for a grading, which has no outcome. */
+export function dispositionOf(assessment: Inspection): MessageInitShape<typeof DispositionSchema> {
+  const { returnProcessor, note, inspectedAt, outcome } = assessment;
+  return {
+    outcome: outcomeText.fromText(outcome ?? ''),
+    inspectedAt: timestampFromDate(inspectedAt),
+    ...(returnProcessor !== undefined && { returnProcessor }),
+    ...(note !== undefined && { note }),
+  };
+}
+
+const GRADE = /^grade_([a-d])$/;
+
+/** What a grading says: a grade, or the name of a category that has none. */
+export function conditionOf(grading: Inspection): MessageInitShape<typeof ConditionSchema> {
+  const { category = '', categoryParent, returnProcessor, note } = grading;
+  const grade = GRADE.exec(category)?.[1];
+  return {
+    description: grading.description ?? '',
+    subject: grading.subject ?? '',
+    title: grading.title ?? '',
+    inspectedAt: timestampFromDate(grading.inspectedAt),
+    images: [...grading.images],
+    ...(grade === undefined ? { categoryName: category } : { grade }),
+    ...(categoryParent !== undefined && { categoryParent }),
+    ...(returnProcessor !== undefined && { returnProcessor }),
+    ...(note !== undefined && { note }),
+  };
+}

@@ -1,0 +1,69 @@
+import { isDeepStrictEqual } from 'node:util';
+import { create } from '@bufbuild/protobuf';
+import type pg from 'pg';
+import type { Actor } from '../../proto/gen/rms/common/v1/actor_pb.ts';
+import { ItemsInspectedSchema } from '../../proto/gen/rms/events/v1/events_pb.ts';
+import { appendEvents } from '../platform/outbox/append.ts';
+import { inTransaction, type Queryable } from '../platform/postgres.ts';
+import type { Finding, Inspection, Kind } from './inspection.ts';
+import { findDefaultOutcome } from './settings.ts';
+import { type Current, findCurrent, insertInspections, lockLines } from './store.ts';
+
+/** Findings of one kind, each about another line of the shop. */
+export interface Batch {
+  readonly shopId: bigint;
+  readonly actor: Actor;
+  readonly kind: Kind;
+  readonly findings: readonly Finding[];
+}
+
+const TRIGGERS = { assessment: 'items.assessed', grading: 'items.graded' } satisfies Record<
+  Kind,
+  string
+>;
+
+/**
+ * Records findings, all or none, and answers them in their order. The number of statements does not
+ * depend on how many there are.
+ *
+ * A finding that equals the line's newest one is not recorded again: the call is taken for a repeat.
+ */
+export async function record(pool: pg.Pool, batch: Batch): Promise<Inspection[]> {
+  return inTransaction(pool, async (tx) => {
+    const findings = await withDefaults(tx, batch);
+    const lines = { ...batch, lineItemIds: findings.map((finding) => finding.lineItemId) };
+    await lockLines(tx, lines);
+    const current = await findCurrent(tx, lines);
+    const news = findings.filter((finding) => !repeats(finding, current.get(finding.lineItemId)));
+    const stored = await insertInspections(tx, { ...batch, findings: news });
+    if (news.length > 0) await announce(tx, batch, [...stored.keys()]);
+    return findings.map(({ lineItemId }) => {
+      const inspection = stored.get(lineItemId) ?? current.get(lineItemId);
+      if (!inspection) throw new Error('a finding was not recorded');
+      return inspection;
+    });
+  });
+}
+
+async function withDefaults(tx: Queryable, batch: Batch): Promise<readonly Finding[]> {
+  if (batch.kind === 'grading') return batch.findings;
+  const outcome = await findDefaultOutcome(tx, batch.shopId);
+  return batch.findings.map((finding) => ({ ...finding, outcome: finding.outcome ?? outcome }));
+}
+
+function repeats(finding: Finding, current: Current | undefined): boolean {
+  if (!current) return false;
+  const { inspectedAt, ...said } = finding;
+  const { inspectedAt: recordedFor, id, actor, isFresh, ...recorded } = current;
+  const isSameTime = inspectedAt ? inspectedAt.getTime() === recordedFor.getTime() : isFresh;
+  return isSameTime && isDeepStrictEqual(said, recorded);
+}
+
+/** The event's key is a line whose lock is held. */
+async function announce(tx: Queryable, batch: Batch, lineItemIds: readonly bigint[]) {
+  const { shopId, actor, kind } = batch;
+  const value = create(ItemsInspectedSchema, { lineItemIds: [...lineItemIds] });
+  const detail = { case: 'itemsInspected', value } as const;
+  const key = `${shopId}:${lineItemIds[0]}`;
+  await appendEvents(tx, [{ trigger: TRIGGERS[kind], shopId, key, actor, detail }]);
+}

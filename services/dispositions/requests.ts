@@ -1,0 +1,108 @@
+import { z } from 'zod';
+import { DispositionOutcome } from '../../proto/gen/rms/returns/v1/return_pb.ts';
+import {
+  CONDITION_CATEGORIES,
+  type ConditionCategory,
+  DISPOSITION_ITEMS_MAX,
+  IMAGE_MAX,
+  IMAGES_PER_ITEM_MAX,
+  NOTE_MAX,
+  RETURN_PROCESSOR_MAX,
+} from '../contract/limits.ts';
+import { callerShape, id, text, time } from '../platform/input.ts';
+import { NOTHING_SAID, outcomeText } from './inspection.ts';
+
+/** Longest subject, title and parent of a category, in characters: a bound of our own. */
+const WORDS_MAX = 191;
+
+const outcome = z
+  .enum(DispositionOutcome, 'must be a known disposition outcome')
+  .transform((value) =>
+    value === DispositionOutcome.UNSPECIFIED ? undefined : outcomeText.toText(value),
+  );
+
+/** What both kinds of finding say. */
+const findingShape = {
+  lineItemId: id,
+  returnProcessor: text(RETURN_PROCESSOR_MAX).optional(),
+  note: text(NOTE_MAX).optional(),
+  inspectedAt: time.optional(),
+  images: z
+    .array(text(IMAGE_MAX))
+    .max(IMAGES_PER_ITEM_MAX, `must have at most ${IMAGES_PER_ITEM_MAX} entries`),
+};
+
+const assessment = z
+  .object({ ...findingShape, outcome })
+  .transform((given) => ({ ...NOTHING_SAID, ...absent, ...given }));
+
+const IN_WORDS = {
+  grade_a: 'Grade A',
+  grade_b: 'Grade B',
+  grade_c: 'Grade C',
+  grade_d: 'Grade D',
+  incorrect_item: 'Incorrect item',
+  missing: 'Missing',
+  junk: 'Junk',
+} satisfies Record<ConditionCategory, string>;
+
+const grading = z
+  .object({
+    ...findingShape,
+    category: z.enum(CONDITION_CATEGORIES, `must be one of ${CONDITION_CATEGORIES.join(', ')}`),
+    subject: text(WORDS_MAX),
+    title: text(WORDS_MAX),
+    categoryParent: text(WORDS_MAX).optional(),
+    description: text(NOTE_MAX),
+  })
+  .transform((given) => ({
+    ...NOTHING_SAID,
+    ...absent,
+    ...given,
+    subject: given.subject || 'item',
+    title: given.title || IN_WORDS[given.category],
+  }));
+
+/** Optional fields are always keys, so that two findings can be compared whole. */
+const absent = { returnProcessor: undefined, note: undefined, inspectedAt: undefined };
+
+/** 1 to 30 lines, each named once. */
+export const assessRequest = z.object({ ...callerShape, items: linesOf(assessment) });
+export const gradeRequest = z.object({ ...callerShape, items: linesOf(grading) });
+
+function linesOf<S extends z.ZodType<{ lineItemId: bigint }>>(item: S) {
+  const size = `must have 1 to ${DISPOSITION_ITEMS_MAX} entries`;
+  return z
+    .array(item)
+    .min(1, size)
+    .max(DISPOSITION_ITEMS_MAX, size)
+    .superRefine((items, context) => {
+      const seen = new Set<bigint>();
+      for (const [index, { lineItemId }] of items.entries()) {
+        if (seen.has(lineItemId)) {
+          context.addIssue({
+            code: 'custom',
+            path: [index, 'lineItemId'],
+            message: 'is named twice',
+          });
+        }
+        seen.add(lineItemId);
+      }
+    });
+}
+
+const LINES_READ_MAX = 1_000;
+
+export const readRequest = z.object({
+  shopId: id,
+  lineItemIds: z
+    .array(id)
+    .min(1, `must have 1 to ${LINES_READ_MAX} entries`)
+    .max(LINES_READ_MAX, `must have 1 to ${LINES_READ_MAX} entries`),
+});
+
+/** An absent field keeps what the shop has. */
+export const settingsEdit = z.object({
+  shopId: id,
+  settings: z.object({ defaultOutcome: outcome }).optional(),
+});

@@ -1,0 +1,61 @@
+import type { ConnectRouter } from '@connectrpc/connect';
+import type pg from 'pg';
+import { DispositionsService } from '../../proto/gen/rms/dispositions/v1/dispositions_pb.ts';
+import { parseInput } from '../platform/input.ts';
+import type { HandOverDeps } from './hand-over.ts';
+import { inspect } from './inspect.ts';
+import { conditionOf, dispositionOf, type Inspection, outcomeText } from './inspection.ts';
+import { assessRequest, gradeRequest, readRequest, settingsEdit } from './requests.ts';
+import { findDefaultOutcome, saveDefaultOutcome } from './settings.ts';
+import { findCurrent } from './store.ts';
+
+/** The gRPC face of the service: parse, call, answer. */
+export function dispositionRoutes(deps: HandOverDeps): (router: ConnectRouter) => void {
+  const { pool } = deps;
+  return (router) => {
+    router.service(DispositionsService, {
+      async assess(request) {
+        const { shopId, actor, items } = parseInput(assessRequest, request);
+        const batch = { shopId, actor, kind: 'assessment', findings: items } as const;
+        return { items: (await inspect(deps, batch)).map(toDispositionRecord) };
+      },
+
+      async gradeItems(request) {
+        const { shopId, actor, items } = parseInput(gradeRequest, request);
+        const batch = { shopId, actor, kind: 'grading', findings: items } as const;
+        const graded = await inspect(deps, batch);
+        return {
+          items: graded.map((grading) => ({
+            lineItemId: grading.lineItemId,
+            condition: conditionOf(grading),
+          })),
+        };
+      },
+
+      async getDispositions(request) {
+        const { shopId, lineItemIds } = parseInput(readRequest, request);
+        const current = await findCurrent(pool, { shopId, kind: 'assessment', lineItemIds });
+        const asked = [...new Set(lineItemIds)].flatMap((line) => current.get(line) ?? []);
+        return { items: asked.map(toDispositionRecord) };
+      },
+
+      getSettings: ({ shopId }) => settingsOf(pool, shopId),
+
+      async updateSettings(request) {
+        const { shopId, settings } = parseInput(settingsEdit, request);
+        const outcome = settings?.defaultOutcome;
+        if (outcome !== undefined) await saveDefaultOutcome(pool, shopId, outcome);
+        return settingsOf(pool, shopId);
+      },
+    });
+  };
+}
+
+function toDispositionRecord(assessment: Inspection) {
+  return { lineItemId: assessment.lineItemId, disposition: dispositionOf(assessment) };
+}
+
+async function settingsOf(pool: pg.Pool, shopId: bigint) {
+  const outcome = await findDefaultOutcome(pool, shopId);
+  return { settings: { defaultOutcome: outcomeText.fromText(outcome) } };
+}

@@ -1,0 +1,21 @@
+import type { Queryable } from '../platform/postgres.ts';
+
+/** What becomes of a line when neither the assessment nor the shop says so. */
+const BACK_TO_STOCK = 'back_to_stock';
+
+/** The outcome a shop takes when an assessment names none. */
+export async function findDefaultOutcome(db: Queryable, shopId: bigint): Promise<string> {
+  const { rows } = await db.query<{ default_outcome: string }>(
+    'select default_outcome from settings where shop_id = $1',
+    [shopId],
+  );
+  return rows[0]?.default_outcome ?? BACK_TO_STOCK;
+}
+
+export async function saveDefaultOutcome(db: Queryable, shopId: bigint, outcome: string) {
+  await db.query(
+    `insert into settings (shop_id, default_outcome) values ($1, $2)
+     on conflict (shop_id) do update set default_outcome = excluded.default_outcome`,
+    [shopId, outcome],
+  );
+}

@@ -1,0 +1,31 @@
+import { ReturnsService } from '../../proto/gen/rms/returns/v1/returns_pb.ts';
+import { createServiceClient } from '../platform/grpc/client.ts';
+import { type RunningService, type ServiceOptions, startService } from '../platform/service.ts';
+import { startHandovers } from './hand-over.ts';
+import { dispositionRoutes } from './service.ts';
+
+export interface DispositionsOptions extends ServiceOptions {
+  /** gRPC name of the returns service, which is handed every assessment and grading. */
+  readonly returnsTarget: string;
+}
+
+/** Starts the dispositions service; without returns it comes up, and refuses writes as UNAVAILABLE. */
+export function startDispositions(options: DispositionsOptions): Promise<RunningService> {
+  return startService(
+    {
+      name: 'dispositions',
+      publishes: true,
+      build: ({ pool, identity, telemetry, logger }) => {
+        const target = options.returnsTarget;
+        const returns = createServiceClient(ReturnsService, { target, identity, telemetry });
+        const deps = { pool, returns: returns.client };
+        return {
+          routes: dispositionRoutes(deps),
+          workers: async () => [startHandovers(deps, logger)],
+          close: async () => returns.close(),
+        };
+      },
+    },
+    options,
+  );
+}

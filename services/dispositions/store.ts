@@ -1,0 +1,113 @@
+import type { Actor } from '../../proto/gen/rms/common/v1/actor_pb.ts';
+import type { Queryable } from '../platform/postgres.ts';
+import type { Finding, Inspection, Kind } from './inspection.ts';
+import { COLUMNS, kindText, type Row, toInspection } from './rows.ts';
+
+/** Lines of one shop that are looked at for one purpose. */
+export interface Lines {
+  readonly shopId: bigint;
+  readonly kind: Kind;
+  readonly lineItemIds: readonly bigint[];
+}
+
+/** The newest inspection of a line, and whether the same finding without a time would only repeat it. */
+export interface Current extends Inspection {
+  readonly isFresh: boolean;
+}
+
+/** How long after a recorded finding an equal one without a time counts as the same call again. */
+const REPEAT_SECONDS = 60;
+
+/** Locks lines to the end of the transaction, in one order for everybody, inspected before or not. */
+export async function lockLines(tx: Queryable, o: Lines): Promise<void> {
+  const bound = [o.shopId, o.kind, o.lineItemIds];
+  await tx.query(
+    `insert into inspected_lines (shop_id, kind, line_item_id)
+     select $1::bigint, $2::text, line from unnest($3::bigint[]) as given (line) order by line
+     on conflict (shop_id, kind, line_item_id) do nothing`,
+    bound,
+  );
+  await tx.query(
+    `select line_item_id from inspected_lines
+      where shop_id = $1 and kind = $2 and line_item_id = any ($3::bigint[])
+      order by line_item_id for update`,
+    bound,
+  );
+}
+
+/** The newest inspection of each line that has one, by line. */
+export async function findCurrent(db: Queryable, o: Lines): Promise<Map<bigint, Current>> {
+  const { rows } = await db.query<Row & { is_fresh: boolean }>(
+    `select ${COLUMNS},
+            i.time_defaulted and (h.inspection_id is not null
+              or i.created_at > now() - make_interval(secs => $4)) as is_fresh
+       from inspected_lines l
+       join inspections i on i.shop_id = l.shop_id and i.id = l.inspection_id
+       left join handovers h on h.shop_id = i.shop_id and h.inspection_id = i.id
+      where l.shop_id = $1 and l.kind = $2 and l.line_item_id = any ($3::bigint[])`,
+    [o.shopId, o.kind, o.lineItemIds, REPEAT_SECONDS],
+  );
+  const found = rows.map((row) => ({ ...toInspection(row), isFresh: row.is_fresh }));
+  return new Map(found.map((current) => [current.lineItemId, current]));
+}
+
+/** Until then the call that recorded a finding hands it over itself; then the job does. */
+const OWN_HANDOVER_SECONDS = 10;
+
+/** Records findings about locked lines, and that returns does not have them yet; by line. */
+export async function insertInspections(
+  tx: Queryable,
+  o: { shopId: bigint; kind: Kind; actor: Actor; findings: readonly Finding[] },
+): Promise<Map<bigint, Inspection>> {
+  if (o.findings.length === 0) return new Map();
+  const { rows } = await tx.query<Row>(INSERT, [
+    o.shopId,
+    o.kind,
+    JSON.stringify(o.findings.map(toRecord)),
+    kindText.toText(o.actor.kind),
+    o.actor.id,
+    o.actor.name,
+    OWN_HANDOVER_SECONDS,
+  ]);
+  return new Map(rows.map((row) => [row.line_item_id, toInspection(row)]));
+}
+
+const INSERT = `
+with given as (
+  select * from jsonb_to_recordset($3::jsonb) as g (
+    line_item_id bigint, outcome text, category text, subject text, title text, category_parent text,
+    description text, return_processor text, note text, inspected_at timestamptz, images text[])
+), i as (
+  insert into inspections (shop_id, kind, line_item_id, outcome, category, subject, title,
+    category_parent, description, return_processor, note, inspected_at, time_defaulted, images,
+    actor_kind, actor_id, actor_name)
+  select $1::bigint, $2::text, line_item_id, outcome, category, subject, title,
+    category_parent, description, return_processor, note,
+    coalesce(inspected_at, date_trunc('milliseconds', now())), inspected_at is null, images,
+    $4::text, $5::text, $6::text
+  from given
+  returning *
+), moved as (
+  update inspected_lines l set inspection_id = i.id from i
+  where l.shop_id = $1 and l.kind = $2 and l.line_item_id = i.line_item_id
+), pending as (
+  insert into handovers (shop_id, inspection_id, kind, line_item_id, due_at)
+  select $1, id, $2, line_item_id, now() + make_interval(secs => $7) from i
+)
+select ${COLUMNS} from i`;
+
+function toRecord(finding: Finding) {
+  return {
+    line_item_id: String(finding.lineItemId),
+    outcome: finding.outcome,
+    category: finding.category,
+    subject: finding.subject,
+    title: finding.title,
+    category_parent: finding.categoryParent,
+    description: finding.description,
+    return_processor: finding.returnProcessor,
+    note: finding.note,
+    inspected_at: finding.inspectedAt,
+    images: finding.images,
+  };
+}
