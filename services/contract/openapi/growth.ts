@@ -19,7 +19,7 @@ interface Pair {
   readonly request: boolean;
 }
 
-const PROSE = new Set(['description', 'summary', 'title', 'examples', 'example']);
+const PROSE = new Set(['description', 'summary', 'title']);
 const SENT = /Body$|Input$/;
 
 function compare(pair: Pair): string[] {
@@ -31,7 +31,7 @@ function compare(pair: Pair): string[] {
 
 function compareObjects(before: JsonObject, after: JsonObject, pair: Pair): string[] {
   return Object.keys(before)
-    .filter((key) => !PROSE.has(key) || isObject(before[key]))
+    .filter((key) => !isProse(before, key))
     .flatMap((key) => {
       const path = `${pair.path}/${key}`;
       if (!Object.hasOwn(after, key)) return [`${path} is gone`];
@@ -43,17 +43,21 @@ function compareObjects(before: JsonObject, after: JsonObject, pair: Pair): stri
 /** Order does not matter: an entry is kept when some entry of the new list is no step back from it. */
 function compareLists(before: unknown[], after: unknown[], pair: Pair): string[] {
   const { path, request } = pair;
-  const kept = (entry: unknown, others: unknown[], step: (other: unknown) => Pair) =>
-    others.some((other) => compare(step(other)).length === 0);
   if (request && path.endsWith('/required')) {
     return after
       .filter((entry) => !before.includes(entry))
       .map((entry) => `${path} asks for ${String(entry)}`);
   }
   const gone = before.filter(
-    (entry) => !kept(entry, after, (other) => ({ ...pair, before: entry, after: other })),
+    (entry) =>
+      !after.some((other) => compare({ ...pair, before: entry, after: other }).length === 0),
   );
   return gone.map((entry) => `${path} lost ${JSON.stringify(entry).slice(0, 200)}`);
+}
+
+/** Texts for people and the examples beside a schema; a field may have the name of either. */
+function isProse(parent: JsonObject, key: string): boolean {
+  return key === 'examples' ? isObject(parent.schema) : PROSE.has(key) && !isObject(parent[key]);
 }
 
 function isSent(path: string, key: string): boolean {
