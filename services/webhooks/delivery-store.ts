@@ -33,6 +33,12 @@ export interface AttemptRow {
   readonly responseExcerpt: string;
 }
 
+/** A delivery with its last 50 attempts, oldest first. */
+export interface LoggedDelivery {
+  readonly row: DeliveryRow;
+  readonly attempts: readonly AttemptRow[];
+}
+
 export interface DeliveryFilter {
   readonly shopId: bigint;
   readonly subscriptionId: bigint | null;
@@ -50,11 +56,26 @@ const COLUMNS = `d.id, d.position, d.subscription_id as "subscriptionId", d.even
   d.api_version as "apiVersion", d.return_id as "returnId", d.is_test as "isTest", d.finished_at as "finishedAt"`;
 
 /** A page of a shop's deliveries, newest first, and the cursor of the next. */
-export async function listDeliveries(
-  db: Queryable,
+export function listDeliveries(
+  pool: pg.Pool,
   filter: DeliveryFilter,
-): Promise<{ rows: DeliveryRow[]; nextCursor: string }> {
-  const { rows } = await db.query<DeliveryRow>(
+): Promise<{ deliveries: LoggedDelivery[]; nextCursor: string }> {
+  return inTransaction(pool, async (tx) => {
+    // A delivery and its attempts are of one moment.
+    await tx.query('set transaction isolation level repeatable read, read only');
+    const rows = await selectPage(tx, filter);
+    const page = rows.slice(0, filter.limit);
+    const last = rows.length > filter.limit ? page.at(-1) : undefined;
+    return {
+      deliveries: await withAttempts(tx, filter.shopId, page),
+      nextCursor: last ? last.position.toString(36) : '',
+    };
+  });
+}
+
+/** One more than the page, to know whether another follows. */
+async function selectPage(tx: Queryable, filter: DeliveryFilter): Promise<DeliveryRow[]> {
+  const { rows } = await tx.query<DeliveryRow>(
     `select ${COLUMNS}, ${filter.withBodies ? 'p.body' : 'null::bytea as body'}
        from deliveries d left join payloads p on p.shop_id = d.shop_id and p.id = d.payload_id
       where d.shop_id = $1 and ($2::bigint is null or d.subscription_id = $2)
@@ -71,9 +92,7 @@ export async function listDeliveries(
       filter.limit + 1,
     ],
   );
-  const page = rows.slice(0, filter.limit);
-  const last = rows.length > filter.limit ? page.at(-1) : undefined;
-  return { rows: page, nextCursor: last ? last.position.toString(36) : '' };
+  return rows;
 }
 
 function positionOf(cursor: string): bigint | null {
@@ -85,12 +104,11 @@ function positionOf(cursor: string): bigint | null {
   return BigInt(position);
 }
 
-/** The last 50 attempts of each delivery, oldest first. */
-export async function attemptsOf(
+async function withAttempts(
   db: Queryable,
   shopId: bigint,
-  ids: readonly string[],
-): Promise<AttemptRow[]> {
+  deliveries: readonly DeliveryRow[],
+): Promise<LoggedDelivery[]> {
   const { rows } = await db.query<AttemptRow>(
     `select a.delivery_id as "deliveryId", a.number, a.started_at as "startedAt", a.duration_ms as "durationMs",
             a.status, a.error, a.url, a.request_headers::text as "requestHeaders",
@@ -100,18 +118,25 @@ export async function attemptsOf(
         select * from attempts l where l.shop_id = $1 and l.delivery_id = wanted.id
          order by l.number desc limit 50) a
       order by a.delivery_id, a.number`,
-    [shopId, ids],
+    [shopId, deliveries.map((delivery) => delivery.id)],
   );
-  return rows;
+  return deliveries.map((row) => ({
+    row,
+    attempts: rows.filter((attempt) => attempt.deliveryId === row.id),
+  }));
 }
 
 /** @throws DomainError NOT_FOUND. */
-export async function getDelivery(db: Queryable, shopId: bigint, id: string): Promise<DeliveryRow> {
+export async function getDelivery(
+  db: Queryable,
+  shopId: bigint,
+  id: string,
+): Promise<LoggedDelivery> {
   const { rows } = await db.query<DeliveryRow>(
     `select ${COLUMNS}, null::bytea as body from deliveries d where d.shop_id = $1 and d.id = $2`,
     [shopId, id],
   );
-  const [found] = rows;
+  const [found] = await withAttempts(db, shopId, rows);
   if (!found) throw deliveryNotFound(id);
   return found;
 }
@@ -136,7 +161,7 @@ interface Replayable {
 export function replayDelivery(
   pool: pg.Pool,
   o: { shopId: bigint; webhookId: string; offsetMs: number },
-): Promise<DeliveryRow> {
+): Promise<LoggedDelivery> {
   const id = parseWebhookId(o.webhookId);
   if (id === undefined) throw deliveryNotFound(o.webhookId);
   return inTransaction(pool, async (tx) => {

@@ -8,13 +8,7 @@ import {
 import { TRIGGERS } from '../contract/limits.ts';
 import { invalidField } from '../platform/errors.ts';
 import { inTransaction } from '../platform/postgres.ts';
-import {
-  attemptsOf,
-  type DeliveryFilter,
-  type DeliveryRow,
-  listDeliveries,
-  replayDelivery,
-} from './delivery-store.ts';
+import { type DeliveryFilter, listDeliveries, replayDelivery } from './delivery-store.ts';
 import type { UrlPolicy } from './guard.ts';
 import type { Keyring } from './keyring.ts';
 import { payloadVersion, setPayloadVersion } from './payload-version.ts';
@@ -112,33 +106,22 @@ function secretMethods({ pool, keyring }: WebhooksContext) {
 }
 
 function deliveryMethods({ pool, clock, today, wake }: WebhooksContext) {
-  const withAttempts = async (shopId: bigint, rows: readonly DeliveryRow[]) => {
-    const ids = rows.map((row) => row.id);
-    const attempts = await attemptsOf(pool, shopId, ids);
-    return rows.map((row) =>
-      deliveryMessage(
-        row,
-        attempts.filter((attempt) => attempt.deliveryId === row.id),
-      ),
-    );
-  };
   return {
     async listDeliveries(request) {
-      const { rows, nextCursor } = await listDeliveries(pool, parseFilter(request));
-      return { deliveries: await withAttempts(request.shopId, rows), nextCursor };
+      const { deliveries, nextCursor } = await listDeliveries(pool, parseFilter(request));
+      return { deliveries: deliveries.map(deliveryMessage), nextCursor };
     },
     async replayDelivery({ shopId, deliveryId: webhookId }) {
       const offsetMs = clock.offsetMs();
-      const row = await replayDelivery(pool, { shopId, webhookId, offsetMs });
+      const delivery = await replayDelivery(pool, { shopId, webhookId, offsetMs });
       wake();
-      const [delivery] = await withAttempts(shopId, [row]);
-      return delivery ? { delivery } : {};
+      return { delivery: deliveryMessage(delivery) };
     },
     async sendTest({ shopId, subscriptionId, trigger }) {
       const at = { today: today(), offsetMs: clock.offsetMs() };
-      const row = await addTestDelivery(pool, { shopId, subscriptionId, trigger, ...at });
+      const delivery = await addTestDelivery(pool, { shopId, subscriptionId, trigger, ...at });
       wake();
-      return { delivery: deliveryMessage(row, []) };
+      return { delivery: deliveryMessage(delivery) };
     },
   } satisfies Methods;
 }

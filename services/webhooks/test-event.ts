@@ -8,7 +8,7 @@ import { invalidField } from '../platform/errors.ts';
 import { inTransaction } from '../platform/postgres.ts';
 import { currentTraceparent } from '../platform/telemetry.ts';
 import { stateForbids } from './delivery.ts';
-import { type DeliveryRow, getDelivery } from './delivery-store.ts';
+import { getDelivery, type LoggedDelivery } from './delivery-store.ts';
 import { insertDeliveries } from './fan-out.ts';
 import { payloadVersion } from './payload-version.ts';
 import { shapeBody } from './shape.ts';
@@ -25,7 +25,7 @@ import { lockSubscriptionShared } from './subscription-store.ts';
 export function addTestDelivery(
   pool: pg.Pool,
   o: { shopId: bigint; subscriptionId: bigint; trigger: string; today: Date; offsetMs: number },
-): Promise<DeliveryRow> {
+): Promise<LoggedDelivery> {
   return inTransaction(pool, async (tx) => {
     const subscription = await lockSubscriptionShared(tx, o.shopId, o.subscriptionId);
     const wanted = o.trigger === '' ? subscription.trigger : o.trigger;

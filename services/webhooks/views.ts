@@ -15,7 +15,7 @@ import {
 import { delivers } from '../contract/views/payload.ts';
 import { enumText } from '../platform/enum-text.ts';
 import { webhookIdOf } from './delivery.ts';
-import type { AttemptRow, DeliveryRow } from './delivery-store.ts';
+import type { AttemptRow, LoggedDelivery } from './delivery-store.ts';
 import type { Secret } from './secrets.ts';
 import type { Subscription } from './subscription.ts';
 
@@ -46,7 +46,7 @@ export function secretMessage(secret: Secret): SecretMessage {
 }
 
 /** A delivery with its attempts, oldest first. */
-export function deliveryMessage(row: DeliveryRow, attempts: readonly AttemptRow[]): Delivery {
+export function deliveryMessage({ row, attempts }: LoggedDelivery): Delivery {
   return create(DeliverySchema, {
     id: webhookIdOf(row.id),
     subscriptionId: row.subscriptionId,
