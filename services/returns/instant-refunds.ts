@@ -47,7 +47,7 @@ export async function openInstantRefund(
 ): Promise<InstantRefund> {
   const input = parseInput(openInput, request);
   const hash = requestHash(OpenInstantRefundRequestSchema, request);
-  const use = { shopId: input.shopId, operation: 'open_instant_refund', key: input.idempotencyKey };
+  const use = { shopId: input.shopId, operation: 'OpenInstantRefund', key: input.idempotencyKey };
   return inTransaction(pool, async (tx) => {
     const used = await oncePerKey(tx, { ...use, hash }, () => open(tx, input));
     return creditOf(tx, input.shopId, used.id);

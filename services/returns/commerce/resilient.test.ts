@@ -23,7 +23,10 @@ async function failureOf(provider: CommerceProvider): Promise<unknown> {
 
 describe('a bounded commerce provider', () => {
   test('gives up a call that does not answer, as a passing failure', async () => {
-    const hanging = resilient(providerWhere(() => new Promise(() => {})), { timeoutMs: 20 });
+    const hanging = resilient(
+      providerWhere(() => new Promise(() => {})),
+      { timeoutMs: 20 },
+    );
     expect(await failureOf(hanging)).toMatchObject({ kind: 'passing' });
   });
 

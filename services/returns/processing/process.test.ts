@@ -1,0 +1,100 @@
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { ReturnState } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
+import { createTestDatabase, type TestDatabase } from '../../../test/support/database.ts';
+import { createEmbeddedCommerce } from '../commerce/embedded.ts';
+import {
+  ask,
+  eventsOf,
+  newReturn,
+  newShop,
+  reload,
+  runDeps,
+  runDue,
+  timelineOf,
+} from './testing.ts';
+
+let db: TestDatabase;
+beforeAll(async () => {
+  db = await createTestDatabase('returns');
+});
+afterAll(() => db.drop());
+
+describe('process return', () => {
+  test('queues an open return without changing its details', async () => {
+    const submitted = await newReturn(db.pool, await newShop(db.pool));
+    expect(await ask(db.pool, submitted)).toMatchObject({ case: 'queued' });
+    const queued = await reload(db.pool, submitted);
+    expect(queued).toMatchObject({ processing: true, revision: submitted.revision });
+    expect(await eventsOf(db.pool, submitted)).toEqual([]);
+  });
+
+  test('notes the additional details on the timeline', async () => {
+    const submitted = await newReturn(db.pool, await newShop(db.pool));
+    await ask(db.pool, submitted, {
+      source: 'warehouse',
+      details: {
+        picker: { value: { case: 'text', value: 'Ann' } },
+        weight: { value: { case: 'number', value: '1.50' } },
+        rush: { value: { case: 'truth', value: true } },
+        note: {},
+      },
+    });
+    const entries = await timelineOf(db.pool, submitted);
+    expect(entries.at(-1)).toEqual({
+      kind: 'return.processing.queued',
+      facts: { picker: 'Ann', weight: '1.5', rush: 'true', note: 'null' },
+    });
+  });
+
+  test('queues once, however many ask at the same time', async () => {
+    const submitted = await newReturn(db.pool, await newShop(db.pool));
+    const answers = await Promise.all(Array.from({ length: 8 }, () => ask(db.pool, submitted)));
+    const cases = answers.map((answer) => answer.case).sort();
+    expect(cases).toEqual([...Array(7).fill('alreadyQueued'), 'queued']);
+  });
+
+  test('refuses a flagged return', async () => {
+    const flagged = await newReturn(db.pool, await newShop(db.pool), { flagReasons: ['odd'] });
+    expect(await ask(db.pool, flagged)).toMatchObject({
+      case: 'refused',
+      value: { code: 1, message: expect.stringMatching(/flagged/) },
+    });
+  });
+
+  test('refuses a closed return', async () => {
+    const submitted = await newReturn(db.pool, await newShop(db.pool));
+    await ask(db.pool, submitted);
+    await runDue(runDeps(db.pool, createEmbeddedCommerce(db.pool)));
+    expect((await reload(db.pool, submitted)).state).toBe(ReturnState.CLOSED);
+    expect(await ask(db.pool, submitted)).toMatchObject({ case: 'refused', value: { code: 2 } });
+  });
+
+  test.each(['cancelled', 'expired'])('refuses a return that is %s', async (state) => {
+    const submitted = await newReturn(db.pool, await newShop(db.pool));
+    await db.pool.query('update returns set state = $2 where shop_id = $3 and id = $1', [
+      submitted.id,
+      state,
+      submitted.shopId,
+    ]);
+    expect(await ask(db.pool, submitted)).toMatchObject({ case: 'refused', value: { code: 2 } });
+  });
+
+  test("does not know another shop's return", async () => {
+    const submitted = await newReturn(db.pool, await newShop(db.pool));
+    const elsewhere = { shopId: await newShop(db.pool), id: submitted.id };
+    await expect(ask(db.pool, elsewhere)).rejects.toThrow('no such return');
+    expect((await reload(db.pool, submitted)).processing).toBe(false);
+  });
+
+  test.each([
+    ['more than 50 keys', Object.fromEntries(Array.from({ length: 51 }, (_, n) => [`k${n}`, {}]))],
+    ['more than 16 KiB', { k: { value: { case: 'text' as const, value: 'x'.repeat(16_384) } } }],
+    ['what is no JSON number', { k: { value: { case: 'number' as const, value: '0x10' } } }],
+    ['NUL', { k: { value: { case: 'text' as const, value: 'a\0b' } } }],
+  ])('refuses details with %s', async (_name, details) => {
+    const submitted = await newReturn(db.pool, await newShop(db.pool));
+    await expect(ask(db.pool, submitted, { details })).rejects.toMatchObject({
+      field: expect.stringMatching(/^details/),
+    });
+  });
+});

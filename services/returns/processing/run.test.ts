@@ -1,0 +1,243 @@
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { ReturnState } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
+import { GiftCardMode, RestockMode } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
+import { createTestDatabase, type TestDatabase } from '../../../test/support/database.ts';
+import { createEmbeddedCommerce, type EmbeddedCommerce } from '../commerce/embedded.ts';
+import { CommerceFailure, type CommerceProvider } from '../commerce/provider.ts';
+import { runJob } from './run.ts';
+import {
+  ask,
+  changeSettings,
+  claimOne,
+  endLeases,
+  eventsOf,
+  exchangeWith,
+  LOCATION,
+  newLine,
+  newReturn,
+  newShop,
+  reload,
+  runDeps,
+  runDue,
+  timelineOf,
+  triggersOf,
+} from './testing.ts';
+
+let db: TestDatabase;
+let commerce: EmbeddedCommerce;
+beforeAll(async () => {
+  db = await createTestDatabase('returns');
+  commerce = createEmbeddedCommerce(db.pool);
+});
+afterAll(() => db.drop());
+
+const never = new AbortController().signal;
+const runAll = (provider: CommerceProvider = commerce) => runDue(runDeps(db.pool, provider));
+
+describe('processing', () => {
+  test('refunds, closes and archives the return, and says so once', async () => {
+    const submitted = await newReturn(db.pool, await newShop(db.pool));
+    await ask(db.pool, submitted);
+    await runAll();
+    const closed = await reload(db.pool, submitted);
+    expect(closed).toMatchObject({ state: ReturnState.CLOSED, processing: false, revision: 2n });
+    expect(closed.archivedAt).toBeDefined();
+    expect(closed.refunds).toMatchObject([{ money: { value: '20.00', currency: 'GBP' } }]);
+    const [event, ...others] = await eventsOf(db.pool, submitted);
+    expect(others).toEqual([]);
+    expect(event).toMatchObject({ trigger: 'return.closed', revision: 2n, actor: { id: 'u1' } });
+    expect(event?.snapshot).toEqual(closed);
+    expect(await commerce.ordersOf(submitted.id)).toMatchObject({
+      orders: [],
+      giftCards: [],
+      refunds: [{ amount: '20.00', calls: 1 }],
+    });
+  });
+
+  test('fulfils exchange order, gift card and refund in this order, with the additional details', async () => {
+    const submitted = await newReturn(db.pool, await newShop(db.pool), exchangeWith('gift card'));
+    const details = { picker: { value: { case: 'text' as const, value: 'Ann' } } };
+    await ask(db.pool, submitted, { details });
+    await runAll();
+    const { orders, giftCards, refunds } = await commerce.ordersOf(submitted.id);
+    expect(orders).toMatchObject([{ amount: '12.00', additionalDetails: { picker: 'Ann' } }]);
+    expect(giftCards).toMatchObject([{ amount: '8.00', additionalDetails: { picker: 'Ann' } }]);
+    expect(refunds).toEqual([]);
+    expect(orders[0]?.id).toBeLessThan(giftCards[0]?.id ?? 0n);
+    expect(await reload(db.pool, submitted)).toMatchObject({
+      exchangeOrders: [{ id: orders[0]?.id }],
+      giftCardOrder: { id: giftCards[0]?.id },
+      giftCardPresentment: { value: '8.00', currency: 'GBP' },
+    });
+  });
+
+  test('sends amounts in the currency the shopper paid in', async () => {
+    const line = { ...newLine(), price: { shop: '20.00', presentment: '3100' } };
+    const submitted = await newReturn(db.pool, await newShop(db.pool), {
+      presentmentCurrency: 'JPY',
+      lines: [line],
+    });
+    await ask(db.pool, submitted);
+    await runAll();
+    const { refunds } = await commerce.ordersOf(submitted.id);
+    expect(refunds).toMatchObject([{ amount: '3100', currency: 'JPY' }]);
+  });
+
+  test('tries a passing failure again, and forgets it after success', async () => {
+    const submitted = await newReturn(db.pool, await newShop(db.pool));
+    await commerce.failNext({ returnId: submitted.id, kind: 'passing', times: 3 });
+    await ask(db.pool, submitted);
+    await runAll();
+    expect(await triggersOf(db.pool, submitted)).toEqual(['return.closed']);
+    const { refunds } = await commerce.ordersOf(submitted.id);
+    expect(refunds).toMatchObject([{ calls: 1 }]);
+  });
+
+  test('takes passing failures for final after the minutes of the settings', async () => {
+    const submitted = await newReturn(
+      db.pool,
+      await newShop(db.pool, { processingRetryMinutes: 1 }),
+    );
+    await commerce.failNext({ returnId: submitted.id, kind: 'passing', times: 1_000 });
+    await ask(db.pool, submitted);
+    const retryDelay = (failures: number) => (failures < 2 ? 0 : 61);
+    await runDue({ ...runDeps(db.pool, commerce), retryDelay });
+    expect(await triggersOf(db.pool, submitted)).toEqual(['return.processing.failed']);
+  });
+
+  test('keeps what was done when it fails for good; a new request does the rest', async () => {
+    const submitted = await newReturn(db.pool, await newShop(db.pool), exchangeWith('refund'));
+    const refuseRefunds: CommerceProvider = {
+      ...commerce,
+      createRefund: () => Promise.reject(new CommerceFailure('final', 'card closed')),
+    };
+    await ask(db.pool, submitted, { source: 'admin' });
+    await runAll(refuseRefunds);
+    const failed = await reload(db.pool, submitted);
+    expect(failed).toMatchObject({ state: ReturnState.OPEN, processing: false });
+    expect(failed.exchangeOrders).toHaveLength(1);
+    const events = await eventsOf(db.pool, submitted);
+    expect(events.map((event) => event.trigger)).toEqual([
+      'return.updated',
+      'return.processing.failed',
+    ]);
+    expect(events[1]?.detail).toMatchObject({ value: { source: 'admin' } });
+
+    const details = { second: { value: { case: 'truth' as const, value: true } } };
+    expect(await ask(db.pool, submitted, { details })).toMatchObject({ case: 'queued' });
+    await runAll();
+    const closed = await reload(db.pool, submitted);
+    expect(closed).toMatchObject({
+      state: ReturnState.CLOSED,
+      exchangeOrders: [{}],
+      refunds: [{}],
+    });
+    const { orders, refunds } = await commerce.ordersOf(submitted.id);
+    expect(orders).toMatchObject([{ calls: 1, additionalDetails: {} }]);
+    expect(refunds).toMatchObject([{ amount: '8.00', calls: 1 }]);
+  });
+
+  test('closes a return without any outcome to fulfil', async () => {
+    const shopId = await newShop(db.pool);
+    const submitted = await newReturn(db.pool, shopId, {
+      amounts: { handlingFee: { shop: '20.00' } },
+    });
+    await ask(db.pool, submitted);
+    await runAll();
+    expect(await triggersOf(db.pool, submitted)).toEqual(['return.closed']);
+    expect(await commerce.ordersOf(submitted.id)).toEqual({
+      orders: [],
+      giftCards: [],
+      refunds: [],
+    });
+  });
+
+  test('asks an external provider for gift cards by event', async () => {
+    const shopId = await newShop(db.pool, { giftCardMode: GiftCardMode.EXTERNAL });
+    const submitted = await newReturn(db.pool, shopId, exchangeWith('gift card'));
+    await ask(db.pool, submitted);
+    await runAll();
+    const events = await eventsOf(db.pool, submitted);
+    expect(events.map((event) => event.trigger)).toEqual(['return.closed', 'giftcard.requested']);
+    expect(events[1]?.detail.value).toMatchObject({
+      returnId: submitted.id,
+      money: { value: '8.00', currency: 'GBP' },
+    });
+    expect((await commerce.ordersOf(submitted.id)).giftCards).toEqual([]);
+  });
+
+  test('asks for restocking by event, at the location of the line or else of the destination', async () => {
+    const shopId = await newShop(db.pool, { restockMode: RestockMode.WEBHOOK });
+    const own = { ...newLine(), providerRestockLocationId: '4711' };
+    const submitted = await newReturn(db.pool, shopId, {
+      destinationId: 3n,
+      lines: [own, newLine()],
+    });
+    await ask(db.pool, submitted);
+    await runAll();
+    const events = await eventsOf(db.pool, submitted);
+    expect(events.map((event) => event.trigger)).toEqual(['return.closed', 'restock.requested']);
+    const [first, second] = submitted.lineItems;
+    expect(events[1]?.detail.value).toMatchObject({
+      items: [
+        { lineItemId: first?.lineItemId, locationId: 4711n, variantId: 5n, quantity: 2 },
+        { lineItemId: second?.lineItemId, locationId: LOCATION, variantId: 5n, quantity: 2 },
+      ],
+    });
+  });
+
+  test('does not act for a return that was flagged behind its back', async () => {
+    const submitted = await newReturn(db.pool, await newShop(db.pool));
+    await ask(db.pool, submitted);
+    await db.pool.query(
+      "update returns set state = 'review', processing = false where shop_id = $1 and id = $2",
+      [submitted.shopId, submitted.id],
+    );
+    await runAll();
+    expect(await triggersOf(db.pool, submitted)).toEqual(['return.processing.failed']);
+    expect((await commerce.ordersOf(submitted.id)).refunds).toEqual([]);
+  });
+
+  test('a worker that lost its lease writes nothing more', async () => {
+    const submitted = await newReturn(db.pool, await newShop(db.pool));
+    await ask(db.pool, submitted);
+    const stale = await claimOne(db.pool);
+    await endLeases(db.pool);
+    const taken = await claimOne(db.pool);
+    await runJob(runDeps(db.pool, commerce), stale, never);
+    expect((await reload(db.pool, submitted)).state).toBe(ReturnState.OPEN);
+    await runJob(runDeps(db.pool, commerce), taken, never);
+    await runJob(runDeps(db.pool, commerce), stale, never);
+    expect(await triggersOf(db.pool, submitted)).toEqual(['return.closed']);
+  });
+
+  test('goes back into the queue when the worker stops', async () => {
+    const submitted = await newReturn(db.pool, await newShop(db.pool));
+    await ask(db.pool, submitted);
+    await runJob(runDeps(db.pool, commerce), await claimOne(db.pool), AbortSignal.abort());
+    expect((await commerce.ordersOf(submitted.id)).refunds).toEqual([]);
+    await runAll();
+    expect(await triggersOf(db.pool, submitted)).toEqual(['return.closed']);
+  });
+
+  test('writes what it did into the timeline', async () => {
+    const submitted = await newReturn(db.pool, await newShop(db.pool));
+    await ask(db.pool, submitted);
+    await runAll();
+    const kinds = (await timelineOf(db.pool, submitted)).map((entry) => entry.kind);
+    expect(kinds.slice(-3)).toEqual([
+      'return.processing.queued',
+      'return.processing.refund',
+      'return.closed',
+    ]);
+  });
+
+  test('uses the settings as they are when it runs', async () => {
+    const shopId = await newShop(db.pool);
+    const submitted = await newReturn(db.pool, shopId);
+    await ask(db.pool, submitted);
+    await changeSettings(db.pool, shopId, { restockMode: RestockMode.WEBHOOK });
+    await runAll();
+    expect(await triggersOf(db.pool, submitted)).toEqual(['return.closed', 'restock.requested']);
+  });
+});

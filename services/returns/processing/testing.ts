@@ -1,0 +1,189 @@
+import { randomInt, randomUUID } from 'node:crypto';
+import { create, fromBinary, type MessageInitShape } from '@bufbuild/protobuf';
+import type pg from 'pg';
+import pino from 'pino';
+import { Actor_Kind, ActorSchema } from '../../../proto/gen/rms/common/v1/actor_pb.ts';
+import {
+  DestinationSchema,
+  GetDestinationResponseSchema,
+} from '../../../proto/gen/rms/destinations/v1/destinations_pb.ts';
+import { type Event, EventSchema } from '../../../proto/gen/rms/events/v1/events_pb.ts';
+import { Outcome, type Return } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
+import {
+  ProcessReturnRequestSchema,
+  type Settings,
+  type SettingsSchema,
+  type SubmitReturnRequest,
+  SubmitReturnRequestSchema,
+  UpdateSettingsRequestSchema,
+} from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
+import type { CommerceProvider } from '../commerce/provider.ts';
+import type { Destinations } from '../destinations.ts';
+import { loadReturn } from '../load.ts';
+import { updateSettings } from '../settings.ts';
+import { submitReturn } from '../submit.ts';
+import { claimJobs, type Job } from './jobs.ts';
+import { processReturn } from './process.ts';
+import { type RunDeps, runJob } from './run.ts';
+
+// What the tests of processing share: returns made as callers make them, and jobs run to their end.
+
+export const actor = create(ActorSchema, { kind: Actor_Kind.USER, id: 'u1', name: 'Ann' });
+export const silent = pino({ level: 'silent' });
+const never = new AbortController().signal;
+
+/** Every destination exists, at this location of the commerce provider. */
+export const LOCATION = 70_001n;
+export const destinations: Destinations = {
+  getDestination: async ({ destinationId }) =>
+    create(GetDestinationResponseSchema, {
+      destination: create(DestinationSchema, {
+        id: destinationId ?? 0n,
+        name: 'North',
+        enabled: true,
+        providerLocationId: LOCATION,
+      }),
+    }),
+};
+
+/** A shop of its own in pounds, with the settings given. */
+export async function newShop(
+  pool: pg.Pool,
+  settings: MessageInitShape<typeof SettingsSchema> = {},
+): Promise<bigint> {
+  const shopId = BigInt(randomInt(1, 2 ** 40));
+  await changeSettings(pool, shopId, { currency: 'GBP', ...settings });
+  return shopId;
+}
+
+export function changeSettings(
+  pool: pg.Pool,
+  shopId: bigint,
+  settings: MessageInitShape<typeof SettingsSchema>,
+): Promise<Settings> {
+  return updateSettings(pool, create(UpdateSettingsRequestSchema, { shopId, actor, settings }));
+}
+
+type SubmissionPart = Exclude<
+  MessageInitShape<typeof SubmitReturnRequestSchema>,
+  SubmitReturnRequest
+>;
+
+/** A line of 20.00 whose return is refunded unless `more` says otherwise. */
+export async function newReturn(
+  pool: pg.Pool,
+  shopId: bigint,
+  more: SubmissionPart = {},
+): Promise<Return> {
+  const request = create(SubmitReturnRequestSchema, {
+    shopId,
+    actor,
+    idempotencyKey: randomUUID(),
+    order: { providerOrderId: newId(), name: '#1001' },
+    currency: 'GBP',
+    outcome: Outcome.REFUND,
+    lines: [newLine()],
+    ...more,
+  });
+  return submitReturn({ pool, destinations }, request);
+}
+
+export function newLine() {
+  return {
+    providerLineItemId: newId(),
+    lineItemTitle: 'Scarf',
+    variantId: 5n,
+    quantity: 2,
+    price: { shop: '20.00' },
+  };
+}
+
+/** A return worth 20.00: 12.00 spent on an exchange, the rest of 8.00 as told. */
+export function exchangeWith(rest: 'gift card' | 'refund') {
+  const price = { shop: '12.00' };
+  const credit = rest === 'refund' ? '12.00' : '20.00';
+  return {
+    outcome: rest === 'refund' ? Outcome.EXCHANGE_REFUND : Outcome.EXCHANGE_CREDIT,
+    exchanges: [{ variantId: 9n, title: 'Hat', price }],
+    amounts: { returnCredit: { shop: credit } },
+  };
+}
+
+function newId(): bigint {
+  return BigInt(randomInt(1, 2 ** 47));
+}
+
+export function ask(
+  pool: pg.Pool,
+  of: Pick<Return, 'shopId' | 'id'>,
+  more: MessageInitShape<typeof ProcessReturnRequestSchema> = {},
+) {
+  const { shopId, id: returnId } = of;
+  return processReturn(
+    pool,
+    create(ProcessReturnRequestSchema, { shopId, returnId, actor, ...more }),
+  );
+}
+
+/** How the tests run jobs: retries are due at once. */
+export function runDeps(pool: pg.Pool, commerce: CommerceProvider): RunDeps {
+  return { pool, commerce, destinations, logger: silent, retryDelay: () => 0 };
+}
+
+/** Runs due jobs, one after the other, until none is due. */
+export async function runDue(deps: RunDeps): Promise<void> {
+  for (;;) {
+    const [job] = await claimJobs(deps.pool, 1);
+    if (!job) return;
+    await runJob(deps, job, never);
+  }
+}
+
+export async function claimOne(pool: pg.Pool): Promise<Job> {
+  const [job] = await claimJobs(pool, 1);
+  if (!job) throw new Error('no job is due');
+  return job;
+}
+
+/** Lets the leases of all running jobs end, as if their workers had been killed a while ago. */
+export async function endLeases(pool: pg.Pool): Promise<void> {
+  await pool.query(
+    "update processing_jobs set due_at = now() where state in ('queued', 'running')",
+  );
+}
+
+export async function reload(pool: pg.Pool, of: Pick<Return, 'shopId' | 'id'>): Promise<Return> {
+  const found = await loadReturn(pool, of.shopId, of.id);
+  if (!found) throw new Error('the return is gone');
+  return found;
+}
+
+/** The events about a return after its creation, oldest first. */
+export async function eventsOf(pool: pg.Pool, of: Pick<Return, 'shopId' | 'id'>): Promise<Event[]> {
+  const { rows } = await pool.query<{ value: Uint8Array }>(
+    'select value from events where shop_id = $1 and key = $2 order by position',
+    [of.shopId, `${of.shopId}:${of.id}`],
+  );
+  return rows
+    .map((row) => fromBinary(EventSchema, row.value))
+    .filter((event) => event.trigger !== 'return.created');
+}
+
+export async function triggersOf(
+  pool: pg.Pool,
+  of: Pick<Return, 'shopId' | 'id'>,
+): Promise<string[]> {
+  return (await eventsOf(pool, of)).map((event) => event.trigger);
+}
+
+/** The kinds of a return's timeline entries, oldest first. */
+export async function timelineOf(
+  pool: pg.Pool,
+  of: Pick<Return, 'shopId' | 'id'>,
+): Promise<{ kind: string; facts: Record<string, string> }[]> {
+  const { rows } = await pool.query<{ kind: string; facts: Record<string, string> }>(
+    'select kind, facts from timeline where shop_id = $1 and return_id = $2 order by id',
+    [of.shopId, of.id],
+  );
+  return rows;
+}
