@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { DispositionOutcome } from '../../proto/gen/rms/returns/v1/return_pb.ts';
 import {
   type DispositionsBench,
+  FINDING,
   invalid,
   type Said,
   startDispositionsBench,
@@ -10,7 +11,6 @@ import {
 } from '../../test/support/dispositions-bench.ts';
 import { actor, refusal } from '../../test/support/running-service.ts';
 import { createPool } from '../platform/postgres.ts';
-import { type Finding, NOTHING_SAID } from './inspection.ts';
 import { record } from './record.ts';
 
 let bench: DispositionsBench;
@@ -18,15 +18,6 @@ beforeAll(async () => {
   bench = await startDispositionsBench();
 });
 afterAll(() => bench.stop());
-
-const FINDING: Finding = {
-  ...NOTHING_SAID,
-  lineItemId: 0n,
-  returnProcessor: undefined,
-  note: undefined,
-  inspectedAt: undefined,
-  images: [],
-};
 
 /** A pool of one connection that counts its statements. */
 function countingPool() {

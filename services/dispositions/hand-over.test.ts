@@ -2,10 +2,12 @@ import { Code } from '@connectrpc/connect';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import {
   type DispositionsBench,
+  FINDING,
   startDispositionsBench,
 } from '../../test/support/dispositions-bench.ts';
 import { actor, refusal } from '../../test/support/running-service.ts';
 import { until } from '../../test/support/until.ts';
+import { record } from './record.ts';
 
 let bench: DispositionsBench;
 beforeAll(async () => {
@@ -48,6 +50,17 @@ describe('when returns does not take it over', () => {
     ).toMatchObject({
       id: 'dispositions',
     });
+  });
+
+  test('the job hands over what a process committed before it was killed', async () => {
+    const { shopId, lines } = bench.shopWithLines(31);
+    const findings = lines.map((lineItemId) => ({ ...FINDING, lineItemId }));
+    await record(bench.db.pool, { shopId, actor, kind: 'assessment', findings });
+    expect(bench.handedTo(shopId)).toEqual([]);
+    await bench.makeDue(shopId);
+    await until(async () => (await bench.pendingOf(shopId)) === 0);
+    const handed = bench.handedTo(shopId).map(({ lineItemId }) => lineItemId);
+    expect(new Set(handed)).toEqual(new Set(lines));
   });
 
   test('several assessments of a line arrive oldest first, one a call', async () => {

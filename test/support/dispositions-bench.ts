@@ -5,6 +5,7 @@ import {
   DispositionsService,
 } from '../../proto/gen/rms/dispositions/v1/dispositions_pb.ts';
 import type { DispositionOutcome } from '../../proto/gen/rms/returns/v1/return_pb.ts';
+import { type Finding, NOTHING_SAID } from '../../services/dispositions/inspection.ts';
 import { startDispositions } from '../../services/dispositions/start.ts';
 import { startFakeReturns } from './fake-returns.ts';
 import { actor, newShop, runService } from './running-service.ts';
@@ -19,6 +20,17 @@ export const invalid = (field: string) => ({
   reason: 'INVALID_FIELD',
   field,
 });
+
+/** An assessment that says no more than an outcome. */
+export const FINDING: Finding = {
+  ...NOTHING_SAID,
+  outcome: 'donate',
+  lineItemId: 0n,
+  returnProcessor: undefined,
+  note: undefined,
+  inspectedAt: undefined,
+  images: [],
+};
 
 /** The dispositions service beside a small returns service. */
 export async function startDispositionsBench() {
