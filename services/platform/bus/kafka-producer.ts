@@ -37,9 +37,10 @@ export function createKafkaProducer(o: { kafka: Kafka; topics: TopicKeeper }): K
     allowAutoTopicCreation: false,
     // One at a time per partition is enough for order; `idempotent` loses and doubles.
     idempotent: false,
-    createPartitioner: () => () => {
-      throw new Error('every record names its partition');
-    },
+    createPartitioner:
+      () =>
+      ({ message }) =>
+        chosen(message.partition),
   });
   const connect = connector(producer);
   const lanes = new Map<string, Lane>();
@@ -118,6 +119,11 @@ function connector(producer: Producer): () => Promise<void> {
       throw error;
     }
   };
+}
+
+function chosen(partition: number | undefined): number {
+  if (partition === undefined) throw new Error('every record names its partition');
+  return partition;
 }
 
 function takeSend(waiting: Waiting[]): Waiting[] {

@@ -102,10 +102,11 @@ function mount(router: ConnectRouter, services: FakeServices): void {
 
 function late<T extends object>(fake: T): T {
   return new Proxy(fake, {
-    get:
-      (target, name) =>
-      (...args: unknown[]) =>
-        Reflect.apply(Reflect.get(target, name), undefined, args),
+    get: (target, name) => (request: unknown, context: unknown) => {
+      const behaviour: unknown = Reflect.get(target, name);
+      if (typeof behaviour !== 'function') throw new Error(`no fake of ${String(name)}`);
+      return behaviour(request, context);
+    },
   });
 }
 
