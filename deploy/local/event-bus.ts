@@ -1,0 +1,46 @@
+import { join } from 'node:path';
+import type { EventBus } from '../../services/platform/bus/event-bus.ts';
+import { createInProcessBus } from '../../services/platform/bus/in-process.ts';
+import { createKafkaBus } from '../../services/platform/bus/kafka.ts';
+import { createLogger } from '../../services/platform/log.ts';
+import { startKafka } from './kafka/start.ts';
+
+export interface LocalBus {
+  readonly bus: EventBus;
+  /** Null where no broker is involved. */
+  readonly brokers: readonly string[] | null;
+  stop(): Promise<void>;
+}
+
+/**
+ * The event bus of the stack: inside the process or, where `kafka` is asked for, over the brokers of
+ * KAFKA_BROKERS, else over one of our own.
+ */
+export async function startBus(o: {
+  readonly kafka: boolean;
+  readonly brokers: readonly string[];
+  readonly folder: string;
+  readonly port: number;
+  readonly logLevel: string;
+  readonly progress: (text: string) => void;
+}): Promise<LocalBus> {
+  if (!o.kafka) {
+    const bus = createInProcessBus();
+    return { bus, brokers: null, stop: () => bus.close() };
+  }
+  const own =
+    o.brokers.length > 0
+      ? undefined
+      : await startKafka({ folder: join(o.folder, 'kafka'), port: o.port, onProgress: o.progress });
+  const brokers = own?.brokers ?? o.brokers;
+  const logger = createLogger({ service: 'kafka', level: o.logLevel, pretty: true });
+  const bus = createKafkaBus({ brokers, clientId: 'local-stack', logger });
+  return {
+    bus,
+    brokers,
+    async stop() {
+      await bus.close();
+      await own?.stop();
+    },
+  };
+}

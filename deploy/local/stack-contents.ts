@@ -1,0 +1,100 @@
+import { readFileSync } from 'node:fs';
+import { z } from 'zod';
+import { partnerTokensOf, RENEWAL_MS } from './demo/partner-tokens.ts';
+import type { SeededShop } from './demo/shops.ts';
+import { removeStackFile, writeStackFile } from './stack-file.ts';
+
+/** Everything about a running stack but the tokens that are made anew. */
+export interface StackContents {
+  readonly baseUrl: string;
+  readonly authUrl: string;
+  readonly calendar: Date;
+  readonly startedAt: Date;
+  readonly baseUrlAt: Readonly<Record<string, string>>;
+  readonly grpc: Readonly<Record<string, string>>;
+  readonly serviceToken: string;
+  readonly databaseUrl: string;
+  readonly kafkaBrokers: readonly string[] | null;
+  readonly metrics: Readonly<Record<string, string | undefined>>;
+  readonly controlUrl: string;
+  readonly controlToken: string;
+  readonly limits: { readonly rest_per_minute: number; readonly failed_credentials: number };
+  readonly apiVersions: readonly string[];
+  readonly partner: { readonly clientId: string; readonly clientSecret: string };
+  readonly redirectUri: string;
+  readonly signingKey: Parameters<typeof partnerTokensOf>[0]['key'];
+  readonly users: readonly object[];
+  readonly shops: readonly SeededShop[];
+}
+
+const packageSchema = z.object({ version: z.string() });
+const VERSION = packageSchema.parse(
+  JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')),
+).version;
+
+/** Addresses that no webhook is delivered to, for tests of the refusal. */
+const REFUSED_EXAMPLES = ['http://10.0.0.1/', 'http://169.254.169.254/', 'https://localhost/'];
+
+/** Writes the stack file, and writes it again before the partner tokens in it expire. */
+export async function keepStackFile(
+  path: string,
+  contents: StackContents,
+): Promise<{ stop(): Promise<void> }> {
+  const write = async () => writeStackFile(path, await stackOf(contents));
+  await write();
+  const renewal = setInterval(() => {
+    // A full disk must not end the stack: the next renewal tries again.
+    write().catch((error: Error) => console.error(`stack file: ${error.message}`));
+  }, RENEWAL_MS);
+  renewal.unref();
+  return {
+    async stop() {
+      clearInterval(renewal);
+      await removeStackFile(path);
+    },
+  };
+}
+
+async function stackOf(c: StackContents): Promise<object> {
+  const oauth = {
+    key: c.signingKey,
+    issuer: c.authUrl,
+    audience: c.baseUrl,
+    clientId: c.partner.clientId,
+  };
+  return {
+    schema: 1,
+    version: VERSION,
+    started_at: c.startedAt.toISOString(),
+    calendar: c.calendar.toISOString().slice(0, 10),
+    pid: process.pid,
+    base_url: c.baseUrl,
+    auth_url: c.authUrl,
+    openapi: Object.fromEntries(
+      c.apiVersions.map((version) => [version, `${c.baseUrl}/openapi/${version}.json`]),
+    ),
+    base_url_at: c.baseUrlAt,
+    grpc: { ...c.grpc, token: c.serviceToken },
+    database_url: c.databaseUrl,
+    kafka_brokers: c.kafkaBrokers,
+    metrics: c.metrics,
+    control_url: c.controlUrl,
+    control_token: c.controlToken,
+    client_ip: { header: 'X-Forwarded-For', trusted_from: '127.0.0.1/32' },
+    limits: c.limits,
+    receivers: { allowed: ['http://127.0.0.1:*'], refused_examples: REFUSED_EXAMPLES },
+    partner: {
+      client_id: c.partner.clientId,
+      client_secret: c.partner.clientSecret,
+      redirect_uri: c.redirectUri,
+      form: { email: 'email', password: 'password' },
+    },
+    users: c.users,
+    shops: await Promise.all(
+      c.shops.map(async (shop) => ({
+        ...shop,
+        partner_tokens: await partnerTokensOf(oauth, shop.id),
+      })),
+    ),
+  };
+}

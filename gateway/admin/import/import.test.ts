@@ -1,0 +1,136 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, expect, test } from '@jest/globals';
+import fc from 'fast-check';
+import { lineAmount } from './amount.ts';
+import { type Invoice, readInvoices } from './rows.ts';
+import { mapInvoice } from './submission.ts';
+
+const target = { shopId: 1n, currency: 'GBP', decimals: 2, actor: { id: 'test' } };
+
+const row = {
+  line: 2,
+  InvoiceNo: 'C536548',
+  StockCode: '22631',
+  Description: 'CIRCUS PARADE LUNCH BOX ',
+  Quantity: '-3',
+  InvoiceDate: '2010-12-01T14:33:00',
+  UnitPrice: '1.95',
+  CustomerID: '12472',
+  Country: 'EIRE',
+};
+
+function invoice(...changes: object[]): Invoice {
+  const rows = changes.map((change, at) => ({ ...row, line: 2 + at, ...change }));
+  return { number: row.InvoiceNo, rows, bytesRead: 0 };
+}
+
+function submissionOf(made: Invoice) {
+  const mapped = mapInvoice(made, target);
+  if ('faults' in mapped) throw new Error(JSON.stringify(mapped.faults));
+  return mapped.submission;
+}
+
+describe('a line amount', () => {
+  test('is the unit price times the quantity, exactly', () => {
+    fc.assert(
+      fc.property(
+        fc.bigInt(0n, 10n ** 8n),
+        fc.integer({ min: 1, max: 100_000 }),
+        (pence, quantity) => {
+          const price = `${pence / 100n}.${String(pence % 100n).padStart(2, '0')}`;
+          const total = pence * BigInt(quantity);
+          expect(lineAmount(price, quantity, 2)).toBe(
+            `${total / 100n}.${String(total % 100n).padStart(2, '0')}`,
+          );
+        },
+      ),
+    );
+  });
+
+  test.each(['-1', '1,5', 'abc', '', '1e3', '0.001'])('refuses the price %p', (price) => {
+    expect(lineAmount(price, 1, 2)).toBeUndefined();
+  });
+
+  test('takes a finer price whose product fits the currency', () => {
+    expect(lineAmount('0.005', 2, 2)).toBe('0.01');
+  });
+});
+
+describe('an invoice', () => {
+  test('becomes a submission with the documented defaults', () => {
+    expect(submissionOf(invoice({}))).toMatchObject({
+      idempotencyKey: 'import:C536548',
+      order: { name: 'C536548' },
+      currency: 'GBP',
+      presentmentCurrency: 'GBP',
+      customer: { lastName: 'Customer 12472', address: { country: 'EIRE', countryCode: 'IE' } },
+      lines: [
+        {
+          sku: '22631',
+          quantity: 3,
+          title: 'CIRCUS PARADE LUNCH BOX',
+          price: { shop: '5.85' },
+          refundItem: { shop: '5.85' },
+        },
+      ],
+    });
+  });
+
+  test('reads its time in London, winter and summer', () => {
+    const at = (date: string) => submissionOf(invoice({ InvoiceDate: date })).submittedAt?.seconds;
+    expect(at('2010-12-01T14:33:00')).toBe(BigInt(Date.UTC(2010, 11, 1, 14, 33) / 1000));
+    expect(at('2011-07-01T14:33:00')).toBe(BigInt(Date.UTC(2011, 6, 1, 13, 33) / 1000));
+  });
+
+  test('tells two lines of the same SKU apart, and gives them the same ids at every run', () => {
+    const ids = () => submissionOf(invoice({}, {})).lines?.map((line) => line.providerLineItemId);
+    const [first, second] = ids() ?? [];
+    expect(first).not.toBe(second);
+    expect(ids()).toEqual([first, second]);
+    expect(first).toBeGreaterThanOrEqual(10n ** 12n);
+  });
+
+  test.each([
+    [{ Quantity: '3' }, 'Quantity must be a whole number from -1000000 to -1, not "3"'],
+    [{ Quantity: 'many' }, 'Quantity must be a whole number from -1000000 to -1, not "many"'],
+    [{ UnitPrice: '1.999' }, 'UnitPrice must be a decimal number that fits GBP, not "1.999"'],
+    [{ InvoiceDate: 'yesterday' }, 'InvoiceDate must be an ISO time, not "yesterday"'],
+    [{ StockCode: ' ' }, 'StockCode is empty'],
+  ])('is refused for %p, with the line and the reason', (change, reason) => {
+    expect(mapInvoice(invoice(change), target)).toEqual({ faults: [{ line: 2, reason }] });
+  });
+});
+
+describe('a file', () => {
+  async function invoicesOf(text: string) {
+    const folder = await mkdtemp(join(tmpdir(), 'rms-import-'));
+    try {
+      await writeFile(join(folder, 'file.csv'), text);
+      const invoices: Invoice[] = [];
+      for await (const one of readInvoices(join(folder, 'file.csv'))) invoices.push(one);
+      return invoices;
+    } finally {
+      await rm(folder, { recursive: true });
+    }
+  }
+  const header =
+    'InvoiceNo,StockCode,Description,Quantity,InvoiceDate,UnitPrice,CustomerID,Country';
+
+  test('is read invoice by invoice, with the line of each row', async () => {
+    const text = `${header}\nA,1,"x, ""y""",-1,d,1,,UK\nA,2,,-1,d,1,,UK\nB,3,,-1,d,1,,UK\n`;
+    const invoices = await invoicesOf(text);
+    expect(invoices.map(({ number, rows }) => [number, rows.map(({ line }) => line)])).toEqual([
+      ['A', [2, 3]],
+      ['B', [4]],
+    ]);
+    expect(invoices[0]?.rows[0]?.Description).toBe('x, "y"');
+  });
+
+  test('without a needed column is refused, naming it', async () => {
+    await expect(invoicesOf('InvoiceNo,StockCode\nA,1\n')).rejects.toThrow(
+      'line 1: the file has no column Description, Quantity, InvoiceDate, UnitPrice, CustomerID, Country',
+    );
+  });
+});

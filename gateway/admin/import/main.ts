@@ -1,0 +1,68 @@
+import { stat } from 'node:fs/promises';
+import { SingleBar } from 'cli-progress';
+import { Command } from 'commander';
+import { code as currencyOf } from 'currency-codes';
+import { shopId } from '../arguments.ts';
+import { explain } from '../explain.ts';
+import { findSurroundings, type Surroundings } from '../surroundings.ts';
+import { importReturns } from './run.ts';
+import { printSummary } from './summary.ts';
+
+interface Options {
+  readonly shop: bigint;
+  readonly currency?: string;
+  readonly stack?: string;
+}
+
+const program = new Command('npm run import --')
+  .description('Imports returns from a CSV file; safe to run again. See docs/import.md.')
+  .argument('<file.csv>', 'the file')
+  .requiredOption('--shop <id>', 'the shop they belong to', shopId)
+  .option('--currency <code>', "the file's currency; refused when it is not the shop's")
+  .option('--stack <file>', 'the stack file of the local stack to import into')
+  .action(async (file: string, options: Options) => {
+    const surroundings = await findSurroundings(process.env, options.stack);
+    try {
+      await run(file, options, surroundings);
+    } finally {
+      await surroundings.close();
+    }
+  });
+
+async function run(file: string, options: Options, { services, by }: Surroundings): Promise<void> {
+  const { size } = await stat(file).catch((cause: unknown) => {
+    throw new Error(`${file} cannot be read`, { cause });
+  });
+  const call = { shopId: options.shop, actor: by.actor };
+  const { settings } = await services.returns.getSettings(call);
+  const currency = settings?.currency ?? '';
+  if (options.currency && options.currency.toUpperCase() !== currency) {
+    throw new Error(
+      `the file is in ${options.currency.toUpperCase()} and shop ${options.shop} in ${currency}: amounts are never converted`,
+    );
+  }
+  const bar = new SingleBar({
+    format: 'importing [{bar}] {percentage} % | {eta_formatted} left',
+    noTTYOutput: true,
+    notTTYSchedule: 2_000,
+  });
+  bar.start(size, 0);
+  try {
+    const target = { ...call, currency, decimals: currencyOf(currency)?.digits ?? 2 };
+    const progress = (bytes: number) => bar.update(Math.min(bytes, size));
+    const summary = await importReturns(file, target, { returns: services.returns, progress });
+    bar.update(size);
+    bar.stop();
+    printSummary(summary);
+    process.exitCode = summary.refused.returns > 0 ? 1 : 0;
+  } finally {
+    bar.stop();
+  }
+}
+
+try {
+  await program.parseAsync();
+} catch (error) {
+  process.stderr.write(`import: ${explain(error)}\n`);
+  process.exitCode = 1;
+}

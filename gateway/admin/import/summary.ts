@@ -1,0 +1,23 @@
+import type { ImportSummary } from './run.ts';
+
+/** Refused rows that are printed; the rest are counted. */
+const MAX_PRINTED = 50;
+
+/** Prints what an import came to: counts, then each refused row with its line and reason. */
+export function printSummary(summary: ImportSummary): void {
+  console.log();
+  for (const kind of ['imported', 'skipped', 'refused'] as const) {
+    const { returns, rows } = summary[kind];
+    const note = kind === 'skipped' && returns > 0 ? '  (imported before)' : '';
+    console.log(`${kind.padEnd(10)}${plural(returns, 'return')}, ${plural(rows, 'row')}${note}`);
+  }
+  for (const { line, reason } of summary.faults.slice(0, MAX_PRINTED)) {
+    console.log(`  line ${line}: ${reason}`);
+  }
+  const unprinted = summary.faults.length - MAX_PRINTED;
+  if (unprinted > 0) console.log(`  and ${unprinted} more`);
+}
+
+function plural(count: number, noun: string): string {
+  return `${count} ${noun}${count === 1 ? '' : 's'}`;
+}
