@@ -30,6 +30,8 @@ export function createPool(
   });
   // Without a listener, losing an idle connection would end the process; the pool replaces it.
   pool.on('error', () => {});
+  // The pool listens to idle connections only. One that is lost in use fails its query, which says so.
+  pool.on('connect', (client) => client.on('error', () => {}));
   return pool;
 }
 

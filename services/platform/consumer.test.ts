@@ -1,0 +1,220 @@
+import { randomUUID } from 'node:crypto';
+import { create, type MessageInitShape, toBinary } from '@bufbuild/protobuf';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import type pg from 'pg';
+import { type Event, EventSchema } from '../../proto/gen/rms/events/v1/events_pb.ts';
+import { createTestDatabase, type TestDatabase } from '../../test/support/database.ts';
+import { silentLogger, testTelemetry } from '../../test/support/telemetry.ts';
+import { until } from '../../test/support/until.ts';
+import type { BusRecord, EventBus } from './bus/event-bus.ts';
+import { createInProcessBus } from './bus/in-process.ts';
+import { consumeEvents } from './consumer.ts';
+import { replayPoison } from './poison.ts';
+import { currentTraceparent, type Telemetry } from './telemetry.ts';
+import type { Worker } from './worker.ts';
+
+const TRACEPARENT = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01';
+
+function recordOf(trigger: string, fields: MessageInitShape<typeof EventSchema> = {}): BusRecord {
+  const event = create(EventSchema, {
+    eventId: randomUUID(),
+    schema: 'rms.events.v1',
+    trigger,
+    shopId: 1n,
+    ...fields,
+  });
+  return { key: '1:1', value: toBinary(EventSchema, event), headers: {} };
+}
+
+describe('consume events', () => {
+  let database: TestDatabase;
+  let telemetry: Telemetry;
+  let bus: EventBus;
+  let worker: Worker;
+  let seen: string[];
+  /** What the handler does; triggers it saw are noted only if it resolves. */
+  let behave: (tx: pg.PoolClient, event: Event) => Promise<void>;
+
+  beforeAll(async () => {
+    database = await createTestDatabase('webhooks');
+    telemetry = await testTelemetry();
+  });
+  afterAll(async () => {
+    await telemetry.stop();
+    await database.drop();
+  });
+  beforeEach(async () => {
+    await database.pool.query('delete from poison_records');
+    [seen, behave] = [[], async () => {}];
+    bus = createInProcessBus({ firstBackoffMs: 5 });
+    worker = await consumeEvents({
+      bus,
+      pool: database.pool,
+      group: 'test',
+      topics: ['t'],
+      logger: silentLogger(),
+      telemetry,
+      handle: async (tx, events) => {
+        for (const event of events) await behave(tx, event);
+        seen.push(...events.map((event) => event.trigger));
+      },
+    });
+  });
+  afterEach(async () => {
+    await worker.stop();
+    await bus.close();
+  });
+
+  const parked = async () => {
+    const { rows } = await database.pool.query(
+      'select id, reason, attempts, key from poison_records order by id',
+    );
+    return rows;
+  };
+  const breakConstraint = (tx: pg.PoolClient) =>
+    tx.query(`insert into leases (name, owner, token, expires_at) values ('', 'x', 1, now())`);
+
+  test('handles every event once, however often it comes', async () => {
+    const record = recordOf('a');
+    await bus.publish('t', [record, recordOf('b'), record]);
+    await bus.publish('t', [record]);
+    expect(seen).toEqual(['a', 'b']);
+  });
+
+  test('the effect and the memory of the event are one transaction', async () => {
+    const record = recordOf('a');
+    let failures = 0;
+    behave = async (tx) => {
+      await tx.query(`insert into leases values ($1, 'x', 1, now())`, [`effect-${failures}`]);
+      failures += 1;
+      if (failures < 3) throw new Error('not yet');
+    };
+    await bus.publish('t', [record]);
+    const { rows } = await database.pool.query(
+      `select name from leases where starts_with(name, 'effect-')`,
+    );
+    expect(rows).toEqual([{ name: 'effect-2' }]);
+    expect(seen).toEqual(['a']);
+  });
+
+  test('a record that does not parse is put aside, the others are handled', async () => {
+    const broken: BusRecord = { key: '1:1', value: Buffer.from([0xff, 0xff]), headers: {} };
+    await bus.publish('t', [recordOf('a'), broken, recordOf('b')]);
+    expect(seen).toEqual(['a', 'b']);
+    expect(await parked()).toMatchObject([{ key: '1:1', attempts: 3 }]);
+  });
+
+  test.each([
+    ['another schema', { schema: 'rms.events.v2' }],
+    ['no id', { eventId: 'x' }],
+    ['no shop', { shopId: 0n }],
+  ])('a record with %s is put aside', async (_, fields) => {
+    await bus.publish('t', [recordOf('a', fields)]);
+    expect(await parked()).toHaveLength(1);
+    expect(seen).toEqual([]);
+  });
+
+  test('a record that breaks a constraint is put aside after three tries', async () => {
+    let tries = 0;
+    behave = async (tx, event) => {
+      if (event.trigger !== 'bad') return;
+      tries += 1;
+      await breakConstraint(tx);
+    };
+    const bad = recordOf('bad');
+    await bus.publish('t', [recordOf('a'), bad, recordOf('b')]);
+    expect(seen).toEqual(['a', 'b']);
+    // Once in the batch, then three times alone.
+    expect(tries).toBe(4);
+    expect(await parked()).toMatchObject([
+      { attempts: 3, reason: expect.stringContaining('check') },
+    ]);
+
+    // Put aside is dealt with: when it comes again it is not tried again.
+    await bus.publish('t', [bad]);
+    expect(tries).toBe(4);
+  });
+
+  test('parked records can be replayed, and stay when they fail again', async () => {
+    behave = (tx) => breakConstraint(tx).then(() => {});
+    await bus.publish('t', [recordOf('late')]);
+    const replayed: string[] = [];
+    const replay = (fails: boolean) =>
+      replayPoison({
+        pool: database.pool,
+        consumer: 'test',
+        handle: async (tx, events) => {
+          if (fails) await breakConstraint(tx);
+          replayed.push(...events.map((event) => event.trigger));
+        },
+      });
+    expect(await replay(true)).toMatchObject({ handled: 0, refused: [{}] });
+    expect(await parked()).toHaveLength(1);
+    expect(await replay(false)).toEqual({ handled: 1, refused: [] });
+    expect(replayed).toEqual(['late']);
+    expect(await parked()).toEqual([]);
+  });
+
+  test('an outage counts nothing: the batch is given again until it works', async () => {
+    let outages = 0;
+    behave = async (tx) => {
+      if (outages >= 5) return;
+      outages += 1;
+      await tx.query(`set local statement_timeout = 5`);
+      await tx.query('select pg_sleep(1)');
+    };
+    await bus.publish('t', [recordOf('a')]);
+    expect(outages).toBe(5);
+    expect(seen).toEqual(['a']);
+    expect(await parked()).toEqual([]);
+  });
+
+  test('a lost connection counts nothing', async () => {
+    let losses = 0;
+    behave = async (tx) => {
+      if (losses >= 3) return;
+      losses += 1;
+      await tx.query('select pg_terminate_backend(pg_backend_pid())');
+    };
+    await bus.publish('t', [recordOf('a')]);
+    expect(losses).toBe(3);
+    expect(seen).toEqual(['a']);
+    expect(await parked()).toEqual([]);
+  });
+
+  test('a single event is handled within its trace', async () => {
+    let trace = '';
+    behave = async () => {
+      trace = currentTraceparent();
+    };
+    await bus.publish('t', [recordOf('a', { traceparent: TRACEPARENT })]);
+    expect(trace).toBe(TRACEPARENT);
+  });
+
+  test('event ids are forgotten after 14 days', async () => {
+    const remember = (age: string) =>
+      database.pool.query(
+        `insert into consumed_events (shop_id, event_id, consumer, consumed_at)
+         values (9, gen_random_uuid(), 'old', now() - $1::interval)`,
+        [age],
+      );
+    await worker.stop();
+    await remember('13 days 23 hours');
+    await remember('14 days 1 hour');
+    worker = await consumeEvents({
+      bus,
+      pool: database.pool,
+      group: 'test',
+      topics: ['t'],
+      logger: silentLogger(),
+      telemetry,
+      handle: async () => {},
+    });
+    await until(async () => {
+      const { rowCount } = await database.pool.query(
+        `select from consumed_events where consumer = 'old'`,
+      );
+      return rowCount === 1;
+    });
+  });
+});

@@ -1,0 +1,126 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { createTestDatabase, type TestDatabase } from '../../test/support/database.ts';
+import { until } from '../../test/support/until.ts';
+import {
+  acquireLease,
+  fence,
+  LeaseLostError,
+  releaseLease,
+  renewLease,
+  withLease,
+} from './leases.ts';
+import { inTransaction } from './postgres.ts';
+
+describe('leases', () => {
+  let database: TestDatabase;
+  beforeAll(async () => {
+    database = await createTestDatabase('gateway');
+  });
+  afterAll(() => database.drop());
+
+  const ask = (name: string, owner: string = randomUUID(), ttlMs = 10_000) =>
+    acquireLease(database.pool, { name, owner, ttlMs });
+  const expire = (name: string) =>
+    database.pool.query('update leases set expires_at = now() where name = $1', [name]);
+
+  test('of many who ask at once exactly one gets it', async () => {
+    const name = randomUUID();
+    const answers = await Promise.all(Array.from({ length: 30 }, () => ask(name)));
+    expect(answers.filter((lease) => lease !== undefined)).toHaveLength(1);
+  });
+
+  test('of many who race for an expired one exactly one gets it, with a higher token', async () => {
+    const name = randomUUID();
+    const first = await ask(name);
+    await expire(name);
+    const answers = await Promise.all(Array.from({ length: 30 }, () => ask(name)));
+    const [winner, ...others] = answers.filter((lease) => lease !== undefined);
+    expect(others).toEqual([]);
+    expect(winner?.token).toBeGreaterThan(first?.token ?? 0n);
+  });
+
+  test('an expired holder can neither renew nor release what another has', async () => {
+    const name = randomUUID();
+    const old = await ask(name);
+    await expire(name);
+    const held = await ask(name);
+    if (!old || !held) throw new Error('both were to be acquired');
+    expect(await renewLease(database.pool, old, 10_000)).toBe(false);
+    await releaseLease(database.pool, old);
+    expect(await renewLease(database.pool, held, 10_000)).toBe(true);
+  });
+
+  test('tokens grow over a release too', async () => {
+    const name = randomUUID();
+    const first = await ask(name);
+    if (first) await releaseLease(database.pool, first);
+    const second = await ask(name);
+    expect(second?.token).toBeGreaterThan(first?.token ?? 0n);
+  });
+
+  test('a fenced transaction of a former holder fails', async () => {
+    const name = randomUUID();
+    const lease = await ask(name);
+    if (!lease) throw new Error('it was free');
+    await inTransaction(database.pool, (tx) => fence(tx, lease));
+    await expire(name);
+    await ask(name);
+    const late = inTransaction(database.pool, (tx) => fence(tx, lease));
+    await expect(late).rejects.toThrow(LeaseLostError);
+  });
+
+  test('a fence holds off who would take over until the transaction ends', async () => {
+    const name = randomUUID();
+    const lease = await ask(name, 'first', 300);
+    if (!lease) throw new Error('it was free');
+    const facts: string[] = [];
+    let taking: Promise<unknown> = Promise.resolve();
+    await inTransaction(database.pool, async (tx) => {
+      await fence(tx, lease);
+      taking = until(async () => (await ask(name, 'second')) !== undefined).then(() =>
+        facts.push('taken over'),
+      );
+      await tx.query('select pg_sleep(0.6)');
+      facts.push('committed');
+    });
+    await taking;
+    expect(facts).toEqual(['committed', 'taken over']);
+  });
+
+  test('withLease renews while it works, and gives back', async () => {
+    const name = randomUUID();
+    const work = async () => {
+      const { pool } = database;
+      await pool.query('select pg_sleep(0.5)');
+      return await ask(name);
+    };
+    const other = await withLease({ pool: database.pool, name, owner: 'a', ttlMs: 300, work });
+    expect(other).toBeUndefined();
+    expect(await ask(name)).toBeDefined();
+  });
+
+  test('withLease aborts the work when the lease is lost', async () => {
+    const name = randomUUID();
+    const reason = await withLease({
+      pool: database.pool,
+      name,
+      owner: 'a',
+      ttlMs: 300,
+      work: async (_, signal) => {
+        await expire(name);
+        await until(() => signal.aborted);
+        return signal.reason;
+      },
+    });
+    expect(reason).toBeInstanceOf(LeaseLostError);
+  });
+
+  test('withLease does nothing while another holds it', async () => {
+    const name = randomUUID();
+    await ask(name);
+    const work = () => Promise.reject(new Error('must not run'));
+    const pool = database.pool;
+    expect(await withLease({ pool, name, owner: 'b', ttlMs: 300, work })).toBeUndefined();
+  });
+});

@@ -1,0 +1,87 @@
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import pg from 'pg';
+import { createTestDatabase, type TestDatabase } from '../../test/support/database.ts';
+import { createPool, inTransaction, isOutage, violatedConstraint } from './postgres.ts';
+
+describe('postgres', () => {
+  let database: TestDatabase;
+  beforeAll(async () => {
+    database = await createTestDatabase('gateway');
+  });
+  afterAll(() => database.drop());
+
+  const failing = (sql: string, values: unknown[] = []) =>
+    database.pool.query(sql, values).then(
+      () => {
+        throw new Error('it was to fail');
+      },
+      (error: unknown) => error,
+    );
+
+  test('int8 arrives as bigint, numeric and date as text, time as Date', async () => {
+    const { rows } = await database.pool.query(
+      `select 9007199254740993::int8 as id, '{1,null}'::int8[] as ids, '{}'::int8[] as none,
+              0.10::numeric as price, date '2026-03-29' as day,
+              timestamptz '2026-03-29 01:30:00+00' as at`,
+    );
+    expect(rows[0]).toEqual({
+      id: 9_007_199_254_740_993n,
+      ids: [1n, null],
+      none: [],
+      price: '0.10',
+      day: '2026-03-29',
+      at: new Date('2026-03-29T01:30:00Z'),
+    });
+  });
+
+  test('the parsers are the pool’s own', () => {
+    expect(pg.types.getTypeParser(pg.types.builtins.INT8)('1')).toBe('1');
+  });
+
+  test('a transaction that rejects leaves nothing, and its connection is used again', async () => {
+    const pool = createPool(database.url, { max: 1 });
+    const work = inTransaction(pool, async (tx) => {
+      await tx.query(`insert into leases values ('undone', 'x', 1, now())`);
+      throw new Error('no');
+    });
+    await expect(work).rejects.toThrow('no');
+    const { rowCount } = await pool.query(`select from leases where name = 'undone'`);
+    expect(rowCount).toBe(0);
+    expect(pool.totalCount).toBe(1);
+    await pool.end();
+  });
+
+  test('a connection that is lost inside a transaction does not return to the pool', async () => {
+    const pool = createPool(database.url, { max: 1 });
+    const work = inTransaction(pool, (tx) =>
+      tx.query('select pg_terminate_backend(pg_backend_pid())'),
+    );
+    expect(isOutage(await work.catch((error: unknown) => error))).toBe(true);
+    expect((await pool.query('select 1 as one')).rows).toEqual([{ one: 1 }]);
+    await pool.end();
+  });
+
+  test('names the constraint that was violated', async () => {
+    const check = await failing(`insert into leases values ('', 'x', 1, now())`);
+    expect(violatedConstraint(check)).toBe('leases_name_check');
+    await database.pool.query(`insert into leases values ('twice', 'x', 1, now())`);
+    const unique = await failing(`insert into leases values ('twice', 'x', 1, now())`);
+    expect(violatedConstraint(unique)).toBe('leases_pkey');
+    expect(violatedConstraint(await failing('select 1 / 0'))).toBeUndefined();
+    expect(violatedConstraint(new Error('leases_pkey'))).toBeUndefined();
+  });
+
+  test('tells an outage from a fault', async () => {
+    const pool = createPool('postgres://x@127.0.0.1:1/x');
+    expect(isOutage(await pool.query('select 1').catch((error: unknown) => error))).toBe(true);
+    await pool.end();
+    const statement = `set statement_timeout = 5; select pg_sleep(1)`;
+    const client = await database.pool.connect();
+    expect(isOutage(await client.query(statement).catch((error: unknown) => error))).toBe(true);
+    client.release(true);
+    expect(isOutage(await failing('select 1 / 0'))).toBe(false);
+    expect(isOutage(await failing(`insert into leases values ('', 'x', 1, now())`))).toBe(false);
+    expect(isOutage(new TypeError('a bug'))).toBe(false);
+    expect(isOutage(undefined)).toBe(false);
+  });
+});
