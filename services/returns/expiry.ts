@@ -7,7 +7,7 @@ import { withLease } from '../platform/leases.ts';
 import type { Logger } from '../platform/log.ts';
 import type { Queryable } from '../platform/postgres.ts';
 import { startLoop, type Worker } from '../platform/worker.ts';
-import { cancelOpenRequest } from './label-request-store.ts';
+import { cancelOpenLabelRequest } from './label-request-store.ts';
 import { changeReturn } from './transition.ts';
 
 /** How often overdue returns are looked for. Milliseconds. */
@@ -116,7 +116,7 @@ async function isOverdue(tx: Queryable, one: Overdue): Promise<boolean> {
 
 async function expire(pool: pg.Pool, one: Overdue): Promise<boolean> {
   const of = { shopId: one.shop_id, returnId: one.id, actor: EXPIRY_ACTOR };
-  const { value } = await changeReturn(pool, of, async (tx, current) => {
+  const { value } = await changeReturn(pool, of, async (tx) => {
     // It may have been sent, processed or cancelled since it was found.
     if (!(await isOverdue(tx, one))) return { value: false };
     await tx.query(
@@ -126,7 +126,7 @@ async function expire(pool: pg.Pool, one: Overdue): Promise<boolean> {
     const text = 'The return expired: its label was not used in time';
     return {
       value: true,
-      events: await cancelOpenRequest(tx, current),
+      events: await cancelOpenLabelRequest(tx, of),
       timeline: [{ returnId: one.id, kind: 'return.expired', text }],
     };
   });

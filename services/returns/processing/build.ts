@@ -9,6 +9,7 @@ import { startExpiry, sweepExpired } from '../expiry.ts';
 import { openInstantRefund, settleInstantRefund } from '../instant-refunds.ts';
 import { type RetryDelay, retryDelay } from './jobs.ts';
 import { processReturn } from './process.ts';
+import { startJobPurge } from './purge.ts';
 import { runJob } from './run.ts';
 import { startProcessingWorker } from './worker.ts';
 
@@ -60,7 +61,7 @@ export function buildProcessing(runtime: ServiceRuntime, deps: ProcessingDeps): 
         runJob(runDeps, job, signal);
       const worker = startProcessingWorker({ pool, logger, run });
       wake = worker.wake;
-      return [worker, startExpiry({ pool, logger })];
+      return [worker, startExpiry({ pool, logger }), startJobPurge({ pool, logger })];
     },
   };
 }

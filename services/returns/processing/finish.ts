@@ -15,7 +15,7 @@ import {
   type Settings,
 } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
 import type { Queryable } from '../../platform/postgres.ts';
-import { cancelOpenRequest } from '../label-request-store.ts';
+import { cancelOpenLabelRequest } from '../label-request-store.ts';
 import { formatAmount, minorOf } from '../money.ts';
 import { changeReturn, type DetailEvent } from '../transition.ts';
 import { finishJob, type Job } from './jobs.ts';
@@ -52,7 +52,7 @@ export async function closeReturn(pool: pg.Pool, o: Closing): Promise<void> {
     const events = [
       ...restockEvents(o, current),
       ...(await giftCardEvents(tx, o, current)),
-      ...(await cancelOpenRequest(tx, current)),
+      ...(await cancelOpenLabelRequest(tx, job)),
     ];
     await finishJob(tx, job, 'done');
     const text = 'The return was processed and closed';

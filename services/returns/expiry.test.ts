@@ -1,0 +1,175 @@
+import { randomUUID } from 'node:crypto';
+import { create } from '@bufbuild/protobuf';
+import { timestampFromDate } from '@bufbuild/protobuf/wkt';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { LabelStatus, type Return, ReturnState } from '../../proto/gen/rms/returns/v1/return_pb.ts';
+import {
+  LabelProvider,
+  OpenInstantRefundRequestSchema,
+  RecordLabelRequestSchema,
+  RequestLabelRequestSchema,
+} from '../../proto/gen/rms/returns/v1/returns_pb.ts';
+import { createTestDatabase, type TestDatabase } from '../../test/support/database.ts';
+import { startExpiry, sweepExpired } from './expiry.ts';
+import { openInstantRefund } from './instant-refunds.ts';
+import { requestLabel } from './label-requests.ts';
+import { recordLabel } from './labels.ts';
+import {
+  actor,
+  ask,
+  destinations,
+  newReturn,
+  newShop,
+  reload,
+  silent,
+  timelineOf,
+  triggersOf,
+} from './processing/testing.ts';
+
+let db: TestDatabase;
+beforeAll(async () => {
+  db = await createTestDatabase('returns');
+});
+afterAll(() => db.drop());
+
+const DAY_MS = 86_400_000;
+const MINUTE_MS = 60_000;
+
+function addLabel(of: Return, o: { ageMs: number; status?: LabelStatus }) {
+  return recordLabel(
+    db.pool,
+    create(RecordLabelRequestSchema, {
+      shopId: of.shopId,
+      actor: { ...actor },
+      idempotencyKey: randomUUID(),
+      returnId: of.id,
+      carrier: 'Royal Mail',
+      createdAt: timestampFromDate(new Date(Date.now() - o.ageMs)),
+      status: o.status ?? LabelStatus.NEW,
+    }),
+  );
+}
+
+async function returnWithLabel(
+  ageMs: number,
+  o: { expiryDays?: number; status?: LabelStatus } = {},
+) {
+  const { expiryDays = 28, status = LabelStatus.NEW } = o;
+  const of = await newReturn(db.pool, await newShop(db.pool, { expiryDays }));
+  await addLabel(of, { ageMs, status });
+  return of;
+}
+
+async function stateAfterSweep(of: Return): Promise<ReturnState> {
+  await sweepExpired(db.pool, { shopId: of.shopId });
+  return (await reload(db.pool, of)).state;
+}
+
+const OVERDUE_MS = 28 * DAY_MS + MINUTE_MS;
+
+describe('expiry', () => {
+  test('expires a return 28 days after its first label was created, and not earlier', async () => {
+    expect(await stateAfterSweep(await returnWithLabel(OVERDUE_MS))).toBe(ReturnState.EXPIRED);
+    const early = await returnWithLabel(28 * DAY_MS - MINUTE_MS);
+    expect(await stateAfterSweep(early)).toBe(ReturnState.OPEN);
+  });
+
+  test('says so once', async () => {
+    const of = await returnWithLabel(OVERDUE_MS);
+    const before = await triggersOf(db.pool, of);
+    expect(await sweepExpired(db.pool, { shopId: of.shopId })).toBe(1);
+    expect(await sweepExpired(db.pool, { shopId: of.shopId })).toBe(0);
+    expect(await triggersOf(db.pool, of)).toEqual([...before, 'return.updated']);
+    expect((await timelineOf(db.pool, of)).at(-1)?.kind).toBe('return.expired');
+  });
+
+  test("follows the shop's own number of days", async () => {
+    const of = await returnWithLabel(3 * DAY_MS, { expiryDays: 2 });
+    expect(await stateAfterSweep(of)).toBe(ReturnState.EXPIRED);
+  });
+
+  test('expires a flagged return, and takes its flags', async () => {
+    const shopId = await newShop(db.pool);
+    const of = await newReturn(db.pool, shopId, { flagReasons: ['odd'] });
+    await addLabel(of, { ageMs: OVERDUE_MS });
+    expect(await stateAfterSweep(of)).toBe(ReturnState.EXPIRED);
+    expect((await reload(db.pool, of)).flagReasons).toEqual([]);
+  });
+
+  test.each([
+    { status: LabelStatus.PRE_TRANSIT, state: ReturnState.EXPIRED },
+    { status: LabelStatus.IN_TRANSIT, state: ReturnState.OPEN },
+    { status: LabelStatus.DELIVERED, state: ReturnState.OPEN },
+    { status: LabelStatus.FAILURE, state: ReturnState.OPEN },
+  ])('label status $status leaves it in state $state', async ({ status, state }) => {
+    expect(await stateAfterSweep(await returnWithLabel(OVERDUE_MS, { status }))).toBe(state);
+  });
+
+  test('judges by the first label, not by later ones', async () => {
+    const renewed = await returnWithLabel(OVERDUE_MS);
+    await addLabel(renewed, { ageMs: DAY_MS });
+    expect(await stateAfterSweep(renewed)).toBe(ReturnState.EXPIRED);
+    const sent = await returnWithLabel(OVERDUE_MS + DAY_MS, { status: LabelStatus.IN_TRANSIT });
+    await addLabel(sent, { ageMs: OVERDUE_MS });
+    expect(await stateAfterSweep(sent)).toBe(ReturnState.OPEN);
+  });
+
+  test('never expires a return without a label, queued, or with an open instant refund', async () => {
+    const bare = await newReturn(db.pool, await newShop(db.pool));
+    expect(await stateAfterSweep(bare)).toBe(ReturnState.OPEN);
+    const queued = await returnWithLabel(OVERDUE_MS);
+    await ask(db.pool, queued);
+    expect(await stateAfterSweep(queued)).toBe(ReturnState.OPEN);
+    const paid = await returnWithLabel(OVERDUE_MS);
+    await openInstantRefund(
+      db.pool,
+      create(OpenInstantRefundRequestSchema, {
+        shopId: paid.shopId,
+        actor: { ...actor },
+        returnId: paid.id,
+        idempotencyKey: randomUUID(),
+        amount: '1.00',
+      }),
+    );
+    expect(await stateAfterSweep(paid)).toBe(ReturnState.OPEN);
+  });
+
+  test('withdraws the label that is still asked for', async () => {
+    const shopId = await newShop(db.pool, { labelProvider: LabelProvider.THIRD_PARTY });
+    const of = await newReturn(db.pool, shopId);
+    await addLabel(of, { ageMs: OVERDUE_MS });
+    const request = create(RequestLabelRequestSchema, {
+      shopId,
+      actor: { ...actor },
+      returnId: of.id,
+    });
+    await requestLabel({ pool: db.pool, destinations }, request);
+    expect(await stateAfterSweep(of)).toBe(ReturnState.EXPIRED);
+    expect((await triggersOf(db.pool, of)).slice(-2)).toEqual([
+      'return.updated',
+      'label.request.cancelled',
+    ]);
+  });
+
+  test('touches no other shop when asked for one', async () => {
+    const of = await returnWithLabel(OVERDUE_MS);
+    expect(await sweepExpired(db.pool, { shopId: of.shopId + 1n })).toBe(0);
+    expect((await reload(db.pool, of)).state).toBe(ReturnState.OPEN);
+  });
+
+  test('expires once when several replicas sweep at the same time', async () => {
+    const of = await returnWithLabel(OVERDUE_MS);
+    const counts = await Promise.all(
+      Array.from({ length: 3 }, () => sweepExpired(db.pool, { shopId: of.shopId })),
+    );
+    expect(counts.sort()).toEqual([0, 0, 1]);
+  });
+
+  test('happens by itself, for all shops', async () => {
+    const of = await returnWithLabel(OVERDUE_MS);
+    const sweeper = startExpiry({ pool: db.pool, logger: silent });
+    let state: ReturnState = ReturnState.OPEN;
+    while (state !== ReturnState.EXPIRED) state = (await reload(db.pool, of)).state;
+    await sweeper.stop();
+  });
+});

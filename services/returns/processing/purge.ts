@@ -1,0 +1,31 @@
+import type pg from 'pg';
+import type { Logger } from '../../platform/log.ts';
+import type { Queryable } from '../../platform/postgres.ts';
+import { startLoop, type Worker } from '../../platform/worker.ts';
+
+/** Long enough to look into a run that went wrong; what lasts is in the timeline. Days. */
+const KEEP_DAYS = 30;
+const BATCH = 1_000;
+const PURGE_MS = 3_600_000;
+
+/** Removes finished jobs after 30 days, and with them the additional details they were asked with. */
+export function startJobPurge(o: { pool: pg.Pool; logger: Logger }): Worker {
+  return startLoop({
+    name: 'processing-purge',
+    idleMs: PURGE_MS,
+    logger: o.logger,
+    step: async () => ((await purgeJobs(o.pool)) < BATCH ? 'idle' : 'again'),
+  });
+}
+
+/** Removes up to a thousand jobs; answers how many. */
+export async function purgeJobs(db: Queryable): Promise<number> {
+  const { rowCount } = await db.query(
+    `delete from processing_jobs where (shop_id, id) in (
+       select shop_id, id from processing_jobs
+       where state in ('done', 'failed') and finished_at < now() - make_interval(days => $1)
+       limit $2)`,
+    [KEEP_DAYS, BATCH],
+  );
+  return rowCount ?? 0;
+}

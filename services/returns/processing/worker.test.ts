@@ -1,0 +1,92 @@
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { type Return, ReturnState } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
+import { createTestDatabase, type TestDatabase } from '../../../test/support/database.ts';
+import { createEmbeddedCommerce } from '../commerce/embedded.ts';
+import { resilient } from '../commerce/resilient.ts';
+import { retryDelay } from './jobs.ts';
+import { purgeJobs } from './purge.ts';
+import { runJob } from './run.ts';
+import { ask, newReturn, newShop, reload, runDeps, silent } from './testing.ts';
+import { startProcessingWorker } from './worker.ts';
+
+let db: TestDatabase;
+beforeAll(async () => {
+  db = await createTestDatabase('returns');
+});
+afterAll(() => db.drop());
+
+function startWorker() {
+  const deps = runDeps(db.pool, resilient(createEmbeddedCommerce(db.pool)));
+  const run = (job: Parameters<typeof runJob>[1], signal: AbortSignal) => runJob(deps, job, signal);
+  return startProcessingWorker({ pool: db.pool, logger: silent, run });
+}
+
+async function isClosed(of: Return): Promise<boolean> {
+  return (await reload(db.pool, of)).state === ReturnState.CLOSED;
+}
+
+async function untilClosed(returns: readonly Return[]): Promise<void> {
+  for (const one of returns) while (!(await isClosed(one)));
+}
+
+describe('the processing worker', () => {
+  test('processes at once when woken, more returns than fit at the same time', async () => {
+    const shopId = await newShop(db.pool);
+    const returns = await Promise.all(Array.from({ length: 20 }, () => newReturn(db.pool, shopId)));
+    const worker = startWorker();
+    await Promise.all(returns.map((one) => ask(db.pool, one)));
+    worker.wake();
+    await untilClosed(returns);
+    await worker.stop();
+  });
+
+  test('notices work that another replica queued', async () => {
+    const worker = startWorker();
+    const submitted = await newReturn(db.pool, await newShop(db.pool));
+    await ask(db.pool, submitted);
+    await untilClosed([submitted]);
+    await worker.stop();
+  });
+
+  test('leaves nothing half done when it is stopped', async () => {
+    const shopId = await newShop(db.pool);
+    const returns = await Promise.all(Array.from({ length: 8 }, () => newReturn(db.pool, shopId)));
+    await Promise.all(returns.map((one) => ask(db.pool, one)));
+    await startWorker().stop();
+    const { rows } = await db.pool.query("select from processing_jobs where state = 'running'");
+    expect(rows).toEqual([]);
+    const next = startWorker();
+    await untilClosed(returns);
+    await next.stop();
+  });
+});
+
+describe('finished jobs', () => {
+  test('are kept for 30 days', async () => {
+    const submitted = await newReturn(db.pool, await newShop(db.pool));
+    await ask(db.pool, submitted);
+    const worker = startWorker();
+    await untilClosed([submitted]);
+    await worker.stop();
+    expect(await purgeJobs(db.pool)).toBe(0);
+    await db.pool.query(
+      "update processing_jobs set finished_at = now() - interval '31 days' where shop_id = $1",
+      [submitted.shopId],
+    );
+    expect(await purgeJobs(db.pool)).toBe(1);
+  });
+});
+
+describe('the pause after a passing failure', () => {
+  test.each([0, 1, 2, 3, 5, 6, 20])(
+    'after %d others is the scheduled one, up to 20 %% more',
+    (n) => {
+      const scheduled = Math.min(2 ** n, 60);
+      for (let i = 0; i < 100; i += 1) {
+        const delay = retryDelay(n);
+        expect(delay).toBeGreaterThanOrEqual(scheduled);
+        expect(delay).toBeLessThanOrEqual(scheduled * 1.2);
+      }
+    },
+  );
+});
