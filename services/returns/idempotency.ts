@@ -11,6 +11,8 @@ export interface KeyUse {
   readonly key: string;
   /** Of the request, by {@link requestHash}. */
   readonly hash: Uint8Array;
+  /** The field that holds the key; `idempotency_key` when absent. */
+  readonly field?: string;
 }
 
 /**
@@ -39,7 +41,7 @@ export async function findUse(db: Queryable, use: KeyUse): Promise<bigint | unde
   );
   const [found] = rows;
   if (!found) return undefined;
-  if (!found.request_hash.equals(use.hash)) throw idempotencyConflict();
+  if (!found.request_hash.equals(use.hash)) throw idempotencyConflict(use.field);
   return found.result_id;
 }
 

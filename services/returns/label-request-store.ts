@@ -112,15 +112,15 @@ export async function fulfilOpenRequest(tx: Queryable, current: Return): Promise
  * Ends the return's open label request, if it has one, because no label is wanted any more. Answers
  * the label.request.cancelled event to hand to the change. The caller holds the return's lock.
  */
-export async function cancelOpenRequest(
+export async function cancelOpenLabelRequest(
   tx: Queryable,
-  current: { readonly shopId: bigint; readonly id: bigint },
+  of: { readonly shopId: bigint; readonly returnId: bigint },
 ): Promise<DetailEvent[]> {
   const { rows } = await tx.query<LabelRequestRow>(
     `update label_requests set state = 'cancelled'
       where shop_id = $1 and return_id = $2 and state = 'open'
      returning ${COLUMNS}`,
-    [current.shopId, current.id],
+    [of.shopId, of.returnId],
   );
   return rows.map((row) => told('label.request.cancelled', row).event);
 }

@@ -1,7 +1,7 @@
-import type { Return } from '../../proto/gen/rms/returns/v1/return_pb.ts';
+import type { Label, Return } from '../../proto/gen/rms/returns/v1/return_pb.ts';
 import type { Queryable } from '../platform/postgres.ts';
-import type { ReturnRow } from './rows.ts';
-import { toReturn } from './to-message.ts';
+import type { LabelRow, ReturnRow } from './rows.ts';
+import { toLabel, toReturn } from './to-message.ts';
 
 const lineAmounts = amountColumns('l', [
   'price',
@@ -13,6 +13,11 @@ const lineAmounts = amountColumns('l', [
   'refund_shipping_tax',
 ]);
 const exchangeAmounts = amountColumns('e', ['price', 'discount', 'tax']);
+
+const labelJson = `json_build_object('id', b.id, 'return_id', b.return_id,
+  'carrier', b.carrier, 'tracking_number', b.tracking_number, 'url', b.url, 'rate', b.rate::text,
+  'status', b.status, 'line_item_ids', b.line_item_ids, 'created_at', b.created_at,
+  'updated_at', b.updated_at)`;
 
 const LOAD_RETURNS = `
 select r.shop_id, r.id, r.revision, r.created_at, r.updated_at, r.edited_at, r.archived_at,
@@ -41,7 +46,7 @@ select r.shop_id, r.id, r.revision, r.created_at, r.updated_at, r.edited_at, r.a
          from return_lines l
          left join line_conditions c on c.shop_id = l.shop_id and c.line_item_id = l.id
          left join line_dispositions d on d.shop_id = l.shop_id and d.line_item_id = l.id
-         where l.shop_id = r.shop_id and l.return_id = r.id
+         where l.shop_id = r.shop_id and l.return_id = r.id and l.removed_at is null
          order by l.position) as lines,
        array(
          select json_build_object('id', u.id, 'line_item_id', u.line_item_id, 'kind', u.kind,
@@ -68,10 +73,7 @@ select r.shop_id, r.id, r.revision, r.created_at, r.updated_at, r.edited_at, r.a
          from refunds f where f.shop_id = r.shop_id and f.return_id = r.id
          order by f.id) as refunds,
        array(
-         select json_build_object('id', b.id, 'return_id', b.return_id, 'carrier', b.carrier,
-           'tracking_number', b.tracking_number, 'url', b.url, 'rate', b.rate::text,
-           'status', b.status, 'line_item_ids', b.line_item_ids, 'created_at', b.created_at,
-           'updated_at', b.updated_at)
+         select ${labelJson}
          from labels b where b.shop_id = r.shop_id and b.return_id = r.id
          order by b.created_at, b.id) as labels
   from returns r
@@ -114,4 +116,20 @@ export async function loadReturn(
 ): Promise<Return | undefined> {
   const [found] = await loadReturns(db, shopId, [id]);
   return found;
+}
+
+/** Reads one label; undefined when the shop has none with that id. */
+export async function loadLabel(
+  db: Queryable,
+  shopId: bigint,
+  id: bigint,
+): Promise<Label | undefined> {
+  const { rows } = await db.query<{ label: LabelRow; currency: string }>(
+    `select ${labelJson} as label, r.currency
+       from labels b
+       join returns r on r.shop_id = b.shop_id and r.id = b.return_id
+      where b.shop_id = $1 and b.id = $2`,
+    [shopId, id],
+  );
+  return rows[0] && toLabel(rows[0].label, rows[0].currency);
 }

@@ -3,7 +3,8 @@ import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import {
   AddressSchema,
   type CustomerSchema,
-  type LabelSchema,
+  type Label,
+  LabelSchema,
   type RefundSchema,
   type Return,
   ReturnSchema,
@@ -105,9 +106,10 @@ function toRefund(row: RefundRow): MessageInitShape<typeof RefundSchema> {
   };
 }
 
-function toLabel(row: LabelRow, currency: string): MessageInitShape<typeof LabelSchema> {
+/** Builds the message of one label; `currency` is the shop's. */
+export function toLabel(row: LabelRow, currency: string): Label {
   const rate = row.rate === null ? undefined : minorOf(row.rate, currency);
-  return {
+  return create(LabelSchema, {
     id: BigInt(row.id),
     returnId: BigInt(row.return_id),
     carrier: row.carrier,
@@ -119,5 +121,5 @@ function toLabel(row: LabelRow, currency: string): MessageInitShape<typeof Label
     createdAt: timestampFromDate(new Date(row.created_at)),
     updatedAt: timestampFromDate(new Date(row.updated_at)),
     lineItemIds: row.line_item_ids.map(BigInt),
-  };
+  });
 }

@@ -140,6 +140,8 @@ create table return_lines (
   weight_g                       integer not null default 0 check (weight_g >= 0),
   -- False once its return is closed, cancelled or expired.
   live                           boolean not null default true,
+  -- Taken out by an edit: no longer part of the details, but inspections of it may still come.
+  removed_at                     timestamptz(3),
   primary key (shop_id, id),
   foreign key (shop_id, return_id) references returns (shop_id, id)
 );
@@ -270,6 +272,8 @@ create table labels (
   line_item_ids   bigint[] not null,
   created_at      timestamptz(3) not null,
   updated_at      timestamptz(3) not null,
+  -- The latest time that the carrier reported; what is older than it is ignored.
+  heard_at        timestamptz(3) not null,
   primary key (shop_id, id),
   foreign key (shop_id, return_id) references returns (shop_id, id)
 );
@@ -298,7 +302,6 @@ create table shipments (
   destination_id      public_id,
   return_ids          bigint[] not null,
   processed_at        timestamptz(3) not null,
-  request_hash        bytea not null,
   primary key (shop_id, id),
   constraint shipments_partner_id_once unique (shop_id, partner_shipment_id)
 );

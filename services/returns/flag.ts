@@ -1,0 +1,62 @@
+import type pg from 'pg';
+import { z } from 'zod';
+import { type Return, ReturnState } from '../../proto/gen/rms/returns/v1/return_pb.ts';
+import type {
+  FlagReturnRequest,
+  UnflagReturnRequest,
+} from '../../proto/gen/rms/returns/v1/returns_pb.ts';
+import { callerShape, id, parseInput, text } from '../platform/input.ts';
+import { stateForbids } from './refusals.ts';
+import { flagReasons } from './submission.ts';
+import { changeReturn } from './transition.ts';
+
+const unflag = z.object({
+  ...callerShape,
+  returnId: id,
+  reasons: flagReasons,
+  comment: text(4_000),
+});
+const flag = unflag.extend({ reasons: flagReasons.min(1, 'must hold at least one reason') });
+
+/**
+ * Puts an open return into review: a person must look before it may be processed.
+ *
+ * @throws DomainError NOT_FOUND; STATE_FORBIDS when it is not open, or queued for processing.
+ */
+export async function flagReturn(pool: pg.Pool, request: FlagReturnRequest): Promise<Return> {
+  const wanted = parseInput(flag, request);
+  const changed = await changeReturn(pool, wanted, async (tx, current) => {
+    if (current.state !== ReturnState.OPEN) throw stateForbids('the return is not open');
+    if (current.processing) throw stateForbids('the return is queued for processing');
+    await tx.query(
+      `update returns set state = 'review', flag_reasons = $3 where shop_id = $1 and id = $2`,
+      [wanted.shopId, wanted.returnId, wanted.reasons],
+    );
+    return { value: undefined, timeline: [entry('return.flagged', wanted)] };
+  });
+  return changed.return;
+}
+
+/**
+ * Takes a return out of review: it is open again.
+ *
+ * @throws DomainError NOT_FOUND; STATE_FORBIDS when it is not in review.
+ */
+export async function unflagReturn(pool: pg.Pool, request: UnflagReturnRequest): Promise<Return> {
+  const wanted = parseInput(unflag, request);
+  const changed = await changeReturn(pool, wanted, async (tx, current) => {
+    if (current.state !== ReturnState.REVIEW) throw stateForbids('the return is not in review');
+    await tx.query(
+      `update returns set state = 'open', flag_reasons = '{}' where shop_id = $1 and id = $2`,
+      [wanted.shopId, wanted.returnId],
+    );
+    return { value: undefined, timeline: [entry('return.unflagged', wanted)] };
+  });
+  return changed.return;
+}
+
+function entry(kind: string, said: z.output<typeof unflag>) {
+  const words = said.comment || said.reasons.join('; ');
+  const facts = said.reasons.length > 0 ? { reasons: said.reasons.join('; ') } : {};
+  return { returnId: said.returnId, kind, text: words, facts };
+}

@@ -1,0 +1,107 @@
+import { create, fromBinary, toBinary } from '@bufbuild/protobuf';
+import type pg from 'pg';
+import { z } from 'zod';
+import { CustomerRedactedSchema } from '../../proto/gen/rms/events/v1/events_pb.ts';
+import { ReturnSchema } from '../../proto/gen/rms/returns/v1/return_pb.ts';
+import type { RedactCustomerRequest } from '../../proto/gen/rms/returns/v1/returns_pb.ts';
+import { callerShape, parseInput, requiredText } from '../platform/input.ts';
+import type { Queryable } from '../platform/postgres.ts';
+import { type Changer, changeReturns } from './transition.ts';
+
+/** Returns redacted in one transaction. */
+const BATCH = 50;
+
+const redaction = z.object({ ...callerShape, email: requiredText(320) });
+
+/**
+ * Removes the names, address, e-mail address and uploads of one shopper from all returns, and from
+ * what is kept of them: label requests and large snapshots. Safe to repeat: a call that was cut off
+ * goes on where it stopped.
+ *
+ * Tells of each return in the order of its other events, so that nothing told before comes after.
+ *
+ * @throws DomainError INVALID_ARGUMENT.
+ */
+export async function redactCustomer(
+  pool: pg.Pool,
+  request: RedactCustomerRequest,
+): Promise<{ returns: number; uploads: number }> {
+  const wanted = parseInput(redaction, request);
+  let returns = 0;
+  let uploads = 0;
+  let ids = await returnsOf(pool, wanted.shopId, wanted.email);
+  while (ids.length > 0) {
+    uploads += await redact(pool, wanted, ids);
+    returns += ids.length;
+    ids = await returnsOf(pool, wanted.shopId, wanted.email);
+  }
+  return { returns, uploads };
+}
+
+async function returnsOf(db: Queryable, shopId: bigint, email: string): Promise<bigint[]> {
+  const { rows } = await db.query<{ id: bigint }>(
+    `select id from returns where shop_id = $1 and lower(customer_email) = lower($2)
+      order by id limit $3`,
+    [shopId, email, BATCH],
+  );
+  return rows.map((row) => row.id);
+}
+
+async function redact(pool: pg.Pool, by: Changer, returnIds: readonly bigint[]): Promise<number> {
+  const { shopId, actor } = by;
+  const changed = await changeReturns(pool, { shopId, actor, returnIds }, async (tx) => {
+    const uploads = await clear(tx, shopId, returnIds);
+    await clearSnapshots(tx, shopId, returnIds);
+    const events = returnIds.map((returnId) => {
+      const value = create(CustomerRedactedSchema, { returnIds: [returnId] });
+      const detail = { case: 'customerRedacted' as const, value };
+      return { trigger: 'customer.redacted', returnId, detail };
+    });
+    const text = "The customer's data was removed";
+    const timeline = returnIds.map((returnId) => ({ returnId, kind: 'customer.redacted', text }));
+    return { value: uploads, events, timeline };
+  });
+  return changed.value;
+}
+
+async function clear(tx: Queryable, shopId: bigint, returnIds: readonly bigint[]): Promise<number> {
+  await tx.query(
+    `update returns
+        set customer_email = null, customer_first_name = null, customer_last_name = null,
+            customer_address = null, redacted_at = now()
+      where shop_id = $1 and id = any($2::bigint[])`,
+    [shopId, returnIds],
+  );
+  await tx.query(
+    `update label_requests set content = content - 'origin'
+      where shop_id = $1 and return_id = any($2::bigint[]) and content is not null`,
+    [shopId, returnIds],
+  );
+  const removed = await tx.query(
+    'delete from uploads where shop_id = $1 and return_id = any($2::bigint[])',
+    [shopId, returnIds],
+  );
+  return removed.rowCount ?? 0;
+}
+
+async function clearSnapshots(
+  tx: Queryable,
+  shopId: bigint,
+  returnIds: readonly bigint[],
+): Promise<void> {
+  const { rows } = await tx.query<{ return_id: bigint; revision: bigint; value: Uint8Array }>(
+    `select return_id, revision, value from snapshots
+      where shop_id = $1 and return_id = any($2::bigint[])`,
+    [shopId, returnIds],
+  );
+  for (const row of rows) {
+    const snapshot = fromBinary(ReturnSchema, row.value);
+    delete snapshot.customer;
+    for (const line of snapshot.lineItems) line.uploads = [];
+    await tx.query(
+      `update snapshots set value = $4
+        where shop_id = $1 and return_id = $2 and revision = $3`,
+      [shopId, row.return_id, row.revision, toBinary(ReturnSchema, snapshot)],
+    );
+  }
+}

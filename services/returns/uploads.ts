@@ -1,0 +1,66 @@
+import type pg from 'pg';
+import { z } from 'zod';
+import { CustomerUpload_Kind, type Return } from '../../proto/gen/rms/returns/v1/return_pb.ts';
+import type { AddCustomerUploadRequest } from '../../proto/gen/rms/returns/v1/returns_pb.ts';
+import { callerShape, id, parseInput, requiredText, text } from '../platform/input.ts';
+import { returnsOfLines } from './line-owners.ts';
+import { lineItemNotFound, stateForbids } from './refusals.ts';
+import { stateText, uploadKindText } from './texts.ts';
+import { changeReturn, isLive } from './transition.ts';
+
+const WEB_PROTOCOLS = ['http:', 'https:'];
+
+const upload = z.object({
+  ...callerShape,
+  lineItemId: id,
+  kind: z
+    .enum(CustomerUpload_Kind, 'is unknown')
+    .refine((value) => value !== CustomerUpload_Kind.UNSPECIFIED, 'is required'),
+  url: requiredText(2_048).refine(
+    (value) => WEB_PROTOCOLS.includes(URL.parse(value)?.protocol ?? ''),
+    'must be an http or https address',
+  ),
+  source: text(191),
+  mediaType: text(191),
+});
+
+/**
+ * Adds a picture or film of the shopper to a line.
+ *
+ * @throws DomainError INVALID_ARGUMENT; LINE_ITEM_NOT_FOUND; STATE_FORBIDS when the return is
+ *   closed, cancelled or expired.
+ */
+export async function addCustomerUpload(
+  pool: pg.Pool,
+  request: AddCustomerUploadRequest,
+): Promise<Return> {
+  const wanted = parseInput(upload, request);
+  const [returnId] = await returnsOfLines(pool, wanted.shopId, [wanted.lineItemId]);
+  if (returnId === undefined) throw lineItemNotFound();
+  const isImage = wanted.kind === CustomerUpload_Kind.IMAGE;
+  const changed = await changeReturn(pool, { ...wanted, returnId }, async (tx, current) => {
+    if (!isLive(current.state)) {
+      throw stateForbids(`the return is ${stateText.toText(current.state)}`);
+    }
+    if (!current.lineItems.some((line) => line.lineItemId === wanted.lineItemId)) {
+      throw lineItemNotFound();
+    }
+    await tx.query(
+      `insert into uploads (shop_id, return_id, line_item_id, kind, source, media_type, url)
+       values ($1, $2, $3, $4, $5, $6, $7)`,
+      [
+        wanted.shopId,
+        returnId,
+        wanted.lineItemId,
+        uploadKindText.toText(wanted.kind),
+        wanted.source || 'customer',
+        isImage ? '' : wanted.mediaType || 'video',
+        wanted.url,
+      ],
+    );
+    const facts = { line: `${wanted.lineItemId}` };
+    const text = isImage ? 'A picture was added' : 'A film was added';
+    return { value: undefined, timeline: [{ returnId, kind: 'upload.added', text, facts }] };
+  });
+  return changed.return;
+}
