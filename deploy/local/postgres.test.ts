@@ -1,0 +1,82 @@
+import { spawn } from 'node:child_process';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import pg from 'pg';
+import { until } from '../../test/support/until.ts';
+import { type LocalPostgres, startPostgres } from './postgres.ts';
+
+describe('local PostgreSQL', () => {
+  let folder: string;
+  let postgres: LocalPostgres | undefined;
+  beforeEach(() => {
+    folder = mkdtempSync(join(tmpdir(), 'rms-postgres-'));
+  });
+  afterEach(async () => {
+    await postgres?.stop();
+    rmSync(folder, { recursive: true, force: true });
+  });
+
+  const query = async (url: string, sql: string) => {
+    const client = new pg.Client({ connectionString: url });
+    client.on('error', () => {});
+    await client.connect();
+    try {
+      return (await client.query(sql)).rows;
+    } finally {
+      await client.end();
+    }
+  };
+  const start = async (port?: number) => {
+    postgres = await startPostgres({ folder, ...(port === undefined ? {} : { port }) });
+    return postgres;
+  };
+
+  test('the migrator owns the database, may make roles, and is no superuser', async () => {
+    const { url } = await start();
+    const sql = `select rolsuper, rolcreaterole, rolcreatedb from pg_roles where rolname = current_user`;
+    expect(await query(url, sql)).toEqual([
+      { rolsuper: false, rolcreaterole: true, rolcreatedb: true },
+    ]);
+    const wrong = new URL(url);
+    wrong.password = 'wrong';
+    await expect(query(wrong.href, 'select 1')).rejects.toThrow('password');
+  });
+
+  test('what was committed outlives a SIGKILL, and the address stays', async () => {
+    const first = await start();
+    await query(first.url, 'create table kept as select 42 as answer');
+    await first.kill();
+    const second = await start(first.port);
+    expect(second.url).toBe(first.url);
+    expect(await query(second.url, 'select answer from kept')).toEqual([{ answer: 42 }]);
+  });
+
+  test('a server that a killed run left behind is stopped first', async () => {
+    const script = `
+      import { startPostgres } from ${JSON.stringify(new URL('./postgres.ts', import.meta.url).href)};
+      const { url, pid } = await startPostgres({ folder: ${JSON.stringify(folder)} });
+      process.stdout.write(JSON.stringify({ url, pid }));
+      setInterval(() => {}, 1_000);`;
+    const run = spawn('node_modules/.bin/node', ['--input-type=module', '-e', script], {
+      stdio: ['ignore', 'pipe', 'inherit'],
+      env: { ...process.env, NODE_OPTIONS: '' },
+    });
+    let said = '';
+    run.stdout.on('data', (chunk) => {
+      said += chunk;
+    });
+    await until(() => said.endsWith('}'));
+    const left = JSON.parse(said);
+    const gone = new Promise((done) => run.once('exit', done));
+    run.kill('SIGKILL');
+    await gone;
+    expect(await query(left.url, 'select 1 as alive')).toEqual([{ alive: 1 }]);
+
+    const next = await start();
+    expect(next.pid).not.toBe(left.pid);
+    await expect(query(left.url, 'select 1')).rejects.toThrow();
+    expect(await query(next.url, 'select 1 as alive')).toEqual([{ alive: 1 }]);
+  });
+});
