@@ -1,0 +1,14 @@
+import { z } from 'zod';
+import { grpcTarget, serviceShape } from '../platform/config.ts';
+
+/** The variables of the returns service. */
+export const returnsShape = {
+  ...serviceShape,
+  DESTINATIONS_TARGET: grpcTarget
+    .default('dns:///destinations:8080')
+    .describe('gRPC name of the destinations service'),
+  COMMERCE_PROVIDER: z
+    .enum(['embedded'], { error: 'wants embedded' })
+    .default('embedded')
+    .describe('Commerce provider that processing works with; embedded keeps its own ledger'),
+};

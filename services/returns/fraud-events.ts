@@ -1,0 +1,41 @@
+import type pg from 'pg';
+import type { Event } from '../../proto/gen/rms/events/v1/events_pb.ts';
+import { eventsTopic } from '../platform/bus/event-bus.ts';
+import { consumeEvents } from '../platform/consumer.ts';
+import type { ServiceRuntime } from '../platform/service.ts';
+import type { Worker } from '../platform/worker.ts';
+import { addTimeline } from './timeline-store.ts';
+
+/** Listens to the fraud service: a new report appears in its return's timeline. */
+export function hearFraudReports(runtime: ServiceRuntime): Promise<Worker> {
+  const { bus, pool, logger, telemetry } = runtime;
+  const topics = [eventsTopic('fraud')];
+  return consumeEvents({
+    bus,
+    pool,
+    group: 'returns',
+    topics,
+    logger,
+    telemetry,
+    handle: noteReports,
+  });
+}
+
+/** Writes the entries of a batch; other triggers, and returns that are not there, are skipped. */
+export async function noteReports(tx: pg.PoolClient, events: readonly Event[]): Promise<void> {
+  for (const event of events) {
+    const { shopId, returnId, actor, detail } = event;
+    if (detail.case !== 'fraudReport' || !actor) continue;
+    const { rowCount } = await tx.query(
+      'select from returns where shop_id = $1 and id = $2 for key share',
+      [shopId, returnId],
+    );
+    if (rowCount === 0) continue;
+    const { reportId, category } = detail.value;
+    const facts = { report_id: `${reportId}`, ...(category !== '' && { category }) };
+    const text = 'A fraud report was created';
+    await addTimeline(tx, { shopId, actor }, [
+      { returnId, kind: 'fraud_report.created', text, facts },
+    ]);
+  }
+}

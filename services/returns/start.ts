@@ -1,0 +1,57 @@
+import { DestinationsService } from '../../proto/gen/rms/destinations/v1/destinations_pb.ts';
+import { createServiceClient } from '../platform/grpc/client.ts';
+import { type RunningService, type ServiceOptions, startService } from '../platform/service.ts';
+import { createEmbeddedCommerce } from './commerce/embedded.ts';
+import type { CommerceProvider } from './commerce/provider.ts';
+import { hearFraudReports } from './fraud-events.ts';
+import { buildProcessing } from './processing/build.ts';
+import type { RetryDelay } from './processing/jobs.ts';
+import { startPurge } from './purge.ts';
+import { returnsRoutes } from './service.ts';
+
+/** As long as events are kept, unless told otherwise. */
+const DEFAULT_SNAPSHOT_DAYS = 7;
+
+export interface ReturnsOptions extends ServiceOptions {
+  /** gRPC name of the destinations service, which knows where goods may go. */
+  readonly destinationsTarget: string;
+  /** What processing works with; the embedded provider with its ledger in this database by default. */
+  readonly commerce?: CommerceProvider;
+  /** The pause after a passing failure of the provider; for tests. */
+  readonly retryDelay?: RetryDelay;
+}
+
+/**
+ * Starts the returns service. It comes up without destinations; what names one is answered
+ * UNAVAILABLE until that is there.
+ */
+export function startReturns(options: ReturnsOptions): Promise<RunningService> {
+  return startService(
+    {
+      name: 'returns',
+      publishes: true,
+      build: (runtime) => {
+        const { pool, identity, telemetry, logger } = runtime;
+        const target = options.destinationsTarget;
+        const channel = createServiceClient(DestinationsService, { target, identity, telemetry });
+        const destinations = channel.client;
+        const processing = buildProcessing(runtime, {
+          commerce: options.commerce ?? createEmbeddedCommerce(pool),
+          destinations,
+          ...(options.retryDelay && { retryDelay: options.retryDelay }),
+        });
+        const snapshotDays = options.retentionDays ?? DEFAULT_SNAPSHOT_DAYS;
+        return {
+          routes: returnsRoutes({ pool, destinations }, processing.handlers),
+          workers: async () => [
+            ...(await processing.start()),
+            await hearFraudReports(runtime),
+            startPurge({ pool, logger, snapshotDays }),
+          ],
+          close: async () => channel.close(),
+        };
+      },
+    },
+    options,
+  );
+}
