@@ -163,7 +163,9 @@ const TEXTS: Readonly<Record<string, string>> = {
   ERR_TLS_CERT_ALTNAME_INVALID: 'certificate is for another host',
 };
 
+/** By shape: several addresses fail as one error that holds theirs. */
 function codeOf(error: unknown): string {
-  if (error instanceof AggregateError && error.errors.length > 0) return codeOf(error.errors[0]);
-  return error instanceof Error && 'code' in error ? String(error.code) : '';
+  if (typeof error !== 'object' || error === null) return '';
+  if ('errors' in error && Array.isArray(error.errors)) return codeOf(error.errors[0]);
+  return 'code' in error && typeof error.code === 'string' ? error.code : '';
 }

@@ -1,0 +1,64 @@
+import { describe, expect, test } from '@jest/globals';
+import fc from 'fast-check';
+import { MAX_ATTEMPTS, parseRetryAfter, pauseAfter } from './schedule.ts';
+
+const HOUR_MS = 3_600_000;
+const SCHEDULE_MS = [
+  5_000,
+  30_000,
+  300_000,
+  1_800_000,
+  2 * HOUR_MS,
+  5 * HOUR_MS,
+  10 * HOUR_MS,
+  14 * HOUR_MS,
+  20 * HOUR_MS,
+  24 * HOUR_MS,
+];
+
+describe('the retry schedule', () => {
+  test('has ten pauses, each with up to a fifth more', () => {
+    expect(MAX_ATTEMPTS).toBe(11);
+    SCHEDULE_MS.forEach((pause, index) => {
+      expect(pauseAfter(index + 1, undefined, () => 0)).toBe(pause);
+      expect(pauseAfter(index + 1, undefined, () => 0.999_999)).toBeLessThanOrEqual(pause * 1.2);
+    });
+    expect(pauseAfter(11, undefined)).toBeUndefined();
+  });
+
+  test('is never undercut, and waits as long as it is asked to, up to a day', () => {
+    fc.assert(
+      fc.property(
+        fc.integer({ min: 1, max: 10 }),
+        fc.option(fc.nat({ max: 10 * 24 * HOUR_MS }), { nil: undefined }),
+        fc.double({ min: 0, max: 1, noNaN: true }),
+        (failed, asked, random) => {
+          const pause = pauseAfter(failed, asked, () => random) ?? 0;
+          expect(pause).toBeGreaterThanOrEqual(SCHEDULE_MS[failed - 1] ?? 0);
+          expect(pause).toBeGreaterThanOrEqual(Math.min(asked ?? 0, 24 * HOUR_MS));
+          expect(pause).toBeLessThanOrEqual(1.2 * 24 * HOUR_MS);
+        },
+      ),
+    );
+  });
+});
+
+describe('Retry-After', () => {
+  const now = new Date('2026-11-21T10:00:00Z');
+  test.each([
+    ['120', 120_000],
+    [' 7 ', 7_000],
+    ['0', 0],
+    ['Sat, 21 Nov 2026 10:01:00 GMT', 60_000],
+    ['Sat, 21 Nov 2026 09:00:00 GMT', 0],
+    ['-5', undefined],
+    ['1.5', undefined],
+    ['1e3', undefined],
+    ['2026-11-21T10:01:00Z', undefined],
+    ['Sat, 99 Nov 2026 10:01:00 GMT', undefined],
+    ['', undefined],
+    [undefined, undefined],
+  ])('%j is %j ms', (value, expected) => {
+    expect(parseRetryAfter(value, now)).toBe(expected);
+  });
+});

@@ -1,0 +1,259 @@
+import { Code } from '@connectrpc/connect';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { Webhook } from 'standardwebhooks';
+import { DeliveryState, SubscriptionStatus } from '../../proto/gen/rms/webhooks/v1/webhooks_pb.ts';
+import { actor, newShop, refusal } from '../../test/support/running-service.ts';
+import {
+  runWebhooks,
+  startReceiver,
+  until,
+  type WebhooksUnderTest,
+} from '../../test/support/webhooks.ts';
+import { TOPICS, TRIGGERS } from '../contract/limits.ts';
+import { sampleEvent } from '../contract/sample-event.ts';
+
+let webhooks: WebhooksUnderTest;
+const today = new Date('2026-11-21T00:00:00Z');
+
+beforeAll(async () => {
+  webhooks = await runWebhooks({ today: () => today });
+});
+afterAll(() => webhooks.stop());
+
+const url = 'https://partner.example/hooks';
+const fields = { topic: 'return', trigger: 'return.closed', url };
+
+describe('createSubscription', () => {
+  test('answers the subscription, active, with its secret', async () => {
+    const shopId = newShop();
+    const answer = await webhooks.client.createSubscription({ shopId, actor, ...fields });
+    expect(answer.subscription).toMatchObject({
+      ...fields,
+      status: SubscriptionStatus.ACTIVE,
+      delivers: true,
+      inactiveReason: '',
+    });
+    expect(answer.secret).toMatch(/^whsec_[A-Za-z0-9+/]{43}=$/);
+    const { subscriptions } = await webhooks.client.listSubscriptions({ shopId, actor });
+    expect(subscriptions).toEqual([answer.subscription]);
+  });
+
+  test('keeps the secret encrypted', async () => {
+    const shopId = newShop();
+    const { secret } = await webhooks.subscribe({ shopId, url });
+    const { rows } = await webhooks.db.pool.query<{ sealed: Buffer }>(
+      'select sealed from secrets where shop_id = $1',
+      [shopId],
+    );
+    expect(rows).toHaveLength(1);
+    expect(rows[0]?.sealed.toString('latin1')).not.toContain(secret.slice(6));
+  });
+
+  test('stores every pair of topic and trigger, and says which deliver', async () => {
+    const shopId = newShop();
+    const pairs = TOPICS.flatMap((topic) => TRIGGERS.map((trigger) => ({ topic, trigger })));
+    for (const pair of pairs)
+      await webhooks.client.createSubscription({ shopId, actor, url, ...pair });
+    const { subscriptions } = await webhooks.client.listSubscriptions({ shopId, actor });
+    expect(subscriptions).toHaveLength(77);
+    expect(subscriptions.filter((one) => one.delivers)).toHaveLength(10 + 1 + 2 + 1 + 2 + 1 + 1);
+    const ids = subscriptions.map((one) => one.id);
+    expect(ids).toEqual(ids.toSorted((a, b) => (a < b ? -1 : 1)));
+  });
+
+  test.each([
+    [{ topic: 'returns' }, 'topic'],
+    [{ trigger: 'return.opened' }, 'trigger'],
+    [{ status: 9 as SubscriptionStatus }, 'status'],
+  ])('refuses %j', async (change, field) => {
+    const call = webhooks.client.createSubscription({
+      shopId: newShop(),
+      actor,
+      ...fields,
+      ...change,
+    });
+    expect(await refusal(call)).toEqual({
+      code: Code.InvalidArgument,
+      reason: 'INVALID_FIELD',
+      field,
+    });
+  });
+
+  test('refuses an address that is not allowed, once all else is in order', async () => {
+    const call = (change: object) =>
+      refusal(
+        webhooks.client.createSubscription({ shopId: newShop(), actor, ...fields, ...change }),
+      );
+    const refused = { code: Code.InvalidArgument, reason: 'WEBHOOK_URL_REFUSED', field: 'url' };
+    expect(await call({ url: 'http://10.0.0.1/' })).toEqual(refused);
+    expect(await call({ url: '' })).toEqual(refused);
+    expect(await call({ url: 'http://10.0.0.1/', topic: 'x' })).toMatchObject({ field: 'topic' });
+  });
+
+  test('stops at 100 a shop, also when many come at once', async () => {
+    const shopId = newShop();
+    const calls = Array.from({ length: 104 }, () =>
+      webhooks.client.createSubscription({ shopId, actor, ...fields }),
+    );
+    const results = await Promise.allSettled(calls);
+    expect(results.filter((result) => result.status === 'fulfilled')).toHaveLength(100);
+    const call = webhooks.client.createSubscription({ shopId, actor, ...fields });
+    expect(await refusal(call)).toMatchObject({
+      code: Code.ResourceExhausted,
+      reason: 'QUOTA_EXCEEDED',
+    });
+  });
+});
+
+describe('updateSubscription, deleteSubscription', () => {
+  test('judge the address before the id, and know nothing of other shops', async () => {
+    const shopId = newShop();
+    const { id: subscriptionId } = await webhooks.subscribe({ shopId, url });
+    const other = { shopId: newShop(), actor, subscriptionId };
+    const missing = { code: Code.NotFound, reason: 'SUBSCRIPTION_NOT_FOUND' };
+    expect(
+      await refusal(
+        webhooks.client.updateSubscription({ ...other, ...fields, url: 'https://10.0.0.1/' }),
+      ),
+    ).toMatchObject({ reason: 'WEBHOOK_URL_REFUSED' });
+    expect(
+      await refusal(webhooks.client.updateSubscription({ ...other, ...fields })),
+    ).toMatchObject(missing);
+    expect(await refusal(webhooks.client.deleteSubscription(other))).toMatchObject(missing);
+    expect(await refusal(webhooks.client.revealSecret(other))).toMatchObject(missing);
+    expect(await refusal(webhooks.client.rotateSecret(other))).toMatchObject(missing);
+    expect(await refusal(webhooks.client.sendTest(other))).toMatchObject(missing);
+    expect((await webhooks.client.listSubscriptions({ shopId, actor })).subscriptions).toHaveLength(
+      1,
+    );
+  });
+
+  test('keep the status that is not given', async () => {
+    const shopId = newShop();
+    const { id: subscriptionId } = await webhooks.subscribe({ shopId, url });
+    const update = (status?: SubscriptionStatus) =>
+      webhooks.client.updateSubscription({
+        shopId,
+        actor,
+        subscriptionId,
+        ...fields,
+        ...(status !== undefined && { status }),
+      });
+    expect((await update(SubscriptionStatus.INACTIVE)).subscription?.status).toBe(
+      SubscriptionStatus.INACTIVE,
+    );
+    expect((await update()).subscription?.status).toBe(SubscriptionStatus.INACTIVE);
+    expect((await update(SubscriptionStatus.ACTIVE)).subscription?.status).toBe(
+      SubscriptionStatus.ACTIVE,
+    );
+  });
+});
+
+describe('the payload version', () => {
+  test('is the newest active one until it is set', async () => {
+    const shopId = newShop();
+    const get = async () => (await webhooks.client.getPayloadVersion({ shopId, actor })).version;
+    expect(await get()).toBe('2026-10');
+    await webhooks.client.setPayloadVersion({ shopId, actor, version: '2026-07' });
+    expect(await get()).toBe('2026-07');
+  });
+
+  test.each(['unstable', '2026-08', '2027-01', 'v1', ''])('is not %j', async (version) => {
+    const call = webhooks.client.setPayloadVersion({ shopId: newShop(), actor, version });
+    expect(await refusal(call)).toMatchObject({ code: Code.InvalidArgument, field: 'version' });
+  });
+});
+
+describe('sendTest', () => {
+  test('refuses what the topic does not deliver, and an inactive subscription', async () => {
+    const shopId = newShop();
+    const { id: subscriptionId } = await webhooks.subscribe({ shopId, url, topic: 'label' });
+    const send = (trigger: string) =>
+      refusal(webhooks.client.sendTest({ shopId, actor, subscriptionId, trigger }));
+    const refused = { code: Code.InvalidArgument, field: 'trigger' };
+    expect(await send('return.closed')).toMatchObject(refused);
+    expect(await send('return.opened')).toMatchObject(refused);
+    expect(await send('')).toMatchObject(refused);
+    await webhooks.client.updateSubscription({
+      shopId,
+      actor,
+      subscriptionId,
+      ...fields,
+      status: SubscriptionStatus.INACTIVE,
+    });
+    expect(await send('return.closed')).toMatchObject({ code: Code.FailedPrecondition });
+  });
+});
+
+describe('rotateSecret', () => {
+  test('lets the old secret sign along for the overlap', async () => {
+    const receiver = await startReceiver();
+    const shopId = newShop();
+    const { id: subscriptionId, secret: old } = await webhooks.subscribe({
+      shopId,
+      url: receiver.url,
+    });
+    const { secret: fresh } = await webhooks.client.rotateSecret({ shopId, actor, subscriptionId });
+    await webhooks.client.sendTest({ shopId, actor, subscriptionId });
+    const { headers, body } = await until(() => receiver.received[0]);
+    const given = JSON.parse(JSON.stringify(headers));
+    for (const secret of [old, fresh?.value ?? '']) new Webhook(secret).verify(body, given);
+    const { secrets } = await webhooks.client.revealSecret({ shopId, actor, subscriptionId });
+    expect(secrets.map((one) => one.value)).toEqual([fresh?.value, old]);
+    expect(secrets[1]?.expiresAt).toBeDefined();
+
+    await webhooks.client.rotateSecret({ shopId, actor, subscriptionId, overlapHours: 0 });
+    await webhooks.client.sendTest({ shopId, actor, subscriptionId });
+    const last = await until(() => receiver.received[1]);
+    const lastGiven = JSON.parse(JSON.stringify(last.headers));
+    expect(() => new Webhook(old).verify(last.body, lastGiven)).toThrow();
+    const call = webhooks.client.rotateSecret({ shopId, actor, subscriptionId, overlapHours: 169 });
+    expect(await refusal(call)).toMatchObject({ field: 'overlap_hours' });
+    await receiver.stop();
+  });
+});
+
+describe('listDeliveries', () => {
+  test('pages from the newest, and filters', async () => {
+    const shopId = newShop();
+    const receiver = await startReceiver();
+    const { id: subscriptionId } = await webhooks.subscribe({ shopId, url: receiver.url });
+    const events = Array.from({ length: 5 }, () => sampleEvent('return.closed', shopId));
+    for (const event of events) await webhooks.publish(event);
+    await until(() => receiver.received.length === 5);
+    await until(async () =>
+      (await webhooks.deliveries(shopId)).every((one) => one.state === DeliveryState.DELIVERED),
+    );
+    const seen: string[] = [];
+    let cursor = '';
+    do {
+      const page = await webhooks.client.listDeliveries({ shopId, actor, pageSize: 2, cursor });
+      expect(page.deliveries.every((one) => one.body.length === 0)).toBe(true);
+      seen.push(...page.deliveries.map((one) => one.eventId));
+      cursor = page.nextCursor;
+    } while (cursor !== '');
+    expect(seen).toEqual(events.map((event) => event.eventId).toReversed());
+
+    const count = async (filter: object) =>
+      (await webhooks.client.listDeliveries({ shopId, actor, ...filter })).deliveries.length;
+    expect(await count({ subscriptionId })).toBe(5);
+    expect(await count({ subscriptionId: subscriptionId + 1n })).toBe(0);
+    expect(await count({ states: [DeliveryState.DELIVERED] })).toBe(5);
+    expect(await count({ states: [DeliveryState.WAITING, DeliveryState.HELD] })).toBe(0);
+    expect(await count({ trigger: 'return.created' })).toBe(0);
+    expect(await count({ returnId: events[0]?.returnId })).toBe(5);
+    expect(await count({ shopId: newShop() })).toBe(0);
+    await receiver.stop();
+  });
+
+  test.each([
+    [{ pageSize: 201 }, 'page_size'],
+    [{ pageSize: -1 }, 'page_size'],
+    [{ cursor: '?' }, 'cursor'],
+    [{ trigger: 'x' }, 'trigger'],
+    [{ states: [DeliveryState.UNSPECIFIED] }, 'states'],
+  ])('refuses %j', async (change, field) => {
+    const call = webhooks.client.listDeliveries({ shopId: newShop(), actor, ...change });
+    expect(await refusal(call)).toMatchObject({ code: Code.InvalidArgument, field });
+  });
+});
