@@ -1,9 +1,18 @@
 import { join } from 'node:path';
-import type { EventBus } from '../../services/platform/bus/event-bus.ts';
+import { type EventBus, eventsTopic } from '../../services/platform/bus/event-bus.ts';
 import { createInProcessBus } from '../../services/platform/bus/in-process.ts';
 import { createKafkaBus } from '../../services/platform/bus/kafka.ts';
 import { createLogger } from '../../services/platform/log.ts';
 import { startKafka } from './kafka/start.ts';
+
+/**
+ * Who listens to what. The services start one after another: an event that a relay publishes first
+ * waits for its listener instead of reaching nobody.
+ */
+const LISTENERS = [
+  { group: 'webhooks', topics: [eventsTopic('returns')] },
+  { group: 'returns', topics: [eventsTopic('fraud')] },
+];
 
 export interface LocalBus {
   readonly bus: EventBus;
@@ -25,7 +34,7 @@ export async function startBus(o: {
   readonly progress: (text: string) => void;
 }): Promise<LocalBus> {
   if (!o.kafka) {
-    const bus = createInProcessBus();
+    const bus = createInProcessBus({ groups: LISTENERS });
     return { bus, brokers: null, stop: () => bus.close() };
   }
   const own =
