@@ -32,7 +32,8 @@ const MAX_ENDPOINTS = 256;
  * cap, shops take turns, fresh deliveries go before retries.
  *
  * Endpoints are locked first, and counted by a second statement that sees what others committed
- * before: two processes cannot both fill the same endpoint.
+ * before: two processes cannot both fill the same endpoint. Rows that somebody else holds are
+ * passed over, so that a claim waits for nothing and takes part in no deadlock.
  *
  * @param o.offsetMs of the retry clock.
  */
@@ -88,12 +89,16 @@ with room as (
        limit greatest(room.free, 0)) d
 ), picked as (
   select due.shop_id, due.id, due.url from due order by due.turn, random() limit $4
+), locked as (
+  select d.shop_id, d.id, picked.url
+    from picked join deliveries d on d.shop_id = picked.shop_id and d.id = picked.id
+   where d.state = 'waiting' and d.lease_token is null
+     for update of d skip locked
 ), leased as (
   update deliveries d
      set lease_token = nextval('delivery_leases'), lease_expires_at = now() + interval '${LEASE_SECONDS} seconds'
-    from picked
-   where d.shop_id = picked.shop_id and d.id = picked.id and d.state = 'waiting' and d.lease_token is null
-  returning d.*, picked.url
+    from locked where d.shop_id = locked.shop_id and d.id = locked.id
+  returning d.*, locked.url
 )
 select l.shop_id as "shopId", l.id, l.lease_token as "leaseToken", l.subscription_id as "subscriptionId",
        l.endpoint_id as "endpointId", l.url, l.event_id as "eventId", l.trigger, l.api_version as "apiVersion",

@@ -12,7 +12,7 @@ import type { Keyring } from './keyring.ts';
 import { deliveryMetrics } from './metrics.ts';
 import type { RetryClock } from './retry-clock.ts';
 import { secretsOf } from './secrets.ts';
-import { release, settle } from './settle.ts';
+import { adjustCap, release, settle } from './settle.ts';
 import { untilSettled } from './until-settled.ts';
 
 export interface DispatchOptions {
@@ -107,8 +107,8 @@ function attempt(o: DispatchOptions, claimed: Claimed): Promise<Outcome> {
       const isOurs = await untilSettled(() =>
         settle(o.pool, { claimed, headers, outcome }, o.clock.offsetMs()),
       );
-      if (!isOurs)
-        o.logger.warn({ delivery: claimed.id }, 'lease was lost before the attempt ended');
+      if (isOurs) await adjustCap(o.pool, { claimed, outcome });
+      else o.logger.warn({ delivery: claimed.id }, 'lease was lost before the attempt ended');
       return outcome;
     },
   );

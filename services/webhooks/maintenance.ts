@@ -47,7 +47,9 @@ delete from deliveries d using (
   select shop_id, id from deliveries
    where finished_at < now() - $1 * interval '1 day' and lease_token is null
    order by finished_at limit $2) as old
-where d.shop_id = old.shop_id and d.id = old.id`;
+where d.shop_id = old.shop_id and d.id = old.id
+  -- Not one that was replayed a moment ago.
+  and d.finished_at < now() - $1 * interval '1 day' and d.lease_token is null`;
 
 const PAYLOADS = `
 delete from payloads p using (

@@ -36,7 +36,6 @@ export function settle(pool: pg.Pool, attempt: Attempt, offsetMs: number): Promi
       const { shopId, subscriptionId: id } = attempt.claimed;
       await holdWaiting(tx, { shopId, id }, offsetMs);
     }
-    await adjustCap(tx, attempt);
     return true;
   }).catch((error: unknown) => {
     if (error instanceof StaleLease) return false;
@@ -137,17 +136,23 @@ insert into attempts (shop_id, delivery_id, number, started_at, duration_ms, sta
   request_headers, response_excerpt)
 select shop_id, id, attempts, $7, $8, $9, $10, $11, $12, $13 from settled`;
 
-/** Timeouts halve what an endpoint may have in flight, successes let it grow again. */
-async function adjustCap(tx: Queryable, { claimed, outcome }: Attempt): Promise<void> {
+/**
+ * Timeouts halve what an endpoint may have in flight, successes let it grow again. A statement of
+ * its own: endpoints are locked before deliveries elsewhere.
+ */
+export async function adjustCap(
+  db: Queryable,
+  { claimed, outcome }: Pick<Attempt, 'claimed' | 'outcome'>,
+): Promise<void> {
   const key = [claimed.shopId, claimed.endpointId];
   if (outcome.result === 'timeout') {
-    await tx.query(
+    await db.query(
       `update endpoints set flight_cap = greatest(flight_cap / 2, 1)
         where shop_id = $1 and id = $2 and flight_cap > 1`,
       key,
     );
   } else if (outcome.result === 'delivered') {
-    await tx.query(
+    await db.query(
       `update endpoints set flight_cap = flight_cap + 1
         where shop_id = $1 and id = $2 and flight_cap < 8`,
       key,

@@ -84,7 +84,8 @@ export async function startWebhooks(o: WebhooksOptions): Promise<RunningWebhooks
           },
           async close() {
             returns.close();
-            await agent.close();
+            // Attempts have ended, or have had their time.
+            await agent.destroy();
           },
         };
       },
