@@ -1,6 +1,10 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { ReturnState } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
-import { GiftCardMode, RestockMode } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
+import {
+  GiftCardMode,
+  LabelProvider,
+  RestockMode,
+} from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
 import { createTestDatabase, type TestDatabase } from '../../../test/support/database.ts';
 import { createEmbeddedCommerce, type EmbeddedCommerce } from '../commerce/embedded.ts';
 import { CommerceFailure, type CommerceProvider } from '../commerce/provider.ts';
@@ -184,6 +188,15 @@ describe('processing', () => {
         { lineItemId: second?.lineItemId, locationId: LOCATION, variantId: 5n, quantity: 2 },
       ],
     });
+  });
+
+  test('withdraws a label that is still asked for', async () => {
+    const shopId = await newShop(db.pool, { labelProvider: LabelProvider.THIRD_PARTY });
+    const submitted = await newReturn(db.pool, shopId);
+    await ask(db.pool, submitted);
+    await runAll();
+    const triggers = await triggersOf(db.pool, submitted);
+    expect(triggers).toEqual(['label.request.issued', 'return.closed', 'label.request.cancelled']);
   });
 
   test('does not act for a return that was flagged behind its back', async () => {

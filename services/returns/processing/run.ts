@@ -3,7 +3,7 @@ import type { Return } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import { RestockMode, type Settings } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
 import type { Logger } from '../../platform/log.ts';
 import { withTraceparent } from '../../platform/telemetry.ts';
-import { type CommerceProvider, isFinal } from '../commerce/provider.ts';
+import { CommerceFailure, type CommerceProvider, isFinal } from '../commerce/provider.ts';
 import type { Destinations } from '../destinations.ts';
 import { loadSettings } from '../settings.ts';
 import { closeReturn, failJob } from './finish.ts';
@@ -87,7 +87,8 @@ function isHopeless(error: unknown): boolean {
 /** Generic on purpose: what the provider says is for the log. */
 function messageOf(error: unknown): string {
   if (error instanceof NotProcessable) return `Processing stopped: ${error.message}.`;
-  return 'Processing failed at the commerce provider. What was done is kept; process the return again to continue.';
+  const where = error instanceof CommerceFailure ? ' at the commerce provider' : '';
+  return `Processing failed${where}. What was done is kept; process the return again to continue.`;
 }
 
 function logTakenOver(deps: RunDeps, job: Job): void {
