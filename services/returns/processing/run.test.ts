@@ -97,6 +97,29 @@ describe('processing', () => {
     expect(refunds).toMatchObject([{ calls: 1 }]);
   });
 
+  test('starts the pauses anew for the next outcome', async () => {
+    const submitted = await newReturn(db.pool, await newShop(db.pool), exchangeWith('refund'));
+    await commerce.failNext({ returnId: submitted.id, kind: 'passing', times: 2 });
+    let refusals = 0;
+    const busyOnce: CommerceProvider = {
+      ...commerce,
+      createRefund: (request, signal) => {
+        refusals += 1;
+        if (refusals > 1) return commerce.createRefund(request, signal);
+        return Promise.reject(new CommerceFailure('passing', 'busy'));
+      },
+    };
+    await ask(db.pool, submitted);
+    const pauses: number[] = [];
+    const retryDelay = (failures: number) => {
+      pauses.push(failures);
+      return 0;
+    };
+    await runDue({ ...runDeps(db.pool, busyOnce), retryDelay });
+    expect(pauses).toEqual([0, 1, 0]);
+    expect(await triggersOf(db.pool, submitted)).toEqual(['return.closed']);
+  });
+
   test('takes passing failures for final after the minutes of the settings', async () => {
     const submitted = await newReturn(
       db.pool,

@@ -30,23 +30,32 @@ export interface RunDeps {
  */
 export async function runJob(deps: RunDeps, job: Job, signal: AbortSignal): Promise<void> {
   await withTraceparent(job.traceparent, async () => {
+    let failures = job.failures;
+    const onStep = () => {
+      failures = 0;
+    };
     try {
-      await fulfil(deps, job, signal);
+      await fulfil(deps, job, { signal, onStep });
     } catch (error) {
       if (error instanceof LeaseLost) return logTakenOver(deps, job);
-      await afterFailure(deps, job, error);
+      await afterFailure(deps, { ...job, failures }, error);
     }
   });
 }
 
-async function fulfil(deps: RunDeps, job: Job, signal: AbortSignal): Promise<void> {
+async function fulfil(
+  deps: RunDeps,
+  job: Job,
+  o: { readonly signal: AbortSignal; readonly onStep: () => void },
+): Promise<void> {
   const { pool, commerce } = deps;
   const { details, settings, steps } = await prepare(pool, job);
   // Before any money moves: without it the return could not be closed.
   const location = await stockLocation(deps, job, { details, settings });
   for (const step of steps) {
-    if (signal.aborted) return releaseJob(pool, job);
+    if (o.signal.aborted) return releaseJob(pool, job);
     await performStep({ pool, commerce, job, details, step });
+    o.onStep();
   }
   await closeReturn(pool, { job, settings, location });
 }
