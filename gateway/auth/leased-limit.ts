@@ -17,7 +17,7 @@ const UNLIMITED = 2_000_000_000;
 interface Window {
   /** Points leased and not yet used. */
   left: number;
-  /** No more points are to be had before the window ends. */
+  /** No more leases are to be had before the window ends. */
   spent: boolean;
   /** End of the window, milliseconds since 1970. */
   endsAt: number;
@@ -62,6 +62,7 @@ export function createLeasedLimit(pool: pg.Pool, logger: Logger): LeasedLimit {
     } catch (error) {
       logger.warn({ err: error }, 'rate limit counted by this replica alone');
       window.left = limit;
+      window.spent = true;
       window.endsAt = Date.now() + WINDOW_S * 1_000;
     }
   };

@@ -18,6 +18,7 @@ const REQUEST_MS = 120_000;
 const MAX_HEADER_BYTES = 16 * 1024;
 /** As long as the services give theirs; Kubernetes kills after 30 s. */
 const DRAIN_MS = 20_000;
+const SWEEP_MS = 50;
 
 /** Serves HTTP/1.1 with every wait bounded. */
 export async function startHttpServer(
@@ -58,10 +59,11 @@ export async function startHttpServer(
 async function close(server: Server): Promise<void> {
   const closed = once(server, 'close');
   server.close();
-  server.closeIdleConnections();
-  if (await within(DRAIN_MS, closed)) return;
-  server.closeAllConnections();
+  // A kept-alive connection that has had its answer would hold the process until it times out.
+  const sweep = setInterval(() => server.closeIdleConnections(), SWEEP_MS);
+  if (!(await within(DRAIN_MS, closed))) server.closeAllConnections();
   await closed;
+  clearInterval(sweep);
 }
 
 /** What is not HTTP gets a short answer in the common shape, and the connection ends. */

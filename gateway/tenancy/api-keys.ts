@@ -44,7 +44,7 @@ export interface NewApiKey {
  *
  * @throws DomainError for an unknown scope or shop; RESOURCE_EXHAUSTED when the shop has 100 keys.
  */
-export function createApiKey(
+export async function createApiKey(
   pool: pg.Pool,
   key: NewApiKey,
 ): Promise<{ text: string; keyId: string }> {
@@ -52,7 +52,7 @@ export function createApiKey(
   if ([...key.description].length > 191)
     throw invalidField('description', 'must have up to 191 characters');
   const made = key.text === undefined ? newKey() : givenKey(key.text);
-  return inTransaction(pool, async (tx) => {
+  return await inTransaction(pool, async (tx) => {
     await requireShop(tx, key.shopId);
     // Serialises creations of one shop, so that the quota is exact.
     await tx.query('select id from shops where id = $1 for no key update', [key.shopId]);

@@ -19,11 +19,11 @@ export interface Installation {
  *
  * @throws DomainError for an unknown shop or an id out of bounds.
  */
-export function installApp(pool: pg.Pool, app: Installation & { by: Author }): Promise<void> {
+export async function installApp(pool: pg.Pool, app: Installation & { by: Author }): Promise<void> {
   const length = [...app.clientId].length;
   if (length < 1 || length > 200) throw invalidField('client_id', 'must have 1 to 200 characters');
   if (!URL.canParse(app.issuer)) throw invalidField('issuer', 'must be an absolute address');
-  return inTransaction(pool, async (tx) => {
+  await inTransaction(pool, async (tx) => {
     await requireShop(tx, app.shopId);
     const { rowCount } = await tx.query(
       `insert into installations (shop_id, issuer, client_id) values ($1, $2, $3)

@@ -1,5 +1,4 @@
 import { request } from 'undici';
-import type { TestGateway } from './test-gateway.ts';
 
 export interface Sent {
   readonly method?: string;
@@ -21,8 +20,14 @@ export interface Received {
   readonly body: unknown;
 }
 
+/** Where requests go, and the key of those that name none. */
+export interface RestTarget {
+  readonly gateway: { readonly baseUrl: string };
+  readonly key: string;
+}
+
 /** A plain HTTP client of the gateway under test: it sends what it is told, and answers what it got. */
-export function restClient(under: TestGateway) {
+export function restClient(under: RestTarget) {
   return async (sent: Sent): Promise<Received> => {
     const { path, json, raw, key = under.key, headers = {} } = sent;
     const hasJson = json !== undefined;

@@ -1,0 +1,114 @@
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { staticIdentity } from '../../services/platform/identity.ts';
+import { startFakeBackend } from '../../test/support/gateway/fake-backend.ts';
+import { restClient } from '../../test/support/gateway/rest-client.ts';
+import {
+  startTestGateway,
+  TEST_AUTHOR,
+  type TestGateway,
+} from '../../test/support/gateway/test-gateway.ts';
+import { connectServices } from '../services.ts';
+import { adminProgram } from './commands.ts';
+import { findSurroundings } from './surroundings.ts';
+
+let under: TestGateway;
+let backend: Awaited<ReturnType<typeof startFakeBackend>>;
+let clients: ReturnType<typeof connectServices>;
+
+beforeAll(async () => {
+  under = await startTestGateway();
+  backend = await startFakeBackend();
+  clients = connectServices(backend.targets, {
+    identity: staticIdentity('test-token-of-32-characters-or-more'),
+  });
+});
+afterAll(async () => {
+  clients.close();
+  await backend.stop();
+  await under.stop();
+});
+
+/** Runs one command and answers the lines it printed. */
+async function admin(...words: string[]): Promise<string[]> {
+  const lines: string[] = [];
+  const close = async (): Promise<void> => {};
+  const program = adminProgram(
+    (work) =>
+      work({ pool: under.database.pool, services: clients.services, by: TEST_AUTHOR, close }),
+    (line) => lines.push(line),
+  );
+  const commands = [program, ...program.commands.flatMap((one) => [one, ...one.commands])];
+  for (const command of commands) {
+    command.exitOverride().configureOutput({ writeErr: () => {} });
+  }
+  await program.parseAsync(words, { from: 'user' });
+  return lines;
+}
+
+const NEW_SHOP = ['--name', 'Hats', '--currency', 'EUR', '--owner-email', 'hats@example.com'];
+
+async function shopId(): Promise<string> {
+  const [line] = await admin('shop', 'create', ...NEW_SHOP);
+  return /^shop (\d+) "Hats" \(EUR\)$/.exec(line ?? '')?.[1] ?? '';
+}
+
+describe('shop', () => {
+  test('create is repeatable, list shows it', async () => {
+    const id = await shopId();
+    expect(await shopId()).toBe(id);
+    expect(await admin('shop', 'list')).toContain(`${id}  EUR  Hats`);
+  });
+});
+
+describe('key', () => {
+  test('a created key works until it is revoked', async () => {
+    const shop = ['--shop', await shopId()];
+    const scopes = ['--scopes', 'returns, carts', '--description', 'ERP'];
+    const [key = ''] = await admin('key', 'create', ...shop, ...scopes);
+    const send = restClient(under);
+    expect((await send({ path: '/api/v1/cart', json: { cart: [1] }, key })).status).toBe(200);
+    const id = key.split('_')[1];
+    expect(await admin('key', 'list', ...shop)).toEqual([`${id}  live  returns,carts  ERP`]);
+    expect(await admin('key', 'revoke', ...shop, key)).toEqual(['revoked']);
+    expect(await admin('key', 'list', ...shop)).toEqual([`${id}  revoked  returns,carts  ERP`]);
+  });
+
+  test.each([
+    ['--shop', 'x', '--scopes', 'returns'],
+    ['--shop', '1', '--scopes', 'everything'],
+    ['--shop', '1', '--scopes', 'returns', '--per-minute', '0'],
+    ['--shop', '1', '--scopes', 'returns', '--expires', 'tomorrow'],
+    ['--shop', '1'],
+  ])('create %s %s %s %s is refused', async (...words) => {
+    await expect(admin('key', 'create', ...words)).rejects.toThrow(/wants|required/);
+  });
+});
+
+describe('member', () => {
+  test('add and remove', async () => {
+    const words = ['--shop', await shopId(), '--email', 'Ann@Example.com'];
+    const [line] = await admin('member', 'add', ...words, '--role', 'analyst');
+    expect(line).toMatch(/^user \d+ is analyst of shop \d+$/);
+    expect(await admin('member', 'remove', ...words)).toEqual(['removed']);
+    await expect(admin('member', 'remove', ...words)).rejects.toThrow('no such member');
+  });
+});
+
+describe('app', () => {
+  test('install and remove', async () => {
+    const issuer = ['--issuer', 'https://auth.example.com'];
+    const words = ['--shop', await shopId(), ...issuer, '--client-id', 'erp'];
+    expect(await admin('app', 'install', ...words)).toEqual(['installed']);
+    expect(await admin('app', 'remove', ...words)).toEqual(['removed']);
+  });
+});
+
+describe('surroundings', () => {
+  test('without a stack or an environment it says what to do', async () => {
+    await expect(findSurroundings({}, '/nowhere/stack.json')).rejects.toThrow(/npm start/);
+  });
+  test('every fault of the environment is named', async () => {
+    const env = { DATABASE_URL: 'postgres://a@b/c', RETURNS_TARGET: '' };
+    await expect(findSurroundings(env)).rejects.toThrow(/RETURNS_TARGET.*WEBHOOKS_TARGET/s);
+  });
+});

@@ -1,0 +1,39 @@
+import { InvalidArgumentError } from 'commander';
+import { parseTime } from '../../services/contract/time.ts';
+import { parsePathId } from '../../services/contract/validate.ts';
+import { isScope, SCOPES, type Scope } from '../auth/scopes.ts';
+import { isRole, ROLES, type Role } from '../tenancy/permissions.ts';
+
+/** Readers of command-line values; each throws commander's error that says what is wanted. */
+
+export function shopId(text: string): bigint {
+  const id = parsePathId(text);
+  if (id === undefined) throw new InvalidArgumentError('wants a shop id such as 1');
+  return id;
+}
+
+export function role(text: string): Role {
+  if (isRole(text)) return text;
+  throw new InvalidArgumentError(`wants one of ${ROLES.join(', ')}`);
+}
+
+/** Separated by commas. */
+export function scopes(text: string): Scope[] {
+  return text.split(',').map((part) => {
+    const scope = part.trim();
+    if (isScope(scope)) return scope;
+    throw new InvalidArgumentError(`wants some of ${SCOPES.join(', ')}, separated by commas`);
+  });
+}
+
+export function time(text: string): Date {
+  const parsed = parseTime(text);
+  if (!parsed) throw new InvalidArgumentError('wants a time such as 2027-07-01T00:00:00Z');
+  return parsed;
+}
+
+export function perMinute(text: string): number {
+  const count = /^[1-9]\d{0,6}$/.test(text) ? Number(text) : 0;
+  if (count >= 1 && count <= 1_000_000) return count;
+  throw new InvalidArgumentError('wants a number from 1 to 1000000');
+}

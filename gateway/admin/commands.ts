@@ -1,0 +1,179 @@
+import { Command } from 'commander';
+import { newestActive } from '../../services/contract/versions.ts';
+import type { Scope } from '../auth/scopes.ts';
+import { createApiKey, listApiKeys, revokeApiKey } from '../tenancy/api-keys.ts';
+import { installApp, removeApp } from '../tenancy/installations.ts';
+import { addMember, removeMember } from '../tenancy/members.ts';
+import type { Role } from '../tenancy/permissions.ts';
+import { createShop, listShops } from '../tenancy/shops.ts';
+import { perMinute, role, scopes, shopId, time } from './arguments.ts';
+import type { Surroundings } from './surroundings.ts';
+
+/** What a command needs of the world; opened for the one command that runs. */
+export type Open = (
+  work: (surroundings: Surroundings) => Promise<void>,
+  stackFile?: string,
+) => Promise<void>;
+type Run = (work: (surroundings: Surroundings) => Promise<void>) => Promise<void>;
+export type Print = (line: string) => void;
+
+interface ShopOption {
+  readonly shop: bigint;
+}
+
+/** `npm run admin -- …`: thin commands over the tenancy functions. */
+export function adminProgram(open: Open, print: Print): Command {
+  const program = new Command('admin')
+    .description('Shops, their members, API keys and installed apps')
+    .option('--stack <file>', 'the stack file of the local stack to work on');
+  const run: Run = (work) => open(work, program.opts<{ stack?: string }>().stack);
+  return program
+    .addCommand(shopCommands(run, print))
+    .addCommand(keyCommands(run, print))
+    .addCommand(memberCommands(run, print))
+    .addCommand(appCommands(run, print));
+}
+
+function shopCommands(run: Run, print: Print): Command {
+  const shop = new Command('shop').description('create or list shops');
+  shop
+    .command('create')
+    .description('create a shop with its owner; repeatable')
+    .requiredOption('--name <name>', 'name of the shop')
+    .requiredOption('--currency <code>', 'ISO 4217 code; cannot be changed later')
+    .requiredOption('--owner-email <email>', 'address of the first owner')
+    .action((o: { name: string; currency: string; ownerEmail: string }) =>
+      run(async ({ pool, services, by }) => {
+        const payloadVersion = newestActive(new Date());
+        const made = await createShop(pool, services, { ...o, payloadVersion, by });
+        print(`shop ${made.id} "${made.name}" (${made.currency})`);
+      }),
+    );
+  shop
+    .command('list')
+    .description('list all shops')
+    .action(() =>
+      run(async ({ pool }) => {
+        for (const { id, name, currency, configuredAt } of await listShops(pool)) {
+          const state = configuredAt ? '' : '  not finished: run `shop create` again';
+          print(`${id}  ${currency}  ${name}${state}`);
+        }
+      }),
+    );
+  return shop;
+}
+
+interface KeyOptions extends ShopOption {
+  readonly scopes: Scope[];
+  readonly description: string;
+  readonly expires?: Date;
+  readonly perMinute?: number;
+}
+
+function keyCommands(run: Run, print: Print): Command {
+  const key = new Command('key').description('create, revoke or list API keys');
+  key
+    .command('create')
+    .description('create an API key; it is shown this once')
+    .requiredOption('--shop <id>', 'the shop', shopId)
+    .requiredOption('--scopes <list>', 'what it may be used for, separated by commas', scopes)
+    .option('--description <text>', 'what it is for', '')
+    .option('--expires <time>', 'when it stops working', time)
+    .option('--per-minute <count>', 'REST requests a minute, other than the default', perMinute)
+    .action((o: KeyOptions) =>
+      run(async ({ pool, by }) => {
+        const { text } = await createApiKey(pool, {
+          shopId: o.shop,
+          scopes: o.scopes,
+          description: o.description,
+          by,
+          ...(o.expires && { expiresAt: o.expires }),
+          ...(o.perMinute !== undefined && { restPerMinute: o.perMinute }),
+        });
+        print(text);
+      }),
+    );
+  key
+    .command('revoke')
+    .description('revoke an API key; refused everywhere within 5 seconds')
+    .requiredOption('--shop <id>', 'the shop', shopId)
+    .argument('<key>', 'its id, or the whole key')
+    .action((keyId: string, o: ShopOption) =>
+      run(async ({ pool, by }) => {
+        await revokeApiKey(pool, { shopId: o.shop, keyId, by });
+        print('revoked');
+      }),
+    );
+  key
+    .command('list')
+    .description("list a shop's API keys")
+    .requiredOption('--shop <id>', 'the shop', shopId)
+    .action((o: ShopOption) =>
+      run(async ({ pool }) => {
+        for (const one of await listApiKeys(pool, o.shop)) {
+          const state = one.revokedAt ? 'revoked' : 'live';
+          print(`${one.keyId}  ${state}  ${one.scopes.join(',') || '-'}  ${one.description}`);
+        }
+      }),
+    );
+  return key;
+}
+
+function memberCommands(run: Run, print: Print): Command {
+  const member = new Command('member').description('add or remove members of a shop');
+  member
+    .command('add')
+    .description('add a member, or give one another role')
+    .requiredOption('--shop <id>', 'the shop', shopId)
+    .requiredOption('--email <email>', 'address of the person')
+    .requiredOption('--role <role>', 'what the person may do', role)
+    .option('--name <name>', 'name of the person')
+    .action((o: ShopOption & { email: string; role: Role; name?: string }) =>
+      run(async ({ pool, by }) => {
+        const { shop, ...person } = o;
+        const made = await addMember(pool, { ...person, shopId: shop, by });
+        print(`user ${made.userId} is ${made.role} of shop ${made.shopId}`);
+      }),
+    );
+  member
+    .command('remove')
+    .description('end a membership')
+    .requiredOption('--shop <id>', 'the shop', shopId)
+    .requiredOption('--email <email>', 'address of the person')
+    .action((o: ShopOption & { email: string }) =>
+      run(async ({ pool, by }) => {
+        await removeMember(pool, { shopId: o.shop, email: o.email, by });
+        print('removed');
+      }),
+    );
+  return member;
+}
+
+interface AppOptions extends ShopOption {
+  readonly issuer: string;
+  readonly clientId: string;
+}
+
+function appCommands(run: Run, print: Print): Command {
+  const app = new Command('app').description("install or remove a partner's app");
+  const options = (command: Command): Command =>
+    command
+      .requiredOption('--shop <id>', 'the shop', shopId)
+      .requiredOption('--issuer <url>', "issuer of the app's tokens")
+      .requiredOption('--client-id <id>', "the app's client id");
+  options(app.command('install').description('let the tokens of an app count for a shop')).action(
+    ({ shop, issuer, clientId }: AppOptions) =>
+      run(async ({ pool, by }) => {
+        await installApp(pool, { shopId: shop, issuer, clientId, by });
+        print('installed');
+      }),
+  );
+  options(app.command('remove').description('end an installation')).action(
+    ({ shop, issuer, clientId }: AppOptions) =>
+      run(async ({ pool, by }) => {
+        await removeApp(pool, { shopId: shop, issuer, clientId, by });
+        print('removed');
+      }),
+  );
+  return app;
+}

@@ -1,0 +1,11 @@
+import { ConnectError } from '@connectrpc/connect';
+import { isUnavailable } from '../../services/platform/errors.ts';
+import { isOutage } from '../../services/platform/postgres.ts';
+
+/** What went wrong with a command, in one line that an operator can act on. */
+export function explain(error: unknown): string {
+  if (isOutage(error)) return 'the database does not answer; is the system running?';
+  if (isUnavailable(error)) return 'a service does not answer; is the system running?';
+  if (error instanceof ConnectError) return error.rawMessage;
+  return error instanceof Error ? error.message : String(error);
+}

@@ -1,0 +1,120 @@
+import { readFile } from 'node:fs/promises';
+import { fileURLToPath } from 'node:url';
+import type pg from 'pg';
+import { z } from 'zod';
+import { Actor_Kind } from '../../proto/gen/rms/common/v1/actor_pb.ts';
+import {
+  grpcTarget,
+  identityShape,
+  loadConfig,
+  postgresUrl,
+} from '../../services/platform/config.ts';
+import {
+  identityFromConfig,
+  type ServiceIdentity,
+  staticIdentity,
+} from '../../services/platform/identity.ts';
+import { createPool } from '../../services/platform/postgres.ts';
+import { connectServices, type Services, type ServiceTargets } from '../services.ts';
+import type { Author } from '../tenancy/audit.ts';
+
+/** What the admin commands work with. */
+export interface Surroundings {
+  readonly pool: pg.Pool;
+  readonly services: Services;
+  readonly by: Author;
+  close(): Promise<void>;
+}
+
+/** Where a running local stack describes itself. */
+const STACK_FILE = fileURLToPath(new URL('../../.local/stack.json', import.meta.url));
+
+const environmentShape = {
+  DATABASE_URL: postgresUrl.describe("The gateway's schema, logged in as its role"),
+  RETURNS_TARGET: grpcTarget,
+  WEBHOOKS_TARGET: grpcTarget,
+  ...identityShape,
+};
+
+const stackShape = z.object({
+  database_url: postgresUrl,
+  grpc: z.object({
+    returns: grpcTarget,
+    dispositions: grpcTarget,
+    destinations: grpcTarget,
+    fraud: grpcTarget,
+    carts: grpcTarget,
+    webhooks: grpcTarget,
+    token: z.string(),
+  }),
+});
+
+/**
+ * Finds database, services and service token: in the named stack file; else in the environment when
+ * it names a database; else in the stack file of the running local stack.
+ *
+ * @param stackFile a stack file elsewhere, for one of several stacks.
+ * @throws Error that says what to set or to start; ConfigError for a faulty environment.
+ */
+export async function findSurroundings(
+  env: NodeJS.ProcessEnv,
+  stackFile?: string,
+): Promise<Surroundings> {
+  if (stackFile === undefined && env.DATABASE_URL) return fromEnvironment(env);
+  return fromStack(await readStack(stackFile ?? STACK_FILE));
+}
+
+function fromEnvironment(env: NodeJS.ProcessEnv): Surroundings {
+  const config = loadConfig(environmentShape, env);
+  const { RETURNS_TARGET: returns, WEBHOOKS_TARGET: webhooks } = config;
+  const unused = returns;
+  return open({
+    databaseUrl: config.DATABASE_URL,
+    identity: identityFromConfig(config),
+    targets: {
+      returns,
+      webhooks,
+      dispositions: unused,
+      destinations: unused,
+      fraud: unused,
+      carts: unused,
+    },
+  });
+}
+
+function fromStack(stack: z.infer<typeof stackShape>): Surroundings {
+  const { token, ...targets } = stack.grpc;
+  return open({ databaseUrl: stack.database_url, identity: staticIdentity(token), targets });
+}
+
+async function readStack(path: string): Promise<z.infer<typeof stackShape>> {
+  const text = await readFile(path, 'utf8').catch((cause: unknown) => {
+    const hint = 'run `npm start` in another terminal, or set DATABASE_URL and the service targets';
+    throw new Error(`there is no running local stack: ${hint}`, { cause });
+  });
+  return stackShape.parse(JSON.parse(text));
+}
+
+function open(o: {
+  databaseUrl: string;
+  identity: ServiceIdentity;
+  targets: ServiceTargets;
+}): Surroundings {
+  // The stack file names the migrator's database; everything here is in the gateway's schema.
+  const url = new URL(o.databaseUrl);
+  url.searchParams.set('options', '-c search_path=gateway');
+  const pool = createPool(url.href, { max: 2, applicationName: 'admin' });
+  const backend = connectServices(o.targets, { identity: o.identity });
+  return {
+    pool,
+    services: backend.services,
+    by: {
+      actor: { kind: Actor_Kind.SYSTEM, id: 'admin', name: 'Operator' },
+      source: 'npm run admin',
+    },
+    async close() {
+      backend.close();
+      await pool.end();
+    },
+  };
+}

@@ -1,0 +1,40 @@
+import { expect, test } from '@jest/globals';
+import fc from 'fast-check';
+import { createClientIp } from './client-ip.ts';
+
+const clientIp = createClientIp(['10.0.0.0/8', '127.0.0.1', 'fd00::/8']);
+
+test.each<[string | undefined, string | undefined, string, string]>([
+  ['203.0.113.9', undefined, '203.0.113.9', 'no header: the peer'],
+  ['203.0.113.9', '198.51.100.1', '203.0.113.9', 'an untrusted peer: the header is not read'],
+  ['127.0.0.1', '198.51.100.1', '198.51.100.1', 'a trusted peer'],
+  ['::ffff:127.0.0.1', '198.51.100.1', '198.51.100.1', 'a v4-mapped peer'],
+  ['127.0.0.1', '1.2.3.4, 198.51.100.1, 10.1.2.3', '198.51.100.1', 'right-most that is no proxy'],
+  ['127.0.0.1', '198.51.100.1, 1.2.3.4', '1.2.3.4', 'what stands left was written by the client'],
+  ['127.0.0.1', '10.0.0.1, 10.0.0.2', '10.0.0.1', 'proxies only: the farthest'],
+  ['127.0.0.1', 'nonsense', '127.0.0.1', 'nonsense is nobody'],
+  ['127.0.0.1', '1.2.3.4, nonsense, 10.0.0.1', '10.0.0.1', 'nothing left of nonsense is believed'],
+  ['127.0.0.1', '198.51.100.1:4711', '198.51.100.1', 'with a port'],
+  ['127.0.0.1', '[2001:db8::1]:4711', '2001:db8::/64', 'IPv6 with a port'],
+  ['127.0.0.1', '::ffff:198.51.100.1', '198.51.100.1', 'v4-mapped is v4'],
+  ['127.0.0.1', '2130706433', '127.0.0.1', 'a number is no address'],
+  [undefined, '198.51.100.1', 'unknown', 'a closed socket has no peer'],
+])('%s, %j is %s: %s', (peer, header, expected, _why) => {
+  expect(clientIp(peer, header)).toBe(expected);
+});
+
+test('IPv6 counts by /64', () => {
+  const ours = clientIp('2001:db8:1:2:3:4:5:6', undefined);
+  expect(clientIp('2001:db8:1:2:ffff::1', undefined)).toBe(ours);
+  expect(clientIp('2001:db8:1:3::1', undefined)).not.toBe(ours);
+});
+
+test('never throws, whatever the header holds', () => {
+  fc.assert(
+    fc.property(fc.string(), (header) => typeof clientIp('127.0.0.1', header) === 'string'),
+  );
+});
+
+test('refuses a malformed range at the start', () => {
+  expect(() => createClientIp(['10.0.0.0/99'])).toThrow();
+});

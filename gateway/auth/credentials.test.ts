@@ -1,0 +1,111 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
+import { type Received, restClient, type Sent } from '../../test/support/gateway/rest-client.ts';
+import {
+  startTestGateway,
+  TEST_AUTHOR,
+  type TestGateway,
+} from '../../test/support/gateway/test-gateway.ts';
+import { listApiKeys, revokeApiKey } from '../tenancy/api-keys.ts';
+import { newKey } from './key-format.ts';
+
+let under: TestGateway;
+let send: (sent: Sent) => Promise<Received>;
+
+beforeAll(async () => {
+  under = await startTestGateway();
+  send = restClient(under);
+});
+afterEach(() => under.gateway.resetLimits());
+afterAll(() => under.stop());
+
+const CART = { path: '/api/v1/cart', json: { cart: [1] } };
+const from = (address: string) => ({ 'x-forwarded-for': address });
+
+/** Repeats a request until it answers as hoped, for at most five seconds: what the interface promises. */
+async function until(status: number, sent: Sent): Promise<void> {
+  const deadline = Date.now() + 5_000;
+  for (;;) {
+    const answer = await send(sent);
+    if (answer.status === status) return;
+    if (Date.now() > deadline) throw new Error(`still ${answer.status} after 5 s`);
+    await sleep(100);
+  }
+}
+
+describe('revocation', () => {
+  test('holds within 5 seconds', async () => {
+    const key = await under.newKey();
+    await until(200, { ...CART, key });
+    await revokeApiKey(under.database.pool, { shopId: 1n, keyId: key, by: TEST_AUTHOR });
+    await until(401, { ...CART, key });
+  });
+});
+
+describe('failed credentials', () => {
+  const failures = async (count: number, sent: Partial<Sent>): Promise<number[]> => {
+    const answers = await Promise.all(
+      Array.from({ length: count }, () => send({ ...CART, ...sent })),
+    );
+    return answers.map(({ status }) => status);
+  };
+  const tally = (statuses: readonly number[], status: number): number =>
+    statuses.filter((one) => one === status).length;
+
+  test('from the 61st in a minute 429 stands in for 401, and a valid key still passes', async () => {
+    const headers = from('203.0.113.7');
+    const statuses = await failures(70, { key: 'bad', headers });
+    expect([tally(statuses, 401), tally(statuses, 429)]).toEqual([60, 10]);
+    const refused = await send({ ...CART, key: newKey().text, headers });
+    expect(refused).toMatchObject({
+      status: 429,
+      body: { message: expect.any(String), errors: {} },
+    });
+    expect(Number(refused.headers['retry-after'])).toBeGreaterThanOrEqual(1);
+    expect((await send({ ...CART, headers })).status).toBe(200);
+  });
+
+  test('a missing credential does not count', async () => {
+    const headers = from('203.0.113.8');
+    expect(tally(await failures(80, { key: null, headers }), 401)).toBe(80);
+    expect((await send({ ...CART, key: 'bad', headers })).status).toBe(401);
+  });
+
+  test('addresses are counted apart, IPv6 by /64', async () => {
+    await failures(61, { key: 'bad', headers: from('2001:db8::1') });
+    const status = async (address: string) =>
+      (await send({ ...CART, key: 'bad', headers: from(address) })).status;
+    expect(await status('2001:db8::ffff')).toBe(429);
+    expect(await status('2001:db8:0:1::1')).toBe(401);
+    expect(await status('203.0.113.9')).toBe(401);
+  });
+
+  test('a missing scope is no failed credential', async () => {
+    const key = await under.newKey({ scopes: [] });
+    const headers = from('203.0.113.10');
+    expect(tally(await failures(70, { key, headers }), 401)).toBe(70);
+  });
+});
+
+describe('the limit of a key', () => {
+  test('is its own, and is forgotten on reset', async () => {
+    const key = await under.newKey({ restPerMinute: 3 });
+    const statuses = [];
+    for (let at = 0; at < 5; at += 1) statuses.push((await send({ ...CART, key })).status);
+    expect(statuses).toEqual([200, 200, 200, 429, 429]);
+    await under.gateway.resetLimits();
+    expect((await send({ ...CART, key })).status).toBe(200);
+  });
+});
+
+describe('use of a key', () => {
+  test('is written down when the gateway stops at the latest', async () => {
+    const other = await startTestGateway();
+    await restClient(other)({ path: '/api/v1/webhooks' });
+    const { pool } = other.database;
+    await other.gateway.stop();
+    const [used] = await listApiKeys(pool, 1n);
+    expect(used?.lastUsedAt).toBeInstanceOf(Date);
+    await other.stop();
+  });
+});

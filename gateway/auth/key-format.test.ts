@@ -1,0 +1,37 @@
+import { describe, expect, test } from '@jest/globals';
+import fc from 'fast-check';
+import { hashSecret, newKey, parseKey } from './key-format.ts';
+
+describe('API key', () => {
+  test('has an id of 12 and a secret of 46 characters', () => {
+    const { text, keyId, secret } = newKey();
+    expect(text).toMatch(/^rms_[a-z0-9]{12}_[A-Za-z0-9]{46}$/);
+    expect(text).toBe(`rms_${keyId}_${secret}`);
+    expect(parseKey(text)).toEqual({ keyId, secret });
+  });
+
+  test('no two are alike', () => {
+    const made = new Set(Array.from({ length: 200 }, () => newKey().text));
+    expect(made.size).toBe(200);
+  });
+
+  test('one wrong character is noticed without a database', () => {
+    const { text } = newKey();
+    const places = fc.integer({ min: 4, max: text.length - 1 });
+    const characters = fc.constantFrom(...'abcdefgh0123456789');
+    fc.assert(
+      fc.property(places, characters, (at, character) => {
+        const typo = `${text.slice(0, at)}${character}${text.slice(at + 1)}`;
+        return typo === text || parseKey(typo) === undefined;
+      }),
+    );
+  });
+
+  test('never throws on hostile text', () => {
+    fc.assert(fc.property(fc.string(), (text) => parseKey(text) === undefined));
+  });
+
+  test('only a hash of 32 bytes is stored', () => {
+    expect(hashSecret(newKey().secret)).toHaveLength(32);
+  });
+});

@@ -1,0 +1,79 @@
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { createLogger } from '../../services/platform/log.ts';
+import { createPool } from '../../services/platform/postgres.ts';
+import { createTestDatabase, type TestDatabase } from '../../test/support/database.ts';
+import { createLeasedLimit, type LeasedLimit } from './leased-limit.ts';
+import { createRateLimit } from './rate-limits.ts';
+
+const logger = createLogger({ service: 'test', level: 'silent' });
+let database: TestDatabase;
+
+beforeAll(async () => {
+  database = await createTestDatabase('gateway');
+});
+afterAll(() => database.drop());
+
+async function admitted(
+  limits: readonly LeasedLimit[],
+  key: string,
+  limit: number,
+  requests: number,
+) {
+  const answers = await Promise.all(
+    Array.from({ length: requests }, (_, at) => limits[at % limits.length]?.take(key, limit)),
+  );
+  return answers.filter((answer) => answer?.admitted).length;
+}
+
+describe('the limit of REST callers', () => {
+  test.each([1, 5, 7, 300])('one replica admits exactly %d', async (limit) => {
+    const replica = createLeasedLimit(database.pool, logger);
+    expect(await admitted([replica], `one-${limit}`, limit, limit * 2 + 10)).toBe(limit);
+  });
+
+  test('several replicas together never admit more, and a busy key loses nothing', async () => {
+    const replicas = [1, 2, 3].map(() => createLeasedLimit(database.pool, logger));
+    expect(await admitted(replicas, 'three', 100, 600)).toBe(100);
+  });
+
+  test('says when to come back', async () => {
+    const replica = createLeasedLimit(database.pool, logger);
+    await replica.take('again', 1);
+    const refused = await replica.take('again', 1);
+    expect(refused).toEqual({ admitted: false, retryAfterS: expect.any(Number) });
+    expect(!refused.admitted && refused.retryAfterS).toBeGreaterThanOrEqual(1);
+    expect(!refused.admitted && refused.retryAfterS).toBeLessThanOrEqual(60);
+  });
+
+  test('keys do not share a window', async () => {
+    const replica = createLeasedLimit(database.pool, logger);
+    await replica.take('a', 1);
+    expect(await replica.take('b', 1)).toEqual({ admitted: true });
+  });
+
+  test('without a database a replica counts by itself', async () => {
+    const away = createPool('postgres://nobody@127.0.0.1:1/none');
+    const replica = createLeasedLimit(away, logger);
+    expect(await admitted([replica], 'alone', 20, 50)).toBe(20);
+    await away.end();
+  });
+});
+
+describe('a counted limit', () => {
+  test('holds over replicas', async () => {
+    const options = { pool: database.pool, name: 'counted', points: 10, windowS: 60 };
+    const replicas = [createRateLimit(options), createRateLimit(options)];
+    const answers = await Promise.all(
+      Array.from({ length: 40 }, (_, at) => replicas[at % 2]?.take('1.2.3.4')),
+    );
+    expect(answers.filter((answer) => answer?.admitted)).toHaveLength(10);
+  });
+
+  test('goes on counting without a database', async () => {
+    const away = createPool('postgres://nobody@127.0.0.1:1/none');
+    const limit = createRateLimit({ pool: away, name: 'away', points: 2, windowS: 60 });
+    const answers = [await limit.take('x'), await limit.take('x'), await limit.take('x')];
+    expect(answers.map(({ admitted }) => admitted)).toEqual([true, true, false]);
+    await away.end();
+  });
+});

@@ -1,0 +1,180 @@
+import { once } from 'node:events';
+import { createServer, type Server } from 'node:http';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { type CryptoKey, exportJWK, generateKeyPair, type JWK, SignJWT } from 'jose';
+import { type Received, restClient, type Sent } from '../../test/support/gateway/rest-client.ts';
+import {
+  startTestGateway,
+  TEST_AUTHOR,
+  type TestGateway,
+} from '../../test/support/gateway/test-gateway.ts';
+import { installApp, removeApp } from '../tenancy/installations.ts';
+
+const ISSUER = 'https://auth.example.com';
+const AUDIENCE = 'https://api.example.com';
+
+let under: TestGateway;
+let send: (sent: Sent) => Promise<Received>;
+let jwks: Server;
+const keys: Record<string, CryptoKey> = {};
+
+beforeAll(async () => {
+  const published: JWK[] = [];
+  for (const alg of ['RS256', 'ES256', 'EdDSA', 'PS256']) {
+    const pair = await generateKeyPair(alg);
+    keys[alg] = pair.privateKey;
+    published.push({ ...(await exportJWK(pair.publicKey)), kid: alg, alg });
+  }
+  keys.stranger = (await generateKeyPair('ES256')).privateKey;
+  jwks = createServer((_req, res) => res.end(JSON.stringify({ keys: published }))).listen(0);
+  await once(jwks, 'listening');
+  const address = jwks.address();
+  const port = typeof address === 'object' && address ? address.port : 0;
+  under = await startTestGateway({
+    partnerOAuth: {
+      issuer: ISSUER,
+      audience: AUDIENCE,
+      jwksUrl: `http://127.0.0.1:${port}/jwks`,
+      shopClaim: 'shop_id',
+    },
+    failedCredentialsPerMinute: 100_000,
+  });
+  send = restClient(under);
+  await installApp(under.database.pool, {
+    shopId: 1n,
+    issuer: ISSUER,
+    clientId: 'app',
+    by: TEST_AUTHOR,
+  });
+});
+afterAll(async () => {
+  await under.stop();
+  jwks.close();
+});
+
+const nowS = () => Math.floor(Date.now() / 1_000);
+
+interface TokenOptions {
+  readonly claims?: Record<string, unknown>;
+  readonly header?: Record<string, unknown>;
+  readonly alg?: string;
+  readonly key?: string;
+}
+
+function token(o: TokenOptions = {}): Promise<string> {
+  const alg = o.alg ?? 'ES256';
+  const key = keys[o.key ?? alg];
+  if (!key) throw new Error('no such key');
+  return new SignJWT({
+    iss: ISSUER,
+    aud: AUDIENCE,
+    client_id: 'app',
+    shop_id: 1,
+    scope: 'openid developer_tools',
+    exp: nowS() + 600,
+    ...o.claims,
+  })
+    .setProtectedHeader({ alg, kid: alg, typ: 'at+jwt', ...o.header })
+    .sign(key);
+}
+
+async function list(bearer: string, key: string | null = null): Promise<Received> {
+  return send({ path: '/api/v1/webhooks', key, headers: { authorization: `Bearer ${bearer}` } });
+}
+
+describe("a partner's token", () => {
+  test.each(['RS256', 'ES256', 'EdDSA'])('signed with %s is taken', async (alg) => {
+    expect((await list(await token({ alg }))).status).toBe(200);
+  });
+
+  test.each([
+    ['an audience among several', { claims: { aud: ['x', AUDIENCE] } }],
+    ['typ JWT', { header: { typ: 'JWT' } }],
+    ['a shop id as text', { claims: { shop_id: '1' } }],
+    ['azp instead of client_id', { claims: { client_id: undefined, azp: 'app' } }],
+  ])('with %s is taken', async (_, o) => {
+    expect((await list(await token(o))).status).toBe(200);
+  });
+
+  test.each<[string, TokenOptions]>([
+    ['another issuer', { claims: { iss: 'https://elsewhere.example.com' } }],
+    ['another audience', { claims: { aud: 'https://elsewhere.example.com' } }],
+    ['no audience', { claims: { aud: undefined } }],
+    ['a past end', { claims: { exp: nowS() - 60 } }],
+    ['no end', { claims: { exp: undefined } }],
+    ['a life of more than an hour', { claims: { exp: nowS() + 3_700 } }],
+    ['a start in the future', { claims: { nbf: nowS() + 600 } }],
+    ['no shop', { claims: { shop_id: undefined } }],
+    ['a shop that did not install the app', { claims: { shop_id: 2 } }],
+    ['an app that is not installed', { claims: { client_id: 'other' } }],
+    ['another type', { header: { typ: 'logout+jwt' } }],
+    ['an algorithm that is not accepted', { alg: 'PS256' }],
+    ["a stranger's key", { key: 'stranger' }],
+    ['an unknown key id', { header: { kid: 'unknown' } }],
+    ['a shop id out of range', { claims: { shop_id: -1 } }],
+  ])('with %s is refused', async (_, o) => {
+    const answer = await list(await token(o));
+    expect(answer).toMatchObject({ status: 401, body: { errors: 'Unauthorized.' } });
+    expect(answer.headers['www-authenticate']).toBe(
+      'Bearer realm="rms", error="invalid_token", scope="developer_tools"',
+    );
+  });
+
+  test.each(['', 'x', 'a.b.c', `${'e'.repeat(9_000)}.e.e`])(
+    '%# nonsense is refused',
+    async (text) => {
+      expect((await list(text)).status).toBe(401);
+    },
+  );
+
+  test('without a signature is refused', async () => {
+    const [, payload] = (await token()).split('.');
+    const header = Buffer.from('{"alg":"none"}').toString('base64url');
+    expect((await list(`${header}.${payload}.`)).status).toBe(401);
+  });
+
+  test('without the scope is refused as such', async () => {
+    const answer = await list(await token({ claims: { scope: 'openid' } }));
+    expect(answer).toMatchObject({ status: 401, body: { errors: 'Unauthorized.' } });
+    expect(answer.headers['www-authenticate']).toContain('error="insufficient_scope"');
+  });
+
+  test('counts before a key that is sent as well', async () => {
+    expect((await list('bad', under.key)).status).toBe(401);
+    expect((await list(await token(), 'bad')).status).toBe(200);
+  });
+
+  test('is for webhooks only', async () => {
+    const headers = { authorization: `Bearer ${await token({ claims: { scope: 'carts' } })}` };
+    expect(
+      (await send({ path: '/api/v1/cart', json: { cart: [1] }, key: null, headers })).status,
+    ).toBe(401);
+    const asKey = await send({ path: '/api/v1/webhooks', key: await token() });
+    expect(asKey.status).toBe(401);
+  });
+
+  test('ends within 5 seconds of removing the installation', async () => {
+    const app = { shopId: 1n, issuer: ISSUER, clientId: 'leaving', by: TEST_AUTHOR };
+    await installApp(under.database.pool, app);
+    const leaving = await token({ claims: { client_id: 'leaving' } });
+    expect((await list(leaving)).status).toBe(200);
+    await removeApp(under.database.pool, app);
+    const deadline = Date.now() + 5_000;
+    while ((await list(leaving)).status !== 401) expect(Date.now()).toBeLessThan(deadline);
+  });
+});
+
+test('an authorization server that is away makes a new token a 503, not a 401', async () => {
+  const away = await startTestGateway({
+    partnerOAuth: {
+      issuer: ISSUER,
+      audience: AUDIENCE,
+      jwksUrl: 'http://127.0.0.1:1/jwks',
+      shopClaim: 'shop_id',
+    },
+  });
+  const headers = { authorization: `Bearer ${await token()}` };
+  const answer = await restClient(away)({ path: '/api/v1/webhooks', key: null, headers });
+  expect(answer).toMatchObject({ status: 503, headers: { 'retry-after': expect.any(String) } });
+  await away.stop();
+});

@@ -1,0 +1,51 @@
+import { describe, expect, test } from '@jest/globals';
+import { loadGatewayOptions } from './config.ts';
+
+const ENV = {
+  DATABASE_URL: 'postgres://rms_gateway@db/rms',
+  SERVICE_TOKEN: 'a'.repeat(32),
+  RETURNS_TARGET: 'dns:///returns:8080',
+  DISPOSITIONS_TARGET: 'dns:///dispositions:8080',
+  DESTINATIONS_TARGET: 'dns:///destinations:8080',
+  FRAUD_TARGET: 'dns:///fraud:8080',
+  CARTS_TARGET: 'dns:///carts:8080',
+  WEBHOOKS_TARGET: 'dns:///webhooks:8080',
+};
+
+describe("the gateway's configuration", () => {
+  test('needs a database, a service token and the services; the rest has defaults', () => {
+    expect(loadGatewayOptions(ENV)).toMatchObject({ restPerMinute: 300, docs: true });
+    expect(() => loadGatewayOptions({})).toThrow(/CARTS_TARGET.*DATABASE_URL.*SERVICE_TOKEN/s);
+  });
+
+  test('API_CALENDAR moves the version calendar, but not in production', () => {
+    const moved = { ...ENV, API_CALENDAR: '2027-08-01' };
+    expect(loadGatewayOptions(moved).calendar).toEqual(new Date('2027-08-01T00:00:00Z'));
+    const production = {
+      ...moved,
+      NODE_ENV: 'production',
+      SERVICE_AUTH: 'kubernetes',
+      SERVICE_TOKEN_FILE: '/token',
+      SERVICE_JWKS_FILE: '/jwks',
+      SERVICE_ISSUER: 'https://kubernetes.default.svc',
+    };
+    expect(() => loadGatewayOptions(production)).toThrow(/API_CALENDAR/);
+    expect(() => loadGatewayOptions({ ...production, API_CALENDAR: '' })).not.toThrow();
+  });
+
+  test("partners' issuer and its keys belong together", () => {
+    const half = { ...ENV, PARTNER_ISSUER: 'https://auth.example.com' };
+    expect(() => loadGatewayOptions(half)).toThrow(/PARTNER_JWKS_URL/);
+    const whole = {
+      ...half,
+      PARTNER_JWKS_URL: 'https://auth.example.com/jwks',
+      PUBLIC_BASE_URL: 'https://api.example.com',
+    };
+    expect(loadGatewayOptions(whole).partnerOAuth).toEqual({
+      issuer: 'https://auth.example.com',
+      jwksUrl: 'https://auth.example.com/jwks',
+      audience: 'https://api.example.com',
+      shopClaim: 'shop_id',
+    });
+  });
+});

@@ -1,0 +1,192 @@
+import { connect } from 'node:net';
+import { text } from 'node:stream/consumers';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import pg from 'pg';
+import { type Received, restClient, type Sent } from '../../test/support/gateway/rest-client.ts';
+import { startTestGateway, type TestGateway } from '../../test/support/gateway/test-gateway.ts';
+
+let under: TestGateway;
+let send: (sent: Sent) => Promise<Received>;
+
+beforeAll(async () => {
+  under = await startTestGateway();
+  send = restClient(under);
+});
+afterAll(() => under.stop());
+
+async function asMigrator(sql: string): Promise<void> {
+  const client = new pg.Client({ connectionString: under.database.migratorUrl });
+  await client.connect();
+  await client.query(sql);
+  await client.end();
+}
+
+describe('X-Request-Id', () => {
+  const idOf = async (given?: string): Promise<unknown> => {
+    const headers = given === undefined ? {} : { 'x-request-id': given };
+    return (await send({ path: '/livez', headers })).headers['x-request-id'];
+  };
+  test('is on every answer, each time another', async () => {
+    const paths = ['/livez', '/nothing', '/api/v1/webhooks', '/api/2000-01/x', '/docs', '/%'];
+    const answers = await Promise.all(paths.map((path) => send({ path })));
+    const ids = new Set(answers.map(({ headers }) => headers['x-request-id']));
+    expect(ids.size).toBe(paths.length);
+  });
+  test("keeps the caller's own when it is harmless", async () => {
+    expect(await idOf('trace.7_a-B')).toBe('trace.7_a-B');
+    for (const bad of ['a b', 'x'.repeat(129), '<script>']) expect(await idOf(bad)).not.toBe(bad);
+  });
+});
+
+describe('probes', () => {
+  test('livez and readyz', async () => {
+    expect(await send({ path: '/livez' })).toMatchObject({ status: 200, body: { status: 'ok' } });
+    expect(await send({ path: '/readyz' })).toMatchObject({
+      status: 200,
+      body: { status: 'ok', parts: { database: 'ok', schema: 'current' } },
+    });
+  });
+
+  test('a schema newer than the code is not ready, and says so', async () => {
+    await asMigrator(
+      "insert into gateway.schema_migrations (name, sha256) values ('9999_later.sql', '')",
+    );
+    const other = await under.gateway.listenAt(new Date());
+    const fresh = await startTestGateway({ databaseUrl: under.database.url });
+    const answer = await restClient(fresh)({ path: '/readyz' });
+    await asMigrator("delete from gateway.schema_migrations where name = '9999_later.sql'");
+    await fresh.stop();
+    await other.stop();
+    expect(answer).toMatchObject({
+      status: 503,
+      body: { status: 'unready', parts: { schema: expect.stringContaining('9999_later.sql') } },
+    });
+  });
+
+  test('without its database it lives, is not ready, and answers 503 to keys it does not know', async () => {
+    const cut = await startTestGateway({ databaseUrl: 'postgres://nobody@127.0.0.1:1/none' });
+    const ask = restClient(cut);
+    expect((await ask({ path: '/livez' })).status).toBe(200);
+    expect((await ask({ path: '/readyz' })).status).toBe(503);
+    const answer = await ask({ path: '/api/v1/webhooks' });
+    expect(answer).toMatchObject({
+      status: 503,
+      body: { message: expect.any(String), errors: {} },
+    });
+    expect(answer.headers['retry-after']).toMatch(/^[1-9]\d*$/);
+    expect((await ask({ path: '/api/v1/webhooks', key: 'malformed' })).status).toBe(401);
+    await cut.stop();
+  });
+});
+
+describe('documentation', () => {
+  test.each(['2026-07', '2026-10', 'unstable'])('serves the document of %s', async (version) => {
+    const answer = await send({ path: `/openapi/${version}.json` });
+    expect(answer).toMatchObject({
+      status: 200,
+      body: { openapi: expect.stringMatching(/^3\.1/) },
+    });
+  });
+  test('an unknown version has none', async () => {
+    expect((await send({ path: '/openapi/2000-01.json' })).status).toBe(404);
+    expect((await send({ path: '/openapi/..%2F..%2Fpackage.json' })).status).toBe(404);
+  });
+  test('the page brings all it needs with it', async () => {
+    const page = await send({ path: '/docs' });
+    const assets = [...page.text.matchAll(/(?:src|href)="([^"]+)"/g)].map(([, path]) => path ?? '');
+    expect(assets.length).toBeGreaterThan(3);
+    for (const path of assets) {
+      expect(path).toMatch(/^\/docs\//);
+      expect([path, (await send({ path })).status]).toEqual([path, 200]);
+    }
+    expect(page.headers['content-security-policy']).toContain("script-src 'self'");
+    const start = await send({ path: '/docs/start.js' });
+    for (const version of ['2026-07', '2026-10', 'unstable']) expect(start.text).toContain(version);
+  });
+  test('can be switched off', async () => {
+    const quiet = await startTestGateway({ docs: false });
+    expect((await restClient(quiet)({ path: '/docs' })).status).toBe(404);
+    await quiet.stop();
+  });
+});
+
+describe('headers', () => {
+  test('say nothing about the machinery, and forbid what data needs not', async () => {
+    const { headers } = await send({ path: '/api/v1/webhooks' });
+    expect(headers).not.toHaveProperty('x-powered-by');
+    expect(headers).toMatchObject({
+      'x-content-type-options': 'nosniff',
+      'content-security-policy': expect.stringContaining("default-src 'none'"),
+    });
+  });
+});
+
+describe('hostile clients', () => {
+  const raw = async (bytes: string): Promise<string> => {
+    const socket = connect(under.gateway.port, '127.0.0.1');
+    socket.write(bytes);
+    return text(socket);
+  };
+  test.each([
+    ['nonsense', 'nonsense\r\n\r\n', 400],
+    ['headers without end', `GET / HTTP/1.1\r\nhost: x\r\nx: ${'y'.repeat(40_000)}\r\n\r\n`, 431],
+    [
+      'two lengths',
+      'POST /api/v1/cart HTTP/1.1\r\nhost: x\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\nx',
+      400,
+    ],
+    ['a length that is none', 'POST / HTTP/1.1\r\nhost: x\r\ncontent-length: -1\r\n\r\n', 400],
+  ])('%s', async (_, bytes, status) => {
+    expect(await raw(bytes)).toMatch(new RegExp(`^HTTP/1.1 ${status} `));
+  });
+  test.each([
+    'GET /api/v1/webhooks?%ff=%ff&a[b]=c&a[b]=d HTTP/1.1',
+    'GET http://elsewhere/api/v1/webhooks HTTP/1.1',
+    'GET //api/v1/webhooks HTTP/1.1',
+    'GET /api/v1/../../etc/passwd HTTP/1.1',
+    'OPTIONS * HTTP/1.1',
+    'PROPFIND /api/v1/webhooks HTTP/1.1',
+    'TRACE /api/v1/cart HTTP/1.1',
+    `GET /api/v1/warehouse/return/details?return_id=${'9'.repeat(8_000)} HTTP/1.1`,
+    'GET /api/v1/warehouse/return/details?order_name=%00 HTTP/1.1',
+  ])('%s is no fault of ours', async (line) => {
+    const answer = await raw(
+      `${line}\r\nhost: x\r\nx-authorization: ${under.key}\r\nconnection: close\r\n\r\n`,
+    );
+    expect(answer).toMatch(/^HTTP\/1\.1 [24]\d\d /);
+    expect(answer).toMatch(/x-request-id: /i);
+  });
+});
+
+describe('what is measured', () => {
+  test('requests by operation, version and status', async () => {
+    await send({ path: '/api/2026-10/webhooks' });
+    const metrics = await (await fetch(under.gateway.metricsUrl)).text();
+    expect(metrics).toMatch(
+      /http_server_requests_total\{(?=.*operation="listWebhooks")(?=.*version="2026-10")(?=.*status="200")/,
+    );
+    expect(metrics).toContain('http_server_request_duration');
+  });
+});
+
+test('a stopping gateway answers what is in flight', async () => {
+  const other = await startTestGateway();
+  let release = (): void => {};
+  const held = new Promise<void>((resolve) => {
+    release = resolve;
+  });
+  const arrived = new Promise<void>((resolve) => {
+    other.services.carts.createCart = async () => {
+      resolve();
+      await held;
+      return { cart: { token: 'x', entries: [{ variantId: 1n }] } };
+    };
+  });
+  const answer = restClient(other)({ path: '/api/v1/cart', json: { cart: [1] } });
+  await arrived;
+  const stopped = other.gateway.stop();
+  release();
+  expect((await answer).status).toBe(200);
+  await stopped;
+  await other.stop();
+});

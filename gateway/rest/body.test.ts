@@ -1,0 +1,212 @@
+import { request as httpRequest } from 'node:http';
+import { connect } from 'node:net';
+import { text } from 'node:stream/consumers';
+import { gzipSync } from 'node:zlib';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { type Received, restClient, type Sent } from '../../test/support/gateway/rest-client.ts';
+import { startTestGateway, type TestGateway } from '../../test/support/gateway/test-gateway.ts';
+
+let under: TestGateway;
+let send: (sent: Sent) => Promise<Received>;
+
+beforeAll(async () => {
+  under = await startTestGateway();
+  send = restClient(under);
+});
+afterAll(() => under.stop());
+
+const CART = '/api/v1/cart';
+const PROCESS = '/api/v1/warehouse/return/11/process';
+const JSON_TYPE = { 'content-type': 'application/json' };
+const SHAPE = { message: expect.any(String), errors: {} };
+
+/** Sends bytes as they are, and answers everything that comes back until the connection ends. */
+async function exchange(bytes: string): Promise<string> {
+  const socket = connect(under.gateway.port, '127.0.0.1');
+  socket.write(bytes);
+  return text(socket);
+}
+
+function head(path: string, lines: readonly string[]): string {
+  return [
+    `POST ${path} HTTP/1.1`,
+    'host: x',
+    `x-authorization: ${under.key}`,
+    ...lines,
+    '',
+    '',
+  ].join('\r\n');
+}
+
+describe('media type', () => {
+  test.each(['application/json', 'Application/JSON; charset=utf-8', 'application/json;x=y'])(
+    '%s is taken',
+    async (type) => {
+      const headers = { 'content-type': type };
+      expect((await send({ path: CART, raw: '{"cart":[1]}', headers })).status).toBe(200);
+    },
+  );
+  test.each(['text/plain', 'application/jsonp', 'application/vnd.api+json', ''])(
+    '%j is 415',
+    async (type) => {
+      const answer = await send({
+        path: CART,
+        raw: '{"cart":[1]}',
+        headers: { 'content-type': type },
+      });
+      expect(answer).toMatchObject({ status: 415, body: SHAPE });
+    },
+  );
+  test('a missing one is 415 on a body, and nothing without a body', async () => {
+    expect((await send({ path: CART, raw: '{"cart":[1]}' })).status).toBe(415);
+    expect(await send({ method: 'POST', path: PROCESS })).toMatchObject({
+      status: 200,
+      text: 'true',
+    });
+  });
+  test('an empty chunked body is an absent one', async () => {
+    const lines = ['transfer-encoding: chunked', 'connection: close'];
+    expect(await exchange(`${head(PROCESS, lines)}0\r\n\r\n`)).toMatch(/^HTTP\/1.1 200 .*true$/s);
+    expect(await exchange(`${head(PROCESS, lines)}2\r\n{}\r\n0\r\n\r\n`)).toMatch(
+      /^HTTP\/1.1 415 /,
+    );
+  });
+  test('an absent body is 422 where one is needed', async () => {
+    expect(await send({ method: 'POST', path: CART })).toMatchObject({ status: 422, body: SHAPE });
+  });
+});
+
+describe('encoding', () => {
+  test('gzip is inflated', async () => {
+    const headers = { ...JSON_TYPE, 'content-encoding': 'gzip' };
+    const answer = await send({ path: CART, raw: gzipSync('{"cart":[7]}'), headers });
+    expect(answer).toMatchObject({ status: 200, body: { data: { cart: [7] } } });
+  });
+  test('broken gzip is 400, another encoding 415', async () => {
+    const broken = { ...JSON_TYPE, 'content-encoding': 'gzip' };
+    expect(await send({ path: CART, raw: 'not gzip', headers: broken })).toMatchObject({
+      status: 400,
+      body: SHAPE,
+    });
+    const other = { ...JSON_TYPE, 'content-encoding': 'br' };
+    expect(await send({ path: CART, raw: '{}', headers: other })).toMatchObject({
+      status: 415,
+      body: SHAPE,
+    });
+  });
+  test('the limit holds after inflation', async () => {
+    const headers = { ...JSON_TYPE, 'content-encoding': 'gzip' };
+    const bomb = gzipSync(Buffer.alloc(64 * 2 ** 20, ' '));
+    expect(await send({ path: CART, raw: bomb, headers })).toMatchObject({
+      status: 413,
+      body: SHAPE,
+    });
+  });
+});
+
+describe('size', () => {
+  test('1 MiB is taken and one byte more is 413, whatever is announced', async () => {
+    const padded = (size: number): string => '{"cart":[1]}'.padEnd(size, ' ');
+    expect((await send({ path: CART, raw: padded(2 ** 20), headers: JSON_TYPE })).status).toBe(200);
+    const over = await send({ path: CART, raw: padded(2 ** 20 + 1), headers: JSON_TYPE });
+    expect(over).toMatchObject({ status: 413, body: SHAPE });
+    const chunk = `${(2 ** 20 + 1).toString(16)}\r\n${padded(2 ** 20 + 1)}\r\n0\r\n\r\n`;
+    const lines = ['content-type: application/json', 'transfer-encoding: chunked'];
+    expect(await exchange(`${head(CART, lines)}${chunk}`)).toMatch(/^HTTP\/1.1 413 /);
+  });
+
+  test('the largest legal dispositions are taken: 30 full notes, escaped', async () => {
+    const note = '\\ud83d\\ude00'.repeat(65_535);
+    const items = Array.from({ length: 30 }, () => `{"line_item_id":21,"note":"${note}"}`);
+    const raw = `{"items":[${items.join(',')}]}`;
+    const answer = await send({ path: '/api/v1/dispositioning/assess', raw, headers: JSON_TYPE });
+    // One line named thirty times is refused by its meaning, so the body was read and judged whole.
+    expect(answer).toMatchObject({
+      status: 422,
+      body: { message: expect.stringContaining('twice') },
+    });
+  });
+
+  test('a refused request with a large unread body is answered, and the connection ends', async () => {
+    const answer = await exchange(
+      head(CART, ['content-type: application/json', 'content-length: 5000000']) +
+        'x'.repeat(5_000_000),
+    );
+    expect(answer).toMatch(/^HTTP\/1.1 413 .*connection: close.*"errors":\{\}\}$/is);
+  });
+
+  test('a connection whose small body was not read goes on', async () => {
+    const refused = `POST /api/v1/cart HTTP/1.1\r\nhost: x\r\ncontent-length: 10\r\n\r\n0123456789`;
+    const next = 'GET /livez HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n';
+    expect(await exchange(`${refused}${next}`)).toMatch(/^HTTP\/1.1 401 .*HTTP\/1.1 200 /s);
+  });
+
+  test('a body is asked for only once the request is found worth it', async () => {
+    const ask = (key: string): Promise<{ continued: boolean; status: number }> =>
+      new Promise((resolve, reject) => {
+        let continued = false;
+        const req = httpRequest(`${under.gateway.baseUrl}${CART}`, {
+          method: 'POST',
+          headers: {
+            ...JSON_TYPE,
+            'x-authorization': key,
+            expect: '100-continue',
+            'content-length': 12,
+          },
+        });
+        req.on('continue', () => {
+          continued = true;
+          req.end('{"cart":[1]}');
+        });
+        req.on('response', (res) => {
+          res.resume();
+          req.destroy();
+          resolve({ continued, status: res.statusCode ?? 0 });
+        });
+        req.on('error', reject);
+        req.flushHeaders();
+      });
+    expect(await ask(under.key)).toEqual({ continued: true, status: 200 });
+    expect(await ask('bad')).toEqual({ continued: false, status: 401 });
+  });
+});
+
+describe('JSON', () => {
+  const post = (raw: string | Uint8Array): Promise<Received> =>
+    send({ path: CART, raw, headers: JSON_TYPE });
+
+  test.each(['', '{', 'nope', '[1]', '"x"', '1', 'true', 'null', '{"cart":[1]} x', "{'cart':[1]}"])(
+    '%j is 400 or counts as absent',
+    async (raw) => {
+      const answer = await post(raw);
+      expect(answer).toMatchObject({ status: raw === '' ? 422 : 400, body: SHAPE });
+    },
+  );
+  test('invalid UTF-8 is 400', async () => {
+    const raw = Buffer.concat([
+      Buffer.from('{"cart":[1],"x":"'),
+      Buffer.from([0xff]),
+      Buffer.from('"}'),
+    ]);
+    expect(await post(raw)).toMatchObject({ status: 400, body: SHAPE });
+  });
+  test('32 levels are taken, 33 are 400, and no depth breaks anything', async () => {
+    const nested = (levels: number): string =>
+      `{"cart":[1],"x":${'['.repeat(levels - 1)}${']'.repeat(levels - 1)}}`;
+    expect((await post(nested(32))).status).toBe(200);
+    expect(await post(nested(33))).toMatchObject({ status: 400, body: SHAPE });
+    expect((await post(nested(500_000))).status).toBe(400);
+    expect((await post('['.repeat(1_000_000))).status).toBe(400);
+    expect((await post('{"a":'.repeat(200_000))).status).toBe(400);
+  });
+  test('brackets inside strings do not count', async () => {
+    expect((await post(`{"cart":[1],"x":"${'[{\\"'.repeat(100)}"}`)).status).toBe(200);
+  });
+  test('of two equal keys the last wins', async () => {
+    expect((await post('{"cart":"x","cart":[1]}')).status).toBe(200);
+  });
+  test('keys with a meaning to JavaScript have none', async () => {
+    const raw = '{"__proto__":"x","constructor":1,"toString":null}';
+    expect((await send({ path: PROCESS, raw, headers: JSON_TYPE })).text).toBe('true');
+  });
+});

@@ -1,0 +1,256 @@
+import { Code, ConnectError } from '@connectrpc/connect';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
+import { OPERATIONS, type Operation } from '../../services/contract/operations.ts';
+import { type Received, restClient, type Sent } from '../../test/support/gateway/rest-client.ts';
+import {
+  startTestGateway,
+  TEST_AUTHOR,
+  type TestGateway,
+} from '../../test/support/gateway/test-gateway.ts';
+import { newKey } from '../auth/key-format.ts';
+import { revokeApiKey } from '../tenancy/api-keys.ts';
+
+let under: TestGateway;
+let send: (sent: Sent) => Promise<Received>;
+
+beforeAll(async () => {
+  under = await startTestGateway({ failedCredentialsPerMinute: 100_000 });
+  send = restClient(under);
+});
+afterEach(() => under.resetServices());
+afterAll(() => under.stop());
+
+const GOOD_BODIES: Record<string, unknown> = {
+  createWebhook: { topic: 'return', trigger: 'return.closed', url: 'https://hooks.example.com/' },
+  updateWebhook: { topic: 'return', trigger: 'return.closed', url: 'https://hooks.example.com/' },
+  assessDispositions: { items: [{ line_item_id: 21 }] },
+  updateDestination: { name: 'North' },
+  createFraudReport: {},
+  processReturn: {},
+  createCart: { cart: [1] },
+};
+
+function requestOf(operation: Operation, id = '11'): Sent {
+  const query = operation.id === 'getReturnDetails' ? `?return_id=${id}` : '';
+  const path = `/api/v1${operation.path.replace('{id}', id)}${query}`;
+  const json = GOOD_BODIES[operation.id];
+  return { method: operation.method, path, ...(json !== undefined && { json }) };
+}
+
+const UNAUTHORIZED = { errors: 'Unauthorized.' };
+
+describe('credentials', () => {
+  test.each(OPERATIONS)('$id without one is 401', async (operation) => {
+    const answer = await send({ ...requestOf(operation), key: null });
+    expect(answer).toMatchObject({ status: 401, body: UNAUTHORIZED });
+    const challenge = String(answer.headers['www-authenticate']);
+    expect(challenge).toContain('ApiKey realm="rms"');
+    expect(challenge.includes('Bearer')).toBe(operation.credentials === 'bearer-or-api-key');
+  });
+
+  test.each(OPERATIONS)('$id with a key that lacks the scope', async (operation) => {
+    const key = await under.newKey({ scopes: [] });
+    const answer = await send({ ...requestOf(operation), key });
+    expect(answer).toMatchObject(
+      operation.id === 'assessDispositions'
+        ? { status: 403, body: { message: 'This action is unauthorized.' } }
+        : { status: 401, body: UNAUTHORIZED },
+    );
+  });
+
+  test.each(OPERATIONS)('$id with a key of exactly its scope gets past it', async (operation) => {
+    const key = await under.newKey({ scopes: [operation.scope] });
+    const { status } = await send({ ...requestOf(operation), key });
+    expect([200, 201, 204, 404]).toContain(status);
+  });
+
+  test('refuses malformed, unknown, revoked and expired keys alike', async () => {
+    const revoked = await under.newKey();
+    await revokeApiKey(under.database.pool, { shopId: 1n, keyId: revoked, by: TEST_AUTHOR });
+    const expired = await under.newKey({ expiresAt: new Date(Date.now() - 1_000) });
+    const wrongSecret = newKey().text.replace(/^rms_.{12}/, under.key.slice(0, 16));
+    for (const key of ['x', newKey().text, revoked, expired, wrongSecret, `${under.key}x`]) {
+      const answer = await send({ path: '/api/v1/cart', json: { cart: [1] }, key });
+      expect(answer).toMatchObject({ status: 401, body: UNAUTHORIZED });
+      expect(answer.headers['www-authenticate']).toBe('ApiKey realm="rms"');
+    }
+  });
+
+  test('reads X-Authorization only, except on webhook operations', async () => {
+    const headers = { authorization: 'Bearer nonsense' };
+    const cart = await send({ path: '/api/v1/cart', json: { cart: [1] }, headers });
+    const webhooks = await send({ path: '/api/v1/webhooks', headers });
+    expect(cart.status).toBe(200);
+    expect(webhooks).toMatchObject({ status: 401, body: UNAUTHORIZED });
+    expect(webhooks.headers['www-authenticate']).toContain('error="invalid_token"');
+  });
+
+  test("cannot see another shop's objects", async () => {
+    const key = await under.newKey({ shopId: await under.newShop() });
+    const answer = await send({ path: '/api/v1/warehouse/return/details?return_id=11', key });
+    expect(answer).toMatchObject({
+      status: 404,
+      body: { errors: { message: 'No return found with this ID.' } },
+    });
+  });
+});
+
+describe('what does not exist', () => {
+  const withIds = OPERATIONS.filter(
+    ({ path, id }) => path.includes('{id}') || id === 'getReturnDetails',
+  );
+  const ids = ['999', 'abc', '0', '-1', '01', '1.0', '9007199254740992', '%31x', '1%2F2'];
+
+  test.each(withIds)('$id answers its own 404', async (operation) => {
+    for (const id of ids) {
+      const answer = await send(requestOf(operation, id));
+      expect([id, answer.status, answer.body]).toEqual([id, 404, operation.notFound?.body]);
+    }
+  });
+
+  test('the 404 bodies are those of the interface', async () => {
+    const text = expect.any(String);
+    const bodies = Object.fromEntries(withIds.map(({ id, notFound }) => [id, notFound?.body]));
+    expect(bodies).toEqual({
+      updateWebhook: { errors: { code: 'NOT_FOUND' } },
+      deleteWebhook: { errors: { code: 'NOT_FOUND' } },
+      updateDestination: { code: 'NOT_FOUND', message: text },
+      getReturnDetails: { errors: { message: 'No return found with this ID.' } },
+      createFraudReport: { errors: { message: text } },
+      processReturn: { errors: { message: text, code: 'NOT_FOUND' } },
+    });
+  });
+
+  test('a second fraud report is 409', async () => {
+    const answer = await send({ path: '/api/v1/returns/14/fraud-report', json: {} });
+    expect(answer).toMatchObject({
+      status: 409,
+      body: { errors: { message: expect.any(String) } },
+    });
+  });
+
+  test('a path id is percent-decoded once', async () => {
+    const path = '/api/v1/warehouse/return/%31%31/process';
+    expect(await send({ method: 'POST', path })).toMatchObject({ status: 200, text: 'true' });
+    const twice = '/api/v1/warehouse/return/%2531%2531/process';
+    expect(await send({ method: 'POST', path: twice })).toMatchObject({ status: 404 });
+  });
+});
+
+describe('paths and methods', () => {
+  const shape = { message: expect.any(String), errors: {} };
+
+  test.each([
+    '/api',
+    '/api/',
+    '/api/v1',
+    '/api/v1/',
+    '/api/v1/webhooks/',
+    '/api/v1/Webhooks',
+    '/api/v1//webhooks',
+    '/api/v1/webhooks/1/2',
+    '/api/v1/%zz',
+    '/api/v1/webhooks/%E0%A4%A',
+    '/API/v1/webhooks',
+    '/nothing',
+    '/%',
+  ])('%s is 404', async (path) => {
+    expect(await send({ path })).toMatchObject({ status: 404, body: shape });
+  });
+
+  test('a method that the path does not have is 405 with Allow, before the credential', async () => {
+    const answer = await send({ method: 'PATCH', path: '/api/v1/webhooks/41', key: null });
+    expect(answer).toMatchObject({ status: 405, body: shape });
+    expect(answer.headers.allow).toBe('PUT, DELETE, OPTIONS');
+    expect((await send({ method: 'PUT', path: '/api/v1/webhooks' })).headers.allow).toBe(
+      'GET, POST, HEAD, OPTIONS',
+    );
+  });
+
+  test('OPTIONS is 204 with Allow and without CORS, before the credential', async () => {
+    const headers = { origin: 'https://elsewhere.example.com' };
+    const answer = await send({ method: 'OPTIONS', path: '/api/v1/cart', key: null, headers });
+    expect(answer).toMatchObject({ status: 204, text: '', headers: { allow: 'POST, OPTIONS' } });
+    expect(answer.headers).not.toHaveProperty('access-control-allow-origin');
+  });
+
+  test('HEAD answers as GET, without the body', async () => {
+    const path = '/api/v1/warehouse/return/details?return_id=11';
+    const get = await send({ path });
+    const head = await send({ method: 'HEAD', path });
+    expect(head).toMatchObject({ status: 200, text: '' });
+    expect(head.headers['content-length']).toBe(get.headers['content-length']);
+    expect(await send({ method: 'HEAD', path: `${path}9` })).toMatchObject({
+      status: 404,
+      text: '',
+    });
+  });
+});
+
+describe('validation', () => {
+  test('says which field and why', async () => {
+    const answer = await send({
+      method: 'PUT',
+      path: '/api/v1/destinations/31',
+      json: { type: 'x' },
+    });
+    expect(answer).toMatchObject({
+      status: 422,
+      body: { message: expect.stringMatching(/^(name|type) /), errors: {} },
+    });
+  });
+  test('a line item of nobody is 422', async () => {
+    const json = { items: [{ line_item_id: 22 }] };
+    expect(await send({ path: '/api/v1/dispositioning/assess', json })).toMatchObject({
+      status: 422,
+      body: { message: 'items[0].line_item_id names no line item of this shop.', errors: {} },
+    });
+  });
+  test.each([
+    '',
+    'return_id=',
+    'return_id=11&return_id=11',
+    'return_id=11&order_id=1',
+    'return_id=11&currency_type=euro',
+  ])('query %j is 422', async (query) => {
+    expect(await send({ path: `/api/v1/warehouse/return/details?${query}` })).toMatchObject({
+      status: 422,
+      body: { message: expect.any(String), errors: {} },
+    });
+  });
+  test('an unknown query parameter is ignored', async () => {
+    const answer = await send({ path: '/api/v1/warehouse/return/details?return_id=11&x=1&x=2' });
+    expect(answer.status).toBe(200);
+  });
+});
+
+describe('when something is wrong on our side', () => {
+  test('a service that is away is 503 with Retry-After and without the cause', async () => {
+    under.services.carts.createCart = () => {
+      throw new ConnectError('connect ECONNREFUSED 10.1.2.3', Code.Unavailable);
+    };
+    const answer = await send({ path: '/api/v1/cart', json: { cart: [1] } });
+    expect(answer).toMatchObject({
+      status: 503,
+      body: { message: expect.any(String), errors: {} },
+    });
+    expect(answer.headers['retry-after']).toMatch(/^[1-9]\d*$/);
+    expect(answer.text).not.toMatch(/10\.1\.2\.3|ECONN/);
+  });
+  test('a fault is 500 with the request id and without the cause', async () => {
+    under.services.carts.createCart = () => {
+      throw new Error('relation "carts" does not exist');
+    };
+    const answer = await send({ path: '/api/v1/cart', json: { cart: [1] } });
+    expect(answer).toMatchObject({
+      status: 500,
+      body: { message: expect.any(String), errors: {} },
+    });
+    expect(answer.text).toContain(String(answer.headers['x-request-id']));
+    expect(answer.text).not.toContain('relation');
+  });
+  test('a fault inside the gateway is 500 as well', async () => {
+    under.services.carts.createCart = () => ({});
+    expect((await send({ path: '/api/v1/cart', json: { cart: [1] } })).status).toBe(500);
+  });
+});

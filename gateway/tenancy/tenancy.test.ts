@@ -1,0 +1,277 @@
+import { Code, ConnectError } from '@connectrpc/connect';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { Actor_Kind } from '../../proto/gen/rms/common/v1/actor_pb.ts';
+import { staticIdentity } from '../../services/platform/identity.ts';
+import { startFakeBackend } from '../../test/support/gateway/fake-backend.ts';
+import {
+  startTestGateway,
+  TEST_AUTHOR,
+  type TestGateway,
+} from '../../test/support/gateway/test-gateway.ts';
+import { connectServices } from '../services.ts';
+import { createApiKey, listApiKeys, revokeApiKey } from './api-keys.ts';
+import { installApp, isInstalled, removeApp } from './installations.ts';
+import { addMember, removeMember, roleOfMember } from './members.ts';
+import { PERMISSIONS, permits, ROLE_PERMISSIONS, ROLES } from './permissions.ts';
+import { createShop, listShops, type NewShop, type Shop } from './shops.ts';
+import { findUser } from './users.ts';
+
+let under: TestGateway;
+let backend: Awaited<ReturnType<typeof startFakeBackend>>;
+let clients: ReturnType<typeof connectServices>;
+
+beforeAll(async () => {
+  under = await startTestGateway();
+  backend = await startFakeBackend();
+  clients = connectServices(backend.targets, {
+    identity: staticIdentity('test-token-of-32-characters-or-more'),
+  });
+});
+afterAll(async () => {
+  clients.close();
+  await backend.stop();
+  await under.stop();
+});
+
+let serial = 0;
+const by = TEST_AUTHOR;
+
+function emailOf(name: string): string {
+  serial += 1;
+  return `${name}-${serial}@example.com`;
+}
+
+function newShop(shop: Partial<NewShop> = {}): Promise<Shop> {
+  return createShop(under.database.pool, clients.services, {
+    name: 'Shoes',
+    currency: 'GBP',
+    ownerEmail: emailOf('owner'),
+    payloadVersion: '2026-10',
+    by,
+    ...shop,
+  });
+}
+
+async function auditOf(shopId: bigint): Promise<string[]> {
+  const { rows } = await under.database.pool.query<{ action: string }>(
+    'select action from audit_log where shop_id = $1 order by id',
+    [shopId],
+  );
+  return rows.map(({ action }) => action);
+}
+
+describe('shop create', () => {
+  test('makes its owner, and hands currency and payload version to their services', async () => {
+    const calls: unknown[] = [];
+    backend.services.returns.updateSettings = ({ shopId, settings }) => {
+      calls.push([shopId, settings?.currency]);
+      return {};
+    };
+    backend.services.webhooks.setPayloadVersion = ({ shopId, version }) => {
+      calls.push([shopId, version]);
+      return { version };
+    };
+    const ownerEmail = emailOf('Owner');
+    const shop = await newShop({ ownerEmail, currency: 'jpy' });
+    backend.reset();
+    expect(calls).toEqual([
+      [shop.id, 'JPY'],
+      [shop.id, '2026-10'],
+    ]);
+    const owner = await findUser(under.database.pool, ownerEmail.toUpperCase());
+    expect(await roleOfMember(under.database.pool, shop.id, owner?.id ?? 0n)).toBe('owner');
+    expect(await auditOf(shop.id)).toEqual(['shop.created']);
+  });
+
+  test('is repeatable, and leaves handed-over settings alone', async () => {
+    const ownerEmail = emailOf('owner');
+    const first = await newShop({ ownerEmail });
+    backend.services.returns.updateSettings = () => {
+      throw new ConnectError('must not be called', Code.Internal);
+    };
+    expect((await newShop({ ownerEmail })).id).toBe(first.id);
+    backend.reset();
+    expect((await newShop({ ownerEmail, name: 'Other' })).id).not.toBe(first.id);
+  });
+
+  test('finishes what a broken run left undone', async () => {
+    const ownerEmail = emailOf('owner');
+    backend.services.webhooks.setPayloadVersion = () => {
+      throw new ConnectError('away', Code.Unavailable);
+    };
+    await expect(newShop({ ownerEmail })).rejects.toThrow();
+    backend.reset();
+    const shop = await newShop({ ownerEmail });
+    expect(shop.configuredAt).toBeInstanceOf(Date);
+    expect(await auditOf(shop.id)).toEqual(['shop.created']);
+  });
+
+  test.each([
+    [{ currency: 'GBX1' }, 'currency'],
+    [{ currency: 'QQQ' }, 'currency'],
+    [{ name: ' ' }, 'name'],
+    [{ ownerEmail: 'nobody' }, 'email'],
+  ])('refuses %j', async (fault, field) => {
+    await expect(newShop(fault)).rejects.toMatchObject({ code: Code.InvalidArgument, field });
+  });
+
+  test('refuses another currency for a shop that exists', async () => {
+    const ownerEmail = emailOf('owner');
+    await newShop({ ownerEmail });
+    const again = newShop({ ownerEmail, currency: 'EUR' });
+    await expect(again).rejects.toMatchObject({ code: Code.AlreadyExists });
+  });
+
+  test('ids ascend from 1', async () => {
+    const shops = await listShops(under.database.pool);
+    expect(shops[0]?.id).toBe(1n);
+  });
+});
+
+describe('members', () => {
+  async function team() {
+    const shop = await newShop();
+    const { pool } = under.database;
+    const add = async (role: 'owner' | 'admin' | 'analyst') => {
+      const email = emailOf(role);
+      const { userId } = await addMember(pool, { shopId: shop.id, email, role, by });
+      return {
+        email,
+        by: { actor: { kind: Actor_Kind.USER, id: String(userId), name: '' }, userId },
+      };
+    };
+    const [owner, admin, analyst] = [await add('owner'), await add('admin'), await add('analyst')];
+    return { pool, shopId: shop.id, owner, admin, analyst };
+  }
+  const refused = { code: Code.PermissionDenied };
+
+  test('only an owner changes owners', async () => {
+    const { pool, shopId, owner, admin } = await team();
+    const promote = (by: typeof admin.by) =>
+      addMember(pool, { shopId, email: admin.email, role: 'owner', by });
+    await expect(promote(admin.by)).rejects.toMatchObject(refused);
+    const remove = removeMember(pool, { shopId, email: owner.email, by: admin.by });
+    await expect(remove).rejects.toMatchObject(refused);
+    expect(await promote(owner.by)).toMatchObject({ role: 'owner' });
+  });
+
+  test('an admin changes others, an analyst nobody', async () => {
+    const { pool, shopId, admin, analyst } = await team();
+    const hire = (by: typeof admin.by) =>
+      addMember(pool, { shopId, email: emailOf('new'), role: 'warehouse', by });
+    expect(await hire(admin.by)).toMatchObject({ role: 'warehouse' });
+    await expect(hire(analyst.by)).rejects.toMatchObject(refused);
+    const self = removeMember(pool, { shopId, email: analyst.email, by: analyst.by });
+    await expect(self).rejects.toMatchObject(refused);
+  });
+
+  test('the last owner stays', async () => {
+    const { pool, shopId, owner } = await team();
+    const shop = await newShop({ ownerEmail: owner.email, name: 'Second' });
+    const leave = removeMember(pool, { shopId: shop.id, email: owner.email, by });
+    await expect(leave).rejects.toMatchObject({ code: Code.FailedPrecondition });
+    await removeMember(pool, { shopId, email: owner.email, by });
+  });
+
+  test('a member of one shop is none of another', async () => {
+    const { pool, analyst } = await team();
+    const other = await newShop();
+    expect(await roleOfMember(pool, other.id, analyst.by.userId)).toBeUndefined();
+    const remove = removeMember(pool, { shopId: other.id, email: analyst.email, by });
+    await expect(remove).rejects.toMatchObject({ code: Code.NotFound });
+  });
+
+  test('every change is audited, and the log is append only', async () => {
+    const { pool, shopId, analyst } = await team();
+    await addMember(pool, { shopId, email: analyst.email, role: 'developer', by });
+    await removeMember(pool, { shopId, email: analyst.email, by });
+    expect((await auditOf(shopId)).slice(-2)).toEqual(['member.role_changed', 'member.removed']);
+    await expect(pool.query("update audit_log set action = 'x'")).rejects.toThrow(
+      /permission denied/,
+    );
+    await expect(pool.query('delete from audit_log')).rejects.toThrow(/permission denied/);
+  });
+});
+
+describe('API keys', () => {
+  test('are stored without their secret', async () => {
+    const shop = await newShop();
+    const { text, keyId } = await createApiKey(under.database.pool, {
+      shopId: shop.id,
+      scopes: ['returns', 'returns'],
+      description: 'ERP',
+      by,
+    });
+    const [key] = await listApiKeys(under.database.pool, shop.id);
+    expect(key).toMatchObject({ keyId, scopes: ['returns'], description: 'ERP', revokedAt: null });
+    const { rows } = await under.database.pool.query(
+      'select row_to_json(k) as row from api_keys k',
+    );
+    expect(JSON.stringify(rows)).not.toContain(text.slice(17));
+    expect(await auditOf(shop.id)).toContain('api_key.created');
+  });
+
+  test('a shop has at most 100 live ones, also when made at once', async () => {
+    const shop = await newShop();
+    const make = () =>
+      createApiKey(under.database.pool, { shopId: shop.id, scopes: [], description: '', by });
+    const made = await Promise.allSettled(Array.from({ length: 103 }, make));
+    expect(made.filter(({ status }) => status === 'fulfilled')).toHaveLength(100);
+    await expect(make()).rejects.toMatchObject({ code: Code.ResourceExhausted });
+    const [key] = await listApiKeys(under.database.pool, shop.id);
+    await revokeApiKey(under.database.pool, { shopId: shop.id, keyId: key?.keyId ?? '', by });
+    await make();
+  });
+
+  test('cannot be revoked by another shop, and twice is once', async () => {
+    const [shop, other] = [await newShop(), await newShop()];
+    const { keyId } = await createApiKey(under.database.pool, {
+      shopId: shop.id,
+      scopes: [],
+      description: '',
+      by,
+    });
+    const steal = revokeApiKey(under.database.pool, { shopId: other.id, keyId, by });
+    await expect(steal).rejects.toMatchObject({ code: Code.NotFound });
+    for (const _ of [1, 2]) await revokeApiKey(under.database.pool, { shopId: shop.id, keyId, by });
+    expect((await auditOf(shop.id)).filter((action) => action === 'api_key.revoked')).toHaveLength(
+      1,
+    );
+  });
+
+  test('unknown scopes and shops are refused', async () => {
+    const key = { shopId: 1n, scopes: ['everything'], description: '', by };
+    await expect(createApiKey(under.database.pool, key)).rejects.toMatchObject({ field: 'scopes' });
+    const nowhere = { ...key, scopes: [], shopId: 999_999n };
+    await expect(createApiKey(under.database.pool, nowhere)).rejects.toMatchObject({
+      code: Code.NotFound,
+    });
+  });
+});
+
+describe('installations', () => {
+  test('come and go, for one shop', async () => {
+    const { pool } = under.database;
+    const [shop, other] = [await newShop(), await newShop()];
+    const app = { shopId: shop.id, issuer: 'https://auth.example.com', clientId: 'erp' };
+    for (const _ of [1, 2]) await installApp(pool, { ...app, by });
+    expect(await isInstalled(pool, app)).toBe(true);
+    expect(await isInstalled(pool, { ...app, shopId: other.id })).toBe(false);
+    await removeApp(pool, { ...app, by });
+    expect(await isInstalled(pool, app)).toBe(false);
+    await expect(removeApp(pool, { ...app, by })).rejects.toMatchObject({ code: Code.NotFound });
+    expect(await auditOf(shop.id)).toEqual(['shop.created', 'app.installed', 'app.removed']);
+  });
+});
+
+describe('permissions', () => {
+  test('owner and admin have all; nobody else manages the team', () => {
+    expect(ROLE_PERMISSIONS.owner).toEqual(PERMISSIONS);
+    expect(ROLE_PERMISSIONS.admin).toEqual(PERMISSIONS);
+    expect(ROLES.filter((role) => permits(role, ['team.manage']))).toEqual(['owner', 'admin']);
+  });
+  test('one of several suffices', () => {
+    expect(permits('warehouse', ['returns.manage', 'warehouse.disposition'])).toBe(true);
+    expect(permits('analyst', ['returns.manage', 'returns.process'])).toBe(false);
+  });
+});
