@@ -21,7 +21,9 @@ describe('the retry schedule', () => {
     expect(MAX_ATTEMPTS).toBe(11);
     SCHEDULE_MS.forEach((pause, index) => {
       expect(pauseAfter(index + 1, undefined, () => 0)).toBe(pause);
-      expect(pauseAfter(index + 1, undefined, () => 0.999_999)).toBeLessThanOrEqual((pause * 6) / 5);
+      expect(pauseAfter(index + 1, undefined, () => 0.999_999)).toBeLessThanOrEqual(
+        (pause * 6) / 5,
+      );
     });
     expect(pauseAfter(11, undefined)).toBeUndefined();
   });
