@@ -135,23 +135,21 @@ describe('consume events', () => {
     expect(tries).toBe(4);
   });
 
-  test('parked records can be replayed, and stay when they fail again', async () => {
+  test('parked records can be replayed, and are parked again when they fail again', async () => {
     behave = (tx) => breakConstraint(tx).then(() => {});
     await bus.publish('t', [recordOf('late')]);
-    const replayed: string[] = [];
-    const replay = (fails: boolean) =>
-      replayPoison({
-        pool: database.pool,
-        consumer: 'test',
-        handle: async (tx, events) => {
-          if (fails) await breakConstraint(tx);
-          replayed.push(...events.map((event) => event.trigger));
-        },
-      });
-    expect(await replay(true)).toMatchObject({ handled: 0, refused: [{}] });
-    expect(await parked()).toHaveLength(1);
-    expect(await replay(false)).toEqual({ handled: 1, refused: [] });
-    expect(replayed).toEqual(['late']);
+    const [first] = await parked();
+    const replay = () => replayPoison({ pool: database.pool, bus, consumer: 'test' });
+
+    expect(await replay()).toBe(1);
+    const [second, ...others] = await parked();
+    expect(second).toMatchObject({ reason: first?.reason });
+    expect(second?.id).not.toBe(first?.id);
+    expect(others).toEqual([]);
+
+    behave = async () => {};
+    expect(await replay()).toBe(1);
+    expect(seen).toEqual(['late']);
     expect(await parked()).toEqual([]);
   });
 

@@ -5,7 +5,7 @@ import type { EventBus, ReceivedRecord } from './bus/event-bus.ts';
 import { isUnavailable } from './errors.ts';
 import type { Logger } from './log.ts';
 import { parseEvent } from './outbox/parse.ts';
-import { parkRecord } from './poison.ts';
+import { parkRecord, readEvent } from './poison.ts';
 import { inTransaction, isOutage, type Queryable } from './postgres.ts';
 import { type Telemetry, withTraceparent } from './telemetry.ts';
 import { startLoop, type Worker } from './worker.ts';
@@ -120,20 +120,12 @@ async function park(o: Consumer, record: ReceivedRecord, error: unknown): Promis
   await inTransaction(o.pool, async (tx) => {
     await parkRecord(tx, { consumer: o.group, record, error, attempts: ATTEMPTS });
     // If it comes again it is not tried again; only a replay does that.
-    const event = readable(record);
+    const event = readEvent(record.value);
     if (event) await remember(tx, o.group, [event]);
   });
   o.counters.parked.add(1, { group: o.group });
   const { topic, position } = record;
   o.logger.error({ err: error, group: o.group, topic, position }, 'record put aside');
-}
-
-function readable(record: ReceivedRecord): Event | undefined {
-  try {
-    return parseEvent(record.value);
-  } catch {
-    return undefined;
-  }
 }
 
 /** Which of the events are new; a second transaction with the same event waits for the first. */

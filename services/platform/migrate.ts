@@ -1,6 +1,8 @@
 import { pathToFileURL } from 'node:url';
 import pg from 'pg';
+import { loadConfig, postgresUrl } from './config.ts';
 import { applyMigrations, migrationsOf, prepareMigrations } from './migrations.ts';
+import { runCommand } from './run-command.ts';
 import { roleOf, SCHEMAS, type SchemaDefinition } from './schemas.ts';
 
 /** Any number that nothing else in the database locks. */
@@ -102,20 +104,17 @@ function passwordsIn(env: NodeJS.ProcessEnv): Record<string, string> {
   return Object.fromEntries(named.filter(([, password]) => password !== ''));
 }
 
-async function main(): Promise<void> {
-  const databaseUrl = process.env.DATABASE_URL;
-  if (!databaseUrl) throw new Error('DATABASE_URL must name the database, as its migrator');
+/** The command: `DATABASE_URL` names the database as its migrator. */
+async function main(env: NodeJS.ProcessEnv): Promise<string> {
+  const config = loadConfig({ DATABASE_URL: postgresUrl }, env);
   const applied = await migrate({
-    databaseUrl,
-    passwords: passwordsIn(process.env),
-    onApplied: (schema, name) => console.log(`${schema}: applied ${name}`),
+    databaseUrl: config.DATABASE_URL,
+    passwords: passwordsIn(env),
+    onApplied: (schema, name) => process.stdout.write(`${schema}: applied ${name}\n`),
   });
-  console.log(applied === 0 ? 'nothing to apply' : `${applied} migration(s) applied`);
+  return applied === 0 ? 'nothing to apply' : `${applied} migration(s) applied`;
 }
 
 if (import.meta.url === pathToFileURL(process.argv[1] ?? '').href) {
-  main().catch((error: unknown) => {
-    console.error(`migrate: ${error instanceof Error ? error.message : String(error)}`);
-    process.exitCode = 1;
-  });
+  await runCommand('migrate', () => main(process.env));
 }

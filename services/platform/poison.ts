@@ -1,8 +1,8 @@
 import type pg from 'pg';
 import type { Event } from '../../proto/gen/rms/events/v1/events_pb.ts';
-import type { ReceivedRecord } from './bus/event-bus.ts';
+import type { EventBus, ReceivedRecord } from './bus/event-bus.ts';
 import { parseEvent } from './outbox/parse.ts';
-import { inTransaction, type Queryable } from './postgres.ts';
+import type { Queryable } from './postgres.ts';
 
 /** Puts a record aside that could not be handled, once, with the reason for people. */
 export async function parkRecord(
@@ -33,39 +33,50 @@ function reasonOf(error: unknown): string {
 
 export interface PoisonReplay {
   readonly pool: pg.Pool;
+  readonly bus: EventBus;
   readonly consumer: string;
-  readonly handle: (tx: pg.PoolClient, events: readonly Event[]) => Promise<void>;
-  /** All of them unless named. */
-  readonly ids?: readonly bigint[];
 }
 
 /**
- * Tries parked records again, oldest first, each in its own transaction, and removes those that
- * now succeed. Says how many did, and why the others did not.
+ * Publishes parked records again, oldest first, to be tried anew by their listener; other groups
+ * drop them as known. One that fails again is parked again. Returns how many were published.
  */
-export async function replayPoison(
-  o: PoisonReplay,
-): Promise<{ handled: number; refused: { id: bigint; reason: string }[] }> {
-  const { rows } = await o.pool.query<{ id: bigint }>(
-    `select id from poison_records
-     where consumer = $1 and ($2::bigint[] is null or id = any($2)) order by id`,
-    [o.consumer, o.ids ?? null],
+export async function replayPoison(o: PoisonReplay): Promise<number> {
+  const { rows } = await o.pool.query<ParkedRow>(
+    `select id, topic, key, value, headers from poison_records where consumer = $1 order by id`,
+    [o.consumer],
   );
-  const refused: { id: bigint; reason: string }[] = [];
-  for (const { id } of rows) {
-    try {
-      await inTransaction(o.pool, (tx) => replayOne(tx, o, id));
-    } catch (error) {
-      refused.push({ id, reason: reasonOf(error) });
-    }
+  for (const { id, topic, key, value, headers } of rows) {
+    await forget(o, value);
+    await o.bus.publish(topic, [{ key, value, headers }]);
+    await o.pool.query('delete from poison_records where id = $1', [id]);
   }
-  return { handled: rows.length - refused.length, refused };
+  return rows.length;
 }
 
-async function replayOne(tx: pg.PoolClient, o: PoisonReplay, id: bigint): Promise<void> {
-  const { rows } = await tx.query<{ value: Buffer }>(
-    'delete from poison_records where id = $1 and consumer = $2 returning value',
-    [id, o.consumer],
+interface ParkedRow {
+  id: bigint;
+  topic: string;
+  key: string;
+  value: Buffer;
+  headers: Record<string, string>;
+}
+
+/** Parking marked the event as handled; without that mark it is tried again. */
+async function forget(o: PoisonReplay, value: Uint8Array): Promise<void> {
+  const event = readEvent(value);
+  if (!event) return;
+  await o.pool.query(
+    'delete from consumed_events where shop_id = $1 and event_id = $2 and consumer = $3',
+    [event.shopId, event.eventId, o.consumer],
   );
-  for (const { value } of rows) await o.handle(tx, [parseEvent(value)]);
+}
+
+/** The event of a record, or undefined when it holds none. */
+export function readEvent(value: Uint8Array): Event | undefined {
+  try {
+    return parseEvent(value);
+  } catch {
+    return undefined;
+  }
 }

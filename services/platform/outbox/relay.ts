@@ -47,6 +47,7 @@ export function startRelay(o: RelayOptions): Relay {
   });
   let flushers: { done: () => void; sinceStep: number }[] = [];
   let steps = 0;
+  let hasShare = false;
 
   const publisher = createPublisher({
     ...o,
@@ -60,10 +61,11 @@ export function startRelay(o: RelayOptions): Relay {
     logger: o.logger,
     step: async () => {
       steps += 1;
-      const held = shards.held();
-      const done = await publisher.step(held);
-      const empty = done === 0 && held.length > 0 && publisher.isIdle() && !publisher.isPausing();
-      if (empty) endFlushes(steps);
+      // Before the shards are shared out an empty step says nothing.
+      const wasComplete = hasShare;
+      const done = await publisher.step(shards.held());
+      const isEmpty = done === 0 && publisher.isIdle() && !publisher.isPausing();
+      if (isEmpty && wasComplete) endFlushes(steps);
       return done > 0 ? 'again' : 'idle';
     },
   });
@@ -75,7 +77,8 @@ export function startRelay(o: RelayOptions): Relay {
     step: async () => {
       const before = shards.held().length;
       await shards.tend();
-      if (shards.held().length > before) loop.wake();
+      hasShare = true;
+      if (shards.held().length > before || flushers.length > 0) loop.wake();
       return 'idle';
     },
   });

@@ -1,0 +1,59 @@
+import { parseArgs } from 'node:util';
+import { eventsTopic } from '../bus/event-bus.ts';
+import { createKafkaBus } from '../bus/kafka.ts';
+import { busShape, databaseShape, loadConfig, processShape } from '../config.ts';
+import { createLogger } from '../log.ts';
+import { replayPoison } from '../poison.ts';
+import { createPool } from '../postgres.ts';
+import { schemaNamed } from '../schemas.ts';
+import { replayEvents } from './replay.ts';
+
+const USAGE = `usage: replay --from <time> [--to <time>]   publish stored events again, by when they were stored
+       replay --parked                      try records again that could not be handled`;
+
+/**
+ * The replay command of a service, over Kafka: publishes a time range of its events again, or lets
+ * its listener try the parked records again. Both may be repeated; nothing has its effect twice.
+ * Throws with the usage when the arguments make no sense.
+ */
+export async function runReplay(service: string, args: readonly string[]): Promise<string> {
+  const wanted = parse(service, args);
+  const config = loadConfig({ ...processShape, ...databaseShape, ...busShape });
+  const logger = createLogger({ service: `${service}-replay`, level: config.LOG_LEVEL });
+  const pool = createPool(config.DATABASE_URL, { max: 2, applicationName: `${service}-replay` });
+  const bus = createKafkaBus({
+    brokers: config.KAFKA_BROKERS,
+    clientId: `${service}-replay`,
+    logger,
+    retentionDays: config.RETENTION_DAYS,
+  });
+  try {
+    if (wanted === 'parked') {
+      return `${await replayPoison({ pool, bus, consumer: service })} record(s) published again`;
+    }
+    const topic = eventsTopic(service);
+    const onProgress = (published: number) => logger.info({ published }, 'replaying');
+    const count = await replayEvents({ pool, bus, topic, ...wanted, onProgress });
+    return `${count} event(s) published again`;
+  } finally {
+    await bus.close();
+    await pool.end();
+  }
+}
+
+function parse(service: string, args: readonly string[]): 'parked' | { from: Date; to: Date } {
+  const { values } = parseArgs({
+    args: [...args],
+    options: { from: { type: 'string' }, to: { type: 'string' }, parked: { type: 'boolean' } },
+  });
+  const { capabilities } = schemaNamed(service);
+  if (values.parked) {
+    if (!capabilities.includes('consumer')) throw new Error(`${service} listens to nothing`);
+    return 'parked';
+  }
+  if (!capabilities.includes('outbox')) throw new Error(`${service} publishes nothing`);
+  const from = new Date(values.from ?? '');
+  const to = values.to === undefined ? new Date() : new Date(values.to);
+  if (!(from < to)) throw new Error(USAGE);
+  return { from, to };
+}
