@@ -1,0 +1,110 @@
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { type Return, ReturnState } from '../../proto/gen/rms/returns/v1/return_pb.ts';
+import { LabelProvider } from '../../proto/gen/rms/returns/v1/returns_pb.ts';
+import {
+  invalid,
+  notFound,
+  type ReturnsBench,
+  startReturnsBench,
+  stateForbids,
+  there,
+} from '../../test/support/returns-bench.ts';
+import { actor, refusal } from '../../test/support/running-service.ts';
+
+let bench: ReturnsBench;
+beforeAll(async () => {
+  bench = await startReturnsBench();
+});
+afterAll(() => bench.stop());
+
+const ENDS = ['closed', 'cancelled', 'expired'] as const;
+const about = (of: Return) => ({ shopId: of.shopId, actor, returnId: of.id });
+const flag = (of: Return, reasons = ['looks odd']) =>
+  bench.client.flagReturn({ ...about(of), reasons, comment: 'please look' });
+const unflag = (of: Return) => bench.client.unflagReturn(about(of));
+const cancel = (of: Return) => bench.client.cancelReturn({ ...about(of), reason: 'kept' });
+
+describe('flag and unflag', () => {
+  test('puts an open return into review and back, and tells of both', async () => {
+    const submitted = await bench.submit(await bench.shop());
+    const flagged = there((await flag(submitted)).return);
+    expect(flagged).toMatchObject({
+      state: ReturnState.REVIEW,
+      flagReasons: ['looks odd'],
+      revision: 2n,
+    });
+    const unflagged = there((await unflag(submitted)).return);
+    expect(unflagged).toMatchObject({ state: ReturnState.OPEN, flagReasons: [], revision: 3n });
+    expect(await bench.triggers(submitted)).toEqual(['return.updated', 'return.updated']);
+    expect((await bench.timeline(submitted)).map((entry) => entry.kind)).toEqual([
+      'return.submitted',
+      'return.flagged',
+      'return.unflagged',
+    ]);
+  });
+
+  test('refuses a flag without a reason', async () => {
+    const submitted = await bench.submit(await bench.shop());
+    expect(await refusal(flag(submitted, []))).toEqual(invalid('reasons'));
+  });
+
+  test('refuses to flag twice, to flag what is queued, and to unflag what is open', async () => {
+    const submitted = await bench.submit(await bench.shop());
+    expect(await refusal(unflag(submitted))).toEqual(stateForbids);
+    await flag(submitted);
+    expect(await refusal(flag(submitted))).toEqual(stateForbids);
+    await unflag(submitted);
+    await bench.queue(submitted);
+    expect(await refusal(flag(submitted))).toEqual(stateForbids);
+  });
+
+  test.each(ENDS)('refuses a %s return', async (state) => {
+    const submitted = await bench.submit(await bench.shop());
+    await bench.end(submitted, state);
+    expect(await refusal(flag(submitted))).toEqual(stateForbids);
+    expect(await refusal(unflag(submitted))).toEqual(stateForbids);
+  });
+});
+
+describe('cancel', () => {
+  test('cancels an open return and one in review', async () => {
+    const shopId = await bench.shop();
+    const [open, flagged] = [await bench.submit(shopId), await bench.submit(shopId)];
+    await flag(flagged);
+    for (const one of [open, flagged]) {
+      const cancelled = there((await cancel(one)).return);
+      expect(cancelled).toMatchObject({ state: ReturnState.CANCELLED, flagReasons: [] });
+    }
+    expect(await bench.triggers(open)).toEqual(['return.updated']);
+    expect((await bench.timeline(open)).at(-1)).toMatchObject({
+      kind: 'return.cancelled',
+      text: 'kept',
+      author: actor.name,
+    });
+  });
+
+  test('withdraws the open label request in the same transaction, with the same snapshot', async () => {
+    const shopId = await bench.shop({ labelProvider: LabelProvider.THIRD_PARTY });
+    const submitted = await bench.submit(shopId);
+    const cancelled = (await cancel(submitted)).return;
+    const told = (await bench.events(shopId)).slice(2);
+    expect(told.map((event) => event.trigger)).toEqual([
+      'return.updated',
+      'label.request.cancelled',
+    ]);
+    for (const event of told) expect(event.snapshot).toEqual(cancelled);
+  });
+
+  test.each(ENDS)('refuses a %s return', async (state) => {
+    const submitted = await bench.submit(await bench.shop());
+    await bench.end(submitted, state);
+    expect(await refusal(cancel(submitted))).toEqual(stateForbids);
+  });
+
+  test('refuses a return that is queued, and one that is not there', async () => {
+    const submitted = await bench.submit(await bench.shop());
+    expect(await refusal(cancel({ ...submitted, id: 999_999_998n }))).toEqual(notFound('RETURN'));
+    await bench.queue(submitted);
+    expect(await refusal(cancel(submitted))).toEqual(stateForbids);
+  });
+});

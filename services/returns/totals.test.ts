@@ -1,0 +1,99 @@
+import { describe, expect, test } from '@jest/globals';
+import fc from 'fast-check';
+import { lineRefunds, refundOf, totalsOf } from './totals.ts';
+
+const sum = fc.bigInt({ min: 0n, max: 10n ** 14n });
+const exchange = fc.record({ price: sum, discount: sum, tax: sum });
+const line = fc.record({
+  price: sum,
+  discount: sum,
+  tax: sum,
+  refundItem: sum,
+  refundTax: sum,
+  refundShipping: sum,
+  refundShippingTax: sum,
+});
+const given = fc.record({
+  shipping: sum,
+  shippingTax: sum,
+  creditShipping: sum,
+  returnCredit: sum,
+  handlingFee: sum,
+});
+const anyReturn = fc.record({
+  lines: fc.array(line, { minLength: 1 }),
+  exchanges: fc.array(exchange),
+  given,
+});
+
+function derive(o: {
+  lines: Parameters<typeof totalsOf>[0];
+  exchanges: Parameters<typeof totalsOf>[1];
+  given: Omit<Parameters<typeof totalsOf>[2], 'refund'>;
+}) {
+  const { returnTotal } = totalsOf(o.lines, o.exchanges, { ...o.given, refund: 0n });
+  const refund = refundOf(returnTotal, o.given);
+  return totalsOf(o.lines, o.exchanges, { ...o.given, refund });
+}
+
+describe('the sums of a return', () => {
+  test('refund, credit and fee are what comes back: goods, shipping and credited shipping', () => {
+    fc.assert(
+      fc.property(anyReturn, (one) => {
+        const totals = derive(one);
+        expect(totals.refund + totals.returnCreditTotal + totals.handlingFee).toBe(
+          totals.returnTotal + totals.returnShippingTotal + totals.creditShippingTotal,
+        );
+      }),
+    );
+  });
+
+  test('return and exchange totals are product less discount plus tax', () => {
+    fc.assert(
+      fc.property(anyReturn, (one) => {
+        const t = derive(one);
+        expect(t.returnTotal).toBe(t.returnProductTotal - t.returnDiscountTotal + t.returnTaxTotal);
+        expect(t.exchangeTotal).toBe(
+          t.exchangeProductTotal - t.exchangeDiscountTotal + t.exchangeTaxTotal,
+        );
+      }),
+    );
+  });
+
+  test('credit goes to the exchange first; what is missing is upsell, what is left a gift card', () => {
+    fc.assert(
+      fc.property(anyReturn, (one) => {
+        const t = derive(one);
+        fc.pre(t.exchangeTotal >= 0n);
+        expect(t.exchangeCreditTotal + t.giftCard).toBe(t.returnCreditTotal);
+        expect(t.exchangeCreditTotal + t.upsell).toBe(t.exchangeTotal);
+        expect(t.upsell === 0n || t.giftCard === 0n).toBe(true);
+        expect(t.upsell >= 0n && t.giftCard >= 0n).toBe(true);
+      }),
+    );
+  });
+
+  test('the total is goods and shipping less the fee', () => {
+    fc.assert(
+      fc.property(anyReturn, (one) => {
+        const t = derive(one);
+        expect(t.total).toBe(
+          t.returnTotal + t.refundShippingTotal + t.refundShippingTaxTotal - t.handlingFee,
+        );
+      }),
+    );
+  });
+
+  test('the refund of a line is the sum of its four parts', () => {
+    fc.assert(
+      fc.property(line, (one) => {
+        const refunds = lineRefunds(one);
+        expect(refunds.refund).toBe(
+          one.refundItem + one.refundTax + one.refundShipping + one.refundShippingTax,
+        );
+        expect(refunds.refundExcludingShipping).toBe(one.refundItem + one.refundTax);
+        expect(refunds.refundExcludingShippingTax).toBe(refunds.refund - one.refundShippingTax);
+      }),
+    );
+  });
+});
