@@ -169,6 +169,19 @@ describe('what is measured', () => {
   });
 });
 
+test("a caller's trace goes on into the services", async () => {
+  const trace = '0af7651916cd43dd8448eb211c80319c';
+  let seen: string | null = null;
+  under.services.carts.createCart = (_request, context) => {
+    seen = context.requestHeader.get('traceparent');
+    return { cart: { token: 'x', entries: [{ variantId: 1n }] } };
+  };
+  const headers = { traceparent: `00-${trace}-b7ad6b7169203331-01` };
+  await send({ path: '/api/v1/cart', json: { cart: [1] }, headers });
+  under.resetServices();
+  expect(seen).toContain(trace);
+});
+
 test('a stopping gateway answers what is in flight', async () => {
   const other = await startTestGateway();
   let release = (): void => {};

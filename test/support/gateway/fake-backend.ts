@@ -48,6 +48,8 @@ export const FAKE = {
   shopId: 1n,
   returns: { open: 11n, flagged: 12n, closed: 13n, reported: 14n },
   lineItem: 21n,
+  /** Every line item from here on is the shop's. */
+  manyLinesFrom: 1_000n,
   destination: 31n,
   webhook: 41n,
 } as const;
@@ -145,7 +147,7 @@ function fakes(): FakeServices {
     dispositions: {
       assess: ({ items }) => ({
         items: items.map((item, index) => {
-          if (item.lineItemId !== FAKE.lineItem) {
+          if (item.lineItemId !== FAKE.lineItem && item.lineItemId < FAKE.manyLinesFrom) {
             throw new DomainError(
               Code.InvalidArgument,
               ErrorReason.LINE_ITEM_NOT_FOUND,
