@@ -1,0 +1,280 @@
+import { gzipSync } from 'node:zlib';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { SCOPES } from '../../gateway/auth/scopes.ts';
+import { OPERATIONS, type Operation } from '../../services/contract/operations.ts';
+import type { Received, Sent } from '../support/gateway/rest-client.ts';
+import { firstOf, type Journey, startJourney } from '../support/journeys/journey.ts';
+import {
+  aside,
+  BAD_BODY,
+  type ExpectedRefusal,
+  expectCommonHeaders,
+  expectRefusal,
+  HOOK,
+  INVALID,
+  KEY_CHALLENGE,
+  MEDIA_TYPE,
+  MESSAGE,
+  NOBODY,
+  OWN_404,
+  RATE_LIMITED,
+  raw,
+  requestOf,
+  SEGMENTS,
+  TOO_LARGE,
+  text,
+  UNAUTHORIZED,
+  under,
+  WEBHOOK_REFUSED,
+} from '../support/journeys/refusals.ts';
+
+let journey: Journey;
+const ASSESS = '/dispositioning/assess';
+const FRAUD = '/returns/1/fraud-report';
+const PROCESS = '/warehouse/return/1/process';
+const itemWith = (fields: object) => ({ items: [{ line_item_id: 1, ...fields }] });
+
+beforeAll(async () => {
+  journey = await startJourney();
+}, 120_000);
+afterAll(() => journey?.stop(), 60_000);
+
+describe.each(SEGMENTS)('/api/%s, served by %s', (segment, version) => {
+  const send = (sent: Sent): Promise<Received> =>
+    journey.send({ ...sent, path: under(segment, sent.path) });
+  const refused = async (sent: Sent, expected: ExpectedRefusal) =>
+    expectRefusal(await send(sent), version, expected);
+
+  test('401 without a credential, and with one that is wrong, revoked or expired', async () => {
+    const { all = '', revoked, expired } = journey.stack.shop.api_keys;
+    for (const operation of OPERATIONS) {
+      const { credentials } = operation;
+      const both = credentials === 'bearer-or-api-key';
+      const challenge = both
+        ? expect.stringMatching(/^Bearer .*ApiKey realm="rms"$/)
+        : KEY_CHALLENGE;
+      const missing = { ...UNAUTHORIZED, headers: { 'www-authenticate': challenge } };
+      await refused({ ...requestOf(operation), key: null }, missing);
+      for (const key of ['x', `${all}x`, revoked, expired]) {
+        const wrong = { ...UNAUTHORIZED, headers: { 'www-authenticate': KEY_CHALLENGE } };
+        await refused({ ...requestOf(operation), ...(key && { key }), headers: aside() }, wrong);
+      }
+    }
+  });
+
+  test('a credential without the scope: 403 for dispositioning, else 401', async () => {
+    const keys = journey.stack.shop.api_keys;
+    for (const operation of OPERATIONS) {
+      const lacking = ['none', ...SCOPES.filter((scope) => scope !== operation.scope)];
+      for (const key of lacking.map((name) => keys[name] ?? '')) {
+        await refused(
+          { ...requestOf(operation), key },
+          operation.id === 'assessDispositions'
+            ? { status: 403, body: { message: 'This action is unauthorized.' }, code: 'FORBIDDEN' }
+            : { ...UNAUTHORIZED, headers: { 'www-authenticate': KEY_CHALLENGE } },
+        );
+      }
+    }
+  });
+
+  test('partner tokens that do not count', async () => {
+    const tokens = journey.stack.shop.partner_tokens;
+    for (const kind of ['no_scope', 'expired', 'wrong_audience', 'not_installed']) {
+      const error = kind === 'no_scope' ? 'insufficient_scope' : 'invalid_token';
+      await refused(
+        { path: '/webhooks', headers: { ...aside(), authorization: `Bearer ${tokens[kind]}` } },
+        {
+          ...UNAUTHORIZED,
+          headers: { 'www-authenticate': expect.stringContaining(`error="${error}"`) },
+        },
+      );
+    }
+  });
+
+  test('404 for a path of nobody, 405 with Allow', async () => {
+    for (const path of ['/nothing', '/webhooks/', '/Webhooks', '/webhooks/1/2', '/%zz', '']) {
+      await refused({ path }, { status: 404, body: MESSAGE, code: 'NOT_FOUND' });
+    }
+    for (const { path, method } of OPERATIONS) {
+      const allow = expect.stringContaining(method);
+      const expected = { status: 405, body: MESSAGE, code: 'METHOD_NOT_ALLOWED' };
+      await refused({ method: 'PATCH', path }, { ...expected, headers: { allow } });
+    }
+  });
+
+  test('OPTIONS is 204 with Allow; HEAD is GET without its body', async () => {
+    for (const { path } of OPERATIONS) {
+      const answer = await send({ method: 'OPTIONS', path, key: null });
+      expect(answer).toMatchObject({ status: 204, text: '', headers: { allow: text } });
+      expectCommonHeaders(answer, version);
+    }
+    const path = `/warehouse/return/details?return_id=${firstOf(journey.stack.shop, 'open').id}`;
+    const [get, head] = [await send({ path }), await send({ method: 'HEAD', path })];
+    expect(head).toMatchObject({ status: 200, text: '' });
+    expect(head.headers['content-length']).toBe(get.headers['content-length']);
+    expectCommonHeaders(head, version);
+  });
+
+  test.each([
+    ['not JSON', raw('/cart', '{"cart":')],
+    ['not an object', raw('/cart', '[1]')],
+    ['nested 33 deep', raw('/cart', `{"cart":[1],"x":${'['.repeat(32)}${']'.repeat(32)}}`)],
+    ['not UTF-8', raw('/cart', Buffer.from([0x7b, 0x22, 0xff, 0x22, 0x3a, 0x31, 0x7d]))],
+    ['not gzip', raw('/cart', 'plain', { 'content-encoding': 'gzip' })],
+  ])('400: a body that is %s', async (_, sent) => refused(sent, BAD_BODY));
+
+  test('a body nested 32 deep is read', async () => {
+    const deep = `{"cart":[1],"x":${'['.repeat(31)}${']'.repeat(31)}}`;
+    expect((await send(raw('/cart', deep))).status).toBe(200);
+  });
+
+  test.each([
+    ['text', { 'content-type': 'text/plain' }],
+    ['nothing named', { 'content-type': '' }],
+    ['another JSON type', { 'content-type': 'application/vnd.api+json' }],
+    ['another encoding', { 'content-encoding': 'br' }],
+  ])('415: %s', async (_, headers) => refused(raw('/cart', '{"cart":[1]}', headers), MEDIA_TYPE));
+
+  test('413: more than 1 MiB, as sent and after inflation', async () => {
+    const large = `{"cart":[1],"x":"${'x'.repeat(1024 * 1024)}"}`;
+    await refused(raw('/cart', large), TOO_LARGE);
+    await refused(raw('/cart', gzipSync(large), { 'content-encoding': 'gzip' }), TOO_LARGE);
+    const good = gzipSync('{"cart":[1]}');
+    expect(await send(raw('/cart', good, { 'content-encoding': 'gzip' }))).toMatchObject({
+      status: 200,
+    });
+  });
+
+  test.each([
+    ['required fields are missing', 'PUT', '/webhooks/1', {}],
+    ['an unknown topic', 'POST', '/webhooks', { ...HOOK, topic: 'parcel' }],
+    ['an unknown trigger', 'POST', '/webhooks', { ...HOOK, trigger: 'return' }],
+    ['null for a required field', 'POST', '/webhooks', { ...HOOK, topic: null }],
+    ['an unknown status', 'POST', '/webhooks', { ...HOOK, status: 'paused' }],
+    ['a blank url', 'POST', '/webhooks', { ...HOOK, url: ' ' }],
+    ['no items', 'POST', ASSESS, { items: [] }],
+    ['31 items', 'POST', ASSESS, { items: Array(31).fill({ line_item_id: 1 }) }],
+    ['an id as a text', 'POST', ASSESS, itemWith({ line_item_id: '1' })],
+    ['an image of 2049 characters', 'POST', ASSESS, itemWith({ images: ['x'.repeat(2049)] })],
+    ['101 images', 'POST', ASSESS, itemWith({ images: Array(101).fill('x') })],
+    ['a note of 65536 characters', 'POST', ASSESS, itemWith({ note: 'x'.repeat(65_536) })],
+    [
+      'a processor of 101 characters',
+      'POST',
+      ASSESS,
+      itemWith({ return_processor: 'x'.repeat(101) }),
+    ],
+    ['a date without time', 'POST', ASSESS, itemWith({ inspected_at: '2026-11-20' })],
+    [
+      'a day that does not exist',
+      'POST',
+      ASSESS,
+      itemWith({ inspected_at: '2026-02-30T00:00:00Z' }),
+    ],
+    ['an unknown outcome', 'POST', ASSESS, itemWith({ disposition_outcome: 'sold' })],
+    ['a line of nobody', 'POST', ASSESS, itemWith({ line_item_id: NOBODY })],
+    ['a line named twice', 'POST', ASSESS, { items: [{ line_item_id: 1 }, { line_item_id: 1 }] }],
+    ['no name', 'PUT', '/destinations/1', {}],
+    ['a name of 192 characters', 'PUT', '/destinations/1', { name: 'n'.repeat(192) }],
+    ['an unknown type', 'PUT', '/destinations/1', { name: 'North', type: 'shop' }],
+    [
+      'a country code of three letters',
+      'PUT',
+      '/destinations/1',
+      { name: 'N', address: { country_code: 'GBR' } },
+    ],
+    ['an unknown category', 'POST', FRAUD, { category: 'rude' }],
+    ['other with a blank comment', 'POST', FRAUD, { category: 'other', comment: '  ' }],
+    ['a comment of 513 characters', 'POST', FRAUD, { comment: 'c'.repeat(513) }],
+    ['a NUL', 'POST', FRAUD, { comment: 'a\u0000b' }],
+    ['half a surrogate pair', 'POST', FRAUD, { comment: 'a\ud800' }],
+    ['a list among the details', 'POST', PROCESS, { note: ['x'] }],
+    [
+      '51 details',
+      'POST',
+      PROCESS,
+      Object.fromEntries(Array.from({ length: 51 }, (_, at) => [at, 1])),
+    ],
+    ['details of 17 KiB', 'POST', PROCESS, { note: 'x'.repeat(17 * 1024) }],
+    ['an empty cart', 'POST', '/cart', { cart: [] }],
+    ['501 entries', 'POST', '/cart', { cart: Array(501).fill(1) }],
+    ['a variant id above 2^53 - 1', 'POST', '/cart', { cart: [2 ** 53] }],
+    ['what is no Base64', 'POST', '/cart', { cart: [1], shopify: 'not base64!' }],
+  ])('422: %s (%s %s)', async (_, method, path, json) => refused({ method, path, json }, INVALID));
+
+  test('422: an absent body where one is required', async () => {
+    await refused({ method: 'POST', path: '/cart' }, INVALID);
+  });
+
+  test.each([
+    '',
+    'return_id=',
+    'return_id=1&return_id=1',
+    'return_id=1&order_id=1',
+    'return_id=1&currency_type=both',
+  ])('422: the query %j', async (query) =>
+    refused({ path: `/warehouse/return/details?${query}` }, INVALID),
+  );
+
+  test('404: ids that name nothing, and ids of another shop', async () => {
+    const { fixtures } = journey.stack.otherShop;
+    const foreign: Partial<Record<Operation['id'], number>> = {
+      updateWebhook: fixtures.webhooks[0]?.id ?? 0,
+      deleteWebhook: fixtures.webhooks[0]?.id ?? 0,
+      updateDestination: fixtures.destinations.linked,
+    };
+    const malformed = ['0', '01', '-1', '1.0', 'abc', '9007199254740992', '%2B1'];
+    for (const operation of OPERATIONS.filter(({ id }) => OWN_404[id])) {
+      const theirs = foreign[operation.id] ?? firstOf(journey.stack.otherShop, 'open').id;
+      for (const id of [NOBODY, theirs, ...malformed]) {
+        const body = OWN_404[operation.id];
+        await refused(requestOf(operation, id), { status: 404, body, code: 'NOT_FOUND' });
+      }
+    }
+  });
+
+  test('422 FAILED_TO_CREATE_WEBHOOK: an address that is not allowed', async () => {
+    const urls = [
+      'ftp://example.com/',
+      'https://localhost/',
+      'http://10.0.0.1/',
+      'https://u:p@a.b/',
+    ];
+    for (const url of [...urls, 'https://a.example.com/#x', 'http://hooks.example.com/', 'x']) {
+      const json = { ...HOOK, url };
+      await refused({ path: '/webhooks', json }, WEBHOOK_REFUSED);
+      await refused({ method: 'PUT', path: `/webhooks/${NOBODY}`, json }, WEBHOOK_REFUSED);
+    }
+  });
+
+  test('409: a second fraud report', async () => {
+    const { id } = firstOf(journey.stack.shop, 'fraud_reported');
+    const path = `/returns/${id}/fraud-report`;
+    const body = { errors: { message: text } };
+    await refused({ method: 'POST', path }, { status: 409, body, code: 'FRAUD_REPORT_EXISTS' });
+  });
+
+  test.each([
+    ['flagged', 'UNPROCESSABLE_FLAGGED_RETURN'],
+    ['flagged_instant_refund', 'UNPROCESSABLE_FLAGGED_RETURN'],
+    ['closed', 'UNPROCESSABLE_RETURN'],
+    ['cancelled', 'UNPROCESSABLE_RETURN'],
+    ['expired', 'UNPROCESSABLE_RETURN'],
+  ])('process refuses a return that is %s inside a 200', async (fixture, code) => {
+    const { id } = firstOf(journey.stack.shop, fixture);
+    const answer = await send({ method: 'POST', path: `/warehouse/return/${id}/process` });
+    expect(answer).toMatchObject({ status: 200, headers: { 'content-type': 'application/json' } });
+    expect(answer.body).toEqual({ errors: { message: text, code } });
+    expectCommonHeaders(answer, version);
+  });
+
+  test('429: the sixth request of the key limited to five a minute', async () => {
+    await journey.stack.control('POST', '/limits/reset');
+    const { limited = '' } = journey.stack.shop.api_keys;
+    const path = `/warehouse/return/details?return_id=${firstOf(journey.stack.shop, 'open').id}`;
+    for (let nth = 0; nth < 5; nth += 1) {
+      expect((await send({ path, key: limited })).status).toBe(200);
+    }
+    await refused({ path, key: limited }, RATE_LIMITED);
+  });
+});

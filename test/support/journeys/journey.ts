@@ -1,0 +1,80 @@
+import { connectServices, type Services } from '../../../gateway/services.ts';
+import { Actor_Kind } from '../../../proto/gen/rms/common/v1/actor_pb.ts';
+import { staticIdentity } from '../../../services/platform/identity.ts';
+import { type Received, restClient, type Sent } from '../gateway/rest-client.ts';
+import { type StackShop, startTestStack, type TestStack } from '../stack.ts';
+
+/** A running system, seen as its users see it: over REST, and over gRPC as internal services do. */
+export interface Journey {
+  readonly stack: TestStack;
+  /** Sends a request to the gateway; with the key `all` of the first shop unless it names one. */
+  send(sent: Sent): Promise<Received>;
+  readonly services: Services;
+  stop(): Promise<void>;
+}
+
+export async function startJourney(args: readonly string[] = []): Promise<Journey> {
+  const stack = await startTestStack(args);
+  const { services, close } = connectStack(stack);
+  return {
+    stack,
+    send: restClient({
+      gateway: { baseUrl: stack.file.base_url },
+      key: stack.shop.api_keys.all ?? '',
+    }),
+    services,
+    async stop() {
+      close();
+      await stack.stop();
+    },
+  };
+}
+
+/** gRPC clients of a stack's services, with its service token or another. */
+export function connectStack(stack: TestStack, token = stack.file.grpc.token ?? '') {
+  const { returns, dispositions, destinations, fraud, carts, webhooks } = stack.file.grpc;
+  return connectServices(
+    {
+      returns: returns ?? '',
+      dispositions: dispositions ?? '',
+      destinations: destinations ?? '',
+      fraud: fraud ?? '',
+      carts: carts ?? '',
+      webhooks: webhooks ?? '',
+    },
+    { identity: staticIdentity(token) },
+  );
+}
+
+/** What every RPC of a test says first: in which shop, and on whose behalf. */
+export function callIn(shop: StackShop) {
+  return {
+    shopId: BigInt(shop.id),
+    actor: { kind: Actor_Kind.SERVICE, id: 'journey-test', name: 'Journey test' },
+  };
+}
+
+/** The first fixture of a pool in the stack file. */
+export function firstOf(shop: StackShop, name: string) {
+  const [ref] = shop.fixtures.returns[name] ?? [];
+  if (!ref) throw new Error(`shop ${shop.id} has no fixture ${name}`);
+  return ref;
+}
+
+/** Waits until the return has the state, over REST; answers its details. */
+export async function untilState(
+  journey: Journey,
+  id: number,
+  state: string,
+): Promise<Record<string, unknown>> {
+  const end = Date.now() + STATE_MS;
+  for (;;) {
+    const path = `/api/2026-10/warehouse/return/details?return_id=${id}`;
+    const body = (await journey.send({ path })).body as Record<string, unknown>;
+    if (body.state === state) return body;
+    if (Date.now() > end) throw new Error(`return ${id} is ${body.state}, not ${state}`);
+  }
+}
+
+/** Longest processing of one return on a busy machine. Milliseconds. */
+const STATE_MS = 20_000;

@@ -1,0 +1,139 @@
+import { expect } from '@jest/globals';
+import type { Operation } from '../../../services/contract/operations.ts';
+import type { Received, Sent } from '../gateway/rest-client.ts';
+
+/** Which version answers a segment; '' names none, so the oldest supported one serves. */
+export const SEGMENTS = [
+  ['v1', '2026-07'],
+  ['2026-07', '2026-07'],
+  ['2026-10', '2026-10'],
+  ['unstable', 'unstable'],
+  ['', '2026-07'],
+] as const;
+
+export interface ExpectedRefusal {
+  readonly status: number;
+  /** The body in released versions. */
+  readonly body: unknown;
+  /** The code of the problem document that `unstable` answers in its place. */
+  readonly code: string;
+  readonly headers?: Readonly<Record<string, unknown>>;
+}
+
+export const text = expect.stringMatching(/\S/);
+
+/** The common shape of refusals. */
+export const MESSAGE = { message: text, errors: {} };
+
+const WARNING =
+  'The unstable version may change without notice and must not be used in production.';
+
+/** Holds an answer against a refusal: status, headers and exactly the body. */
+export function expectRefusal(
+  answer: Received,
+  version: string,
+  { status, body, code, headers = {} }: ExpectedRefusal,
+): void {
+  const isUnstable = version === 'unstable';
+  expect(answer.status).toBe(status);
+  expect(answer.body).toEqual(
+    isUnstable
+      ? { type: text, title: text, status, detail: text, code, errors: expect.any(Array) }
+      : body,
+  );
+  expect(answer.headers['content-type']).toBe(
+    isUnstable ? 'application/problem+json' : 'application/json',
+  );
+  expectCommonHeaders(answer, version);
+  expect(answer.headers).toMatchObject(headers);
+}
+
+/** What every answer under `/api` carries. */
+export function expectCommonHeaders({ headers }: Received, version: string): void {
+  expect(headers['x-request-id']).toMatch(/^[\w.-]{1,128}$/);
+  expect(headers['x-service-api-version']).toBe(version);
+  expect(headers['cache-control']).toBe('no-store');
+  expect(headers['x-service-api-warning']).toBe(version === 'unstable' ? WARNING : undefined);
+  expect(headers).not.toHaveProperty('etag');
+  expect(headers).not.toHaveProperty('access-control-allow-origin');
+}
+
+/** The path of an operation in a version segment. */
+export function under(segment: string, path: string): string {
+  return segment === '' ? `/api${path}` : `/api/${segment}${path}`;
+}
+
+/** An id that nothing has. */
+export const NOBODY = 987_654_321;
+export const UNAUTHORIZED = {
+  status: 401,
+  body: { errors: 'Unauthorized.' },
+  code: 'UNAUTHORIZED',
+};
+export const INVALID = { status: 422, body: MESSAGE, code: 'VALIDATION_FAILED' };
+export const BAD_BODY = { status: 400, body: MESSAGE, code: 'BAD_REQUEST' };
+export const MEDIA_TYPE = { status: 415, body: MESSAGE, code: 'UNSUPPORTED_MEDIA_TYPE' };
+export const TOO_LARGE = { status: 413, body: MESSAGE, code: 'PAYLOAD_TOO_LARGE' };
+export const RATE_LIMITED = {
+  status: 429,
+  body: MESSAGE,
+  code: 'RATE_LIMITED',
+  headers: { 'retry-after': expect.stringMatching(/^[1-9]\d*$/) },
+};
+export const WEBHOOK_REFUSED = {
+  status: 422,
+  body: { errors: { code: 'FAILED_TO_CREATE_WEBHOOK', message: text } },
+  code: 'FAILED_TO_CREATE_WEBHOOK',
+};
+/** The 404 of each operation that names an object. */
+export const OWN_404: Readonly<Partial<Record<Operation['id'], unknown>>> = {
+  updateWebhook: { errors: { code: 'NOT_FOUND' } },
+  deleteWebhook: { errors: { code: 'NOT_FOUND' } },
+  updateDestination: { code: 'NOT_FOUND', message: text },
+  getReturnDetails: { errors: { message: 'No return found with this ID.' } },
+  createFraudReport: { errors: { message: text } },
+  processReturn: { errors: { message: text, code: 'NOT_FOUND' } },
+};
+export const HOOK = {
+  topic: 'return',
+  trigger: 'return.closed',
+  url: 'https://hooks.example.com/x',
+};
+const GOOD_BODY: Readonly<Partial<Record<Operation['id'], object>>> = {
+  createWebhook: HOOK,
+  updateWebhook: HOOK,
+  assessDispositions: { items: [{ line_item_id: NOBODY }] },
+  updateDestination: { name: 'North' },
+  createFraudReport: {},
+  processReturn: {},
+  createCart: { cart: [1] },
+};
+
+/** A request that only its id, or a line item of nobody, keeps from succeeding. */
+export function requestOf({ id, method, path }: Operation, pathId: string | number = NOBODY): Sent {
+  const query = id === 'getReturnDetails' ? `?return_id=${pathId}` : '';
+  const json = GOOD_BODY[id];
+  return {
+    method,
+    path: `${path.replace('{id}', String(pathId))}${query}`,
+    ...(json && { json }),
+  };
+}
+
+/** A JSON body as it is. */
+export const raw = (path: string, body: string | Uint8Array, headers = {}): Sent => ({
+  path,
+  raw: body,
+  headers: { 'content-type': 'application/json', ...headers },
+});
+
+/** The challenge of API keys. */
+export const KEY_CHALLENGE = 'ApiKey realm="rms"';
+
+let lastAddress = 0;
+
+/** Headers of a client of its own, so that refused credentials add up for nobody else. */
+export function aside(): Record<string, string> {
+  lastAddress += 1;
+  return { 'x-forwarded-for': `203.0.${lastAddress >> 8}.${lastAddress & 255}` };
+}
