@@ -5,8 +5,8 @@ export default {
   globalSetup: '<rootDir>/test/support/global-setup.ts',
   globalTeardown: '<rootDir>/test/support/global-teardown.ts',
   testMatch: ['**/*.test.ts'],
-  // These need Java: `npm run test:kafka`.
-  testPathIgnorePatterns: ['/node_modules/', '\\.kafka\\.test\\.ts$'],
+  // These need Java or kubectl: `npm run test:kafka`, `npm run test:deploy`.
+  testPathIgnorePatterns: ['/node_modules/', '\\.(kafka|tools)\\.test\\.ts$'],
   testTimeout: 20_000,
   extensionsToTreatAsEsm: ['.ts'],
   transform: {

@@ -1,0 +1,14 @@
+import everyday from './jest.config.js';
+
+/** Tests of what is deployed, with the tools of those who deploy. Needs kubectl, Java 17 and Maven. */
+const { globalSetup, globalTeardown, ...common } = everyday;
+
+/** @type {import('jest').Config} */
+export default {
+  ...common,
+  roots: ['<rootDir>/test/deployment'],
+  testMatch: ['**/*.tools.test.ts'],
+  testPathIgnorePatterns: ['/node_modules/'],
+  testTimeout: 180_000,
+  maxWorkers: 1,
+};

@@ -1,0 +1,112 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { freePorts } from '../../deploy/local/free-ports.ts';
+import { startKafka } from '../../deploy/local/kafka/start.ts';
+import { startPostgres } from '../../deploy/local/postgres.ts';
+import { type Workload, workloadsOf } from './manifests.ts';
+import { type RunningProcess, runCommand, runProcess } from './run-process.ts';
+
+/** What a pod finds in its cluster, on loopback. */
+export interface Cluster {
+  /** By name of the workload. */
+  readonly processes: ReadonlyMap<string, RunningProcess>;
+  /** `host:port` that an in-cluster name such as `returns:8080` stands for. */
+  addressOf(name: string): string;
+  /** The environment of a workload, as it was started with. */
+  envOf(name: string): Readonly<Record<string, string>>;
+  /** Ends whatever still runs. */
+  stop(): Promise<void>;
+}
+
+/**
+ * Runs an overlay without Kubernetes: a PostgreSQL that checks passwords, a Kafka broker, the
+ * migration job, then every Deployment as a process of its own with the command and the variables
+ * of its manifest. In-cluster addresses and ports become loopback ones; nothing else is changed.
+ *
+ * @param extra further variables, by workload.
+ */
+export async function startCluster(
+  overlay: string,
+  extra: Readonly<Record<string, Readonly<Record<string, string>>>>,
+): Promise<Cluster> {
+  const workloads = workloadsOf(overlay).filter(({ image }) => image === 'rms');
+  const folder = await mkdtemp(join(tmpdir(), 'rms-deploy-'));
+  const [postgres, kafka] = await Promise.all([
+    startPostgres({ folder: join(folder, 'postgres') }),
+    startKafka({ folder: join(folder, 'kafka') }),
+  ]);
+  const processes = new Map<string, RunningProcess>();
+  const stop = async () => {
+    const left = [...processes.values()].filter((one) => !one.hasExited());
+    for (const one of left) one.signal('SIGKILL');
+    await Promise.all(left.map(({ exited }) => exited));
+    await Promise.all([postgres.stop(), kafka.stop()]);
+    await rm(folder, { recursive: true, force: true });
+  };
+
+  try {
+    const places = await placesOf(workloads, { postgres: postgres.port, kafka: kafka.brokers });
+    const envOf = (one: Workload) => ({ ...loopback(one, places), ...extra[one.name] });
+    const named = (name: string): Workload => {
+      const found = workloads.find((one) => one.name === name);
+      if (!found) throw new Error(`the overlay has no workload ${name}`);
+      return found;
+    };
+    const migrate = named('migrate');
+    // The superuser's password is the server's own; those of the roles are set by the job.
+    await runCommand(argumentsOf(migrate), { ...envOf(migrate), DATABASE_URL: postgres.url });
+    for (const one of workloads.filter(({ kind }) => kind === 'Deployment')) {
+      processes.set(one.name, runProcess(one.name, argumentsOf(one), envOf(one)));
+    }
+    return {
+      processes,
+      addressOf: (name) => places.addresses.get(name) ?? name,
+      envOf: (name) => envOf(named(name)),
+      stop,
+    };
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+}
+
+/** `node` is the one that runs the tests. */
+function argumentsOf({ name, command }: Workload): readonly string[] {
+  const [program, ...args] = command;
+  if (program !== 'node') throw new Error(`${name} runs ${program}, not node`);
+  return args;
+}
+
+interface Places {
+  /** From in-cluster `host:port` to the one on loopback. */
+  readonly addresses: ReadonlyMap<string, string>;
+  readonly ports: ReadonlyMap<string, readonly [main: number, metrics: number]>;
+}
+
+async function placesOf(
+  workloads: readonly Workload[],
+  shared: { readonly postgres: number; readonly kafka: readonly string[] },
+): Promise<Places> {
+  const free = await freePorts(2 * workloads.length);
+  const ports = new Map(
+    workloads.map(({ name }, at) => [name, [free[2 * at] ?? 0, free[2 * at + 1] ?? 0] as const]),
+  );
+  const addresses = new Map([
+    ['postgres:5432', `127.0.0.1:${shared.postgres}`],
+    ['kafka:9092', shared.kafka.join(',')],
+    ['localhost:8080', `127.0.0.1:${ports.get('gateway')?.[0]}`],
+    ...[...ports].map(([name, [main]]) => [`${name}:8080`, `127.0.0.1:${main}`] as const),
+  ]);
+  return { addresses, ports };
+}
+
+function loopback({ name, env }: Workload, { addresses, ports }: Places): Record<string, string> {
+  const replaced = Object.entries(env).map(([variable, value]) => [
+    variable,
+    value.replaceAll(/\b[a-z]+:\d+\b/g, (address) => addresses.get(address) ?? address),
+  ]);
+  const [main, metrics] = ports.get(name) ?? [0, 0];
+  const own = { HOST: '127.0.0.1', PORT: String(main), METRICS_PORT: String(metrics) };
+  return { ...Object.fromEntries(replaced), ...own };
+}

@@ -1,0 +1,42 @@
+import { describe, expect, test } from '@jest/globals';
+import { importsOf, packages, sourcesIn } from './sources.ts';
+
+/** Loaded only when asked for, with a message that says so when it is missing. */
+const OPTIONAL = [{ file: 'services/platform/log.ts', target: 'pino-pretty' }];
+
+describe('the image', () => {
+  const shipped = sourcesIn(['gateway', 'services', 'proto/gen'], { inImage: true });
+  const imports = shipped.flatMap(importsOf);
+
+  test('holds the main file of every process and no test', () => {
+    expect(shipped.filter((file) => file.endsWith('/main.ts'))).toEqual(
+      expect.arrayContaining(['gateway/main.ts', 'services/returns/main.ts']),
+    );
+    expect(shipped.filter((file) => /\.test\.ts$|\/testing\//.test(file))).toEqual([]);
+  });
+
+  test('imports no package that npm ci --omit=dev leaves out', () => {
+    const { image } = packages();
+    const missing = imports
+      .filter(({ isFile, target }) => !isFile && !image.has(target))
+      .map(({ file, target }) => ({ file, target }));
+    expect(missing).toEqual(OPTIONAL);
+  });
+
+  test('imports no file that .dockerignore leaves out', () => {
+    const present = new Set(shipped);
+    const missing = imports.filter(({ isFile, target }) => isFile && !present.has(target));
+    expect(missing).toEqual([]);
+  });
+});
+
+describe('a checkout', () => {
+  test('declares every package that it imports', () => {
+    const { checkout } = packages();
+    const all = sourcesIn(['gateway', 'services', 'deploy', 'test'], { inImage: false });
+    const missing = all
+      .flatMap(importsOf)
+      .filter(({ isFile, target }) => !isFile && !checkout.has(target));
+    expect(missing).toEqual([]);
+  });
+});

@@ -1,0 +1,186 @@
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { LOCAL_ACTOR } from '../../deploy/local/clients.ts';
+import { Partner } from '../../deploy/local/demo/partner.ts';
+import { type Received, type Receiver, startReceiver } from '../../deploy/local/demo/receiver.ts';
+import { submission } from '../../deploy/local/demo/submission.ts';
+import { subscribe } from '../../deploy/local/demo/subscription.ts';
+import { connectServices, type Services } from '../../gateway/services.ts';
+import {
+  Health,
+  HealthCheckResponse_ServingStatus,
+} from '../../proto/gen/grpc/health/v1/health_pb.ts';
+import type { Return } from '../../proto/gen/rms/returns/v1/return_pb.ts';
+import { createServiceClient } from '../../services/platform/grpc/client.ts';
+import { type ServiceIdentity, staticIdentity } from '../../services/platform/identity.ts';
+import { until } from '../support/until.ts';
+import { type Cluster, startCluster } from './cluster.ts';
+import { runCommand } from './run-process.ts';
+
+const SERVICES = [
+  'returns',
+  'dispositions',
+  'destinations',
+  'fraud',
+  'carts',
+  'webhooks',
+] as const satisfies readonly (keyof Services)[];
+const START_MS = 60_000;
+const STOP_MS = 30_000;
+
+let cluster: Cluster;
+let identity: ServiceIdentity;
+let backend: ReturnType<typeof connectServices>;
+let baseUrl: string;
+
+beforeAll(async () => {
+  // Public addresses only, unless a receiver on loopback is let in.
+  cluster = await startCluster('deploy/overlays/dev', {
+    webhooks: { WEBHOOK_ALLOWED_ORIGINS: 'http://127.0.0.1:*' },
+  });
+  baseUrl = `http://${cluster.addressOf('gateway:8080')}`;
+  identity = staticIdentity(cluster.envOf('gateway').SERVICE_TOKEN ?? '');
+  const targets = SERVICES.map((name) => [name, cluster.addressOf(`${name}:8080`)]);
+  backend = connectServices(Object.fromEntries(targets), { identity });
+});
+
+afterAll(async () => {
+  backend?.close();
+  await cluster?.stop();
+});
+
+/** Waits for a fact about a process; says what the process wrote if it ends instead. */
+async function untilIn(name: string, isTrue: () => Promise<boolean>): Promise<void> {
+  const running = cluster.processes.get(name);
+  await until(async () => {
+    if (!running || running.hasExited()) throw new Error(`${name} ended: ${running?.output()}`);
+    return isTrue().catch(() => false);
+  }, START_MS).catch((cause: unknown) => {
+    throw new Error(`${name} is not ready:\n${running?.output()}`, { cause });
+  });
+}
+
+describe('seven processes with only their manifests', () => {
+  test.each(SERVICES)('%s serves, asked as the kubelet asks', async (name) => {
+    const target = cluster.addressOf(`${name}:8080`);
+    const nobody = { token: () => Promise.resolve(''), verify: () => Promise.resolve(false) };
+    const health = createServiceClient(Health, { target, identity: nobody, timeoutMs: 2_000 });
+    await untilIn(name, async () => {
+      const { status } = await health.client.check({});
+      return status === HealthCheckResponse_ServingStatus.SERVING;
+    });
+    health.close();
+  });
+
+  test('gateway is ready, asked as the kubelet asks', async () => {
+    await untilIn('gateway', async () => (await fetch(`${baseUrl}/readyz`)).status === 200);
+    expect((await fetch(`${baseUrl}/livez`)).status).toBe(200);
+  });
+
+  test.each([...SERVICES, 'gateway'])('%s is measured on a port of its own', async (name) => {
+    const { METRICS_PORT } = cluster.envOf(name);
+    const answer = await fetch(`http://127.0.0.1:${METRICS_PORT}/metrics`);
+    expect(await answer.text()).toContain('process_resident_memory_bytes');
+  });
+});
+
+describe('a return, through all of them', () => {
+  let receiver: Receiver;
+  let partner: Partner;
+  let made: Return;
+  const received: Received[] = [];
+  const shop = { id: 0, currency: 'GBP', destinationId: 0 };
+  const forShop = () => ({ shopId: BigInt(shop.id), actor: LOCAL_ACTOR });
+
+  afterAll(() => receiver?.stop());
+
+  test('an operator creates a shop and a key in the gateway pod', async () => {
+    const admin = (...args: string[]) =>
+      runCommand(['gateway/admin/main.ts', ...args], cluster.envOf('gateway'));
+    const said = await admin(
+      ...['shop', 'create', '--name', 'Pods & Co', '--currency', 'GBP'],
+      ...['--owner-email', 'owner@example.com'],
+    );
+    shop.id = Number(/^shop (\d+) /.exec(said)?.[1]);
+    expect(shop.id).toBeGreaterThan(0);
+    const scopes = 'returns,carts,developer_tools,destinations:write';
+    const key = (await admin('key', 'create', '--shop', `${shop.id}`, '--scopes', scopes)).trim();
+    expect(key).toMatch(/^rms_[a-z0-9]{12}_/);
+    partner = new Partner(baseUrl, key);
+  });
+
+  test('a partner subscribes', async () => {
+    let secret: string | undefined;
+    receiver = await startReceiver(
+      () => secret,
+      (one) => received.push(one),
+    );
+    ({ secret } = await subscribe(partner, receiver.url));
+    expect(secret).toMatch(/^whsec_/);
+  });
+
+  test('a return submitted by gRPC is read over REST', async () => {
+    const { destination } = await backend.services.destinations.createDestination({
+      ...forShop(),
+      idempotencyKey: 'warehouse',
+      name: 'Warehouse',
+    });
+    shop.destinationId = Number(destination?.id);
+    const answer = await backend.services.returns.submitReturn(
+      submission(shop, { key: 'return-1', serial: 1 }),
+    );
+    if (!answer.return) throw new Error('no return in the answer');
+    made = answer.return;
+    const details = await partner.details(`return_id=${made.id}`);
+    expect(details).toMatchObject({ id: Number(made.id), state: 'open', order_name: '#1' });
+  });
+
+  test('dispositions, fraud, carts and destinations are reached over REST', async () => {
+    const call = (path: string, body: unknown, method = 'POST') =>
+      partner.call(path, method, `/api/2026-10/${path}`, body);
+    const items = made.lineItems.map((line) => ({
+      line_item_id: Number(line.lineItemId),
+      note: 'as new',
+    }));
+    const statuses = [
+      await call('dispositioning/assess', { items }),
+      await call(`returns/${made.id}/fraud-report`, { category: 'item-is-worn' }),
+      await call('cart', { cart: [1] }),
+      await call(`destinations/${shop.destinationId}`, { name: 'Warehouse 2' }, 'PUT'),
+    ].map(({ status }) => status);
+    expect(statuses).toEqual([200, 201, 200, 200]);
+  });
+
+  test('it is processed, and return.closed arrives over Kafka, signed', async () => {
+    const path = `/api/2026-10/warehouse/return/${made.id}/process`;
+    expect(await partner.call('process', 'POST', path)).toEqual({ status: 200, body: true });
+    await until(() => received.length > 0, START_MS);
+    expect(received).toEqual([
+      expect.objectContaining({
+        valid: true,
+        payload: expect.objectContaining({ id: Number(made.id), trigger: 'return.closed' }),
+      }),
+    ]);
+    expect((await partner.details(`return_id=${made.id}`))?.state).toBe('closed');
+  });
+});
+
+describe('the end of a pod', () => {
+  test('on SIGTERM every process ends by itself, with 0, well within its grace period', async () => {
+    const startedAt = performance.now();
+    const processes = [...cluster.processes.values()];
+    expect(processes.map(({ hasExited }) => hasExited())).toEqual(Array(7).fill(false));
+    for (const one of processes) one.signal('SIGTERM');
+    const exits = await Promise.all(
+      processes.map(async ({ name, exited }) => ({ name, ...(await exited) })),
+    );
+    expect(exits).toEqual(processes.map(({ name }) => ({ name, code: 0, signal: null })));
+    expect(performance.now() - startedAt).toBeLessThan(STOP_MS);
+  });
+
+  test('says that it stopped, and nothing of a fault', () => {
+    for (const { output } of cluster.processes.values()) {
+      expect(output()).toContain('"stopped"');
+      expect(output()).not.toMatch(/"level":"(error|fatal)"/);
+    }
+  });
+});

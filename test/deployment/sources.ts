@@ -1,0 +1,75 @@
+import { globSync, readFileSync } from 'node:fs';
+import { dirname, join, relative } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { z } from 'zod';
+
+const ROOT = fileURLToPath(new URL('../../', import.meta.url));
+
+const packageShape = z.object({
+  dependencies: z.record(z.string(), z.string()),
+  devDependencies: z.record(z.string(), z.string()),
+});
+
+/** The packages that an image has (`dependencies`), and those of a checkout. */
+export function packages(): { readonly image: Set<string>; readonly checkout: Set<string> } {
+  const { dependencies, devDependencies } = packageShape.parse(JSON.parse(read('package.json')));
+  const image = Object.keys(dependencies);
+  return { image: new Set(image), checkout: new Set([...image, ...Object.keys(devDependencies)]) };
+}
+
+/** Sources below the folders, relative to the root; without those that `.dockerignore` leaves out, if asked. */
+export function sourcesIn(
+  folders: readonly string[],
+  o: { readonly inImage: boolean },
+): readonly string[] {
+  const patterns = folders.map((folder) => `${folder}/**/*.ts`);
+  return globSync(patterns, { cwd: ROOT, exclude: o.inImage ? leftOut() : [] }).toSorted();
+}
+
+/** Patterns for files anywhere; the rest of that file leaves out all and takes folders back. */
+function leftOut(): string[] {
+  return read('.dockerignore')
+    .split('\n')
+    .filter((line) => line.startsWith('**/'))
+    .flatMap((line) => [line, `${line}/**`]);
+}
+
+export interface Import {
+  /** The importing file. */
+  readonly file: string;
+  /** A file relative to the root, or the name of a package. */
+  readonly target: string;
+  readonly isFile: boolean;
+}
+
+/** `import … from`, `export … from`, `import()` and `require()`, as far as they are left when types are stripped. */
+const STATEMENT =
+  /^(?:import|export)(?! type\b)[^;'"]*?from\s+['"]([^'"]+)['"]|^import ['"]([^'"]+)['"]/gm;
+const CALL =
+  /(?<!typeof )\b(?:import|require|require\.resolve|import\.meta\.resolve)\(['"]([^'"]+)['"]\)/g;
+
+/** What a file needs to be there when it runs; Node's own modules are left out. */
+export function importsOf(file: string): Import[] {
+  const text = read(file);
+  const named = [...text.matchAll(STATEMENT), ...text.matchAll(CALL)];
+  return named
+    .map(([, first, second]) => first ?? second ?? '')
+    .filter((specifier) => !specifier.startsWith('node:'))
+    .map((specifier) =>
+      specifier.startsWith('.')
+        ? { file, target: relative('.', join(dirname(file), specifier)), isFile: true }
+        : { file, target: packageOf(specifier), isFile: false },
+    );
+}
+
+/** `@connectrpc/connect/protocol` is of `@connectrpc/connect`. */
+function packageOf(specifier: string): string {
+  return specifier
+    .split('/')
+    .slice(0, specifier.startsWith('@') ? 2 : 1)
+    .join('/');
+}
+
+function read(file: string): string {
+  return readFileSync(join(ROOT, file), 'utf8');
+}

@@ -1,0 +1,60 @@
+import { describe, expect, test } from '@jest/globals';
+import { runProcess } from './run-process.ts';
+
+const identity = { SERVICE_TOKEN: 'token-of-at-least-32-characters-00' };
+
+async function failed(file: string, env: Record<string, string>): Promise<string> {
+  const started = runProcess(file, [file], env);
+  expect(await started.exited).toEqual({ code: 1, signal: null });
+  return started.output();
+}
+
+describe('a process with a faulty environment', () => {
+  test('names every fault of the gateway in one message and ends with 1', async () => {
+    const said = await failed('gateway/main.ts', {
+      ...identity,
+      PORT: 'ninety',
+      DATABASE_URL: 'mysql://somewhere',
+      LOG_LEVEL: 'loud',
+      RETURNS_TARGET: '127.0.0.1:9001',
+    });
+    const faults = said.trimEnd().split('\n').slice(1);
+    expect(said).toMatch(/^gateway: invalid configuration\n/);
+    expect(faults.map((fault) => fault.trim().split(/[: ]/)[0])).toEqual([
+      'CARTS_TARGET',
+      'DATABASE_URL',
+      'DESTINATIONS_TARGET',
+      'DISPOSITIONS_TARGET',
+      'FRAUD_TARGET',
+      'LOG_LEVEL',
+      'PORT',
+      'WEBHOOKS_TARGET',
+    ]);
+  });
+
+  test('repeats no value, for it may be a secret', async () => {
+    const said = await failed('services/webhooks/main.ts', {
+      SERVICE_TOKEN: 'too-short',
+      WEBHOOK_KEYRING: 'k1:not-a-key',
+      DATABASE_URL: 'password-only',
+    });
+    expect(said).toContain('WEBHOOK_KEYRING');
+    expect(said).not.toMatch(/too-short|not-a-key|password-only/);
+  });
+
+  test('says what is missing where production asks for another identity', async () => {
+    const said = await failed('services/carts/main.ts', {
+      ...identity,
+      NODE_ENV: 'production',
+      DATABASE_URL: 'postgres://rms_carts@127.0.0.1/rms',
+      KAFKA_BROKERS: '127.0.0.1:9092',
+    });
+    expect(said).toMatch(/SERVICE_AUTH: production takes kubernetes only/);
+  });
+
+  test('a migration without a database says so and ends with 1', async () => {
+    const said = await failed('services/platform/migrate.ts', {});
+    expect(said).toMatch(/^migrate: /);
+    expect(said).toContain('DATABASE_URL');
+  });
+});
