@@ -38,7 +38,7 @@ export function returnsRoutes(
   const { pool } = deps;
   const handlers: ServiceImpl<typeof ReturnsService> = {
     ...processing,
-    submitReturn: async (request) => ({ return: await submitReturn(deps, request) }),
+    submitReturn: (request) => submitReturn(deps, request),
     editReturn: async (request) => ({ return: await editReturn(pool, request) }),
     flagReturn: async (request) => ({ return: await flagReturn(pool, request) }),
     unflagReturn: async (request) => ({ return: await unflagReturn(pool, request) }),

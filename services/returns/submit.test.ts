@@ -167,6 +167,7 @@ describe('submit return again', () => {
     const first = await bench.client.submitReturn(request);
     const again = await bench.client.submitReturn({ ...request, actor: { ...actor, id: 'u2' } });
     expect(again.return).toEqual(first.return);
+    expect([first.repeated, again.repeated]).toEqual([false, true]);
     expect(await bench.events(shopId)).toHaveLength(1);
   });
 

@@ -36,7 +36,7 @@ import { publish } from './transition.ts';
 
 /**
  * Records a new return, open or, when flagged, in review. The same key with the same content answers
- * the return that the first call made, as it is now.
+ * the return that the first call made, as it is now, and says that it is repeated.
  *
  * @throws DomainError INVALID_ARGUMENT; SHOP_NOT_CONFIGURED; IDEMPOTENCY_CONFLICT;
  *   LINE_IN_LIVE_RETURN when another return that is open or in review has one of the lines;
@@ -45,7 +45,7 @@ import { publish } from './transition.ts';
 export async function submitReturn(
   deps: { readonly pool: pg.Pool; readonly destinations: Destinations },
   request: SubmitReturnRequest,
-): Promise<Return> {
+): Promise<{ readonly return: Return; readonly repeated: boolean }> {
   const given = parseInput(submission, request);
   const use = {
     shopId: given.shopId,
@@ -54,7 +54,9 @@ export async function submitReturn(
     hash: requestHash(SubmitReturnRequestSchema, request),
   };
   const earlier = await findUse(deps.pool, use);
-  if (earlier !== undefined) return existing(deps.pool, given.shopId, earlier);
+  if (earlier !== undefined) {
+    return { return: await existing(deps.pool, given.shopId, earlier), repeated: true };
+  }
 
   const settings = await loadSettings(deps.pool, given.shopId);
   const checked = check(given, settings);
@@ -62,10 +64,10 @@ export async function submitReturn(
   if (destination && !destination.enabled) throw stateForbids('the destination takes no returns');
   try {
     return await inTransaction(deps.pool, async (tx) => {
-      const { id } = await oncePerKey(tx, use, () =>
+      const { id, repeated } = await oncePerKey(tx, use, () =>
         record(tx, checked, { settings, destination }),
       );
-      return existing(tx, given.shopId, id);
+      return { return: await existing(tx, given.shopId, id), repeated };
     });
   } catch (error) {
     throw violatedConstraint(error) === 'return_lines_one_live' ? lineInLiveReturn() : error;

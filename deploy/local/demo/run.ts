@@ -37,7 +37,7 @@ export async function runDemo(
     issuer: parts.authUrl,
     sinkUrl: `http://127.0.0.1:${ports.sink}/webhooks`,
     failProcessing: commerceControls(o.pools.commerce).failProcessing,
-    progress: (share: number) => o.tell(`${Math.round(share * 100)} %`),
+    progress: inSteps(o.tell),
   };
   const shopIds = parts.options.demo ? await createShops(context) : [];
   await startSignIn(parts, shopIds);
@@ -59,4 +59,14 @@ async function startSignIn(parts: Parts, shopIds: readonly number[]): Promise<vo
   });
   await parts.memory.save();
   parts.stoppers.push(identity);
+}
+
+/** Tells every fifth of the way once. */
+function inSteps(tell: (text: string) => void): (share: number) => void {
+  let told = 0;
+  return (share) => {
+    const step = Math.floor(share * 5);
+    if (step > told) tell(`${step * 20} %`);
+    told = Math.max(told, step);
+  };
 }

@@ -41,11 +41,7 @@ async function run(file: string, options: Options, { services, by }: Surrounding
       `the file is in ${options.currency.toUpperCase()} and shop ${options.shop} in ${currency}: amounts are never converted`,
     );
   }
-  const bar = new SingleBar({
-    format: 'importing [{bar}] {percentage} % | {eta_formatted} left',
-    noTTYOutput: true,
-    notTTYSchedule: 2_000,
-  });
+  const bar = new SingleBar({ format: 'importing [{bar}] {percentage} %' });
   bar.start(size, 0);
   try {
     const target = { ...call, currency, decimals: currencyOf(currency)?.digits ?? 2 };

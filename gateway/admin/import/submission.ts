@@ -1,6 +1,5 @@
 import { createHash } from 'node:crypto';
 import type { MessageInitShape } from '@bufbuild/protobuf';
-import { alpha2ToAlpha3, getAlpha2Code, registerLocale } from 'i18n-iso-countries';
 import english from 'i18n-iso-countries/langs/en.json' with { type: 'json' };
 import { DateTime } from 'luxon';
 import type { ActorSchema } from '../../../proto/gen/rms/common/v1/actor_pb.ts';
@@ -9,7 +8,12 @@ import type { SubmitReturnRequestSchema } from '../../../proto/gen/rms/returns/v
 import { lineAmount } from './amount.ts';
 import type { Invoice, Row } from './rows.ts';
 
-registerLocale(english);
+/** ISO 3166 alpha-2 by English name, lower case. Some countries have several. */
+const CODES = new Map(
+  Object.entries(english.countries).flatMap(([code, names]) =>
+    [names].flat().map((name) => [name.toLowerCase(), code]),
+  ),
+);
 
 /** Where the data of this shop calls a country by no name of ISO 3166. */
 const COUNTRY_CODES: Readonly<Record<string, string>> = { EIRE: 'IE', USA: 'US', RSA: 'ZA' };
@@ -111,8 +115,7 @@ function localTime(row: Row, faults: RowFault[]): number {
 
 /** ISO 3166 alpha-2; empty where the name is no country of the standard. */
 function countryCode(name: string): string {
-  const code = COUNTRY_CODES[name] ?? getAlpha2Code(name, 'en');
-  return code && alpha2ToAlpha3(code) ? code : '';
+  return COUNTRY_CODES[name] ?? CODES.get(name.toLowerCase()) ?? '';
 }
 
 /** The same text gives the same id at every run: 48 bits of its hash, above all internal ids. */

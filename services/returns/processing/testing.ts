@@ -85,7 +85,8 @@ export async function newReturn(
     lines: [newLine()],
     ...more,
   });
-  return submitReturn({ pool, destinations }, request);
+  const submitted = await submitReturn({ pool, destinations }, request);
+  return submitted.return;
 }
 
 export function newLine() {
