@@ -1,0 +1,216 @@
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import {
+  callIn,
+  firstOf,
+  type Journey,
+  startJourney,
+  untilState,
+} from '../support/journeys/journey.ts';
+import type { Ref } from '../support/stack.ts';
+import { until } from '../support/until.ts';
+
+let journey: Journey;
+beforeAll(async () => {
+  journey = await startJourney();
+}, 120_000);
+afterAll(() => journey?.stop(), 60_000);
+
+interface Entry {
+  readonly id: number;
+  readonly amount: string;
+  readonly currency: string;
+  readonly calls: number;
+  readonly additional_details: unknown;
+}
+
+interface Ledger {
+  readonly orders: readonly Entry[];
+  readonly gift_cards: readonly Entry[];
+  readonly refunds: readonly Entry[];
+}
+
+const ledgerOf = (id: number) =>
+  journey.stack.control<Ledger>('GET', `/commerce/orders?return_id=${id}`);
+const process = (id: number, json?: object) =>
+  journey.send({
+    method: 'POST',
+    path: `/api/2026-10/warehouse/return/${id}/process`,
+    ...(json && { json }),
+  });
+const details = async (id: number) =>
+  (await journey.send({ path: `/api/2026-10/warehouse/return/details?return_id=${id}` }))
+    .body as Record<string, unknown>;
+const fail = (ref: Ref, kind: string, times: number) =>
+  journey.stack.control('POST', '/commerce/fail', { return_id: ref.id, kind, times });
+
+interface TappedEvent {
+  readonly position: number;
+  readonly event: Readonly<Record<string, unknown>>;
+}
+
+/** Events of one return with that trigger, as they were published. */
+async function eventsOf(id: number, trigger: string) {
+  const events = await journey.stack.control<TappedEvent[]>('GET', '/events?after=0');
+  return events
+    .map(({ event }) => event)
+    .filter((event) => event.returnId === String(id) && event.trigger === trigger);
+}
+
+async function closed(fixture: string, json?: object) {
+  const ref = await journey.stack.fixture(fixture);
+  expect(await process(ref.id, json)).toMatchObject({ status: 200, body: true });
+  const body = await untilState(journey, ref.id, 'closed');
+  return { ref, body, ledger: await ledgerOf(ref.id) };
+}
+
+describe('processing fulfils what remains', () => {
+  test('a refund, once, in the presentment currency', async () => {
+    const { ref, body, ledger } = await closed('two_currencies');
+    expect(ledger).toMatchObject({ orders: [], gift_cards: [] });
+    const { refund: amount } = body.presentment as { refund: string };
+    expect(ledger.refunds).toMatchObject([{ amount, currency: 'USD', calls: 1 }]);
+    const refund = { amount, currency: 'USD', gateway: 'embedded', provider: 'embedded' };
+    const [entry] = ledger.refunds;
+    expect(body).toMatchObject({
+      refund: amount,
+      refunds: [{ ...refund, provider_refund_id: String(entry?.id) }],
+      provider_refund_object: [{ return_id: ref.id, provider_refund_id: entry?.id }],
+      presentment: { refund_breakdown: [refund] },
+    });
+    expect(await eventsOf(ref.id, 'return.closed')).toHaveLength(1);
+  });
+
+  test('an exchange order that carries the details of the request', async () => {
+    const json = { note: 'Handle with care', express: true, rank: 1.5, nothing: null };
+    const { ref, body, ledger } = await closed('exchange', json);
+    expect(ledger).toMatchObject({ gift_cards: [], refunds: [] });
+    expect(ledger.orders).toMatchObject([{ amount: '87.00', currency: 'GBP', calls: 1 }]);
+    expect(ledger.orders[0]?.additional_details).toEqual(json);
+    expect(body).toMatchObject({
+      exchange_order_id: [ledger.orders[0]?.id],
+      exchange_order_name: [`#EX${ref.id}`],
+      refunds: [],
+    });
+    const { entries } = await journey.services.returns.getTimeline({
+      ...callIn(journey.stack.shop),
+      returnId: BigInt(ref.id),
+    });
+    expect(JSON.stringify(entries, (_, value) => (typeof value === 'bigint' ? '' : value))).toMatch(
+      /Handle with care/,
+    );
+  });
+
+  test('a gift card', async () => {
+    const { body, ledger } = await closed('gift_card', { campaign: 'autumn' });
+    expect(ledger).toMatchObject({ orders: [], refunds: [] });
+    expect(ledger.gift_cards).toMatchObject([
+      { amount: '87.00', currency: 'GBP', additional_details: { campaign: 'autumn' } },
+    ]);
+    expect(body).toMatchObject({
+      gift_card: '87.00',
+      gift_card_order_id: ledger.gift_cards[0]?.id,
+      gift_card_order_name: expect.stringMatching(/\S/),
+      gift_card_presentment: { value: '87.00', currency: 'GBP' },
+    });
+  });
+
+  test('and archives the return: it leaves searches unless asked for', async () => {
+    const { ref } = await closed('warranty');
+    const search = async (includeArchived: boolean) => {
+      const found = await journey.services.returns.searchReturns({
+        ...callIn(journey.stack.shop),
+        query: ref.order_name,
+        includeArchived,
+      });
+      return found.returns.map(({ id }) => Number(id));
+    };
+    expect(await search(false)).not.toContain(ref.id);
+    expect(await search(true)).toContain(ref.id);
+  });
+
+  test('once, however often and however much at once it is asked for', async () => {
+    const ref = await journey.stack.fixture('open');
+    const answers = await Promise.all(Array.from({ length: 8 }, () => process(ref.id)));
+    await untilState(journey, ref.id, 'closed');
+    // Whoever came after the closing was told so; everyone else got the acknowledgement.
+    for (const { body } of answers) {
+      expect([true, 'UNPROCESSABLE_RETURN']).toContain(
+        body === true || (body as { errors: { code: string } }).errors.code,
+      );
+    }
+    expect((await ledgerOf(ref.id)).refunds).toMatchObject([{ calls: 1 }]);
+    expect(await eventsOf(ref.id, 'return.closed')).toHaveLength(1);
+  });
+});
+
+describe('a return with an open instant-refund credit', () => {
+  test('answers true and is not processed', async () => {
+    const ref = await journey.stack.fixture('instant_refund');
+    expect(await process(ref.id)).toMatchObject({ status: 200, body: true });
+    const { entries } = await journey.services.returns.getTimeline({
+      ...callIn(journey.stack.shop),
+      returnId: BigInt(ref.id),
+    });
+    const credit = entries.find(({ kind }) => kind.includes('instant'));
+    expect(credit).toBeDefined();
+    expect(await details(ref.id)).toMatchObject({ state: 'open', refunds: [] });
+    expect(await ledgerOf(ref.id)).toEqual({ orders: [], gift_cards: [], refunds: [] });
+  });
+
+  test('is refused when it is flagged as well', async () => {
+    const { id } = firstOf(journey.stack.shop, 'flagged_instant_refund');
+    expect((await process(id)).body).toEqual({
+      errors: { message: expect.any(String), code: 'UNPROCESSABLE_FLAGGED_RETURN' },
+    });
+    expect(await eventsOf(id, 'return.processing.failed')).toEqual([]);
+  });
+});
+
+describe('failures of the commerce provider', () => {
+  test('passing ones are tried again, with one effect', async () => {
+    const ref = await journey.stack.fixture('exchange');
+    await fail(ref, 'passing', 2);
+    expect((await process(ref.id)).body).toBe(true);
+    await untilState(journey, ref.id, 'closed');
+    expect((await ledgerOf(ref.id)).orders).toHaveLength(1);
+    expect(await eventsOf(ref.id, 'return.processing.failed')).toEqual([]);
+  });
+
+  test('a final one leaves it open and says so; a new request finishes it with its own details', async () => {
+    const ref = await journey.stack.fixture('exchange');
+    await fail(ref, 'final', 1);
+    expect((await process(ref.id, { attempt: 'first' })).body).toBe(true);
+    await until(async () => (await eventsOf(ref.id, 'return.processing.failed')).length === 1);
+    const [failed] = await eventsOf(ref.id, 'return.processing.failed');
+    expect(failed).toMatchObject({ processingFailed: { source: 'warehouse' } });
+    expect((await details(ref.id)).state).toBe('open');
+
+    expect((await process(ref.id, { attempt: 'second' })).body).toBe(true);
+    await untilState(journey, ref.id, 'closed');
+    expect((await ledgerOf(ref.id)).orders).toMatchObject([
+      { additional_details: { attempt: 'second' } },
+    ]);
+    expect(await eventsOf(ref.id, 'return.processing.failed')).toHaveLength(1);
+  });
+
+  test('the fixture `fails` fails each time', async () => {
+    const ref = await journey.stack.fixture('fails');
+    for (const times of [1, 2]) {
+      expect((await process(ref.id)).body).toBe(true);
+      await until(
+        async () => (await eventsOf(ref.id, 'return.processing.failed')).length === times,
+      );
+    }
+    expect((await details(ref.id)).state).toBe('open');
+  });
+});
+
+test('refusals dispatch nothing', async () => {
+  for (const fixture of ['flagged', 'closed', 'cancelled', 'expired']) {
+    const { id } = firstOf(journey.stack.shop, fixture);
+    const before = { details: await details(id), ledger: await ledgerOf(id) };
+    expect((await process(id)).body).toHaveProperty('errors');
+    expect({ details: await details(id), ledger: await ledgerOf(id) }).toEqual(before);
+    expect(await eventsOf(id, 'return.processing.failed')).toEqual([]);
+  }
+});
