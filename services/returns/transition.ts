@@ -1,4 +1,5 @@
 import { equals, toBinary } from '@bufbuild/protobuf';
+import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import type pg from 'pg';
 import type { Actor } from '../../proto/gen/rms/common/v1/actor_pb.ts';
 import type { Event } from '../../proto/gen/rms/events/v1/events_pb.ts';
@@ -110,9 +111,7 @@ export async function changeReturnsIn<T>(
     .filter((after, i) => !sameDetails(before[i], after))
     .map((after) => after.id);
   await endLines(tx, by.shopId, before, written);
-  const after = (await bumpRevisions(tx, by.shopId, changedIds))
-    ? await loadReturns(tx, by.shopId, ids)
-    : written;
+  const after = await bumpRevisions(tx, by.shopId, { written, changedIds });
   const events = after.flatMap((current, i) =>
     eventsOf(current, { before: before[i], changed: changedIds.includes(current.id), change }),
   );
@@ -140,18 +139,27 @@ function sameDetails(before: Return | undefined, after: Return): boolean {
   return equals(ReturnSchema, before, { ...after, processing: before.processing });
 }
 
+/** Gives the changed ones their next revision; answers all as they are then. */
 async function bumpRevisions(
   tx: Queryable,
   shopId: bigint,
-  ids: readonly bigint[],
-): Promise<boolean> {
-  if (ids.length === 0) return false;
-  await tx.query(
-    `update returns set revision = revision + 1, updated_at = greatest(updated_at, clock_timestamp())
-      where shop_id = $1 and id = any($2::bigint[])`,
-    [shopId, ids],
-  );
-  return true;
+  o: { readonly written: readonly Return[]; readonly changedIds: readonly bigint[] },
+): Promise<readonly Return[]> {
+  if (o.changedIds.length === 0) return o.written;
+  const { rows } = await tx.query<{ id: bigint; revision: bigint; updated_at: Date }>({
+    name: 'bump-revisions',
+    text: `update returns
+              set revision = revision + 1, updated_at = greatest(updated_at, clock_timestamp())
+            where shop_id = $1 and id = any($2::bigint[])
+           returning id, revision, updated_at`,
+    values: [shopId, o.changedIds],
+  });
+  const bumped = new Map(rows.map((row) => [row.id, row]));
+  return o.written.map((current) => {
+    const row = bumped.get(current.id);
+    if (!row) return current;
+    return { ...current, revision: row.revision, updatedAt: timestampFromDate(row.updated_at) };
+  });
 }
 
 /** Frees the order lines of returns that came to their end for another return. */

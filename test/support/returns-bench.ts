@@ -11,6 +11,7 @@ import {
   type SettingsSchema,
   SubmitReturnRequestSchema,
 } from '../../proto/gen/rms/returns/v1/returns_pb.ts';
+import type { EventBus } from '../../services/platform/bus/event-bus.ts';
 import { DomainError } from '../../services/platform/errors.ts';
 import { startServiceServer } from '../../services/platform/service-server.ts';
 import { startTelemetry } from '../../services/platform/telemetry.ts';
@@ -62,11 +63,15 @@ export function line(
 /** The returns service beside a small destinations service. */
 export async function startReturnsBench() {
   const destinations = await startFakeDestinations();
+  const destinationsTarget = `127.0.0.1:${destinations.port}`;
+  let bus: EventBus | undefined;
   const running = await runService({
     schema: 'returns',
     service: ReturnsService,
-    start: (options) =>
-      startReturns({ ...options, destinationsTarget: `127.0.0.1:${destinations.port}` }),
+    start(options) {
+      bus = options.bus;
+      return startReturns({ ...options, destinationsTarget });
+    },
   });
   const { client, db, events } = running;
 
@@ -99,6 +104,7 @@ export async function startReturnsBench() {
   return {
     client,
     db,
+    bus: there(bus),
     events,
     shop,
     request,

@@ -1,0 +1,81 @@
+import { randomUUID } from 'node:crypto';
+import { create, toBinary } from '@bufbuild/protobuf';
+import { timestampNow } from '@bufbuild/protobuf/wkt';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { EventSchema } from '../../proto/gen/rms/events/v1/events_pb.ts';
+import type { Return } from '../../proto/gen/rms/returns/v1/return_pb.ts';
+import { type ReturnsBench, startReturnsBench, there } from '../../test/support/returns-bench.ts';
+import { actor } from '../../test/support/running-service.ts';
+import { until } from '../../test/support/until.ts';
+import { inTransaction } from '../platform/postgres.ts';
+import { noteReports } from './fraud-events.ts';
+import { purge } from './purge.ts';
+
+let bench: ReturnsBench;
+beforeAll(async () => {
+  bench = await startReturnsBench();
+});
+afterAll(() => bench.stop());
+
+function reportOn(of: Pick<Return, 'shopId' | 'id'>) {
+  return create(EventSchema, {
+    eventId: randomUUID(),
+    schema: 'rms.events.v1',
+    trigger: 'fraud_report.created',
+    shopId: of.shopId,
+    returnId: of.id,
+    occurredAt: timestampNow(),
+    actor,
+    detail: { case: 'fraudReport', value: { reportId: 7n, category: 'item-is-worn' } },
+  });
+}
+
+const kinds = async (of: Return) => (await bench.timeline(of)).map((entry) => entry.kind);
+
+describe('a new fraud report', () => {
+  test('is heard from the bus, however often, and appears once in the timeline', async () => {
+    const submitted = await bench.submit(await bench.shop());
+    const event = reportOn(submitted);
+    const record = { key: 'k', value: toBinary(EventSchema, event), headers: {} };
+    await bench.bus.publish('rms.fraud.events.v1', [record]);
+    await bench.bus.publish('rms.fraud.events.v1', [record]);
+    await until(async () => (await kinds(submitted)).includes('fraud_report.created'));
+    const entries = await bench.timeline(submitted);
+    expect(entries).toHaveLength(2);
+    expect(there(entries[1]).facts).toEqual({ report_id: '7', category: 'item-is-worn' });
+    expect(await bench.triggers(submitted)).toEqual([]);
+  });
+
+  test('about a return that is not there is skipped', async () => {
+    const submitted = await bench.submit(await bench.shop());
+    const absent = reportOn({ shopId: submitted.shopId, id: 999_999_998n });
+    await inTransaction(bench.db.pool, (tx) => noteReports(tx, [absent, reportOn(submitted)]));
+    expect(await kinds(submitted)).toContain('fraud_report.created');
+  });
+});
+
+describe('purge', () => {
+  test('removes timeline entries after 400 days and snapshots with the events, no others', async () => {
+    const submitted = await bench.submit(await bench.shop());
+    const { shopId, id: returnId } = submitted;
+    for (const text of ['old', 'young']) {
+      await bench.client.addNote({ shopId, actor, returnId, text });
+    }
+    await bench.db.pool.query(
+      `update timeline set occurred_at = now() - interval '401 days'
+        where shop_id = $1 and text = 'old'`,
+      [shopId],
+    );
+    await bench.db.pool.query(
+      `insert into snapshots (shop_id, return_id, revision, value, created_at)
+       values ($1, $2, 1, '', now() - interval '8 days'), ($1, $2, 2, '', now() - interval '6 days')`,
+      [shopId, returnId],
+    );
+    expect(await purge(bench.db.pool, 7)).toBe(2);
+    expect((await bench.timeline(submitted)).map((entry) => entry.text)).not.toContain('old');
+    const left = await bench.db.pool.query('select revision from snapshots where shop_id = $1', [
+      shopId,
+    ]);
+    expect(left.rows).toEqual([{ revision: 2n }]);
+  });
+});

@@ -1,0 +1,123 @@
+import { timestampFromDate } from '@bufbuild/protobuf/wkt';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import {
+  CustomerUpload_Kind,
+  DispositionOutcome,
+} from '../../proto/gen/rms/returns/v1/return_pb.ts';
+import { LabelProvider } from '../../proto/gen/rms/returns/v1/returns_pb.ts';
+import {
+  firstLine,
+  invalid,
+  line,
+  type ReturnsBench,
+  startReturnsBench,
+} from '../../test/support/returns-bench.ts';
+import { actor, refusal } from '../../test/support/running-service.ts';
+
+let bench: ReturnsBench;
+beforeAll(async () => {
+  bench = await startReturnsBench();
+});
+afterAll(() => bench.stop());
+
+const customer = {
+  email: 'Gone@Example.com',
+  firstName: 'Greta',
+  lastName: 'Gone',
+  address: { name: 'Greta Gone', address1: '1 Gone Street' },
+};
+const redact = (shopId: bigint, email = 'gone@example.COM') =>
+  bench.client.redactCustomer({ shopId, actor, email });
+
+describe('redact customer', () => {
+  test('removes a shopper from all returns, and tells so in their order', async () => {
+    const shopId = await bench.shop();
+    const one = await bench.submit(shopId, { customer });
+    const other = await bench.submit(shopId, { customer });
+    const stranger = await bench.submit(shopId, { customer: { email: 'else@example.com' } });
+    await bench.client.addCustomerUpload({
+      shopId,
+      actor,
+      lineItemId: firstLine(one),
+      kind: CustomerUpload_Kind.IMAGE,
+      url: 'https://x.example/face.png',
+    });
+
+    expect(await redact(shopId)).toMatchObject({ returns: 2, uploads: 1 });
+    for (const gone of [one, other]) {
+      const after = await bench.read(gone);
+      expect(after.customer).toMatchObject({});
+      expect(JSON.stringify(after.customer)).not.toMatch(/gone/i);
+      expect(after.lineItems[0]?.uploads).toEqual([]);
+      expect((await bench.triggers(gone)).slice(-2)).toEqual([
+        'return.updated',
+        'customer.redacted',
+      ]);
+    }
+    const told = (await bench.events(shopId)).filter((one) => one.trigger === 'customer.redacted');
+    expect(told.map((event) => event.detail.value)).toMatchObject([
+      { returnIds: [one.id] },
+      { returnIds: [other.id] },
+    ]);
+    expect(await bench.read(stranger)).toEqual(stranger);
+    expect(await redact(shopId)).toMatchObject({ returns: 0, uploads: 0 });
+  });
+
+  test('leaves no word of the shopper in any table but the events of the last days', async () => {
+    const shopId = await bench.shop({ labelProvider: LabelProvider.THIRD_PARTY });
+    const submitted = await bench.submit(shopId, {
+      customer,
+      lines: Array.from({ length: 15 }, () => line()),
+    });
+    await bench.client.applyAssessments({
+      shopId,
+      actor,
+      assessments: submitted.lineItems.map(({ lineItemId }) => ({
+        lineItemId,
+        assessmentId: 1n,
+        disposition: { outcome: DispositionOutcome.DONATE, note: 'n'.repeat(65_535) },
+      })),
+    });
+    await redact(shopId);
+    for (const table of await tables()) {
+      const { rows } = await bench.db.pool.query<{ row: string }>(
+        `select t::text as row from ${table} t`,
+      );
+      const kept = rows.map((one) => readable(one.row)).join('\n');
+      expect(`${table}: ${/greta|gone@|gone street/i.exec(kept)?.[0]}`).toBe(`${table}: undefined`);
+    }
+  });
+
+  test('does not touch another shop’s returns', async () => {
+    const [shopId, otherShop] = [await bench.shop(), await bench.shop()];
+    await bench.submit(shopId, { customer });
+    const foreign = await bench.submit(otherShop, { customer });
+    await redact(shopId);
+    expect(await bench.read(foreign)).toEqual(foreign);
+    expect(await refusal(redact(shopId, ' '))).toEqual(invalid('email'));
+  });
+
+  test('goes through more returns than fit one transaction', async () => {
+    const shopId = await bench.shop();
+    const submittedAt = timestampFromDate(new Date('2026-01-01T00:00:00Z'));
+    for (let n = 0; n < 6; n++) {
+      await Promise.all(
+        Array.from({ length: 10 }, () => bench.submit(shopId, { customer, submittedAt })),
+      );
+    }
+    expect((await redact(shopId)).returns).toBe(60);
+  });
+});
+
+async function tables(): Promise<string[]> {
+  const { rows } = await bench.db.pool.query<{ table_name: string }>(
+    `select table_name from information_schema.tables
+      where table_schema = 'returns' and table_name not like 'events%' and table_type = 'BASE TABLE'`,
+  );
+  return rows.map((row) => row.table_name);
+}
+
+/** Bytes in a row, which PostgreSQL writes in hexadecimal, as text. */
+function readable(row: string): string {
+  return row.replace(/\\\\?x([0-9a-f]+)/g, (_, hex) => Buffer.from(hex, 'hex').toString('latin1'));
+}

@@ -1,0 +1,71 @@
+import { Code } from '@connectrpc/connect';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import {
+  GiftCardMode,
+  LabelProvider,
+  RestockMode,
+} from '../../proto/gen/rms/returns/v1/returns_pb.ts';
+import { invalid, type ReturnsBench, startReturnsBench } from '../../test/support/returns-bench.ts';
+import { actor, newShop, refusal } from '../../test/support/running-service.ts';
+
+let bench: ReturnsBench;
+beforeAll(async () => {
+  bench = await startReturnsBench();
+});
+afterAll(() => bench.stop());
+
+const notConfigured = {
+  code: Code.FailedPrecondition,
+  reason: 'SHOP_NOT_CONFIGURED',
+  field: undefined,
+};
+type Settings = NonNullable<Parameters<ReturnsBench['client']['updateSettings']>[0]['settings']>;
+const update = (shopId: bigint, settings: Settings) =>
+  bench.client.updateSettings({ shopId, actor, settings });
+
+describe('returns settings', () => {
+  test('start with defaults once the currency is known', async () => {
+    const shopId = newShop();
+    expect(await refusal(bench.client.getSettings({ shopId, actor }))).toEqual(notConfigured);
+    expect(await refusal(update(shopId, { expiryDays: 3 }))).toEqual(notConfigured);
+    const { settings } = await update(shopId, { currency: 'JPY' });
+    expect(settings).toMatchObject({
+      currency: 'JPY',
+      restockMode: RestockMode.OFF,
+      giftCardMode: GiftCardMode.PROVIDER,
+      labelProvider: LabelProvider.OWN,
+      expiryDays: 28,
+      processingRetryMinutes: 15,
+    });
+    expect((await bench.client.getSettings({ shopId, actor })).settings).toEqual(settings);
+  });
+
+  test('keep what is not said', async () => {
+    const shopId = await bench.shop({ expiryDays: 10, parcel: { lengthCm: 99 } });
+    const { settings } = await update(shopId, { restockMode: RestockMode.WEBHOOK });
+    expect(settings).toMatchObject({
+      currency: 'GBP',
+      restockMode: RestockMode.WEBHOOK,
+      expiryDays: 10,
+      parcel: { lengthCm: 99, widthCm: 20, heightCm: 10 },
+    });
+  });
+
+  test('never change the currency, and take it again', async () => {
+    const shopId = await bench.shop();
+    await update(shopId, { currency: 'GBP' });
+    expect(await refusal(update(shopId, { currency: 'EUR' }))).toEqual(
+      invalid('settings.currency'),
+    );
+  });
+
+  test.each<[Settings, string]>([
+    [{ currency: 'GBX' }, 'settings.currency'],
+    [{ expiryDays: 366 }, 'settings.expiry_days'],
+    [{ expiryDays: -1 }, 'settings.expiry_days'],
+    [{ processingRetryMinutes: 1_441 }, 'settings.processing_retry_minutes'],
+    [{ parcel: { widthCm: -1 } }, 'settings.parcel.width_cm'],
+  ])('refuse %j', async (settings, field) => {
+    expect(await refusal(update(await bench.shop(), settings))).toEqual(invalid(field));
+  });
+});

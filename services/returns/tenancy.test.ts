@@ -1,0 +1,170 @@
+import { randomUUID } from 'node:crypto';
+import { Code } from '@connectrpc/connect';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import {
+  CustomerUpload_Kind,
+  DispositionOutcome,
+  LabelStatus,
+  type Return,
+  ReturnMethod,
+} from '../../proto/gen/rms/returns/v1/return_pb.ts';
+import {
+  InstantRefundState,
+  LabelProvider,
+  ReturnsService,
+} from '../../proto/gen/rms/returns/v1/returns_pb.ts';
+import {
+  firstLine,
+  type ReturnsBench,
+  startReturnsBench,
+  there,
+} from '../../test/support/returns-bench.ts';
+import { actor, refusal } from '../../test/support/running-service.ts';
+
+let bench: ReturnsBench;
+/** What one shop has, and the other shop that asks for it. */
+let theirs: {
+  of: Return;
+  lineItemId: bigint;
+  labelId: bigint;
+  requestId: bigint;
+  creditId: bigint;
+};
+let asker: { shopId: bigint; actor: typeof actor };
+
+beforeAll(async () => {
+  bench = await startReturnsBench();
+  asker = { shopId: await bench.shop({ labelProvider: LabelProvider.THIRD_PARTY }), actor };
+  const shopId = await bench.shop({ labelProvider: LabelProvider.THIRD_PARTY });
+  const of = await bench.submit(shopId, {
+    returnMethod: ReturnMethod.DROP_OFF,
+    customer: { email: 'theirs@example.com' },
+  });
+  const by = { shopId, actor, returnId: of.id, idempotencyKey: 'k' };
+  const { label } = await bench.client.recordLabel({ ...by, carrier: 'DHL' });
+  const { labelRequest } = await bench.client.requestLabel(by);
+  const { credit } = await bench.client.openInstantRefund({
+    ...by,
+    amount: '1.00',
+    chargeReference: 'c',
+  });
+  theirs = {
+    of,
+    lineItemId: firstLine(of),
+    labelId: there(label).id,
+    requestId: there(labelRequest).id,
+    creditId: there(credit).id,
+  };
+});
+afterAll(() => bench.stop());
+
+const key = () => ({ ...asker, idempotencyKey: randomUUID() });
+const there404: Record<string, () => Promise<unknown>> = {
+  editReturn: () => bench.client.editReturn({ ...asked(), expectedRevision: 1n, amounts: {} }),
+  flagReturn: () => bench.client.flagReturn({ ...asked(), reasons: ['x'] }),
+  unflagReturn: () => bench.client.unflagReturn(asked()),
+  cancelReturn: () => bench.client.cancelReturn(asked()),
+  processReturn: () => bench.client.processReturn(asked()),
+  recordLabel: () => bench.client.recordLabel({ ...asked(), ...key(), carrier: 'DHL' }),
+  updateLabel: () =>
+    bench.client.updateLabel({
+      ...asker,
+      labelId: theirs.labelId,
+      status: LabelStatus.DELIVERED,
+    }),
+  requestLabel: () => bench.client.requestLabel(asked()),
+  cancelLabelRequest: () =>
+    bench.client.cancelLabelRequest({ ...asker, requestId: theirs.requestId }),
+  recordArrival: () => bench.client.recordArrival({ ...asker, lineItemIds: [theirs.lineItemId] }),
+  recordPartnerShipment: () =>
+    bench.client.recordPartnerShipment({
+      ...asker,
+      partnerShipmentId: randomUUID(),
+      lineItemIds: [theirs.lineItemId],
+    }),
+  openInstantRefund: () =>
+    bench.client.openInstantRefund({ ...asked(), ...key(), amount: '1', chargeReference: 'c' }),
+  settleInstantRefund: () =>
+    bench.client.settleInstantRefund({
+      ...asker,
+      creditId: theirs.creditId,
+      result: InstantRefundState.RETURNED,
+    }),
+  addCustomerUpload: () =>
+    bench.client.addCustomerUpload({
+      ...asker,
+      lineItemId: theirs.lineItemId,
+      kind: CustomerUpload_Kind.IMAGE,
+      url: 'https://x.example/1',
+    }),
+  addNote: () => bench.client.addNote({ ...asked(), text: 'x' }),
+  getSnapshot: () => bench.client.getSnapshot({ ...asked(), revision: 1n }),
+  findReturn: () =>
+    bench.client.findReturn({ ...asker, selector: { case: 'returnId', value: theirs.of.id } }),
+  getTimeline: () => bench.client.getTimeline(asked()),
+  applyAssessments: () =>
+    bench.client.applyAssessments({
+      ...asker,
+      assessments: [
+        {
+          assessmentId: 1n,
+          lineItemId: theirs.lineItemId,
+          disposition: { outcome: DispositionOutcome.DONATE },
+        },
+      ],
+    }),
+  applyGradings: () =>
+    bench.client.applyGradings({
+      ...asker,
+      gradings: [
+        {
+          gradingId: 1n,
+          lineItemId: theirs.lineItemId,
+          condition: { subject: 'item', title: 'Junk', categoryName: 'junk' },
+        },
+      ],
+    }),
+};
+
+function asked() {
+  return { ...asker, returnId: theirs.of.id };
+}
+
+/** Calls that answer, without anything of the other shop. */
+const answersNothing: Record<string, () => Promise<unknown>> = {
+  getReturns: async () =>
+    (await bench.client.getReturns({ ...asker, returnIds: [theirs.of.id] })).returns,
+  checkLineItems: async () =>
+    (await bench.client.checkLineItems({ ...asker, lineItemIds: [theirs.lineItemId] })).owners,
+  searchReturns: async () =>
+    (await bench.client.searchReturns({ ...asker, includeArchived: true })).returns,
+  summarize: async () => (await bench.client.summarize(asker)).byState,
+  redactCustomer: async () =>
+    (await bench.client.redactCustomer({ ...asker, email: 'theirs@example.com' })).returns || [],
+  sweepExpired: async () => (await bench.client.sweepExpired(asker)).expired || [],
+};
+
+/** Calls that name nothing of anybody: tested where they are. */
+const NAMELESS = ['submitReturn', 'getSettings', 'updateSettings'];
+
+describe('another shop’s objects', () => {
+  test('are asked for by every call of the service', () => {
+    const tested = [...Object.keys(there404), ...Object.keys(answersNothing), ...NAMELESS];
+    expect(tested.sort()).toEqual(ReturnsService.methods.map((one) => one.localName).sort());
+  });
+
+  test.each(Object.keys(there404))('are not there for %s', async (call) => {
+    const ask = there(there404[call]);
+    expect(await refusal(ask())).toMatchObject({ code: Code.NotFound });
+  });
+
+  test.each(Object.keys(answersNothing))('are not in the answer of %s', async (call) => {
+    expect(await there(answersNothing[call])()).toEqual([]);
+  });
+
+  test('are as they were after all of that', async () => {
+    expect((await bench.triggers(theirs.of)).length).toBe(3);
+    const now = await bench.read(theirs.of);
+    expect(now).toMatchObject({ revision: 2n, customer: { email: 'theirs@example.com' } });
+  });
+});
