@@ -34,7 +34,7 @@ const search = z.object({
 type Search = z.output<typeof search>;
 
 /** Creation time in milliseconds since 1970, and id, of the last return of the page before. */
-const cursorParts = z.tuple([z.string().regex(/^-?\d{1,15}$/), z.string().regex(/^\d{1,16}$/)]);
+const cursorParts = z.tuple([z.string().regex(/^-?\d{1,14}$/), z.string().regex(/^\d{1,16}$/)]);
 
 // The query matches as a whole, save for titles; '' matches everything.
 const MATCHES = `
