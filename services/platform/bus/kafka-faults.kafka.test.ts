@@ -94,13 +94,21 @@ describe('kafka with brokers that crash', () => {
     await subscription.stop();
   }, 400_000);
 
-  test('without brokers publish rejects and health says so; both recover', async () => {
+  test('without brokers publish rejects, health says so, a new listener waits; all recover', async () => {
     const topic = `test.${randomUUID()}`;
     const record: BusRecord = { key: 'k', value: Buffer.from('1'), headers: {} };
     await bus.publish(topic, [record]);
     await Promise.all([0, 1, 2].map((index) => kafka.kill(index)));
     await expect(bus.publish(topic, [record])).rejects.toThrow();
     await expect(bus.health()).rejects.toThrow();
+    const heard: string[] = [];
+    const subscription = await bus.subscribe({
+      group: randomUUID(),
+      topics: [topic],
+      handle: async (records) => {
+        heard.push(...records.map(({ key }) => key));
+      },
+    });
     await Promise.all([0, 1, 2].map((index) => kafka.restart(index)));
     const recovers = async (work: () => Promise<void>) => {
       const works = () =>
@@ -111,5 +119,8 @@ describe('kafka with brokers that crash', () => {
     };
     await recovers(() => bus.publish(topic, [record]));
     await recovers(() => bus.health());
+    await until(() => heard.length >= 2, FAILOVER_MS);
+    expect(new Set(heard)).toEqual(new Set(['k']));
+    await subscription.stop();
   }, 300_000);
 });

@@ -44,18 +44,23 @@ export async function subscribeToKafka(
   o: KafkaSubscriptionOptions,
 ): Promise<{ stop(): Promise<void> }> {
   const stopping = new AbortController();
-  let session = await start(o);
+  // Kafka may be away, or another process just making the topic: then events wait and this process
+  // does not, for it has calls to answer.
+  let session: Session | undefined = await start(o).catch((error: unknown) => {
+    o.logger.warn({ err: error, group: o.group }, 'Kafka cannot be read yet: trying on');
+    return undefined;
+  });
 
   async function watch(): Promise<void> {
     for (;;) {
       await sleep(WATCH_EVERY_MS, undefined, { signal: stopping.signal }).catch(() => {});
       if (stopping.signal.aborted) return;
-      if (!session.hasFailed && Date.now() - session.lastSign < SILENCE_MS) continue;
-      o.logger.warn({ group: o.group }, 'Kafka consumer stands still: a new one takes over');
-      await end(session);
-      const next = await retried(() => start(o), stopping.signal);
-      if (!next) return;
-      session = next;
+      if (session && isAlive(session)) continue;
+      if (session) {
+        o.logger.warn({ group: o.group }, 'Kafka consumer stands still: a new one takes over');
+        await end(session);
+      }
+      session = await retried(() => start(o), stopping.signal);
     }
   }
 
@@ -65,9 +70,13 @@ export async function subscribeToKafka(
     async stop() {
       stopping.abort();
       await Promise.all([watching, committing]);
-      await end(session);
+      if (session) await end(session);
     },
   };
+}
+
+function isAlive(session: Session): boolean {
+  return !session.hasFailed && Date.now() - session.lastSign < SILENCE_MS;
 }
 
 async function start(o: KafkaSubscriptionOptions): Promise<Session> {
@@ -172,12 +181,13 @@ function recordOf(topic: string, partition: number, message: KafkaMessage): Rece
 
 async function commitRegularly(
   o: KafkaSubscriptionOptions,
-  current: () => Session,
+  current: () => Session | undefined,
   signal: AbortSignal,
 ): Promise<void> {
   while (!signal.aborted) {
     await sleep(COMMIT_EVERY_MS, undefined, { signal }).catch(() => {});
-    await commit(o, current());
+    const session = current();
+    if (session) await commit(o, session);
   }
 }
 
