@@ -44,6 +44,7 @@ export interface StackFile {
   readonly control_url: string;
   readonly control_token: string;
   readonly metrics: Readonly<Record<string, string>>;
+  readonly receivers: { readonly refused_examples: readonly string[] };
   readonly partner: Readonly<Record<string, string>>;
   readonly users: readonly {
     readonly name: string;
