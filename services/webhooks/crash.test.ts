@@ -4,6 +4,7 @@ import { createTestDatabase, type TestDatabase } from '../../test/support/databa
 import { newShop } from '../../test/support/running-service.ts';
 import { runWebhooks, startReceiver, until } from '../../test/support/webhooks.ts';
 import { sampleEvent } from '../contract/sample-event.ts';
+import { inTransaction } from '../platform/postgres.ts';
 import { type Claimed, claimDue, reapLeases } from './claim.ts';
 import type { Outcome } from './deliver.ts';
 import { settle } from './settle.ts';
@@ -114,6 +115,20 @@ describe('claims', () => {
     expect(new Set(all.map((one) => one.id)).size).toBe(all.length);
     await lose(all);
     expect(await reapLeases(db.pool)).toBe(all.length);
+    await receiver.stop();
+  });
+
+  test('pass over an endpoint that somebody else is claiming for', async () => {
+    const { receiver, shopId } = await leaveWaiting(12);
+    const claimedOfShop = async () => {
+      const claimed = await claimDue(db.pool, { limit: 100, ...AN_HOUR });
+      return claimed.filter((one) => one.shopId === shopId);
+    };
+    await inTransaction(db.pool, async (other) => {
+      await other.query('select from endpoints where shop_id = $1 for no key update', [shopId]);
+      expect(await claimedOfShop()).toEqual([]);
+    });
+    expect(await claimedOfShop()).toHaveLength(8);
     await receiver.stop();
   });
 

@@ -55,6 +55,8 @@ export async function startReceiver(): Promise<Receiver> {
     await receiver.answer(response, received, receiver.received.length);
   });
   server.listen(0, '127.0.0.1');
+  // One that a failed test left behind must not keep the run alive.
+  server.unref();
   await once(server, 'listening');
   const address = server.address();
   const port = typeof address === 'object' && address ? address.port : 0;
