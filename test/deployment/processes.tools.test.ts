@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { LOCAL_ACTOR } from '../../deploy/local/clients.ts';
 import { Partner } from '../../deploy/local/demo/partner.ts';
@@ -31,6 +32,8 @@ let cluster: Cluster;
 let identity: ServiceIdentity;
 let backend: ReturnType<typeof connectServices>;
 let baseUrl: string;
+let receiver: Receiver | undefined;
+const received: Received[] = [];
 
 beforeAll(async () => {
   // Public addresses only, unless a receiver on loopback is let in.
@@ -45,6 +48,7 @@ beforeAll(async () => {
 
 afterAll(async () => {
   backend?.close();
+  await receiver?.stop();
   await cluster?.stop();
 });
 
@@ -84,14 +88,10 @@ describe('seven processes with only their manifests', () => {
 });
 
 describe('a return, through all of them', () => {
-  let receiver: Receiver;
   let partner: Partner;
   let made: Return;
-  const received: Received[] = [];
   const shop = { id: 0, currency: 'GBP', destinationId: 0 };
   const forShop = () => ({ shopId: BigInt(shop.id), actor: LOCAL_ACTOR });
-
-  afterAll(() => receiver?.stop());
 
   test('an operator creates a shop and a key in the gateway pod', async () => {
     const admin = (...args: string[]) =>
@@ -161,6 +161,38 @@ describe('a return, through all of them', () => {
       }),
     ]);
     expect((await partner.details(`return_id=${made.id}`))?.state).toBe('closed');
+  });
+});
+
+describe('operating it', () => {
+  const metricsOf = async (name: string) => {
+    const answer = await fetch(`http://127.0.0.1:${cluster.envOf(name).METRICS_PORT}/metrics`);
+    return answer.text();
+  };
+
+  test('a replay of stored events, as after a loss of Kafka, reaches listeners and changes nothing', async () => {
+    const before = received.length;
+    const anHourAgo = new Date(Date.now() - 3_600_000).toISOString();
+    const replay = ['services/returns/replay.ts', '--from', anHourAgo];
+    const said = await runCommand(replay, cluster.envOf('returns'));
+    const [, count] = /^(\d+) event\(s\) published again$/m.exec(said) ?? [];
+    expect(Number(count)).toBeGreaterThan(2);
+    const repeated = RegExp(`^events_repeated_total{[^}]*} ${count}( |$)`, 'm');
+    await until(async () => repeated.test(await metricsOf('webhooks')), START_MS);
+    expect(received).toHaveLength(before);
+  });
+
+  test('every metric is explained in docs/operations.md', async () => {
+    const page = readFileSync(new URL('../../docs/operations.md', import.meta.url), 'utf8');
+    const exported = new Set<string>();
+    for (const name of cluster.processes.keys()) {
+      for (const [, metric = ''] of (await metricsOf(name)).matchAll(/^# TYPE (\S+) /gm)) {
+        exported.add(metric);
+      }
+    }
+    exported.delete('target_info');
+    expect(exported.size).toBeGreaterThan(12);
+    expect([...exported].filter((metric) => !page.includes(`\`${metric}\``))).toEqual([]);
   });
 });
 

@@ -1,0 +1,63 @@
+import { readFileSync } from 'node:fs';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import pg from 'pg';
+import { createTestDatabase, type TestDatabase } from '../support/database.ts';
+
+const PAGE = readFileSync(new URL('../../docs/privacy.md', import.meta.url), 'utf8');
+
+/** Parts of a column's name that suggest something about a person, or a place for anything. */
+const SUSPICIOUS =
+  /email|name|address|phone|customer|author|actor|note|comment|description|text|facts|detail|body|content|snapshot|value|headers|excerpt|reasons?$|processor/;
+
+/** Only these types can hold such data. Partitions are as their table. */
+const COLUMNS = `
+  select c.table_schema as schema, c.table_name as table, c.column_name as column
+    from information_schema.columns c
+   where c.table_schema not in ('pg_catalog', 'information_schema')
+     and c.data_type in ('text', 'character varying', 'json', 'jsonb', 'bytea', 'ARRAY')
+     and c.table_name !~ '^events_'`;
+
+/** Words of our own, not of a caller. */
+const FIXED = /_kind$|^category_name$|^inactive_reason$/;
+
+interface Column {
+  readonly schema: string;
+  readonly table: string;
+  readonly column: string;
+}
+
+let database: TestDatabase;
+let columns: readonly Column[];
+
+beforeAll(async () => {
+  database = await createTestDatabase('gateway');
+  const migrator = new pg.Client({ connectionString: database.migratorUrl });
+  await migrator.connect();
+  ({ rows: columns } = await migrator.query<Column>(COLUMNS));
+  await migrator.end();
+});
+afterAll(() => database?.drop());
+
+/** The columns in the first cells of the page's tables. */
+const listed = [...PAGE.matchAll(/^\| `([a-z0-9_.*]+)` \|/gm)].map(([, name = '']) => name);
+
+const spellings = ({ schema, table, column }: Column) => [
+  `${schema}.${table}.${column}`,
+  `*.${table}.${column}`,
+];
+
+describe('the page of personal data', () => {
+  test('lists every column whose name suggests data about a person', () => {
+    const missing = columns
+      .filter(({ column }) => SUSPICIOUS.test(column) && !FIXED.test(column))
+      .filter((column) => !spellings(column).some((name) => listed.includes(name)))
+      .map((column) => spellings(column)[0]);
+    expect(missing).toEqual([]);
+  });
+
+  test('lists no column that does not exist, and none twice', () => {
+    const existing = new Set(columns.flatMap(spellings));
+    expect(listed.filter((name) => !existing.has(name))).toEqual([]);
+    expect(new Set(listed).size).toBe(listed.length);
+  });
+});
