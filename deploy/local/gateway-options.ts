@@ -2,21 +2,21 @@ import type { ServiceTargets } from '../../gateway/services.ts';
 import type { GatewayOptions } from '../../gateway/start.ts';
 import type { ServiceIdentity } from '../../services/platform/identity.ts';
 import type { Database } from './database.ts';
-import type { Parts } from './stack.ts';
+import type { Plan } from './parts.ts';
 
 /** Limits of the local gateway: REST so high that only the key `limited` ever meets its own. */
 export const LIMITS = { rest_per_minute: 100_000, failed_credentials: 60 } as const;
 
-/** Where the version calendar of the further listeners stands, by the port each listens on. */
-export const CALENDARS = {
-  deprecated: '2027-08-01',
-  sunset: '2027-11-01',
-  expired: '2028-02-01',
-} as const;
+/** Further listeners: the day at which their version calendar stands, and their port. */
+export const CALENDARS = [
+  { day: '2027-08-01', port: 'deprecated' },
+  { day: '2027-11-01', port: 'sunset' },
+  { day: '2028-02-01', port: 'expired' },
+] as const;
 
 /** How the local stack runs its gateway. */
 export function gatewayOptions(
-  parts: Parts,
+  plan: Plan,
   o: {
     readonly database: Database;
     readonly targets: ServiceTargets;
@@ -25,9 +25,9 @@ export function gatewayOptions(
 ): GatewayOptions {
   return {
     host: '127.0.0.1',
-    port: parts.memory.memory.ports.gateway,
+    port: plan.memory.memory.ports.gateway,
     metricsPort: 0,
-    publicUrl: parts.baseUrl,
+    publicUrl: plan.baseUrl,
     databaseUrl: o.database.urlOf('gateway'),
     poolMax: 8,
     targets: o.targets,
@@ -35,13 +35,13 @@ export function gatewayOptions(
     restPerMinute: LIMITS.rest_per_minute,
     trustedProxies: ['127.0.0.1/32'],
     partnerOAuth: {
-      issuer: parts.authUrl,
-      audience: parts.baseUrl,
-      jwksUrl: `${parts.authUrl}/jwks`,
+      issuer: plan.authUrl,
+      audience: plan.baseUrl,
+      jwksUrl: `${plan.authUrl}/jwks`,
       shopClaim: 'shop_id',
     },
-    logLevel: parts.surroundings.logLevel,
+    logLevel: plan.surroundings.logLevel,
     logPretty: true,
-    ...(parts.options.calendar && { calendar: parts.options.calendar }),
+    ...(plan.options.calendar && { calendar: plan.options.calendar }),
   };
 }

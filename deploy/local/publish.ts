@@ -1,60 +1,38 @@
-import type pg from 'pg';
-import type { RunningGateway } from '../../gateway/start.ts';
 import { supportedVersions } from '../../services/contract/versions.ts';
-import type { Clients } from './clients.ts';
 import { commerceControls } from './control/commerce.ts';
 import { outboxDepths } from './control/outbox.ts';
 import { controlRoutes } from './control/routes.ts';
 import { startControl } from './control/server.ts';
-import type { Database } from './database.ts';
 import { usersOf } from './demo/people.ts';
-import { type Demo, PARTNER_REDIRECT_URI } from './demo/run.ts';
-import type { LocalBus } from './event-bus.ts';
+import { PARTNER_REDIRECT_URI } from './demo/run.ts';
 import { LIMITS } from './gateway-options.ts';
-import type { LocalServices } from './services.ts';
-import type { Parts } from './stack.ts';
+import type { Plan, Running } from './parts.ts';
 import { keepStackFile } from './stack-contents.ts';
-import type { TappedBus } from './tapped-bus.ts';
 import { welcome } from './welcome.ts';
 
-/** Everything that runs once the stack is up. */
-export interface Running {
-  readonly database: Database;
-  readonly local: LocalBus;
-  readonly tapped: TappedBus;
-  readonly services: LocalServices;
-  readonly gateway: RunningGateway;
-  readonly clients: Clients;
-  readonly pools: { readonly commerce: pg.Pool; readonly migrator: pg.Pool };
-  readonly demo: Demo;
-  readonly baseUrlAt: Readonly<Record<string, string>>;
-  /** Since the start. */
-  readonly seconds: () => number;
-}
-
 /** Makes a running stack findable: control server, stack file, and a few lines for people. */
-export async function publish(parts: Parts, running: Running): Promise<void> {
-  const { memory } = parts.memory;
+export async function publish(plan: Plan, running: Running): Promise<void> {
+  const { memory } = plan.memory;
   const controlUrl = `http://127.0.0.1:${memory.ports.control}`;
   const control = await startControl({
     port: memory.ports.control,
     token: memory.controlToken,
     routes: controlRoutes(controlsOf(running)),
   });
-  parts.stoppers.push(
+  plan.stoppers.push(
     control,
-    await keepStackFile(parts.options.stack, contentsOf(parts, running, controlUrl)),
+    await keepStackFile(plan.options.stack, contentsOf(plan, running, controlUrl)),
   );
-  const [shop] = running.demo.shops;
+  const [shop] = running.shops;
   const [open] = shop?.fixtures.returns.open ?? [];
   console.log(
     welcome({
-      baseUrl: parts.baseUrl,
-      authUrl: parts.authUrl,
+      baseUrl: plan.baseUrl,
+      authUrl: plan.authUrl,
       controlUrl,
-      stackFile: parts.options.stack,
+      stackFile: plan.options.stack,
       grpc: running.services.targets,
-      seconds: running.seconds(),
+      seconds: (Date.now() - plan.startedAt.getTime()) / 1000,
       ...(shop &&
         open && { demo: { key: shop.api_keys.all, orderName: open.order_name, openId: open.id } }),
     }),
@@ -62,10 +40,10 @@ export async function publish(parts: Parts, running: Running): Promise<void> {
 }
 
 function controlsOf(running: Running) {
-  const { clients, services, demo } = running;
+  const { clients, services, shops } = running;
   return {
     clients,
-    shops: demo.shops.map(({ id, currency, fixtures }) => ({
+    shops: shops.map(({ id, currency, fixtures }) => ({
       id,
       currency,
       destinationId: fixtures.destinations.linked,
@@ -80,14 +58,14 @@ function controlsOf(running: Running) {
   };
 }
 
-function contentsOf(parts: Parts, running: Running, controlUrl: string) {
-  const { memory } = parts.memory;
-  const calendar = parts.options.calendar ?? parts.startedAt;
+function contentsOf(plan: Plan, running: Running, controlUrl: string) {
+  const { memory } = plan.memory;
+  const calendar = plan.options.calendar ?? plan.startedAt;
   return {
-    baseUrl: parts.baseUrl,
-    authUrl: parts.authUrl,
+    baseUrl: plan.baseUrl,
+    authUrl: plan.authUrl,
     calendar,
-    startedAt: parts.startedAt,
+    startedAt: plan.startedAt,
     baseUrlAt: running.baseUrlAt,
     grpc: running.services.targets,
     serviceToken: memory.serviceToken,
@@ -110,9 +88,9 @@ function contentsOf(parts: Parts, running: Running, controlUrl: string) {
     redirectUri: PARTNER_REDIRECT_URI,
     signingKey: memory.signingKey,
     users: usersOf(
-      parts.memory,
-      running.demo.shops.map(({ id }) => id),
+      plan.memory,
+      running.shops.map(({ id }) => id),
     ),
-    shops: running.demo.shops,
+    shops: running.shops,
   };
 }

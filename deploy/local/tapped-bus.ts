@@ -22,7 +22,8 @@ export interface TappedBus {
 
 /** A bus that remembers what went over it, for `GET /events` of the control server. */
 export function tapBus(bus: EventBus): TappedBus {
-  const events: TappedEvent[] = [];
+  // Kept as bytes: as JSON, thousands of snapshots would weigh several times as much.
+  const events: (Omit<TappedEvent, 'event'> & { readonly value: Uint8Array })[] = [];
   let position = 0;
   return {
     bus: {
@@ -31,12 +32,17 @@ export function tapBus(bus: EventBus): TappedBus {
         await bus.publish(topic, records);
         for (const { key, value } of records) {
           position += 1;
-          const event = toJson(EventSchema, fromBinary(EventSchema, value));
-          events.push({ position, topic, key, event });
+          events.push({ position, topic, key, value });
         }
         if (events.length > MAX_EVENTS) events.splice(0, events.length - MAX_EVENTS);
       },
     },
-    since: (after) => events.filter((event) => event.position > after),
+    since: (after) =>
+      events
+        .filter((event) => event.position > after)
+        .map(({ value, ...about }) => ({
+          ...about,
+          event: toJson(EventSchema, fromBinary(EventSchema, value)),
+        })),
   };
 }
