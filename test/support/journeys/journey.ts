@@ -1,6 +1,5 @@
 import { connectServices, type Services } from '../../../gateway/services.ts';
 import { Actor_Kind } from '../../../proto/gen/rms/common/v1/actor_pb.ts';
-import { staticIdentity } from '../../../services/platform/identity.ts';
 import { type Received, restClient, type Sent } from '../gateway/rest-client.ts';
 import { type StackShop, startTestStack, type TestStack } from '../stack.ts';
 
@@ -42,7 +41,7 @@ export function connectStack(stack: TestStack, token = stack.file.grpc.token ?? 
       carts: carts ?? '',
       webhooks: webhooks ?? '',
     },
-    { identity: staticIdentity(token) },
+    { identity: { token: async () => token, verify: async () => false } },
   );
 }
 

@@ -1,0 +1,93 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { type Hook, type HookPartner, startPartner, verified } from '../support/journeys/hooks.ts';
+import { type Journey, startJourney } from '../support/journeys/journey.ts';
+import type { Ref } from '../support/stack.ts';
+import { until } from '../support/until.ts';
+
+/** Returns that are on their way while the process is killed. */
+const COUNT = 30;
+
+let folder: string;
+let journey: Journey;
+let partner: HookPartner;
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'rms-kill-'));
+  journey = await startJourney(['--data', folder]);
+  partner = await startPartner(journey, journey.stack.shop);
+}, 120_000);
+afterAll(async () => {
+  await partner?.stop();
+  await journey?.stop();
+  await rm(folder, { recursive: true, force: true });
+}, 60_000);
+
+const process = (id: number) =>
+  journey.send({ method: 'POST', path: `/api/2026-10/warehouse/return/${id}/process` });
+
+const stateOf = async (id: number) => {
+  const path = `/api/2026-10/warehouse/return/details?return_id=${id}`;
+  return ((await journey.send({ path })).body as { state?: string }).state;
+};
+
+interface Ledger {
+  readonly refunds: readonly { readonly amount: string; readonly currency: string }[];
+}
+
+test('SIGKILL at any moment loses nothing and doubles nothing', async () => {
+  const hook = await partner.subscribe('return', 'return.closed');
+  const refs = await Promise.all(
+    Array.from({ length: COUNT }, () => journey.stack.fixture('open')),
+  );
+
+  const asked = Promise.allSettled(refs.map(({ id }) => process(id)));
+  await until(() => partner.received(hook).length >= 3);
+  await journey.stack.kill();
+  await asked;
+
+  const before = journey.stack.file;
+  await journey.stop();
+  journey = await startJourney(['--data', folder]);
+  // The same addresses, keys and ids as before.
+  expect(journey.stack.file).toMatchObject({ base_url: before.base_url, grpc: before.grpc });
+  expect(journey.stack.shop).toMatchObject({ id: 1, api_keys: before.shops[0]?.api_keys });
+  expect(journey.stack.shop.fixtures).toEqual(before.shops[0]?.fixtures);
+
+  await Promise.all(refs.map(processUntilClosed));
+  await until(() => closedIds(hook).size === COUNT, 60_000);
+
+  expect(closedIds(hook)).toEqual(new Set(refs.map(({ id }) => id)));
+  for (const { id } of refs) {
+    const ledger = await journey.stack.control<Ledger>('GET', `/commerce/orders?return_id=${id}`);
+    expect(ledger).toMatchObject({
+      orders: [],
+      gift_cards: [],
+      refunds: [{ amount: '87.00', currency: 'GBP' }],
+    });
+  }
+  expect(idsOfEvents(hook)).toHaveLength(COUNT);
+  await until(async () => Object.values(await outbox()).every((waiting) => waiting === 0));
+}, 180_000);
+
+const outbox = () => journey.stack.control<Record<string, number>>('GET', '/outbox');
+
+/** Asks until the return is closed: an answer lost in the kill says nothing about what was done. */
+async function processUntilClosed({ id }: Ref): Promise<void> {
+  if ((await stateOf(id)) !== 'closed') await process(id);
+  await until(async () => (await stateOf(id)) === 'closed', 60_000);
+}
+
+/** Returns of which the closing was told; each signature is judged. */
+function closedIds(hook: Hook): Set<unknown> {
+  return new Set(partner.received(hook).map((received) => verified(hook, received).id));
+}
+
+/** One pair for each event and delivery: a repeated delivery keeps its id, so there is one pair an event. */
+function idsOfEvents(hook: Hook): string[] {
+  const pairs = partner
+    .received(hook)
+    .map(({ headers }) => `${headers['x-service-event-id']} ${headers['webhook-id']}`);
+  return [...new Set(pairs)];
+}

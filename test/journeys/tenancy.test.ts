@@ -1,0 +1,164 @@
+import type { DescMethod, DescService } from '@bufbuild/protobuf';
+import { Code, ConnectError } from '@connectrpc/connect';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import type { Services } from '../../gateway/services.ts';
+import { CartsService } from '../../proto/gen/rms/carts/v1/carts_pb.ts';
+import { ErrorReason } from '../../proto/gen/rms/common/v1/error_pb.ts';
+import { DestinationsService } from '../../proto/gen/rms/destinations/v1/destinations_pb.ts';
+import { DispositionsService } from '../../proto/gen/rms/dispositions/v1/dispositions_pb.ts';
+import { FraudService } from '../../proto/gen/rms/fraud/v1/fraud_pb.ts';
+import { ReturnsService } from '../../proto/gen/rms/returns/v1/returns_pb.ts';
+import { WebhooksService } from '../../proto/gen/rms/webhooks/v1/webhooks_pb.ts';
+import { fieldOf, reasonOf } from '../../services/platform/errors.ts';
+import {
+  type Ids,
+  NOBODYS,
+  namesThings,
+  requestsNaming,
+} from '../support/journeys/foreign-requests.ts';
+import { callIn, connectStack, type Journey, startJourney } from '../support/journeys/journey.ts';
+import { idsIn, textOf, wholeShop } from '../support/journeys/whole-shop.ts';
+
+const SERVICES = {
+  returns: ReturnsService,
+  dispositions: DispositionsService,
+  destinations: DestinationsService,
+  fraud: FraudService,
+  carts: CartsService,
+  webhooks: WebhooksService,
+} as const satisfies Record<keyof Services, DescService>;
+
+interface Rpc {
+  readonly name: string;
+  readonly service: keyof Services;
+  readonly method: DescMethod;
+}
+
+const RPCS: readonly Rpc[] = (Object.keys(SERVICES) as (keyof Services)[]).flatMap((service) =>
+  SERVICES[service].methods.map((method) => {
+    return { name: `${service}.${method.name}`, service, method };
+  }),
+);
+
+let journey: Journey;
+let theirs: Ids;
+beforeAll(async () => {
+  journey = await startJourney();
+  theirs = await idsIn(journey, journey.stack.otherShop);
+}, 120_000);
+afterAll(() => journey?.stop(), 60_000);
+
+function call(services: Services, { service, method }: Rpc, request: object): Promise<unknown> {
+  const rpc: (request: object) => Promise<unknown> = Reflect.get(
+    services[service],
+    method.localName,
+  );
+  return rpc(request);
+}
+
+interface Outcome {
+  readonly answer?: string;
+  readonly code?: string;
+  readonly reason?: string | undefined;
+  readonly field?: string | undefined;
+  readonly message?: string;
+}
+
+/** What became of a call; the ids that an error's text repeats are left out. */
+async function outcomeOf(called: Promise<unknown>): Promise<Outcome> {
+  try {
+    return { answer: textOf(await called) };
+  } catch (error) {
+    const { code, rawMessage } = ConnectError.from(error);
+    const reason = reasonOf(error);
+    return {
+      code: Code[code],
+      reason: REASONS.get(reason ?? -1),
+      field: fieldOf(error),
+      message: withoutIds(rawMessage),
+    };
+  }
+}
+
+const REASONS = new Map<number, string>(
+  Object.entries(ErrorReason).map(([name, value]) => [value, name]),
+);
+
+function withoutIds(text: string): string {
+  const values = [...Object.values(theirs), ...Object.values(NOBODYS)].map(String);
+  // The longest first: short ones are parts of others.
+  const longestFirst = values.toSorted((one, other) => other.length - one.length);
+  return longestFirst.reduce((rest, value) => rest.replaceAll(value, '#'), text);
+}
+
+test('there is one of everything in the other shop', () => {
+  for (const [name, value] of Object.entries(theirs)) {
+    expect([name, Boolean(value)]).toEqual([name, true]);
+  }
+});
+
+describe("another shop's ids are as if they did not exist", () => {
+  let before: string;
+  beforeAll(async () => {
+    before = await wholeShop(journey, journey.stack.otherShop);
+  });
+
+  test.each(RPCS.filter(({ method }) => namesThings(method)))('$name', async (rpc) => {
+    const ours = callIn(journey.stack.shop);
+    const foreign = requestsNaming(rpc.method, theirs);
+    const nobodys = requestsNaming(rpc.method, NOBODYS);
+    for (const [at, request] of foreign.entries()) {
+      const one = await outcomeOf(call(journey.services, rpc, { ...request, ...ours }));
+      const other = await outcomeOf(call(journey.services, rpc, { ...nobodys[at], ...ours }));
+      expect(one).toEqual(other);
+      // Either nothing was found or the answer is empty: anything else never came to the id.
+      const wasFound = `${one.reason} ${one.field}`;
+      if (one.answer === undefined) expect(wasFound).toMatch(/_NOT_FOUND |\.line_item_id$/);
+      else for (const id of Object.values(theirs)) expect(one.answer).not.toContain(textOf(id));
+    }
+  });
+
+  test('and nothing of the other shop has changed', async () => {
+    expect(await wholeShop(journey, journey.stack.otherShop)).toBe(before);
+  });
+});
+
+test.each(RPCS.filter(({ method }) => !namesThings(method)))(
+  '$name of one shop says nothing of the other, and does nothing to it',
+  async (rpc) => {
+    const before = await wholeShop(journey, journey.stack.otherShop);
+    const [request] = requestsNaming(rpc.method, NOBODYS);
+    const ours = callIn(journey.stack.shop);
+    const { answer = '' } = await outcomeOf(call(journey.services, rpc, { ...request, ...ours }));
+    const { orderName, deliveryId, token, email } = theirs;
+    for (const text of [orderName, deliveryId, token, email]) expect(answer).not.toContain(text);
+    expect(await wholeShop(journey, journey.stack.otherShop)).toBe(before);
+  },
+);
+
+describe('who may call at all', () => {
+  test.each(RPCS)('$name: not without the service token', async (rpc) => {
+    for (const token of ['', 'w'.repeat(43)]) {
+      const { services, close } = connectStack(journey.stack, token);
+      const refused = await outcomeOf(call(services, rpc, callIn(journey.stack.shop)));
+      expect(refused.code).toBe('Unauthenticated');
+      close();
+    }
+  });
+
+  test.each(RPCS)('$name: not without an actor or a shop', async (rpc) => {
+    const { shopId, actor } = callIn(journey.stack.shop);
+    const bad: [object, string][] = [
+      [{ shopId }, 'actor'],
+      [{ shopId, actor: { ...actor, kind: 0 } }, 'actor'],
+      [{ shopId, actor: { ...actor, id: '' } }, 'actor'],
+      [{ actor }, 'shop_id'],
+    ];
+    for (const [request, field] of bad) {
+      expect(await outcomeOf(call(journey.services, rpc, request))).toMatchObject({
+        code: 'InvalidArgument',
+        field,
+      });
+    }
+  });
+});

@@ -1,0 +1,154 @@
+import { randomUUID } from 'node:crypto';
+import { type DescField, type DescMessage, type DescMethod, ScalarType } from '@bufbuild/protobuf';
+import { submission } from '../../../deploy/local/demo/submission.ts';
+
+/** Everything in a shop that a request can name. */
+export interface Ids {
+  readonly returnId: bigint;
+  readonly lineItemId: bigint;
+  readonly labelId: bigint;
+  readonly requestId: bigint;
+  readonly creditId: bigint;
+  readonly destinationId: bigint;
+  readonly subscriptionId: bigint;
+  readonly orderId: bigint;
+  readonly orderName: string;
+  readonly deliveryId: string;
+  readonly token: string;
+  readonly email: string;
+}
+
+/** Ids that nothing has, in no shop. */
+export const NOBODYS: Ids = {
+  returnId: 987_654_321n,
+  lineItemId: 987_654_321n,
+  labelId: 987_654_321n,
+  requestId: 987_654_321n,
+  creditId: 987_654_321n,
+  destinationId: 987_654_321n,
+  subscriptionId: 987_654_321n,
+  orderId: 1_000_000_987_654n,
+  orderName: '#nobody',
+  deliveryId: randomUUID(),
+  token: 'n'.repeat(43),
+  email: 'nobody@example.com',
+};
+
+/** Which of the ids a field of that name takes. */
+const ID_FIELDS: Readonly<Record<string, keyof Ids>> = {
+  returnId: 'returnId',
+  returnIds: 'returnId',
+  lineItemId: 'lineItemId',
+  lineItemIds: 'lineItemId',
+  labelId: 'labelId',
+  requestId: 'requestId',
+  creditId: 'creditId',
+  destinationId: 'destinationId',
+  consolidationDestinationId: 'destinationId',
+  subscriptionId: 'subscriptionId',
+  orderId: 'orderId',
+  orderName: 'orderName',
+  query: 'orderName',
+  deliveryId: 'deliveryId',
+  token: 'token',
+  email: 'email',
+};
+
+/** Texts that a field takes and `x` would not be. */
+const TEXTS: Readonly<Record<string, string>> = {
+  amount: '1.00',
+  rate: '1.00',
+  shop: '1.00',
+  category: 'grade_a',
+  url: 'https://hooks.example.com/foreign',
+  topic: 'return',
+  trigger: 'return.closed',
+  version: '2026-07',
+  countryCode: 'GB',
+  grade: 'a',
+};
+
+/** Left out: who calls, what stays as it is when absent, and what has rules of its own. */
+const OMITTED = new Set([
+  ...['shopId', 'actor', 'settings', 'cursor', 'states', 'presentment', 'remove', 'changes'],
+  ...['amounts', 'exchanges', 'pageSize', 'categoryName'],
+]);
+
+type Json = Record<string, unknown>;
+
+/**
+ * One request of an RPC for each way in which it can name things: what is an id names one of `ids`,
+ * the rest is made up and valid. Built from the descriptor, so that an RPC to come is covered too.
+ */
+export function requestsNaming(method: DescMethod, ids: Ids): Json[] {
+  if (method.name === 'SubmitReturn') return [submissionTo(ids)];
+  const category = method.parent.typeName.startsWith('rms.fraud') ? { category: 'other' } : {};
+  const changes =
+    method.name === 'EditReturn' ? { changes: [{ lineItemId: ids.lineItemId, quantity: 2 }] } : {};
+  const selectors = method.input.oneofs.filter(({ fields }) => fields.length > 1);
+  const common = { ...messageOf(method.input, ids), ...category, ...changes };
+  const [selector] = selectors;
+  if (!selector) return [common];
+  return selector.fields.map((field) => ({
+    ...common,
+    [selector.localName]: { case: field.localName, value: valueFor(field, ids) },
+  }));
+}
+
+/** Whether the RPC can name anything at all. */
+export function namesThings(method: DescMethod): boolean {
+  return method.name === 'SubmitReturn' || mentionsId(method.input);
+}
+
+function mentionsId(message: DescMessage): boolean {
+  return message.fields.some(
+    (field) =>
+      !OMITTED.has(field.localName) &&
+      (field.localName in ID_FIELDS || (field.message !== undefined && mentionsId(field.message))),
+  );
+}
+
+function submissionTo(ids: Ids): Json {
+  const shop = { id: 1, currency: 'GBP', destinationId: Number(ids.destinationId) };
+  return { ...submission(shop, { key: randomUUID(), serial: Number(ids.destinationId) }) };
+}
+
+function messageOf(message: DescMessage, ids: Ids): Json {
+  const entries = message.fields
+    .filter(({ localName, oneof, fieldKind }) => {
+      const isChoice = oneof !== undefined && oneof.fields.length > 1;
+      return !OMITTED.has(localName) && !isChoice && fieldKind !== 'map';
+    })
+    .map((field) => [field.localName, valueFor(field, ids)])
+    .filter(([, value]) => value !== undefined);
+  return Object.fromEntries(entries);
+}
+
+function valueFor(field: DescField, ids: Ids): unknown {
+  const single = singleOf(field, ids);
+  return field.fieldKind === 'list' && single !== undefined ? [single] : single;
+}
+
+function singleOf(field: DescField, ids: Ids): unknown {
+  const name = ID_FIELDS[field.localName];
+  if (name) return ids[name];
+  // Times may be left out everywhere.
+  if (field.message) return isTime(field.message) ? undefined : messageOf(field.message, ids);
+  if (field.enum) return field.enum.values.at(-1)?.number;
+  switch (field.scalar) {
+    case ScalarType.STRING:
+      return field.localName === 'idempotencyKey' || field.localName === 'partnerShipmentId'
+        ? randomUUID()
+        : (TEXTS[field.localName] ?? 'x');
+    case ScalarType.INT64:
+      return 1n;
+    case ScalarType.INT32:
+      return 1;
+    default:
+      return undefined;
+  }
+}
+
+function isTime(message: DescMessage): boolean {
+  return message.typeName.startsWith('google.protobuf.');
+}
