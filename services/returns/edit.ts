@@ -13,7 +13,8 @@ import { callerShape, id, parseInput, text } from '../platform/input.ts';
 import { editedLines } from './edit-lines.ts';
 import { storeEdit } from './edit-store.ts';
 import { exchangeSumsIn, returnSumsIn } from './message-sums.ts';
-import { stateForbids } from './refusals.ts';
+import { hasFulfilledOutcome } from './processing/outcomes.ts';
+import { outcomesFulfilled, stateForbids } from './refusals.ts';
 import { checkedSums } from './return-sums.ts';
 import { quantity } from './submission.ts';
 import { changeReturn, isLive } from './transition.ts';
@@ -51,8 +52,8 @@ const edit = z.object({
  * Changes lines, outcome or amounts of a return; what is absent stays, and the refund is filled anew.
  *
  * @throws DomainError INVALID_ARGUMENT (also for an edit without a change and for sums that
- *   contradict the outcome); NOT_FOUND; STATE_FORBIDS when the return is not open or in review or is
- *   queued for processing; ABORTED with REVISION_CONFLICT when it changed since it was read.
+ *   contradict the outcome); NOT_FOUND; STATE_FORBIDS when the return is not open or in review, is
+ *   queued for processing, or had an outcome fulfilled by a run that failed later; ABORTED with REVISION_CONFLICT when it changed since it was read.
  */
 export async function editReturn(pool: pg.Pool, request: EditReturnRequest): Promise<Return> {
   const wanted = parseInput(edit, request);
@@ -61,6 +62,7 @@ export async function editReturn(pool: pg.Pool, request: EditReturnRequest): Pro
   }
   const changed = await changeReturn(pool, wanted, async (tx, current) => {
     checkEditable(current, wanted.expectedRevision);
+    if (await hasFulfilledOutcome(tx, wanted)) throw outcomesFulfilled();
     const currencies = { shop: current.currency, presentment: current.presentmentCurrency };
     const lines = editedLines(current, wanted.changes);
     const kept = lines.filter((line) => !line.removed);

@@ -47,7 +47,8 @@ export function startExpiry(o: { pool: pg.Pool; logger: Logger }): Worker {
 /**
  * Expires overdue returns, of one shop or of all: those open or in review whose first label was
  * created the shop's number of days ago (28 unless set) and has not been used since, that are not
- * queued for processing and have no open instant refund. A return without a label never expires.
+ * queued for processing, have no open instant refund, and of which a failed run of processing has
+ * fulfilled nothing. A return without a label never expires.
  *
  * Each return is judged by the database's clock and again under its lock, in a transaction of its
  * own, which emits `return.updated`, and `label.request.cancelled` where a label is still asked for.
@@ -82,7 +83,10 @@ const OVERDUE = `
   and first.created_at + make_interval(days => s.expiry_days) <= now()
   and not exists (
     select from instant_refunds c
-    where c.shop_id = r.shop_id and c.return_id = r.id and c.state = 'open')`;
+    where c.shop_id = r.shop_id and c.return_id = r.id and c.state = 'open')
+  and not exists (
+    select from processing_outcomes o
+    where o.shop_id = r.shop_id and o.return_id = r.id and o.done_at is not null)`;
 
 const FROM = `
 from returns r

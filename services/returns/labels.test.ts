@@ -143,6 +143,20 @@ describe('update label', () => {
     expect(await bench.triggers(submitted)).toHaveLength(4);
   });
 
+  test('takes the first word in whole seconds, also of the second in which the label was made', async () => {
+    const submitted = await bench.submit(await bench.shop());
+    const createdAt = timestampFromDate(new Date(Math.trunc(Date.now() / 1_000) * 1_000 - 1));
+    const label = await record(submitted, { createdAt });
+    const { ignored } = await bench.client.updateLabel({
+      shopId: submitted.shopId,
+      actor,
+      labelId: label.id,
+      status: LabelStatus.IN_TRANSIT,
+      occurredAt: { seconds: createdAt.seconds, nanos: 0 },
+    });
+    expect(ignored).toBe(false);
+  });
+
   test('ignores everything after delivery', async () => {
     const { update } = await labelled();
     await update({ status: LabelStatus.DELIVERED, occurredAt: ago(5) });

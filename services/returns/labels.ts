@@ -105,7 +105,7 @@ async function insertLabel(tx: Queryable, current: Return, wanted: NewLabel): Pr
   const { rows } = await tx.query<{ id: bigint }>(
     `insert into labels (shop_id, return_id, carrier, tracking_number, url, rate, status,
                          line_item_ids, created_at, updated_at, heard_at)
-     values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $9, $9) returning id`,
+     values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $9, date_trunc('second', $9::timestamptz)) returning id`,
     [
       current.shopId,
       current.id,

@@ -26,6 +26,13 @@ export function stateForbids(message: string): DomainError {
   return new DomainError(Code.FailedPrecondition, ErrorReason.STATE_FORBIDS, message);
 }
 
+/** A failed run of processing did part of its work: only processing again can finish it. */
+export function outcomesFulfilled(): DomainError {
+  return stateForbids(
+    'processing has already fulfilled part of the return, so money has moved: process it again to do the rest',
+  );
+}
+
 /** The idempotency key was used before, with other content. */
 export function idempotencyConflict(field = 'idempotency_key'): DomainError {
   return new DomainError(

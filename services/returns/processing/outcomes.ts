@@ -39,6 +39,20 @@ export async function intendSteps(
   return steps.filter((step) => !done.has(step.kind));
 }
 
+/**
+ * Whether processing has fulfilled any outcome of the return, in this run or an earlier one: money or
+ * goods have moved. A caller who decides by it holds the return's row lock.
+ */
+export async function hasFulfilledOutcome(tx: Queryable, of: OfReturn): Promise<boolean> {
+  const { rowCount } = await tx.query({
+    name: 'processing-fulfilled',
+    text: `select from processing_outcomes
+           where shop_id = $1 and return_id = $2 and done_at is not null limit 1`,
+    values: [of.shopId, of.returnId],
+  });
+  return rowCount !== 0;
+}
+
 /** What the provider answered, as a row keeps it. */
 export interface OutcomeResult {
   readonly providerId: string;

@@ -3320,7 +3320,8 @@ export const ReturnsService: GenService<{
   },
   /**
    * EditReturn changes lines. Emits return.updated and sets edited_at. FAILED_PRECONDITION: not open or
-   * in review, or queued for processing. ABORTED: the expected revision is not the current one.
+   * in review, queued for processing, or partly fulfilled by a failed run of processing. ABORTED: the
+   * expected revision is not the current one.
    *
    * @generated from rpc rms.returns.v1.ReturnsService.EditReturn
    */
@@ -3352,8 +3353,8 @@ export const ReturnsService: GenService<{
   },
   /**
    * CancelReturn cancels an open return or one in review. Emits return.updated, and
-   * label.request.cancelled if a request is open. FAILED_PRECONDITION: closed, expired, cancelled or
-   * queued.
+   * label.request.cancelled if a request is open. FAILED_PRECONDITION: closed, expired, cancelled,
+   * queued, or partly fulfilled by a failed run of processing.
    *
    * @generated from rpc rms.returns.v1.ReturnsService.CancelReturn
    */
