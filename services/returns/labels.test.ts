@@ -43,9 +43,10 @@ async function record(of: Return, more: Request = {}): Promise<Label> {
 
 const refused = (of: Return, more: Request) => refusal(bench.client.recordLabel(request(of, more)));
 
-/** Days before now, to the second. */
-const ago = (days: number) =>
-  timestampFromDate(new Date(Math.trunc(Date.now() / 1_000) * 1_000 - days * 86_400_000));
+const NOW = Math.trunc(Date.now() / 1_000) * 1_000;
+
+/** Days before the tests began, to the second. */
+const ago = (days: number) => timestampFromDate(new Date(NOW - days * 86_400_000));
 
 describe('record label', () => {
   test('adds a label to the return and tells of both', async () => {

@@ -22,7 +22,7 @@ export interface Claimed {
 }
 
 /** Longer than any attempt, so that a lease only runs out when its holder is gone. */
-export const LEASE_SECONDS = 65;
+export const LEASE_SECONDS = 30;
 
 /** Endpoints looked at by one claim. */
 const MAX_ENDPOINTS = 256;

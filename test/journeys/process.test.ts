@@ -50,6 +50,11 @@ interface TappedEvent {
 
 /** Events of one return with that trigger, as they were published. */
 async function eventsOf(id: number, trigger: string) {
+  // An event is written with its change; what is no longer waiting has been published.
+  await until(async () => {
+    const waiting = await journey.stack.control<Record<string, number>>('GET', '/outbox');
+    return waiting.returns === 0;
+  });
   const events = await journey.stack.control<TappedEvent[]>('GET', '/events?after=0');
   return events
     .map(({ event }) => event)
