@@ -19,6 +19,7 @@ const labelJson = `json_build_object('id', b.id, 'return_id', b.return_id,
   'status', b.status, 'line_item_ids', b.line_item_ids, 'created_at', b.created_at,
   'updated_at', b.updated_at)`;
 
+// Lists come as one JSON text each: the driver takes arrays apart letter by letter.
 const LOAD_RETURNS = `
 select r.shop_id, r.id, r.revision, r.created_at, r.updated_at, r.edited_at, r.archived_at,
        r.order_id, r.order_name, r.order_number, r.provider_order_number, o.provider_order_id,
@@ -28,7 +29,7 @@ select r.shop_id, r.id, r.revision, r.created_at, r.updated_at, r.edited_at, r.a
        r.presentment_shipping, r.presentment_shipping_tax, r.presentment_credit_shipping,
        r.presentment_return_credit, r.presentment_handling_fee, r.presentment_refund,
        r.destination_id, r.status_page_url, r.package_reference, r.flag_reasons, r.processing,
-       array(
+       array_to_json(array(
          select json_build_object(
            'id', l.id, 'provider_line_item_id', l.provider_line_item_id,
            'provider_line_item_external_id', l.provider_line_item_external_id,
@@ -47,35 +48,35 @@ select r.shop_id, r.id, r.revision, r.created_at, r.updated_at, r.edited_at, r.a
          left join line_conditions c on c.shop_id = l.shop_id and c.line_item_id = l.id
          left join line_dispositions d on d.shop_id = l.shop_id and d.line_item_id = l.id
          where l.shop_id = r.shop_id and l.return_id = r.id and l.removed_at is null
-         order by l.position) as lines,
-       array(
+         order by l.position)) as lines,
+       array_to_json(array(
          select json_build_object('id', u.id, 'line_item_id', u.line_item_id, 'kind', u.kind,
            'source', u.source, 'media_type', u.media_type, 'url', u.url, 'created_at', u.created_at)
          from uploads u where u.shop_id = r.shop_id and u.return_id = r.id
-         order by u.id) as uploads,
-       array(
+         order by u.id)) as uploads,
+       array_to_json(array(
          select json_build_object('id', e.id, 'product_id', e.product_id,
            'variant_id', e.variant_id, 'sku', e.sku, 'title', e.title, ${exchangeAmounts},
            'type', e.type, 'out_of_stock', e.out_of_stock,
            'out_of_stock_resolution', e.out_of_stock_resolution)
          from exchanges e where e.shop_id = r.shop_id and e.return_id = r.id
-         order by e.position) as exchanges,
-       array(
+         order by e.position)) as exchanges,
+       array_to_json(array(
          select json_build_object('kind', p.kind, 'provider_order_id', p.provider_order_id,
            'name', p.name, 'value', p.value::text, 'currency', p.currency)
          from provider_orders p where p.shop_id = r.shop_id and p.return_id = r.id
-         order by p.created_at, p.provider_order_id) as provider_orders,
-       array(
+         order by p.created_at, p.provider_order_id)) as provider_orders,
+       array_to_json(array(
          select json_build_object('id', f.id, 'gateway', f.gateway, 'provider', f.provider,
            'provider_refund_id', f.provider_refund_id, 'value', f.value::text,
            'currency', f.currency, 'provider_created_at', f.provider_created_at,
            'created_at', f.created_at, 'updated_at', f.updated_at)
          from refunds f where f.shop_id = r.shop_id and f.return_id = r.id
-         order by f.id) as refunds,
-       array(
+         order by f.id)) as refunds,
+       array_to_json(array(
          select ${labelJson}
          from labels b where b.shop_id = r.shop_id and b.return_id = r.id
-         order by b.created_at, b.id) as labels
+         order by b.created_at, b.id)) as labels
   from returns r
   join orders o on o.shop_id = r.shop_id and o.id = r.order_id
  where r.shop_id = $1 and r.id = any($2::bigint[])`;
