@@ -73,6 +73,15 @@ describe('key', () => {
     expect(await admin('key', 'list', ...shop)).toEqual([`${id}  revoked  returns,carts  ERP`]);
   });
 
+  test('one past its time is listed as expired', async () => {
+    const shop = ['--shop', await shopId()];
+    const expired = ['--scopes', 'returns', '--expires', '2026-01-01T00:00:00Z'];
+    const [key = ''] = await admin('key', 'create', ...shop, ...expired);
+    expect(await admin('key', 'list', ...shop)).toContain(
+      `${key.split('_')[1]}  expired  returns  `,
+    );
+  });
+
   test.each([
     ['--shop', 'x', '--scopes', 'returns'],
     ['--shop', '1', '--scopes', 'everything'],

@@ -1,7 +1,7 @@
 import { Command } from 'commander';
 import { newestActive } from '../../services/contract/versions.ts';
 import type { Scope } from '../auth/scopes.ts';
-import { createApiKey, listApiKeys, revokeApiKey } from '../tenancy/api-keys.ts';
+import { type ApiKey, createApiKey, listApiKeys, revokeApiKey } from '../tenancy/api-keys.ts';
 import { installApp, removeApp } from '../tenancy/installations.ts';
 import { addMember, removeMember } from '../tenancy/members.ts';
 import type { Role } from '../tenancy/permissions.ts';
@@ -111,12 +111,18 @@ function keyCommands(run: Run, print: Print): Command {
     .action((o: ShopOption) =>
       run(async ({ pool }) => {
         for (const one of await listApiKeys(pool, o.shop)) {
-          const state = one.revokedAt ? 'revoked' : 'live';
-          print(`${one.keyId}  ${state}  ${one.scopes.join(',') || '-'}  ${one.description}`);
+          print(
+            `${one.keyId}  ${stateOf(one)}  ${one.scopes.join(',') || '-'}  ${one.description}`,
+          );
         }
       }),
     );
   return key;
+}
+
+function stateOf(key: ApiKey): string {
+  if (key.revokedAt) return 'revoked';
+  return key.hasExpired ? 'expired' : 'live';
 }
 
 function memberCommands(run: Run, print: Print): Command {

@@ -22,6 +22,8 @@ export interface ApiKey {
   readonly createdAt: Date;
   readonly lastUsedAt: Date | null;
   readonly expiresAt: Date | null;
+  /** By the database's clock, as keys are judged. */
+  readonly hasExpired: boolean;
   readonly revokedAt: Date | null;
 }
 
@@ -112,7 +114,8 @@ export async function listApiKeys(db: Queryable, shopId: bigint): Promise<ApiKey
   const { rows } = await db.query<ApiKey>(
     `select shop_id as "shopId", key_id as "keyId", scopes, description,
             rest_per_minute as "restPerMinute", created_at as "createdAt",
-            last_used_at as "lastUsedAt", expires_at as "expiresAt", revoked_at as "revokedAt"
+            last_used_at as "lastUsedAt", expires_at as "expiresAt", revoked_at as "revokedAt",
+            coalesce(expires_at <= now(), false) as "hasExpired"
      from api_keys where shop_id = $1 order by created_at, key_id`,
     [shopId],
   );
