@@ -1,7 +1,7 @@
 import express, { type ErrorRequestHandler, type Express, type Response } from 'express';
 import helmet from 'helmet';
 import type { Telemetry } from '../services/platform/telemetry.ts';
-import { HttpRefusal, internalError, unknownPath } from './errors.ts';
+import { HttpRefusal, internalError, noHost, unknownPath } from './errors.ts';
 import { docsRouter } from './http/docs.ts';
 import type { Exchange } from './http/exchange.ts';
 import { createInstrumentation } from './http/instrument.ts';
@@ -33,6 +33,7 @@ export function createApp(deps: AppDependencies, calendar: () => Date): Express 
   app.use((req, res, next) =>
     instrument(req, res, async (exchange) => {
       exchanges.set(res, exchange);
+      if (req.httpVersion === '1.1' && req.headers.host === undefined) return next(noHost());
       if (!(await rest(req, res, exchange))) next();
     }),
   );

@@ -98,6 +98,11 @@ export function badBody(detail: string): HttpRefusal {
   return new HttpRefusal(messageError(400, CODE.badRequest, { title: 'Bad Request', detail }));
 }
 
+/** RFC 9112, 3.2: a request of HTTP/1.1 says which host it is for. */
+export function noHost(): HttpRefusal {
+  return badBody('The request names no host.');
+}
+
 export function invalid(detail: string, errors: NonNullable<Problem['errors']>): HttpRefusal {
   return new HttpRefusal(
     messageError(422, CODE.invalid, { title: 'Unprocessable Content', detail, errors }),

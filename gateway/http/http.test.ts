@@ -136,8 +136,12 @@ describe('hostile clients', () => {
       400,
     ],
     ['a length that is none', 'POST / HTTP/1.1\r\nhost: x\r\ncontent-length: -1\r\n\r\n', 400],
+    ['no host', 'GET /api/v1/webhooks HTTP/1.1\r\nconnection: close\r\n\r\n', 400],
+    ['a tunnel', 'CONNECT x:443 HTTP/1.1\r\nhost: x\r\n\r\n', 400],
   ])('%s', async (_, bytes, status) => {
-    expect(await raw(bytes)).toMatch(new RegExp(`^HTTP/1.1 ${status} `));
+    const answer = await raw(bytes);
+    expect(answer).toMatch(new RegExp(`^HTTP/1.1 ${status} `));
+    expect(answer).toMatch(/x-request-id: .*"errors":\{\}\}$/is);
   });
   test.each([
     'GET /api/v1/webhooks?%ff=%ff&a[b]=c&a[b]=d HTTP/1.1',

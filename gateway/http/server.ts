@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer, type RequestListener, type Server } from 'node:http';
 import type { Socket } from 'node:net';
+import type { Duplex } from 'node:stream';
 import { within } from '../../services/platform/within.ts';
 
 export interface RunningHttpServer {
@@ -32,6 +33,8 @@ export async function startHttpServer(
       requestTimeout: REQUEST_MS,
       maxHeaderSize: MAX_HEADER_BYTES,
       connectionsCheckingInterval: 5_000,
+      // Judged by the app: the library's own refusal has neither body nor request id.
+      requireHostHeader: false,
     },
     (req, res) => {
       // A stopping server answers what is in flight and then gives the connection up.
@@ -43,6 +46,7 @@ export async function startHttpServer(
   server.on('checkContinue', listener);
   server.on('checkExpectation', listener);
   server.on('clientError', answerClientError);
+  server.on('connect', (_req, socket) => refuseTunnel(socket));
   server.listen(o.port, o.host);
   await once(server, 'listening');
   const address = server.address();
@@ -76,6 +80,16 @@ function answerClientError(error: NodeJS.ErrnoException, socket: Socket): void {
     '400 Bad Request',
     'The request is not HTTP.',
   ];
+  refuse(socket, status, message);
+}
+
+/** From here on nobody else listens to the socket, or closes it. */
+function refuseTunnel(socket: Duplex): void {
+  socket.on('error', () => socket.destroy()).once('finish', () => socket.destroy());
+  refuse(socket, '400 Bad Request', 'This is no proxy: it opens no tunnels.');
+}
+
+function refuse(socket: Duplex, status: string, message: string): void {
   const body = JSON.stringify({ message, errors: {} });
   socket.end(
     [
