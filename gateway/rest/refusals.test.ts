@@ -99,7 +99,7 @@ describe('what does not exist', () => {
   const withIds = OPERATIONS.filter(
     ({ path, id }) => path.includes('{id}') || id === 'getReturnDetails',
   );
-  const ids = ['999', 'abc', '0', '-1', '01', '1.0', '9007199254740992', '%31x', '1%2F2'];
+  const ids = ['999', 'abc', '0', '-1', '01', '1.0', '9007199254740992', '%31x', '1%2F2', '%zz'];
 
   test.each(withIds)('$id answers its own 404', async (operation) => {
     for (const id of ids) {
@@ -150,7 +150,6 @@ describe('paths and methods', () => {
     '/api/v1//webhooks',
     '/api/v1/webhooks/1/2',
     '/api/v1/%zz',
-    '/api/v1/webhooks/%E0%A4%A',
     '/API/v1/webhooks',
     '/nothing',
     '/%',

@@ -31,8 +31,8 @@ export function resolveRoute(method: string, target: string, today: Date): Route
   const served = serve(split.segment, today, split.rest);
   if ('unknown' in served) return { kind: 'unknown-version', detail: served.unknown };
   const parts = decodeParts(split.rest);
-  const matches = parts ? OPERATIONS.filter((one) => matchPath(one, parts)) : [];
-  if (!parts || matches.length === 0) return { kind: 'unknown-path', served };
+  const matches = OPERATIONS.filter((one) => matchPath(one, parts));
+  if (matches.length === 0) return { kind: 'unknown-path', served };
   if (method === 'OPTIONS') return { kind: 'options', served, allow: allowOf(matches) };
   const wanted = method === 'HEAD' ? 'GET' : method;
   const operation = matches.find((one) => one.method === wanted);
@@ -52,9 +52,12 @@ function withoutOrigin(target: string): string {
   return target.replace(/^https?:\/\/[^/?#]*/i, '');
 }
 
-function decodeParts(path: string): string[] | undefined {
-  const parts = path.split('/').slice(1).map(decodePart);
-  return parts.every((part) => part !== undefined) ? parts : undefined;
+/** A part with malformed percent signs stays as it is: in the place of an id it is one that names nothing. */
+function decodeParts(path: string): string[] {
+  return path
+    .split('/')
+    .slice(1)
+    .map((part) => decodePart(part) ?? part);
 }
 
 function decodePart(part: string): string | undefined {
