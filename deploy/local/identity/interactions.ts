@@ -15,7 +15,7 @@ export function interactionRoutes(
 ): Router {
   const signedIn = new Map<string, Account>();
   const router = Router();
-  router.use(express.urlencoded({ extended: false, limit: '8kb' }));
+  router.use('/interaction', express.urlencoded({ extended: false, limit: '8kb' }));
 
   router.get('/interaction/:uid', async (req, res) => {
     const { uid, session } = await provider.interactionDetails(req, res);
@@ -59,9 +59,16 @@ export function interactionRoutes(
   async function finish(account: Account, shop: number | undefined, req: Request, res: Response) {
     const { params, uid } = await provider.interactionDetails(req, res);
     signedIn.delete(uid);
+    const wanted = String(params.scope ?? '').split(' ');
+    if (shop === undefined && wanted.includes(PARTNER_SCOPE)) {
+      // Nothing can be granted, and the provider would ask for it again without end.
+      const error_description = 'there is no shop to act for';
+      const refusal = { error: 'access_denied', error_description };
+      await provider.interactionFinished(req, res, refusal, { mergeWithLastSubmission: false });
+      return;
+    }
     const grant = new provider.Grant({ accountId: account.id, clientId: String(params.client_id) });
     grant.addOIDCScope('openid email profile');
-    // Without a shop there is nothing to grant: the token will not open anything.
     if (shop !== undefined) grant.addResourceScope(options.resource, PARTNER_SCOPE);
     const grantId = await grant.save();
     if (shop !== undefined) shopOfGrant.set(grantId, shop);

@@ -1,0 +1,55 @@
+/** Where a browser stands, and what it shows there. */
+export interface Page {
+  readonly url: URL;
+  /** 0 at an address that was not asked for any more. */
+  readonly status: number;
+  readonly text: string;
+}
+
+const STEPS_MAX = 20;
+
+/**
+ * Follows redirects with cookies, and sends every form that it meets once, filled in.
+ *
+ * @param o.fields values by name, for the fields of any form on the way.
+ * @param o.until ends at addresses that begin so, without asking for them.
+ */
+export async function browse(
+  start: URL,
+  o: { readonly fields: Readonly<Record<string, string>>; readonly until: string },
+): Promise<Page> {
+  const cookies = new Map<string, string>();
+  const sent = new Set<string>();
+  let url = start;
+  let body: URLSearchParams | undefined;
+  for (let step = 0; step < STEPS_MAX; step += 1) {
+    if (url.href.startsWith(o.until)) return { url, status: 0, text: '' };
+    const response = await fetch(url, {
+      redirect: 'manual',
+      headers: { cookie: [...cookies.values()].join('; ') },
+      ...(body && { method: 'POST', body }),
+    });
+    for (const cookie of response.headers.getSetCookie()) {
+      const [pair = ''] = cookie.split(';');
+      cookies.set(pair.split('=', 1)[0] ?? '', pair);
+    }
+    const text = await response.text();
+    const location = response.headers.get('location');
+    const action = /<form[^>]*action="([^"]+)"/.exec(text)?.[1];
+    body = undefined;
+    if (location) url = new URL(location, url);
+    else if (action === undefined || sent.has(action))
+      return { url, status: response.status, text };
+    else {
+      sent.add(action);
+      url = new URL(action, url);
+      body = filledIn(text, o.fields);
+    }
+  }
+  throw new Error(`no end after ${STEPS_MAX} steps, at ${url.href}`);
+}
+
+function filledIn(page: string, fields: Readonly<Record<string, string>>): URLSearchParams {
+  const names = [...page.matchAll(/<(?:input|select)[^>]*name="([^"]+)"/g)].map(([, name]) => name);
+  return new URLSearchParams(Object.entries(fields).filter(([name]) => names.includes(name)));
+}
