@@ -13,13 +13,15 @@ const LAST = 32_767;
  * Neighbouring TCP ports on loopback that nothing listens on. Processes that ask at the same time
  * begin to look in different places; one process should ask once.
  *
+ * @param taken ports that are not to be had, although nothing listens there yet.
  * @throws Error when there are none.
  */
-export async function freePorts(count: number): Promise<number[]> {
+export async function freePorts(count: number, taken: readonly number[] = []): Promise<number[]> {
   const blocks = Math.floor((LAST - FIRST + 1) / count);
   for (let tried = 0; tried < blocks; tried += 1) {
     const first = FIRST + ((process.pid + tried) % blocks) * count;
     const ports = Array.from({ length: count }, (_, at) => first + at);
+    if (ports.some((port) => taken.includes(port))) continue;
     const free = await Promise.all(ports.map(isFree));
     if (free.every(Boolean)) return ports;
   }

@@ -26,7 +26,7 @@ export function gatewayOptions(
   return {
     host: '127.0.0.1',
     port: plan.memory.memory.ports.gateway,
-    metricsPort: 0,
+    metricsPort: plan.memory.memory.ports['gateway-metrics'],
     publicUrl: plan.baseUrl,
     databaseUrl: o.database.urlOf('gateway'),
     poolMax: 8,
@@ -37,7 +37,7 @@ export function gatewayOptions(
     partnerOAuth: {
       issuer: plan.authUrl,
       audience: plan.baseUrl,
-      jwksUrl: `${plan.authUrl}/jwks`,
+      jwksUrl: plan.jwksUrl,
       shopClaim: 'shop_id',
     },
     logLevel: plan.surroundings.logLevel,

@@ -22,12 +22,22 @@ export const PORT_NAMES = [
   'deprecated',
   'sunset',
   'expired',
+  'gateway-metrics',
+  'returns-metrics',
+  'dispositions-metrics',
+  'destinations-metrics',
+  'fraud-metrics',
+  'carts-metrics',
+  'webhooks-metrics',
 ] as const;
 
 export type PortName = (typeof PORT_NAMES)[number];
 
+/** A file of an earlier version may lack some; they are filled in. */
+const portsSchema = z.partialRecord(z.enum(PORT_NAMES), z.number().int());
+
 const memorySchema = z.object({
-  ports: z.record(z.enum(PORT_NAMES), z.number().int()),
+  ports: portsSchema,
   serviceToken: z.string(),
   controlToken: z.string(),
   databasePassword: z.string(),
@@ -43,19 +53,19 @@ const memorySchema = z.object({
 });
 
 /** What a stack must know again after a restart: secrets, addresses, and how far seeding came. */
-export type Memory = z.infer<typeof memorySchema>;
+export type Memory = Omit<z.infer<typeof memorySchema>, 'ports'> & {
+  readonly ports: Record<PortName, number>;
+};
 
 const secret = (bytes = 32) => randomBytes(bytes).toString('base64url');
 
 async function newMemory(): Promise<Memory> {
   const [ports, keys] = await Promise.all([
-    freePorts(PORT_NAMES.length),
+    completed({}),
     generateKeyPair('RS256', { extractable: true }),
   ]);
   return {
-    ports: Object.fromEntries(
-      PORT_NAMES.map((name, at) => [name, ports[at] ?? 0]),
-    ) as Memory['ports'],
+    ports,
     serviceToken: secret(),
     controlToken: secret(),
     databasePassword: secret(18),
@@ -68,11 +78,24 @@ async function newMemory(): Promise<Memory> {
   };
 }
 
+/** The known ports, and free ones for names that have none yet. */
+async function completed(known: z.infer<typeof portsSchema>): Promise<Memory['ports']> {
+  const missing = PORT_NAMES.filter((name) => known[name] === undefined);
+  const found = missing.length > 0 ? await freePorts(missing.length, Object.values(known)) : [];
+  const added = Object.fromEntries(missing.map((name, at) => [name, found[at] ?? 0]));
+  return { ...known, ...added } as Memory['ports'];
+}
+
 export interface MemoryFile {
   readonly memory: Memory;
   /** The secret of that name, made at its first use. */
   secretOf(name: string, make: () => string): string;
   save(): Promise<void>;
+}
+
+async function remembered(text: string): Promise<Memory> {
+  const stored = memorySchema.parse(JSON.parse(text));
+  return { ...stored, ports: await completed(stored.ports) };
 }
 
 /**
@@ -87,7 +110,7 @@ export async function openMemory(
   await mkdir(folder, { recursive: true });
   const path = join(folder, 'local.json');
   const text = await readFile(path, 'utf8').catch(() => undefined);
-  const memory = text ? memorySchema.parse(JSON.parse(text)) : await newMemory();
+  const memory = text ? await remembered(text) : await newMemory();
   Object.assign(memory.ports, fixed);
 
   let saving: Promise<void> = Promise.resolve();

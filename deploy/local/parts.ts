@@ -31,6 +31,8 @@ export interface Plan {
   readonly memory: MemoryFile;
   readonly baseUrl: string;
   readonly authUrl: string;
+  /** Where the keys of `authUrl` are. */
+  readonly jwksUrl: string;
   readonly startedAt: Date;
   /** What to stop at the end, the last one first. */
   readonly stoppers: Stopper[];

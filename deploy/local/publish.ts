@@ -61,6 +61,7 @@ function controlsOf(running: Running) {
 function contentsOf(plan: Plan, running: Running, controlUrl: string) {
   const { memory } = plan.memory;
   const calendar = plan.options.calendar ?? plan.startedAt;
+  const signInHere = plan.surroundings.oidcIssuer === undefined;
   return {
     baseUrl: plan.baseUrl,
     authUrl: plan.authUrl,
@@ -84,13 +85,15 @@ function contentsOf(plan: Plan, running: Running, controlUrl: string) {
     controlToken: memory.controlToken,
     limits: LIMITS,
     apiVersions: [...supportedVersions(calendar), 'unstable'],
-    partner: memory.partner,
-    redirectUri: PARTNER_REDIRECT_URI,
-    signingKey: memory.signingKey,
-    users: usersOf(
-      plan.memory,
-      running.shops.map(({ id }) => id),
-    ),
+    // Another issuer knows neither our app nor our key, and its people have their own passwords.
+    ...(signInHere && {
+      partner: {
+        ...memory.partner,
+        redirectUri: PARTNER_REDIRECT_URI,
+        signingKey: memory.signingKey,
+      },
+    }),
+    users: usersOf(plan.memory, { shopIds: running.shops.map(({ id }) => id), signInHere }),
     shops: running.shops,
   };
 }

@@ -45,7 +45,7 @@ export async function startLocalServices(o: LocalServicesOptions): Promise<Local
   ) as Record<ServiceName, string>;
   const common = (name: ServiceName) => ({
     port: o.memory.ports[name],
-    metricsPort: 0,
+    metricsPort: o.memory.ports[`${name}-metrics`],
     databaseUrl: o.database.urlOf(name),
     poolMax: POOL_MAX,
     bus: o.bus,

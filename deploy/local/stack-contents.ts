@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { z } from 'zod';
-import { partnerTokensOf, RENEWAL_MS } from './demo/partner-tokens.ts';
+import { type PartnerTokenContext, partnerTokensOf, RENEWAL_MS } from './demo/partner-tokens.ts';
 import type { SeededShop } from './demo/shops.ts';
 import { removeStackFile, writeStackFile } from './stack-file.ts';
 
@@ -20,9 +20,13 @@ export interface StackContents {
   readonly controlToken: string;
   readonly limits: { readonly rest_per_minute: number; readonly failed_credentials: number };
   readonly apiVersions: readonly string[];
-  readonly partner: { readonly clientId: string; readonly clientSecret: string };
-  readonly redirectUri: string;
-  readonly signingKey: Parameters<typeof partnerTokensOf>[0]['key'];
+  /** The demo's app; absent where partners sign in at an issuer that is not ours. */
+  readonly partner?: {
+    readonly clientId: string;
+    readonly clientSecret: string;
+    readonly redirectUri: string;
+    readonly signingKey: PartnerTokenContext['key'];
+  };
   readonly users: readonly object[];
   readonly shops: readonly SeededShop[];
 }
@@ -56,11 +60,12 @@ export async function keepStackFile(
 }
 
 async function stackOf(c: StackContents): Promise<object> {
-  const oauth = {
-    key: c.signingKey,
+  const { partner } = c;
+  const oauth = partner && {
+    key: partner.signingKey,
     issuer: c.authUrl,
     audience: c.baseUrl,
-    clientId: c.partner.clientId,
+    clientId: partner.clientId,
   };
   return {
     schema: 1,
@@ -83,17 +88,19 @@ async function stackOf(c: StackContents): Promise<object> {
     client_ip: { header: 'X-Forwarded-For', trusted_from: '127.0.0.1/32' },
     limits: c.limits,
     receivers: { allowed: ['http://127.0.0.1:*'], refused_examples: REFUSED_EXAMPLES },
-    partner: {
-      client_id: c.partner.clientId,
-      client_secret: c.partner.clientSecret,
-      redirect_uri: c.redirectUri,
-      form: { email: 'email', password: 'password' },
-    },
+    ...(partner && {
+      partner: {
+        client_id: partner.clientId,
+        client_secret: partner.clientSecret,
+        redirect_uri: partner.redirectUri,
+        form: { email: 'email', password: 'password' },
+      },
+    }),
     users: c.users,
     shops: await Promise.all(
       c.shops.map(async (shop) => ({
         ...shop,
-        partner_tokens: await partnerTokensOf(oauth, shop.id),
+        ...(oauth && { partner_tokens: await partnerTokensOf(oauth, shop.id) }),
       })),
     ),
   };

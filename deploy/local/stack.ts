@@ -5,6 +5,7 @@ import { staticIdentity } from '../../services/platform/identity.ts';
 import { startBackend } from './backend.ts';
 import { runDemo } from './demo/run.ts';
 import { openAccess, startFront } from './front.ts';
+import { jwksUrlOf } from './issuer.ts';
 import { openMemory } from './memory.ts';
 import type { StartOptions } from './options.ts';
 import type { Plan, Stopper, Surroundings } from './parts.ts';
@@ -55,13 +56,16 @@ async function planOf(
   }
   const memory = await openMemory(folder, options.port ? { gateway: options.port } : {});
   const { ports } = memory.memory;
+  const authUrl = surroundings.oidcIssuer ?? `http://127.0.0.1:${ports.identity}`;
+  const jwksUrl = surroundings.oidcIssuer ? await jwksUrlOf(authUrl) : `${authUrl}/jwks`;
   return {
     options,
     surroundings,
     folder,
     memory,
     baseUrl: `http://127.0.0.1:${ports.gateway}`,
-    authUrl: surroundings.oidcIssuer ?? `http://127.0.0.1:${ports.identity}`,
+    authUrl,
+    jwksUrl,
     startedAt,
     stoppers,
   };

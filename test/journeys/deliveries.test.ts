@@ -211,7 +211,14 @@ test('one trace leads from the REST request to the webhook', async () => {
 test('no webhook goes to a refused address, nor to the stack itself, however it is spelled', async () => {
   const { file } = journey.stack;
   const port = new URL(partner.receiver.url).port;
-  const own = [file.base_url, file.auth_url, file.control_url, `http://${file.grpc.returns}`];
+  const own = [
+    file.base_url,
+    file.auth_url,
+    file.control_url,
+    `http://${file.grpc.returns}`,
+    ...Object.values(file.base_url_at),
+    ...Object.values(file.metrics),
+  ];
   const spelled = [
     'localhost',
     '127.1',

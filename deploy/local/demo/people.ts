@@ -62,12 +62,16 @@ export async function seedPeople(pool: pg.Pool, shopIds: readonly number[]): Pro
   }
 }
 
-/** How the stack file shows the people. */
-export function usersOf(memory: MemoryFile, shopIds: readonly number[]) {
+/** How the stack file shows the people; without passwords where they sign in elsewhere. */
+export function usersOf(
+  memory: MemoryFile,
+  o: { readonly shopIds: readonly number[]; readonly signInHere: boolean },
+) {
+  const { shopIds } = o;
   return accountsOf(memory, shopIds).map(({ name, email, password }) => ({
     name,
     email,
-    password,
+    ...(o.signInHere && { password }),
     memberships: membershipsOf(name, shopIds),
   }));
 }
@@ -75,5 +79,8 @@ export function usersOf(memory: MemoryFile, shopIds: readonly number[]) {
 function membershipsOf(name: string, shopIds: readonly number[]) {
   const person = PEOPLE.find((one) => one.name === name);
   if (!person || person.removed) return [];
-  return person.roles.flatMap((role, at) => (role ? [{ shop_id: shopIds[at] ?? 0, role }] : []));
+  return person.roles.flatMap((role, at) => {
+    const shopId = shopIds[at];
+    return role && shopId !== undefined ? [{ shop_id: shopId, role }] : [];
+  });
 }

@@ -1,0 +1,22 @@
+import { z } from 'zod';
+
+const PATIENCE_MS = 5_000;
+
+const metadataSchema = z.object({ issuer: z.string(), jwks_uri: z.url() });
+
+/**
+ * Asks an OpenID issuer where its keys are (OpenID Connect Discovery).
+ *
+ * @throws Error that names the issuer when it does not answer as one.
+ */
+export async function jwksUrlOf(issuer: string): Promise<string> {
+  const url = `${issuer.replace(/\/$/, '')}/.well-known/openid-configuration`;
+  try {
+    const response = await fetch(url, { signal: AbortSignal.timeout(PATIENCE_MS) });
+    const metadata = metadataSchema.parse(await response.json());
+    if (metadata.issuer === issuer) return metadata.jwks_uri;
+    throw new Error(`it calls itself ${metadata.issuer}`);
+  } catch (error) {
+    throw new Error(`OIDC_ISSUER ${issuer} cannot be used`, { cause: error });
+  }
+}
