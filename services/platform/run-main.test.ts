@@ -35,6 +35,23 @@ test.each(['SIGTERM', 'SIGINT'] as const)('%s stops in order and ends with 0', a
   expect(await ended).toEqual({ code: 0, out: 'started\nstopped\n', err: '' });
 });
 
+test('a Ctrl-C that npm passes on once more still stops in order', async () => {
+  const child = run(`async () => {
+    console.log('started');
+    const keep = setInterval(() => {}, 1000);
+    const stop = async () => {
+      console.log('stopping');
+      await new Promise((go) => process.once('SIGINT', go));
+      clearInterval(keep);
+      console.log('stopped');
+    };
+    return { stop };
+  }`);
+  const ended = outcome(child);
+  child.stdout?.on('data', () => child.kill('SIGINT'));
+  expect(await ended).toMatchObject({ code: 0, out: 'started\nstopping\nstopped\n' });
+});
+
 test('a fault at the start ends with 1 and one line that says what is wrong', async () => {
   const child = run(`async () => { throw new Error('no port', { cause: new Error('in use') }); }`);
   expect(await outcome(child)).toEqual({ code: 1, out: '', err: 'part: no port: in use\n' });

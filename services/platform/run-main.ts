@@ -1,3 +1,6 @@
+/** Ctrl-C reaches every process of a terminal, and npm passes its own on as well: both are one wish. Milliseconds. */
+const ECHO_MS = 500;
+
 /**
  * Runs a process: starts it, and stops it in order on SIGTERM or SIGINT.
  *
@@ -16,10 +19,12 @@ export async function runMain(
   process.once('unhandledRejection', fail);
 
   const asked = new Promise<void>((resolve) => {
-    let signals = 0;
-    const onSignal = (): void => {
-      signals += 1;
-      if (signals > 1) process.exit(1);
+    let firstAt: number | undefined;
+    const onSignal = (signal: string): void => {
+      const now = performance.now();
+      const isEcho = signal === 'SIGINT' && now - (firstAt ?? now) < ECHO_MS;
+      if (firstAt !== undefined && !isEcho) process.exit(1);
+      firstAt ??= now;
       resolve();
     };
     process.on('SIGTERM', onSignal);
