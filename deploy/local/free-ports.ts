@@ -28,7 +28,8 @@ export async function freePorts(count: number, taken: readonly number[] = []): P
   throw new Error(`no ${count} free ports between ${FIRST} and ${LAST}`);
 }
 
-async function isFree(port: number): Promise<boolean> {
+/** Whether nothing listens on a TCP port of loopback. */
+export async function isFree(port: number): Promise<boolean> {
   const server = createServer();
   try {
     await once(server.listen(port, '127.0.0.1'), 'listening');

@@ -42,7 +42,9 @@ export async function unprivileged(): Promise<Unprivileged> {
   if (process.getuid?.() !== 0) return { prefix: [], options: {} };
   const prefix = [
     ...['setpriv', `--reuid=${NOBODY}`, `--regid=${NOBODY}`, '--clear-groups'],
-    ...['--inh-caps=+dac_override', '--ambient-caps=+dac_override', '--'],
+    ...['--inh-caps=+dac_override', '--ambient-caps=+dac_override'],
+    // Without this, access(2), by which PostgreSQL looks for its own programs, ignores the right.
+    ...['--securebits=+no_setuid_fixup', '--'],
   ];
   const [command = '', ...args] = prefix;
   try {

@@ -1,4 +1,4 @@
-import { supportedVersions } from '../../services/contract/versions.ts';
+import { newestActive, supportedVersions } from '../../services/contract/versions.ts';
 import { commerceControls } from './control/commerce.ts';
 import { outboxDepths } from './control/outbox.ts';
 import { controlRoutes } from './control/routes.ts';
@@ -32,11 +32,16 @@ export async function publish(plan: Plan, running: Running): Promise<void> {
       controlUrl,
       stackFile: plan.options.stack,
       grpc: running.services.targets,
+      version: newestActive(calendarOf(plan)),
       seconds: (Date.now() - plan.startedAt.getTime()) / 1000,
       ...(shop &&
         open && { demo: { key: shop.api_keys.all, orderName: open.order_name, openId: open.id } }),
     }),
   );
+}
+
+function calendarOf(plan: Plan): Date {
+  return plan.options.calendar ?? plan.startedAt;
 }
 
 function controlsOf(running: Running) {
@@ -60,7 +65,7 @@ function controlsOf(running: Running) {
 
 function contentsOf(plan: Plan, running: Running, controlUrl: string) {
   const { memory } = plan.memory;
-  const calendar = plan.options.calendar ?? plan.startedAt;
+  const calendar = calendarOf(plan);
   const signInHere = plan.surroundings.oidcIssuer === undefined;
   return {
     baseUrl: plan.baseUrl,

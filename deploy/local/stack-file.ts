@@ -1,6 +1,7 @@
 import { mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { z } from 'zod';
+import { isFree } from './free-ports.ts';
 
 function alive(pid: number): boolean {
   try {
@@ -10,6 +11,8 @@ function alive(pid: number): boolean {
   }
 }
 
+const ownerSchema = z.object({ pid: z.number().int(), control_url: z.url() });
+
 /**
  * Refuses to go on while the stack that a stack file names is still running.
  *
@@ -18,8 +21,10 @@ function alive(pid: number): boolean {
 export async function refuseRunningStack(path: string): Promise<void> {
   const text = await readFile(path, 'utf8').catch(() => undefined);
   if (!text) return;
-  const pid = Number((JSON.parse(text) as { pid?: unknown }).pid);
-  if (pid && pid !== process.pid && alive(pid)) {
+  const { pid, control_url } = ownerSchema.parse(JSON.parse(text));
+  if (pid === process.pid || !alive(pid)) return;
+  // A crashed stack is gone, but the number of its process may by now be somebody else's.
+  if (!(await isFree(Number(new URL(control_url).port)))) {
     throw new Error(
       `a stack is running already (process ${pid}, see ${path}): stop it, or start another with --stack <file>`,
     );

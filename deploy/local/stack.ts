@@ -3,7 +3,9 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { staticIdentity } from '../../services/platform/identity.ts';
 import { startBackend } from './backend.ts';
+import { claimDataFolder } from './data-folder.ts';
 import { runDemo } from './demo/run.ts';
+import { isFree } from './free-ports.ts';
 import { openAccess, startFront } from './front.ts';
 import { jwksUrlOf } from './issuer.ts';
 import { openMemory } from './memory.ts';
@@ -39,8 +41,17 @@ export async function startStack(
     return { stop };
   } catch (error) {
     await stop();
-    throw error;
+    throw withAdvice(error, options);
   }
+}
+
+/** Says what to do about a port that something else has. */
+function withAdvice(error: unknown, { port, data }: StartOptions): unknown {
+  if (!(error instanceof Error && 'code' in error && error.code === 'EADDRINUSE')) return error;
+  const taken = 'port' in error ? error.port : undefined;
+  const kept = data ? ', or change it in local.json of the data folder' : '';
+  const advice = taken === port ? ', or name another with --port' : kept;
+  return new Error(`port ${taken} is taken: end what uses it${advice}`, { cause: error });
 }
 
 /** Where everything will be; a folder of its own, removed at the end, unless the data is to be kept. */
@@ -51,11 +62,17 @@ async function planOf(
 ): Promise<Plan> {
   const startedAt = new Date();
   const folder = options.data ? resolve(options.data) : await mkdtemp(join(tmpdir(), 'rms-'));
-  if (!options.data) {
-    stoppers.push({ stop: () => rm(folder, { recursive: true, force: true }) });
-  }
+  stoppers.push(
+    options.data
+      ? await claimDataFolder(folder)
+      : { stop: () => rm(folder, { recursive: true, force: true }) },
+  );
   const memory = await openMemory(folder, options.port ? { gateway: options.port } : {});
   const { ports } = memory.memory;
+  // What starts on these data would take a database that a crash left running for its own.
+  if (!(await isFree(ports.control))) {
+    throw new Error(`a stack is running already on the data in ${folder}: stop it first`);
+  }
   const authUrl = surroundings.oidcIssuer ?? `http://127.0.0.1:${ports.identity}`;
   const jwksUrl = surroundings.oidcIssuer ? await jwksUrlOf(authUrl) : `${authUrl}/jwks`;
   return {

@@ -8,6 +8,8 @@ export function welcome(o: {
   readonly authUrl: string;
   readonly grpc: Readonly<Record<string, string>>;
   readonly seconds: number;
+  /** The API version that the calls name. */
+  readonly version: string;
   /** The first shop's key and an open return; absent without the demo. */
   readonly demo?: { readonly key: string; readonly orderName: string; readonly openId: number };
 }): string {
@@ -26,7 +28,7 @@ export function welcome(o: {
   if (!o.demo) return lines.join('\n');
   const { key, orderName, openId } = o.demo;
   const header = `-H 'X-Authorization: ${key}'`;
-  const api = `${o.baseUrl}/api/2026-10`;
+  const api = `${o.baseUrl}/api/${o.version}`;
   return [
     ...lines,
     '',

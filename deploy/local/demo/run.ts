@@ -25,6 +25,7 @@ export async function runDemo(
     clients: access.clients,
     memory,
     seededAt: await seedingTime(memory),
+    today: plan.options.calendar ?? plan.startedAt,
     issuer: plan.authUrl,
     sinkUrl: `http://127.0.0.1:${ports.sink}/webhooks`,
     failProcessing: commerceControls(access.pools.commerce).failProcessing,

@@ -2,6 +2,7 @@ import type pg from 'pg';
 import { installApp } from '../../../gateway/tenancy/installations.ts';
 import { createShop } from '../../../gateway/tenancy/shops.ts';
 import { DestinationType } from '../../../proto/gen/rms/destinations/v1/destinations_pb.ts';
+import { newestActive, supportedVersions } from '../../../services/contract/versions.ts';
 import { type Clients, LOCAL_ACTOR } from '../clients.ts';
 import type { MemoryFile } from '../memory.ts';
 import {
@@ -55,6 +56,8 @@ export interface SeedContext {
   readonly clients: Clients;
   readonly memory: MemoryFile;
   readonly seededAt: Date;
+  /** Where the version calendar stands. */
+  readonly today: Date;
   readonly issuer: string;
   /** Where the demo's own subscription delivers. */
   readonly sinkUrl: string;
@@ -71,10 +74,16 @@ const by = { actor: LOCAL_ACTOR, source: 'npm start' };
 export async function createShops(context: SeedContext): Promise<number[]> {
   const ids: number[] = [];
   for (const shop of SHOPS) {
-    const { id } = await createShop(context.pool, context.clients, { ...shop, by });
+    const payloadVersion = payloadVersionAt(context.today, shop.payloadVersion);
+    const { id } = await createShop(context.pool, context.clients, { ...shop, payloadVersion, by });
     ids.push(Number(id));
   }
   return ids;
+}
+
+/** The version that a demo shop is meant to have; another where the calendar does not have it. */
+export function payloadVersionAt(today: Date, wanted: string): string {
+  return supportedVersions(today).includes(wanted) ? wanted : newestActive(today);
 }
 
 /** Fills one shop by RPCs only, and answers what the stack file shows of it. Safe to run again: nothing doubles. */
