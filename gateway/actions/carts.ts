@@ -1,4 +1,5 @@
 import type { Cart } from '../../proto/gen/rms/carts/v1/carts_pb.ts';
+import { numberOf } from '../../services/contract/exact-json.ts';
 import type { CartBody, CartEntryValue } from '../../services/contract/resources/cart.ts';
 import { type ActionContext, callerOf, sent } from './context.ts';
 
@@ -14,6 +15,8 @@ export async function createCart(context: ActionContext, body: CartBody): Promis
 }
 
 function entryOf(entry: CartEntryValue) {
-  if (typeof entry === 'number') return { variantId: BigInt(entry), objectJson: '' };
-  return { variantId: BigInt(Number(entry.variant_id)), objectJson: JSON.stringify(entry) };
+  const bare = numberOf(entry);
+  if (bare !== undefined) return { variantId: BigInt(bare), objectJson: '' };
+  const variantId = BigInt(numberOf(Reflect.get(Object(entry), 'variant_id')) ?? 0);
+  return { variantId, objectJson: JSON.stringify(entry) };
 }

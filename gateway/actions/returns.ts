@@ -4,6 +4,7 @@ import type {
   DetailValueSchema,
   ProcessReturnResponse,
 } from '../../proto/gen/rms/returns/v1/returns_pb.ts';
+import { numberText } from '../../services/contract/exact-json.ts';
 import type { DetailsSelector } from '../../services/contract/resources/details-query.ts';
 import type { ProcessBody } from '../../services/contract/resources/process.ts';
 import { type ActionContext, callerOf, sent } from './context.ts';
@@ -41,7 +42,7 @@ export async function processReturn(
 
 function detailOf(value: ProcessBody[string]): MessageInitShape<typeof DetailValueSchema> {
   if (typeof value === 'string') return { value: { case: 'text', value } };
-  if (typeof value === 'number') return { value: { case: 'number', value: String(value) } };
   if (typeof value === 'boolean') return { value: { case: 'truth', value } };
-  return { value: { case: undefined } };
+  if (value === null) return { value: { case: undefined } };
+  return { value: { case: 'number', value: numberText(value) } };
 }

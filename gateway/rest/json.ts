@@ -1,3 +1,4 @@
+import { parseExactJson } from '../../services/contract/exact-json.ts';
 import { badBody } from '../errors.ts';
 
 const utf8 = new TextDecoder('utf-8', { fatal: true });
@@ -6,12 +7,17 @@ const utf8 = new TextDecoder('utf-8', { fatal: true });
  * Reads a JSON object from UTF-8 bytes. The nesting is counted before anything is built, without
  * recursion, so that no depth of brackets can exhaust the stack.
  *
+ * @param o.exactNumbers whether numbers are kept as they were sent.
  * @throws HttpRefusal 400 when it is not UTF-8, not JSON, not an object, or nests too deep.
  */
-export function parseJsonObject(bytes: Uint8Array, maxDepth: number): unknown {
+export function parseJsonObject(
+  bytes: Uint8Array,
+  o: { readonly maxDepth: number; readonly exactNumbers: boolean },
+): unknown {
+  const { maxDepth } = o;
   const text = decode(bytes);
   if (depthOf(text) > maxDepth) throw badBody(`The body must not nest deeper than ${maxDepth}.`);
-  const value = parse(text);
+  const value = parse(text, o.exactNumbers);
   if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value;
   throw badBody('The body must be a JSON object.');
 }
@@ -24,9 +30,9 @@ function decode(bytes: Uint8Array): string {
   }
 }
 
-function parse(text: string): unknown {
+function parse(text: string, exactNumbers: boolean): unknown {
   try {
-    return JSON.parse(text);
+    return exactNumbers ? parseExactJson(text) : JSON.parse(text);
   } catch {
     throw badBody('The body must be JSON.');
   }

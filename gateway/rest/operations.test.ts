@@ -139,3 +139,30 @@ test('creates a cart and echoes it', async () => {
     body: { token: expect.any(String), data: json },
   });
 });
+
+test('echoes the numbers of a cart digit by digit', async () => {
+  const cart = '[1,{"variant_id":2,"price":1.10,"nested":{"ref":12345678901234567890}}]';
+  const headers = { 'content-type': 'application/json' };
+  const { status, text } = await send({ path: '/api/v1/cart', raw: `{"cart":${cart}}`, headers });
+  expect(status).toBe(200);
+  expect(text).toContain(`"data":{"cart":${cart}}`);
+});
+
+test.each(['1.5', '9007199254740993', '"2"', '0', '-0', '1e999'])(
+  'refuses %s as a variant id, however its numbers are kept',
+  async (id) => {
+    const headers = { 'content-type': 'application/json' };
+    const bare = await send({ path: '/api/v1/cart', raw: `{"cart":[${id}]}`, headers });
+    const raw = `{"cart":[{"variant_id":${id}}]}`;
+    const named = await send({ path: '/api/v1/cart', raw, headers });
+    expect([bare.status, named.status]).toEqual([422, 422]);
+  },
+);
+
+test('takes a variant id that is written as a fraction of zero', async () => {
+  const headers = { 'content-type': 'application/json' };
+  const raw = '{"cart":[7.0,{"variant_id":8.0}]}';
+  const { status, text } = await send({ path: '/api/v1/cart', raw, headers });
+  expect(status).toBe(200);
+  expect(text).toContain('"data":{"cart":[7,{"variant_id":8.0}]}');
+});

@@ -151,7 +151,8 @@ async function readInput(
   { req, res }: Incoming,
 ): Promise<BodyOf<OperationId>> {
   const bytes = operation.body && (await readBody(req, res, operation.body.maxBytes));
-  const json = bytes && parseJsonObject(bytes, JSON_DEPTH_MAX);
+  const exactNumbers = operation.body?.exactNumbers ?? false;
+  const json = bytes && parseJsonObject(bytes, { maxDepth: JSON_DEPTH_MAX, exactNumbers });
   const result = validateBody(operation.id, version, json);
   if (!result.ok) throw invalid(result.message, result.fields);
   return result.value;

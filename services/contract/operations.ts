@@ -40,6 +40,8 @@ export interface OperationBody {
   readonly required: boolean;
   /** After inflation. */
   readonly maxBytes: number;
+  /** Whether numbers are kept as they were sent, to be passed on. */
+  readonly exactNumbers?: boolean;
 }
 
 export interface Operation {
@@ -206,7 +208,7 @@ export const OPERATIONS: readonly Operation[] = [
     path: '/warehouse/return/{id}/process',
     scope: 'returns',
     notFound: NOT_FOUND.processReturn,
-    body: body(processBody, { required: false }),
+    body: body(processBody, { required: false, exactNumbers: true }),
     success: { status: 200, schema: processAnswer },
     summary: 'Process return',
     description:
@@ -220,7 +222,7 @@ export const OPERATIONS: readonly Operation[] = [
     method: 'POST',
     path: '/cart',
     scope: 'carts',
-    body: body(cartBody),
+    body: body(cartBody, { exactNumbers: true }),
     success: { status: 200, schema: cart },
     summary: 'Create cart',
     description: 'Stores a cart of product variants and answers its token.',

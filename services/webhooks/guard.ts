@@ -56,7 +56,7 @@ export function judgeUrl(text: string, policy: UrlPolicy): UrlVerdict {
   if (!fits(text, WEBHOOK_URL_MAX)) return refused('too-long');
   const origin = originAsSent(text);
   const url = parse(text);
-  if (origin === undefined || url === undefined) return refused('malformed');
+  if (origin === undefined || url === undefined || leadsNowhere(url)) return refused('malformed');
   if (text.includes('#')) return refused('fragment');
   if (origin.includes('@') || url.username !== '' || url.password !== '')
     return refused('credentials');
@@ -90,6 +90,11 @@ export function isAllowedOrigin(origin: string, policy: UrlPolicy): boolean {
 export function portOf(url: URL): number {
   if (url.port !== '') return Number(url.port);
   return url.protocol === 'https:' ? 443 : 80;
+}
+
+/** What the parser lets pass and no connection can be made to: port 0, a name with an empty label. */
+function leadsNowhere(url: URL): boolean {
+  return url.port === '0' || url.hostname.startsWith('.') || url.hostname.includes('..');
 }
 
 /** Scheme, authority: the text up to the path. Blanks, control characters and backslashes have no place in it. */

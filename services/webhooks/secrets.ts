@@ -15,6 +15,9 @@ interface Owner {
   readonly subscriptionId: bigint;
 }
 
+/** In force at once: each signs every delivery, and receivers limit the length of headers. */
+const MAX_SECRETS = 10;
+
 /** Makes and stores a subscription's new secret. */
 export async function addSecret(tx: Queryable, owner: Owner, keyring: Keyring): Promise<Secret> {
   const value = newSecret();
@@ -29,7 +32,7 @@ export async function addSecret(tx: Queryable, owner: Owner, keyring: Keyring): 
 
 /**
  * Makes a new secret; the ones before it go on signing for the overlap, and not longer than they
- * were going to.
+ * were going to. Of many rotations within the overlap, only the last ten secrets sign.
  */
 export async function rotateSecret(
   tx: Queryable,
@@ -42,8 +45,10 @@ export async function rotateSecret(
     [owner.shopId, owner.subscriptionId, o.overlapHours],
   );
   await tx.query(
-    'delete from secrets where shop_id = $1 and subscription_id = $2 and expires_at <= now()',
-    [owner.shopId, owner.subscriptionId],
+    `delete from secrets
+      where shop_id = $1 and subscription_id = $2 and (expires_at <= now() or id not in (
+        select id from secrets where shop_id = $1 and subscription_id = $2 order by id desc limit $3))`,
+    [owner.shopId, owner.subscriptionId, MAX_SECRETS - 1],
   );
   return addSecret(tx, owner, o.keyring);
 }

@@ -213,6 +213,17 @@ describe('rotateSecret', () => {
   });
 });
 
+test('of many rotations at once, the last ten secrets sign', async () => {
+  const shopId = newShop();
+  const { id: subscriptionId } = await webhooks.subscribe({ shopId, url });
+  const rotate = () => webhooks.client.rotateSecret({ shopId, actor, subscriptionId });
+  await Promise.all(Array.from({ length: 11 }, rotate));
+  const { secret: newest } = await rotate();
+  const { secrets } = await webhooks.client.revealSecret({ shopId, actor, subscriptionId });
+  expect(secrets).toHaveLength(10);
+  expect(secrets[0]).toMatchObject({ value: newest?.value });
+});
+
 describe('listDeliveries', () => {
   test('pages from the newest, and filters', async () => {
     const shopId = newShop();

@@ -1,8 +1,9 @@
 import { z } from 'zod';
+import { type NumberText, numberOf } from '../exact-json.ts';
 import { CART_ENTRIES_MAX, isBase64 } from '../limits.ts';
 import { ownBound, textFault, typed } from './fields.ts';
 
-export type CartEntryValue = number | Readonly<Record<string, unknown>>;
+export type CartEntryValue = number | NumberText | Readonly<Record<string, unknown>>;
 
 const ID_RULE = 'must be an integer from 1 to 9007199254740991';
 const idSchema = { type: 'integer' as const, minimum: 1, maximum: Number.MAX_SAFE_INTEGER };
@@ -60,7 +61,7 @@ interface Fault {
 }
 
 function entryFault(value: unknown): Fault | undefined {
-  if (typeof value === 'number') return isId(value) ? undefined : { message: ID_RULE };
+  if (numberOf(value) !== undefined) return isId(value) ? undefined : { message: ID_RULE };
   if (typeof value !== 'object' || value === null || Array.isArray(value)) {
     return { message: 'must be an integer variant id or an object with variant_id' };
   }
@@ -79,8 +80,10 @@ function contentFault(root: object): Fault | undefined {
   const waiting: unknown[] = [root];
   while (waiting.length > 0) {
     const value = waiting.pop();
-    if (typeof value === 'number' && !Number.isFinite(value)) {
-      return { message: 'must hold only numbers that JSON can write' };
+    const number = numberOf(value);
+    if (number !== undefined) {
+      if (!Number.isFinite(number)) return { message: 'must hold only numbers within range' };
+      continue;
     }
     const message = typeof value === 'string' ? textFault(value) : undefined;
     if (message !== undefined) return { message };
@@ -91,5 +94,6 @@ function contentFault(root: object): Fault | undefined {
 }
 
 function isId(value: unknown): boolean {
-  return typeof value === 'number' && Number.isSafeInteger(value) && value >= 1;
+  const number = numberOf(value);
+  return number !== undefined && Number.isSafeInteger(number) && number >= 1;
 }

@@ -1,8 +1,9 @@
 import { z } from 'zod';
+import { type NumberText, numberOf } from '../exact-json.ts';
 import { PROCESS_DETAILS_BYTES_MAX, PROCESS_DETAILS_MAX } from '../limits.ts';
 import { ownBound, textFault } from './fields.ts';
 
-export type DetailValue = string | number | boolean | null;
+export type DetailValue = string | number | NumberText | boolean | null;
 export type ProcessBody = Readonly<Record<string, DetailValue>>;
 
 /**
@@ -59,6 +60,6 @@ function detailsFault(body: unknown): { message: string; path?: string[] } | und
 function valueFault(value: unknown): string | undefined {
   if (typeof value === 'string') return textFault(value);
   if (value === null || typeof value === 'boolean') return undefined;
-  if (typeof value === 'number' && Number.isFinite(value)) return undefined;
+  if (Number.isFinite(numberOf(value))) return undefined;
   return 'must be a string, a number, true, false or null';
 }

@@ -1,4 +1,5 @@
 import type { Cart, CartEntry } from '../../../proto/gen/rms/carts/v1/carts_pb.ts';
+import { parseExactJson } from '../exact-json.ts';
 import type { CartObject } from '../resources/cart.ts';
 
 /** Interface: Cart. `data` is what was sent; a `shopify` that was not sent stays away. */
@@ -10,5 +11,5 @@ export function cartView(cart: Cart): CartObject {
 }
 
 function entryView(entry: CartEntry): unknown {
-  return entry.objectJson === '' ? Number(entry.variantId) : JSON.parse(entry.objectJson);
+  return entry.objectJson === '' ? Number(entry.variantId) : parseExactJson(entry.objectJson);
 }

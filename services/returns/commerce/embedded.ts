@@ -1,4 +1,5 @@
 import type { Pool } from 'pg';
+import { parseExactJson } from '../../contract/exact-json.ts';
 import type { Queryable } from '../../platform/postgres.ts';
 import {
   type AdditionalDetails,
@@ -91,12 +92,12 @@ interface EntryRow {
   readonly currency: string;
   readonly idempotency_key: string;
   readonly calls: number;
-  readonly additional_details: AdditionalDetails;
+  readonly additional_details: string;
   readonly created_at: Date;
 }
 
-const COLUMNS =
-  'provider_id, kind, name, amount, currency, idempotency_key, calls, additional_details, created_at';
+const COLUMNS = `provider_id, kind, name, amount, currency, idempotency_key, calls,
+  additional_details::text, created_at`;
 
 const PLAN_FAILURE = `
 insert into commerce_failures (shop_id, return_id, kind, remaining)
@@ -163,6 +164,7 @@ function entry(row: EntryRow): LedgerEntry {
     currency: row.currency,
     idempotencyKey: row.idempotency_key,
     calls: row.calls,
-    additionalDetails: row.additional_details,
+    // As `record` wrote it.
+    additionalDetails: parseExactJson(row.additional_details) as AdditionalDetails,
   };
 }

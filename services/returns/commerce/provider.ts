@@ -1,5 +1,7 @@
-/** A value of the caller's additional details, as JSON has it. */
-export type DetailScalar = string | number | boolean | null;
+import type { NumberText } from '../../contract/exact-json.ts';
+
+/** A value of the caller's additional details, as JSON has it: JSON.stringify writes it as it was sent. */
+export type DetailScalar = string | number | NumberText | boolean | null;
 /** Values that every new order carries, key by key. */
 export type AdditionalDetails = Readonly<Record<string, DetailScalar>>;
 

@@ -1,4 +1,5 @@
 import type { DetailValue } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
+import { exactNumber, type NumberText, numberText } from '../../contract/exact-json.ts';
 import { cleanText } from '../../contract/limits.ts';
 import { invalidField } from '../../platform/errors.ts';
 import type { AdditionalDetails, DetailScalar } from '../commerce/provider.ts';
@@ -25,7 +26,8 @@ export function parseDetails(given: Readonly<Record<string, DetailValue>>): Addi
 
 /** What a timeline shows of one value. */
 export function detailText(value: DetailScalar): string {
-  return value === null ? 'null' : String(value);
+  if (value === null || typeof value !== 'object') return String(value);
+  return numberText(value);
 }
 
 function scalarOf(key: string, { value }: DetailValue): DetailScalar {
@@ -43,9 +45,8 @@ function scalarOf(key: string, { value }: DetailValue): DetailScalar {
   }
 }
 
-function numberOf(key: string, text: string): number {
-  const number = Number(text);
-  if (JSON_NUMBER.test(text) && Number.isFinite(number)) return number;
+function numberOf(key: string, text: string): number | NumberText {
+  if (JSON_NUMBER.test(text) && Number.isFinite(Number(text))) return exactNumber(text);
   throw invalidField(`details[${JSON.stringify(key)}]`, 'must be a JSON number');
 }
 

@@ -1,5 +1,6 @@
 import { fromBinary, toBinary } from '@bufbuild/protobuf';
 import { type Actor, ActorSchema } from '../../../proto/gen/rms/common/v1/actor_pb.ts';
+import { parseExactJson } from '../../contract/exact-json.ts';
 import type { Queryable } from '../../platform/postgres.ts';
 import { currentTraceparent } from '../../platform/telemetry.ts';
 import type { AdditionalDetails } from '../commerce/provider.ts';
@@ -52,7 +53,7 @@ interface JobRow {
   readonly id: bigint;
   readonly return_id: bigint;
   readonly lease_token: bigint;
-  readonly details: AdditionalDetails;
+  readonly details: string;
   readonly source: string;
   readonly actor: Uint8Array;
   readonly traceparent: string;
@@ -71,8 +72,8 @@ from (
   for update skip locked
 ) due
 where job.shop_id = due.shop_id and job.id = due.id
-returning job.shop_id, job.id, job.return_id, job.lease_token, job.details, job.source, job.actor,
-  job.traceparent, job.failures`;
+returning job.shop_id, job.id, job.return_id, job.lease_token, job.details::text,
+  job.source, job.actor, job.traceparent, job.failures`;
 
 /** Leases up to `limit` jobs that are due: queued ones, and running ones whose worker is gone. */
 export async function claimJobs(pool: Queryable, limit: number): Promise<Job[]> {
@@ -86,7 +87,8 @@ export async function claimJobs(pool: Queryable, limit: number): Promise<Job[]> 
     id: row.id,
     returnId: row.return_id,
     token: row.lease_token,
-    details: row.details,
+    // As `queueJob` wrote it.
+    details: parseExactJson(row.details) as AdditionalDetails,
     source: row.source,
     actor: fromBinary(ActorSchema, row.actor),
     traceparent: row.traceparent,

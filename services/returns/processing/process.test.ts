@@ -42,7 +42,7 @@ describe('process return', () => {
     const entries = await timelineOf(db.pool, submitted);
     expect(entries.at(-1)).toEqual({
       kind: 'return.processing.queued',
-      facts: { picker: 'Ann', weight: '1.5', rush: 'true', note: 'null' },
+      facts: { picker: 'Ann', weight: '1.50', rush: 'true', note: 'null' },
     });
   });
 
