@@ -3,7 +3,6 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { staticIdentity } from '../../services/platform/identity.ts';
 import { startBackend } from './backend.ts';
-import { claimDataFolder } from './data-folder.ts';
 import { runDemo } from './demo/run.ts';
 import { isFree } from './free-ports.ts';
 import { openAccess, startFront } from './front.ts';
@@ -62,11 +61,9 @@ async function planOf(
 ): Promise<Plan> {
   const startedAt = new Date();
   const folder = options.data ? resolve(options.data) : await mkdtemp(join(tmpdir(), 'rms-'));
-  stoppers.push(
-    options.data
-      ? await claimDataFolder(folder)
-      : { stop: () => rm(folder, { recursive: true, force: true }) },
-  );
+  if (!options.data) {
+    stoppers.push({ stop: () => rm(folder, { recursive: true, force: true }) });
+  }
   const memory = await openMemory(folder, options.port ? { gateway: options.port } : {});
   const { ports } = memory.memory;
   // What starts on these data would take a database that a crash left running for its own.
