@@ -55,6 +55,14 @@ describe('log', () => {
     expect(() => JSON.parse(lines[0] ?? '')).not.toThrow();
   });
 
+  test('a long word without an end costs no more than a short one', () => {
+    const { logger, lines } = loggerWithLines();
+    const start = performance.now();
+    logger.info({ note: `${'a'.repeat(200_000)} ${'-eyJ'.repeat(50_000)}` });
+    expect(performance.now() - start).toBeLessThan(1_000);
+    expect(lines[0]).toContain('aaa');
+  });
+
   test('an error says type, text, code, constraint and cause, but not the row the driver quotes', () => {
     const { logger, lines } = loggerWithLines();
     const driver = Object.assign(new Error('duplicate key'), {
