@@ -5,6 +5,9 @@ import { SHARDS } from './append.ts';
 /** After a crash another replica goes on within this time. */
 export const SHARD_LEASE_MS = 5_000;
 
+/** A member without a sign of life for so long does not come back. Milliseconds. */
+const FORGET_AFTER_MS = 60_000;
+
 const MEMBER_PREFIX = 'relay/member/';
 const SHARD_PREFIX = 'relay/shard/';
 
@@ -22,10 +25,22 @@ export function createShardHolder(pool: pg.Pool, owner: string): ShardHolder {
   const leases = new Map<number, { lease: Lease; safeUntil: number }>();
   let membership: Lease | undefined;
 
+  /** Each process has a name of its own: the row of one that was killed is never taken over. */
+  async function forgetDeadMembers(): Promise<void> {
+    await pool.query(
+      `delete from leases
+       where starts_with(name, $1) and expires_at < clock_timestamp() - $2 * interval '1 millisecond'`,
+      [MEMBER_PREFIX, FORGET_AFTER_MS],
+    );
+  }
+
   async function joinMembers(): Promise<number> {
     if (membership && !(await renewLease(pool, membership, SHARD_LEASE_MS))) membership = undefined;
-    const name = `${MEMBER_PREFIX}${owner}`;
-    membership ??= await acquireLease(pool, { name, owner, ttlMs: SHARD_LEASE_MS });
+    if (!membership) {
+      await forgetDeadMembers();
+      const name = `${MEMBER_PREFIX}${owner}`;
+      membership = await acquireLease(pool, { name, owner, ttlMs: SHARD_LEASE_MS });
+    }
     const { rows } = await pool.query<{ members: bigint }>(
       `select count(*) as members from leases
        where starts_with(name, $1) and expires_at > clock_timestamp()`,
