@@ -18,10 +18,11 @@ export function listenForCommits(o: {
     logger: o.logger,
     step: async (signal) => {
       const client = new pg.Client(o.pool.options);
+      const done = new AbortController();
       const ended = new Promise<void>((resolve, reject) => {
         client.once('end', resolve);
-        client.once('error', reject);
-        signal.addEventListener('abort', () => resolve(), { once: true });
+        client.on('error', reject);
+        signal.addEventListener('abort', () => resolve(), { signal: done.signal });
       });
       // It may fail before anybody waits for it.
       ended.catch(() => {});
@@ -37,6 +38,8 @@ export function listenForCommits(o: {
         o.onCommit();
         await ended;
       } finally {
+        // The loop's signal outlives many connections: it must not hold on to those that ended.
+        done.abort();
         await client.end().catch(() => {});
       }
       return 'again';
