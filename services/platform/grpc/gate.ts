@@ -1,6 +1,7 @@
 import { Code, ConnectError, type HandlerContext, type Interceptor } from '@connectrpc/connect';
 import { Health } from '../../../proto/gen/grpc/health/v1/health_pb.ts';
 import { Actor_KindSchema } from '../../../proto/gen/rms/common/v1/actor_pb.ts';
+import { cleanText, fits, MAX_ID } from '../../contract/limits.ts';
 import { invalidField } from '../errors.ts';
 import type { ServiceIdentity } from '../identity.ts';
 
@@ -39,18 +40,24 @@ export function callerInterceptor(): Interceptor {
   };
 }
 
-/** Characters an actor's id may have; it is stored with everything the actor does. */
-const MAX_ACTOR_ID = 200;
+/** Characters an actor's id or name may have; both are stored with everything the actor does. */
+const MAX_ACTOR_TEXT = 200;
 
 function requireActor(actor: unknown): void {
   if (!isObject(actor)) throw invalidField('actor', 'is required');
   const kind: unknown = Reflect.get(actor, 'kind');
   if (typeof kind !== 'number' || !KINDS.has(kind)) throw invalidField('actor', 'must have a kind');
   const id: unknown = Reflect.get(actor, 'id');
-  const length = typeof id === 'string' ? [...id].length : 0;
-  if (length < 1 || length > MAX_ACTOR_ID) {
-    throw invalidField('actor', `must have an id of 1 to ${MAX_ACTOR_ID} characters`);
+  if (id === '' || !isStorable(id)) {
+    throw invalidField('actor', `must have an id of 1 to ${MAX_ACTOR_TEXT} characters`);
   }
+  if (!isStorable(Reflect.get(actor, 'name'))) {
+    throw invalidField('actor', `must have a name of at most ${MAX_ACTOR_TEXT} characters`);
+  }
+}
+
+function isStorable(text: unknown): boolean {
+  return typeof text === 'string' && fits(text, MAX_ACTOR_TEXT) && cleanText(text);
 }
 
 const KINDS: ReadonlySet<number> = new Set(
@@ -61,9 +68,6 @@ function requireShop(shopId: unknown): void {
   if (typeof shopId === 'bigint' && shopId > 0n && shopId <= MAX_ID) return;
   throw invalidField('shop_id', 'must be an id from 1 to 2^53-1');
 }
-
-/** The largest id that JSON numbers carry exactly. */
-const MAX_ID = 2n ** 53n - 1n;
 
 function isObject(value: unknown): value is object {
   return typeof value === 'object' && value !== null;
