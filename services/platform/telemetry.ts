@@ -20,6 +20,7 @@ import { resourceFromAttributes } from '@opentelemetry/resources';
 import { MeterProvider } from '@opentelemetry/sdk-metrics';
 import { BatchSpanProcessor, type SpanProcessor, TracerProvider } from '@opentelemetry/sdk-trace';
 import { measureProcess, serveMetrics } from './metrics-endpoint.ts';
+import { within } from './within.ts';
 
 /** What one part of a process measures and traces with. */
 export interface Telemetry {
@@ -70,11 +71,7 @@ export async function startTelemetry(o: TelemetryOptions): Promise<Telemetry> {
     async stop() {
       await endpoint.close();
       // Spans lost with their collector are no reason to fail a shutdown.
-      const flushed = Promise.allSettled([tracers.shutdown(), meters.shutdown()]);
-      await Promise.race([
-        flushed,
-        new Promise((resolve) => setTimeout(resolve, FLUSH_MS).unref()),
-      ]);
+      await within(FLUSH_MS, Promise.allSettled([tracers.shutdown(), meters.shutdown()]));
     },
   };
 }

@@ -1,5 +1,6 @@
 import { Kafka, type LogEntry, logLevel } from 'kafkajs';
 import type { Logger } from '../log.ts';
+import { within } from '../within.ts';
 import type { EventBus } from './event-bus.ts';
 import { createKafkaProducer } from './kafka-producer.ts';
 import { subscribeToKafka } from './kafka-subscription.ts';
@@ -51,11 +52,8 @@ export function createKafkaBus(o: KafkaBusOptions): EventBus {
       };
     },
     async health() {
-      const timeout = AbortSignal.timeout(HEALTH_TIMEOUT_MS);
-      const late = new Promise<never>((_, reject) => {
-        timeout.addEventListener('abort', () => reject(new Error('Kafka does not answer')));
-      });
-      await Promise.race([topics.reach(), late]);
+      if (!(await within(HEALTH_TIMEOUT_MS, topics.reach())))
+        throw new Error('Kafka does not answer');
     },
     async close() {
       await Promise.all([...subscriptions].map((subscription) => subscription.stop()));
@@ -69,7 +67,9 @@ export function createKafkaBus(o: KafkaBusOptions): EventBus {
 function log(logger: Logger, { level, namespace, log: fields }: LogEntry): void {
   const { message, timestamp: _, logger: __, stack: ___, ...rest } = fields;
   const line = { kafka: namespace, ...rest };
-  if (level <= logLevel.WARN) logger.warn(line, message);
+  // A young cluster elects the coordinator of a group when it is first asked for; it is asked again.
+  const isYoung = message.startsWith('Response GroupCoordinator(');
+  if (level <= logLevel.WARN && !isYoung) logger.warn(line, message);
   else logger.debug(line, message);
 }
 

@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto';
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { BatchObservableCallback } from '@opentelemetry/api';
 import type pg from 'pg';
 import type { EventBus } from '../bus/event-bus.ts';
 import type { Logger } from '../log.ts';
 import type { Telemetry } from '../telemetry.ts';
+import { within } from '../within.ts';
 import { startLoop, type Worker } from '../worker.ts';
 import { listenForCommits } from './listen.ts';
 import { startPartitionKeeper } from './partitions.ts';
@@ -106,10 +106,7 @@ export function startRelay(o: RelayOptions): Relay {
     async stop() {
       unobserve();
       await Promise.all([loop.stop(), ...workers.map((worker) => worker.stop())]);
-      const late = new AbortController();
-      const limit = sleep(SETTLE_MS, undefined, { signal: late.signal }).catch(() => {});
-      await Promise.race([publisher.settled(), limit]);
-      late.abort();
+      await within(SETTLE_MS, publisher.settled());
       // With no shards it only forgets what was acknowledged meanwhile.
       await publisher.step([]);
       await shards.release();
