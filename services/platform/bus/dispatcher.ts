@@ -73,14 +73,15 @@ export function createDispatcher(o: DispatcherOptions): Dispatcher {
   async function run(keys: readonly string[]): Promise<void> {
     const batch = takeBatch(keys);
     const taken = new Set(batch.map((delivery) => keyOf(delivery.record)));
-    for (const key of taken) busy.add(key);
+    for (const one of taken) busy.add(one);
     running += 1;
     const error = await attempt(batch);
     running -= 1;
+    const [key = '', ...others] = taken;
     if (error === undefined) settle(batch);
-    else if (taken.size === 1) await rest([...taken]);
-    else for (const key of taken) suspects.set(key, 0);
-    for (const key of taken) busy.delete(key);
+    else if (others.length === 0) await rest(key);
+    else for (const suspect of taken) suspects.set(suspect, 0);
+    for (const one of taken) busy.delete(one);
     pump();
   }
 
@@ -117,15 +118,14 @@ export function createDispatcher(o: DispatcherOptions): Dispatcher {
     }
   }
 
-  async function rest(keys: readonly string[]): Promise<void> {
-    for (const key of keys) {
-      const failures = (suspects.get(key) ?? 0) + 1;
-      suspects.set(key, failures);
-      const ceiling = (o.firstBackoffMs ?? 100) * 2 ** (failures - 1);
-      const pause = Math.min(ceiling, o.maxBackoffMs ?? 5_000) * (0.75 + Math.random() / 4);
-      pump();
-      await sleep(pause, undefined, { signal: stopping.signal }).catch(() => {});
-    }
+  /** Lets a key wait after its failure, longer each time, while the others go on. */
+  async function rest(key: string): Promise<void> {
+    const failures = (suspects.get(key) ?? 0) + 1;
+    suspects.set(key, failures);
+    const ceiling = (o.firstBackoffMs ?? 100) * 2 ** (failures - 1);
+    const pause = Math.min(ceiling, o.maxBackoffMs ?? 5_000) * (0.75 + Math.random() / 4);
+    pump();
+    await sleep(pause, undefined, { signal: stopping.signal }).catch(() => {});
   }
 
   return {

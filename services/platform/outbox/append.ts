@@ -7,6 +7,7 @@ import { type Return, ReturnSchema } from '../../../proto/gen/rms/returns/v1/ret
 import { murmur2 } from '../bus/murmur2.ts';
 import type { Queryable } from '../postgres.ts';
 import { currentTraceparent } from '../telemetry.ts';
+import { EVENT_SCHEMA_NAME } from './parse.ts';
 
 /** The relay's unit of work; a key always belongs to the same shard. */
 export const SHARDS = 8;
@@ -76,7 +77,7 @@ function encode(event: NewEvent, traceparent: string) {
   const fits = event.snapshot && snapshotBytes(event.snapshot) <= MAX_SNAPSHOT_BYTES;
   const message = create(EventSchema, {
     eventId: id,
-    schema: 'rms.events.v1',
+    schema: EVENT_SCHEMA_NAME,
     trigger: event.trigger,
     shopId: event.shopId,
     returnId: event.returnId ?? 0n,
