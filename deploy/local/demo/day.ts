@@ -30,9 +30,17 @@ const options = new Command('npm run demo:day --')
   .parse()
   .opts<{ shop: string; file: string; stack: string }>();
 
+process.once('uncaughtException', (error) => {
+  process.stderr.write(`demo:day: ${error.message}\n`);
+  process.exit(1);
+});
+
 const stack = await readStackFile(options.stack);
 const shop = stack.shops.find(({ id }) => String(id) === options.shop);
-if (!shop) throw new Error(`the stack has no shop ${options.shop}`);
+if (!shop) {
+  const ids = stack.shops.map(({ id }) => id).join(', ');
+  throw new Error(`the stack has no shop ${options.shop}, but ${ids || 'none at all'}`);
+}
 
 const partner = new Partner(stack.base_url, shop.api_keys.all);
 const ledger = new WebhookLedger();

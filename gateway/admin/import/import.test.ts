@@ -11,6 +11,7 @@ const target = { shopId: 1n, currency: 'GBP', decimals: 2, actor: { id: 'test' }
 
 const row = {
   line: 2,
+  isWhole: true,
   InvoiceNo: 'C536548',
   StockCode: '22631',
   Description: 'CIRCUS PARADE LUNCH BOX ',
@@ -98,6 +99,7 @@ describe('an invoice', () => {
     [{ UnitPrice: '1.999' }, 'UnitPrice must be a decimal number that fits GBP, not "1.999"'],
     [{ InvoiceDate: 'yesterday' }, 'InvoiceDate must be an ISO time, not "yesterday"'],
     [{ StockCode: ' ' }, 'StockCode is empty'],
+    [{ isWhole: false }, 'the row has more or fewer cells than the first line'],
   ])('is refused for %p, with the line and the reason', (change, reason) => {
     expect(mapInvoice(invoice(change), target)).toEqual({ faults: [{ line: 2, reason }] });
   });
@@ -126,6 +128,20 @@ describe('a file', () => {
       ['B', [4]],
     ]);
     expect(invoices[0]?.rows[0]?.Description).toBe('x, "y"');
+  });
+
+  test('with a row of too few or too many cells tells which, and is read on', async () => {
+    const text = `${header}\nA,1,,-1,d\nB,2,,-1,d,1,,UK,more\nC,3,,-1,d,1,,UK\n`;
+    const rows = (await invoicesOf(text)).flatMap((one) => one.rows);
+    expect(rows.map(({ line, isWhole }) => [line, isWhole])).toEqual([
+      [2, false],
+      [3, false],
+      [4, true],
+    ]);
+  });
+
+  test('of nothing at all is refused', async () => {
+    await expect(invoicesOf('')).rejects.toThrow('the file has no column InvoiceNo');
   });
 
   test('without a needed column is refused, naming it', async () => {

@@ -2,6 +2,7 @@ import { stat } from 'node:fs/promises';
 import { SingleBar } from 'cli-progress';
 import { Command } from 'commander';
 import { code as currencyOf } from 'currency-codes';
+import { requireShop } from '../../tenancy/shops.ts';
 import { shopId } from '../arguments.ts';
 import { explain } from '../explain.ts';
 import { findSurroundings, type Surroundings } from '../surroundings.ts';
@@ -29,10 +30,14 @@ const program = new Command('npm run import --')
     }
   });
 
-async function run(file: string, options: Options, { services, by }: Surroundings): Promise<void> {
-  const { size } = await stat(file).catch((cause: unknown) => {
-    throw new Error(`${file} cannot be read`, { cause });
+async function run(file: string, options: Options, o: Surroundings): Promise<void> {
+  const { services, by } = o;
+  const found = await stat(file).catch((cause: unknown) => {
+    throw new Error(`there is no file ${file}`, { cause });
   });
+  if (!found.isFile()) throw new Error(`${file} is not a file`);
+  const { size } = found;
+  await requireShop(o.pool, options.shop);
   const call = { shopId: options.shop, actor: by.actor };
   const { settings } = await services.returns.getSettings(call);
   const currency = settings?.currency ?? '';

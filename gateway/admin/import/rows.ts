@@ -16,6 +16,8 @@ export const COLUMNS = [
 export type Row = Readonly<Record<(typeof COLUMNS)[number], string>> & {
   /** Line of the file, from 1. */
   readonly line: number;
+  /** Whether it has as many cells as the first line. */
+  readonly isWhole: boolean;
 };
 
 /** Rows of one invoice that stand next to each other: one return. */
@@ -42,13 +44,14 @@ export async function* readInvoices(path: string): AsyncGenerator<Invoice> {
       columns: (header: string[]) => checkHeader(header),
       info: true,
       skip_empty_lines: true,
+      relax_column_count: true,
       max_record_size: 65_536,
     }),
   );
   file.once('error', (error) => parser.destroy(error));
   let rows: Row[] = [];
   for await (const { record, info } of parser as AsyncIterable<Parsed>) {
-    const row = { ...record, line: info.lines };
+    const row = { ...EMPTY, ...record, line: info.lines, isWhole: info.error === undefined };
     const [first] = rows;
     if (first && (first.InvoiceNo !== row.InvoiceNo || rows.length > MAX_ROWS)) {
       yield { number: first.InvoiceNo, rows, bytesRead: file.bytesRead };
@@ -58,17 +61,29 @@ export async function* readInvoices(path: string): AsyncGenerator<Invoice> {
   }
   const [first] = rows;
   if (first) yield { number: first.InvoiceNo, rows, bytesRead: file.bytesRead };
+  else if (file.bytesRead === 0) checkHeader([]);
 }
 
+/** What a row has that ends too early. */
+const EMPTY: Record<(typeof COLUMNS)[number], string> = {
+  InvoiceNo: '',
+  StockCode: '',
+  Description: '',
+  Quantity: '',
+  InvoiceDate: '',
+  UnitPrice: '',
+  CustomerID: '',
+  Country: '',
+};
+
 interface Parsed {
-  readonly record: Omit<Row, 'line'>;
-  readonly info: { readonly lines: number };
+  readonly record: Partial<Record<(typeof COLUMNS)[number], string>>;
+  readonly info: { readonly lines: number; readonly error?: Error };
 }
 
 function checkHeader(header: string[]): string[] {
   const missing = COLUMNS.filter((column) => !header.includes(column));
   if (missing.length === 0) return header;
-  throw new Error(
-    `line 1: the file has no column ${missing.join(', ')}; it needs ${COLUMNS.join(', ')}`,
-  );
+  const all = missing.length === COLUMNS.length ? '' : `; it needs ${COLUMNS.join(', ')}`;
+  throw new Error(`line 1: the file has no column ${missing.join(', ')}${all}`);
 }

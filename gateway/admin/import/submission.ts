@@ -75,6 +75,7 @@ export function mapInvoice(invoice: Invoice, target: ImportTarget): Mapped {
 
 function lineOf(row: Row, at: number, o: { target: ImportTarget; faults: RowFault[] }) {
   const refuse = (reason: string) => o.faults.push({ line: row.line, reason });
+  if (!row.isWhole) refuse('the row has more or fewer cells than the first line');
   if (row.InvoiceNo.trim() === '') refuse('InvoiceNo is empty');
   if (row.StockCode.trim() === '') refuse('StockCode is empty');
   const quantity = Number(row.Quantity);
