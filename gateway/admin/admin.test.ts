@@ -93,6 +93,12 @@ describe('key', () => {
   });
 });
 
+describe('a shop that does not exist', () => {
+  test('has no keys to list', async () => {
+    await expect(admin('key', 'list', '--shop', '999999')).rejects.toThrow('no shop 999999');
+  });
+});
+
 describe('member', () => {
   test('add and remove', async () => {
     const words = ['--shop', await shopId(), '--email', 'Ann@Example.com'];

@@ -1,11 +1,11 @@
 import { Command } from 'commander';
 import { newestActive } from '../../services/contract/versions.ts';
-import type { Scope } from '../auth/scopes.ts';
+import { SCOPES, type Scope } from '../auth/scopes.ts';
 import { type ApiKey, createApiKey, listApiKeys, revokeApiKey } from '../tenancy/api-keys.ts';
 import { installApp, removeApp } from '../tenancy/installations.ts';
 import { addMember, removeMember } from '../tenancy/members.ts';
-import type { Role } from '../tenancy/permissions.ts';
-import { createShop, listShops } from '../tenancy/shops.ts';
+import { ROLES, type Role } from '../tenancy/permissions.ts';
+import { createShop, listShops, requireShop } from '../tenancy/shops.ts';
 import { perMinute, role, scopes, shopId, time } from './arguments.ts';
 import type { Surroundings } from './surroundings.ts';
 
@@ -76,9 +76,9 @@ function keyCommands(run: Run, print: Print): Command {
     .command('create')
     .description('create an API key; it is shown this once')
     .requiredOption('--shop <id>', 'the shop', shopId)
-    .requiredOption('--scopes <list>', 'what it may be used for, separated by commas', scopes)
+    .requiredOption('--scopes <list>', `separated by commas: ${SCOPES.join(', ')}`, scopes)
     .option('--description <text>', 'what it is for', '')
-    .option('--expires <time>', 'when it stops working', time)
+    .option('--expires <time>', 'when it stops working, such as 2027-07-01T00:00:00Z', time)
     .option('--per-minute <count>', 'REST requests a minute, other than the default', perMinute)
     .action((o: KeyOptions) =>
       run(async ({ pool, by }) => {
@@ -110,6 +110,7 @@ function keyCommands(run: Run, print: Print): Command {
     .requiredOption('--shop <id>', 'the shop', shopId)
     .action((o: ShopOption) =>
       run(async ({ pool }) => {
+        await requireShop(pool, o.shop);
         for (const one of await listApiKeys(pool, o.shop)) {
           print(
             `${one.keyId}  ${stateOf(one)}  ${one.scopes.join(',') || '-'}  ${one.description}`,
@@ -132,7 +133,7 @@ function memberCommands(run: Run, print: Print): Command {
     .description('add a member, or give one another role')
     .requiredOption('--shop <id>', 'the shop', shopId)
     .requiredOption('--email <email>', 'address of the person')
-    .requiredOption('--role <role>', 'what the person may do', role)
+    .requiredOption('--role <role>', `one of ${ROLES.join(', ')}`, role)
     .option('--name <name>', 'name of the person')
     .action((o: ShopOption & { email: string; role: Role; name?: string }) =>
       run(async ({ pool, by }) => {
