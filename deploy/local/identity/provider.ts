@@ -1,4 +1,4 @@
-import Provider, { type JWK } from 'oidc-provider';
+import Provider, { type Configuration, type JWK } from 'oidc-provider';
 import type { Account } from './accounts.ts';
 
 /** What the bundled identity provider is made of. */
@@ -36,7 +36,7 @@ export function createProvider(
   shopOfGrant: ReadonlyMap<string, number>,
 ): Provider {
   const { partner } = options;
-  return new Provider(options.issuer, {
+  const settings: Configuration = {
     clients: [
       {
         client_id: partner.clientId,
@@ -101,5 +101,19 @@ export function createProvider(
       Session: 86_400,
       IdToken: 3600,
     },
-  });
+  };
+  return withoutMemoryWarning(() => new Provider(options.issuer, settings));
+}
+
+/** The library warns that it forgets who signed in when it ends. Here it may; other warnings pass. */
+function withoutMemoryWarning<T>(make: () => T): T {
+  const { warn } = console;
+  console.warn = (...words: unknown[]) => {
+    if (!String(words[0]).includes('in-memory adapter')) warn(...words);
+  };
+  try {
+    return make();
+  } finally {
+    console.warn = warn;
+  }
 }
