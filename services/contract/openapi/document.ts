@@ -7,8 +7,9 @@ import { UNSTABLE, UNSTABLE_WARNING } from '../versions.ts';
 import { payloadSection } from './payload-section.ts';
 import { responsesOf } from './responses.ts';
 
-const INTRODUCTION =
-  'Returns of a merchant: details, processing, dispositions, destinations, fraud reports, carts and webhooks. Operations marked `x-addition` and bounds marked `x-service-bound` are additions of this service.';
+const INTRODUCTION = `Returns of a merchant: details, processing, dispositions, destinations, fraud reports, carts and webhooks. Operations marked \`x-addition\` and bounds marked \`x-service-bound\` are additions of this service.
+
+**Receiving webhooks.** Every message is signed after [Standard Webhooks](https://www.standardwebhooks.com): verify \`webhook-signature\` over the unchanged body with the secret that *Create webhook* answered (the \`whsec_\` belongs to it), and answer any 2xx within 15 seconds. Anything else is tried again, eleven times in all over three to four days, later if \`Retry-After\` asks for it; 410, or nothing but failures for five days, makes the subscription inactive. A repeated \`webhook-id\` is the same message again. Messages may overtake each other: \`X-Service-Sequence\` grows with every change of one return. A payload has the shape of the version set for the shop, whichever version the subscription was made with; \`X-Service-API-Version\` names it.`;
 
 /**
  * The OpenAPI 3.1 document of one version, made from the table of operations. `version` is a released

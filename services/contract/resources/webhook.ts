@@ -9,7 +9,10 @@ import { choice, requiredText } from './fields.ts';
 export const webhookBody = z
   .object({
     topic: choice(TOPICS).meta({ description: "Picks the payload's shape" }),
-    trigger: choice(TRIGGERS).meta({ description: 'Picks the event' }),
+    trigger: choice(TRIGGERS).meta({
+      description:
+        'Picks the event. A topic hears of the triggers that its sample payloads name; any other pair is accepted and never delivers',
+    }),
     url: requiredText({}).meta({
       description:
         'Absolute https address, without credentials and fragment, of a public host; at most 2048 characters',
