@@ -2,15 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { createTestDatabase, type TestDatabase } from '../../test/support/database.ts';
 import { until } from '../../test/support/until.ts';
-import {
-  acquireLease,
-  fence,
-  LeaseLostError,
-  releaseLease,
-  renewLease,
-  withLease,
-} from './leases.ts';
-import { inTransaction } from './postgres.ts';
+import { acquireLease, LeaseLostError, releaseLease, renewLease, withLease } from './leases.ts';
 
 describe('leases', () => {
   let database: TestDatabase;
@@ -57,35 +49,6 @@ describe('leases', () => {
     if (first) await releaseLease(database.pool, first);
     const second = await ask(name);
     expect(second?.token).toBeGreaterThan(first?.token ?? 0n);
-  });
-
-  test('a fenced transaction of a former holder fails', async () => {
-    const name = randomUUID();
-    const lease = await ask(name);
-    if (!lease) throw new Error('it was free');
-    await inTransaction(database.pool, (tx) => fence(tx, lease));
-    await expire(name);
-    await ask(name);
-    const late = inTransaction(database.pool, (tx) => fence(tx, lease));
-    await expect(late).rejects.toThrow(LeaseLostError);
-  });
-
-  test('a fence holds off who would take over until the transaction ends', async () => {
-    const name = randomUUID();
-    const lease = await ask(name, 'first', 300);
-    if (!lease) throw new Error('it was free');
-    const facts: string[] = [];
-    let taking: Promise<unknown> = Promise.resolve();
-    await inTransaction(database.pool, async (tx) => {
-      await fence(tx, lease);
-      taking = until(async () => (await ask(name, 'second')) !== undefined).then(() =>
-        facts.push('taken over'),
-      );
-      await tx.query('select pg_sleep(0.6)');
-      facts.push('committed');
-    });
-    await taking;
-    expect(facts).toEqual(['committed', 'taken over']);
   });
 
   test('withLease renews while it works, and gives back', async () => {

@@ -10,7 +10,7 @@ export interface Lease {
   readonly token: bigint;
 }
 
-/** Somebody else holds the lease by now, or nobody does: stop, and undo the transaction. */
+/** Somebody else holds the lease by now, or nobody does: the work must stop. */
 export class LeaseLostError extends Error {}
 
 /**
@@ -48,18 +48,6 @@ export async function renewLease(db: Queryable, lease: Lease, ttlMs: number): Pr
 /** Gives the lease back; nothing happens when it is another's by now. */
 export async function releaseLease(db: Queryable, lease: Lease): Promise<void> {
   await db.query('delete from leases where name = $1 and token = $2', [lease.name, lease.token]);
-}
-
-/**
- * Fences a transaction: it goes on only while the lease is held, and nobody can take the lease
- * before it ends. Throws LeaseLostError.
- */
-export async function fence(tx: Queryable, lease: Lease): Promise<void> {
-  const { rowCount } = await tx.query(
-    `select from leases where name = $1 and token = $2 and expires_at > clock_timestamp() for share`,
-    [lease.name, lease.token],
-  );
-  if (rowCount !== 1) throw new LeaseLostError(`lease ${lease.name} is lost`);
 }
 
 export interface LeasedWork<T> {
