@@ -4,7 +4,7 @@ import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { type Response, Router } from 'express';
 import { openapiDocument } from '../../services/contract/openapi/document.ts';
-import { supportedVersions, UNSTABLE } from '../../services/contract/versions.ts';
+import { CHANGELOG_PATH, supportedVersions, UNSTABLE } from '../../services/contract/versions.ts';
 
 /** Nothing from outside, no inline script; the page's own styles come with it. */
 const POLICY = [
@@ -59,7 +59,7 @@ function addPage(router: Router, calendar: () => Date): void {
     page(res).type(type).setHeader('Cache-Control', 'public, max-age=3600');
     createReadStream(join(folder, req.params.name)).on('error', next).pipe(res);
   });
-  router.get('/docs/changelog', async (_req, res, next) => {
+  router.get(CHANGELOG_PATH, async (_req, res, next) => {
     const text = await readFile(CHANGELOG, 'utf8').catch(() => undefined);
     if (text === undefined) return next();
     page(res).type('text/html').send(changelogPage(text));

@@ -11,7 +11,7 @@ const EMAIL = /^[^@\s]+@[^@\s]+$/;
 const MAX_EMAIL = 320;
 
 /** The form in which addresses are kept and compared: trimmed, composed, lower case. */
-export function normalizeEmail(text: string): string {
+function normalizeEmail(text: string): string {
   const email = text.trim().normalize('NFC').toLowerCase();
   if (!EMAIL.test(email) || [...email].length > MAX_EMAIL) {
     throw invalidField('email', 'must be an e-mail address');

@@ -118,7 +118,7 @@ export function payloadVersionServed(
 }
 
 /** When a version retires: the day its `Sunset` header names. */
-export function sunsetDay(version: string): Date {
+function sunsetDay(version: string): Date {
   return addMonths(releaseDay(version), SUPPORTED_MONTHS);
 }
 

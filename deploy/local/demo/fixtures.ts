@@ -207,7 +207,7 @@ function daysBefore(context: FixtureContext, days: number): Date {
   return new Date(context.seededAt.getTime() - days * DAY_MS);
 }
 
-export function refOf(made: Return): Ref {
+function refOf(made: Return): Ref {
   return {
     id: Number(made.id),
     order_id: Number(made.order?.id),

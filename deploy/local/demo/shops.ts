@@ -18,7 +18,7 @@ import { emailOf, FOUNDER, SECOND_FOUNDER_EMAIL } from './people.ts';
 import type { DemoShop } from './submission.ts';
 
 /** The two shops of the demo. */
-export const SHOPS = [
+const SHOPS = [
   { name: 'Demo Shop', currency: 'GBP', ownerEmail: emailOf(FOUNDER), payloadVersion: '2026-07' },
   {
     name: 'Second Demo Shop',

@@ -22,7 +22,7 @@ const PHRASES: Readonly<Record<number, string>> = {
 };
 
 /** The statuses an operation can answer with, success first, and the bodies of each refusal. */
-export function refusalsOf(operation: Operation): ReadonlyMap<number, readonly z.ZodType[]> {
+function refusalsOf(operation: Operation): ReadonlyMap<number, readonly z.ZodType[]> {
   const message = [shapes.messageError];
   const ofBodies: [number, readonly z.ZodType[]][] = operation.body
     ? [400, 413, 415].map((status) => [status, message])

@@ -22,7 +22,7 @@ export type DetailsQueryResult =
   | { readonly ok: false; readonly field: string; readonly rule: string }
   | { readonly ok: false; readonly notFound: true };
 
-export const DETAILS_SELECTORS = ['return_id', 'order_id', 'order_name'] as const;
+const DETAILS_SELECTORS = ['return_id', 'order_id', 'order_name'] as const;
 
 const ID = /^[1-9]\d{0,15}$/;
 

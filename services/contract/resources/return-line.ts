@@ -10,7 +10,7 @@ export const time = () =>
   z.string().nullable().meta({ format: 'date-time', description: 'YYYY-MM-DDThh:mm:ss+00:00' });
 
 /** From 2026-10 an object; before, one of seven words. */
-export const conditionCategory = z
+const conditionCategory = z
   .object({
     subject: z.string(),
     title: z.string(),
