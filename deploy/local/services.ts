@@ -38,7 +38,11 @@ export interface LocalServices {
 /** Connections of each service: seven pools share one small PostgreSQL. */
 const POOL_MAX = 8;
 
-/** Starts the six services in this process, each on a port of its own. */
+/**
+ * Starts the six services in this process, each on a port of its own.
+ *
+ * @throws what the first that cannot start throws; the others are stopped again.
+ */
 export async function startLocalServices(o: LocalServicesOptions): Promise<LocalServices> {
   const targets = Object.fromEntries(
     SERVICE_NAMES.map((name) => [name, `127.0.0.1:${o.memory.ports[name]}`]),
@@ -84,7 +88,15 @@ export async function startLocalServices(o: LocalServicesOptions): Promise<Local
     running.delete(name);
     await service?.stop();
   };
-  await Promise.all(SERVICE_NAMES.map(start));
+  const stopAll = async () => {
+    await Promise.all(SERVICE_NAMES.map(stop));
+  };
+  const starts = await Promise.allSettled(SERVICE_NAMES.map(start));
+  const failed = starts.find((one) => one.status === 'rejected');
+  if (failed) {
+    await stopAll();
+    throw failed.reason;
+  }
   const named = (name: string) => SERVICE_NAMES.find((one) => one === name);
   return {
     targets,
@@ -100,8 +112,6 @@ export async function startLocalServices(o: LocalServicesOptions): Promise<Local
       if (known) await stop(known);
       return known !== undefined;
     },
-    async stopAll() {
-      await Promise.all(SERVICE_NAMES.map(stop));
-    },
+    stopAll,
   };
 }

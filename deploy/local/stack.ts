@@ -26,7 +26,11 @@ export async function startStack(
   await refuseRunningStack(resolve(options.stack));
   const stoppers: Stopper[] = [];
   const stop = async () => {
-    for (const part of stoppers.splice(0).reverse()) await part.stop();
+    const failures: unknown[] = [];
+    for (const part of stoppers.splice(0).reverse()) {
+      await part.stop().catch((error: unknown) => failures.push(error));
+    }
+    if (failures.length > 0) throw new AggregateError(failures, 'a part could not be stopped');
   };
   try {
     const plan = await planOf(options, surroundings, stoppers);
@@ -39,7 +43,8 @@ export async function startStack(
     await publish(plan, { ...backend, ...front, ...access, shops });
     return { stop };
   } catch (error) {
-    await stop();
+    // Why it did not start says more than what could not be stopped after it.
+    await stop().catch(() => {});
     throw withAdvice(error, options);
   }
 }
