@@ -13,6 +13,7 @@ import { cancelReturn } from './cancel.ts';
 import type { Destinations } from './destinations.ts';
 import { editReturn } from './edit.ts';
 import { findReturn, getReturns, getSnapshot } from './find.ts';
+import { fitting } from './fitting.ts';
 import { flagReturn, unflagReturn } from './flag.ts';
 import { applyGradings } from './gradings.ts';
 import { cancelLabelRequest, requestLabel } from './label-requests.ts';
@@ -66,9 +67,9 @@ export function returnsRoutes(
     getSettings: async ({ shopId }) => ({ settings: await loadSettings(pool, shopId) }),
     updateSettings: async (request) => ({ settings: await updateSettings(pool, request) }),
     applyAssessments: async (request) => ({
-      returns: [...(await applyAssessments(pool, request))],
+      returns: fitting(await applyAssessments(pool, request)),
     }),
-    applyGradings: async (request) => ({ returns: [...(await applyGradings(pool, request))] }),
+    applyGradings: async (request) => ({ returns: fitting(await applyGradings(pool, request)) }),
   };
   return (router) => router.service(ReturnsService, handlers);
 }
