@@ -85,6 +85,22 @@ describe('processing fulfils what remains', () => {
     expect(await eventsOf(ref.id, 'return.closed')).toHaveLength(1);
   });
 
+  test('passes numbers on digit by digit', async () => {
+    const ref = await journey.stack.fixture('exchange');
+    await journey.send({
+      path: `/api/2026-10/warehouse/return/${ref.id}/process`,
+      raw: '{"weight":1.10,"ref":12345678901234567890}',
+      headers: { 'content-type': 'application/json' },
+    });
+    await untilState(journey, ref.id, 'closed');
+    const { entries } = await journey.services.returns.getTimeline({
+      ...callIn(journey.stack.shop),
+      returnId: BigInt(ref.id),
+    });
+    const queued = entries.find((entry) => entry.kind === 'return.processing.queued');
+    expect(queued?.facts).toEqual({ weight: '1.10', ref: '12345678901234567890' });
+  });
+
   test('an exchange order that carries the details of the request', async () => {
     const json = { note: 'Handle with care', express: true, rank: 1.5, nothing: null };
     const { ref, body, ledger } = await closed('exchange', json);
