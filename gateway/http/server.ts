@@ -17,7 +17,7 @@ const HEADERS_MS = 15_000;
 /** The largest body over a slow line. */
 const REQUEST_MS = 120_000;
 const MAX_HEADER_BYTES = 16 * 1024;
-/** As long as the services give theirs; Kubernetes kills after 30 s. */
+/** As long as the services give theirs; Kubernetes kills after 45 s. Milliseconds. */
 const DRAIN_MS = 20_000;
 const SWEEP_MS = 50;
 

@@ -11,6 +11,7 @@ import { CartsService } from '../../proto/gen/rms/carts/v1/carts_pb.ts';
 import { ActorSchema } from '../../proto/gen/rms/common/v1/actor_pb.ts';
 import { createTestDatabase, type TestDatabase } from '../../test/support/database.ts';
 import { actor, cart, failure, identity } from '../../test/support/rpc-bench.ts';
+import { until } from '../../test/support/until.ts';
 import { createInProcessBus } from './bus/in-process.ts';
 import { isUnavailable } from './errors.ts';
 import { createServiceClient } from './grpc/client.ts';
@@ -66,11 +67,6 @@ async function health(service: RunningService): Promise<Serving> {
   return (await createClient(Health, createGrpcTransport({ baseUrl })).check({})).status;
 }
 
-/** Asks until the answer is the one hoped for; the test's time limit ends a vain wait. */
-async function eventually(question: () => Promise<boolean>): Promise<void> {
-  while (!(await question())) await new Promise((resolve) => setTimeout(resolve, 20));
-}
-
 async function asMigrator(sql: string): Promise<void> {
   const client = new pg.Client({ connectionString: database.migratorUrl });
   await client.connect();
@@ -110,7 +106,7 @@ describe('a running service', () => {
       `select pg_terminate_backend(pid) from pg_stat_activity
        where datname = current_database() and usename = 'rms_carts' and pid <> pg_backend_pid()`,
     );
-    await eventually(async () => (await health(service)) === Serving.NOT_SERVING);
+    await until(async () => (await health(service)) === Serving.NOT_SERVING);
   });
 
   test('a port that is taken is a fault of the start, and nothing stays open', async () => {
@@ -145,7 +141,7 @@ describe('a schema that does not fit the code', () => {
     expect(works).toBe(false);
 
     await asMigrator(`delete from carts.schema_migrations where name like '9999%'`);
-    await eventually(async () => (await health(service)) === Serving.SERVING);
+    await until(async () => (await health(service)) === Serving.SERVING);
     expect(works).toBe(true);
     await clientOf(service).getCart(cart);
   });

@@ -24,7 +24,7 @@ export interface ServerOptions {
   readonly drainMs?: number;
 }
 
-/** Kubernetes kills after 30 s; this leaves time for what is stopped afterwards. Milliseconds. */
+/** Kubernetes kills after 45 s; this leaves time for what is stopped before and after. Milliseconds. */
 const DRAIN_MS = 20_000;
 
 /** Serves gRPC over clear-text HTTP/2: inside the cluster, mesh or network policy protects it. */
