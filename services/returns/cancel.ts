@@ -3,11 +3,11 @@ import { z } from 'zod';
 import type { Return } from '../../proto/gen/rms/returns/v1/return_pb.ts';
 import type { CancelReturnRequest } from '../../proto/gen/rms/returns/v1/returns_pb.ts';
 import { callerShape, id, parseInput, text } from '../platform/input.ts';
-import { cancelOpenLabelRequest } from './label-request-store.ts';
+import { cancelOpenLabelRequest } from './labels/label-request-store.ts';
 import { hasFulfilledOutcome } from './processing/outcomes.ts';
 import { outcomesFulfilled, stateForbids } from './refusals.ts';
-import { stateText } from './texts.ts';
-import { changeReturn, isLive } from './transition.ts';
+import { stateText } from './store/texts.ts';
+import { changeReturn, isLive } from './store/transition.ts';
 
 const cancellation = z.object({ ...callerShape, returnId: id, reason: text(4_000) });
 

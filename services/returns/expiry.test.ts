@@ -11,9 +11,9 @@ import {
 } from '../../proto/gen/rms/returns/v1/returns_pb.ts';
 import { createTestDatabase, type TestDatabase } from '../../test/support/database.ts';
 import { startExpiry, sweepExpired } from './expiry.ts';
-import { openInstantRefund } from './instant-refunds.ts';
-import { requestLabel } from './label-requests.ts';
-import { recordLabel } from './labels.ts';
+import { openInstantRefund } from './instant-refunds/instant-refunds.ts';
+import { requestLabel } from './labels/label-requests.ts';
+import { recordLabel } from './labels/labels.ts';
 import {
   actor,
   ask,

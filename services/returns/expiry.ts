@@ -7,8 +7,8 @@ import { withLease } from '../platform/leases.ts';
 import type { Logger } from '../platform/log.ts';
 import type { Queryable } from '../platform/postgres.ts';
 import { startLoop, type Worker } from '../platform/worker.ts';
-import { cancelOpenLabelRequest } from './label-request-store.ts';
-import { changeReturn } from './transition.ts';
+import { cancelOpenLabelRequest } from './labels/label-request-store.ts';
+import { changeReturn } from './store/transition.ts';
 
 /** How often overdue returns are looked for. Milliseconds. */
 const SWEEP_MS = 60_000;

@@ -7,8 +7,8 @@ import type {
 } from '../../proto/gen/rms/returns/v1/returns_pb.ts';
 import { callerShape, id, parseInput, text } from '../platform/input.ts';
 import { stateForbids } from './refusals.ts';
-import { flagReasons } from './submission.ts';
-import { changeReturn } from './transition.ts';
+import { changeReturn } from './store/transition.ts';
+import { flagReasons } from './submit/submission.ts';
 
 const unflag = z.object({
   ...callerShape,

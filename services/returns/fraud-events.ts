@@ -4,7 +4,7 @@ import { eventsTopic } from '../platform/bus/event-bus.ts';
 import { consumeEvents } from '../platform/consumer.ts';
 import type { ServiceRuntime } from '../platform/service.ts';
 import type { Worker } from '../platform/worker.ts';
-import { addTimeline } from './timeline-store.ts';
+import { addTimeline } from './store/timeline-store.ts';
 
 /** Listens to the fraud service: a new report appears in its return's timeline. */
 export function hearFraudReports(runtime: ServiceRuntime): Promise<Worker> {

@@ -6,7 +6,7 @@ import { ReturnSchema } from '../../proto/gen/rms/returns/v1/return_pb.ts';
 import type { RedactCustomerRequest } from '../../proto/gen/rms/returns/v1/returns_pb.ts';
 import { callerShape, parseInput, requiredText } from '../platform/input.ts';
 import type { Queryable } from '../platform/postgres.ts';
-import { type Changer, changeReturns } from './transition.ts';
+import { type Changer, changeReturns } from './store/transition.ts';
 
 /** Returns redacted in one transaction. */
 const BATCH = 50;

@@ -12,9 +12,9 @@ import {
 import { invalidField } from '../platform/errors.ts';
 import { parseInput } from '../platform/input.ts';
 import type { Queryable } from '../platform/postgres.ts';
-import { decimalsOf } from './money.ts';
+import { decimalsOf } from './money/money.ts';
 import { shopNotConfigured } from './refusals.ts';
-import { giftCardModeText, labelProviderText, restockModeText } from './texts.ts';
+import { giftCardModeText, labelProviderText, restockModeText } from './store/texts.ts';
 
 interface SettingsRow {
   readonly currency: string;

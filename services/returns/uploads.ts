@@ -3,10 +3,10 @@ import { z } from 'zod';
 import { CustomerUpload_Kind, type Return } from '../../proto/gen/rms/returns/v1/return_pb.ts';
 import type { AddCustomerUploadRequest } from '../../proto/gen/rms/returns/v1/returns_pb.ts';
 import { callerShape, id, parseInput, requiredText, text } from '../platform/input.ts';
-import { returnsOfLines } from './line-owners.ts';
 import { lineItemNotFound, stateForbids } from './refusals.ts';
-import { stateText, uploadKindText } from './texts.ts';
-import { changeReturn, isLive } from './transition.ts';
+import { returnsOfLines } from './store/line-owners.ts';
+import { stateText, uploadKindText } from './store/texts.ts';
+import { changeReturn, isLive } from './store/transition.ts';
 
 const WEB_PROTOCOLS = ['http:', 'https:'];
 

@@ -1,8 +1,8 @@
 import type pg from 'pg';
 import type { Logger } from '../platform/log.ts';
 import { startLoop, type Worker } from '../platform/worker.ts';
-import { expireHeld } from './backlog.ts';
-import type { RetryClock } from './retry-clock.ts';
+import { expireHeld } from './delivery/backlog.ts';
+import type { RetryClock } from './delivery/retry-clock.ts';
 
 const EVERY_MS = 60_000;
 const BATCH = 1_000;

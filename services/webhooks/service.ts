@@ -8,13 +8,13 @@ import {
 import { TRIGGERS } from '../contract/limits.ts';
 import { invalidField } from '../platform/errors.ts';
 import { inTransaction } from '../platform/postgres.ts';
-import { type DeliveryFilter, listDeliveries, replayDelivery } from './delivery-store.ts';
-import type { UrlPolicy } from './guard.ts';
-import type { Keyring } from './keyring.ts';
-import { payloadVersion, setPayloadVersion } from './payload-version.ts';
-import type { RetryClock } from './retry-clock.ts';
-import { addSecret, rotateSecret, secretsOf } from './secrets.ts';
-import { parseFields, requireOneOf } from './subscription.ts';
+import type { RetryClock } from './delivery/retry-clock.ts';
+import type { UrlPolicy } from './guard/guard.ts';
+import { type DeliveryFilter, listDeliveries, replayDelivery } from './log/delivery-store.ts';
+import type { Keyring } from './subscriptions/keyring.ts';
+import { payloadVersion, setPayloadVersion } from './subscriptions/payload-version.ts';
+import { addSecret, rotateSecret, secretsOf } from './subscriptions/secrets.ts';
+import { parseFields, requireOneOf } from './subscriptions/subscription.ts';
 import {
   createSubscription,
   deleteSubscription,
@@ -22,7 +22,7 @@ import {
   listSubscriptions,
   lockSubscription,
   updateSubscription,
-} from './subscription-store.ts';
+} from './subscriptions/subscription-store.ts';
 import { addTestDelivery } from './test-event.ts';
 import { deliveryMessage, deliveryStateText, secretMessage, subscriptionMessage } from './views.ts';
 

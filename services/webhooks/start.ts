@@ -2,16 +2,16 @@ import { ReturnsService } from '../../proto/gen/rms/returns/v1/returns_pb.ts';
 import { createServiceClient } from '../platform/grpc/client.ts';
 import { systemActor } from '../platform/identity.ts';
 import { type RunningService, type ServiceOptions, startService } from '../platform/service.ts';
-import { createDeliveryAgent, type Resolve } from './agent.ts';
-import { startConsuming } from './consume.ts';
-import { createSender } from './deliver.ts';
-import { type Dispatcher, startDispatching } from './dispatch.ts';
-import type { UrlPolicy } from './guard.ts';
-import type { Keyring } from './keyring.ts';
+import { createDeliveryAgent, type Resolve } from './delivery/agent.ts';
+import { createSender } from './delivery/deliver.ts';
+import { type Dispatcher, startDispatching } from './delivery/dispatch.ts';
+import { createRetryClock } from './delivery/retry-clock.ts';
+import { startConsuming } from './fan-out/consume.ts';
+import { type ReadSnapshot, unlessGone } from './fan-out/snapshots.ts';
+import type { UrlPolicy } from './guard/guard.ts';
 import { startMaintenance } from './maintenance.ts';
-import { createRetryClock } from './retry-clock.ts';
 import { webhooksRoutes } from './service.ts';
-import { type ReadSnapshot, unlessGone } from './snapshots.ts';
+import type { Keyring } from './subscriptions/keyring.ts';
 
 export interface WebhooksOptions extends ServiceOptions {
   /** gRPC name of the returns service. */

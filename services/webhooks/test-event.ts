@@ -5,12 +5,12 @@ import { payloadVersionServed } from '../contract/versions.ts';
 import { invalidField } from '../platform/errors.ts';
 import { inTransaction } from '../platform/postgres.ts';
 import { currentTraceparent } from '../platform/telemetry.ts';
-import { stateForbids } from './delivery.ts';
-import { getDelivery, type LoggedDelivery } from './delivery-store.ts';
-import { insertDeliveries } from './fan-out.ts';
-import { payloadVersion } from './payload-version.ts';
-import { shapeBody } from './shape.ts';
-import { lockSubscriptionShared } from './subscription-store.ts';
+import { insertDeliveries } from './fan-out/fan-out.ts';
+import { shapeBody } from './fan-out/shape.ts';
+import { stateForbids } from './log/delivery.ts';
+import { getDelivery, type LoggedDelivery } from './log/delivery-store.ts';
+import { payloadVersion } from './subscriptions/payload-version.ts';
+import { lockSubscriptionShared } from './subscriptions/subscription-store.ts';
 
 /**
  * Writes a delivery of documented sample data to one subscription, which goes the way of every

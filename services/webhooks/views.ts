@@ -14,10 +14,10 @@ import {
 } from '../../proto/gen/rms/webhooks/v1/webhooks_pb.ts';
 import { delivers } from '../contract/views/payload.ts';
 import { enumText } from '../platform/enum-text.ts';
-import { webhookIdOf } from './delivery.ts';
-import type { AttemptRow, LoggedDelivery } from './delivery-store.ts';
-import type { Secret } from './secrets.ts';
-import type { Subscription } from './subscription.ts';
+import { webhookIdOf } from './log/delivery.ts';
+import type { AttemptRow, LoggedDelivery } from './log/delivery-store.ts';
+import type { Secret } from './subscriptions/secrets.ts';
+import type { Subscription } from './subscriptions/subscription.ts';
 
 const statusText = enumText(SubscriptionStatusSchema);
 export const deliveryStateText = enumText(DeliveryStateSchema);

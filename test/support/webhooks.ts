@@ -8,8 +8,8 @@ import { WebhooksService } from '../../proto/gen/rms/webhooks/v1/webhooks_pb.ts'
 import { eventsTopic } from '../../services/platform/bus/event-bus.ts';
 import { createInProcessBus } from '../../services/platform/bus/in-process.ts';
 import { createServiceClient } from '../../services/platform/grpc/client.ts';
-import { newKeyringText, parseKeyring } from '../../services/webhooks/keyring.ts';
 import { startWebhooks, type WebhooksOptions } from '../../services/webhooks/start.ts';
+import { newKeyringText, parseKeyring } from '../../services/webhooks/subscriptions/keyring.ts';
 import { createTestDatabase, type TestDatabase } from './database.ts';
 import { actor, identity } from './running-service.ts';
 

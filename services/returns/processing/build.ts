@@ -6,7 +6,7 @@ import type { CommerceProvider } from '../commerce/provider.ts';
 import { resilient } from '../commerce/resilient.ts';
 import type { Destinations } from '../destinations.ts';
 import { startExpiry, sweepExpired } from '../expiry.ts';
-import { openInstantRefund, settleInstantRefund } from '../instant-refunds.ts';
+import { openInstantRefund, settleInstantRefund } from '../instant-refunds/instant-refunds.ts';
 import { type RetryDelay, retryDelay } from './jobs.ts';
 import { processReturn } from './process.ts';
 import { startJobPurge } from './purge.ts';

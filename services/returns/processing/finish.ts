@@ -15,9 +15,9 @@ import {
   type Settings,
 } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
 import type { Queryable } from '../../platform/postgres.ts';
-import { cancelOpenLabelRequest } from '../label-request-store.ts';
-import { formatAmount, minorOf } from '../money.ts';
-import { changeReturn, type DetailEvent } from '../transition.ts';
+import { cancelOpenLabelRequest } from '../labels/label-request-store.ts';
+import { formatAmount, minorOf } from '../money/money.ts';
+import { changeReturn, type DetailEvent } from '../store/transition.ts';
 import { finishJob, type Job } from './jobs.ts';
 import { showOutcomes } from './outcomes.ts';
 import { NotProcessable } from './prepare.ts';

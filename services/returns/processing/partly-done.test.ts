@@ -13,9 +13,9 @@ import { createTestDatabase, type TestDatabase } from '../../../test/support/dat
 import { cancelReturn } from '../cancel.ts';
 import { createEmbeddedCommerce, type EmbeddedCommerce } from '../commerce/embedded.ts';
 import { CommerceFailure } from '../commerce/provider.ts';
-import { editReturn } from '../edit.ts';
+import { editReturn } from '../edit/edit.ts';
 import { sweepExpired } from '../expiry.ts';
-import { recordLabel } from '../labels.ts';
+import { recordLabel } from '../labels/labels.ts';
 import {
   actor,
   ask,

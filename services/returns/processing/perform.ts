@@ -2,7 +2,7 @@ import type pg from 'pg';
 import type { Return } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import { inTransaction } from '../../platform/postgres.ts';
 import type { CommerceProvider, CommerceRequest, ExchangeItem } from '../commerce/provider.ts';
-import { addTimeline } from '../timeline-store.ts';
+import { addTimeline } from '../store/timeline-store.ts';
 import { type Job, renewAfterSuccess } from './jobs.ts';
 import { type OutcomeResult, recordOutcome, resultOfOrder, resultOfRefund } from './outcomes.ts';
 import type { OutcomeKind, Step } from './plan.ts';

@@ -1,5 +1,5 @@
 import type { Return } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
-import { formatAmount, minorOf } from '../money.ts';
+import { formatAmount, minorOf } from '../money/money.ts';
 
 /** What processing asks of the commerce provider, in this order. */
 export type OutcomeKind = 'exchange_order' | 'gift_card' | 'refund';

@@ -9,9 +9,9 @@ import {
 import { callerShape, id, parseInput, text } from '../../platform/input.ts';
 import { inTransaction, type Queryable } from '../../platform/postgres.ts';
 import type { AdditionalDetails } from '../commerce/provider.ts';
-import { hasOpenCredit } from '../instant-refunds-store.ts';
+import { hasOpenCredit } from '../instant-refunds/instant-refunds-store.ts';
 import { returnNotFound } from '../refusals.ts';
-import { addTimeline } from '../timeline-store.ts';
+import { addTimeline } from '../store/timeline-store.ts';
 import { detailText, parseDetails } from './details.ts';
 import { queueJob } from './jobs.ts';
 

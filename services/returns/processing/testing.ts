@@ -19,9 +19,9 @@ import {
 } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
 import type { CommerceProvider } from '../commerce/provider.ts';
 import type { Destinations } from '../destinations.ts';
-import { loadReturn } from '../load.ts';
 import { updateSettings } from '../settings.ts';
-import { submitReturn } from '../submit.ts';
+import { loadReturn } from '../store/load.ts';
+import { submitReturn } from '../submit/submit.ts';
 import { claimJobs, type Job } from './jobs.ts';
 import { processReturn } from './process.ts';
 import { type RunDeps, runJob } from './run.ts';

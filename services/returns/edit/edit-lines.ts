@@ -1,0 +1,90 @@
+import {
+  type LineItem,
+  LineOutcome,
+  type Return,
+} from '../../../proto/gen/rms/returns/v1/return_pb.ts';
+import { invalidField } from '../../platform/errors.ts';
+import { LINE_AMOUNTS } from '../money/amount-columns.ts';
+import { amountOf, type Both, bySide } from '../money/amounts.ts';
+import { lineSumsIn } from '../money/message-sums.ts';
+import type { LineSums } from '../money/totals.ts';
+import { lineItemNotFound } from '../refusals.ts';
+import type { Currencies } from '../store/line-message.ts';
+import type { LineEdit } from './edit.ts';
+
+/** A line as it will be after an edit. */
+export interface EditedLine {
+  readonly lineItemId: bigint;
+  readonly removed: boolean;
+  readonly quantity: number;
+  readonly reason: string;
+  readonly parentReason: string;
+  readonly outcome: LineOutcome;
+  readonly sums: Both<LineSums>;
+}
+
+/**
+ * The lines of a return after changes, in their order, those taken out among them.
+ *
+ * @throws DomainError LINE_ITEM_NOT_FOUND for a line that is not the return's, INVALID_ARGUMENT for
+ *   one that is named twice or a sum that breaks its rule.
+ */
+export function editedLines(current: Return, changes: readonly LineEdit[]): EditedLine[] {
+  const byLine = new Map<bigint, { readonly change: LineEdit; readonly at: string }>();
+  for (const [n, change] of changes.entries()) {
+    const at = `changes[${n}]`;
+    if (byLine.has(change.lineItemId)) throw invalidField(`${at}.line_item_id`, 'is named twice');
+    byLine.set(change.lineItemId, { change, at });
+  }
+  const known = new Set(current.lineItems.map((line) => line.lineItemId));
+  if ([...byLine.keys()].some((lineItemId) => !known.has(lineItemId))) throw lineItemNotFound();
+  const currencies = { shop: current.currency, presentment: current.presentmentCurrency };
+  return current.lineItems.map((line) => {
+    const found = byLine.get(line.lineItemId);
+    return found ? applied(line, found, currencies) : unchanged(line, currencies);
+  });
+}
+
+function unchanged(line: LineItem, currencies: Currencies): EditedLine {
+  return {
+    lineItemId: line.lineItemId,
+    removed: false,
+    quantity: line.quantity,
+    reason: line.reason,
+    parentReason: line.parentReason,
+    outcome: line.outcome,
+    sums: lineSumsIn(line, currencies),
+  };
+}
+
+function applied(
+  line: LineItem,
+  { change, at }: { readonly change: LineEdit; readonly at: string },
+  currencies: Currencies,
+): EditedLine {
+  const former = unchanged(line, currencies);
+  const sum = (name: keyof LineSums): Both<bigint> => {
+    const given = change[name];
+    if (!given || (given.shop === '' && given.presentment === '')) {
+      return { shop: former.sums.shop[name], presentment: former.sums.presentment[name] };
+    }
+    return amountOf(`${at}.${LINE_AMOUNTS[name]}`, given, currencies);
+  };
+  return {
+    lineItemId: line.lineItemId,
+    removed: change.remove,
+    quantity: change.quantity ?? former.quantity,
+    reason: change.reason ?? former.reason,
+    parentReason: change.parentReason ?? former.parentReason,
+    outcome: change.outcome === LineOutcome.UNSPECIFIED ? former.outcome : change.outcome,
+    sums: bySide({
+      price: sum('price'),
+      discount: sum('discount'),
+      tax: sum('tax'),
+      refundItem: sum('refundItem'),
+      refundTax: sum('refundTax'),
+      refundShipping: sum('refundShipping'),
+      refundShippingTax: sum('refundShippingTax'),
+    }),
+  };
+}

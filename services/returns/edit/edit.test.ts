@@ -1,0 +1,154 @@
+import { Code } from '@connectrpc/connect';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { LineOutcome, Outcome, type Return } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
+import {
+  firstLine,
+  invalid,
+  line,
+  notFound,
+  type ReturnsBench,
+  startReturnsBench,
+  stateForbids,
+  there,
+} from '../../../test/support/returns-bench.ts';
+import { actor, refusal } from '../../../test/support/running-service.ts';
+
+let bench: ReturnsBench;
+beforeAll(async () => {
+  bench = await startReturnsBench();
+});
+afterAll(() => bench.stop());
+
+type Edit = Parameters<ReturnsBench['client']['editReturn']>[0];
+
+function request(of: Return, more: Omit<Edit, '$typeName'>) {
+  return { shopId: of.shopId, actor, returnId: of.id, expectedRevision: of.revision, ...more };
+}
+
+async function edit(of: Return, more: Omit<Edit, '$typeName'>): Promise<Return> {
+  return there((await bench.client.editReturn(request(of, more))).return);
+}
+
+const refused = (of: Return, more: Omit<Edit, '$typeName'>) =>
+  refusal(bench.client.editReturn(request(of, more)));
+
+const conflict = {
+  code: Code.Aborted,
+  reason: 'REVISION_CONFLICT',
+  field: 'expected_revision',
+};
+
+describe('edit return', () => {
+  test('changes what is given, keeps the rest and fills the refund anew', async () => {
+    const submitted = await bench.submit(await bench.shop(), {
+      lines: [line({ tax: { shop: '2' }, reason: 'too small' }), line()],
+      amounts: { handlingFee: { shop: '1.50' } },
+    });
+    const edited = await edit(submitted, {
+      changes: [
+        {
+          lineItemId: firstLine(submitted),
+          quantity: 1,
+          price: { shop: '9.99' },
+          outcome: LineOutcome.REFUND,
+        },
+      ],
+    });
+    expect(edited.lineItems[0]).toMatchObject({
+      quantity: 1,
+      reason: 'too small',
+      outcome: LineOutcome.REFUND,
+      amounts: { price: '9.99', tax: '2.00' },
+    });
+    expect(edited.lineItems[1]).toEqual(submitted.lineItems[1]);
+    expect(edited.totals).toMatchObject({ returnTotal: '31.99', refund: '30.49' });
+    expect(edited.revision).toBe(2n);
+    expect(edited.editedAt).toBeDefined();
+    expect(await bench.triggers(edited)).toEqual(['return.updated']);
+    expect(await bench.read(edited)).toEqual(edited);
+  });
+
+  test('turns a refund into an exchange when outcome and amounts agree', async () => {
+    const submitted = await bench.submit(await bench.shop(), {
+      outcome: Outcome.EXCHANGE_REFUND,
+      exchanges: [{ title: 'Hat', price: { shop: '5' } }],
+      amounts: { returnCredit: { shop: '5' } },
+    });
+    const edited = await edit(submitted, {
+      outcome: Outcome.EXCHANGE_CREDIT,
+      amounts: { returnCredit: { shop: '20' } },
+    });
+    expect(edited.totals).toMatchObject({ refund: '0.00', giftCard: '15.00', upsell: '0.00' });
+  });
+
+  test('takes a line out, frees it, and refunds the rest', async () => {
+    const [kept, dropped] = [line(), line()];
+    const submitted = await bench.submit(await bench.shop(), { lines: [kept, dropped] });
+    const lineItemId = there(submitted.lineItems[1]).lineItemId;
+    const edited = await edit(submitted, { changes: [{ lineItemId, remove: true }] });
+    expect(edited.lineItems).toHaveLength(1);
+    expect(edited.totals).toMatchObject({ returnTotal: '20.00', refund: '20.00' });
+    const again = await bench.submit(submitted.shopId, { lines: [dropped] });
+    expect(again.lineItems).toHaveLength(1);
+  });
+
+  test('refuses all but one of parallel edits of one revision', async () => {
+    const submitted = await bench.submit(await bench.shop());
+    const changes = [{ lineItemId: firstLine(submitted), quantity: 3 }];
+    const calls = await Promise.allSettled([1, 2, 3].map(() => edit(submitted, { changes })));
+    expect(calls.filter((call) => call.status === 'fulfilled')).toHaveLength(1);
+    expect(await refused(submitted, { changes })).toEqual(conflict);
+    expect(await bench.triggers(submitted)).toEqual(['return.updated']);
+  });
+
+  test('refuses an edit of nothing, of a stranger line, of a line twice, and of the last line', async () => {
+    const submitted = await bench.submit(await bench.shop());
+    const lineItemId = firstLine(submitted);
+    expect(await refused(submitted, {})).toEqual(invalid('changes'));
+    expect(await refused(submitted, { changes: [{ lineItemId: 1n << 40n }] })).toEqual(
+      notFound('LINE_ITEM'),
+    );
+    expect(await refused(submitted, { changes: [{ lineItemId }, { lineItemId }] })).toEqual(
+      invalid('changes[1].line_item_id'),
+    );
+    expect(await refused(submitted, { changes: [{ lineItemId, remove: true }] })).toEqual(
+      invalid('changes'),
+    );
+  });
+
+  test('refuses sums that break a rule, and leaves all as it was', async () => {
+    const submitted = await bench.submit(await bench.shop());
+    const lineItemId = firstLine(submitted);
+    expect(
+      await refused(submitted, { changes: [{ lineItemId, price: { shop: '1.001' } }] }),
+    ).toEqual(invalid('changes[0].price.shop'));
+    expect(await refused(submitted, { outcome: Outcome.CREDIT })).toEqual(invalid('outcome'));
+    expect(await bench.read(submitted)).toEqual(submitted);
+    expect(await bench.triggers(submitted)).toEqual([]);
+  });
+
+  test.each(['closed', 'cancelled', 'expired'] as const)('refuses a %s return', async (state) => {
+    const submitted = await bench.submit(await bench.shop());
+    await bench.end(submitted, state);
+    expect(await refused(submitted, { outcome: Outcome.REFUND })).toEqual(stateForbids);
+  });
+
+  test('refuses a return that is queued for processing', async () => {
+    const submitted = await bench.submit(await bench.shop());
+    await bench.queue(submitted);
+    expect(await refused(submitted, { outcome: Outcome.REFUND })).toEqual(stateForbids);
+  });
+});
+
+describe('the table of returns', () => {
+  test('holds the rule of refunds itself, in both currencies', async () => {
+    const submitted = await bench.submit(await bench.shop());
+    for (const column of ['refund', 'presentment_return_credit']) {
+      const write = bench.db.pool.query(
+        `update returns set ${column} = ${column} + 1 where shop_id = $1 and id = $2`,
+        [submitted.shopId, submitted.id],
+      );
+      await expect(write).rejects.toThrow('refund_rule');
+    }
+  });
+});

@@ -1,0 +1,101 @@
+import { Code } from '@connectrpc/connect';
+import type pg from 'pg';
+import { z } from 'zod';
+import { ErrorReason } from '../../../proto/gen/rms/common/v1/error_pb.ts';
+import type { Amount } from '../../../proto/gen/rms/common/v1/money_pb.ts';
+import { LineOutcome, Outcome, type Return } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
+import type {
+  EditReturnRequest,
+  ReturnAmountsInput,
+} from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
+import { DomainError, invalidField } from '../../platform/errors.ts';
+import { callerShape, id, parseInput, text } from '../../platform/input.ts';
+import { exchangeSumsIn, returnSumsIn } from '../money/message-sums.ts';
+import { checkedSums } from '../money/return-sums.ts';
+import { hasFulfilledOutcome } from '../processing/outcomes.ts';
+import { outcomesFulfilled, stateForbids } from '../refusals.ts';
+import { changeReturn, isLive } from '../store/transition.ts';
+import { quantity } from '../submit/submission.ts';
+import { editedLines } from './edit-lines.ts';
+import { storeEdit } from './edit-store.ts';
+
+const MAX_CHANGES = 250;
+const amount = z.custom<Amount>().optional();
+
+const lineChange = z.object({
+  lineItemId: id,
+  remove: z.boolean(),
+  quantity: quantity.optional(),
+  price: amount,
+  discount: amount,
+  tax: amount,
+  refundItem: amount,
+  refundTax: amount,
+  refundShipping: amount,
+  refundShippingTax: amount,
+  reason: text(191).optional(),
+  parentReason: text(191).optional(),
+  outcome: z.enum(LineOutcome, 'is unknown'),
+});
+export type LineEdit = z.output<typeof lineChange>;
+
+const edit = z.object({
+  ...callerShape,
+  returnId: id,
+  expectedRevision: z.bigint().positive('is required'),
+  changes: z.array(lineChange).max(MAX_CHANGES, `must hold at most ${MAX_CHANGES} changes`),
+  outcome: z.enum(Outcome, 'is unknown'),
+  amounts: z.custom<ReturnAmountsInput>().optional(),
+});
+
+/**
+ * Changes lines, outcome or amounts of a return; what is absent stays, and the refund is filled anew.
+ *
+ * @throws DomainError INVALID_ARGUMENT (also for an edit without a change and for sums that
+ *   contradict the outcome); NOT_FOUND; STATE_FORBIDS when the return is not open or in review, is
+ *   queued for processing, or had an outcome fulfilled by a run that failed later; ABORTED with REVISION_CONFLICT when it changed since it was read.
+ */
+export async function editReturn(pool: pg.Pool, request: EditReturnRequest): Promise<Return> {
+  const wanted = parseInput(edit, request);
+  if (wanted.changes.length === 0 && wanted.outcome === Outcome.UNSPECIFIED && !wanted.amounts) {
+    throw invalidField('changes', 'must hold at least one change');
+  }
+  const changed = await changeReturn(pool, wanted, async (tx, current) => {
+    checkEditable(current, wanted.expectedRevision);
+    if (await hasFulfilledOutcome(tx, wanted)) throw outcomesFulfilled();
+    const currencies = { shop: current.currency, presentment: current.presentmentCurrency };
+    const lines = editedLines(current, wanted.changes);
+    const kept = lines.filter((line) => !line.removed);
+    if (kept.length === 0) throw invalidField('changes', 'must leave at least one line');
+    const outcome = wanted.outcome || current.outcome;
+    const sums = checkedSums({
+      outcome,
+      currencies,
+      lines: kept.map((line) => line.sums),
+      exchanges: exchangeSumsIn(current),
+      amounts: wanted.amounts,
+      former: returnSumsIn(current),
+    });
+    await storeEdit(tx, current, { lines, sums, outcome });
+    const facts = { lines: wanted.changes.map((change) => change.lineItemId).join(', ') };
+    return {
+      value: undefined,
+      timeline: [
+        { returnId: current.id, kind: 'return.edited', text: 'The return was edited', facts },
+      ],
+    };
+  });
+  return changed.return;
+}
+
+function checkEditable(current: Return, expectedRevision: bigint): void {
+  if (!isLive(current.state)) throw stateForbids('the return is neither open nor in review');
+  if (current.processing) throw stateForbids('the return is queued for processing');
+  if (current.revision === expectedRevision) return;
+  throw new DomainError(
+    Code.Aborted,
+    ErrorReason.REVISION_CONFLICT,
+    `the return is at revision ${current.revision}: read it again`,
+    { field: 'expected_revision' },
+  );
+}

@@ -1,0 +1,144 @@
+import type pg from 'pg';
+import { z } from 'zod';
+import { DispositionOutcome, type Return } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
+import type { ApplyAssessmentsRequest } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
+import { callerShape, id, parseInput } from '../../platform/input.ts';
+import { inTransaction, type Queryable } from '../../platform/postgres.ts';
+import { returnsOfLines } from '../store/line-owners.ts';
+import { dispositionText } from '../store/texts.ts';
+import type { NewTimelineEntry } from '../store/timeline-store.ts';
+import { changeReturnsIn } from '../store/transition.ts';
+import {
+  factsOf,
+  images,
+  inspectionShape,
+  inspector,
+  latestPerLine,
+  MAX_INSPECTIONS,
+} from './inspection-input.ts';
+
+const assessment = z.object({
+  assessmentId: id,
+  lineItemId: id,
+  disposition: z.object(
+    {
+      outcome: z
+        .enum(DispositionOutcome, 'is unknown')
+        .refine((value) => value !== DispositionOutcome.UNSPECIFIED, 'is required'),
+      ...inspectionShape,
+    },
+    'is required',
+  ),
+  images,
+  actor: inspector,
+});
+type Assessment = z.output<typeof assessment>;
+
+const batch = z.object({
+  ...callerShape,
+  assessments: z
+    .array(assessment)
+    .min(1, 'must hold at least one')
+    .max(MAX_INSPECTIONS, `must hold at most ${MAX_INSPECTIONS}`),
+});
+
+/**
+ * Takes over assessments, in any state of the returns, in one transaction. One that is not newer
+ * than the line's last changes nothing; a newer one replaces the former, which the timeline keeps.
+ *
+ * @returns the returns concerned, by id.
+ * @throws DomainError INVALID_ARGUMENT; LINE_ITEM_NOT_FOUND when a line is not the shop's, and then
+ *   none is taken over.
+ */
+export async function applyAssessments(
+  pool: pg.Pool,
+  request: ApplyAssessmentsRequest,
+): Promise<readonly Return[]> {
+  const { shopId, actor, assessments } = parseInput(batch, request);
+  const wanted = latestPerLine(assessments, (one) => one.assessmentId);
+  const lineItemIds = wanted.map((one) => one.lineItemId);
+  return inTransaction(pool, async (tx) => {
+    const returnIds = await returnsOfLines(tx, shopId, lineItemIds, { removedToo: true });
+    const changed = await changeReturnsIn(tx, { shopId, actor, returnIds }, async (inside) => {
+      const applied = await storeAssessments(inside, shopId, wanted);
+      const byLine = new Map(wanted.map((one) => [one.lineItemId, one]));
+      const timeline = applied.flatMap((row) => {
+        const one = byLine.get(row.line_item_id);
+        return one ? [entryOf(one, row)] : [];
+      });
+      return { value: undefined, timeline };
+    });
+    return changed.returns;
+  });
+}
+
+interface AppliedRow {
+  readonly line_item_id: bigint;
+  readonly return_id: bigint;
+  readonly former_outcome: string | null;
+  readonly former_return_processor: string | null;
+  readonly former_note: string | null;
+  readonly former_inspected_at: Date | null;
+}
+
+/** Stores what is newer than what is there; answers those lines with what was there before. */
+async function storeAssessments(
+  tx: Queryable,
+  shopId: bigint,
+  assessments: readonly Assessment[],
+): Promise<AppliedRow[]> {
+  const rows = assessments.map((one) => ({
+    line_item_id: one.lineItemId.toString(),
+    assessment_id: one.assessmentId.toString(),
+    outcome: dispositionText.toText(one.disposition.outcome),
+    return_processor: one.disposition.returnProcessor ?? null,
+    note: one.disposition.note ?? null,
+    inspected_at: one.disposition.inspectedAt ?? null,
+    images: one.images,
+  }));
+  const { rows: applied } = await tx.query<AppliedRow>(
+    `with given as (
+       select * from jsonb_populate_recordset(null::line_dispositions, $2::jsonb)
+     ), former as (
+       select d.* from line_dispositions d join given g using (line_item_id) where d.shop_id = $1
+     ), applied as (
+       insert into line_dispositions as d (shop_id, line_item_id, assessment_id, outcome,
+              return_processor, note, inspected_at, images)
+       select $1, line_item_id, assessment_id, outcome, return_processor, note, inspected_at, images
+         from given
+       on conflict (shop_id, line_item_id) do update
+          set assessment_id = excluded.assessment_id, outcome = excluded.outcome,
+              return_processor = excluded.return_processor, note = excluded.note,
+              inspected_at = excluded.inspected_at, images = excluded.images
+        where d.assessment_id < excluded.assessment_id
+       returning d.line_item_id
+     )
+     select a.line_item_id, l.return_id, f.outcome as former_outcome,
+            f.return_processor as former_return_processor, f.note as former_note,
+            f.inspected_at as former_inspected_at
+       from applied a
+       join return_lines l on l.shop_id = $1 and l.id = a.line_item_id
+       left join former f on f.line_item_id = a.line_item_id
+      order by a.line_item_id`,
+    [shopId, JSON.stringify(rows)],
+  );
+  return applied;
+}
+
+function entryOf(one: Assessment, row: AppliedRow): NewTimelineEntry {
+  const outcome = dispositionText.toText(one.disposition.outcome);
+  return {
+    returnId: row.return_id,
+    kind: 'line.assessed',
+    text: `A line was assessed: ${outcome.replaceAll('_', ' ')}`,
+    facts: factsOf({
+      line: `${one.lineItemId}`,
+      outcome,
+      former_outcome: row.former_outcome,
+      former_return_processor: row.former_return_processor,
+      former_note: row.former_note,
+      former_inspected_at: row.former_inspected_at?.toISOString(),
+    }),
+    ...(one.actor && { actor: one.actor }),
+  };
+}

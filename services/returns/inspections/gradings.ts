@@ -1,0 +1,163 @@
+import type pg from 'pg';
+import { z } from 'zod';
+import type { Return } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
+import type { ApplyGradingsRequest } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
+import { NOTE_MAX } from '../../contract/limits.ts';
+import { callerShape, id, parseInput, requiredText, text } from '../../platform/input.ts';
+import { inTransaction, type Queryable } from '../../platform/postgres.ts';
+import { returnsOfLines } from '../store/line-owners.ts';
+import type { NewTimelineEntry } from '../store/timeline-store.ts';
+import { changeReturnsIn } from '../store/transition.ts';
+import {
+  factsOf,
+  images,
+  inspectionShape,
+  inspector,
+  latestPerLine,
+  MAX_INSPECTIONS,
+} from './inspection-input.ts';
+
+const GRADES = ['a', 'b', 'c', 'd'] as const;
+const CATEGORIES = ['incorrect_item', 'missing', 'junk'] as const;
+
+const grading = z.object({
+  gradingId: id,
+  lineItemId: id,
+  condition: z
+    .object(
+      {
+        description: text(NOTE_MAX),
+        subject: requiredText(191),
+        title: requiredText(191),
+        grade: z.enum(GRADES, 'must be a, b, c or d').optional(),
+        categoryName: z.enum(CATEGORIES, `must be one of ${CATEGORIES.join(', ')}`).optional(),
+        categoryParent: text(191).optional(),
+        ...inspectionShape,
+        images,
+      },
+      'is required',
+    )
+    .refine(
+      (condition) => (condition.grade === undefined) !== (condition.categoryName === undefined),
+      'must have a grade or a category_name',
+    ),
+  actor: inspector,
+});
+type Grading = z.output<typeof grading>;
+
+const batch = z.object({
+  ...callerShape,
+  gradings: z
+    .array(grading)
+    .min(1, 'must hold at least one')
+    .max(MAX_INSPECTIONS, `must hold at most ${MAX_INSPECTIONS}`),
+});
+
+/**
+ * Takes over gradings, in any state of the returns, in one transaction. One that is not newer than
+ * the line's last changes nothing; a newer one replaces the former, which the timeline keeps.
+ *
+ * @returns the returns concerned, by id.
+ * @throws DomainError INVALID_ARGUMENT; LINE_ITEM_NOT_FOUND when a line is not the shop's, and then
+ *   none is taken over.
+ */
+export async function applyGradings(
+  pool: pg.Pool,
+  request: ApplyGradingsRequest,
+): Promise<readonly Return[]> {
+  const { shopId, actor, gradings } = parseInput(batch, request);
+  const wanted = latestPerLine(gradings, (one) => one.gradingId);
+  const lineItemIds = wanted.map((one) => one.lineItemId);
+  return inTransaction(pool, async (tx) => {
+    const returnIds = await returnsOfLines(tx, shopId, lineItemIds, { removedToo: true });
+    const changed = await changeReturnsIn(tx, { shopId, actor, returnIds }, async (inside) => {
+      const applied = await storeGradings(inside, shopId, wanted);
+      const byLine = new Map(wanted.map((one) => [one.lineItemId, one]));
+      const timeline = applied.flatMap((row) => {
+        const one = byLine.get(row.line_item_id);
+        return one ? [entryOf(one, row)] : [];
+      });
+      return { value: undefined, timeline };
+    });
+    return changed.returns;
+  });
+}
+
+interface AppliedRow {
+  readonly line_item_id: bigint;
+  readonly return_id: bigint;
+  readonly former_title: string | null;
+  readonly former_description: string | null;
+  readonly former_note: string | null;
+  readonly former_inspected_at: Date | null;
+}
+
+/** Stores what is newer than what is there; answers those lines with what was there before. */
+async function storeGradings(
+  tx: Queryable,
+  shopId: bigint,
+  gradings: readonly Grading[],
+): Promise<AppliedRow[]> {
+  const rows = gradings.map(({ lineItemId, gradingId, condition }) => ({
+    line_item_id: lineItemId.toString(),
+    grading_id: gradingId.toString(),
+    description: condition.description,
+    subject: condition.subject,
+    title: condition.title,
+    grade: condition.grade ?? null,
+    category_name: condition.categoryName ?? null,
+    category_parent: condition.categoryParent ?? null,
+    return_processor: condition.returnProcessor ?? null,
+    note: condition.note ?? null,
+    inspected_at: condition.inspectedAt ?? null,
+    images: condition.images,
+  }));
+  const { rows: applied } = await tx.query<AppliedRow>(
+    `with given as (
+       select * from jsonb_populate_recordset(null::line_conditions, $2::jsonb)
+     ), former as (
+       select c.* from line_conditions c join given g using (line_item_id) where c.shop_id = $1
+     ), applied as (
+       insert into line_conditions as c (shop_id, line_item_id, grading_id, description, subject,
+              title, grade, category_name, category_parent, return_processor, note, inspected_at,
+              images)
+       select $1, line_item_id, grading_id, description, subject, title, grade, category_name,
+              category_parent, return_processor, note, inspected_at, images
+         from given
+       on conflict (shop_id, line_item_id) do update
+          set grading_id = excluded.grading_id, description = excluded.description,
+              subject = excluded.subject, title = excluded.title, grade = excluded.grade,
+              category_name = excluded.category_name, category_parent = excluded.category_parent,
+              return_processor = excluded.return_processor, note = excluded.note,
+              inspected_at = excluded.inspected_at, images = excluded.images
+        where c.grading_id < excluded.grading_id
+       returning c.line_item_id
+     )
+     select a.line_item_id, l.return_id, f.title as former_title,
+            f.description as former_description, f.note as former_note,
+            f.inspected_at as former_inspected_at
+       from applied a
+       join return_lines l on l.shop_id = $1 and l.id = a.line_item_id
+       left join former f on f.line_item_id = a.line_item_id
+      order by a.line_item_id`,
+    [shopId, JSON.stringify(rows)],
+  );
+  return applied;
+}
+
+function entryOf(one: Grading, row: AppliedRow): NewTimelineEntry {
+  return {
+    returnId: row.return_id,
+    kind: 'line.graded',
+    text: `A line was graded: ${one.condition.title}`,
+    facts: factsOf({
+      line: `${one.lineItemId}`,
+      title: one.condition.title,
+      former_title: row.former_title,
+      former_description: row.former_description,
+      former_note: row.former_note,
+      former_inspected_at: row.former_inspected_at?.toISOString(),
+    }),
+    ...(one.actor && { actor: one.actor }),
+  };
+}

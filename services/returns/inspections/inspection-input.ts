@@ -1,0 +1,49 @@
+import { z } from 'zod';
+import type { Actor } from '../../../proto/gen/rms/common/v1/actor_pb.ts';
+import {
+  IMAGE_MAX,
+  IMAGES_PER_ITEM_MAX,
+  NOTE_MAX,
+  RETURN_PROCESSOR_MAX,
+} from '../../contract/limits.ts';
+import { text, time } from '../../platform/input.ts';
+
+/** Inspections taken over in one call. */
+export const MAX_INSPECTIONS = 100;
+
+/** Links to pictures; never fetched. */
+export const images = z
+  .array(text(IMAGE_MAX))
+  .max(IMAGES_PER_ITEM_MAX, `must hold at most ${IMAGES_PER_ITEM_MAX}`);
+
+/** What an assessment and a grading have in common. */
+export const inspectionShape = {
+  returnProcessor: text(RETURN_PROCESSOR_MAX).optional(),
+  note: text(NOTE_MAX).optional(),
+  inspectedAt: time.optional(),
+};
+
+/** Who inspected; the caller when absent. */
+export const inspector = z.custom<Actor>().optional();
+
+/** Of several inspections of one line the latest: an older one would be ignored after it. */
+export function latestPerLine<T extends { readonly lineItemId: bigint }>(
+  inspections: readonly T[],
+  idOf: (inspection: T) => bigint,
+): T[] {
+  const latest = new Map<bigint, T>();
+  for (const inspection of inspections) {
+    const other = latest.get(inspection.lineItemId);
+    if (!other || idOf(other) < idOf(inspection)) latest.set(inspection.lineItemId, inspection);
+  }
+  return [...latest.values()];
+}
+
+/** Facts of a timeline entry: those that there are. */
+export function factsOf(
+  facts: Readonly<Record<string, string | null | undefined>>,
+): Record<string, string> {
+  const known: Record<string, string> = {};
+  for (const [name, value] of Object.entries(facts)) if (value) known[name] = value;
+  return known;
+}

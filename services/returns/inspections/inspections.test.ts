@@ -1,0 +1,221 @@
+import { create, type MessageInitShape } from '@bufbuild/protobuf';
+import { timestampFromDate } from '@bufbuild/protobuf/wkt';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { DispositionOutcome } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
+import {
+  ApplyAssessmentsRequestSchema,
+  type AssessmentSchema,
+  type GradingSchema,
+} from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
+import {
+  firstLine,
+  invalid,
+  line,
+  notFound,
+  type ReturnsBench,
+  startReturnsBench,
+  there,
+} from '../../../test/support/returns-bench.ts';
+import { actor, refusal } from '../../../test/support/running-service.ts';
+import { createPool } from '../../platform/postgres.ts';
+import { applyAssessments } from './assessments.ts';
+
+let bench: ReturnsBench;
+beforeAll(async () => {
+  bench = await startReturnsBench();
+});
+afterAll(() => bench.stop());
+
+const inspectedAt = timestampFromDate(new Date('2026-11-01T10:00:00Z'));
+
+function assessment(
+  assessmentId: bigint,
+  lineItemId: bigint,
+  outcome: DispositionOutcome = DispositionOutcome.DONATE,
+): Exclude<MessageInitShape<typeof AssessmentSchema>, { $unknown?: unknown }> & {
+  images: string[];
+} {
+  const disposition = {
+    outcome,
+    note: `note ${assessmentId}`,
+    returnProcessor: 'w@x',
+    inspectedAt,
+  };
+  return { assessmentId, lineItemId, disposition, images: [`https://a/${assessmentId}`] };
+}
+
+function grading(gradingId: bigint, lineItemId: bigint): MessageInitShape<typeof GradingSchema> {
+  const condition = {
+    subject: 'item',
+    title: 'Grade A',
+    grade: 'a',
+    description: 'as new',
+    images: [`https://g/${gradingId}`],
+  };
+  return { gradingId, lineItemId, condition };
+}
+
+const assess = (
+  shopId: bigint,
+  assessments: Parameters<typeof bench.client.applyAssessments>[0]['assessments'],
+) => bench.client.applyAssessments({ shopId, actor, assessments: assessments ?? [] });
+const grade = (
+  shopId: bigint,
+  gradings: Parameters<typeof bench.client.applyGradings>[0]['gradings'],
+) => bench.client.applyGradings({ shopId, actor, gradings: gradings ?? [] });
+
+describe('apply assessments', () => {
+  test('shows what became of a line, in one event however many lines', async () => {
+    const submitted = await bench.submit(await bench.shop(), { lines: [line(), line()] });
+    const ids = submitted.lineItems.map((one) => one.lineItemId);
+    const { returns } = await assess(
+      submitted.shopId,
+      ids.map((id) => assessment(1n, id)),
+    );
+    expect(returns).toHaveLength(1);
+    for (const one of there(returns[0]).lineItems) {
+      expect(one.disposition).toMatchObject({
+        outcome: DispositionOutcome.DONATE,
+        note: 'note 1',
+        returnProcessor: 'w@x',
+        inspectedAt,
+      });
+    }
+    expect(await bench.read(submitted)).toEqual(returns[0]);
+    expect(await bench.triggers(submitted)).toEqual(['return.updated']);
+  });
+
+  test('ignores an id that is not newer, and keeps the former one in the timeline', async () => {
+    const submitted = await bench.submit(await bench.shop());
+    const id = firstLine(submitted);
+    await assess(submitted.shopId, [assessment(5n, id)]);
+    await assess(submitted.shopId, [assessment(5n, id, DispositionOutcome.RECYCLE)]);
+    await assess(submitted.shopId, [assessment(4n, id, DispositionOutcome.RECYCLE)]);
+    expect((await bench.read(submitted)).revision).toBe(2n);
+
+    const { returns } = await assess(submitted.shopId, [
+      assessment(6n, id, DispositionOutcome.MISSING),
+    ]);
+    expect(returns[0]?.lineItems[0]?.disposition?.outcome).toBe(DispositionOutcome.MISSING);
+    expect(await bench.triggers(submitted)).toEqual(['return.updated', 'return.updated']);
+    const entries = (await bench.timeline(submitted)).filter((one) => one.kind === 'line.assessed');
+    expect(entries).toHaveLength(2);
+    expect(entries[1]?.facts).toMatchObject({
+      outcome: 'missing',
+      former_outcome: 'donate',
+      former_note: 'note 5',
+    });
+  });
+
+  test('takes over lines of several returns, in any state', async () => {
+    const shopId = await bench.shop();
+    const [first, second] = [await bench.submit(shopId), await bench.submit(shopId)];
+    await bench.end(second, 'closed');
+    const { returns } = await assess(shopId, [
+      assessment(2n, firstLine(second)),
+      assessment(1n, firstLine(first)),
+    ]);
+    expect(returns.map((one) => one.id)).toEqual([first.id, second.id]);
+    expect(await bench.triggers(second)).toEqual(['return.updated']);
+  });
+
+  test('takes over nothing when one line is not the shop’s', async () => {
+    const submitted = await bench.submit(await bench.shop());
+    const foreign = await bench.submit(await bench.shop());
+    const both = [assessment(1n, firstLine(submitted)), assessment(1n, firstLine(foreign))];
+    expect(await refusal(assess(submitted.shopId, both))).toEqual(notFound('LINE_ITEM'));
+    expect(await bench.read(submitted)).toEqual(submitted);
+  });
+
+  test('takes one about a line that an edit took out, without showing it', async () => {
+    const submitted = await bench.submit(await bench.shop(), { lines: [line(), line()] });
+    const { shopId, id: returnId } = submitted;
+    const changes = [{ lineItemId: firstLine(submitted), remove: true }];
+    await bench.client.editReturn({ shopId, actor, returnId, expectedRevision: 1n, changes });
+    const { returns } = await assess(shopId, [assessment(1n, firstLine(submitted))]);
+    expect(returns[0]).toMatchObject({ revision: 2n });
+    expect(returns[0]?.lineItems).toHaveLength(1);
+  });
+
+  test('refuses what breaks a rule', async () => {
+    const shopId = await bench.shop();
+    expect(await refusal(assess(shopId, []))).toEqual(invalid('assessments'));
+    const unsaid = { ...assessment(1n, 1n), disposition: { note: 'x' } };
+    expect(await refusal(assess(shopId, [unsaid]))).toEqual(
+      invalid('assessments[0].disposition.outcome'),
+    );
+    const long = { ...assessment(1n, 1n), images: ['x'.repeat(2_049)] };
+    expect(await refusal(assess(shopId, [long]))).toEqual(invalid('assessments[0].images[0]'));
+  });
+
+  test('needs no more statements for thirty lines than for one', async () => {
+    const shopId = await bench.shop();
+    const { pool, sent } = countingPool();
+    const counts = [];
+    for (const lines of [1, 30]) {
+      const submitted = await bench.submit(shopId, {
+        lines: Array.from({ length: lines }, () => line()),
+      });
+      const assessments = submitted.lineItems.map((one) => assessment(1n, one.lineItemId));
+      const request = create(ApplyAssessmentsRequestSchema, { shopId, actor, assessments });
+      const before = sent.length;
+      await applyAssessments(pool, request);
+      counts.push(sent.length - before);
+    }
+    await pool.end();
+    expect(counts[1]).toBe(counts[0]);
+    expect(counts[0]).toBeGreaterThan(3);
+  });
+});
+
+/** A pool that notes every statement it sends. */
+function countingPool() {
+  const pool = createPool(bench.db.url, { max: 1 });
+  const sent: unknown[] = [];
+  pool.on('connect', (client) => {
+    const query = client.query;
+    Object.assign(client, {
+      query(...args: unknown[]) {
+        sent.push(args[0]);
+        return Reflect.apply(query, client, args);
+      },
+    });
+  });
+  return { pool, sent };
+}
+
+describe('apply gradings', () => {
+  test('shows the condition, with the pictures of the grading before those of the assessment', async () => {
+    const submitted = await bench.submit(await bench.shop());
+    const id = firstLine(submitted);
+    await assess(submitted.shopId, [assessment(7n, id)]);
+    expect((await bench.read(submitted)).lineItems[0]?.condition).toMatchObject({
+      description: '',
+      images: ['https://a/7'],
+    });
+    const { returns } = await grade(submitted.shopId, [grading(3n, id)]);
+    expect(returns[0]?.lineItems[0]?.condition).toMatchObject({
+      description: 'as new',
+      grade: 'a',
+      title: 'Grade A',
+      images: ['https://g/3', 'https://a/7'],
+    });
+    expect(returns[0]?.lineItems[0]?.condition?.categoryName).toBeUndefined();
+  });
+
+  test('ignores an id that is not newer', async () => {
+    const submitted = await bench.submit(await bench.shop());
+    const id = firstLine(submitted);
+    await grade(submitted.shopId, [grading(3n, id)]);
+    await grade(submitted.shopId, [grading(3n, id)]);
+    await grade(submitted.shopId, [grading(2n, id)]);
+    expect(await bench.triggers(submitted)).toEqual(['return.updated']);
+  });
+
+  test('refuses a stranger line, and a condition of neither grade nor category', async () => {
+    const shopId = await bench.shop();
+    expect(await refusal(grade(shopId, [grading(1n, 1n << 40n)]))).toEqual(notFound('LINE_ITEM'));
+    const neither = { gradingId: 1n, lineItemId: 1n, condition: { subject: 'x', title: 'y' } };
+    expect(await refusal(grade(shopId, [neither]))).toEqual(invalid('gradings[0].condition'));
+  });
+});

@@ -1,0 +1,86 @@
+import type { Queryable } from '../../platform/postgres.ts';
+import { minorOf } from '../money/money.ts';
+
+interface OfReturn {
+  readonly shopId: bigint;
+  readonly returnId: bigint;
+}
+
+/** A credit as it is stored. */
+export interface CreditRow {
+  readonly id: bigint;
+  readonly return_id: bigint;
+  readonly amount: string;
+  readonly currency: string;
+  readonly charge_reference: string;
+  readonly state: string;
+  readonly created_at: Date;
+}
+
+const COLUMNS = 'id, return_id, amount, currency, charge_reference, state, created_at';
+
+/** Whether a credit is open. A caller who decides by it holds the return's row lock. */
+export async function hasOpenCredit(tx: Queryable, of: OfReturn): Promise<boolean> {
+  const { rowCount } = await tx.query({
+    name: 'credit-open',
+    text: `select 1 from instant_refunds where shop_id = $1 and return_id = $2 and state = 'open'`,
+    values: [of.shopId, of.returnId],
+  });
+  return rowCount !== 0;
+}
+
+/**
+ * What instant refunds paid for good, in minor units of `currency`: the goods came, or they did not
+ * and the shopper's card could not be charged back.
+ */
+export async function paidMinor(tx: Queryable, of: OfReturn, currency: string): Promise<bigint> {
+  const { rows } = await tx.query<{ amount: string }>({
+    name: 'credit-paid',
+    text: `select amount from instant_refunds
+           where shop_id = $1 and return_id = $2 and state in ('returned', 'charge_failed')`,
+    values: [of.shopId, of.returnId],
+  });
+  return rows.reduce((sum, row) => sum + minorOf(row.amount, currency), 0n);
+}
+
+/** A credit of the shop, locked against another settlement. */
+export async function lockCredit(
+  tx: Queryable,
+  shopId: bigint,
+  id: bigint,
+): Promise<CreditRow | undefined> {
+  const { rows } = await tx.query<CreditRow>(
+    `select ${COLUMNS} from instant_refunds where shop_id = $1 and id = $2 for update`,
+    [shopId, id],
+  );
+  return rows[0];
+}
+
+export interface NewCredit extends OfReturn {
+  readonly amount: string;
+  readonly currency: string;
+  readonly chargeReference: string;
+}
+
+/** Adds an open credit; the violation of `instant_refunds_one_open` says that there is one. */
+export async function insertCredit(tx: Queryable, credit: NewCredit): Promise<bigint> {
+  const { rows } = await tx.query<{ id: bigint }>(
+    `insert into instant_refunds (shop_id, return_id, amount, currency, charge_reference)
+     values ($1, $2, $3, $4, $5) returning id`,
+    [credit.shopId, credit.returnId, credit.amount, credit.currency, credit.chargeReference],
+  );
+  const [row] = rows;
+  if (!row) throw new Error('the insert answered nothing');
+  return row.id;
+}
+
+/** Ends an open credit. */
+export async function settleCredit(
+  tx: Queryable,
+  o: { shopId: bigint; id: bigint; state: string },
+): Promise<void> {
+  await tx.query(
+    'update instant_refunds set state = $3, settled_at = now() where shop_id = $1 and id = $2',
+    [o.shopId, o.id, o.state],
+  );
+}

@@ -1,0 +1,169 @@
+import { randomUUID } from 'node:crypto';
+import { create, type MessageInitShape } from '@bufbuild/protobuf';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { ErrorReason } from '../../../proto/gen/rms/common/v1/error_pb.ts';
+import type { Return } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
+import {
+  InstantRefundState,
+  OpenInstantRefundRequestSchema,
+  SettleInstantRefundRequestSchema,
+} from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
+import { createTestDatabase, type TestDatabase } from '../../../test/support/database.ts';
+import { createEmbeddedCommerce } from '../commerce/embedded.ts';
+import {
+  actor,
+  ask,
+  newReturn,
+  newShop,
+  runDeps,
+  runDue,
+  timelineOf,
+  triggersOf,
+} from '../processing/testing.ts';
+import { openInstantRefund, settleInstantRefund } from './instant-refunds.ts';
+
+let db: TestDatabase;
+beforeAll(async () => {
+  db = await createTestDatabase('returns');
+});
+afterAll(() => db.drop());
+
+function open(
+  of: Pick<Return, 'shopId' | 'id'>,
+  more: Exclude<
+    MessageInitShape<typeof OpenInstantRefundRequestSchema>,
+    { $typeName: 'rms.returns.v1.OpenInstantRefundRequest' }
+  > = {},
+) {
+  const request = create(OpenInstantRefundRequestSchema, {
+    shopId: of.shopId,
+    actor: { ...actor },
+    returnId: of.id,
+    idempotencyKey: randomUUID(),
+    amount: '8.00',
+    ...more,
+  });
+  return openInstantRefund(db.pool, request);
+}
+
+function settle(of: Pick<Return, 'shopId'>, creditId: bigint, result: InstantRefundState) {
+  const request = create(SettleInstantRefundRequestSchema, {
+    shopId: of.shopId,
+    actor: { ...actor },
+    creditId,
+    result,
+  });
+  return settleInstantRefund(db.pool, request);
+}
+
+async function submitted(): Promise<Return> {
+  return newReturn(db.pool, await newShop(db.pool));
+}
+
+const runAll = () => runDue(runDeps(db.pool, createEmbeddedCommerce(db.pool)));
+
+describe('open instant refund', () => {
+  test('records a credit that only the timeline tells of', async () => {
+    const of = await submitted();
+    const credit = await open(of, { chargeReference: 'ch_1' });
+    expect(credit).toMatchObject({
+      returnId: of.id,
+      money: { value: '8.00', currency: 'GBP' },
+      chargeReference: 'ch_1',
+      state: InstantRefundState.OPEN,
+    });
+    expect(await triggersOf(db.pool, of)).toEqual([]);
+    expect((await timelineOf(db.pool, of)).at(-1)?.kind).toBe('instant_refund.opened');
+  });
+
+  test('keeps the return from being processed until it is settled', async () => {
+    const of = await submitted();
+    const credit = await open(of);
+    expect(await ask(db.pool, of)).toMatchObject({ case: 'skippedInstantRefund' });
+    await settle(of, credit.id, InstantRefundState.CHARGED);
+    expect(await ask(db.pool, of)).toMatchObject({ case: 'queued' });
+  });
+
+  test('answers the same credit for the same key, also in a race', async () => {
+    const of = await submitted();
+    const idempotencyKey = randomUUID();
+    const credits = await Promise.all(
+      Array.from({ length: 4 }, () => open(of, { idempotencyKey })),
+    );
+    expect(new Set(credits.map((credit) => credit.id)).size).toBe(1);
+    await expect(open(of, { idempotencyKey, amount: '9.00' })).rejects.toMatchObject({
+      reason: ErrorReason.IDEMPOTENCY_CONFLICT,
+    });
+  });
+
+  test('refuses a second one while one is open', async () => {
+    const of = await submitted();
+    await open(of);
+    await expect(open(of)).rejects.toMatchObject({ reason: ErrorReason.ALREADY_OPEN });
+  });
+
+  test('refuses a return that is queued or closed', async () => {
+    const of = await submitted();
+    await ask(db.pool, of);
+    await expect(open(of)).rejects.toMatchObject({ reason: ErrorReason.STATE_FORBIDS });
+    await runAll();
+    await expect(open(of)).rejects.toMatchObject({ reason: ErrorReason.STATE_FORBIDS });
+  });
+
+  test.each(['0', '0.00', '-1', '1.001', 'x', ''])('refuses the amount "%s"', async (amount) => {
+    const of = await submitted();
+    await expect(open(of, { amount })).rejects.toMatchObject({ field: 'amount' });
+  });
+
+  test("does not know another shop's return", async () => {
+    const of = await submitted();
+    await expect(open({ shopId: of.shopId + 1n, id: of.id })).rejects.toMatchObject({
+      reason: ErrorReason.RETURN_NOT_FOUND,
+    });
+  });
+});
+
+describe('settle instant refund', () => {
+  test('may be repeated with the same result, and with no other', async () => {
+    const of = await submitted();
+    const { id } = await open(of);
+    await settle(of, id, InstantRefundState.RETURNED);
+    const again = await settle(of, id, InstantRefundState.RETURNED);
+    expect(again.state).toBe(InstantRefundState.RETURNED);
+    await expect(settle(of, id, InstantRefundState.CHARGED)).rejects.toMatchObject({
+      reason: ErrorReason.STATE_FORBIDS,
+    });
+  });
+
+  test.each([InstantRefundState.UNSPECIFIED, InstantRefundState.OPEN])(
+    'refuses %s as a result',
+    async (result) => {
+      const of = await submitted();
+      const { id } = await open(of);
+      await expect(settle(of, id, result)).rejects.toMatchObject({ field: 'result' });
+    },
+  );
+
+  test("does not know another shop's credit", async () => {
+    const of = await submitted();
+    const { id } = await open(of);
+    const elsewhere = { shopId: of.shopId + 1n };
+    await expect(settle(elsewhere, id, InstantRefundState.CHARGED)).rejects.toMatchObject({
+      reason: ErrorReason.CREDIT_NOT_FOUND,
+    });
+  });
+
+  test.each([
+    { result: InstantRefundState.RETURNED, refunded: ['12.00'] },
+    { result: InstantRefundState.CHARGE_FAILED, refunded: ['12.00'] },
+    { result: InstantRefundState.CHARGED, refunded: ['20.00'] },
+  ])('processing refunds what it has not paid: $refunded after $result', async (one) => {
+    const of = await submitted();
+    const { id } = await open(of);
+    await settle(of, id, one.result);
+    await ask(db.pool, of);
+    await runAll();
+    const { refunds } = await createEmbeddedCommerce(db.pool).ordersOf(of.id);
+    expect(refunds.map((refund) => refund.amount)).toEqual(one.refunded);
+  });
+});

@@ -1,0 +1,180 @@
+import { create } from '@bufbuild/protobuf';
+import { timestampFromDate } from '@bufbuild/protobuf/wkt';
+import { Code } from '@connectrpc/connect';
+import type pg from 'pg';
+import { z } from 'zod';
+import { ErrorReason } from '../../../proto/gen/rms/common/v1/error_pb.ts';
+import {
+  type InstantRefund,
+  InstantRefundSchema,
+  InstantRefundState,
+  InstantRefundStateSchema,
+  type OpenInstantRefundRequest,
+  OpenInstantRefundRequestSchema,
+  type SettleInstantRefundRequest,
+} from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
+import { enumText } from '../../platform/enum-text.ts';
+import { DomainError, invalidField } from '../../platform/errors.ts';
+import { callerShape, id, idempotencyKey, parseInput, text } from '../../platform/input.ts';
+import { inTransaction, type Queryable, violatedConstraint } from '../../platform/postgres.ts';
+import { formatAmount, minorOf, parseAmount } from '../money/money.ts';
+import { alreadyOpen, returnNotFound, stateForbids } from '../refusals.ts';
+import { oncePerKey, requestHash } from '../store/idempotency.ts';
+import { addTimeline } from '../store/timeline-store.ts';
+import { type CreditRow, insertCredit, lockCredit, settleCredit } from './instant-refunds-store.ts';
+
+const creditState = enumText(InstantRefundStateSchema);
+
+const openInput = z.object({
+  ...callerShape,
+  idempotencyKey,
+  returnId: id,
+  amount: z.string(),
+  chargeReference: text(191),
+});
+
+/**
+ * Records that the shopper was paid before the goods arrived; until it is settled the return is not
+ * processed. Tells nobody but the timeline.
+ *
+ * @throws DomainError RETURN_NOT_FOUND; ALREADY_OPEN; IDEMPOTENCY_CONFLICT; STATE_FORBIDS when the
+ *   return is at its end or queued for processing; INVALID_ARGUMENT for an amount that is not above
+ *   zero in the presentment currency.
+ */
+export async function openInstantRefund(
+  pool: pg.Pool,
+  request: OpenInstantRefundRequest,
+): Promise<InstantRefund> {
+  const input = parseInput(openInput, request);
+  const hash = requestHash(OpenInstantRefundRequestSchema, request);
+  const use = { shopId: input.shopId, operation: 'OpenInstantRefund', key: input.idempotencyKey };
+  return inTransaction(pool, async (tx) => {
+    const used = await oncePerKey(tx, { ...use, hash }, () => open(tx, input));
+    return creditOf(tx, input.shopId, used.id);
+  });
+}
+
+async function open(tx: Queryable, input: z.output<typeof openInput>): Promise<bigint> {
+  const { shopId, returnId, chargeReference, actor } = input;
+  const standing = await lockReturn(tx, input);
+  if (standing.state !== 'open' && standing.state !== 'review') {
+    throw stateForbids(`the return is ${standing.state}`);
+  }
+  if (standing.processing) throw stateForbids('the return is queued for processing');
+  const currency = standing.presentment_currency;
+  const minor = parseAmount('amount', input.amount, currency);
+  if (minor === 0n) throw invalidField('amount', 'must be above zero');
+  const amount = formatAmount(minor, currency);
+  const creditId = await insertCredit(tx, {
+    shopId,
+    returnId,
+    amount,
+    currency,
+    chargeReference,
+  }).catch((error: unknown) => {
+    if (violatedConstraint(error) !== 'instant_refunds_one_open') throw error;
+    throw alreadyOpen('an instant refund of the return');
+  });
+  await addTimeline(tx, { shopId, actor }, [
+    {
+      returnId,
+      kind: 'instant_refund.opened',
+      text: 'An instant refund was paid',
+      facts: { amount, currency, credit_id: String(creditId) },
+    },
+  ]);
+  return creditId;
+}
+
+interface Standing {
+  readonly state: string;
+  readonly processing: boolean;
+  readonly presentment_currency: string;
+}
+
+async function lockReturn(
+  tx: Queryable,
+  of: { shopId: bigint; returnId: bigint },
+): Promise<Standing> {
+  const { rows } = await tx.query<Standing>(
+    `select state, processing, presentment_currency from returns
+     where shop_id = $1 and id = $2 for update`,
+    [of.shopId, of.returnId],
+  );
+  if (!rows[0]) throw returnNotFound();
+  return rows[0];
+}
+
+const settleInput = z.object({
+  ...callerShape,
+  creditId: id,
+  result: z
+    .enum(InstantRefundState, 'is unknown')
+    .refine(
+      (state) => state > InstantRefundState.OPEN,
+      'must be one of RETURNED, CHARGED and CHARGE_FAILED',
+    ),
+});
+
+const SETTLED_TEXT = {
+  returned: 'The goods came: the instant refund stands',
+  charged: 'The goods did not come: the instant refund was charged back',
+  charge_failed: 'The goods did not come, and charging the instant refund back failed',
+} as const;
+
+/**
+ * Ends an instant refund; the return can be processed again. Repeating the same result changes
+ * nothing.
+ *
+ * @throws DomainError CREDIT_NOT_FOUND; STATE_FORBIDS when it was settled with another result.
+ */
+export async function settleInstantRefund(
+  pool: pg.Pool,
+  request: SettleInstantRefundRequest,
+): Promise<InstantRefund> {
+  const { shopId, actor, creditId, result } = parseInput(settleInput, request);
+  const state = creditState.toText(result);
+  return inTransaction(pool, async (tx) => {
+    const credit = await lockCredit(tx, shopId, creditId);
+    if (!credit) throw creditNotFound();
+    if (credit.state === state) return toMessage(credit);
+    if (credit.state !== 'open') throw stateForbids(`the credit was settled as ${credit.state}`);
+    await settleCredit(tx, { shopId, id: creditId, state });
+    await addTimeline(tx, { shopId, actor }, [
+      {
+        returnId: credit.return_id,
+        kind: `instant_refund.${state}`,
+        text: SETTLED_TEXT[settledState(state)],
+        facts: { credit_id: String(creditId) },
+      },
+    ]);
+    return toMessage({ ...credit, state });
+  });
+}
+
+function settledState(state: string): keyof typeof SETTLED_TEXT {
+  if (state === 'returned' || state === 'charged' || state === 'charge_failed') return state;
+  throw new RangeError(`${state} is no result of an instant refund`);
+}
+
+async function creditOf(tx: Queryable, shopId: bigint, creditId: bigint): Promise<InstantRefund> {
+  const credit = await lockCredit(tx, shopId, creditId);
+  if (!credit) throw creditNotFound();
+  return toMessage(credit);
+}
+
+function creditNotFound(): DomainError {
+  return new DomainError(Code.NotFound, ErrorReason.CREDIT_NOT_FOUND, 'no such credit');
+}
+
+function toMessage(row: CreditRow): InstantRefund {
+  const { currency } = row;
+  return create(InstantRefundSchema, {
+    id: row.id,
+    returnId: row.return_id,
+    money: { value: formatAmount(minorOf(row.amount, currency), currency), currency },
+    chargeReference: row.charge_reference,
+    state: creditState.fromText(row.state),
+    createdAt: timestampFromDate(row.created_at),
+  });
+}

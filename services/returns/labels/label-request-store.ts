@@ -1,0 +1,144 @@
+import { create, fromJson, type MessageInitShape, toJson } from '@bufbuild/protobuf';
+import { timestampFromDate } from '@bufbuild/protobuf/wkt';
+import type { Destination } from '../../../proto/gen/rms/destinations/v1/destinations_pb.ts';
+import {
+  type LabelRequest,
+  LabelRequestSchema,
+  type Return,
+} from '../../../proto/gen/rms/returns/v1/return_pb.ts';
+import type { Settings } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
+import { type Queryable, violatedConstraint } from '../../platform/postgres.ts';
+import { alreadyOpen } from '../refusals.ts';
+import { labelRequestStateText } from '../store/texts.ts';
+import type { DetailEvent } from '../store/transition.ts';
+
+const MAX_WEIGHT_G = 2 ** 31 - 1;
+
+interface LabelRequestRow {
+  readonly shop_id: bigint;
+  readonly id: bigint;
+  readonly return_id: bigint;
+  readonly state: string;
+  readonly created_at: Date;
+  readonly content: object | null;
+}
+
+const COLUMNS = 'shop_id, id, return_id, state, created_at, content';
+
+function toLabelRequest(row: LabelRequestRow): LabelRequest {
+  const request = fromJson(LabelRequestSchema, { ...row.content }, { ignoreUnknownFields: true });
+  request.id = row.id;
+  request.returnId = row.return_id;
+  request.shopId = row.shop_id;
+  request.state = labelRequestStateText.fromText(row.state);
+  request.createdAt = timestampFromDate(row.created_at);
+  return request;
+}
+
+/** A label request and the event that tells of it. */
+export interface ToldRequest {
+  readonly request: LabelRequest;
+  readonly event: DetailEvent;
+}
+
+function told(trigger: string, row: LabelRequestRow): ToldRequest {
+  const request = toLabelRequest(row);
+  const detail = { case: 'labelRequest' as const, value: request };
+  return { request, event: { trigger, returnId: request.returnId, detail } };
+}
+
+/**
+ * Stores a request for a label with everything its provider needs: addresses, parcel (the shop's
+ * usual size, the lines' weight) and products. The caller holds the return's lock.
+ *
+ * @throws DomainError ALREADY_OPEN when the return has an open one.
+ */
+export async function issueLabelRequest(
+  tx: Queryable,
+  current: Return,
+  o: { readonly settings: Settings; readonly destination: Destination | undefined },
+): Promise<ToldRequest> {
+  const content = create(LabelRequestSchema, contentOf(current, o));
+  try {
+    const { rows } = await tx.query<LabelRequestRow>(
+      `insert into label_requests (shop_id, return_id, content) values ($1, $2, $3)
+       returning ${COLUMNS}`,
+      [current.shopId, current.id, JSON.stringify(toJson(LabelRequestSchema, content))],
+    );
+    if (!rows[0]) throw new Error('a label request was not stored');
+    return told('label.request.issued', rows[0]);
+  } catch (error) {
+    const open = violatedConstraint(error) === 'label_requests_one_open';
+    throw open ? alreadyOpen('a label request') : error;
+  }
+}
+
+function contentOf(
+  current: Return,
+  o: { readonly settings: Settings; readonly destination: Destination | undefined },
+): MessageInitShape<typeof LabelRequestSchema> {
+  const weight = current.lineItems.reduce((sum, line) => sum + line.weightG * line.quantity, 0);
+  const origin = current.customer?.address;
+  const destination = o.destination?.address;
+  return {
+    ...(origin && { origin }),
+    ...(destination && { destination }),
+    parcel: {
+      lengthCm: o.settings.parcel?.lengthCm ?? 0,
+      widthCm: o.settings.parcel?.widthCm ?? 0,
+      heightCm: o.settings.parcel?.heightCm ?? 0,
+      weightG: Math.min(weight, MAX_WEIGHT_G),
+    },
+    products: current.lineItems.map((line) => ({
+      name: line.title,
+      sku: line.sku,
+      hsCode: line.hsCode,
+      countryOfOrigin: line.countryOfOrigin,
+      price: { value: line.amounts?.price ?? '', currency: current.currency },
+    })),
+  };
+}
+
+/** Ends the return's open label request, if it has one, because it was served. Nothing is told. */
+export async function fulfilOpenRequest(tx: Queryable, current: Return): Promise<void> {
+  await tx.query(
+    `update label_requests set state = 'fulfilled'
+      where shop_id = $1 and return_id = $2 and state = 'open'`,
+    [current.shopId, current.id],
+  );
+}
+
+/**
+ * Ends the return's open label request, if it has one, because no label is wanted any more. Answers
+ * the label.request.cancelled event to hand to the change. The caller holds the return's lock.
+ */
+export async function cancelOpenLabelRequest(
+  tx: Queryable,
+  of: { readonly shopId: bigint; readonly returnId: bigint },
+): Promise<DetailEvent[]> {
+  const { rows } = await tx.query<LabelRequestRow>(
+    `update label_requests set state = 'cancelled'
+      where shop_id = $1 and return_id = $2 and state = 'open'
+     returning ${COLUMNS}`,
+    [of.shopId, of.returnId],
+  );
+  return rows.map((row) => told('label.request.cancelled', row).event);
+}
+
+/**
+ * Ends an open label request and answers it with its event; undefined when it is not open. The
+ * caller holds the return's lock.
+ */
+export async function cancelRequest(
+  tx: Queryable,
+  shopId: bigint,
+  requestId: bigint,
+): Promise<ToldRequest | undefined> {
+  const { rows } = await tx.query<LabelRequestRow>(
+    `update label_requests set state = 'cancelled'
+      where shop_id = $1 and id = $2 and state = 'open'
+     returning ${COLUMNS}`,
+    [shopId, requestId],
+  );
+  return rows[0] && told('label.request.cancelled', rows[0]);
+}

@@ -1,0 +1,103 @@
+import { randomUUID } from 'node:crypto';
+import { Code } from '@connectrpc/connect';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import {
+  type LabelRequest,
+  LabelRequest_State,
+  type Return,
+  ReturnMethod,
+} from '../../../proto/gen/rms/returns/v1/return_pb.ts';
+import { LabelProvider } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
+import {
+  notFound,
+  type ReturnsBench,
+  startReturnsBench,
+  stateForbids,
+  there,
+  WAREHOUSE,
+} from '../../../test/support/returns-bench.ts';
+import { actor, refusal } from '../../../test/support/running-service.ts';
+
+let bench: ReturnsBench;
+beforeAll(async () => {
+  bench = await startReturnsBench();
+});
+afterAll(() => bench.stop());
+
+const alreadyOpen = { code: Code.AlreadyExists, reason: 'ALREADY_OPEN', field: undefined };
+
+/** A return without a request, in a shop whose labels come from outside. */
+async function dropOff(): Promise<Return> {
+  const shopId = await bench.shop({ labelProvider: LabelProvider.THIRD_PARTY });
+  return bench.submit(shopId, { returnMethod: ReturnMethod.DROP_OFF, destinationId: WAREHOUSE });
+}
+
+const ask = (of: Return) =>
+  bench.client.requestLabel({ shopId: of.shopId, actor, returnId: of.id });
+const withdraw = (request: LabelRequest) =>
+  bench.client.cancelLabelRequest({ shopId: request.shopId, actor, requestId: request.id });
+
+describe('request label', () => {
+  test('asks, and tells so without changing the details', async () => {
+    const submitted = await dropOff();
+    const { labelRequest } = await ask(submitted);
+    expect(labelRequest).toMatchObject({
+      returnId: submitted.id,
+      state: LabelRequest_State.OPEN,
+      destination: { city: 'Leeds' },
+    });
+    expect(await bench.triggers(submitted)).toEqual(['label.request.issued']);
+    expect((await bench.read(submitted)).revision).toBe(1n);
+  });
+
+  test('keeps one open at a time, also of parallel calls', async () => {
+    const submitted = await dropOff();
+    const calls = await Promise.allSettled([ask(submitted), ask(submitted), ask(submitted)]);
+    expect(calls.filter((call) => call.status === 'fulfilled')).toHaveLength(1);
+    expect(await refusal(ask(submitted))).toEqual(alreadyOpen);
+  });
+
+  test('refuses a shop that makes its own labels, a return at its end, and an unknown one', async () => {
+    expect(await refusal(ask(await bench.submit(await bench.shop())))).toEqual(stateForbids);
+    const submitted = await dropOff();
+    expect(await refusal(ask({ ...submitted, id: 999_999_998n }))).toEqual(notFound('RETURN'));
+    await bench.end(submitted, 'cancelled');
+    expect(await refusal(ask(submitted))).toEqual(stateForbids);
+  });
+});
+
+describe('cancel label request', () => {
+  test('withdraws an open one once; then another may be made', async () => {
+    const submitted = await dropOff();
+    const request = there((await ask(submitted)).labelRequest);
+    const { labelRequest } = await withdraw(request);
+    expect(labelRequest).toEqual({ ...request, state: LabelRequest_State.CANCELLED });
+    expect(await refusal(withdraw(request))).toEqual(stateForbids);
+    await ask(submitted);
+    expect(await bench.triggers(submitted)).toEqual([
+      'label.request.issued',
+      'label.request.cancelled',
+      'label.request.issued',
+    ]);
+  });
+
+  test('refuses one that is not there', async () => {
+    const request = there((await ask(await dropOff())).labelRequest);
+    expect(await refusal(withdraw({ ...request, id: 1n << 40n }))).toEqual(
+      notFound('LABEL_REQUEST'),
+    );
+  });
+
+  test('refuses one that a label has served', async () => {
+    const submitted = await dropOff();
+    const request = there((await ask(submitted)).labelRequest);
+    await bench.client.recordLabel({
+      shopId: submitted.shopId,
+      actor,
+      idempotencyKey: randomUUID(),
+      returnId: submitted.id,
+      carrier: 'DHL',
+    });
+    expect(await refusal(withdraw(request))).toEqual(stateForbids);
+  });
+});

@@ -1,0 +1,93 @@
+import { Code } from '@connectrpc/connect';
+import type pg from 'pg';
+import { z } from 'zod';
+import { ErrorReason } from '../../../proto/gen/rms/common/v1/error_pb.ts';
+import type { LabelRequest } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
+import {
+  type CancelLabelRequestRequest,
+  LabelProvider,
+  type RequestLabelRequest,
+} from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
+import { DomainError } from '../../platform/errors.ts';
+import { callerShape, id, parseInput } from '../../platform/input.ts';
+import { inTransaction, type Queryable } from '../../platform/postgres.ts';
+import { type Destinations, destinationOf } from '../destinations.ts';
+import { returnNotFound, stateForbids } from '../refusals.ts';
+import { loadSettings } from '../settings.ts';
+import { loadReturn } from '../store/load.ts';
+import { changeReturn, changeReturnIn, isLive } from '../store/transition.ts';
+import { cancelRequest, issueLabelRequest } from './label-request-store.ts';
+
+const labelWish = z.object({ ...callerShape, returnId: id });
+
+/**
+ * Asks the third-party provider for a label.
+ *
+ * @throws DomainError NOT_FOUND; FAILED_PRECONDITION when the shop makes its own labels or the
+ *   return is not open or in review; ALREADY_EXISTS when a request is open.
+ */
+export async function requestLabel(
+  deps: { readonly pool: pg.Pool; readonly destinations: Destinations },
+  request: RequestLabelRequest,
+): Promise<LabelRequest> {
+  const by = parseInput(labelWish, request);
+  const settings = await loadSettings(deps.pool, by.shopId);
+  const known = await loadReturn(deps.pool, by.shopId, by.returnId);
+  if (!known) throw returnNotFound();
+  const destination = await destinationOf(deps.destinations, by, known.destinationId);
+  const { value } = await changeReturn(deps.pool, by, async (tx, current) => {
+    if (settings.labelProvider !== LabelProvider.THIRD_PARTY) {
+      throw stateForbids('the shop makes its own labels');
+    }
+    if (!isLive(current.state)) throw stateForbids('the return is neither open nor in review');
+    const issued = await issueLabelRequest(tx, current, { settings, destination });
+    const text = 'A label was requested';
+    return {
+      value: issued.request,
+      events: [issued.event],
+      timeline: [{ returnId: current.id, kind: 'label.request.issued', text }],
+    };
+  });
+  return value;
+}
+
+const withdrawal = z.object({ ...callerShape, requestId: id });
+
+/**
+ * Withdraws an open label request.
+ *
+ * @throws DomainError NOT_FOUND; FAILED_PRECONDITION when it is not open.
+ */
+export async function cancelLabelRequest(
+  pool: pg.Pool,
+  request: CancelLabelRequestRequest,
+): Promise<LabelRequest> {
+  const by = parseInput(withdrawal, request);
+  return inTransaction(pool, async (tx) => {
+    const returnId = await returnOfRequest(tx, by.shopId, by.requestId);
+    const { value } = await changeReturnIn(tx, { ...by, returnId }, async (inside, current) => {
+      const cancelled = await cancelRequest(inside, by.shopId, by.requestId);
+      if (!cancelled) throw stateForbids('the label request is not open');
+      const text = 'The label request was withdrawn';
+      return {
+        value: cancelled.request,
+        events: [cancelled.event],
+        timeline: [{ returnId: current.id, kind: 'label.request.cancelled', text }],
+      };
+    });
+    return value;
+  });
+}
+
+async function returnOfRequest(tx: Queryable, shopId: bigint, requestId: bigint): Promise<bigint> {
+  const { rows } = await tx.query<{ return_id: bigint }>(
+    'select return_id from label_requests where shop_id = $1 and id = $2',
+    [shopId, requestId],
+  );
+  if (rows[0]) return rows[0].return_id;
+  throw new DomainError(
+    Code.NotFound,
+    ErrorReason.LABEL_REQUEST_NOT_FOUND,
+    'no such label request',
+  );
+}

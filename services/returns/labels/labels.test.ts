@@ -1,0 +1,218 @@
+import { randomUUID } from 'node:crypto';
+import { timestampDate, timestampFromDate } from '@bufbuild/protobuf/wkt';
+import { Code } from '@connectrpc/connect';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import {
+  type Label,
+  LabelStatus,
+  type Return,
+} from '../../../proto/gen/rms/returns/v1/return_pb.ts';
+import {
+  firstLine,
+  invalid,
+  line,
+  notFound,
+  type ReturnsBench,
+  startReturnsBench,
+  stateForbids,
+  there,
+} from '../../../test/support/returns-bench.ts';
+import { actor, refusal } from '../../../test/support/running-service.ts';
+
+let bench: ReturnsBench;
+beforeAll(async () => {
+  bench = await startReturnsBench();
+});
+afterAll(() => bench.stop());
+
+type Request = Omit<Parameters<ReturnsBench['client']['recordLabel']>[0], '$typeName'>;
+
+function request(of: Return, more: Request = {}) {
+  return {
+    shopId: of.shopId,
+    actor,
+    idempotencyKey: randomUUID(),
+    returnId: of.id,
+    carrier: 'Royal Mail',
+    trackingNumber: 'RM1',
+    url: 'https://labels.example/1',
+    rate: '3.2',
+    ...more,
+  };
+}
+
+async function record(of: Return, more: Request = {}): Promise<Label> {
+  return there((await bench.client.recordLabel(request(of, more))).label);
+}
+
+const refused = (of: Return, more: Request) => refusal(bench.client.recordLabel(request(of, more)));
+
+const NOW = Math.trunc(Date.now() / 1_000) * 1_000;
+
+/** Days before the tests began, to the second. */
+const ago = (days: number) => timestampFromDate(new Date(NOW - days * 86_400_000));
+
+describe('record label', () => {
+  test('adds a label to the return and tells of both', async () => {
+    const submitted = await bench.submit(await bench.shop(), { lines: [line(), line()] });
+    const label = await record(submitted);
+    expect(label).toMatchObject({
+      returnId: submitted.id,
+      rate: '3.20',
+      rateMinor: 320n,
+      status: LabelStatus.NEW,
+      lineItemIds: submitted.lineItems.map((one) => one.lineItemId),
+    });
+    const after = await bench.read(submitted);
+    expect(after.labels).toEqual([label]);
+    expect(after.revision).toBe(2n);
+    expect(await bench.triggers(submitted)).toEqual(['return.updated', 'label.created']);
+    const told = (await bench.events(submitted.shopId)).at(-1);
+    expect(told?.detail.value).toEqual(label);
+    expect(told?.snapshot).toEqual(after);
+  });
+
+  test('answers the same label for the same key, and refuses the key for another', async () => {
+    const submitted = await bench.submit(await bench.shop());
+    const asked = request(submitted);
+    const [first, again] = await Promise.all([
+      bench.client.recordLabel(asked),
+      bench.client.recordLabel(asked),
+    ]);
+    expect(again).toEqual(first);
+    expect((await bench.read(submitted)).labels).toHaveLength(1);
+    expect(await refusal(bench.client.recordLabel({ ...asked, carrier: 'Evri' }))).toEqual({
+      code: Code.AlreadyExists,
+      reason: 'IDEMPOTENCY_CONFLICT',
+      field: 'idempotency_key',
+    });
+  });
+
+  test('keeps labels oldest first, also one that was bought earlier', async () => {
+    const submitted = await bench.submit(await bench.shop());
+    const later = await record(submitted);
+    const earlier = await record(submitted, { createdAt: ago(40), rate: '' });
+    expect((await bench.read(submitted)).labels).toEqual([earlier, later]);
+    expect(earlier).toMatchObject({ rate: '', rateMinor: 0n });
+  });
+
+  test('refuses what breaks a rule', async () => {
+    const submitted = await bench.submit(await bench.shop());
+    expect(await refused(submitted, { carrier: '' })).toEqual(invalid('carrier'));
+    expect(await refused(submitted, { rate: '1.234' })).toEqual(invalid('rate'));
+    expect(await refused(submitted, { createdAt: ago(-1) })).toEqual(invalid('created_at'));
+    expect(await refused(submitted, { lineItemIds: [1n << 40n] })).toEqual(notFound('LINE_ITEM'));
+    expect(await refused(submitted, { returnId: 999_999_998n })).toEqual(notFound('RETURN'));
+  });
+
+  test.each(['closed', 'cancelled', 'expired'] as const)('refuses a %s return', async (state) => {
+    const submitted = await bench.submit(await bench.shop());
+    await bench.end(submitted, state);
+    expect(await refused(submitted, {})).toEqual(stateForbids);
+  });
+});
+
+describe('update label', () => {
+  async function labelled() {
+    const submitted = await bench.submit(await bench.shop());
+    const label = await record(submitted, { createdAt: ago(10) });
+    const update = (more: Omit<Parameters<typeof bench.client.updateLabel>[0], '$typeName'>) =>
+      bench.client.updateLabel({ shopId: submitted.shopId, actor, labelId: label.id, ...more });
+    return { submitted, label, update };
+  }
+
+  test('takes states in any order, as long as each word is newer', async () => {
+    const { submitted, update } = await labelled();
+    await update({ status: LabelStatus.IN_TRANSIT, occurredAt: ago(5) });
+    const { label, ignored } = await update({
+      status: LabelStatus.PRE_TRANSIT,
+      occurredAt: ago(4),
+      trackingNumber: 'RM2',
+    });
+    expect(ignored).toBe(false);
+    expect(label).toMatchObject({ status: LabelStatus.PRE_TRANSIT, trackingNumber: 'RM2' });
+    expect(there(label).updatedAt).toEqual(ago(4));
+    expect((await bench.triggers(submitted)).slice(2)).toEqual([
+      'return.updated',
+      'label.updated',
+      'return.updated',
+      'label.updated',
+    ]);
+  });
+
+  test('ignores an older word and answers the label as it is', async () => {
+    const { submitted, update } = await labelled();
+    const first = await update({ status: LabelStatus.IN_TRANSIT, occurredAt: ago(5) });
+    const older = await update({ status: LabelStatus.ERROR, occurredAt: ago(6) });
+    expect(older).toMatchObject({ ignored: true, label: first.label });
+    expect(await bench.triggers(submitted)).toHaveLength(4);
+  });
+
+  test('takes the first word in whole seconds, also of the second in which the label was made', async () => {
+    const submitted = await bench.submit(await bench.shop());
+    const createdAt = timestampFromDate(new Date(Math.trunc(Date.now() / 1_000) * 1_000 - 1));
+    const label = await record(submitted, { createdAt });
+    const { ignored } = await bench.client.updateLabel({
+      shopId: submitted.shopId,
+      actor,
+      labelId: label.id,
+      status: LabelStatus.IN_TRANSIT,
+      occurredAt: { seconds: createdAt.seconds, nanos: 0 },
+    });
+    expect(ignored).toBe(false);
+  });
+
+  test('ignores everything after delivery', async () => {
+    const { update } = await labelled();
+    await update({ status: LabelStatus.DELIVERED, occurredAt: ago(5) });
+    const after = await update({ status: LabelStatus.FAILURE, occurredAt: ago(1) });
+    expect(after.ignored).toBe(true);
+    expect(after.label?.status).toBe(LabelStatus.DELIVERED);
+  });
+
+  test('tells nothing of a word that changes nothing', async () => {
+    const { submitted, update } = await labelled();
+    await update({ status: LabelStatus.IN_TRANSIT, occurredAt: ago(5) });
+    const same = await update({ status: LabelStatus.IN_TRANSIT, occurredAt: ago(3) });
+    expect(same.ignored).toBe(false);
+    expect(there(same.label?.updatedAt)).toEqual(ago(5));
+    expect(await bench.triggers(submitted)).toHaveLength(4);
+    const between = await update({ status: LabelStatus.ERROR, occurredAt: ago(4) });
+    expect(between.ignored).toBe(true);
+  });
+
+  test('takes a word about a return at its end', async () => {
+    const { submitted, update } = await labelled();
+    await bench.end(submitted, 'closed');
+    const { label } = await update({ status: LabelStatus.DELIVERED });
+    expect(label?.status).toBe(LabelStatus.DELIVERED);
+    expect((await bench.triggers(submitted)).slice(-2)).toEqual([
+      'return.updated',
+      'label.updated',
+    ]);
+    expect(timestampDate(there(label?.updatedAt)).getTime()).toBeLessThanOrEqual(Date.now());
+  });
+
+  test('refuses a word from the future and a label that is not there', async () => {
+    const { update } = await labelled();
+    const status = LabelStatus.IN_TRANSIT;
+    expect(await refusal(update({ status, occurredAt: ago(-1) }))).toEqual(invalid('occurred_at'));
+    expect(await refusal(update({ status, labelId: 1n << 40n }))).toEqual(notFound('LABEL'));
+  });
+});
+
+describe('the lines of a label', () => {
+  test('lose a line that an edit takes out', async () => {
+    const submitted = await bench.submit(await bench.shop(), { lines: [line(), line()] });
+    await record(submitted);
+    const lineItemId = firstLine(submitted);
+    const { return: edited } = await bench.client.editReturn({
+      shopId: submitted.shopId,
+      actor,
+      returnId: submitted.id,
+      expectedRevision: 2n,
+      changes: [{ lineItemId, remove: true }],
+    });
+    expect(edited?.labels[0]?.lineItemIds).toEqual([submitted.lineItems[1]?.lineItemId]);
+  });
+});

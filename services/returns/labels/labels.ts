@@ -1,0 +1,202 @@
+import { Code } from '@connectrpc/connect';
+import type pg from 'pg';
+import { z } from 'zod';
+import { ErrorReason } from '../../../proto/gen/rms/common/v1/error_pb.ts';
+import {
+  type Label,
+  LabelStatus,
+  type Return,
+} from '../../../proto/gen/rms/returns/v1/return_pb.ts';
+import {
+  type RecordLabelRequest,
+  RecordLabelRequestSchema,
+  type UpdateLabelRequest,
+} from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
+import { DomainError } from '../../platform/errors.ts';
+import {
+  callerShape,
+  id,
+  idempotencyKey,
+  parseInput,
+  requiredText,
+  text,
+  time,
+} from '../../platform/input.ts';
+import { inTransaction, type Queryable } from '../../platform/postgres.ts';
+import { formatAmount, parseAmount } from '../money/money.ts';
+import { pastTime } from '../past.ts';
+import { lineItemNotFound, stateForbids } from '../refusals.ts';
+import { oncePerKey, requestHash } from '../store/idempotency.ts';
+import { loadLabel } from '../store/load.ts';
+import { labelStatusText, stateText } from '../store/texts.ts';
+import { changeReturn, changeReturnIn, type DetailEvent, isLive } from '../store/transition.ts';
+import { fulfilOpenRequest } from './label-request-store.ts';
+
+const NAME_MAX = 191;
+const URL_MAX = 2_048;
+const MAX_LINES = 250;
+
+const newLabel = z.object({
+  ...callerShape,
+  idempotencyKey,
+  returnId: id,
+  carrier: requiredText(NAME_MAX),
+  trackingNumber: text(NAME_MAX),
+  url: text(URL_MAX),
+  rate: z.string(),
+  lineItemIds: z.array(id).max(MAX_LINES, `must hold at most ${MAX_LINES}`),
+  createdAt: time.optional(),
+  status: z.enum(LabelStatus, 'is unknown').transform((value) => value || LabelStatus.NEW),
+});
+type NewLabel = z.output<typeof newLabel>;
+
+/**
+ * Adds a label to a return and ends its open label request. The same key with the same content
+ * answers the label that the first call made, as it is now.
+ *
+ * @throws DomainError INVALID_ARGUMENT; NOT_FOUND (return, or a line that is not the return's);
+ *   IDEMPOTENCY_CONFLICT; STATE_FORBIDS when the return is closed, cancelled or expired.
+ */
+export async function recordLabel(pool: pg.Pool, request: RecordLabelRequest): Promise<Label> {
+  const wanted = parseInput(newLabel, request);
+  const use = {
+    shopId: wanted.shopId,
+    operation: 'RecordLabel',
+    key: wanted.idempotencyKey,
+    hash: requestHash(RecordLabelRequestSchema, request),
+  };
+  return inTransaction(pool, async (tx) => {
+    const { id: labelId } = await oncePerKey(tx, use, () => addLabel(tx, wanted));
+    return existing(tx, wanted.shopId, labelId);
+  });
+}
+
+async function existing(db: Queryable, shopId: bigint, labelId: bigint): Promise<Label> {
+  const label = await loadLabel(db, shopId, labelId);
+  if (!label) throw labelNotFound();
+  return label;
+}
+
+function labelNotFound(): DomainError {
+  return new DomainError(Code.NotFound, ErrorReason.LABEL_NOT_FOUND, 'no such label');
+}
+
+async function addLabel(tx: pg.PoolClient, wanted: NewLabel): Promise<bigint> {
+  const { value } = await changeReturnIn(tx, wanted, async (inside, current) => {
+    if (!isLive(current.state)) {
+      throw stateForbids(`the return is ${stateText.toText(current.state)}`);
+    }
+    const labelId = await insertLabel(inside, current, wanted);
+    await fulfilOpenRequest(inside, current);
+    const label = await existing(inside, wanted.shopId, labelId);
+    const facts = { label_id: `${labelId}`, carrier: label.carrier, status: statusOf(label) };
+    const text = `A label of ${label.carrier} was added`;
+    return {
+      value: labelId,
+      events: [labelEvent('label.created', label)],
+      timeline: [{ returnId: current.id, kind: 'label.created', text, facts }],
+    };
+  });
+  return value;
+}
+
+async function insertLabel(tx: Queryable, current: Return, wanted: NewLabel): Promise<bigint> {
+  const lines = current.lineItems.map((line) => line.lineItemId);
+  if (wanted.lineItemIds.some((lineItemId) => !lines.includes(lineItemId))) {
+    throw lineItemNotFound();
+  }
+  const createdAt = wanted.createdAt ? pastTime('created_at', wanted.createdAt) : new Date();
+  const { rows } = await tx.query<{ id: bigint }>(
+    `insert into labels (shop_id, return_id, carrier, tracking_number, url, rate, status,
+                         line_item_ids, created_at, updated_at, heard_at)
+     values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $9, date_trunc('second', $9::timestamptz)) returning id`,
+    [
+      current.shopId,
+      current.id,
+      wanted.carrier,
+      wanted.trackingNumber,
+      wanted.url,
+      rateOf(wanted.rate, current.currency),
+      labelStatusText.toText(wanted.status),
+      wanted.lineItemIds.length > 0 ? [...new Set(wanted.lineItemIds)] : lines,
+      createdAt,
+    ],
+  );
+  if (!rows[0]) throw new Error('a label was not stored');
+  return rows[0].id;
+}
+
+function rateOf(rate: string, currency: string): string | null {
+  return rate === '' ? null : formatAmount(parseAmount('rate', rate, currency), currency);
+}
+
+function statusOf(label: Label): string {
+  return labelStatusText.toText(label.status);
+}
+
+function labelEvent(trigger: string, label: Label): DetailEvent {
+  return { trigger, returnId: label.returnId, detail: { case: 'label', value: label } };
+}
+
+const labelUpdate = z.object({
+  ...callerShape,
+  labelId: id,
+  status: z.enum(LabelStatus, 'is unknown'),
+  occurredAt: time.optional(),
+  trackingNumber: text(NAME_MAX),
+});
+
+/**
+ * Records what the carrier says of a parcel, in whatever order the states come. What is older than
+ * the carrier's last word, and anything after `delivered`, is ignored; so is a word that changes
+ * nothing. A status that is not given stays.
+ *
+ * @throws DomainError INVALID_ARGUMENT; LABEL_NOT_FOUND.
+ */
+export async function updateLabel(
+  pool: pg.Pool,
+  request: UpdateLabelRequest,
+): Promise<{ label: Label; ignored: boolean }> {
+  const said = parseInput(labelUpdate, request);
+  const occurredAt = said.occurredAt ? pastTime('occurred_at', said.occurredAt) : new Date();
+  const known = await existing(pool, said.shopId, said.labelId);
+  const by = { ...said, returnId: known.returnId };
+  const { value } = await changeReturn(pool, by, async (tx) => {
+    const heard = await hear(tx, { ...said, occurredAt });
+    const label = await existing(tx, said.shopId, said.labelId);
+    if (!heard.changed) return { value: { label, ignored: heard.ignored } };
+    const facts = { label_id: `${label.id}`, status: statusOf(label) };
+    const text = `The label is now ${statusOf(label).replaceAll('_', ' ')}`;
+    return {
+      value: { label, ignored: false },
+      events: [labelEvent('label.updated', label)],
+      timeline: [{ returnId: label.returnId, kind: 'label.updated', text, facts }],
+    };
+  });
+  return value;
+}
+
+/** One statement under the return's lock: whether the word counted, and whether it changed anything. */
+async function hear(
+  tx: Queryable,
+  said: z.output<typeof labelUpdate> & { readonly occurredAt: Date },
+): Promise<{ ignored: boolean; changed: boolean }> {
+  const status = said.status === LabelStatus.UNSPECIFIED ? '' : labelStatusText.toText(said.status);
+  const { rows } = await tx.query<{ changed: boolean }>(
+    `with said as (
+       select id, coalesce(nullif($4, ''), status) as status,
+              coalesce(nullif($5, ''), tracking_number) as tracking_number,
+              (coalesce(nullif($4, ''), status), coalesce(nullif($5, ''), tracking_number))
+                is distinct from (status, tracking_number) as changed
+         from labels where shop_id = $1 and id = $2
+     )
+     update labels l
+        set status = said.status, tracking_number = said.tracking_number, heard_at = $3,
+            updated_at = case when said.changed then $3 else l.updated_at end
+       from said
+      where l.shop_id = $1 and l.id = said.id and l.status <> 'delivered' and l.heard_at <= $3
+     returning said.changed`,
+    [said.shopId, said.labelId, said.occurredAt, status, said.trackingNumber],
+  );
+  return { ignored: rows.length === 0, changed: rows[0]?.changed ?? false };
+}

@@ -1,0 +1,176 @@
+import { randomUUID } from 'node:crypto';
+import { type Timestamp, timestampFromDate } from '@bufbuild/protobuf/wkt';
+import { Code } from '@connectrpc/connect';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { CustomerUpload_Kind } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
+import {
+  firstLine,
+  invalid,
+  line,
+  notFound,
+  type ReturnsBench,
+  startReturnsBench,
+  stateForbids,
+  there,
+  WAREHOUSE,
+} from '../../../test/support/returns-bench.ts';
+import { actor, refusal } from '../../../test/support/running-service.ts';
+
+let bench: ReturnsBench;
+beforeAll(async () => {
+  bench = await startReturnsBench();
+});
+afterAll(() => bench.stop());
+
+const yesterday = timestampFromDate(new Date('2026-01-01T08:00:00Z'));
+const tomorrow = timestampFromDate(new Date(Date.now() + 86_400_000));
+
+describe('record arrival', () => {
+  test('notes when goods arrived and where they travel on', async () => {
+    const submitted = await bench.submit(await bench.shop(), { lines: [line(), line()] });
+    const { return: arrived } = await bench.client.recordArrival({
+      shopId: submitted.shopId,
+      actor,
+      lineItemIds: [firstLine(submitted)],
+      returnedAt: yesterday,
+      consolidationTracking: 'C-1',
+      consolidationDestinationId: WAREHOUSE,
+    });
+    expect(arrived?.lineItems[0]).toMatchObject({
+      returnedAt: yesterday,
+      consolidationTracking: 'C-1',
+      consolidationDestinationId: WAREHOUSE,
+    });
+    expect(arrived?.lineItems[1]?.returnedAt).toBeUndefined();
+    expect(await bench.triggers(submitted)).toEqual(['return.updated']);
+  });
+
+  test('refuses lines of two returns, strangers, the future, and unknown destinations', async () => {
+    const shopId = await bench.shop();
+    const [one, other] = [await bench.submit(shopId), await bench.submit(shopId)];
+    const record = (more: {
+      lineItemIds?: bigint[];
+      returnedAt?: Timestamp;
+      consolidationDestinationId?: bigint;
+    }) => bench.client.recordArrival({ shopId, actor, lineItemIds: [firstLine(one)], ...more });
+    const both = [firstLine(one), firstLine(other)];
+    expect(await refusal(record({ lineItemIds: both }))).toEqual(invalid('line_item_ids'));
+    expect(await refusal(record({ lineItemIds: [] }))).toEqual(invalid('line_item_ids'));
+    expect(await refusal(record({ lineItemIds: [1n << 40n] }))).toEqual(notFound('LINE_ITEM'));
+    expect(await refusal(record({ returnedAt: tomorrow }))).toEqual(invalid('returned_at'));
+    expect(await refusal(record({ consolidationDestinationId: 99n }))).toEqual(
+      notFound('DESTINATION'),
+    );
+  });
+
+  test('takes goods of a closed return, not of a cancelled or expired one', async () => {
+    const shopId = await bench.shop();
+    for (const state of ['closed', 'cancelled', 'expired'] as const) {
+      const submitted = await bench.submit(shopId);
+      await bench.end(submitted, state);
+      const call = bench.client.recordArrival({
+        shopId,
+        actor,
+        lineItemIds: [firstLine(submitted)],
+      });
+      if (state === 'closed') expect((await call).return?.lineItems[0]?.returnedAt).toBeDefined();
+      else expect(await refusal(call)).toEqual(stateForbids);
+    }
+  });
+});
+
+describe('record partner shipment', () => {
+  async function twoReturns() {
+    const shopId = await bench.shop();
+    const returns = [await bench.submit(shopId), await bench.submit(shopId)];
+    const request = {
+      shopId,
+      actor,
+      partnerShipmentId: randomUUID(),
+      lineItemIds: returns.map(firstLine).reverse(),
+      tracking: 'T-1',
+      destinationId: WAREHOUSE,
+      processedAt: yesterday,
+    };
+    return { shopId, returns, request };
+  }
+
+  test('tells of itself under its own key, and of each return', async () => {
+    const { shopId, returns, request } = await twoReturns();
+    const shipment = there((await bench.client.recordPartnerShipment(request)).shipment);
+    expect(shipment).toMatchObject({
+      partnerShipmentId: request.partnerShipmentId,
+      returnIds: returns.map((one) => one.id),
+      processedAt: yesterday,
+    });
+    for (const one of returns) expect(await bench.triggers(one)).toEqual(['return.updated']);
+    expect((await bench.read(there(returns[0]))).lineItems[0]).toMatchObject({
+      consolidationTracking: 'T-1',
+      consolidationDestinationId: WAREHOUSE,
+    });
+    const told = (await bench.events(shopId)).at(-1);
+    expect(told).toMatchObject({ trigger: 'shipment.processed', returnId: 0n });
+    expect(told?.detail.value).toEqual(shipment);
+    const { rows } = await bench.db.pool.query(
+      "select key from events where shop_id = $1 and trigger = 'shipment.processed'",
+      [shopId],
+    );
+    expect(rows).toEqual([{ key: `${shopId}:${shipment.id}` }]);
+  });
+
+  test('answers a repeat with the first, and refuses the id for another content', async () => {
+    const { shopId, request } = await twoReturns();
+    const answers = await Promise.all([
+      bench.client.recordPartnerShipment(request),
+      bench.client.recordPartnerShipment(request),
+    ]);
+    expect(answers[0]).toEqual(answers[1]);
+    const shipped = (await bench.events(shopId)).filter((one) => one.detail.case === 'shipment');
+    expect(shipped).toHaveLength(1);
+    const other = bench.client.recordPartnerShipment({ ...request, tracking: 'T-2' });
+    expect(await refusal(other)).toEqual({
+      code: Code.AlreadyExists,
+      reason: 'IDEMPOTENCY_CONFLICT',
+      field: 'partner_shipment_id',
+    });
+  });
+
+  test('refuses strangers and empty ones', async () => {
+    const { request } = await twoReturns();
+    const stranger = { ...request, lineItemIds: [1n << 40n] };
+    expect(await refusal(bench.client.recordPartnerShipment(stranger))).toEqual(
+      notFound('LINE_ITEM'),
+    );
+    const empty = { ...request, lineItemIds: [] };
+    expect(await refusal(bench.client.recordPartnerShipment(empty))).toEqual(
+      invalid('line_item_ids'),
+    );
+  });
+});
+
+describe('add customer upload', () => {
+  test('adds pictures and films to a line, oldest first', async () => {
+    const submitted = await bench.submit(await bench.shop());
+    const add = (kind: CustomerUpload_Kind, url: string) =>
+      bench.client.addCustomerUpload({
+        shopId: submitted.shopId,
+        actor,
+        lineItemId: firstLine(submitted),
+        kind,
+        url,
+      });
+    await add(CustomerUpload_Kind.IMAGE, 'https://x.example/1.png');
+    const { return: after } = await add(CustomerUpload_Kind.MEDIA, 'http://x.example/2.mp4');
+    expect(after?.lineItems[0]?.uploads).toMatchObject([
+      { kind: CustomerUpload_Kind.IMAGE, source: 'customer', mediaType: '' },
+      { kind: CustomerUpload_Kind.MEDIA, mediaType: 'video' },
+    ]);
+    expect(await bench.triggers(submitted)).toEqual(['return.updated', 'return.updated']);
+    expect(await refusal(add(CustomerUpload_Kind.IMAGE, 'ftp://x/1'))).toEqual(invalid('url'));
+    expect(await refusal(add(CustomerUpload_Kind.UNSPECIFIED, 'https://x/1'))).toEqual(
+      invalid('kind'),
+    );
+    await bench.end(submitted, 'closed');
+    expect(await refusal(add(CustomerUpload_Kind.IMAGE, 'https://x/1'))).toEqual(stateForbids);
+  });
+});

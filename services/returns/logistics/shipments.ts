@@ -1,0 +1,147 @@
+import { create } from '@bufbuild/protobuf';
+import { timestampFromDate } from '@bufbuild/protobuf/wkt';
+import type pg from 'pg';
+import { z } from 'zod';
+import { type Shipment, ShipmentSchema } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
+import {
+  type RecordPartnerShipmentRequest,
+  RecordPartnerShipmentRequestSchema,
+} from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
+import { callerShape, id, parseInput, requiredText, text, time } from '../../platform/input.ts';
+import { appendEvents } from '../../platform/outbox/append.ts';
+import { inTransaction, type Queryable } from '../../platform/postgres.ts';
+import { type Destinations, destinationOf } from '../destinations.ts';
+import { pastTime } from '../past.ts';
+import { idempotencyConflict } from '../refusals.ts';
+import { oncePerKey, requestHash } from '../store/idempotency.ts';
+import { returnsOfLines } from '../store/line-owners.ts';
+import { changeReturnsIn } from '../store/transition.ts';
+import { optionalId } from '../submit/submission.ts';
+
+const newShipment = z.object({
+  ...callerShape,
+  partnerShipmentId: requiredText(200),
+  lineItemIds: z
+    .array(id)
+    .min(1, 'must hold at least one line')
+    .max(1_000, 'must hold at most 1000 lines'),
+  tracking: text(191),
+  destinationId: optionalId,
+  processedAt: time.optional(),
+});
+type NewShipment = z.output<typeof newShipment>;
+
+/**
+ * Records a consolidated shipment that a warehouse partner processed, and on its lines where they
+ * travel on. The partner's id is the key: a repeat with the same content answers the first.
+ *
+ * @throws DomainError INVALID_ARGUMENT; NOT_FOUND (line, destination); IDEMPOTENCY_CONFLICT.
+ */
+export async function recordPartnerShipment(
+  deps: { readonly pool: pg.Pool; readonly destinations: Destinations },
+  request: RecordPartnerShipmentRequest,
+): Promise<Shipment> {
+  const wanted = parseInput(newShipment, request);
+  const processedAt = wanted.processedAt
+    ? pastTime('processed_at', wanted.processedAt)
+    : new Date();
+  await destinationOf(deps.destinations, wanted, wanted.destinationId);
+  const use = {
+    shopId: wanted.shopId,
+    operation: 'RecordPartnerShipment',
+    key: wanted.partnerShipmentId,
+    hash: requestHash(RecordPartnerShipmentRequestSchema, request),
+    field: 'partner_shipment_id',
+  };
+  return inTransaction(deps.pool, async (tx) => {
+    const { id: shipmentId } = await oncePerKey(tx, use, () => record(tx, wanted, processedAt));
+    const shipment = await loadShipment(tx, wanted.shopId, shipmentId);
+    if (!shipment) throw idempotencyConflict('partner_shipment_id');
+    return shipment;
+  });
+}
+
+async function record(tx: pg.PoolClient, wanted: NewShipment, processedAt: Date): Promise<bigint> {
+  const { shopId, actor } = wanted;
+  const returnIds = await returnsOfLines(tx, shopId, wanted.lineItemIds);
+  const { value } = await changeReturnsIn(tx, { ...wanted, returnIds }, async (inside, current) => {
+    await consolidate(inside, wanted);
+    const ids = current.map((one) => one.id);
+    const shipmentId = await insertShipment(inside, { ...wanted, processedAt, returnIds: ids });
+    const facts = { partner_shipment_id: wanted.partnerShipmentId, tracking: wanted.tracking };
+    const text = 'Goods travelled on in a consolidated shipment';
+    const timeline = ids.map((returnId) => ({ returnId, kind: 'shipment.processed', text, facts }));
+    return { value: shipmentId, timeline };
+  });
+  const shipment = await loadShipment(tx, shopId, value);
+  if (!shipment) throw new Error('a shipment was not stored');
+  await appendEvents(tx, [
+    {
+      trigger: 'shipment.processed',
+      shopId,
+      key: `${shopId}:${shipment.id}`,
+      actor,
+      detail: { case: 'shipment', value: shipment },
+    },
+  ]);
+  return value;
+}
+
+async function consolidate(tx: Queryable, wanted: NewShipment): Promise<void> {
+  await tx.query(
+    `update return_lines
+        set consolidation_tracking = coalesce(nullif($3, ''), consolidation_tracking),
+            consolidation_destination_id =
+              coalesce(nullif($4::bigint, 0), consolidation_destination_id)
+      where shop_id = $1 and id = any($2::bigint[])`,
+    [wanted.shopId, wanted.lineItemIds, wanted.tracking, wanted.destinationId],
+  );
+}
+
+async function insertShipment(
+  tx: Queryable,
+  shipment: NewShipment & { readonly returnIds: readonly bigint[] } & { processedAt: Date },
+): Promise<bigint> {
+  const { rows } = await tx.query<{ id: bigint }>(
+    `insert into shipments (shop_id, partner_shipment_id, tracking, destination_id, return_ids,
+                            processed_at)
+     values ($1, $2, $3, nullif($4::bigint, 0), $5, $6) returning id`,
+    [
+      shipment.shopId,
+      shipment.partnerShipmentId,
+      shipment.tracking,
+      shipment.destinationId,
+      shipment.returnIds,
+      shipment.processedAt,
+    ],
+  );
+  if (!rows[0]) throw new Error('a shipment was not stored');
+  return rows[0].id;
+}
+
+async function loadShipment(
+  db: Queryable,
+  shopId: bigint,
+  shipmentId: bigint,
+): Promise<Shipment | undefined> {
+  const { rows } = await db.query<{
+    id: bigint;
+    partner_shipment_id: string;
+    return_ids: bigint[];
+    processed_at: Date;
+  }>(
+    `select id, partner_shipment_id, return_ids, processed_at from shipments
+      where shop_id = $1 and id = $2`,
+    [shopId, shipmentId],
+  );
+  const [row] = rows;
+  return (
+    row &&
+    create(ShipmentSchema, {
+      id: row.id,
+      partnerShipmentId: row.partner_shipment_id,
+      returnIds: row.return_ids,
+      processedAt: timestampFromDate(row.processed_at),
+    })
+  );
+}

@@ -1,0 +1,72 @@
+import type { Amount } from '../../../proto/gen/rms/common/v1/money_pb.ts';
+import type {
+  LineAmounts,
+  LineItem,
+  Return,
+  Totals,
+} from '../../../proto/gen/rms/returns/v1/return_pb.ts';
+import type { Currencies } from '../store/line-message.ts';
+import type { Both } from './amounts.ts';
+import { minorOf } from './money.ts';
+import type { ExchangeSums, LineSums, ReturnSums } from './totals.ts';
+
+// The sums of a loaded return, as minor units again: what an edit starts from.
+
+/** A line's sums in both currencies. */
+export function lineSumsIn(line: LineItem, currencies: Currencies): Both<LineSums> {
+  return {
+    shop: lineSide(line.amounts, currencies.shop),
+    presentment: lineSide(line.presentmentAmounts, currencies.presentment),
+  };
+}
+
+function lineSide(amounts: LineAmounts | undefined, currency: string): LineSums {
+  const minor = (text = '0') => minorOf(text, currency);
+  return {
+    price: minor(amounts?.price),
+    discount: minor(amounts?.discount),
+    tax: minor(amounts?.tax),
+    refundItem: minor(amounts?.refundItem),
+    refundTax: minor(amounts?.refundTax),
+    refundShipping: minor(amounts?.refundShipping),
+    refundShippingTax: minor(amounts?.refundShippingTax),
+  };
+}
+
+/** The exchange items' sums in both currencies. */
+export function exchangeSumsIn(current: Return): Both<ExchangeSums>[] {
+  return current.exchanges.map((exchange) => {
+    const side = (pick: 'shop' | 'presentment', currency: string): ExchangeSums => {
+      const minor = (amount: Amount | undefined) => minorOf(amount?.[pick] ?? '0', currency);
+      return {
+        price: minor(exchange.price),
+        discount: minor(exchange.discount),
+        tax: minor(exchange.tax),
+      };
+    };
+    return {
+      shop: side('shop', current.currency),
+      presentment: side('presentment', current.presentmentCurrency),
+    };
+  });
+}
+
+/** The return's own sums in both currencies. */
+export function returnSumsIn(current: Return): Both<ReturnSums> {
+  return {
+    shop: returnSide(current.totals, current.currency),
+    presentment: returnSide(current.presentmentTotals, current.presentmentCurrency),
+  };
+}
+
+function returnSide(totals: Totals | undefined, currency: string): ReturnSums {
+  const minor = (text = '0') => minorOf(text, currency);
+  return {
+    shipping: minor(totals?.returnShippingTotal),
+    shippingTax: minor(totals?.returnShippingTaxTotal),
+    creditShipping: minor(totals?.creditShippingTotal),
+    returnCredit: minor(totals?.returnCreditTotal),
+    handlingFee: minor(totals?.handlingFee),
+    refund: minor(totals?.refund),
+  };
+}

@@ -1,0 +1,182 @@
+import { randomUUID } from 'node:crypto';
+import { timestampFromDate } from '@bufbuild/protobuf/wkt';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { Outcome, ReturnState } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
+import {
+  invalid,
+  line,
+  newId,
+  type ReturnsBench,
+  startReturnsBench,
+  there,
+  WAREHOUSE,
+} from '../../../test/support/returns-bench.ts';
+import { actor, refusal } from '../../../test/support/running-service.ts';
+
+let bench: ReturnsBench;
+beforeAll(async () => {
+  bench = await startReturnsBench();
+});
+afterAll(() => bench.stop());
+
+const day = (n: number) => timestampFromDate(new Date(Date.UTC(2026, 0, n)));
+type Search = Omit<Parameters<ReturnsBench['client']['searchReturns']>[0], '$typeName'>;
+
+const search = (shopId: bigint, more: Search = {}) =>
+  bench.client.searchReturns({ shopId, actor, ...more });
+const found = async (shopId: bigint, more: Search = {}) =>
+  (await search(shopId, more)).returns.map((one) => one.id);
+
+describe('search returns', () => {
+  test('lists newest first, page by page, each once, also of one instant', async () => {
+    const shopId = await bench.shop();
+    const made = [];
+    for (const n of [1, 2, 2, 2, 3]) {
+      made.unshift((await bench.submit(shopId, { submittedAt: day(n) })).id);
+    }
+    const seen = [];
+    let cursor = '';
+    do {
+      const page = await search(shopId, { pageSize: 2, cursor });
+      expect(page.total).toBe(5);
+      seen.push(...page.returns.map((one) => one.id));
+      cursor = page.nextCursor;
+    } while (cursor !== '');
+    expect(seen).toEqual(made);
+  });
+
+  test('finds by order name, tracking number, e-mail address, or part of a title', async () => {
+    const shopId = await bench.shop();
+    const one = await bench.submit(shopId, {
+      order: { providerOrderId: newId(), name: '#77' },
+      customer: { email: 'Ann@Example.com' },
+      lines: [line({ title: 'Wool 100% Scarf' })],
+    });
+    await bench.submit(shopId, { lines: [line({ title: 'Hat' })] });
+    await bench.client.recordLabel({
+      shopId,
+      actor,
+      idempotencyKey: randomUUID(),
+      returnId: one.id,
+      carrier: 'DHL',
+      trackingNumber: 'TRACK-9',
+    });
+    for (const query of ['#77', 'TRACK-9', 'ann@example.com', '100% sc']) {
+      expect(await found(shopId, { query })).toEqual([one.id]);
+    }
+    for (const query of ['#7', 'TRACK', 'example.com', '_']) {
+      expect(await found(shopId, { query })).toEqual([]);
+    }
+  });
+
+  test('filters by state, flag, time, SKU and destination', async () => {
+    const shopId = await bench.shop();
+    const plain = await bench.submit(shopId, { submittedAt: day(1) });
+    const special = await bench.submit(shopId, {
+      submittedAt: day(2),
+      flagReasons: ['x'],
+      destinationId: WAREHOUSE,
+      lines: [line({ sku: 'S-1' })],
+    });
+    expect(await found(shopId, { states: [ReturnState.OPEN] })).toEqual([plain.id]);
+    expect(await found(shopId, { flaggedOnly: true })).toEqual([special.id]);
+    expect(await found(shopId, { sku: 'S-1' })).toEqual([special.id]);
+    expect(await found(shopId, { destinationId: WAREHOUSE })).toEqual([special.id]);
+    expect(await found(shopId, { createdFrom: day(2) })).toEqual([special.id]);
+    expect(await found(shopId, { createdTo: day(2) })).toEqual([plain.id]);
+  });
+
+  test('leaves archived ones out unless asked for', async () => {
+    const shopId = await bench.shop();
+    const closed = await bench.submit(shopId);
+    await bench.end(closed, 'closed');
+    expect(await found(shopId)).toEqual([]);
+    expect(await found(shopId, { includeArchived: true })).toEqual([closed.id]);
+    expect(await found(shopId, { states: [ReturnState.CLOSED] })).toEqual([closed.id]);
+  });
+
+  test('refuses a page that is too large and a cursor of its own making', async () => {
+    const shopId = await bench.shop();
+    expect(await refusal(search(shopId, { pageSize: 201 }))).toEqual(invalid('page_size'));
+    for (const cursor of ['x', '!!', Buffer.from('["1"]').toString('base64url')]) {
+      expect(await refusal(search(shopId, { cursor }))).toEqual(invalid('cursor'));
+    }
+  });
+});
+
+describe('summarize', () => {
+  test('counts by state, outcome and reason in a period', async () => {
+    const shopId = await bench.shop();
+    const lines = () => [line({ reason: 'too small' }), line({ reason: 'colour' })];
+    await bench.submit(shopId, { lines: lines(), flagReasons: ['x'], submittedAt: day(2) });
+    await bench.submit(shopId, { lines: [line({ reason: 'colour' })], submittedAt: day(3) });
+    await bench.submit(shopId, {
+      outcome: Outcome.CREDIT,
+      amounts: { returnCredit: { shop: '20' } },
+      submittedAt: day(3),
+    });
+    await bench.submit(shopId, { submittedAt: day(9) });
+    const summary = await bench.client.summarize({
+      shopId,
+      actor,
+      createdFrom: day(2),
+      createdTo: day(9),
+    });
+    expect(summary).toMatchObject({
+      total: 3,
+      byState: [
+        { state: ReturnState.OPEN, count: 2 },
+        { state: ReturnState.REVIEW, count: 1 },
+      ],
+      byOutcome: [
+        { outcome: Outcome.CREDIT, count: 1, returnTotal: '20.00' },
+        { outcome: Outcome.REFUND, count: 2, returnTotal: '60.00' },
+      ],
+      byReason: [
+        { reason: 'colour', count: 2 },
+        { reason: 'too small', count: 1 },
+      ],
+    });
+  });
+
+  test('takes the last thirty days when nothing is said, and no period backwards', async () => {
+    const shopId = await bench.shop();
+    await bench.submit(shopId, { submittedAt: day(1) });
+    await bench.submit(shopId);
+    expect((await bench.client.summarize({ shopId, actor })).total).toBe(1);
+    const backwards = { shopId, actor, createdFrom: day(2), createdTo: day(1) };
+    expect(await refusal(bench.client.summarize(backwards))).toEqual(invalid('created_to'));
+  });
+});
+
+describe('timeline and notes', () => {
+  test('a note is written, shown newest first, and changes nothing else', async () => {
+    const submitted = await bench.submit(await bench.shop());
+    const about = { shopId: submitted.shopId, actor, returnId: submitted.id };
+    const { entry } = await bench.client.addNote({ ...about, text: 'called the shopper 🧣' });
+    await bench.client.addNote({ ...about, text: 'again', author: 'Bob' });
+    expect(entry).toMatchObject({
+      kind: 'note',
+      text: 'called the shopper 🧣',
+      author: actor.name,
+    });
+
+    const first = await bench.client.getTimeline({ ...about, pageSize: 2 });
+    expect(first.entries.map((one) => one.author)).toEqual(['Bob', actor.name]);
+    expect(first.entries[1]).toEqual(there(entry));
+    const next = await bench.client.getTimeline({ ...about, cursor: first.nextCursor });
+    expect(next).toMatchObject({ entries: [{ kind: 'return.submitted' }], nextCursor: '' });
+    expect(await bench.triggers(submitted)).toEqual([]);
+    expect(await bench.read(submitted)).toEqual(submitted);
+  });
+
+  test('a note must say something, in at most 65535 characters', async () => {
+    const submitted = await bench.submit(await bench.shop());
+    const about = { shopId: submitted.shopId, actor, returnId: submitted.id };
+    for (const text of ['', ' \n', 'x'.repeat(65_536), 'a\0']) {
+      expect(await refusal(bench.client.addNote({ ...about, text }))).toEqual(invalid('text'));
+    }
+    const { entry } = await bench.client.addNote({ ...about, text: '🧣'.repeat(65_535) });
+    expect(entry?.text).toHaveLength(2 * 65_535);
+  });
+});

@@ -1,0 +1,108 @@
+import { timestampDate } from '@bufbuild/protobuf/wkt';
+import type pg from 'pg';
+import { z } from 'zod';
+import { type Return, ReturnState } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
+import type { SearchReturnsRequest } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
+import { callerShape, parseInput, text, time } from '../../platform/input.ts';
+import { loadReturns } from '../store/load.ts';
+import { stateText } from '../store/texts.ts';
+import { optionalId } from '../submit/submission.ts';
+import { decodeCursor, encodeCursor, pageSize } from './cursor.ts';
+
+/** Matches are counted up to here. */
+const MAX_TOTAL = 10_000;
+
+const search = z.object({
+  ...callerShape,
+  query: text(320),
+  states: z
+    .array(
+      z
+        .enum(ReturnState, 'is unknown')
+        .refine((value) => value !== ReturnState.UNSPECIFIED, 'is required'),
+    )
+    .max(20, 'must hold at most 20'),
+  createdFrom: time.optional(),
+  createdTo: time.optional(),
+  includeArchived: z.boolean(),
+  pageSize,
+  cursor: z.string(),
+  flaggedOnly: z.boolean(),
+  sku: text(191),
+  destinationId: optionalId,
+});
+type Search = z.output<typeof search>;
+
+/** Creation time in milliseconds since 1970, and id, of the last return of the page before. */
+const cursorParts = z.tuple([z.string().regex(/^-?\d{1,14}$/), z.string().regex(/^\d{1,16}$/)]);
+
+// The query matches as a whole, save for titles; '' matches everything.
+const MATCHES = `
+  r.shop_id = $1
+  and ($2 = '' or r.order_name = $2 or lower(r.customer_email) = lower($2)
+       or exists (select from labels b
+                   where b.shop_id = $1 and b.return_id = r.id and b.tracking_number = $2)
+       or exists (select from return_lines l
+                   where l.shop_id = $1 and l.return_id = r.id and l.removed_at is null
+                     and strpos(lower(l.title), lower($2)) > 0))
+  and (cardinality($3::text[]) = 0 or r.state = any($3::text[]))
+  and ($4::timestamptz is null or r.created_at >= $4)
+  and ($5::timestamptz is null or r.created_at < $5)
+  and ($6 or r.archived_at is null)
+  and (not $7 or r.state = 'review')
+  and ($8 = '' or exists (select from return_lines l
+                           where l.shop_id = $1 and l.return_id = r.id and l.removed_at is null
+                             and l.sku = $8))
+  and ($9::bigint = 0 or r.destination_id = $9)`;
+
+function valuesOf(wanted: Search) {
+  return [
+    wanted.shopId,
+    wanted.query,
+    wanted.states.map(stateText.toText),
+    wanted.createdFrom ?? null,
+    wanted.createdTo ?? null,
+    wanted.includeArchived || wanted.states.includes(ReturnState.CLOSED),
+    wanted.flaggedOnly,
+    wanted.sku,
+    wanted.destinationId,
+  ];
+}
+
+/**
+ * Lists returns, newest first, by a cursor that stays true while others come and go.
+ *
+ * The query matches order name, tracking number or e-mail address as a whole, or a line's title in
+ * part. Archived returns are left out unless asked for, by the flag or by naming the state closed.
+ *
+ * @throws DomainError INVALID_ARGUMENT (also for a cursor that is none of ours).
+ */
+export async function searchReturns(
+  pool: pg.Pool,
+  request: SearchReturnsRequest,
+): Promise<{ returns: Return[]; nextCursor: string; total: number }> {
+  const wanted = parseInput(search, request);
+  const [createdAt, lastId] = decodeCursor(wanted.cursor, cursorParts) ?? [null, null];
+  const after = createdAt === null ? null : new Date(Number(createdAt));
+  const found = await pool.query<{ id: bigint }>(
+    `select r.id from returns r
+      where ${MATCHES}
+        and ($10::timestamptz is null or (r.created_at, r.id) < ($10, $11::bigint))
+      order by r.created_at desc, r.id desc limit $12`,
+    [...valuesOf(wanted), after, lastId, wanted.pageSize + 1],
+  );
+  const counted = await pool.query<{ total: number }>(
+    `select count(*)::int as total
+       from (select from returns r where ${MATCHES} limit ${MAX_TOTAL}) matches`,
+    valuesOf(wanted),
+  );
+  const ids = found.rows.slice(0, wanted.pageSize).map((row) => row.id);
+  const returns = await loadReturns(pool, wanted.shopId, ids);
+  const nextCursor = found.rows.length > ids.length ? cursorAfter(returns.at(-1)) : '';
+  return { returns, nextCursor, total: counted.rows[0]?.total ?? 0 };
+}
+
+function cursorAfter(last: Return | undefined): string {
+  if (!last?.createdAt) return '';
+  return encodeCursor([`${timestampDate(last.createdAt).getTime()}`, `${last.id}`]);
+}

@@ -1,0 +1,114 @@
+import { create } from '@bufbuild/protobuf';
+import { timestampFromDate } from '@bufbuild/protobuf/wkt';
+import type pg from 'pg';
+import { z } from 'zod';
+import {
+  type AddNoteRequest,
+  type GetTimelineRequest,
+  type TimelineEntry,
+  TimelineEntrySchema,
+} from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
+import { NOTE_MAX } from '../../contract/limits.ts';
+import { callerShape, id, parseInput, requiredText, text } from '../../platform/input.ts';
+import { inTransaction, type Queryable } from '../../platform/postgres.ts';
+import { returnNotFound } from '../refusals.ts';
+import { actorKindText } from '../store/texts.ts';
+import { addTimeline } from '../store/timeline-store.ts';
+import { decodeCursor, encodeCursor, pageSize } from './cursor.ts';
+
+interface EntryRow {
+  readonly id: bigint;
+  readonly return_id: bigint;
+  readonly occurred_at: Date;
+  readonly kind: string;
+  readonly text: string;
+  readonly author: string;
+  readonly facts: Record<string, string>;
+  readonly actor_kind: string;
+  readonly actor_id: string;
+  readonly actor_name: string;
+}
+
+const COLUMNS =
+  'id, return_id, occurred_at, kind, text, author, facts, actor_kind, actor_id, actor_name';
+
+function toEntry(row: EntryRow): TimelineEntry {
+  return create(TimelineEntrySchema, {
+    id: row.id,
+    returnId: row.return_id,
+    occurredAt: timestampFromDate(row.occurred_at),
+    kind: row.kind,
+    text: row.text,
+    author: row.author,
+    facts: row.facts,
+    actor: {
+      kind: actorKindText.fromText(row.actor_kind),
+      id: row.actor_id,
+      name: row.actor_name,
+    },
+  });
+}
+
+async function checkReturn(db: Queryable, shopId: bigint, returnId: bigint): Promise<void> {
+  const { rowCount } = await db.query('select from returns where shop_id = $1 and id = $2', [
+    shopId,
+    returnId,
+  ]);
+  if (rowCount === 0) throw returnNotFound();
+}
+
+const note = z.object({
+  ...callerShape,
+  returnId: id,
+  text: requiredText(NOTE_MAX),
+  author: text(200),
+});
+
+/**
+ * Writes a person's words into the timeline, in any state of the return. The details do not change.
+ *
+ * @throws DomainError INVALID_ARGUMENT; RETURN_NOT_FOUND.
+ */
+export async function addNote(pool: pg.Pool, request: AddNoteRequest): Promise<TimelineEntry> {
+  const wanted = parseInput(note, request);
+  const { shopId, returnId } = wanted;
+  return inTransaction(pool, async (tx) => {
+    await checkReturn(tx, shopId, returnId);
+    const author = wanted.author || wanted.actor.name;
+    const entry = { returnId, kind: 'note', text: wanted.text, author };
+    const [entryId] = await addTimeline(tx, wanted, [entry]);
+    const { rows } = await tx.query<EntryRow>(
+      `select ${COLUMNS} from timeline where shop_id = $1 and return_id = $2 and id = $3`,
+      [shopId, returnId, entryId],
+    );
+    if (!rows[0]) throw new Error('a note was not stored');
+    return toEntry(rows[0]);
+  });
+}
+
+const page = z.object({ ...callerShape, returnId: id, pageSize, cursor: z.string() });
+const cursorParts = z.tuple([z.string().regex(/^\d{1,16}$/)]);
+
+/**
+ * Lists what happened to a return, newest first.
+ *
+ * @throws DomainError INVALID_ARGUMENT (also for a cursor that is none of ours); RETURN_NOT_FOUND.
+ */
+export async function getTimeline(
+  pool: pg.Pool,
+  request: GetTimelineRequest,
+): Promise<{ entries: TimelineEntry[]; nextCursor: string }> {
+  const wanted = parseInput(page, request);
+  const [before] = decodeCursor(wanted.cursor, cursorParts) ?? [null];
+  await checkReturn(pool, wanted.shopId, wanted.returnId);
+  const { rows } = await pool.query<EntryRow>(
+    `select ${COLUMNS} from timeline
+      where shop_id = $1 and return_id = $2 and ($3::bigint is null or id < $3)
+      order by id desc limit $4`,
+    [wanted.shopId, wanted.returnId, before, wanted.pageSize + 1],
+  );
+  const shown = rows.slice(0, wanted.pageSize);
+  const last = shown.at(-1);
+  const nextCursor = rows.length > shown.length && last ? encodeCursor([`${last.id}`]) : '';
+  return { entries: shown.map(toEntry), nextCursor };
+}

@@ -1,0 +1,33 @@
+import { Actor_KindSchema } from '../../../proto/gen/rms/common/v1/actor_pb.ts';
+import {
+  CustomerUpload_KindSchema,
+  DispositionOutcomeSchema,
+  LabelRequest_StateSchema,
+  LabelStatusSchema,
+  LineOutcomeSchema,
+  OutcomeSchema,
+  ReturnMethodSchema,
+  ReturnStateSchema,
+  ReturnTypeSchema,
+} from '../../../proto/gen/rms/returns/v1/return_pb.ts';
+import {
+  GiftCardModeSchema,
+  LabelProviderSchema,
+  RestockModeSchema,
+} from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
+import { enumText } from '../../platform/enum-text.ts';
+
+// How each enum of the proto is written in the database.
+export const stateText = enumText(ReturnStateSchema);
+export const typeText = enumText(ReturnTypeSchema);
+export const outcomeText = enumText(OutcomeSchema);
+export const lineOutcomeText = enumText(LineOutcomeSchema);
+export const methodText = enumText(ReturnMethodSchema);
+export const labelStatusText = enumText(LabelStatusSchema);
+export const dispositionText = enumText(DispositionOutcomeSchema);
+export const uploadKindText = enumText(CustomerUpload_KindSchema);
+export const labelRequestStateText = enumText(LabelRequest_StateSchema);
+export const restockModeText = enumText(RestockModeSchema);
+export const giftCardModeText = enumText(GiftCardModeSchema);
+export const labelProviderText = enumText(LabelProviderSchema);
+export const actorKindText = enumText(Actor_KindSchema);

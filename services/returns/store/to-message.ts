@@ -1,0 +1,125 @@
+import { create, fromJson, type MessageInitShape } from '@bufbuild/protobuf';
+import { timestampFromDate } from '@bufbuild/protobuf/wkt';
+import {
+  AddressSchema,
+  type CustomerSchema,
+  type Label,
+  LabelSchema,
+  type RefundSchema,
+  type Return,
+  ReturnSchema,
+} from '../../../proto/gen/rms/returns/v1/return_pb.ts';
+import { formatAmount, minorOf } from '../money/money.ts';
+import { exchangeSumsOf, lineSumsOf, returnSumsOf, type Side } from '../money/stored-sums.ts';
+import { type TotalName, totalsOf } from '../money/totals.ts';
+import { toExchange, toLineItem } from './line-message.ts';
+import type { LabelRow, ProviderOrderRow, RefundRow, ReturnRow } from './rows.ts';
+import { labelStatusText, methodText, outcomeText, stateText, typeText } from './texts.ts';
+
+/** Builds the whole details message of a stored return, with every derived sum in both currencies. */
+export function toReturn(row: ReturnRow): Return {
+  const currencies = { shop: row.currency, presentment: row.presentment_currency };
+  const giftCard = row.provider_orders.find((order) => order.kind === 'gift_card');
+  return create(ReturnSchema, {
+    id: row.id,
+    shopId: row.shop_id,
+    revision: row.revision,
+    createdAt: timestampFromDate(row.created_at),
+    updatedAt: timestampFromDate(row.updated_at),
+    ...(row.edited_at && { editedAt: timestampFromDate(row.edited_at) }),
+    ...(row.archived_at && { archivedAt: timestampFromDate(row.archived_at) }),
+    order: {
+      id: row.order_id,
+      providerOrderId: row.provider_order_id,
+      name: row.order_name,
+      number: row.order_number,
+      providerOrderNumber: row.provider_order_number,
+    },
+    customer: customerOf(row),
+    state: stateText.fromText(row.state),
+    type: typeText.fromText(row.type),
+    outcome: outcomeText.fromText(row.outcome),
+    returnMethod: methodText.fromText(row.return_method),
+    currency: row.currency,
+    presentmentCurrency: row.presentment_currency,
+    totals: totalsMessage(row, ''),
+    presentmentTotals: totalsMessage(row, 'presentment_'),
+    lineItems: row.lines.map((line) => toLineItem(line, row.uploads, currencies)),
+    exchanges: row.exchanges.map((exchange) => toExchange(exchange, currencies)),
+    exchangeOrders: row.provider_orders
+      .filter((order) => order.kind === 'exchange')
+      .map((order) => ({ id: BigInt(order.provider_order_id), name: order.name })),
+    ...(giftCard && giftCardOf(giftCard)),
+    refunds: row.refunds.map(toRefund),
+    labels: row.labels.map((label) => toLabel(label, row.currency)),
+    destinationId: row.destination_id ?? 0n,
+    statusPageUrl: row.status_page_url,
+    packageReference: row.package_reference,
+    flagReasons: [...row.flag_reasons],
+    processing: row.processing,
+  });
+}
+
+function customerOf(row: ReturnRow): MessageInitShape<typeof CustomerSchema> {
+  return {
+    ...(row.customer_email !== null && { email: row.customer_email }),
+    ...(row.customer_first_name !== null && { firstName: row.customer_first_name }),
+    ...(row.customer_last_name !== null && { lastName: row.customer_last_name }),
+    ...(row.customer_address && {
+      address: fromJson(AddressSchema, { ...row.customer_address }, { ignoreUnknownFields: true }),
+    }),
+  };
+}
+
+function totalsMessage(row: ReturnRow, side: Side) {
+  const currency = side === '' ? row.currency : row.presentment_currency;
+  const lines = row.lines.map((line) => lineSumsOf(line, side, currency));
+  const exchanges = row.exchanges.map((exchange) => exchangeSumsOf(exchange, side, currency));
+  const sums = totalsOf(lines, exchanges, returnSumsOf(row, side, currency));
+  const texts: Partial<Record<TotalName, string>> = {};
+  for (const [name, minor] of Object.entries(sums)) {
+    // Object.entries widens the keys of a closed record.
+    texts[name as TotalName] = formatAmount(minor, currency);
+  }
+  return texts;
+}
+
+function giftCardOf(order: ProviderOrderRow) {
+  const giftCardOrder = { id: BigInt(order.provider_order_id), name: order.name };
+  const { value, currency } = order;
+  if (value === null || currency === null) return { giftCardOrder };
+  const giftCardPresentment = { value: formatAmount(minorOf(value, currency), currency), currency };
+  return { giftCardOrder, giftCardPresentment };
+}
+
+function toRefund(row: RefundRow): MessageInitShape<typeof RefundSchema> {
+  const { currency } = row;
+  return {
+    id: BigInt(row.id),
+    gateway: row.gateway,
+    provider: row.provider,
+    providerRefundId: row.provider_refund_id,
+    money: { value: formatAmount(minorOf(row.value, currency), currency), currency },
+    providerCreatedAt: timestampFromDate(new Date(row.provider_created_at)),
+    createdAt: timestampFromDate(new Date(row.created_at)),
+    updatedAt: timestampFromDate(new Date(row.updated_at)),
+  };
+}
+
+/** Builds the message of one label; `currency` is the shop's. */
+export function toLabel(row: LabelRow, currency: string): Label {
+  const rate = row.rate === null ? undefined : minorOf(row.rate, currency);
+  return create(LabelSchema, {
+    id: BigInt(row.id),
+    returnId: BigInt(row.return_id),
+    carrier: row.carrier,
+    trackingNumber: row.tracking_number,
+    url: row.url,
+    rate: rate === undefined ? '' : formatAmount(rate, currency),
+    rateMinor: rate ?? 0n,
+    status: labelStatusText.fromText(row.status),
+    createdAt: timestampFromDate(new Date(row.created_at)),
+    updatedAt: timestampFromDate(new Date(row.updated_at)),
+    lineItemIds: row.line_item_ids.map(BigInt),
+  });
+}

@@ -1,0 +1,236 @@
+import { equals, toBinary } from '@bufbuild/protobuf';
+import { timestampFromDate } from '@bufbuild/protobuf/wkt';
+import type pg from 'pg';
+import type { Actor } from '../../../proto/gen/rms/common/v1/actor_pb.ts';
+import type { Event } from '../../../proto/gen/rms/events/v1/events_pb.ts';
+import {
+  type Return,
+  ReturnSchema,
+  ReturnState,
+} from '../../../proto/gen/rms/returns/v1/return_pb.ts';
+import { appendEvents, MAX_SNAPSHOT_BYTES, type NewEvent } from '../../platform/outbox/append.ts';
+import { inTransaction, type Queryable } from '../../platform/postgres.ts';
+import { returnNotFound } from '../refusals.ts';
+import { loadReturns } from './load.ts';
+import { addTimeline, type NewTimelineEntry } from './timeline-store.ts';
+
+/** An event with a detail of its own, beside the one that tells of the change itself. */
+export interface DetailEvent {
+  readonly trigger: string;
+  readonly returnId: bigint;
+  readonly detail?: Event['detail'];
+}
+
+/** What a change did, beside what it wrote itself. */
+export interface Change<T> {
+  readonly value: T;
+  readonly events?: readonly DetailEvent[];
+  readonly timeline?: readonly NewTimelineEntry[];
+}
+
+/** A change's answer and the returns as they are after it. */
+export interface Changed<T> {
+  readonly value: T;
+  /** In the order of their ids. */
+  readonly returns: readonly Return[];
+}
+
+/** Whose returns are changed, and on whose behalf. */
+export interface Changer {
+  readonly shopId: bigint;
+  readonly actor: Actor;
+}
+
+/** Open or in review: not at its end. */
+export function isLive(state: ReturnState): boolean {
+  return state === ReturnState.OPEN || state === ReturnState.REVIEW;
+}
+
+/**
+ * The only way to change one return; see {@link changeReturns}.
+ *
+ * @throws DomainError RETURN_NOT_FOUND when the shop has none with that id.
+ */
+export async function changeReturn<T>(
+  pool: pg.Pool,
+  by: Changer & { readonly returnId: bigint },
+  work: (tx: pg.PoolClient, current: Return) => Promise<Change<T>>,
+): Promise<{ readonly value: T; readonly return: Return }> {
+  return inTransaction(pool, (tx) => changeReturnIn(tx, by, work));
+}
+
+/** {@link changeReturn} inside a transaction of the caller's. */
+export async function changeReturnIn<T>(
+  tx: pg.PoolClient,
+  by: Changer & { readonly returnId: bigint },
+  work: (tx: pg.PoolClient, current: Return) => Promise<Change<T>>,
+): Promise<{ readonly value: T; readonly return: Return }> {
+  const changed = await changeReturnsIn(
+    tx,
+    { ...by, returnIds: [by.returnId] },
+    (inside, [current]) => {
+      if (!current) throw returnNotFound();
+      return work(inside, current);
+    },
+  );
+  const [after] = changed.returns;
+  if (!after) throw returnNotFound();
+  return { value: changed.value, return: after };
+}
+
+/**
+ * Changes several returns in one transaction.
+ *
+ * Locks their rows in the order of their ids and runs `work` with the returns as they are. Every
+ * return whose details differ afterwards gets the next revision and one event: return.closed when
+ * it became closed, else return.updated. These and the events that `work` hands back carry the same
+ * snapshot. Whether processing is queued is no part of the details.
+ *
+ * @throws DomainError RETURN_NOT_FOUND when the shop lacks any of them.
+ */
+export async function changeReturns<T>(
+  pool: pg.Pool,
+  by: Changer & { readonly returnIds: readonly bigint[] },
+  work: (tx: pg.PoolClient, current: readonly Return[]) => Promise<Change<T>>,
+): Promise<Changed<T>> {
+  return inTransaction(pool, (tx) => changeReturnsIn(tx, by, work));
+}
+
+/** {@link changeReturns} inside a transaction of the caller's. */
+export async function changeReturnsIn<T>(
+  tx: pg.PoolClient,
+  by: Changer & { readonly returnIds: readonly bigint[] },
+  work: (tx: pg.PoolClient, current: readonly Return[]) => Promise<Change<T>>,
+): Promise<Changed<T>> {
+  const ids = await lockReturns(tx, by.shopId, by.returnIds);
+  const before = await loadReturns(tx, by.shopId, ids);
+  const change = await work(tx, before);
+  await addTimeline(tx, by, change.timeline ?? []);
+  const written = await loadReturns(tx, by.shopId, ids);
+  const changedIds = written
+    .filter((after, i) => !sameDetails(before[i], after))
+    .map((after) => after.id);
+  await endLines(tx, by.shopId, before, written);
+  const after = await bumpRevisions(tx, by.shopId, { written, changedIds });
+  const events = after.flatMap((current, i) =>
+    eventsOf(current, { before: before[i], changed: changedIds.includes(current.id), change }),
+  );
+  await publish(tx, by, events);
+  return { value: change.value, returns: after };
+}
+
+async function lockReturns(
+  tx: Queryable,
+  shopId: bigint,
+  returnIds: readonly bigint[],
+): Promise<bigint[]> {
+  const wanted = new Set(returnIds);
+  const { rows } = await tx.query<{ id: bigint }>({
+    name: 'lock-returns',
+    text: 'select id from returns where shop_id = $1 and id = any($2::bigint[]) order by id for update',
+    values: [shopId, [...wanted]],
+  });
+  if (rows.length !== wanted.size) throw returnNotFound();
+  return rows.map((row) => row.id);
+}
+
+function sameDetails(before: Return | undefined, after: Return): boolean {
+  if (!before) return false;
+  return equals(ReturnSchema, before, { ...after, processing: before.processing });
+}
+
+/** Gives the changed ones their next revision; answers all as they are then. */
+async function bumpRevisions(
+  tx: Queryable,
+  shopId: bigint,
+  o: { readonly written: readonly Return[]; readonly changedIds: readonly bigint[] },
+): Promise<readonly Return[]> {
+  if (o.changedIds.length === 0) return o.written;
+  const { rows } = await tx.query<{ id: bigint; revision: bigint; updated_at: Date }>({
+    name: 'bump-revisions',
+    text: `update returns
+              set revision = revision + 1, updated_at = greatest(updated_at, clock_timestamp())
+            where shop_id = $1 and id = any($2::bigint[])
+           returning id, revision, updated_at`,
+    values: [shopId, o.changedIds],
+  });
+  const bumped = new Map(rows.map((row) => [row.id, row]));
+  return o.written.map((current) => {
+    const row = bumped.get(current.id);
+    if (!row) return current;
+    return { ...current, revision: row.revision, updatedAt: timestampFromDate(row.updated_at) };
+  });
+}
+
+/** Frees the order lines of returns that came to their end for another return. */
+async function endLines(
+  tx: Queryable,
+  shopId: bigint,
+  before: readonly Return[],
+  after: readonly Return[],
+): Promise<void> {
+  const ended = after.filter(
+    (current, i) => !isLive(current.state) && isLive(before[i]?.state ?? current.state),
+  );
+  if (ended.length === 0) return;
+  await tx.query(
+    'update return_lines set live = false where shop_id = $1 and return_id = any($2::bigint[]) and live',
+    [shopId, ended.map((current) => current.id)],
+  );
+}
+
+function eventsOf(
+  current: Return,
+  o: { before: Return | undefined; changed: boolean; change: Change<unknown> },
+): (DetailEvent & { readonly snapshot: Return })[] {
+  const closed = current.state === ReturnState.CLOSED && o.before?.state !== ReturnState.CLOSED;
+  const trigger = closed ? 'return.closed' : 'return.updated';
+  const own = o.changed ? [{ trigger, returnId: current.id }] : [];
+  const details = (o.change.events ?? []).filter((event) => event.returnId === current.id);
+  return [...own, ...details].map((event) => ({ ...event, snapshot: current }));
+}
+
+/**
+ * Appends events about returns, each with its snapshot, and keeps those snapshots that are too large
+ * for an event.
+ */
+export async function publish(
+  tx: Queryable,
+  by: Changer,
+  events: readonly (DetailEvent & { readonly snapshot: Return })[],
+): Promise<void> {
+  const oversize = new Map<bigint, Uint8Array>();
+  for (const { snapshot } of events) {
+    if (oversize.has(snapshot.id)) continue;
+    const bytes = toBinary(ReturnSchema, snapshot);
+    if (bytes.length > MAX_SNAPSHOT_BYTES) oversize.set(snapshot.id, bytes);
+  }
+  for (const { snapshot } of events) {
+    const bytes = oversize.get(snapshot.id);
+    if (bytes === undefined) continue;
+    await keepSnapshot(tx, snapshot, bytes);
+  }
+  await appendEvents(
+    tx,
+    events.map(
+      (event): NewEvent => ({
+        trigger: event.trigger,
+        shopId: by.shopId,
+        returnId: event.returnId,
+        revision: event.snapshot.revision,
+        key: `${by.shopId}:${event.returnId}`,
+        actor: by.actor,
+        snapshot: event.snapshot,
+        ...(event.detail && { detail: event.detail }),
+      }),
+    ),
+  );
+}
+
+async function keepSnapshot(tx: Queryable, snapshot: Return, bytes: Uint8Array): Promise<void> {
+  await tx.query(
+    `insert into snapshots (shop_id, return_id, revision, value) values ($1, $2, $3, $4)
+     on conflict (shop_id, return_id, revision) do nothing`,
+    [snapshot.shopId, snapshot.id, snapshot.revision, bytes],
+  );
+}

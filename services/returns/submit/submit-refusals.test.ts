@@ -1,0 +1,120 @@
+import { Code } from '@connectrpc/connect';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { Outcome } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
+import {
+  CLOSED_WAREHOUSE,
+  invalid,
+  line,
+  notFound,
+  type ReturnsBench,
+  startReturnsBench,
+  stateForbids,
+} from '../../../test/support/returns-bench.ts';
+import { newShop } from '../../../test/support/running-service.ts';
+
+let bench: ReturnsBench;
+beforeAll(async () => {
+  bench = await startReturnsBench();
+});
+afterAll(() => bench.stop());
+
+describe('a submission is refused', () => {
+  test('for a shop that was never set up', async () => {
+    expect(await bench.refused(newShop(), {})).toMatchObject({
+      code: Code.FailedPrecondition,
+      reason: 'SHOP_NOT_CONFIGURED',
+    });
+  });
+
+  test('with another currency than the shop has, or one that there is not', async () => {
+    const shopId = await bench.shop();
+    expect(await bench.refused(shopId, { currency: 'EUR' })).toEqual(invalid('currency'));
+    expect(await bench.refused(shopId, { presentmentCurrency: 'GBX' })).toEqual(
+      invalid('presentment_currency'),
+    );
+  });
+
+  test('with an unknown destination, or one that takes no returns', async () => {
+    const shopId = await bench.shop();
+    expect(await bench.refused(shopId, { destinationId: 99n })).toEqual(notFound('DESTINATION'));
+    expect(await bench.refused(shopId, { destinationId: CLOSED_WAREHOUSE })).toEqual(stateForbids);
+  });
+
+  const faults: [string, Parameters<ReturnsBench['refused']>[1], string][] = [
+    ['no key', { idempotencyKey: ' ' }, 'idempotency_key'],
+    ['no order', { order: undefined }, 'order'],
+    ['a nameless order', { order: { providerOrderId: 1n } }, 'order.name'],
+    ['an order id of 0', { order: { name: '#1' } }, 'order.provider_order_id'],
+    [
+      'an id above 2^53-1',
+      { order: { name: '#1', providerOrderId: 2n ** 53n } },
+      'order.provider_order_id',
+    ],
+    ['no outcome', { outcome: Outcome.UNSPECIFIED }, 'outcome'],
+    ['no lines', { lines: [] }, 'lines'],
+    ['251 lines', { lines: Array.from({ length: 251 }, () => line()) }, 'lines'],
+    ['no price', { lines: [line({ price: undefined })] }, 'lines[0].price'],
+    ['half a price', { lines: [line({ price: { presentment: '1' } })] }, 'lines[0].price.shop'],
+    ['three decimals', { lines: [line({ price: { shop: '1.005' } })] }, 'lines[0].price.shop'],
+    ['a negative sum', { lines: [line({ tax: { shop: '-1' } })] }, 'lines[0].tax.shop'],
+    ['words for a sum', { lines: [line({ tax: { shop: '1e3' } })] }, 'lines[0].tax.shop'],
+    [
+      'a sum above 10^12',
+      { lines: [line({ price: { shop: '1000000000000.01' } })] },
+      'lines[0].price.shop',
+    ],
+    ['a negative total', { lines: [line({ discount: { shop: '21' } })] }, 'lines'],
+    ['quantity 0', { lines: [line({ quantity: 0 })] }, 'lines[0].quantity'],
+    ['too large a quantity', { lines: [line({ quantity: 1_000_001 })] }, 'lines[0].quantity'],
+    ['NUL', { packageReference: 'a\0' }, 'package_reference'],
+    ['192 characters', { packageReference: '🧣'.repeat(192) }, 'package_reference'],
+    ['a long link', { statusPageUrl: 'x'.repeat(2_049) }, 'status_page_url'],
+    ['a blank flag reason', { flagReasons: [' '] }, 'flag_reasons[0]'],
+    [
+      'no presentment sum where the currencies differ',
+      { presentmentCurrency: 'EUR' },
+      'lines[0].price.presentment',
+    ],
+    [
+      'different sums in one currency',
+      { lines: [line({ price: { shop: '20', presentment: '21' } })] },
+      'lines[0].price.presentment',
+    ],
+    ['another refund', { amounts: { refund: { shop: '19.99' } } }, 'amounts.refund'],
+    ['a negative refund', { amounts: { handlingFee: { shop: '20.01' } } }, 'amounts.return_credit'],
+    ['an exchange without items', { outcome: Outcome.EXCHANGE }, 'outcome'],
+    [
+      'items without an exchange',
+      { exchanges: [{ title: 'Hat', price: { shop: '1' } }] },
+      'outcome',
+    ],
+    ['credit that leaves a refund', { outcome: Outcome.CREDIT }, 'outcome'],
+    ['a refund that leaves credit', { amounts: { returnCredit: { shop: '1' } } }, 'outcome'],
+    [
+      'an exchange that is paid on top of',
+      {
+        outcome: Outcome.EXCHANGE,
+        exchanges: [{ title: 'Hat', price: { shop: '20.01' } }],
+        amounts: { returnCredit: { shop: '20' } },
+      },
+      'outcome',
+    ],
+  ];
+
+  test.each(faults)('with %s', async (_, more, field) => {
+    expect(await bench.refused(await bench.shop(), more)).toEqual(invalid(field));
+  });
+
+  test('with one line twice', async () => {
+    const twice = line();
+    expect(await bench.refused(await bench.shop(), { lines: [twice, twice] })).toEqual(
+      invalid('lines[1].provider_line_item_id'),
+    );
+  });
+
+  test('but 191 characters beyond the basic plane are not too many', async () => {
+    const packageReference = '🧣'.repeat(191);
+    const submitted = await bench.submit(await bench.shop(), { packageReference });
+    expect(submitted.packageReference).toBe(packageReference);
+  });
+});

@@ -1,0 +1,253 @@
+import { timestampDate, timestampFromDate } from '@bufbuild/protobuf/wkt';
+import { Code } from '@connectrpc/connect';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import {
+  LabelRequest_State,
+  LineOutcome,
+  ReturnMethod,
+  ReturnState,
+  ReturnType,
+} from '../../../proto/gen/rms/returns/v1/return_pb.ts';
+import { LabelProvider } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
+import {
+  invalid,
+  line,
+  newId,
+  type ReturnsBench,
+  startReturnsBench,
+  there,
+  WAREHOUSE,
+} from '../../../test/support/returns-bench.ts';
+import { actor, refusal } from '../../../test/support/running-service.ts';
+
+let bench: ReturnsBench;
+beforeAll(async () => {
+  bench = await startReturnsBench();
+});
+afterAll(() => bench.stop());
+
+const conflict = {
+  code: Code.AlreadyExists,
+  reason: 'IDEMPOTENCY_CONFLICT',
+  field: 'idempotency_key',
+};
+const lineTaken = {
+  code: Code.FailedPrecondition,
+  reason: 'LINE_IN_LIVE_RETURN',
+  field: 'lines',
+};
+
+describe('submit return', () => {
+  test('stores the whole submission and answers it', async () => {
+    const shopId = await bench.shop();
+    const submitted = await bench.submit(shopId, {
+      order: {
+        providerOrderId: 2n ** 53n - 1n,
+        name: '#7 “été” 🧣',
+        number: 7n,
+        providerOrderNumber: 1007n,
+      },
+      customer: {
+        email: 'ann@example.com',
+        firstName: 'Ann',
+        address: { city: 'York', countryCode: 'gb' },
+      },
+      type: ReturnType.WARRANTY,
+      returnMethod: ReturnMethod.DROP_OFF,
+      destinationId: WAREHOUSE,
+      packageReference: 'P-1',
+      statusPageUrl: 'https://shop.example/r/1',
+      lines: [
+        line({
+          price: { shop: '20' },
+          discount: { shop: '2.5' },
+          tax: { shop: '1.05' },
+          refundShipping: { shop: '3' },
+          refundShippingTax: { shop: '0.5' },
+          variantTitle: 'Red',
+          outcome: LineOutcome.REFUND,
+        }),
+      ],
+    });
+
+    expect(submitted).toMatchObject({
+      state: ReturnState.OPEN,
+      revision: 1n,
+      type: ReturnType.WARRANTY,
+      returnMethod: ReturnMethod.DROP_OFF,
+      destinationId: WAREHOUSE,
+      currency: 'GBP',
+      presentmentCurrency: 'GBP',
+      order: { providerOrderId: 2n ** 53n - 1n, name: '#7 “été” 🧣', number: 7n },
+      customer: { email: 'ann@example.com', address: { countryCode: 'GB' } },
+    });
+    expect([submitted.editedAt, submitted.archivedAt]).toEqual([undefined, undefined]);
+    expect(submitted.customer?.lastName).toBeUndefined();
+    expect(submitted.order?.id).toBeLessThan(1_000_000_000n);
+    expect(submitted.lineItems[0]).toMatchObject({
+      title: 'Scarf - Red',
+      quantity: 2,
+      amounts: { price: '20.00', refund: '3.50', refundExcludingShippingTax: '3.00' },
+    });
+    expect(submitted.totals).toMatchObject({
+      returnProductTotal: '20.00',
+      returnDiscountTotal: '2.50',
+      returnTaxTotal: '1.05',
+      returnTotal: '18.55',
+      refundShippingTotal: '3.00',
+      returnShippingTotal: '3.50',
+      returnShippingTaxTotal: '0.50',
+      refund: '22.05',
+      total: '22.05',
+      giftCard: '0.00',
+    });
+    expect(await bench.read(submitted)).toEqual(submitted);
+  });
+
+  test('tells of it once, with the whole return', async () => {
+    const shopId = await bench.shop();
+    const submitted = await bench.submit(shopId);
+    const events = await bench.events(shopId);
+    expect(events).toHaveLength(1);
+    expect(events[0]).toMatchObject({
+      trigger: 'return.created',
+      returnId: submitted.id,
+      revision: 1n,
+      actor: { id: actor.id },
+    });
+    expect(events[0]?.snapshot).toEqual(submitted);
+    expect((await bench.timeline(submitted)).map((entry) => entry.kind)).toEqual([
+      'return.submitted',
+    ]);
+  });
+
+  test('puts a flagged return into review', async () => {
+    const flagged = await bench.submit(await bench.shop(), { flagReasons: ['too many returns'] });
+    expect(flagged).toMatchObject({
+      state: ReturnState.REVIEW,
+      flagReasons: ['too many returns'],
+    });
+  });
+
+  test('keeps both currencies apart and never converts', async () => {
+    const submitted = await bench.submit(await bench.shop(), {
+      presentmentCurrency: 'JPY',
+      lines: [line({ price: { shop: '20.00', presentment: '3900' } })],
+      amounts: { handlingFee: { shop: '1.00', presentment: '195' } },
+    });
+    expect(submitted.totals).toMatchObject({ returnTotal: '20.00', refund: '19.00' });
+    expect(submitted.presentmentTotals).toMatchObject({ returnTotal: '3900', refund: '3705' });
+  });
+
+  test('takes a submission time of the past as the time of creation, none of the future', async () => {
+    const shopId = await bench.shop();
+    const submittedAt = timestampFromDate(new Date('2011-01-04T10:00:00Z'));
+    const old = await bench.submit(shopId, { submittedAt });
+    expect(timestampDate(there(old.createdAt))).toEqual(new Date('2011-01-04T10:00:00Z'));
+    const ahead = timestampFromDate(new Date(Date.now() + 120_000));
+    expect(await bench.refused(shopId, { submittedAt: ahead })).toEqual(invalid('submitted_at'));
+  });
+
+  test('gives two returns of one order the same order id', async () => {
+    const shopId = await bench.shop();
+    const providerOrderId = newId();
+    const [first, second] = await Promise.all([
+      bench.submit(shopId, { order: { providerOrderId, name: '#1' } }),
+      bench.submit(shopId, { order: { providerOrderId, name: '#1b' } }),
+    ]);
+    expect(first.order?.id).toBe(second.order?.id);
+    expect([first.order?.name, second.order?.name]).toEqual(['#1', '#1b']);
+  });
+});
+
+describe('submit return again', () => {
+  test('answers the first return for the same key and content', async () => {
+    const shopId = await bench.shop();
+    const request = bench.request(shopId);
+    const first = await bench.client.submitReturn(request);
+    const again = await bench.client.submitReturn({ ...request, actor: { ...actor, id: 'u2' } });
+    expect(again.return).toEqual(first.return);
+    expect([first.repeated, again.repeated]).toEqual([false, true]);
+    expect(await bench.events(shopId)).toHaveLength(1);
+  });
+
+  test('refuses the same key with other content', async () => {
+    const shopId = await bench.shop();
+    const request = bench.request(shopId);
+    await bench.client.submitReturn(request);
+    const other = { ...request, packageReference: 'other' };
+    expect(await refusal(bench.client.submitReturn(other))).toEqual(conflict);
+  });
+
+  test('makes one return of parallel calls with one key', async () => {
+    const shopId = await bench.shop();
+    const request = bench.request(shopId);
+    const answers = await Promise.all(
+      Array.from({ length: 8 }, () => bench.client.submitReturn(request)),
+    );
+    expect(new Set(answers.map((answer) => answer.return?.id)).size).toBe(1);
+    expect(await bench.events(shopId)).toHaveLength(1);
+  });
+
+  test('lets another shop use the same key and the same lines', async () => {
+    const request = bench.request(await bench.shop());
+    const first = await bench.client.submitReturn(request);
+    const second = await bench.client.submitReturn({ ...request, shopId: await bench.shop() });
+    expect(second.return?.id).not.toBe(first.return?.id);
+  });
+});
+
+describe('a line in a live return', () => {
+  test('cannot be submitted again, neither later nor at the same time', async () => {
+    const shopId = await bench.shop();
+    const lines = [line(), line()];
+    const calls = await Promise.allSettled(
+      [lines, [...lines].reverse()].map((both) => bench.submit(shopId, { lines: both })),
+    );
+    expect(calls.map((call) => call.status).sort()).toEqual(['fulfilled', 'rejected']);
+    expect(await bench.refused(shopId, { lines: [lines[0] ?? line()] })).toEqual(lineTaken);
+  });
+
+  test('is free again once that return is cancelled', async () => {
+    const shopId = await bench.shop();
+    const lines = [line()];
+    const first = await bench.submit(shopId, { lines });
+    await bench.client.cancelReturn({ shopId, actor, returnId: first.id });
+    const second = await bench.submit(shopId, { lines });
+    expect(second.id).not.toBe(first.id);
+  });
+});
+
+describe('a submission with third-party labels', () => {
+  const thirdParty = { labelProvider: LabelProvider.THIRD_PARTY };
+
+  test('asks for a label with addresses, parcel and products', async () => {
+    const shopId = await bench.shop({ ...thirdParty, parcel: { lengthCm: 40 } });
+    const submitted = await bench.submit(shopId, {
+      destinationId: WAREHOUSE,
+      customer: { address: { city: 'York' } },
+      lines: [line({ weightG: 150, hsCode: '6214', countryOfOrigin: 'it', sku: 'S-1' })],
+    });
+    const events = await bench.events(shopId);
+    expect(events.map((event) => event.trigger)).toEqual([
+      'return.created',
+      'label.request.issued',
+    ]);
+    expect(events[1]?.snapshot).toEqual(submitted);
+    expect(events[1]?.detail.value).toMatchObject({
+      returnId: submitted.id,
+      shopId,
+      state: LabelRequest_State.OPEN,
+      origin: { city: 'York' },
+      destination: { city: 'Leeds' },
+      parcel: { lengthCm: 40, widthCm: 20, heightCm: 10, weightG: 300 },
+      products: [{ name: 'Scarf', sku: 'S-1', hsCode: '6214', countryOfOrigin: 'IT' }],
+    });
+  });
+
+  test('asks for none when the goods are not mailed', async () => {
+    const shopId = await bench.shop(thirdParty);
+    await bench.submit(shopId, { returnMethod: ReturnMethod.KEEP_ITEM });
+    expect((await bench.events(shopId)).map((event) => event.trigger)).toEqual(['return.created']);
+  });
+});

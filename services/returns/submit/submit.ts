@@ -1,0 +1,175 @@
+import { Code } from '@connectrpc/connect';
+import type pg from 'pg';
+import { ErrorReason } from '../../../proto/gen/rms/common/v1/error_pb.ts';
+import type { Destination } from '../../../proto/gen/rms/destinations/v1/destinations_pb.ts';
+import { type Return, ReturnMethod } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
+import {
+  LabelProvider,
+  type Settings,
+  type SubmitReturnRequest,
+  SubmitReturnRequestSchema,
+} from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
+import { DomainError, invalidField } from '../../platform/errors.ts';
+import { parseInput } from '../../platform/input.ts';
+import { inTransaction, type Queryable, violatedConstraint } from '../../platform/postgres.ts';
+import { type Destinations, destinationOf } from '../destinations.ts';
+import { issueLabelRequest } from '../labels/label-request-store.ts';
+import { amountOf, type Both, bySide, requiredAmountOf } from '../money/amounts.ts';
+import { decimalsOf } from '../money/money.ts';
+import { checkedSums } from '../money/return-sums.ts';
+import type { ExchangeSums, LineSums } from '../money/totals.ts';
+import { pastTime } from '../past.ts';
+import { returnNotFound, stateForbids } from '../refusals.ts';
+import { loadSettings } from '../settings.ts';
+import { findUse, oncePerKey, requestHash } from '../store/idempotency.ts';
+import type { Currencies } from '../store/line-message.ts';
+import { loadReturn } from '../store/load.ts';
+import { addTimeline } from '../store/timeline-store.ts';
+import { publish } from '../store/transition.ts';
+import {
+  type Submission,
+  type SubmittedExchange,
+  type SubmittedLine,
+  submission,
+} from './submission.ts';
+import { type CheckedSubmission, insertReturn } from './submit-store.ts';
+
+/**
+ * Records a new return, open or, when flagged, in review. The same key with the same content answers
+ * the return that the first call made, as it is now, and says that it is repeated.
+ *
+ * @throws DomainError INVALID_ARGUMENT; SHOP_NOT_CONFIGURED; IDEMPOTENCY_CONFLICT;
+ *   LINE_IN_LIVE_RETURN when another return that is open or in review has one of the lines;
+ *   STATE_FORBIDS when the destination takes no returns.
+ */
+export async function submitReturn(
+  deps: { readonly pool: pg.Pool; readonly destinations: Destinations },
+  request: SubmitReturnRequest,
+): Promise<{ readonly return: Return; readonly repeated: boolean }> {
+  const given = parseInput(submission, request);
+  const use = {
+    shopId: given.shopId,
+    operation: 'SubmitReturn',
+    key: given.idempotencyKey,
+    hash: requestHash(SubmitReturnRequestSchema, request),
+  };
+  const earlier = await findUse(deps.pool, use);
+  if (earlier !== undefined) {
+    return { return: await existing(deps.pool, given.shopId, earlier), repeated: true };
+  }
+
+  const settings = await loadSettings(deps.pool, given.shopId);
+  const checked = check(given, settings);
+  const destination = await destinationOf(deps.destinations, given, given.destinationId);
+  if (destination && !destination.enabled) throw stateForbids('the destination takes no returns');
+  try {
+    return await inTransaction(deps.pool, async (tx) => {
+      const { id, repeated } = await oncePerKey(tx, use, () =>
+        record(tx, checked, { settings, destination }),
+      );
+      return { return: await existing(tx, given.shopId, id), repeated };
+    });
+  } catch (error) {
+    throw violatedConstraint(error) === 'return_lines_one_live' ? lineInLiveReturn() : error;
+  }
+}
+
+function lineInLiveReturn(): DomainError {
+  return new DomainError(
+    Code.FailedPrecondition,
+    ErrorReason.LINE_IN_LIVE_RETURN,
+    'a line is already part of a return that is open or in review',
+    { field: 'lines' },
+  );
+}
+
+async function existing(db: Queryable, shopId: bigint, id: bigint): Promise<Return> {
+  const found = await loadReturn(db, shopId, id);
+  if (!found) throw returnNotFound();
+  return found;
+}
+
+function check(given: Submission, settings: Settings): CheckedSubmission {
+  const currencies = currenciesOf(given, settings);
+  const lines = given.lines.map((line, n) => ({ line, sums: lineSums(line, n, currencies) }));
+  const exchanges = given.exchanges.map((exchange, n) => ({
+    exchange,
+    sums: exchangeSums(exchange, n, currencies),
+  }));
+  const sums = checkedSums({
+    outcome: given.outcome,
+    currencies,
+    lines: lines.map((line) => line.sums),
+    exchanges: exchanges.map((exchange) => exchange.sums),
+    amounts: given.amounts,
+  });
+  const createdAt = given.submittedAt ? pastTime('submitted_at', given.submittedAt) : new Date();
+  return { submission: given, currencies, lines, exchanges, sums, createdAt };
+}
+
+function currenciesOf(given: Submission, settings: Settings): Currencies {
+  if (given.currency !== settings.currency) {
+    throw invalidField('currency', `must be the shop's currency, ${settings.currency}`);
+  }
+  const presentment = given.presentmentCurrency || given.currency;
+  if (decimalsOf(presentment) === undefined) {
+    throw invalidField('presentment_currency', 'must be an ISO 4217 currency');
+  }
+  return { shop: given.currency, presentment };
+}
+
+function lineSums(line: SubmittedLine, n: number, currencies: Currencies): Both<LineSums> {
+  const at = `lines[${n}]`;
+  return bySide({
+    price: requiredAmountOf(`${at}.price`, line.price, currencies),
+    discount: amountOf(`${at}.discount`, line.discount, currencies),
+    tax: amountOf(`${at}.tax`, line.tax, currencies),
+    refundItem: amountOf(`${at}.refund_item`, line.refundItem, currencies),
+    refundTax: amountOf(`${at}.refund_tax`, line.refundTax, currencies),
+    refundShipping: amountOf(`${at}.refund_shipping`, line.refundShipping, currencies),
+    refundShippingTax: amountOf(`${at}.refund_shipping_tax`, line.refundShippingTax, currencies),
+  });
+}
+
+function exchangeSums(
+  exchange: SubmittedExchange,
+  n: number,
+  currencies: Currencies,
+): Both<ExchangeSums> {
+  const at = `exchanges[${n}]`;
+  return bySide({
+    price: requiredAmountOf(`${at}.price`, exchange.price, currencies),
+    discount: amountOf(`${at}.discount`, exchange.discount, currencies),
+    tax: amountOf(`${at}.tax`, exchange.tax, currencies),
+  });
+}
+
+async function record(
+  tx: pg.PoolClient,
+  checked: CheckedSubmission,
+  o: { readonly settings: Settings; readonly destination: Destination | undefined },
+): Promise<bigint> {
+  const { shopId, actor, flagReasons, returnMethod } = checked.submission;
+  const id = await insertReturn(tx, checked);
+  const created = await existing(tx, shopId, id);
+  const wantsLabel =
+    o.settings.labelProvider === LabelProvider.THIRD_PARTY && returnMethod === ReturnMethod.MAIL;
+  const issued = wantsLabel ? await issueLabelRequest(tx, created, o) : undefined;
+  const events = [{ trigger: 'return.created', returnId: id }, ...(issued ? [issued.event] : [])];
+  await addTimeline(tx, checked.submission, [
+    { returnId: id, kind: 'return.submitted', text: 'The return was submitted' },
+    ...(flagReasons.length > 0
+      ? [{ returnId: id, kind: 'return.flagged', text: flagReasons.join('; ') }]
+      : []),
+    ...(issued
+      ? [{ returnId: id, kind: 'label.request.issued', text: 'A label was requested' }]
+      : []),
+  ]);
+  const by = { shopId, actor };
+  await publish(
+    tx,
+    by,
+    events.map((event) => ({ ...event, snapshot: created })),
+  );
+  return id;
+}

@@ -1,0 +1,249 @@
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import {
+  DeliveryState,
+  SubscriptionStatus,
+} from '../../../proto/gen/rms/webhooks/v1/webhooks_pb.ts';
+import { actor, newShop } from '../../../test/support/running-service.ts';
+import {
+  type Receiver,
+  runWebhooks,
+  startReceiver,
+  until,
+  type WebhooksUnderTest,
+} from '../../../test/support/webhooks.ts';
+import { sampleEvent } from '../../contract/sample-event.ts';
+
+let webhooks: WebhooksUnderTest;
+let receiver: Receiver;
+
+beforeAll(async () => {
+  webhooks = await runWebhooks({ attemptMs: 300 });
+});
+afterAll(() => webhooks.stop());
+beforeEach(async () => {
+  receiver = await startReceiver();
+});
+afterEach(() => receiver.stop());
+
+const HOUR = 3_600;
+const DAY = 24 * HOUR;
+/** More than each pause with all its jitter, in order. Seconds. */
+const PAUSES = [6, 36, 360, 2_160, 2.4 * HOUR, 6 * HOUR, 12 * HOUR, 16.8 * HOUR, DAY, 1.2 * DAY];
+
+/** How far this file has moved the retry clock. Seconds. */
+let ahead = 0;
+
+function advance(seconds: number): void {
+  ahead += seconds;
+  webhooks.advance(seconds);
+}
+
+/** One event to one subscription of a new shop. */
+async function deliverOne() {
+  const shopId = newShop();
+  const { id } = await webhooks.subscribe({ shopId, url: receiver.url });
+  await webhooks.publish(sampleEvent('return.closed', shopId));
+  return { shopId, id };
+}
+
+/** The shop's only delivery, once it has been attempted so often. */
+function settled(shopId: bigint, attempts: number) {
+  return until(async () => {
+    const [delivery] = await webhooks.deliveries(shopId);
+    return delivery?.attempts.length === attempts && delivery;
+  });
+}
+
+/** Seconds from now, by real time, at which the retry clock will make the delivery due. */
+async function secondsUntilDue(shopId: bigint): Promise<number> {
+  const { rows } = await webhooks.db.pool.query<{ seconds: number }>(
+    `select extract(epoch from d.next_attempt_at - a.started_at)::float8 as seconds
+       from deliveries d join attempts a on a.shop_id = d.shop_id and a.delivery_id = d.id
+      where d.shop_id = $1 order by a.number desc limit 1`,
+    [shopId],
+  );
+  return rows[0]?.seconds ?? 0;
+}
+
+async function subscription(shopId: bigint) {
+  return (await webhooks.client.listSubscriptions({ shopId, actor })).subscriptions[0];
+}
+
+describe('a failed attempt', () => {
+  test('is repeated with the same id and bytes until it succeeds', async () => {
+    receiver.answer = (response, _, nth) => {
+      response.writeHead(nth < 3 ? 500 : 204).end();
+    };
+    const { shopId } = await deliverOne();
+    await settled(shopId, 1);
+    expect(receiver.received).toHaveLength(1);
+    advance(6);
+    await settled(shopId, 2);
+    advance(36);
+    const delivery = await settled(shopId, 3);
+    expect(delivery.state).toBe(DeliveryState.DELIVERED);
+    expect(delivery.attempts.map((attempt) => attempt.status)).toEqual([500, 500, 204]);
+    const [first, ...others] = receiver.received;
+    for (const other of others) {
+      expect(other.body).toBe(first?.body);
+      expect(other.headers['webhook-id']).toBe(first?.headers['webhook-id']);
+      expect(
+        Math.abs(Number(other.headers['webhook-timestamp']) - Date.now() / 1_000),
+      ).toBeLessThan(30);
+    }
+  });
+
+  test('is repeated ten times, then kept as exhausted and can be replayed', async () => {
+    receiver.answer = (response) => void response.writeHead(503).end();
+    const { shopId } = await deliverOne();
+    for (const [index, pause] of PAUSES.entries()) {
+      const waiting = await settled(shopId, index + 1);
+      expect(waiting.state).toBe(DeliveryState.WAITING);
+      advance(pause);
+    }
+    const exhausted = await settled(shopId, 11);
+    expect(exhausted.state).toBe(DeliveryState.EXHAUSTED);
+    expect(exhausted.nextAttemptAt).toBeUndefined();
+    advance(10 * DAY);
+
+    receiver.answer = (response) => void response.writeHead(200).end();
+    await webhooks.client.replayDelivery({ shopId, actor, deliveryId: exhausted.id });
+    const replayed = await settled(shopId, 12);
+    expect(replayed).toMatchObject({ id: exhausted.id, state: DeliveryState.DELIVERED });
+    expect(receiver.received).toHaveLength(12);
+    expect(receiver.received[11]?.headers['webhook-id']).toBe(exhausted.id);
+    expect(receiver.received[11]?.body).toBe(receiver.received[0]?.body);
+  });
+
+  test.each([301, 302, 307, 400, 404, 500])('is an answer of %i', async (status) => {
+    receiver.answer = (response) => {
+      response.writeHead(status, { location: receiver.url }).end('why');
+    };
+    const { shopId } = await deliverOne();
+    const { attempts, state } = await settled(shopId, 1);
+    expect(state).toBe(DeliveryState.WAITING);
+    expect(attempts[0]).toMatchObject({
+      status,
+      error: `answered ${status}`,
+      responseExcerpt: 'why',
+    });
+    expect(receiver.received).toHaveLength(1);
+  });
+
+  test('is one without an answer in time, and halves what the endpoint may have in flight', async () => {
+    receiver.answer = () => {};
+    const { shopId } = await deliverOne();
+    const { attempts } = await settled(shopId, 1);
+    expect(attempts[0]).toMatchObject({ status: 0, error: 'no complete answer within 300 ms' });
+    const cap = async () => {
+      const { rows } = await webhooks.db.pool.query<{ flight_cap: number }>(
+        'select flight_cap from endpoints where shop_id = $1',
+        [shopId],
+      );
+      return rows[0]?.flight_cap;
+    };
+    await until(async () => (await cap()) === 4);
+    receiver.answer = (response) => void response.end();
+    advance(6);
+    await settled(shopId, 2);
+    await until(async () => (await cap()) === 5);
+  });
+
+  test('is one whose answer drips for ever; an endless one ends at our limit', async () => {
+    receiver.answer = (response) => {
+      const dripping = setInterval(() => response.write('.'), 20);
+      response.once('close', () => clearInterval(dripping));
+    };
+    const { shopId } = await deliverOne();
+    expect((await settled(shopId, 1)).attempts[0]?.error).toContain('no complete answer');
+
+    receiver.answer = (response) => {
+      const flood = (): void => {
+        while (!response.destroyed && response.write('x'.repeat(16_384)));
+      };
+      response.on('drain', flood);
+      flood();
+    };
+    advance(6);
+    const delivered = await settled(shopId, 2);
+    expect(delivered.state).toBe(DeliveryState.DELIVERED);
+    expect(delivered.attempts[1]?.responseExcerpt).toBe('x'.repeat(1024));
+  });
+});
+
+describe('Retry-After', () => {
+  test.each([
+    ['seconds, when later than the schedule', '120', 120, 121],
+    ['seconds, when earlier than the schedule', '1', 5, 6.5],
+    ['more than a day', '999999999999', DAY, DAY + 1],
+    ['garbage', 'soon', 5, 6.5],
+    ['a date that is past', 'Wed, 21 Oct 2015 07:28:00 GMT', 5, 6.5],
+  ])('%s', async (_, value, least, most) => {
+    receiver.answer = (response) => void response.writeHead(429, { 'retry-after': value }).end();
+    const { shopId } = await deliverOne();
+    await settled(shopId, 1);
+    const seconds = (await secondsUntilDue(shopId)) - ahead;
+    expect(seconds).toBeGreaterThanOrEqual(least);
+    expect(seconds).toBeLessThan(most);
+  });
+
+  test('as an HTTP date', async () => {
+    const at = new Date(Date.now() + 600_000).toUTCString();
+    receiver.answer = (response) => void response.writeHead(503, { 'retry-after': at }).end();
+    const { shopId } = await deliverOne();
+    await settled(shopId, 1);
+    const seconds = (await secondsUntilDue(shopId)) - ahead;
+    expect(seconds).toBeGreaterThan(595);
+    expect(seconds).toBeLessThan(602);
+  });
+});
+
+describe('410 Gone', () => {
+  test('sets the subscription inactive at once and holds what waits', async () => {
+    receiver.answer = (response) => void response.writeHead(410).end();
+    const { shopId } = await deliverOne();
+    const delivery = await settled(shopId, 1);
+    expect(delivery.state).toBe(DeliveryState.HELD);
+    expect(await subscription(shopId)).toMatchObject({
+      status: SubscriptionStatus.INACTIVE,
+      inactiveReason: 'the endpoint answered 410 Gone',
+    });
+    await webhooks.publish(sampleEvent('return.closed', shopId));
+    expect(await webhooks.deliveries(shopId)).toHaveLength(1);
+  });
+});
+
+describe('only failures', () => {
+  test('for five days, and ten of them, set the subscription inactive', async () => {
+    receiver.answer = (response) => void response.writeHead(500).end();
+    const { shopId, id } = await deliverOne();
+    await settled(shopId, 1);
+    await webhooks.db.pool.query(
+      `update subscriptions set failures = 9 where shop_id = $1 and id = $2`,
+      [shopId, id],
+    );
+    advance(6);
+    await settled(shopId, 2);
+    expect(await subscription(shopId)).toMatchObject({ status: SubscriptionStatus.ACTIVE });
+    advance(5 * DAY);
+    const held = await settled(shopId, 3);
+    expect(held.state).toBe(DeliveryState.HELD);
+    expect(await subscription(shopId)).toMatchObject({
+      status: SubscriptionStatus.INACTIVE,
+      inactiveReason: 'only failures for 5 days',
+    });
+  });
+
+  test('do not count over a success', async () => {
+    receiver.answer = (response, _, nth) => void response.writeHead(nth === 1 ? 500 : 200).end();
+    const { shopId } = await deliverOne();
+    await settled(shopId, 1);
+    advance(6);
+    await settled(shopId, 2);
+    const { rows } = await webhooks.db.pool.query(
+      'select failures, failing_since from subscriptions where shop_id = $1',
+      [shopId],
+    );
+    expect(rows).toEqual([{ failures: 0, failing_since: null }]);
+  });
+});

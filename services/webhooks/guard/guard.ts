@@ -1,0 +1,112 @@
+import { isIP } from 'node:net';
+import { fits, WEBHOOK_URL_MAX } from '../../contract/limits.ts';
+import { judgeAddress } from './address.ts';
+
+/** Why an address is refused, for those who branch on it. */
+export type UrlRefusal =
+  | 'too-long'
+  | 'malformed'
+  | 'scheme'
+  | 'credentials'
+  | 'fragment'
+  | 'reserved-name'
+  | 'reserved-address'
+  | 'reserved-port';
+
+export type UrlVerdict =
+  | {
+      readonly ok: true;
+      readonly url: URL;
+      /** True when the configuration allows this origin by name, whatever its address. */
+      readonly isAllowedOrigin: boolean;
+    }
+  | { readonly ok: false; readonly reason: UrlRefusal; readonly message: string };
+
+/** What the configuration says about addresses. */
+export interface UrlPolicy {
+  /** Origins such as `http://127.0.0.1:9000`, or `http://127.0.0.1:*` for any port; never in production. */
+  readonly allowedOrigins: readonly string[];
+  /** Ports of this stack itself, which an allowed origin does not include. */
+  readonly refusedPorts: () => readonly number[];
+}
+
+/** Names that lead inside: RFC 6761, RFC 6762, RFC 8375, and what networks use at home. */
+const RESERVED_NAME =
+  /(?:^|\.)(?:localhost|localdomain|local|internal|intranet|private|corp|lan|home|home\.arpa|svc)$/;
+
+const MESSAGES: Readonly<Record<UrlRefusal, string>> = {
+  'too-long': `must be at most ${WEBHOOK_URL_MAX} characters`,
+  malformed: 'must be an absolute https address',
+  scheme: 'must be an https address',
+  credentials: 'must not contain a user name or password',
+  fragment: 'must not contain a fragment',
+  'reserved-name': 'must name a public host',
+  'reserved-address': 'must not be a private, loopback, link-local or otherwise reserved address',
+  'reserved-port': 'must not be one of this service',
+};
+
+/**
+ * Judges where webhooks may go, from the text alone; names are judged again by what they resolve
+ * to at each connect. Used at save and before every attempt.
+ *
+ * Allowed origins are compared with the text as it was sent: any other spelling of a refused
+ * address stays refused.
+ */
+export function judgeUrl(text: string, policy: UrlPolicy): UrlVerdict {
+  if (!fits(text, WEBHOOK_URL_MAX)) return refused('too-long');
+  const origin = originAsSent(text);
+  const url = parse(text);
+  if (origin === undefined || url === undefined || leadsNowhere(url)) return refused('malformed');
+  if (text.includes('#')) return refused('fragment');
+  if (origin.includes('@') || url.username !== '' || url.password !== '')
+    return refused('credentials');
+  if (isAllowedOrigin(origin, policy)) {
+    const isOwn = policy.refusedPorts().includes(portOf(url));
+    return isOwn ? refused('reserved-port') : { ok: true, url, isAllowedOrigin: true };
+  }
+  if (url.protocol !== 'https:') return refused('scheme');
+  const reason = judgeHost(url.hostname);
+  return reason ? refused(reason) : { ok: true, url, isAllowedOrigin: false };
+}
+
+/** A host as the URL parser normalised it: every spelling of an IPv4 address is dotted decimal here. */
+export function judgeHost(hostname: string): 'reserved-name' | 'reserved-address' | undefined {
+  const literal = hostname.replace(/^\[|\]$/g, '');
+  if (isIP(literal) !== 0) return judgeAddress(literal) ? undefined : 'reserved-address';
+  const name = hostname.toLowerCase().replace(/\.$/, '');
+  return !name.includes('.') || RESERVED_NAME.test(name) ? 'reserved-name' : undefined;
+}
+
+/** Whether an origin, letter by letter, is one that the configuration allows. */
+export function isAllowedOrigin(origin: string, policy: UrlPolicy): boolean {
+  return policy.allowedOrigins.some((allowed) => {
+    if (!allowed.endsWith(':*')) return origin === allowed;
+    const stem = allowed.slice(0, -1);
+    return origin.startsWith(stem) && /^[1-9]\d{0,4}$/.test(origin.slice(stem.length));
+  });
+}
+
+/** The port a URL leads to, the scheme's own when it names none. */
+export function portOf(url: URL): number {
+  if (url.port !== '') return Number(url.port);
+  return url.protocol === 'https:' ? 443 : 80;
+}
+
+/** What the parser lets pass and no connection can be made to: port 0, a name with an empty label. */
+function leadsNowhere(url: URL): boolean {
+  return url.port === '0' || url.hostname.startsWith('.') || url.hostname.includes('..');
+}
+
+/** Scheme, authority: the text up to the path. Blanks, control characters and backslashes have no place in it. */
+function originAsSent(text: string): string | undefined {
+  if (/[\p{Cc}\p{Cs}\p{Z}\\]/u.test(text)) return undefined;
+  return /^https?:\/\/[^/?#]+/i.exec(text)?.[0];
+}
+
+function parse(text: string): URL | undefined {
+  return URL.canParse(text) ? new URL(text) : undefined;
+}
+
+function refused(reason: UrlRefusal): UrlVerdict {
+  return { ok: false, reason, message: MESSAGES[reason] };
+}

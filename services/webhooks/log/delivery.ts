@@ -1,0 +1,33 @@
+import { Code } from '@connectrpc/connect';
+import { ErrorReason } from '../../../proto/gen/rms/common/v1/error_pb.ts';
+import { DomainError } from '../../platform/errors.ts';
+
+export type DeliveryState = 'waiting' | 'held' | 'delivered' | 'exhausted' | 'expired' | 'dropped';
+
+const WEBHOOK_ID_PREFIX = 'msg_';
+const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
+
+/** The `webhook-id` of a delivery: the same on every retry and replay. */
+export function webhookIdOf(id: string): string {
+  return WEBHOOK_ID_PREFIX + id;
+}
+
+/** The delivery that a `webhook-id` names; undefined when it cannot name one. */
+export function parseWebhookId(webhookId: string): string | undefined {
+  if (!webhookId.startsWith(WEBHOOK_ID_PREFIX)) return undefined;
+  const id = webhookId.slice(WEBHOOK_ID_PREFIX.length);
+  return UUID.test(id) ? id : undefined;
+}
+
+export function deliveryNotFound(webhookId: string): DomainError {
+  return new DomainError(
+    Code.NotFound,
+    ErrorReason.DELIVERY_NOT_FOUND,
+    `delivery ${webhookId.slice(0, 100)} does not exist`,
+  );
+}
+
+/** FAILED_PRECONDITION: the present state does not allow what was asked for. */
+export function stateForbids(message: string): DomainError {
+  return new DomainError(Code.FailedPrecondition, ErrorReason.STATE_FORBIDS, message);
+}

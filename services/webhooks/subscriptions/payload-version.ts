@@ -1,0 +1,42 @@
+import { newestActive, supportedVersions } from '../../contract/versions.ts';
+import { invalidField } from '../../platform/errors.ts';
+import type { Queryable } from '../../platform/postgres.ts';
+
+/** The version a shop's payloads are shaped for; the newest active one until it is set. */
+export async function payloadVersion(db: Queryable, shopId: bigint, today: Date): Promise<string> {
+  const versions = await payloadVersions(db, [shopId]);
+  return versions.get(shopId) ?? newestActive(today);
+}
+
+/** The versions that were set, of those shops that have one. */
+export async function payloadVersions(
+  db: Queryable,
+  shopIds: readonly bigint[],
+): Promise<ReadonlyMap<bigint, string>> {
+  const { rows } = await db.query<{ shopId: bigint; version: string }>(
+    'select shop_id as "shopId", version from payload_versions where shop_id = any($1::bigint[])',
+    [shopIds],
+  );
+  return new Map(rows.map((row) => [row.shopId, row.version]));
+}
+
+/**
+ * Sets the version for payloads of later events (interface: Versioning, rules 8 and 9).
+ *
+ * @throws DomainError INVALID_ARGUMENT for `unstable` and for versions that are not supported today.
+ */
+export async function setPayloadVersion(
+  db: Queryable,
+  shopId: bigint,
+  o: { version: string; today: Date },
+): Promise<void> {
+  const supported = supportedVersions(o.today);
+  if (!supported.includes(o.version)) {
+    throw invalidField('version', `must be one of ${supported.join(', ')}`);
+  }
+  await db.query(
+    `insert into payload_versions (shop_id, version) values ($1, $2)
+     on conflict (shop_id) do update set version = excluded.version, updated_at = now()`,
+    [shopId, o.version],
+  );
+}

@@ -1,0 +1,194 @@
+import { createHash } from 'node:crypto';
+import type pg from 'pg';
+import { inTransaction, type Queryable } from '../../platform/postgres.ts';
+import { dropWaiting, holdWaiting, moveWaiting, releaseHeld } from '../delivery/backlog.ts';
+import type { Secret } from './secrets.ts';
+import {
+  MAX_SUBSCRIPTIONS,
+  quotaExceeded,
+  type Subscription,
+  type SubscriptionFields,
+  subscriptionNotFound,
+} from './subscription.ts';
+
+const COLUMNS = `s.id, s.topic, s.trigger, e.url, s.status, s.inactive_reason as "inactiveReason",
+  s.created_at as "createdAt", s.updated_at as "updatedAt"`;
+
+/** All of a shop's subscriptions, id ascending. */
+export async function listSubscriptions(db: Queryable, shopId: bigint): Promise<Subscription[]> {
+  const { rows } = await db.query<Subscription>(
+    `select ${COLUMNS} from subscriptions s join endpoints e on e.shop_id = s.shop_id and e.id = s.endpoint_id
+      where s.shop_id = $1 and s.deleted_at is null order by s.id`,
+    [shopId],
+  );
+  return rows;
+}
+
+/** @throws DomainError NOT_FOUND. */
+export async function getSubscription(
+  db: Queryable,
+  shopId: bigint,
+  id: bigint,
+): Promise<Subscription> {
+  const { rows } = await db.query<Subscription>(
+    `select ${COLUMNS} from subscriptions s join endpoints e on e.shop_id = s.shop_id and e.id = s.endpoint_id
+      where s.shop_id = $1 and s.id = $2 and s.deleted_at is null`,
+    [shopId, id],
+  );
+  const [found] = rows;
+  if (!found) throw subscriptionNotFound(id);
+  return found;
+}
+
+/**
+ * Stores a new subscription; `withSecret` stores its secret in the same transaction.
+ *
+ * @throws DomainError RESOURCE_EXHAUSTED when the shop has its full number.
+ */
+export function createSubscription(
+  pool: pg.Pool,
+  shopId: bigint,
+  o: {
+    fields: SubscriptionFields;
+    withSecret: (tx: Queryable, id: bigint) => Promise<Secret>;
+  },
+): Promise<{ subscription: Subscription; secret: Secret }> {
+  return inTransaction(pool, async (tx) => {
+    await requireRoom(tx, shopId);
+    const endpointId = await endpointOf(tx, shopId, o.fields.url);
+    const { rows } = await tx.query<{ id: bigint }>(
+      `insert into subscriptions (shop_id, topic, trigger, endpoint_id, status)
+       values ($1, $2, $3, $4, $5) returning id`,
+      [shopId, o.fields.topic, o.fields.trigger, endpointId, o.fields.status ?? 'active'],
+    );
+    const id = rows[0]?.id ?? 0n;
+    const secret = await o.withSecret(tx, id);
+    return { subscription: await getSubscription(tx, shopId, id), secret };
+  });
+}
+
+/** Two at once must not both take the last place: the shop's creations go one after another. */
+async function requireRoom(tx: Queryable, shopId: bigint): Promise<void> {
+  await tx.query(
+    `select pg_advisory_xact_lock(hashtextextended('webhooks:quota:' || $1::text, 0))`,
+    [shopId],
+  );
+  const { rows } = await tx.query<{ count: bigint }>(
+    'select count(*) as count from subscriptions where shop_id = $1 and deleted_at is null',
+    [shopId],
+  );
+  if ((rows[0]?.count ?? 0n) >= MAX_SUBSCRIPTIONS) throw quotaExceeded();
+}
+
+/**
+ * Changes a subscription. What waits goes to the new address; what waits of one set inactive is
+ * held, and goes on when it is set active. A new topic or trigger counts for later events.
+ *
+ * @param o.offsetMs of the retry clock.
+ * @throws DomainError NOT_FOUND.
+ */
+export function updateSubscription(
+  pool: pg.Pool,
+  target: { shopId: bigint; id: bigint },
+  o: { fields: SubscriptionFields; offsetMs: number },
+): Promise<Subscription> {
+  const { shopId, id } = target;
+  return inTransaction(pool, async (tx) => {
+    const before = await lockSubscription(tx, shopId, id);
+    const endpointId = await endpointOf(tx, shopId, o.fields.url);
+    const status = o.fields.status ?? before.status;
+    await tx.query(
+      `update subscriptions
+          set topic = $3, trigger = $4, endpoint_id = $5, status = $6, updated_at = now(),
+              inactive_reason = case when status = $6 then inactive_reason else '' end,
+              failures = case when $7 then 0 else failures end,
+              failing_since = case when $7 then null else failing_since end
+        where shop_id = $1 and id = $2`,
+      [
+        shopId,
+        id,
+        o.fields.topic,
+        o.fields.trigger,
+        endpointId,
+        status,
+        // A new address, or one that a person switched on again, has failed nothing yet.
+        endpointId !== before.endpointId || (status === 'active' && before.status === 'inactive'),
+      ],
+    );
+    if (endpointId !== before.endpointId) await moveWaiting(tx, target, endpointId);
+    if (status !== before.status) {
+      const change = status === 'active' ? releaseHeld : holdWaiting;
+      await change(tx, target, o.offsetMs);
+    }
+    return getSubscription(tx, shopId, id);
+  });
+}
+
+/**
+ * Deletes a subscription: its secrets at once, what waits is dropped, the log stays.
+ *
+ * @throws DomainError NOT_FOUND.
+ */
+export function deleteSubscription(pool: pg.Pool, shopId: bigint, id: bigint): Promise<void> {
+  return inTransaction(pool, async (tx) => {
+    await lockSubscription(tx, shopId, id);
+    await tx.query(
+      `update subscriptions set deleted_at = now(), updated_at = now() where shop_id = $1 and id = $2`,
+      [shopId, id],
+    );
+    await tx.query('delete from secrets where shop_id = $1 and subscription_id = $2', [shopId, id]);
+    await dropWaiting(tx, { shopId, id });
+  });
+}
+
+/**
+ * A subscription as it will stay until the caller's transaction ends.
+ *
+ * @throws DomainError NOT_FOUND.
+ */
+export async function lockSubscriptionShared(tx: Queryable, shopId: bigint, id: bigint) {
+  const { rows } = await tx.query<{
+    topic: string;
+    trigger: string;
+    status: 'active' | 'inactive';
+    endpointId: bigint;
+  }>(
+    `select topic, trigger, status, endpoint_id as "endpointId" from subscriptions
+      where shop_id = $1 and id = $2 and deleted_at is null for share`,
+    [shopId, id],
+  );
+  const [row] = rows;
+  if (!row) throw subscriptionNotFound(id);
+  return row;
+}
+
+/**
+ * Fan-out and settling lock the row too, so that nothing slips in between.
+ *
+ * @throws DomainError NOT_FOUND.
+ */
+export async function lockSubscription(tx: Queryable, shopId: bigint, id: bigint) {
+  const { rows } = await tx.query<{ status: 'active' | 'inactive'; endpointId: bigint }>(
+    `select status, endpoint_id as "endpointId" from subscriptions
+      where shop_id = $1 and id = $2 and deleted_at is null for update`,
+    [shopId, id],
+  );
+  const [row] = rows;
+  if (!row) throw subscriptionNotFound(id);
+  return row;
+}
+
+/** The row that stands for an address of a shop, made when it is new. */
+async function endpointOf(tx: Queryable, shopId: bigint, url: string): Promise<bigint> {
+  const hash = createHash('sha256').update(url).digest();
+  const { rows } = await tx.query<{ id: bigint }>(
+    `with made as (
+       insert into endpoints (shop_id, url, url_sha256) values ($1, $2, $3)
+       on conflict (shop_id, url_sha256) do update set url = excluded.url
+       returning id
+     )
+     select id from made`,
+    [shopId, url, hash],
+  );
+  return rows[0]?.id ?? 0n;
+}

@@ -1,0 +1,92 @@
+import { Code } from '@connectrpc/connect';
+import { ErrorReason } from '../../../proto/gen/rms/common/v1/error_pb.ts';
+import { SubscriptionStatus } from '../../../proto/gen/rms/webhooks/v1/webhooks_pb.ts';
+import { TOPICS, TRIGGERS } from '../../contract/limits.ts';
+import { DomainError, invalidField } from '../../platform/errors.ts';
+import { judgeUrl, type UrlPolicy } from '../guard/guard.ts';
+
+/** Most subscriptions a shop may have. */
+export const MAX_SUBSCRIPTIONS = 100;
+
+export type Status = 'active' | 'inactive';
+
+/** Where the events of one topic and trigger go, as the service keeps it. */
+export interface Subscription {
+  readonly id: bigint;
+  readonly topic: string;
+  readonly trigger: string;
+  readonly url: string;
+  readonly status: Status;
+  readonly inactiveReason: string;
+  readonly createdAt: Date;
+  readonly updatedAt: Date;
+}
+
+/** What a caller may set. */
+export interface SubscriptionFields {
+  readonly topic: string;
+  readonly trigger: string;
+  readonly url: string;
+  /** Undefined keeps it; `active` on create. */
+  readonly status: Status | undefined;
+}
+
+/**
+ * Checks what a caller wants to set; every pair of topic and trigger may be stored (interface:
+ * Webhook subscription).
+ *
+ * @throws DomainError INVALID_ARGUMENT: INVALID_FIELD, or WEBHOOK_URL_REFUSED when all but the
+ *   address is in order.
+ */
+export function parseFields(
+  given: { topic: string; trigger: string; url: string; status: SubscriptionStatus },
+  policy: UrlPolicy,
+): SubscriptionFields {
+  requireOneOf('topic', given.topic, TOPICS);
+  requireOneOf('trigger', given.trigger, TRIGGERS);
+  const status = parseStatus(given.status);
+  const verdict = judgeUrl(given.url, policy);
+  if (!verdict.ok) {
+    throw new DomainError(
+      Code.InvalidArgument,
+      ErrorReason.WEBHOOK_URL_REFUSED,
+      `url ${verdict.message}`,
+      { field: 'url' },
+    );
+  }
+  return { topic: given.topic, trigger: given.trigger, url: given.url, status };
+}
+
+function parseStatus(status: SubscriptionStatus): Status | undefined {
+  switch (status) {
+    case SubscriptionStatus.UNSPECIFIED:
+      return undefined;
+    case SubscriptionStatus.ACTIVE:
+      return 'active';
+    case SubscriptionStatus.INACTIVE:
+      return 'inactive';
+    default:
+      throw invalidField('status', 'must be active or inactive');
+  }
+}
+
+/** @throws DomainError INVALID_ARGUMENT naming the field and what it may be. */
+export function requireOneOf(field: string, value: string, allowed: readonly string[]): void {
+  if (!allowed.includes(value)) throw invalidField(field, `must be one of ${allowed.join(', ')}`);
+}
+
+export function subscriptionNotFound(id: bigint): DomainError {
+  return new DomainError(
+    Code.NotFound,
+    ErrorReason.SUBSCRIPTION_NOT_FOUND,
+    `subscription ${id} does not exist`,
+  );
+}
+
+export function quotaExceeded(): DomainError {
+  return new DomainError(
+    Code.ResourceExhausted,
+    ErrorReason.QUOTA_EXCEEDED,
+    `a shop may have at most ${MAX_SUBSCRIPTIONS} webhook subscriptions`,
+  );
+}
