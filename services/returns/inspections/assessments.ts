@@ -3,19 +3,17 @@ import { z } from 'zod';
 import { DispositionOutcome, type Return } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import type { ApplyAssessmentsRequest } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
 import { callerShape, id, parseInput } from '../../platform/input.ts';
-import { inTransaction, type Queryable } from '../../platform/postgres.ts';
-import { returnsOfLines } from '../store/line-owners.ts';
+import type { Queryable } from '../../platform/postgres.ts';
 import { dispositionText } from '../store/texts.ts';
 import type { NewTimelineEntry } from '../store/timeline-store.ts';
-import { changeReturnsIn } from '../store/transition.ts';
 import {
   factsOf,
   images,
   inspectionShape,
   inspector,
-  latestPerLine,
   MAX_INSPECTIONS,
 } from './inspection-input.ts';
+import { type AppliedRow, takeOver } from './take-over.ts';
 
 const assessment = z.object({
   assessmentId: id,
@@ -43,50 +41,34 @@ const batch = z.object({
 });
 
 /**
- * Takes over assessments, in any state of the returns, in one transaction. One that is not newer
- * than the line's last changes nothing; a newer one replaces the former, which the timeline keeps.
+ * Takes over assessments from the dispositions service; see {@link takeOver}.
  *
- * @returns the returns concerned, by id.
- * @throws DomainError INVALID_ARGUMENT; LINE_ITEM_NOT_FOUND when a line is not the shop's, and then
- *   none is taken over.
+ * @throws DomainError INVALID_ARGUMENT; LINE_ITEM_NOT_FOUND when a line is not the shop's.
  */
 export async function applyAssessments(
   pool: pg.Pool,
   request: ApplyAssessmentsRequest,
 ): Promise<readonly Return[]> {
   const { shopId, actor, assessments } = parseInput(batch, request);
-  const wanted = latestPerLine(assessments, (one) => one.assessmentId);
-  const lineItemIds = wanted.map((one) => one.lineItemId);
-  return inTransaction(pool, async (tx) => {
-    const returnIds = await returnsOfLines(tx, shopId, lineItemIds, { removedToo: true });
-    const changed = await changeReturnsIn(tx, { shopId, actor, returnIds }, async (inside) => {
-      const applied = await storeAssessments(inside, shopId, wanted);
-      const byLine = new Map(wanted.map((one) => [one.lineItemId, one]));
-      const timeline = applied.flatMap((row) => {
-        const one = byLine.get(row.line_item_id);
-        return one ? [entryOf(one, row)] : [];
-      });
-      return { value: undefined, timeline };
-    });
-    return changed.returns;
-  });
+  return takeOver(
+    pool,
+    { shopId, actor, inspections: assessments },
+    { idOf: (one) => one.assessmentId, store: storeAssessments, entryOf },
+  );
 }
 
-interface AppliedRow {
-  readonly line_item_id: bigint;
-  readonly return_id: bigint;
+interface FormerRow extends AppliedRow {
   readonly former_outcome: string | null;
   readonly former_return_processor: string | null;
   readonly former_note: string | null;
   readonly former_inspected_at: Date | null;
 }
 
-/** Stores what is newer than what is there; answers those lines with what was there before. */
 async function storeAssessments(
   tx: Queryable,
   shopId: bigint,
   assessments: readonly Assessment[],
-): Promise<AppliedRow[]> {
+): Promise<FormerRow[]> {
   const rows = assessments.map((one) => ({
     line_item_id: one.lineItemId.toString(),
     assessment_id: one.assessmentId.toString(),
@@ -96,7 +78,7 @@ async function storeAssessments(
     inspected_at: one.disposition.inspectedAt ?? null,
     images: one.images,
   }));
-  const { rows: applied } = await tx.query<AppliedRow>(
+  const { rows: applied } = await tx.query<FormerRow>(
     `with given as (
        select * from jsonb_populate_recordset(null::line_dispositions, $2::jsonb)
      ), former as (
@@ -125,7 +107,7 @@ async function storeAssessments(
   return applied;
 }
 
-function entryOf(one: Assessment, row: AppliedRow): NewTimelineEntry {
+function entryOf(one: Assessment, row: FormerRow): NewTimelineEntry {
   const outcome = dispositionText.toText(one.disposition.outcome);
   return {
     returnId: row.return_id,

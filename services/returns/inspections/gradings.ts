@@ -4,18 +4,16 @@ import type { Return } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import type { ApplyGradingsRequest } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
 import { NOTE_MAX } from '../../contract/limits.ts';
 import { callerShape, id, parseInput, requiredText, text } from '../../platform/input.ts';
-import { inTransaction, type Queryable } from '../../platform/postgres.ts';
-import { returnsOfLines } from '../store/line-owners.ts';
+import type { Queryable } from '../../platform/postgres.ts';
 import type { NewTimelineEntry } from '../store/timeline-store.ts';
-import { changeReturnsIn } from '../store/transition.ts';
 import {
   factsOf,
   images,
   inspectionShape,
   inspector,
-  latestPerLine,
   MAX_INSPECTIONS,
 } from './inspection-input.ts';
+import { type AppliedRow, takeOver } from './take-over.ts';
 
 const GRADES = ['a', 'b', 'c', 'd'] as const;
 const CATEGORIES = ['incorrect_item', 'missing', 'junk'] as const;
@@ -54,50 +52,34 @@ const batch = z.object({
 });
 
 /**
- * Takes over gradings, in any state of the returns, in one transaction. One that is not newer than
- * the line's last changes nothing; a newer one replaces the former, which the timeline keeps.
+ * Takes over gradings from the dispositions service; see {@link takeOver}.
  *
- * @returns the returns concerned, by id.
- * @throws DomainError INVALID_ARGUMENT; LINE_ITEM_NOT_FOUND when a line is not the shop's, and then
- *   none is taken over.
+ * @throws DomainError INVALID_ARGUMENT; LINE_ITEM_NOT_FOUND when a line is not the shop's.
  */
 export async function applyGradings(
   pool: pg.Pool,
   request: ApplyGradingsRequest,
 ): Promise<readonly Return[]> {
   const { shopId, actor, gradings } = parseInput(batch, request);
-  const wanted = latestPerLine(gradings, (one) => one.gradingId);
-  const lineItemIds = wanted.map((one) => one.lineItemId);
-  return inTransaction(pool, async (tx) => {
-    const returnIds = await returnsOfLines(tx, shopId, lineItemIds, { removedToo: true });
-    const changed = await changeReturnsIn(tx, { shopId, actor, returnIds }, async (inside) => {
-      const applied = await storeGradings(inside, shopId, wanted);
-      const byLine = new Map(wanted.map((one) => [one.lineItemId, one]));
-      const timeline = applied.flatMap((row) => {
-        const one = byLine.get(row.line_item_id);
-        return one ? [entryOf(one, row)] : [];
-      });
-      return { value: undefined, timeline };
-    });
-    return changed.returns;
-  });
+  return takeOver(
+    pool,
+    { shopId, actor, inspections: gradings },
+    { idOf: (one) => one.gradingId, store: storeGradings, entryOf },
+  );
 }
 
-interface AppliedRow {
-  readonly line_item_id: bigint;
-  readonly return_id: bigint;
+interface FormerRow extends AppliedRow {
   readonly former_title: string | null;
   readonly former_description: string | null;
   readonly former_note: string | null;
   readonly former_inspected_at: Date | null;
 }
 
-/** Stores what is newer than what is there; answers those lines with what was there before. */
 async function storeGradings(
   tx: Queryable,
   shopId: bigint,
   gradings: readonly Grading[],
-): Promise<AppliedRow[]> {
+): Promise<FormerRow[]> {
   const rows = gradings.map(({ lineItemId, gradingId, condition }) => ({
     line_item_id: lineItemId.toString(),
     grading_id: gradingId.toString(),
@@ -112,7 +94,7 @@ async function storeGradings(
     inspected_at: condition.inspectedAt ?? null,
     images: condition.images,
   }));
-  const { rows: applied } = await tx.query<AppliedRow>(
+  const { rows: applied } = await tx.query<FormerRow>(
     `with given as (
        select * from jsonb_populate_recordset(null::line_conditions, $2::jsonb)
      ), former as (
@@ -145,7 +127,7 @@ async function storeGradings(
   return applied;
 }
 
-function entryOf(one: Grading, row: AppliedRow): NewTimelineEntry {
+function entryOf(one: Grading, row: FormerRow): NewTimelineEntry {
   return {
     returnId: row.return_id,
     kind: 'line.graded',

@@ -26,19 +26,6 @@ export const inspectionShape = {
 /** Who inspected; the caller when absent. */
 export const inspector = z.custom<Actor>().optional();
 
-/** Of several inspections of one line the latest: an older one would be ignored after it. */
-export function latestPerLine<T extends { readonly lineItemId: bigint }>(
-  inspections: readonly T[],
-  idOf: (inspection: T) => bigint,
-): T[] {
-  const latest = new Map<bigint, T>();
-  for (const inspection of inspections) {
-    const other = latest.get(inspection.lineItemId);
-    if (!other || idOf(other) < idOf(inspection)) latest.set(inspection.lineItemId, inspection);
-  }
-  return [...latest.values()];
-}
-
 /** Facts of a timeline entry: those that there are. */
 export function factsOf(
   facts: Readonly<Record<string, string | null | undefined>>,
