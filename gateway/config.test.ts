@@ -14,7 +14,11 @@ const ENV = {
 
 describe("the gateway's configuration", () => {
   test('needs a database, a service token and the services; the rest has defaults', () => {
-    expect(loadGatewayOptions(ENV)).toMatchObject({ restPerMinute: 300, docs: true });
+    expect(loadGatewayOptions(ENV)).toMatchObject({
+      restPerMinute: 300,
+      failedCredentialsPerMinute: 60,
+      docs: true,
+    });
     expect(() => loadGatewayOptions({})).toThrow(/CARTS_TARGET.*DATABASE_URL.*SERVICE_TOKEN/s);
   });
 

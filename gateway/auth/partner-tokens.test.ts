@@ -16,6 +16,7 @@ const AUDIENCE = 'https://api.example.com';
 let under: TestGateway;
 let send: (sent: Sent) => Promise<Received>;
 let jwks: Server;
+let jwksUrl: string;
 const keys: Record<string, CryptoKey> = {};
 
 beforeAll(async () => {
@@ -30,27 +31,23 @@ beforeAll(async () => {
   await once(jwks, 'listening');
   const address = jwks.address();
   const port = typeof address === 'object' && address ? address.port : 0;
+  jwksUrl = `http://127.0.0.1:${port}/jwks`;
   under = await startTestGateway({
-    partnerOAuth: {
-      issuer: ISSUER,
-      audience: AUDIENCE,
-      jwksUrl: `http://127.0.0.1:${port}/jwks`,
-      shopClaim: 'shop_id',
-    },
+    partnerOAuth: { issuer: ISSUER, audience: AUDIENCE, jwksUrl, shopClaim: 'shop_id' },
     failedCredentialsPerMinute: 100_000,
   });
   send = restClient(under);
-  await installApp(under.database.pool, {
-    shopId: 1n,
-    issuer: ISSUER,
-    clientId: 'app',
-    by: TEST_AUTHOR,
-  });
+  await install(under, 'app');
+  await install(under, 'of-another-issuer', 'https://elsewhere.example.com');
 });
 afterAll(async () => {
   await under.stop();
   jwks.close();
 });
+
+function install(gateway: TestGateway, clientId: string, issuer = ISSUER): Promise<void> {
+  return installApp(gateway.database.pool, { shopId: 1n, issuer, clientId, by: TEST_AUTHOR });
+}
 
 const nowS = () => Math.floor(Date.now() / 1_000);
 
@@ -107,6 +104,7 @@ describe("a partner's token", () => {
     ['no shop', { claims: { shop_id: undefined } }],
     ['a shop that did not install the app', { claims: { shop_id: 2 } }],
     ['an app that is not installed', { claims: { client_id: 'other' } }],
+    ['an app installed for another issuer', { claims: { client_id: 'of-another-issuer' } }],
     ['another type', { header: { typ: 'logout+jwt' } }],
     ['an algorithm that is not accepted', { alg: 'PS256' }],
     ["a stranger's key", { key: 'stranger' }],
@@ -155,12 +153,46 @@ describe("a partner's token", () => {
 
   test('ends within 5 seconds of removing the installation', async () => {
     const app = { shopId: 1n, issuer: ISSUER, clientId: 'leaving', by: TEST_AUTHOR };
-    await installApp(under.database.pool, app);
+    await install(under, 'leaving');
     const leaving = await token({ claims: { client_id: 'leaving' } });
     expect((await list(leaving)).status).toBe(200);
     await removeApp(under.database.pool, app);
     const deadline = Date.now() + 5_000;
     while ((await list(leaving)).status !== 401) expect(Date.now()).toBeLessThan(deadline);
+  });
+});
+
+describe("a gateway that is told the claim and the limit of partners' tokens", () => {
+  let told: TestGateway;
+  beforeAll(async () => {
+    const shopClaim = 'https://claims.example.com/tenant';
+    told = await startTestGateway({
+      partnerOAuth: { issuer: ISSUER, audience: AUDIENCE, jwksUrl, shopClaim },
+      restPerMinute: 3,
+    });
+    for (const app of ['counted', 'other']) await install(told, app);
+  });
+  afterAll(() => told.stop());
+
+  const statusOf = async (clientId: string, claims: object): Promise<number> => {
+    const bearer = await token({ claims: { client_id: clientId, shop_id: undefined, ...claims } });
+    const headers = { authorization: `Bearer ${bearer}` };
+    return (await restClient(told)({ path: '/api/v1/webhooks', key: null, headers })).status;
+  };
+  const tenant = { 'https://claims.example.com/tenant': 1 };
+
+  test('reads the shop from that claim, and from no other', async () => {
+    expect(await statusOf('other', tenant)).toBe(200);
+    expect(await statusOf('other', { shop_id: 1 })).toBe(401);
+  });
+
+  test('counts an installation, whichever of its tokens is sent', async () => {
+    const statuses = [];
+    for (const jti of ['a', 'b', 'c', 'd', 'e']) {
+      statuses.push(await statusOf('counted', { ...tenant, jti }));
+    }
+    expect(statuses).toEqual([200, 200, 200, 429, 429]);
+    expect(await statusOf('other', tenant)).toBe(200);
   });
 });
 

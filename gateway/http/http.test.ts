@@ -171,6 +171,14 @@ describe('what is measured', () => {
     );
     expect(metrics).toContain('http_server_request_duration');
   });
+
+  test('requests to a version that is kept past its window, for want of a newer one', async () => {
+    const late = await startTestGateway({ calendar: new Date('2028-02-01T00:00:00Z') });
+    await restClient(late)({ path: '/api/2026-10/webhooks' });
+    const metrics = await (await fetch(late.gateway.metricsUrl)).text();
+    await late.stop();
+    expect(metrics).toMatch(/api_version_past_window_total\{(?=.*version="2026-10").*\} 1/);
+  });
 });
 
 test("a caller's trace goes on into the services", async () => {

@@ -181,6 +181,26 @@ describe('members', () => {
     await expect(remove).rejects.toMatchObject({ code: Code.NotFound });
   });
 
+  test('the log says who did it, from where, what, and to which object', async () => {
+    const { pool, shopId, admin, analyst } = await team();
+    const author = { ...admin.by, source: '203.0.113.7' };
+    await removeMember(pool, { shopId, email: analyst.email, by: author });
+    const { rows } = await pool.query(
+      `select actor_kind, actor_id, source, action, subject from audit_log
+        where shop_id = $1 order by id desc limit 1`,
+      [shopId],
+    );
+    expect(rows).toEqual([
+      {
+        actor_kind: 'user',
+        actor_id: String(admin.by.userId),
+        source: '203.0.113.7',
+        action: 'member.removed',
+        subject: String(analyst.by.userId),
+      },
+    ]);
+  });
+
   test('every change is audited, and the log is append only', async () => {
     const { pool, shopId, analyst } = await team();
     await addMember(pool, { shopId, email: analyst.email, role: 'developer', by });

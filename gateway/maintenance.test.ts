@@ -1,0 +1,37 @@
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { createTestDatabase, type TestDatabase } from '../test/support/database.ts';
+import { silentLogger } from '../test/support/telemetry.ts';
+import { until } from '../test/support/until.ts';
+import { startMaintenance } from './maintenance.ts';
+
+let db: TestDatabase;
+beforeAll(async () => {
+  db = await createTestDatabase('gateway');
+});
+afterAll(() => db.drop());
+
+const left = async (sql: string): Promise<unknown[]> =>
+  (await db.pool.query(sql)).rows.map((row) => Object.values(row)[0]);
+
+describe('maintenance of the gateway', () => {
+  test('keeps the audit log for 13 months, and counters until their windows are long over', async () => {
+    await db.pool.query(
+      `with founder as (insert into users (email) values ('owner@example.com') returning id),
+            shop as (insert into shops (name, currency, founder_id)
+                     select 'Shop', 'GBP', id from founder returning id)
+       insert into audit_log (shop_id, at, actor_kind, actor_id, actor_name, action, subject)
+       select shop.id, now() - age, 'system', 'test', '', subject, subject
+         from shop, (values ('past', interval '13 months 1 day'), ('kept', interval '12 months 27 days'))
+           as entry (subject, age)`,
+    );
+    const counter =
+      "insert into rate_limits (key, points, expire) values ('past', 1, $1), ('kept', 1, $2)";
+    await db.pool.query(counter, [Date.now() - 24 * 3_600_000, Date.now() + 60_000]);
+
+    const maintenance = startMaintenance(db.pool, silentLogger());
+    await until(async () => !(await left('select subject from audit_log')).includes('past'));
+    await maintenance.stop();
+    expect(await left('select subject from audit_log')).toEqual(['kept']);
+    expect(await left('select key from rate_limits')).toEqual(['kept']);
+  });
+});
