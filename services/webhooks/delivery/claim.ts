@@ -22,7 +22,7 @@ export interface Claimed {
 }
 
 /** Longer than any attempt, so that a lease only runs out when its holder is gone. */
-export const LEASE_SECONDS = 30;
+const LEASE_SECONDS = 30;
 
 /** Endpoints looked at by one claim. */
 const MAX_ENDPOINTS = 256;
@@ -57,14 +57,33 @@ export function claimDue(
   });
 }
 
-/** The order is random, so that no endpoint is always last when there are many. */
+/**
+ * The endpoints with something to claim are walked along the index, one step each, however long
+ * their backlogs are: asked whether it has any, PostgreSQL would read every row that is due.
+ * The order is random, so that no endpoint is always last when there are many.
+ */
 const LOCK_ENDPOINTS = `
-select e.shop_id as "shopId", e.id from endpoints e
- where exists (
-         select from deliveries d
-          where d.shop_id = e.shop_id and d.endpoint_id = e.id and d.state = 'waiting' and d.lease_token is null
-            and d.next_attempt_at <= now() + $1 * interval '1 ms')
-   and (select count(*) from deliveries l
+with recursive busy as (
+  (select shop_id, endpoint_id from deliveries
+    where state = 'waiting' and lease_token is null
+    order by shop_id, endpoint_id limit 1)
+  union all
+  select n.shop_id, n.endpoint_id
+    from busy b cross join lateral (
+      select d.shop_id, d.endpoint_id from deliveries d
+       where d.state = 'waiting' and d.lease_token is null
+         and (d.shop_id, d.endpoint_id) > (b.shop_id, b.endpoint_id)
+       order by d.shop_id, d.endpoint_id limit 1) n
+)
+select e.shop_id as "shopId", e.id
+  from busy b
+  join endpoints e on e.shop_id = b.shop_id and e.id = b.endpoint_id
+ cross join lateral (
+   select from deliveries d
+    where d.shop_id = e.shop_id and d.endpoint_id = e.id and d.state = 'waiting' and d.lease_token is null
+      and d.next_attempt_at <= now() + $1 * interval '1 ms'
+    limit 1) due
+ where (select count(*) from deliveries l
          where l.shop_id = e.shop_id and l.endpoint_id = e.id and l.lease_token is not null) < e.flight_cap
  order by random() limit $2
    for no key update of e skip locked`;
