@@ -7,7 +7,7 @@ export interface Backlog {
 }
 
 /** How long a delivery may be held, by the retry clock. */
-export const HELD_DAYS = 30;
+const HELD_DAYS = 30;
 
 /** Deliveries that wait or are held go to another address, those in flight with their next attempt. */
 export async function moveWaiting(

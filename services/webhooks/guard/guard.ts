@@ -87,7 +87,7 @@ export function isAllowedOrigin(origin: string, policy: UrlPolicy): boolean {
 }
 
 /** The port a URL leads to, the scheme's own when it names none. */
-export function portOf(url: URL): number {
+function portOf(url: URL): number {
   if (url.port !== '') return Number(url.port);
   return url.protocol === 'https:' ? 443 : 80;
 }
