@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -26,6 +26,12 @@ describe('a stack file that is there already', () => {
     await writeStackFile(path, { pid, control_url: `http://127.0.0.1:${port}` });
     await expect(refuseRunningStack(path)).rejects.toThrow(`process ${pid}`);
     control.close();
+  });
+
+  test('that is something else is left alone', async () => {
+    await writeFile(path, 'a diary');
+    await expect(refuseRunningStack(path)).rejects.toThrow('is no stack file');
+    expect(await readFile(path, 'utf8')).toBe('a diary');
   });
 
   test('whose process number belongs to something else by now is replaced', async () => {

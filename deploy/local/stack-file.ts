@@ -11,17 +11,26 @@ function alive(pid: number): boolean {
   }
 }
 
+/** A mistyped `--stack` names somebody's file: it is neither read for a stack nor overwritten. */
+function parsed<S extends z.ZodType>(schema: S, text: string, path: string): z.infer<S> {
+  try {
+    return schema.parse(JSON.parse(text));
+  } catch {
+    throw new Error(`${path} is no stack file: remove it, or name another with --stack <file>`);
+  }
+}
+
 const ownerSchema = z.object({ pid: z.number().int(), control_url: z.url() });
 
 /**
  * Refuses to go on while the stack that a stack file names is still running.
  *
- * @throws Error naming the process; a file whose process is dead is left to be replaced.
+ * @throws Error naming the process, or that the file is none; one whose process is dead is left to be replaced.
  */
 export async function refuseRunningStack(path: string): Promise<void> {
   const text = await readFile(path, 'utf8').catch(() => undefined);
   if (!text) return;
-  const { pid, control_url } = ownerSchema.parse(JSON.parse(text));
+  const { pid, control_url } = parsed(ownerSchema, text, path);
   if (pid === process.pid || !alive(pid)) return;
   // A crashed stack is gone, but the number of its process may by now be somebody else's.
   if (!(await isFree(Number(new URL(control_url).port)))) {
@@ -61,10 +70,10 @@ const stackSchema = z.looseObject({
 /**
  * Reads the file by which a running stack is found.
  *
- * @throws Error that says to start the stack, when there is none.
+ * @throws Error that says to start the stack when there is none, or that the file is none.
  */
 export async function readStackFile(path: string): Promise<z.infer<typeof stackSchema>> {
   const text = await readFile(path, 'utf8').catch(() => undefined);
   if (!text) throw new Error(`no stack is running (${path} does not exist): run npm start first`);
-  return stackSchema.parse(JSON.parse(text));
+  return parsed(stackSchema, text, path);
 }
