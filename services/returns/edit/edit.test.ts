@@ -127,6 +127,13 @@ describe('edit return', () => {
     expect(await bench.triggers(submitted)).toEqual([]);
   });
 
+  test('refuses lines that add up to more than 10^12', async () => {
+    const submitted = await bench.submit(await bench.shop(), { lines: [line(), line()] });
+    const price = { shop: '600000000000' };
+    const changes = submitted.lineItems.map(({ lineItemId }) => ({ lineItemId, price }));
+    expect(await refused(submitted, { changes })).toEqual(invalid('lines'));
+  });
+
   test.each(['closed', 'cancelled', 'expired'] as const)('refuses a %s return', async (state) => {
     const submitted = await bench.submit(await bench.shop());
     await bench.end(submitted, state);

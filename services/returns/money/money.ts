@@ -20,7 +20,7 @@ export function decimalsOf(currency: string): number | undefined {
  *
  * @throws RangeError for an unknown currency: a programming error.
  */
-export function digitsOf(currency: string): number {
+function digitsOf(currency: string): number {
   const digits = decimalsOf(currency);
   if (digits === undefined) throw new RangeError('unknown currency');
   return digits;
@@ -42,8 +42,13 @@ export function parseAmount(field: string, text: string, currency: string): bigi
     throw invalidField(field, `has more than the ${digits} decimals of ${currency}`);
   }
   const minor = BigInt(units + fraction.padEnd(digits, '0'));
-  if (minor > MAX_UNITS * 10n ** BigInt(digits)) throw invalidField(field, 'is too large');
+  if (isTooLarge(minor, currency)) throw invalidField(field, 'is too large');
   return minor;
+}
+
+/** Whether minor units are above the 10^12 units that no sum exceeds, given or derived. */
+export function isTooLarge(minor: bigint, currency: string): boolean {
+  return minor > MAX_UNITS * 10n ** BigInt(digitsOf(currency));
 }
 
 /** Writes minor units as a decimal string with exactly the currency's decimals; may be negative. */

@@ -3,6 +3,7 @@ import type { ReturnAmountsInput } from '../../../proto/gen/rms/returns/v1/retur
 import { invalidField } from '../../platform/errors.ts';
 import type { Currencies } from '../store/line-message.ts';
 import { amountOf, type Both } from './amounts.ts';
+import { checkBounds } from './bounds.ts';
 import { formatAmount } from './money.ts';
 import {
   type ExchangeSums,
@@ -40,7 +41,8 @@ type Side = (typeof SIDES)[number];
  * + credit shipping.
  *
  * @throws DomainError INVALID_ARGUMENT for a refund that is given and different or would be
- *   negative, for a negative total, and for an outcome that contradicts the sums.
+ *   negative, for a negative total, for a derived sum above 10^12 units, and for an outcome that
+ *   contradicts the sums.
  */
 export function checkedSums(input: SumsInput): Both<CheckedSums> {
   const given = {
@@ -91,7 +93,9 @@ function sumsOn(input: SumsInput, given: Given, side: Side): CheckedSums {
   const refund = refundOf(returnTotal, sums);
   checkRefund({ refund, given: given.refund?.[side], currency: input.currencies[side] });
   const checked = { ...sums, refund, returnTotal };
-  checkOutcome(input.outcome, totalsOf(lines, exchanges, checked), input.exchanges.length);
+  const totals = totalsOf(lines, exchanges, checked);
+  checkBounds(lines, totals, input.currencies[side]);
+  checkOutcome(input.outcome, totals, input.exchanges.length);
   return checked;
 }
 

@@ -40,6 +40,24 @@ describe('a submission is refused', () => {
     expect(await bench.refused(shopId, { destinationId: CLOSED_WAREHOUSE })).toEqual(stateForbids);
   });
 
+  const most = { shop: '600000000000' };
+  const exchange = { title: 'Hat', price: most };
+  const tooMuch: [string, Parameters<ReturnsBench['refused']>[1], string][] = [
+    ['lines', { lines: [line({ price: most }), line({ price: most })] }, 'lines'],
+    ['refunds of a line', { lines: [line({ refundItem: most, refundTax: most })] }, 'lines'],
+    [
+      'shipping of lines',
+      { lines: [line({ refundShipping: most }), line({ refundShippingTax: most })] },
+      'lines',
+    ],
+    ['a refund', { lines: [line({ price: most })], amounts: { shipping: most } }, 'amounts.refund'],
+    ['exchanges', { outcome: Outcome.UPSELL, exchanges: [exchange, exchange] }, 'exchanges'],
+  ];
+
+  test.each(tooMuch)('whose %s add up to more than 10^12', async (_, more, field) => {
+    expect(await bench.refused(await bench.shop(), more)).toEqual(invalid(field));
+  });
+
   const faults: [string, Parameters<ReturnsBench['refused']>[1], string][] = [
     ['no key', { idempotencyKey: ' ' }, 'idempotency_key'],
     ['no order', { order: undefined }, 'order'],
