@@ -1,7 +1,7 @@
 import { Code, ConnectError, type HandlerContext, type Interceptor } from '@connectrpc/connect';
 import { Health } from '../../../proto/gen/grpc/health/v1/health_pb.ts';
-import { Actor_KindSchema } from '../../../proto/gen/rms/common/v1/actor_pb.ts';
-import { cleanText, fits, MAX_ID } from '../../contract/limits.ts';
+import { MAX_ID } from '../../contract/limits.ts';
+import { actorFault } from '../actor.ts';
 import { invalidField } from '../errors.ts';
 import type { ServiceIdentity } from '../identity.ts';
 
@@ -40,35 +40,12 @@ export function callerInterceptor(): Interceptor {
   };
 }
 
-/** Characters an actor's id or name may have; both are stored with everything the actor does. */
-const MAX_ACTOR_TEXT = 200;
-
 function requireActor(actor: unknown): void {
-  if (!isObject(actor)) throw invalidField('actor', 'is required');
-  const kind: unknown = Reflect.get(actor, 'kind');
-  if (typeof kind !== 'number' || !KINDS.has(kind)) throw invalidField('actor', 'must have a kind');
-  const id: unknown = Reflect.get(actor, 'id');
-  if (id === '' || !isStorable(id)) {
-    throw invalidField('actor', `must have an id of 1 to ${MAX_ACTOR_TEXT} characters`);
-  }
-  if (!isStorable(Reflect.get(actor, 'name'))) {
-    throw invalidField('actor', `must have a name of at most ${MAX_ACTOR_TEXT} characters`);
-  }
+  const fault = actorFault(actor);
+  if (fault !== undefined) throw invalidField('actor', fault);
 }
-
-function isStorable(text: unknown): boolean {
-  return typeof text === 'string' && fits(text, MAX_ACTOR_TEXT) && cleanText(text);
-}
-
-const KINDS: ReadonlySet<number> = new Set(
-  Actor_KindSchema.values.map(({ number }) => number).filter((number) => number !== 0),
-);
 
 function requireShop(shopId: unknown): void {
   if (typeof shopId === 'bigint' && shopId > 0n && shopId <= MAX_ID) return;
   throw invalidField('shop_id', 'must be an id from 1 to 2^53-1');
-}
-
-function isObject(value: unknown): value is object {
-  return typeof value === 'object' && value !== null;
 }

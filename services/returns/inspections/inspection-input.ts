@@ -6,6 +6,7 @@ import {
   NOTE_MAX,
   RETURN_PROCESSOR_MAX,
 } from '../../contract/limits.ts';
+import { actorFault } from '../../platform/actor.ts';
 import { text, time } from '../../platform/input.ts';
 
 /** Inspections taken over in one call. */
@@ -23,8 +24,14 @@ export const inspectionShape = {
   inspectedAt: time.optional(),
 };
 
-/** Who inspected; the caller when absent. */
-export const inspector = z.custom<Actor>().optional();
+/** Who inspected; the caller when absent. Under the same rule as the caller. */
+export const inspector = z
+  .custom<Actor>()
+  .superRefine((actor, context) => {
+    const message = actorFault(actor);
+    if (message !== undefined) context.addIssue({ code: 'custom', message });
+  })
+  .optional();
 
 /** Facts of a timeline entry: those that there are. */
 export function factsOf(

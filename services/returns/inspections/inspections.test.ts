@@ -1,6 +1,7 @@
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { Actor_Kind, ActorSchema } from '../../../proto/gen/rms/common/v1/actor_pb.ts';
 import { DispositionOutcome } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import {
   ApplyAssessmentsRequestSchema,
@@ -146,6 +147,18 @@ describe('apply assessments', () => {
     );
     const long = { ...assessment(1n, 1n), images: ['x'.repeat(2_049)] };
     expect(await refusal(assess(shopId, [long]))).toEqual(invalid('assessments[0].images[0]'));
+  });
+
+  test.each([
+    ['without a kind', { id: 'x' }],
+    ['of an unknown kind', { kind: 99, id: 'x' }],
+    ['without an id', { kind: Actor_Kind.USER }],
+    ['with a long name', { kind: Actor_Kind.USER, id: 'x', name: 'y'.repeat(201) }],
+    ['that cannot be stored', { kind: Actor_Kind.USER, id: 'x\0' }],
+  ])('refuses an inspector %s', async (_, by) => {
+    const submitted = await bench.submit(await bench.shop());
+    const one = { ...assessment(1n, firstLine(submitted)), actor: create(ActorSchema, by) };
+    expect(await refusal(assess(submitted.shopId, [one]))).toEqual(invalid('assessments[0].actor'));
   });
 
   test('needs no more statements for thirty lines than for one', async () => {

@@ -1,0 +1,31 @@
+import { Actor_KindSchema } from '../../proto/gen/rms/common/v1/actor_pb.ts';
+import { cleanText, fits } from '../contract/limits.ts';
+
+/** Characters an actor's id or name may have; both are stored with everything the actor does. */
+const MAX_ACTOR_TEXT = 200;
+
+const KINDS: ReadonlySet<number> = new Set(
+  Actor_KindSchema.values.map(({ number }) => number).filter((number) => number !== 0),
+);
+
+/**
+ * The rule that an actor of a request breaks, reading on from the field's name; undefined when it is
+ * sound: a known kind, an id of 1 to 200 characters, a name of at most 200, both storable.
+ */
+export function actorFault(actor: unknown): string | undefined {
+  if (!isObject(actor)) return 'is required';
+  const kind: unknown = Reflect.get(actor, 'kind');
+  if (typeof kind !== 'number' || !KINDS.has(kind)) return 'must have a kind';
+  const id: unknown = Reflect.get(actor, 'id');
+  if (id === '' || !isStorable(id)) return `must have an id of 1 to ${MAX_ACTOR_TEXT} characters`;
+  if (isStorable(Reflect.get(actor, 'name'))) return undefined;
+  return `must have a name of at most ${MAX_ACTOR_TEXT} characters`;
+}
+
+function isStorable(text: unknown): boolean {
+  return typeof text === 'string' && fits(text, MAX_ACTOR_TEXT) && cleanText(text);
+}
+
+function isObject(value: unknown): value is object {
+  return typeof value === 'object' && value !== null;
+}
