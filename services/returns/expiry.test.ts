@@ -10,6 +10,7 @@ import {
   RequestLabelRequestSchema,
 } from '../../proto/gen/rms/returns/v1/returns_pb.ts';
 import { createTestDatabase, type TestDatabase } from '../../test/support/database.ts';
+import { until } from '../../test/support/until.ts';
 import { startExpiry, sweepExpired } from './expiry.ts';
 import { openInstantRefund } from './instant-refunds/instant-refunds.ts';
 import { requestLabel } from './labels/label-requests.ts';
@@ -61,7 +62,7 @@ async function returnWithLabel(
 }
 
 async function stateAfterSweep(of: Return): Promise<ReturnState> {
-  await sweepExpired(db.pool, { shopId: of.shopId });
+  await sweepExpired(db.pool, { logger: silent, shopId: of.shopId });
   return (await reload(db.pool, of)).state;
 }
 
@@ -77,8 +78,8 @@ describe('expiry', () => {
   test('says so once', async () => {
     const of = await returnWithLabel(OVERDUE_MS);
     const before = await triggersOf(db.pool, of);
-    expect(await sweepExpired(db.pool, { shopId: of.shopId })).toBe(1);
-    expect(await sweepExpired(db.pool, { shopId: of.shopId })).toBe(0);
+    expect(await sweepExpired(db.pool, { logger: silent, shopId: of.shopId })).toBe(1);
+    expect(await sweepExpired(db.pool, { logger: silent, shopId: of.shopId })).toBe(0);
     expect(await triggersOf(db.pool, of)).toEqual([...before, 'return.updated']);
     expect((await timelineOf(db.pool, of)).at(-1)?.kind).toBe('return.expired');
   });
@@ -153,23 +154,36 @@ describe('expiry', () => {
 
   test('touches no other shop when asked for one', async () => {
     const of = await returnWithLabel(OVERDUE_MS);
-    expect(await sweepExpired(db.pool, { shopId: of.shopId + 1n })).toBe(0);
+    expect(await sweepExpired(db.pool, { logger: silent, shopId: of.shopId + 1n })).toBe(0);
     expect((await reload(db.pool, of)).state).toBe(ReturnState.OPEN);
   });
 
   test('expires once when several replicas sweep at the same time', async () => {
     const of = await returnWithLabel(OVERDUE_MS);
     const counts = await Promise.all(
-      Array.from({ length: 3 }, () => sweepExpired(db.pool, { shopId: of.shopId })),
+      Array.from({ length: 3 }, () => sweepExpired(db.pool, { logger: silent, shopId: of.shopId })),
     );
     expect(counts.sort()).toEqual([0, 0, 1]);
+  });
+
+  test('goes on past a return that cannot be expired', async () => {
+    const broken = await returnWithLabel(OVERDUE_MS);
+    const { shopId } = broken;
+    const other = await newReturn(db.pool, shopId);
+    await addLabel(other, { ageMs: OVERDUE_MS });
+    // An amount that its currency does not have: the return can no longer be read.
+    await db.pool.query('update labels set rate = 1.2345 where shop_id = $1 and return_id = $2', [
+      shopId,
+      broken.id,
+    ]);
+    expect(await sweepExpired(db.pool, { logger: silent, shopId })).toBe(1);
+    expect((await reload(db.pool, other)).state).toBe(ReturnState.EXPIRED);
   });
 
   test('happens by itself, for all shops', async () => {
     const of = await returnWithLabel(OVERDUE_MS);
     const sweeper = startExpiry({ pool: db.pool, logger: silent });
-    let state: ReturnState = ReturnState.OPEN;
-    while (state !== ReturnState.EXPIRED) state = (await reload(db.pool, of)).state;
+    await until(async () => (await reload(db.pool, of)).state === ReturnState.EXPIRED);
     await sweeper.stop();
   });
 });

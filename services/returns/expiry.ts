@@ -5,7 +5,7 @@ import { ActorSchema } from '../../proto/gen/rms/common/v1/actor_pb.ts';
 import { systemActor } from '../platform/identity.ts';
 import { withLease } from '../platform/leases.ts';
 import type { Logger } from '../platform/log.ts';
-import type { Queryable } from '../platform/postgres.ts';
+import { isOutage, type Queryable } from '../platform/postgres.ts';
 import { startLoop, type Worker } from '../platform/worker.ts';
 import { cancelOpenLabelRequest } from './labels/label-request-store.ts';
 import { changeReturn } from './store/transition.ts';
@@ -18,9 +18,7 @@ const BATCH = 100;
 
 const EXPIRY_ACTOR = create(ActorSchema, systemActor('expiry'));
 
-/**
- * Sweeps all shops every minute; of several replicas one at a time does it. Milliseconds.
- */
+/** Sweeps all shops every minute; of several replicas one at a time does it. */
 export function startExpiry(o: { pool: pg.Pool; logger: Logger }): Worker {
   const owner = randomUUID();
   return startLoop({
@@ -35,7 +33,7 @@ export function startExpiry(o: { pool: pg.Pool; logger: Logger }): Worker {
         ttlMs: LEASE_MS,
         signal,
         work: async (_lease, held) => {
-          const expired = await sweepExpired(o.pool, { signal: held });
+          const expired = await sweepExpired(o.pool, { logger: o.logger, signal: held });
           if (expired > 0) o.logger.info({ expired }, 'returns expired');
         },
       });
@@ -52,12 +50,13 @@ export function startExpiry(o: { pool: pg.Pool; logger: Logger }): Worker {
  *
  * Each return is judged by the database's clock and again under its lock, in a transaction of its
  * own, which emits `return.updated`, and `label.request.cancelled` where a label is still asked for.
+ * One that cannot be expired is logged and left for the next sweep; an outage ends this one.
  *
  * @returns how many expired.
  */
 export async function sweepExpired(
   pool: pg.Pool,
-  o: { readonly shopId?: bigint; readonly signal?: AbortSignal },
+  o: { readonly logger: Logger; readonly shopId?: bigint; readonly signal?: AbortSignal },
 ): Promise<number> {
   let expired = 0;
   let after: Overdue = { shop_id: 0n, id: 0n };
@@ -65,7 +64,7 @@ export async function sweepExpired(
     const found = await overdueReturns(pool, { ...o, after });
     for (const one of found) {
       if (o.signal?.aborted) return expired;
-      if (await expire(pool, one)) expired += 1;
+      if (await expireOrLog(pool, one, o.logger)) expired += 1;
       after = one;
     }
     if (found.length < BATCH) return expired;
@@ -116,6 +115,18 @@ async function isOverdue(tx: Queryable, one: Overdue): Promise<boolean> {
     [one.shop_id, one.id],
   );
   return rowCount === 1;
+}
+
+/** A fault of one return must not keep the others of all shops from expiring. */
+async function expireOrLog(pool: pg.Pool, one: Overdue, logger: Logger): Promise<boolean> {
+  try {
+    return await expire(pool, one);
+  } catch (err) {
+    if (isOutage(err)) throw err;
+    const of = { shop: String(one.shop_id), return: String(one.id) };
+    logger.error({ err, ...of }, 'a return could not be expired');
+    return false;
+  }
 }
 
 async function expire(pool: pg.Pool, one: Overdue): Promise<boolean> {

@@ -54,7 +54,9 @@ export function buildProcessing(runtime: ServiceRuntime, deps: ProcessingDeps): 
       settleInstantRefund: async (request) => ({
         credit: await settleInstantRefund(pool, request),
       }),
-      sweepExpired: async ({ shopId }) => ({ expired: await sweepExpired(pool, { shopId }) }),
+      sweepExpired: async ({ shopId }) => ({
+        expired: await sweepExpired(pool, { shopId, logger }),
+      }),
     },
     async start() {
       const run = (job: Parameters<typeof runJob>[1], signal: AbortSignal) =>

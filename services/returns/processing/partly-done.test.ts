@@ -25,6 +25,7 @@ import {
   reload,
   runDeps,
   runDue,
+  silent,
 } from './testing.ts';
 
 // A run that failed for good after it had placed the exchange order: money has moved.
@@ -89,7 +90,7 @@ describe('a return of which processing fulfilled a part', () => {
       createdAt,
     };
     await recordLabel(db.pool, create(RecordLabelRequestSchema, label));
-    expect(await sweepExpired(db.pool, { shopId })).toBe(0);
+    expect(await sweepExpired(db.pool, { shopId, logger: silent })).toBe(0);
     expect((await reload(db.pool, failed)).state).toBe(ReturnState.OPEN);
   });
 
