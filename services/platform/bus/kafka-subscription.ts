@@ -69,7 +69,9 @@ export async function subscribeToKafka(
   return {
     async stop() {
       stopping.abort();
-      await Promise.all([watching, committing]);
+      // At once: what waits behind a call in flight is for the next subscriber.
+      const draining = session?.dispatcher.stop();
+      await Promise.all([watching, committing, draining]);
       if (session) await end(session);
     },
   };
