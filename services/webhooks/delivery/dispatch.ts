@@ -12,7 +12,7 @@ import type { Outcome, Send } from './deliver.ts';
 import { headersOf } from './headers.ts';
 import { deliveryMetrics } from './metrics.ts';
 import type { RetryClock } from './retry-clock.ts';
-import { adjustCap, release, settle } from './settle.ts';
+import { adjustCap, drop, release, settle } from './settle.ts';
 import { untilSettled } from './until-settled.ts';
 
 export interface DispatchOptions {
@@ -50,7 +50,9 @@ export function startDispatching(o: DispatchOptions): Dispatcher {
 
   const begin = (claimed: Claimed): void => {
     const work = attempt(o, claimed)
-      .then((outcome) => metrics.record(outcome, claimed))
+      .then((outcome) => {
+        if (outcome) metrics.record(outcome, claimed);
+      })
       .catch((error: unknown) => {
         o.logger.error({ err: error, delivery: claimed.id }, 'attempt was not settled');
       })
@@ -91,8 +93,12 @@ export function startDispatching(o: DispatchOptions): Dispatcher {
   };
 }
 
-/** One delivery, once: signed, sent, settled, as part of the trace of its event. */
-function attempt(o: DispatchOptions, claimed: Claimed): Promise<Outcome> {
+/**
+ * One delivery, once: signed, sent, settled, as part of the trace of its event.
+ *
+ * @returns undefined when there is nothing to send, or nobody to send it to: it is dropped.
+ */
+function attempt(o: DispatchOptions, claimed: Claimed): Promise<Outcome | undefined> {
   return inSpan(
     o.telemetry.tracer,
     {
@@ -102,7 +108,12 @@ function attempt(o: DispatchOptions, claimed: Claimed): Promise<Outcome> {
       attributes: { 'rms.trigger': claimed.trigger, 'rms.attempt': claimed.roundAttempts + 1 },
     },
     async (span) => {
-      const { headers, outcome } = await send(o, claimed);
+      const sent = await send(o, claimed);
+      if (!sent) {
+        await untilSettled(() => drop(o.pool, claimed));
+        return undefined;
+      }
+      const { headers, outcome } = sent;
       span.setAttribute('http.response.status_code', outcome.status);
       const isOurs = await untilSettled(() =>
         settle(o.pool, { claimed, headers, outcome }, o.clock.offsetMs()),
@@ -114,11 +125,12 @@ function attempt(o: DispatchOptions, claimed: Claimed): Promise<Outcome> {
   );
 }
 
+/** undefined: not sent, for want of the payload or of the subscription. */
 async function send(o: DispatchOptions, claimed: Claimed) {
   const { shopId, subscriptionId } = claimed;
   const secrets = await secretsOf(o.pool, { shopId, subscriptionId }, o.keyring);
   // A subscription that was deleted a moment ago has no secrets, and gets nothing any more.
-  if (!claimed.body || secrets.length === 0) return { headers: {}, outcome: notSent() };
+  if (!claimed.body || secrets.length === 0) return undefined;
   const served = payloadVersionServed(claimed.apiVersion, o.today());
   const headers = headersOf(
     {
@@ -136,16 +148,4 @@ async function send(o: DispatchOptions, claimed: Claimed) {
   );
   const outcome = await o.send({ url: claimed.url, headers, body: claimed.body });
   return { headers, outcome };
-}
-
-function notSent(): Outcome {
-  return {
-    result: 'failed',
-    startedAt: new Date(),
-    durationMs: 0,
-    status: 0,
-    error: 'not sent: its payload or its subscription is gone',
-    excerpt: '',
-    retryAfterMs: undefined,
-  };
 }

@@ -13,6 +13,7 @@ import {
   type WebhooksUnderTest,
 } from '../../../test/support/webhooks.ts';
 import { sampleEvent } from '../../contract/sample-event.ts';
+import { expireHeld } from './backlog.ts';
 
 let webhooks: WebhooksUnderTest;
 let receiver: Receiver;
@@ -74,11 +75,12 @@ describe('an inactive subscription', () => {
   test('ends what it held for 30 days as expired', async () => {
     const { shopId, set, state } = await withWaiting();
     await set({ status: SubscriptionStatus.INACTIVE });
-    webhooks.advance(29 * DAY);
+    await expireHeld(webhooks.db.pool, { offsetMs: 29 * DAY * 1_000, limit: 1_000 });
     expect(await state()).toBe(DeliveryState.HELD);
-    webhooks.advance(1 * DAY + 1);
+    webhooks.advance(30 * DAY + 1);
     await until(async () => (await state()) === DeliveryState.EXPIRED);
     expect((await webhooks.deliveries(shopId))[0]?.finishedAt).toBeDefined();
+    await until(async () => /^webhooks_expired_total\S* [1-9]/m.test(await webhooks.metrics()));
     await set({ status: SubscriptionStatus.ACTIVE });
     expect(receiver.received).toHaveLength(1);
   });
@@ -91,7 +93,9 @@ describe('an inactive subscription', () => {
       [shopId],
     );
     await set({ status: SubscriptionStatus.ACTIVE });
-    expect(await state()).toBe(DeliveryState.EXPIRED);
+    webhooks.advance(0);
+    await until(async () => (await state()) === DeliveryState.EXPIRED);
+    expect(receiver.received).toHaveLength(1);
   });
 });
 
@@ -139,6 +143,28 @@ describe('a deletion', () => {
     expect(await refusal(replay)).toMatchObject({ code: Code.FailedPrecondition });
     const again = webhooks.client.deleteSubscription({ shopId, actor, subscriptionId: id });
     expect(await refusal(again)).toMatchObject({ code: Code.NotFound });
+    expect(receiver.received).toHaveLength(1);
+  });
+});
+
+describe('a payload that is gone', () => {
+  test('drops the delivery, and the subscription has failed nothing', async () => {
+    const { shopId, state } = await withWaiting();
+    const failures = async () => {
+      const { rows } = await webhooks.db.pool.query<{ failures: number }>(
+        'select failures from subscriptions where shop_id = $1',
+        [shopId],
+      );
+      return rows[0]?.failures;
+    };
+    expect(await failures()).toBe(1);
+    await webhooks.db.pool.query('update payloads set body = null where shop_id = $1', [shopId]);
+    webhooks.advance(6);
+    await until(async () => (await state()) === DeliveryState.DROPPED);
+    const [dropped] = await webhooks.deliveries(shopId);
+    expect(dropped?.nextAttemptAt).toBeUndefined();
+    expect(dropped?.attempts).toHaveLength(1);
+    expect(await failures()).toBe(1);
     expect(receiver.received).toHaveLength(1);
   });
 });

@@ -168,3 +168,18 @@ export async function release(db: Queryable, claimed: Claimed): Promise<void> {
     [claimed.shopId, claimed.id, claimed.leaseToken],
   );
 }
+
+/**
+ * Ends a delivery that cannot be sent any more. No request was made, so nothing is logged and the
+ * subscription has failed nothing.
+ */
+export async function drop(db: Queryable, claimed: Claimed): Promise<void> {
+  await db.query(
+    `update deliveries
+        set state = case when finished_at is null then 'dropped' else state end,
+            finished_at = coalesce(finished_at, now()),
+            next_attempt_at = null, held_since = null, lease_token = null, lease_expires_at = null
+      where shop_id = $1 and id = $2 and lease_token = $3`,
+    [claimed.shopId, claimed.id, claimed.leaseToken],
+  );
+}
