@@ -180,7 +180,10 @@ export function replayDelivery(
   });
 }
 
-/** The subscription is locked first, as everywhere, and stays as it is until the commit. */
+/**
+ * The subscription is locked first, as everywhere, and stays as it is until the commit. So does the
+ * payload: a redaction at this moment is waited for, and then seen, or waits itself.
+ */
 async function lockForReplay(
   tx: Queryable,
   shopId: bigint,
@@ -199,7 +202,7 @@ async function lockForReplay(
        join subscriptions s on s.shop_id = d.shop_id and s.id = d.subscription_id
        join payloads p on p.shop_id = d.shop_id and p.id = d.payload_id
       where d.shop_id = $1 and d.id = $2
-        for update of d`,
+        for update of d for share of p`,
     [shopId, id],
   );
   return rows[0];

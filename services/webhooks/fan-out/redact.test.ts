@@ -1,0 +1,127 @@
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import type pg from 'pg';
+import { DeliveryState } from '../../../proto/gen/rms/webhooks/v1/webhooks_pb.ts';
+import { actor, newShop, refusal } from '../../../test/support/running-service.ts';
+import {
+  type Receiver,
+  runWebhooks,
+  startReceiver,
+  until,
+  type WebhooksUnderTest,
+} from '../../../test/support/webhooks.ts';
+import { sampleEvent } from '../../contract/sample-event.ts';
+import { inTransaction } from '../../platform/postgres.ts';
+import { redactReturns } from './redact.ts';
+
+let webhooks: WebhooksUnderTest;
+let receiver: Receiver;
+
+beforeAll(async () => {
+  webhooks = await runWebhooks();
+});
+afterAll(() => webhooks.stop());
+beforeEach(async () => {
+  receiver = await startReceiver();
+});
+afterEach(() => receiver.stop());
+
+/** Deliveries of one return that have arrived. */
+async function withDelivered(count: number) {
+  const shopId = newShop();
+  await webhooks.subscribe({ shopId, url: receiver.url });
+  const events = Array.from({ length: count }, () => sampleEvent('return.closed', shopId));
+  await webhooks.publish(...events);
+  const deliveries = await until(async () => {
+    const all = await webhooks.deliveries(shopId);
+    return all.every((one) => one.state === DeliveryState.DELIVERED) && all;
+  });
+  return { shopId, returnIds: [events[0]?.returnId ?? 0n], deliveries };
+}
+
+/** The bodies that are stored, null ones left out. */
+async function bodies(shopId: bigint): Promise<string[]> {
+  const { rows } = await webhooks.db.pool.query<{ body: Buffer }>(
+    'select body from payloads where shop_id = $1 and body is not null order by id',
+    [shopId],
+  );
+  return rows.map((row) => row.body.toString('utf8'));
+}
+
+/** Whether some session waits for another's row. */
+async function somebodyWaits(): Promise<boolean> {
+  const { rows } = await webhooks.db.pool.query<{ waits: boolean }>(
+    `select exists (select from pg_stat_activity
+      where datname = current_database() and wait_event_type = 'Lock') as waits`,
+  );
+  return rows[0]?.waits ?? false;
+}
+
+/** A connection that knows the most bodies that one statement has read over it. */
+function countingBodies(client: pg.PoolClient): { tx: pg.PoolClient; most: () => number } {
+  let most = 0;
+  const query = async (text: string, values?: unknown[]) => {
+    const result = await client.query(text, values);
+    most = Math.max(most, result.rows.filter((row) => row.body).length);
+    return result;
+  };
+  const tx = new Proxy(client, {
+    get: (target, name) => (name === 'query' ? query : Reflect.get(target, name)),
+  });
+  return { tx, most: () => most };
+}
+
+describe('a redaction and a replay at once', () => {
+  test('the replay waits for the redaction, and finds the payload gone', async () => {
+    const { shopId, returnIds, deliveries } = await withDelivered(1);
+    const deliveryId = deliveries[0]?.id ?? '';
+    const replayed = await inTransaction(webhooks.db.pool, async (tx) => {
+      await redactReturns(tx, shopId, returnIds);
+      let isDone = false;
+      const replay = refusal(webhooks.client.replayDelivery({ shopId, actor, deliveryId }));
+      const done = replay.finally(() => {
+        isDone = true;
+      });
+      await until(async () => isDone || (await somebodyWaits()));
+      return { done };
+    });
+    expect(await replayed.done).toMatchObject({ reason: 'STATE_FORBIDS' });
+    expect((await webhooks.deliveries(shopId))[0]?.state).toBe(DeliveryState.DELIVERED);
+  });
+
+  test('the redaction waits for the replay, and leaves it a body without the customer', async () => {
+    const { shopId, returnIds } = await withDelivered(1);
+    const redaction = await inTransaction(webhooks.db.pool, async (replay) => {
+      // What a replay holds and writes, before its commit.
+      await replay.query('select from payloads where shop_id = $1 for share', [shopId]);
+      await replay.query(
+        `update deliveries set state = 'held', held_since = now(), finished_at = null where shop_id = $1`,
+        [shopId],
+      );
+      const done = inTransaction(webhooks.db.pool, (tx) => redactReturns(tx, shopId, returnIds));
+      await until(somebodyWaits);
+      return { done };
+    });
+    await redaction.done;
+    expect((await bodies(shopId)).map((body) => JSON.parse(body).customer_email)).toEqual([null]);
+  });
+});
+
+describe('a redaction of many payloads', () => {
+  test('reaches all of them, and reads only those that wait, one at a time', async () => {
+    const { shopId, returnIds, deliveries } = await withDelivered(120);
+    const waiting = deliveries.slice(0, 2).map((one) => one.id.replace('msg_', ''));
+    await webhooks.db.pool.query(
+      `update deliveries set state = 'held', held_since = now(), finished_at = null
+        where shop_id = $1 and id = any($2::uuid[])`,
+      [shopId, waiting],
+    );
+    const most = await inTransaction(webhooks.db.pool, async (client) => {
+      const watched = countingBodies(client);
+      await redactReturns(watched.tx, shopId, returnIds);
+      return watched.most;
+    });
+    expect(most()).toBe(1);
+    const left = (await bodies(shopId)).map((body) => JSON.parse(body).customer_email);
+    expect(left).toEqual([null, null]);
+  });
+});
