@@ -8,6 +8,7 @@ import type { Logger } from '../platform/log.ts';
 import { isOutage, type Queryable } from '../platform/postgres.ts';
 import { startLoop, type Worker } from '../platform/worker.ts';
 import { cancelOpenLabelRequest } from './labels/label-request-store.ts';
+import { MAY_HAVE_TAKEN_EFFECT } from './processing/outcomes.ts';
 import { changeReturn } from './store/transition.ts';
 
 /** How often overdue returns are looked for. Milliseconds. */
@@ -46,7 +47,7 @@ export function startExpiry(o: { pool: pg.Pool; logger: Logger }): Worker {
  * Expires overdue returns, of one shop or of all: those open or in review whose first label was
  * created the shop's number of days ago (28 unless set) and has not been used since, that are not
  * queued for processing, have no open instant refund, and of which a failed run of processing has
- * fulfilled nothing. A return without a label never expires.
+ * fulfilled nothing, nor asked for anything without an answer. A return without a label never expires.
  *
  * Each return is judged by the database's clock and again under its lock, in a transaction of its
  * own, which emits `return.updated`, and `label.request.cancelled` where a label is still asked for.
@@ -85,7 +86,7 @@ const OVERDUE = `
     where c.shop_id = r.shop_id and c.return_id = r.id and c.state = 'open')
   and not exists (
     select from processing_outcomes o
-    where o.shop_id = r.shop_id and o.return_id = r.id and o.done_at is not null)`;
+    where o.shop_id = r.shop_id and o.return_id = r.id and o.${MAY_HAVE_TAKEN_EFFECT})`;
 
 const FROM = `
 from returns r

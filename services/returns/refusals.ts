@@ -26,10 +26,10 @@ export function stateForbids(message: string): DomainError {
   return new DomainError(Code.FailedPrecondition, ErrorReason.STATE_FORBIDS, message);
 }
 
-/** A failed run of processing did part of its work: only processing again can finish it. */
+/** A failed run of processing did, or may have done, part of its work: only processing again finishes it. */
 export function outcomesFulfilled(): DomainError {
   return stateForbids(
-    'processing has already fulfilled part of the return, so money has moved: process it again to do the rest',
+    'processing has fulfilled part of the return, or asked for it without an answer, so money has moved or may have: process it again to do the rest',
   );
 }
 

@@ -12,7 +12,7 @@ import { DomainError, invalidField } from '../../platform/errors.ts';
 import { callerShape, id, parseInput, text } from '../../platform/input.ts';
 import { exchangeSumsIn, returnSumsIn } from '../money/message-sums.ts';
 import { checkedSums } from '../money/return-sums.ts';
-import { hasFulfilledOutcome } from '../processing/outcomes.ts';
+import { mayHaveFulfilled } from '../processing/outcomes.ts';
 import { outcomesFulfilled, stateForbids } from '../refusals.ts';
 import { changeReturn, isLive } from '../store/transition.ts';
 import { quantity } from '../submit/submission.ts';
@@ -53,7 +53,8 @@ const edit = z.object({
  *
  * @throws DomainError INVALID_ARGUMENT (also for an edit without a change and for sums that
  *   contradict the outcome); NOT_FOUND; STATE_FORBIDS when the return is not open or in review, is
- *   queued for processing, or had an outcome fulfilled by a run that failed later; ABORTED with REVISION_CONFLICT when it changed since it was read.
+ *   queued for processing, or has an outcome that a failed run fulfilled or may have; ABORTED with
+ *   REVISION_CONFLICT when it changed since it was read.
  */
 export async function editReturn(pool: pg.Pool, request: EditReturnRequest): Promise<Return> {
   const wanted = parseInput(edit, request);
@@ -62,7 +63,7 @@ export async function editReturn(pool: pg.Pool, request: EditReturnRequest): Pro
   }
   const changed = await changeReturn(pool, wanted, async (tx, current) => {
     checkEditable(current, wanted.expectedRevision);
-    if (await hasFulfilledOutcome(tx, wanted)) throw outcomesFulfilled();
+    if (await mayHaveFulfilled(tx, wanted)) throw outcomesFulfilled();
     const currencies = { shop: current.currency, presentment: current.presentmentCurrency };
     const lines = editedLines(current, wanted.changes);
     const kept = lines.filter((line) => !line.removed);

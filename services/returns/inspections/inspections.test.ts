@@ -151,7 +151,8 @@ describe('apply assessments', () => {
 
   test.each([
     ['without a kind', { id: 'x' }],
-    ['of an unknown kind', { kind: 99, id: 'x' }],
+    // The wire allows any number.
+    ['of an unknown kind', { kind: 99 as Actor_Kind, id: 'x' }],
     ['without an id', { kind: Actor_Kind.USER }],
     ['with a long name', { kind: Actor_Kind.USER, id: 'x', name: 'y'.repeat(201) }],
     ['that cannot be stored', { kind: Actor_Kind.USER, id: 'x\0' }],

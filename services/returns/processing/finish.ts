@@ -19,7 +19,8 @@ import { cancelOpenLabelRequest } from '../labels/label-request-store.ts';
 import { formatAmount, minorOf } from '../money/money.ts';
 import { changeReturn, type DetailEvent } from '../store/transition.ts';
 import { finishJob, type Job } from './jobs.ts';
-import { showOutcomes } from './outcomes.ts';
+import { noteRefused, showOutcomes } from './outcomes.ts';
+import type { Step } from './plan.ts';
 import { NotProcessable } from './prepare.ts';
 import { restockItems } from './restock.ts';
 
@@ -106,12 +107,19 @@ async function requestGiftCard(
  * Ends a run for good: the return stays open, what was done is kept and shown, and
  * `return.processing.failed` is sent. A new request to process continues with what is missing.
  *
- * @param message what happened, for people.
+ * @param o.message what happened, for people.
+ * @param o.refused the step that the provider definitely refused, if that was the end.
  * @throws LeaseLost.
  */
-export async function failJob(pool: pg.Pool, job: Job, message: string): Promise<void> {
+export async function failJob(
+  pool: pg.Pool,
+  job: Job,
+  o: { readonly message: string; readonly refused?: Step | undefined },
+): Promise<void> {
+  const { message, refused } = o;
   await changeReturn(pool, job, async (tx) => {
     await showOutcomes(tx, job);
+    if (refused) await noteRefused(tx, job, refused);
     await tx.query({
       name: 'processing-fail',
       text: 'update returns set processing = false where shop_id = $1 and id = $2',

@@ -40,17 +40,49 @@ export async function intendSteps(
 }
 
 /**
- * Whether processing has fulfilled any outcome of the return, in this run or an earlier one: money or
- * goods have moved. A caller who decides by it holds the return's row lock.
+ * SQL: whether a row of outcomes took effect, or may have, because the provider was asked and no
+ * answer is known. Not one that was only intended, nor one that the provider definitely refused.
  */
-export async function hasFulfilledOutcome(tx: Queryable, of: OfReturn): Promise<boolean> {
+export const MAY_HAVE_TAKEN_EFFECT = 'asked_at is not null';
+
+/**
+ * Whether processing has, or may have, fulfilled any outcome of the return, in this run or an earlier
+ * one: money or goods may have moved. A caller who decides by it holds the return's row lock.
+ */
+export async function mayHaveFulfilled(tx: Queryable, of: OfReturn): Promise<boolean> {
   const { rowCount } = await tx.query({
-    name: 'processing-fulfilled',
+    name: 'processing-may-have-fulfilled',
     text: `select from processing_outcomes
-           where shop_id = $1 and return_id = $2 and done_at is not null limit 1`,
+           where shop_id = $1 and return_id = $2 and ${MAY_HAVE_TAKEN_EFFECT} limit 1`,
     values: [of.shopId, of.returnId],
   });
   return rowCount !== 0;
+}
+
+/** Notes that the provider is about to be asked: until it answers, the step may have taken effect. */
+export function noteAsked(db: Queryable, of: OfReturn, step: Step): Promise<void> {
+  return setAsked(db, of, { step, asked: true });
+}
+
+/**
+ * Notes that the provider definitely refused a step, so that nothing happened. The caller's
+ * transaction is fenced by the job's lease.
+ */
+export function noteRefused(tx: Queryable, of: OfReturn, step: Step): Promise<void> {
+  return setAsked(tx, of, { step, asked: false });
+}
+
+async function setAsked(
+  db: Queryable,
+  of: OfReturn,
+  { step, asked }: { readonly step: Step; readonly asked: boolean },
+): Promise<void> {
+  await db.query({
+    name: 'processing-asked',
+    text: `update processing_outcomes set asked_at = case when $5 then now() end
+           where shop_id = $1 and return_id = $2 and kind = $3 and key = $4 and done_at is null`,
+    values: [of.shopId, of.returnId, step.kind, step.key, asked],
+  });
 }
 
 /** What the provider answered, as a row keeps it. */
@@ -78,7 +110,7 @@ export function resultOfRefund(refund: MadeRefund): OutcomeResult {
   return { providerId, name: '', gateway, provider, amount, currency, createdAt };
 }
 
-/** Records that a step took effect. The caller's transaction is fenced by the job's lease. */
+/** Records that a step took effect, with the sum it was planned with. The caller's transaction is fenced by the job's lease. */
 export async function recordOutcome(
   tx: Queryable,
   of: OfReturn,
@@ -88,8 +120,9 @@ export async function recordOutcome(
   await tx.query({
     name: 'processing-outcome',
     text: `update processing_outcomes
-           set done_at = now(), provider_id = $5, name = $6, gateway = $7, provider = $8,
-               amount = $9, currency = $10, provider_created_at = coalesce($11, now())
+           set done_at = now(), asked_at = coalesce(asked_at, now()),
+               provider_id = $5, name = $6, gateway = $7, provider = $8,
+               provider_created_at = coalesce($9, now())
            where shop_id = $1 and return_id = $2 and kind = $3 and key = $4 and done_at is null`,
     values: [
       of.shopId,
@@ -100,8 +133,6 @@ export async function recordOutcome(
       result.name,
       result.gateway,
       result.provider,
-      result.amount,
-      result.currency,
       result.createdAt ?? null,
     ],
   });

@@ -26,6 +26,7 @@ import {
   runDeps,
   runDue,
   silent,
+  triggersOf,
 } from './testing.ts';
 
 // A run that failed for good after it had placed the exchange order: money has moved.
@@ -66,6 +67,13 @@ function cancel({ shopId, id: returnId }: Return) {
   return cancelReturn(db.pool, create(CancelReturnRequestSchema, { shopId, actor, returnId }));
 }
 
+async function addOverdueLabel({ shopId, id: returnId }: Return): Promise<void> {
+  const createdAt = timestampFromDate(new Date(Date.now() - 30 * 86_400_000));
+  const idempotencyKey = randomUUID();
+  const label = { shopId, actor, idempotencyKey, returnId, carrier: 'X', createdAt };
+  await recordLabel(db.pool, create(RecordLabelRequestSchema, label));
+}
+
 describe('a return of which processing fulfilled a part', () => {
   test('is neither edited nor cancelled, and nothing of it changes', async () => {
     await expect(edit(failed)).rejects.toMatchObject(moved);
@@ -79,17 +87,8 @@ describe('a return of which processing fulfilled a part', () => {
   });
 
   test('does not expire: the rest of it is still owed', async () => {
-    const { shopId, id: returnId } = failed;
-    const createdAt = timestampFromDate(new Date(Date.now() - 30 * 86_400_000));
-    const label = {
-      shopId,
-      actor,
-      idempotencyKey: randomUUID(),
-      returnId,
-      carrier: 'X',
-      createdAt,
-    };
-    await recordLabel(db.pool, create(RecordLabelRequestSchema, label));
+    const { shopId } = failed;
+    await addOverdueLabel(failed);
     expect(await sweepExpired(db.pool, { shopId, logger: silent })).toBe(0);
     expect((await reload(db.pool, failed)).state).toBe(ReturnState.OPEN);
   });
@@ -103,6 +102,70 @@ describe('a return of which processing fulfilled a part', () => {
       refunds: [{}],
     });
   });
+});
+
+describe('a return of which the provider was asked for something without an answer', () => {
+  let unanswered: Return;
+  beforeEach(async () => {
+    unanswered = await newReturn(db.pool, await newShop(db.pool));
+    await ask(db.pool, unanswered);
+    // The refund takes effect, its answer is lost, and no other try is left.
+    const createRefund: EmbeddedCommerce['createRefund'] = async (request, signal) => {
+      await commerce.createRefund(request, signal);
+      throw new CommerceFailure('passing', 'timed out');
+    };
+    const deps = runDeps(db.pool, { ...commerce, createRefund });
+    await runDue({ ...deps, retryDelay: () => 3_600 });
+    unanswered = await reload(db.pool, unanswered);
+    expect(await triggersOf(db.pool, unanswered)).toEqual(['return.processing.failed']);
+  });
+
+  test('is neither edited nor cancelled, nor does it expire', async () => {
+    await expect(edit(unanswered)).rejects.toMatchObject(moved);
+    await expect(cancel(unanswered)).rejects.toMatchObject(moved);
+    await addOverdueLabel(unanswered);
+    const { shopId } = unanswered;
+    expect(await sweepExpired(db.pool, { shopId, logger: silent })).toBe(0);
+  });
+
+  test('is closed by processing it again, with one refund', async () => {
+    await ask(db.pool, unanswered);
+    await runDue(runDeps(db.pool, commerce));
+    expect(await reload(db.pool, unanswered)).toMatchObject({
+      state: ReturnState.CLOSED,
+      refunds: [{ money: { value: '20.00' } }],
+    });
+  });
+
+  test('is free again once the provider has definitely refused', async () => {
+    const other = await newReturn(db.pool, await newShop(db.pool));
+    await ask(db.pool, other);
+    const kinds = ['passing', 'final'] as const;
+    let calls = 0;
+    const createRefund = () => {
+      calls += 1;
+      return Promise.reject(new CommerceFailure(kinds[calls - 1] ?? 'final', 'no'));
+    };
+    await runDue(runDeps(db.pool, { ...commerce, createRefund }));
+    expect(calls).toBe(2);
+    expect((await cancel(other)).state).toBe(ReturnState.CANCELLED);
+  });
+});
+
+test('another sum than was asked for stops processing, and the return stays as it is', async () => {
+  const of = await newReturn(db.pool, await newShop(db.pool));
+  await ask(db.pool, of);
+  const createRefund: EmbeddedCommerce['createRefund'] = (request, signal) =>
+    commerce.createRefund({ ...request, amount: '19.00' }, signal);
+  await runDue(runDeps(db.pool, { ...commerce, createRefund }));
+  expect(await triggersOf(db.pool, of)).toEqual(['return.processing.failed']);
+  const after = await reload(db.pool, of);
+  expect(after).toMatchObject({ state: ReturnState.OPEN, processing: false, refunds: [] });
+  await expect(cancel(after)).rejects.toMatchObject(moved);
+  // The provider's key answers the same for ever: it does not close with a wrong refund later either.
+  await ask(db.pool, of);
+  await runDue(runDeps(db.pool, commerce));
+  expect((await reload(db.pool, of)).state).toBe(ReturnState.OPEN);
 });
 
 test('a return whose run failed before it did anything is edited and cancelled as ever', async () => {

@@ -4,14 +4,20 @@ import { inTransaction } from '../../platform/postgres.ts';
 import type { CommerceProvider, CommerceRequest, ExchangeItem } from '../commerce/provider.ts';
 import { addTimeline } from '../store/timeline-store.ts';
 import { type Job, renewAfterSuccess } from './jobs.ts';
-import { type OutcomeResult, recordOutcome, resultOfOrder, resultOfRefund } from './outcomes.ts';
+import {
+  noteAsked,
+  type OutcomeResult,
+  recordOutcome,
+  resultOfOrder,
+  resultOfRefund,
+} from './outcomes.ts';
 import type { OutcomeKind, Step } from './plan.ts';
 
 /** Bounds a call even where the provider's adapter does not; below the lease of a job. Milliseconds. */
 const CALL_LIMIT_MS = 12_000;
 
 /** What people call each outcome. */
-export const OUTCOME_WORDS: Readonly<Record<OutcomeKind, string>> = {
+const OUTCOME_WORDS: Readonly<Record<OutcomeKind, string>> = {
   exchange_order: 'exchange order',
   gift_card: 'gift card',
   refund: 'refund',
@@ -23,24 +29,52 @@ export interface StepOfJob {
   readonly step: Step;
 }
 
+/** The provider fulfilled a step with another sum than was planned: a person must look. */
+export class OtherSum extends Error {
+  override readonly name = 'OtherSum';
+
+  constructor(step: Step, result: OutcomeResult) {
+    const made = `${result.amount} ${result.currency}`;
+    const planned = `${step.amount} ${step.currency}`;
+    super(`the ${OUTCOME_WORDS[step.kind]} ${result.providerId} is of ${made}, not ${planned}`);
+  }
+}
+
 /**
  * Asks the provider for one outcome, outside any transaction, and records its answer. A crash
  * between the two repeats the call with the same key, which the provider answers with the first
  * effect.
  *
- * @throws CommerceFailure; LeaseLost when another worker has the job by then.
+ * @throws CommerceFailure; OtherSum, after which the step counts as unanswered; LeaseLost when
+ *   another worker has the job by then.
  */
 export async function performStep(
   o: StepOfJob & { readonly pool: pg.Pool; readonly commerce: CommerceProvider },
 ): Promise<void> {
   const { job, step } = o;
+  await noteAsked(o.pool, job, step);
   const result = await ask(o.commerce, o);
+  if (!isAsPlanned(step, result)) throw new OtherSum(step, result);
   await inTransaction(o.pool, async (tx) => {
     // Touches the return before the job, as everything else does that locks both.
     await addTimeline(tx, job, [timelineOf(job, step, result)]);
     await renewAfterSuccess(tx, job);
     await recordOutcome(tx, job, { step, result });
   });
+}
+
+function isAsPlanned(step: Step, result: OutcomeResult): boolean {
+  if (result.currency !== step.currency) return false;
+  return /^\d+(\.\d+)?$/.test(result.amount) && sameDecimal(result.amount, step.amount);
+}
+
+/** Whether two decimal strings are the same number, whatever zeros they end with. */
+function sameDecimal(one: string, other: string): boolean {
+  const plain = (text: string) => {
+    const [units = '', fraction = ''] = text.split('.');
+    return `${units.replace(/^0+(?=\d)/, '')}.${fraction.replace(/0+$/, '')}`;
+  };
+  return plain(one) === plain(other);
 }
 
 async function ask(commerce: CommerceProvider, o: StepOfJob): Promise<OutcomeResult> {

@@ -8,7 +8,8 @@ import type { Destinations } from '../destinations.ts';
 import { loadSettings } from '../settings.ts';
 import { closeReturn, failJob } from './finish.ts';
 import { type Job, LeaseLost, postponeJob, type RetryDelay, releaseJob } from './jobs.ts';
-import { performStep } from './perform.ts';
+import { OtherSum, performStep } from './perform.ts';
+import type { Step } from './plan.ts';
 import { NotProcessable, prepare } from './prepare.ts';
 import { locationOf } from './restock.ts';
 
@@ -30,23 +31,28 @@ export interface RunDeps {
  */
 export async function runJob(deps: RunDeps, job: Job, signal: AbortSignal): Promise<void> {
   await withTraceparent(job.traceparent, async () => {
-    let failures = job.failures;
-    const onStep = () => {
-      failures = 0;
-    };
+    const progress: Progress = { failures: job.failures, asking: undefined };
     try {
-      await fulfil(deps, job, { signal, onStep });
+      await fulfil(deps, job, { signal, progress });
     } catch (error) {
       if (error instanceof LeaseLost) return logTakenOver(deps, job);
-      await afterFailure(deps, { ...job, failures }, error);
+      const { failures, asking } = progress;
+      await afterFailure(deps, { ...job, failures }, { error, asking });
     }
   });
+}
+
+/** How far a run has got: what is known of it when it fails. */
+interface Progress {
+  failures: number;
+  /** The step that the provider was asked for and that is not recorded yet. */
+  asking: Step | undefined;
 }
 
 async function fulfil(
   deps: RunDeps,
   job: Job,
-  o: { readonly signal: AbortSignal; readonly onStep: () => void },
+  o: { readonly signal: AbortSignal; readonly progress: Progress },
 ): Promise<void> {
   const { pool, commerce } = deps;
   const { details, settings, steps } = await prepare(pool, job);
@@ -54,8 +60,10 @@ async function fulfil(
   const location = await stockLocation(deps, job, { details, settings });
   for (const step of steps) {
     if (o.signal.aborted) return releaseJob(pool, job);
+    o.progress.asking = step;
     await performStep({ pool, commerce, job, details, step });
-    o.onStep();
+    o.progress.asking = undefined;
+    o.progress.failures = 0;
   }
   await closeReturn(pool, { job, settings, location });
 }
@@ -69,7 +77,11 @@ async function stockLocation(
   return locationOf(deps.destinations, job, o.details);
 }
 
-async function afterFailure(deps: RunDeps, job: Job, error: unknown): Promise<void> {
+async function afterFailure(
+  deps: RunDeps,
+  job: Job,
+  { error, asking }: { readonly error: unknown; readonly asking: Step | undefined },
+): Promise<void> {
   const { pool, logger } = deps;
   const delayS = deps.retryDelay(job.failures);
   const fields = { err: error, shop: String(job.shopId), return: String(job.returnId) };
@@ -81,7 +93,8 @@ async function afterFailure(deps: RunDeps, job: Job, error: unknown): Promise<vo
     }
   }
   try {
-    await failJob(pool, job, messageOf(error));
+    const refused = isFinal(error) ? asking : undefined;
+    await failJob(pool, job, { message: messageOf(error), refused });
     logger.warn(fields, 'processing failed for good');
   } catch (failure) {
     if (!(failure instanceof LeaseLost)) throw failure;
@@ -90,12 +103,15 @@ async function afterFailure(deps: RunDeps, job: Job, error: unknown): Promise<vo
 }
 
 function isHopeless(error: unknown): boolean {
-  return isFinal(error) || error instanceof NotProcessable;
+  return isFinal(error) || error instanceof NotProcessable || error instanceof OtherSum;
 }
 
 /** Generic on purpose: what the provider says is for the log. */
 function messageOf(error: unknown): string {
   if (error instanceof NotProcessable) return `Processing stopped: ${error.message}.`;
+  if (error instanceof OtherSum) {
+    return 'Processing stopped: the commerce provider has fulfilled a step with another sum than was asked for. Compare its books with the return.';
+  }
   const where = error instanceof CommerceFailure ? ' at the commerce provider' : '';
   return `Processing failed${where}. What was done is kept; process the return again to continue.`;
 }
