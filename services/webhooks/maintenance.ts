@@ -1,5 +1,6 @@
 import type pg from 'pg';
 import type { Logger } from '../platform/log.ts';
+import type { Telemetry } from '../platform/telemetry.ts';
 import { startLoop, type Worker } from '../platform/worker.ts';
 import { expireHeld } from './delivery/backlog.ts';
 import type { RetryClock } from './delivery/retry-clock.ts';
@@ -16,16 +17,23 @@ const BATCH = 1_000;
 export function startMaintenance(o: {
   pool: pg.Pool;
   logger: Logger;
+  telemetry: Telemetry;
   clock: RetryClock;
   retentionDays: number;
 }): Worker & { wake(): void } {
+  const ended = o.telemetry.meter.createCounter('webhooks.expired', {
+    description: 'Deliveries that were held for too long',
+  });
   return startLoop({
     name: 'maintenance',
     idleMs: EVERY_MS,
     logger: o.logger,
     async step() {
       const expired = await expireHeld(o.pool, { offsetMs: o.clock.offsetMs(), limit: BATCH });
-      if (expired > 0) o.logger.info({ expired }, 'held deliveries expired');
+      if (expired > 0) {
+        ended.add(expired);
+        o.logger.info({ expired }, 'held deliveries expired');
+      }
       const purged = await purge(o.pool, o.retentionDays);
       return expired === BATCH || purged ? 'again' : 'idle';
     },

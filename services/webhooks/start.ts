@@ -77,7 +77,7 @@ export async function startWebhooks(o: WebhooksOptions): Promise<RunningWebhooks
             const parts = { pool, logger, telemetry, clock, today, keyring: o.keyring };
             dispatcher = startDispatching({ ...parts, send, concurrency });
             const retentionDays = o.logDays ?? DEFAULT_LOG_DAYS;
-            maintenance = startMaintenance({ pool, logger, clock, retentionDays });
+            maintenance = startMaintenance({ pool, logger, telemetry, clock, retentionDays });
             const readSnapshot = snapshotReader(returns.client);
             const consuming = { ...runtime, clock, today, readSnapshot, onCommitted: wake };
             return [await startConsuming(consuming), dispatcher, maintenance];

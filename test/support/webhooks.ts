@@ -83,6 +83,8 @@ export interface WebhooksUnderTest {
   /** Resolves when the events were fanned out. */
   publish(...events: readonly Event[]): Promise<void>;
   advance(seconds: number): void;
+  /** What Prometheus reads. */
+  metrics(): Promise<string>;
   /** A new subscription's id and secret. */
   subscribe(o: {
     shopId: bigint;
@@ -132,6 +134,7 @@ export async function runWebhooks(
       await bus.publish(eventsTopic('returns'), records);
     },
     advance: (seconds) => running.advanceClock(seconds),
+    metrics: async () => (await fetch(running.metricsUrl)).text(),
     async subscribe({ shopId, url, topic = 'return', trigger = 'return.closed' }) {
       const answer = await client.createSubscription({ shopId, actor, url, topic, trigger });
       return { id: answer.subscription?.id ?? 0n, secret: answer.secret };

@@ -35,24 +35,19 @@ export async function holdWaiting(
   );
 }
 
-/** The subscription is active again: what is held goes on, save what was held for too long. */
+/** The subscription is active again: what is held goes on. What was held for too long is left to {@link expireHeld}. */
 export async function releaseHeld(
   tx: Queryable,
   { shopId, id }: Backlog,
   offsetMs: number,
 ): Promise<void> {
   await tx.query(
-    `update deliveries
-        set state = case when ${HELD_TOO_LONG} then 'expired' else 'waiting' end,
-            finished_at = case when ${HELD_TOO_LONG} then now() end,
-            next_attempt_at = case when ${HELD_TOO_LONG} then null else next_attempt_at end,
-            held_since = null
-      where shop_id = $1 and subscription_id = $2 and finished_at is null and state = 'held'`,
+    `update deliveries set state = 'waiting', held_since = null
+      where shop_id = $1 and subscription_id = $2 and finished_at is null and state = 'held'
+        and held_since >= now() + $3 * interval '1 ms' - interval '${HELD_DAYS} days'`,
     [shopId, id, offsetMs],
   );
 }
-
-const HELD_TOO_LONG = `held_since < now() + $3 * interval '1 ms' - interval '${HELD_DAYS} days'`;
 
 /** The subscription is gone: what waits is dropped. One in flight may still arrive. */
 export async function dropWaiting(tx: Queryable, { shopId, id }: Backlog): Promise<void> {

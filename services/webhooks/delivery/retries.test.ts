@@ -234,6 +234,15 @@ describe('only failures', () => {
     });
   });
 
+  test('for five days are not enough when they are fewer than ten', async () => {
+    receiver.answer = (response) => void response.writeHead(500).end();
+    const { shopId } = await deliverOne();
+    await settled(shopId, 1);
+    advance(6 * DAY);
+    expect((await settled(shopId, 2)).state).toBe(DeliveryState.WAITING);
+    expect(await subscription(shopId)).toMatchObject({ status: SubscriptionStatus.ACTIVE });
+  });
+
   test('do not count over a success', async () => {
     receiver.answer = (response, _, nth) => void response.writeHead(nth === 1 ? 500 : 200).end();
     const { shopId } = await deliverOne();

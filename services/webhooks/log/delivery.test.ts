@@ -107,11 +107,12 @@ describe('a delivery', () => {
       expect(await webhooks.deliveries(shopId)).toHaveLength(2);
     }));
 
-  test('skips triggers that no webhook knows', async () => {
+  test('skips triggers that no webhook knows, and counts them', async () => {
     const shopId = newShop();
     await webhooks.subscribe({ shopId, url: 'http://127.0.0.1:9/' });
     await webhooks.publish({ ...sampleEvent('return.closed', shopId), trigger: 'return.invented' });
     expect(await webhooks.deliveries(shopId)).toHaveLength(0);
+    expect(await webhooks.metrics()).toMatch(/^webhooks_events_skipped_total 1$/m);
   });
 });
 

@@ -1,0 +1,32 @@
+import { describe, expect, test } from '@jest/globals';
+import { loadConfig } from '../platform/config.ts';
+import { refuseInProduction, webhooksShape } from './config.ts';
+import { newKeyringText } from './subscriptions/keyring.ts';
+
+const ENV = {
+  DATABASE_URL: 'postgres://rms_webhooks@db/rms',
+  KAFKA_BROKERS: 'kafka:9092',
+  SERVICE_AUTH: 'kubernetes',
+  SERVICE_TOKEN_FILE: '/token',
+  SERVICE_JWKS_FILE: '/jwks',
+  SERVICE_ISSUER: 'https://kubernetes.default.svc',
+  RETURNS_TARGET: 'dns:///returns:8080',
+  WEBHOOK_KEYRING: newKeyringText(),
+};
+const load = (more: object) => loadConfig(webhooksShape, { ...ENV, ...more });
+
+describe("the webhooks service's configuration", () => {
+  test('keeps the log for 30 days, and allows public addresses only', () => {
+    expect(load({})).toMatchObject({ WEBHOOK_LOG_DAYS: 30, WEBHOOK_ALLOWED_ORIGINS: [] });
+  });
+
+  test.each([
+    ['WEBHOOK_ALLOWED_ORIGINS', 'http://127.0.0.1:*'],
+    ['API_CALENDAR', '2027-08-01'],
+  ])('%s is for trials and refused in production', (name, value) => {
+    expect(() => refuseInProduction(load({ [name]: value }))).not.toThrow();
+    const inProduction = { NODE_ENV: 'production' };
+    expect(() => refuseInProduction(load({ ...inProduction, [name]: value }))).toThrow(name);
+    expect(() => refuseInProduction(load(inProduction))).not.toThrow();
+  });
+});
