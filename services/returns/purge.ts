@@ -4,13 +4,20 @@ import type { Queryable } from '../platform/postgres.ts';
 import { startLoop, type Worker } from '../platform/worker.ts';
 
 const TIMELINE_DAYS = 400;
+/** Longer than any caller repeats a call. Keys that made a return stay: an import may be repeated years later. */
+const KEY_DAYS = 90;
+/** Events go by whole days, after the day has ended: what they refer to must outlast them. */
+const SNAPSHOT_EXTRA_DAYS = 2;
 const EVERY_MS = 60 * 60 * 1_000;
 /** Rows removed by one statement: a long delete would hold up others. */
 const ROWS = 5_000;
 
 /**
- * Removes what is past its time: timeline entries after 400 days, large snapshots with the events
- * that refer to them. Safe to run in several replicas.
+ * Removes what is past its time: timeline entries after 400 days, idempotency keys after 90 unless
+ * they made a return, large snapshots two days after the events that refer to them. Safe to run in
+ * several replicas.
+ *
+ * @param o.snapshotDays how long events are kept.
  */
 export function startPurge(o: {
   readonly pool: pg.Pool;
@@ -42,7 +49,14 @@ export async function purge(db: Queryable, snapshotDays: number): Promise<number
       where (shop_id, return_id, revision) in (
         select shop_id, return_id, revision from snapshots
          where created_at < now() - $1 * interval '1 day' limit $2)`,
-    [snapshotDays, ROWS],
+    [snapshotDays + SNAPSHOT_EXTRA_DAYS, ROWS],
   );
-  return (entries.rowCount ?? 0) + (snapshots.rowCount ?? 0);
+  const keys = await db.query(
+    `delete from idempotency_keys
+      where (shop_id, operation, key) in (
+        select shop_id, operation, key from idempotency_keys
+         where operation <> 'SubmitReturn' and created_at < now() - $1 * interval '1 day' limit $2)`,
+    [KEY_DAYS, ROWS],
+  );
+  return (entries.rowCount ?? 0) + (snapshots.rowCount ?? 0) + (keys.rowCount ?? 0);
 }
