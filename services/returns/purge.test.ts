@@ -33,16 +33,21 @@ async function addSnapshot(revision: number, days: number): Promise<void> {
 }
 
 describe('the purge', () => {
-  test('forgets keys after 90 days, but never one that made a return', async () => {
+  test('forgets keys after 90 days, but never one that made a return or a shipment', async () => {
     await addKey('RecordLabel', 89);
     await addKey('RecordLabel', 91);
     await addKey('SubmitReturn', 4_000);
+    await addKey('RecordPartnerShipment', 4_000);
     expect(await purge(db.pool, EVENT_DAYS)).toBe(1);
     const { rows } = await db.pool.query<{ key: string }>(
       `select key from idempotency_keys where shop_id = $1 and key like '% %' order by key`,
       [of.shopId],
     );
-    expect(rows.map((row) => row.key)).toEqual(['RecordLabel 89', 'SubmitReturn 4000']);
+    expect(rows.map((row) => row.key)).toEqual([
+      'RecordLabel 89',
+      'RecordPartnerShipment 4000',
+      'SubmitReturn 4000',
+    ]);
   });
 
   test('keeps large snapshots two days longer than their events', async () => {

@@ -4,7 +4,10 @@ import type { Queryable } from '../platform/postgres.ts';
 import { startLoop, type Worker } from '../platform/worker.ts';
 
 const TIMELINE_DAYS = 400;
-/** Longer than any caller repeats a call. Keys that made a return stay: an import may be repeated years later. */
+/**
+ * Longer than any caller repeats a call. Keys that made a return stay, because an import may be
+ * repeated years later, and those that are the id of a shipment, because the shipment has it too.
+ */
 const KEY_DAYS = 90;
 /** Events go by whole days, after the day has ended: what they refer to must outlast them. */
 const SNAPSHOT_EXTRA_DAYS = 2;
@@ -14,7 +17,7 @@ const ROWS = 5_000;
 
 /**
  * Removes what is past its time: timeline entries after 400 days, idempotency keys after 90 unless
- * they made a return, large snapshots two days after the events that refer to them. Safe to run in
+ * they made a return or a shipment, large snapshots two days after the events that refer to them. Safe to run in
  * several replicas.
  *
  * @param o.snapshotDays how long events are kept.
@@ -55,7 +58,8 @@ export async function purge(db: Queryable, snapshotDays: number): Promise<number
     `delete from idempotency_keys
       where (shop_id, operation, key) in (
         select shop_id, operation, key from idempotency_keys
-         where operation <> 'SubmitReturn' and created_at < now() - $1 * interval '1 day' limit $2)`,
+         where operation not in ('SubmitReturn', 'RecordPartnerShipment')
+           and created_at < now() - $1 * interval '1 day' limit $2)`,
     [KEY_DAYS, ROWS],
   );
   return (entries.rowCount ?? 0) + (snapshots.rowCount ?? 0) + (keys.rowCount ?? 0);
