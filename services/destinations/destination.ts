@@ -8,7 +8,7 @@ import { callerShape, id, idempotencyKey, requiredText, text } from '../platform
 import { countryName } from './country.ts';
 
 /** How many destinations a shop may have. */
-export const DESTINATIONS_PER_SHOP = 1_000;
+const DESTINATIONS_PER_SHOP = 1_000;
 
 const line = text(ADDRESS_TEXT_MAX);
 
