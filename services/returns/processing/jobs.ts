@@ -1,12 +1,16 @@
-import { fromBinary, toBinary } from '@bufbuild/protobuf';
+import { create, fromBinary, toBinary } from '@bufbuild/protobuf';
 import { type Actor, ActorSchema } from '../../../proto/gen/rms/common/v1/actor_pb.ts';
 import { parseExactJson } from '../../contract/exact-json.ts';
+import { systemActor } from '../../platform/identity.ts';
 import type { Queryable } from '../../platform/postgres.ts';
 import { currentTraceparent } from '../../platform/telemetry.ts';
 import type { AdditionalDetails } from '../commerce/provider.ts';
 
 /** Longer than a call at the provider and the transaction that records its result. Seconds. */
-export const LEASE_S = 20;
+const LEASE_S = 20;
+
+/** A worker that ends, or forgets its job, this often does so because of the job. */
+const MAX_TAKEOVERS = 20;
 
 /** One run of processing, held by this worker as long as its token is in the row. */
 export interface Job {
@@ -21,6 +25,8 @@ export interface Job {
   readonly traceparent: string;
   /** Passing failures in a row so far. */
   readonly failures: number;
+  /** Why the job can only be ended, reading on from "processing stopped"; else undefined. */
+  readonly fault: string | undefined;
 }
 
 /** Another worker has taken the job over: nothing more may be written for it. */
@@ -58,12 +64,14 @@ interface JobRow {
   readonly actor: Uint8Array;
   readonly traceparent: string;
   readonly failures: number;
+  readonly takeovers: number;
 }
 
 const CLAIM = `
 update processing_jobs job
 set state = 'running', lease_token = nextval('processing_tokens'),
-    due_at = now() + make_interval(secs => $2)
+    due_at = now() + make_interval(secs => $2),
+    takeovers = job.takeovers + (job.state = 'running')::integer
 from (
   select shop_id, id from processing_jobs
   where state in ('queued', 'running') and due_at <= now()
@@ -73,27 +81,35 @@ from (
 ) due
 where job.shop_id = due.shop_id and job.id = due.id
 returning job.shop_id, job.id, job.return_id, job.lease_token, job.details::text,
-  job.source, job.actor, job.traceparent, job.failures`;
+  job.source, job.actor, job.traceparent, job.failures, job.takeovers`;
 
-/** Leases up to `limit` jobs that are due: queued ones, and running ones whose worker is gone. */
+/**
+ * Leases up to `limit` jobs that are due: queued ones, and running ones whose worker is gone. One that
+ * cannot be read, or that was taken over too often, has a fault and keeps no other from its worker.
+ */
 export async function claimJobs(pool: Queryable, limit: number): Promise<Job[]> {
   const { rows } = await pool.query<JobRow>({
     name: 'processing-claim',
     text: CLAIM,
     values: [limit, LEASE_S],
   });
-  return rows.map((row) => ({
-    shopId: row.shop_id,
-    id: row.id,
-    returnId: row.return_id,
-    token: row.lease_token,
+  return rows.map(jobOf);
+}
+
+function jobOf(row: JobRow): Job {
+  const { shop_id: shopId, id, return_id: returnId, lease_token: token } = row;
+  const { source, traceparent, failures } = row;
+  const known = { shopId, id, returnId, token, source, traceparent, failures };
+  const hopeless = row.takeovers > MAX_TAKEOVERS;
+  const fault = hopeless ? `its worker ended ${row.takeovers} times` : undefined;
+  try {
     // As `queueJob` wrote it.
-    details: parseExactJson(row.details) as AdditionalDetails,
-    source: row.source,
-    actor: fromBinary(ActorSchema, row.actor),
-    traceparent: row.traceparent,
-    failures: row.failures,
-  }));
+    const details = parseExactJson(row.details) as AdditionalDetails;
+    return { ...known, details, actor: fromBinary(ActorSchema, row.actor), fault };
+  } catch {
+    const actor = create(ActorSchema, systemActor('processing'));
+    return { ...known, details: {}, actor, fault: 'what was asked for cannot be read' };
+  }
 }
 
 /** Sets one of a job's columns if this worker still holds it. @throws LeaseLost otherwise. */
@@ -121,7 +137,8 @@ export function renewLease(tx: Queryable, job: Job): Promise<void> {
 
 /** Also forgets passing failures: the provider has answered. @throws LeaseLost */
 export function renewAfterSuccess(tx: Queryable, job: Job): Promise<void> {
-  const set = 'due_at = now() + make_interval(secs => $4), failures = 0, failing_since = null';
+  const set =
+    'due_at = now() + make_interval(secs => $4), failures = 0, failing_since = null, takeovers = 0';
   return write(tx, job, { name: 'processing-succeeded', set, values: [LEASE_S] });
 }
 

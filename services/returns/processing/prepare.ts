@@ -9,7 +9,7 @@ import { type Job, renewLease } from './jobs.ts';
 import { intendSteps } from './outcomes.ts';
 import { planSteps, type Step } from './plan.ts';
 
-/** The return may no longer be processed: something changed after the job was queued. */
+/** The return may no longer be processed, because something changed after the job was queued, or the job may not. */
 export class NotProcessable extends Error {
   override readonly name = 'NotProcessable';
 }

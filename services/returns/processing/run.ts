@@ -55,6 +55,7 @@ async function fulfil(
   o: { readonly signal: AbortSignal; readonly progress: Progress },
 ): Promise<void> {
   const { pool, commerce } = deps;
+  if (job.fault !== undefined) throw new NotProcessable(job.fault);
   const { details, settings, steps } = await prepare(pool, job);
   // Before any money moves: without it the return could not be closed.
   const location = await stockLocation(deps, job, { details, settings });

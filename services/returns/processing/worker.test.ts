@@ -1,12 +1,23 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { type Return, ReturnState } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import { createTestDatabase, type TestDatabase } from '../../../test/support/database.ts';
+import { until } from '../../../test/support/until.ts';
 import { createEmbeddedCommerce } from '../commerce/embedded.ts';
 import { resilient } from '../commerce/resilient.ts';
-import { retryDelay } from './jobs.ts';
+import { releaseJob, retryDelay } from './jobs.ts';
 import { purgeJobs } from './purge.ts';
 import { runJob } from './run.ts';
-import { ask, newReturn, newShop, reload, runDeps, silent } from './testing.ts';
+import {
+  ask,
+  claimOne,
+  endLeases,
+  newReturn,
+  newShop,
+  reload,
+  runDeps,
+  silent,
+  triggersOf,
+} from './testing.ts';
 import { startProcessingWorker } from './worker.ts';
 
 let db: TestDatabase;
@@ -26,7 +37,11 @@ async function isClosed(of: Return): Promise<boolean> {
 }
 
 async function untilClosed(returns: readonly Return[]): Promise<void> {
-  for (const one of returns) while (!(await isClosed(one)));
+  for (const one of returns) await until(() => isClosed(one));
+}
+
+async function untilFailed(of: Return): Promise<void> {
+  await until(async () => (await triggersOf(db.pool, of)).includes('return.processing.failed'));
 }
 
 describe('the processing worker', () => {
@@ -58,6 +73,50 @@ describe('the processing worker', () => {
     const next = startWorker();
     await untilClosed(returns);
     await next.stop();
+  });
+});
+
+describe('a job that cannot be run', () => {
+  test('because it cannot be read fails, and keeps no other from its worker', async () => {
+    const shopId = await newShop(db.pool);
+    const [broken, sound] = [await newReturn(db.pool, shopId), await newReturn(db.pool, shopId)];
+    await ask(db.pool, broken);
+    await ask(db.pool, sound);
+    await db.pool.query(
+      "update processing_jobs set actor = '\\xff' where shop_id = $1 and return_id = $2",
+      [shopId, broken.id],
+    );
+    const worker = startWorker();
+    await untilClosed([sound]);
+    await untilFailed(broken);
+    await worker.stop();
+    expect(await reload(db.pool, broken)).toMatchObject({
+      state: ReturnState.OPEN,
+      processing: false,
+    });
+  });
+
+  test('because it ends its worker every time fails after twenty others took it over', async () => {
+    const of = await newReturn(db.pool, await newShop(db.pool));
+    await ask(db.pool, of);
+    // Claimed and never heard of again.
+    for (let worker = 0; worker <= 20; worker += 1) {
+      expect((await claimOne(db.pool)).fault).toBeUndefined();
+      await endLeases(db.pool);
+    }
+    const worker = startWorker();
+    await untilFailed(of);
+    await worker.stop();
+    expect(await isClosed(of)).toBe(false);
+  });
+
+  test('is not one that was only given back', async () => {
+    const of = await newReturn(db.pool, await newShop(db.pool));
+    await ask(db.pool, of);
+    for (let i = 0; i < 25; i += 1) await releaseJob(db.pool, await claimOne(db.pool));
+    const worker = startWorker();
+    await untilClosed([of]);
+    await worker.stop();
   });
 });
 
