@@ -1,7 +1,11 @@
-import { create } from '@bufbuild/protobuf';
+import { create, fromBinary } from '@bufbuild/protobuf';
 import { Code, ConnectError } from '@connectrpc/connect';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
-import { CustomerRedactedSchema, type Event } from '../../../proto/gen/rms/events/v1/events_pb.ts';
+import {
+  CustomerRedactedSchema,
+  type Event,
+  EventSchema,
+} from '../../../proto/gen/rms/events/v1/events_pb.ts';
 import type { Return } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import {
   type GetSnapshotRequest,
@@ -95,6 +99,50 @@ describe('an event without its snapshot', () => {
     expect(receiver.received[0]?.headers['x-service-event-id']).toBe(next.eventId);
     const { rows } = await webhooks.db.pool.query('select consumer from poison_records');
     expect(rows).toEqual([{ consumer: 'webhooks' }]);
+  });
+});
+
+describe('a snapshot that was left out', () => {
+  /** The events that were put aside, by what they were about. */
+  const parked = async (returnId: bigint) => {
+    const { rows } = await webhooks.db.pool.query<{ value: Buffer }>(
+      'select value from poison_records',
+    );
+    return rows.filter(({ value }) => fromBinary(EventSchema, value).returnId === returnId).length;
+  };
+
+  test('whose reading is refused parks its event, and holds up no other of the return', async () => {
+    const shopId = newShop();
+    await webhooks.subscribe({ shopId, url: receiver.url });
+    const { event } = oversize(shopId);
+    const refused = { ...event, returnId: 987_654_321n };
+    const next = { ...sampleEvent('return.closed', shopId), returnId: refused.returnId };
+    getSnapshot = () => {
+      throw new ConnectError('never', Code.Internal);
+    };
+    await webhooks.publish(refused, next);
+    await until(() => receiver.received.length === 1);
+    expect(receiver.received[0]?.headers['x-service-event-id']).toBe(next.eventId);
+    expect(await parked(refused.returnId)).toBe(1);
+  });
+
+  test('is read for nobody who does not wait for it, and not again for one that was handled', async () => {
+    const shopId = newShop();
+    const { event, snapshot } = oversize(shopId);
+    let asked = 0;
+    getSnapshot = () => {
+      asked += 1;
+      return snapshot;
+    };
+    await webhooks.subscribe({ shopId, url: receiver.url, trigger: 'return.created' });
+    await webhooks.publish(event);
+    expect(asked).toBe(0);
+    await webhooks.subscribe({ shopId, url: receiver.url });
+    const wanted = oversize(shopId).event;
+    await webhooks.publish(wanted);
+    await webhooks.publish(wanted);
+    await until(() => receiver.received.length === 1);
+    expect(asked).toBe(1);
   });
 });
 

@@ -8,7 +8,7 @@ import type { Worker } from '../../platform/worker.ts';
 import type { RetryClock } from '../delivery/retry-clock.ts';
 import { fanOut } from './fan-out.ts';
 import { redactReturns } from './redact.ts';
-import { fillSnapshots, type ReadSnapshot } from './snapshots.ts';
+import { type ReadSnapshot, withSnapshots } from './snapshots.ts';
 
 const TRIGGER_NAMES: ReadonlySet<string> = new Set(TRIGGERS);
 
@@ -24,6 +24,7 @@ export interface ConsumeOptions extends ServiceRuntime {
 /**
  * Listens to returns, the only source of webhook triggers, and fans each event out in the
  * transaction that marks it as seen. No HTTP here: what is written is delivered by the dispatcher.
+ * Returns is asked inside it, for snapshots only, and so answers for at most ten seconds each.
  */
 export function startConsuming(o: ConsumeOptions): Promise<Worker> {
   const fannedOut = o.telemetry.meter.createCounter('webhooks.fanned_out', {
@@ -33,7 +34,7 @@ export function startConsuming(o: ConsumeOptions): Promise<Worker> {
     description: 'Events whose trigger no webhook knows',
   });
   return consumeEvents({
-    bus: readingAhead(o),
+    bus: announcing(o),
     pool: o.pool,
     group: 'webhooks',
     topics: [eventsTopic('returns')],
@@ -45,8 +46,10 @@ export function startConsuming(o: ConsumeOptions): Promise<Worker> {
       const strange = events.filter((event) => !known.includes(event) && !isRedaction(event));
       if (strange.length > 0) skipped.add(strange.length);
       const today = o.today();
-      const written = await fanOut(tx, known, { today, offsetMs: o.clock.offsetMs() });
-      if (written > 0) fannedOut.add(written);
+      for await (const part of withSnapshots(tx, known, o.readSnapshot)) {
+        const written = await fanOut(tx, part, { today, offsetMs: o.clock.offsetMs() });
+        if (written > 0) fannedOut.add(written);
+      }
     },
   });
 }
@@ -63,11 +66,8 @@ function isRedaction(event: Event): boolean {
   return event.detail.case === 'customerRedacted';
 }
 
-/**
- * The bus as the consumer sees it: oversize snapshots are read back before the transaction is
- * opened, and the dispatcher is told after it was committed.
- */
-function readingAhead(o: ConsumeOptions): EventBus {
+/** The bus as the consumer sees it: the dispatcher is told after a batch was committed. */
+function announcing(o: ConsumeOptions): EventBus {
   return {
     publish: (topic, records) => o.bus.publish(topic, records),
     health: () => o.bus.health(),
@@ -76,7 +76,7 @@ function readingAhead(o: ConsumeOptions): EventBus {
       o.bus.subscribe({
         ...subscription,
         async handle(records) {
-          await subscription.handle(await fillSnapshots(records, o.readSnapshot));
+          await subscription.handle(records);
           o.onCommitted();
         },
       }),

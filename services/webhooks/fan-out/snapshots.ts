@@ -1,8 +1,9 @@
-import { fromBinary, toBinary } from '@bufbuild/protobuf';
+import { toBinary } from '@bufbuild/protobuf';
 import { Code, ConnectError } from '@connectrpc/connect';
-import { type Event, EventSchema } from '../../../proto/gen/rms/events/v1/events_pb.ts';
-import type { Return } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
-import type { ReceivedRecord } from '../../platform/bus/event-bus.ts';
+import type { Event } from '../../../proto/gen/rms/events/v1/events_pb.ts';
+import { type Return, ReturnSchema } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
+import { delivers } from '../../contract/views/payload.ts';
+import type { Queryable } from '../../platform/postgres.ts';
 
 /** Reads a return as it was at a revision; undefined when returns no longer has it. */
 export type ReadSnapshot = (o: {
@@ -11,37 +12,61 @@ export type ReadSnapshot = (o: {
   revision: bigint;
 }) => Promise<Return | undefined>;
 
+/** Snapshots that were read back and not yet let go, give or take the last one. */
+const MAX_HELD_BYTES = 8 * 1024 * 1024;
+
 /**
- * Puts back the snapshots that were left out of events for their size.
+ * Gives the events in their order, in parts, with the snapshots that were left out of them for
+ * their size: only those that some subscription waits for are read back, and a part ends when it
+ * holds 8 MiB of them.
  *
  * One that is gone stays out, and its event is parked by the consumer if somebody waits for it.
  *
- * @throws what the read throws when returns is away: the records are then given again.
+ * @throws what the read throws: an outage gives the batch again, anything else parks the event.
  */
-export async function fillSnapshots(
-  records: readonly ReceivedRecord[],
+export async function* withSnapshots(
+  tx: Queryable,
+  events: readonly Event[],
   read: ReadSnapshot,
-): Promise<readonly ReceivedRecord[]> {
-  const filled: ReceivedRecord[] = [];
-  for (const record of records) {
-    const event = decode(record);
-    const snapshot = event?.snapshotOmitted ? await read(event) : undefined;
-    if (!event || !snapshot) filled.push(record);
-    else {
-      const whole = { ...event, snapshot, snapshotOmitted: false };
-      filled.push({ ...record, value: toBinary(EventSchema, whole) });
-    }
+): AsyncGenerator<readonly Event[]> {
+  const wanted = await wantedAmong(
+    tx,
+    events.filter((event) => event.snapshotOmitted),
+  );
+  let part: Event[] = [];
+  let heldBytes = 0;
+  for (const event of events) {
+    const snapshot = wanted.has(event.eventId) ? await read(event) : undefined;
+    if (snapshot) heldBytes += toBinary(ReturnSchema, snapshot).length;
+    part.push(snapshot ? { ...event, snapshot, snapshotOmitted: false } : event);
+    if (heldBytes < MAX_HELD_BYTES) continue;
+    yield part;
+    part = [];
+    heldBytes = 0;
   }
-  return filled;
+  if (part.length > 0) yield part;
 }
 
-/** undefined for what does not parse: the consumer deals with it. */
-function decode(record: ReceivedRecord): Event | undefined {
-  try {
-    return fromBinary(EventSchema, record.value);
-  } catch {
-    return undefined;
-  }
+/**
+ * The ids of the events that an active subscription waits for. Not locked, as returns is asked
+ * next: one that is made meanwhile finds no snapshot, and the batch is tried again.
+ */
+async function wantedAmong(tx: Queryable, events: readonly Event[]): Promise<Set<string>> {
+  if (events.length === 0) return new Set();
+  const { rows } = await tx.query<{ shopId: bigint; topic: string; trigger: string }>(
+    `select distinct s.shop_id as "shopId", s.topic, s.trigger
+       from subscriptions s
+       join unnest($1::bigint[], $2::text[]) as given (shop_id, trigger)
+         on given.shop_id = s.shop_id and given.trigger = s.trigger
+      where s.deleted_at is null and s.status = 'active'`,
+    [events.map((event) => event.shopId), events.map((event) => event.trigger)],
+  );
+  const isWanted = (event: Event): boolean =>
+    rows.some(
+      ({ shopId, topic, trigger }) =>
+        shopId === event.shopId && trigger === event.trigger && delivers(topic, trigger),
+    );
+  return new Set(events.filter(isWanted).map((event) => event.eventId));
 }
 
 /** NOT_FOUND is an answer here; everything else propagates. */
