@@ -153,6 +153,38 @@ describe('consume events', () => {
     expect(await parked()).toEqual([]);
   });
 
+  test.each([
+    ['before it published', async () => {}],
+    ['after it published', (publish: () => Promise<void>) => publish()],
+  ])('a replay that was cut off %s is run again, with one effect', async (_, before) => {
+    behave = (tx) => breakConstraint(tx).then(() => {});
+    await bus.publish('t', [recordOf('late')]);
+    behave = async () => {};
+    const cutOff: EventBus = {
+      ...bus,
+      async publish(topic, records) {
+        await before(() => bus.publish(topic, records));
+        throw new Error('cut off');
+      },
+    };
+    const replay = (by: EventBus) =>
+      replayPoison({ pool: database.pool, bus: by, consumer: 'test' });
+    await expect(replay(cutOff)).rejects.toThrow('cut off');
+    expect(await replay(bus)).toBe(1);
+    expect(seen).toEqual(['late']);
+    expect(await parked()).toEqual([]);
+  });
+
+  test('a replay goes through any number of parked records once', async () => {
+    behave = (tx) => breakConstraint(tx).then(() => {});
+    await bus.publish(
+      't',
+      Array.from({ length: 45 }, (_, n) => recordOf(`late ${n}`)),
+    );
+    expect(await replayPoison({ pool: database.pool, bus, consumer: 'test' })).toBe(45);
+    expect(await parked()).toHaveLength(45);
+  });
+
   test('an outage counts nothing: the batch is given again until it works', async () => {
     let outages = 0;
     behave = async (tx) => {

@@ -37,21 +37,31 @@ export interface PoisonReplay {
   readonly consumer: string;
 }
 
+/** Records read at once: each may be as large as the bus allows. */
+const BATCH = 20;
+
 /**
  * Publishes parked records again, oldest first, to be tried anew by their listener; other groups
- * drop them as known. One that fails again is parked again. Returns how many were published.
+ * drop them as known. One that fails again is parked again. May be cut off anywhere and run again,
+ * or run twice at once: no record is lost, and none has its effect twice. Returns how many were
+ * published.
  */
 export async function replayPoison(o: PoisonReplay): Promise<number> {
-  const { rows } = await o.pool.query<ParkedRow>(
-    `select id, topic, key, value, headers from poison_records where consumer = $1 order by id`,
-    [o.consumer],
-  );
-  for (const { id, topic, key, value, headers } of rows) {
-    await forget(o, value);
-    await o.bus.publish(topic, [{ key, value, headers }]);
-    await o.pool.query('delete from poison_records where id = $1', [id]);
+  const upTo = await newestParked(o);
+  let published = 0;
+  let after = 0n;
+  for (;;) {
+    const records = await parkedRecords(o, { after, upTo });
+    for (const record of records) {
+      await release(o, record);
+      const { topic, key, value, headers } = record;
+      await o.bus.publish(topic, [{ key, value, headers }]);
+      await o.pool.query('delete from poison_records where id = $1', [record.id]);
+      published += 1;
+      after = record.id;
+    }
+    if (records.length < BATCH) return published;
   }
-  return rows.length;
 }
 
 interface ParkedRow {
@@ -62,13 +72,42 @@ interface ParkedRow {
   headers: Record<string, string>;
 }
 
-/** Parking marked the event as handled; without that mark it is tried again. */
-async function forget(o: PoisonReplay, value: Uint8Array): Promise<void> {
+/** What is parked while the replay runs is for the next one. */
+async function newestParked(o: PoisonReplay): Promise<bigint> {
+  const { rows } = await o.pool.query<{ id: bigint | null }>(
+    'select max(id) as id from poison_records where consumer = $1',
+    [o.consumer],
+  );
+  return rows[0]?.id ?? 0n;
+}
+
+async function parkedRecords(
+  o: PoisonReplay,
+  range: { readonly after: bigint; readonly upTo: bigint },
+): Promise<ParkedRow[]> {
+  const { rows } = await o.pool.query<ParkedRow>(
+    `select id, topic, key, value, headers from poison_records
+     where consumer = $1 and id > $2 and id <= $3 order by id limit $4`,
+    [o.consumer, range.after, range.upTo, BATCH],
+  );
+  return rows;
+}
+
+/**
+ * Parking marked the event as handled; without that mark it is tried again. The mark is forgotten
+ * once for each parked record: one that is there after that says that the event was handled, or
+ * parked anew, and stays.
+ */
+async function release(o: PoisonReplay, { id, value }: ParkedRow): Promise<void> {
   const event = readEvent(value);
   if (!event) return;
   await o.pool.query(
-    'delete from consumed_events where shop_id = $1 and event_id = $2 and consumer = $3',
-    [event.shopId, event.eventId, o.consumer],
+    `with released as (
+       update poison_records set released_at = now() where id = $4 and released_at is null returning id
+     )
+     delete from consumed_events
+     where shop_id = $1 and event_id = $2 and consumer = $3 and exists (select from released)`,
+    [event.shopId, event.eventId, o.consumer, id],
   );
 }
 
