@@ -8,7 +8,6 @@ import type { Logger } from '../platform/log.ts';
 import { isOutage, type Queryable } from '../platform/postgres.ts';
 import { startLoop, type Worker } from '../platform/worker.ts';
 import { cancelOpenLabelRequest } from './labels/label-request-store.ts';
-import { MAY_HAVE_TAKEN_EFFECT } from './processing/outcomes.ts';
 import { changeReturn } from './store/transition.ts';
 
 /** How often overdue returns are looked for. Milliseconds. */
@@ -86,7 +85,8 @@ const OVERDUE = `
     where c.shop_id = r.shop_id and c.return_id = r.id and c.state = 'open')
   and not exists (
     select from processing_outcomes o
-    where o.shop_id = r.shop_id and o.return_id = r.id and o.${MAY_HAVE_TAKEN_EFFECT})`;
+    where o.shop_id = r.shop_id and o.return_id = r.id
+      and coalesce(o.done_at, o.asked_at) is not null)`;
 
 const FROM = `
 from returns r

@@ -4,6 +4,3 @@ alter table processing_outcomes add column asked_at timestamptz(3);
 
 -- Nobody noted what became of earlier intents: they count as unanswered until processed again.
 update processing_outcomes set asked_at = intended_at;
-
-alter table processing_outcomes
-  add constraint processing_outcomes_asked check (done_at is null or asked_at is not null);

@@ -40,20 +40,16 @@ export async function intendSteps(
 }
 
 /**
- * SQL: whether a row of outcomes took effect, or may have, because the provider was asked and no
- * answer is known. Not one that was only intended, nor one that the provider definitely refused.
- */
-export const MAY_HAVE_TAKEN_EFFECT = 'asked_at is not null';
-
-/**
  * Whether processing has, or may have, fulfilled any outcome of the return, in this run or an earlier
- * one: money or goods may have moved. A caller who decides by it holds the return's row lock.
+ * one: money or goods may have moved. A step that was only intended counts for nothing, and neither
+ * does one that the provider definitely refused. A caller who decides by it holds the return's row lock.
  */
 export async function mayHaveFulfilled(tx: Queryable, of: OfReturn): Promise<boolean> {
   const { rowCount } = await tx.query({
     name: 'processing-may-have-fulfilled',
     text: `select from processing_outcomes
-           where shop_id = $1 and return_id = $2 and ${MAY_HAVE_TAKEN_EFFECT} limit 1`,
+           where shop_id = $1 and return_id = $2 
+             and coalesce(done_at, asked_at) is not null limit 1`,
     values: [of.shopId, of.returnId],
   });
   return rowCount !== 0;
@@ -120,7 +116,7 @@ export async function recordOutcome(
   await tx.query({
     name: 'processing-outcome',
     text: `update processing_outcomes
-           set done_at = now(), asked_at = coalesce(asked_at, now()),
+           set done_at = now(),
                provider_id = $5, name = $6, gateway = $7, provider = $8,
                provider_created_at = coalesce($9, now())
            where shop_id = $1 and return_id = $2 and kind = $3 and key = $4 and done_at is null`,
