@@ -1,5 +1,5 @@
 import { create } from '@bufbuild/protobuf';
-import { Code, ConnectError } from '@connectrpc/connect';
+import { type Code, ConnectError } from '@connectrpc/connect';
 import { ReturnSchema } from '../../proto/gen/rms/returns/v1/return_pb.ts';
 import {
   type ApplyAssessmentsRequest,
@@ -76,6 +76,3 @@ export async function startFakeReturns(): Promise<FakeReturns> {
   };
   return fake;
 }
-
-/** The code of a service that is away. */
-export const AWAY = Code.Unavailable;
