@@ -3,7 +3,7 @@ import { createLogger } from '../../services/platform/log.ts';
 import { createPool } from '../../services/platform/postgres.ts';
 import { createTestDatabase, type TestDatabase } from '../../test/support/database.ts';
 import { createLeasedLimit, type LeasedLimit } from './leased-limit.ts';
-import { createRateLimit } from './rate-limits.ts';
+import { createRateLimit, refusedFor } from './rate-limits.ts';
 
 const logger = createLogger({ service: 'test', level: 'silent' });
 let database: TestDatabase;
@@ -43,6 +43,16 @@ describe('the limit of REST callers', () => {
     expect(refused).toEqual({ admitted: false, retryAfterS: expect.any(Number) });
     expect(!refused.admitted && refused.retryAfterS).toBeGreaterThanOrEqual(1);
     expect(!refused.admitted && refused.retryAfterS).toBeLessThanOrEqual(60);
+  });
+
+  test.each([
+    [60_000, 60],
+    [1_001, 2],
+    [1, 1],
+    [0, 1],
+    [-5, 1],
+  ])('with %d ms left that is in %d whole seconds, at least 1', (ms, retryAfterS) => {
+    expect(refusedFor(ms)).toEqual({ admitted: false, retryAfterS });
   });
 
   test('keys do not share a window', async () => {

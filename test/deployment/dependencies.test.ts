@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { importsOf, packages, sourcesIn } from './sources.ts';
+import { importsOf, packages, servicesCalledBy, sourcesIn } from './sources.ts';
 
 /** Loaded only when asked for, with a message that says so when it is missing. */
 const OPTIONAL = [{ file: 'services/platform/log.ts', target: 'pino-pretty' }];
@@ -28,6 +28,27 @@ describe('the image', () => {
     const missing = imports.filter(({ isFile, target }) => isFile && !present.has(target));
     expect(missing).toEqual([]);
   });
+});
+
+test('who calls whom: the gateway all, dispositions and fraud returns, returns destinations, webhooks returns', () => {
+  const edges = sourcesIn(['gateway', 'services'], { inImage: true })
+    .filter((file) => !file.startsWith('services/platform/'))
+    .flatMap((file) => {
+      const caller = file.replace(/^services\//, '').split('/')[0];
+      return servicesCalledBy(file).map((name) => `${caller} -> ${name.replace('Service', '')}`);
+    });
+  expect(edges.toSorted()).toEqual([
+    'dispositions -> Returns',
+    'fraud -> Returns',
+    'gateway -> Carts',
+    'gateway -> Destinations',
+    'gateway -> Dispositions',
+    'gateway -> Fraud',
+    'gateway -> Returns',
+    'gateway -> Webhooks',
+    'returns -> Destinations',
+    'webhooks -> Returns',
+  ]);
 });
 
 describe('a checkout', () => {

@@ -70,6 +70,11 @@ function packageOf(specifier: string): string {
     .join('/');
 }
 
+/** Whose RPCs a file calls: `ReturnsService`. */
+export function servicesCalledBy(file: string): string[] {
+  return [...read(file).matchAll(/\bcreateServiceClient\(\s*(\w+)/g)].map(([, name = '']) => name);
+}
+
 function read(file: string): string {
   return readFileSync(join(ROOT, file), 'utf8');
 }

@@ -1,6 +1,9 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import fc from 'fast-check';
 import { returnDetails } from '../../services/contract/resources/return-details.ts';
 import { minor, sum } from '../support/journeys/amounts.ts';
+import { anyAmounts, submissionOf } from '../support/journeys/any-amounts.ts';
+import { startPartner, verified } from '../support/journeys/hooks.ts';
 import { callIn, firstOf, type Journey, startJourney } from '../support/journeys/journey.ts';
 
 let journey: Journey;
@@ -241,4 +244,33 @@ test('refunds keep the currency they were made in, whatever the basis', async ()
       refunds: [{ amount: '87.00', currency: 'GBP' }],
     });
   }
+});
+
+describe('the rule of the presentment object', () => {
+  const expectRule = ({ presentment }: Details, currency: string) => {
+    expect(presentment.currency).toBe(currency);
+    expect(sum(presentment, 'refund', 'return_credit_total', 'handling_fee')).toBe(
+      sum(presentment, 'return_total', 'return_shipping_total', 'credit_shipping_total'),
+    );
+  };
+
+  test('holds for any amounts, over REST and in webhook payloads', async () => {
+    const { shop } = journey.stack;
+    const partner = await startPartner(journey, shop);
+    const hook = await partner.subscribe('return', 'return.created');
+    let count = 0;
+    const rule = fc.asyncProperty(anyAmounts, async (one) => {
+      const request = { ...callIn(shop), ...submissionOf(one) };
+      const id = Number((await journey.services.returns.submitReturn(request)).return?.id);
+      for (const basis of ['', '&currency_type=shop', '&currency_type=presentment']) {
+        expectRule((await find(`return_id=${id}${basis}`)).body as Details, one.currency);
+      }
+      count += 1;
+      const payload = verified(hook, await partner.nth(hook, count));
+      expect(payload.id).toBe(id);
+      expectRule(payload as Details, one.currency);
+    });
+    await fc.assert(rule, { numRuns: 20, endOnFailure: true });
+    await partner.stop();
+  });
 });

@@ -27,13 +27,15 @@ const delivered: Outcome = {
 };
 
 /** Deliveries that wait in the database, and no process that would send them. */
-async function leaveWaiting(count: number, shops = 1) {
+async function leaveWaiting(count: number, shops = 1, endpoints: readonly number[] = []) {
   const receiver = await startReceiver();
   receiver.answer = (response) => void response.writeHead(500).end();
   const webhooks = await runWebhooks({ db });
   const shopIds = Array.from({ length: shops }, newShop);
-  for (const shopId of shopIds) {
-    await webhooks.subscribe({ shopId, url: receiver.url });
+  for (const [nth, shopId] of shopIds.entries()) {
+    for (let path = 0; path < (endpoints[nth] ?? 1); path += 1) {
+      await webhooks.subscribe({ shopId, url: `${receiver.url}/${path}` });
+    }
     await webhooks.publish(
       ...Array.from({ length: count }, () => sampleEvent('return.closed', shopId)),
     );
@@ -115,6 +117,21 @@ describe('claims', () => {
     expect(new Set(all.map((one) => one.id)).size).toBe(all.length);
     await lose(all);
     expect(await reapLeases(db.pool)).toBe(all.length);
+    await receiver.stop();
+  });
+
+  test('a shop with many endpoints has no more turns than a shop with one', async () => {
+    // What other tests left waiting would have its turn too.
+    await db.pool.query(
+      `update deliveries set state = 'dropped', finished_at = now(), next_attempt_at = null
+        where state = 'waiting'`,
+    );
+    const { receiver, shopIds } = await leaveWaiting(3, 2, [4, 1]);
+    const claimed = await claimDue(db.pool, { limit: 4, ...AN_HOUR });
+    const perShop = shopIds.map((shopId) => claimed.filter((one) => one.shopId === shopId).length);
+    expect(perShop).toEqual([2, 2]);
+    const rest = await claimDue(db.pool, { limit: 100, ...AN_HOUR });
+    await lose([...claimed, ...rest]);
     await receiver.stop();
   });
 

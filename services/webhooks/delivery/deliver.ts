@@ -24,7 +24,7 @@ export interface Sending {
 }
 
 /** Everything from the name's resolution to the last byte of the answer. Milliseconds. */
-const ATTEMPT_MS = 15_000;
+export const ATTEMPT_MS = 15_000;
 
 /** Answers are read this far, so that a connection can be used again, and no further. */
 const MAX_ANSWER_BYTES = 64 * 1024;

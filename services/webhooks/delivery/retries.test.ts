@@ -213,6 +213,22 @@ describe('410 Gone', () => {
   });
 });
 
+test('410 Gone of an address that was left meanwhile says nothing of the new one', async () => {
+  let answer = (_status: number): void => {};
+  receiver.answer = (response) => {
+    answer = (status) => void response.writeHead(status).end();
+  };
+  const { shopId, id: subscriptionId } = await deliverOne();
+  await until(() => receiver.received.length === 1);
+  const moved = await startReceiver();
+  const fields = { topic: 'return', trigger: 'return.closed', url: moved.url };
+  await webhooks.client.updateSubscription({ shopId, actor, subscriptionId, ...fields });
+  answer(410);
+  await settled(shopId, 1);
+  expect(await subscription(shopId)).toMatchObject({ status: SubscriptionStatus.ACTIVE });
+  await moved.stop();
+});
+
 describe('only failures', () => {
   test('for five days, and ten of them, set the subscription inactive', async () => {
     receiver.answer = (response) => void response.writeHead(500).end();

@@ -1,5 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
+import { ATTEMPT_MS } from './deliver.ts';
 import { MAX_ATTEMPTS, parseRetryAfter, pauseAfter } from './schedule.ts';
 
 const HOUR_MS = 3_600_000;
@@ -15,6 +16,10 @@ const SCHEDULE_MS = [
   20 * HOUR_MS,
   24 * HOUR_MS,
 ];
+
+test('an attempt has 15 seconds in all', () => {
+  expect(ATTEMPT_MS).toBe(15_000);
+});
 
 describe('the retry schedule', () => {
   test('has ten pauses, each with up to a fifth more', () => {
