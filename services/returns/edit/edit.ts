@@ -10,14 +10,16 @@ import type {
 } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
 import { DomainError, invalidField } from '../../platform/errors.ts';
 import { callerShape, id, parseInput, text } from '../../platform/input.ts';
+import type { Both } from '../money/amounts.ts';
 import { exchangeSumsIn, returnSumsIn } from '../money/message-sums.ts';
-import { checkedSums } from '../money/return-sums.ts';
+import { checkedSums, type GivenShipping, givenShipping } from '../money/return-sums.ts';
+import type { ReturnSums } from '../money/totals.ts';
 import { mayHaveFulfilled } from '../processing/outcomes.ts';
 import { outcomesFulfilled, stateForbids } from '../refusals.ts';
 import { changeReturn, isLive } from '../store/transition.ts';
 import { quantity } from '../submit/submission.ts';
 import { editedLines } from './edit-lines.ts';
-import { storeEdit } from './edit-store.ts';
+import { loadGivenShipping, storeEdit } from './edit-store.ts';
 
 const MAX_CHANGES = 250;
 const amount = z.custom<Amount>().optional();
@@ -50,6 +52,7 @@ const edit = z.object({
 
 /**
  * Changes lines, outcome or amounts of a return; what is absent stays, and the refund is filled anew.
+ * So is shipping that was never given for the return: it follows from the lines that are left.
  *
  * @throws DomainError INVALID_ARGUMENT (also for an edit without a change and for sums that
  *   contradict the outcome); NOT_FOUND; STATE_FORBIDS when the return is not open or in review, is
@@ -69,15 +72,25 @@ export async function editReturn(pool: pg.Pool, request: EditReturnRequest): Pro
     const kept = lines.filter((line) => !line.removed);
     if (kept.length === 0) throw invalidField('changes', 'must leave at least one line');
     const outcome = wanted.outcome || current.outcome;
+    const given = await loadGivenShipping(tx, current);
     const sums = checkedSums({
       outcome,
       currencies,
       lines: kept.map((line) => line.sums),
       exchanges: exchangeSumsIn(current),
       amounts: wanted.amounts,
-      former: returnSumsIn(current),
+      former: keptSums(returnSumsIn(current), given),
     });
-    await storeEdit(tx, current, { lines, sums, outcome });
+    const now = givenShipping(wanted.amounts);
+    await storeEdit(tx, current, {
+      lines,
+      sums,
+      outcome,
+      given: {
+        shipping: given.shipping || now.shipping,
+        shippingTax: given.shippingTax || now.shippingTax,
+      },
+    });
     const facts = { lines: wanted.changes.map((change) => change.lineItemId).join(', ') };
     return {
       value: undefined,
@@ -87,6 +100,16 @@ export async function editReturn(pool: pg.Pool, request: EditReturnRequest): Pro
     };
   });
   return changed.return;
+}
+
+/** Sums that an edit keeps: shipping that followed from the lines follows from them again. */
+function keptSums(sums: Both<ReturnSums>, given: GivenShipping): Both<Partial<ReturnSums>> {
+  const kept = ({ shipping, shippingTax, ...others }: ReturnSums): Partial<ReturnSums> => ({
+    ...others,
+    ...(given.shipping && { shipping }),
+    ...(given.shippingTax && { shippingTax }),
+  });
+  return { shop: kept(sums.shop), presentment: kept(sums.presentment) };
 }
 
 function checkEditable(current: Return, expectedRevision: bigint): void {

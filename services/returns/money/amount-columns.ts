@@ -1,7 +1,7 @@
 import type { Currencies } from '../store/line-message.ts';
 import type { Both } from './amounts.ts';
 import { formatAmount } from './money.ts';
-import type { CheckedSums } from './return-sums.ts';
+import type { CheckedSums, GivenShipping } from './return-sums.ts';
 import type { ExchangeSums, LineSums } from './totals.ts';
 
 /** Columns of sums by their name in the code; the presentment ones have a prefix. */
@@ -30,6 +30,11 @@ export const RETURN_AMOUNTS = {
   handlingFee: 'handling_fee',
   refund: 'refund',
 } as const satisfies Record<keyof CheckedSums, string>;
+
+/** Which of the shipping sums were given, as columns. */
+export function shippingColumns(given: GivenShipping) {
+  return { shipping_given: given.shipping, shipping_tax_given: given.shippingTax };
+}
 
 /** Sums as columns, in both currencies. */
 export function amountColumns<K extends string>(

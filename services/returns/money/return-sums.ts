@@ -1,3 +1,4 @@
+import type { Amount } from '../../../proto/gen/rms/common/v1/money_pb.ts';
 import { Outcome } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import type { ReturnAmountsInput } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
 import { invalidField } from '../../platform/errors.ts';
@@ -26,8 +27,8 @@ export interface SumsInput {
   readonly lines: readonly Both<LineSums>[];
   readonly exchanges: readonly Both<ExchangeSums>[];
   readonly amounts: ReturnAmountsInput | undefined;
-  /** Sums that stay where `amounts` says nothing. */
-  readonly former?: Both<ReturnSums>;
+  /** Sums that stay where `amounts` says nothing; shipping among them only if it was given. */
+  readonly former?: Both<Partial<ReturnSums>>;
 }
 
 const SIDES = ['shop', 'presentment'] as const;
@@ -56,6 +57,17 @@ export function checkedSums(input: SumsInput): Both<CheckedSums> {
   return { shop: sumsOn(input, given, 'shop'), presentment: sumsOn(input, given, 'presentment') };
 }
 
+/** Which of the sums that can follow from the lines were given for the return instead. */
+export interface GivenShipping {
+  readonly shipping: boolean;
+  readonly shippingTax: boolean;
+}
+
+/** Whether amounts give the sums that can follow from the lines. */
+export function givenShipping(amounts: ReturnAmountsInput | undefined): GivenShipping {
+  return { shipping: isGiven(amounts?.shipping), shippingTax: isGiven(amounts?.shippingTax) };
+}
+
 type Given = Readonly<Record<keyof ReturnSums, Both<bigint> | undefined>>;
 
 const FIELDS = {
@@ -69,8 +81,12 @@ const FIELDS = {
 
 function optional(input: SumsInput, name: keyof ReturnSums): Both<bigint> | undefined {
   const amount = input.amounts?.[name];
-  if (!amount || (amount.shop === '' && amount.presentment === '')) return undefined;
+  if (!isGiven(amount)) return undefined;
   return amountOf(`amounts.${FIELDS[name]}`, amount, input.currencies);
+}
+
+function isGiven(amount: Amount | undefined): boolean {
+  return amount !== undefined && (amount.shop !== '' || amount.presentment !== '');
 }
 
 function sumsOn(input: SumsInput, given: Given, side: Side): CheckedSums {

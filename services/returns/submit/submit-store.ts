@@ -6,9 +6,10 @@ import {
   EXCHANGE_AMOUNTS,
   LINE_AMOUNTS,
   RETURN_AMOUNTS,
+  shippingColumns,
 } from '../money/amount-columns.ts';
 import type { Both } from '../money/amounts.ts';
-import type { CheckedSums } from '../money/return-sums.ts';
+import { type CheckedSums, givenShipping } from '../money/return-sums.ts';
 import type { ExchangeSums, LineSums } from '../money/totals.ts';
 import type { Currencies } from '../store/line-message.ts';
 import { lineOutcomeText, methodText, outcomeText, stateText, typeText } from '../store/texts.ts';
@@ -74,6 +75,7 @@ export async function insertReturn(tx: Queryable, checked: CheckedSubmission): P
     currency: currencies.shop,
     presentment_currency: currencies.presentment,
     ...amountColumns(RETURN_AMOUNTS, sums, currencies),
+    ...shippingColumns(givenShipping(submission.amounts)),
     destination_id: submission.destinationId === 0n ? null : submission.destinationId.toString(),
     status_page_url: submission.statusPageUrl,
     package_reference: submission.packageReference,
