@@ -62,7 +62,7 @@ describe('every pair that delivers', () => {
     },
   );
 
-  test('says when its version retires, once it is deprecated', async () => {
+  test('says when its version retires, once it is deprecated, and is upgraded at its sunset', async () => {
     const receiver = await startReceiver();
     const shopId = newShop();
     await webhooks.client.setPayloadVersion({ shopId, actor, version: '2026-07' });
@@ -80,6 +80,12 @@ describe('every pair that delivers', () => {
       'Fri, 01 Oct 2027 00:00:00 GMT',
     ]);
     expect(versionOf(await sendAt('2027-10-01'))[0]).toBe('2026-10');
+    const before = receiver.received.length;
+    await webhooks.publish(sampleEvent('return.closed', shopId));
+    const upgraded = await until(() => receiver.received[before]);
+    expect(versionOf(upgraded)[0]).toBe('2026-10');
+    const [line] = JSON.parse(upgraded.body).line_items;
+    expect(line.condition.condition_category).toMatchObject({ subject: 'item' });
     today = new Date('2026-11-21T00:00:00Z');
     await receiver.stop();
   });
