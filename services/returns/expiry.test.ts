@@ -101,6 +101,8 @@ describe('expiry', () => {
     { status: LabelStatus.PRE_TRANSIT, state: ReturnState.EXPIRED },
     { status: LabelStatus.IN_TRANSIT, state: ReturnState.OPEN },
     { status: LabelStatus.DELIVERED, state: ReturnState.OPEN },
+    { status: LabelStatus.OUT_FOR_DELIVERY, state: ReturnState.OPEN },
+    { status: LabelStatus.ERROR, state: ReturnState.OPEN },
     { status: LabelStatus.FAILURE, state: ReturnState.OPEN },
   ])('label status $status leaves it in state $state', async ({ status, state }) => {
     expect(await stateAfterSweep(await returnWithLabel(OVERDUE_MS, { status }))).toBe(state);

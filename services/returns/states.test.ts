@@ -1,3 +1,4 @@
+import { timestampDate } from '@bufbuild/protobuf/wkt';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { type Return, ReturnState } from '../../proto/gen/rms/returns/v1/return_pb.ts';
 import { LabelProvider } from '../../proto/gen/rms/returns/v1/returns_pb.ts';
@@ -41,6 +42,18 @@ describe('flag and unflag', () => {
       'return.flagged',
       'return.unflagged',
     ]);
+  });
+
+  test('moves the time of the last update, and not that of the last edit', async () => {
+    const submitted = await bench.submit(await bench.shop());
+    await bench.db.pool.query(
+      `update returns set updated_at = updated_at - interval '1 day' where shop_id = $1`,
+      [submitted.shopId],
+    );
+    const flagged = there((await flag(submitted)).return);
+    const age = Date.now() - timestampDate(there(flagged.updatedAt)).getTime();
+    expect(Math.abs(age)).toBeLessThan(60_000);
+    expect(flagged).toMatchObject({ createdAt: submitted.createdAt, editedAt: undefined });
   });
 
   test('refuses a flag without a reason', async () => {

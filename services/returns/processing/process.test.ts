@@ -2,9 +2,11 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { ReturnState } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import { createTestDatabase, type TestDatabase } from '../../../test/support/database.ts';
 import { createEmbeddedCommerce } from '../commerce/embedded.ts';
+import { insertCredit } from '../instant-refunds/instant-refunds-store.ts';
 import {
   ask,
   eventsOf,
+  exchangeWith,
   newReturn,
   newShop,
   reload,
@@ -53,6 +55,21 @@ describe('process return', () => {
     expect(cases).toEqual([...Array(7).fill('alreadyQueued'), 'queued']);
   });
 
+  test('drops the details of whoever asks again', async () => {
+    const submitted = await newReturn(db.pool, await newShop(db.pool), exchangeWith('gift card'));
+    const by = (name: string) => ({
+      details: { picker: { value: { case: 'text' as const, value: name } } },
+    });
+    await ask(db.pool, submitted, by('Ann'));
+    expect(await ask(db.pool, submitted, by('Bob'))).toMatchObject({ case: 'alreadyQueued' });
+    const commerce = createEmbeddedCommerce(db.pool);
+    await runDue(runDeps(db.pool, commerce));
+    const { orders } = await commerce.ordersOf(submitted.id);
+    expect(orders).toMatchObject([{ additionalDetails: { picker: 'Ann' } }]);
+    const noted = (await timelineOf(db.pool, submitted)).filter(({ facts }) => facts.picker);
+    expect(noted.map(({ facts }) => facts.picker)).toEqual(['Ann']);
+  });
+
   test('refuses a flagged return', async () => {
     const flagged = await newReturn(db.pool, await newShop(db.pool), { flagReasons: ['odd'] });
     expect(await ask(db.pool, flagged)).toMatchObject({
@@ -78,6 +95,22 @@ describe('process return', () => {
     ]);
     expect(await ask(db.pool, submitted)).toMatchObject({ case: 'refused', value: { code: 2 } });
   });
+
+  test.each(['closed', 'cancelled', 'expired'])(
+    'refuses a return that is %s before it looks at its instant refund',
+    async (state) => {
+      const submitted = await newReturn(db.pool, await newShop(db.pool));
+      const of = { shopId: submitted.shopId, returnId: submitted.id };
+      await insertCredit(db.pool, { ...of, amount: '1.00', currency: 'GBP', chargeReference: '' });
+      expect(await ask(db.pool, submitted)).toMatchObject({ case: 'skippedInstantRefund' });
+      await db.pool.query(
+        `update returns set state = $3, archived_at = case when $3 = 'closed' then now() end
+          where shop_id = $1 and id = $2`,
+        [submitted.shopId, submitted.id, state],
+      );
+      expect(await ask(db.pool, submitted)).toMatchObject({ case: 'refused', value: { code: 2 } });
+    },
+  );
 
   test("does not know another shop's return", async () => {
     const submitted = await newReturn(db.pool, await newShop(db.pool));
