@@ -53,7 +53,7 @@ describe('flag and unflag', () => {
     const flagged = there((await flag(submitted)).return);
     const age = Date.now() - timestampDate(there(flagged.updatedAt)).getTime();
     expect(Math.abs(age)).toBeLessThan(60_000);
-    expect(flagged).toMatchObject({ createdAt: submitted.createdAt, editedAt: undefined });
+    expect([flagged.createdAt, flagged.editedAt]).toEqual([submitted.createdAt, undefined]);
   });
 
   test('refuses a flag without a reason', async () => {
