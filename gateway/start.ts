@@ -3,12 +3,13 @@ import type pg from 'pg';
 import type { ServiceIdentity } from '../services/platform/identity.ts';
 import { createLogger, type Logger } from '../services/platform/log.ts';
 import { createPool } from '../services/platform/postgres.ts';
+import { shutDown } from '../services/platform/shutdown.ts';
 import { startTelemetry, type Telemetry } from '../services/platform/telemetry.ts';
 import { within } from '../services/platform/within.ts';
 import { type AppDependencies, createApp } from './app.ts';
 import { createApiKeyCheck } from './auth/api-key-check.ts';
 import { createClientIp } from './auth/client-ip.ts';
-import { type KeyUsage, startKeyUsage } from './auth/key-usage.ts';
+import { startKeyUsage } from './auth/key-usage.ts';
 import { createLeasedLimit } from './auth/leased-limit.ts';
 import { createPartnerTokenCheck, type PartnerOAuth } from './auth/partner-tokens.ts';
 import { createRateLimit } from './auth/rate-limits.ts';
@@ -75,24 +76,30 @@ export async function startGateway(o: GatewayOptions): Promise<RunningGateway> {
     level: o.logLevel ?? 'info',
     pretty: o.logPretty ?? false,
   });
+  const pool = createPool(o.databaseUrl, {
+    applicationName: 'gateway',
+    ...(o.poolMax !== undefined && { max: o.poolMax }),
+  });
+  // All options are read before anything runs or listens.
+  const partnerTokens = o.partnerOAuth && createPartnerTokenCheck(pool, o.partnerOAuth);
   const telemetry = await startTelemetry({
     service: 'gateway',
     metricsPort: o.metricsPort,
     host,
     ...(o.otlpEndpoint !== undefined && { otlpEndpoint: o.otlpEndpoint }),
   });
-  const pool = createPool(o.databaseUrl, {
-    applicationName: 'gateway',
-    ...(o.poolMax !== undefined && { max: o.poolMax }),
-  });
-  const backend = connectServices(o.targets, { identity: o.identity, telemetry });
+  const backend = await connectOrStop(o, telemetry);
   const usage = startKeyUsage(pool, logger);
   const maintenance = startMaintenance(pool, logger);
   const state = { isStopping: false };
   const limits = createLimits(o, pool, logger);
   const deps: AppDependencies = {
     services: backend.services,
-    auth: createAuthentication(o, { pool, usage, failedCredentials: limits.failedCredentials }),
+    auth: {
+      apiKeys: createApiKeyCheck(pool, (keyId) => usage.used(keyId)),
+      partnerTokens,
+      failedCredentials: limits.failedCredentials,
+    },
     restLimit: limits.restLimit,
     restPerMinute: o.restPerMinute ?? 300,
     clientIp,
@@ -111,11 +118,13 @@ export async function startGateway(o: GatewayOptions): Promise<RunningGateway> {
   const close = async (): Promise<void> => {
     state.isStopping = true;
     if (servers.size > 0 && o.shutdownDelayMs) await sleep(o.shutdownDelayMs);
-    await Promise.all([...servers].map((server) => server.stop()));
-    await Promise.all([usage.stop(), maintenance.stop()]);
-    backend.close();
-    await closeAll(pool, telemetry);
-    logger.info('stopped');
+    await shutDown(logger, [
+      () => Promise.all([...servers].map((server) => server.stop())),
+      () => Promise.all([usage.stop(), maintenance.stop()]),
+      () => backend.close(),
+      () => within(CLOSE_MS, pool.end()),
+      () => telemetry.stop(),
+    ]);
   };
 
   const { calendar } = o;
@@ -172,26 +181,15 @@ function createLimits(o: GatewayOptions, pool: pg.Pool, logger: Logger) {
   };
 }
 
-function createAuthentication(
-  o: GatewayOptions,
-  parts: {
-    pool: pg.Pool;
-    usage: KeyUsage;
-    failedCredentials: AppDependencies['auth']['failedCredentials'];
-  },
-): AppDependencies['auth'] {
-  const { pool, usage, failedCredentials } = parts;
-  return {
-    apiKeys: createApiKeyCheck(pool, (keyId) => usage.used(keyId)),
-    partnerTokens: o.partnerOAuth && createPartnerTokenCheck(pool, o.partnerOAuth),
-    failedCredentials,
-  };
+/** A malformed gRPC name is found out here, when the metrics port is open already. */
+async function connectOrStop(o: GatewayOptions, telemetry: Telemetry) {
+  try {
+    return connectServices(o.targets, { identity: o.identity, telemetry });
+  } catch (error) {
+    await telemetry.stop();
+    throw error;
+  }
 }
 
 /** Closing the pool waits for connections in use; a stop must not. Milliseconds. */
 const CLOSE_MS = 5_000;
-
-async function closeAll(pool: pg.Pool, telemetry: Telemetry): Promise<void> {
-  await within(CLOSE_MS, pool.end());
-  await telemetry.stop();
-}

@@ -12,6 +12,7 @@ import { identityFromConfig, type ServiceIdentity } from './identity.ts';
 import { createLogger, type Logger } from './log.ts';
 import { createPool } from './postgres.ts';
 import { startServiceServer } from './service-server.ts';
+import { shutDown } from './shutdown.ts';
 import { startTelemetry, type Telemetry } from './telemetry.ts';
 import { within } from './within.ts';
 import type { Worker } from './worker.ts';
@@ -166,27 +167,18 @@ async function startParts(definition: ServiceDefinition, opened: Opened): Promis
 /** Closing the pool waits for connections in use; a stop must not. Milliseconds. */
 const CLOSE_MS = 5_000;
 
-/** Every step is tried, whatever became of the one before. */
 async function close(opened: Opened): Promise<void> {
   const { runtime, o, background, server, parts } = opened;
   opened.isStopping = true;
   if (server && o.shutdownDelayMs) await sleep(o.shutdownDelayMs);
-  const steps: readonly (() => Promise<unknown> | undefined)[] = [
+  await shutDown(runtime.logger, [
     () => Promise.all([background?.stopWorkers(), server?.stop()]),
     () => background?.stopRelay(),
     () => parts?.close?.(),
     () => within(CLOSE_MS, runtime.pool.end()),
     () => runtime.telemetry.stop(),
     () => o.onStopped?.(),
-  ];
-  for (const step of steps) {
-    try {
-      await step();
-    } catch (error) {
-      runtime.logger.error({ err: error }, 'a step of the shutdown failed');
-    }
-  }
-  runtime.logger.info('stopped');
+  ]);
 }
 
 function measurePool(telemetry: Telemetry, pool: pg.Pool): void {

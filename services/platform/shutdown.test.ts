@@ -1,0 +1,18 @@
+import { expect, test } from '@jest/globals';
+import { silentLogger } from '../../test/support/telemetry.ts';
+import { shutDown } from './shutdown.ts';
+
+test('a step that fails keeps none after it from being done', async () => {
+  const done: string[] = [];
+  await shutDown(silentLogger(), [
+    async () => {
+      done.push('first');
+      throw new Error('no');
+    },
+    () => {
+      throw new Error('no');
+    },
+    async () => void done.push('last'),
+  ]);
+  expect(done).toEqual(['first', 'last']);
+});
