@@ -8,7 +8,7 @@ import { isScope, SCOPES, type Scope } from '../auth/scopes.ts';
 import { type Author, recordAudit } from './audit.ts';
 import { requireShop } from './shops.ts';
 
-/** Live keys a shop may have. */
+/** Live keys a shop may have: neither revoked nor expired. */
 const MAX_KEYS_PER_SHOP = 100;
 
 /** A stored key: all but its secret. */
@@ -44,7 +44,8 @@ export interface NewApiKey {
 /**
  * Creates a key and answers its text: the only time that it is known.
  *
- * @throws DomainError for an unknown scope or shop; RESOURCE_EXHAUSTED when the shop has 100 keys.
+ * @throws DomainError for an unknown scope or shop; RESOURCE_EXHAUSTED when the shop has 100 keys that are
+ *   neither revoked nor expired.
  */
 export async function createApiKey(
   pool: pg.Pool,
@@ -132,7 +133,8 @@ async function hasKey(tx: Queryable, shopId: bigint, keyId: string): Promise<boo
 
 async function requireRoom(tx: Queryable, shopId: bigint): Promise<void> {
   const { rows } = await tx.query<{ count: bigint }>(
-    'select count(*) from api_keys where shop_id = $1 and revoked_at is null',
+    `select count(*) from api_keys
+     where shop_id = $1 and revoked_at is null and (expires_at is null or expires_at > now())`,
     [shopId],
   );
   if ((rows[0]?.count ?? 0n) < MAX_KEYS_PER_SHOP) return;

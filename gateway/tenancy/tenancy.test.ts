@@ -240,6 +240,10 @@ describe('API keys', () => {
     await expect(make()).rejects.toMatchObject({ code: Code.ResourceExhausted });
     const [key] = await listApiKeys(under.database.pool, shop.id);
     await revokeApiKey(under.database.pool, { shopId: shop.id, keyId: key?.keyId ?? '', by });
+    const { keyId } = await make();
+    await expect(make()).rejects.toMatchObject({ code: Code.ResourceExhausted });
+    const expire = "update api_keys set expires_at = now() - interval '1 s' where key_id = $1";
+    await under.database.pool.query(expire, [keyId]);
     await make();
   });
 
