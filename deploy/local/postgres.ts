@@ -7,6 +7,7 @@ import { join, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import pg from 'pg';
+import { alive, endProcess } from './end-process.ts';
 import { postgresBinaries, type Unprivileged, unprivileged } from './postgres-binaries.ts';
 
 const run = promisify(execFile);
@@ -209,12 +210,7 @@ async function stopLeftover(data: string): Promise<void> {
   const text = await readFile(join(data, 'postmaster.pid'), 'utf8').catch(() => '');
   const pid = Number(text.split('\n', 1)[0]);
   if (!(pid > 0) || !(await isPostgresOf(pid, data))) return;
-  process.kill(pid, 'SIGINT');
-  const overdue = Date.now() + STOP_TIMEOUT_MS;
-  while (alive(pid)) {
-    if (Date.now() > overdue) process.kill(pid, 'SIGQUIT');
-    await sleep(25);
-  }
+  await endProcess(pid, STOP_TIMEOUT_MS);
 }
 
 /** Process ids are used again: make sure it is ours before a signal is sent. */
@@ -224,14 +220,6 @@ async function isPostgresOf(pid: number, data: string): Promise<boolean> {
     stdout: (await readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '')).replaceAll('\0', ' '),
   }));
   return stdout.includes(data);
-}
-
-function alive(pid: number): boolean {
-  try {
-    return process.kill(pid, 0);
-  } catch {
-    return false;
-  }
 }
 
 /** A port of loopback that was free a moment ago. */

@@ -1,0 +1,39 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { afterEach, describe, expect, test } from '@jest/globals';
+import { alive, endProcess } from './end-process.ts';
+
+const started: ChildProcess[] = [];
+afterEach(() => {
+  for (const child of started.splice(0)) child.kill('SIGKILL');
+});
+
+/** A process that ignores signals; ready once it says so. */
+async function deafTo(...signals: string[]): Promise<ChildProcess & { pid: number }> {
+  const traps = signals.map((signal) => `process.on('${signal}', () => {});`).join('');
+  const script = `${traps} setInterval(() => {}, 1_000); console.log('ready');`;
+  const child = spawn(process.execPath, ['-e', script], {
+    stdio: ['ignore', 'pipe', 'ignore'],
+    env: { PATH: process.env.PATH ?? '' },
+  });
+  started.push(child);
+  await once(child.stdout, 'data');
+  const { pid } = child;
+  if (pid === undefined) throw new Error('no process was started');
+  return Object.assign(child, { pid });
+}
+
+describe('end a process', () => {
+  test('that obeys, one that must be told twice, and one that is gone', async () => {
+    for (const child of [await deafTo(), await deafTo('SIGINT')]) {
+      await endProcess(child.pid, 300);
+      expect(alive(child.pid)).toBe(false);
+      await endProcess(child.pid, 300);
+    }
+  });
+
+  test('that ends by no means is given up, not waited for', async () => {
+    const child = await deafTo('SIGINT', 'SIGQUIT');
+    await expect(endProcess(child.pid, 100)).rejects.toThrow(`process ${child.pid} does not end`);
+  });
+});
