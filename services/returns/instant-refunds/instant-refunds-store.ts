@@ -43,6 +43,19 @@ export async function paidMinor(tx: Queryable, of: OfReturn, currency: string): 
   return rows.reduce((sum, row) => sum + minorOf(row.amount, currency), 0n);
 }
 
+/** A credit of the shop. */
+export async function readCredit(
+  db: Queryable,
+  shopId: bigint,
+  id: bigint,
+): Promise<CreditRow | undefined> {
+  const { rows } = await db.query<CreditRow>(
+    `select ${COLUMNS} from instant_refunds where shop_id = $1 and id = $2`,
+    [shopId, id],
+  );
+  return rows[0];
+}
+
 /** A credit of the shop, locked against another settlement. */
 export async function lockCredit(
   tx: Queryable,

@@ -21,7 +21,13 @@ import { formatAmount, minorOf, parseAmount } from '../money/money.ts';
 import { alreadyOpen, returnNotFound, stateForbids } from '../refusals.ts';
 import { oncePerKey, requestHash } from '../store/idempotency.ts';
 import { addTimeline } from '../store/timeline-store.ts';
-import { type CreditRow, insertCredit, lockCredit, settleCredit } from './instant-refunds-store.ts';
+import {
+  type CreditRow,
+  insertCredit,
+  lockCredit,
+  readCredit,
+  settleCredit,
+} from './instant-refunds-store.ts';
 
 const creditState = enumText(InstantRefundStateSchema);
 
@@ -158,7 +164,7 @@ function settledState(state: string): keyof typeof SETTLED_TEXT {
 }
 
 async function creditOf(tx: Queryable, shopId: bigint, creditId: bigint): Promise<InstantRefund> {
-  const credit = await lockCredit(tx, shopId, creditId);
+  const credit = await readCredit(tx, shopId, creditId);
   if (!credit) throw creditNotFound();
   return toMessage(credit);
 }
