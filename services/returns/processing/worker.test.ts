@@ -141,11 +141,12 @@ describe('the pause after a passing failure', () => {
     'after %d others is the scheduled one, up to 20 %% more',
     (n) => {
       const scheduled = Math.min(2 ** n, 60);
-      for (let i = 0; i < 100; i += 1) {
-        const delay = retryDelay(n);
+      const delays = Array.from({ length: 100 }, () => retryDelay(n));
+      for (const delay of delays) {
         expect(delay).toBeGreaterThanOrEqual(scheduled);
         expect(delay).toBeLessThanOrEqual(scheduled * 1.2);
       }
+      expect(new Set(delays).size).toBeGreaterThan(1);
     },
   );
 });

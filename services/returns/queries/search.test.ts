@@ -50,7 +50,7 @@ describe('search returns', () => {
     const one = await bench.submit(shopId, {
       order: { providerOrderId: newId(), name: '#77' },
       customer: { email: 'Ann@Example.com' },
-      lines: [line({ title: 'Wool 100% Scarf' })],
+      lines: [line({ title: 'Wool 100% Scarf a_b c\\d' })],
     });
     await bench.submit(shopId, { lines: [line({ title: 'Hat' })] });
     await bench.client.recordLabel({
@@ -61,10 +61,10 @@ describe('search returns', () => {
       carrier: 'DHL',
       trackingNumber: 'TRACK-9',
     });
-    for (const query of ['#77', 'TRACK-9', 'ann@example.com', '100% sc']) {
+    for (const query of ['#77', 'TRACK-9', 'ann@example.com', '100% sc', 'A_B', 'c\\d']) {
       expect(await found(shopId, { query })).toEqual([one.id]);
     }
-    for (const query of ['#7', 'TRACK', 'example.com', '_']) {
+    for (const query of ['#7', 'TRACK', 'example.com', 'l_1', 'ool%sc', 'cd']) {
       expect(await found(shopId, { query })).toEqual([]);
     }
   });
