@@ -1,6 +1,8 @@
 import { Code, ConnectError } from '@connectrpc/connect';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
+import { ErrorReason } from '../../proto/gen/rms/common/v1/error_pb.ts';
 import { OPERATIONS, type Operation } from '../../services/contract/operations.ts';
+import { DomainError } from '../../services/platform/errors.ts';
 import { type Received, restClient, type Sent } from '../../test/support/gateway/rest-client.ts';
 import {
   startTestGateway,
@@ -235,6 +237,15 @@ describe('when something is wrong on our side', () => {
     });
     expect(answer.headers['retry-after']).toMatch(/^[1-9]\d*$/);
     expect(answer.text).not.toMatch(/10\.1\.2\.3|ECONN/);
+  });
+  test('a shop that is not set up to its end is 503: its setup is finished by repeating it', async () => {
+    under.services.carts.createCart = () => {
+      const reason = ErrorReason.SHOP_NOT_CONFIGURED;
+      throw new DomainError(Code.FailedPrecondition, reason, 'the shop has no settings');
+    };
+    const answer = await send({ path: '/api/v1/cart', json: { cart: [1] } });
+    expect(answer.status).toBe(503);
+    expect(answer.text).not.toContain('settings');
   });
   test('a fault is 500 with the request id and without the cause', async () => {
     under.services.carts.createCart = () => {
