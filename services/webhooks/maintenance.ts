@@ -12,14 +12,14 @@ const BATCH = 1_000;
  * Ends what was held for too long, and removes what is older than its retention: finished
  * deliveries with their attempts and payloads, then what nothing refers to any more.
  *
- * @param o.retentionDays how long the log is kept after a delivery is finished, by real time.
+ * @param o.days see {@link purge}; by real time.
  */
 export function startMaintenance(o: {
   pool: pg.Pool;
   logger: Logger;
   telemetry: Telemetry;
   clock: RetryClock;
-  retentionDays: number;
+  days: KeptDays;
 }): Worker & { wake(): void } {
   const ended = o.telemetry.meter.createCounter('webhooks.expired', {
     description: 'Deliveries that were held for too long',
@@ -34,19 +34,33 @@ export function startMaintenance(o: {
         ended.add(expired);
         o.logger.info({ expired }, 'held deliveries expired');
       }
-      const purged = await purge(o.pool, o.retentionDays);
+      const purged = await purge(o.pool, o.days);
       return expired === BATCH || purged ? 'again' : 'idle';
     },
   });
 }
 
-/** Whether there may be more. Each statement is small, so that none locks for long. */
-export async function purge(pool: pg.Pool, retentionDays: number): Promise<boolean> {
+export interface KeptDays {
+  /** How long the log is kept after a delivery is finished. */
+  readonly log: number;
+  /** How long published events are kept, and may come again. */
+  readonly events: number;
+}
+
+/**
+ * Whether there may be more. Each statement is small, so that none locks for long. Which returns
+ * were redacted is known for longer than any event that could bring the customer back.
+ */
+export async function purge(pool: pg.Pool, days: KeptDays): Promise<boolean> {
   let more = false;
-  for (const statement of [DELIVERIES, PAYLOADS, SUBSCRIPTIONS, ENDPOINTS, REDACTED]) {
-    const { rowCount } = await pool.query(statement, [retentionDays, BATCH]);
+  const clear = async (statement: string, olderThanDays: number): Promise<void> => {
+    const { rowCount } = await pool.query(statement, [olderThanDays, BATCH]);
     more ||= rowCount === BATCH;
+  };
+  for (const statement of [DELIVERIES, PAYLOADS, SUBSCRIPTIONS, ENDPOINTS]) {
+    await clear(statement, days.log);
   }
+  await clear(REDACTED, Math.max(days.log, days.events + 1));
   return more;
 }
 

@@ -40,6 +40,7 @@ export interface RunningWebhooks extends RunningService {
 
 const DEFAULT_CONCURRENCY = 128;
 const DEFAULT_LOG_DAYS = 30;
+const DEFAULT_EVENT_DAYS = 7;
 /** A snapshot read back is over 900 kB. Milliseconds. */
 const SNAPSHOT_TIMEOUT_MS = 10_000;
 
@@ -73,14 +74,19 @@ export async function startWebhooks(o: WebhooksOptions): Promise<RunningWebhooks
         return {
           routes: webhooksRoutes({ pool, policy, keyring: o.keyring, clock, today, wake }),
           async workers() {
+            const readSnapshot = snapshotReader(returns.client);
+            const consuming = { ...runtime, clock, today, readSnapshot, onCommitted: wake };
+            // First what can fail: a loop that was begun before would never be stopped.
+            const consumer = await startConsuming(consuming);
             const concurrency = o.concurrency ?? DEFAULT_CONCURRENCY;
             const parts = { pool, logger, telemetry, clock, today, keyring: o.keyring };
             dispatcher = startDispatching({ ...parts, send, concurrency });
-            const retentionDays = o.logDays ?? DEFAULT_LOG_DAYS;
-            maintenance = startMaintenance({ pool, logger, telemetry, clock, retentionDays });
-            const readSnapshot = snapshotReader(returns.client);
-            const consuming = { ...runtime, clock, today, readSnapshot, onCommitted: wake };
-            return [await startConsuming(consuming), dispatcher, maintenance];
+            const days = {
+              log: o.logDays ?? DEFAULT_LOG_DAYS,
+              events: o.retentionDays ?? DEFAULT_EVENT_DAYS,
+            };
+            maintenance = startMaintenance({ pool, logger, telemetry, clock, days });
+            return [consumer, dispatcher, maintenance];
           },
           async close() {
             returns.close();

@@ -216,7 +216,7 @@ describe('retention', () => {
       `update payloads set created_at = created_at - interval '31 days' where shop_id = $1`,
       [shopId],
     );
-    await purge(webhooks.db.pool, 30);
+    await purge(webhooks.db.pool, { log: 30, events: 7 });
     const left = await webhooks.deliveries(shopId);
     expect(left).toMatchObject([{ state: DeliveryState.WAITING, subscriptionId: id }]);
     const { rows } = await webhooks.db.pool.query(

@@ -1,0 +1,76 @@
+import { once } from 'node:events';
+import { createServer } from 'node:net';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { createTestDatabase, type TestDatabase } from '../../test/support/database.ts';
+import { identity } from '../../test/support/running-service.ts';
+import { keyring, runWebhooks, until } from '../../test/support/webhooks.ts';
+import { createInProcessBus } from '../platform/bus/in-process.ts';
+import { startWebhooks } from './start.ts';
+
+let db: TestDatabase;
+
+beforeAll(async () => {
+  db = await createTestDatabase('webhooks');
+});
+afterAll(() => db.drop());
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const address = server.address();
+  const closed = once(server, 'close');
+  server.close();
+  await closed;
+  return typeof address === 'object' && address ? address.port : 0;
+}
+
+describe('a start that cannot listen to events', () => {
+  test('fails, and has begun nothing that would go on', async () => {
+    const metricsPort = await freePort();
+    let metrics = '';
+    const bus = {
+      ...createInProcessBus(),
+      subscribe: async () => {
+        metrics = await (await fetch(`http://127.0.0.1:${metricsPort}/metrics`)).text();
+        throw new Error('no broker');
+      },
+    };
+    const start = startWebhooks({
+      host: '127.0.0.1',
+      port: 0,
+      metricsPort,
+      databaseUrl: db.url,
+      bus,
+      identity,
+      logLevel: 'silent',
+      returnsTarget: '127.0.0.1:1',
+      keyring,
+    });
+    await expect(start).rejects.toThrow('no broker');
+    expect(metrics).toContain('target_info');
+    // The dispatcher tells from its beginning how much is in flight.
+    expect(metrics).not.toContain('webhooks_in_flight');
+    const webhooks = await runWebhooks({ db });
+    expect(await webhooks.metrics()).toContain('webhooks_in_flight');
+    await webhooks.stop();
+  });
+});
+
+describe('which returns were redacted', () => {
+  test('is known a day longer than events live, however short the log is kept', async () => {
+    await db.pool.query(
+      `insert into redacted_returns (shop_id, return_id, redacted_at)
+       values (1, 1, now() - interval '190 hours'), (1, 2, now() - interval '194 hours')`,
+    );
+    const webhooks = await runWebhooks({ db, logDays: 1, retentionDays: 7 });
+    const known = async () => {
+      const { rows } = await db.pool.query<{ return_id: bigint }>(
+        'select return_id from redacted_returns where shop_id = 1 order by return_id',
+      );
+      return rows.map((row) => row.return_id);
+    };
+    await until(async () => !(await known()).includes(2n));
+    expect(await known()).toEqual([1n]);
+    await webhooks.stop();
+  });
+});
