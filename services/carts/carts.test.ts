@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { timestampDate } from '@bufbuild/protobuf/wkt';
 import { Code } from '@connectrpc/connect';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
@@ -70,18 +71,19 @@ describe('create cart', () => {
     expect(new Set(carts.map(({ token }) => token)).size).toBe(10);
   });
 
-  test('tells of the cart, without its shopify', async () => {
+  test('tells of the cart, without its shopify and its token', async () => {
     const shopId = newShop();
     const { token } = await createCart(shopId, {
       entries: [bare(1n), bare(2n)],
       shopify: 'c2VjcmV0',
     });
+    const hash = createHash('sha256').update(token).digest('hex');
     expect(await service.events(shopId)).toMatchObject([
       {
         trigger: 'cart.created',
         shopId,
         actor,
-        detail: { case: 'cart', value: { token, entries: 2 } },
+        detail: { case: 'cart', value: { token: hash, entries: 2 } },
       },
     ]);
     const { rows } = await service.db.pool.query<{ value: Buffer }>(
@@ -89,6 +91,12 @@ describe('create cart', () => {
       [shopId],
     );
     expect(rows[0]?.value.includes('c2VjcmV0')).toBe(false);
+    expect(rows[0]?.value.includes(token)).toBe(false);
+    const { rows: keyed } = await service.db.pool.query<{ key: string }>(
+      'select key from events where shop_id = $1',
+      [shopId],
+    );
+    expect(keyed).toEqual([{ key: `${shopId}:${hash}` }]);
   });
 
   test.each(['', 'YQ', 'YQ==', 'YWI=', 'YWI', 'YWJj', '+/+/'])(

@@ -331,7 +331,7 @@ export const DestinationChangedSchema: GenMessage<DestinationChanged> = /*@__PUR
  */
 export type CartCreated = Message<"rms.events.v1.CartCreated"> & {
   /**
-   * Its token.
+   * SHA-256 of the cart's token, hex: enough to tell carts apart, useless to open one.
    *
    * @generated from field: string token = 1;
    */
