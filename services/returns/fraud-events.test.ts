@@ -55,7 +55,7 @@ describe('a new fraud report', () => {
 });
 
 describe('purge', () => {
-  test('removes timeline entries after 400 days and snapshots with the events, no others', async () => {
+  test('removes timeline entries after 400 days and snapshots after the events, no others', async () => {
     const submitted = await bench.submit(await bench.shop());
     const { shopId, id: returnId } = submitted;
     for (const text of ['old', 'young']) {
@@ -68,7 +68,7 @@ describe('purge', () => {
     );
     await bench.db.pool.query(
       `insert into snapshots (shop_id, return_id, revision, value, created_at)
-       values ($1, $2, 1, '', now() - interval '8 days'), ($1, $2, 2, '', now() - interval '6 days')`,
+       values ($1, $2, 1, '', now() - interval '10 days'), ($1, $2, 2, '', now() - interval '6 days')`,
       [shopId, returnId],
     );
     expect(await purge(bench.db.pool, 7)).toBe(2);
