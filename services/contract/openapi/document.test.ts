@@ -9,6 +9,10 @@ import { breakingChanges } from './growth.ts';
 
 const VERSIONS = [...RELEASED, UNSTABLE];
 
+/** Where the bounds of the interface stand (interface: Limits); `errors: {}` of a refusal is a shape. */
+const OF_THE_INTERFACE =
+  /assess post responses 200|AssessBody properties items$|properties (?:return_processor|note|comment) |images anyOf 0 items$|DestinationBody properties name$|MessageError/;
+
 describe.each(VERSIONS)('the document of %s', (version) => {
   test('is the committed one: after a change, run `npm run docs`', async () => {
     const committed = await read(`../../../docs/openapi/${version}.json`);
@@ -20,6 +24,15 @@ describe.each(VERSIONS)('the document of %s', (version) => {
       const operation = at(openapiDocument(version), 'paths', path, method.toLowerCase());
       expect(operation).toMatchObject({ operationId: id, 'x-scope': scope });
       expect('x-addition' in operation).toBe(addition);
+    }
+  });
+
+  test('marks every bound of size and count that the interface does not name', () => {
+    const bounded = boundedIn(openapiDocument(version));
+    expect(bounded.length).toBeGreaterThan(18);
+    for (const [path, schema] of bounded) {
+      const isOurs = !OF_THE_INTERFACE.test(path);
+      expect([path, 'x-service-bound' in schema]).toEqual([path, isOurs]);
     }
   });
 
@@ -89,6 +102,18 @@ test('2026-07 describes condition_category as a word, 2026-10 as an object', () 
   expect(category('2026-07')).toMatchObject({ anyOf: [{ type: 'string' }, { type: 'null' }] });
   expect(category('2026-10')).toMatchObject({ anyOf: [{ type: 'object' }, { type: 'null' }] });
 });
+
+const BOUNDS = ['maxLength', 'maxItems', 'maxProperties'];
+
+/** Every schema below `value` that bounds a size or a count, by its path. */
+function boundedIn(value: unknown, path: readonly string[] = []): [string, object][] {
+  if (typeof value !== 'object' || value === null) return [];
+  const own: [string, object][] = BOUNDS.some((name) => name in value)
+    ? [[path.join(' '), value]]
+    : [];
+  const inner = Object.entries(value).flatMap(([key, one]) => boundedIn(one, [...path, key]));
+  return [...own, ...inner];
+}
 
 async function read(path: string): Promise<JsonObject> {
   return JSON.parse(await readFile(new URL(path, import.meta.url), 'utf8'));

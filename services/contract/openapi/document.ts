@@ -2,6 +2,7 @@ import { createDocument, type ZodOpenApiObject } from 'zod-openapi';
 import { isObject, type JsonObject } from '../json-object.ts';
 import { CURRENCY_TYPES, MAX_ID, ORDER_NAME_MAX } from '../limits.ts';
 import { OPERATIONS, type Operation } from '../operations.ts';
+import { ownBound } from '../resources/fields.ts';
 import { changesSince } from '../shape.ts';
 import { UNSTABLE, UNSTABLE_WARNING } from '../versions.ts';
 import { payloadSection } from './payload-section.ts';
@@ -113,7 +114,7 @@ const DETAILS_QUERY = [
     name: 'order_name',
     in: 'query',
     description: 'The order name at the commerce provider',
-    schema: { type: 'string', minLength: 1, maxLength: ORDER_NAME_MAX },
+    schema: { type: 'string', minLength: 1, maxLength: ORDER_NAME_MAX, ...ownBound },
   },
   {
     name: 'currency_type',
