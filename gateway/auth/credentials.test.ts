@@ -65,6 +65,19 @@ describe('failed credentials', () => {
     expect((await send({ ...CART, headers })).status).toBe(200);
   });
 
+  test('a refused token counts as a refused key does', async () => {
+    const headers = { ...from('203.0.113.11'), authorization: 'Bearer nonsense' };
+    const sent = { path: '/api/v1/webhooks', key: null, headers };
+    const answers = await Promise.all(Array.from({ length: 61 }, () => send(sent)));
+    expect(
+      tally(
+        answers.map(({ status }) => status),
+        429,
+      ),
+    ).toBe(1);
+    expect((await send({ ...CART, key: 'bad', headers: from('203.0.113.11') })).status).toBe(429);
+  });
+
   test('a missing credential does not count', async () => {
     const headers = from('203.0.113.8');
     expect(tally(await failures(80, { key: null, headers }), 401)).toBe(80);

@@ -69,6 +69,13 @@ describe('redact customer', () => {
       customer,
       lines: Array.from({ length: 15 }, () => line()),
     });
+    await bench.client.addCustomerUpload({
+      shopId,
+      actor,
+      lineItemId: firstLine(submitted),
+      kind: CustomerUpload_Kind.IMAGE,
+      url: 'https://x.example/greta.png',
+    });
     await bench.client.applyAssessments({
       shopId,
       actor,

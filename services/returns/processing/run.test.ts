@@ -68,6 +68,7 @@ describe('processing', () => {
     expect(giftCards).toMatchObject([{ amount: '8.00', additionalDetails: { picker: 'Ann' } }]);
     expect(refunds).toEqual([]);
     expect(orders[0]?.id).toBeLessThan(giftCards[0]?.id ?? 0n);
+    expect(await triggersOf(db.pool, submitted)).toEqual(['return.closed']);
     expect(await reload(db.pool, submitted)).toMatchObject({
       exchangeOrders: [{ id: orders[0]?.id }],
       giftCardOrder: { id: giftCards[0]?.id },
