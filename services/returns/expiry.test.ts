@@ -115,6 +115,9 @@ describe('expiry', () => {
     const sent = await returnWithLabel(OVERDUE_MS + DAY_MS, { status: LabelStatus.IN_TRANSIT });
     await addLabel(sent, { ageMs: OVERDUE_MS });
     expect(await stateAfterSweep(sent)).toBe(ReturnState.OPEN);
+    const toldLater = await returnWithLabel(DAY_MS, { status: LabelStatus.IN_TRANSIT });
+    await addLabel(toldLater, { ageMs: OVERDUE_MS });
+    expect(await stateAfterSweep(toldLater)).toBe(ReturnState.EXPIRED);
   });
 
   test('never expires a return without a label, queued, or with an open instant refund', async () => {
