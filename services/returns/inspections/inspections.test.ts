@@ -108,6 +108,17 @@ describe('apply assessments', () => {
     });
   });
 
+  test('names in the timeline who assessed, not who handed it over', async () => {
+    const submitted = await bench.submit(await bench.shop());
+    const inspector = { kind: Actor_Kind.USER, id: 'w-1', name: 'Wendy' };
+    const one = { ...assessment(5n, firstLine(submitted)), actor: inspector };
+    await assess(submitted.shopId, [one]);
+    expect((await bench.timeline(submitted)).at(-1)).toMatchObject({
+      kind: 'line.assessed',
+      author: 'Wendy',
+    });
+  });
+
   test('takes over lines of several returns, in any state', async () => {
     const shopId = await bench.shop();
     const [first, second] = [await bench.submit(shopId), await bench.submit(shopId)];
