@@ -36,7 +36,7 @@ export interface LocalServices {
 }
 
 /** Connections of each service: seven pools share one small PostgreSQL. */
-const POOL_MAX = 8;
+const POOL_MAX = 5;
 
 /**
  * Starts the six services in this process, each on a port of its own.

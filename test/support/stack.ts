@@ -73,7 +73,15 @@ export async function startTestStack(args: readonly string[] = []): Promise<Test
   const path = join(folder, 'stack.json');
   const child = spawn(
     process.execPath,
-    ['deploy/local/start.ts', '--stack', path, '--data', join(folder, 'data'), ...args],
+    [
+      '--max-semi-space-size=8',
+      'deploy/local/start.ts',
+      '--stack',
+      path,
+      '--data',
+      join(folder, 'data'),
+      ...args,
+    ],
     { stdio: ['ignore', 'pipe', 'pipe'], env: { ...process.env, NODE_OPTIONS: '' } },
   );
   const file = await untilReady(child, path);
