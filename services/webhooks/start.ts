@@ -2,14 +2,14 @@ import { ReturnsService } from '../../proto/gen/rms/returns/v1/returns_pb.ts';
 import { createServiceClient } from '../platform/grpc/client.ts';
 import { systemActor } from '../platform/identity.ts';
 import { type RunningService, type ServiceOptions, startService } from '../platform/service.ts';
-import { createDeliveryAgent, type Resolve } from './delivery/agent.ts';
-import { createSender } from './delivery/deliver.ts';
 import { type Dispatcher, startDispatching } from './delivery/dispatch.ts';
 import { createRetryClock } from './delivery/retry-clock.ts';
 import { startConsuming } from './fan-out/consume.ts';
 import { type ReadSnapshot, unlessGone } from './fan-out/snapshots.ts';
 import type { UrlPolicy } from './guard/guard.ts';
 import { startMaintenance } from './maintenance.ts';
+import { createDeliveryAgent, type Resolve } from './sender/agent.ts';
+import { createSender } from './sender/send.ts';
 import { webhooksRoutes } from './service.ts';
 import type { Keyring } from './subscriptions/keyring.ts';
 

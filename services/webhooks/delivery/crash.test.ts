@@ -5,8 +5,8 @@ import { newShop } from '../../../test/support/running-service.ts';
 import { runWebhooks, startReceiver, until } from '../../../test/support/webhooks.ts';
 import { sampleEvent } from '../../contract/sample-event.ts';
 import { inTransaction } from '../../platform/postgres.ts';
+import type { Outcome } from '../sender/send.ts';
 import { type Claimed, claimDue, reapLeases } from './claim.ts';
-import type { Outcome } from './deliver.ts';
 import { settle } from './settle.ts';
 
 let db: TestDatabase;

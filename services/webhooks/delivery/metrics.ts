@@ -1,6 +1,6 @@
 import type { Meter } from '@opentelemetry/api';
+import type { Outcome } from '../sender/send.ts';
 import type { Claimed } from './claim.ts';
-import type { Outcome } from './deliver.ts';
 
 /** Seconds: from at once to the end of the schedule. */
 const LAG_BOUNDS_S = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 3_600, 86_400, 300_000];

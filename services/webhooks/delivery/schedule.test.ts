@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { ATTEMPT_MS } from './deliver.ts';
-import { MAX_ATTEMPTS, parseRetryAfter, pauseAfter } from './schedule.ts';
+import { ATTEMPT_MS } from '../sender/send.ts';
+import { MAX_ATTEMPTS, pauseAfter } from './schedule.ts';
 
 const HOUR_MS = 3_600_000;
 const SCHEDULE_MS = [
@@ -47,25 +47,5 @@ describe('the retry schedule', () => {
         },
       ),
     );
-  });
-});
-
-describe('Retry-After', () => {
-  const now = new Date('2026-11-21T10:00:00Z');
-  test.each([
-    ['120', 120_000],
-    [' 7 ', 7_000],
-    ['0', 0],
-    ['Sat, 21 Nov 2026 10:01:00 GMT', 60_000],
-    ['Sat, 21 Nov 2026 09:00:00 GMT', 0],
-    ['-5', undefined],
-    ['1.5', undefined],
-    ['1e3', undefined],
-    ['2026-11-21T10:01:00Z', undefined],
-    ['Sat, 99 Nov 2026 10:01:00 GMT', undefined],
-    ['', undefined],
-    [undefined, undefined],
-  ])('%j is %j ms', (value, expected) => {
-    expect(parseRetryAfter(value, now)).toBe(expected);
   });
 });

@@ -29,7 +29,7 @@ const MAX_RETRY_AFTER_MS = 24 * HOUR_MS;
  * How long to wait after a failed attempt, never less than the schedule says.
  *
  * @param failed attempts made so far in this round, at least 1.
- * @param retryAfterMs what the receiver asked for, see {@link parseRetryAfter}.
+ * @param retryAfterMs what the receiver asked for, see `parseRetryAfter`.
  * @param random 0 to 1.
  * @returns milliseconds, or undefined when the attempts are exhausted.
  */
@@ -42,20 +42,4 @@ export function pauseAfter(
   if (pause === undefined) return undefined;
   const scheduled = pause + Math.floor(pause * JITTER * random());
   return Math.max(scheduled, Math.min(retryAfterMs ?? 0, MAX_RETRY_AFTER_MS));
-}
-
-const HTTP_DATE =
-  /^(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun), \d{2} (?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) \d{4} \d{2}:\d{2}:\d{2} GMT$/;
-
-/**
- * Reads `Retry-After` (RFC 9110 section 10.2.3): whole seconds or an HTTP date.
- *
- * @returns milliseconds from `now` (0 for a date that is past); undefined for anything else.
- */
-export function parseRetryAfter(value: string | undefined, now: Date): number | undefined {
-  const text = value?.trim() ?? '';
-  if (/^\d+$/.test(text)) return Number(text) * SECOND_MS;
-  if (!HTTP_DATE.test(text)) return undefined;
-  const at = Date.parse(text);
-  return Number.isNaN(at) ? undefined : Math.max(0, at - now.getTime());
 }

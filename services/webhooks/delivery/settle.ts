@@ -1,8 +1,8 @@
 import type pg from 'pg';
 import { inTransaction, type Queryable } from '../../platform/postgres.ts';
+import type { Outcome } from '../sender/send.ts';
 import { holdWaiting } from './backlog.ts';
 import type { Claimed } from './claim.ts';
-import type { Outcome } from './deliver.ts';
 import { pauseAfter } from './schedule.ts';
 
 /** Only failures for this long, and at least this many, switch a subscription off. */

@@ -1,5 +1,5 @@
 import type { Queryable } from '../../platform/postgres.ts';
-import { newSecret } from '../delivery/signature.ts';
+import { newSecret } from '../sender/signature.ts';
 import type { Keyring } from './keyring.ts';
 
 /** A signing secret in force. */

@@ -1,7 +1,7 @@
 import { type Dispatcher, errors, request } from 'undici';
 import { judgeUrl, type UrlPolicy } from '../guard/guard.ts';
 import { AddressRefused } from './agent.ts';
-import { parseRetryAfter } from './schedule.ts';
+import { parseRetryAfter } from './retry-after.ts';
 
 /** What one request came to. */
 export interface Outcome {

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { type Receiver, startReceiver } from '../../../test/support/webhooks.ts';
 import type { UrlPolicy } from '../guard/guard.ts';
 import { createDeliveryAgent } from './agent.ts';
-import { createSender } from './deliver.ts';
+import { createSender } from './send.ts';
 
 let receiver: Receiver;
 let port: number;
