@@ -51,6 +51,38 @@ describe('a loop', () => {
     expect(steps).toBe(2);
   });
 
+  test('rests as long as the step asks for', async () => {
+    const { hit, done } = countdown(3);
+    const step = async () => {
+      hit();
+      return 1;
+    };
+    const loop = startLoop({ name: 'test', idleMs: FOREVER_MS, logger, step });
+    await done;
+    await loop.stop();
+  });
+
+  test('tells of a long outage now and then, of its end once', async () => {
+    const told: unknown[] = [];
+    const listener = pino({ level: 'info' }, { write: (line) => told.push(JSON.parse(line)) });
+    let steps = 0;
+    const { hit, done } = countdown(5);
+    const step = async () => {
+      steps += 1;
+      if (steps <= 3) throw new Error('the database is away');
+      hit();
+      return 1;
+    };
+    const loop = startLoop({ name: 'test', idleMs: 1, logger: listener, step });
+    await done;
+    await loop.stop();
+    expect(told).toMatchObject([
+      { msg: 'step failed', failures: 1 },
+      { msg: 'step failed', failures: 2 },
+      { msg: 'step works again', failures: 3 },
+    ]);
+  });
+
   test('a wake during a step is not lost', async () => {
     const { hit, done } = countdown(2);
     const loop = startLoop({

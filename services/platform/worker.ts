@@ -13,13 +13,22 @@ export interface LoopOptions {
   /** How long to rest after a step that found nothing to do. Milliseconds. */
   readonly idleMs: number;
   readonly logger: Logger;
-  /** One piece of work; `again` asks for the next at once. The signal aborts when the loop stops. */
-  readonly step: (signal: AbortSignal) => Promise<'again' | 'idle'>;
+  /**
+   * One piece of work; `again` asks for the next at once, a number for a rest of so many milliseconds
+   * instead of `idleMs`. The signal aborts when the loop stops.
+   */
+  readonly step: (signal: AbortSignal) => Promise<'again' | 'idle' | number>;
 }
 
-/** The first and the longest pause after a failed step. Milliseconds. */
+/**
+ * The first and the longest pause after a failed step. Work flows again this soon after what failed
+ * is back, so the longest is short. Milliseconds.
+ */
 const FIRST_BACKOFF_MS = 200;
-const MAX_BACKOFF_MS = 30_000;
+const MAX_BACKOFF_MS = 2_000;
+
+/** Every so many failures in a row are logged, beside the first few: an hour's outage is no flood. */
+const LOG_EVERY = 32;
 
 /**
  * Repeats a step until stopped.
@@ -44,14 +53,15 @@ export function startLoop(o: LoopOptions): Worker & { wake(): void } {
     woken = false;
     try {
       const outcome = await o.step(stopping.signal);
+      if (failures > 0) o.logger.info({ loop: o.name, failures }, 'step works again');
       failures = 0;
       if (outcome === 'again' || woken || stopping.signal.aborted) return;
       rest = new AbortController();
-      await pause(o.idleMs, rest.signal);
+      await pause(outcome === 'idle' ? o.idleMs : outcome, rest.signal);
     } catch (error) {
       if (stopping.signal.aborted) return;
       failures += 1;
-      o.logger.error({ err: error, loop: o.name, failures }, 'step failed');
+      if (isTold(failures)) o.logger.error({ err: error, loop: o.name, failures }, 'step failed');
       await pause(backoff(failures), stopping.signal);
     }
   };
@@ -71,6 +81,12 @@ export function startLoop(o: LoopOptions): Worker & { wake(): void } {
       await finished;
     },
   };
+}
+
+/** The first, second, fourth, eighth … failure, then every 32nd. */
+function isTold(failures: number): boolean {
+  const isPowerOfTwo = (failures & (failures - 1)) === 0;
+  return failures <= LOG_EVERY ? isPowerOfTwo : failures % LOG_EVERY === 0;
 }
 
 function backoff(failures: number): number {
