@@ -22,6 +22,8 @@ export interface LocalPostgresOptions {
   readonly port?: number;
   /** False for tests: no fsync, any password passes. */
   readonly durable?: boolean;
+  /** Further settings of the server, which win over those it is started with otherwise. */
+  readonly settings?: Readonly<Record<string, string>>;
 }
 
 export interface LocalPostgres {
@@ -50,7 +52,7 @@ export async function startPostgres(o: LocalPostgresOptions): Promise<LocalPostg
   if (fresh) await initialise({ folder, data, durable, identity });
 
   const port = o.port ?? (await freePort());
-  const server = launch({ folder, data, port, durable, identity });
+  const server = launch({ folder, data, port, durable, identity, settings: o.settings });
   try {
     const superuser = { host: '127.0.0.1', port, user: 'postgres', password };
     await untilReady(server, { ...superuser, database: 'postgres' }, join(folder, 'postgres.log'));
@@ -118,7 +120,12 @@ async function initialise({ folder, data, durable, identity }: Place): Promise<v
   }
 }
 
-function launch({ folder, data, durable, identity, port }: Place & { port: number }): ChildProcess {
+interface Launch extends Place {
+  readonly port: number;
+  readonly settings: LocalPostgresOptions['settings'];
+}
+
+function launch({ folder, data, durable, identity, port, ...o }: Launch): ChildProcess {
   const settings = {
     listen_addresses: '127.0.0.1',
     port,
@@ -128,6 +135,7 @@ function launch({ folder, data, durable, identity, port }: Place & { port: numbe
     jit: 'off',
     log_min_messages: 'warning',
     ...(durable ? {} : { fsync: 'off', synchronous_commit: 'off', full_page_writes: 'off' }),
+    ...o.settings,
   };
   const flags = Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`]);
   const [command = '', ...args] = [
