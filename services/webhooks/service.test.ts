@@ -20,7 +20,7 @@ beforeAll(async () => {
 });
 afterAll(() => webhooks.stop());
 
-const url = 'https://partner.example/hooks';
+const url = 'https://partner.example.com/hooks';
 const fields = { topic: 'return', trigger: 'return.closed', url };
 
 describe('createSubscription', () => {

@@ -3,11 +3,30 @@ import { judgeUrl, type UrlPolicy } from '../guard/guard.ts';
 import { AddressRefused } from './agent.ts';
 import { parseRetryAfter } from './retry-after.ts';
 
+/**
+ * Where the time of an attempt went: milliseconds, null for what did not happen (on a connection
+ * that was open already neither name, connection nor handshake) or did not end.
+ */
+export interface Timing {
+  /** The name's resolution. */
+  readonly dnsMs: number | null;
+  /** The TCP connection. */
+  readonly connectMs: number | null;
+  /** The TLS handshake. */
+  readonly tlsMs: number | null;
+  /** From the request, written, to the first byte of the answer. */
+  readonly waitMs: number | null;
+  /** From there to the answer's end. */
+  readonly readMs: number | null;
+}
+
 /** What one request came to. */
 export interface Outcome {
-  readonly result: 'delivered' | 'gone' | 'failed' | 'timeout';
+  /** `gone` is a 410, `throttled` a 429, `timeout` an attempt that ran out of time. */
+  readonly result: 'delivered' | 'gone' | 'throttled' | 'failed' | 'timeout';
   readonly startedAt: Date;
   readonly durationMs: number;
+  readonly timing: Timing;
   /** HTTP status; 0 when there was no answer. */
   readonly status: number;
   /** What went wrong, in our words; empty on success. */
@@ -30,6 +49,16 @@ export const ATTEMPT_MS = 15_000;
 const MAX_ANSWER_BYTES = 64 * 1024;
 const EXCERPT_BYTES = 1024;
 const GONE = 410;
+const TOO_MANY = 429;
+
+/** Nothing was sent. */
+export const NO_TIMING: Timing = {
+  dnsMs: null,
+  connectMs: null,
+  tlsMs: null,
+  waitMs: null,
+  readMs: null,
+};
 
 export type Send = (sending: Sending) => Promise<Outcome>;
 
@@ -47,9 +76,10 @@ export function createSender(o: {
   return async (sending) => {
     const startedAt = new Date();
     const start = performance.now();
-    const finish = (rest: Omit<Outcome, 'startedAt' | 'durationMs'>): Outcome => ({
+    const finish = (rest: Omit<Outcome, 'startedAt' | 'durationMs' | 'timing'>): Outcome => ({
       startedAt,
       durationMs: Math.round(performance.now() - start),
+      timing: NO_TIMING,
       ...rest,
     });
     const verdict = judgeUrl(sending.url, o.policy);
@@ -117,12 +147,12 @@ function judgeAnswer({
   status,
   retryAfter,
   excerpt,
-}: Answer): Omit<Outcome, 'startedAt' | 'durationMs'> {
+}: Answer): Omit<Outcome, 'startedAt' | 'durationMs' | 'timing'> {
   if (status >= 200 && status < 300) {
     return { result: 'delivered', status, error: '', excerpt, retryAfterMs: undefined };
   }
   return {
-    result: status === GONE ? 'gone' : 'failed',
+    result: status === GONE ? 'gone' : status === TOO_MANY ? 'throttled' : 'failed',
     status,
     error: `answered ${status}`,
     excerpt,
@@ -130,7 +160,10 @@ function judgeAnswer({
   };
 }
 
-function failure(error: string, cause?: unknown): Omit<Outcome, 'startedAt' | 'durationMs'> {
+function failure(
+  error: string,
+  cause?: unknown,
+): Omit<Outcome, 'startedAt' | 'durationMs' | 'timing'> {
   const isTimeout = cause instanceof errors.ConnectTimeoutError;
   return {
     result: isTimeout ? 'timeout' : 'failed',
