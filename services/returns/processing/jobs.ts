@@ -6,8 +6,14 @@ import type { Queryable } from '../../platform/postgres.ts';
 import { currentTraceparent } from '../../platform/telemetry.ts';
 import type { AdditionalDetails } from '../commerce/provider.ts';
 
-/** Longer than a call at the provider and the transaction that records its result. Seconds. */
-const LEASE_S = 20;
+/**
+ * After a worker that was killed, another goes on this soon. A worker that lives renews its leases
+ * several times in this span, so a call at the provider may take longer. Seconds.
+ */
+export const LEASE_S = 4;
+
+/** Commits that queue a job notify `processing_<schema>`. */
+export const JOBS_CHANNEL_PREFIX = 'processing_';
 
 /** A worker that ends, or forgets its job, this often does so because of the job. */
 const MAX_TAKEOVERS = 20;
@@ -41,8 +47,10 @@ export async function queueJob(
 ): Promise<void> {
   await tx.query({
     name: 'processing-queue',
-    text: `insert into processing_jobs (shop_id, return_id, details, source, actor, traceparent)
-           values ($1, $2, $3, $4, $5, $6)`,
+    text: `with queued as (
+             insert into processing_jobs (shop_id, return_id, details, source, actor, traceparent)
+             values ($1, $2, $3, $4, $5, $6))
+           select pg_notify($7 || current_schema(), '')`,
     values: [
       job.shopId,
       job.returnId,
@@ -50,6 +58,7 @@ export async function queueJob(
       job.source,
       toBinary(ActorSchema, job.actor),
       currentTraceparent(),
+      JOBS_CHANNEL_PREFIX,
     ],
   });
 }
@@ -110,6 +119,41 @@ function jobOf(row: JobRow): Job {
     const actor = create(ActorSchema, systemActor('processing'));
     return { ...known, details: {}, actor, fault: 'what was asked for cannot be read' };
   }
+}
+
+/**
+ * How long nothing will be due, as far as is known now: until a retry, or until the lease of a running
+ * job ends unless its worker renews it. Undefined when there is no job at all. Milliseconds.
+ */
+export async function untilNextDueMs(db: Queryable): Promise<number | undefined> {
+  const { rows } = await db.query<{ ms: number | null }>({
+    name: 'processing-next-due',
+    text: `select extract(epoch from min(due_at) - now())::float8 * 1000 as ms
+           from processing_jobs where state in ('queued', 'running')`,
+  });
+  return rows[0]?.ms ?? undefined;
+}
+
+/**
+ * Begins the leases of these jobs anew. One that another worker took over, or that ended meanwhile,
+ * stays as it is; one whose lease ran out is renewed all the same while nobody took it, since the
+ * token is what fences.
+ */
+export async function renewJobs(db: Queryable, jobs: readonly Job[]): Promise<void> {
+  await db.query({
+    name: 'processing-heartbeat',
+    text: `update processing_jobs job set due_at = now() + make_interval(secs => $4)
+           from (select * from unnest($1::bigint[], $2::bigint[], $3::bigint[])
+                   as u (shop_id, id, token) order by shop_id, id) held
+           where job.shop_id = held.shop_id and job.id = held.id
+             and job.lease_token = held.token and job.state = 'running'`,
+    values: [
+      jobs.map((job) => job.shopId),
+      jobs.map((job) => job.id),
+      jobs.map((job) => job.token),
+      LEASE_S,
+    ],
+  });
 }
 
 /** Sets one of a job's columns if this worker still holds it. @throws LeaseLost otherwise. */

@@ -1,6 +1,6 @@
 import type { Queryable } from '../../platform/postgres.ts';
 import type { MadeRefund, PlacedOrder } from '../commerce/provider.ts';
-import type { Job } from './jobs.ts';
+import { type Job, LEASE_S, LeaseLost } from './jobs.ts';
 import type { OutcomeKind, Step } from './plan.ts';
 
 type OfReturn = Pick<Job, 'shopId' | 'returnId'>;
@@ -55,29 +55,42 @@ export async function mayHaveFulfilled(tx: Queryable, of: OfReturn): Promise<boo
   return rowCount !== 0;
 }
 
-/** Notes that the provider is about to be asked: until it answers, the step may have taken effect. */
-export function noteAsked(db: Queryable, of: OfReturn, step: Step): Promise<void> {
-  return setAsked(db, of, { step, asked: true });
+const NOTE_ASKED = `
+with held as (
+  update processing_jobs set due_at = now() + make_interval(secs => $6)
+  where shop_id = $1 and id = $5 and lease_token = $7 and state = 'running'
+  returning shop_id, return_id
+)
+update processing_outcomes outcome set asked_at = now()
+from held
+where outcome.shop_id = held.shop_id and outcome.return_id = held.return_id
+  and outcome.return_id = $2 and outcome.kind = $3 and outcome.key = $4 and outcome.done_at is null`;
+
+/**
+ * Notes that the provider is about to be asked, and begins the lease anew: until the provider answers,
+ * the step may have taken effect. Fenced, so that a worker that slept through a takeover asks nothing.
+ *
+ * @throws LeaseLost
+ */
+export async function noteAsked(db: Queryable, job: Job, step: Step): Promise<void> {
+  const { rowCount } = await db.query({
+    name: 'processing-ask',
+    text: NOTE_ASKED,
+    values: [job.shopId, job.returnId, step.kind, step.key, job.id, LEASE_S, job.token],
+  });
+  if (rowCount !== 1) throw new LeaseLost(`job ${job.id} was taken over`);
 }
 
 /**
  * Notes that the provider definitely refused a step, so that nothing happened. The caller's
  * transaction is fenced by the job's lease.
  */
-export function noteRefused(tx: Queryable, of: OfReturn, step: Step): Promise<void> {
-  return setAsked(tx, of, { step, asked: false });
-}
-
-async function setAsked(
-  db: Queryable,
-  of: OfReturn,
-  { step, asked }: { readonly step: Step; readonly asked: boolean },
-): Promise<void> {
-  await db.query({
-    name: 'processing-asked',
-    text: `update processing_outcomes set asked_at = case when $5 then now() end
+export async function noteRefused(tx: Queryable, of: OfReturn, step: Step): Promise<void> {
+  await tx.query({
+    name: 'processing-refused',
+    text: `update processing_outcomes set asked_at = null
            where shop_id = $1 and return_id = $2 and kind = $3 and key = $4 and done_at is null`,
-    values: [of.shopId, of.returnId, step.kind, step.key, asked],
+    values: [of.shopId, of.returnId, step.kind, step.key],
   });
 }
 

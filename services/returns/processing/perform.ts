@@ -3,7 +3,7 @@ import type { Return } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import { inTransaction } from '../../platform/postgres.ts';
 import type { CommerceProvider, CommerceRequest, ExchangeItem } from '../commerce/provider.ts';
 import { addTimeline } from '../store/timeline-store.ts';
-import { type Job, renewAfterSuccess } from './jobs.ts';
+import { type Job, LEASE_S, LeaseLost, renewAfterSuccess } from './jobs.ts';
 import {
   noteAsked,
   type OutcomeResult,
@@ -13,7 +13,7 @@ import {
 } from './outcomes.ts';
 import type { OutcomeKind, Step } from './plan.ts';
 
-/** Bounds a call even where the provider's adapter does not; below the lease of a job. Milliseconds. */
+/** Bounds a call even where the provider's adapter does not. Milliseconds. */
 const CALL_LIMIT_MS = 12_000;
 
 /** What people call each outcome. */
@@ -52,7 +52,11 @@ export async function performStep(
   o: StepOfJob & { readonly pool: pg.Pool; readonly commerce: CommerceProvider },
 ): Promise<void> {
   const { job, step } = o;
+  const begun = performance.now();
   await noteAsked(o.pool, job, step);
+  // A process that was halted here may wake long after: by then another has the job, and has perhaps
+  // told the shop that nothing happened.
+  if (performance.now() - begun >= LEASE_S * 1_000) throw new LeaseLost(`job ${job.id} is too old`);
   const result = await ask(o.commerce, o);
   if (!isAsPlanned(step, result)) throw new OtherSum(step, result);
   await inTransaction(o.pool, async (tx) => {
