@@ -19,6 +19,7 @@ import { recordLabel, updateLabel } from './labels/labels.ts';
 import { recordArrival } from './logistics/arrivals.ts';
 import { recordPartnerShipment } from './logistics/shipments.ts';
 import type { Processing } from './processing/build.ts';
+import { countEvents, readEvents } from './queries/events.ts';
 import { findReturn, getReturns, getSnapshot } from './queries/find.ts';
 import { searchReturns } from './queries/search.ts';
 import { summarize } from './queries/summarize.ts';
@@ -58,6 +59,8 @@ export function returnsRoutes(
     addNote: async (request) => ({ entry: await addNote(pool, request) }),
     redactCustomer: async (request) => redactCustomer(pool, request),
     getReturns: async (request) => ({ returns: await getReturns(pool, request) }),
+    readEvents: async (request) => readEvents(pool, request),
+    countEvents: async (request) => countEvents(pool, request),
     getSnapshot: async (request) => ({ return: await getSnapshot(pool, request) }),
     findReturn: async (request) => ({ return: await findReturn(pool, request) }),
     searchReturns: async (request) => searchReturns(pool, request),

@@ -14,7 +14,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file rms/webhooks/v1/webhooks.proto.
  */
 export const file_rms_webhooks_v1_webhooks: GenFile = /*@__PURE__*/
-  fileDesc("Ch5ybXMvd2ViaG9va3MvdjEvd2ViaG9va3MucHJvdG8SD3Jtcy53ZWJob29rcy52MSKHAgoMU3Vic2NyaXB0aW9uEgoKAmlkGAEgASgDEg0KBXRvcGljGAIgASgJEg8KB3RyaWdnZXIYAyABKAkSCwoDdXJsGAQgASgJEjMKBnN0YXR1cxgFIAEoDjIjLnJtcy53ZWJob29rcy52MS5TdWJzY3JpcHRpb25TdGF0dXMSEAoIZGVsaXZlcnMYBiABKAgSLgoKY3JlYXRlZF9hdBgHIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLgoKdXBkYXRlZF9hdBgIIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASFwoPaW5hY3RpdmVfcmVhc29uGAkgASgJIrMBChlDcmVhdGVTdWJzY3JpcHRpb25SZXF1ZXN0Eg8KB3Nob3BfaWQYASABKAMSIwoFYWN0b3IYAiABKAsyFC5ybXMuY29tbW9uLnYxLkFjdG9yEg0KBXRvcGljGAMgASgJEg8KB3RyaWdnZXIYBCABKAkSCwoDdXJsGAUgASgJEjMKBnN0YXR1cxgGIAEoDjIjLnJtcy53ZWJob29rcy52MS5TdWJzY3JpcHRpb25TdGF0dXMiYQoaQ3JlYXRlU3Vic2NyaXB0aW9uUmVzcG9uc2USMwoMc3Vic2NyaXB0aW9uGAEgASgLMh0ucm1zLndlYmhvb2tzLnYxLlN1YnNjcmlwdGlvbhIOCgZzZWNyZXQYAiABKAkizAEKGVVwZGF0ZVN1YnNjcmlwdGlvblJlcXVlc3QSDwoHc2hvcF9pZBgBIAEoAxIjCgVhY3RvchgCIAEoCzIULnJtcy5jb21tb24udjEuQWN0b3ISFwoPc3Vic2NyaXB0aW9uX2lkGAMgASgDEg0KBXRvcGljGAQgASgJEg8KB3RyaWdnZXIYBSABKAkSCwoDdXJsGAYgASgJEjMKBnN0YXR1cxgHIAEoDjIjLnJtcy53ZWJob29rcy52MS5TdWJzY3JpcHRpb25TdGF0dXMiUQoaVXBkYXRlU3Vic2NyaXB0aW9uUmVzcG9uc2USMwoMc3Vic2NyaXB0aW9uGAEgASgLMh0ucm1zLndlYmhvb2tzLnYxLlN1YnNjcmlwdGlvbiJqChlEZWxldGVTdWJzY3JpcHRpb25SZXF1ZXN0Eg8KB3Nob3BfaWQYASABKAMSIwoFYWN0b3IYAiABKAsyFC5ybXMuY29tbW9uLnYxLkFjdG9yEhcKD3N1YnNjcmlwdGlvbl9pZBgDIAEoAyIcChpEZWxldGVTdWJzY3JpcHRpb25SZXNwb25zZSJQChhMaXN0U3Vic2NyaXB0aW9uc1JlcXVlc3QSDwoHc2hvcF9pZBgBIAEoAxIjCgVhY3RvchgCIAEoCzIULnJtcy5jb21tb24udjEuQWN0b3IiUQoZTGlzdFN1YnNjcmlwdGlvbnNSZXNwb25zZRI0Cg1zdWJzY3JpcHRpb25zGAEgAygLMh0ucm1zLndlYmhvb2tzLnYxLlN1YnNjcmlwdGlvbiJkChNSZXZlYWxTZWNyZXRSZXF1ZXN0Eg8KB3Nob3BfaWQYASABKAMSIwoFYWN0b3IYAiABKAsyFC5ybXMuY29tbW9uLnYxLkFjdG9yEhcKD3N1YnNjcmlwdGlvbl9pZBgDIAEoAyJAChRSZXZlYWxTZWNyZXRSZXNwb25zZRIoCgdzZWNyZXRzGAEgAygLMhcucm1zLndlYmhvb2tzLnYxLlNlY3JldCJ3CgZTZWNyZXQSDQoFdmFsdWUYASABKAkSLgoKY3JlYXRlZF9hdBgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLgoKZXhwaXJlc19hdBgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAikgEKE1JvdGF0ZVNlY3JldFJlcXVlc3QSDwoHc2hvcF9pZBgBIAEoAxIjCgVhY3RvchgCIAEoCzIULnJtcy5jb21tb24udjEuQWN0b3ISFwoPc3Vic2NyaXB0aW9uX2lkGAMgASgDEhoKDW92ZXJsYXBfaG91cnMYBCABKAVIAIgBAUIQCg5fb3ZlcmxhcF9ob3VycyI/ChRSb3RhdGVTZWNyZXRSZXNwb25zZRInCgZzZWNyZXQYASABKAsyFy5ybXMud2ViaG9va3MudjEuU2VjcmV0IsIBCgdBdHRlbXB0Eg4KBm51bWJlchgBIAEoBRIuCgpzdGFydGVkX2F0GAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBITCgtkdXJhdGlvbl9tcxgDIAEoBRIOCgZzdGF0dXMYBCABKAUSDQoFZXJyb3IYBSABKAkSHAoUcmVxdWVzdF9oZWFkZXJzX2pzb24YBiABKAkSGAoQcmVzcG9uc2VfZXhjZXJwdBgHIAEoCRILCgN1cmwYCCABKAkilgMKCERlbGl2ZXJ5EgoKAmlkGAEgASgJEhcKD3N1YnNjcmlwdGlvbl9pZBgCIAEoAxIQCghldmVudF9pZBgDIAEoCRIPCgd0cmlnZ2VyGAQgASgJEg0KBXRvcGljGAUgASgJEi0KBXN0YXRlGAYgASgOMh4ucm1zLndlYmhvb2tzLnYxLkRlbGl2ZXJ5U3RhdGUSLgoKY3JlYXRlZF9hdBgHIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASMwoPbmV4dF9hdHRlbXB0X2F0GAggASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIqCghhdHRlbXB0cxgJIAMoCzIYLnJtcy53ZWJob29rcy52MS5BdHRlbXB0EhMKC2FwaV92ZXJzaW9uGAogASgJEhEKCXJldHVybl9pZBgLIAEoAxIMCgRib2R5GAwgASgMEgwKBHRlc3QYDSABKAgSLwoLZmluaXNoZWRfYXQYDiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIvUBChVMaXN0RGVsaXZlcmllc1JlcXVlc3QSDwoHc2hvcF9pZBgBIAEoAxIjCgVhY3RvchgCIAEoCzIULnJtcy5jb21tb24udjEuQWN0b3ISFwoPc3Vic2NyaXB0aW9uX2lkGAMgASgDEi4KBnN0YXRlcxgEIAMoDjIeLnJtcy53ZWJob29rcy52MS5EZWxpdmVyeVN0YXRlEg8KB3RyaWdnZXIYBSABKAkSEQoJcGFnZV9zaXplGAYgASgFEg4KBmN1cnNvchgHIAEoCRIWCg5pbmNsdWRlX2JvZGllcxgIIAEoCBIRCglyZXR1cm5faWQYCSABKAMiXAoWTGlzdERlbGl2ZXJpZXNSZXNwb25zZRItCgpkZWxpdmVyaWVzGAEgAygLMhkucm1zLndlYmhvb2tzLnYxLkRlbGl2ZXJ5EhMKC25leHRfY3Vyc29yGAIgASgJImIKFVJlcGxheURlbGl2ZXJ5UmVxdWVzdBIPCgdzaG9wX2lkGAEgASgDEiMKBWFjdG9yGAIgASgLMhQucm1zLmNvbW1vbi52MS5BY3RvchITCgtkZWxpdmVyeV9pZBgDIAEoCSJFChZSZXBsYXlEZWxpdmVyeVJlc3BvbnNlEisKCGRlbGl2ZXJ5GAEgASgLMhkucm1zLndlYmhvb2tzLnYxLkRlbGl2ZXJ5InEKD1NlbmRUZXN0UmVxdWVzdBIPCgdzaG9wX2lkGAEgASgDEiMKBWFjdG9yGAIgASgLMhQucm1zLmNvbW1vbi52MS5BY3RvchIXCg9zdWJzY3JpcHRpb25faWQYAyABKAMSDwoHdHJpZ2dlchgEIAEoCSI/ChBTZW5kVGVzdFJlc3BvbnNlEisKCGRlbGl2ZXJ5GAEgASgLMhkucm1zLndlYmhvb2tzLnYxLkRlbGl2ZXJ5IlAKGEdldFBheWxvYWRWZXJzaW9uUmVxdWVzdBIPCgdzaG9wX2lkGAEgASgDEiMKBWFjdG9yGAIgASgLMhQucm1zLmNvbW1vbi52MS5BY3RvciIsChlHZXRQYXlsb2FkVmVyc2lvblJlc3BvbnNlEg8KB3ZlcnNpb24YASABKAkiYQoYU2V0UGF5bG9hZFZlcnNpb25SZXF1ZXN0Eg8KB3Nob3BfaWQYASABKAMSIwoFYWN0b3IYAiABKAsyFC5ybXMuY29tbW9uLnYxLkFjdG9yEg8KB3ZlcnNpb24YAyABKAkiLAoZU2V0UGF5bG9hZFZlcnNpb25SZXNwb25zZRIPCgd2ZXJzaW9uGAEgASgJKnsKElN1YnNjcmlwdGlvblN0YXR1cxIjCh9TVUJTQ1JJUFRJT05fU1RBVFVTX1VOU1BFQ0lGSUVEEAASHgoaU1VCU0NSSVBUSU9OX1NUQVRVU19BQ1RJVkUQARIgChxTVUJTQ1JJUFRJT05fU1RBVFVTX0lOQUNUSVZFEAIq2AEKDURlbGl2ZXJ5U3RhdGUSHgoaREVMSVZFUllfU1RBVEVfVU5TUEVDSUZJRUQQABIaChZERUxJVkVSWV9TVEFURV9XQUlUSU5HEAESFwoTREVMSVZFUllfU1RBVEVfSEVMRBACEhwKGERFTElWRVJZX1NUQVRFX0RFTElWRVJFRBADEhwKGERFTElWRVJZX1NUQVRFX0VYSEFVU1RFRBAEEhoKFkRFTElWRVJZX1NUQVRFX0VYUElSRUQQBRIaChZERUxJVkVSWV9TVEFURV9EUk9QUEVEEAYymwkKD1dlYmhvb2tzU2VydmljZRJtChJDcmVhdGVTdWJzY3JpcHRpb24SKi5ybXMud2ViaG9va3MudjEuQ3JlYXRlU3Vic2NyaXB0aW9uUmVxdWVzdBorLnJtcy53ZWJob29rcy52MS5DcmVhdGVTdWJzY3JpcHRpb25SZXNwb25zZRJyChJVcGRhdGVTdWJzY3JpcHRpb24SKi5ybXMud2ViaG9va3MudjEuVXBkYXRlU3Vic2NyaXB0aW9uUmVxdWVzdBorLnJtcy53ZWJob29rcy52MS5VcGRhdGVTdWJzY3JpcHRpb25SZXNwb25zZSIDkAICEnIKEkRlbGV0ZVN1YnNjcmlwdGlvbhIqLnJtcy53ZWJob29rcy52MS5EZWxldGVTdWJzY3JpcHRpb25SZXF1ZXN0Gisucm1zLndlYmhvb2tzLnYxLkRlbGV0ZVN1YnNjcmlwdGlvblJlc3BvbnNlIgOQAgISbwoRTGlzdFN1YnNjcmlwdGlvbnMSKS5ybXMud2ViaG9va3MudjEuTGlzdFN1YnNjcmlwdGlvbnNSZXF1ZXN0Gioucm1zLndlYmhvb2tzLnYxLkxpc3RTdWJzY3JpcHRpb25zUmVzcG9uc2UiA5ACARJgCgxSZXZlYWxTZWNyZXQSJC5ybXMud2ViaG9va3MudjEuUmV2ZWFsU2VjcmV0UmVxdWVzdBolLnJtcy53ZWJob29rcy52MS5SZXZlYWxTZWNyZXRSZXNwb25zZSIDkAIBElsKDFJvdGF0ZVNlY3JldBIkLnJtcy53ZWJob29rcy52MS5Sb3RhdGVTZWNyZXRSZXF1ZXN0GiUucm1zLndlYmhvb2tzLnYxLlJvdGF0ZVNlY3JldFJlc3BvbnNlEmYKDkxpc3REZWxpdmVyaWVzEiYucm1zLndlYmhvb2tzLnYxLkxpc3REZWxpdmVyaWVzUmVxdWVzdBonLnJtcy53ZWJob29rcy52MS5MaXN0RGVsaXZlcmllc1Jlc3BvbnNlIgOQAgESZgoOUmVwbGF5RGVsaXZlcnkSJi5ybXMud2ViaG9va3MudjEuUmVwbGF5RGVsaXZlcnlSZXF1ZXN0Gicucm1zLndlYmhvb2tzLnYxLlJlcGxheURlbGl2ZXJ5UmVzcG9uc2UiA5ACAhJPCghTZW5kVGVzdBIgLnJtcy53ZWJob29rcy52MS5TZW5kVGVzdFJlcXVlc3QaIS5ybXMud2ViaG9va3MudjEuU2VuZFRlc3RSZXNwb25zZRJvChFHZXRQYXlsb2FkVmVyc2lvbhIpLnJtcy53ZWJob29rcy52MS5HZXRQYXlsb2FkVmVyc2lvblJlcXVlc3QaKi5ybXMud2ViaG9va3MudjEuR2V0UGF5bG9hZFZlcnNpb25SZXNwb25zZSIDkAIBEm8KEVNldFBheWxvYWRWZXJzaW9uEikucm1zLndlYmhvb2tzLnYxLlNldFBheWxvYWRWZXJzaW9uUmVxdWVzdBoqLnJtcy53ZWJob29rcy52MS5TZXRQYXlsb2FkVmVyc2lvblJlc3BvbnNlIgOQAgJiBnByb3RvMw", [file_google_protobuf_timestamp, file_rms_common_v1_actor]);
+  fileDesc("Ch5ybXMvd2ViaG9va3MvdjEvd2ViaG9va3MucHJvdG8SD3Jtcy53ZWJob29rcy52MSL0AwoMU3Vic2NyaXB0aW9uEgoKAmlkGAEgASgDEg0KBXRvcGljGAIgASgJEg8KB3RyaWdnZXIYAyABKAkSCwoDdXJsGAQgASgJEjMKBnN0YXR1cxgFIAEoDjIjLnJtcy53ZWJob29rcy52MS5TdWJzY3JpcHRpb25TdGF0dXMSEAoIZGVsaXZlcnMYBiABKAgSLgoKY3JlYXRlZF9hdBgHIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLgoKdXBkYXRlZF9hdBgIIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASFwoPaW5hY3RpdmVfcmVhc29uGAkgASgJEhAKCGZhaWx1cmVzGAogASgFEjEKDWZhaWxpbmdfc2luY2UYCyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi8KC2Rpc2FibGVzX2F0GAwgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIWCg53YXJuZWRfcGVyY2VudBgNIAEoBRIyCg5pbmFjdGl2ZV9zaW5jZRgOIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASKQoHYmFja2xvZxgPIAEoCzIYLnJtcy53ZWJob29rcy52MS5CYWNrbG9nIlUKB0JhY2tsb2cSDQoFY291bnQYASABKAUSDAoEbW9yZRgCIAEoCBItCglvbGRlc3RfYXQYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIrMBChlDcmVhdGVTdWJzY3JpcHRpb25SZXF1ZXN0Eg8KB3Nob3BfaWQYASABKAMSIwoFYWN0b3IYAiABKAsyFC5ybXMuY29tbW9uLnYxLkFjdG9yEg0KBXRvcGljGAMgASgJEg8KB3RyaWdnZXIYBCABKAkSCwoDdXJsGAUgASgJEjMKBnN0YXR1cxgGIAEoDjIjLnJtcy53ZWJob29rcy52MS5TdWJzY3JpcHRpb25TdGF0dXMiYQoaQ3JlYXRlU3Vic2NyaXB0aW9uUmVzcG9uc2USMwoMc3Vic2NyaXB0aW9uGAEgASgLMh0ucm1zLndlYmhvb2tzLnYxLlN1YnNjcmlwdGlvbhIOCgZzZWNyZXQYAiABKAkizAEKGVVwZGF0ZVN1YnNjcmlwdGlvblJlcXVlc3QSDwoHc2hvcF9pZBgBIAEoAxIjCgVhY3RvchgCIAEoCzIULnJtcy5jb21tb24udjEuQWN0b3ISFwoPc3Vic2NyaXB0aW9uX2lkGAMgASgDEg0KBXRvcGljGAQgASgJEg8KB3RyaWdnZXIYBSABKAkSCwoDdXJsGAYgASgJEjMKBnN0YXR1cxgHIAEoDjIjLnJtcy53ZWJob29rcy52MS5TdWJzY3JpcHRpb25TdGF0dXMiUQoaVXBkYXRlU3Vic2NyaXB0aW9uUmVzcG9uc2USMwoMc3Vic2NyaXB0aW9uGAEgASgLMh0ucm1zLndlYmhvb2tzLnYxLlN1YnNjcmlwdGlvbiJqChlEZWxldGVTdWJzY3JpcHRpb25SZXF1ZXN0Eg8KB3Nob3BfaWQYASABKAMSIwoFYWN0b3IYAiABKAsyFC5ybXMuY29tbW9uLnYxLkFjdG9yEhcKD3N1YnNjcmlwdGlvbl9pZBgDIAEoAyIcChpEZWxldGVTdWJzY3JpcHRpb25SZXNwb25zZSJpChhMaXN0U3Vic2NyaXB0aW9uc1JlcXVlc3QSDwoHc2hvcF9pZBgBIAEoAxIjCgVhY3RvchgCIAEoCzIULnJtcy5jb21tb24udjEuQWN0b3ISFwoPaW5jbHVkZV9iYWNrbG9nGAMgASgIIlEKGUxpc3RTdWJzY3JpcHRpb25zUmVzcG9uc2USNAoNc3Vic2NyaXB0aW9ucxgBIAMoCzIdLnJtcy53ZWJob29rcy52MS5TdWJzY3JpcHRpb24iZAoTUmV2ZWFsU2VjcmV0UmVxdWVzdBIPCgdzaG9wX2lkGAEgASgDEiMKBWFjdG9yGAIgASgLMhQucm1zLmNvbW1vbi52MS5BY3RvchIXCg9zdWJzY3JpcHRpb25faWQYAyABKAMiQAoUUmV2ZWFsU2VjcmV0UmVzcG9uc2USKAoHc2VjcmV0cxgBIAMoCzIXLnJtcy53ZWJob29rcy52MS5TZWNyZXQidwoGU2VjcmV0Eg0KBXZhbHVlGAEgASgJEi4KCmNyZWF0ZWRfYXQYAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi4KCmV4cGlyZXNfYXQYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIpIBChNSb3RhdGVTZWNyZXRSZXF1ZXN0Eg8KB3Nob3BfaWQYASABKAMSIwoFYWN0b3IYAiABKAsyFC5ybXMuY29tbW9uLnYxLkFjdG9yEhcKD3N1YnNjcmlwdGlvbl9pZBgDIAEoAxIaCg1vdmVybGFwX2hvdXJzGAQgASgFSACIAQFCEAoOX292ZXJsYXBfaG91cnMiPwoUUm90YXRlU2VjcmV0UmVzcG9uc2USJwoGc2VjcmV0GAEgASgLMhcucm1zLndlYmhvb2tzLnYxLlNlY3JldCLyAQoHQXR0ZW1wdBIOCgZudW1iZXIYASABKAUSLgoKc3RhcnRlZF9hdBgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEwoLZHVyYXRpb25fbXMYAyABKAUSDgoGc3RhdHVzGAQgASgFEg0KBWVycm9yGAUgASgJEhwKFHJlcXVlc3RfaGVhZGVyc19qc29uGAYgASgJEhgKEHJlc3BvbnNlX2V4Y2VycHQYByABKAkSCwoDdXJsGAggASgJEi4KBnRpbWluZxgJIAEoCzIeLnJtcy53ZWJob29rcy52MS5BdHRlbXB0VGltaW5nIrsBCg1BdHRlbXB0VGltaW5nEhMKBmRuc19tcxgBIAEoBUgAiAEBEhcKCmNvbm5lY3RfbXMYAiABKAVIAYgBARITCgZ0bHNfbXMYAyABKAVIAogBARIUCgd3YWl0X21zGAQgASgFSAOIAQESFAoHcmVhZF9tcxgFIAEoBUgEiAEBQgkKB19kbnNfbXNCDQoLX2Nvbm5lY3RfbXNCCQoHX3Rsc19tc0IKCghfd2FpdF9tc0IKCghfcmVhZF9tcyLZAwoIRGVsaXZlcnkSCgoCaWQYASABKAkSFwoPc3Vic2NyaXB0aW9uX2lkGAIgASgDEhAKCGV2ZW50X2lkGAMgASgJEg8KB3RyaWdnZXIYBCABKAkSDQoFdG9waWMYBSABKAkSLQoFc3RhdGUYBiABKA4yHi5ybXMud2ViaG9va3MudjEuRGVsaXZlcnlTdGF0ZRIuCgpjcmVhdGVkX2F0GAcgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIzCg9uZXh0X2F0dGVtcHRfYXQYCCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEioKCGF0dGVtcHRzGAkgAygLMhgucm1zLndlYmhvb2tzLnYxLkF0dGVtcHQSEwoLYXBpX3ZlcnNpb24YCiABKAkSEQoJcmV0dXJuX2lkGAsgASgDEgwKBGJvZHkYDCABKAwSDAoEdGVzdBgNIAEoCBIvCgtmaW5pc2hlZF9hdBgOIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLwoLb2NjdXJyZWRfYXQYDyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhAKCHJldmlzaW9uGBAgASgDIvYCChVMaXN0RGVsaXZlcmllc1JlcXVlc3QSDwoHc2hvcF9pZBgBIAEoAxIjCgVhY3RvchgCIAEoCzIULnJtcy5jb21tb24udjEuQWN0b3ISFwoPc3Vic2NyaXB0aW9uX2lkGAMgASgDEi4KBnN0YXRlcxgEIAMoDjIeLnJtcy53ZWJob29rcy52MS5EZWxpdmVyeVN0YXRlEg8KB3RyaWdnZXIYBSABKAkSEQoJcGFnZV9zaXplGAYgASgFEg4KBmN1cnNvchgHIAEoCRIWCg5pbmNsdWRlX2JvZGllcxgIIAEoCBIRCglyZXR1cm5faWQYCSABKAMSDQoFdG9waWMYCiABKAkSCwoDdXJsGAsgASgJEigKBGZyb20YDCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEiYKAnRvGA0gASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIRCglsaXZlX29ubHkYDiABKAgiXAoWTGlzdERlbGl2ZXJpZXNSZXNwb25zZRItCgpkZWxpdmVyaWVzGAEgAygLMhkucm1zLndlYmhvb2tzLnYxLkRlbGl2ZXJ5EhMKC25leHRfY3Vyc29yGAIgASgJInUKEkdldERlbGl2ZXJ5UmVxdWVzdBIPCgdzaG9wX2lkGAEgASgDEiMKBWFjdG9yGAIgASgLMhQucm1zLmNvbW1vbi52MS5BY3RvchITCgtkZWxpdmVyeV9pZBgDIAEoCRIUCgxpbmNsdWRlX2JvZHkYBCABKAgibgoTR2V0RGVsaXZlcnlSZXNwb25zZRIrCghkZWxpdmVyeRgBIAEoCzIZLnJtcy53ZWJob29rcy52MS5EZWxpdmVyeRIqCgdyZWxhdGVkGAIgAygLMhkucm1zLndlYmhvb2tzLnYxLkRlbGl2ZXJ5InsKFVJlcGxheURlbGl2ZXJ5UmVxdWVzdBIPCgdzaG9wX2lkGAEgASgDEiMKBWFjdG9yGAIgASgLMhQucm1zLmNvbW1vbi52MS5BY3RvchITCgtkZWxpdmVyeV9pZBgDIAEoCRIXCg9zdWJzY3JpcHRpb25faWQYBCABKAMiRQoWUmVwbGF5RGVsaXZlcnlSZXNwb25zZRIrCghkZWxpdmVyeRgBIAEoCzIZLnJtcy53ZWJob29rcy52MS5EZWxpdmVyeSLrAQoORGVsaXZlcnlGaWx0ZXISFwoPc3Vic2NyaXB0aW9uX2lkGAEgASgDEgsKA3VybBgCIAEoCRINCgV0b3BpYxgDIAEoCRIPCgd0cmlnZ2VyGAQgASgJEi4KBnN0YXRlcxgFIAMoDjIeLnJtcy53ZWJob29rcy52MS5EZWxpdmVyeVN0YXRlEigKBGZyb20YBiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEiYKAnRvGAcgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIRCglyZXR1cm5faWQYCCABKAMiUgoMVW5yZXBsYXlhYmxlEjMKBnJlYXNvbhgBIAEoDjIjLnJtcy53ZWJob29rcy52MS5VbnJlcGxheWFibGVSZWFzb24SDQoFY291bnQYAiABKAUiuwIKBlJlcGxheRIKCgJpZBgBIAEoAxIpCgRraW5kGAIgASgOMhsucm1zLndlYmhvb2tzLnYxLlJlcGxheUtpbmQSKwoFc3RhdGUYAyABKA4yHC5ybXMud2ViaG9va3MudjEuUmVwbGF5U3RhdGUSLwoGZmlsdGVyGAQgASgLMh8ucm1zLndlYmhvb2tzLnYxLkRlbGl2ZXJ5RmlsdGVyEg0KBXRvdGFsGAUgASgFEgwKBGRvbmUYBiABKAUSDwoHc2tpcHBlZBgHIAEoBRIuCgpzdGFydGVkX2F0GAggASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIvCgtmaW5pc2hlZF9hdBgJIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDQoFZXJyb3IYCiABKAkifQoUUHJldmlld1JlcGxheVJlcXVlc3QSDwoHc2hvcF9pZBgBIAEoAxIjCgVhY3RvchgCIAEoCzIULnJtcy5jb21tb24udjEuQWN0b3ISLwoGZmlsdGVyGAMgASgLMh8ucm1zLndlYmhvb2tzLnYxLkRlbGl2ZXJ5RmlsdGVyIt8BChVQcmV2aWV3UmVwbGF5UmVzcG9uc2USDwoHbWF0Y2hlZBgBIAEoBRIMCgRtb3JlGAIgASgIEhIKCnJlcGxheWFibGUYAyABKAUSLQoJb2xkZXN0X2F0GAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBItCgluZXdlc3RfYXQYBSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEjUKDm5vdF9yZXBsYXlhYmxlGAYgAygLMh0ucm1zLndlYmhvb2tzLnYxLlVucmVwbGF5YWJsZSKUAQoSU3RhcnRSZXBsYXlSZXF1ZXN0Eg8KB3Nob3BfaWQYASABKAMSIwoFYWN0b3IYAiABKAsyFC5ybXMuY29tbW9uLnYxLkFjdG9yEhcKD2lkZW1wb3RlbmN5X2tleRgDIAEoCRIvCgZmaWx0ZXIYBCABKAsyHy5ybXMud2ViaG9va3MudjEuRGVsaXZlcnlGaWx0ZXIiPgoTU3RhcnRSZXBsYXlSZXNwb25zZRInCgZyZXBsYXkYASABKAsyFy5ybXMud2ViaG9va3MudjEuUmVwbGF5IrkBChZQcmV2aWV3QmFja2ZpbGxSZXF1ZXN0Eg8KB3Nob3BfaWQYASABKAMSIwoFYWN0b3IYAiABKAsyFC5ybXMuY29tbW9uLnYxLkFjdG9yEhcKD3N1YnNjcmlwdGlvbl9pZBgDIAEoAxIoCgRmcm9tGAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBImCgJ0bxgFIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAilQEKF1ByZXZpZXdCYWNrZmlsbFJlc3BvbnNlEg4KBmV2ZW50cxgBIAEoBRIMCgRtb3JlGAIgASgIEi0KCW9sZGVzdF9hdBgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLQoJbmV3ZXN0X2F0GAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCLQAQoUU3RhcnRCYWNrZmlsbFJlcXVlc3QSDwoHc2hvcF9pZBgBIAEoAxIjCgVhY3RvchgCIAEoCzIULnJtcy5jb21tb24udjEuQWN0b3ISFwoPaWRlbXBvdGVuY3lfa2V5GAMgASgJEhcKD3N1YnNjcmlwdGlvbl9pZBgEIAEoAxIoCgRmcm9tGAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBImCgJ0bxgGIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAiQAoVU3RhcnRCYWNrZmlsbFJlc3BvbnNlEicKBnJlcGxheRgBIAEoCzIXLnJtcy53ZWJob29rcy52MS5SZXBsYXkiWwoQR2V0UmVwbGF5UmVxdWVzdBIPCgdzaG9wX2lkGAEgASgDEiMKBWFjdG9yGAIgASgLMhQucm1zLmNvbW1vbi52MS5BY3RvchIRCglyZXBsYXlfaWQYAyABKAMiPAoRR2V0UmVwbGF5UmVzcG9uc2USJwoGcmVwbGF5GAEgASgLMhcucm1zLndlYmhvb2tzLnYxLlJlcGxheSKGAQoSTGlzdFJlcGxheXNSZXF1ZXN0Eg8KB3Nob3BfaWQYASABKAMSIwoFYWN0b3IYAiABKAsyFC5ybXMuY29tbW9uLnYxLkFjdG9yEhcKD3N1YnNjcmlwdGlvbl9pZBgDIAEoAxIRCglwYWdlX3NpemUYBCABKAUSDgoGY3Vyc29yGAUgASgJIlQKE0xpc3RSZXBsYXlzUmVzcG9uc2USKAoHcmVwbGF5cxgBIAMoCzIXLnJtcy53ZWJob29rcy52MS5SZXBsYXkSEwoLbmV4dF9jdXJzb3IYAiABKAkiXgoTQ2FuY2VsUmVwbGF5UmVxdWVzdBIPCgdzaG9wX2lkGAEgASgDEiMKBWFjdG9yGAIgASgLMhQucm1zLmNvbW1vbi52MS5BY3RvchIRCglyZXBsYXlfaWQYAyABKAMiPwoUQ2FuY2VsUmVwbGF5UmVzcG9uc2USJwoGcmVwbGF5GAEgASgLMhcucm1zLndlYmhvb2tzLnYxLlJlcGxheSJxCg9TZW5kVGVzdFJlcXVlc3QSDwoHc2hvcF9pZBgBIAEoAxIjCgVhY3RvchgCIAEoCzIULnJtcy5jb21tb24udjEuQWN0b3ISFwoPc3Vic2NyaXB0aW9uX2lkGAMgASgDEg8KB3RyaWdnZXIYBCABKAkiPwoQU2VuZFRlc3RSZXNwb25zZRIrCghkZWxpdmVyeRgBIAEoCzIZLnJtcy53ZWJob29rcy52MS5EZWxpdmVyeSJQChhHZXRQYXlsb2FkVmVyc2lvblJlcXVlc3QSDwoHc2hvcF9pZBgBIAEoAxIjCgVhY3RvchgCIAEoCzIULnJtcy5jb21tb24udjEuQWN0b3IiLAoZR2V0UGF5bG9hZFZlcnNpb25SZXNwb25zZRIPCgd2ZXJzaW9uGAEgASgJImEKGFNldFBheWxvYWRWZXJzaW9uUmVxdWVzdBIPCgdzaG9wX2lkGAEgASgDEiMKBWFjdG9yGAIgASgLMhQucm1zLmNvbW1vbi52MS5BY3RvchIPCgd2ZXJzaW9uGAMgASgJIiwKGVNldFBheWxvYWRWZXJzaW9uUmVzcG9uc2USDwoHdmVyc2lvbhgBIAEoCSp7ChJTdWJzY3JpcHRpb25TdGF0dXMSIwofU1VCU0NSSVBUSU9OX1NUQVRVU19VTlNQRUNJRklFRBAAEh4KGlNVQlNDUklQVElPTl9TVEFUVVNfQUNUSVZFEAESIAocU1VCU0NSSVBUSU9OX1NUQVRVU19JTkFDVElWRRACKtgBCg1EZWxpdmVyeVN0YXRlEh4KGkRFTElWRVJZX1NUQVRFX1VOU1BFQ0lGSUVEEAASGgoWREVMSVZFUllfU1RBVEVfV0FJVElORxABEhcKE0RFTElWRVJZX1NUQVRFX0hFTEQQAhIcChhERUxJVkVSWV9TVEFURV9ERUxJVkVSRUQQAxIcChhERUxJVkVSWV9TVEFURV9FWEhBVVNURUQQBBIaChZERUxJVkVSWV9TVEFURV9FWFBJUkVEEAUSGgoWREVMSVZFUllfU1RBVEVfRFJPUFBFRBAGKt0BChJVbnJlcGxheWFibGVSZWFzb24SIwofVU5SRVBMQVlBQkxFX1JFQVNPTl9VTlNQRUNJRklFRBAAEh8KG1VOUkVQTEFZQUJMRV9SRUFTT05fV0FJVElORxABEiwKKFVOUkVQTEFZQUJMRV9SRUFTT05fU1VCU0NSSVBUSU9OX0RFTEVURUQQAhItCilVTlJFUExBWUFCTEVfUkVBU09OX1NVQlNDUklQVElPTl9JTkFDVElWRRADEiQKIFVOUkVQTEFZQUJMRV9SRUFTT05fUEFZTE9BRF9HT05FEAQqWwoKUmVwbGF5S2luZBIbChdSRVBMQVlfS0lORF9VTlNQRUNJRklFRBAAEhYKElJFUExBWV9LSU5EX1JFUExBWRABEhgKFFJFUExBWV9LSU5EX0JBQ0tGSUxMEAIqkQEKC1JlcGxheVN0YXRlEhwKGFJFUExBWV9TVEFURV9VTlNQRUNJRklFRBAAEhgKFFJFUExBWV9TVEFURV9SVU5OSU5HEAESFQoRUkVQTEFZX1NUQVRFX0RPTkUQAhIaChZSRVBMQVlfU1RBVEVfQ0FOQ0VMTEVEEAMSFwoTUkVQTEFZX1NUQVRFX0ZBSUxFRBAEMqgPCg9XZWJob29rc1NlcnZpY2USbQoSQ3JlYXRlU3Vic2NyaXB0aW9uEioucm1zLndlYmhvb2tzLnYxLkNyZWF0ZVN1YnNjcmlwdGlvblJlcXVlc3QaKy5ybXMud2ViaG9va3MudjEuQ3JlYXRlU3Vic2NyaXB0aW9uUmVzcG9uc2UScgoSVXBkYXRlU3Vic2NyaXB0aW9uEioucm1zLndlYmhvb2tzLnYxLlVwZGF0ZVN1YnNjcmlwdGlvblJlcXVlc3QaKy5ybXMud2ViaG9va3MudjEuVXBkYXRlU3Vic2NyaXB0aW9uUmVzcG9uc2UiA5ACAhJyChJEZWxldGVTdWJzY3JpcHRpb24SKi5ybXMud2ViaG9va3MudjEuRGVsZXRlU3Vic2NyaXB0aW9uUmVxdWVzdBorLnJtcy53ZWJob29rcy52MS5EZWxldGVTdWJzY3JpcHRpb25SZXNwb25zZSIDkAICEm8KEUxpc3RTdWJzY3JpcHRpb25zEikucm1zLndlYmhvb2tzLnYxLkxpc3RTdWJzY3JpcHRpb25zUmVxdWVzdBoqLnJtcy53ZWJob29rcy52MS5MaXN0U3Vic2NyaXB0aW9uc1Jlc3BvbnNlIgOQAgESYAoMUmV2ZWFsU2VjcmV0EiQucm1zLndlYmhvb2tzLnYxLlJldmVhbFNlY3JldFJlcXVlc3QaJS5ybXMud2ViaG9va3MudjEuUmV2ZWFsU2VjcmV0UmVzcG9uc2UiA5ACARJbCgxSb3RhdGVTZWNyZXQSJC5ybXMud2ViaG9va3MudjEuUm90YXRlU2VjcmV0UmVxdWVzdBolLnJtcy53ZWJob29rcy52MS5Sb3RhdGVTZWNyZXRSZXNwb25zZRJmCg5MaXN0RGVsaXZlcmllcxImLnJtcy53ZWJob29rcy52MS5MaXN0RGVsaXZlcmllc1JlcXVlc3QaJy5ybXMud2ViaG9va3MudjEuTGlzdERlbGl2ZXJpZXNSZXNwb25zZSIDkAIBEl0KC0dldERlbGl2ZXJ5EiMucm1zLndlYmhvb2tzLnYxLkdldERlbGl2ZXJ5UmVxdWVzdBokLnJtcy53ZWJob29rcy52MS5HZXREZWxpdmVyeVJlc3BvbnNlIgOQAgESZgoOUmVwbGF5RGVsaXZlcnkSJi5ybXMud2ViaG9va3MudjEuUmVwbGF5RGVsaXZlcnlSZXF1ZXN0Gicucm1zLndlYmhvb2tzLnYxLlJlcGxheURlbGl2ZXJ5UmVzcG9uc2UiA5ACAhJjCg1QcmV2aWV3UmVwbGF5EiUucm1zLndlYmhvb2tzLnYxLlByZXZpZXdSZXBsYXlSZXF1ZXN0GiYucm1zLndlYmhvb2tzLnYxLlByZXZpZXdSZXBsYXlSZXNwb25zZSIDkAIBEl0KC1N0YXJ0UmVwbGF5EiMucm1zLndlYmhvb2tzLnYxLlN0YXJ0UmVwbGF5UmVxdWVzdBokLnJtcy53ZWJob29rcy52MS5TdGFydFJlcGxheVJlc3BvbnNlIgOQAgISaQoPUHJldmlld0JhY2tmaWxsEicucm1zLndlYmhvb2tzLnYxLlByZXZpZXdCYWNrZmlsbFJlcXVlc3QaKC5ybXMud2ViaG9va3MudjEuUHJldmlld0JhY2tmaWxsUmVzcG9uc2UiA5ACARJjCg1TdGFydEJhY2tmaWxsEiUucm1zLndlYmhvb2tzLnYxLlN0YXJ0QmFja2ZpbGxSZXF1ZXN0GiYucm1zLndlYmhvb2tzLnYxLlN0YXJ0QmFja2ZpbGxSZXNwb25zZSIDkAICElcKCUdldFJlcGxheRIhLnJtcy53ZWJob29rcy52MS5HZXRSZXBsYXlSZXF1ZXN0GiIucm1zLndlYmhvb2tzLnYxLkdldFJlcGxheVJlc3BvbnNlIgOQAgESXQoLTGlzdFJlcGxheXMSIy5ybXMud2ViaG9va3MudjEuTGlzdFJlcGxheXNSZXF1ZXN0GiQucm1zLndlYmhvb2tzLnYxLkxpc3RSZXBsYXlzUmVzcG9uc2UiA5ACARJgCgxDYW5jZWxSZXBsYXkSJC5ybXMud2ViaG9va3MudjEuQ2FuY2VsUmVwbGF5UmVxdWVzdBolLnJtcy53ZWJob29rcy52MS5DYW5jZWxSZXBsYXlSZXNwb25zZSIDkAICEk8KCFNlbmRUZXN0EiAucm1zLndlYmhvb2tzLnYxLlNlbmRUZXN0UmVxdWVzdBohLnJtcy53ZWJob29rcy52MS5TZW5kVGVzdFJlc3BvbnNlEm8KEUdldFBheWxvYWRWZXJzaW9uEikucm1zLndlYmhvb2tzLnYxLkdldFBheWxvYWRWZXJzaW9uUmVxdWVzdBoqLnJtcy53ZWJob29rcy52MS5HZXRQYXlsb2FkVmVyc2lvblJlc3BvbnNlIgOQAgESbwoRU2V0UGF5bG9hZFZlcnNpb24SKS5ybXMud2ViaG9va3MudjEuU2V0UGF5bG9hZFZlcnNpb25SZXF1ZXN0Gioucm1zLndlYmhvb2tzLnYxLlNldFBheWxvYWRWZXJzaW9uUmVzcG9uc2UiA5ACAmIGcHJvdG8z", [file_google_protobuf_timestamp, file_rms_common_v1_actor]);
 
 /**
  * Subscription is where events of one topic and trigger go.
@@ -84,6 +84,48 @@ export type Subscription = Message<"rms.webhooks.v1.Subscription"> & {
    * @generated from field: string inactive_reason = 9;
    */
   inactiveReason: string;
+
+  /**
+   * Failed attempts since the last success
+   *
+   * @generated from field: int32 failures = 10;
+   */
+  failures: number;
+
+  /**
+   * When they began; absent when nothing fails
+   *
+   * @generated from field: google.protobuf.Timestamp failing_since = 11;
+   */
+  failingSince?: Timestamp | undefined;
+
+  /**
+   * When it is set inactive if failures go on and there are ten of them; absent when nothing fails
+   *
+   * @generated from field: google.protobuf.Timestamp disables_at = 12;
+   */
+  disablesAt?: Timestamp | undefined;
+
+  /**
+   * How much of the time until then has passed, as last warned of: 50, 70 or 90; 0 before that
+   *
+   * @generated from field: int32 warned_percent = 13;
+   */
+  warnedPercent: number;
+
+  /**
+   * Since when it is inactive; absent when it is active
+   *
+   * @generated from field: google.protobuf.Timestamp inactive_since = 14;
+   */
+  inactiveSince?: Timestamp | undefined;
+
+  /**
+   * What waits, or is held when it is inactive; only where it was asked for
+   *
+   * @generated from field: rms.webhooks.v1.Backlog backlog = 15;
+   */
+  backlog?: Backlog | undefined;
 };
 
 /**
@@ -92,6 +134,41 @@ export type Subscription = Message<"rms.webhooks.v1.Subscription"> & {
  */
 export const SubscriptionSchema: GenMessage<Subscription> = /*@__PURE__*/
   messageDesc(file_rms_webhooks_v1_webhooks, 0);
+
+/**
+ * Backlog is what waits behind a subscription.
+ *
+ * @generated from message rms.webhooks.v1.Backlog
+ */
+export type Backlog = Message<"rms.webhooks.v1.Backlog"> & {
+  /**
+   * Deliveries, counted to at most 1,000
+   *
+   * @generated from field: int32 count = 1;
+   */
+  count: number;
+
+  /**
+   * There are more than were counted
+   *
+   * @generated from field: bool more = 2;
+   */
+  more: boolean;
+
+  /**
+   * When the oldest one's event happened; absent when nothing waits
+   *
+   * @generated from field: google.protobuf.Timestamp oldest_at = 3;
+   */
+  oldestAt?: Timestamp | undefined;
+};
+
+/**
+ * Describes the message rms.webhooks.v1.Backlog.
+ * Use `create(BacklogSchema)` to create a new message.
+ */
+export const BacklogSchema: GenMessage<Backlog> = /*@__PURE__*/
+  messageDesc(file_rms_webhooks_v1_webhooks, 1);
 
 /**
  * CreateSubscriptionRequest is the question of CreateSubscription.
@@ -147,7 +224,7 @@ export type CreateSubscriptionRequest = Message<"rms.webhooks.v1.CreateSubscript
  * Use `create(CreateSubscriptionRequestSchema)` to create a new message.
  */
 export const CreateSubscriptionRequestSchema: GenMessage<CreateSubscriptionRequest> = /*@__PURE__*/
-  messageDesc(file_rms_webhooks_v1_webhooks, 1);
+  messageDesc(file_rms_webhooks_v1_webhooks, 2);
 
 /**
  * CreateSubscriptionResponse is the answer of CreateSubscription.
@@ -175,7 +252,7 @@ export type CreateSubscriptionResponse = Message<"rms.webhooks.v1.CreateSubscrip
  * Use `create(CreateSubscriptionResponseSchema)` to create a new message.
  */
 export const CreateSubscriptionResponseSchema: GenMessage<CreateSubscriptionResponse> = /*@__PURE__*/
-  messageDesc(file_rms_webhooks_v1_webhooks, 2);
+  messageDesc(file_rms_webhooks_v1_webhooks, 3);
 
 /**
  * UpdateSubscriptionRequest is the question of UpdateSubscription.
@@ -238,7 +315,7 @@ export type UpdateSubscriptionRequest = Message<"rms.webhooks.v1.UpdateSubscript
  * Use `create(UpdateSubscriptionRequestSchema)` to create a new message.
  */
 export const UpdateSubscriptionRequestSchema: GenMessage<UpdateSubscriptionRequest> = /*@__PURE__*/
-  messageDesc(file_rms_webhooks_v1_webhooks, 3);
+  messageDesc(file_rms_webhooks_v1_webhooks, 4);
 
 /**
  * UpdateSubscriptionResponse is the answer of UpdateSubscription.
@@ -259,7 +336,7 @@ export type UpdateSubscriptionResponse = Message<"rms.webhooks.v1.UpdateSubscrip
  * Use `create(UpdateSubscriptionResponseSchema)` to create a new message.
  */
 export const UpdateSubscriptionResponseSchema: GenMessage<UpdateSubscriptionResponse> = /*@__PURE__*/
-  messageDesc(file_rms_webhooks_v1_webhooks, 4);
+  messageDesc(file_rms_webhooks_v1_webhooks, 5);
 
 /**
  * DeleteSubscriptionRequest is the question of DeleteSubscription.
@@ -294,7 +371,7 @@ export type DeleteSubscriptionRequest = Message<"rms.webhooks.v1.DeleteSubscript
  * Use `create(DeleteSubscriptionRequestSchema)` to create a new message.
  */
 export const DeleteSubscriptionRequestSchema: GenMessage<DeleteSubscriptionRequest> = /*@__PURE__*/
-  messageDesc(file_rms_webhooks_v1_webhooks, 5);
+  messageDesc(file_rms_webhooks_v1_webhooks, 6);
 
 /**
  * DeleteSubscriptionResponse is the answer of DeleteSubscription.
@@ -309,7 +386,7 @@ export type DeleteSubscriptionResponse = Message<"rms.webhooks.v1.DeleteSubscrip
  * Use `create(DeleteSubscriptionResponseSchema)` to create a new message.
  */
 export const DeleteSubscriptionResponseSchema: GenMessage<DeleteSubscriptionResponse> = /*@__PURE__*/
-  messageDesc(file_rms_webhooks_v1_webhooks, 6);
+  messageDesc(file_rms_webhooks_v1_webhooks, 7);
 
 /**
  * ListSubscriptionsRequest is the question of ListSubscriptions.
@@ -330,6 +407,13 @@ export type ListSubscriptionsRequest = Message<"rms.webhooks.v1.ListSubscription
    * @generated from field: rms.common.v1.Actor actor = 2;
    */
   actor?: Actor | undefined;
+
+  /**
+   * What waits behind each, too
+   *
+   * @generated from field: bool include_backlog = 3;
+   */
+  includeBacklog: boolean;
 };
 
 /**
@@ -337,7 +421,7 @@ export type ListSubscriptionsRequest = Message<"rms.webhooks.v1.ListSubscription
  * Use `create(ListSubscriptionsRequestSchema)` to create a new message.
  */
 export const ListSubscriptionsRequestSchema: GenMessage<ListSubscriptionsRequest> = /*@__PURE__*/
-  messageDesc(file_rms_webhooks_v1_webhooks, 7);
+  messageDesc(file_rms_webhooks_v1_webhooks, 8);
 
 /**
  * ListSubscriptionsResponse is the answer of ListSubscriptions.
@@ -358,7 +442,7 @@ export type ListSubscriptionsResponse = Message<"rms.webhooks.v1.ListSubscriptio
  * Use `create(ListSubscriptionsResponseSchema)` to create a new message.
  */
 export const ListSubscriptionsResponseSchema: GenMessage<ListSubscriptionsResponse> = /*@__PURE__*/
-  messageDesc(file_rms_webhooks_v1_webhooks, 8);
+  messageDesc(file_rms_webhooks_v1_webhooks, 9);
 
 /**
  * RevealSecretRequest is the question of RevealSecret.
@@ -393,7 +477,7 @@ export type RevealSecretRequest = Message<"rms.webhooks.v1.RevealSecretRequest">
  * Use `create(RevealSecretRequestSchema)` to create a new message.
  */
 export const RevealSecretRequestSchema: GenMessage<RevealSecretRequest> = /*@__PURE__*/
-  messageDesc(file_rms_webhooks_v1_webhooks, 9);
+  messageDesc(file_rms_webhooks_v1_webhooks, 10);
 
 /**
  * RevealSecretResponse is the answer of RevealSecret.
@@ -414,7 +498,7 @@ export type RevealSecretResponse = Message<"rms.webhooks.v1.RevealSecretResponse
  * Use `create(RevealSecretResponseSchema)` to create a new message.
  */
 export const RevealSecretResponseSchema: GenMessage<RevealSecretResponse> = /*@__PURE__*/
-  messageDesc(file_rms_webhooks_v1_webhooks, 10);
+  messageDesc(file_rms_webhooks_v1_webhooks, 11);
 
 /**
  * Secret signs deliveries.
@@ -449,7 +533,7 @@ export type Secret = Message<"rms.webhooks.v1.Secret"> & {
  * Use `create(SecretSchema)` to create a new message.
  */
 export const SecretSchema: GenMessage<Secret> = /*@__PURE__*/
-  messageDesc(file_rms_webhooks_v1_webhooks, 11);
+  messageDesc(file_rms_webhooks_v1_webhooks, 12);
 
 /**
  * RotateSecretRequest is the question of RotateSecret.
@@ -491,7 +575,7 @@ export type RotateSecretRequest = Message<"rms.webhooks.v1.RotateSecretRequest">
  * Use `create(RotateSecretRequestSchema)` to create a new message.
  */
 export const RotateSecretRequestSchema: GenMessage<RotateSecretRequest> = /*@__PURE__*/
-  messageDesc(file_rms_webhooks_v1_webhooks, 12);
+  messageDesc(file_rms_webhooks_v1_webhooks, 13);
 
 /**
  * RotateSecretResponse is the answer of RotateSecret.
@@ -512,7 +596,7 @@ export type RotateSecretResponse = Message<"rms.webhooks.v1.RotateSecretResponse
  * Use `create(RotateSecretResponseSchema)` to create a new message.
  */
 export const RotateSecretResponseSchema: GenMessage<RotateSecretResponse> = /*@__PURE__*/
-  messageDesc(file_rms_webhooks_v1_webhooks, 13);
+  messageDesc(file_rms_webhooks_v1_webhooks, 14);
 
 /**
  * Attempt is one try to deliver.
@@ -575,6 +659,13 @@ export type Attempt = Message<"rms.webhooks.v1.Attempt"> & {
    * @generated from field: string url = 8;
    */
   url: string;
+
+  /**
+   * Where the time went; absent when it was not measured
+   *
+   * @generated from field: rms.webhooks.v1.AttemptTiming timing = 9;
+   */
+  timing?: AttemptTiming | undefined;
 };
 
 /**
@@ -582,7 +673,57 @@ export type Attempt = Message<"rms.webhooks.v1.Attempt"> & {
  * Use `create(AttemptSchema)` to create a new message.
  */
 export const AttemptSchema: GenMessage<Attempt> = /*@__PURE__*/
-  messageDesc(file_rms_webhooks_v1_webhooks, 14);
+  messageDesc(file_rms_webhooks_v1_webhooks, 15);
+
+/**
+ * AttemptTiming is where the time of an attempt went. Milliseconds; absent for what did not happen:
+ * a connection that was kept open needs neither name, connection nor handshake.
+ *
+ * @generated from message rms.webhooks.v1.AttemptTiming
+ */
+export type AttemptTiming = Message<"rms.webhooks.v1.AttemptTiming"> & {
+  /**
+   * Resolving the name
+   *
+   * @generated from field: optional int32 dns_ms = 1;
+   */
+  dnsMs?: number | undefined;
+
+  /**
+   * Connecting
+   *
+   * @generated from field: optional int32 connect_ms = 2;
+   */
+  connectMs?: number | undefined;
+
+  /**
+   * TLS handshake
+   *
+   * @generated from field: optional int32 tls_ms = 3;
+   */
+  tlsMs?: number | undefined;
+
+  /**
+   * From the request, sent, to the first byte of the answer
+   *
+   * @generated from field: optional int32 wait_ms = 4;
+   */
+  waitMs?: number | undefined;
+
+  /**
+   * From there to the answer's end
+   *
+   * @generated from field: optional int32 read_ms = 5;
+   */
+  readMs?: number | undefined;
+};
+
+/**
+ * Describes the message rms.webhooks.v1.AttemptTiming.
+ * Use `create(AttemptTimingSchema)` to create a new message.
+ */
+export const AttemptTimingSchema: GenMessage<AttemptTiming> = /*@__PURE__*/
+  messageDesc(file_rms_webhooks_v1_webhooks, 16);
 
 /**
  * Delivery is one event on its way to one subscription.
@@ -687,6 +828,20 @@ export type Delivery = Message<"rms.webhooks.v1.Delivery"> & {
    * @generated from field: google.protobuf.Timestamp finished_at = 14;
    */
   finishedAt?: Timestamp | undefined;
+
+  /**
+   * When the event happened: the order of the log
+   *
+   * @generated from field: google.protobuf.Timestamp occurred_at = 15;
+   */
+  occurredAt?: Timestamp | undefined;
+
+  /**
+   * The return's revision, as in the header that lets a receiver order
+   *
+   * @generated from field: int64 revision = 16;
+   */
+  revision: bigint;
 };
 
 /**
@@ -694,7 +849,7 @@ export type Delivery = Message<"rms.webhooks.v1.Delivery"> & {
  * Use `create(DeliverySchema)` to create a new message.
  */
 export const DeliverySchema: GenMessage<Delivery> = /*@__PURE__*/
-  messageDesc(file_rms_webhooks_v1_webhooks, 15);
+  messageDesc(file_rms_webhooks_v1_webhooks, 17);
 
 /**
  * ListDeliveriesRequest is the question of ListDeliveries.
@@ -764,6 +919,41 @@ export type ListDeliveriesRequest = Message<"rms.webhooks.v1.ListDeliveriesReque
    * @generated from field: int64 return_id = 9;
    */
   returnId: bigint;
+
+  /**
+   * Empty for all
+   *
+   * @generated from field: string topic = 10;
+   */
+  topic: string;
+
+  /**
+   * Those whose subscription delivers to this address now; empty for all
+   *
+   * @generated from field: string url = 11;
+   */
+  url: string;
+
+  /**
+   * Of events at or after this time; absent for all that is kept
+   *
+   * @generated from field: google.protobuf.Timestamp from = 12;
+   */
+  from?: Timestamp | undefined;
+
+  /**
+   * Of events before this time
+   *
+   * @generated from field: google.protobuf.Timestamp to = 13;
+   */
+  to?: Timestamp | undefined;
+
+  /**
+   * Whether a deleted subscription counts as one that does not exist
+   *
+   * @generated from field: bool live_only = 14;
+   */
+  liveOnly: boolean;
 };
 
 /**
@@ -771,7 +961,7 @@ export type ListDeliveriesRequest = Message<"rms.webhooks.v1.ListDeliveriesReque
  * Use `create(ListDeliveriesRequestSchema)` to create a new message.
  */
 export const ListDeliveriesRequestSchema: GenMessage<ListDeliveriesRequest> = /*@__PURE__*/
-  messageDesc(file_rms_webhooks_v1_webhooks, 16);
+  messageDesc(file_rms_webhooks_v1_webhooks, 18);
 
 /**
  * ListDeliveriesResponse is the answer of ListDeliveries.
@@ -799,7 +989,77 @@ export type ListDeliveriesResponse = Message<"rms.webhooks.v1.ListDeliveriesResp
  * Use `create(ListDeliveriesResponseSchema)` to create a new message.
  */
 export const ListDeliveriesResponseSchema: GenMessage<ListDeliveriesResponse> = /*@__PURE__*/
-  messageDesc(file_rms_webhooks_v1_webhooks, 17);
+  messageDesc(file_rms_webhooks_v1_webhooks, 19);
+
+/**
+ * GetDeliveryRequest is the question of GetDelivery.
+ *
+ * @generated from message rms.webhooks.v1.GetDeliveryRequest
+ */
+export type GetDeliveryRequest = Message<"rms.webhooks.v1.GetDeliveryRequest"> & {
+  /**
+   * The shop.
+   *
+   * @generated from field: int64 shop_id = 1;
+   */
+  shopId: bigint;
+
+  /**
+   * On whose behalf.
+   *
+   * @generated from field: rms.common.v1.Actor actor = 2;
+   */
+  actor?: Actor | undefined;
+
+  /**
+   * The delivery
+   *
+   * @generated from field: string delivery_id = 3;
+   */
+  deliveryId: string;
+
+  /**
+   * The payload too
+   *
+   * @generated from field: bool include_body = 4;
+   */
+  includeBody: boolean;
+};
+
+/**
+ * Describes the message rms.webhooks.v1.GetDeliveryRequest.
+ * Use `create(GetDeliveryRequestSchema)` to create a new message.
+ */
+export const GetDeliveryRequestSchema: GenMessage<GetDeliveryRequest> = /*@__PURE__*/
+  messageDesc(file_rms_webhooks_v1_webhooks, 20);
+
+/**
+ * GetDeliveryResponse is the answer of GetDelivery.
+ *
+ * @generated from message rms.webhooks.v1.GetDeliveryResponse
+ */
+export type GetDeliveryResponse = Message<"rms.webhooks.v1.GetDeliveryResponse"> & {
+  /**
+   * The delivery
+   *
+   * @generated from field: rms.webhooks.v1.Delivery delivery = 1;
+   */
+  delivery?: Delivery | undefined;
+
+  /**
+   * The same event on its way to other subscriptions, without their attempts; at most 100
+   *
+   * @generated from field: repeated rms.webhooks.v1.Delivery related = 2;
+   */
+  related: Delivery[];
+};
+
+/**
+ * Describes the message rms.webhooks.v1.GetDeliveryResponse.
+ * Use `create(GetDeliveryResponseSchema)` to create a new message.
+ */
+export const GetDeliveryResponseSchema: GenMessage<GetDeliveryResponse> = /*@__PURE__*/
+  messageDesc(file_rms_webhooks_v1_webhooks, 21);
 
 /**
  * ReplayDeliveryRequest is the question of ReplayDelivery.
@@ -827,6 +1087,13 @@ export type ReplayDeliveryRequest = Message<"rms.webhooks.v1.ReplayDeliveryReque
    * @generated from field: string delivery_id = 3;
    */
   deliveryId: string;
+
+  /**
+   * The subscription it must be one of; 0 for any
+   *
+   * @generated from field: int64 subscription_id = 4;
+   */
+  subscriptionId: bigint;
 };
 
 /**
@@ -834,7 +1101,7 @@ export type ReplayDeliveryRequest = Message<"rms.webhooks.v1.ReplayDeliveryReque
  * Use `create(ReplayDeliveryRequestSchema)` to create a new message.
  */
 export const ReplayDeliveryRequestSchema: GenMessage<ReplayDeliveryRequest> = /*@__PURE__*/
-  messageDesc(file_rms_webhooks_v1_webhooks, 18);
+  messageDesc(file_rms_webhooks_v1_webhooks, 22);
 
 /**
  * ReplayDeliveryResponse is the answer of ReplayDelivery.
@@ -855,7 +1122,700 @@ export type ReplayDeliveryResponse = Message<"rms.webhooks.v1.ReplayDeliveryResp
  * Use `create(ReplayDeliveryResponseSchema)` to create a new message.
  */
 export const ReplayDeliveryResponseSchema: GenMessage<ReplayDeliveryResponse> = /*@__PURE__*/
-  messageDesc(file_rms_webhooks_v1_webhooks, 19);
+  messageDesc(file_rms_webhooks_v1_webhooks, 23);
+
+/**
+ * DeliveryFilter names deliveries: those that hold for every field. Test events are never among them.
+ *
+ * @generated from message rms.webhooks.v1.DeliveryFilter
+ */
+export type DeliveryFilter = Message<"rms.webhooks.v1.DeliveryFilter"> & {
+  /**
+   * 0 for all
+   *
+   * @generated from field: int64 subscription_id = 1;
+   */
+  subscriptionId: bigint;
+
+  /**
+   * Those whose subscription delivers to this address now; empty for all
+   *
+   * @generated from field: string url = 2;
+   */
+  url: string;
+
+  /**
+   * Empty for all
+   *
+   * @generated from field: string topic = 3;
+   */
+  topic: string;
+
+  /**
+   * Empty for all
+   *
+   * @generated from field: string trigger = 4;
+   */
+  trigger: string;
+
+  /**
+   * Any of these; all when empty
+   *
+   * @generated from field: repeated rms.webhooks.v1.DeliveryState states = 5;
+   */
+  states: DeliveryState[];
+
+  /**
+   * Of events at or after this time; absent for all that is kept
+   *
+   * @generated from field: google.protobuf.Timestamp from = 6;
+   */
+  from?: Timestamp | undefined;
+
+  /**
+   * Of events before this time; the present at the latest
+   *
+   * @generated from field: google.protobuf.Timestamp to = 7;
+   */
+  to?: Timestamp | undefined;
+
+  /**
+   * 0 for all
+   *
+   * @generated from field: int64 return_id = 8;
+   */
+  returnId: bigint;
+};
+
+/**
+ * Describes the message rms.webhooks.v1.DeliveryFilter.
+ * Use `create(DeliveryFilterSchema)` to create a new message.
+ */
+export const DeliveryFilterSchema: GenMessage<DeliveryFilter> = /*@__PURE__*/
+  messageDesc(file_rms_webhooks_v1_webhooks, 24);
+
+/**
+ * Unreplayable counts deliveries that cannot be replayed.
+ *
+ * @generated from message rms.webhooks.v1.Unreplayable
+ */
+export type Unreplayable = Message<"rms.webhooks.v1.Unreplayable"> & {
+  /**
+   * Why
+   *
+   * @generated from field: rms.webhooks.v1.UnreplayableReason reason = 1;
+   */
+  reason: UnreplayableReason;
+
+  /**
+   * How many
+   *
+   * @generated from field: int32 count = 2;
+   */
+  count: number;
+};
+
+/**
+ * Describes the message rms.webhooks.v1.Unreplayable.
+ * Use `create(UnreplayableSchema)` to create a new message.
+ */
+export const UnreplayableSchema: GenMessage<Unreplayable> = /*@__PURE__*/
+  messageDesc(file_rms_webhooks_v1_webhooks, 25);
+
+/**
+ * Replay is a replay or a backfill, and how far it has come.
+ *
+ * @generated from message rms.webhooks.v1.Replay
+ */
+export type Replay = Message<"rms.webhooks.v1.Replay"> & {
+  /**
+   * Ours
+   *
+   * @generated from field: int64 id = 1;
+   */
+  id: bigint;
+
+  /**
+   * What it sends
+   *
+   * @generated from field: rms.webhooks.v1.ReplayKind kind = 2;
+   */
+  kind: ReplayKind;
+
+  /**
+   * Where it stands
+   *
+   * @generated from field: rms.webhooks.v1.ReplayState state = 3;
+   */
+  state: ReplayState;
+
+  /**
+   * What was asked for; of a backfill subscription, topic, trigger and times
+   *
+   * @generated from field: rms.webhooks.v1.DeliveryFilter filter = 4;
+   */
+  filter?: DeliveryFilter | undefined;
+
+  /**
+   * Deliveries, of a backfill events, to go through, as counted at the start
+   *
+   * @generated from field: int32 total = 5;
+   */
+  total: number;
+
+  /**
+   * Set on their way
+   *
+   * @generated from field: int32 done = 6;
+   */
+  done: number;
+
+  /**
+   * Passed over: no longer replayable, of a backfill delivered already or without their payload
+   *
+   * @generated from field: int32 skipped = 7;
+   */
+  skipped: number;
+
+  /**
+   * When it was started
+   *
+   * @generated from field: google.protobuf.Timestamp started_at = 8;
+   */
+  startedAt?: Timestamp | undefined;
+
+  /**
+   * When it ended; absent while it runs
+   *
+   * @generated from field: google.protobuf.Timestamp finished_at = 9;
+   */
+  finishedAt?: Timestamp | undefined;
+
+  /**
+   * Why it failed; empty otherwise
+   *
+   * @generated from field: string error = 10;
+   */
+  error: string;
+};
+
+/**
+ * Describes the message rms.webhooks.v1.Replay.
+ * Use `create(ReplaySchema)` to create a new message.
+ */
+export const ReplaySchema: GenMessage<Replay> = /*@__PURE__*/
+  messageDesc(file_rms_webhooks_v1_webhooks, 26);
+
+/**
+ * PreviewReplayRequest is the question of PreviewReplay.
+ *
+ * @generated from message rms.webhooks.v1.PreviewReplayRequest
+ */
+export type PreviewReplayRequest = Message<"rms.webhooks.v1.PreviewReplayRequest"> & {
+  /**
+   * The shop.
+   *
+   * @generated from field: int64 shop_id = 1;
+   */
+  shopId: bigint;
+
+  /**
+   * On whose behalf.
+   *
+   * @generated from field: rms.common.v1.Actor actor = 2;
+   */
+  actor?: Actor | undefined;
+
+  /**
+   * Which deliveries
+   *
+   * @generated from field: rms.webhooks.v1.DeliveryFilter filter = 3;
+   */
+  filter?: DeliveryFilter | undefined;
+};
+
+/**
+ * Describes the message rms.webhooks.v1.PreviewReplayRequest.
+ * Use `create(PreviewReplayRequestSchema)` to create a new message.
+ */
+export const PreviewReplayRequestSchema: GenMessage<PreviewReplayRequest> = /*@__PURE__*/
+  messageDesc(file_rms_webhooks_v1_webhooks, 27);
+
+/**
+ * PreviewReplayResponse is the answer of PreviewReplay.
+ *
+ * @generated from message rms.webhooks.v1.PreviewReplayResponse
+ */
+export type PreviewReplayResponse = Message<"rms.webhooks.v1.PreviewReplayResponse"> & {
+  /**
+   * Deliveries that the filter names, counted to at most 100,000
+   *
+   * @generated from field: int32 matched = 1;
+   */
+  matched: number;
+
+  /**
+   * There are more than were counted: a replay of this filter is refused
+   *
+   * @generated from field: bool more = 2;
+   */
+  more: boolean;
+
+  /**
+   * Those that would be sent
+   *
+   * @generated from field: int32 replayable = 3;
+   */
+  replayable: number;
+
+  /**
+   * When the oldest matched one's event happened; absent when none matches
+   *
+   * @generated from field: google.protobuf.Timestamp oldest_at = 4;
+   */
+  oldestAt?: Timestamp | undefined;
+
+  /**
+   * When the newest one's did
+   *
+   * @generated from field: google.protobuf.Timestamp newest_at = 5;
+   */
+  newestAt?: Timestamp | undefined;
+
+  /**
+   * The rest, by reason
+   *
+   * @generated from field: repeated rms.webhooks.v1.Unreplayable not_replayable = 6;
+   */
+  notReplayable: Unreplayable[];
+};
+
+/**
+ * Describes the message rms.webhooks.v1.PreviewReplayResponse.
+ * Use `create(PreviewReplayResponseSchema)` to create a new message.
+ */
+export const PreviewReplayResponseSchema: GenMessage<PreviewReplayResponse> = /*@__PURE__*/
+  messageDesc(file_rms_webhooks_v1_webhooks, 28);
+
+/**
+ * StartReplayRequest is the question of StartReplay.
+ *
+ * @generated from message rms.webhooks.v1.StartReplayRequest
+ */
+export type StartReplayRequest = Message<"rms.webhooks.v1.StartReplayRequest"> & {
+  /**
+   * The shop.
+   *
+   * @generated from field: int64 shop_id = 1;
+   */
+  shopId: bigint;
+
+  /**
+   * On whose behalf.
+   *
+   * @generated from field: rms.common.v1.Actor actor = 2;
+   */
+  actor?: Actor | undefined;
+
+  /**
+   * 1 to 200 characters: the same key is the same replay
+   *
+   * @generated from field: string idempotency_key = 3;
+   */
+  idempotencyKey: string;
+
+  /**
+   * Which deliveries
+   *
+   * @generated from field: rms.webhooks.v1.DeliveryFilter filter = 4;
+   */
+  filter?: DeliveryFilter | undefined;
+};
+
+/**
+ * Describes the message rms.webhooks.v1.StartReplayRequest.
+ * Use `create(StartReplayRequestSchema)` to create a new message.
+ */
+export const StartReplayRequestSchema: GenMessage<StartReplayRequest> = /*@__PURE__*/
+  messageDesc(file_rms_webhooks_v1_webhooks, 29);
+
+/**
+ * StartReplayResponse is the answer of StartReplay.
+ *
+ * @generated from message rms.webhooks.v1.StartReplayResponse
+ */
+export type StartReplayResponse = Message<"rms.webhooks.v1.StartReplayResponse"> & {
+  /**
+   * The replay
+   *
+   * @generated from field: rms.webhooks.v1.Replay replay = 1;
+   */
+  replay?: Replay | undefined;
+};
+
+/**
+ * Describes the message rms.webhooks.v1.StartReplayResponse.
+ * Use `create(StartReplayResponseSchema)` to create a new message.
+ */
+export const StartReplayResponseSchema: GenMessage<StartReplayResponse> = /*@__PURE__*/
+  messageDesc(file_rms_webhooks_v1_webhooks, 30);
+
+/**
+ * PreviewBackfillRequest is the question of PreviewBackfill.
+ *
+ * @generated from message rms.webhooks.v1.PreviewBackfillRequest
+ */
+export type PreviewBackfillRequest = Message<"rms.webhooks.v1.PreviewBackfillRequest"> & {
+  /**
+   * The shop.
+   *
+   * @generated from field: int64 shop_id = 1;
+   */
+  shopId: bigint;
+
+  /**
+   * On whose behalf.
+   *
+   * @generated from field: rms.common.v1.Actor actor = 2;
+   */
+  actor?: Actor | undefined;
+
+  /**
+   * The subscription
+   *
+   * @generated from field: int64 subscription_id = 3;
+   */
+  subscriptionId: bigint;
+
+  /**
+   * Events stored at or after this time, within the retention of events
+   *
+   * @generated from field: google.protobuf.Timestamp from = 4;
+   */
+  from?: Timestamp | undefined;
+
+  /**
+   * Before this time; the present when absent
+   *
+   * @generated from field: google.protobuf.Timestamp to = 5;
+   */
+  to?: Timestamp | undefined;
+};
+
+/**
+ * Describes the message rms.webhooks.v1.PreviewBackfillRequest.
+ * Use `create(PreviewBackfillRequestSchema)` to create a new message.
+ */
+export const PreviewBackfillRequestSchema: GenMessage<PreviewBackfillRequest> = /*@__PURE__*/
+  messageDesc(file_rms_webhooks_v1_webhooks, 31);
+
+/**
+ * PreviewBackfillResponse is the answer of PreviewBackfill.
+ *
+ * @generated from message rms.webhooks.v1.PreviewBackfillResponse
+ */
+export type PreviewBackfillResponse = Message<"rms.webhooks.v1.PreviewBackfillResponse"> & {
+  /**
+   * Retained events of the trigger, counted to at most 100,000
+   *
+   * @generated from field: int32 events = 1;
+   */
+  events: number;
+
+  /**
+   * There are more than were counted: a backfill of this time is refused
+   *
+   * @generated from field: bool more = 2;
+   */
+  more: boolean;
+
+  /**
+   * When the oldest was stored; absent when there is none
+   *
+   * @generated from field: google.protobuf.Timestamp oldest_at = 3;
+   */
+  oldestAt?: Timestamp | undefined;
+
+  /**
+   * When the newest was
+   *
+   * @generated from field: google.protobuf.Timestamp newest_at = 4;
+   */
+  newestAt?: Timestamp | undefined;
+};
+
+/**
+ * Describes the message rms.webhooks.v1.PreviewBackfillResponse.
+ * Use `create(PreviewBackfillResponseSchema)` to create a new message.
+ */
+export const PreviewBackfillResponseSchema: GenMessage<PreviewBackfillResponse> = /*@__PURE__*/
+  messageDesc(file_rms_webhooks_v1_webhooks, 32);
+
+/**
+ * StartBackfillRequest is the question of StartBackfill.
+ *
+ * @generated from message rms.webhooks.v1.StartBackfillRequest
+ */
+export type StartBackfillRequest = Message<"rms.webhooks.v1.StartBackfillRequest"> & {
+  /**
+   * The shop.
+   *
+   * @generated from field: int64 shop_id = 1;
+   */
+  shopId: bigint;
+
+  /**
+   * On whose behalf.
+   *
+   * @generated from field: rms.common.v1.Actor actor = 2;
+   */
+  actor?: Actor | undefined;
+
+  /**
+   * 1 to 200 characters: the same key is the same backfill
+   *
+   * @generated from field: string idempotency_key = 3;
+   */
+  idempotencyKey: string;
+
+  /**
+   * The subscription
+   *
+   * @generated from field: int64 subscription_id = 4;
+   */
+  subscriptionId: bigint;
+
+  /**
+   * Events stored at or after this time, within the retention of events
+   *
+   * @generated from field: google.protobuf.Timestamp from = 5;
+   */
+  from?: Timestamp | undefined;
+
+  /**
+   * Before this time; the present when absent
+   *
+   * @generated from field: google.protobuf.Timestamp to = 6;
+   */
+  to?: Timestamp | undefined;
+};
+
+/**
+ * Describes the message rms.webhooks.v1.StartBackfillRequest.
+ * Use `create(StartBackfillRequestSchema)` to create a new message.
+ */
+export const StartBackfillRequestSchema: GenMessage<StartBackfillRequest> = /*@__PURE__*/
+  messageDesc(file_rms_webhooks_v1_webhooks, 33);
+
+/**
+ * StartBackfillResponse is the answer of StartBackfill.
+ *
+ * @generated from message rms.webhooks.v1.StartBackfillResponse
+ */
+export type StartBackfillResponse = Message<"rms.webhooks.v1.StartBackfillResponse"> & {
+  /**
+   * The backfill
+   *
+   * @generated from field: rms.webhooks.v1.Replay replay = 1;
+   */
+  replay?: Replay | undefined;
+};
+
+/**
+ * Describes the message rms.webhooks.v1.StartBackfillResponse.
+ * Use `create(StartBackfillResponseSchema)` to create a new message.
+ */
+export const StartBackfillResponseSchema: GenMessage<StartBackfillResponse> = /*@__PURE__*/
+  messageDesc(file_rms_webhooks_v1_webhooks, 34);
+
+/**
+ * GetReplayRequest is the question of GetReplay.
+ *
+ * @generated from message rms.webhooks.v1.GetReplayRequest
+ */
+export type GetReplayRequest = Message<"rms.webhooks.v1.GetReplayRequest"> & {
+  /**
+   * The shop.
+   *
+   * @generated from field: int64 shop_id = 1;
+   */
+  shopId: bigint;
+
+  /**
+   * On whose behalf.
+   *
+   * @generated from field: rms.common.v1.Actor actor = 2;
+   */
+  actor?: Actor | undefined;
+
+  /**
+   * The replay
+   *
+   * @generated from field: int64 replay_id = 3;
+   */
+  replayId: bigint;
+};
+
+/**
+ * Describes the message rms.webhooks.v1.GetReplayRequest.
+ * Use `create(GetReplayRequestSchema)` to create a new message.
+ */
+export const GetReplayRequestSchema: GenMessage<GetReplayRequest> = /*@__PURE__*/
+  messageDesc(file_rms_webhooks_v1_webhooks, 35);
+
+/**
+ * GetReplayResponse is the answer of GetReplay.
+ *
+ * @generated from message rms.webhooks.v1.GetReplayResponse
+ */
+export type GetReplayResponse = Message<"rms.webhooks.v1.GetReplayResponse"> & {
+  /**
+   * The replay
+   *
+   * @generated from field: rms.webhooks.v1.Replay replay = 1;
+   */
+  replay?: Replay | undefined;
+};
+
+/**
+ * Describes the message rms.webhooks.v1.GetReplayResponse.
+ * Use `create(GetReplayResponseSchema)` to create a new message.
+ */
+export const GetReplayResponseSchema: GenMessage<GetReplayResponse> = /*@__PURE__*/
+  messageDesc(file_rms_webhooks_v1_webhooks, 36);
+
+/**
+ * ListReplaysRequest is the question of ListReplays.
+ *
+ * @generated from message rms.webhooks.v1.ListReplaysRequest
+ */
+export type ListReplaysRequest = Message<"rms.webhooks.v1.ListReplaysRequest"> & {
+  /**
+   * The shop.
+   *
+   * @generated from field: int64 shop_id = 1;
+   */
+  shopId: bigint;
+
+  /**
+   * On whose behalf.
+   *
+   * @generated from field: rms.common.v1.Actor actor = 2;
+   */
+  actor?: Actor | undefined;
+
+  /**
+   * Those of one subscription; 0 for all
+   *
+   * @generated from field: int64 subscription_id = 3;
+   */
+  subscriptionId: bigint;
+
+  /**
+   * 1 to 200; 50 when 0
+   *
+   * @generated from field: int32 page_size = 4;
+   */
+  pageSize: number;
+
+  /**
+   * Of the previous page; empty for the first
+   *
+   * @generated from field: string cursor = 5;
+   */
+  cursor: string;
+};
+
+/**
+ * Describes the message rms.webhooks.v1.ListReplaysRequest.
+ * Use `create(ListReplaysRequestSchema)` to create a new message.
+ */
+export const ListReplaysRequestSchema: GenMessage<ListReplaysRequest> = /*@__PURE__*/
+  messageDesc(file_rms_webhooks_v1_webhooks, 37);
+
+/**
+ * ListReplaysResponse is the answer of ListReplays.
+ *
+ * @generated from message rms.webhooks.v1.ListReplaysResponse
+ */
+export type ListReplaysResponse = Message<"rms.webhooks.v1.ListReplaysResponse"> & {
+  /**
+   * The page
+   *
+   * @generated from field: repeated rms.webhooks.v1.Replay replays = 1;
+   */
+  replays: Replay[];
+
+  /**
+   * Empty on the last page
+   *
+   * @generated from field: string next_cursor = 2;
+   */
+  nextCursor: string;
+};
+
+/**
+ * Describes the message rms.webhooks.v1.ListReplaysResponse.
+ * Use `create(ListReplaysResponseSchema)` to create a new message.
+ */
+export const ListReplaysResponseSchema: GenMessage<ListReplaysResponse> = /*@__PURE__*/
+  messageDesc(file_rms_webhooks_v1_webhooks, 38);
+
+/**
+ * CancelReplayRequest is the question of CancelReplay.
+ *
+ * @generated from message rms.webhooks.v1.CancelReplayRequest
+ */
+export type CancelReplayRequest = Message<"rms.webhooks.v1.CancelReplayRequest"> & {
+  /**
+   * The shop.
+   *
+   * @generated from field: int64 shop_id = 1;
+   */
+  shopId: bigint;
+
+  /**
+   * On whose behalf.
+   *
+   * @generated from field: rms.common.v1.Actor actor = 2;
+   */
+  actor?: Actor | undefined;
+
+  /**
+   * The replay
+   *
+   * @generated from field: int64 replay_id = 3;
+   */
+  replayId: bigint;
+};
+
+/**
+ * Describes the message rms.webhooks.v1.CancelReplayRequest.
+ * Use `create(CancelReplayRequestSchema)` to create a new message.
+ */
+export const CancelReplayRequestSchema: GenMessage<CancelReplayRequest> = /*@__PURE__*/
+  messageDesc(file_rms_webhooks_v1_webhooks, 39);
+
+/**
+ * CancelReplayResponse is the answer of CancelReplay.
+ *
+ * @generated from message rms.webhooks.v1.CancelReplayResponse
+ */
+export type CancelReplayResponse = Message<"rms.webhooks.v1.CancelReplayResponse"> & {
+  /**
+   * The replay
+   *
+   * @generated from field: rms.webhooks.v1.Replay replay = 1;
+   */
+  replay?: Replay | undefined;
+};
+
+/**
+ * Describes the message rms.webhooks.v1.CancelReplayResponse.
+ * Use `create(CancelReplayResponseSchema)` to create a new message.
+ */
+export const CancelReplayResponseSchema: GenMessage<CancelReplayResponse> = /*@__PURE__*/
+  messageDesc(file_rms_webhooks_v1_webhooks, 40);
 
 /**
  * SendTestRequest is the question of SendTest.
@@ -897,7 +1857,7 @@ export type SendTestRequest = Message<"rms.webhooks.v1.SendTestRequest"> & {
  * Use `create(SendTestRequestSchema)` to create a new message.
  */
 export const SendTestRequestSchema: GenMessage<SendTestRequest> = /*@__PURE__*/
-  messageDesc(file_rms_webhooks_v1_webhooks, 20);
+  messageDesc(file_rms_webhooks_v1_webhooks, 41);
 
 /**
  * SendTestResponse is the answer of SendTest.
@@ -918,7 +1878,7 @@ export type SendTestResponse = Message<"rms.webhooks.v1.SendTestResponse"> & {
  * Use `create(SendTestResponseSchema)` to create a new message.
  */
 export const SendTestResponseSchema: GenMessage<SendTestResponse> = /*@__PURE__*/
-  messageDesc(file_rms_webhooks_v1_webhooks, 21);
+  messageDesc(file_rms_webhooks_v1_webhooks, 42);
 
 /**
  * GetPayloadVersionRequest is the question of GetPayloadVersion.
@@ -946,7 +1906,7 @@ export type GetPayloadVersionRequest = Message<"rms.webhooks.v1.GetPayloadVersio
  * Use `create(GetPayloadVersionRequestSchema)` to create a new message.
  */
 export const GetPayloadVersionRequestSchema: GenMessage<GetPayloadVersionRequest> = /*@__PURE__*/
-  messageDesc(file_rms_webhooks_v1_webhooks, 22);
+  messageDesc(file_rms_webhooks_v1_webhooks, 43);
 
 /**
  * GetPayloadVersionResponse is the answer of GetPayloadVersion.
@@ -967,7 +1927,7 @@ export type GetPayloadVersionResponse = Message<"rms.webhooks.v1.GetPayloadVersi
  * Use `create(GetPayloadVersionResponseSchema)` to create a new message.
  */
 export const GetPayloadVersionResponseSchema: GenMessage<GetPayloadVersionResponse> = /*@__PURE__*/
-  messageDesc(file_rms_webhooks_v1_webhooks, 23);
+  messageDesc(file_rms_webhooks_v1_webhooks, 44);
 
 /**
  * SetPayloadVersionRequest is the question of SetPayloadVersion.
@@ -1002,7 +1962,7 @@ export type SetPayloadVersionRequest = Message<"rms.webhooks.v1.SetPayloadVersio
  * Use `create(SetPayloadVersionRequestSchema)` to create a new message.
  */
 export const SetPayloadVersionRequestSchema: GenMessage<SetPayloadVersionRequest> = /*@__PURE__*/
-  messageDesc(file_rms_webhooks_v1_webhooks, 24);
+  messageDesc(file_rms_webhooks_v1_webhooks, 45);
 
 /**
  * SetPayloadVersionResponse is the answer of SetPayloadVersion.
@@ -1023,7 +1983,7 @@ export type SetPayloadVersionResponse = Message<"rms.webhooks.v1.SetPayloadVersi
  * Use `create(SetPayloadVersionResponseSchema)` to create a new message.
  */
 export const SetPayloadVersionResponseSchema: GenMessage<SetPayloadVersionResponse> = /*@__PURE__*/
-  messageDesc(file_rms_webhooks_v1_webhooks, 25);
+  messageDesc(file_rms_webhooks_v1_webhooks, 46);
 
 /**
  * SubscriptionStatus is whether a subscription delivers.
@@ -1128,6 +2088,145 @@ export const DeliveryStateSchema: GenEnum<DeliveryState> = /*@__PURE__*/
   enumDesc(file_rms_webhooks_v1_webhooks, 1);
 
 /**
+ * UnreplayableReason is why a delivery cannot be replayed.
+ *
+ * @generated from enum rms.webhooks.v1.UnreplayableReason
+ */
+export const UnreplayableReason = {
+  /**
+   * @generated from enum value: UNREPLAYABLE_REASON_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED: 0,
+
+  /**
+   * It is on its way already.
+   *
+   * @generated from enum value: UNREPLAYABLE_REASON_WAITING = 1;
+   */
+  WAITING: 1,
+
+  /**
+   * Its subscription was deleted.
+   *
+   * @generated from enum value: UNREPLAYABLE_REASON_SUBSCRIPTION_DELETED = 2;
+   */
+  SUBSCRIPTION_DELETED: 2,
+
+  /**
+   * Its subscription is inactive.
+   *
+   * @generated from enum value: UNREPLAYABLE_REASON_SUBSCRIPTION_INACTIVE = 3;
+   */
+  SUBSCRIPTION_INACTIVE: 3,
+
+  /**
+   * Its customer was redacted, or its retention is over.
+   *
+   * @generated from enum value: UNREPLAYABLE_REASON_PAYLOAD_GONE = 4;
+   */
+  PAYLOAD_GONE: 4,
+} as const;
+
+/**
+ * UnreplayableReason is why a delivery cannot be replayed.
+ *
+ * @generated from enum rms.webhooks.v1.UnreplayableReason
+ */
+export type UnreplayableReason = (typeof UnreplayableReason)[keyof typeof UnreplayableReason] | UnknownEnum;
+
+/**
+ * Describes the enum rms.webhooks.v1.UnreplayableReason.
+ */
+export const UnreplayableReasonSchema: GenEnum<UnreplayableReason> = /*@__PURE__*/
+  enumDesc(file_rms_webhooks_v1_webhooks, 2);
+
+/**
+ * ReplayKind is what a replay sends.
+ *
+ * @generated from enum rms.webhooks.v1.ReplayKind
+ */
+export const ReplayKind = {
+  /**
+   * @generated from enum value: REPLAY_KIND_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED: 0,
+
+  /**
+   * Deliveries that ended, once more.
+   *
+   * @generated from enum value: REPLAY_KIND_REPLAY = 1;
+   */
+  REPLAY: 1,
+
+  /**
+   * Retained events that a subscription was not sent.
+   *
+   * @generated from enum value: REPLAY_KIND_BACKFILL = 2;
+   */
+  BACKFILL: 2,
+} as const;
+
+/**
+ * ReplayKind is what a replay sends.
+ *
+ * @generated from enum rms.webhooks.v1.ReplayKind
+ */
+export type ReplayKind = (typeof ReplayKind)[keyof typeof ReplayKind] | UnknownEnum;
+
+/**
+ * Describes the enum rms.webhooks.v1.ReplayKind.
+ */
+export const ReplayKindSchema: GenEnum<ReplayKind> = /*@__PURE__*/
+  enumDesc(file_rms_webhooks_v1_webhooks, 3);
+
+/**
+ * ReplayState is where a replay stands.
+ *
+ * @generated from enum rms.webhooks.v1.ReplayState
+ */
+export const ReplayState = {
+  /**
+   * @generated from enum value: REPLAY_STATE_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED: 0,
+
+  /**
+   * @generated from enum value: REPLAY_STATE_RUNNING = 1;
+   */
+  RUNNING: 1,
+
+  /**
+   * @generated from enum value: REPLAY_STATE_DONE = 2;
+   */
+  DONE: 2,
+
+  /**
+   * @generated from enum value: REPLAY_STATE_CANCELLED = 3;
+   */
+  CANCELLED: 3,
+
+  /**
+   * It could not be finished; the error says why.
+   *
+   * @generated from enum value: REPLAY_STATE_FAILED = 4;
+   */
+  FAILED: 4,
+} as const;
+
+/**
+ * ReplayState is where a replay stands.
+ *
+ * @generated from enum rms.webhooks.v1.ReplayState
+ */
+export type ReplayState = (typeof ReplayState)[keyof typeof ReplayState] | UnknownEnum;
+
+/**
+ * Describes the enum rms.webhooks.v1.ReplayState.
+ */
+export const ReplayStateSchema: GenEnum<ReplayState> = /*@__PURE__*/
+  enumDesc(file_rms_webhooks_v1_webhooks, 4);
+
+/**
  * WebhooksService keeps subscriptions and delivers events to them.
  *
  * @generated from service rms.webhooks.v1.WebhooksService
@@ -1196,7 +2295,8 @@ export const WebhooksService: GenService<{
     output: typeof RotateSecretResponseSchema;
   },
   /**
-   * ListDeliveries lists deliveries with their attempts, newest first.
+   * ListDeliveries lists deliveries with their attempts, newest event first. NOT_FOUND: the one
+   * subscription asked for does not exist.
    *
    * @generated from rpc rms.webhooks.v1.WebhooksService.ListDeliveries
    */
@@ -1204,6 +2304,16 @@ export const WebhooksService: GenService<{
     methodKind: "unary";
     input: typeof ListDeliveriesRequestSchema;
     output: typeof ListDeliveriesResponseSchema;
+  },
+  /**
+   * GetDelivery reads one delivery with its attempts, and the other deliveries of its event.
+   *
+   * @generated from rpc rms.webhooks.v1.WebhooksService.GetDelivery
+   */
+  getDelivery: {
+    methodKind: "unary";
+    input: typeof GetDeliveryRequestSchema;
+    output: typeof GetDeliveryResponseSchema;
   },
   /**
    * ReplayDelivery sends one delivery again, with the same webhook-id and the same bytes.
@@ -1217,7 +2327,86 @@ export const WebhooksService: GenService<{
     output: typeof ReplayDeliveryResponseSchema;
   },
   /**
-   * SendTest sends a test event of any trigger to one subscription.
+   * PreviewReplay says what a replay of a filter would send, and what it could not.
+   *
+   * @generated from rpc rms.webhooks.v1.WebhooksService.PreviewReplay
+   */
+  previewReplay: {
+    methodKind: "unary";
+    input: typeof PreviewReplayRequestSchema;
+    output: typeof PreviewReplayResponseSchema;
+  },
+  /**
+   * StartReplay sends again what a filter names, in the background, oldest first, after fresh events:
+   * same webhook-id, same bytes, each delivery once. Answers a replay that is done at once when there
+   * is nothing to send. FAILED_PRECONDITION: more than 100,000 deliveries, or another replay or
+   * backfill of one of the subscriptions runs. ALREADY_EXISTS: the key was used for something else.
+   *
+   * @generated from rpc rms.webhooks.v1.WebhooksService.StartReplay
+   */
+  startReplay: {
+    methodKind: "unary";
+    input: typeof StartReplayRequestSchema;
+    output: typeof StartReplayResponseSchema;
+  },
+  /**
+   * PreviewBackfill says how many retained events a backfill of a subscription would go through.
+   *
+   * @generated from rpc rms.webhooks.v1.WebhooksService.PreviewBackfill
+   */
+  previewBackfill: {
+    methodKind: "unary";
+    input: typeof PreviewBackfillRequestSchema;
+    output: typeof PreviewBackfillResponseSchema;
+  },
+  /**
+   * StartBackfill sends a subscription the retained events of its trigger that it was not sent, such
+   * as those from before it was made; in the background, oldest first, after fresh events. What was
+   * delivered already is not delivered twice. FAILED_PRECONDITION: it is inactive, its topic says
+   * nothing about its trigger, over 100,000 events, or another replay or backfill of it runs.
+   * ALREADY_EXISTS: the key was used for something else.
+   *
+   * @generated from rpc rms.webhooks.v1.WebhooksService.StartBackfill
+   */
+  startBackfill: {
+    methodKind: "unary";
+    input: typeof StartBackfillRequestSchema;
+    output: typeof StartBackfillResponseSchema;
+  },
+  /**
+   * GetReplay reads how far a replay or a backfill has come.
+   *
+   * @generated from rpc rms.webhooks.v1.WebhooksService.GetReplay
+   */
+  getReplay: {
+    methodKind: "unary";
+    input: typeof GetReplayRequestSchema;
+    output: typeof GetReplayResponseSchema;
+  },
+  /**
+   * ListReplays lists replays and backfills, newest first.
+   *
+   * @generated from rpc rms.webhooks.v1.WebhooksService.ListReplays
+   */
+  listReplays: {
+    methodKind: "unary";
+    input: typeof ListReplaysRequestSchema;
+    output: typeof ListReplaysResponseSchema;
+  },
+  /**
+   * CancelReplay ends a replay or a backfill: what it has not come to is left as it is, what waits
+   * already is delivered. One that has ended stays as it is.
+   *
+   * @generated from rpc rms.webhooks.v1.WebhooksService.CancelReplay
+   */
+  cancelReplay: {
+    methodKind: "unary";
+    input: typeof CancelReplayRequestSchema;
+    output: typeof CancelReplayResponseSchema;
+  },
+  /**
+   * SendTest sends a test event of any trigger to one subscription. INVALID_ARGUMENT: its topic says
+   * nothing about that trigger. FAILED_PRECONDITION: it is inactive.
    *
    * @generated from rpc rms.webhooks.v1.WebhooksService.SendTest
    */
