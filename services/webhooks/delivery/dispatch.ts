@@ -7,6 +7,7 @@ import { startLoop, type Worker } from '../../platform/worker.ts';
 import { webhookIdOf } from '../log/delivery.ts';
 import { headersOf } from '../sender/headers.ts';
 import type { Outcome, Send } from '../sender/send.ts';
+import { signingKeyOf } from '../sender/signature.ts';
 import type { Keyring } from '../subscriptions/keyring.ts';
 import { secretsOf } from '../subscriptions/secrets.ts';
 import { type Claimed, claimDue, reapLeases } from './claim.ts';
@@ -141,7 +142,7 @@ async function send(o: DispatchOptions, claimed: Claimed) {
       sunset: served.version === claimed.apiVersion ? served.headers.Sunset : undefined,
       revision: claimed.revision,
       traceparent: currentTraceparent(),
-      secrets: secrets.map((secret) => secret.value),
+      keys: secrets.map((secret) => signingKeyOf(secret.value)),
       body: claimed.body,
     },
     new Date(),

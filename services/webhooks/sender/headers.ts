@@ -1,3 +1,4 @@
+import type { KeyObject } from 'node:crypto';
 import { sign } from './signature.ts';
 
 const USER_AGENT = 'Returns-Management-Service/1 (webhooks)';
@@ -13,7 +14,8 @@ export interface HeaderSource {
   /** The return's revision, by which a receiver orders; 0 when the event is not about one return. */
   readonly revision: bigint;
   readonly traceparent: string;
-  readonly secrets: readonly string[];
+  /** The secrets in force, see `signingKeyOf`. */
+  readonly keys: readonly KeyObject[];
   readonly body: Uint8Array;
 }
 
@@ -26,7 +28,7 @@ export function headersOf(source: HeaderSource, at: Date): Record<string, string
     'user-agent': USER_AGENT,
     'webhook-id': id,
     'webhook-timestamp': String(timestamp),
-    'webhook-signature': sign(source.secrets, { id, timestamp, body }),
+    'webhook-signature': sign(source.keys, { id, timestamp, body }),
     'X-Service-API-Version': source.apiVersion,
     'X-Service-Event': source.trigger,
     'X-Service-Event-Id': source.eventId,
