@@ -21,8 +21,10 @@ export interface DispatcherOptions {
 
 export interface Dispatcher {
   push(deliveries: readonly Delivery[]): void;
-  /** Records pushed and not yet dealt with. */
-  pending(): number;
+  /** The values of the records pushed and not yet dealt with. */
+  bytes(): number;
+  /** Drops what is not with the handler: it will be pushed again, or is no longer ours. */
+  forget(): void;
   /** Starts no more calls, waits for those in flight, and returns what was not dealt with. */
   stop(): Promise<Delivery[]>;
 }
@@ -37,12 +39,13 @@ export function createDispatcher(o: DispatcherOptions): Dispatcher {
   const concurrency = o.concurrency ?? 4;
   const batchSize = o.batchSize ?? 100;
   const queues = new Map<string, Delivery[]>();
-  /** Keys whose records are with the handler, or that wait after a failure. */
-  const busy = new Set<string>();
+  /** How many records of a key are with the handler; none of one that waits after a failure. */
+  const busy = new Map<string, number>();
   const suspects = new Map<string, number>();
   const calls = new Set<Promise<void>>();
   const stopping = new AbortController();
   let running = 0;
+  let bytes = 0;
 
   function pump(): void {
     while (running < concurrency && !stopping.signal.aborted) {
@@ -72,8 +75,8 @@ export function createDispatcher(o: DispatcherOptions): Dispatcher {
 
   async function run(keys: readonly string[]): Promise<void> {
     const batch = takeBatch(keys);
-    const taken = new Set(batch.map((delivery) => keyOf(delivery.record)));
-    for (const one of taken) busy.add(one);
+    const taken = new Set(batch.map(({ record }) => keyOf(record)));
+    for (const { record } of batch) busy.set(keyOf(record), (busy.get(keyOf(record)) ?? 0) + 1);
     running += 1;
     const error = await attempt(batch);
     running -= 1;
@@ -87,10 +90,10 @@ export function createDispatcher(o: DispatcherOptions): Dispatcher {
 
   function takeBatch(keys: readonly string[]): Delivery[] {
     const batch: Delivery[] = [];
-    let bytes = 0;
-    for (const delivery of keys.flatMap((key) => queues.get(key) ?? [])) {
-      bytes += delivery.record.value.length;
-      if (batch.length > 0 && (batch.length >= batchSize || bytes > MAX_BATCH_BYTES)) break;
+    let size = 0;
+    for (const delivery of keys.flatMap((key) => queues.get(key)?.slice(0, batchSize) ?? [])) {
+      size += delivery.record.value.length;
+      if (batch.length > 0 && (batch.length >= batchSize || size > MAX_BATCH_BYTES)) break;
       batch.push(delivery);
     }
     return batch;
@@ -112,6 +115,7 @@ export function createDispatcher(o: DispatcherOptions): Dispatcher {
       const key = keyOf(record);
       const queue = queues.get(key);
       queue?.shift();
+      bytes -= record.value.length;
       suspects.delete(key);
       if (queue?.length === 0) queues.delete(key);
       done();
@@ -122,6 +126,7 @@ export function createDispatcher(o: DispatcherOptions): Dispatcher {
   async function rest(key: string): Promise<void> {
     const failures = (suspects.get(key) ?? 0) + 1;
     suspects.set(key, failures);
+    busy.set(key, 0);
     const ceiling = (o.firstBackoffMs ?? 100) * 2 ** (failures - 1);
     const pause = Math.min(ceiling, o.maxBackoffMs ?? 5_000) * (0.75 + Math.random() / 4);
     pump();
@@ -133,12 +138,22 @@ export function createDispatcher(o: DispatcherOptions): Dispatcher {
       for (const delivery of deliveries) {
         const key = keyOf(delivery.record);
         const queue = queues.get(key);
+        bytes += delivery.record.value.length;
         if (queue) queue.push(delivery);
         else queues.set(key, [delivery]);
       }
       pump();
     },
-    pending: () => [...queues.values()].reduce((sum, queue) => sum + queue.length, 0),
+    bytes: () => bytes,
+    forget() {
+      bytes = 0;
+      for (const [key, queue] of queues) {
+        queue.length = busy.get(key) ?? 0;
+        for (const { record } of queue) bytes += record.value.length;
+        if (queue.length === 0) queues.delete(key);
+        if (!busy.has(key)) suspects.delete(key);
+      }
+    },
     async stop() {
       stopping.abort();
       await Promise.all(calls);

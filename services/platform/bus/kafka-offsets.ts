@@ -7,10 +7,11 @@ export interface Commit {
 }
 
 export interface OffsetTracker {
-  /** A record was received: nothing from it on may be committed yet. */
-  begin(topic: string, partition: number, offset: bigint): void;
-  /** It was dealt with. */
-  end(topic: string, partition: number, offset: bigint): void;
+  /**
+   * A record was received: nothing from it on may be committed until what is returned was called.
+   * After a `clear` that call says nothing any more: the record is received again.
+   */
+  begin(topic: string, partition: number, offset: bigint): () => void;
   /** Records begun and not ended, of one partition. */
   open(topic: string, partition: number): number;
   /** What may be committed and is not yet; asking marks it as committed. */
@@ -55,9 +56,9 @@ export function createOffsetTracker(): OffsetTracker {
       const p = of(topic, partition);
       p.openOffsets.add(offset);
       p.highest = offset;
-    },
-    end(topic, partition, offset) {
-      of(topic, partition).openOffsets.delete(offset);
+      return () => {
+        p.openOffsets.delete(offset);
+      };
     },
     open: (topic, partition) => of(topic, partition).openOffsets.size,
     due() {

@@ -1,3 +1,4 @@
+import { setImmediate } from 'node:timers/promises';
 import type { Kafka, Producer } from 'kafkajs';
 import type { BusRecord } from './event-bus.ts';
 import type { TopicKeeper } from './kafka-topics.ts';
@@ -7,7 +8,7 @@ import { murmur2 } from './murmur2.ts';
 const MAX_SEND_BYTES = 1_000_000;
 const MAX_SEND_RECORDS = 500;
 const RECORD_OVERHEAD_BYTES = 200;
-const ACK_TIMEOUT_MS = 10_000;
+const ACK_TIMEOUT_MS = 6_000;
 
 interface Waiting {
   readonly record: BusRecord;
@@ -55,6 +56,8 @@ export function createKafkaProducer(o: { kafka: Kafka; topics: TopicKeeper }): K
   async function drain(lane: Lane): Promise<void> {
     if (lane.isSending) return;
     lane.isSending = true;
+    // What is published in this turn of the event loop goes out in one send.
+    await setImmediate();
     while (lane.waiting.length > 0) {
       const batch = takeSend(lane.waiting);
       try {
@@ -63,7 +66,7 @@ export function createKafkaProducer(o: { kafka: Kafka; topics: TopicKeeper }): K
       } catch (error) {
         // What stands behind must not overtake what failed: its publisher sends all of it again.
         for (const { reject } of [...batch, ...lane.waiting.splice(0)]) reject(error);
-        o.topics.forget(lane.topic);
+        o.topics.check(lane.topic);
       }
     }
     lane.isSending = false;

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { Admin, Kafka } from 'kafkajs';
 
 /** Topics made here have this many partitions. It must not change later: keys would move. */
@@ -5,19 +6,26 @@ const PARTITIONS = 12;
 /** A snapshot of 900 kB with what surrounds it must fit. */
 const MAX_MESSAGE_BYTES = 2 * 1024 * 1024;
 const DAY_MS = 24 * 60 * 60 * 1_000;
+/** How long a topic just made may take until every partition has a leader. */
+const ELECTION_MS = 10_000;
+const ELECTION_EVERY_MS = 50;
 
 export interface TopicKeeper {
-  /** How many partitions the topic has; it is made when missing. Asked once a topic. */
+  /** How many partitions the topic has; it is made when missing. Kafka is asked once a topic. */
   partitions(topic: string): Promise<number>;
-  /** Forgets what is known of a topic: a send to it failed. */
-  forget(topic: string): void;
+  /**
+   * Looks at the topic anew, and makes it again should it be gone: a send or a read of it failed.
+   * Nobody waits for that: the number of partitions stays what it was.
+   */
+  check(topic: string): void;
   /** Rejects when no broker answers. */
   reach(): Promise<void>;
   close(): Promise<void>;
 }
 
 export function createTopicKeeper(kafka: Kafka, retentionDays: number): TopicKeeper {
-  const known = new Map<string, Promise<number>>();
+  const known = new Map<string, number>();
+  const asking = new Map<string, Promise<number>>();
   const admin = kafka.admin();
   let connecting: Promise<void> | undefined;
 
@@ -36,12 +44,26 @@ export function createTopicKeeper(kafka: Kafka, retentionDays: number): TopicKee
   async function ensure(topic: string): Promise<number> {
     const client = await connected();
     if (!(await client.listTopics()).includes(topic)) {
-      await client.createTopics({ topics: [definition(topic)], waitForLeaders: true });
+      await client.createTopics({ topics: [definition(topic)], waitForLeaders: false });
     }
-    const { topics } = await client.fetchTopicMetadata({ topics: [topic] });
-    const count = topics.find(({ name }) => name === topic)?.partitions.length ?? 0;
-    if (count === 0) throw new Error(`Kafka names no partition of ${topic}`);
-    return count;
+    for (const end = Date.now() + ELECTION_MS; ; await sleep(ELECTION_EVERY_MS)) {
+      const count = await ledPartitions(client, topic);
+      if (count > 0) return count;
+      if (Date.now() > end) throw new Error(`Kafka names no leader for ${topic}`);
+    }
+  }
+
+  function ask(topic: string): Promise<number> {
+    const asked = asking.get(topic);
+    if (asked !== undefined) return asked;
+    const answer = ensure(topic)
+      .then((count) => {
+        known.set(topic, count);
+        return count;
+      })
+      .finally(() => asking.delete(topic));
+    asking.set(topic, answer);
+    return answer;
   }
 
   function definition(topic: string) {
@@ -59,16 +81,11 @@ export function createTopicKeeper(kafka: Kafka, retentionDays: number): TopicKee
   }
 
   return {
-    partitions(topic) {
-      const found = known.get(topic);
-      if (found !== undefined) return found;
-      const count = ensure(topic);
-      known.set(topic, count);
-      count.catch(() => known.delete(topic));
-      return count;
+    async partitions(topic) {
+      return known.get(topic) ?? (await ask(topic));
     },
-    forget(topic) {
-      known.delete(topic);
+    check(topic) {
+      ask(topic).catch(() => {});
     },
     async reach() {
       const client = await connected();
@@ -79,4 +96,20 @@ export function createTopicKeeper(kafka: Kafka, retentionDays: number): TopicKee
       connecting = undefined;
     },
   };
+}
+
+/** 0 while the topic is so young that not every partition has a leader. */
+async function ledPartitions(client: Admin, topic: string): Promise<number> {
+  try {
+    const { topics } = await client.fetchTopicMetadata({ topics: [topic] });
+    return topics.find(({ name }) => name === topic)?.partitions.length ?? 0;
+  } catch (error) {
+    if (isYoung(error)) return 0;
+    throw error;
+  }
+}
+
+function isYoung(error: unknown): boolean {
+  if (!(error instanceof Error) || !('type' in error)) return false;
+  return error.type === 'UNKNOWN_TOPIC_OR_PARTITION' || error.type === 'LEADER_NOT_AVAILABLE';
 }

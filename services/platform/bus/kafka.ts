@@ -15,7 +15,7 @@ export interface KafkaBusOptions {
 }
 
 const CONNECT_TIMEOUT_MS = 3_000;
-const REQUEST_TIMEOUT_MS = 15_000;
+const REQUEST_TIMEOUT_MS = 10_000;
 const HEALTH_TIMEOUT_MS = 3_000;
 
 /** Events over Apache Kafka. Connects when it is first used, so a broker may come up later. */
@@ -67,9 +67,10 @@ export function createKafkaBus(o: KafkaBusOptions): EventBus {
 function log(logger: Logger, { level, namespace, log: fields }: LogEntry): void {
   const { message, timestamp: _, logger: __, stack: ___, ...rest } = fields;
   const line = { kafka: namespace, ...rest };
-  // A young cluster elects the coordinator of a group when it is first asked for; it is asked again.
-  const isYoung = message.startsWith('Response GroupCoordinator(');
-  if (level <= logLevel.WARN && !isYoung) logger.warn(line, message);
+  // A broker's refusal is thrown too, and who asked tries again or says so: a topic that another
+  // process makes at this moment, a young cluster without leaders, a rebalance.
+  const isRefusal = message.startsWith('Response ');
+  if (level <= logLevel.WARN && !isRefusal) logger.warn(line, message);
   else logger.debug(line, message);
 }
 

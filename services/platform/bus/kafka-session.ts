@@ -1,0 +1,172 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Consumer, EachBatchPayload, Kafka, KafkaMessage } from 'kafkajs';
+import type { Logger } from '../log.ts';
+import { within } from '../within.ts';
+import { createDispatcher, type Dispatcher } from './dispatcher.ts';
+import type { ReceivedRecord, Subscription } from './event-bus.ts';
+import { keepMembership } from './kafka-membership.ts';
+import { createOffsetTracker, type OffsetTracker } from './kafka-offsets.ts';
+import type { TopicKeeper } from './kafka-topics.ts';
+
+/** Records of one partition received and not dealt with; more are not fetched meanwhile. */
+const MAX_OPEN = 1_000;
+/** The same over all partitions, in bytes: events may be large. What is being fetched comes on top. */
+const MAX_OPEN_BYTES = 32 * 1024 * 1024;
+const ROOM_EVERY_MS = 20;
+const HEARTBEAT_EVERY_MS = 1_000;
+/** A member that was killed holds up the group this long; brokers refuse less than 6 s unless told. */
+const SESSION_TIMEOUT_MS = 6_000;
+const REBALANCE_TIMEOUT_MS = 10_000;
+/** Empty fetches wait this long; a disconnect waits for them. */
+const FETCH_WAIT_MS = 500;
+/** A consumer without a sign of life for this long is replaced. */
+const SILENCE_MS = 20_000;
+/** A group that cannot be left properly is left by silence. */
+const LEAVE_MS = 5_000;
+/** Calls of the handler at one time: fewer than the partitions, so that what gathers goes together. */
+const CONCURRENCY = 3;
+const BATCH_SIZE = 250;
+
+export interface KafkaSubscriptionOptions extends Subscription {
+  readonly kafka: Kafka;
+  readonly topics: readonly string[];
+  readonly keeper: TopicKeeper;
+  readonly logger: Logger;
+}
+
+/** One consumer of the group with what it has received. A new one starts from the committed offsets. */
+export interface Session {
+  readonly consumer: Consumer;
+  readonly dispatcher: Dispatcher;
+  readonly offsets: OffsetTracker;
+  lastSign: number;
+  hasFailed: boolean;
+}
+
+export function isAlive(session: Session): boolean {
+  return !session.hasFailed && Date.now() - session.lastSign < SILENCE_MS;
+}
+
+/** Joins the group and begins to read. @throws when no broker answers. */
+export async function startSession(o: KafkaSubscriptionOptions): Promise<Session> {
+  keepMembership();
+  for (const topic of o.topics) await o.keeper.partitions(topic);
+  const consumer = o.kafka.consumer({
+    groupId: o.group,
+    allowAutoTopicCreation: false,
+    sessionTimeout: SESSION_TIMEOUT_MS,
+    rebalanceTimeout: REBALANCE_TIMEOUT_MS,
+    heartbeatInterval: HEARTBEAT_EVERY_MS,
+    maxWaitTimeInMs: FETCH_WAIT_MS,
+    retry: {
+      initialRetryTime: 100,
+      maxRetryTime: 300,
+      retries: 5,
+      restartOnFailure: async () => true,
+    },
+  });
+  const onFailure = (error: unknown, records: readonly ReceivedRecord[]) => {
+    o.logger.warn({ err: error, group: o.group, records: records.length }, 'records not handled');
+  };
+  const dispatcher = createDispatcher({
+    handle: o.handle,
+    onFailure,
+    concurrency: CONCURRENCY,
+    batchSize: BATCH_SIZE,
+  });
+  const offsets = createOffsetTracker();
+  const session = { consumer, dispatcher, offsets, lastSign: Date.now(), hasFailed: false };
+  follow(session, o);
+  try {
+    await consumer.connect();
+    await consumer.subscribe({ topics: [...o.topics], fromBeginning: true });
+    await consumer.run({
+      autoCommit: false,
+      eachBatchAutoResolve: false,
+      partitionsConsumedConcurrently: 4,
+      eachBatch: (payload) => receive(session, payload),
+    });
+    return session;
+  } catch (error) {
+    await endSession(session);
+    throw error;
+  }
+}
+
+/**
+ * Signs of life and of death. Whoever joins reads on from the committed offsets: what was received
+ * before and is not with the handler comes again, here or elsewhere.
+ */
+function follow(session: Session, o: KafkaSubscriptionOptions): void {
+  const { consumer, offsets, dispatcher } = session;
+  const sign = () => {
+    session.lastSign = Date.now();
+  };
+  consumer.on(consumer.events.FETCH, sign);
+  consumer.on(consumer.events.HEARTBEAT, sign);
+  consumer.on(consumer.events.GROUP_JOIN, () => {
+    sign();
+    offsets.clear();
+    dispatcher.forget();
+  });
+  consumer.on(consumer.events.CRASH, ({ payload }) => {
+    for (const topic of o.topics) o.keeper.check(topic);
+    if (!payload.restart || payload.error.message.includes('NOT_COORDINATOR')) {
+      session.hasFailed = true;
+    }
+  });
+}
+
+/** Hands a batch on and returns while there is room for more. */
+async function receive(session: Session, payload: EachBatchPayload): Promise<void> {
+  const { topic, partition, messages } = payload.batch;
+  const deliveries = messages.map((message) => ({
+    record: recordOf(topic, partition, message),
+    done: session.offsets.begin(topic, partition, BigInt(message.offset)),
+  }));
+  session.dispatcher.push(deliveries);
+  // Only says where to read on; what is committed is the tracker's matter.
+  payload.resolveOffset(payload.batch.lastOffset());
+  await payload.heartbeat();
+  const isFull = () =>
+    session.offsets.open(topic, partition) >= MAX_OPEN ||
+    session.dispatcher.bytes() >= MAX_OPEN_BYTES;
+  while (isFull()) {
+    if (!payload.isRunning() || payload.isStale()) return;
+    await sleep(ROOM_EVERY_MS);
+    await payload.heartbeat();
+  }
+}
+
+function recordOf(topic: string, partition: number, message: KafkaMessage): ReceivedRecord {
+  const headers = Object.entries(message.headers ?? {}).map(([name, value]) => [
+    name,
+    String(Array.isArray(value) ? value[0] : value),
+  ]);
+  return {
+    topic,
+    position: `${partition}/${message.offset}`,
+    key: message.key?.toString('utf8') ?? '',
+    value: message.value ?? new Uint8Array(),
+    headers: Object.fromEntries(headers),
+  };
+}
+
+/** A commit that fails costs repeats, no records: the next one covers it. */
+export async function commitSession(session: Session): Promise<void> {
+  const due = session.offsets.due();
+  if (due.length === 0) return;
+  try {
+    await session.consumer.commitOffsets(due);
+  } catch (error) {
+    session.offsets.redo();
+    throw error;
+  }
+}
+
+/** Handlers in flight finish and their offsets are committed before the group is left. */
+export async function endSession(session: Session): Promise<void> {
+  await session.dispatcher.stop();
+  if (!session.hasFailed) await within(LEAVE_MS, commitSession(session)).catch(() => {});
+  await within(LEAVE_MS, session.consumer.disconnect()).catch(() => {});
+}
