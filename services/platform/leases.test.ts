@@ -43,6 +43,15 @@ describe('leases', () => {
     expect(await renewLease(database.pool, held, 10_000)).toBe(true);
   });
 
+  test('an expired one that nobody took is still its holder’s', async () => {
+    const name = randomUUID();
+    const held = await ask(name);
+    await expire(name);
+    if (!held) throw new Error('it was to be acquired');
+    expect(await renewLease(database.pool, held, 10_000)).toBe(true);
+    expect(await ask(name)).toBeUndefined();
+  });
+
   test('tokens grow over a release too', async () => {
     const name = randomUUID();
     const first = await ask(name);
@@ -72,6 +81,7 @@ describe('leases', () => {
       ttlMs: 300,
       work: async (_, signal) => {
         await expire(name);
+        expect(await ask(name, 'b')).toBeDefined();
         await until(() => signal.aborted);
         return signal.reason;
       },

@@ -35,11 +35,14 @@ export async function acquireLease(
   return row && { name: o.name, owner: o.owner, token: row.token };
 }
 
-/** Moves the expiry on. False when the lease is lost; it is never won back this way. */
+/**
+ * Moves the expiry on, also past it while nobody took the lease: the token is what tells. False when
+ * it is lost; it is never won back this way.
+ */
 export async function renewLease(db: Queryable, lease: Lease, ttlMs: number): Promise<boolean> {
   const { rowCount } = await db.query(
     `update leases set expires_at = clock_timestamp() + $3 * interval '1 millisecond'
-     where name = $1 and token = $2 and expires_at > clock_timestamp()`,
+     where name = $1 and token = $2`,
     [lease.name, lease.token, ttlMs],
   );
   return rowCount === 1;

@@ -3,13 +3,14 @@ import type { BatchObservableCallback } from '@opentelemetry/api';
 import type pg from 'pg';
 import type { EventBus } from '../bus/event-bus.ts';
 import type { Logger } from '../log.ts';
+import { createShardHolder, TEND_EVERY_MS } from '../shards.ts';
 import type { Telemetry } from '../telemetry.ts';
 import { within } from '../within.ts';
 import { startLoop, type Worker } from '../worker.ts';
+import { SHARDS } from './append.ts';
 import { listenForCommits } from './listen.ts';
 import { startPartitionKeeper } from './partitions.ts';
 import { createPublisher } from './publisher.ts';
-import { createShardHolder, SHARD_LEASE_MS } from './shards.ts';
 import { backlogOf } from './store.ts';
 
 export interface RelayOptions {
@@ -41,7 +42,7 @@ const DEFAULT_RETENTION_DAYS = 7;
  */
 export function startRelay(o: RelayOptions): Relay {
   const owner = randomUUID();
-  const shards = createShardHolder(o.pool, owner);
+  const shards = createShardHolder({ pool: o.pool, owner, name: 'relay', count: SHARDS });
   const published = o.telemetry.meter.createCounter('outbox_published_total', {
     description: 'Events given to the event bus.',
   });
@@ -72,7 +73,7 @@ export function startRelay(o: RelayOptions): Relay {
 
   const tending = startLoop({
     name: 'outbox shards',
-    idleMs: SHARD_LEASE_MS / 3,
+    idleMs: TEND_EVERY_MS,
     logger: o.logger,
     step: async () => {
       const before = shards.held().length;

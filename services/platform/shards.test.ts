@@ -1,0 +1,97 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { createTestDatabase, type TestDatabase } from '../../test/support/database.ts';
+import { createShardHolder } from './shards.ts';
+
+const SHARDS = 8;
+
+describe('shards', () => {
+  let database: TestDatabase;
+  beforeAll(async () => {
+    database = await createTestDatabase('fraud');
+  });
+  afterAll(() => database.drop());
+
+  const holder = (owner: string, isBusy?: (shard: number) => boolean) =>
+    createShardHolder({
+      pool: database.pool,
+      owner,
+      name: 'relay',
+      count: SHARDS,
+      ...(isBusy && { isBusy }),
+    });
+
+  const members = async (): Promise<string[]> => {
+    const { rows } = await database.pool.query<{ owner: string }>(
+      `select owner from leases where starts_with(name, 'relay/member/') order by owner`,
+    );
+    return rows.map((row) => row.owner);
+  };
+
+  test('are shared out evenly, and given back', async () => {
+    const [first, second] = [randomUUID(), randomUUID()].map((owner) => holder(owner));
+    if (!first || !second) throw new Error('there are two');
+    await first.tend();
+    expect(first.held()).toHaveLength(SHARDS);
+    await second.tend();
+    await first.tend();
+    await second.tend();
+    expect([first.held().length, second.held().length]).toEqual([SHARDS / 2, SHARDS / 2]);
+    await second.release();
+    await first.tend();
+    expect(first.held()).toHaveLength(SHARDS);
+    await first.release();
+    expect(await members()).toEqual([]);
+  });
+
+  test('processes that were killed leave no row for ever', async () => {
+    const [killed, late, next] = ['killed', 'late', 'next'];
+    for (const owner of [killed, late]) await holder(owner).tend();
+    await database.pool.query(
+      `update leases set expires_at = now() - interval '1 hour' where owner = $1`,
+      [killed],
+    );
+    await database.pool.query(
+      `update leases set expires_at = now() - interval '1 second' where owner = $1`,
+      [late],
+    );
+    await holder(next).tend();
+    expect(await members()).toEqual([late, next]);
+  });
+
+  test('that are busy are not begun anew, and change hands when they are done', async () => {
+    let isBusy = true;
+    const first = holder('busy', () => isBusy);
+    const second = holder('newcomer');
+    await database.pool.query('delete from leases');
+    await first.tend();
+    await second.tend();
+    await first.tend();
+    expect(first.held()).toHaveLength(SHARDS / 2);
+    expect(second.held()).toEqual([]);
+    await second.tend();
+    expect(second.held()).toEqual([]);
+    isBusy = false;
+    await first.tend();
+    await second.tend();
+    expect(second.held()).toHaveLength(SHARDS / 2);
+    await Promise.all([first.release(), second.release()]);
+  });
+
+  test('that nobody took are kept over an outage longer than their lease', async () => {
+    const before = holder('patient');
+    await before.tend();
+    const token = before.tokenOf(0);
+    expect(token).toBeDefined();
+    await database.pool.query(`update leases set expires_at = now() - interval '1 minute'`);
+    await before.tend();
+    expect(before.tokenOf(0)).toBe(token);
+    await database.pool.query(`update leases set expires_at = now() - interval '1 minute'`);
+    const other = holder('quick');
+    await other.tend();
+    expect(other.tokenOf(0)).toBeGreaterThan(token ?? 0n);
+    await before.tend();
+    expect(before.tokenOf(0)).toBeUndefined();
+    await Promise.all([before.release(), other.release()]);
+  });
+});
