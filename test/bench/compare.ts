@@ -1,0 +1,78 @@
+import type { NodeProcess, Worker } from './child.ts';
+import type { HttpLoadMethods, Load } from './http-load.ts';
+import { startMeter } from './measure.ts';
+import type { Platform } from './platform.ts';
+import { type Spread, spreadOf } from './stats.ts';
+
+/** One of two things that are held against each other. */
+export interface Side {
+  readonly load: Load;
+  readonly connections: number;
+}
+
+export interface Slice {
+  readonly perSecond: number;
+  /** CPU-seconds per 1,000 requests of all that serves them, PostgreSQL included, the load not. */
+  readonly cpu: number;
+  readonly p50: number;
+}
+
+export interface Comparison {
+  readonly ours: readonly Slice[];
+  readonly theirs: readonly Slice[];
+  /** Ours to theirs, pair by pair. */
+  readonly throughput: Spread;
+  readonly cpu: Spread;
+}
+
+export interface Arena {
+  readonly platform: Platform;
+  readonly load: Worker<HttpLoadMethods>;
+  /** Processes that serve beside those of the platform. */
+  readonly beside: readonly NodeProcess[];
+  readonly pairs: number;
+  readonly seconds: number;
+}
+
+/**
+ * Runs two loads in turns, A B B A A B B A…, so that what disturbs the machine disturbs both alike,
+ * and compares neighbours.
+ */
+export async function compare(arena: Arena, ours: Side, theirs: Side): Promise<Comparison> {
+  const slices: { ours: Slice[]; theirs: Slice[] } = { ours: [], theirs: [] };
+  // Not counted: code gets hot and connections open.
+  await slice(arena, ours);
+  await slice(arena, theirs);
+  for (let pair = 0; pair < arena.pairs; pair += 1) {
+    const order = pair % 2 === 0 ? (['ours', 'theirs'] as const) : (['theirs', 'ours'] as const);
+    for (const side of order) {
+      slices[side].push(await slice(arena, side === 'ours' ? ours : theirs));
+    }
+  }
+  const ratio = (of: (one: Slice) => number) =>
+    spreadOf(slices.ours.map((one, at) => of(one) / of(slices.theirs[at] ?? one)));
+  return { ...slices, throughput: ratio((one) => one.perSecond), cpu: ratio((one) => one.cpu) };
+}
+
+async function slice({ platform, ...o }: Arena, { load, connections }: Side): Promise<Slice> {
+  const stop = await startMeter(platform, o.beside);
+  const result = await o.load.call('saturate', { ...load, connections, seconds: o.seconds });
+  const work = await stop();
+  if (result.failed > 0) throw new Error(`${result.failed} requests to ${load.origin} failed`);
+  // Kafka has its own life, and no part in a request.
+  const cpu = work.total - (work.byProcess.get('kafka') ?? 0);
+  return {
+    perSecond: result.requests / result.seconds,
+    cpu: (cpu / result.requests) * 1_000,
+    p50: result.p50,
+  };
+}
+
+/** Median of one figure of slices. */
+export function medianOf(slices: readonly Slice[], of: (one: Slice) => number): number {
+  return spreadOf(slices.map(of)).median;
+}
+
+export function intervalText({ low, high, count }: Spread): string {
+  return `${low.toFixed(2)} to ${high.toFixed(2)}, ${count} pairs`;
+}

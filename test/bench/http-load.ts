@@ -1,0 +1,98 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import autocannon from 'autocannon';
+import { Pool } from 'undici';
+import { serveParent } from './ipc.ts';
+import { monotonicMs } from './stats.ts';
+
+/** Stands in a body for a number that no other request has. */
+const UNIQUE = '{unique}';
+
+export interface LoadRequest {
+  readonly method: 'GET' | 'POST';
+  readonly path: string;
+  readonly body?: string;
+}
+
+export interface Load {
+  readonly origin: string;
+  readonly headers: Readonly<Record<string, string>>;
+  /** A connection goes through one of the lists, again and again. */
+  readonly lists: readonly (readonly LoadRequest[])[];
+}
+
+export interface LoadResult {
+  readonly requests: number;
+  readonly seconds: number;
+  /** Answers other than 2xx, and connections that failed. */
+  readonly failed: number;
+  /** Milliseconds. */
+  readonly p50: number;
+  readonly p99: number;
+}
+
+let unique = 0;
+
+const methods = {
+  /** Closed loop: as many requests as so many connections get answered. */
+  async saturate(o: Load & { connections: number; seconds: number }): Promise<LoadResult> {
+    let next = 0;
+    const result = await autocannon({
+      url: o.origin,
+      connections: o.connections,
+      duration: o.seconds,
+      headers: o.headers,
+      setupClient(client) {
+        const list = o.lists[next % o.lists.length] ?? [];
+        next += 1;
+        client.setRequests(list.map(toRequest));
+      },
+    });
+    return {
+      requests: result['2xx'],
+      seconds: result.duration,
+      failed: result.non2xx + result.errors,
+      p50: result.latency.p50,
+      p99: result.latency.p99,
+    };
+  },
+
+  /** Open loop: each request at its time, whatever became of those before. Answers when each was due. */
+  async schedule(o: Load & { perSecond: number }): Promise<{ due: number[]; failed: number }> {
+    const pool = new Pool(o.origin, { connections: 64 });
+    const started = monotonicMs();
+    const due: number[] = [];
+    const pending: Promise<boolean>[] = [];
+    for (const [at, request] of o.lists.flat().entries()) {
+      const time = started + (at * 1_000) / o.perSecond;
+      const early = time - monotonicMs();
+      if (early > 0) await sleep(early);
+      due.push(time);
+      pending.push(succeeds(pool, request, o.headers));
+    }
+    const outcomes = await Promise.all(pending);
+    await pool.close();
+    return { due, failed: outcomes.filter((isGood) => !isGood).length };
+  },
+};
+export type HttpLoadMethods = typeof methods;
+
+function toRequest({ body, ...request }: LoadRequest): autocannon.Request {
+  if (!body?.includes(UNIQUE)) return { ...request, ...(body !== undefined && { body }) };
+  return {
+    ...request,
+    setupRequest(made) {
+      unique += 1;
+      return { ...made, body: body.replaceAll(UNIQUE, String(unique)) };
+    },
+  };
+}
+
+async function succeeds(pool: Pool, { method, path, body }: LoadRequest, headers: Load['headers']) {
+  const answer = await pool
+    .request({ method, path, headers, ...(body !== undefined && { body }) })
+    .catch(() => undefined);
+  await answer?.body.dump();
+  return answer?.statusCode === 200;
+}
+
+serveParent(methods);

@@ -1,0 +1,63 @@
+import { Command } from 'commander';
+import { startPlatform } from './platform.ts';
+import { printProfiles } from './profile.ts';
+import { printRow, summarise } from './report.ts';
+import type { Bench, Figure, Row } from './row.ts';
+import { ROWS } from './rows/all.ts';
+import { FIRST_FREE_SHOP } from './shop.ts';
+import { writeDocs } from './write-docs.ts';
+
+interface Options {
+  readonly only: string[];
+  readonly quick: boolean;
+  readonly writeDocs: boolean;
+  readonly profiles?: string;
+}
+
+const options = new Command('npm run bench --')
+  .description('Measures what docs/performance.md promises. Needs Linux, Java 17 and Maven.')
+  .option('--only <row...>', `rows: ${ROWS.map(({ name }) => name).join(', ')}`, [])
+  .option('--quick', 'short runs, to see that it works; its figures say little', false)
+  .option('--profiles <folder>', 'let every process leave a CPU profile here, and print their tops')
+  .option('--write-docs', 'put the table into docs/performance.md', false)
+  .parse()
+  .opts<Options>();
+
+const unknown = options.only.filter((name) => !ROWS.some((row) => row.name === name));
+if (unknown.length > 0) throw new Error(`no such row: ${unknown.join(', ')}`);
+const wanted = ROWS.filter(({ name }) => options.only.length === 0 || options.only.includes(name));
+
+const results = await runRows(wanted, options);
+process.stdout.write(`\n${summarise(results)}\n`);
+if (options.writeDocs) await writeDocs(results, options.quick);
+process.exit(0);
+
+async function runRows(rows: readonly Row[], o: Options): Promise<Map<Row, Figure[]>> {
+  const { profiles } = o;
+  const platform = await startPlatform({ profiles });
+  let lastShop = FIRST_FREE_SHOP;
+  const bench: Bench = {
+    quick: o.quick,
+    platform,
+    profiles,
+    note: (text) => void process.stdout.write(`  ${text}\n`),
+    newShops(count) {
+      const first = lastShop + 1n;
+      lastShop += BigInt(count);
+      return Array.from({ length: count }, (_, at) => first + BigInt(at));
+    },
+  };
+  const found = new Map<Row, Figure[]>();
+  try {
+    for (const row of rows) {
+      process.stdout.write(`\n${row.name}: ${row.about}\n`);
+      const figures = await row.run(bench);
+      found.set(row, figures);
+      printRow(figures);
+    }
+  } finally {
+    await platform.stop();
+    if (profiles) printProfiles(profiles);
+  }
+  return found;
+}

@@ -1,0 +1,215 @@
+import { randomBytes } from 'node:crypto';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import pg from 'pg';
+import { freePorts } from '../../deploy/local/free-ports.ts';
+import { startKafka } from '../../deploy/local/kafka/start.ts';
+import { startPostgres } from '../../deploy/local/postgres.ts';
+import { connectServices, type Services } from '../../gateway/services.ts';
+import {
+  Health,
+  HealthCheckResponse_ServingStatus,
+} from '../../proto/gen/grpc/health/v1/health_pb.ts';
+import { createServiceClient } from '../../services/platform/grpc/client.ts';
+import { staticIdentity } from '../../services/platform/identity.ts';
+import { migrate } from '../../services/platform/migrate.ts';
+import { roleOf, SCHEMAS } from '../../services/platform/schemas.ts';
+import { newKeyringText } from '../../services/webhooks/subscriptions/keyring.ts';
+import { type NodeProcess, startProcess } from './child.ts';
+
+export const SERVICES = [
+  'returns',
+  'dispositions',
+  'destinations',
+  'fraud',
+  'carts',
+  'webhooks',
+] as const satisfies readonly (keyof Services)[];
+export type ProcessName = (typeof SERVICES)[number] | 'gateway';
+
+const START_MS = 60_000;
+
+/** As a small production server would have it. */
+const POSTGRES_SETTINGS = {
+  shared_buffers: '256MB',
+  max_wal_size: '2GB',
+  shared_preload_libraries: 'pg_stat_statements',
+  'pg_stat_statements.track': 'all',
+  'pg_stat_statements.track_utility': 'on',
+};
+
+/** PostgreSQL, Kafka and the services, each a process of its own. */
+export interface Platform {
+  readonly folder: string;
+  readonly postgresPid: number;
+  readonly kafkaPid: number;
+  /** As superuser in the database of the services. */
+  readonly admin: pg.Client;
+  readonly services: Services;
+  readonly gatewayUrl: string;
+  urlOf(schema: string): string;
+  /** Starts what is missing of these processes and stops the others. */
+  run(names: readonly ProcessName[]): Promise<void>;
+  processes(): readonly NodeProcess[];
+  metricsUrlOf(name: ProcessName): string;
+  stop(): Promise<void>;
+}
+
+/** Starts PostgreSQL (fsync on) and Kafka with a migrated database; services when they are asked for. */
+export async function startPlatform(o: {
+  readonly profiles: string | undefined;
+}): Promise<Platform> {
+  const folder = await mkdtemp(join(tmpdir(), 'rms-bench-'));
+  const [postgres, kafka] = await Promise.all([
+    startPostgres({ folder: join(folder, 'postgres'), settings: POSTGRES_SETTINGS }),
+    startKafka({ folder: join(folder, 'kafka') }),
+  ]);
+  const password = randomBytes(16).toString('hex');
+  const passwords = Object.fromEntries(SCHEMAS.map(({ name }) => [name, password]));
+  await migrate({ databaseUrl: postgres.url, passwords });
+  const admin = await superuser(postgres.url);
+  const urlOf = (schema: string) => {
+    const url = new URL(postgres.url);
+    [url.username, url.password] = [roleOf(schema), password];
+    return url.href;
+  };
+  const places = await placesOf();
+  const token = randomBytes(24).toString('hex');
+  const identity = staticIdentity(token);
+  const { services, close } = connectServices(places.targets, { identity });
+  const environment = { places, token, brokers: kafka.brokers.join(','), urlOf };
+  const variables = environmentsOf(environment);
+  const running = new Map<ProcessName, NodeProcess>();
+
+  const start = async (name: ProcessName) => {
+    const file = name === 'gateway' ? 'gateway/main.ts' : `services/${name}/main.ts`;
+    const { profiles } = o;
+    const made = startProcess({ name, args: [file], env: variables(name), profiles });
+    running.set(name, made);
+    await untilServing(made, places.ports(name)[0], name);
+  };
+  const stop = async (name: ProcessName) => {
+    await running.get(name)?.stop();
+    running.delete(name);
+  };
+  return {
+    folder,
+    postgresPid: postgres.pid,
+    kafkaPid: kafka.pids()[0] ?? 0,
+    admin,
+    services,
+    gatewayUrl: `http://127.0.0.1:${places.ports('gateway')[0]}`,
+    urlOf,
+    processes: () => [...running.values()],
+    metricsUrlOf: (name) => `http://127.0.0.1:${places.ports(name)[1]}/metrics`,
+    async run(names) {
+      await Promise.all([...running.keys()].filter((name) => !names.includes(name)).map(stop));
+      await Promise.all(names.filter((name) => !running.has(name)).map(start));
+    },
+    async stop() {
+      close();
+      await Promise.all([...running.keys()].map(stop));
+      await admin.end();
+      await Promise.all([postgres.stop(), kafka.stop()]);
+      await rm(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+/** The superuser's password is the migrator's, in a server of our own. */
+async function superuser(migratorUrl: string): Promise<pg.Client> {
+  const url = new URL(migratorUrl);
+  url.username = 'postgres';
+  const admin = new pg.Client({ connectionString: url.href, application_name: 'bench' });
+  await admin.connect();
+  await admin.query('create extension if not exists pg_stat_statements');
+  return admin;
+}
+
+interface Places {
+  readonly targets: Readonly<Record<keyof Services, string>>;
+  /** Of the service and of its metrics. */
+  ports(name: ProcessName): readonly [number, number];
+}
+
+async function placesOf(): Promise<Places> {
+  const names: ProcessName[] = [...SERVICES, 'gateway'];
+  const free = await freePorts(2 * names.length);
+  const ports = (name: ProcessName): [number, number] => {
+    const at = 2 * names.indexOf(name);
+    return [free[at] ?? 0, free[at + 1] ?? 0];
+  };
+  const target = (name: ProcessName) => `127.0.0.1:${ports(name)[0]}`;
+  return {
+    ports,
+    targets: {
+      returns: target('returns'),
+      dispositions: target('dispositions'),
+      destinations: target('destinations'),
+      fraud: target('fraud'),
+      carts: target('carts'),
+      webhooks: target('webhooks'),
+    },
+  };
+}
+
+interface Environment {
+  readonly places: Places;
+  readonly token: string;
+  readonly brokers: string;
+  readonly urlOf: (schema: string) => string;
+}
+
+/** What each process finds in its environment: what it must have, and no limit that would be measured instead. */
+function environmentsOf({ places, token, brokers, urlOf }: Environment) {
+  const targets = Object.entries(places.targets).map(([name, target]) => [
+    `${name.toUpperCase()}_TARGET`,
+    target,
+  ]);
+  const common = {
+    ...Object.fromEntries(targets),
+    KAFKA_BROKERS: brokers,
+    SERVICE_TOKEN: token,
+    LOG_LEVEL: 'warn',
+    WEBHOOK_KEYRING: newKeyringText(),
+    WEBHOOK_ALLOWED_ORIGINS: 'http://127.0.0.1:*',
+    REST_PER_MINUTE: '1000000',
+    HOST: '127.0.0.1',
+  };
+  return (name: ProcessName): Record<string, string> => {
+    const [port, metricsPort] = places.ports(name);
+    return {
+      ...common,
+      PORT: String(port),
+      METRICS_PORT: String(metricsPort),
+      DATABASE_URL: urlOf(name),
+    };
+  };
+}
+
+async function untilServing(made: NodeProcess, port: number, name: ProcessName): Promise<void> {
+  const serves = name === 'gateway' ? gatewayServes : serviceServes;
+  for (const end = performance.now() + START_MS; performance.now() < end; await sleep(50)) {
+    if (made.hasEnded()) throw new Error(`${name} ended:\n${made.output()}`);
+    if (await serves(port).catch(() => false)) return;
+  }
+  throw new Error(`${name} did not serve:\n${made.output()}`);
+}
+
+async function gatewayServes(port: number): Promise<boolean> {
+  return (await fetch(`http://127.0.0.1:${port}/readyz`)).ok;
+}
+
+async function serviceServes(port: number): Promise<boolean> {
+  const nobody = { token: async () => '', verify: async () => false };
+  const target = `127.0.0.1:${port}`;
+  const health = createServiceClient(Health, { target, identity: nobody, timeoutMs: 1_000 });
+  try {
+    const { status } = await health.client.check({});
+    return status === HealthCheckResponse_ServingStatus.SERVING;
+  } finally {
+    health.close();
+  }
+}

@@ -1,0 +1,94 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type pg from 'pg';
+import type { Return } from '../../proto/gen/rms/returns/v1/return_pb.ts';
+import { sampleEvent } from '../../services/contract/sample-event.ts';
+import { appendEvents, type NewEvent } from '../../services/platform/outbox/append.ts';
+import { createPool, inTransaction } from '../../services/platform/postgres.ts';
+import { serveParent } from './ipc.ts';
+import { monotonicMs } from './stats.ts';
+
+const DATABASE_URL = process.env.DATABASE_URL ?? '';
+const pool: pg.Pool = createPool(DATABASE_URL, { max: 16, applicationName: 'bench-publisher' });
+const TRIGGER = 'return.closed';
+
+let lastReturn = 0n;
+let appended = 0;
+let received = 0;
+let isSaturating = false;
+let lanes: Promise<void>[] = [];
+
+/** What a service appends when it has closed a return: its whole state, under a key of its own. */
+function newEvent(shopId: bigint): NewEvent {
+  lastReturn += 1n;
+  const { actor, snapshot } = sampleEvent(TRIGGER, shopId);
+  if (!actor || !snapshot) throw new Error('the sample event has no snapshot');
+  return {
+    trigger: TRIGGER,
+    shopId,
+    returnId: lastReturn,
+    revision: 3n,
+    key: `${shopId}:${lastReturn}`,
+    actor,
+    snapshot: { ...snapshot, id: lastReturn } satisfies Return,
+  };
+}
+
+/** One transaction, as the services append. Answers the events' ids. */
+async function append(shops: readonly bigint[], count: number): Promise<string[]> {
+  const events = Array.from({ length: count }, () => {
+    appended += 1;
+    return newEvent(shops[appended % shops.length] ?? 1n);
+  });
+  return inTransaction(pool, (tx) => appendEvents(tx, events));
+}
+
+const methods = {
+  /** Appends one event a transaction at a fixed rate. Answers when each was to be, by event id. */
+  async flow(o: { shops: readonly bigint[]; perSecond: number; count: number }) {
+    const times = new Map<string, number>();
+    const started = monotonicMs();
+    const pending: Promise<void>[] = [];
+    for (let at = 0; at < o.count; at += 1) {
+      const scheduled = started + (at * 1_000) / o.perSecond;
+      const early = scheduled - monotonicMs();
+      if (early > 0) await sleep(early);
+      pending.push(
+        append(o.shops, 1).then(([id = '']) => {
+          times.set(id, scheduled);
+        }),
+      );
+    }
+    await Promise.all(pending);
+    return times;
+  },
+  /** Keeps so many events on their way, until told to stop. */
+  saturate(o: { shops: readonly bigint[]; window: number; batch: number; lanes: number }) {
+    isSaturating = true;
+    const before = appended - received;
+    const lane = async () => {
+      while (isSaturating) {
+        if (appended - received - before + o.batch > o.window) await sleep(2);
+        else await append(o.shops, o.batch);
+      }
+    };
+    lanes = Array.from({ length: o.lanes }, lane);
+  },
+  /** How many deliveries the sink has had. */
+  received(count: number) {
+    received = count;
+  },
+  async stop(_: undefined) {
+    isSaturating = false;
+    await Promise.all(lanes);
+    return appended;
+  },
+  /** Appends so many at once, in large transactions. */
+  async fill(o: { shops: readonly bigint[]; count: number; batch: number }) {
+    for (let left = o.count; left > 0; left -= o.batch) {
+      await append(o.shops, Math.min(left, o.batch));
+    }
+  },
+};
+export type PublisherMethods = typeof methods;
+
+serveParent(methods);

@@ -1,0 +1,55 @@
+import type { Platform } from './platform.ts';
+
+/** What a row is run with. */
+export interface Bench {
+  /** Shorter everything: for development, and to see that the bench itself works. */
+  readonly quick: boolean;
+  readonly platform: Platform;
+  /** Where processes leave CPU profiles; not at all when absent. */
+  readonly profiles: string | undefined;
+  /** Prints what is going on. */
+  note(text: string): void;
+  /** So many shops that no other row uses. */
+  newShops(count: number): bigint[];
+}
+
+export interface Figure {
+  readonly name: string;
+  readonly value: string;
+  readonly goal?: string;
+  /** Only where there is a goal. */
+  readonly met?: boolean;
+}
+
+/** One row of the table of goals. */
+export interface Row {
+  readonly name: string;
+  /** What is measured, and what is counted. */
+  readonly about: string;
+  run(bench: Bench): Promise<Figure[]>;
+}
+
+interface Goal {
+  readonly name: string;
+  readonly value: number;
+  readonly unit?: string;
+  readonly digits?: number;
+  /** An interval, or whatever else belongs beside the value. */
+  readonly more?: string;
+}
+
+const text = ({ value, digits = 2, unit = '' }: Goal, bound = value) =>
+  `${bound.toLocaleString('en', { minimumFractionDigits: digits, maximumFractionDigits: digits })}${unit}`;
+
+export function atMost(bound: number, o: Goal): Figure {
+  return { ...figure(o), goal: `≤ ${text(o, bound)}`, met: o.value <= bound };
+}
+
+export function atLeast(bound: number, o: Goal): Figure {
+  return { ...figure(o), goal: `≥ ${text(o, bound)}`, met: o.value >= bound };
+}
+
+/** A value without a goal. */
+export function figure(o: Goal): Figure {
+  return { name: o.name, value: o.more ? `${text(o)} (${o.more})` : text(o) };
+}

@@ -1,0 +1,20 @@
+import type { Row } from '../row.ts';
+import { closed } from './closed.ts';
+import { endpoints } from './endpoints.ts';
+import { read } from './read.ts';
+import { start } from './start.ts';
+import { steady } from './steady.ts';
+import { throughput } from './throughput.ts';
+import { write } from './write.ts';
+
+/** All rows, in the order of the table of goals. */
+export const ROWS: readonly Row[] = [
+  throughput,
+  steady(50, 2),
+  steady(200, 1.2),
+  closed,
+  endpoints,
+  read,
+  write,
+  start,
+];

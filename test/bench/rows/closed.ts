@@ -1,0 +1,68 @@
+import { startWorker } from '../child.ts';
+import { startHooks } from '../hooks.ts';
+import type { HttpLoadMethods, Load } from '../http-load.ts';
+import { perThousand, startMeter } from '../measure.ts';
+import { atMost, type Figure, figure, type Row } from '../row.ts';
+import { makeReturns, makeShop } from '../shop.ts';
+import { percentile } from '../stats.ts';
+
+const PER_SECOND = 20;
+const LINES = 2;
+
+/** From the call that processes a return to its `return.closed` at the sink. */
+export const closed: Row = {
+  name: 'closed',
+  about: `Open loop, ${PER_SECOND} process calls a second over REST, each on a return of ${LINES} lines. Latency from the scheduled time of the call to the arrival of return.closed at the sink.`,
+  async run(bench) {
+    const { platform } = bench;
+    await platform.run(['gateway', 'returns', 'webhooks']);
+    const shop = await makeShop(platform);
+    const [warmUp, counted] = bench.quick ? [40, 160] : [300, 1_200];
+    const made = await makeReturns(platform, shop, { count: warmUp + counted, lines: LINES });
+    const ids = made.map(({ id }) => id);
+    const hooks = await startHooks(bench, [shop.id]);
+    const load = startWorker<HttpLoadMethods>({ name: 'load', args: ['test/bench/http-load.ts'] });
+    const call = (some: readonly bigint[]) =>
+      load.call('schedule', {
+        ...callsOf(some, platform.gatewayUrl),
+        headers: shop.headers,
+        perSecond: PER_SECOND,
+      });
+    try {
+      await call(ids.slice(0, warmUp));
+      await hooks.untilReceived(warmUp);
+      await hooks.sink.call('keepTimes', 'return');
+      const stop = await startMeter(platform, [...hooks.both, load]);
+      const { due, failed } = await call(ids.slice(warmUp));
+      if (failed > 0) throw new Error(`${failed} process calls failed`);
+      await hooks.untilReceived(ids.length);
+      const work = await stop();
+      const { times } = await hooks.arrivals();
+      const latencies = due.map(
+        (time, at) => (times.get(String(ids[warmUp + at])) ?? Number.NaN) - time,
+      );
+      return figuresOf(latencies, perThousand(work, counted));
+    } finally {
+      await Promise.all([load.stop(), hooks.stop()]);
+    }
+  },
+};
+
+function figuresOf(latencies: readonly number[], work: string): Figure[] {
+  const ms = (share: number) => ({
+    value: percentile(latencies, share),
+    unit: ' ms',
+    digits: 1,
+  });
+  return [
+    atMost(100, { name: 'call → return.closed received, p50', ...ms(0.5) }),
+    atMost(500, { name: 'call → return.closed received, p99', ...ms(0.99) }),
+    figure({ name: 'call → return.closed received, longest', ...ms(1) }),
+    { name: 'CPU-s per 1,000 returns, by process', value: work },
+  ];
+}
+
+function callsOf(ids: readonly bigint[], origin: string): Omit<Load, 'headers'> {
+  const path = (id: bigint) => `/api/2026-10/warehouse/return/${id}/process`;
+  return { origin, lists: [ids.map((id) => ({ method: 'POST', path: path(id) }))] };
+}

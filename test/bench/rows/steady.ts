@@ -1,0 +1,50 @@
+import { startHooks } from '../hooks.ts';
+import { perThousand, startMeter } from '../measure.ts';
+import { atMost, type Bench, type Figure, figure, type Row } from '../row.ts';
+import { percentile } from '../stats.ts';
+
+const SHOPS = 50;
+const P50_MS = 30;
+const P99_MS = 55;
+
+/** Events to signed deliveries at a fixed rate, far below what goes. */
+export function steady(perSecond: number, cpuGoal: number): Row {
+  return {
+    name: `steady-${perSecond}`,
+    about: `Open loop, ${perSecond} events a second, each in a transaction of its own, ${SHOPS} shops with an endpoint each. Latency from the scheduled time of the event to the arrival at the sink.`,
+    run: (bench) => run(bench, perSecond, cpuGoal),
+  };
+}
+
+async function run(bench: Bench, perSecond: number, cpuGoal: number): Promise<Figure[]> {
+  const { platform } = bench;
+  await platform.run(['returns', 'webhooks']);
+  const shops = bench.newShops(SHOPS);
+  const hooks = await startHooks(bench, shops);
+  try {
+    const flow = async (seconds: number) => {
+      const count = perSecond * seconds;
+      return hooks.publisher.call('flow', { shops, perSecond, count });
+    };
+    const warm = await flow(bench.quick ? 3 : 15);
+    await hooks.untilReceived(warm.size);
+    await hooks.sink.call('keepTimes', 'event');
+    const stop = await startMeter(platform, hooks.both);
+    const scheduled = await flow(bench.quick ? 8 : 60);
+    await hooks.untilReceived(warm.size + scheduled.size);
+    const work = await stop();
+    const { times } = await hooks.arrivals();
+    const latencies = [...scheduled].map(([id, due]) => (times.get(id) ?? Number.NaN) - due);
+    const cpu = (work.total / scheduled.size) * 1_000;
+    const ms = (share: number) => ({ value: percentile(latencies, share), unit: ' ms', digits: 1 });
+    return [
+      atMost(P50_MS, { name: 'event → received, p50', ...ms(0.5) }),
+      atMost(P99_MS, { name: 'event → received, p99', ...ms(0.99) }),
+      figure({ name: 'event → received, longest', ...ms(1) }),
+      atMost(cpuGoal, { name: 'CPU-s per 1,000, all processes', value: cpu }),
+      { name: 'CPU-s per 1,000, by process', value: perThousand(work, scheduled.size) },
+    ];
+  } finally {
+    await hooks.stop();
+  }
+}

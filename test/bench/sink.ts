@@ -1,0 +1,132 @@
+import { once } from 'node:events';
+import { createServer, type Socket } from 'node:net';
+import { Webhook } from 'standardwebhooks';
+import { serveParent, tellParent } from './ipc.ts';
+import { monotonicMs } from './stats.ts';
+
+/** Every so many-th delivery has its signature verified; all would cost more than the delivery. */
+const VERIFY_EACH = 100;
+/** How often the parent is told how many have come. Milliseconds. */
+const TELL_MS = 20;
+const ANSWER = Buffer.from('HTTP/1.1 204 No Content\r\n\r\n');
+const END_OF_HEAD = Buffer.from('\r\n\r\n');
+
+export interface Arrivals {
+  readonly received: number;
+  /** Deliveries whose `webhook-id` had come before. */
+  readonly repeated: number;
+  readonly verified: number;
+  readonly invalid: number;
+  /** Connections ever opened. */
+  readonly connections: number;
+  /** Monotonic milliseconds of the first arrival, by event or return; only while they are kept. */
+  readonly times: ReadonlyMap<string, number>;
+}
+
+const seen = new Set<string>();
+const secrets = new Map<string, Webhook>();
+/** What the times of arrivals are kept by, if at all. */
+type KeptBy = 'nothing' | 'event' | 'return';
+let keptBy: KeptBy = 'nothing';
+const times = new Map<string, number>();
+const counts = { received: 0, repeated: 0, verified: 0, invalid: 0, connections: 0 };
+
+/** A receiver as cheap as one can be in Node: it reads just enough of HTTP to find where a request ends. */
+async function listen(): Promise<number> {
+  const server = createServer({ noDelay: true }, (socket) => {
+    counts.connections += 1;
+    socket.on('error', () => socket.destroy());
+    receive(socket);
+  });
+  server.listen(0, '127.0.0.1', 4_096);
+  await once(server, 'listening');
+  const address = server.address();
+  return typeof address === 'object' && address ? address.port : 0;
+}
+
+function receive(socket: Socket): void {
+  let rest: Buffer = Buffer.alloc(0);
+  socket.on('data', (chunk) => {
+    const bytes = Buffer.from(chunk);
+    rest = rest.length === 0 ? bytes : Buffer.concat([rest, bytes]);
+    for (let used = take(rest, socket); used > 0; used = take(rest, socket)) {
+      rest = rest.subarray(used);
+    }
+  });
+}
+
+/** Answers the request at the front, if it is there as a whole. Says how many bytes it had. */
+function take(bytes: Buffer, socket: Socket): number {
+  const end = bytes.indexOf(END_OF_HEAD);
+  if (end < 0) return 0;
+  const head = bytes.toString('latin1', 0, end);
+  const length = Number(headerOf(head, 'content-length') ?? 0);
+  const whole = end + END_OF_HEAD.length + length;
+  if (bytes.length < whole) return 0;
+  socket.write(ANSWER);
+  count(head, bytes.subarray(whole - length, whole));
+  return whole;
+}
+
+function count(head: string, body: Buffer): void {
+  counts.received += 1;
+  const id = headerOf(head, 'webhook-id') ?? '';
+  if (seen.has(id)) counts.repeated += 1;
+  else seen.add(id);
+  if (keptBy !== 'nothing') keepTime(head, body);
+  if (counts.received % VERIFY_EACH === 0) verify(head, id, body);
+}
+
+function keepTime(head: string, body: Buffer): void {
+  const key =
+    keptBy === 'event'
+      ? headerOf(head, 'X-Service-Event-Id')
+      : /"id":(\d+)/.exec(body.toString('utf8'))?.[1];
+  if (key && !times.has(key)) times.set(key, monotonicMs());
+}
+
+function verify(head: string, id: string, body: Buffer): void {
+  const path = head.slice(head.indexOf(' ') + 1, head.indexOf(' HTTP/'));
+  const webhook = secrets.get(path);
+  if (!webhook) return;
+  try {
+    webhook.verify(body, {
+      'webhook-id': id,
+      'webhook-timestamp': headerOf(head, 'webhook-timestamp') ?? '',
+      'webhook-signature': headerOf(head, 'webhook-signature') ?? '',
+    });
+    counts.verified += 1;
+  } catch {
+    counts.invalid += 1;
+  }
+}
+
+/** The name as our sender writes it: to compare in any case would cost more. */
+function headerOf(head: string, name: string): string | undefined {
+  const at = head.indexOf(`\r\n${name}: `);
+  if (at < 0) return undefined;
+  const end = head.indexOf('\r\n', at + 2);
+  return head.slice(at + name.length + 4, end < 0 ? undefined : end);
+}
+
+const methods = {
+  listen: async (_: undefined) => listen(),
+  /** Secrets by path; what comes to other paths is counted and not verified. */
+  learn(known: ReadonlyMap<string, string>) {
+    for (const [path, secret] of known) secrets.set(path, new Webhook(secret));
+  },
+  /** Begins to keep the times of arrivals, or stops. */
+  keepTimes(by: KeptBy) {
+    keptBy = by;
+    times.clear();
+  },
+  arrivals: (_: undefined): Arrivals => ({ ...counts, times }),
+};
+export type SinkMethods = typeof methods;
+
+let told = 0;
+setInterval(() => {
+  if (counts.received !== told) tellParent(counts.received);
+  told = counts.received;
+}, TELL_MS);
+serveParent(methods);

@@ -1,0 +1,66 @@
+import type pg from 'pg';
+
+/** What PostgreSQL did for one statement, whatever its values. */
+export interface Statement {
+  readonly role: string;
+  readonly text: string;
+  readonly calls: number;
+  readonly rows: number;
+  /** Time inside the server. Milliseconds. */
+  readonly ms: number;
+  /** Pages looked at, in memory or not. */
+  readonly buffers: number;
+  readonly walBytes: number;
+}
+
+/** Begins to count anew. */
+export async function resetStatements(admin: pg.Client): Promise<void> {
+  await admin.query('select pg_stat_statements_reset()');
+}
+
+/** What the services' roles ran since the last reset, the longest first. */
+export async function statementsSince(admin: pg.Client): Promise<Statement[]> {
+  const { rows } = await admin.query<Statement>(
+    `select r.rolname as role, s.query as text, s.calls::float8 as calls, s.rows::float8 as rows,
+            s.total_exec_time as ms, (s.shared_blks_hit + s.shared_blks_read)::float8 as buffers,
+            s.wal_bytes::float8 as "walBytes"
+     from pg_stat_statements s join pg_roles r on r.oid = s.userid
+     where starts_with(r.rolname, 'rms_') and r.rolname <> 'rms_migrator' and s.toplevel
+     order by s.total_exec_time desc`,
+  );
+  return rows;
+}
+
+export interface StatementSums {
+  readonly calls: number;
+  readonly buffers: number;
+  readonly walBytes: number;
+}
+
+export function sumsOf(statements: readonly Statement[]): StatementSums {
+  return {
+    calls: sum(statements, ({ calls }) => calls),
+    buffers: sum(statements, ({ buffers }) => buffers),
+    walBytes: sum(statements, ({ walBytes }) => walBytes),
+  };
+}
+
+/** The costliest statements as lines: share of the time, calls, rows and pages a call. */
+export function costliest(statements: readonly Statement[], count: number): string[] {
+  const all = sum(statements, ({ ms }) => ms);
+  return statements.slice(0, count).map((one) => {
+    const share = `${((100 * one.ms) / all).toFixed(1)} %`.padStart(7);
+    const calls = `${one.calls} × ${(one.ms / one.calls).toFixed(3)} ms`;
+    const work = `${(one.rows / one.calls).toFixed(1)} rows, ${(one.buffers / one.calls).toFixed(1)} pages`;
+    return `${share}  ${calls}, ${work}  ${one.role}: ${oneLine(one.text)}`;
+  });
+}
+
+function oneLine(text: string): string {
+  const line = text.replaceAll(/\s+/g, ' ').trim();
+  return line.length > 110 ? `${line.slice(0, 109)}…` : line;
+}
+
+function sum(statements: readonly Statement[], of: (one: Statement) => number): number {
+  return statements.reduce((total, one) => total + of(one), 0);
+}

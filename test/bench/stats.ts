@@ -1,0 +1,47 @@
+/** A middle value with the bounds between which the true one lies, most likely. */
+export interface Spread {
+  readonly median: number;
+  readonly low: number;
+  readonly high: number;
+  readonly count: number;
+}
+
+/** How sure the interval of a median is to be. */
+const CONFIDENCE = 0.95;
+
+/** The value below which a share of the values lies; 0 of none. */
+export function percentile(values: readonly number[], share: number): number {
+  const sorted = values.toSorted((a, b) => a - b);
+  return sorted[Math.max(0, Math.ceil(share * sorted.length) - 1)] ?? 0;
+}
+
+/**
+ * Median and its 95 % interval by order statistics, which assumes nothing about the distribution.
+ * Fewer than six values are too few for one: the interval is then smallest to largest.
+ */
+export function spreadOf(values: readonly number[]): Spread {
+  const sorted = values.toSorted((a, b) => a - b);
+  const count = sorted.length;
+  const middle = Math.floor(count / 2);
+  const upper = sorted[middle] ?? 0;
+  const median = count % 2 === 1 ? upper : ((sorted[middle - 1] ?? upper) + upper) / 2;
+  const cut = cutOf(count);
+  return { median, low: sorted[cut] ?? 0, high: sorted[count - 1 - cut] ?? 0, count };
+}
+
+/** How many values may be left out at each end. */
+function cutOf(count: number): number {
+  let outside = 0;
+  let chance = 0.5 ** count;
+  for (let cut = 0; cut < count / 2; cut += 1) {
+    outside += 2 * chance;
+    if (outside > 1 - CONFIDENCE) return Math.max(0, cut - 1);
+    chance = (chance * (count - cut)) / (cut + 1);
+  }
+  return 0;
+}
+
+/** Machine-wide monotonic time, the same in every process. Milliseconds. */
+export function monotonicMs(): number {
+  return Number(process.hrtime.bigint()) / 1e6;
+}
