@@ -64,7 +64,7 @@ export function changeSettings(
   return updateSettings(pool, create(UpdateSettingsRequestSchema, { shopId, actor, settings }));
 }
 
-type SubmissionPart = Exclude<
+export type SubmissionPart = Exclude<
   MessageInitShape<typeof SubmitReturnRequestSchema>,
   SubmitReturnRequest
 >;

@@ -1,0 +1,97 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { createEmbeddedCommerce } from '../../../services/returns/commerce/embedded.ts';
+import { ask, newReturn, newShop } from '../../../services/returns/processing/testing.ts';
+import type { TestDatabase } from '../database.ts';
+import { until } from '../until.ts';
+import { judge } from './judge.ts';
+import { randomOf } from './random.ts';
+import { SCENARIOS } from './scenarios.ts';
+
+const WORKER = fileURLToPath(new URL('worker-process.ts', import.meta.url));
+/** The longest call at the provider: kills meet calls on their way. Milliseconds. */
+const CALL_MS = 400;
+const PAUSE_MS = 600;
+const DONE_MS = 60_000;
+
+export interface ReplicaReport {
+  readonly kills: number;
+  /** Jobs that were running at the kills. */
+  readonly jobsInFlight: number;
+  /** From the last kill until every return was closed. Milliseconds. */
+  readonly recoveryMs: number;
+}
+
+/**
+ * Processes returns in two replicas, processes of their own, of which one after the other is ended
+ * with SIGKILL while they work and replaced by a new one.
+ *
+ * @throws AssertionError where anything was lost or doubled.
+ */
+export async function killReplicas(o: {
+  readonly db: TestDatabase;
+  readonly seed: number;
+  readonly returns: number;
+  readonly kills: number;
+}): Promise<ReplicaReport> {
+  const { pool } = o.db;
+  const random = randomOf(o.seed);
+  const works = SCENARIOS.filter(({ failure }) => failure?.kind !== 'final');
+  const trials = await Promise.all(
+    Array.from({ length: o.returns }, async (_, at) => {
+      const scenario = works[at % works.length];
+      if (!scenario) throw new Error('there is no scenario');
+      const shopId = await newShop(pool, scenario.settings);
+      return { scenario, of: await newReturn(pool, shopId, scenario.submission()) };
+    }),
+  );
+  const replicas = [await startReplica(o.db.url), await startReplica(o.db.url)];
+  let jobsInFlight = 0;
+  let killedAt = 0;
+  try {
+    for (const [at, { of }] of trials.entries()) {
+      await ask(pool, of);
+      if (at % Math.ceil(o.returns / o.kills) !== 0) continue;
+      await until(async () => (await running(o.db)) > 0);
+      await sleep(random() * PAUSE_MS);
+      jobsInFlight += await running(o.db);
+      killedAt = performance.now();
+      await end(replicas.shift());
+      replicas.push(await startReplica(o.db.url));
+    }
+    await until(async () => (await open(o.db)) === 0, DONE_MS);
+  } finally {
+    await Promise.all(replicas.map(end));
+  }
+  const recoveryMs = performance.now() - killedAt;
+  const commerce = createEmbeddedCommerce(pool);
+  // What reached the provider was said by processes that are dead: the ledger alone can tell.
+  for (const { scenario, of } of trials) await judge(pool, { commerce, scenario, of });
+  return { kills: o.kills, jobsInFlight, recoveryMs };
+}
+
+async function startReplica(databaseUrl: string): Promise<ChildProcess> {
+  const child = spawn(process.execPath, [WORKER, databaseUrl, String(CALL_MS)], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+    env: { ...process.env, NODE_OPTIONS: '' },
+  });
+  if (child.stdout) await once(child.stdout, 'data');
+  return child;
+}
+
+async function end(child: ChildProcess | undefined): Promise<void> {
+  if (!child || child.exitCode !== null || child.signalCode !== null) return;
+  const gone = once(child, 'exit');
+  child.kill('SIGKILL');
+  await gone;
+}
+
+const running = (db: TestDatabase) => count(db, "state = 'running'");
+const open = (db: TestDatabase) => count(db, "state in ('queued', 'running')");
+
+async function count(db: TestDatabase, which: string): Promise<number> {
+  const { rowCount } = await db.pool.query(`select from processing_jobs where ${which}`);
+  return rowCount ?? 0;
+}

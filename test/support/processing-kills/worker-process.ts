@@ -1,0 +1,30 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { createPool } from '../../../services/platform/postgres.ts';
+import { createEmbeddedCommerce } from '../../../services/returns/commerce/embedded.ts';
+import type { CommerceProvider } from '../../../services/returns/commerce/provider.ts';
+import { runJob } from '../../../services/returns/processing/run.ts';
+import { destinations, silent } from '../../../services/returns/processing/testing.ts';
+import { startProcessingWorker } from '../../../services/returns/processing/worker.ts';
+
+// One replica of processing, for tests that kill it: `node worker-process.ts <database url> <ms of each call>`.
+
+const [, , databaseUrl = '', callMs = '0'] = process.argv;
+const pool = createPool(databaseUrl, { max: 8 });
+const embedded = createEmbeddedCommerce(pool);
+
+/** A provider takes its time, so that a kill meets calls on their way. */
+async function after<T>(call: () => Promise<T>): Promise<T> {
+  await sleep(Math.random() * Number(callMs));
+  return call();
+}
+
+const commerce: CommerceProvider = {
+  createExchangeOrder: (request, signal) =>
+    after(() => embedded.createExchangeOrder(request, signal)),
+  issueGiftCard: (request, signal) => after(() => embedded.issueGiftCard(request, signal)),
+  createRefund: (request, signal) => after(() => embedded.createRefund(request, signal)),
+};
+
+const deps = { pool, commerce, destinations, logger: silent, retryDelay: () => 0 };
+startProcessingWorker({ pool, logger: silent, run: (job, signal) => runJob(deps, job, signal) });
+process.stdout.write('ready\n');
