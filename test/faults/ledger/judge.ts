@@ -1,0 +1,86 @@
+import type { ArrivalBook, Receipt } from '../sink/arrival-book.ts';
+
+/** When something was broken on purpose, and whose attempts it cut off. Milliseconds since the epoch. */
+export interface Fault {
+  readonly from: number;
+  /** When it was over. */
+  readonly to: number;
+  /** Local ports of the process that was hit; undefined: anybody's attempts. */
+  readonly ports?: ReadonlySet<number>;
+}
+
+export interface Verdict {
+  /** Requests that came again although an earlier one with the same webhook-id was accepted. */
+  readonly duplicates: number;
+  /** Those that no fault explains, in words. */
+  readonly unexplained: readonly string[];
+  /** Everything else that must never be: bad signatures, one id with two bodies or two events. */
+  readonly violations: readonly string[];
+}
+
+/**
+ * An answer that was given so shortly before a fault may not have been settled yet. Milliseconds.
+ */
+const SETTLING_MS = 1_000;
+
+/** Requests of the attempts that were in flight when the fault came: not answered, or only just. */
+export function inFlightAt(receipts: readonly Receipt[], fault: Fault): Receipt[] {
+  return receipts.filter(
+    (one) =>
+      one.accepted &&
+      one.at <= fault.to &&
+      (one.endedAt === undefined || one.endedAt >= fault.from - SETTLING_MS) &&
+      (fault.ports === undefined || fault.ports.has(one.fromPort)),
+  );
+}
+
+/** Judges all requests at these paths. */
+export function judge(
+  book: ArrivalBook,
+  paths: ReadonlySet<string>,
+  faults: readonly Fault[],
+): Verdict {
+  const unexplained: string[] = [];
+  const violations: string[] = [];
+  let duplicates = 0;
+  violations.push(...eventsUnderTwoIds(book, paths));
+  for (const id of book.ids(paths)) {
+    const receipts = book.withId(id);
+    violations.push(...wrongIn(id, receipts));
+    const accepted = receipts.filter((one) => one.accepted);
+    for (const [nth, receipt] of accepted.entries()) {
+      if (nth === 0) continue;
+      duplicates += 1;
+      const earlier = accepted.slice(0, nth);
+      const isExplained = faults.some(
+        (fault) => fault.from <= receipt.at && inFlightAt(earlier, fault).length > 0,
+      );
+      if (!isExplained) unexplained.push(`${id} at ${receipt.path} came again`);
+    }
+  }
+  return { duplicates, unexplained, violations };
+}
+
+function wrongIn(id: string, receipts: readonly Receipt[]): string[] {
+  const [first] = receipts;
+  if (!first) return [];
+  const wrong = receipts.flatMap(({ fault }) => (fault === '' ? [] : [`${id}: ${fault}`]));
+  if (receipts.some(({ sha256 }) => sha256 !== first.sha256)) wrong.push(`${id}: other bytes`);
+  if (receipts.some(({ eventId }) => eventId !== first.eventId)) wrong.push(`${id}: other event`);
+  if (receipts.some(({ path }) => path !== first.path)) wrong.push(`${id}: other endpoint`);
+  return wrong;
+}
+
+/** An event goes to a subscription under one webhook-id for ever. */
+function eventsUnderTwoIds(book: ArrivalBook, paths: ReadonlySet<string>): string[] {
+  return [...paths].flatMap((path) => {
+    const ids = new Map<string, string>();
+    return book.at(path).flatMap(({ eventId, webhookId }) => {
+      const known = ids.get(eventId);
+      ids.set(eventId, webhookId);
+      return known === undefined || known === webhookId
+        ? []
+        : [`event ${eventId} came to ${path} as ${known} and as ${webhookId}`];
+    });
+  });
+}

@@ -1,0 +1,137 @@
+import type { System } from '../system/system.ts';
+import { waitFor } from '../wait.ts';
+import type { Publisher } from './publisher.ts';
+import type { TrialShop } from './shop.ts';
+
+/** A delivery that must reach the sink: a stored event and a subscription to its trigger. */
+export interface Due {
+  readonly eventId: string;
+  readonly trigger: string;
+  readonly path: string;
+  /** When the event's transaction began. Milliseconds since the epoch. */
+  readonly at: number;
+  /** When the sink had accepted and answered it. */
+  deliveredAt?: number;
+}
+
+/** What the system has committed to deliver, held against what has arrived. */
+export interface Ledger {
+  /** Reads what was stored and what has arrived since the last time. */
+  refresh(): Promise<void>;
+  all(): readonly Due[];
+  missing(): readonly Due[];
+  /** Acknowledged changes without the event that they should have made. */
+  unrecorded(publishers: readonly Publisher[]): string[];
+  /**
+   * Waits until nothing is queued, unpublished or undelivered.
+   *
+   * @throws OverdueError
+   */
+  untilQuiet(withinMs: number): Promise<void>;
+}
+
+interface EventRow {
+  readonly position: bigint;
+  readonly eventId: string;
+  readonly trigger: string;
+  readonly key: string;
+  readonly shopId: bigint;
+  readonly createdAt: Date;
+}
+
+/** Transactions commit out of order: so many positions are read again. */
+const OVERLAP = 5_000n;
+
+/** Opened before anything is published for its shops. */
+export async function openLedger(system: System, shops: readonly TrialShop[]): Promise<Ledger> {
+  const { rows } = await system.pool.query<{ last: bigint | null }>(
+    'select max(position) as last from returns.events',
+  );
+  const start = rows[0]?.last ?? 0n;
+  const shopIds = shops.map(({ id }) => BigInt(id));
+  const subscribed = shops.flatMap(({ id, subscriptions }) =>
+    subscriptions.map((one) => ({ ...one, shopId: BigInt(id) })),
+  );
+  const seen = new Map<string, Set<string>>();
+  const byKey = new Map<string, Due>();
+  const missing = new Map<string, Due>();
+  const read = new Map<string, number>();
+  let last = start;
+
+  async function readEvents(): Promise<void> {
+    const from = last - OVERLAP > start ? last - OVERLAP : start;
+    const { rows: events } = await system.pool.query<EventRow>(EVENTS, [from, shopIds]);
+    for (const event of events) {
+      if (event.position > last) last = event.position;
+      const triggers = seen.get(event.key) ?? new Set();
+      seen.set(event.key, triggers.add(event.trigger));
+      for (const { shopId, trigger, path } of subscribed) {
+        const key = `${event.eventId} ${path}`;
+        if (shopId !== event.shopId || trigger !== event.trigger || byKey.has(key)) continue;
+        const due = { eventId: event.eventId, trigger, path, at: event.createdAt.getTime() };
+        byKey.set(key, due);
+        missing.set(key, due);
+      }
+    }
+  }
+
+  function readArrivals(): void {
+    for (const { path } of subscribed) {
+      const receipts = system.sink.book.at(path);
+      let next = read.get(path) ?? 0;
+      // What is still open is looked at again.
+      for (let at = next; at < receipts.length; at += 1) {
+        const receipt = receipts[at];
+        if (!receipt) break;
+        if (receipt.endedAt !== undefined && at === next) next += 1;
+        if (!receipt.accepted || !receipt.answered || receipt.fault !== '') continue;
+        const key = `${receipt.eventId} ${path}`;
+        const due = missing.get(key);
+        if (!due) continue;
+        due.deliveredAt = receipt.at;
+        missing.delete(key);
+      }
+      read.set(path, next);
+    }
+  }
+
+  const refresh = async (): Promise<void> => {
+    await readEvents();
+    readArrivals();
+  };
+  return {
+    refresh,
+    all: () => [...byKey.values()],
+    missing: () => [...missing.values()],
+    unrecorded: (publishers) =>
+      publishers
+        .flatMap(({ acknowledged }) => acknowledged)
+        .filter(({ key, trigger }) => !seen.get(key)?.has(trigger))
+        .map(({ key, trigger }) => `${trigger} of ${key}`),
+    async untilQuiet(withinMs) {
+      const isQuiet = async (): Promise<boolean> => {
+        await refresh();
+        if (missing.size > 0) return false;
+        const { rows: left } = await system.pool.query<{ count: bigint }>(UNDONE, [shopIds]);
+        if (left[0]?.count !== 0n) return false;
+        await refresh();
+        return missing.size === 0;
+      };
+      const what = () => `everything has arrived (${missing.size} are missing)`;
+      await waitFor(isQuiet, { what: 'everything has arrived', withinMs, everyMs: 100 }).catch(
+        (cause: unknown) => {
+          throw new Error(what(), { cause });
+        },
+      );
+    },
+  };
+}
+
+const EVENTS = `
+select position, event_id as "eventId", trigger, key, shop_id as "shopId", created_at as "createdAt"
+  from returns.events where position > $1 and shop_id = any($2) order by position`;
+
+const UNDONE = `
+select (select count(*) from returns.outbox where shop_id = any($1))
+     + (select count(*) from returns.processing_jobs
+         where shop_id = any($1) and state in ('queued', 'running')) as count`;

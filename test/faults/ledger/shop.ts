@@ -1,0 +1,83 @@
+import { LOCAL_ACTOR } from '../../../deploy/local/clients.ts';
+import { DestinationType } from '../../../proto/gen/rms/destinations/v1/destinations_pb.ts';
+import type { System } from '../system/system.ts';
+
+/** A subscription at a path of the sink. */
+export interface Subscribed {
+  readonly id: bigint;
+  readonly trigger: string;
+  readonly path: string;
+}
+
+/** A shop of one trial, with its subscriptions; no other trial uses it. */
+export interface TrialShop {
+  readonly id: number;
+  readonly currency: 'GBP';
+  readonly destinationId: number;
+  readonly subscriptions: readonly Subscribed[];
+  readonly paths: ReadonlySet<string>;
+  /** Deletes its subscriptions and forgets what the sink saw of them. */
+  close(): Promise<void>;
+}
+
+const AT_ONCE = 10;
+let opened = 0;
+
+/** How many subscriptions for each trigger; each has an address of its own. */
+export type Wanted = Readonly<Record<string, number>>;
+
+/** Makes a shop's destination and subscriptions by RPC. Shops themselves are the gateway's affair. */
+export async function openShop(
+  system: System,
+  wanted: Wanted,
+  shopId?: number,
+): Promise<TrialShop> {
+  opened += 1;
+  const trial = opened;
+  const id = shopId ?? 1_000_000 + trial;
+  const shop = { shopId: BigInt(id), actor: LOCAL_ACTOR };
+  const { destination } = await system.services.destinations.createDestination({
+    ...shop,
+    idempotencyKey: `faults-${trial}`,
+    name: 'Warehouse',
+    type: DestinationType.WAREHOUSE,
+    address: { address1: '1 Sample Street', city: 'London', zip: 'N1 1AA', countryCode: 'GB' },
+  });
+  const planned = Object.entries(wanted).flatMap(([trigger, count]) =>
+    Array.from({ length: count }, (_, at) => ({
+      trigger,
+      path: `/${id}/${trial}/${trigger}/${at}`,
+    })),
+  );
+  const subscriptions: Subscribed[] = [];
+  for (let at = 0; at < planned.length; at += AT_ONCE) {
+    const made = planned.slice(at, at + AT_ONCE).map(async (one) => {
+      const url = system.sink.urlOf(one.path);
+      const { trigger } = one;
+      const answer = await system.services.webhooks.createSubscription({
+        ...shop,
+        topic: 'return',
+        trigger,
+        url,
+      });
+      system.sink.learn(one.path, answer.secret);
+      return { ...one, id: answer.subscription?.id ?? 0n };
+    });
+    subscriptions.push(...(await Promise.all(made)));
+  }
+  await system.sink.flush();
+  const paths = new Set(subscriptions.map(({ path }) => path));
+  return {
+    id,
+    currency: 'GBP',
+    destinationId: Number(destination?.id ?? 0n),
+    subscriptions,
+    paths,
+    async close() {
+      for (const { id: subscriptionId } of subscriptions) {
+        await system.services.webhooks.deleteSubscription({ ...shop, subscriptionId });
+      }
+      system.sink.book.forget(paths);
+    },
+  };
+}

@@ -1,0 +1,44 @@
+/** Every random choice of a run comes from one of these, so that a seed repeats it. */
+export interface Random {
+  /** From 0 to below 1. */
+  next(): number;
+  /** A whole number, both ends included. */
+  between(low: number, high: number): number;
+  /** One of them. @throws RangeError when there is none. */
+  pick<T>(from: readonly T[]): T;
+  /** A generator of its own: what one part draws changes nothing for another. */
+  fork(name: string): Random;
+}
+
+/** A generator whose numbers follow from the seed alone. Not for secrets. */
+export function randomOf(seed: number): Random {
+  let state = seed >>> 0;
+  // A Weyl sequence through a 32-bit finaliser: small, and good enough to choose moments with.
+  const next = (): number => {
+    state = (state + 0x9e3779b9) >>> 0;
+    let mixed = state;
+    mixed = Math.imul(mixed ^ (mixed >>> 16), 0x21f0aaad);
+    mixed = Math.imul(mixed ^ (mixed >>> 15), 0x735a2d97);
+    return ((mixed ^ (mixed >>> 15)) >>> 0) / 2 ** 32;
+  };
+  const between = (low: number, high: number): number =>
+    low + Math.floor(next() * (high - low + 1));
+  return {
+    next,
+    between,
+    pick(from) {
+      const chosen = from[between(0, from.length - 1)];
+      if (chosen === undefined) throw new RangeError('nothing to pick from');
+      return chosen;
+    },
+    fork: (name) => randomOf(hashOf(name, seed)),
+  };
+}
+
+/** FNV-1a over the name, begun at the seed. */
+function hashOf(name: string, seed: number): number {
+  let hash = (0x811c9dc5 ^ seed) >>> 0;
+  for (const letter of name)
+    hash = Math.imul(hash ^ (letter.codePointAt(0) ?? 0), 0x01000193) >>> 0;
+  return hash;
+}

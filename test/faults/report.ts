@@ -1,0 +1,80 @@
+import { readFile, writeFile } from 'node:fs/promises';
+import { fileURLToPath } from 'node:url';
+import type { Outcome, Row } from './row.ts';
+
+const PAGE = fileURLToPath(new URL('../../docs/delivery.md', import.meta.url));
+const BEGIN = '<!-- faults: begin -->';
+const END = '<!-- faults: end -->';
+
+/** A row that was run. */
+export interface Finished {
+  readonly row: Row;
+  readonly outcome: Outcome;
+  /** Milliseconds. */
+  readonly tookMs: number;
+}
+
+export interface Run {
+  readonly seed: number;
+  readonly full: boolean;
+  readonly slack: number;
+  readonly startedAt: Date;
+  readonly finished: readonly Finished[];
+}
+
+export const passes = ({ outcome }: Finished): boolean => outcome.problems.length === 0;
+
+/** The table for people, with the problems of each row below it. */
+export function markdownOf(run: Run): string {
+  const day = run.startedAt.toISOString().slice(0, 10);
+  const command = `npm run test:faults -- ${run.full ? '--full ' : ''}--seed ${run.seed}`;
+  const took = run.finished.reduce((sum, { tookMs }) => sum + tookMs, 0);
+  const lines = run.finished.map((one) => {
+    const { row, outcome } = one;
+    const cells = [
+      row.fault,
+      row.mustHold,
+      outcome.trials,
+      outcome.inFlight,
+      outcome.lost,
+      outcome.duplicates,
+      outcome.unexplained,
+      outcome.figures.join('; '),
+      passes(one) ? 'holds' : '**does not hold**',
+    ];
+    return `| ${cells.join(' | ')} |`;
+  });
+  const problems = run.finished.flatMap(({ row, outcome }) =>
+    outcome.problems.map((problem) => `- ${row.name}: ${problem}`),
+  );
+  return [
+    `${day}, \`${command}\`, ${Math.round(took / 60_000)} min, promised times judged × ${run.slack}:`,
+    '',
+    '| Fault | Must hold | Trials | In flight | Lost | Duplicates | Unexplained | Measured | |',
+    '|---|---|--:|--:|--:|--:|--:|---|---|',
+    ...lines,
+    ...(problems.length > 0 ? ['', ...problems] : []),
+    '',
+  ].join('\n');
+}
+
+/** For machines. */
+export function jsonOf(run: Run): string {
+  const rows = run.finished.map((one) => ({
+    name: one.row.name,
+    passes: passes(one),
+    took_ms: Math.round(one.tookMs),
+    ...one.outcome,
+  }));
+  const { seed, full, slack } = run;
+  return `${JSON.stringify({ seed, full, slack, started_at: run.startedAt, rows }, null, 2)}\n`;
+}
+
+/** Puts the table between its marks in docs/delivery.md. @throws Error when the marks are gone. */
+export async function writeDocs(run: Run): Promise<void> {
+  const page = await readFile(PAGE, 'utf8');
+  const [before, rest] = page.split(BEGIN);
+  const [, after] = rest?.split(END) ?? [];
+  if (before === undefined || after === undefined) throw new Error(`${PAGE} has no place for it`);
+  await writeFile(PAGE, `${before}${BEGIN}\n${markdownOf(run)}${END}${after}`);
+}

@@ -1,0 +1,60 @@
+import type { Random } from './random.ts';
+import type { System } from './system/system.ts';
+
+/** What a row of the suite is run with. */
+export interface RowContext {
+  /** The system that the rows of a run share. */
+  readonly system: System;
+  readonly random: Random;
+  /** The long form, of an hour; else the short one, for every change. */
+  readonly full: boolean;
+  /**
+   * How many times as long as promised a recovery may take: 1 on a machine that does nothing else.
+   * It stands in the table.
+   */
+  readonly slack: number;
+  /** A line about how far it is. */
+  say(text: string): void;
+}
+
+/** What came of a row. */
+export interface Outcome {
+  readonly trials: number;
+  /** What was in flight when the faults came, over all trials. */
+  readonly inFlight: number;
+  readonly lost: number;
+  /** Requests that came again under the same webhook-id. */
+  readonly duplicates: number;
+  readonly unexplained: number;
+  /** Measured, in words: `recovery 2.1 s (median), 3.9 s (longest)`. */
+  readonly figures: readonly string[];
+  /** Everything that should not be; the row passes when there is nothing. */
+  readonly problems: readonly string[];
+}
+
+/** One line of the table. */
+export interface Row {
+  readonly name: string;
+  readonly fault: string;
+  readonly mustHold: string;
+  /** Longest time in the short and in the full form. Milliseconds. */
+  readonly budgetMs: { readonly short: number; readonly full: number };
+  run(context: RowContext): Promise<Outcome>;
+}
+
+/** The value below which this share of the values lie; NaN of none. */
+export function percentile(values: readonly number[], share: number): number {
+  const sorted = [...values].sort((a, b) => a - b);
+  return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN;
+}
+
+/** `2.1 s`. */
+export function seconds(ms: number): string {
+  return `${(ms / 1_000).toFixed(1)} s`;
+}
+
+/** At most so many, and how many more there are: for lists that go into a report. */
+export function someOf(problems: readonly string[], most = 5): string[] {
+  const more = problems.length - most;
+  return more > 0 ? [...problems.slice(0, most), `and ${more} more`] : [...problems];
+}

@@ -1,0 +1,148 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { inFlightAt } from '../ledger/judge.ts';
+import type { Publisher } from '../ledger/publisher.ts';
+import { portsOf } from '../system/sockets.ts';
+import type { Member, System } from '../system/system.ts';
+import { nowMs } from '../wait.ts';
+import type { Trial } from './trial.ts';
+
+/** A part of the system to be killed, and how much it is in the middle of. */
+export interface Target {
+  readonly name: string;
+  /** Whose process it lives in. */
+  readonly service: 'returns' | 'webhooks';
+  /** Counts what a frozen process is in the middle of. */
+  inFlight(o: {
+    readonly system: System;
+    readonly trial: Trial;
+    readonly publisher: Publisher;
+    readonly frozen: Member;
+  }): Promise<number>;
+}
+
+/** What others finish meanwhile is not the frozen one's. Milliseconds. */
+const OTHERS_MS = 25;
+
+/** Stored events that nobody has published: what is still there after a moment waits for the frozen one. */
+const relay: Target = {
+  name: 'relay',
+  service: 'returns',
+  async inFlight({ system, trial }) {
+    const look = () => pointersOf(system, trial.shop.id);
+    return stays(look);
+  },
+};
+
+/** Published events that no listener has handled. */
+const consumer: Target = {
+  name: 'consumer',
+  service: 'webhooks',
+  async inFlight({ system, trial }) {
+    return stays(() => unheardOf(system, trial.shop.id));
+  },
+};
+
+/** Requests on the frozen process's own connections that the sink has not answered. */
+const worker: Target = {
+  name: 'delivery worker',
+  service: 'webhooks',
+  async inFlight({ system, frozen }) {
+    const ports = await portsOf(frozen.process.pid());
+    await system.sink.flush();
+    return system.sink.book.open().filter(({ fromPort }) => ports.has(fromPort)).length;
+  },
+};
+
+/** Calls that wait for an answer of the frozen process. */
+const returns: Target = {
+  name: 'returns service',
+  service: 'returns',
+  async inFlight({ system, publisher, frozen }) {
+    const replica = system.returns.find(({ member }) => member === frozen);
+    return replica ? publisher.openAt(replica) : 0;
+  },
+};
+
+export const TARGETS = { relay, consumer, worker, returns } as const;
+
+/** How many of the things that `look` names are still there a moment later. */
+async function stays(look: () => Promise<ReadonlySet<string>>): Promise<number> {
+  const before = await look();
+  if (before.size === 0) return 0;
+  await sleep(OTHERS_MS);
+  const after = await look();
+  return [...before].filter((one) => after.has(one)).length;
+}
+
+async function pointersOf(system: System, shopId: number): Promise<Set<string>> {
+  const { rows } = await system.pool.query<{ position: bigint }>(
+    'select position from returns.outbox where shop_id = $1 limit 1000',
+    [shopId],
+  );
+  return new Set(rows.map(({ position }) => String(position)));
+}
+
+async function unheardOf(system: System, shopId: number): Promise<Set<string>> {
+  const { rows } = await system.pool.query<{ id: string }>(
+    `select e.event_id as id from returns.events e
+      where e.shop_id = $1 and e.created_at > now() - interval '20 s'
+        and not exists (select from returns.outbox o where o.shop_id = e.shop_id and o.position = e.position)
+        and not exists (select from webhooks.consumed_events c
+                         where c.shop_id = e.shop_id and c.event_id = e.event_id)
+      limit 1000`,
+    [shopId],
+  );
+  return new Set(rows.map(({ id }) => id));
+}
+
+const MOST_LOOKS = 200;
+
+/** A process caught in the middle of something: it stands still. */
+export interface Caught {
+  readonly member: Member;
+  readonly inFlight: number;
+  /** Attempts of its that may come again. */
+  readonly attempts: number;
+  readonly ports: ReadonlySet<number>;
+  readonly at: number;
+  /** Times that it was looked at before. */
+  readonly looks: number;
+}
+
+/**
+ * Freezes one process of the service, again and again, until it is in the middle of something.
+ * A fault that hits nothing proves nothing.
+ *
+ * @throws Error when it never is.
+ */
+export async function catchInTheAct(o: {
+  readonly system: System;
+  readonly trial: Trial;
+  readonly publisher: Publisher;
+  readonly target: Target;
+  readonly member: Member;
+  /** Pause before the next look. Milliseconds. */
+  readonly pauseMs: () => number;
+}): Promise<Caught> {
+  const { system, member } = o;
+  for (let looks = 1; looks <= MOST_LOOKS; looks += 1) {
+    await member.process.freeze();
+    const at = nowMs();
+    const inFlight = await o.target.inFlight({ ...o, frozen: member });
+    if (inFlight > 0) {
+      const ports = await portsOf(member.process.pid());
+      await system.sink.flush();
+      const fault = { from: at, to: at, ports };
+      const receipts = [...o.trial.shop.paths].flatMap((path) => system.sink.book.at(path));
+      const attempts = inFlightAt(receipts, fault).length;
+      return { member, inFlight, attempts, ports, at, looks };
+    }
+    member.process.thaw();
+    await sleep(o.pauseMs());
+  }
+  const { acknowledged, lastFailure } = o.publisher;
+  throw new Error(
+    `${o.target.name} was never in the middle of anything; ${acknowledged.length} changes so far`,
+    { cause: lastFailure() },
+  );
+}

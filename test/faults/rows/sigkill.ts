@@ -1,0 +1,100 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { type Outcome, percentile, type Row, type RowContext, seconds } from '../row.ts';
+import { nowMs, waitFor } from '../wait.ts';
+import { catchInTheAct, TARGETS, type Target } from './in-flight.ts';
+import { type Trial, withTrial } from './trial.ts';
+
+const PER_SECOND = 40;
+/** Answers take a moment, so that there is something in flight. Milliseconds. */
+const ANSWER_MS = 40;
+const TRIALS = { short: 3, full: 100 };
+/** Events stored until this long after the kill show when the others have gone on. Milliseconds. */
+const AFTER_MS = 1_000;
+/** What another replica takes over, and what a dead one had leased. Milliseconds. */
+const RECOVERY_MS = 5_000;
+const LONGEST_MS = 65_000;
+
+/** A row for each part that may be killed; each kill finds it in the middle of something. */
+export const sigkillRows: readonly Row[] = Object.values(TARGETS).map((target) => ({
+  name: `kill-${target.name.split(' ').at(-1) === 'worker' ? 'worker' : target.name.split(' ')[0]}`,
+  fault: `SIGKILL of the ${target.name}`,
+  mustHold: `lost 0; ${mayRepeat(target)}; recovery ≤ 5 s with another replica, leased rows ≤ 65 s`,
+  budgetMs: { short: 120_000, full: 1_500_000 },
+  run: (context) => withTrial(context, {}, (trial) => killOften({ context, target, trial })),
+}));
+
+function mayRepeat(target: Target): string {
+  return target.service === 'webhooks' ? 'duplicates only of attempts in flight' : 'duplicates 0';
+}
+
+interface KillRow {
+  readonly context: RowContext;
+  readonly target: Target;
+  readonly trial: Trial;
+}
+
+async function killOften({ context, target, trial }: KillRow): Promise<Outcome> {
+  const { system, random, full, slack } = context;
+  const trials = TRIALS[full ? 'full' : 'short'];
+  system.sink.behave([...trial.shop.paths], { kind: 'accept', delayMs: ANSWER_MS });
+  const publisher = trial.publish({ perSecond: PER_SECOND });
+  const recoveries: number[] = [];
+  let inFlight = 0;
+  let attempts = 0;
+  let looks = 0;
+  for (let nth = 1; nth <= trials; nth += 1) {
+    await sleep(random.between(100, 600));
+    const member = random.pick(system.members(target.service));
+    const pauseMs = () => random.between(3, 40);
+    const caught = await catchInTheAct({ system, trial, publisher, target, member, pauseMs });
+    await member.process.kill();
+    const killedAt = nowMs();
+    inFlight += caught.inFlight;
+    attempts += caught.attempts;
+    looks += caught.looks;
+    // Only the worker's attempts may come again; the other trials explain them by the same process.
+    if (target.service === 'webhooks') {
+      trial.faults.push({ from: caught.at, to: killedAt, ports: caught.ports });
+    }
+    const recovery = await recoveryOf(trial, killedAt);
+    recoveries.push(recovery);
+    context.say(
+      `${target.name} ${nth}/${trials}: ${caught.inFlight} in flight, back after ${seconds(recovery)}`,
+    );
+    member.process.start();
+    await member.untilReady();
+  }
+  const longest = Math.max(...recoveries);
+  const limit = RECOVERY_MS * slack;
+  const late = recoveries.filter((one) => one > limit).length;
+  if (late > 0) trial.problems.push(`${late} recoveries took over ${seconds(limit)}`);
+  return trial.finish({
+    trials,
+    inFlight,
+    quietMs: LONGEST_MS,
+    figures: [
+      `recovery ${seconds(percentile(recoveries, 0.5))} (median), ${seconds(longest)} (longest)`,
+      ...(target.service === 'webhooks' ? [`${attempts} attempts in flight`] : []),
+      `${looks} looks`,
+    ],
+  });
+}
+
+/**
+ * How long after a kill the last delivery arrived of all that were stored before it, or shortly
+ * after. Milliseconds.
+ */
+async function recoveryOf({ ledger }: Trial, killedAt: number): Promise<number> {
+  const until = killedAt + AFTER_MS;
+  const isBack = async (): Promise<boolean> => {
+    if (nowMs() < until) return false;
+    await ledger.refresh();
+    return ledger.missing().every(({ at }) => at > until);
+  };
+  await waitFor(isBack, { what: 'the others have gone on', withinMs: LONGEST_MS, everyMs: 50 });
+  const waits = ledger
+    .all()
+    .filter(({ at, deliveredAt }) => at <= until && (deliveredAt ?? 0) > killedAt)
+    .map(({ at, deliveredAt }) => (deliveredAt ?? 0) - Math.max(at, killedAt));
+  return Math.max(0, ...waits);
+}

@@ -1,0 +1,87 @@
+import { type Fault, judge } from '../ledger/judge.ts';
+import { type Ledger, openLedger } from '../ledger/ledger.ts';
+import { type Publisher, type PublisherOptions, startPublisher } from '../ledger/publisher.ts';
+import { openShop, type TrialShop, type Wanted } from '../ledger/shop.ts';
+import { type Outcome, type RowContext, someOf } from '../row.ts';
+
+/** A shop under load, its ledger, and the faults that it went through. */
+export interface Trial {
+  readonly shop: TrialShop;
+  readonly ledger: Ledger;
+  readonly faults: Fault[];
+  readonly problems: string[];
+  /** Begins to change returns of the shop. */
+  publish(o: Pick<PublisherOptions, 'perSecond' | 'mix'>): Publisher;
+  /** Stops the publishers, waits until everything has arrived, holds the ledger against the sink. */
+  finish(o: Finish): Promise<Outcome>;
+}
+
+export interface Finish {
+  readonly trials: number;
+  /** What the faults hit, over all trials. */
+  readonly inFlight: number;
+  readonly figures: readonly string[];
+  /** How long the last of it may take. Milliseconds. */
+  readonly quietMs: number;
+}
+
+/** Subscriptions of an ordinary trial: two to the commonest event, one to each other. */
+export const USUAL: Wanted = {
+  'return.created': 2,
+  'return.updated': 1,
+  'return.closed': 1,
+  'label.created': 1,
+};
+
+/** Opens a fresh shop; `work` runs its trials, and its subscriptions are deleted after. */
+export async function withTrial(
+  { system, random }: RowContext,
+  o: { readonly wanted?: Wanted; readonly shopId?: number },
+  work: (trial: Trial) => Promise<Outcome>,
+): Promise<Outcome> {
+  const shop = await openShop(system, o.wanted ?? USUAL, o.shopId);
+  const ledger = await openLedger(system, [shop]);
+  const publishers: Publisher[] = [];
+  const faults: Fault[] = [];
+  const problems: string[] = [];
+  const trial: Trial = {
+    shop,
+    ledger,
+    faults,
+    problems,
+    publish(options) {
+      const stream = random.fork(`publisher ${publishers.length}`);
+      const publisher = startPublisher({ system, shop, random: stream, ...options });
+      publishers.push(publisher);
+      return publisher;
+    },
+    async finish({ quietMs, ...o }) {
+      await Promise.all(publishers.map((one) => one.stop()));
+      await ledger.untilQuiet(quietMs).catch((error: Error) => problems.push(error.message));
+      await system.sink.flush();
+      const verdict = judge(system.sink.book, shop.paths, faults);
+      const unrecorded = ledger.unrecorded(publishers);
+      const lost = ledger.missing();
+      problems.push(
+        ...someOf(lost.map(({ eventId, path }) => `lost: event ${eventId} for ${path}`)),
+        ...someOf(unrecorded.map((text) => `acknowledged but not stored: ${text}`)),
+        ...someOf(verdict.violations),
+        ...someOf(verdict.unexplained),
+      );
+      return {
+        ...o,
+        lost: lost.length + unrecorded.length,
+        duplicates: verdict.duplicates,
+        unexplained: verdict.unexplained.length,
+        problems,
+        figures: [...o.figures, `${ledger.all().length} deliveries`],
+      };
+    },
+  };
+  try {
+    return await work(trial);
+  } finally {
+    await Promise.allSettled(publishers.map((one) => one.stop()));
+    await shop.close();
+  }
+}

@@ -1,0 +1,138 @@
+import { randomBytes } from 'node:crypto';
+import { roleOf, SCHEMAS } from '../../../services/platform/schemas.ts';
+
+export const SERVICE_NAMES = [
+  'destinations',
+  'returns',
+  'dispositions',
+  'fraud',
+  'carts',
+  'webhooks',
+] as const;
+
+export type ServiceName = (typeof SERVICE_NAMES)[number];
+
+/** How many processes a service has. Two where a trial asks for another replica. */
+const REPLICAS: Readonly<Record<ServiceName, number>> = {
+  destinations: 1,
+  returns: 2,
+  dispositions: 1,
+  fraud: 1,
+  carts: 1,
+  webhooks: 2,
+};
+
+/** Connections of each process: all of them share one small server. */
+const POOL_MAX = 6;
+
+export interface Place {
+  /** `returns-2`: the second process of returns. */
+  readonly name: string;
+  readonly service: ServiceName | 'gateway';
+  readonly port: number;
+  readonly metricsPort: number;
+}
+
+export interface Surroundings {
+  /** As the migrator. */
+  readonly databaseUrl: string;
+  readonly brokers: readonly string[];
+  /** Where nothing else listens; two for each process. */
+  readonly ports: readonly number[];
+}
+
+/** The processes of the system, each with its own two ports. */
+export function placesOf(ports: readonly number[]): Place[] {
+  const left = [...ports];
+  const take = (): number => left.shift() ?? 0;
+  const place = (service: Place['service'], nth: number): Place => ({
+    name: `${service}-${nth}`,
+    service,
+    port: take(),
+    metricsPort: take(),
+  });
+  const services = SERVICE_NAMES.flatMap((name) =>
+    Array.from({ length: REPLICAS[name] }, (_, at) => place(name, at + 1)),
+  );
+  return [...services, place('gateway', 1)];
+}
+
+/** Ports that {@link placesOf} needs, and two more for a process that comes and goes. */
+export const PORTS_WANTED = 2 * (Object.values(REPLICAS).reduce((sum, n) => sum + n, 0) + 1);
+
+/** Secrets of one run. */
+export interface Secrets {
+  readonly serviceToken: string;
+  readonly databasePassword: string;
+  readonly keyring: string;
+}
+
+export function freshSecrets(): Secrets {
+  return {
+    serviceToken: randomBytes(24).toString('hex'),
+    databasePassword: randomBytes(16).toString('hex'),
+    keyring: `faults:${randomBytes(32).toString('base64')}`,
+  };
+}
+
+export function passwordsFor(secrets: Secrets): Record<string, string> {
+  return Object.fromEntries(SCHEMAS.map(({ name }) => [name, secrets.databasePassword]));
+}
+
+/** A gRPC name of all processes of a service. */
+export function targetOf(places: readonly Place[], service: ServiceName): string {
+  const all = places.filter((one) => one.service === service);
+  return `ipv4:${all.map(({ port }) => `127.0.0.1:${port}`).join(',')}`;
+}
+
+/** Everything that a process is told, as its manifest would. */
+export function environmentOf(
+  place: Place,
+  o: { places: readonly Place[]; surroundings: Surroundings; secrets: Secrets },
+): Record<string, string> {
+  const { places, surroundings, secrets } = o;
+  const database = new URL(surroundings.databaseUrl);
+  database.username = roleOf(place.service);
+  database.password = secrets.databasePassword;
+  const target = (name: ServiceName) => targetOf(places, name);
+  const common = {
+    NODE_ENV: 'test',
+    LOG_LEVEL: 'info',
+    HOST: '127.0.0.1',
+    PORT: String(place.port),
+    METRICS_PORT: String(place.metricsPort),
+    DATABASE_URL: database.href,
+    DATABASE_POOL_MAX: String(POOL_MAX),
+    SERVICE_TOKEN: secrets.serviceToken,
+    KAFKA_BROKERS: surroundings.brokers.join(','),
+  };
+  switch (place.service) {
+    case 'gateway': {
+      const targets = SERVICE_NAMES.map((name) => [`${name.toUpperCase()}_TARGET`, target(name)]);
+      const limits = { REST_PER_MINUTE: '1000000', DOCS_ENABLED: 'false' };
+      return { ...common, ...limits, ...Object.fromEntries(targets) };
+    }
+    case 'returns':
+      return { ...common, DESTINATIONS_TARGET: target('destinations') };
+    case 'dispositions':
+    case 'fraud':
+      return { ...common, RETURNS_TARGET: target('returns') };
+    case 'webhooks':
+      return {
+        ...common,
+        RETURNS_TARGET: target('returns'),
+        WEBHOOK_KEYRING: secrets.keyring,
+        WEBHOOK_ALLOWED_ORIGINS: 'http://127.0.0.1:*',
+      };
+    case 'carts':
+    case 'destinations':
+      return common;
+    default:
+      return place.service satisfies never;
+  }
+}
+
+/** What node runs for a place. */
+export function mainOf({ service }: Place): string {
+  return service === 'gateway' ? 'gateway/main.ts' : `services/${service}/main.ts`;
+}

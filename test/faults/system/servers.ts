@@ -1,0 +1,121 @@
+import { readFile, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import pg from 'pg';
+import { type LocalKafka, startKafka } from '../../../deploy/local/kafka/start.ts';
+import { type LocalPostgres, startPostgres } from '../../../deploy/local/postgres.ts';
+import { waitFor } from '../wait.ts';
+
+/** A PostgreSQL that a trial may kill, with the statistics that other trials read. */
+export interface DatabaseServer {
+  url(): string;
+  /** Superuser, in the same database. */
+  adminUrl(): Promise<string>;
+  pid(): number;
+  /** SIGKILL for the server and all its processes, as when the machine dies. */
+  crash(): Promise<void>;
+  /** Starts it again over its data; resolves when it is ready. */
+  start(): Promise<void>;
+  stop(): Promise<void>;
+}
+
+const ORPHANS_MS = 10_000;
+
+export async function startDatabaseServer(folder: string): Promise<DatabaseServer> {
+  // Durable: with asynchronous commits a kill would lose what was acknowledged, rightly.
+  let server: LocalPostgres = await startPostgres({ folder, durable: true });
+  const { port } = server;
+  const adminUrl = async (): Promise<string> => {
+    const password = (await readFile(join(folder, 'password'), 'utf8')).trim();
+    return `postgres://postgres:${password}@127.0.0.1:${port}/rms`;
+  };
+  const start = async (): Promise<void> => {
+    server = await startPostgres({ folder, port, durable: true });
+  };
+  await keepStatistics(await adminUrl());
+  await server.stop();
+  await start();
+  return {
+    url: () => server.url,
+    adminUrl,
+    pid: () => server.pid,
+    async crash() {
+      const children = await childrenOf(server.pid);
+      const gone = server.kill();
+      for (const pid of children) killIfAlive(pid);
+      await gone;
+      await waitFor(() => !children.some(isAlive), {
+        what: 'the processes of PostgreSQL are gone',
+        withinMs: ORPHANS_MS,
+      });
+    },
+    start,
+    stop: () => server.stop(),
+  };
+}
+
+/** Buffers by statement; takes effect with the next start. */
+async function keepStatistics(adminUrl: string): Promise<void> {
+  const client = new pg.Client({ connectionString: adminUrl });
+  await client.connect();
+  try {
+    await client.query(`alter system set shared_preload_libraries = 'pg_stat_statements'`);
+    await client.query('alter system set pg_stat_statements.max = 2000');
+    await client.query('create extension if not exists pg_stat_statements');
+  } finally {
+    await client.end();
+  }
+}
+
+async function childrenOf(pid: number): Promise<number[]> {
+  const text = await readFile(`/proc/${pid}/task/${pid}/children`, 'utf8').catch(() => '');
+  return text.split(' ').map(Number).filter(Boolean);
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    return process.kill(pid, 0);
+  } catch {
+    return false;
+  }
+}
+
+function killIfAlive(pid: number): void {
+  try {
+    process.kill(pid, 'SIGKILL');
+  } catch {
+    // It ended by itself.
+  }
+}
+
+/** One broker that a trial may kill or wipe. */
+export interface Broker {
+  readonly brokers: readonly string[];
+  crash(): Promise<void>;
+  start(): Promise<void>;
+  /** A crash that takes all data with it; the next start is that of an empty cluster. */
+  wipe(): Promise<void>;
+  stop(): Promise<void>;
+}
+
+export async function startBroker(folder: string): Promise<Broker> {
+  let kafka: LocalKafka = await startKafka({ folder });
+  const { brokers } = kafka;
+  let isEmpty = false;
+  return {
+    brokers,
+    crash: () => kafka.kill(0),
+    async start() {
+      // A new handle formats the empty folder; the ports are remembered beside it.
+      if (isEmpty) kafka = await startKafka({ folder });
+      else await kafka.restart(0);
+      isEmpty = false;
+    },
+    async wipe() {
+      await kafka.kill(0);
+      await kafka.stop();
+      await rm(join(folder, 'broker-1'), { recursive: true, force: true });
+      isEmpty = true;
+    },
+    stop: () => kafka.stop(),
+  };
+}

@@ -1,0 +1,185 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { Client } from '@connectrpc/connect';
+import type pg from 'pg';
+import { freePorts } from '../../../deploy/local/free-ports.ts';
+import { connectServices, type Services } from '../../../gateway/services.ts';
+import {
+  Health,
+  HealthCheckResponse_ServingStatus as Status,
+} from '../../../proto/gen/grpc/health/v1/health_pb.ts';
+import { ReturnsService } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
+import { createServiceClient } from '../../../services/platform/grpc/client.ts';
+import { staticIdentity } from '../../../services/platform/identity.ts';
+import { migrate } from '../../../services/platform/migrate.ts';
+import { createPool } from '../../../services/platform/postgres.ts';
+import { type Sink, startSink } from '../sink/sink.ts';
+import { waitFor } from '../wait.ts';
+import {
+  environmentOf,
+  freshSecrets,
+  mainOf,
+  type Place,
+  PORTS_WANTED,
+  passwordsFor,
+  placesOf,
+  SERVICE_NAMES,
+  targetOf,
+} from './environment.ts';
+import { type Broker, type DatabaseServer, startBroker, startDatabaseServer } from './servers.ts';
+import { type ServiceProcess, serviceProcess } from './service-process.ts';
+
+/** Generous: eleven processes may start at once on a machine that does other things too. Milliseconds. */
+const READY_MS = 240_000;
+/** What most trials need; the others start when a trial asks for them. */
+const CORE: readonly Place['service'][] = ['destinations', 'returns', 'webhooks'];
+
+/** One process of the system, and how to ask it whether it is ready. */
+export interface Member {
+  readonly place: Place;
+  readonly process: ServiceProcess;
+  untilReady(): Promise<void>;
+}
+
+export interface ReturnsReplica {
+  readonly member: Member;
+  readonly client: Client<typeof ReturnsService>;
+}
+
+/** The whole system, each part a process of its own. */
+export interface System {
+  readonly folder: string;
+  readonly database: DatabaseServer;
+  readonly broker: Broker;
+  readonly sink: Sink;
+  /** As the migrator, who may read every schema. Fails while the server is away. */
+  readonly pool: pg.Pool;
+  readonly baseUrl: string;
+  /** Over all replicas, as the gateway has them. */
+  readonly services: Services;
+  readonly returns: readonly ReturnsReplica[];
+  members(service: Place['service']): readonly Member[];
+  /** Starts the gateway and the services that only it calls, unless they run. */
+  startFront(): Promise<void>;
+  /** A further process of webhooks, not started. */
+  extraWebhooks(): Promise<Member>;
+  stop(): Promise<void>;
+}
+
+/** Starts database, broker, sink and the core services, each as its own process, and waits until all serve. */
+export async function startSystem(say: (text: string) => void): Promise<System> {
+  const folder = await mkdtemp(join(tmpdir(), 'rms-faults-'));
+  const stoppers: (() => Promise<unknown>)[] = [];
+  const stop = async (): Promise<void> => {
+    for (const each of stoppers.splice(0).reverse()) await each().catch(() => {});
+    await rm(folder, { recursive: true, force: true });
+  };
+  try {
+    say('starting PostgreSQL, Kafka and the sink');
+    const [database, broker, sink] = await Promise.all([
+      startDatabaseServer(join(folder, 'postgres')),
+      startBroker(join(folder, 'kafka')),
+      startSink(),
+    ]);
+    stoppers.push(
+      () => database.stop(),
+      () => broker.stop(),
+      () => sink.stop(),
+    );
+    const ports = await freePorts(PORTS_WANTED + 2);
+    const places = placesOf(ports);
+    const secrets = freshSecrets();
+    await migrate({ databaseUrl: database.url(), passwords: passwordsFor(secrets) });
+    const surroundings = { databaseUrl: database.url(), brokers: broker.brokers, ports };
+    const identity = staticIdentity(secrets.serviceToken);
+    const memberAt = (place: Place): Member => {
+      const started = serviceProcess({
+        name: place.name,
+        args: [mainOf(place)],
+        env: environmentOf(place, { places, surroundings, secrets }),
+        logFile: join(folder, `${place.name}.log`),
+      });
+      stoppers.push(() => started.kill());
+      return { place, process: started, untilReady: () => untilReady(place, started) };
+    };
+    const members = places.map(memberAt);
+
+    say('starting the services');
+    await startMissing(members.filter(({ place }) => CORE.includes(place.service)));
+    const targets = Object.fromEntries(
+      SERVICE_NAMES.map((name) => [name, targetOf(places, name)]),
+    ) as Record<keyof Services, string>;
+    const connected = connectServices(targets, { identity });
+    const pool = createPool(database.url(), { max: 4, applicationName: 'faults' });
+    stoppers.push(
+      async () => connected.close(),
+      () => pool.end(),
+    );
+    const returns = members
+      .filter(({ place }) => place.service === 'returns')
+      .map((member) => {
+        const target = `127.0.0.1:${member.place.port}`;
+        const { client, close } = createServiceClient(ReturnsService, { target, identity });
+        stoppers.push(async () => close());
+        return { member, client };
+      });
+    const gateway = places.find(({ service }) => service === 'gateway');
+    const [extraPort = 0, extraMetricsPort = 0] = ports.slice(-2);
+    return {
+      folder,
+      database,
+      broker,
+      sink,
+      pool,
+      baseUrl: `http://127.0.0.1:${gateway?.port}`,
+      services: connected.services,
+      returns,
+      members: (service) => members.filter(({ place }) => place.service === service),
+      startFront: () => startMissing(members),
+      extraWebhooks: async () =>
+        memberAt({
+          name: 'webhooks-3',
+          service: 'webhooks',
+          port: extraPort,
+          metricsPort: extraMetricsPort,
+        }),
+      stop,
+    };
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+}
+
+async function startMissing(members: readonly Member[]): Promise<void> {
+  const missing = members.filter((one) => !one.process.isRunning());
+  for (const one of missing) one.process.start();
+  await Promise.all(missing.map((one) => one.untilReady()));
+}
+
+/** Asks as a kubelet does. */
+async function untilReady(place: Place, running: ServiceProcess): Promise<void> {
+  const what = `${place.name} serves, see ${running.logFile}`;
+  if (place.service === 'gateway') {
+    const url = `http://127.0.0.1:${place.port}/readyz`;
+    await waitFor(async () => (await fetch(url)).status === 200, { what, withinMs: READY_MS });
+    return;
+  }
+  const target = `127.0.0.1:${place.port}`;
+  const nobody = { token: async () => '', verify: async () => false };
+  const { client, close } = createServiceClient(Health, {
+    target,
+    identity: nobody,
+    timeoutMs: 1_000,
+  });
+  try {
+    const serves = async (): Promise<boolean> => {
+      if (!running.isRunning()) throw new Error(`${place.name} ended, see ${running.logFile}`);
+      return (await client.check({})).status === Status.SERVING;
+    };
+    await waitFor(serves, { what, withinMs: READY_MS });
+  } finally {
+    close();
+  }
+}

@@ -1,0 +1,44 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+
+/** A fact did not come true in time. */
+export class OverdueError extends Error {
+  override readonly name = 'OverdueError';
+}
+
+export interface Wait {
+  /** What is waited for, for the message. */
+  readonly what: string;
+  /** Milliseconds. */
+  readonly withinMs: number;
+  /** Pause between two looks. Milliseconds; 20 unless told otherwise. */
+  readonly everyMs?: number;
+}
+
+/**
+ * Waits until `look` answers something other than undefined or false, and answers that.
+ *
+ * @throws OverdueError when it does not in time; what `look` throws meanwhile counts as "not yet".
+ */
+export async function waitFor<T>(
+  look: () => Promise<T | undefined | false> | T | undefined | false,
+  { what, withinMs, everyMs = 20 }: Wait,
+): Promise<T> {
+  const end = performance.now() + withinMs;
+  let last: unknown;
+  do {
+    try {
+      const found = await look();
+      if (found !== undefined && found !== false) return found;
+      last = undefined;
+    } catch (error) {
+      last = error;
+    }
+    await sleep(everyMs);
+  } while (performance.now() < end);
+  throw new OverdueError(`not within ${withinMs} ms: ${what}`, { cause: last });
+}
+
+/** Milliseconds since the epoch with fractions, comparable between the processes of one machine. */
+export function nowMs(): number {
+  return performance.timeOrigin + performance.now();
+}
