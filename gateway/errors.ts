@@ -156,11 +156,14 @@ function translate(reason: Reason, error: unknown, operation: Operation): Public
     case Reason.RETURN_NOT_FOUND:
     case Reason.DESTINATION_NOT_FOUND:
     case Reason.SUBSCRIPTION_NOT_FOUND:
+    case Reason.DELIVERY_NOT_FOUND:
       return operation.notFound;
     case Reason.FRAUD_REPORT_EXISTS:
       return reportExists();
     case Reason.WEBHOOK_URL_REFUSED:
       return webhookRefused(messageOf(error));
+    case Reason.STATE_FORBIDS:
+      return operation.id === 'replayDelivery' ? notReplayable(messageOf(error)) : undefined;
     case Reason.QUOTA_EXCEEDED:
       return operation.id === 'createWebhook' ? webhookRefused(messageOf(error)) : undefined;
     default:
@@ -202,6 +205,15 @@ function webhookRefused(text: string): PublicError {
     status: 422,
     body: { errors: { code: CODE.webhookRefused, message: detail } },
     problem: { code: CODE.webhookRefused, title: 'Unprocessable Content', detail },
+  };
+}
+
+function notReplayable(text: string): PublicError {
+  const detail = sentence(text.replace(/^./, (first) => first.toUpperCase()));
+  return {
+    status: 409,
+    body: { errors: { code: CODE.notReplayable, message: detail } },
+    problem: { code: CODE.notReplayable, title: 'Conflict', detail },
   };
 }
 

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { OPERATIONS } from '../../services/contract/operations.ts';
+import { FAKE } from '../../test/support/gateway/fake-objects.ts';
 import { type Received, restClient, type Sent } from '../../test/support/gateway/rest-client.ts';
 import { startTestGateway, type TestGateway } from '../../test/support/gateway/test-gateway.ts';
 
@@ -18,6 +19,10 @@ const operation = fc.constantFrom(...OPERATIONS);
 const id = fc.oneof(
   fc.constantFrom('11', '21', '31', '41'),
   fc.string().map((text) => encodeURIComponent(text.toWellFormed())),
+);
+const deliveryIds = fc.oneof(
+  fc.constant(FAKE.delivery),
+  fc.string({ minLength: 1 }).map((text) => encodeURIComponent(text.toWellFormed())),
 );
 const fields = fc.constantFrom(
   ...['topic', 'trigger', 'url', 'status', 'items', 'line_item_id', 'note', 'images', 'name'],
@@ -59,8 +64,10 @@ test('no body, path or header makes it fail', async () => {
       id,
       body,
       headers,
-      async (prefix, one, part, raw, sent) => {
-        const path = `/api${prefix}${one.path.replace('{id}', part)}`;
+      deliveryIds,
+      async (prefix, one, part, raw, sent, deliveryId) => {
+        const named = one.path.replace('{id}', part).replace('{delivery_id}', deliveryId);
+        const path = `/api${prefix}${named}`;
         const carriesBody = one.method !== 'GET';
         const request = { method: one.method, path, headers: sent, ...(carriesBody && { raw }) };
         const answer = await send(request);
@@ -72,15 +79,21 @@ test('no body, path or header makes it fail', async () => {
   );
 });
 
-test('no query makes it fail', async () => {
-  const name = fc.constantFrom('return_id', 'order_id', 'order_name', 'currency_type', 'x');
-  const query = fc.array(fc.tuple(name, fc.string()));
+test.each([
+  ['/warehouse/return/details', ['return_id', 'order_id', 'order_name', 'currency_type', 'x']],
+  [
+    `/webhooks/${FAKE.webhook}/deliveries`,
+    ['state', 'trigger', 'from', 'to', 'limit', 'cursor', 'x'],
+  ],
+])('no query of %s makes it fail', async (of, names) => {
+  const value = fc.oneof(fc.string(), fc.constantFrom('1', 'held', '2026-11-20T10:00:00Z'));
+  const query = fc.array(fc.tuple(fc.constantFrom(...names), value));
   await fc.assert(
     fc.asyncProperty(query, async (pairs) => {
       const search = pairs.map(
         ([key, value]) => `${key}=${encodeURIComponent(value.toWellFormed())}`,
       );
-      const path = `/api/v1/warehouse/return/details?${search.join('&')}`;
+      const path = `/api/v1${of}?${search.join('&')}`;
       expect((await send({ path })).status).toBeLessThan(500);
     }),
     { numRuns: 300 },

@@ -2,6 +2,7 @@ import { ProcessReturnResponse_Refused_Code as RefusedCode } from '../../proto/g
 import type { OperationId } from '../../services/contract/operations.ts';
 import type { BodyOf, QueryOf } from '../../services/contract/validate.ts';
 import { cartView } from '../../services/contract/views/cart.ts';
+import { deliveryPageView, deliveryView } from '../../services/contract/views/delivery.ts';
 import { destinationView } from '../../services/contract/views/destination.ts';
 import { dispositionView } from '../../services/contract/views/disposition.ts';
 import { fraudReportView } from '../../services/contract/views/fraud-report.ts';
@@ -9,6 +10,7 @@ import { returnDetails } from '../../services/contract/views/return-details.ts';
 import { createdWebhookView, webhookView } from '../../services/contract/views/webhook.ts';
 import { createCart } from '../actions/carts.ts';
 import { type ActionContext, sent } from '../actions/context.ts';
+import { listDeliveries, replayDelivery } from '../actions/deliveries.ts';
 import { updateDestination } from '../actions/destinations.ts';
 import { assessDispositions } from '../actions/dispositions.ts';
 import { createFraudReport } from '../actions/fraud.ts';
@@ -20,6 +22,8 @@ export interface RestRequest<K extends OperationId> {
   readonly context: ActionContext;
   /** 0 where the path names none. */
   readonly id: bigint;
+  /** The `webhook-id` in the path; empty where it names none. */
+  readonly deliveryId: string;
   readonly body: BodyOf<K>;
   readonly query: QueryOf<K>;
 }
@@ -36,6 +40,10 @@ export const HANDLERS: { readonly [K in OperationId]: RestHandler<K> } = {
   },
   updateWebhook: ({ context, id, body }) => updateWebhook(context, id, body),
   deleteWebhook: ({ context, id }) => deleteWebhook(context, id),
+  listDeliveries: async ({ context, id, query }) =>
+    deliveryPageView(await listDeliveries(context, id, query)),
+  replayDelivery: async ({ context, id, deliveryId }) =>
+    deliveryView(await replayDelivery(context, { subscriptionId: id, deliveryId })),
   assessDispositions: async ({ context, body }) =>
     (await assessDispositions(context, body)).map(dispositionView),
   updateDestination: async ({ context, id, body }) =>

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import { FAKE } from '../../test/support/gateway/fake-backend.ts';
+import { FAKE } from '../../test/support/gateway/fake-objects.ts';
 import { type Received, restClient, type Sent } from '../../test/support/gateway/rest-client.ts';
 import { startTestGateway, type TestGateway } from '../../test/support/gateway/test-gateway.ts';
 

@@ -3,6 +3,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/gl
 import { ErrorReason } from '../../proto/gen/rms/common/v1/error_pb.ts';
 import { OPERATIONS, type Operation } from '../../services/contract/operations.ts';
 import { DomainError } from '../../services/platform/errors.ts';
+import { FAKE } from '../../test/support/gateway/fake-objects.ts';
 import { type Received, restClient, type Sent } from '../../test/support/gateway/rest-client.ts';
 import {
   startTestGateway,
@@ -34,7 +35,8 @@ const GOOD_BODIES: Record<string, unknown> = {
 
 function requestOf(operation: Operation, id = '11'): Sent {
   const query = operation.id === 'getReturnDetails' ? `?return_id=${id}` : '';
-  const path = `/api/v1${operation.path.replace('{id}', id)}${query}`;
+  const named = operation.path.replace('{id}', id).replace('{delivery_id}', FAKE.delivery);
+  const path = `/api/v1${named}${query}`;
   const json = GOOD_BODIES[operation.id];
   return { method: operation.method, path, ...(json !== undefined && { json }) };
 }
@@ -116,6 +118,8 @@ describe('what does not exist', () => {
     expect(bodies).toEqual({
       updateWebhook: { errors: { code: 'NOT_FOUND' } },
       deleteWebhook: { errors: { code: 'NOT_FOUND' } },
+      listDeliveries: { errors: { code: 'NOT_FOUND' } },
+      replayDelivery: { errors: { code: 'NOT_FOUND' } },
       updateDestination: { code: 'NOT_FOUND', message: text },
       getReturnDetails: { errors: { message: 'No return found with this ID.' } },
       createFraudReport: { errors: { message: text } },

@@ -134,7 +134,8 @@ async function answerOperation(
   const body = await readInput(operation, served.served, incoming);
   const query = readQuery(operation, served.served, req.url ?? '');
   const id = readPathId(route);
-  const newest = await run(operation.id, { context, id, body, query });
+  const { deliveryId = '' } = route;
+  const newest = await run(operation.id, { context, id, deliveryId, body, query });
   const { status } = operation.success;
   if (!operation.success.schema) return { status, headers: {} };
   const json = shapeResponse(served.served, operation.id, newest);

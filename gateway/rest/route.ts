@@ -15,6 +15,8 @@ export type Route =
       readonly operation: Operation;
       /** The path id as sent, percent-decoded once; undefined where the path has none. */
       readonly id: string | undefined;
+      /** The `webhook-id` in the path; undefined where it has none. */
+      readonly deliveryId: string | undefined;
     };
 
 /**
@@ -37,7 +39,9 @@ export function resolveRoute(method: string, target: string, today: Date): Route
   const wanted = method === 'HEAD' ? 'GET' : method;
   const operation = matches.find((one) => one.method === wanted);
   if (!operation) return { kind: 'wrong-method', served, allow: allowOf(matches) };
-  return { kind: 'operation', served, operation, id: idIn(operation, parts) };
+  const id = partAt(ID, operation, parts);
+  const deliveryId = partAt(DELIVERY_ID, operation, parts);
+  return { kind: 'operation', served, operation, id, deliveryId };
 }
 
 /** The path, with its first part decoded: `/%61pi/v1` is `/api/v1`. */
@@ -69,15 +73,18 @@ function decodePart(part: string): string | undefined {
 }
 
 const ID = '{id}';
+const DELIVERY_ID = '{delivery_id}';
 
 function matchPath(operation: Operation, parts: readonly string[]): boolean {
   const template = operation.path.split('/').slice(1);
   if (template.length !== parts.length) return false;
-  return template.every((part, at) => (part === ID ? parts[at] !== '' : part === parts[at]));
+  return template.every((part, at) =>
+    part === ID || part === DELIVERY_ID ? parts[at] !== '' : part === parts[at],
+  );
 }
 
-function idIn(operation: Operation, parts: readonly string[]): string | undefined {
-  const at = operation.path.split('/').slice(1).indexOf(ID);
+function partAt(name: string, operation: Operation, parts: readonly string[]): string | undefined {
+  const at = operation.path.split('/').slice(1).indexOf(name);
   return at === -1 ? undefined : parts[at];
 }
 

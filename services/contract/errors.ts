@@ -24,6 +24,7 @@ export const PROBLEM_CODES = {
   unsupportedMediaType: 'UNSUPPORTED_MEDIA_TYPE',
   invalid: 'VALIDATION_FAILED',
   webhookRefused: 'FAILED_TO_CREATE_WEBHOOK',
+  notReplayable: 'DELIVERY_NOT_REPLAYABLE',
   rateLimited: 'RATE_LIMITED',
   internal: 'INTERNAL_ERROR',
   unavailable: 'SERVICE_UNAVAILABLE',
@@ -32,6 +33,9 @@ export const PROBLEM_CODES = {
 /** The 404 bodies, each in the shape of its operation (interface: Errors). */
 export const NOT_FOUND = {
   webhook: notFound('No webhook has this ID.', { errors: { code: 'NOT_FOUND' } }),
+  delivery: notFound('No delivery of this webhook has this ID.', {
+    errors: { code: 'NOT_FOUND' },
+  }),
   destination: notFound('No destination has this ID.', {
     code: 'NOT_FOUND',
     message: 'No destination has this ID.',

@@ -34,6 +34,17 @@ export type Trigger = (typeof TRIGGERS)[number];
 /** Interface: Webhook status. */
 export const WEBHOOK_STATUSES = ['active', 'inactive'] as const;
 
+/** Where a webhook's delivery stands. */
+export const DELIVERY_STATES = [
+  'waiting',
+  'held',
+  'delivered',
+  'exhausted',
+  'expired',
+  'dropped',
+] as const;
+export type DeliveryState = (typeof DELIVERY_STATES)[number];
+
 /** Interface: Disposition item. */
 export const DISPOSITION_OUTCOMES = [
   'back_to_stock',
@@ -115,6 +126,9 @@ export const PROCESS_DETAILS_MAX = 50;
 export const PROCESS_DETAILS_BYTES_MAX = 16 * 1024;
 export const WEBHOOK_URL_MAX = 2_048;
 export const ORDER_NAME_MAX = 191;
+export const DELIVERIES_PAGE_MAX = 100;
+export const DELIVERIES_PAGE_DEFAULT = 50;
+export const CURSOR_MAX = 200;
 export const BODY_BYTES_MAX = 1024 * 1024;
 /** Thirty full notes with escapes are legal. */
 export const DISPOSITIONS_BODY_BYTES_MAX = 32 * 1024 * 1024;

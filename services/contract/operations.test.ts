@@ -1,13 +1,15 @@
 import { expect, test } from '@jest/globals';
 import { OPERATIONS } from './operations.ts';
 
-test('the operations are those of the interface, and two additions', () => {
+test('the operations are those of the interface, and four additions', () => {
   const rows = OPERATIONS.map((o) => `${o.method} ${o.path} ${o.success.status} ${o.addition}`);
   expect(rows).toEqual([
     'GET /webhooks 200 true',
     'POST /webhooks 201 true',
     'PUT /webhooks/{id} 204 false',
     'DELETE /webhooks/{id} 204 false',
+    'GET /webhooks/{id}/deliveries 200 true',
+    'POST /webhooks/{id}/deliveries/{delivery_id}/replay 200 true',
     'POST /dispositioning/assess 200 false',
     'PUT /destinations/{id} 200 false',
     'GET /warehouse/return/details 200 false',
@@ -23,6 +25,8 @@ test('each operation needs its scope', () => {
     createWebhook: 'developer_tools',
     updateWebhook: 'developer_tools',
     deleteWebhook: 'developer_tools',
+    listDeliveries: 'developer_tools',
+    replayDelivery: 'developer_tools',
     assessDispositions: 'returns',
     updateDestination: 'destinations:write',
     getReturnDetails: 'returns',
@@ -34,7 +38,7 @@ test('each operation needs its scope', () => {
 
 test('only webhook operations take a bearer token, and only dispositioning answers 403', () => {
   const bearer = OPERATIONS.filter(({ credentials }) => credentials === 'bearer-or-api-key');
-  expect(bearer.map(({ path }) => path.split('/')[1])).toEqual(Array(4).fill('webhooks'));
+  expect(bearer.map(({ path }) => path.split('/')[1])).toEqual(Array(6).fill('webhooks'));
   const forbidden = OPERATIONS.filter((operation) => operation.forbidden === 'message-403');
   expect(forbidden.map(({ id }) => id)).toEqual(['assessDispositions']);
 });

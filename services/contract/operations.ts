@@ -2,6 +2,7 @@ import type { z } from 'zod';
 import { NOT_FOUND, type PublicError } from './errors.ts';
 import { BODY_BYTES_MAX, DISPOSITIONS_BODY_BYTES_MAX } from './limits.ts';
 import { cart, cartBody } from './resources/cart.ts';
+import { delivery, deliveryPage } from './resources/delivery.ts';
 import { destination, destinationBody } from './resources/destination.ts';
 import { assessBody, dispositionList } from './resources/disposition.ts';
 import * as shapes from './resources/errors.ts';
@@ -20,6 +21,8 @@ export type OperationId =
   | 'createWebhook'
   | 'updateWebhook'
   | 'deleteWebhook'
+  | 'listDeliveries'
+  | 'replayDelivery'
   | 'assessDispositions'
   | 'updateDestination'
   | 'getReturnDetails'
@@ -47,7 +50,7 @@ export interface OperationBody {
 export interface Operation {
   readonly id: OperationId;
   readonly method: 'GET' | 'POST' | 'PUT' | 'DELETE';
-  /** After the version segment; `{id}` stands for one path id. */
+  /** After the version segment; `{id}` stands for a path id, `{delivery_id}` for a `webhook-id`. */
   readonly path: string;
   readonly scope: Scope;
   /** `bearer-or-api-key`: `Authorization` when present, else `X-Authorization`; `api-key`: only the latter. */
@@ -138,6 +141,33 @@ export const OPERATIONS: readonly Operation[] = [
     summary: 'Delete webhook',
     description: 'Removes a subscription; its waiting deliveries are dropped.',
     errors: { 404: [shapes.webhookNotFound] },
+  },
+  {
+    ...webhookRules,
+    id: 'listDeliveries',
+    method: 'GET',
+    path: '/webhooks/{id}/deliveries',
+    notFound: NOT_FOUND.webhook,
+    query: true,
+    success: { status: 200, schema: deliveryPage },
+    addition: true,
+    summary: 'List deliveries',
+    description:
+      'What was sent to a webhook and what waits to be, newest event first, for 30 days. What was sent and answered word by word is shown to people of the shop only.',
+    errors: { 404: [shapes.webhookNotFound], 422: [shapes.messageError] },
+  },
+  {
+    ...webhookRules,
+    id: 'replayDelivery',
+    method: 'POST',
+    path: '/webhooks/{id}/deliveries/{delivery_id}/replay',
+    notFound: NOT_FOUND.delivery,
+    success: { status: 200, schema: delivery },
+    addition: true,
+    summary: 'Replay delivery',
+    description:
+      'Sends a delivery that has ended once more, with the same `webhook-id` and the same bytes, and the whole schedule of retries. One that waits already, or whose payload is gone, is refused.',
+    errors: { 404: [shapes.webhookNotFound], 409: [shapes.notReplayable] },
   },
   {
     ...keyRules,

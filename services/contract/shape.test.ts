@@ -131,6 +131,7 @@ describe('error bodies', () => {
     );
     expect(bodies).toEqual({
       webhook: { errors: { code: 'NOT_FOUND' } },
+      delivery: { errors: { code: 'NOT_FOUND' } },
       destination: { code: 'NOT_FOUND', message: expect.any(String) },
       returnDetails: { errors: { message: 'No return found with this ID.' } },
       fraudReport: { errors: { message: expect.any(String) } },

@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { MAX_ID } from './limits.ts';
+import { DELIVERY_STATES, MAX_ID, TRIGGERS } from './limits.ts';
 import { parsePathId, validateQuery } from './validate.ts';
 
 describe('the query of return details', () => {
@@ -91,5 +91,58 @@ describe('a path id', () => {
     '9007199254740992',
   ])('%j names nothing', (text) => {
     expect(parsePathId(text)).toBeUndefined();
+  });
+});
+
+describe('the query of deliveries', () => {
+  const read = (query: URLSearchParams) => validateQuery('listDeliveries', '2026-10', query);
+
+  test('asks for the first fifty of all when it is empty', () => {
+    expect(read(new URLSearchParams())).toEqual({ ok: true, value: { limit: 50, cursor: '' } });
+  });
+
+  test('holds what was given, whatever its order and whatever else is there', () => {
+    const time = fc.date({
+      min: new Date('2000-01-01'),
+      max: new Date('2099-01-01'),
+      noInvalidDate: true,
+    });
+    const given = fc.record(
+      {
+        state: fc.constantFrom(...DELIVERY_STATES),
+        trigger: fc.constantFrom(...TRIGGERS),
+        limit: fc.integer({ min: 1, max: 100 }),
+        cursor: fc.stringMatching(/^[\w-]{1,200}$/),
+        other: fc.string(),
+      },
+      { requiredKeys: [] },
+    );
+    fc.assert(
+      fc.property(given, fc.uniqueArray(time, { maxLength: 2 }), fc.gen(), (fields, times, g) => {
+        const [from, to] = times.toSorted((one, other) => Number(one) - Number(other));
+        const texts = Object.entries({ ...fields, ...(from && { from }), ...(to && { to }) }).map(
+          ([name, value]): [string, string] => [
+            name,
+            value instanceof Date ? value.toISOString() : String(value),
+          ],
+        );
+        const shuffled = g(fc.shuffledSubarray, texts, { minLength: texts.length });
+        const { other: _, ...known } = fields;
+        expect(read(new URLSearchParams(shuffled))).toEqual({
+          ok: true,
+          value: { limit: 50, cursor: '', ...known, ...(from && { from }), ...(to && { to }) },
+        });
+      }),
+    );
+  });
+
+  test('never throws', () => {
+    const names = fc.constantFrom('state', 'trigger', 'from', 'to', 'limit', 'cursor', 'x');
+    fc.assert(
+      fc.property(fc.array(fc.tuple(names, fc.string())), (pairs) => {
+        const result = read(new URLSearchParams(pairs));
+        expect(result.ok || 'message' in result).toBe(true);
+      }),
+    );
   });
 });

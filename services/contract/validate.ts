@@ -3,8 +3,18 @@ import { isObject } from './json-object.ts';
 import { blank } from './limits.ts';
 import { OPERATIONS, type OperationId } from './operations.ts';
 import type { CartBody } from './resources/cart.ts';
+import {
+  type DeliveriesQuery,
+  type DeliveriesQueryResult,
+  readDeliveriesQuery,
+} from './resources/deliveries-query.ts';
 import type { DestinationBody } from './resources/destination.ts';
-import { type DetailsQuery, parseId, readDetailsQuery } from './resources/details-query.ts';
+import {
+  type DetailsQuery,
+  type DetailsQueryResult,
+  parseId,
+  readDetailsQuery,
+} from './resources/details-query.ts';
 import type { AssessBody } from './resources/disposition.ts';
 import type { FraudReportBody } from './resources/fraud-report.ts';
 import type { ProcessBody } from './resources/process.ts';
@@ -25,6 +35,7 @@ export type BodyOf<K extends OperationId> = K extends keyof Bodies ? Bodies[K] :
 /** What a validated query is, per operation. */
 export interface Queries {
   readonly getReturnDetails: DetailsQuery;
+  readonly listDeliveries: DeliveriesQuery;
 }
 export type QueryOf<K extends OperationId> = K extends keyof Queries ? Queries[K] : undefined;
 
@@ -81,12 +92,21 @@ export function validateQuery<K extends OperationId>(
   | { readonly ok: true; readonly value: QueryOf<K> }
   | { readonly ok: false; readonly notFound: true }
   | (Invalid & { readonly notFound?: never }) {
-  if (operation !== 'getReturnDetails') return { ok: true, value: undefined as QueryOf<K> };
-  const result = readDetailsQuery(query);
+  const read = QUERIES.get(operation);
+  if (!read) return { ok: true, value: undefined as QueryOf<K> };
+  const result = read(query);
+  // The table pairs each operation with the reader whose result `Queries` names.
   if (result.ok) return { ok: true, value: result.value as QueryOf<K> };
   if ('notFound' in result) return result;
   return invalid([{ field: result.field, message: result.rule }]);
 }
+
+type ReadQuery = (query: URLSearchParams) => DetailsQueryResult | DeliveriesQueryResult;
+
+const QUERIES: ReadonlyMap<OperationId, ReadQuery> = new Map<OperationId, ReadQuery>([
+  ['getReturnDetails', readDetailsQuery],
+  ['listDeliveries', readDeliveriesQuery],
+]);
 
 /** Reads a path id, already percent-decoded; undefined: it names nothing, the operation's own 404. */
 export function parsePathId(segment: string): bigint | undefined {

@@ -18,6 +18,7 @@ const SEGMENTS: Readonly<Record<string, string>> = {
 
 interface Probe {
   readonly id: string;
+  readonly deliveryId: string;
   readonly query: string;
   readonly body: string | undefined;
   readonly contentType: string;
@@ -70,18 +71,35 @@ function probes(operation: DocumentedOperation, document: Json): fc.Arbitrary<Pr
         { weight: 1, arbitrary: rawBodies },
       )
     : fc.constant(undefined);
+  const deliveryId = 'msg_0199e1a4-7b20-8abc-8def-0123456789ab';
   const values = fc.constantFrom(
     '',
     '1',
     'abc',
+    'delivered',
+    'return.closed',
+    '2026-11-20T10:00:00Z',
+    '2026-11-20T10:00:00%2B01:00',
     String(known[0]),
     '9007199254740993',
     '%00',
     '%F0%9F%92%A9',
     '-1',
   );
-  const names = fc.constantFrom('return_id', 'order_id', 'order_name', 'currency_type', 'x');
+  const names = fc.constantFrom(
+    ...['return_id', 'order_id', 'order_name', 'currency_type', 'x'],
+    ...['state', 'trigger', 'from', 'to', 'limit', 'cursor'],
+  );
   return fc.record({
+    deliveryId: fc.constantFrom(
+      deliveryId,
+      deliveryId.toUpperCase(),
+      deliveryId.slice(4),
+      'msg_',
+      '%00',
+      '%zz',
+      'abc',
+    ),
     id: fc.constantFrom(
       ...known.map(String),
       String(foreign),
@@ -114,7 +132,7 @@ async function faultOf(
   segment: string,
   probe: Probe,
 ): Promise<string | undefined> {
-  const path = operation.path.replace('{id}', probe.id);
+  const path = operation.path.replace('{id}', probe.id).replace('{delivery_id}', probe.deliveryId);
   const url = `${stack.file.base_url}/api${segment && `/${segment}`}${path}?${probe.query}`;
   const response = await fetch(url, {
     method: operation.method,

@@ -221,6 +221,8 @@ describe.each(SEGMENTS)('/api/%s, served by %s', (segment, version) => {
     const foreign: Partial<Record<Operation['id'], number>> = {
       updateWebhook: fixtures.webhooks[0]?.id ?? 0,
       deleteWebhook: fixtures.webhooks[0]?.id ?? 0,
+      listDeliveries: fixtures.webhooks[0]?.id ?? 0,
+      replayDelivery: fixtures.webhooks[0]?.id ?? 0,
       updateDestination: fixtures.destinations.linked,
     };
     const malformed = ['0', '01', '-1', '1.0', 'abc', '9007199254740992', '%2B1'];

@@ -80,6 +80,8 @@ test('the statuses of an operation are those the order of checks can give it', (
     createWebhook: '201 400 401 413 415 422 429 500 503',
     updateWebhook: '204 400 401 404 413 415 422 429 500 503',
     deleteWebhook: '204 401 404 429 500 503',
+    listDeliveries: '200 401 404 422 429 500 503',
+    replayDelivery: '200 401 404 409 429 500 503',
     assessDispositions: '200 400 401 403 413 415 422 429 500 503',
     updateDestination: '200 400 401 404 413 415 422 429 500 503',
     getReturnDetails: '200 401 404 422 429 500 503',

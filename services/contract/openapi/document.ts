@@ -1,10 +1,9 @@
 import { createDocument, type ZodOpenApiObject } from 'zod-openapi';
 import { isObject, type JsonObject } from '../json-object.ts';
-import { CURRENCY_TYPES, MAX_ID, ORDER_NAME_MAX } from '../limits.ts';
 import { OPERATIONS, type Operation } from '../operations.ts';
-import { ownBound } from '../resources/fields.ts';
 import { changesSince } from '../shape.ts';
 import { UNSTABLE, UNSTABLE_WARNING } from '../versions.ts';
+import { parametersOf } from './parameters.ts';
 import { payloadSection } from './payload-section.ts';
 import { responsesOf } from './responses.ts';
 
@@ -70,10 +69,7 @@ function pathsOf(unstable: boolean): NonNullable<ZodOpenApiObject['paths']> {
 }
 
 function operationObject(operation: Operation, unstable: boolean): object {
-  const parameters = [
-    ...(operation.path.includes('{id}') ? [PATH_ID] : []),
-    ...(operation.query ? DETAILS_QUERY : []),
-  ];
+  const parameters = parametersOf(operation);
   const { body, scope } = operation;
   return {
     operationId: operation.id,
@@ -98,32 +94,6 @@ function operationObject(operation: Operation, unstable: boolean): object {
     responses: responsesOf(operation, unstable),
   };
 }
-
-const idSchema = { type: 'integer', minimum: 1, maximum: Number(MAX_ID) };
-const PATH_ID = { name: 'id', in: 'path', required: true, schema: idSchema };
-const EXACTLY_ONE = 'Exactly one of return_id, order_id and order_name selects the return';
-const DETAILS_QUERY = [
-  { name: 'return_id', in: 'query', description: EXACTLY_ONE, schema: idSchema },
-  {
-    name: 'order_id',
-    in: 'query',
-    description: "The commerce provider's order id or, if none matches, the internal one",
-    schema: idSchema,
-  },
-  {
-    name: 'order_name',
-    in: 'query',
-    description: 'The order name at the commerce provider',
-    schema: { type: 'string', minLength: 1, maxLength: ORDER_NAME_MAX, ...ownBound },
-  },
-  {
-    name: 'currency_type',
-    in: 'query',
-    description:
-      'The currency of all amounts; absent: `refund` as paid, the rest in the shop currency',
-    schema: { type: 'string', enum: [...CURRENCY_TYPES] },
-  },
-];
 
 /** Fields may be added at any time, so a document never closes an object. */
 function openToGrowth(schema: object): void {

@@ -12,7 +12,7 @@ const PHRASES: Readonly<Record<number, string>> = {
   401: 'The credential is missing, unknown, expired, revoked or lacks the scope',
   403: 'The credential lacks the scope',
   404: 'This shop has no such object',
-  409: 'The report exists already',
+  409: 'The present state does not allow it',
   413: 'The body is too large',
   415: 'The body is not application/json, or its encoding is unknown',
   422: 'The request breaks a rule; the message names the field',

@@ -25,6 +25,12 @@ export const webhookRefused = z
   })
   .meta({ id: 'WebhookRefused' });
 
+export const notReplayable = z
+  .object({
+    errors: z.object({ code: z.literal('DELIVERY_NOT_REPLAYABLE'), message: z.string() }),
+  })
+  .meta({ id: 'DeliveryNotReplayable' });
+
 export const destinationNotFound = z
   .object({ code: z.literal('NOT_FOUND'), message: z.string() })
   .meta({ id: 'DestinationNotFound' });

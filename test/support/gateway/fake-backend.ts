@@ -1,5 +1,4 @@
-import { create, type MessageInitShape } from '@bufbuild/protobuf';
-import { timestampFromDate } from '@bufbuild/protobuf/wkt';
+import { create } from '@bufbuild/protobuf';
 import { Code, type ConnectRouter, type ServiceImpl } from '@connectrpc/connect';
 import type { ServiceTargets } from '../../../gateway/services.ts';
 import { CartSchema, CartsService } from '../../../proto/gen/rms/carts/v1/carts_pb.ts';
@@ -10,28 +9,18 @@ import {
 } from '../../../proto/gen/rms/destinations/v1/destinations_pb.ts';
 import { DispositionsService } from '../../../proto/gen/rms/dispositions/v1/dispositions_pb.ts';
 import { FraudService } from '../../../proto/gen/rms/fraud/v1/fraud_pb.ts';
-import {
-  DispositionOutcome,
-  LineOutcome,
-  Outcome,
-  ReturnMethod,
-  type ReturnSchema,
-  ReturnState,
-  ReturnType,
-} from '../../../proto/gen/rms/returns/v1/return_pb.ts';
+import { DispositionOutcome } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import {
   ProcessReturnResponseSchema,
   ProcessReturnResponse_Refused_Code as RefusedCode,
   ReturnsService,
 } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
-import {
-  SubscriptionStatus,
-  WebhooksService,
-} from '../../../proto/gen/rms/webhooks/v1/webhooks_pb.ts';
-import { DomainError } from '../../../services/platform/errors.ts';
+import { DeliveryState, WebhooksService } from '../../../proto/gen/rms/webhooks/v1/webhooks_pb.ts';
+import { DomainError, invalidField } from '../../../services/platform/errors.ts';
 import { errorInterceptor } from '../../../services/platform/grpc/errors.ts';
 import { startGrpcServer } from '../../../services/platform/grpc/server.ts';
 import { createLogger } from '../../../services/platform/log.ts';
+import { FAKE, NOW, sampleDelivery, sampleReturn, sampleSubscription } from './fake-objects.ts';
 
 /** What a test may replace: the behaviour of single RPCs. */
 export interface FakeServices {
@@ -42,19 +31,6 @@ export interface FakeServices {
   readonly carts: Partial<ServiceImpl<typeof CartsService>>;
   readonly webhooks: Partial<ServiceImpl<typeof WebhooksService>>;
 }
-
-/** The shop that the fakes know, and what exists in it. */
-export const FAKE = {
-  shopId: 1n,
-  returns: { open: 11n, flagged: 12n, closed: 13n, reported: 14n },
-  lineItem: 21n,
-  /** Every line item from here on is the shop's. */
-  manyLinesFrom: 1_000n,
-  destination: 31n,
-  webhook: 41n,
-} as const;
-
-const NOW = timestampFromDate(new Date('2026-11-20T10:00:00Z'));
 
 /** The six services on one port: small, real gRPC servers that answer by the ids of {@link FAKE}. */
 export async function startFakeBackend(): Promise<{
@@ -233,6 +209,21 @@ function fakes(): FakeServices {
         if (subscriptionId === FAKE.webhook) return {};
         throw missing(ErrorReason.SUBSCRIPTION_NOT_FOUND, 'no subscription');
       },
+      listDeliveries: ({ subscriptionId, pageSize, cursor }) => {
+        if (cursor !== '' && cursor !== 'next') {
+          throw invalidField('cursor', 'must be the cursor of a previous page');
+        }
+        if (subscriptionId !== FAKE.webhook) {
+          throw missing(ErrorReason.SUBSCRIPTION_NOT_FOUND, 'no subscription');
+        }
+        return { deliveries: [sampleDelivery()], nextCursor: pageSize === 1 ? 'next' : '' };
+      },
+      replayDelivery: ({ subscriptionId, deliveryId }) => {
+        if (subscriptionId !== FAKE.webhook || deliveryId !== FAKE.delivery) {
+          throw missing(ErrorReason.DELIVERY_NOT_FOUND, 'no delivery');
+        }
+        return { delivery: { ...sampleDelivery(), state: DeliveryState.WAITING } };
+      },
       setPayloadVersion: ({ version }) => ({ version }),
     },
   };
@@ -246,40 +237,4 @@ function refuseUrl(url: string): void {
     'The url must be an absolute https address',
     { field: 'url' },
   );
-}
-
-function sampleSubscription() {
-  return {
-    id: FAKE.webhook,
-    topic: 'return',
-    trigger: 'return.closed',
-    url: 'https://hooks.example.com/returns',
-    status: SubscriptionStatus.ACTIVE,
-  };
-}
-
-function sampleReturn(): MessageInitShape<typeof ReturnSchema> {
-  return {
-    id: FAKE.returns.open,
-    shopId: FAKE.shopId,
-    revision: 1n,
-    createdAt: NOW,
-    updatedAt: NOW,
-    order: { id: 5n, providerOrderId: 1_000_000_000_005n, name: '#1001' },
-    customer: { email: 'ada@example.com' },
-    state: ReturnState.OPEN,
-    type: ReturnType.STANDARD,
-    outcome: Outcome.REFUND,
-    returnMethod: ReturnMethod.MAIL,
-    currency: 'GBP',
-    presentmentCurrency: 'GBP',
-    lineItems: [
-      {
-        lineItemId: FAKE.lineItem,
-        quantity: 1,
-        outcome: LineOutcome.REFUND,
-        condition: { subject: 'item', title: 'Grade A', grade: 'a', inspectedAt: NOW },
-      },
-    ],
-  };
 }

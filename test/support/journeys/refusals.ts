@@ -65,6 +65,8 @@ export function under(segment: string, path: string): string {
 
 /** An id that nothing has. */
 export const NOBODY = 987_654_321;
+/** A `webhook-id` that nothing has. */
+export const NOBODYS_DELIVERY = 'msg_0199e1a4-7b20-8abc-8def-0123456789ab';
 export const UNAUTHORIZED = {
   status: 401,
   body: { errors: 'Unauthorized.' },
@@ -89,6 +91,8 @@ export const WEBHOOK_REFUSED = {
 export const OWN_404: Readonly<Partial<Record<Operation['id'], unknown>>> = {
   updateWebhook: { errors: { code: 'NOT_FOUND' } },
   deleteWebhook: { errors: { code: 'NOT_FOUND' } },
+  listDeliveries: { errors: { code: 'NOT_FOUND' } },
+  replayDelivery: { errors: { code: 'NOT_FOUND' } },
   updateDestination: { code: 'NOT_FOUND', message: text },
   getReturnDetails: { errors: { message: 'No return found with this ID.' } },
   createFraudReport: { errors: { message: text } },
@@ -115,7 +119,7 @@ export function requestOf({ id, method, path }: Operation, pathId: string | numb
   const json = GOOD_BODY[id];
   return {
     method,
-    path: `${path.replace('{id}', String(pathId))}${query}`,
+    path: `${path.replace('{id}', String(pathId)).replace('{delivery_id}', NOBODYS_DELIVERY)}${query}`,
     ...(json && { json }),
   };
 }

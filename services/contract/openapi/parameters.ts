@@ -1,0 +1,106 @@
+import {
+  CURRENCY_TYPES,
+  CURSOR_MAX,
+  DELIVERIES_PAGE_DEFAULT,
+  DELIVERIES_PAGE_MAX,
+  DELIVERY_STATES,
+  MAX_ID,
+  ORDER_NAME_MAX,
+  TRIGGERS,
+} from '../limits.ts';
+import type { Operation, OperationId } from '../operations.ts';
+import { ownBound } from '../resources/fields.ts';
+
+/** The path and query parameters of an operation, for its OpenAPI object. */
+export function parametersOf(operation: Operation): readonly object[] {
+  return [
+    ...PATH_IDS.filter(({ name }) => operation.path.includes(`{${name}}`)),
+    ...(QUERIES[operation.id] ?? []),
+  ];
+}
+
+const idSchema = { type: 'integer', minimum: 1, maximum: Number(MAX_ID) };
+const PATH_IDS = [
+  { name: 'id', in: 'path', required: true, schema: idSchema },
+  {
+    name: 'delivery_id',
+    in: 'path',
+    required: true,
+    description: 'The `webhook-id` of the delivery',
+    schema: { type: 'string' },
+  },
+];
+const EXACTLY_ONE = 'Exactly one of return_id, order_id and order_name selects the return';
+const DETAILS_QUERY = [
+  { name: 'return_id', in: 'query', description: EXACTLY_ONE, schema: idSchema },
+  {
+    name: 'order_id',
+    in: 'query',
+    description: "The commerce provider's order id or, if none matches, the internal one",
+    schema: idSchema,
+  },
+  {
+    name: 'order_name',
+    in: 'query',
+    description: 'The order name at the commerce provider',
+    schema: { type: 'string', minLength: 1, maxLength: ORDER_NAME_MAX, ...ownBound },
+  },
+  {
+    name: 'currency_type',
+    in: 'query',
+    description:
+      'The currency of all amounts; absent: `refund` as paid, the rest in the shop currency',
+    schema: { type: 'string', enum: [...CURRENCY_TYPES] },
+  },
+];
+
+const EVENT_TIME = { type: 'string', format: 'date-time' };
+const DELIVERIES_QUERY = [
+  {
+    name: 'state',
+    in: 'query',
+    description: 'Where the delivery stands',
+    schema: { type: 'string', enum: [...DELIVERY_STATES] },
+  },
+  {
+    name: 'trigger',
+    in: 'query',
+    description: 'The trigger of its event',
+    schema: { type: 'string', enum: [...TRIGGERS] },
+  },
+  {
+    name: 'from',
+    in: 'query',
+    description: 'Of events at or after this time (RFC 3339)',
+    schema: EVENT_TIME,
+  },
+  {
+    name: 'to',
+    in: 'query',
+    description: 'Of events before this time (RFC 3339)',
+    schema: EVENT_TIME,
+  },
+  {
+    name: 'limit',
+    in: 'query',
+    description: 'Deliveries of a page',
+    schema: {
+      type: 'integer',
+      minimum: 1,
+      maximum: DELIVERIES_PAGE_MAX,
+      default: DELIVERIES_PAGE_DEFAULT,
+      ...ownBound,
+    },
+  },
+  {
+    name: 'cursor',
+    in: 'query',
+    description: '`next_cursor` of the page before',
+    schema: { type: 'string', minLength: 1, maxLength: CURSOR_MAX, ...ownBound },
+  },
+];
+
+const QUERIES: Readonly<Partial<Record<OperationId, readonly object[]>>> = {
+  getReturnDetails: DETAILS_QUERY,
+  listDeliveries: DELIVERIES_QUERY,
+};

@@ -1,0 +1,96 @@
+import type { MessageInitShape } from '@bufbuild/protobuf';
+import { timestampFromDate } from '@bufbuild/protobuf/wkt';
+import {
+  LineOutcome,
+  Outcome,
+  ReturnMethod,
+  type ReturnSchema,
+  ReturnState,
+  ReturnType,
+} from '../../../proto/gen/rms/returns/v1/return_pb.ts';
+import {
+  DeliveryState,
+  SubscriptionStatus,
+} from '../../../proto/gen/rms/webhooks/v1/webhooks_pb.ts';
+
+/** The shop that the fakes know, and what exists in it. */
+export const FAKE = {
+  shopId: 1n,
+  returns: { open: 11n, flagged: 12n, closed: 13n, reported: 14n },
+  lineItem: 21n,
+  /** Every line item from here on is the shop's. */
+  manyLinesFrom: 1_000n,
+  destination: 31n,
+  webhook: 41n,
+  delivery: 'msg_0199e1a4-7b20-8abc-8def-000000000041',
+} as const;
+
+/** When everything of the fakes happened. */
+export const NOW = timestampFromDate(new Date('2026-11-20T10:00:00Z'));
+
+/** An active subscription. */
+export function sampleSubscription() {
+  return {
+    id: FAKE.webhook,
+    topic: 'return',
+    trigger: 'return.closed',
+    url: 'https://hooks.example.com/returns',
+    status: SubscriptionStatus.ACTIVE,
+  };
+}
+
+/** A delivery that succeeded at once. */
+export function sampleDelivery() {
+  const attempt = {
+    number: 1,
+    startedAt: NOW,
+    durationMs: 12,
+    status: 200,
+    requestHeadersJson: '{"webhook-signature":"v1,secret"}',
+    responseExcerpt: 'what the receiver said',
+    url: 'https://hooks.example.com/returns',
+    timing: { waitMs: 9, readMs: 1 },
+  };
+  return {
+    id: FAKE.delivery,
+    subscriptionId: FAKE.webhook,
+    eventId: '0199e1a4-7b20-7000-8000-000000000001',
+    topic: 'return',
+    trigger: 'return.closed',
+    state: DeliveryState.DELIVERED,
+    apiVersion: '2026-07',
+    returnId: FAKE.returns.open,
+    occurredAt: NOW,
+    createdAt: NOW,
+    finishedAt: NOW,
+    attempts: [attempt],
+    body: new TextEncoder().encode('{"secret":1}'),
+  };
+}
+
+/** An open return of one line. */
+export function sampleReturn(): MessageInitShape<typeof ReturnSchema> {
+  return {
+    id: FAKE.returns.open,
+    shopId: FAKE.shopId,
+    revision: 1n,
+    createdAt: NOW,
+    updatedAt: NOW,
+    order: { id: 5n, providerOrderId: 1_000_000_000_005n, name: '#1001' },
+    customer: { email: 'ada@example.com' },
+    state: ReturnState.OPEN,
+    type: ReturnType.STANDARD,
+    outcome: Outcome.REFUND,
+    returnMethod: ReturnMethod.MAIL,
+    currency: 'GBP',
+    presentmentCurrency: 'GBP',
+    lineItems: [
+      {
+        lineItemId: FAKE.lineItem,
+        quantity: 1,
+        outcome: LineOutcome.REFUND,
+        condition: { subject: 'item', title: 'Grade A', grade: 'a', inspectedAt: NOW },
+      },
+    ],
+  };
+}
