@@ -51,19 +51,37 @@ function bigints(text: string): (bigint | null)[] {
   return inside.split(',').map((item) => (item === 'NULL' ? null : BigInt(item)));
 }
 
+/** What is to happen after the commit of the transaction under way on a connection. */
+const afterCommits = new WeakMap<Queryable, ((pool: pg.Pool) => void)[]>();
+
+/**
+ * Has `work` called once the transaction is committed; never after a rollback. It must not throw.
+ * False when the transaction is not one of `inTransaction`: then nobody will call it.
+ */
+export function afterCommit(tx: Queryable, work: (pool: pg.Pool) => void): boolean {
+  const works = afterCommits.get(tx);
+  works?.push(work);
+  return works !== undefined;
+}
+
 /** Runs `work` in one transaction: commits when it resolves, rolls back when it rejects. */
 export async function inTransaction<T>(
   pool: pg.Pool,
   work: (tx: pg.PoolClient) => Promise<T>,
 ): Promise<T> {
   const client = await pool.connect();
+  const works: ((pool: pg.Pool) => void)[] = [];
   try {
     await client.query('begin');
+    afterCommits.set(client, works);
     const result = await work(client);
     await client.query('commit');
+    afterCommits.delete(client);
     client.release();
+    for (const one of works) one(pool);
     return result;
   } catch (error) {
+    afterCommits.delete(client);
     // A connection that cannot roll back is broken and must not return to the pool.
     await client.query('rollback').then(
       () => client.release(),

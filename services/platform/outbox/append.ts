@@ -5,16 +5,15 @@ import type { Actor } from '../../../proto/gen/rms/common/v1/actor_pb.ts';
 import { type Event, EventSchema } from '../../../proto/gen/rms/events/v1/events_pb.ts';
 import { type Return, ReturnSchema } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import { murmur2 } from '../bus/murmur2.ts';
-import type { Queryable } from '../postgres.ts';
+import { afterCommit, type Queryable } from '../postgres.ts';
 import { currentTraceparent } from '../telemetry.ts';
+import { announceCommit, CHANNEL_PREFIX, NOTIFY } from './announce.ts';
 import { EVENT_SCHEMA_NAME } from './parse.ts';
 
 /** The relay's unit of work; a key always belongs to the same shard. */
 export const SHARDS = 8;
 /** A larger snapshot is left out of the event and read back by those who need it. */
 export const MAX_SNAPSHOT_BYTES = 900_000;
-/** Commits that append events notify `outbox_<schema>`. */
-export const CHANNEL_PREFIX = 'outbox_';
 
 export interface NewEvent {
   readonly trigger: string;
@@ -38,17 +37,21 @@ export async function appendEvents(tx: Queryable, events: readonly NewEvent[]): 
   if (events.length === 0) return [];
   const traceparent = currentTraceparent();
   const encoded = events.map((event) => encode(event, traceparent));
-  await tx.query(APPEND, [
+  const shards = events.map((event) => murmur2(event.key) % SHARDS);
+  // Told after the commit where that is known; a notification inside it would have commits queue up.
+  const isTold = afterCommit(tx, (pool) => announceCommit(pool, shards));
+  const values = [
     events.map((event) => event.shopId),
     encoded.map((event) => event.id),
     events.map((event) => event.trigger),
     events.map((event) => event.key),
     encoded.map((event) => event.occurredAt),
     encoded.map((event) => event.value),
-    events.map((event) => murmur2(event.key) % SHARDS),
+    shards,
     traceparent,
-    CHANNEL_PREFIX,
-  ]);
+  ];
+  await tx.query({ name: 'outbox-append', text: APPEND, values });
+  if (!isTold) await tx.query(NOTIFY, [CHANNEL_PREFIX]);
   return encoded.map((event) => event.id);
 }
 
@@ -65,11 +68,9 @@ with given as materialized (
   insert into events (shop_id, day, position, event_id, trigger, key, traceparent, occurred_at, value)
   select shop_id, (now() at time zone 'utc')::date, position, event_id, trigger, key, $8, occurred_at, value
   from given
-), pointed as (
-  insert into outbox (shop_id, day, position, shard, key, bytes)
-  select shop_id, (now() at time zone 'utc')::date, position, shard, key, length(value) from given
 )
-select pg_notify($9 || current_schema(), '')`;
+insert into outbox (shop_id, day, position, shard, key, bytes)
+select shop_id, (now() at time zone 'utc')::date, position, shard, key, length(value) from given`;
 
 function encode(event: NewEvent, traceparent: string) {
   const id = randomUUID();

@@ -1,14 +1,18 @@
 import type pg from 'pg';
 import type { EventBus } from '../bus/event-bus.ts';
 import type { Logger } from '../log.ts';
-import { deletePointers, type Pointer, type StoredEvent, waitingEvents } from './store.ts';
+import { deletePointers, waitingEvents } from './store.ts';
+import { type Lane, OutboxWindow } from './window.ts';
 
-/** Records given to the bus and not yet acknowledged. */
-const MAX_IN_FLIGHT = 2_000;
-/** Rows read from one shard at a time. */
-const PAGE = 250;
+/** Events of one key given to the bus at once. */
+const MAX_SEND = 100;
 const FIRST_BACKOFF_MS = 200;
-const MAX_BACKOFF_MS = 5_000;
+const MAX_BACKOFF_MS = 2_000;
+/** Acknowledgements are gathered for so long, or until there are so many, and deleted together. */
+const GATHER_MS = 50;
+const GATHER = 250;
+/** Many keys fail at once when the bus is away: that is said once in a while. */
+const WARN_EVERY_MS = 5_000;
 
 export interface PublisherOptions {
   readonly pool: pg.Pool;
@@ -20,13 +24,21 @@ export interface PublisherOptions {
   readonly onPublished: (count: number) => void;
 }
 
+export interface StepResult {
+  /** Whether there is more to do at once. */
+  readonly isMore: boolean;
+  /** When there is, at the latest. Milliseconds from now. */
+  readonly restMs: number;
+}
+
 export interface Publisher {
-  /** Forgets what the bus has, then gives it more. Says how much it did. */
-  step(shards: readonly number[]): Promise<number>;
-  /** Nothing is on its way and nothing waits to be forgotten. */
-  isIdle(): boolean;
-  /** Whether the bus refused something lately, so that nothing is given to it for a while. */
-  isPausing(): boolean;
+  /**
+   * Forgets what the bus has (`isPrompt`: without gathering), looks for more when `isLook` says so
+   * or a look was not finished, and gives the bus what it may have.
+   */
+  step(shards: readonly number[], o: { isLook: boolean; isPrompt?: boolean }): Promise<StepResult>;
+  /** Nothing is held: nothing waits, is on its way or is to be forgotten. */
+  isEmpty(): boolean;
   /** Resolves when everything on its way is acknowledged or refused. */
   settled(): Promise<void>;
 }
@@ -37,82 +49,83 @@ export interface Publisher {
  * deleted only after the bus has acknowledged; a crash between the two publishes the event again.
  */
 export function createPublisher(o: PublisherOptions): Publisher {
-  const inFlight = new Map<string, Promise<void>>();
-  let records = 0;
-  const acknowledged: { key: string; pointers: readonly Pointer[] }[] = [];
-  let failures = 0;
-  let pausedUntil = 0;
+  const window = new OutboxWindow();
+  const onTheWay = new Set<Promise<void>>();
+  let isUnfinished = false;
+  let gatherUntil = 0;
+  let warnedAt = Number.NEGATIVE_INFINITY;
 
-  function release(key: string, count: number): void {
-    inFlight.delete(key);
-    records -= count;
+  async function forget(isPrompt: boolean): Promise<void> {
+    const done = [...window.done()];
+    if (done.length === 0) return;
+    if (!isPrompt && done.length < GATHER && Date.now() < gatherUntil) return;
+    await deletePointers(o.pool, done);
+    window.forget(done.length);
   }
 
-  async function forget(): Promise<number> {
-    const done = [...acknowledged];
-    if (done.length === 0) return 0;
-    await deletePointers(
-      o.pool,
-      done.flatMap(({ pointers }) => pointers),
-    );
-    acknowledged.splice(0, done.length);
-    for (const { key, pointers } of done) release(key, pointers.length);
-    return done.length;
+  async function look(shards: readonly number[]): Promise<void> {
+    // Without room, or after a failure, it is owed.
+    isUnfinished = shards.length > 0;
+    if (!isUnfinished || !window.hasRoom()) return;
+    isUnfinished = window.take(await waitingEvents(o.pool, window.request(shards)));
   }
 
-  async function publish(key: string, events: readonly StoredEvent[]): Promise<void> {
+  function sendAll(): void {
+    const now = Date.now();
+    for (const lane of window.lanes.values()) {
+      if (lane.sending.length > 0 || lane.waiting.length === 0 || now < lane.retryAt) continue;
+      const sending = send(lane).finally(() => onTheWay.delete(sending));
+      onTheWay.add(sending);
+    }
+  }
+
+  async function send(lane: Lane): Promise<void> {
+    const events = window.begin(lane, MAX_SEND);
     try {
       await o.bus.publish(
         o.topic,
         events.map((event) => event.record),
       );
-      acknowledged.push({ key, pointers: events });
-      failures = 0;
+      if (window.done().length === 0) gatherUntil = Date.now() + GATHER_MS;
+      window.accept(lane);
       o.onPublished(events.length);
     } catch (error) {
-      release(key, events.length);
-      pause(error);
+      window.refuse(lane, Date.now() + backoff(lane.failures + 1));
+      warn(error, lane.failures);
     }
     o.onChange();
   }
 
-  /** Many keys fail at once when the bus is away: that counts as one failure, and is logged once. */
-  function pause(error: unknown): void {
-    if (Date.now() < pausedUntil) return;
-    failures += 1;
-    const ceiling = Math.min(FIRST_BACKOFF_MS * 2 ** (failures - 1), MAX_BACKOFF_MS);
-    pausedUntil = Date.now() + ceiling * (0.75 + Math.random() / 4);
+  function warn(error: unknown, failures: number): void {
+    if (Date.now() < warnedAt + WARN_EVERY_MS) return;
+    warnedAt = Date.now();
     o.logger.warn({ err: error, topic: o.topic, failures }, 'events could not be published');
   }
 
+  function restMs(): number {
+    const times = [...window.lanes.values()]
+      .filter((lane) => lane.sending.length === 0)
+      .map((lane) => lane.retryAt);
+    if (window.done().length > 0) times.push(gatherUntil);
+    return Math.max(1, Math.min(...times) - Date.now());
+  }
+
   return {
-    async step(shards) {
-      const forgotten = await forget();
-      const room = MAX_IN_FLIGHT - records;
-      if (shards.length === 0 || room <= 0 || Date.now() < pausedUntil) return forgotten;
-      const limit = Math.min(PAGE, Math.ceil(room / shards.length));
-      const exceptKeys = [...inFlight.keys()];
-      const events = await waitingEvents(o.pool, { shards, exceptKeys, limit });
-      for (const [key, ofKey] of byKey(events)) {
-        records += ofKey.length;
-        inFlight.set(key, publish(key, ofKey));
-      }
-      return forgotten + events.length;
+    async step(shards, { isLook, isPrompt = false }) {
+      window.keep(shards);
+      const looking = isLook || isUnfinished ? look(shards) : undefined;
+      await Promise.all([forget(isPrompt), looking]);
+      sendAll();
+      return { isMore: isUnfinished && window.hasRoom(), restMs: restMs() };
     },
-    isIdle: () => inFlight.size === 0,
-    isPausing: () => Date.now() < pausedUntil,
+    isEmpty: () => window.isEmpty(),
     async settled() {
-      await Promise.all(inFlight.values());
+      await Promise.all(onTheWay);
     },
   };
 }
 
-function byKey(events: readonly StoredEvent[]): Map<string, StoredEvent[]> {
-  const groups = new Map<string, StoredEvent[]>();
-  for (const event of events) {
-    const group = groups.get(event.record.key);
-    if (group) group.push(event);
-    else groups.set(event.record.key, [event]);
-  }
-  return groups;
+function backoff(failures: number): number {
+  const ceiling = Math.min(FIRST_BACKOFF_MS * 2 ** (failures - 1), MAX_BACKOFF_MS);
+  return ceiling * (0.5 + Math.random() / 2);
 }

@@ -2,13 +2,14 @@ import { randomUUID } from 'node:crypto';
 import type { BatchObservableCallback } from '@opentelemetry/api';
 import type pg from 'pg';
 import type { EventBus } from '../bus/event-bus.ts';
+import { listen } from '../listen.ts';
 import type { Logger } from '../log.ts';
 import { createShardHolder, TEND_EVERY_MS } from '../shards.ts';
 import type { Telemetry } from '../telemetry.ts';
 import { within } from '../within.ts';
 import { startLoop, type Worker } from '../worker.ts';
+import { CHANNEL_PREFIX, hearCommits } from './announce.ts';
 import { SHARDS } from './append.ts';
-import { listenForCommits } from './listen.ts';
 import { startPartitionKeeper } from './partitions.ts';
 import { createPublisher } from './publisher.ts';
 import { backlogOf } from './store.ts';
@@ -49,7 +50,13 @@ export function startRelay(o: RelayOptions): Relay {
   let flushers: { done: () => void; sinceStep: number }[] = [];
   let steps = 0;
   let hasShare = false;
+  let isLookDue = true;
+  let lookedAt = 0;
 
+  const look = (): void => {
+    isLookDue = true;
+    loop.wake();
+  };
   const publisher = createPublisher({
     ...o,
     onChange: () => loop.wake(),
@@ -64,10 +71,12 @@ export function startRelay(o: RelayOptions): Relay {
       steps += 1;
       // Before the shards are shared out an empty step says nothing.
       const wasComplete = hasShare;
-      const done = await publisher.step(shards.held());
-      const isEmpty = done === 0 && publisher.isIdle() && !publisher.isPausing();
-      if (isEmpty && wasComplete) endFlushes(steps);
-      return done > 0 ? 'again' : 'idle';
+      const isPrompt = flushers.length > 0;
+      const isLook = isLookDue || isPrompt || Date.now() >= lookedAt + POLL_MS;
+      if (isLook) [isLookDue, lookedAt] = [false, Date.now()];
+      const { isMore, restMs } = await publisher.step(shards.held(), { isLook, isPrompt });
+      if (isLook && !isMore && publisher.isEmpty() && wasComplete) endFlushes(steps);
+      return isMore ? 'again' : Math.min(restMs, POLL_MS);
     },
   });
 
@@ -79,17 +88,21 @@ export function startRelay(o: RelayOptions): Relay {
       const before = shards.held().length;
       await shards.tend();
       hasShare = true;
-      if (shards.held().length > before || flushers.length > 0) loop.wake();
+      if (shards.held().length > before || flushers.length > 0) look();
       return 'idle';
     },
   });
   const retentionDays = o.retentionDays ?? DEFAULT_RETENTION_DAYS;
   const workers = [
     tending,
-    listenForCommits({ pool: o.pool, logger: o.logger, onCommit: () => loop.wake() }),
+    listen({ ...o, channelPrefix: CHANNEL_PREFIX, onNotify: look }),
     startPartitionKeeper({ pool: o.pool, owner, retentionDays, logger: o.logger }),
   ];
   const unobserve = observeBacklog(o);
+  const unhear = hearCommits(o.pool, () => {
+    look();
+    return shards.held();
+  });
 
   /** Only a step that began after the flush was asked for has seen everything. */
   function endFlushes(step: number): void {
@@ -98,7 +111,7 @@ export function startRelay(o: RelayOptions): Relay {
   }
 
   return {
-    wake: () => loop.wake(),
+    wake: look,
     flush: () =>
       new Promise((done) => {
         flushers.push({ done, sinceStep: steps });
@@ -106,10 +119,11 @@ export function startRelay(o: RelayOptions): Relay {
       }),
     async stop() {
       unobserve();
+      unhear();
       await Promise.all([loop.stop(), ...workers.map((worker) => worker.stop())]);
       await within(SETTLE_MS, publisher.settled());
       // With no shards it only forgets what was acknowledged meanwhile.
-      await publisher.step([]);
+      await publisher.step([], { isLook: false, isPrompt: true });
       await shards.release();
       endFlushes(Number.POSITIVE_INFINITY);
     },

@@ -13,6 +13,11 @@ export interface StoredEvent extends Pointer {
   readonly record: BusRecord;
 }
 
+export interface WaitingEvent extends StoredEvent {
+  readonly shard: number;
+  readonly bytes: number;
+}
+
 interface Row {
   shop_id: bigint;
   day: string;
@@ -24,35 +29,95 @@ interface Row {
   value: Buffer;
 }
 
-/** A page must not fill the memory when every event carries a large snapshot. */
-const MAX_PAGE_BYTES = 16 * 1024 * 1024;
+/** A shard, and the position after which to read. */
+export interface ShardCursor {
+  readonly shard: number;
+  readonly after: bigint;
+}
+
+/** What one look at a shard found. */
+export interface ShardPage {
+  readonly shard: number;
+  /** In order of position. */
+  readonly events: readonly WaitingEvent[];
+  /** After which to read on; undefined when the end of the shard was reached. */
+  readonly next: bigint | undefined;
+}
+
+export interface PageRequest {
+  readonly cursors: readonly ShardCursor[];
+  readonly exceptPositions: readonly bigint[];
+  readonly exceptKeys: readonly string[];
+  /** Rows looked at in each shard. */
+  readonly limit: number;
+  readonly maxBytes: number;
+}
+
+interface PageRow extends Row {
+  shard: number;
+  bytes: number;
+  is_known: boolean;
+  value: Buffer;
+  found_at: bigint | null;
+}
+
+/** Reads no further than `limit` rows of each shard, whatever they hold; an event's body only if it is taken. */
+const READ = {
+  name: 'outbox-read',
+  text: `select p.shard, p.shop_id, p.day, p.position, p.key, p.bytes, p.is_known,
+                e.position as found_at, e.event_id, e.trigger, e.traceparent, e.value
+           from (
+             select o.shard, o.shop_id, o.day, o.position, o.key, o.bytes,
+                    o.position = any ($3) or o.key = any ($4) as is_known,
+                    sum(case when o.position = any ($3) or o.key = any ($4) then 0 else o.bytes end)
+                      over (order by o.position) - o.bytes as bytes_before
+               from unnest($1::smallint[], $2::bigint[]) as s (shard, after)
+              cross join lateral (
+                select * from outbox
+                 where outbox.shard = s.shard and outbox.position > s.after
+                 order by outbox.position limit $5
+              ) o
+           ) p
+           left join lateral (
+             select * from events
+              where events.shop_id = p.shop_id and events.day = p.day and events.position = p.position
+                and not p.is_known and p.bytes_before < $6
+              limit 1
+           ) e on true
+          order by p.position`,
+};
 
 /**
- * What waits in the given shards, in order, without the keys that are on their way already.
- * Each shard gives at most `limit` rows; at most about 16 MiB in all.
+ * What waits in the given shards beyond their cursors, without what is held already and without the
+ * keys of which no more is wanted. At most `limit` rows of each shard are looked at, so that the
+ * backlog of one key costs a look no more than any other's; at most about `maxBytes` are taken.
  */
-export async function waitingEvents(
-  db: Queryable,
-  o: { shards: readonly number[]; exceptKeys: readonly string[]; limit: number },
-): Promise<StoredEvent[]> {
-  const { rows } = await db.query<Row>(
-    `select e.shop_id, e.day, e.position, e.key, e.event_id, e.trigger, e.traceparent, e.value
-     from (
-       select w.shop_id, w.day, w.position,
-              sum(w.bytes) over (order by w.position) - w.bytes as bytes_before
-       from unnest($1::smallint[]) as s (shard)
-       cross join lateral (
-         select o.shop_id, o.day, o.position, o.bytes from outbox o
-         where o.shard = s.shard and not (o.key = any ($2::text[]))
-         order by o.position limit $3
-       ) w
-     ) p
-     join events e on e.shop_id = p.shop_id and e.day = p.day and e.position = p.position
-     where p.bytes_before < $4
-     order by e.position`,
-    [o.shards, o.exceptKeys, o.limit, MAX_PAGE_BYTES],
-  );
-  return rows.map(toStored);
+export async function waitingEvents(db: Queryable, o: PageRequest): Promise<ShardPage[]> {
+  const { rows } = await db.query<PageRow>({
+    ...READ,
+    values: [
+      o.cursors.map(({ shard }) => shard),
+      o.cursors.map(({ after }) => after),
+      o.exceptPositions,
+      o.exceptKeys,
+      o.limit,
+      o.maxBytes,
+    ],
+  });
+  const byShard = Map.groupBy(rows, (row) => row.shard);
+  return o.cursors.map(({ shard, after }) => {
+    const all = byShard.get(shard) ?? [];
+    // Rows beyond the bytes come without their body: they are read again.
+    const cut = all.findIndex((row) => !row.is_known && row.found_at === null);
+    const seen = cut === -1 ? all : all.slice(0, cut);
+    const isEnd = cut === -1 && all.length < o.limit;
+    const events = seen.filter((row) => !row.is_known).map(toWaiting);
+    return { shard, events, next: isEnd ? undefined : (seen.at(-1)?.position ?? after) };
+  });
+}
+
+function toWaiting(row: PageRow): WaitingEvent {
+  return { ...toStored(row), shard: row.shard, bytes: row.bytes };
 }
 
 function toStored(row: Row): StoredEvent {
@@ -74,16 +139,17 @@ function toStored(row: Row): StoredEvent {
 
 /** Forgets pointers to events that the bus has. */
 export async function deletePointers(db: Queryable, pointers: readonly Pointer[]): Promise<void> {
-  await db.query(
-    `delete from outbox o
-     using unnest($1::bigint[], $2::date[], $3::bigint[]) as done (shop_id, day, position)
-     where o.shop_id = done.shop_id and o.day = done.day and o.position = done.position`,
-    [
+  await db.query({
+    name: 'outbox-forget',
+    text: `delete from outbox o
+           using unnest($1::bigint[], $2::date[], $3::bigint[]) as done (shop_id, day, position)
+           where o.shop_id = done.shop_id and o.day = done.day and o.position = done.position`,
+    values: [
       pointers.map((pointer) => pointer.shopId),
       pointers.map((pointer) => pointer.day),
       pointers.map((pointer) => pointer.position),
     ],
-  );
+  });
 }
 
 export interface Backlog {
