@@ -6,6 +6,7 @@ import { createPool } from '../services/platform/postgres.ts';
 import { shutDown } from '../services/platform/shutdown.ts';
 import { startTelemetry, type Telemetry } from '../services/platform/telemetry.ts';
 import { within } from '../services/platform/within.ts';
+import { createReturnReader } from './actions/read-returns.ts';
 import { type AppDependencies, createApp } from './app.ts';
 import { createApiKeyCheck } from './auth/api-key-check.ts';
 import { createClientIp } from './auth/client-ip.ts';
@@ -95,6 +96,7 @@ export async function startGateway(o: GatewayOptions): Promise<RunningGateway> {
   const limits = createLimits(o, pool, logger);
   const deps: AppDependencies = {
     services: backend.services,
+    readReturn: createReturnReader(backend.services.returns),
     auth: {
       apiKeys: createApiKeyCheck(pool, (keyId) => usage.used(keyId)),
       partnerTokens,

@@ -1,10 +1,12 @@
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import type { ActorSchema } from '../../proto/gen/rms/common/v1/actor_pb.ts';
 import type { Services } from '../services.ts';
+import type { ReadReturn } from './read-returns.ts';
 
 /** What an action needs: the services, the shop it is confined to, and on whose behalf it acts. */
 export interface ActionContext {
   readonly services: Services;
+  readonly readReturn: ReadReturn;
   readonly shopId: bigint;
   readonly actor: MessageInitShape<typeof ActorSchema>;
 }

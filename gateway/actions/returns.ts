@@ -7,15 +7,11 @@ import type {
 import { numberText } from '../../services/contract/exact-json.ts';
 import type { DetailsSelector } from '../../services/contract/resources/details-query.ts';
 import type { ProcessBody } from '../../services/contract/resources/process.ts';
-import { type ActionContext, callerOf, sent } from './context.ts';
+import { type ActionContext, callerOf } from './context.ts';
 
 /** Finds a return by its id, its order's id or its order's name; of several the newest. */
-export async function findReturn(
-  context: ActionContext,
-  selector: DetailsSelector,
-): Promise<Return> {
-  const answer = await context.services.returns.findReturn({ ...callerOf(context), selector });
-  return sent(answer.return, 'return');
+export function findReturn(context: ActionContext, selector: DetailsSelector): Promise<Return> {
+  return context.readReturn(callerOf(context), selector);
 }
 
 export type ProcessResult = ProcessReturnResponse['result'];

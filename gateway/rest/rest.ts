@@ -11,6 +11,7 @@ import {
 } from '../../services/contract/validate.ts';
 import { newestActive } from '../../services/contract/versions.ts';
 import type { Logger } from '../../services/platform/log.ts';
+import type { ReadReturn } from '../actions/read-returns.ts';
 import type { ClientIp } from '../auth/client-ip.ts';
 import type { LeasedLimit } from '../auth/leased-limit.ts';
 import {
@@ -35,6 +36,7 @@ import { type Route, resolveRoute } from './route.ts';
 
 export interface RestDependencies {
   readonly services: Services;
+  readonly readReturn: ReadReturn;
   readonly auth: Authentication;
   readonly restLimit: LeasedLimit;
   /** Requests a minute and key, where the key has no limit of its own. */
@@ -130,7 +132,8 @@ async function answerOperation(
   );
   if (!admission.admitted) throw rateLimited(admission.retryAfterS);
 
-  const context = { services: deps.services, shopId: caller.shopId, actor: caller.actor };
+  const { services, readReturn } = deps;
+  const context = { services, readReturn, shopId: caller.shopId, actor: caller.actor };
   const body = await readInput(operation, served.served, incoming);
   const query = readQuery(operation, served.served, req.url ?? '');
   const id = readPathId(route);

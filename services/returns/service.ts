@@ -20,7 +20,7 @@ import { recordArrival } from './logistics/arrivals.ts';
 import { recordPartnerShipment } from './logistics/shipments.ts';
 import type { Processing } from './processing/build.ts';
 import { countEvents, readEvents } from './queries/events.ts';
-import { findReturn, getReturns, getSnapshot } from './queries/find.ts';
+import { findReturn, findReturns, getReturns, getSnapshot } from './queries/find.ts';
 import { searchReturns } from './queries/search.ts';
 import { summarize } from './queries/summarize.ts';
 import { addNote, getTimeline } from './queries/timeline.ts';
@@ -63,6 +63,7 @@ export function returnsRoutes(
     countEvents: async (request) => countEvents(pool, request),
     getSnapshot: async (request) => ({ return: await getSnapshot(pool, request) }),
     findReturn: async (request) => ({ return: await findReturn(pool, request) }),
+    findReturns: async (request) => ({ found: await findReturns(pool, request) }),
     searchReturns: async (request) => searchReturns(pool, request),
     getTimeline: async (request) => getTimeline(pool, request),
     summarize: async (request) => summarize(pool, request),

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import { Code } from '@connectrpc/connect';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import {
@@ -130,12 +131,31 @@ function asked() {
   return { ...asker, returnId: theirs.of.id };
 }
 
+/** All that was published of the returns above. */
+function lately() {
+  const triggers = ['return.created', 'return.updated', 'label.created'];
+  const at = (ms: number) => timestampFromDate(new Date(Date.now() + ms));
+  return { triggers, from: at(-3_600_000), to: at(3_600_000) };
+}
+
 /** Calls that answer, without anything of the other shop. */
 const answersNothing: Record<string, () => Promise<unknown>> = {
   getReturns: async () =>
     (await bench.client.getReturns({ ...asker, returnIds: [theirs.of.id] })).returns,
+  findReturns: async () => {
+    const { id, order } = theirs.of;
+    const { id: orderId, name } = there(order);
+    const selectors = [
+      { selector: { case: 'returnId', value: id } },
+      { selector: { case: 'orderId', value: orderId } },
+      { selector: { case: 'orderName', value: name } },
+    ] as const;
+    return (await bench.client.findReturns({ ...asker, selectors: [...selectors] })).found;
+  },
   checkLineItems: async () =>
     (await bench.client.checkLineItems({ ...asker, lineItemIds: [theirs.lineItemId] })).owners,
+  readEvents: async () => (await bench.client.readEvents({ ...asker, ...lately() })).events,
+  countEvents: async () => (await bench.client.countEvents({ ...asker, ...lately() })).count || [],
   searchReturns: async () =>
     (await bench.client.searchReturns({ ...asker, includeArchived: true })).returns,
   summarize: async () => (await bench.client.summarize(asker)).byState,

@@ -1,6 +1,8 @@
+import type { MessageInitShape } from '@bufbuild/protobuf';
 import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { DispositionOutcome, type Return } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
+import type { ReturnSelectorSchema } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
 import {
   invalid,
   line,
@@ -11,6 +13,8 @@ import {
   there,
 } from '../../../test/support/returns-bench.ts';
 import { actor, refusal } from '../../../test/support/running-service.ts';
+import { loadFitting } from '../store/load.ts';
+import type { Selector } from './select.ts';
 
 let bench: ReturnsBench;
 beforeAll(async () => {
@@ -133,5 +137,70 @@ describe('check line items', () => {
     expect(owners.map(({ lineItemId, returnId }) => ({ lineItemId, returnId }))).toEqual(
       ids.map((lineItemId) => ({ lineItemId, returnId: one.id })),
     );
+  });
+});
+
+describe('find returns', () => {
+  const find = async (shopId: bigint, ...selectors: Selector[]) => {
+    const asked = selectors.map((selector) => ({ selector }));
+    const { found } = await bench.client.findReturns({ shopId, actor, selectors: asked });
+    return found.sort((a, b) => Number(there(a.return).id - there(b.return).id));
+  };
+  const byId = (of: Return): Selector => ({ case: 'returnId', value: of.id });
+
+  test('answers each return once, whatever means it, and leaves out what is not there', async () => {
+    const shopId = await bench.shop();
+    const one = await bench.submit(shopId, { order: { providerOrderId: newId(), name: '#one' } });
+    const two = await bench.submit(shopId);
+    const order = there(one.order);
+    const found = await find(
+      shopId,
+      { case: 'orderName', value: '#one' },
+      byId(two),
+      { case: 'returnId', value: newId() },
+      { case: 'orderId', value: order.providerOrderId },
+      { case: 'orderId', value: newId() },
+      { case: 'orderName', value: 'no\0ne' },
+      byId(one),
+    );
+    expect(found).toMatchObject([
+      { positions: [0, 3, 6], return: one },
+      { positions: [1], return: two },
+    ]);
+  });
+
+  test('answers the newest of an order, as a question alone does', async () => {
+    const shopId = await bench.shop();
+    const order = { providerOrderId: newId(), name: '#same' };
+    await bench.submit(shopId, { order, submittedAt: day(2) });
+    const newest = await bench.submit(shopId, { order, submittedAt: day(3) });
+    const found = await find(
+      shopId,
+      { case: 'orderId', value: order.providerOrderId },
+      { case: 'orderName', value: '#same' },
+    );
+    expect(found).toMatchObject([{ positions: [0, 1], return: newest }]);
+  });
+
+  test('leaves out what has no room', async () => {
+    const shopId = await bench.shop();
+    const ids = [await bench.submit(shopId), await bench.submit(shopId)].map((of) => of.id);
+    const read = async (room: number) =>
+      (await loadFitting(bench.db.pool, shopId, ids, room)).map((of) => of.id);
+    expect(await read(1_000_000)).toEqual(ids);
+    expect(await read(1_500)).toEqual(ids.slice(0, 1));
+    expect(await read(10)).toEqual([]);
+  });
+
+  test('wants 1 to 32 selectors, each saying which', async () => {
+    const shopId = await bench.shop();
+    const of = await bench.submit(shopId);
+    expect(await find(shopId, ...Array.from({ length: 32 }, () => byId(of)))).toHaveLength(1);
+    const ask = (selectors: MessageInitShape<typeof ReturnSelectorSchema>[]) =>
+      refusal(bench.client.findReturns({ shopId, actor, selectors }));
+    expect(await ask([])).toEqual(invalid('selectors'));
+    expect(await ask([{}])).toEqual(invalid('selectors[0].selector'));
+    const many = Array.from({ length: 33 }, () => ({ selector: byId(of) }));
+    expect(await ask(many)).toEqual(invalid('selectors'));
   });
 });

@@ -1,4 +1,4 @@
-import { fromBinary } from '@bufbuild/protobuf';
+import { fromBinary, type MessageInitShape } from '@bufbuild/protobuf';
 import { Code } from '@connectrpc/connect';
 import type pg from 'pg';
 import { z } from 'zod';
@@ -6,14 +6,21 @@ import { ErrorReason } from '../../../proto/gen/rms/common/v1/error_pb.ts';
 import { type Return, ReturnSchema } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import type {
   FindReturnRequest,
+  FindReturnsRequest,
+  FoundReturnSchema,
   GetReturnsRequest,
   GetSnapshotRequest,
 } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
 import { DomainError, invalidField } from '../../platform/errors.ts';
 import { callerShape, id, parseInput } from '../../platform/input.ts';
-import type { Queryable } from '../../platform/postgres.ts';
 import { returnNotFound } from '../refusals.ts';
-import { loadReturn, loadReturns } from '../store/load.ts';
+import { loadFitting, loadReturn, loadReturns } from '../store/load.ts';
+import { type Selector, selectReturns } from './select.ts';
+
+/** Selectors of one FindReturns. */
+const MAX_FOUND = 32;
+/** Bytes of the lines and uploads that one FindReturns reads: what several callers wait for stays small. */
+const ROOM_BYTES = 8 * 1024 * 1024;
 
 const batch = z.object({
   ...callerShape,
@@ -33,64 +40,52 @@ export async function getReturns(pool: pg.Pool, request: GetReturnsRequest): Pro
  * @throws DomainError INVALID_ARGUMENT when nothing says which; RETURN_NOT_FOUND.
  */
 export async function findReturn(pool: pg.Pool, request: FindReturnRequest): Promise<Return> {
-  const returnId = await selected(pool, request);
-  const found =
-    returnId === undefined ? undefined : await loadReturn(pool, request.shopId, returnId);
+  const { shopId, selector } = request;
+  if (selector.case === undefined) throw invalidField('selector', 'is required');
+  const [returnId] = await selectReturns(pool, shopId, [selector]);
+  const found = returnId === undefined ? undefined : await loadReturn(pool, shopId, returnId);
   if (!found) throw returnNotFound();
   return found;
 }
 
-async function selected(pool: pg.Pool, request: FindReturnRequest): Promise<bigint | undefined> {
-  const { shopId, selector } = request;
-  switch (selector.case) {
-    case 'returnId':
-      return selector.value;
-    case 'orderId':
-      return newestOfOrder(pool, shopId, selector.value);
-    case 'orderName':
-      return newestNamed(pool, shopId, selector.value);
-    case undefined:
-      throw invalidField('selector', 'is required');
-    default: {
-      const unknown: never = selector;
-      throw new Error(`unknown selector ${String(unknown)}`);
-    }
-  }
-}
+const given = z.custom<Selector>(
+  (one) => typeof one === 'object' && one !== null && 'case' in one && one.case !== undefined,
+  'is required',
+);
 
-async function newestOfOrder(
-  db: Queryable,
-  shopId: bigint,
-  orderId: bigint,
-): Promise<bigint | undefined> {
-  // Two index look-ups; ours counts only where the provider knows no such order.
-  const { rows } = await db.query<{ id: bigint }>({
-    name: 'find-by-order-id',
-    text: `select r.id
-             from returns r
-            where r.shop_id = $1
-              and r.order_id = coalesce(
-                    (select o.id from orders o where o.shop_id = $1 and o.provider_order_id = $2),
-                    $2)
-            order by r.created_at desc, r.id desc limit 1`,
-    values: [shopId, orderId],
-  });
-  return rows[0]?.id;
-}
+const wishes = z.object({
+  ...callerShape,
+  selectors: z
+    .array(z.object({ selector: given }))
+    .min(1, 'must hold at least one')
+    .max(MAX_FOUND, `must hold at most ${MAX_FOUND}`),
+});
 
-async function newestNamed(
-  db: Queryable,
-  shopId: bigint,
-  name: string,
-): Promise<bigint | undefined> {
-  if (name.includes('\0')) return undefined;
-  const { rows } = await db.query<{ id: bigint }>({
-    name: 'find-by-order-name',
-    text: `select id from returns where shop_id = $1 and order_name = $2
-            order by created_at desc, id desc limit 1`,
-    values: [shopId, name],
+/**
+ * Reads several returns as {@link findReturn} does, each once, in one statement as a rule. Left out
+ * is what the shop lacks, and what the answer has no room for.
+ *
+ * @throws DomainError INVALID_ARGUMENT when nothing says which, or there are more than 32.
+ */
+export async function findReturns(
+  pool: pg.Pool,
+  request: FindReturnsRequest,
+): Promise<MessageInitShape<typeof FoundReturnSchema>[]> {
+  const { shopId, selectors } = parseInput(wishes, request);
+  const asked = await selectReturns(
+    pool,
+    shopId,
+    selectors.map((wish) => wish.selector),
+  );
+  const positions = new Map<bigint, number[]>();
+  asked.forEach((returnId, position) => {
+    if (returnId === undefined) return;
+    const others = positions.get(returnId);
+    if (others) others.push(position);
+    else positions.set(returnId, [position]);
   });
-  return rows[0]?.id;
+  const found = await loadFitting(pool, shopId, [...positions.keys()], ROOM_BYTES);
+  return found.map((ret) => ({ positions: positions.get(ret.id) ?? [], return: ret }));
 }
 
 const snapshotWish = z.object({ ...callerShape, returnId: id, revision: id });

@@ -81,6 +81,15 @@ select r.shop_id, r.id, r.revision, r.created_at, r.updated_at, r.edited_at, r.a
   join orders o on o.shop_id = r.shop_id and o.id = r.order_id
  where r.shop_id = $1 and r.id = any($2::bigint[])`;
 
+// The parts are measured where they are, so that what has no room is neither sent nor taken apart.
+const LOAD_FITTING = `
+with found as materialized (${LOAD_RETURNS})
+select * from (
+  select found.*,
+         sum(octet_length(lines::text) + octet_length(uploads::text)) over (order by id) as bytes_so_far
+    from found) measured
+ where bytes_so_far <= $3`;
+
 function amountColumns(table: string, names: readonly string[]): string {
   return [...names, ...names.map((name) => `presentment_${name}`)]
     .map((name) => `'${name}', ${table}.${name}::text`)
@@ -107,6 +116,28 @@ export async function loadReturns(
     const row = byId.get(id);
     return row ? [toReturn(row)] : [];
   });
+}
+
+/**
+ * Reads whole returns, in no order, in one statement: as many as fit. Ids that are absent or another
+ * shop's are left out as well.
+ *
+ * @param ids each once.
+ * @param roomBytes of lines and uploads, as JSON.
+ */
+export async function loadFitting(
+  db: Queryable,
+  shopId: bigint,
+  ids: readonly bigint[],
+  roomBytes: number,
+): Promise<Return[]> {
+  if (ids.length === 0) return [];
+  const { rows } = await db.query<ReturnRow>({
+    name: 'load-fitting',
+    text: LOAD_FITTING,
+    values: [shopId, ids, roomBytes],
+  });
+  return rows.map(toReturn);
 }
 
 /** Reads one whole return; undefined when the shop has none with that id. */

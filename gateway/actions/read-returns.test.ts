@@ -1,0 +1,129 @@
+import { create } from '@bufbuild/protobuf';
+import { Code, ConnectError } from '@connectrpc/connect';
+import { describe, expect, test } from '@jest/globals';
+import { Actor_Kind } from '../../proto/gen/rms/common/v1/actor_pb.ts';
+import { type Return, ReturnSchema } from '../../proto/gen/rms/returns/v1/return_pb.ts';
+import type { Services } from '../services.ts';
+import { createReturnReader, type Reader } from './read-returns.ts';
+
+const KEY: Reader = { shopId: 1n, actor: { kind: Actor_Kind.API_KEY, id: 'k1', name: 'Key' } };
+const ABSENT = 404n;
+
+/** Returns of any id but one; says what it was asked. */
+function fakeReturns(o: { together?: (ids: bigint[]) => Promise<bigint[]> } = {}) {
+  const together: { shopId: bigint; actorId: string; ids: bigint[] }[] = [];
+  const alone: { id: bigint; timeoutMs: number }[] = [];
+  const make = (id: bigint): Return => create(ReturnSchema, { id });
+  const idOf = (one: { selector?: { case?: string | undefined; value?: unknown } }): bigint =>
+    typeof one.selector?.value === 'bigint' ? one.selector.value : 0n;
+  const client: Pick<Services['returns'], 'findReturn' | 'findReturns'> = {
+    async findReturn(request, options) {
+      const id = idOf(request);
+      alone.push({ id, timeoutMs: options?.timeoutMs ?? 0 });
+      if (id === ABSENT) throw new ConnectError('no such return', Code.NotFound);
+      return { $typeName: 'rms.returns.v1.FindReturnResponse', return: make(id) };
+    },
+    async findReturns(request) {
+      const ids = (request.selectors ?? []).map(idOf);
+      together.push({
+        shopId: BigInt(request.shopId ?? 0),
+        actorId: request.actor?.id ?? '',
+        ids,
+      });
+      const answered = o.together ? await o.together(ids) : ids.filter((id) => id !== ABSENT);
+      return {
+        $typeName: 'rms.returns.v1.FindReturnsResponse',
+        found: answered.map((id) => ({
+          $typeName: 'rms.returns.v1.FoundReturn',
+          positions: ids.flatMap((asked, at) => (asked === id ? [at] : [])),
+          return: make(id),
+        })),
+      };
+    },
+  };
+  return { client, together, alone };
+}
+
+function reads(client: Parameters<typeof createReturnReader>[0]) {
+  const read = createReturnReader(client);
+  return async (value: bigint, reader: Reader = KEY) =>
+    (await read(reader, { case: 'returnId', value })).id;
+}
+
+describe('reading returns', () => {
+  test('what is asked in one turn goes out together, and each gets its own', async () => {
+    const { client, together, alone } = fakeReturns();
+    const read = reads(client);
+    expect(await Promise.all([read(7n), read(8n), read(7n)])).toEqual([7n, 8n, 7n]);
+    expect(together).toEqual([{ shopId: 1n, actorId: 'k1', ids: [7n, 8n, 7n] }]);
+    expect(alone).toEqual([]);
+  });
+
+  test('one alone is asked alone, and nothing is remembered', async () => {
+    const { client, together, alone } = fakeReturns();
+    const read = reads(client);
+    expect([await read(7n), await read(7n)]).toEqual([7n, 7n]);
+    expect(together).toEqual([]);
+    expect(alone.map(({ id }) => id)).toEqual([7n, 7n]);
+  });
+
+  test('shops and actors are kept apart', async () => {
+    const { client, together } = fakeReturns();
+    const read = reads(client);
+    const readers = [
+      KEY,
+      { ...KEY, shopId: 2n },
+      { ...KEY, actor: { ...KEY.actor, id: 'k2' } },
+      { ...KEY, actor: { ...KEY.actor, kind: Actor_Kind.USER } },
+    ];
+    await Promise.all(readers.flatMap((reader) => [read(1n, reader), read(2n, reader)]));
+    expect(together.map(({ shopId, actorId, ids }) => [shopId, actorId, ids])).toEqual([
+      [1n, 'k1', [1n, 2n]],
+      [2n, 'k1', [1n, 2n]],
+      [1n, 'k2', [1n, 2n]],
+      [1n, 'k1', [1n, 2n]],
+    ]);
+  });
+
+  test('a batch holds at most 32', async () => {
+    const { client, together } = fakeReturns();
+    const read = reads(client);
+    const ids = Array.from({ length: 70 }, (_, at) => BigInt(at + 1));
+    expect(await Promise.all(ids.map((id) => read(id)))).toEqual(ids);
+    expect(together.map((call) => call.ids.length)).toEqual([32, 32, 6]);
+  });
+
+  test('what is absent fails alone', async () => {
+    const { client, alone } = fakeReturns();
+    const read = reads(client);
+    const [there, absent] = await Promise.allSettled([read(7n), read(ABSENT)]);
+    expect(there).toMatchObject({ status: 'fulfilled', value: 7n });
+    expect(absent).toMatchObject({ status: 'rejected', reason: { code: Code.NotFound } });
+    expect(alone.map(({ id }) => id)).toEqual([ABSENT]);
+  });
+
+  test.each([Code.Internal, Code.DeadlineExceeded, Code.Unimplemented, Code.ResourceExhausted])(
+    'a batch that failed (%s) is asked one by one, in what is left of the time',
+    async (code) => {
+      const { client, alone } = fakeReturns({
+        together: () => Promise.reject(new ConnectError('no', code)),
+      });
+      const read = reads(client);
+      expect(await Promise.all([read(7n), read(8n)])).toEqual([7n, 8n]);
+      expect(alone.map(({ id }) => id)).toEqual([7n, 8n]);
+      for (const { timeoutMs } of alone) expect(timeoutMs).toBeLessThan(5_000);
+    },
+  );
+
+  test('a service that is away is not asked once more for each', async () => {
+    const { client, alone } = fakeReturns({
+      together: () => Promise.reject(new ConnectError('away', Code.Unavailable)),
+    });
+    const read = reads(client);
+    const outcomes = await Promise.allSettled([read(7n), read(8n)]);
+    for (const outcome of outcomes) {
+      expect(outcome).toMatchObject({ status: 'rejected', reason: { code: Code.Unavailable } });
+    }
+    expect(alone).toEqual([]);
+  });
+});
