@@ -8,7 +8,7 @@ import { startConsuming } from './fan-out/consume.ts';
 import { type ReadSnapshot, unlessGone } from './fan-out/snapshots.ts';
 import type { UrlPolicy } from './guard/guard.ts';
 import { startMaintenance } from './maintenance.ts';
-import { createDeliveryAgent, type Resolve } from './sender/agent.ts';
+import type { Resolve } from './sender/names.ts';
 import { createSender } from './sender/send.ts';
 import { webhooksRoutes } from './service.ts';
 import type { Keyring } from './subscriptions/keyring.ts';
@@ -62,9 +62,12 @@ export async function startWebhooks(o: WebhooksOptions): Promise<RunningWebhooks
       publishes: false,
       build(runtime) {
         const { pool, logger, telemetry } = runtime;
-        const agent = createDeliveryAgent(policy, o.resolve);
-        const attemptMs = o.attemptMs === undefined ? {} : { attemptMs: o.attemptMs };
-        const send = createSender({ dispatcher: agent, policy, ...attemptMs });
+        const sender = createSender({
+          policy,
+          meter: telemetry.meter,
+          ...(o.resolve && { resolve: o.resolve }),
+          ...(o.attemptMs !== undefined && { attemptMs: o.attemptMs }),
+        });
         const returns = createServiceClient(ReturnsService, {
           target: o.returnsTarget,
           identity: runtime.identity,
@@ -80,7 +83,7 @@ export async function startWebhooks(o: WebhooksOptions): Promise<RunningWebhooks
             const consumer = await startConsuming(consuming);
             const concurrency = o.concurrency ?? DEFAULT_CONCURRENCY;
             const parts = { pool, logger, telemetry, clock, today, keyring: o.keyring };
-            dispatcher = startDispatching({ ...parts, send, concurrency });
+            dispatcher = startDispatching({ ...parts, send: sender.send, concurrency });
             const days = {
               log: o.logDays ?? DEFAULT_LOG_DAYS,
               events: o.retentionDays ?? DEFAULT_EVENT_DAYS,
@@ -91,7 +94,7 @@ export async function startWebhooks(o: WebhooksOptions): Promise<RunningWebhooks
           async close() {
             returns.close();
             // Attempts have ended, or have had their time.
-            await agent.destroy();
+            sender.close();
           },
         };
       },

@@ -5,7 +5,7 @@ import { newShop } from '../../../test/support/running-service.ts';
 import { runWebhooks, startReceiver, until } from '../../../test/support/webhooks.ts';
 import { sampleEvent } from '../../contract/sample-event.ts';
 import { inTransaction } from '../../platform/postgres.ts';
-import { NO_TIMING, type Outcome } from '../sender/send.ts';
+import { NO_TIMING, type Outcome } from '../sender/outcome.ts';
 import { type Claimed, claimDue, reapLeases } from './claim.ts';
 import { settle } from './settle.ts';
 

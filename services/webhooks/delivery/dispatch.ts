@@ -6,7 +6,8 @@ import { currentTraceparent, inSpan, type Telemetry } from '../../platform/telem
 import { startLoop, type Worker } from '../../platform/worker.ts';
 import { webhookIdOf } from '../log/delivery.ts';
 import { headersOf } from '../sender/headers.ts';
-import type { Outcome, Send } from '../sender/send.ts';
+import type { Outcome } from '../sender/outcome.ts';
+import type { Send } from '../sender/send.ts';
 import { signingKeyOf } from '../sender/signature.ts';
 import type { Keyring } from '../subscriptions/keyring.ts';
 import { secretsOf } from '../subscriptions/secrets.ts';

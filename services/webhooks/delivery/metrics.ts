@@ -1,5 +1,5 @@
 import type { Meter } from '@opentelemetry/api';
-import type { Outcome } from '../sender/send.ts';
+import type { Outcome } from '../sender/outcome.ts';
 import type { Claimed } from './claim.ts';
 
 /** Seconds: from at once to the end of the schedule. */

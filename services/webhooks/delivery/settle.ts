@@ -1,185 +1,198 @@
 import type pg from 'pg';
 import { inTransaction, type Queryable } from '../../platform/postgres.ts';
+import { shardLease } from '../../platform/shards.ts';
 import type { Outcome } from '../sender/send.ts';
-import { holdWaiting } from './backlog.ts';
-import type { Claimed } from './claim.ts';
-import { pauseAfter } from './schedule.ts';
+import type { EndpointHealth } from './endpoint.ts';
+import { DELIVERY_LEASES } from './lane.ts';
+import type { Due } from './read-due.ts';
+import { settleFailures, type Notice } from './settle-failures.ts';
 
-/** Only failures for this long, and at least this many, switch a subscription off. */
-const FAILING_DAYS = 5;
-const FAILING_MIN = 10;
+/** What is to be written down about a delivery that was taken up. */
+export interface Settlement {
+  readonly due: Due;
+  /** Of the shard's lease when the attempt began. */
+  readonly token: bigint;
+  /** Undefined when nothing was sent, for want of the payload: the delivery is dropped. */
+  readonly sent: { readonly outcome: Outcome; readonly headers: string } | undefined;
+  /** How it ended; null when it is to be tried again after `pauseMs`. */
+  readonly ended: 'delivered' | 'exhausted' | 'dropped' | null;
+  readonly pauseMs: number;
+}
 
-const REASON_GONE = 'the endpoint answered 410 Gone';
-const REASON_FAILING = `only failures for ${FAILING_DAYS} days`;
+/** How an address fares by now, where that is to be kept. */
+export interface EndpointChange {
+  readonly shopId: bigint;
+  readonly endpointId: bigint;
+  readonly shard: number;
+  readonly token: bigint;
+  readonly health: EndpointHealth;
+}
 
-export interface Attempt {
-  readonly claimed: Claimed;
-  readonly outcome: Outcome;
-  /** As sent. */
-  readonly headers: Readonly<Record<string, string>>;
+export interface Settled {
+  /** Not written: somebody else holds the shard by now. */
+  readonly stale: readonly Settlement[];
+  /** Subscriptions that were switched off, and warnings. */
+  readonly notices: readonly Notice[];
 }
 
 /**
- * Writes down what became of an attempt, and when the next one is due.
+ * Writes down what became of attempts, and when the next ones are due: one statement for all of them.
+ * Where attempts failed, or an earlier failure is over, the subscriptions are judged in the same
+ * transaction, before. It may be repeated when nobody knows whether it was committed.
  *
- * @param offsetMs of the retry clock.
- * @returns false when the lease was lost meanwhile: somebody else has the delivery, and nothing
- *   is written.
+ * What is written in the name of a lease that is lost by now is left out. A delivery that was dropped
+ * meanwhile stays so, unless it arrived.
+ *
+ * @param o.offsetMs of the retry clock.
  */
-export function settle(pool: pg.Pool, attempt: Attempt, offsetMs: number): Promise<boolean> {
+export async function settle(
+  pool: pg.Pool,
+  settlements: readonly Settlement[],
+  endpoints: readonly EndpointChange[],
+  o: { offsetMs: number },
+): Promise<Settled> {
+  const judged = settlements.filter(({ due, sent, ended }) =>
+    ended === 'delivered' ? due.isFailing : sent !== undefined,
+  );
+  if (judged.length === 0) {
+    return { stale: await write(pool, settlements, endpoints, o), notices: [] };
+  }
   return inTransaction(pool, async (tx) => {
-    // The subscription before the delivery, as everywhere: no deadlocks.
-    const isHeld = await judgeSubscription(tx, attempt, offsetMs);
-    const settled = await settleDelivery(tx, attempt, offsetMs);
-    if (!settled) throw new StaleLease();
-    if (isHeld) {
-      const { shopId, subscriptionId: id } = attempt.claimed;
-      await holdWaiting(tx, { shopId, id }, offsetMs);
-    }
-    return true;
-  }).catch((error: unknown) => {
-    if (error instanceof StaleLease) return false;
-    throw error;
+    await tx.query({ name: 'lock-leases', text: LOCK_LEASES, values: [leasesOf(settlements)] });
+    const notices = await settleFailures(tx, judged, o);
+    return { stale: await write(tx, settlements, endpoints, o), notices };
   });
 }
 
-/** Rolls the transaction back. */
-class StaleLease extends Error {}
-
-/** Counts failures, and says whether this one switched the subscription off. */
-async function judgeSubscription(
-  tx: Queryable,
-  { claimed, outcome }: Attempt,
-  offsetMs: number,
-): Promise<boolean> {
-  const key = [claimed.shopId, claimed.subscriptionId];
-  if (outcome.result === 'delivered') {
-    await tx.query(
-      `update subscriptions set failures = 0, failing_since = null
-        where shop_id = $1 and id = $2 and failures > 0`,
-      key,
-    );
-    return false;
-  }
-  const { rows } = await tx.query<{ isActive: boolean; isGone: boolean; isFailing: boolean }>(
-    `update subscriptions
-        set failures = failures + 1, failing_since = coalesce(failing_since, now() + $3 * interval '1 ms')
-      where shop_id = $1 and id = $2 and deleted_at is null
-     returning status = 'active' as "isActive", $4 and endpoint_id = $5 as "isGone",
-       failures >= ${FAILING_MIN}
-         and failing_since <= now() + $3 * interval '1 ms' - interval '${FAILING_DAYS} days' as "isFailing"`,
-    [...key, offsetMs, outcome.result === 'gone', claimed.endpointId],
-  );
-  const [found] = rows;
-  if (!found?.isActive || !(found.isGone || found.isFailing)) return false;
-  await tx.query(
-    `update subscriptions set status = 'inactive', inactive_reason = $3, updated_at = now()
-      where shop_id = $1 and id = $2`,
-    [...key, found.isGone ? REASON_GONE : REASON_FAILING],
-  );
-  return true;
+function leasesOf(settlements: readonly { due: Due }[]): string[] {
+  const shards = new Set(settlements.map(({ due }) => due.shard));
+  return [...shards].map((shard) => shardLease(DELIVERY_LEASES, shard));
 }
 
-/** Gives the lease back, and logs the attempt. Whether the lease was still ours. */
-async function settleDelivery(
-  tx: Queryable,
-  { claimed, outcome, headers }: Attempt,
-  offsetMs: number,
-): Promise<boolean> {
-  const pause =
-    outcome.result === 'delivered'
-      ? undefined
-      : pauseAfter(claimed.roundAttempts + 1, outcome.retryAfterMs);
-  const { rowCount } = await tx.query(SETTLE, [
-    claimed.shopId,
-    claimed.id,
-    claimed.leaseToken,
-    outcome.result === 'delivered',
-    pause ?? null,
-    offsetMs,
-    outcome.startedAt,
-    outcome.durationMs,
-    outcome.status,
-    outcome.error,
-    claimed.url,
-    JSON.stringify(headers),
-    outcome.excerpt,
-  ]);
-  return rowCount === 1;
-}
-
-// A delivery that was dropped or held while in flight stays so, unless it arrived.
-const SETTLE = `
-with before as (
-  select shop_id, id, case
-           when $4 then 'delivered'
-           when state in ('waiting', 'held') and $5::float8 is null then 'exhausted'
-           else state end as state
-    from deliveries where shop_id = $1 and id = $2 and lease_token = $3
-     for update
-), settled as (
-  update deliveries d
-     set state = before.state,
-         attempts = d.attempts + 1,
-         round_attempts = d.round_attempts + 1,
-         next_attempt_at = case when before.state in ('waiting', 'held')
-           then now() + ($6 + $5::float8) * interval '1 ms' end,
-         held_since = case when before.state = 'held' then d.held_since end,
-         finished_at = case when before.state in ('waiting', 'held') then null
-                            when before.state = d.state then d.finished_at
-                            else now() end,
-         lease_token = null, lease_expires_at = null
-    from before where d.shop_id = before.shop_id and d.id = before.id
-  returning d.shop_id, d.id, d.attempts
-)
-insert into attempts (shop_id, delivery_id, number, started_at, duration_ms, status, error, url,
-  request_headers, response_excerpt)
-select shop_id, id, attempts, $7, $8, $9, $10, $11, $12, $13 from settled`;
-
-/**
- * Timeouts halve what an endpoint may have in flight, successes let it grow again. A statement of
- * its own: endpoints are locked before deliveries elsewhere.
- */
-export async function adjustCap(
+/** Returns those that were not written. */
+async function write(
   db: Queryable,
-  { claimed, outcome }: Pick<Attempt, 'claimed' | 'outcome'>,
-): Promise<void> {
-  const key = [claimed.shopId, claimed.endpointId];
-  if (outcome.result === 'timeout') {
-    await db.query(
-      `update endpoints set flight_cap = greatest(flight_cap / 2, 1)
-        where shop_id = $1 and id = $2 and flight_cap > 1`,
-      key,
-    );
-  } else if (outcome.result === 'delivered') {
-    await db.query(
-      `update endpoints set flight_cap = flight_cap + 1
-        where shop_id = $1 and id = $2 and flight_cap < 8`,
-      key,
-    );
-  }
-}
-
-/** Gives a lease back untouched: the attempt was not made. */
-export async function release(db: Queryable, claimed: Claimed): Promise<void> {
-  await db.query(
-    `update deliveries set lease_token = null, lease_expires_at = null
-      where shop_id = $1 and id = $2 and lease_token = $3`,
-    [claimed.shopId, claimed.id, claimed.leaseToken],
+  settlements: readonly Settlement[],
+  endpoints: readonly EndpointChange[],
+  o: { offsetMs: number },
+): Promise<Settlement[]> {
+  const ids = settlements.map(({ due }) => due.id).sort();
+  const { rows } = await db.query<{ name: string; token: bigint }>({
+    name: 'settle',
+    text: SETTLE,
+    values: [
+      [...new Set([...leasesOf(settlements), ...endpoints.map(leaseOf)])],
+      ...columnsOf(settlements),
+      ids[0],
+      ids.at(-1),
+      o.offsetMs,
+      ...endpointColumns(endpoints),
+    ],
+  });
+  const tokens = new Map(rows.map(({ name, token }) => [name, token]));
+  return settlements.filter(
+    ({ due, token }) => tokens.get(shardLease(DELIVERY_LEASES, due.shard)) !== token,
   );
 }
 
-/**
- * Ends a delivery that cannot be sent any more. No request was made, so nothing is logged and the
- * subscription has failed nothing.
- */
-export async function drop(db: Queryable, claimed: Claimed): Promise<void> {
-  await db.query(
-    `update deliveries
-        set state = case when finished_at is null then 'dropped' else state end,
-            finished_at = coalesce(finished_at, now()),
-            next_attempt_at = null, held_since = null, lease_token = null, lease_expires_at = null
-      where shop_id = $1 and id = $2 and lease_token = $3`,
-    [claimed.shopId, claimed.id, claimed.leaseToken],
-  );
+function leaseOf({ shard }: { shard: number }): string {
+  return shardLease(DELIVERY_LEASES, shard);
 }
+
+function columnsOf(all: readonly Settlement[]): unknown[] {
+  return [
+    all.map(({ due }) => due.shopId),
+    all.map(({ due }) => due.subscriptionId),
+    all.map(({ due }) => due.id),
+    all.map(({ due }) => leaseOf(due)),
+    all.map(({ token }) => token),
+    all.map(({ due }) => due.attempts),
+    all.map(({ ended }) => ended),
+    all.map(({ pauseMs }) => pauseMs),
+    all.map(({ due }) => due.payloadId),
+    all.map(({ sent }) => sent?.outcome.startedAt.getTime() ?? null),
+    all.map(({ sent }) => sent?.outcome.durationMs ?? 0),
+    all.map(({ sent }) => sent?.outcome.timing.dnsMs ?? null),
+    all.map(({ sent }) => sent?.outcome.timing.connectMs ?? null),
+    all.map(({ sent }) => sent?.outcome.timing.tlsMs ?? null),
+    all.map(({ sent }) => sent?.outcome.timing.waitMs ?? null),
+    all.map(({ sent }) => sent?.outcome.timing.readMs ?? null),
+    all.map(({ sent }) => sent?.outcome.status ?? 0),
+    all.map(({ sent }) => sent?.outcome.error ?? ''),
+    all.map(({ due }) => due.url),
+    all.map(({ sent }) => sent?.headers ?? ''),
+    all.map(({ sent }) => sent?.outcome.excerpt ?? ''),
+  ];
+}
+
+function endpointColumns(all: readonly EndpointChange[]): unknown[] {
+  return [
+    all.map((one) => one.shopId),
+    all.map((one) => one.endpointId),
+    all.map(leaseOf),
+    all.map((one) => one.token),
+    all.map(({ health }) => health.flightCap),
+    all.map(({ health }) => health.failures),
+    all.map(({ health }) => health.failingSinceMs),
+    all.map(({ health }) => health.circuit?.openedAtMs ?? null),
+    all.map(({ health }) => health.circuit?.heldUntilMs ?? null),
+  ];
+}
+
+// Before any subscription, as everywhere: leases, subscriptions, endpoints, queue, deliveries.
+const LOCK_LEASES = `
+select from leases where name = any($1::text[]) order by name for share`;
+
+// An answer may repeat what was sent: of a payload whose customer was redacted meanwhile it is not kept.
+const SETTLE = `
+with leased as materialized (
+  select l.name, l.token from leases l where l.name = any($1::text[]) order by l.name for share
+), given as materialized (
+  select g.* from unnest($2::bigint[], $3::bigint[], $4::uuid[], $5::text[], $6::bigint[], $7::integer[], $8::text[],
+      $9::float8[], $10::uuid[], $11::float8[], $12::integer[], $13::integer[], $14::integer[], $15::integer[],
+      $16::integer[], $17::integer[], $18::integer[], $19::text[], $20::text[], $21::text[], $22::text[])
+    as g (shop_id, subscription_id, id, lease, token, attempts, ended, pause_ms, payload_id, started_ms, duration_ms,
+          dns_ms, connect_ms, tls_ms, wait_ms, read_ms, status, error, url, request_headers, response_excerpt)
+    join leased l on l.name = g.lease and l.token = g.token
+), fares as (
+  update endpoints e
+     set flight_cap = g.flight_cap, consecutive_failures = g.failures,
+         failing_since = to_timestamp(g.failing_since / 1000),
+         circuit_opened_at = to_timestamp(g.opened_at / 1000), held_until = to_timestamp(g.held_until / 1000)
+    from unnest($26::bigint[], $27::bigint[], $28::text[], $29::bigint[], $30::smallint[], $31::integer[],
+                $32::float8[], $33::float8[], $34::float8[])
+         as g (shop_id, id, lease, token, flight_cap, failures, failing_since, opened_at, held_until)
+    join leased l on l.name = g.lease and l.token = g.token
+   where e.shop_id = g.shop_id and e.id = g.id
+), removed as (
+  delete from queue q using given g
+   where q.shop_id = g.shop_id and q.subscription_id = g.subscription_id and q.id = g.id
+     and (g.ended = 'delivered' or (g.ended is not null and q.attempts = g.attempts))
+  returning q.id, q.attempts
+), moved as (
+  update queue q
+     set is_retry = true, next_attempt_at = now() + ($25 + g.pause_ms) * interval '1 ms',
+         attempts = q.attempts + 1, round_attempts = q.round_attempts + 1
+    from given g
+   where q.shop_id = g.shop_id and q.subscription_id = g.subscription_id and q.id = g.id
+     and g.ended is null and q.attempts = g.attempts
+), finished as (
+  update deliveries d set ended = g.ended, finished_at = now()
+    from given g left join removed r on r.id = g.id
+   where g.ended is not null and (g.ended = 'delivered' or r.id is not null)
+     and d.shop_id = g.shop_id and d.id = g.id and d.id between $23::uuid and $24::uuid
+     and d.ended is distinct from 'delivered'
+), logged as (
+  insert into attempts (shop_id, delivery_id, number, started_at, duration_ms, dns_ms, connect_ms, tls_ms, wait_ms,
+    read_ms, status, error, url, request_headers, response_excerpt)
+  select g.shop_id, g.id, coalesce(r.attempts, g.attempts) + 1, to_timestamp(g.started_ms / 1000), g.duration_ms,
+         g.dns_ms, g.connect_ms, g.tls_ms, g.wait_ms, g.read_ms, g.status, g.error, g.url, g.request_headers,
+         case when g.response_excerpt = '' then ''
+              when exists (select from payloads p where p.shop_id = g.shop_id and p.id = g.payload_id
+                              and p.redacted_at is not null) then ''
+              else g.response_excerpt end
+    from given g left join removed r on r.id = g.id
+   where g.started_ms is not null
+  on conflict (shop_id, delivery_id, number) do nothing
+)
+select name, token from leased`;

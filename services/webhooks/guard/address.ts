@@ -29,6 +29,12 @@ const REFUSED_V6 = [
   '3fff::/20', // documentation, RFC 9637
 ].map((range) => ipaddr.IPv6.parseCIDR(range));
 
+/** Interface identifiers of ISATAP (RFC 5214 section 6.1), which carry an IPv4 address in any network. */
+const ISATAP = [
+  [0x00, 0x00, 0x5e, 0xfe],
+  [0x02, 0x00, 0x5e, 0xfe],
+];
+
 /** NAT64 (RFC 6052): the last four bytes are the IPv4 address that is reached. */
 const NAT64 = ipaddr.IPv6.parseCIDR('64:ff9b::/96');
 
@@ -46,7 +52,13 @@ export function judgeAddress(address: string): boolean {
   if (parsed.match(NAT64)) {
     return isPublicV4(new ipaddr.IPv4(parsed.toByteArray().slice(-4)));
   }
-  return parsed.match(GLOBAL_V6) && !REFUSED_V6.some((range) => parsed.match(range));
+  if (!parsed.match(GLOBAL_V6) || isIsatap(parsed)) return false;
+  return !REFUSED_V6.some((range) => parsed.match(range));
+}
+
+function isIsatap(address: ipaddr.IPv6): boolean {
+  const identifier = address.toByteArray().slice(8, 12);
+  return ISATAP.some((start) => start.every((byte, index) => byte === identifier[index]));
 }
 
 function isPublicV4(address: ipaddr.IPv4): boolean {

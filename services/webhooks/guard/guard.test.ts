@@ -20,7 +20,7 @@ describe('a webhook address', () => {
     'https://hooks.example.co.uk',
     'https://8.8.8.8/',
     'https://[2606:4700::1111]/hook',
-    'https://bücher.example/ä',
+    'https://bücher.example.com/ä',
     'https://example.com./',
   ])('%s may be saved', (url) => {
     expect(reason(url)).toBe('ok');

@@ -30,9 +30,16 @@ export interface UrlPolicy {
   readonly refusedPorts: () => readonly number[];
 }
 
-/** Names that lead inside: RFC 6761, RFC 6762, RFC 8375, and what networks use at home. */
+/**
+ * Names that lead inside, or nowhere: RFC 6761, RFC 6762, RFC 7686, RFC 8375, RFC 9476, and what
+ * networks use at home.
+ */
 const RESERVED_NAME =
-  /(?:^|\.)(?:localhost|localdomain|local|internal|intranet|private|corp|lan|home|home\.arpa|svc)$/;
+  /(?:^|\.)(?:localhost|localdomain|local|internal|intranet|private|corp|lan|home|home\.arpa|svc|test|invalid|example|onion|alt)$/;
+
+/** RFC 1035 section 2.3.4. Characters, without the dot at the end. */
+const MAX_NAME = 253;
+const MAX_LABEL = 63;
 
 const MESSAGES: Readonly<Record<UrlRefusal, string>> = {
   'too-long': `must be at most ${WEBHOOK_URL_MAX} characters`,
@@ -69,6 +76,27 @@ export function judgeUrl(text: string, policy: UrlPolicy): UrlVerdict {
   return reason ? refused(reason) : { ok: true, url, isAllowedOrigin: false };
 }
 
+export type ConnectVerdict =
+  | { readonly ok: true; readonly port: number; readonly isAllowedOrigin: boolean }
+  | { readonly ok: false; readonly reason: UrlRefusal };
+
+/**
+ * Judges a connection about to be made, whatever was judged before: of a name it says nothing but
+ * that its addresses may be asked for.
+ */
+export function judgeConnect(url: URL, policy: UrlPolicy): ConnectVerdict {
+  const port = portOf(url);
+  if (isAllowedOrigin(`${url.protocol}//${url.hostname}:${port}`, policy)) {
+    const isOwn = policy.refusedPorts().includes(port);
+    return isOwn
+      ? { ok: false, reason: 'reserved-port' }
+      : { ok: true, port, isAllowedOrigin: true };
+  }
+  if (url.protocol !== 'https:') return { ok: false, reason: 'scheme' };
+  const reason = judgeHost(url.hostname);
+  return reason ? { ok: false, reason } : { ok: true, port, isAllowedOrigin: false };
+}
+
 /** A host as the URL parser normalised it: every spelling of an IPv4 address is dotted decimal here. */
 export function judgeHost(hostname: string): 'reserved-name' | 'reserved-address' | undefined {
   const literal = hostname.replace(/^\[|\]$/g, '');
@@ -92,9 +120,15 @@ function portOf(url: URL): number {
   return url.protocol === 'https:' ? 443 : 80;
 }
 
-/** What the parser lets pass and no connection can be made to: port 0, a name with an empty label. */
+/** What the parser lets pass and no connection can be made to: port 0, a name that cannot be. */
 function leadsNowhere(url: URL): boolean {
-  return url.port === '0' || url.hostname.startsWith('.') || url.hostname.includes('..');
+  const name = url.hostname.replace(/\.$/, '');
+  const labels = name.split('.');
+  return (
+    url.port === '0' ||
+    name.length > MAX_NAME ||
+    labels.some((label) => label.length === 0 || (label.length > MAX_LABEL && label[0] !== '['))
+  );
 }
 
 /** Scheme, authority: the text up to the path. Blanks, control characters and backslashes have no place in it. */
@@ -104,7 +138,7 @@ function originAsSent(text: string): string | undefined {
 }
 
 function parse(text: string): URL | undefined {
-  return URL.canParse(text) ? new URL(text) : undefined;
+  return URL.parse(text) ?? undefined;
 }
 
 function refused(reason: UrlRefusal): UrlVerdict {

@@ -1,17 +1,70 @@
 const SECOND_MS = 1_000;
+/** Longer texts are no `Retry-After`. Characters. */
+const MAX_LENGTH = 1_000;
+/** What a number too large to count with becomes. */
+const FOREVER_MS = Number.MAX_SAFE_INTEGER;
 
-const HTTP_DATE =
-  /^(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun), \d{2} (?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) \d{4} \d{2}:\d{2}:\d{2} GMT$/;
+const MONTHS = 'Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec';
+const TIME = '\\d{2}:\\d{2}:\\d{2}';
+/** Seconds, with a fraction that RFC 9110 does not know but some servers send. */
+const SECONDS = '\\d+(?:\\.\\d+)?';
+/** The three forms of RFC 9110 section 5.6.7; a recipient must read all. */
+const IMF_DATE = `(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun), \\d{2} (?:${MONTHS}) \\d{4} ${TIME} GMT`;
+const RFC850_DATE = `(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day, \\d{2}-(?:${MONTHS})-\\d{2} ${TIME} GMT`;
+const ASCTIME_DATE = `(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun) (?:${MONTHS}) [ \\d]\\d ${TIME} \\d{4}`;
+
+const ONE = `(?:${IMF_DATE}|${RFC850_DATE}|${ASCTIME_DATE}|${SECONDS})`;
+const EACH = new RegExp(ONE, 'g');
+/** A proxy joins several headers of one name with commas. */
+const LIST = new RegExp(`^${ONE}(?:[ \\t]*,[ \\t]*${ONE})*$`);
 
 /**
- * Reads `Retry-After` (RFC 9110 section 10.2.3): whole seconds or an HTTP date.
+ * Reads `Retry-After` (RFC 9110 section 10.2.3): seconds or an HTTP date. Of several the latest
+ * counts, so that no promise is broken.
  *
- * @returns milliseconds from `now` (0 for a date that is past); undefined for anything else.
+ * @param values the header as often as it came.
+ * @returns milliseconds from `now` (0 for a date that is past); undefined when it says nothing.
  */
-export function parseRetryAfter(value: string | undefined, now: Date): number | undefined {
-  const text = value?.trim() ?? '';
-  if (/^\d+$/.test(text)) return Number(text) * SECOND_MS;
-  if (!HTTP_DATE.test(text)) return undefined;
-  const at = Date.parse(text);
-  return Number.isNaN(at) ? undefined : Math.max(0, at - now.getTime());
+export function parseRetryAfter(
+  values: string | readonly string[] | undefined,
+  now: Date,
+): number | undefined {
+  const found = [values ?? []].flat().flatMap((value) => readList(value.trim(), now));
+  return found.length === 0 ? undefined : Math.max(...found);
+}
+
+function readList(text: string, now: Date): number[] {
+  if (text.length > MAX_LENGTH || !LIST.test(text)) return [];
+  const items = text.match(EACH) ?? [];
+  return items.flatMap((item) => readOne(item, now) ?? []);
+}
+
+function readOne(item: string, now: Date): number | undefined {
+  if (/^\d/.test(item)) return Math.min(Math.ceil(Number(item) * SECOND_MS), FOREVER_MS);
+  const at = readDate(item, now);
+  return at === undefined ? undefined : Math.max(0, at - now.getTime());
+}
+
+/** Milliseconds since the epoch; undefined for a day or time that does not exist. */
+function readDate(text: string, now: Date): number | undefined {
+  const month = MONTHS.split('|').findIndex((name) => text.includes(name, 3));
+  // Weekday and month have no digits: what is left are day, year and time, in one of two orders.
+  const numbers = (text.match(/\d+/g) ?? []).map(Number);
+  const isAsctime = !text.includes(',');
+  const [day = 0, second = 0, third = 0, fourth = 0, fifth = 0] = numbers;
+  const [year, hours, minutes, seconds] = isAsctime
+    ? [fifth, second, third, fourth]
+    : [second, third, fourth, fifth];
+  if (hours > 23 || minutes > 59 || seconds > 60) return undefined;
+  const full = text.includes('-') ? fullYear(year, now) : year;
+  const midnight = Date.UTC(full, month, day);
+  if (day < 1 || new Date(midnight).getUTCMonth() !== month) return undefined;
+  return midnight + ((hours * 60 + minutes) * 60 + seconds) * SECOND_MS;
+}
+
+/** Two digits, at most 50 years ahead (RFC 9110 section 5.6.7). */
+function fullYear(lastTwo: number, now: Date): number {
+  const thisYear = now.getUTCFullYear();
+  const year = thisYear - (thisYear % 100) + lastTwo;
+  return year > thisYear + 50 ? year - 100 : year;
 }

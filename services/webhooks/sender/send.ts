@@ -1,40 +1,20 @@
-import { type Dispatcher, errors, request } from 'undici';
+import { type Meter, metrics as noMetrics } from '@opentelemetry/api';
 import { judgeUrl, type UrlPolicy } from '../guard/guard.ts';
-import { AddressRefused } from './agent.ts';
+import type { Answer } from './answer.ts';
+import { Connection } from './connection.ts';
+import { Deadline } from './deadline.ts';
+import { AddressRefused, codeOf, describeFailure, TooLate } from './failure.ts';
+import { type SenderMetrics, senderMetrics } from './metrics.ts';
+import { createResolver, type Resolve } from './names.ts';
+import { type Dial, dialTcp, type OpenOptions, openSocket, trustOf } from './open-socket.ts';
+import { NO_TIMING, type Outcome, resultOf, type Timing } from './outcome.ts';
+import { createPool, type Pool } from './pool.ts';
 import { parseRetryAfter } from './retry-after.ts';
 
-/**
- * Where the time of an attempt went: milliseconds, null for what did not happen (on a connection
- * that was open already neither name, connection nor handshake) or did not end.
- */
-export interface Timing {
-  /** The name's resolution. */
-  readonly dnsMs: number | null;
-  /** The TCP connection. */
-  readonly connectMs: number | null;
-  /** The TLS handshake. */
-  readonly tlsMs: number | null;
-  /** From the request, written, to the first byte of the answer. */
-  readonly waitMs: number | null;
-  /** From there to the answer's end. */
-  readonly readMs: number | null;
-}
-
-/** What one request came to. */
-export interface Outcome {
-  /** `gone` is a 410, `throttled` a 429, `timeout` an attempt that ran out of time. */
-  readonly result: 'delivered' | 'gone' | 'throttled' | 'failed' | 'timeout';
-  readonly startedAt: Date;
-  readonly durationMs: number;
-  readonly timing: Timing;
-  /** HTTP status; 0 when there was no answer. */
-  readonly status: number;
-  /** What went wrong, in our words; empty on success. */
-  readonly error: string;
-  /** The first KiB of the answer, as text. */
-  readonly excerpt: string;
-  readonly retryAfterMs: number | undefined;
-}
+/** Everything from the name's resolution to the last byte of the answer. Milliseconds. */
+export const ATTEMPT_MS = 15_000;
+/** Of that, until the connection stands and is encrypted. Milliseconds. */
+const CONNECT_MS = 10_000;
 
 export interface Sending {
   readonly url: string;
@@ -42,163 +22,172 @@ export interface Sending {
   readonly body: Uint8Array;
 }
 
-/** Everything from the name's resolution to the last byte of the answer. Milliseconds. */
-export const ATTEMPT_MS = 15_000;
-
-/** Answers are read this far, so that a connection can be used again, and no further. */
-const MAX_ANSWER_BYTES = 64 * 1024;
-const EXCERPT_BYTES = 1024;
-const GONE = 410;
-const TOO_MANY = 429;
-
-/** Nothing was sent. */
-export const NO_TIMING: Timing = {
-  dnsMs: null,
-  connectMs: null,
-  tlsMs: null,
-  waitMs: null,
-  readMs: null,
-};
-
 export type Send = (sending: Sending) => Promise<Outcome>;
 
-/**
- * Makes one attempt: an HTTP POST with a total deadline. Never throws: whatever happens is the
- * attempt's outcome. Success is any 2xx, read to its end (or to our limit) in time; a redirect is
- * a failure.
- */
-export function createSender(o: {
-  dispatcher: Dispatcher;
-  policy: UrlPolicy;
-  attemptMs?: number;
-}): Send {
-  const attemptMs = o.attemptMs ?? ATTEMPT_MS;
-  return async (sending) => {
-    const startedAt = new Date();
-    const start = performance.now();
-    const finish = (rest: Omit<Outcome, 'startedAt' | 'durationMs' | 'timing'>): Outcome => ({
-      startedAt,
-      durationMs: Math.round(performance.now() - start),
-      timing: NO_TIMING,
-      ...rest,
-    });
-    const verdict = judgeUrl(sending.url, o.policy);
-    if (!verdict.ok) return finish(failure(`address not allowed: it ${verdict.message}`));
-    const deadline = AbortSignal.timeout(attemptMs);
-    try {
-      const answer = await post(verdict.url, sending, { dispatcher: o.dispatcher, deadline });
-      return finish(judgeAnswer(answer));
-    } catch (error) {
-      if (deadline.aborted) {
-        return finish({
-          ...failure(`no complete answer within ${attemptMs} ms`),
-          result: 'timeout',
-        });
-      }
-      return finish(failure(describe(error), error));
-    }
+export interface Sender {
+  /**
+   * Makes one attempt: an HTTP POST with a total deadline. Never throws: whatever happens is the
+   * attempt's outcome. Success is any 2xx, read to its end (or to our limit) in time; a redirect
+   * is a failure.
+   */
+  readonly send: Send;
+  /** Closes all connections; attempts still in flight fail. */
+  close(): void;
+}
+
+export interface SenderOptions {
+  readonly policy: UrlPolicy;
+  readonly meter?: Meter;
+  /** How names are resolved (tests). */
+  readonly resolve?: Resolve;
+  /** Total time of one attempt (tests). Milliseconds. */
+  readonly attemptMs?: number;
+  /** How connections are begun (tests). */
+  readonly dial?: Dial;
+  /** The only certificate authority to trust, in PEM (tests). */
+  readonly ca?: string;
+}
+
+interface Parts extends OpenOptions {
+  readonly pool: Pool;
+  readonly metrics: SenderMetrics;
+  readonly attemptMs: number;
+}
+
+/** The HTTP client of deliveries: public addresses only, connections kept alive, nothing unbounded. */
+export function createSender(o: SenderOptions): Sender {
+  const pool = createPool();
+  const parts: Parts = {
+    policy: o.policy,
+    pool,
+    metrics: senderMetrics(o.meter ?? noMetrics.getMeter('none'), pool),
+    resolve: o.resolve ?? createResolver(),
+    dial: o.dial ?? dialTcp,
+    secureContext: trustOf(o.ca),
+    attemptMs: o.attemptMs ?? ATTEMPT_MS,
+  };
+  return {
+    send: (sending) => attempt(sending, parts),
+    close: () => pool.close(),
   };
 }
 
-interface Answer {
-  readonly status: number;
-  readonly retryAfter: string | undefined;
-  readonly excerpt: string;
-}
+type Rest = Omit<Outcome, 'startedAt' | 'durationMs' | 'timing'>;
+type Opening = { -readonly [Part in keyof Timing]: Timing[Part] };
 
-async function post(
-  url: URL,
-  sending: Sending,
-  o: { dispatcher: Dispatcher; deadline: AbortSignal },
-): Promise<Answer> {
-  const response = await request(url, {
-    method: 'POST',
-    headers: sending.headers,
-    body: sending.body,
-    dispatcher: o.dispatcher,
-    signal: o.deadline,
-    // The deadline covers all of it.
-    headersTimeout: 0,
-    bodyTimeout: 0,
+async function attempt(sending: Sending, parts: Parts): Promise<Outcome> {
+  const startedAt = new Date();
+  const start = performance.now();
+  const timing: Opening = { ...NO_TIMING };
+  const finish = (rest: Rest): Outcome => ({
+    startedAt,
+    durationMs: Math.round(performance.now() - start),
+    timing: rounded(timing),
+    ...rest,
   });
-  const retryAfter = response.headers['retry-after'];
-  return {
-    status: response.statusCode,
-    retryAfter: Array.isArray(retryAfter) ? retryAfter[0] : retryAfter,
-    excerpt: await readExcerpt(response.body),
-  };
+  const verdict = judgeUrl(sending.url, parts.policy);
+  if (!verdict.ok) {
+    parts.metrics.refused('url');
+    return finish(failed(undefined, `address not allowed: it ${verdict.message}`));
+  }
+  const deadline = new Deadline(parts.attemptMs);
+  try {
+    const answer = await exchange(parts, { url: verdict.url, sending, deadline, timing });
+    return finish(judge(answer, timing));
+  } catch (error) {
+    if (error instanceof AddressRefused) parts.metrics.refused('connect');
+    return finish(failed(error));
+  } finally {
+    deadline.cancel();
+  }
 }
 
-async function readExcerpt(body: AsyncIterable<Uint8Array>): Promise<string> {
-  const start: Uint8Array[] = [];
-  let bytes = 0;
-  for await (const chunk of body) {
-    if (bytes < EXCERPT_BYTES) start.push(chunk);
-    bytes += chunk.length;
-    // Leaving the loop destroys the body and its connection.
-    if (bytes > MAX_ANSWER_BYTES) break;
-  }
-  const text = Buffer.concat(start).subarray(0, EXCERPT_BYTES).toString('utf8');
-  // PostgreSQL keeps no NUL in text.
-  return text.replaceAll('\0', '\u{fffd}');
+interface Exchange {
+  readonly url: URL;
+  readonly sending: Sending;
+  readonly deadline: Deadline;
+  readonly timing: Opening;
 }
 
-function judgeAnswer({
-  status,
-  retryAfter,
-  excerpt,
-}: Answer): Omit<Outcome, 'startedAt' | 'durationMs' | 'timing'> {
-  if (status >= 200 && status < 300) {
-    return { result: 'delivered', status, error: '', excerpt, retryAfterMs: undefined };
+/** On a connection that is open, if there is one; on a fresh one if that proves to be closed. */
+async function exchange(parts: Parts, o: Exchange): Promise<Answer> {
+  const kept = parts.pool.take(o.url.origin);
+  if (kept) {
+    const answer = await post(parts.pool, kept, o);
+    if (!wasClosedBefore(answer)) return answer;
+    parts.metrics.sentAgain();
   }
+  const fresh = await open(parts, o);
+  return post(parts.pool, fresh, o);
+}
+
+async function post(pool: Pool, connection: Connection, o: Exchange): Promise<Answer> {
+  const { headers, body } = o.sending;
+  const path = o.url.pathname + o.url.search;
+  const answer = await connection.post({ path, headers, body }, o.deadline);
+  pool.giveBack(connection);
+  return answer;
+}
+
+/** What the other side does to a connection that it has closed, or is closing. */
+const CLOSED: ReadonlySet<string> = new Set(['ECONNRESET', 'EPIPE', 'UND_ERR_SOCKET']);
+
+/**
+ * Whether a kept connection was closed by the receiver, as it may be at any time, before a byte of
+ * an answer came. The request is then sent again, as browsers do: its webhook-id makes that safe.
+ */
+function wasClosedBefore(answer: Answer): boolean {
+  return answer.beganAt === undefined && CLOSED.has(codeOf(answer.error));
+}
+
+async function open(parts: Parts, { url, deadline, timing }: Exchange): Promise<Connection> {
+  const opening = new AbortController();
+  const timer = setTimeout(() => opening.abort(new TooLate('no connection in time')), CONNECT_MS);
+  deadline.guard((reason) => opening.abort(reason));
+  try {
+    const socket = await openSocket(url, parts, { signal: opening.signal, timing });
+    parts.metrics.opened();
+    const connection = new Connection(url.origin, socket, parts.pool.forget);
+    parts.pool.add(connection);
+    return connection;
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+function judge(answer: Answer, timing: Opening): Rest {
+  const { status, sentAt, beganAt, endedAt, error } = answer;
+  if (sentAt !== undefined && beganAt !== undefined) timing.waitMs = beganAt - sentAt;
+  if (error) return { ...failed(error), status, excerpt: answer.excerpt() };
+  if (beganAt !== undefined && endedAt !== undefined) timing.readMs = endedAt - beganAt;
+  const result = resultOf(status);
+  const isDelivered = result === 'delivered';
   return {
-    result: status === GONE ? 'gone' : status === TOO_MANY ? 'throttled' : 'failed',
+    result,
     status,
-    error: `answered ${status}`,
-    excerpt,
-    retryAfterMs: parseRetryAfter(retryAfter, new Date()),
+    error: isDelivered ? '' : `answered ${status}`,
+    excerpt: answer.excerpt(),
+    retryAfterMs: isDelivered ? undefined : parseRetryAfter(answer.retryAfter, new Date()),
   };
 }
 
-function failure(
-  error: string,
-  cause?: unknown,
-): Omit<Outcome, 'startedAt' | 'durationMs' | 'timing'> {
-  const isTimeout = cause instanceof errors.ConnectTimeoutError;
+function failed(error: unknown, text = describeFailure(error)): Rest {
   return {
-    result: isTimeout ? 'timeout' : 'failed',
+    result: error instanceof TooLate ? 'timeout' : 'failed',
     status: 0,
-    error,
+    error: text,
     excerpt: '',
     retryAfterMs: undefined,
   };
 }
 
-/** What the log says of a failed connection: never an inside address, which a driver's text may hold. */
-function describe(error: unknown): string {
-  if (error instanceof AddressRefused) return 'address not allowed';
-  const code = codeOf(error);
-  return TEXTS[code] ?? (code === '' ? 'connection failed' : `connection failed (${code})`);
-}
-
-const TEXTS: Readonly<Record<string, string>> = {
-  ECONNREFUSED: 'connection refused',
-  ECONNRESET: 'connection reset',
-  ENOTFOUND: 'host name not found',
-  ENODATA: 'host name has no address',
-  ETIMEOUT: 'host name not resolved in time',
-  UND_ERR_SOCKET: 'connection closed without an answer',
-  UND_ERR_CONNECT_TIMEOUT: 'no connection in time',
-  UND_ERR_HEADERS_OVERFLOW: 'headers of the answer are too large',
-  CERT_HAS_EXPIRED: 'certificate has expired',
-  DEPTH_ZERO_SELF_SIGNED_CERT: 'certificate is not trusted',
-  UNABLE_TO_VERIFY_LEAF_SIGNATURE: 'certificate is not trusted',
-  ERR_TLS_CERT_ALTNAME_INVALID: 'certificate is for another host',
-};
-
-/** By shape: several addresses fail as one error that holds theirs. */
-function codeOf(error: unknown): string {
-  if (typeof error !== 'object' || error === null) return '';
-  if ('errors' in error && Array.isArray(error.errors)) return codeOf(error.errors[0]);
-  return 'code' in error && typeof error.code === 'string' ? error.code : '';
+function rounded(timing: Timing): Timing {
+  const whole = (ms: number | null): number | null => (ms === null ? null : Math.round(ms));
+  return {
+    dnsMs: whole(timing.dnsMs),
+    connectMs: whole(timing.connectMs),
+    tlsMs: whole(timing.tlsMs),
+    waitMs: whole(timing.waitMs),
+    readMs: whole(timing.readMs),
+  };
 }

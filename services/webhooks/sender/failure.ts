@@ -1,0 +1,60 @@
+/** A connection that was not made because of where it would have led. */
+export class AddressRefused extends Error {
+  override readonly name = 'AddressRefused';
+}
+
+/** What did not happen in its time. The message goes into the delivery log. */
+export class TooLate extends Error {
+  override readonly name = 'TooLate';
+}
+
+/** An answer that no client should have to bear. The message goes into the delivery log. */
+export class AnswerRefused extends Error {
+  override readonly name = 'AnswerRefused';
+}
+
+/** A connection that was gone before the request was written to it. */
+export class ConnectionLost extends Error {
+  override readonly name = 'ConnectionLost';
+  readonly code = 'ECONNRESET';
+}
+
+/** What the log says of a failed attempt: never an inside address, which a driver's text may hold. */
+export function describeFailure(error: unknown): string {
+  if (error instanceof AddressRefused) return 'address not allowed';
+  if (error instanceof TooLate || error instanceof AnswerRefused) return error.message;
+  const code = codeOf(error);
+  return TEXTS[code] ?? (code === '' ? 'connection failed' : `connection failed (${code})`);
+}
+
+const TEXTS: Readonly<Record<string, string>> = {
+  ECONNREFUSED: 'connection refused',
+  ECONNRESET: 'connection reset',
+  EPIPE: 'connection reset',
+  EHOSTUNREACH: 'host cannot be reached',
+  ENETUNREACH: 'host cannot be reached',
+  ETIMEDOUT: 'no connection in time',
+  ENOTFOUND: 'host name not found',
+  ENODATA: 'host name has no address',
+  ESERVFAIL: 'host name could not be resolved',
+  ETIMEOUT: 'host name not resolved in time',
+  UND_ERR_SOCKET: 'connection closed without a complete answer',
+  UND_ERR_HEADERS_OVERFLOW: 'headers of the answer are too large',
+  UND_ERR_RES_CONTENT_LENGTH_MISMATCH: 'answer is shorter or longer than it says',
+  CERT_HAS_EXPIRED: 'certificate has expired',
+  CERT_NOT_YET_VALID: 'certificate is not valid yet',
+  DEPTH_ZERO_SELF_SIGNED_CERT: 'certificate is not trusted',
+  SELF_SIGNED_CERT_IN_CHAIN: 'certificate is not trusted',
+  UNABLE_TO_GET_ISSUER_CERT: 'certificate is not trusted',
+  UNABLE_TO_GET_ISSUER_CERT_LOCALLY: 'certificate is not trusted',
+  UNABLE_TO_VERIFY_LEAF_SIGNATURE: 'certificate is not trusted',
+  ERR_TLS_CERT_ALTNAME_INVALID: 'certificate is for another host',
+};
+
+/** By shape: several addresses fail as one error that holds theirs. */
+export function codeOf(error: unknown): string {
+  if (typeof error !== 'object' || error === null) return '';
+  if ('errors' in error && Array.isArray(error.errors)) return codeOf(error.errors[0]);
+  if (!('code' in error) || typeof error.code !== 'string') return '';
+  return error.code.startsWith('HPE_') ? 'not HTTP/1.1' : error.code;
+}

@@ -1,0 +1,34 @@
+import type { Meter } from '@opentelemetry/api';
+import type { Pool } from './pool.ts';
+
+export interface SenderMetrics {
+  /** A kept connection was closed at that moment, and the request went out on a fresh one. */
+  sentAgain(): void;
+  /** An address that webhooks may not reach: refused as a text, or when its name was resolved. */
+  refused(stage: 'url' | 'connect'): void;
+  opened(): void;
+}
+
+/** Connections, how often they were opened, and what was not connected to. */
+export function senderMetrics(meter: Meter, pool: Pool): SenderMetrics {
+  const again = meter.createCounter('webhooks.sent_again', {
+    description: 'Attempts sent once more, on a fresh connection, because a kept one was closed',
+  });
+  const refused = meter.createCounter('webhooks.addresses_refused', {
+    description: 'Attempts refused for where they would have led, by stage',
+  });
+  const opened = meter.createCounter('webhooks.connections_opened', {
+    description: 'Connections to receivers opened',
+  });
+  meter
+    .createObservableGauge('webhooks.connections', { description: 'Connections to receivers' })
+    .addCallback((result) => {
+      result.observe(pool.idle(), { state: 'idle' });
+      result.observe(pool.busy(), { state: 'busy' });
+    });
+  return {
+    sentAgain: () => again.add(1),
+    refused: (stage) => refused.add(1, { stage }),
+    opened: () => opened.add(1),
+  };
+}

@@ -1,0 +1,149 @@
+import { lookup } from 'node:dns/promises';
+import { once } from 'node:events';
+import { connect, isIP, type Socket } from 'node:net';
+import { createSecureContext, type SecureContext, connect as secure } from 'node:tls';
+import { judgeAddress } from '../guard/address.ts';
+import { judgeConnect, type UrlPolicy } from '../guard/guard.ts';
+import { AddressRefused } from './failure.ts';
+import type { Resolve } from './names.ts';
+
+/** Begins a TCP connection to one of these addresses, tried in their order. */
+export type Dial = (addresses: readonly string[], port: number) => Socket;
+
+/** What opening took. Filled as it goes, so that a failure tells how far it came. Milliseconds. */
+export interface OpenTiming {
+  dnsMs: number | null;
+  connectMs: number | null;
+  tlsMs: number | null;
+}
+
+export interface OpenOptions {
+  readonly policy: UrlPolicy;
+  readonly resolve: Resolve;
+  readonly dial: Dial;
+  readonly secureContext: SecureContext;
+}
+
+/** Addresses of one name that are tried; all are judged. */
+const MAX_ADDRESSES = 6;
+/** Time for an address while there is another one. Milliseconds. */
+const NEXT_ADDRESS_MS = 1_000;
+
+/**
+ * Connects to where a URL leads, if webhooks may go there.
+ *
+ * A name is resolved here, once, every address is judged, and the connection is made to those very
+ * addresses: nothing is looked up again. One refused address among them refuses all.
+ *
+ * @throws AddressRefused, what the resolver, the connection or the handshake failed with, or the
+ * signal's reason.
+ */
+export async function openSocket(
+  url: URL,
+  o: OpenOptions,
+  { signal, timing }: { signal: AbortSignal; timing: OpenTiming },
+): Promise<Socket> {
+  const host = url.hostname.replace(/^\[|\]$/g, '').replace(/\.$/, '');
+  const verdict = judgeConnect(url, o.policy);
+  if (!verdict.ok) throw new AddressRefused(`${verdict.reason}: ${host}`);
+  const start = performance.now();
+  const addresses = await addressesOf(host, {
+    ...o,
+    isAllowedOrigin: verdict.isAllowedOrigin,
+    signal,
+  });
+  const resolved = performance.now();
+  if (isIP(host) === 0) timing.dnsMs = resolved - start;
+  const socket = o.dial(addresses, verdict.port);
+  // Whoever waits for it is told by the promise; later errors go to the client on it.
+  socket.on('error', () => {});
+  try {
+    await once(socket, 'connect', { signal });
+    const connected = performance.now();
+    timing.connectMs = connected - resolved;
+    if (url.protocol === 'http:') return socket;
+    const encrypted = await handshake(socket, { host, context: o.secureContext, signal });
+    timing.tlsMs = performance.now() - connected;
+    return encrypted;
+  } catch (error) {
+    socket.destroy();
+    throw signal.aborted ? signal.reason : error;
+  }
+}
+
+interface Lookup {
+  readonly resolve: Resolve;
+  readonly isAllowedOrigin: boolean;
+  readonly signal: AbortSignal;
+}
+
+async function addressesOf(host: string, o: Lookup): Promise<readonly string[]> {
+  // Judged before, as a text.
+  if (isIP(host) !== 0) return [host];
+  if (o.isAllowedOrigin) return systemAddresses(host);
+  const addresses = await unlessAborted(o.resolve(host), o.signal);
+  if (addresses.length === 0 || !addresses.every(judgeAddress)) {
+    throw new AddressRefused(`${host} leads to an address that is not allowed`);
+  }
+  return addresses.slice(0, MAX_ADDRESSES);
+}
+
+/** For development only: names that only this machine knows. */
+async function systemAddresses(host: string): Promise<string[]> {
+  return (await lookup(host, { all: true })).map(({ address }) => address);
+}
+
+async function unlessAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
+  const { promise: aborted, reject } = Promise.withResolvers<never>();
+  const stop = (): void => reject(signal.reason);
+  signal.addEventListener('abort', stop, { once: true });
+  try {
+    return await Promise.race([work, aborted]);
+  } finally {
+    signal.removeEventListener('abort', stop);
+  }
+}
+
+async function handshake(
+  socket: Socket,
+  o: { host: string; context: SecureContext; signal: AbortSignal },
+): Promise<Socket> {
+  const encrypted = secure({
+    socket,
+    host: o.host,
+    // No name to ask for when it is an address; the certificate is compared with it all the same.
+    ...(isIP(o.host) === 0 && { servername: o.host }),
+    secureContext: o.context,
+    ALPNProtocols: ['http/1.1'],
+    // Said here, so that no variable of the environment can switch it off.
+    rejectUnauthorized: true,
+  });
+  encrypted.on('error', () => {});
+  try {
+    await once(encrypted, 'secureConnect', { signal: o.signal });
+    return encrypted;
+  } catch (error) {
+    encrypted.destroy();
+    throw error;
+  }
+}
+
+/** Certificates of well-known authorities, and in tests of one more. */
+export function trustOf(ca: string | undefined): SecureContext {
+  return createSecureContext({ minVersion: 'TLSv1.2', ...(ca !== undefined && { ca }) });
+}
+
+/** TCP to addresses that were judged: none of them is a name, so nothing is looked up. */
+export const dialTcp: Dial = (addresses, port) => {
+  const [first = ''] = addresses;
+  if (addresses.length === 1) return connect({ host: first, port, noDelay: true });
+  const list = addresses.map((address) => ({ address, family: isIP(address) }));
+  return connect({
+    host: 'judged.invalid',
+    port,
+    noDelay: true,
+    autoSelectFamily: true,
+    autoSelectFamilyAttemptTimeout: NEXT_ADDRESS_MS,
+    lookup: (_host, _options, callback) => callback(null, list),
+  });
+};

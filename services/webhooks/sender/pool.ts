@@ -1,0 +1,104 @@
+import type { Connection } from './connection.ts';
+import { ConnectionLost } from './failure.ts';
+
+/** Connections that wait to be used again: to one origin, and in all. */
+const MAX_IDLE_PER_ORIGIN = 64;
+const MAX_IDLE = 256;
+/** How often answers are looked at for bytes that nobody is told of. Milliseconds. */
+const CHECK_MS = 1_000;
+
+export interface Pool {
+  /** An idle connection to an origin, the one that was used last; undefined when there is none. */
+  take(origin: string): Connection | undefined;
+  /** A connection that is in use from now on. */
+  add(connection: Connection): void;
+  /** Ends the use of one: it is kept for a while, or closed. */
+  giveBack(connection: Connection): void;
+  /** Forgets one that was closed. */
+  forget(connection: Connection): void;
+  readonly idle: () => number;
+  readonly busy: () => number;
+  /** Closes all connections, whatever they are doing. */
+  close(): void;
+}
+
+/** Keeps connections alive between requests, few enough of them, and the oldest not at all. */
+export function createPool(): Pool {
+  const busy = new Set<Connection>();
+  /** All idle ones, the one that has waited longest first. */
+  const idle = new Set<Connection>();
+  /** The same by origin. */
+  const stacks = new Map<string, Connection[]>();
+  const checking = setInterval(() => {
+    for (const connection of busy) connection.checkBytes();
+  }, CHECK_MS);
+  checking.unref();
+
+  function removeIdle(connection: Connection): void {
+    if (!idle.delete(connection)) return;
+    const stack = stacks.get(connection.origin) ?? [];
+    const rest = stack.filter((other) => other !== connection);
+    if (rest.length === 0) stacks.delete(connection.origin);
+    else stacks.set(connection.origin, rest);
+  }
+
+  function closeIdle(connection: Connection): void {
+    removeIdle(connection);
+    connection.destroy(new ConnectionLost('not needed any more'));
+  }
+
+  function keep(connection: Connection): void {
+    const stack = stacks.get(connection.origin);
+    if (stack) stack.push(connection);
+    else stacks.set(connection.origin, [connection]);
+    idle.add(connection);
+    const [oldestHere] = stack ?? [];
+    if (stack && stack.length > MAX_IDLE_PER_ORIGIN && oldestHere) closeIdle(oldestHere);
+    const [oldest] = idle;
+    if (idle.size > MAX_IDLE && oldest) closeIdle(oldest);
+  }
+
+  return {
+    take(origin) {
+      for (;;) {
+        const connection = stacks.get(origin)?.at(-1);
+        if (!connection) return undefined;
+        popIdle(connection);
+        if (connection.isReusable) {
+          busy.add(connection);
+          return connection;
+        }
+        connection.destroy(new ConnectionLost('not fit for use'));
+      }
+    },
+    add(connection) {
+      busy.add(connection);
+    },
+    giveBack(connection) {
+      if (!busy.delete(connection)) return;
+      if (connection.isReusable) keep(connection);
+      else connection.destroy(new ConnectionLost('not to be used again'));
+    },
+    forget(connection) {
+      busy.delete(connection);
+      removeIdle(connection);
+    },
+    idle: () => idle.size,
+    busy: () => busy.size,
+    close() {
+      clearInterval(checking);
+      const reason = new ConnectionLost('this process is stopping');
+      for (const connection of [...busy, ...idle]) connection.destroy(reason);
+      busy.clear();
+      idle.clear();
+      stacks.clear();
+    },
+  };
+
+  function popIdle(connection: Connection): void {
+    idle.delete(connection);
+    const stack = stacks.get(connection.origin);
+    stack?.pop();
+    if (stack?.length === 0) stacks.delete(connection.origin);
+  }
+}

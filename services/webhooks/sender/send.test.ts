@@ -1,0 +1,128 @@
+import { createServer } from 'node:http';
+import { describe, expect, test } from '@jest/globals';
+import { until } from '../../../test/support/until.ts';
+import { createSender } from './send.ts';
+import { LOOPBACK, listen, OK, onRequest, peerOf, sendingFixtures } from './testing.ts';
+
+const { sender, peer } = sendingFixtures();
+
+describe('an attempt', () => {
+  test('is delivered by any 2xx, and tells what was answered', async () => {
+    const receiver = await peer((socket) => onRequest(socket, () => socket.write(OK)));
+    expect(await sender()(receiver.url)).toMatchObject({
+      result: 'delivered',
+      status: 200,
+      error: '',
+      excerpt: 'ok',
+      retryAfterMs: undefined,
+    });
+  });
+
+  test.each([
+    [201, 'delivered'],
+    [204, 'delivered'],
+    [299, 'delivered'],
+    [300, 'failed'],
+    [304, 'failed'],
+    [400, 'failed'],
+    [410, 'gone'],
+    [429, 'throttled'],
+    [500, 'failed'],
+    [599, 'failed'],
+    [999, 'failed'],
+  ])('that is answered %i is %s', async (status, result) => {
+    const receiver = await peer((socket) =>
+      onRequest(socket, () =>
+        socket.write(`HTTP/1.1 ${status} X\r\nretry-after: 7\r\ncontent-length: 0\r\n\r\n`),
+      ),
+    );
+    const isDelivered = result === 'delivered';
+    expect(await sender()(receiver.url)).toMatchObject({
+      result,
+      status,
+      error: isDelivered ? '' : `answered ${status}`,
+      retryAfterMs: isDelivered ? undefined : 7_000,
+    });
+  });
+
+  test('sends the body as it is, to the path and query that were saved', async () => {
+    const seen: string[] = [];
+    const receiver = await peer((socket) => {
+      socket.on('data', (data) => seen.push(data.toString('utf8')));
+      onRequest(socket, () => socket.write(OK));
+    });
+    const body = Buffer.from('{"name":"Grüße 😀\\u0000"}');
+    await sender()(`http://127.0.0.1:${receiver.port}/a%2Fb/ü?x=1&y=%20`, body);
+    const text = seen.join('');
+    expect(text).toMatch(/^POST \/a%2Fb\/%C3%BC\?x=1&y=%20 HTTP\/1\.1\r\n/);
+    expect(text).toContain(`host: 127.0.0.1:${receiver.port}\r\n`);
+    expect(text).toContain(`content-length: ${body.length}\r\n`);
+    expect(text.endsWith(body.toString('utf8'))).toBe(true);
+  });
+
+  test('of several Retry-After the latest counts', async () => {
+    const receiver = await peer((socket) =>
+      onRequest(socket, () =>
+        socket.write(
+          'HTTP/1.1 503 X\r\nretry-after: 5\r\nRetry-After: 60\r\nretry-after: 1\r\ncontent-length: 0\r\n\r\n',
+        ),
+      ),
+    );
+    expect(await sender()(receiver.url)).toMatchObject({ retryAfterMs: 60_000 });
+  });
+
+  test('to a closed port is a refused connection', async () => {
+    const server = createServer();
+    const close = await listen(server);
+    const { url } = peerOf(server);
+    await close();
+    expect(await sender()(url)).toMatchObject({ status: 0, error: 'connection refused' });
+  });
+
+  test('that is still going on when the process stops is a failure', async () => {
+    const receiver = await peer(() => {});
+    const { send, close } = createSender({ policy: LOOPBACK });
+    const sending = send({ url: receiver.url, headers: {}, body: Buffer.from('{}') });
+    await until(() => receiver.connections() === 1);
+    close();
+    expect(await sending).toMatchObject({ result: 'failed', status: 0 });
+  });
+});
+
+describe('the timing', () => {
+  test('has what happened, and nothing else', async () => {
+    const receiver = await peer((socket) =>
+      onRequest(socket, () => {
+        setTimeout(() => {
+          socket.write('HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n');
+          setTimeout(() => socket.write('ok'), 100);
+        }, 60);
+      }),
+    );
+    const send = sender();
+    const first = await send(receiver.url);
+    expect(first.timing).toEqual({
+      dnsMs: null,
+      connectMs: expect.any(Number),
+      tlsMs: null,
+      waitMs: expect.any(Number),
+      readMs: expect.any(Number),
+    });
+    expect(first.timing.waitMs).toBeGreaterThanOrEqual(50);
+    expect(first.timing.readMs).toBeGreaterThanOrEqual(70);
+    const { connectMs, waitMs, readMs } = first.timing;
+    const parts = (connectMs ?? 0) + (waitMs ?? 0) + (readMs ?? 0);
+    expect(parts).toBeLessThanOrEqual(first.durationMs + 3);
+    const second = await send(receiver.url);
+    expect(second.timing).toMatchObject({ dnsMs: null, connectMs: null, tlsMs: null });
+    expect(receiver.connections()).toBe(1);
+  });
+
+  test('ends where the attempt ended', async () => {
+    const receiver = await peer((socket) =>
+      onRequest(socket, () => socket.write('HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n')),
+    );
+    const { timing } = await sender({ attemptMs: 200 })(receiver.url);
+    expect(timing).toMatchObject({ waitMs: expect.any(Number), readMs: null });
+  });
+});

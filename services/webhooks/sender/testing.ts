@@ -1,0 +1,100 @@
+import { once } from 'node:events';
+import { createServer, type Server, type Socket } from 'node:net';
+import { afterEach } from '@jest/globals';
+import type { UrlPolicy } from '../guard/guard.ts';
+import type { Outcome } from './outcome.ts';
+import { createSender, type SenderOptions } from './send.ts';
+
+/** What tests may reach: loopback, over either scheme. */
+export const LOOPBACK: UrlPolicy = {
+  allowedOrigins: ['http://127.0.0.1:*', 'https://127.0.0.1:*'],
+  refusedPorts: () => [],
+};
+
+/** A peer that speaks bytes, not HTTP. */
+export interface Peer {
+  readonly port: number;
+  readonly url: string;
+  /** Connections it has accepted. */
+  readonly connections: () => number;
+}
+
+export type PostTo = (url: string, body?: Uint8Array) => Promise<Outcome>;
+
+/** Senders and peers of one test, closed when it ends. */
+export function sendingFixtures() {
+  const closers: (() => unknown)[] = [];
+  afterEach(async () => {
+    for (const close of closers.splice(0).reverse()) await close();
+  });
+  return {
+    sender(o: Partial<SenderOptions> = {}): PostTo {
+      const sender = createSender({ policy: LOOPBACK, attemptMs: 2_000, ...o });
+      closers.push(() => sender.close());
+      return (url, body = Buffer.from('{"a":1}')) => sender.send({ url, headers: {}, body });
+    },
+    /** @param serve what it does with each connection; `nth` counts from 1. */
+    async peer(serve: (socket: Socket, nth: number) => void, scheme = 'http'): Promise<Peer> {
+      const server = createServer({ noDelay: true }, serveEach(serve));
+      closers.push(await listen(server));
+      return peerOf(server, scheme);
+    },
+  };
+}
+
+function serveEach(serve: (socket: Socket, nth: number) => void) {
+  let nth = 0;
+  return (socket: Socket): void => {
+    nth += 1;
+    socket.on('error', () => {});
+    serve(socket, nth);
+  };
+}
+
+/** Listens on loopback. Gives what closes it, connections and all. */
+export async function listen(server: Server): Promise<() => Promise<void>> {
+  const sockets = new Set<Socket>();
+  server.on('connection', (socket) => {
+    sockets.add(socket);
+    socket.once('close', () => sockets.delete(socket));
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  return async () => {
+    const closed = once(server, 'close');
+    server.close();
+    for (const socket of sockets) socket.destroy();
+    await closed;
+  };
+}
+
+/** How a listening server is reached, and how often it was. */
+export function peerOf(server: Server, scheme = 'http'): Peer {
+  let connections = 0;
+  server.on('connection', () => {
+    connections += 1;
+  });
+  const address = server.address();
+  const port = typeof address === 'object' && address ? address.port : 0;
+  return { port, url: `${scheme}://127.0.0.1:${port}/hook`, connections: () => connections };
+}
+
+/** Calls back for every complete request on a connection, with the bytes of its body. */
+export function onRequest(socket: Socket, answer: (body: string, nth: number) => void): void {
+  let text = '';
+  let nth = 0;
+  socket.on('data', (data) => {
+    text += data.toString('latin1');
+    for (;;) {
+      const head = text.indexOf('\r\n\r\n');
+      const length = Number(/content-length: (\d+)/i.exec(text)?.[1] ?? 0);
+      if (head < 0 || text.length < head + 4 + length) return;
+      const body = text.slice(head + 4, head + 4 + length);
+      text = text.slice(head + 4 + length);
+      nth += 1;
+      answer(body, nth);
+    }
+  });
+}
+
+export const OK = 'HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok';
