@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import type { Counter } from '@opentelemetry/api';
 import type pg from 'pg';
 import type { Event } from '../../proto/gen/rms/events/v1/events_pb.ts';
@@ -5,17 +6,17 @@ import type { EventBus, ReceivedRecord } from './bus/event-bus.ts';
 import { isUnavailable } from './errors.ts';
 import type { Logger } from './log.ts';
 import { parseEvent } from './outbox/parse.ts';
-import { parkRecord, readEvent } from './poison.ts';
+import { startPartitionKeeper } from './partitions.ts';
+import { dayOfEvent, parkRecord, readEvent } from './poison.ts';
 import { inTransaction, isOutage, type Queryable } from './postgres.ts';
 import { type Telemetry, withTraceparent } from './telemetry.ts';
-import { startLoop, type Worker } from './worker.ts';
+import type { Worker } from './worker.ts';
 
 /** How often a record is tried before it is put aside. */
 const ATTEMPTS = 3;
-/** How long a handled event id is remembered. */
-const REMEMBER_DAYS = 14;
-const PURGE_EVERY_MS = 60 * 60 * 1_000;
-const PURGE_ROWS = 5_000;
+/** A handled event is remembered longer than it is kept for a replay, by its publisher and by Kafka. */
+const MIN_REMEMBER_DAYS = 14;
+const REMEMBER_LONGER_DAYS = 7;
 
 export interface ConsumeOptions {
   readonly bus: EventBus;
@@ -24,6 +25,8 @@ export interface ConsumeOptions {
   readonly topics: readonly string[];
   readonly logger: Logger;
   readonly telemetry: Telemetry;
+  /** How long publishers keep their events for a replay; 7 unless told otherwise. */
+  readonly retentionDays?: number;
   /**
    * Deals with events it has not seen before, in the order of their keys, inside the transaction
    * that remembers their ids. Skips triggers it does not know. May be called again for the same
@@ -53,15 +56,15 @@ export async function consumeEvents(o: ConsumeOptions): Promise<Worker> {
     topics: o.topics,
     handle: (records) => handleBatch({ ...o, counters }, records),
   });
-  const purge = startLoop({
-    name: `${o.group}: forget old event ids`,
-    idleMs: PURGE_EVERY_MS,
-    logger: o.logger,
-    step: () => forgetOldIds(o.pool),
+  const keeper = startPartitionKeeper({
+    ...o,
+    table: 'consumed',
+    owner: randomUUID(),
+    retentionDays: Math.max(MIN_REMEMBER_DAYS, (o.retentionDays ?? 0) + REMEMBER_LONGER_DAYS),
   });
   return {
     async stop() {
-      await Promise.all([subscription.stop(), purge.stop()]);
+      await Promise.all([subscription.stop(), keeper.stop()]);
     },
   };
 }
@@ -137,23 +140,20 @@ async function remember(
   const once = [...new Map(events.map((event) => [event.eventId, event])).values()];
   // In one order, so that two overlapping batches cannot deadlock.
   const sorted = once.toSorted((a, b) => (a.eventId < b.eventId ? -1 : 1));
-  const { rows } = await tx.query<{ event_id: string }>(
-    `insert into consumed_events (shop_id, event_id, consumer)
-     select shop_id, event_id, $3 from unnest($1::bigint[], $2::uuid[]) as u (shop_id, event_id)
-     on conflict (shop_id, event_id, consumer) do nothing
-     returning event_id`,
-    [sorted.map((event) => event.shopId), sorted.map((event) => event.eventId), consumer],
-  );
+  const { rows } = await tx.query<{ event_id: string }>({
+    name: 'consumed-remember',
+    text: `insert into consumed_events (shop_id, event_id, day, consumer)
+             select shop_id, event_id, day, $4
+               from unnest($1::bigint[], $2::uuid[], $3::date[]) as u (shop_id, event_id, day)
+             on conflict (shop_id, event_id, consumer, day) do nothing
+             returning event_id`,
+    values: [
+      sorted.map((event) => event.shopId),
+      sorted.map((event) => event.eventId),
+      sorted.map(dayOfEvent),
+      consumer,
+    ],
+  });
   const fresh = new Set(rows.map((row) => row.event_id));
   return once.filter((event) => fresh.has(event.eventId));
-}
-
-async function forgetOldIds(pool: pg.Pool): Promise<'again' | 'idle'> {
-  const { rowCount } = await pool.query(
-    `delete from consumed_events where ctid = any (array(
-       select ctid from consumed_events
-       where consumed_at < now() - $1 * interval '1 day' limit $2))`,
-    [REMEMBER_DAYS, PURGE_ROWS],
-  );
-  return rowCount === PURGE_ROWS ? 'again' : 'idle';
 }

@@ -1,3 +1,4 @@
+import { timestampDate } from '@bufbuild/protobuf/wkt';
 import type pg from 'pg';
 import type { Event } from '../../proto/gen/rms/events/v1/events_pb.ts';
 import type { EventBus, ReceivedRecord } from './bus/event-bus.ts';
@@ -106,8 +107,9 @@ async function release(o: PoisonReplay, { id, value }: ParkedRow): Promise<void>
        update poison_records set released_at = now() where id = $4 and released_at is null returning id
      )
      delete from consumed_events
-     where shop_id = $1 and event_id = $2 and consumer = $3 and exists (select from released)`,
-    [event.shopId, event.eventId, o.consumer, id],
+     where shop_id = $1 and event_id = $2 and consumer = $3 and day = $5::date
+       and exists (select from released)`,
+    [event.shopId, event.eventId, o.consumer, id, dayOfEvent(event)],
   );
 }
 
@@ -118,4 +120,13 @@ export function readEvent(value: Uint8Array): Event | undefined {
   } catch {
     return undefined;
   }
+}
+
+/**
+ * The UTC day by which a handled event is remembered, YYYY-MM-DD: that of its own time, so that it
+ * is the same however often and late the event comes.
+ */
+export function dayOfEvent({ occurredAt }: Event): string {
+  const time = occurredAt ? timestampDate(occurredAt) : new Date(0);
+  return time.toISOString().slice(0, 10);
 }

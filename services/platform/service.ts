@@ -25,6 +25,8 @@ export interface ServiceRuntime {
   readonly logger: Logger;
   readonly telemetry: Telemetry;
   readonly identity: ServiceIdentity;
+  /** How long published events are kept for a replay. Days. */
+  readonly retentionDays?: number;
 }
 
 /** Where and how a service runs; each service adds what it alone needs. */
@@ -137,7 +139,8 @@ async function openRuntime(name: string, o: ServiceOptions): Promise<ServiceRunt
     ...(o.poolMax !== undefined && { max: o.poolMax }),
   });
   measurePool(telemetry, pool);
-  return { name, pool, bus: o.bus, logger, telemetry, identity: o.identity };
+  const runtime = { name, pool, bus: o.bus, logger, telemetry, identity: o.identity };
+  return o.retentionDays === undefined ? runtime : { ...runtime, retentionDays: o.retentionDays };
 }
 
 async function startParts(definition: ServiceDefinition, opened: Opened): Promise<void> {

@@ -8,17 +8,8 @@ import { addTimeline } from './store/timeline-store.ts';
 
 /** Listens to the fraud service: a new report appears in its return's timeline. */
 export function hearFraudReports(runtime: ServiceRuntime): Promise<Worker> {
-  const { bus, pool, logger, telemetry } = runtime;
   const topics = [eventsTopic('fraud')];
-  return consumeEvents({
-    bus,
-    pool,
-    group: 'returns',
-    topics,
-    logger,
-    telemetry,
-    handle: noteReports,
-  });
+  return consumeEvents({ ...runtime, group: 'returns', topics, handle: noteReports });
 }
 
 /** Writes the entries of a batch; other triggers, and returns that are not there, are skipped. */

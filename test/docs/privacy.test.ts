@@ -15,7 +15,8 @@ const COLUMNS = `
     from information_schema.columns c
    where c.table_schema not in ('pg_catalog', 'information_schema')
      and c.data_type in ('text', 'character varying', 'json', 'jsonb', 'bytea', 'ARRAY')
-     and c.table_name !~ '^events_'`;
+     and not (select relispartition from pg_class
+               where oid = format('%I.%I', c.table_schema, c.table_name)::regclass)`;
 
 /** Words of our own, not of a caller. */
 const FIXED = /_kind$|^category_name$|^inactive_reason$/;

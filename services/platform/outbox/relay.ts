@@ -4,13 +4,13 @@ import type pg from 'pg';
 import type { EventBus } from '../bus/event-bus.ts';
 import { listen } from '../listen.ts';
 import type { Logger } from '../log.ts';
+import { startPartitionKeeper } from '../partitions.ts';
 import { createShardHolder, TEND_EVERY_MS } from '../shards.ts';
 import type { Telemetry } from '../telemetry.ts';
 import { within } from '../within.ts';
 import { startLoop, type Worker } from '../worker.ts';
 import { CHANNEL_PREFIX, hearCommits } from './announce.ts';
 import { SHARDS } from './append.ts';
-import { startPartitionKeeper } from './partitions.ts';
 import { createPublisher } from './publisher.ts';
 import { backlogOf } from './store.ts';
 
@@ -96,7 +96,7 @@ export function startRelay(o: RelayOptions): Relay {
   const workers = [
     tending,
     listen({ ...o, channelPrefix: CHANNEL_PREFIX, onNotify: look }),
-    startPartitionKeeper({ pool: o.pool, owner, retentionDays, logger: o.logger }),
+    startPartitionKeeper({ ...o, table: 'event', owner, retentionDays }),
   ];
   const unobserve = observeBacklog(o);
   const unhear = hearCommits(o.pool, () => {

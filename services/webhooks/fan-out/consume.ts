@@ -34,12 +34,10 @@ export function startConsuming(o: ConsumeOptions): Promise<Worker> {
     description: 'Events whose trigger no webhook knows',
   });
   return consumeEvents({
+    ...o,
     bus: announcing(o),
-    pool: o.pool,
     group: 'webhooks',
     topics: [eventsTopic('returns')],
-    logger: o.logger,
-    telemetry: o.telemetry,
     async handle(tx, events) {
       await redact(tx, events);
       const known = events.filter((event) => TRIGGER_NAMES.has(event.trigger));

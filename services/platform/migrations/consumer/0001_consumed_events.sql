@@ -1,25 +1,106 @@
--- Which events were handled, so that a repeated one changes nothing.
+-- Which events were handled, so that a repeated one changes nothing. A partition per day on which
+-- the event occurred: an event has the same day whenever it comes, so the key below is unique.
 create table consumed_events (
   shop_id     bigint not null,
   event_id    uuid not null,
   consumer    text not null,
+  day         date not null,
   consumed_at timestamptz not null default now(),
-  primary key (shop_id, event_id, consumer)
-);
+  primary key (shop_id, event_id, consumer, day)
+) partition by range (day);
 
-create index consumed_events_by_time on consumed_events (consumed_at);
+-- An insert never fails for want of a partition.
+create table consumed_events_default partition of consumed_events default;
 
 -- Records that could not be handled, kept whole for a replay.
 create table poison_records (
-  id        bigint generated always as identity (maxvalue 999999999) primary key,
-  consumer  text not null,
-  topic     text not null,
-  position  text not null,
-  key       text not null,
-  value     bytea not null,
-  headers   jsonb not null,
-  reason    text not null,
-  attempts  integer not null check (attempts > 0),
-  parked_at timestamptz not null default now(),
+  id          bigint generated always as identity (maxvalue 999999999) primary key,
+  consumer    text not null,
+  topic       text not null,
+  position    text not null,
+  key         text not null,
+  value       bytea not null,
+  headers     jsonb not null,
+  reason      text not null,
+  attempts    integer not null check (attempts > 0),
+  parked_at   timestamptz not null default now(),
+  -- When a replay first forgot that the record's event had been dealt with. From then on the
+  -- listener's own memory says whether it is still to be handled, and no replay forgets it again.
+  released_at timestamptz,
   constraint poison_records_once unique (consumer, topic, position)
 );
+
+-- The service's role owns nothing, so partitions are made and dropped on its behalf.
+create function create_consumed_partitions(days_ahead integer) returns integer
+language plpgsql security definer set search_path from current set lock_timeout = '2s'
+as $$
+declare
+  -- Yesterday's events still come after midnight.
+  first_day date := (now() at time zone 'utc')::date - 1;
+  the_day   date;
+  made      integer := 0;
+  partition text;
+begin
+  perform pg_advisory_xact_lock(hashtext(current_schema() || '.consumed_events'));
+  for the_day in select first_day + n from generate_series(0, days_ahead + 1) as n loop
+    partition := 'consumed_events_' || to_char(the_day, 'YYYYMMDD');
+    -- Rows that went to the default partition stay there; the day cannot be split.
+    continue when to_regclass(partition) is not null
+      or exists (select from consumed_events_default where day = the_day);
+    -- Attaching lets writers go on; `partition of` would lock them out.
+    execute format('create table %I (like consumed_events including all)', partition);
+    execute format('alter table consumed_events attach partition %I for values from (%L) to (%L)',
+      partition, the_day, the_day + 1);
+    execute format('revoke all on %I from %I', partition, 'rms_' || current_schema());
+    made := made + 1;
+  end loop;
+  return made;
+end
+$$;
+
+-- Drops whole days in which nothing was handled lately: of events that came late, too, each is
+-- known for that long after it was handled.
+create function drop_consumed_partitions(retention_days integer) returns integer
+language plpgsql security definer set search_path from current set lock_timeout = '2s'
+as $$
+declare
+  last_day  date := (now() at time zone 'utc')::date - retention_days;
+  last_time timestamptz := now() - retention_days * interval '1 day';
+  partition text;
+  is_needed boolean;
+  dropped   integer := 0;
+begin
+  if retention_days < 1 then
+    raise exception 'retention must be at least one day';
+  end if;
+  perform pg_advisory_xact_lock(hashtext(current_schema() || '.consumed_events'));
+  for partition in
+    select c.relname from pg_inherits i join pg_class c on c.oid = i.inhrelid
+    where i.inhparent = 'consumed_events'::regclass and c.relname ~ '^consumed_events_\d{8}$'
+    order by c.relname
+  loop
+    continue when to_date(right(partition, 8), 'YYYYMMDD') >= last_day;
+    execute format('select exists (select from %I where consumed_at >= $1)', partition)
+      into is_needed using last_time;
+    continue when is_needed;
+    execute format('drop table %I', partition);
+    dropped := dropped + 1;
+  end loop;
+  delete from consumed_events_default where day < last_day and consumed_at < last_time;
+  return dropped;
+end
+$$;
+
+revoke all on function create_consumed_partitions(integer), drop_consumed_partitions(integer) from public;
+
+do $$
+declare
+  process text := 'rms_' || current_schema();
+begin
+  execute format('revoke all on consumed_events_default from %I', process);
+  execute format('revoke update on consumed_events from %I', process);
+  execute format('grant execute on function create_consumed_partitions(integer), drop_consumed_partitions(integer) to %I', process);
+end
+$$;
+
+select create_consumed_partitions(3);

@@ -1,0 +1,151 @@
+import { create } from '@bufbuild/protobuf';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import pg from 'pg';
+import { Actor_Kind, ActorSchema } from '../../proto/gen/rms/common/v1/actor_pb.ts';
+import { createTestDatabase, type TestDatabase } from '../../test/support/database.ts';
+import { appendEvents } from './outbox/append.ts';
+import { tendPartitions } from './partitions.ts';
+import { inTransaction } from './postgres.ts';
+
+describe('event partitions', () => {
+  let database: TestDatabase;
+  let migrator: pg.Client;
+  beforeAll(async () => {
+    database = await createTestDatabase('carts');
+    migrator = new pg.Client({ connectionString: database.migratorUrl });
+    await migrator.connect();
+    await migrator.query('set search_path to carts');
+  });
+  afterAll(async () => {
+    await migrator.end();
+    await database.drop();
+  });
+
+  const partitions = async () => {
+    const { rows } = await migrator.query<{ name: string }>(
+      `select relname as name from pg_class
+       where relnamespace = 'carts'::regnamespace and relname ~ '^events_[0-9]{8}$' order by 1`,
+    );
+    return rows.map((row) => row.name);
+  };
+  const tend = () => tendPartitions(database.pool, { table: 'event', retentionDays: 7 });
+  const nameOf = (daysFromToday: number) => {
+    const day = new Date(Date.now() + daysFromToday * 86_400_000);
+    return `events_${day.toISOString().slice(0, 10).replaceAll('-', '')}`;
+  };
+  const makePast = async (daysAgo: number) => {
+    const name = nameOf(-daysAgo);
+    await migrator.query(
+      `create table ${name} partition of events
+       for values from (current_date - ${daysAgo}) to (current_date - ${daysAgo - 1})`,
+    );
+    return name;
+  };
+
+  test('today and the coming days have one, made by the role that owns nothing', async () => {
+    await migrator.query(`drop table ${nameOf(2)}`);
+    expect(await tend()).toEqual({ made: 1, dropped: 0 });
+    expect(await partitions()).toEqual([0, 1, 2, 3].map(nameOf));
+    expect(await tend()).toEqual({ made: 0, dropped: 0 });
+  });
+
+  test('past the retention they are dropped, but not while a pointer refers to them', async () => {
+    const [kept, referred, dropped] = [await makePast(7), await makePast(9), await makePast(10)];
+    await migrator.query(
+      `insert into outbox (shop_id, day, position, shard, key, bytes)
+       values (1, current_date - 9, 1, 0, 'k', 1)`,
+    );
+    expect(await tend()).toEqual({ made: 0, dropped: 1 });
+    expect(await partitions()).toEqual(expect.arrayContaining([kept, referred]));
+    expect(await partitions()).not.toContain(dropped);
+
+    await migrator.query('delete from outbox');
+    expect(await tend()).toEqual({ made: 0, dropped: 1 });
+    expect(await partitions()).not.toContain(referred);
+  });
+
+  test('an insert never fails for want of a partition', async () => {
+    await migrator.query(`drop table ${nameOf(0)}`);
+    const actor = create(ActorSchema, { kind: Actor_Kind.SYSTEM, id: 'test' });
+    const [id] = await inTransaction(database.pool, (tx) =>
+      appendEvents(tx, [{ trigger: 'cart.created', shopId: 1n, key: '1:1', actor }]),
+    );
+    const { rows } = await database.pool.query('select event_id from events');
+    expect(rows).toEqual([{ event_id: id }]);
+    // A day with rows in the default partition cannot get its own; that is no failure.
+    expect(await tend()).toMatchObject({ made: 0 });
+  });
+
+  test('the service may add events and not change them', async () => {
+    await expect(database.pool.query('update events set trigger = trigger')).rejects.toThrow(
+      'permission denied',
+    );
+    await expect(database.pool.query('delete from events')).rejects.toThrow('permission denied');
+    await expect(database.pool.query(`drop table ${nameOf(1)}`)).rejects.toThrow('must be owner');
+  });
+});
+
+describe('partitions of handled events', () => {
+  let database: TestDatabase;
+  let migrator: pg.Client;
+  beforeAll(async () => {
+    database = await createTestDatabase('webhooks');
+    migrator = new pg.Client({ connectionString: database.migratorUrl });
+    await migrator.connect();
+    await migrator.query('set search_path to webhooks');
+  });
+  afterAll(async () => {
+    await migrator.end();
+    await database.drop();
+  });
+
+  const tend = () => tendPartitions(database.pool, { table: 'consumed', retentionDays: 14 });
+  /** The partition of a day in the past, with one event that was handled so many days ago. */
+  const makePast = async (daysAgo: number, handledDaysAgo: number) => {
+    const name = `consumed_events_${dayText(daysAgo)}`;
+    await migrator.query(
+      `create table ${name} partition of consumed_events
+       for values from (current_date - ${daysAgo}) to (current_date - ${daysAgo - 1})`,
+    );
+    await migrator.query(
+      `insert into consumed_events
+       values (1, gen_random_uuid(), 'c', current_date - ${daysAgo}, now() - ${handledDaysAgo} * interval '1 day')`,
+    );
+    return name;
+  };
+  const exists = async (name: string) => {
+    const { rows } = await migrator.query('select to_regclass($1) is not null as yes', [name]);
+    return rows[0]?.yes;
+  };
+
+  test('yesterday, today and the coming days have one', async () => {
+    for (const daysAgo of [1, 0, -1, -2, -3]) {
+      expect(await exists(`consumed_events_${dayText(daysAgo)}`)).toBe(true);
+    }
+    await migrator.query(`drop table consumed_events_${dayText(-2)}`);
+    expect(await tend()).toEqual({ made: 1, dropped: 0 });
+  });
+
+  test('a day is dropped when all of it was handled longer ago than the retention', async () => {
+    const kept = [await makePast(14, 14), await makePast(16, 3)];
+    const dropped = await makePast(17, 17);
+    expect(await tend()).toEqual({ made: 0, dropped: 1 });
+    for (const name of kept) expect(await exists(name)).toBe(true);
+    expect(await exists(dropped)).toBe(false);
+  });
+
+  test('an event of a day without a partition is remembered until it was handled long ago', async () => {
+    await migrator.query(
+      `insert into consumed_events
+       select 2, gen_random_uuid(), 'c', current_date - 400, now() - n * interval '1 day' from unnest(array[3, 15]) as n`,
+    );
+    await tend();
+    const { rowCount } = await database.pool.query('select from consumed_events where shop_id = 2');
+    expect(rowCount).toBe(1);
+  });
+});
+
+function dayText(daysAgo: number): string {
+  const day = new Date(Date.now() - daysAgo * 86_400_000);
+  return day.toISOString().slice(0, 10).replaceAll('-', '');
+}

@@ -1,0 +1,63 @@
+import type pg from 'pg';
+import { withLease } from './leases.ts';
+import type { Logger } from './log.ts';
+import type { Queryable } from './postgres.ts';
+import { startLoop, type Worker } from './worker.ts';
+
+/** Partitions exist this long before they are needed, so a stopped job is noticed in time. */
+const DAYS_AHEAD = 3;
+const EVERY_MS = 60 * 60 * 1_000;
+const LEASE_MS = 60_000;
+
+/** Tables of day partitions; each has functions that make and drop them on the service's behalf. */
+const STATEMENTS = {
+  event: {
+    create: 'select create_event_partitions($1) as count',
+    drop: 'select drop_event_partitions($1) as count',
+  },
+  consumed: {
+    create: 'select create_consumed_partitions($1) as count',
+    drop: 'select drop_consumed_partitions($1) as count',
+  },
+} as const;
+
+export type PartitionedTable = keyof typeof STATEMENTS;
+
+export interface PartitionOptions {
+  readonly table: PartitionedTable;
+  readonly retentionDays: number;
+}
+
+/** Makes the partitions of the coming days and drops those past the retention. */
+export async function tendPartitions(
+  db: Queryable,
+  o: PartitionOptions,
+): Promise<{ made: number; dropped: number }> {
+  const { create, drop } = STATEMENTS[o.table];
+  const made = await db.query<{ count: number }>(create, [DAYS_AHEAD]);
+  const dropped = await db.query<{ count: number }>(drop, [o.retentionDays]);
+  return { made: made.rows[0]?.count ?? 0, dropped: dropped.rows[0]?.count ?? 0 };
+}
+
+/** Tends the partitions every hour; of several replicas one does. */
+export function startPartitionKeeper(
+  o: PartitionOptions & {
+    readonly pool: pg.Pool;
+    readonly owner: string;
+    readonly logger: Logger;
+  },
+): Worker {
+  const name = `${o.table}-partitions`;
+  return startLoop({
+    name,
+    idleMs: EVERY_MS,
+    logger: o.logger,
+    step: async (signal) => {
+      const lease = { pool: o.pool, name, owner: o.owner, ttlMs: LEASE_MS };
+      const work = () => tendPartitions(o.pool, o);
+      const result = await withLease({ ...lease, signal, work });
+      if (result && result.made + result.dropped > 0) o.logger.info(result, name);
+      return 'idle';
+    },
+  });
+}
