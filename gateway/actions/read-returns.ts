@@ -1,10 +1,10 @@
 import type { MessageInitShape } from '@bufbuild/protobuf';
-import { Code, ConnectError } from '@connectrpc/connect';
 import { trace } from '@opentelemetry/api';
 import DataLoader from 'dataloader';
 import type { ActorSchema } from '../../proto/gen/rms/common/v1/actor_pb.ts';
 import type { Return } from '../../proto/gen/rms/returns/v1/return_pb.ts';
 import type { DetailsSelector } from '../../services/contract/resources/details-query.ts';
+import { isUnavailable } from '../../services/platform/errors.ts';
 import type { Services } from '../services.ts';
 import { sent } from './context.ts';
 
@@ -23,8 +23,6 @@ type Returns = Pick<Services['returns'], 'findReturn' | 'findReturns'>;
 const MAX_BATCH = 32;
 /** From the question to its answer, whichever way it goes. Milliseconds. */
 const DEADLINE_MS = 5_000;
-/** The part of it that a batch may take: what it does not answer in time is then asked alone. */
-const BATCH_MS = 2_000;
 
 /** Reads of one shop and actor that go out at the end of this turn. */
 interface Gathering {
@@ -41,8 +39,10 @@ interface Gathering {
  * and the same actor, so a call says truly on whose behalf it is. It belongs to the trace of the first
  * of them; the others' spans name that trace (`batch.trace_id`).
  *
- * What a batch does not answer (absent, too large for company, a batch too slow or failed) is asked
- * alone: no read fails for another's sake. Only a service that is away fails all of them.
+ * What a batch does not answer (absent, too large for company, or the batch failed) is asked alone, in
+ * what is left of the time: no read fails for another's sake. A batch's work is bounded by the service,
+ * so one that is not answered in time says that the service is away, which fails all of them: asking
+ * 32 times more would keep it away.
  */
 export function createReturnReader(returns: Returns): ReadReturn {
   const gathering = new Map<string, Gathering>();
@@ -89,17 +89,12 @@ async function askTogether(
   if (selectors.length === 1) return answers;
   const request = { ...reader, selectors: selectors.map((selector) => ({ selector })) };
   try {
-    const { found } = await returns.findReturns(request, { timeoutMs: BATCH_MS });
+    const { found } = await returns.findReturns(request, { timeoutMs: DEADLINE_MS });
     for (const { positions, return: ret } of found) {
       for (const position of positions) answers[position] = ret;
     }
   } catch (error) {
-    if (isAway(error)) throw error;
+    if (isUnavailable(error)) throw error;
   }
   return answers;
-}
-
-/** Tried several times already, on several pods: as many questions alone would make it no better. */
-function isAway(error: unknown): boolean {
-  return error instanceof ConnectError && error.code === Code.Unavailable;
 }
