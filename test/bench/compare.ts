@@ -58,7 +58,10 @@ async function slice({ platform, ...o }: Arena, { load, connections }: Side): Pr
   const stop = await startMeter(platform, o.beside);
   const result = await o.load.call('saturate', { ...load, connections, seconds: o.seconds });
   const work = await stop();
-  if (result.failed > 0) throw new Error(`${result.failed} requests to ${load.origin} failed`);
+  if (result.failed > 0) {
+    const outputs = [...platform.processes(), ...o.beside].map((one) => one.output());
+    throw new Error(`${result.failed} requests to ${load.origin} failed: ${outputs.join(' ')}`);
+  }
   // Kafka has its own life, and no part in a request.
   const cpu = work.total - (work.byProcess.get('kafka') ?? 0);
   return {

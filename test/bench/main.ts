@@ -1,4 +1,5 @@
 import { Command } from 'commander';
+import { machineLines } from './machine.ts';
 import { startPlatform } from './platform.ts';
 import { printProfiles } from './profile.ts';
 import { printRow, summarise } from './report.ts';
@@ -27,14 +28,20 @@ const unknown = options.only.filter((name) => !ROWS.some((row) => row.name === n
 if (unknown.length > 0) throw new Error(`no such row: ${unknown.join(', ')}`);
 const wanted = ROWS.filter(({ name }) => options.only.length === 0 || options.only.includes(name));
 
+let postgresVersion = '';
 const results = await runRows(wanted, options);
 process.stdout.write(`\n${summarise(results)}\n`);
-if (options.writeDocs) await writeDocs(results, options.quick);
+if (options.writeDocs) {
+  const command = ['npm run bench --', ...process.argv.slice(2)].join(' ');
+  await writeDocs({ results, machine: await machineLines(postgresVersion), command });
+}
 process.exit(0);
 
 async function runRows(rows: readonly Row[], o: Options): Promise<Map<Row, Figure[]>> {
   const { profiles } = o;
   const platform = await startPlatform({ profiles });
+  const { rows: versions } = await platform.admin.query('show server_version');
+  postgresVersion = String(versions[0]?.server_version);
   let lastShop = FIRST_FREE_SHOP;
   const bench: Bench = {
     quick: o.quick,
@@ -51,7 +58,7 @@ async function runRows(rows: readonly Row[], o: Options): Promise<Map<Row, Figur
   try {
     for (const row of rows) {
       process.stdout.write(`\n${row.name}: ${row.about}\n`);
-      const figures = await row.run(bench);
+      const figures = await row.run(bench).catch(failed);
       found.set(row, figures);
       printRow(figures);
     }
@@ -60,4 +67,10 @@ async function runRows(rows: readonly Row[], o: Options): Promise<Map<Row, Figur
     if (profiles) printProfiles(profiles);
   }
   return found;
+}
+
+/** The other rows are run all the same. */
+function failed(error: unknown): Figure[] {
+  const value = error instanceof Error ? (error.stack ?? error.message) : String(error);
+  return [{ name: 'the row', value: value.split('\n', 3).join(' '), goal: 'to run', met: false }];
 }

@@ -60,7 +60,7 @@ select $1, 'assessment', i.line_item_id, i.disposition_outcome, i.return_process
   true, '{}', 'system', 'floor', 'floor'
 from json_to_recordset($2::json)
   as i (line_item_id bigint, disposition_outcome text, return_processor text, note text)
-returning id, line_item_id, outcome, return_processor, note, inspected_at`;
+returning id::text, line_item_id::text, outcome, return_processor, note, inspected_at`;
 
 const methods = { listen: async (_: undefined) => listen() };
 export type ReferenceMethods = typeof methods;

@@ -1,4 +1,56 @@
+import { readFile, writeFile } from 'node:fs/promises';
+import { summarise } from './report.ts';
 import type { Figure, Row } from './row.ts';
 
-/** Puts the table into docs/performance.md. */
-export async function writeDocs(_results: ReadonlyMap<Row, readonly Figure[]>, _quick: boolean) {}
+const PAGE = new URL('../../docs/performance.md', import.meta.url);
+const BEGIN = '<!-- figures: npm run bench -- --write-docs -->';
+const END = '<!-- end of figures -->';
+
+export interface Run {
+  readonly results: ReadonlyMap<Row, readonly Figure[]>;
+  readonly machine: readonly string[];
+  /** The options it was started with. */
+  readonly command: string;
+}
+
+/**
+ * Puts the table into docs/performance.md, between its marks, and a place for the reason of every
+ * missed goal that has none yet. What people wrote there stays.
+ *
+ * @throws Error when the page has lost its marks.
+ */
+export async function writeDocs(run: Run): Promise<void> {
+  const page = await readFile(PAGE, 'utf8');
+  const [before, rest] = page.split(BEGIN);
+  const after = rest?.split(END)[1];
+  if (before === undefined || after === undefined) throw new Error('the page has lost its marks');
+  const block = [BEGIN, '', figuresOf(run), '', END].join('\n');
+  await writeFile(PAGE, `${before}${block}${after.trimEnd()}\n${placesFor(run, after)}`);
+}
+
+function figuresOf({ results, machine, command }: Run): string {
+  const day = new Date().toISOString().slice(0, 10);
+  const rows = [...results.keys()].map(({ name, about }) => `- **${name}**: ${about}`);
+  return [
+    `Measured on ${day} with \`${command}\`.`,
+    '',
+    ...machine.map((line) => `- ${line}`),
+    '',
+    summarise(results),
+    '',
+    ...rows,
+  ].join('\n');
+}
+
+/** Headings for goals that are missed and not spoken of. */
+function placesFor({ results }: Run, after: string): string {
+  return [...results]
+    .flatMap(([row, figures]) => figures.map((figure) => ({ row, ...figure })))
+    .filter(({ met }) => met === false)
+    .map(({ row, name, value, goal }) => ({ title: `### ${row.name}: ${name}`, value, goal }))
+    .filter(({ title }) => !after.includes(`${title}\n`))
+    .map(({ title, value, goal }) =>
+      ['', title, '', `Measured ${value}, goal ${goal}.`, '', '- Why:', '- Tried:', ''].join('\n'),
+    )
+    .join('');
+}

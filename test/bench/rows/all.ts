@@ -1,4 +1,5 @@
 import type { Row } from '../row.ts';
+import { backlog } from './backlog.ts';
 import { closed } from './closed.ts';
 import { endpoints } from './endpoints.ts';
 import { read } from './read.ts';
@@ -13,6 +14,7 @@ export const ROWS: readonly Row[] = [
   steady(50, 2),
   steady(200, 1.2),
   closed,
+  backlog,
   endpoints,
   read,
   write,
