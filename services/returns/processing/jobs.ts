@@ -40,7 +40,7 @@ export class LeaseLost extends Error {
   override readonly name = 'LeaseLost';
 }
 
-/** Queues a run. The caller holds the return's row lock and has seen that none is queued. */
+/** Queues a run and marks its return as queued. The caller holds the return's row lock and has seen that none is queued. */
 export async function queueJob(
   tx: Queryable,
   job: Pick<Job, 'shopId' | 'returnId' | 'details' | 'source' | 'actor'>,
@@ -49,7 +49,10 @@ export async function queueJob(
     name: 'processing-queue',
     text: `with queued as (
              insert into processing_jobs (shop_id, return_id, details, source, actor, traceparent)
-             values ($1, $2, $3, $4, $5, $6))
+             values ($1, $2, $3, $4, $5, $6)
+           ), marked as (
+             update returns set processing = true where shop_id = $1 and id = $2
+           )
            select pg_notify($7 || current_schema(), '')`,
     values: [
       job.shopId,
@@ -177,13 +180,6 @@ interface Change {
 export function renewLease(tx: Queryable, job: Job): Promise<void> {
   const set = 'due_at = now() + make_interval(secs => $4)';
   return write(tx, job, { name: 'processing-renew', set, values: [LEASE_S] });
-}
-
-/** Also forgets passing failures: the provider has answered. @throws LeaseLost */
-export function renewAfterSuccess(tx: Queryable, job: Job): Promise<void> {
-  const set =
-    'due_at = now() + make_interval(secs => $4), failures = 0, failing_since = null, takeovers = 0';
-  return write(tx, job, { name: 'processing-succeeded', set, values: [LEASE_S] });
 }
 
 /** Ends the run, in the transaction that shows its end. @throws LeaseLost */

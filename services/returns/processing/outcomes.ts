@@ -1,5 +1,10 @@
 import type { Queryable } from '../../platform/postgres.ts';
 import type { MadeRefund, PlacedOrder } from '../commerce/provider.ts';
+import {
+  insertTimelineWhere,
+  type NewTimelineEntry,
+  timelineRows,
+} from '../store/timeline-store.ts';
 import { type Job, LEASE_S, LeaseLost } from './jobs.ts';
 import type { OutcomeKind, Step } from './plan.ts';
 
@@ -119,23 +124,45 @@ export function resultOfRefund(refund: MadeRefund): OutcomeResult {
   return { providerId, name: '', gateway, provider, amount, currency, createdAt };
 }
 
-/** Records that a step took effect, with the sum it was planned with. The caller's transaction is fenced by the job's lease. */
+const RECORD = `
+with held as (
+  update processing_jobs
+  set due_at = now() + make_interval(secs => $3), failures = 0, failing_since = null, takeovers = 0
+  where shop_id = $1 and id = $4 and lease_token = $5 and state = 'running'
+  returning shop_id, return_id
+), done as (
+  update processing_outcomes outcome
+  set done_at = now(), provider_id = $8, name = $9, gateway = $10, provider = $11,
+      provider_created_at = coalesce($12, now())
+  from held
+  where outcome.shop_id = held.shop_id and outcome.return_id = held.return_id
+    and outcome.kind = $6 and outcome.key = $7 and outcome.done_at is null
+  returning outcome.return_id
+)
+${insertTimelineWhere('e.return_id in (select return_id from done)')}`;
+
+/**
+ * Records that a step took effect, with the sum it was planned with and the timeline's entry, and
+ * begins the lease anew; the provider has answered, so that passing failures are forgotten. One
+ * statement, fenced by the lease.
+ *
+ * @throws LeaseLost
+ */
 export async function recordOutcome(
-  tx: Queryable,
-  of: OfReturn,
-  o: { step: Step; result: OutcomeResult },
+  db: Queryable,
+  job: Job,
+  o: { readonly step: Step; readonly result: OutcomeResult; readonly entry: NewTimelineEntry },
 ): Promise<void> {
-  const { step, result } = o;
-  await tx.query({
+  const { step, result, entry } = o;
+  const { rowCount } = await db.query({
     name: 'processing-outcome',
-    text: `update processing_outcomes
-           set done_at = now(),
-               provider_id = $5, name = $6, gateway = $7, provider = $8,
-               provider_created_at = coalesce($9, now())
-           where shop_id = $1 and return_id = $2 and kind = $3 and key = $4 and done_at is null`,
+    text: RECORD,
     values: [
-      of.shopId,
-      of.returnId,
+      job.shopId,
+      timelineRows(job.actor, [entry]),
+      LEASE_S,
+      job.id,
+      job.token,
       step.kind,
       step.key,
       result.providerId,
@@ -145,6 +172,7 @@ export async function recordOutcome(
       result.createdAt ?? null,
     ],
   });
+  if (rowCount !== 1) throw new LeaseLost(`job ${job.id} was taken over`);
 }
 
 const SHOW = `

@@ -1,9 +1,7 @@
 import type pg from 'pg';
 import type { Return } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
-import { inTransaction } from '../../platform/postgres.ts';
 import type { CommerceProvider, CommerceRequest, ExchangeItem } from '../commerce/provider.ts';
-import { addTimeline } from '../store/timeline-store.ts';
-import { type Job, LEASE_S, LeaseLost, renewAfterSuccess } from './jobs.ts';
+import { type Job, LEASE_S, LeaseLost } from './jobs.ts';
 import {
   noteAsked,
   type OutcomeResult,
@@ -59,12 +57,7 @@ export async function performStep(
   if (performance.now() - begun >= LEASE_S * 1_000) throw new LeaseLost(`job ${job.id} is too old`);
   const result = await ask(o.commerce, o);
   if (!isAsPlanned(step, result)) throw new OtherSum(step, result);
-  await inTransaction(o.pool, async (tx) => {
-    // Touches the return before the job, as everything else does that locks both.
-    await addTimeline(tx, job, [timelineOf(job, step, result)]);
-    await renewAfterSuccess(tx, job);
-    await recordOutcome(tx, job, { step, result });
-  });
+  await recordOutcome(o.pool, job, { step, result, entry: timelineOf(job, step, result) });
 }
 
 function isAsPlanned(step: Step, result: OutcomeResult): boolean {

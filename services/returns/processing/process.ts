@@ -37,11 +37,6 @@ export async function processReturn(pool: pg.Pool, request: ProcessReturnRequest
     const answer = answerWithoutQueueing(standing);
     if (answer) return answer;
     await queueJob(tx, { shopId, returnId, details, source, actor });
-    await tx.query({
-      name: 'processing-mark',
-      text: 'update returns set processing = true where shop_id = $1 and id = $2',
-      values: [shopId, returnId],
-    });
     await addTimeline(tx, { shopId, actor }, [queuedEntry(request, details)]);
     return { case: 'queued', value: {} };
   });

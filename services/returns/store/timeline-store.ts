@@ -26,28 +26,43 @@ export async function addTimeline(
   entries: readonly NewTimelineEntry[],
 ): Promise<bigint[]> {
   if (entries.length === 0) return [];
+  const added = await tx.query<{ id: bigint }>({
+    name: 'add-timeline',
+    text: INSERT_TIMELINE,
+    values: [by.shopId, timelineRows(by.actor, entries)],
+  });
+  return added.rows.map((row) => row.id);
+}
+
+/** The statement of {@link addTimeline}, with the shop as $1 and {@link timelineRows} as $2, to be the last part of another. */
+export function insertTimelineWhere(condition: string): string {
+  return `
+insert into timeline (shop_id, return_id, kind, text, author, facts, actor_kind, actor_id, actor_name)
+select $1, e.return_id, e.kind, e.text, e.author, e.facts, e.actor_kind, e.actor_id, e.actor_name
+  from rows from (jsonb_to_recordset($2::jsonb) as (return_id bigint, kind text, text text,
+         author text, facts jsonb, actor_kind text, actor_id text, actor_name text))
+       with ordinality as e (return_id, kind, text, author, facts, actor_kind, actor_id, actor_name, n)
+ where ${condition}
+ order by e.n
+returning id`;
+}
+
+const INSERT_TIMELINE = insertTimelineWhere('true');
+
+/** Entries as one JSON text. */
+export function timelineRows(actor: Actor, entries: readonly NewTimelineEntry[]): string {
   const rows = entries.map((entry) => {
-    const actor = entry.actor ?? by.actor;
+    const by = entry.actor ?? actor;
     return {
       return_id: entry.returnId.toString(),
       kind: entry.kind,
       text: entry.text,
-      author: entry.author ?? actor.name,
+      author: entry.author ?? by.name,
       facts: entry.facts ?? {},
-      actor_kind: actorKindText.toText(actor.kind),
-      actor_id: actor.id,
-      actor_name: actor.name,
+      actor_kind: actorKindText.toText(by.kind),
+      actor_id: by.id,
+      actor_name: by.name,
     };
   });
-  const added = await tx.query<{ id: bigint }>(
-    `insert into timeline (shop_id, return_id, kind, text, author, facts, actor_kind, actor_id, actor_name)
-     select $1, e.return_id, e.kind, e.text, e.author, e.facts, e.actor_kind, e.actor_id, e.actor_name
-       from rows from (jsonb_to_recordset($2::jsonb) as (return_id bigint, kind text, text text,
-              author text, facts jsonb, actor_kind text, actor_id text, actor_name text))
-            with ordinality as e (return_id, kind, text, author, facts, actor_kind, actor_id, actor_name, n)
-      order by e.n
-     returning id`,
-    [by.shopId, JSON.stringify(rows)],
-  );
-  return added.rows.map((row) => row.id);
+  return JSON.stringify(rows);
 }
