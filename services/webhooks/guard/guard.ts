@@ -115,7 +115,7 @@ export function isAllowedOrigin(origin: string, policy: UrlPolicy): boolean {
 }
 
 /** The port a URL leads to, the scheme's own when it names none. */
-function portOf(url: URL): number {
+export function portOf(url: URL): number {
   if (url.port !== '') return Number(url.port);
   return url.protocol === 'https:' ? 443 : 80;
 }

@@ -35,9 +35,9 @@ export class Answer implements Dispatcher.DispatchHandler {
   excerpt(): string {
     if (this.#excerpt.length === 0) return '';
     const start = Buffer.concat(this.#excerpt);
-    const decoder = new TextDecoder();
-    // Told that more is to come, it leaves out a character that is cut in two.
-    const text = decoder.decode(start, { stream: this.#bytes > start.length });
+    const isWhole = this.#bytes === start.length;
+    // Told that more is to come, the decoder leaves out a character that is cut in two.
+    const text = isWhole ? start.toString() : new TextDecoder().decode(start, { stream: true });
     return text.replaceAll('\0', '\u{fffd}');
   }
 

@@ -19,6 +19,11 @@ export class ConnectionLost extends Error {
   readonly code = 'ECONNRESET';
 }
 
+/** Whether it failed for want of time: ours, or the name servers' and the network's own. */
+export function isTooLate(error: unknown): boolean {
+  return error instanceof TooLate || ['ETIMEDOUT', 'ETIMEOUT'].includes(codeOf(error));
+}
+
 /** What the log says of a failed attempt: never an inside address, which a driver's text may hold. */
 export function describeFailure(error: unknown): string {
   if (error instanceof AddressRefused) return 'address not allowed';

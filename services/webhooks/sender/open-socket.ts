@@ -80,7 +80,7 @@ interface Lookup {
 async function addressesOf(host: string, o: Lookup): Promise<readonly string[]> {
   // Judged before, as a text.
   if (isIP(host) !== 0) return [host];
-  if (o.isAllowedOrigin) return systemAddresses(host);
+  if (o.isAllowedOrigin) return unlessAborted(systemAddresses(host), o.signal);
   const addresses = await unlessAborted(o.resolve(host), o.signal);
   if (addresses.length === 0 || !addresses.every(judgeAddress)) {
     throw new AddressRefused(`${host} leads to an address that is not allowed`);

@@ -1,3 +1,7 @@
+import type { Answer } from './answer.ts';
+import { describeFailure, isTooLate } from './failure.ts';
+import { parseRetryAfter } from './retry-after.ts';
+
 /**
  * Where the time of an attempt went: whole milliseconds, null for what did not happen (on a
  * connection that was open already neither name, connection nor handshake) or did not end.
@@ -41,9 +45,52 @@ export const NO_TIMING: Timing = {
   readMs: null,
 };
 
+/** The timing while it is being taken, in fractions of milliseconds. */
+export type Opening = { -readonly [Part in keyof Timing]: Timing[Part] };
+
+/** What an outcome says besides when. */
+export type Rest = Omit<Outcome, 'startedAt' | 'durationMs' | 'timing'>;
+
 /** The result that a complete answer means. Any 2xx is success; a redirect is a failure. */
-export function resultOf(status: number): Outcome['result'] {
+function resultOf(status: number): Outcome['result'] {
   if (status >= 200 && status < 300) return 'delivered';
   if (status === 410) return 'gone';
   return status === 429 ? 'throttled' : 'failed';
+}
+
+/** What an answer means; its part of the timing is filled in. */
+export function judge(answer: Answer, timing: Opening): Rest {
+  const { status, sentAt, beganAt, endedAt, error } = answer;
+  if (sentAt !== undefined && beganAt !== undefined) timing.waitMs = beganAt - sentAt;
+  if (error) return { ...failed(error), status, excerpt: answer.excerpt() };
+  if (beganAt !== undefined && endedAt !== undefined) timing.readMs = endedAt - beganAt;
+  const result = resultOf(status);
+  const isDelivered = result === 'delivered';
+  return {
+    result,
+    status,
+    error: isDelivered ? '' : `answered ${status}`,
+    excerpt: answer.excerpt(),
+    retryAfterMs: isDelivered ? undefined : parseRetryAfter(answer.retryAfter, new Date()),
+  };
+}
+
+/** What a failure means, in the words of {@link describeFailure} unless told. */
+export function failed(error: unknown, text = describeFailure(error)): Rest {
+  return {
+    result: isTooLate(error) ? 'timeout' : 'failed',
+    status: 0,
+    error: text,
+    excerpt: '',
+    retryAfterMs: undefined,
+  };
+}
+
+/** Whole milliseconds, in place. */
+export function round(timing: Opening): void {
+  timing.dnsMs = timing.dnsMs === null ? null : Math.round(timing.dnsMs);
+  timing.connectMs = timing.connectMs === null ? null : Math.round(timing.connectMs);
+  timing.tlsMs = timing.tlsMs === null ? null : Math.round(timing.tlsMs);
+  timing.waitMs = timing.waitMs === null ? null : Math.round(timing.waitMs);
+  timing.readMs = timing.readMs === null ? null : Math.round(timing.readMs);
 }

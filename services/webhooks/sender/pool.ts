@@ -29,10 +29,18 @@ export function createPool(): Pool {
   const idle = new Set<Connection>();
   /** The same by origin. */
   const stacks = new Map<string, Connection[]>();
+  let isClosed = false;
   const checking = setInterval(() => {
     for (const connection of busy) connection.checkBytes();
   }, CHECK_MS);
   checking.unref();
+
+  function popIdle(connection: Connection): void {
+    idle.delete(connection);
+    const stack = stacks.get(connection.origin);
+    stack?.pop();
+    if (stack?.length === 0) stacks.delete(connection.origin);
+  }
 
   function removeIdle(connection: Connection): void {
     if (!idle.delete(connection)) return;
@@ -52,10 +60,10 @@ export function createPool(): Pool {
     if (stack) stack.push(connection);
     else stacks.set(connection.origin, [connection]);
     idle.add(connection);
-    const [oldestHere] = stack ?? [];
-    if (stack && stack.length > MAX_IDLE_PER_ORIGIN && oldestHere) closeIdle(oldestHere);
-    const [oldest] = idle;
-    if (idle.size > MAX_IDLE && oldest) closeIdle(oldest);
+    const oldestHere = stack && stack.length > MAX_IDLE_PER_ORIGIN ? stack[0] : undefined;
+    if (oldestHere) closeIdle(oldestHere);
+    const oldest = idle.size > MAX_IDLE ? idle.values().next().value : undefined;
+    if (oldest) closeIdle(oldest);
   }
 
   return {
@@ -73,6 +81,7 @@ export function createPool(): Pool {
     },
     add(connection) {
       busy.add(connection);
+      if (isClosed) connection.destroy(new ConnectionLost('this process is stopping'));
     },
     giveBack(connection) {
       if (!busy.delete(connection)) return;
@@ -86,6 +95,7 @@ export function createPool(): Pool {
     idle: () => idle.size,
     busy: () => busy.size,
     close() {
+      isClosed = true;
       clearInterval(checking);
       const reason = new ConnectionLost('this process is stopping');
       for (const connection of [...busy, ...idle]) connection.destroy(reason);
@@ -94,11 +104,4 @@ export function createPool(): Pool {
       stacks.clear();
     },
   };
-
-  function popIdle(connection: Connection): void {
-    idle.delete(connection);
-    const stack = stacks.get(connection.origin);
-    stack?.pop();
-    if (stack?.length === 0) stacks.delete(connection.origin);
-  }
 }

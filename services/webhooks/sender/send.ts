@@ -1,15 +1,23 @@
 import { type Meter, metrics as noMetrics } from '@opentelemetry/api';
-import { judgeUrl, type UrlPolicy } from '../guard/guard.ts';
+import type { UrlPolicy } from '../guard/guard.ts';
 import type { Answer } from './answer.ts';
 import { Connection } from './connection.ts';
 import { Deadline } from './deadline.ts';
-import { AddressRefused, codeOf, describeFailure, TooLate } from './failure.ts';
+import { AddressRefused, codeOf, TooLate } from './failure.ts';
 import { type SenderMetrics, senderMetrics } from './metrics.ts';
 import { createResolver, type Resolve } from './names.ts';
 import { type Dial, dialTcp, type OpenOptions, openSocket, trustOf } from './open-socket.ts';
-import { NO_TIMING, type Outcome, resultOf, type Timing } from './outcome.ts';
+import {
+  failed,
+  judge,
+  NO_TIMING,
+  type Opening,
+  type Outcome,
+  type Rest,
+  round,
+} from './outcome.ts';
 import { createPool, type Pool } from './pool.ts';
-import { parseRetryAfter } from './retry-after.ts';
+import { createTargets, type Target } from './target.ts';
 
 /** Everything from the name's resolution to the last byte of the answer. Milliseconds. */
 export const ATTEMPT_MS = 15_000;
@@ -49,6 +57,7 @@ export interface SenderOptions {
 }
 
 interface Parts extends OpenOptions {
+  readonly targetOf: (url: string) => Target | string;
   readonly pool: Pool;
   readonly metrics: SenderMetrics;
   readonly attemptMs: number;
@@ -59,6 +68,7 @@ export function createSender(o: SenderOptions): Sender {
   const pool = createPool();
   const parts: Parts = {
     policy: o.policy,
+    targetOf: createTargets(o.policy),
     pool,
     metrics: senderMetrics(o.meter ?? noMetrics.getMeter('none'), pool),
     resolve: o.resolve ?? createResolver(),
@@ -72,28 +82,23 @@ export function createSender(o: SenderOptions): Sender {
   };
 }
 
-type Rest = Omit<Outcome, 'startedAt' | 'durationMs' | 'timing'>;
-type Opening = { -readonly [Part in keyof Timing]: Timing[Part] };
-
 async function attempt(sending: Sending, parts: Parts): Promise<Outcome> {
   const startedAt = new Date();
   const start = performance.now();
   const timing: Opening = { ...NO_TIMING };
-  const finish = (rest: Rest): Outcome => ({
-    startedAt,
-    durationMs: Math.round(performance.now() - start),
-    timing: rounded(timing),
-    ...rest,
-  });
-  const verdict = judgeUrl(sending.url, parts.policy);
-  if (!verdict.ok) {
+  const finish = (rest: Rest): Outcome => {
+    round(timing);
+    const durationMs = Math.round(performance.now() - start);
+    return { startedAt, durationMs, timing, ...rest };
+  };
+  const target = parts.targetOf(sending.url);
+  if (typeof target === 'string') {
     parts.metrics.refused('url');
-    return finish(failed(undefined, `address not allowed: it ${verdict.message}`));
+    return finish(failed(undefined, `address not allowed: it ${target}`));
   }
   const deadline = new Deadline(parts.attemptMs);
   try {
-    const answer = await exchange(parts, { url: verdict.url, sending, deadline, timing });
-    return finish(judge(answer, timing));
+    return finish(judge(await exchange(parts, { target, sending, deadline, timing }), timing));
   } catch (error) {
     if (error instanceof AddressRefused) parts.metrics.refused('connect');
     return finish(failed(error));
@@ -103,7 +108,7 @@ async function attempt(sending: Sending, parts: Parts): Promise<Outcome> {
 }
 
 interface Exchange {
-  readonly url: URL;
+  readonly target: Target;
   readonly sending: Sending;
   readonly deadline: Deadline;
   readonly timing: Opening;
@@ -111,22 +116,22 @@ interface Exchange {
 
 /** On a connection that is open, if there is one; on a fresh one if that proves to be closed. */
 async function exchange(parts: Parts, o: Exchange): Promise<Answer> {
-  const kept = parts.pool.take(o.url.origin);
+  const kept = parts.pool.take(o.target.origin);
   if (kept) {
-    const answer = await post(parts.pool, kept, o);
+    const answer = await post(kept, o);
+    parts.pool.giveBack(kept);
     if (!wasClosedBefore(answer)) return answer;
     parts.metrics.sentAgain();
   }
   const fresh = await open(parts, o);
-  return post(parts.pool, fresh, o);
+  const answer = await post(fresh, o);
+  parts.pool.giveBack(fresh);
+  return answer;
 }
 
-async function post(pool: Pool, connection: Connection, o: Exchange): Promise<Answer> {
-  const { headers, body } = o.sending;
-  const path = o.url.pathname + o.url.search;
-  const answer = await connection.post({ path, headers, body }, o.deadline);
-  pool.giveBack(connection);
-  return answer;
+function post(connection: Connection, { target, sending, deadline }: Exchange): Promise<Answer> {
+  const { headers, body } = sending;
+  return connection.post({ path: target.path, headers, body }, deadline);
 }
 
 /** What the other side does to a connection that it has closed, or is closing. */
@@ -140,54 +145,17 @@ function wasClosedBefore(answer: Answer): boolean {
   return answer.beganAt === undefined && CLOSED.has(codeOf(answer.error));
 }
 
-async function open(parts: Parts, { url, deadline, timing }: Exchange): Promise<Connection> {
+async function open(parts: Parts, { target, deadline, timing }: Exchange): Promise<Connection> {
   const opening = new AbortController();
   const timer = setTimeout(() => opening.abort(new TooLate('no connection in time')), CONNECT_MS);
   deadline.guard((reason) => opening.abort(reason));
   try {
-    const socket = await openSocket(url, parts, { signal: opening.signal, timing });
+    const socket = await openSocket(target.url, parts, { signal: opening.signal, timing });
     parts.metrics.opened();
-    const connection = new Connection(url.origin, socket, parts.pool.forget);
+    const connection = new Connection(target.origin, socket, parts.pool.forget);
     parts.pool.add(connection);
     return connection;
   } finally {
     clearTimeout(timer);
   }
-}
-
-function judge(answer: Answer, timing: Opening): Rest {
-  const { status, sentAt, beganAt, endedAt, error } = answer;
-  if (sentAt !== undefined && beganAt !== undefined) timing.waitMs = beganAt - sentAt;
-  if (error) return { ...failed(error), status, excerpt: answer.excerpt() };
-  if (beganAt !== undefined && endedAt !== undefined) timing.readMs = endedAt - beganAt;
-  const result = resultOf(status);
-  const isDelivered = result === 'delivered';
-  return {
-    result,
-    status,
-    error: isDelivered ? '' : `answered ${status}`,
-    excerpt: answer.excerpt(),
-    retryAfterMs: isDelivered ? undefined : parseRetryAfter(answer.retryAfter, new Date()),
-  };
-}
-
-function failed(error: unknown, text = describeFailure(error)): Rest {
-  return {
-    result: error instanceof TooLate ? 'timeout' : 'failed',
-    status: 0,
-    error: text,
-    excerpt: '',
-    retryAfterMs: undefined,
-  };
-}
-
-function rounded(timing: Timing): Timing {
-  const whole = (ms: number | null): number | null => (ms === null ? null : Math.round(ms));
-  return {
-    dnsMs: whole(timing.dnsMs),
-    connectMs: whole(timing.connectMs),
-    tlsMs: whole(timing.tlsMs),
-    waitMs: whole(timing.waitMs),
-    readMs: whole(timing.readMs),
-  };
 }
