@@ -4,7 +4,6 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
-import { freePorts } from '../../deploy/local/free-ports.ts';
 import { startKafka } from '../../deploy/local/kafka/start.ts';
 import { startPostgres } from '../../deploy/local/postgres.ts';
 import { connectServices, type Services } from '../../gateway/services.ts';
@@ -16,18 +15,8 @@ import { createServiceClient } from '../../services/platform/grpc/client.ts';
 import { staticIdentity } from '../../services/platform/identity.ts';
 import { migrate } from '../../services/platform/migrate.ts';
 import { roleOf, SCHEMAS } from '../../services/platform/schemas.ts';
-import { newKeyringText } from '../../services/webhooks/subscriptions/keyring.ts';
 import { type NodeProcess, startProcess } from './child.ts';
-
-export const SERVICES = [
-  'returns',
-  'dispositions',
-  'destinations',
-  'fraud',
-  'carts',
-  'webhooks',
-] as const satisfies readonly (keyof Services)[];
-export type ProcessName = (typeof SERVICES)[number] | 'gateway';
+import { environmentsOf, type ProcessName, placesOf } from './places.ts';
 
 const START_MS = 60_000;
 
@@ -79,8 +68,8 @@ export async function startPlatform(o: {
   const token = randomBytes(24).toString('hex');
   const identity = staticIdentity(token);
   const { services, close } = connectServices(places.targets, { identity });
-  const environment = { places, token, brokers: kafka.brokers.join(','), urlOf };
-  const variables = environmentsOf(environment);
+  const brokers = kafka.brokers.join(',');
+  const variables = environmentsOf({ places, token, brokers, urlOf });
   const running = new Map<ProcessName, NodeProcess>();
 
   const start = async (name: ProcessName) => {
@@ -126,67 +115,6 @@ async function superuser(migratorUrl: string): Promise<pg.Client> {
   await admin.connect();
   await admin.query('create extension if not exists pg_stat_statements');
   return admin;
-}
-
-interface Places {
-  readonly targets: Readonly<Record<keyof Services, string>>;
-  /** Of the service and of its metrics. */
-  ports(name: ProcessName): readonly [number, number];
-}
-
-async function placesOf(): Promise<Places> {
-  const names: ProcessName[] = [...SERVICES, 'gateway'];
-  const free = await freePorts(2 * names.length);
-  const ports = (name: ProcessName): [number, number] => {
-    const at = 2 * names.indexOf(name);
-    return [free[at] ?? 0, free[at + 1] ?? 0];
-  };
-  const target = (name: ProcessName) => `127.0.0.1:${ports(name)[0]}`;
-  return {
-    ports,
-    targets: {
-      returns: target('returns'),
-      dispositions: target('dispositions'),
-      destinations: target('destinations'),
-      fraud: target('fraud'),
-      carts: target('carts'),
-      webhooks: target('webhooks'),
-    },
-  };
-}
-
-interface Environment {
-  readonly places: Places;
-  readonly token: string;
-  readonly brokers: string;
-  readonly urlOf: (schema: string) => string;
-}
-
-/** What each process finds in its environment: what it must have, and no limit that would be measured instead. */
-function environmentsOf({ places, token, brokers, urlOf }: Environment) {
-  const targets = Object.entries(places.targets).map(([name, target]) => [
-    `${name.toUpperCase()}_TARGET`,
-    target,
-  ]);
-  const common = {
-    ...Object.fromEntries(targets),
-    KAFKA_BROKERS: brokers,
-    SERVICE_TOKEN: token,
-    LOG_LEVEL: 'warn',
-    WEBHOOK_KEYRING: newKeyringText(),
-    WEBHOOK_ALLOWED_ORIGINS: 'http://127.0.0.1:*',
-    REST_PER_MINUTE: '1000000',
-    HOST: '127.0.0.1',
-  };
-  return (name: ProcessName): Record<string, string> => {
-    const [port, metricsPort] = places.ports(name);
-    return {
-      ...common,
-      PORT: String(port),
-      METRICS_PORT: String(metricsPort),
-      DATABASE_URL: urlOf(name),
-    };
-  };
 }
 
 async function untilServing(made: NodeProcess, port: number, name: ProcessName): Promise<void> {

@@ -1,0 +1,78 @@
+import { freePorts } from '../../deploy/local/free-ports.ts';
+import type { Services } from '../../gateway/services.ts';
+import { newKeyringText } from '../../services/webhooks/subscriptions/keyring.ts';
+
+/** A process of the product, by the name of its schema. */
+export type ProcessName = keyof Services | 'gateway';
+
+const NAMES: readonly ProcessName[] = [
+  'returns',
+  'dispositions',
+  'destinations',
+  'fraud',
+  'carts',
+  'webhooks',
+  'gateway',
+];
+
+/** Where each process listens. */
+export interface Places {
+  readonly targets: Readonly<Record<keyof Services, string>>;
+  /** Of the service and of its metrics. */
+  ports(name: ProcessName): readonly [number, number];
+}
+
+/** Free ports for all. */
+export async function placesOf(): Promise<Places> {
+  const free = await freePorts(2 * NAMES.length);
+  const ports = (name: ProcessName): [number, number] => {
+    const at = 2 * NAMES.indexOf(name);
+    return [free[at] ?? 0, free[at + 1] ?? 0];
+  };
+  const target = (name: ProcessName) => `127.0.0.1:${ports(name)[0]}`;
+  return {
+    ports,
+    targets: {
+      returns: target('returns'),
+      dispositions: target('dispositions'),
+      destinations: target('destinations'),
+      fraud: target('fraud'),
+      carts: target('carts'),
+      webhooks: target('webhooks'),
+    },
+  };
+}
+
+export interface Environment {
+  readonly places: Places;
+  readonly token: string;
+  readonly brokers: string;
+  readonly urlOf: (schema: string) => string;
+}
+
+/** What each process finds in its environment: what it must have, and no limit that would be measured instead. */
+export function environmentsOf({ places, token, brokers, urlOf }: Environment) {
+  const targets = Object.entries(places.targets).map(([name, target]) => [
+    `${name.toUpperCase()}_TARGET`,
+    target,
+  ]);
+  const common = {
+    ...Object.fromEntries(targets),
+    KAFKA_BROKERS: brokers,
+    SERVICE_TOKEN: token,
+    LOG_LEVEL: 'warn',
+    WEBHOOK_KEYRING: newKeyringText(),
+    WEBHOOK_ALLOWED_ORIGINS: 'http://127.0.0.1:*',
+    REST_PER_MINUTE: '1000000',
+    HOST: '127.0.0.1',
+  };
+  return (name: ProcessName): Record<string, string> => {
+    const [port, metricsPort] = places.ports(name);
+    return {
+      ...common,
+      PORT: String(port),
+      METRICS_PORT: String(metricsPort),
+      DATABASE_URL: urlOf(name),
+    };
+  };
+}
