@@ -79,6 +79,7 @@ export async function startGateway(o: GatewayOptions): Promise<RunningGateway> {
   });
   const pool = createPool(o.databaseUrl, {
     applicationName: 'gateway',
+    statementTimeoutMs: STATEMENT_TIMEOUT_MS,
     ...(o.poolMax !== undefined && { max: o.poolMax }),
   });
   // All options are read before anything runs or listens.
@@ -192,6 +193,9 @@ async function connectOrStop(o: GatewayOptions, telemetry: Telemetry) {
     throw error;
   }
 }
+
+/** A caller is waiting: as long as for a service. Milliseconds. */
+const STATEMENT_TIMEOUT_MS = 5_000;
 
 /** Closing the pool waits for connections in use; a stop must not. Milliseconds. */
 const CLOSE_MS = 5_000;

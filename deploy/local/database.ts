@@ -28,6 +28,7 @@ export async function startDatabase(
         folder: join(o.folder, 'postgres'),
         port: memory.ports.postgres,
         durable: o.durable,
+        onRestart: (line) => console.error(line),
       });
   const url = o.url ?? own?.url ?? '';
   const passwords = Object.fromEntries(SCHEMAS.map(({ name }) => [name, memory.databasePassword]));

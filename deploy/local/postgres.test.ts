@@ -53,6 +53,24 @@ describe('local PostgreSQL', () => {
     expect(await query(second.url, 'select answer from kept')).toEqual([{ answer: 42 }]);
   });
 
+  test('a server that ends by itself is started again where that is wanted, and only there', async () => {
+    const lines: string[] = [];
+    const kept = await startPostgres({ folder, onRestart: (line) => lines.push(line) });
+    postgres = kept;
+    await query(kept.url, 'create table kept as select 42 as answer');
+    const { pid } = kept;
+    process.kill(pid, 'SIGKILL');
+    await until(() => lines.length === 2);
+    expect(lines).toEqual([
+      'PostgreSQL ended by itself (SIGKILL): starting it again',
+      expect.stringMatching(/^PostgreSQL is back after \d+ ms$/),
+    ]);
+    expect(kept.pid).not.toBe(pid);
+    expect(await query(kept.url, 'select answer from kept')).toEqual([{ answer: 42 }]);
+    await kept.stop();
+    expect(lines).toHaveLength(2);
+  });
+
   test('a server that a killed run left behind is stopped first', async () => {
     const script = `
       import { startPostgres } from ${JSON.stringify(new URL('./postgres.ts', import.meta.url).href)};

@@ -8,6 +8,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import pg from 'pg';
 import { alive, endProcess } from './end-process.ts';
+import { keepRunning } from './keep-running.ts';
 import { postgresBinaries, type Unprivileged, unprivileged } from './postgres-binaries.ts';
 
 const run = promisify(execFile);
@@ -24,12 +25,15 @@ export interface LocalPostgresOptions {
   readonly durable?: boolean;
   /** Further settings of the server, which win over those it is started with otherwise. */
   readonly settings?: Readonly<Record<string, string>>;
+  /** Starts the server again when it ends by itself, and is told so; it stays down when absent. */
+  readonly onRestart?: (line: string) => void;
 }
 
 export interface LocalPostgres {
   /** As `rms_migrator`, which owns the database `rms` and may create databases and roles. */
   readonly url: string;
   readonly port: number;
+  /** Of the server that runs at present. */
   readonly pid: number;
   stop(): Promise<void>;
   /** SIGKILL, for tests of what a crash leaves behind. */
@@ -52,37 +56,34 @@ export async function startPostgres(o: LocalPostgresOptions): Promise<LocalPostg
   if (fresh) await initialise({ folder, data, durable, identity });
 
   const port = o.port ?? (await freePort());
-  const server = launch({ folder, data, port, durable, identity, settings: o.settings });
+  const superuser = { host: '127.0.0.1', port, user: 'postgres', password };
+  const start = async (): Promise<ChildProcess> => {
+    const server = launch({ folder, data, port, durable, identity, settings: o.settings });
+    try {
+      const log = join(folder, 'postgres.log');
+      await untilReady(server, { ...superuser, database: 'postgres' }, log);
+      return server;
+    } catch (error) {
+      server.kill('SIGQUIT');
+      throw error;
+    }
+  };
+  const kept = await keepRunning({ name: 'PostgreSQL', start, onRestart: o.onRestart });
   try {
-    const superuser = { host: '127.0.0.1', port, user: 'postgres', password };
-    await untilReady(server, { ...superuser, database: 'postgres' }, join(folder, 'postgres.log'));
     await prepareDatabase(superuser);
   } catch (error) {
-    server.kill('SIGQUIT');
+    await kept.end('SIGQUIT', STOP_TIMEOUT_MS);
     throw error;
   }
-  return handleOf(server, `postgres://rms_migrator:${password}@127.0.0.1:${port}/rms`, port);
-}
-
-function handleOf(server: ChildProcess, url: string, port: number): LocalPostgres {
-  const killWithUs = () => server.kill('SIGQUIT');
-  process.once('exit', killWithUs);
-  const end = async (signal: NodeJS.Signals) => {
-    process.removeListener('exit', killWithUs);
-    if (server.exitCode !== null || server.signalCode !== null) return;
-    const gone = new Promise((done) => server.once('exit', done));
-    server.kill(signal);
-    const overdue = setTimeout(() => server.kill('SIGQUIT'), STOP_TIMEOUT_MS);
-    await gone;
-    clearTimeout(overdue);
-  };
   // SIGINT is PostgreSQL's fast shutdown: it does not wait for clients.
   return {
-    url,
+    url: `postgres://rms_migrator:${password}@127.0.0.1:${port}/rms`,
     port,
-    pid: server.pid ?? 0,
-    stop: () => end('SIGINT'),
-    kill: () => end('SIGKILL'),
+    get pid() {
+      return kept.pid;
+    },
+    stop: () => kept.end('SIGINT', STOP_TIMEOUT_MS),
+    kill: () => kept.end('SIGKILL', STOP_TIMEOUT_MS),
   };
 }
 

@@ -1,3 +1,5 @@
+import { once } from 'node:events';
+import { connect, createServer } from 'node:net';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import pg from 'pg';
 import { createTestDatabase, type TestDatabase } from '../../test/support/database.ts';
@@ -59,6 +61,36 @@ describe('postgres', () => {
     expect(isOutage(await work.catch((error: unknown) => error))).toBe(true);
     expect((await pool.query('select 1 as one')).rows).toEqual([{ one: 1 }]);
     await pool.end();
+  });
+
+  test('a server that hangs is given up within the limit, inside a transaction as well', async () => {
+    // Says nothing after it let us in, as a server that is halted.
+    const silent = createServer((socket) => {
+      const upstream = connect(Number(new URL(database.url).port), '127.0.0.1');
+      socket.on('error', () => upstream.destroy());
+      upstream.on('error', () => socket.destroy());
+      socket.pipe(upstream);
+      upstream.on('data', (data) => {
+        if (!halted) socket.write(data);
+      });
+      socket.on('close', () => upstream.destroy());
+    });
+    let halted = false;
+    await once(silent.listen(0, '127.0.0.1'), 'listening');
+    const url = new URL(database.url);
+    url.port = String(Reflect.get(silent.address() ?? {}, 'port'));
+    const pool = createPool(url.href, { max: 1, statementTimeoutMs: 100 });
+    await pool.query('select 1');
+    halted = true;
+    const started = performance.now();
+    const work = inTransaction(pool, (tx) => tx.query('select 1'));
+    expect(isOutage(await work.catch((error: unknown) => error))).toBe(true);
+    // The limit and 2 s of grace, once: no rollback is waited for.
+    expect(performance.now() - started).toBeLessThan(4_000);
+    halted = false;
+    expect((await pool.query('select 1 as one')).rows).toEqual([{ one: 1 }]);
+    await pool.end();
+    silent.close();
   });
 
   test('names the constraint that was violated', async () => {

@@ -6,28 +6,49 @@ export type Queryable = Pick<pg.ClientBase, 'query'>;
 const CONNECT_TIMEOUT_MS = 5_000;
 const STATEMENT_TIMEOUT_MS = 30_000;
 const IDLE_IN_TRANSACTION_TIMEOUT_MS = 30_000;
-/** The client's own limit, for a server that no longer answers at all; above the server's. */
-const ANSWER_TIMEOUT_MS = 35_000;
+/** How much longer the client waits, for a server that no longer answers at all. Milliseconds. */
+const ANSWER_GRACE_MS = 2_000;
 
 /**
  * A pool whose int8 columns arrive as bigint, numeric and date as text, timestamptz as Date.
  * The parsers belong to the pool: nothing is registered globally.
+ *
+ * Nothing waits for ever: a connection comes within 5 s, a statement ends within its limit (30 s unless
+ * told otherwise), and where the server itself hangs the client gives up 2 s later. Connections that
+ * were lost leave the pool.
  */
 export function createPool(
   url: string,
-  o: { max?: number; applicationName?: string } = {},
+  o: { max?: number; applicationName?: string; statementTimeoutMs?: number } = {},
 ): pg.Pool {
+  const statementTimeoutMs = o.statementTimeoutMs ?? STATEMENT_TIMEOUT_MS;
   const pool = new pg.Pool({
     connectionString: url,
     max: o.max ?? 10,
     ...(o.applicationName === undefined ? {} : { application_name: o.applicationName }),
     connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
-    statement_timeout: STATEMENT_TIMEOUT_MS,
+    statement_timeout: statementTimeoutMs,
     idle_in_transaction_session_timeout: IDLE_IN_TRANSACTION_TIMEOUT_MS,
-    query_timeout: ANSWER_TIMEOUT_MS,
+    query_timeout: statementTimeoutMs + ANSWER_GRACE_MS,
     keepAlive: true,
     types: { getTypeParser: parserOf },
   });
+  return withListeners(pool);
+}
+
+/**
+ * A second pool to the database of the first, whose sessions have settings of their own, for work
+ * that must not wait for the connections of all else.
+ */
+export function poolBeside(
+  pool: pg.Pool,
+  o: { max: number; settings: Readonly<Record<string, string>> },
+): pg.Pool {
+  const settings = Object.entries(o.settings).map(([name, value]) => `-c ${name}=${value}`);
+  return withListeners(new pg.Pool({ ...pool.options, max: o.max, options: settings.join(' ') }));
+}
+
+function withListeners(pool: pg.Pool): pg.Pool {
   // Without a listener, losing an idle connection would end the process; the pool replaces it.
   pool.on('error', () => {});
   // The pool listens to idle connections only. One that is lost in use fails its query, which says so.
@@ -64,7 +85,12 @@ export function afterCommit(tx: Queryable, work: (pool: pg.Pool) => void): boole
   return works !== undefined;
 }
 
-/** Runs `work` in one transaction: commits when it resolves, rolls back when it rejects. */
+/**
+ * Runs `work` in one transaction: commits when it resolves, rolls back when it rejects.
+ *
+ * An outage during the commit leaves open whether it took place: the caller hears of the outage, and
+ * whoever repeats the request must be recognised by a key.
+ */
 export async function inTransaction<T>(
   pool: pg.Pool,
   work: (tx: pg.PoolClient) => Promise<T>,
@@ -82,6 +108,11 @@ export async function inTransaction<T>(
     return result;
   } catch (error) {
     afterCommits.delete(client);
+    if (isConnectionLost(error)) {
+      // Nothing said on it would be heard, and a server that hangs would hold up the caller once more.
+      client.release(true);
+      throw error;
+    }
     // A connection that cannot roll back is broken and must not return to the pool.
     await client.query('rollback').then(
       () => client.release(),
@@ -115,6 +146,8 @@ const OUTAGE_CODES = new Set([
   '57P05', // idle session ended
 ]);
 const NETWORK_CODES = new Set([
+  'ERR_STREAM_DESTROYED',
+  'ERR_STREAM_WRITE_AFTER_END',
   'EAI_AGAIN',
   'ECONNABORTED',
   'ECONNREFUSED',
@@ -132,6 +165,7 @@ const DRIVER_TEXTS = [
   'timeout expired',
   'Query read timeout',
   'Client has encountered a connection error',
+  'Client was closed and is not queryable',
 ];
 
 /**
@@ -148,4 +182,9 @@ export function isOutage(error: unknown): boolean {
   }
   const message = 'message' in error && typeof error.message === 'string' ? error.message : '';
   return NETWORK_CODES.has(code) || DRIVER_TEXTS.some((text) => message.includes(text));
+}
+
+/** Whether the outage is the connection's own: what the server itself reports leaves it usable, or ends it anyway. */
+function isConnectionLost(error: unknown): boolean {
+  return isOutage(error) && !(error instanceof pg.DatabaseError);
 }
