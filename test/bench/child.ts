@@ -1,6 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { Methods } from './ipc.ts';
 
@@ -8,8 +7,6 @@ const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 const STOP_MS = 40_000;
 /** The last of what a process wrote, for the message when it ends early. Characters. */
 const OUTPUT_TAIL = 8_000;
-/** Microseconds between two samples of a profile. */
-const SAMPLE_US = 500;
 
 export interface NodeProcess {
   readonly name: string;
@@ -25,8 +22,6 @@ export interface StartOptions {
   /** The program, from the root of the repository, with its arguments. */
   readonly args: readonly string[];
   readonly env?: Readonly<Record<string, string>>;
-  /** Where its CPU profile is written when it ends. */
-  readonly profiles?: string | undefined;
 }
 
 /** Starts a Node process with these environment variables and no others. It dies with this one. */
@@ -77,14 +72,7 @@ export function startWorker<M extends Methods>(o: StartOptions): Worker<M> {
 }
 
 function launch(o: StartOptions, hasChannel: boolean): ChildProcess {
-  const profiling = o.profiles
-    ? [
-        '--cpu-prof',
-        `--cpu-prof-interval=${SAMPLE_US}`,
-        `--cpu-prof-dir=${join(o.profiles, o.name)}`,
-      ]
-    : [];
-  const child = spawn(process.execPath, [...profiling, ...o.args], {
+  const child = spawn(process.execPath, ['--inspect-port=127.0.0.1:0', ...o.args], {
     cwd: ROOT,
     env: { ...o.env },
     stdio: ['ignore', 'pipe', 'pipe', ...(hasChannel ? (['ipc'] as const) : [])],

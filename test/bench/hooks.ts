@@ -24,13 +24,12 @@ export interface Hooks {
 
 /** Starts publisher and sink, and subscribes each shop to `return.closed` at an address of its own. */
 export async function startHooks(bench: Bench, shops: readonly bigint[]): Promise<Hooks> {
-  const { platform, profiles } = bench;
-  const sink = startWorker<SinkMethods>({ name: 'sink', args: ['test/bench/sink.ts'], profiles });
+  const { platform } = bench;
+  const sink = startWorker<SinkMethods>({ name: 'sink', args: ['test/bench/sink.ts'] });
   const publisher = startWorker<PublisherMethods>({
     name: 'publisher',
     args: ['test/bench/publisher.ts'],
     env: { DATABASE_URL: platform.urlOf('returns') },
-    profiles,
   });
   const port = await sink.call('listen', undefined);
   await sink.call('learn', await subscribe(bench, shops, `http://127.0.0.1:${port}`));

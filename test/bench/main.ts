@@ -1,7 +1,7 @@
 import { Command } from 'commander';
 import { machineLines } from './machine.ts';
 import { startPlatform } from './platform.ts';
-import { printProfiles } from './profile.ts';
+import { profiled } from './profile.ts';
 import { printRow, summarise } from './report.ts';
 import type { Bench, Figure, Row } from './row.ts';
 import { ROWS } from './rows/all.ts';
@@ -12,14 +12,14 @@ interface Options {
   readonly only: string[];
   readonly quick: boolean;
   readonly writeDocs: boolean;
-  readonly profiles?: string;
+  readonly profile: boolean;
 }
 
 const options = new Command('npm run bench --')
   .description('Measures what docs/performance.md promises. Needs Linux, Java 17 and Maven.')
   .option('--only <row...>', `rows: ${ROWS.map(({ name }) => name).join(', ')}`, [])
   .option('--quick', 'short runs, to see that it works; its figures say little', false)
-  .option('--profiles <folder>', 'let every process leave a CPU profile here, and print their tops')
+  .option('--profile', 'print where the processes spent their time; costs some itself', false)
   .option('--write-docs', 'put the table into docs/performance.md', false)
   .parse()
   .opts<Options>();
@@ -38,15 +38,14 @@ if (options.writeDocs) {
 process.exit(0);
 
 async function runRows(rows: readonly Row[], o: Options): Promise<Map<Row, Figure[]>> {
-  const { profiles } = o;
-  const platform = await startPlatform({ profiles });
+  const platform = await startPlatform();
   const { rows: versions } = await platform.admin.query('show server_version');
   postgresVersion = String(versions[0]?.server_version);
   let lastShop = FIRST_FREE_SHOP;
   const bench: Bench = {
     quick: o.quick,
     platform,
-    profiles,
+    watch: (processes, work) => (o.profile ? profiled(processes, work) : work()),
     note: (text) => void process.stdout.write(`  ${text}\n`),
     newShops(count) {
       const first = lastShop + 1n;
@@ -64,7 +63,6 @@ async function runRows(rows: readonly Row[], o: Options): Promise<Map<Row, Figur
     }
   } finally {
     await platform.stop();
-    if (profiles) printProfiles(profiles);
   }
   return found;
 }

@@ -47,9 +47,7 @@ export interface Platform {
 }
 
 /** Starts PostgreSQL (fsync on) and Kafka with a migrated database; services when they are asked for. */
-export async function startPlatform(o: {
-  readonly profiles: string | undefined;
-}): Promise<Platform> {
+export async function startPlatform(): Promise<Platform> {
   const folder = await mkdtemp(join(tmpdir(), 'rms-bench-'));
   const [postgres, kafka] = await Promise.all([
     startPostgres({ folder: join(folder, 'postgres'), settings: POSTGRES_SETTINGS }),
@@ -74,8 +72,7 @@ export async function startPlatform(o: {
 
   const start = async (name: ProcessName) => {
     const file = name === 'gateway' ? 'gateway/main.ts' : `services/${name}/main.ts`;
-    const { profiles } = o;
-    const made = startProcess({ name, args: [file], env: variables(name), profiles });
+    const made = startProcess({ name, args: [file], env: variables(name) });
     running.set(name, made);
     await untilServing(made, places.ports(name)[0], name);
   };

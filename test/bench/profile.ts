@@ -1,8 +1,12 @@
-import { readdirSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { z } from 'zod';
+import type { NodeProcess } from './child.ts';
 
+/** Lines of each list that is printed. */
 const TOP = 25;
+/** Microseconds between two samples; shorter ones cost more than they tell. */
+const SAMPLE_US = 1_000;
+const PATIENCE_MS = 10_000;
 
 const profile = z.object({
   nodes: z.array(
@@ -14,20 +18,76 @@ const profile = z.object({
   samples: z.array(z.number()),
   timeDeltas: z.array(z.number()),
 });
+type Profile = z.infer<typeof profile>;
 
-/** Prints where each process spent its own time: by part, then by function. */
-export function printProfiles(folder: string): void {
-  for (const name of readdirSync(folder)) {
-    const files = readdirSync(join(folder, name)).filter((file) => file.endsWith('.cpuprofile'));
-    for (const file of files) {
-      process.stdout.write(`\nprofile of ${name} (${file})\n`);
-      const read = profile.parse(JSON.parse(readFileSync(join(folder, name, file), 'utf8')));
-      for (const line of topOf(read)) process.stdout.write(`  ${line}\n`);
-    }
+const answer = z.object({ id: z.number().optional(), result: z.unknown().optional() });
+
+/**
+ * Samples what processes of Node do while `work` runs, over the inspector that SIGUSR1 opens, and
+ * prints where each spent its own time: by part, then by function.
+ */
+export async function profiled<T>(
+  processes: readonly NodeProcess[],
+  work: () => Promise<T>,
+): Promise<T> {
+  const sessions = await Promise.all(
+    processes.map(async (one) => ({ name: one.name, stop: await startSampling(one) })),
+  );
+  const result = await work();
+  for (const { name, stop } of sessions) {
+    const lines = topOf(await stop());
+    process.stdout.write(
+      `\n  profile of ${name}\n${lines.map((line) => `    ${line}\n`).join('')}`,
+    );
   }
+  return result;
 }
 
-function topOf({ nodes, samples, timeDeltas }: z.infer<typeof profile>): string[] {
+async function startSampling(one: NodeProcess): Promise<() => Promise<Profile>> {
+  const call = await connect(await inspectorOf(one));
+  await call('Profiler.enable');
+  await call('Profiler.setSamplingInterval', { interval: SAMPLE_US });
+  await call('Profiler.start');
+  return async () => {
+    const found = z.object({ profile }).parse(await call('Profiler.stop'));
+    return found.profile;
+  };
+}
+
+/** The inspector says on standard error where it listens. */
+async function inspectorOf(one: NodeProcess): Promise<string> {
+  process.kill(one.pid, 'SIGUSR1');
+  for (const end = performance.now() + PATIENCE_MS; performance.now() < end; await sleep(20)) {
+    const [, url] = /Debugger listening on (ws:\S+)/.exec(one.output()) ?? [];
+    if (url) return url;
+  }
+  throw new Error(`${one.name} opened no inspector`);
+}
+
+type Call = (method: string, params?: object) => Promise<unknown>;
+
+async function connect(url: string): Promise<Call> {
+  const socket = new WebSocket(url);
+  await new Promise((done, fail) => {
+    socket.addEventListener('open', done, { once: true });
+    socket.addEventListener('error', fail, { once: true });
+  });
+  const waiting = new Map<number, (result: unknown) => void>();
+  let last = 0;
+  socket.addEventListener('message', ({ data }) => {
+    const { id, result } = answer.parse(JSON.parse(String(data)));
+    waiting.get(id ?? 0)?.(result);
+    waiting.delete(id ?? 0);
+  });
+  return (method, params = {}) => {
+    last += 1;
+    const id = last;
+    socket.send(JSON.stringify({ id, method, params }));
+    return new Promise((done) => waiting.set(id, done));
+  };
+}
+
+function topOf({ nodes, samples, timeDeltas }: Profile): string[] {
   const byId = new Map(nodes.map((node) => [node.id, node.callFrame]));
   const parts = new Map<string, number>();
   const functions = new Map<string, number>();
@@ -43,7 +103,7 @@ function topOf({ nodes, samples, timeDeltas }: z.infer<typeof profile>): string[
     functions.set(where, (functions.get(where) ?? 0) + time);
   }
   const share = (time: number) => `${((100 * time) / busy).toFixed(1)} %`.padStart(7);
-  const top = (map: Map<string, number>) =>
+  const top = (map: ReadonlyMap<string, number>) =>
     [...map]
       .sort(([, a], [, b]) => b - a)
       .slice(0, TOP)

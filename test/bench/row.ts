@@ -1,3 +1,4 @@
+import type { NodeProcess } from './child.ts';
 import type { Platform } from './platform.ts';
 
 /** What a row is run with. */
@@ -5,8 +6,8 @@ export interface Bench {
   /** Shorter everything: for development, and to see that the bench itself works. */
   readonly quick: boolean;
   readonly platform: Platform;
-  /** Where processes leave CPU profiles; not at all when absent. */
-  readonly profiles: string | undefined;
+  /** Does the work that is measured; with `--profile` it says what the processes did meanwhile. */
+  watch<T>(processes: readonly NodeProcess[], work: () => Promise<T>): Promise<T>;
   /** Prints what is going on. */
   note(text: string): void;
   /** So many shops that no other row uses. */

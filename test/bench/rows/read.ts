@@ -18,7 +18,7 @@ export const read: Row = {
   name: 'read',
   about: `GET return details (${LINES} lines, ${RETURNS} returns in turn) over REST: gateway → gRPC → returns → PostgreSQL, against one Express process with the same statement and the same bytes. CPU: what serves, PostgreSQL included, the load not.`,
   async run(bench) {
-    const { platform, profiles } = bench;
+    const { platform } = bench;
     await platform.run(['gateway', 'returns', 'webhooks']);
     const shop = await makeShop(platform);
     const made = await makeReturns(platform, shop, { count: RETURNS, lines: LINES });
@@ -27,7 +27,6 @@ export const read: Row = {
       name: 'reference',
       args: ['test/bench/reference.ts'],
       env: { READS_URL: platform.urlOf('returns'), SHOP_ID: String(shop.id) },
-      profiles,
     });
     const load = startWorker<HttpLoadMethods>({ name: 'load', args: ['test/bench/http-load.ts'] });
     try {
@@ -41,7 +40,9 @@ export const read: Row = {
       const ready = loadOf(ids, `http://127.0.0.1:${port}`, '/details-ready');
       await requireSameBytes(ours, theirs);
       const arena = { platform, load, beside: [reference], ...lengths(bench) };
-      return await measure(arena, { ours, theirs, ready });
+      return await bench.watch([...platform.processes(), reference], () =>
+        measure(arena, { ours, theirs, ready }),
+      );
     } finally {
       await Promise.all([reference.stop(), load.stop()]);
     }

@@ -30,7 +30,9 @@ async function run(bench: Bench, perSecond: number, cpuGoal: number): Promise<Fi
     await hooks.untilReceived(warm.size);
     await hooks.sink.call('keepTimes', 'event');
     const stop = await startMeter(platform, hooks.both);
-    const scheduled = await flow(bench.quick ? 8 : 60);
+    const scheduled = await bench.watch([...platform.processes(), ...hooks.both], () =>
+      flow(bench.quick ? 8 : 60),
+    );
     await hooks.untilReceived(warm.size + scheduled.size);
     const work = await stop();
     const { times } = await hooks.arrivals();

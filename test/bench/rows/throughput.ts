@@ -39,9 +39,11 @@ async function measure(bench: Bench, hooks: Hooks, shops: bigint[]): Promise<Fig
   await sleep(bench.quick ? 4_000 : 20_000);
   await resetStatements(platform.admin);
   const slices: Slice[] = [];
-  for (let at = 0; at < (bench.quick ? 3 : 12); at += 1) {
-    slices.push(await slice(bench, hooks, bench.quick ? 3 : 5));
-  }
+  await bench.watch([...platform.processes(), ...hooks.both], async () => {
+    for (let at = 0; at < (bench.quick ? 3 : 12); at += 1) {
+      slices.push(await slice(bench, hooks, bench.quick ? 3 : 5));
+    }
+  });
   const statements = await statementsSince(platform.admin);
   const memory = residentText([...platform.processes(), ...hooks.both]);
   await hooks.untilReceived(await hooks.publisher.call('stop', undefined));

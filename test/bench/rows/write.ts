@@ -22,7 +22,7 @@ export const write: Row = {
   name: 'write',
   about: `POST of ${ITEMS} dispositions over REST (gateway → dispositions → returns, with events), against one Express process with one insert statement; and ${ITEMS} items against one. ${CONNECTIONS} connections.`,
   async run(bench) {
-    const { platform, profiles } = bench;
+    const { platform } = bench;
     await platform.run(['gateway', 'returns', 'dispositions', 'webhooks']);
     const shop = await makeShop(platform);
     const made = await makeReturns(platform, shop, { count: CONNECTIONS, lines: ITEMS });
@@ -32,14 +32,14 @@ export const write: Row = {
       name: 'reference',
       args: ['test/bench/reference.ts'],
       env: { WRITES_URL: platform.urlOf('dispositions'), SHOP_ID: String(shop.id) },
-      profiles,
     });
     const load = startWorker<HttpLoadMethods>({ name: 'load', args: ['test/bench/http-load.ts'] });
     try {
       const port = await reference.call('listen', undefined);
       const lines = made.map(({ lineItems }) => lineItems.map(({ lineItemId }) => lineItemId));
       const loads = loadsOf(lines, shop, { ours: platform.gatewayUrl, port });
-      return await measure({ platform, load, beside: [reference], ...lengths(bench) }, loads);
+      const arena = { platform, load, beside: [reference], ...lengths(bench) };
+      return await bench.watch([...platform.processes(), reference], () => measure(arena, loads));
     } finally {
       await Promise.all([reference.stop(), load.stop()]);
     }
