@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type pg from 'pg';
 import { type EventBus, eventsTopic } from './bus/event-bus.ts';
+import { observeBus } from './bus/observe.ts';
 import type { Logger } from './log.ts';
 import { schemaState } from './migrations.ts';
 import { type Relay, startRelay } from './outbox/relay.ts';
@@ -52,6 +53,8 @@ export async function startBackground(o: BackgroundOptions): Promise<Background>
   let relay: Relay | undefined;
   let workers: readonly Worker[] = [];
   let running = false;
+
+  observeBus(o.telemetry.meter, o.bus);
 
   const begin = async (): Promise<void> => {
     if (o.publishes) relay ??= startRelay({ ...o, topic: eventsTopic(o.name) });

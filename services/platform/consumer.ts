@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
-import type { Counter } from '@opentelemetry/api';
+import { timestampMs } from '@bufbuild/protobuf/wkt';
+import type { Counter, Histogram } from '@opentelemetry/api';
 import type pg from 'pg';
 import type { Event } from '../../proto/gen/rms/events/v1/events_pb.ts';
 import type { EventBus, ReceivedRecord } from './bus/event-bus.ts';
@@ -28,6 +29,11 @@ export interface ConsumeOptions {
   /** How long publishers keep their events for a replay; 7 unless told otherwise. */
   readonly retentionDays?: number;
   /**
+   * Called before the transaction, which nothing of another service should keep open: gives the
+   * events with what the handler will need of others. May be called for events that were handled.
+   */
+  readonly prepare?: (events: readonly Event[]) => Promise<readonly Event[]>;
+  /**
    * Deals with events it has not seen before, in the order of their keys, inside the transaction
    * that remembers their ids. Skips triggers it does not know. May be called again for the same
    * events after it threw.
@@ -49,6 +55,11 @@ export async function consumeEvents(o: ConsumeOptions): Promise<Worker> {
     }),
     parked: meter.createCounter('events_parked_total', {
       description: 'Records put aside because they could not be handled.',
+    }),
+    lag: meter.createHistogram('events_lag', {
+      description: 'Time from an event to the commit of its effect.',
+      unit: 's',
+      advice: { explicitBucketBoundaries: [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5, 30, 120, 600] },
     }),
   };
   const subscription = await o.bus.subscribe({
@@ -73,6 +84,7 @@ interface Counters {
   readonly handled: Counter;
   readonly repeated: Counter;
   readonly parked: Counter;
+  readonly lag: Histogram;
 }
 type Consumer = ConsumeOptions & { readonly counters: Counters };
 
@@ -92,20 +104,25 @@ function isPassing(error: unknown): boolean {
   return isOutage(error) || isUnavailable(error);
 }
 
-async function handleEvents(o: Consumer, events: readonly Event[]): Promise<void> {
+async function handleEvents(o: Consumer, received: readonly Event[]): Promise<void> {
+  const events = o.prepare ? await o.prepare(received) : received;
   const [first] = events;
   const work = () =>
     inTransaction(o.pool, async (tx) => {
       const fresh = await remember(tx, o.group, events);
       if (fresh.length > 0) await o.handle(tx, fresh);
-      return fresh.length;
+      return fresh;
     });
   // A batch has many causes; only a single event can carry its trace on.
   const alone = events.length === 1 && first !== undefined;
   const handled = alone ? await withTraceparent(first.traceparent, work) : await work();
   const attributes = { group: o.group };
-  o.counters.handled.add(handled, attributes);
-  o.counters.repeated.add(events.length - handled, attributes);
+  o.counters.handled.add(handled.length, attributes);
+  o.counters.repeated.add(events.length - handled.length, attributes);
+  const now = Date.now();
+  for (const { occurredAt } of handled) {
+    if (occurredAt) o.counters.lag.record((now - timestampMs(occurredAt)) / 1_000, attributes);
+  }
 }
 
 async function handleOrPark(o: Consumer, record: ReceivedRecord): Promise<void> {

@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { within } from '../within.ts';
 import {
   commitSession,
   endSession,
@@ -11,6 +12,9 @@ import {
 const COMMIT_EVERY_MS = 500;
 const WATCH_EVERY_MS = 500;
 const REBUILD_PAUSE_MS = 500;
+/** How long a subscriber waits for brokers that do not answer, before it goes on without them. */
+const FIRST_START_MS = 3_000;
+const STOP_MS = 6_000;
 
 /**
  * Reads topics as a member of a group. Records go through the same dispatcher as in one process, so
@@ -21,24 +25,36 @@ export async function subscribeToKafka(
   o: KafkaSubscriptionOptions,
 ): Promise<{ stop(): Promise<void> }> {
   const stopping = new AbortController();
+  let session: Session | undefined;
   // Kafka may be away, or another process just making the topic: then events wait and this process
   // does not, for it has calls to answer.
-  let session: Session | undefined = await startSession(o).catch((error: unknown) => {
-    o.logger.warn({ err: error, group: o.group }, 'Kafka cannot be read yet: trying on');
-    return undefined;
-  });
+  const first = startSession(o).then(
+    (started) => adopt(started),
+    (error: unknown) => {
+      o.logger.warn({ err: error, group: o.group }, 'Kafka cannot be read yet: trying on');
+    },
+  );
+
+  /** What was started while a stop began is ended again. */
+  async function adopt(started: Session | undefined): Promise<void> {
+    if (started && stopping.signal.aborted) await endSession(started);
+    else session = started;
+  }
 
   async function watch(): Promise<void> {
+    await first;
     for (;;) {
       await sleep(WATCH_EVERY_MS, undefined, { signal: stopping.signal }).catch(() => {});
       if (stopping.signal.aborted) return;
       if (session && isAlive(session)) continue;
       if (session) {
         o.logger.warn({ group: o.group }, 'Kafka consumer stands still: a new one takes over');
-        await endSession(session);
+        const ended = session;
+        session = undefined;
+        await endSession(ended);
         for (const topic of o.topics) o.keeper.check(topic);
       }
-      session = await retried(() => startSession(o), stopping.signal);
+      await adopt(await retried(() => startSession(o), stopping.signal));
       if (session) o.logger.info({ group: o.group }, 'Kafka is read again');
     }
   }
@@ -55,13 +71,16 @@ export async function subscribeToKafka(
 
   const committing = commitRegularly();
   const watching = watch();
+  await within(FIRST_START_MS, first);
   return {
     async stop() {
       stopping.abort();
+      const last = session;
+      session = undefined;
       // At once: what waits behind a call in flight is for the next subscriber.
-      const draining = session?.dispatcher.stop();
-      await Promise.all([watching, committing, draining]);
-      if (session) await endSession(session);
+      const ending = last ? endSession(last) : undefined;
+      // A start that hangs with the brokers ends by itself later.
+      await Promise.all([within(STOP_MS, watching), committing, ending]);
     },
   };
 }

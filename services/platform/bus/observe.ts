@@ -1,0 +1,26 @@
+import type { Meter } from '@opentelemetry/api';
+import type { EventBus } from './event-bus.ts';
+
+/** Scrapes of several collectors are one question to the brokers. */
+const CACHE_MS = 5_000;
+
+/** The metric that says whether the event bus answers: 1 or 0, asked when it is read. */
+export function observeBus(meter: Meter, bus: EventBus): void {
+  let answer: Promise<boolean> | undefined;
+  let until = 0;
+  const isUp = (): Promise<boolean> => {
+    if (answer === undefined || Date.now() >= until) {
+      until = Date.now() + CACHE_MS;
+      answer = bus.health().then(
+        () => true,
+        () => false,
+      );
+    }
+    return answer;
+  };
+  meter
+    .createObservableGauge('event_bus_up', {
+      description: 'Whether the event bus answers. While it does not, events wait in the outbox.',
+    })
+    .addCallback(async (result) => result.observe((await isUp()) ? 1 : 0));
+}
