@@ -1,5 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 
+/** Waiting longer makes no sense: what was waited for cannot come true any more. */
+export class HopelessError extends Error {
+  override readonly name = 'HopelessError';
+}
+
 /** A fact did not come true in time. */
 export class OverdueError extends Error {
   override readonly name = 'OverdueError';
@@ -17,7 +22,8 @@ export interface Wait {
 /**
  * Waits until `look` answers something other than undefined or false, and answers that.
  *
- * @throws OverdueError when it does not in time; what `look` throws meanwhile counts as "not yet".
+ * @throws OverdueError when it does not in time; HopelessError when `look` throws that. What else it
+ * throws counts as "not yet".
  */
 export async function waitFor<T>(
   look: () => Promise<T | undefined | false> | T | undefined | false,
@@ -31,6 +37,7 @@ export async function waitFor<T>(
       if (found !== undefined && found !== false) return found;
       last = undefined;
     } catch (error) {
+      if (error instanceof HopelessError) throw error;
       last = error;
     }
     await sleep(everyMs);

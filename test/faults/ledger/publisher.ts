@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { LOCAL_ACTOR } from '../../../deploy/local/clients.ts';
 import { submission } from '../../../deploy/local/demo/submission.ts';
+import { isUnavailable } from '../../../services/platform/errors.ts';
 import type { Random } from '../random.ts';
 import type { ReturnsReplica, System } from '../system/system.ts';
 import type { TrialShop } from './shop.ts';
@@ -72,6 +73,8 @@ export function startPublisher(o: PublisherOptions): Publisher {
         acknowledged.push(...(await call(replica, tries > 0)));
         return;
       } catch (error) {
+        // A refusal is a fault of the trial; only an absent answer is worth another call.
+        if (!isUnavailable(error)) throw error;
         if (Date.now() > end) throw new Error('a change was never acknowledged', { cause: error });
         repeated += 1;
         lastFailure = error;
@@ -139,6 +142,7 @@ function callsOf(o: PublisherOptions, openReturns: bigint[]): { next(): Call } {
     const request = { ...common, ...text, idempotencyKey, returnId, url };
     return async ({ client }) => {
       await client.recordLabel(request, settings);
+      openReturns.push(returnId);
       return [{ trigger: 'label.created', key: keyOf(returnId), at: Date.now() }];
     };
   };
@@ -156,10 +160,9 @@ function callsOf(o: PublisherOptions, openReturns: bigint[]): { next(): Call } {
       const part = o.random.next() * (submit + label + close);
       if (part < submit || openReturns.length === 0) return submitOne();
       const at = o.random.between(0, openReturns.length - 1);
-      const returnId = openReturns[at] ?? 0n;
-      if (part < submit + label) return labelOne(returnId);
-      openReturns.splice(at, 1);
-      return processOne(returnId);
+      // One change at a time: a label is refused once its return is closed.
+      const [returnId = 0n] = openReturns.splice(at, 1);
+      return part < submit + label ? labelOne(returnId) : processOne(returnId);
     },
   };
 }

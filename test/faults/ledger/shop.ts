@@ -1,5 +1,6 @@
 import { LOCAL_ACTOR } from '../../../deploy/local/clients.ts';
 import { DestinationType } from '../../../proto/gen/rms/destinations/v1/destinations_pb.ts';
+import { newestActive } from '../../../services/contract/versions.ts';
 import type { System } from '../system/system.ts';
 
 /** A subscription at a path of the sink. */
@@ -21,21 +22,34 @@ export interface TrialShop {
 }
 
 const AT_ONCE = 10;
+const CURRENCY = 'GBP';
 let opened = 0;
 
 /** How many subscriptions for each trigger; each has an address of its own. */
 export type Wanted = Readonly<Record<string, number>>;
 
+export interface ShopOptions {
+  /** One that the gateway knows; a fresh one that only the services know unless told otherwise. */
+  readonly shopId?: number;
+  /** Where its webhooks go; the sink unless told otherwise. */
+  readonly urlOf?: (path: string) => string;
+}
+
 /** Makes a shop's destination and subscriptions by RPC. Shops themselves are the gateway's affair. */
 export async function openShop(
   system: System,
   wanted: Wanted,
-  shopId?: number,
+  o: ShopOptions = {},
 ): Promise<TrialShop> {
   opened += 1;
   const trial = opened;
-  const id = shopId ?? 1_000_000 + trial;
+  const id = o.shopId ?? 1_000_000 + trial;
+  const urlOf = o.urlOf ?? system.sink.urlOf;
   const shop = { shopId: BigInt(id), actor: LOCAL_ACTOR };
+  // What the gateway tells the services about a new shop.
+  await system.services.returns.updateSettings({ ...shop, settings: { currency: CURRENCY } });
+  const version = newestActive(new Date());
+  await system.services.webhooks.setPayloadVersion({ ...shop, version });
   const { destination } = await system.services.destinations.createDestination({
     ...shop,
     idempotencyKey: `faults-${trial}`,
@@ -52,7 +66,7 @@ export async function openShop(
   const subscriptions: Subscribed[] = [];
   for (let at = 0; at < planned.length; at += AT_ONCE) {
     const made = planned.slice(at, at + AT_ONCE).map(async (one) => {
-      const url = system.sink.urlOf(one.path);
+      const url = urlOf(one.path);
       const { trigger } = one;
       const answer = await system.services.webhooks.createSubscription({
         ...shop,
@@ -69,7 +83,7 @@ export async function openShop(
   const paths = new Set(subscriptions.map(({ path }) => path));
   return {
     id,
-    currency: 'GBP',
+    currency: CURRENCY,
     destinationId: Number(destination?.id ?? 0n),
     subscriptions,
     paths,

@@ -82,7 +82,8 @@ async function pointersOf(system: System, shopId: number): Promise<Set<string>> 
   return new Set(rows.map(({ position }) => String(position)));
 }
 
-async function unheardOf(system: System, shopId: number): Promise<Set<string>> {
+/** Events of the shop that Kafka has and no listener has handled, by id. */
+export async function unheardOf(system: System, shopId: number): Promise<Set<string>> {
   const { rows } = await system.pool.query<{ id: string }>(
     `select e.event_id as id from returns.events e
       where e.shop_id = $1 and e.created_at > now() - interval '20 s'
@@ -133,7 +134,7 @@ export async function catchInTheAct(o: {
       const ports = await portsOf(member.process.pid());
       await system.sink.flush();
       const fault = { from: at, to: at, ports };
-      const receipts = [...o.trial.shop.paths].flatMap((path) => system.sink.book.at(path));
+      const receipts = [...o.trial.paths].flatMap((path) => system.sink.book.at(path));
       const attempts = inFlightAt(receipts, fault).length;
       return { member, inFlight, attempts, ports, at, looks };
     }

@@ -36,7 +36,7 @@ interface KillRow {
 async function killOften({ context, target, trial }: KillRow): Promise<Outcome> {
   const { system, random, full, slack } = context;
   const trials = TRIALS[full ? 'full' : 'short'];
-  system.sink.behave([...trial.shop.paths], { kind: 'accept', delayMs: ANSWER_MS });
+  system.sink.behave([...trial.paths], { kind: 'accept', delayMs: ANSWER_MS });
   const publisher = trial.publish({ perSecond: PER_SECOND });
   const recoveries: number[] = [];
   let inFlight = 0;

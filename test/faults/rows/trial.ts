@@ -6,12 +6,16 @@ import { type Outcome, type RowContext, someOf } from '../row.ts';
 
 /** A shop under load, its ledger, and the faults that it went through. */
 export interface Trial {
+  /** The first, and mostly the only one. */
   readonly shop: TrialShop;
+  readonly shops: readonly TrialShop[];
+  /** Of all shops. */
+  readonly paths: ReadonlySet<string>;
   readonly ledger: Ledger;
   readonly faults: Fault[];
   readonly problems: string[];
-  /** Begins to change returns of the shop. */
-  publish(o: Pick<PublisherOptions, 'perSecond' | 'mix'>): Publisher;
+  /** Begins to change returns of the first shop, or of another. */
+  publish(o: Pick<PublisherOptions, 'perSecond' | 'mix'> & { shop?: TrialShop }): Publisher;
   /** Stops the publishers, waits until everything has arrived, holds the ledger against the sink. */
   finish(o: Finish): Promise<Outcome>;
 }
@@ -36,16 +40,21 @@ export const USUAL: Wanted = {
 /** Opens a fresh shop; `work` runs its trials, and its subscriptions are deleted after. */
 export async function withTrial(
   { system, random }: RowContext,
-  o: { readonly wanted?: Wanted; readonly shopId?: number },
+  o: { readonly wanted?: Wanted; readonly shopId?: number; readonly shops?: number },
   work: (trial: Trial) => Promise<Outcome>,
 ): Promise<Outcome> {
-  const shop = await openShop(system, o.wanted ?? USUAL, o.shopId);
-  const ledger = await openLedger(system, [shop]);
+  const shop = await openShop(system, o.wanted ?? USUAL, o);
+  const shops = [shop];
+  while (shops.length < (o.shops ?? 1)) shops.push(await openShop(system, o.wanted ?? USUAL));
+  const paths = new Set(shops.flatMap((one) => [...one.paths]));
+  const ledger = await openLedger(system, shops);
   const publishers: Publisher[] = [];
   const faults: Fault[] = [];
   const problems: string[] = [];
   const trial: Trial = {
     shop,
+    shops,
+    paths,
     ledger,
     faults,
     problems,
@@ -59,7 +68,7 @@ export async function withTrial(
       await Promise.all(publishers.map((one) => one.stop()));
       await ledger.untilQuiet(quietMs).catch((error: Error) => problems.push(error.message));
       await system.sink.flush();
-      const verdict = judge(system.sink.book, shop.paths, faults);
+      const verdict = judge(system.sink.book, paths, faults);
       const unrecorded = ledger.unrecorded(publishers);
       const lost = ledger.missing();
       problems.push(
@@ -82,6 +91,6 @@ export async function withTrial(
     return await work(trial);
   } finally {
     await Promise.allSettled(publishers.map((one) => one.stop()));
-    await shop.close();
+    for (const one of shops) await one.close();
   }
 }

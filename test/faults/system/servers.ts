@@ -22,18 +22,17 @@ const ORPHANS_MS = 10_000;
 
 export async function startDatabaseServer(folder: string): Promise<DatabaseServer> {
   // Durable: with asynchronous commits a kill would lose what was acknowledged, rightly.
-  let server: LocalPostgres = await startPostgres({ folder, durable: true });
+  const settings = { shared_preload_libraries: 'pg_stat_statements', max_connections: '200' };
+  let server: LocalPostgres = await startPostgres({ folder, durable: true, settings });
   const { port } = server;
   const adminUrl = async (): Promise<string> => {
     const password = (await readFile(join(folder, 'password'), 'utf8')).trim();
     return `postgres://postgres:${password}@127.0.0.1:${port}/rms`;
   };
   const start = async (): Promise<void> => {
-    server = await startPostgres({ folder, port, durable: true });
+    server = await startPostgres({ folder, port, durable: true, settings });
   };
   await keepStatistics(await adminUrl());
-  await server.stop();
-  await start();
   return {
     url: () => server.url,
     adminUrl,
@@ -53,13 +52,11 @@ export async function startDatabaseServer(folder: string): Promise<DatabaseServe
   };
 }
 
-/** Buffers by statement; takes effect with the next start. */
+/** Buffers by statement. */
 async function keepStatistics(adminUrl: string): Promise<void> {
   const client = new pg.Client({ connectionString: adminUrl });
   await client.connect();
   try {
-    await client.query(`alter system set shared_preload_libraries = 'pg_stat_statements'`);
-    await client.query('alter system set pg_stat_statements.max = 2000');
     await client.query('create extension if not exists pg_stat_statements');
   } finally {
     await client.end();

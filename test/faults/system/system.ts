@@ -1,4 +1,4 @@
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Client } from '@connectrpc/connect';
@@ -15,7 +15,7 @@ import { staticIdentity } from '../../../services/platform/identity.ts';
 import { migrate } from '../../../services/platform/migrate.ts';
 import { createPool } from '../../../services/platform/postgres.ts';
 import { type Sink, startSink } from '../sink/sink.ts';
-import { waitFor } from '../wait.ts';
+import { HopelessError, waitFor } from '../wait.ts';
 import {
   environmentOf,
   freshSecrets,
@@ -25,6 +25,7 @@ import {
   passwordsFor,
   placesOf,
   SERVICE_NAMES,
+  type Secrets,
   targetOf,
 } from './environment.ts';
 import { type Broker, type DatabaseServer, startBroker, startDatabaseServer } from './servers.ts';
@@ -50,6 +51,7 @@ export interface ReturnsReplica {
 /** The whole system, each part a process of its own. */
 export interface System {
   readonly folder: string;
+  readonly secrets: Secrets;
   readonly database: DatabaseServer;
   readonly broker: Broker;
   readonly sink: Sink;
@@ -128,6 +130,7 @@ export async function startSystem(say: (text: string) => void): Promise<System> 
     const [extraPort = 0, extraMetricsPort = 0] = ports.slice(-2);
     return {
       folder,
+      secrets,
       database,
       broker,
       sink,
@@ -175,11 +178,18 @@ async function untilReady(place: Place, running: ServiceProcess): Promise<void> 
   });
   try {
     const serves = async (): Promise<boolean> => {
-      if (!running.isRunning()) throw new Error(`${place.name} ended, see ${running.logFile}`);
+      if (!running.isRunning()) throw new HopelessError(await lastWordsOf(running));
       return (await client.check({})).status === Status.SERVING;
     };
     await waitFor(serves, { what, withinMs: READY_MS });
   } finally {
     close();
   }
+}
+
+const LAST_WORDS = 2_000;
+
+async function lastWordsOf({ name, logFile }: ServiceProcess): Promise<string> {
+  const log = await readFile(logFile, 'utf8').catch(() => '');
+  return `${name} ended:\n${log.slice(-LAST_WORDS)}`;
 }

@@ -1,0 +1,103 @@
+import { describe, expect, test } from '@jest/globals';
+import { ArrivalBook } from '../sink/arrival-book.ts';
+import type { Arrival, Ending } from '../sink/protocol.ts';
+import { inFlightAt, judge } from './judge.ts';
+
+const PATHS = new Set(['/a', '/b']);
+let count = 0;
+
+function arrival(o: Partial<Arrival>): Arrival {
+  count += 1;
+  return {
+    number: count,
+    path: '/a',
+    webhookId: 'msg_1',
+    eventId: 'event-1',
+    trigger: 'return.created',
+    sequence: 1,
+    at: 1_000,
+    fromPort: 40_000,
+    fault: '',
+    accepted: true,
+    sha256: 'same',
+    ...o,
+  };
+}
+
+const ended = ({ number }: Arrival, at: number): Ending => ({ number, at, answered: true });
+
+function bookOf(arrivals: readonly Arrival[], endings: readonly Ending[] = []): ArrivalBook {
+  const book = new ArrivalBook();
+  book.add(arrivals, endings);
+  return book;
+}
+
+describe('judge', () => {
+  test('finds nothing wrong with one request for each id', () => {
+    const book = bookOf([arrival({}), arrival({ webhookId: 'msg_2', path: '/b' })]);
+    expect(judge(book, PATHS, [])).toEqual({ duplicates: 0, unexplained: [], violations: [] });
+  });
+
+  test('does not count a retry after a failure', () => {
+    const book = bookOf([arrival({ accepted: false }), arrival({ at: 6_000 })]);
+    expect(judge(book, PATHS, []).duplicates).toBe(0);
+  });
+
+  test('a request that came again without a fault is unexplained', () => {
+    const first = arrival({});
+    const book = bookOf([first, arrival({ at: 9_000 })], [ended(first, 1_050)]);
+    expect(judge(book, PATHS, [])).toMatchObject({
+      duplicates: 1,
+      unexplained: [expect.any(String)],
+    });
+  });
+
+  test.each([
+    ['was open at the fault', 5_000, true],
+    ['was answered only just before', 1_900, true],
+    ['was answered long before', 900, false],
+  ])('a first request that %s', (_name, endedAt, isExplained) => {
+    const first = arrival({ at: 800 });
+    const book = bookOf([first, arrival({ at: 9_000 })], [ended(first, endedAt)]);
+    const { unexplained } = judge(book, PATHS, [{ from: 2_000, to: 2_010 }]);
+    expect(unexplained.length === 0).toBe(isExplained);
+  });
+
+  test('a fault of another process explains nothing', () => {
+    const book = bookOf([arrival({}), arrival({ at: 9_000 })]);
+    const fault = { from: 2_000, to: 2_010, ports: new Set([40_001]) };
+    expect(judge(book, PATHS, [fault]).unexplained).toHaveLength(1);
+  });
+
+  test('what came again before the fault is not explained by it', () => {
+    const book = bookOf([arrival({}), arrival({ at: 1_500 })]);
+    expect(judge(book, PATHS, [{ from: 2_000, to: 2_010 }]).unexplained).toHaveLength(1);
+  });
+
+  test.each([
+    ['a bad signature', { fault: 'No matching signature found' }],
+    ['other bytes under one id', { sha256: 'other' }],
+    ['another event under one id', { eventId: 'event-2' }],
+    ['one id at two endpoints', { path: '/b' }],
+    ['one event under two ids', { webhookId: 'msg_2' }],
+  ])('%s is a violation', (_name, wrong) => {
+    const book = bookOf([arrival({ accepted: false }), arrival({ at: 6_000, ...wrong })]);
+    expect(judge(book, PATHS, []).violations).not.toEqual([]);
+  });
+
+  test('another trial is left alone, also once it is forgotten', () => {
+    const book = bookOf([arrival({ path: '/c', fault: 'wrong' }), arrival({})]);
+    expect(judge(book, PATHS, []).violations).toEqual([]);
+    book.forget(new Set(['/a']));
+    expect(book.ids(PATHS)).toEqual([]);
+  });
+});
+
+test('in flight is what is open, or was answered within the last second', () => {
+  const open = { ...arrival({ at: 1_000 }) };
+  const settling = { ...arrival({ at: 1_000 }), endedAt: 1_500 };
+  const settled = { ...arrival({ at: 100 }), endedAt: 900 };
+  const later = { ...arrival({ at: 3_000 }) };
+  const all = [open, settling, settled, later];
+  expect(inFlightAt(all, { from: 2_000, to: 2_010 })).toEqual([open, settling]);
+});

@@ -1,0 +1,120 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { runCommand } from '../../deployment/run-process.ts';
+import type { Random } from '../random.ts';
+import type { System } from '../system/system.ts';
+import { waitFor } from '../wait.ts';
+import type { Publisher } from './publisher.ts';
+
+/** A shop that the gateway knows, and a key to it. */
+export interface PartnerShop {
+  readonly shopId: number;
+  readonly key: string;
+}
+
+/** What a partner's calls were answered. */
+export interface PartnerLoad {
+  /** How often each status came; 0 is no answer. */
+  readonly statuses: ReadonlyMap<number, number>;
+  /** Answers that no outage excuses, and pauses that were not named. */
+  readonly violations: readonly string[];
+  /** Waits until a read and a write succeed. Milliseconds since it was asked. */
+  untilHealthy(withinMs: number): Promise<number>;
+  stop(): Promise<void>;
+}
+
+const SCOPES = 'returns,carts,developer_tools,destinations:write,destinations:read';
+/** An answer may be slow while something is down, but it must come. Milliseconds. */
+const ANSWER_MS = 30_000;
+
+/** Makes a shop and a key as an operator does, in the gateway's own environment. */
+export async function openPartnerShop(system: System): Promise<PartnerShop> {
+  await system.startFront();
+  const [gateway] = system.members('gateway');
+  if (!gateway) throw new Error('there is no gateway');
+  const admin = (...args: string[]) =>
+    runCommand(['gateway/admin/main.ts', ...args], gateway.process.env);
+  const said = await admin(
+    ...['shop', 'create', '--name', 'Faults & Co', '--currency', 'GBP'],
+    ...['--owner-email', 'owner@example.com'],
+  );
+  const shopId = Number(/^shop (\d+) /m.exec(said)?.[1]);
+  const key = await admin('key', 'create', '--shop', `${shopId}`, '--scopes', SCOPES);
+  return { shopId, key: key.trim() };
+}
+
+interface Request {
+  readonly method: 'GET' | 'POST';
+  readonly path: string;
+  readonly body?: object;
+}
+
+/** Calls REST as a partner does, reads and writes in turn, at a set rate. */
+export function startPartner(o: {
+  readonly system: System;
+  readonly shop: PartnerShop;
+  readonly random: Random;
+  readonly perSecond: number;
+  /** Where it finds returns to ask for. */
+  readonly publisher: Publisher;
+}): PartnerLoad {
+  const statuses = new Map<number, number>();
+  const violations: string[] = [];
+  const open = new Set<Promise<unknown>>();
+  let isStopped = false;
+
+  const call = async ({ method, path, body }: Request): Promise<number> => {
+    const answer = await fetch(`${o.system.baseUrl}/api/2026-10${path}`, {
+      method,
+      headers: { 'X-Authorization': o.shop.key, 'Content-Type': 'application/json' },
+      ...(body && { body: JSON.stringify(body) }),
+      signal: AbortSignal.timeout(ANSWER_MS),
+    }).catch((error: unknown) => {
+      violations.push(`${method} ${path}: no answer (${String(error)})`);
+      return undefined;
+    });
+    await answer?.arrayBuffer();
+    const status = answer?.status ?? 0;
+    statuses.set(status, (statuses.get(status) ?? 0) + 1);
+    if (status >= 500 && status !== 503) violations.push(`${method} ${path}: ${status}`);
+    if (status === 503 && !answer?.headers.has('retry-after')) {
+      violations.push(`${method} ${path}: 503 without Retry-After`);
+    }
+    return status;
+  };
+  const aReturn = (): string => {
+    const known = o.publisher.acknowledged.filter(({ trigger }) => trigger === 'return.created');
+    return known.length > 0 ? (o.random.pick(known).key.split(':')[1] ?? '1') : '1';
+  };
+  const read = (): Request => ({
+    method: 'GET',
+    path: `/warehouse/return/details?return_id=${aReturn()}`,
+  });
+  const write = (): Request => ({ method: 'POST', path: '/cart', body: { cart: [1] } });
+  const other = (): Request => ({ method: 'GET', path: '/webhooks' });
+
+  const running = (async () => {
+    while (!isStopped) {
+      const work = call(o.random.pick([read, write, other])()).finally(() => open.delete(work));
+      open.add(work);
+      await sleep((1_000 / o.perSecond) * 2 * o.random.next());
+    }
+  })();
+  return {
+    statuses,
+    violations,
+    async untilHealthy(withinMs) {
+      const began = performance.now();
+      const isHealthy = async (): Promise<boolean> => {
+        const [first, second] = await Promise.all([call(read()), call(write())]);
+        return first < 500 && first > 0 && second < 300 && second > 0;
+      };
+      await waitFor(isHealthy, { what: 'REST answers again', withinMs, everyMs: 50 });
+      return performance.now() - began;
+    },
+    async stop() {
+      isStopped = true;
+      await running;
+      await Promise.all(open);
+    },
+  };
+}

@@ -1,0 +1,216 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import pg from 'pg';
+import { LOCAL_ACTOR } from '../../../deploy/local/clients.ts';
+import { freePort } from '../../../deploy/local/postgres.ts';
+import { SubscriptionStatus } from '../../../proto/gen/rms/webhooks/v1/webhooks_pb.ts';
+import { addBacklog } from '../../bench/backlog.ts';
+import { resetStatements, statementsSince } from '../../bench/statements.ts';
+import { openLedger } from '../ledger/ledger.ts';
+import { startPublisher } from '../ledger/publisher.ts';
+import { openShop, type TrialShop } from '../ledger/shop.ts';
+import { type Outcome, percentile, type Row, type RowContext } from '../row.ts';
+import { nowMs, waitFor } from '../wait.ts';
+import { type Trial, withTrial } from './trial.ts';
+
+const WANTED = { 'return.created': 5 };
+const PER_SECOND = 20;
+const ONLY_SUBMIT = { submit: 1, label: 0, process: 0 };
+const SLICE_MS = { short: 4_000, full: 30_000 };
+const QUIET_MS = 120_000;
+const MUST_HOLD =
+  'buffers read per claim ≤ 1.3× of a small backlog; p99 of the others ≤ 2×; lost 0';
+const MOST = { buffers: 1.3, wait: 2 };
+/** Shortest p99 that a ratio is taken of: below it there is nothing but noise. Milliseconds. */
+const FLOOR_MS = 50;
+
+/** What a slice cost and how long its deliveries took. */
+interface Slice {
+  /** Pages that the claiming statements looked at, by delivery claimed. */
+  readonly buffersPerClaim: number;
+  readonly p99: number;
+}
+
+/** Publishes for the healthy shop, and measures claims and waits meanwhile. */
+async function measure(context: RowContext, trial: Trial, admin: pg.Client): Promise<Slice> {
+  await resetStatements(admin);
+  const from = nowMs();
+  const publisher = trial.publish({ perSecond: PER_SECOND, mix: ONLY_SUBMIT });
+  await sleep(context.full ? SLICE_MS.full : SLICE_MS.short);
+  await publisher.stop();
+  const to = nowMs();
+  await trial.ledger.untilQuiet(QUIET_MS);
+  const statements = (await statementsSince(admin)).filter(({ text }) => isClaim(text));
+  const claimed = statements
+    .filter(({ text }) => text.includes('fresh_from'))
+    .reduce((sum, { rows }) => sum + rows, 0);
+  const buffers = statements.reduce((sum, one) => sum + one.buffers, 0);
+  const waits = trial.ledger
+    .all()
+    .filter(({ at }) => at >= from && at <= to)
+    .map(({ at, deliveredAt }) => (deliveredAt ?? Number.POSITIVE_INFINITY) - at);
+  return { buffersPerClaim: buffers / Math.max(1, claimed), p99: percentile(waits, 0.99) };
+}
+
+/** Finding lanes that are ready, and reading what is due in them. */
+function isClaim(text: string): boolean {
+  return text.includes('fresh_from') || (text.includes('ready_at') && /^\s*select/i.test(text));
+}
+
+function compare(trial: Trial, small: readonly Slice[], large: readonly Slice[]): string[] {
+  const mean = (slices: readonly Slice[], of: (one: Slice) => number) =>
+    slices.reduce((sum, one) => sum + of(one), 0) / slices.length;
+  const buffers = {
+    small: mean(small, (one) => one.buffersPerClaim),
+    large: mean(large, (one) => one.buffersPerClaim),
+  };
+  const p99 = { small: mean(small, (one) => one.p99), large: mean(large, (one) => one.p99) };
+  const more = buffers.large / buffers.small;
+  const wait = Math.max(FLOOR_MS, p99.large) / Math.max(FLOOR_MS, p99.small);
+  if (!(more <= MOST.buffers)) trial.problems.push(`buffers per claim × ${more.toFixed(2)}`);
+  if (!(wait <= MOST.wait)) trial.problems.push(`p99 of the others × ${wait.toFixed(2)}`);
+  return [
+    `buffers per claim × ${more.toFixed(2)} (${buffers.small.toFixed(1)} → ${buffers.large.toFixed(1)})`,
+    `p99 of the others × ${wait.toFixed(2)} (${p99.small.toFixed(0)} → ${p99.large.toFixed(0)} ms)`,
+  ];
+}
+
+async function withAdmin<T>(context: RowContext, work: (admin: pg.Client) => Promise<T>) {
+  const connectionString = await context.system.database.adminUrl();
+  const admin = new pg.Client({ connectionString });
+  await admin.connect();
+  try {
+    return await work(admin);
+  } finally {
+    await admin.end();
+  }
+}
+
+const DEAD = { short: 300, full: 10_000 };
+const PER_SHOP = 100;
+const MADE_MS = 300_000;
+
+/** Endpoints that refuse every connection, each with something waiting for it. */
+const deadEndpoints: Row = {
+  name: 'dead-endpoints',
+  fault: '10,000 dead endpoints (300 in the short form)',
+  mustHold: MUST_HOLD,
+  budgetMs: { short: 180_000, full: 900_000 },
+  leavesMess: true,
+  run: (context) =>
+    withTrial(context, { wanted: WANTED }, (trial) =>
+      withAdmin(context, async (admin) => {
+        const { system, full, say } = context;
+        await measure(context, trial, admin); // warms up
+        const small = [await measure(context, trial, admin), await measure(context, trial, admin)];
+        const port = await freePort();
+        const count = full ? DEAD.full : DEAD.short;
+        const dead: TrialShop[] = [];
+        while (dead.length * PER_SHOP < count) {
+          const urlOf = (path: string) => `http://127.0.0.1:${port}${path}`;
+          dead.push(await openShop(system, { 'return.created': PER_SHOP }, { urlOf }));
+        }
+        await publishOnce(context, dead);
+        const failed = await untilFailed(admin, dead, count);
+        say(`dead endpoints: ${failed} have failed`);
+        const large = [await measure(context, trial, admin), await measure(context, trial, admin)];
+        const figures = [...compare(trial, small, large), `${failed} dead endpoints`];
+        return trial.finish({ trials: 2, inFlight: failed, quietMs: QUIET_MS, figures });
+      }),
+    ),
+};
+
+/** One return in each of these shops. */
+async function publishOnce({ system, random }: RowContext, shops: readonly TrialShop[]) {
+  const ledger = await openLedger(system, shops);
+  for (const shop of shops) {
+    const stream = random.fork(`dead ${shop.id}`);
+    const publisher = startPublisher({
+      system,
+      shop,
+      random: stream,
+      perSecond: 50,
+      mix: ONLY_SUBMIT,
+    });
+    const isOne = () => publisher.acknowledged.length > 0;
+    await waitFor(isOne, { what: 'a return is submitted', withinMs: MADE_MS, everyMs: 5 });
+    await publisher.stop();
+  }
+  await ledger.refresh();
+}
+
+/** Waits until each endpoint was tried once; counts those that failed. */
+async function untilFailed(admin: pg.Client, shops: readonly TrialShop[], wanted: number) {
+  const ids = shops.map(({ id }) => id);
+  return waitFor(
+    async () => {
+      const { rows } = await admin.query<{ count: string }>(
+        'select count(*) from webhooks.endpoints where shop_id = any($1) and consecutive_failures > 0',
+        [ids],
+      );
+      const count = Number(rows[0]?.count ?? 0);
+      return count >= wanted && count;
+    },
+    { what: 'every dead endpoint was tried', withinMs: MADE_MS, everyMs: 500 },
+  );
+}
+
+const BACKLOG = { small: 1_000, short: 20_000, full: 1_000_000 };
+/** So slow that the backlog stands. Milliseconds. */
+const SLOW_MS = 400;
+
+/** One endpoint's long backlog, ahead of everybody else's deliveries. */
+const deepBacklog: Row = {
+  name: 'deep-backlog',
+  fault: '10^6 rows (20,000 in the short form) of one endpoint ahead of the others',
+  mustHold: MUST_HOLD,
+  budgetMs: { short: 180_000, full: 900_000 },
+  leavesMess: true,
+  run: (context) =>
+    withTrial(context, { wanted: WANTED }, (trial) =>
+      withAdmin(context, async (admin) => deepen(context, trial, admin)),
+    ),
+};
+
+async function deepen(context: RowContext, trial: Trial, admin: pg.Client): Promise<Outcome> {
+  const { system, full, say } = context;
+  const shops = {
+    small: await openShop(system, { 'return.created': 1 }),
+    large: await openShop(system, { 'return.created': 1 }),
+  };
+  for (const { paths } of Object.values(shops)) {
+    system.sink.behave([...paths], { kind: 'accept', delayMs: SLOW_MS });
+  }
+  await system.sink.flush();
+  const count = full ? BACKLOG.full : BACKLOG.short;
+  await addBacklog(admin, [BigInt(shops.large.id)], count);
+  await addBacklog(admin, [BigInt(shops.small.id)], BACKLOG.small);
+  await admin.query('vacuum analyze webhooks.queue, webhooks.lanes');
+  say(`deep backlog: ${count} rows of one endpoint`);
+  const slices = { small: [] as Slice[], large: [] as Slice[] };
+  // Interleaved: one of the two shops is inactive, its backlog held.
+  for (const which of ['small', 'large', 'large', 'small'] as const) {
+    await activate(context, shops.small, which === 'small');
+    await activate(context, shops.large, which === 'large');
+    await sleep(500);
+    slices[which].push(await measure(context, trial, admin));
+  }
+  const figures = [...compare(trial, slices.small, slices.large), `${count} rows`];
+  return trial.finish({ trials: 4, inFlight: count, quietMs: QUIET_MS, figures });
+}
+
+async function activate({ system }: RowContext, shop: TrialShop, on: boolean): Promise<void> {
+  const status = on ? SubscriptionStatus.ACTIVE : SubscriptionStatus.INACTIVE;
+  for (const { id, path, trigger } of shop.subscriptions) {
+    await system.services.webhooks.updateSubscription({
+      shopId: BigInt(shop.id),
+      actor: LOCAL_ACTOR,
+      subscriptionId: id,
+      topic: 'return',
+      trigger,
+      url: system.sink.urlOf(path),
+      status,
+    });
+  }
+}
+
+export const backlogRows: readonly Row[] = [deadEndpoints, deepBacklog];

@@ -1,0 +1,163 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { createKafkaBus } from '../../../services/platform/bus/kafka.ts';
+import { staticIdentity } from '../../../services/platform/identity.ts';
+import { createLogger } from '../../../services/platform/log.ts';
+import { startWebhooks } from '../../../services/webhooks/start.ts';
+import { parseKeyring } from '../../../services/webhooks/subscriptions/keyring.ts';
+import type { Outcome, Row, RowContext } from '../row.ts';
+import type { Receipt } from '../sink/arrival-book.ts';
+import type { Member, System } from '../system/system.ts';
+import { waitFor } from '../wait.ts';
+import { type Trial, withTrial } from './trial.ts';
+
+const SHIFTED = fileURLToPath(new URL('../system/shifted-clock.ts', import.meta.url));
+const MUST_HOLD = 'no retry early, nothing lost';
+const WANTED = { 'return.created': 2 };
+const QUIET_MS = 120_000;
+const RETRY_MS = 5_000;
+const SECOND_MS = 1_000;
+const ONLY_SUBMIT = { submit: 1, label: 0, process: 0 };
+
+/** Each is another one: see shifted-clock.ts. */
+const JUMPS = { short: 3, full: 6 };
+
+/** Workers whose wall clock jumps: the database's clock decides, so nothing comes early or never. */
+const wallClock: Row = {
+  name: 'clock-wall',
+  fault: "jumps of a worker's wall clock: hours forward, days back, a month forward",
+  mustHold: MUST_HOLD,
+  budgetMs: { short: 120_000, full: 240_000 },
+  run: (context) =>
+    withTrial(context, { wanted: WANTED }, (trial) =>
+      withoutWorkers(context, () => jump(context, trial)),
+    ),
+};
+
+async function jump({ system, full }: RowContext, trial: Trial): Promise<Outcome> {
+  const worker = await system.extraWebhooks();
+  system.sink.ignoreTime(true);
+  worker.process.start(['--import', SHIFTED]);
+  try {
+    await worker.untilReady();
+    const [failing = ''] = trial.paths;
+    let inFlight = 0;
+    const jumps = full ? JUMPS.full : JUMPS.short;
+    for (let nth = 1; nth <= jumps; nth += 1) {
+      system.sink.behave([failing], { kind: 'status', status: 500 });
+      await system.sink.flush();
+      const before = system.sink.book.at(failing).length;
+      const publisher = trial.publish({ perSecond: 10, mix: ONLY_SUBMIT });
+      const isTried = () => system.sink.book.at(failing).length > before;
+      await waitFor(isTried, { what: 'a delivery has failed', withinMs: QUIET_MS });
+      await publisher.stop();
+      // A retry waits now; then the clock jumps.
+      inFlight += system.sink.book.at(failing).length - before;
+      process.kill(worker.process.pid(), 'SIGUSR2');
+      await sleep(SECOND_MS);
+      system.sink.behave([failing], { kind: 'accept' });
+      await trial.ledger.untilQuiet(QUIET_MS);
+    }
+    const shortest = pausesOf(system.sink.book.at(failing)).sort((a, b) => a - b)[0] ?? 0;
+    if (shortest < RETRY_MS) trial.problems.push(`a retry came after ${shortest.toFixed(0)} ms`);
+    const figures = [`earliest retry after ${(shortest / SECOND_MS).toFixed(1)} s of 5 s`];
+    return await trial.finish({ trials: jumps, inFlight, quietMs: QUIET_MS, figures });
+  } finally {
+    await worker.process.kill();
+    system.sink.ignoreTime(false);
+  }
+}
+
+/** Of the schedule: what must pass on the retry clock before the second, third … attempt. Seconds. */
+const PAUSES_S = [5, 30, 300, 1_800, 7_200, 18_000, 36_000, 50_400, 72_000, 86_400];
+const ATTEMPTS = { short: 5, full: 11 };
+/** As far as it may be moved before an attempt: the rest comes by itself. Seconds. */
+const REST_S = 1;
+const JITTER = 1.2;
+
+/** The retry clock moves by hours and days, just short of the next attempt, then beyond. */
+const retryClock: Row = {
+  name: 'clock-retry',
+  fault: 'jumps of the retry clock, along the schedule of three days',
+  mustHold: MUST_HOLD,
+  budgetMs: { short: 120_000, full: 240_000 },
+  run: (context) =>
+    withTrial(context, { wanted: WANTED }, (trial) =>
+      withoutWorkers(context, () => advance(context, trial)),
+    ),
+};
+
+async function advance({ system, full }: RowContext, trial: Trial): Promise<Outcome> {
+  const webhooks = await startHere(system);
+  try {
+    const [failing = ''] = trial.paths;
+    system.sink.behave([failing], { kind: 'status', status: 500 });
+    const publisher = trial.publish({ perSecond: 50, mix: ONLY_SUBMIT });
+    const tries = () => system.sink.book.at(failing).length;
+    await waitFor(() => tries() > 0, { what: 'the first attempt', withinMs: QUIET_MS });
+    await publisher.stop();
+    const [first] = system.sink.book.at(failing);
+    const ofFirst = () => system.sink.book.withId(first?.webhookId ?? '').length;
+    const attempts = full ? ATTEMPTS.full : ATTEMPTS.short;
+    for (let nth = 1; nth < attempts; nth += 1) {
+      const pause = PAUSES_S[nth - 1] ?? 0;
+      if (nth === attempts - 1) system.sink.behave([failing], { kind: 'accept' });
+      webhooks.advanceClock(pause - 2 * REST_S);
+      await sleep(SECOND_MS / 2);
+      await system.sink.flush();
+      if (ofFirst() > nth) trial.problems.push(`attempt ${nth + 1} came early`);
+      webhooks.advanceClock(2 * REST_S + pause * (JITTER - 1));
+      const what = `attempt ${nth + 1}`;
+      await waitFor(() => ofFirst() > nth, { what, withinMs: QUIET_MS });
+    }
+    const figures = [`${attempts} attempts of the schedule`];
+    return await trial.finish({ trials: attempts, inFlight: tries(), quietMs: QUIET_MS, figures });
+  } finally {
+    await webhooks.stop();
+  }
+}
+
+/** The webhooks service inside this process, where its retry clock can be moved. */
+async function startHere(system: System) {
+  const { process: model } = await system.extraWebhooks();
+  const { env } = model;
+  const logger = createLogger({ service: 'faults', level: 'silent' });
+  const bus = createKafkaBus({ brokers: system.broker.brokers, clientId: 'faults', logger });
+  return startWebhooks({
+    port: 0,
+    metricsPort: 0,
+    databaseUrl: env.DATABASE_URL ?? '',
+    poolMax: 6,
+    bus,
+    identity: staticIdentity(env.SERVICE_TOKEN ?? ''),
+    logLevel: 'silent',
+    returnsTarget: env.RETURNS_TARGET ?? '',
+    keyring: parseKeyring(env.WEBHOOK_KEYRING ?? ''),
+    allowedOrigins: ['http://127.0.0.1:*'],
+    onStopped: () => bus.close(),
+  });
+}
+
+/** The usual workers are away meanwhile, so that the one with the other clock does everything. */
+async function withoutWorkers<T>({ system }: RowContext, work: () => Promise<T>): Promise<T> {
+  const usual: readonly Member[] = system.members('webhooks');
+  await Promise.all(usual.map((one) => one.process.stop()));
+  try {
+    return await work();
+  } finally {
+    for (const one of usual) one.process.start();
+    await Promise.all(usual.map((one) => one.untilReady()));
+  }
+}
+
+/** Between two attempts of one delivery. Milliseconds. */
+function pausesOf(receipts: readonly Receipt[]): number[] {
+  const last = new Map<string, number>();
+  return receipts.flatMap(({ webhookId, at }) => {
+    const before = last.get(webhookId);
+    last.set(webhookId, at);
+    return before === undefined ? [] : [at - before];
+  });
+}
+
+export const clockRows: readonly Row[] = [wallClock, retryClock];

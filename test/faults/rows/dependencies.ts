@@ -1,0 +1,149 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { type Outcome, type Row, type RowContext, seconds } from '../row.ts';
+import type { System } from '../system/system.ts';
+import { nowMs } from '../wait.ts';
+import { untilCaughtUp } from './catch-up.ts';
+import { type Trial, USUAL, withTrial } from './trial.ts';
+
+/** What may be away, how it goes and how it comes back. */
+interface Dependency {
+  readonly name: string;
+  take(system: System): Promise<void>;
+  /** Resolves once it is back. */
+  giveBack(system: System): Promise<void>;
+}
+
+const service = (name: 'returns' | 'webhooks' | 'destinations'): Dependency => ({
+  name,
+  take: async (system) => {
+    await Promise.all(system.members(name).map((one) => one.process.kill()));
+  },
+  async giveBack(system) {
+    for (const one of system.members(name)) one.process.start();
+    await Promise.all(system.members(name).map((one) => one.untilReady()));
+  },
+});
+
+const DEPENDENCIES: readonly Dependency[] = [
+  {
+    name: 'PostgreSQL',
+    take: ({ database }) => database.crash(),
+    giveBack: ({ database }) => database.start(),
+  },
+  { name: 'Kafka', take: ({ broker }) => broker.crash(), giveBack: ({ broker }) => broker.start() },
+  service('returns'),
+  service('webhooks'),
+  service('destinations'),
+  {
+    name: 'receivers',
+    take: async ({ sink }) => sink.listen(false),
+    giveBack: async ({ sink }) => sink.listen(true),
+  },
+];
+
+const AWAY_MS = { short: 3_000, full: 10_000 };
+/** Calls a second: each makes one event or two. */
+const CALLS_PER_SECOND = { short: 25, full: 130 };
+const FLOWS_MS = 10_000;
+/** While receivers are away a delivery fails twice: five seconds, then thirty, each with a fifth on top. */
+const SECOND_RETRY_MS = 36_000;
+const FIRST_RETRY_MS = 6_000;
+const PATIENCE_MS = 240_000;
+
+/** Each dependency in turn is away, with tasks queued and retries waiting, and comes back. */
+export const dependenciesRow: Row = {
+  name: 'dependencies',
+  fault:
+    'each dependency down (10 s at 200 events/s in the full form) with tasks queued and retries waiting',
+  mustHold:
+    'lost 0; deliveries and waiting retries flow again ≤ 10 s after it is back, by themselves',
+  budgetMs: { short: 300_000, full: 1_200_000 },
+  async run(context) {
+    const outcomes: Outcome[] = [];
+    for (const dependency of DEPENDENCIES) {
+      const wanted = { ...USUAL, 'return.closed': 2 };
+      outcomes.push(
+        await withTrial(context, { wanted }, (trial) => away(context, trial, dependency)),
+      );
+    }
+    return sum(outcomes);
+  },
+};
+
+async function away(context: RowContext, trial: Trial, dependency: Dependency): Promise<Outcome> {
+  const { system, full, slack } = context;
+  const form = full ? 'full' : 'short';
+  const mix = { submit: 4, label: 2, process: 4 };
+  const publisher = trial.publish({ perSecond: CALLS_PER_SECOND[form], mix });
+  const failing = trial.shop.subscriptions.find(({ trigger }) => trigger === 'return.updated');
+  await sleep(500);
+  // Retries of these fall into the time without the dependency, or just after.
+  system.sink.behave([failing?.path ?? ''], { kind: 'status', status: 500 });
+  await sleep(1_500);
+  await system.sink.flush();
+  const from = nowMs();
+  const waiting = trial.shop.subscriptions
+    .flatMap(({ path }) => system.sink.book.at(path))
+    .filter(({ accepted }) => !accepted).length;
+  await dependency.take(system);
+  system.sink.behave([failing?.path ?? ''], { kind: 'accept' });
+  await sleep(full ? AWAY_MS.full : AWAY_MS.short);
+  const tasks = await queuedIn(trial, system);
+  await dependency.giveBack(system);
+  const back = nowMs();
+  await publisher.stop();
+  await untilCaughtUp(trial, nowMs(), PATIENCE_MS);
+  trial.faults.push({ from, to: nowMs() });
+  const retryMs = dependency.name === 'receivers' ? SECOND_RETRY_MS : FIRST_RETRY_MS;
+  const late = Math.max(0, ...latenesses(trial, system, { back, retryMs }));
+  context.say(
+    `${dependency.name} away: ${waiting} retries waiting, ${tasks} tasks queued, flows after ${seconds(late)}`,
+  );
+  if (late > FLOWS_MS * slack) {
+    trial.problems.push(`${dependency.name}: flows again only after ${seconds(late)}`);
+  }
+  if (waiting === 0) trial.problems.push(`${dependency.name}: no retry was waiting`);
+  const figures = [`${dependency.name}: flows after ${seconds(late)}`];
+  return trial.finish({ trials: 1, inFlight: waiting + tasks, quietMs: PATIENCE_MS, figures });
+}
+
+/** How long each delivery took from when it could arrive at last: the dependency back, its retry due. */
+function latenesses(
+  trial: Trial,
+  { sink }: System,
+  { back, retryMs }: { back: number; retryMs: number },
+): number[] {
+  return trial.ledger.all().flatMap(({ eventId, path, at, deliveredAt }) => {
+    if (deliveredAt === undefined || deliveredAt < back) return [];
+    const failed = sink.book.at(path).filter((one) => one.eventId === eventId && !one.accepted);
+    const lastFailure = failed.at(-1)?.at;
+    // Refused connections are not seen here: the second of them may have been just before.
+    const isBlind = retryMs > FIRST_RETRY_MS;
+    const due = isBlind ? back + retryMs : lastFailure === undefined ? 0 : lastFailure + retryMs;
+    return [deliveredAt - Math.max(back, at, due)];
+  });
+}
+
+/** Unknown while the database is away: nothing then. */
+async function queuedIn(trial: Trial, { pool }: System): Promise<number> {
+  const text = `select count(*) from returns.processing_jobs
+                 where shop_id = $1 and state in ('queued', 'running')`;
+  const answer = pool.query<{ count: bigint }>(text, [trial.shop.id]);
+  return answer.then(
+    ({ rows }) => Number(rows[0]?.count ?? 0n),
+    () => 0,
+  );
+}
+
+function sum(outcomes: readonly Outcome[]): Outcome {
+  const total = (of: (one: Outcome) => number) => outcomes.reduce((all, one) => all + of(one), 0);
+  return {
+    trials: total(({ trials }) => trials),
+    inFlight: total(({ inFlight }) => inFlight),
+    lost: total(({ lost }) => lost),
+    duplicates: total(({ duplicates }) => duplicates),
+    unexplained: total(({ unexplained }) => unexplained),
+    figures: outcomes.map(({ figures }) => figures[0] ?? ''),
+    problems: outcomes.flatMap(({ problems }) => problems),
+  };
+}

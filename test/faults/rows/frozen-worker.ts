@@ -1,0 +1,66 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { type Row, seconds } from '../row.ts';
+import { metricOf } from '../system/metrics.ts';
+import { nowMs } from '../wait.ts';
+import { untilCaughtUp } from './catch-up.ts';
+import { catchInTheAct, TARGETS } from './in-flight.ts';
+import { withTrial } from './trial.ts';
+
+const PER_SECOND = 40;
+const ANSWER_MS = 60;
+/** Past its lease, in the short form only just. Milliseconds. */
+const FROZEN_MS = { short: 9_000, full: 90_000 };
+const TRIALS = { short: 1, full: 3 };
+const OTHERS_MS = 5_000;
+const PATIENCE_MS = 120_000;
+
+/** A worker that stands still until others have its work, and then goes on as if nothing had been. */
+export const frozenWorkerRow: Row = {
+  name: 'frozen-worker',
+  fault: 'delivery worker SIGSTOPped past its lease (90 s in the full form), then continued',
+  mustHold: 'lost 0; stale settles refused; duplicates only of attempts in flight',
+  budgetMs: { short: 120_000, full: 600_000 },
+  run: (context) =>
+    withTrial(context, {}, async (trial) => {
+      const { system, random, full, slack } = context;
+      const trials = TRIALS[full ? 'full' : 'short'];
+      system.sink.behave([...trial.paths], { kind: 'accept', delayMs: ANSWER_MS });
+      const publisher = trial.publish({ perSecond: PER_SECOND });
+      let inFlight = 0;
+      let refused = 0;
+      let longest = 0;
+      for (let nth = 1; nth <= trials; nth += 1) {
+        await sleep(random.between(300, 900));
+        const member = random.pick(system.members('webhooks'));
+        const pauseMs = () => random.between(3, 40);
+        const { worker: target } = TARGETS;
+        const caught = await catchInTheAct({ system, trial, publisher, target, member, pauseMs });
+        inFlight += caught.inFlight;
+        const before = await stale(system);
+        // Others have its work well before it wakes up.
+        const [recovery] = await Promise.all([
+          untilCaughtUp(trial, caught.at + 1_000, PATIENCE_MS),
+          sleep(full ? FROZEN_MS.full : FROZEN_MS.short),
+        ]);
+        longest = Math.max(longest, recovery);
+        member.process.thaw();
+        const thawedAt = nowMs();
+        trial.faults.push({ from: caught.at, to: thawedAt, ports: caught.ports });
+        await untilCaughtUp(trial, nowMs(), PATIENCE_MS);
+        refused += (await stale(system)) - before;
+        context.say(
+          `worker frozen ${nth}/${trials}: ${caught.inFlight} in flight, others after ${seconds(recovery)}`,
+        );
+      }
+      if (longest > OTHERS_MS * slack) {
+        trial.problems.push(`the others took over after ${seconds(longest)}`);
+      }
+      const figures = [`others after ${seconds(longest)} (longest)`, `${refused} stale settles`];
+      return trial.finish({ trials, inFlight, quietMs: PATIENCE_MS, figures });
+    }),
+};
+
+/** Outcomes that were refused because their sender no longer holds the work, over all workers. */
+async function stale(system: Parameters<typeof metricOf>[0]): Promise<number> {
+  return metricOf(system, 'webhooks', 'webhooks_settle_stale_total');
+}

@@ -1,0 +1,136 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Due } from '../ledger/ledger.ts';
+import { type Outcome, percentile, type Row, type RowContext } from '../row.ts';
+import { nowMs } from '../wait.ts';
+import { type Trial, withTrial } from './trial.ts';
+
+/** Everything healthy, or some endpoints never answering. */
+type Slice = 'calm' | 'hanging';
+
+interface Setting {
+  readonly name: string;
+  readonly fault: string;
+  readonly shops: number;
+  readonly endpointsPerShop: number;
+  /** Of all endpoints. */
+  readonly hanging: number;
+  /** Returns submitted a second, over all shops. */
+  readonly perSecond: number;
+}
+
+const SETTINGS: readonly Setting[] = [
+  {
+    name: 'hang-1',
+    fault: '1 of 100 endpoints hangs',
+    ...{ shops: 4, endpointsPerShop: 25, hanging: 1, perSecond: 6 },
+  },
+  {
+    name: 'hang-50',
+    fault: '50 of 100 endpoints hang',
+    ...{ shops: 4, endpointsPerShop: 25, hanging: 50, perSecond: 6 },
+  },
+  {
+    name: 'hang-fifth',
+    fault: 'one endpoint that hangs gets 20 % of the traffic',
+    ...{ shops: 1, endpointsPerShop: 5, hanging: 1, perSecond: 30 },
+  },
+];
+
+/** Interleaved, so that a slow moment of the machine falls on both. */
+const ORDER: readonly Slice[] = ['calm', 'hanging', 'hanging', 'calm'];
+const SLICE_MS = { short: 2_500, full: 20_000 };
+const ROUNDS = { short: 1, full: 2 };
+/** What came in this long after its slice still counts for it. Milliseconds. */
+const LATE_MS = 1_000;
+const QUIET_MS = 150_000;
+/** Shortest p99 that a ratio is taken of: below it there is nothing but noise. Milliseconds. */
+const FLOOR_MS = 50;
+
+export const hangingRows: readonly Row[] = SETTINGS.map((setting) => ({
+  name: setting.name,
+  fault: setting.fault,
+  mustHold: 'lost 0; p99 of the others ≤ 2×; healthy throughput ≥ 0.8×',
+  budgetMs: { short: 120_000, full: 900_000 },
+  run: (context) =>
+    withTrial(
+      context,
+      { wanted: { 'return.created': setting.endpointsPerShop }, shops: setting.shops },
+      (trial) => compare(context, trial, setting),
+    ),
+}));
+
+interface Arm {
+  readonly waits: number[];
+  due: number;
+  inTime: number;
+}
+
+async function compare(context: RowContext, trial: Trial, setting: Setting): Promise<Outcome> {
+  const { system, full } = context;
+  const form = full ? 'full' : 'short';
+  const hanging = everyNth([...trial.paths], setting.hanging);
+  const arms: Record<Slice, Arm> = { calm: arm(), hanging: arm() };
+  let inFlight = 0;
+  // Connections, caches and caps warm up outside of what is measured.
+  await publishFor(trial, setting, SLICE_MS.short);
+  await trial.ledger.untilQuiet(QUIET_MS);
+  const slices = Array.from({ length: ROUNDS[form] }, () => ORDER).flat();
+  for (const slice of slices) {
+    if (slice === 'hanging') system.sink.behave([...hanging], { kind: 'hang' });
+    await system.sink.flush();
+    const from = nowMs();
+    await publishFor(trial, setting, SLICE_MS[form]);
+    const to = nowMs();
+    await sleep(LATE_MS);
+    await trial.ledger.refresh();
+    inFlight += system.sink.book.open().filter(({ path }) => hanging.has(path)).length;
+    const healthy = trial.ledger
+      .all()
+      .filter((one) => isIn(one, from, to) && !hanging.has(one.path));
+    count(arms[slice], healthy, to + LATE_MS);
+    system.sink.behave([...hanging], { kind: 'accept' });
+    await trial.ledger.untilQuiet(QUIET_MS);
+  }
+  if (inFlight === 0) trial.problems.push('nothing hung');
+  return trial.finish({
+    trials: slices.length,
+    inFlight,
+    quietMs: QUIET_MS,
+    figures: ratios(trial, arms),
+  });
+}
+
+function ratios(trial: Trial, { calm, hanging }: Record<Slice, Arm>): string[] {
+  const p99 = { calm: percentile(calm.waits, 0.99), hanging: percentile(hanging.waits, 0.99) };
+  const wait = Math.max(FLOOR_MS, p99.hanging) / Math.max(FLOOR_MS, p99.calm);
+  const throughput = hanging.inTime / hanging.due / (calm.inTime / calm.due);
+  if (!(wait <= 2)) trial.problems.push(`p99 of the others × ${wait.toFixed(2)}`);
+  if (!(throughput >= 0.8)) trial.problems.push(`healthy throughput × ${throughput.toFixed(2)}`);
+  return [
+    `p99 of the others × ${wait.toFixed(2)} (${p99.calm.toFixed(0)} → ${p99.hanging.toFixed(0)} ms)`,
+    `healthy throughput × ${throughput.toFixed(2)}`,
+  ];
+}
+
+async function publishFor(trial: Trial, setting: Setting, ms: number): Promise<void> {
+  const mix = { submit: 1, label: 0, process: 0 };
+  const perSecond = setting.perSecond / trial.shops.length;
+  const publishers = trial.shops.map((shop) => trial.publish({ shop, perSecond, mix }));
+  await sleep(ms);
+  await Promise.all(publishers.map((one) => one.stop()));
+}
+
+const arm = (): Arm => ({ waits: [], due: 0, inTime: 0 });
+const isIn = ({ at }: Due, from: number, to: number): boolean => at >= from && at <= to;
+
+function count(into: Arm, dues: readonly Due[], until: number): void {
+  into.due += dues.length;
+  into.inTime += dues.filter(({ deliveredAt }) => (deliveredAt ?? Infinity) <= until).length;
+  for (const { at, deliveredAt } of dues) into.waits.push((deliveredAt ?? until) - at);
+}
+
+/** So many of them, evenly spread. */
+function everyNth(paths: readonly string[], wanted: number): ReadonlySet<string> {
+  const step = paths.length / wanted;
+  return new Set(Array.from({ length: wanted }, (_, at) => paths[Math.floor(at * step)] ?? ''));
+}

@@ -1,0 +1,142 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { runCommand } from '../../deployment/run-process.ts';
+import type { Publisher } from '../ledger/publisher.ts';
+import { type Outcome, type Row, type RowContext, seconds } from '../row.ts';
+import { nowMs } from '../wait.ts';
+import { untilCaughtUp } from './catch-up.ts';
+import { unheardOf } from './in-flight.ts';
+import { type Trial, withTrial } from './trial.ts';
+
+const PER_SECOND = 30;
+const LAG_MS = 30_000;
+const PATIENCE_MS = 180_000;
+const QUIET_MS = 120_000;
+
+const row = (
+  name: string,
+  fault: string,
+  run: (context: RowContext, trial: Trial) => Promise<Outcome>,
+): Row => ({
+  name: `kafka-${name}`,
+  fault,
+  mustHold: 'API unaffected; lost 0; duplicates 0; lag gone ≤ 30 s after',
+  budgetMs: { short: 180_000, full: 600_000 },
+  run: (context) => withTrial(context, {}, (trial) => run(context, trial)),
+});
+
+/** Waits for the backlog to go, and says so when it takes too long. */
+async function lagOf(context: RowContext, trial: Trial): Promise<number> {
+  const lag = await untilCaughtUp(trial, nowMs(), PATIENCE_MS);
+  if (lag > LAG_MS * context.slack) trial.problems.push(`lag gone after ${seconds(lag)}`);
+  return lag;
+}
+
+function judgeApi(trial: Trial, publisher: Publisher): void {
+  if (publisher.repeats() === 0) return;
+  const reason = String(publisher.lastFailure());
+  trial.problems.push(`${publisher.repeats()} calls failed meanwhile: ${reason}`);
+}
+
+const killed = row('killed', 'Kafka killed', async (context, trial) => {
+  const { system, random, full } = context;
+  const trials = full ? 5 : 1;
+  const publisher = trial.publish({ perSecond: PER_SECOND });
+  const lags: number[] = [];
+  let inFlight = 0;
+  for (let nth = 1; nth <= trials; nth += 1) {
+    await sleep(random.between(500, 1_500));
+    await system.broker.crash();
+    await sleep(full ? random.between(5_000, 15_000) : 3_000);
+    inFlight += await waitingIn(context, trial);
+    await system.broker.start();
+    lags.push(await lagOf(context, trial));
+    context.say(`Kafka killed ${nth}/${trials}: lag gone after ${seconds(lags.at(-1) ?? 0)}`);
+  }
+  judgeApi(trial, publisher);
+  if (inFlight === 0) trial.problems.push('nothing waited for Kafka');
+  const figures = [`lag gone after ${seconds(Math.max(...lags))} (longest)`];
+  return trial.finish({ trials, inFlight, quietMs: QUIET_MS, figures });
+});
+
+async function waitingIn({ system }: RowContext, trial: Trial): Promise<number> {
+  const { rows } = await system.pool.query<{ count: bigint }>(
+    'select count(*) from returns.outbox where shop_id = $1',
+    [trial.shop.id],
+  );
+  return Number(rows[0]?.count ?? 0n);
+}
+
+const wiped = row(
+  'wiped',
+  'Kafka killed, its data wiped, events replayed',
+  async (context, trial) => {
+    const { system, random, full } = context;
+    const trials = full ? 3 : 1;
+    const lags: number[] = [];
+    let publisher = trial.publish({ perSecond: PER_SECOND });
+    let inFlight = 0;
+    for (let nth = 1; nth <= trials; nth += 1) {
+      await sleep(random.between(300, 800));
+      const since = new Date();
+      // What Kafka has acknowledged and nobody has read is what a wipe takes away.
+      const listeners = system.members('webhooks');
+      for (const one of listeners) await one.process.freeze();
+      await sleep(1_500);
+      const taken = await unheardOf(system, trial.shop.id);
+      inFlight += taken.size;
+      await system.broker.wipe();
+      for (const one of listeners) one.process.thaw();
+      await system.broker.start();
+      const from = new Date(since.getTime() - 5_000).toISOString();
+      const [returns] = system.members('returns');
+      const command = ['services/returns/replay.ts', '--from', from];
+      const said = await runCommand(command, returns?.process.env ?? {});
+      lags.push(await lagOf(context, trial));
+      context.say(
+        `Kafka wiped ${nth}/${trials}: ${taken.size} taken, ${said.trim().split('\n').at(-1)}`,
+      );
+      judgeApi(trial, publisher);
+      await publisher.stop();
+      if (nth < trials) publisher = trial.publish({ perSecond: PER_SECOND });
+    }
+    if (inFlight === 0) trial.problems.push('the wipe took nothing away');
+    const figures = [`lag gone after ${seconds(Math.max(...lags))} (longest)`];
+    return trial.finish({ trials, inFlight, quietMs: QUIET_MS, figures });
+  },
+);
+
+const STORM = { shortMs: 10_000, fullMs: 120_000, everyMs: 2_000 };
+
+const storm = row(
+  'storm',
+  'rebalance storm: a member joins or leaves every 2 s',
+  async (context, trial) => {
+    const { system, random, full } = context;
+    const publisher = trial.publish({ perSecond: PER_SECOND });
+    const guest = await system.extraWebhooks();
+    const end = performance.now() + (full ? STORM.fullMs : STORM.shortMs);
+    let changes = 0;
+    let inFlight = 0;
+    while (performance.now() < end) {
+      const before = nowMs();
+      inFlight += (await unheardOf(system, trial.shop.id)).size;
+      if (!guest.process.isRunning()) guest.process.start();
+      else if (random.next() < 0.5) await guest.process.stop();
+      else {
+        await guest.process.kill();
+        trial.faults.push({ from: before, to: nowMs() });
+      }
+      changes += 1;
+      await sleep(Math.max(0, STORM.everyMs - (nowMs() - before)));
+    }
+    const before = nowMs();
+    await guest.process.kill();
+    trial.faults.push({ from: before, to: nowMs() });
+    const lag = await lagOf(context, trial);
+    judgeApi(trial, publisher);
+    const figures = [`${changes} changes`, `lag gone after ${seconds(lag)}`];
+    return trial.finish({ trials: changes, inFlight, quietMs: QUIET_MS, figures });
+  },
+);
+
+export const kafkaRows: readonly Row[] = [killed, wiped, storm];

@@ -1,0 +1,26 @@
+import type { Place } from './environment.ts';
+import type { System } from './system.ts';
+
+const ANSWER_MS = 2_000;
+
+/** The sum of a metric over the processes of a service that answer; 0 where there is none of the name. */
+export async function metricOf(
+  system: System,
+  service: Place['service'],
+  name: string,
+): Promise<number> {
+  const pages = await Promise.all(
+    system.members(service).map(async ({ place }) => {
+      const url = `http://127.0.0.1:${place.metricsPort}/metrics`;
+      const answer = await fetch(url, { signal: AbortSignal.timeout(ANSWER_MS) }).catch(() => null);
+      return (await answer?.text()) ?? '';
+    }),
+  );
+  const lines = pages.flatMap((page) => page.split('\n'));
+  return lines
+    .filter((line) => line.startsWith(`${name} `) || line.startsWith(`${name}{`))
+    .map((line) =>
+      Number(/\} ([\d.e+-]+)|^\S+ ([\d.e+-]+)/.exec(line)?.slice(1).find(Boolean) ?? 0),
+    )
+    .reduce((sum, value) => sum + value, 0);
+}
