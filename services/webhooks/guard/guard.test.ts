@@ -22,6 +22,10 @@ describe('a webhook address', () => {
     'https://[2606:4700::1111]/hook',
     'https://bücher.example.com/ä',
     'https://example.com./',
+    'https://a_b.example.com/',
+    `https://${'a'.repeat(63)}.example.com/`,
+    'https://testing.example.com/',
+    'https://example.net/test',
   ])('%s may be saved', (url) => {
     expect(reason(url)).toBe('ok');
     expect(reason(url, local)).toBe('ok');
@@ -44,6 +48,9 @@ describe('a webhook address', () => {
     ['https://x..example.com/', 'malformed'],
     ['https://.example.com/', 'malformed'],
     ['https://../', 'malformed'],
+    ['https://a,b.example.com/', 'malformed'],
+    [`https://${'a'.repeat(64)}.example.com/`, 'malformed'],
+    [`https://${'a.'.repeat(124)}example.com/`, 'malformed'],
     ['ftp://example.com/', 'malformed'],
     ['file:///etc/passwd', 'malformed'],
     ['javascript:alert(1)', 'malformed'],
@@ -167,6 +174,10 @@ describe('an address', () => {
     'fe80::1%eth0',
     '3fff::1',
     '4000::1',
+    '2606:4700::5efe:7f00:1',
+    '2606:4700::200:5efe:8.8.8.8',
+    '2002:808:808::1',
+    '64:ff9b:1::8.8.8.8',
     '',
     'localhost',
   ])('%j is not', (address) => expect(judgeAddress(address)).toBe(false));

@@ -35,11 +35,12 @@ export interface UrlPolicy {
  * networks use at home.
  */
 const RESERVED_NAME =
-  /(?:^|\.)(?:localhost|localdomain|local|internal|intranet|private|corp|lan|home|home\.arpa|svc|test|invalid|example|onion|alt)$/;
+  /(?:^|\.)(?:localhost|localdomain|local|internal|intranet|private|corp|lan|home|home\.arpa|svc|default|test|invalid|example|onion|alt)$/;
 
 /** RFC 1035 section 2.3.4. Characters, without the dot at the end. */
 const MAX_NAME = 253;
-const MAX_LABEL = 63;
+/** One part of a host name, RFC 1123 section 2.1; and underscores, which some use. */
+const LABEL = /^[a-z0-9_-]{1,63}$/;
 
 const MESSAGES: Readonly<Record<UrlRefusal, string>> = {
   'too-long': `must be at most ${WEBHOOK_URL_MAX} characters`,
@@ -122,13 +123,10 @@ export function portOf(url: URL): number {
 
 /** What the parser lets pass and no connection can be made to: port 0, a name that cannot be. */
 function leadsNowhere(url: URL): boolean {
+  if (url.port === '0') return true;
+  if (url.hostname.startsWith('[')) return false;
   const name = url.hostname.replace(/\.$/, '');
-  const labels = name.split('.');
-  return (
-    url.port === '0' ||
-    name.length > MAX_NAME ||
-    labels.some((label) => label.length === 0 || (label.length > MAX_LABEL && label[0] !== '['))
-  );
+  return name.length > MAX_NAME || !name.split('.').every((label) => LABEL.test(label));
 }
 
 /** Scheme, authority: the text up to the path. Blanks, control characters and backslashes have no place in it. */
