@@ -1,0 +1,241 @@
+import { gzipSync } from 'node:zlib';
+import { describe, expect, test } from '@jest/globals';
+import { onRequest, sendingFixtures } from './testing.ts';
+
+const { sender, peer } = sendingFixtures();
+const MIB = 1024 * 1024;
+
+/** A peer that answers each request with these bytes. */
+function answering(...parts: (string | Buffer)[]) {
+  return peer((socket) =>
+    onRequest(socket, () => {
+      for (const part of parts) socket.write(part);
+    }),
+  );
+}
+
+describe('an attempt ends in its time, whatever the peer does', () => {
+  const ATTEMPT_MS = 400;
+  test.each<[string, Parameters<typeof peer>[0]]>([
+    ['says nothing', () => {}],
+    ['never reads', (socket) => socket.pause()],
+    [
+      'drips its headers',
+      (socket) => {
+        socket.write('HTTP/1.1 200 OK\r\n');
+        const timer = setInterval(() => socket.write('x-a: b\r\n'), 20);
+        socket.once('close', () => clearInterval(timer));
+      },
+    ],
+    [
+      'drips its body',
+      (socket) => {
+        socket.write('HTTP/1.1 200 OK\r\ncontent-length: 100000\r\n\r\n');
+        const timer = setInterval(() => socket.write('x'), 20);
+        socket.once('close', () => clearInterval(timer));
+      },
+    ],
+    [
+      'drips one byte of a status line',
+      (socket) => {
+        const bytes = 'HTTP/1.1 200 OK\r\n'.split('');
+        const timer = setInterval(() => socket.write(bytes.shift() ?? ' '), 50);
+        socket.once('close', () => clearInterval(timer));
+      },
+    ],
+    [
+      'sends blank lines',
+      (socket) => {
+        const timer = setInterval(() => socket.write('\r\n'), 20);
+        socket.once('close', () => clearInterval(timer));
+      },
+    ],
+    [
+      'sends trailers without end',
+      (socket) => {
+        socket.write('HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n0\r\n');
+        const timer = setInterval(() => socket.write('x-a: b\r\n'), 20);
+        socket.once('close', () => clearInterval(timer));
+      },
+    ],
+  ])('that %s', async (_what, serve) => {
+    const receiver = await peer(serve);
+    const send = sender({ attemptMs: ATTEMPT_MS });
+    const outcome = await send(receiver.url, Buffer.alloc(8 * MIB, 'x'));
+    expect(outcome).toMatchObject({
+      result: 'timeout',
+      error: `no complete answer within ${ATTEMPT_MS} ms`,
+    });
+    expect(outcome.durationMs).toBeLessThanOrEqual(ATTEMPT_MS + 500);
+  });
+
+  test('and tells the status that had come', async () => {
+    const receiver = await answering('HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nhalf');
+    expect(await sender({ attemptMs: ATTEMPT_MS })(receiver.url)).toMatchObject({
+      result: 'timeout',
+      status: 200,
+      excerpt: 'half',
+    });
+  });
+});
+
+describe('an answer', () => {
+  test('that does not end counts after 64 KiB', async () => {
+    const receiver = await peer((socket) => {
+      socket.write('HTTP/1.1 200 OK\r\n\r\n');
+      const more = () => {
+        while (!socket.destroyed && socket.write('x'.repeat(10_000)));
+      };
+      socket.on('drain', more);
+      more();
+    });
+    const outcome = await sender({ attemptMs: 10_000 })(receiver.url);
+    expect(outcome).toMatchObject({ result: 'delivered', status: 200, excerpt: 'x'.repeat(1024) });
+    expect(outcome.durationMs).toBeLessThan(5_000);
+  });
+
+  test('of a failure that does not end is that failure', async () => {
+    const receiver = await answering('HTTP/1.1 500 X\r\n\r\n', Buffer.alloc(MIB, 'x'));
+    expect(await sender()(receiver.url)).toMatchObject({ result: 'failed', status: 500 });
+  });
+
+  test('with huge headers is refused', async () => {
+    const receiver = await answering(`HTTP/1.1 200 OK\r\nx: ${'x'.repeat(MIB)}\r\n\r\n`);
+    expect(await sender()(receiver.url)).toMatchObject({
+      result: 'failed',
+      status: 0,
+      error: 'headers of the answer are too large',
+    });
+  });
+
+  test('with headers without end is refused', async () => {
+    const receiver = await answering('HTTP/1.1 200 OK\r\n', 'x: y\r\n'.repeat(100_000));
+    expect(await sender()(receiver.url)).toMatchObject({
+      error: 'headers of the answer are too large',
+    });
+  });
+
+  test('with chunk extensions without end is refused before the time is over', async () => {
+    const receiver = await peer((socket) => {
+      socket.write('HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n1;');
+      const more = () => {
+        while (!socket.destroyed && socket.write('x'.repeat(10_000)));
+      };
+      socket.on('drain', more);
+      more();
+    });
+    const outcome = await sender({ attemptMs: 15_000 })(receiver.url);
+    expect(outcome.result).toBe('failed');
+    expect(outcome.durationMs).toBeLessThan(8_000);
+  });
+
+  test('that is a gzip bomb is not inflated', async () => {
+    const bomb = gzipSync(Buffer.alloc(40 * MIB));
+    const head = `HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\ncontent-length: ${bomb.length}\r\n\r\n`;
+    const receiver = await answering(head, bomb);
+    const before = process.memoryUsage().rss;
+    const outcome = await sender()(receiver.url);
+    expect(outcome).toMatchObject({ result: 'delivered', status: 200 });
+    expect(outcome.excerpt.length).toBeLessThanOrEqual(1024);
+    expect(process.memoryUsage().rss - before).toBeLessThan(30 * MIB);
+  });
+
+  test('keeps its text: no NUL, no broken characters, none cut in two', async () => {
+    const bytes = Buffer.from([0x61, 0x00, 0xff, 0xc3, 0x28, 0x62]);
+    const head = (length: number) => `HTTP/1.1 200 OK\r\ncontent-length: ${length}\r\n\r\n`;
+    const odd = await answering(head(bytes.length), bytes);
+    expect((await sender()(odd.url)).excerpt).toBe('a\ufffd\ufffd\ufffd(b');
+    const long = Buffer.from(`x${'😀'.repeat(1_000)}`);
+    const cut = await answering(head(long.length), long);
+    expect((await sender()(cut.url)).excerpt).toBe(`x${'😀'.repeat(255)}`);
+  });
+
+  test.each([
+    [
+      '102 and 103 before it',
+      'HTTP/1.1 102 P\r\n\r\nHTTP/1.1 103 E\r\nlink: x\r\n\r\nHTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n',
+    ],
+    ['HTTP/1.0', 'HTTP/1.0 200 OK\r\ncontent-length: 2\r\n\r\nok'],
+    [
+      'chunks and a trailer',
+      'HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n2\r\nok\r\n0\r\nx: y\r\n\r\n',
+    ],
+    ['more than it says', 'HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nokHTTP/1.1 500 X\r\n\r\n'],
+    ['no reason', 'HTTP/1.1 200\r\ncontent-length: 0\r\n\r\n'],
+  ])('with %s is delivered', async (_what, answer) => {
+    const receiver = await answering(answer);
+    const send = sender();
+    for (const _ of [1, 2]) {
+      expect(await send(receiver.url)).toMatchObject({ result: 'delivered', status: 200 });
+    }
+  });
+
+  test('that ends with its connection is delivered', async () => {
+    const receiver = await peer((socket) =>
+      onRequest(socket, () => socket.end('HTTP/1.1 200 OK\r\n\r\nok')),
+    );
+    expect(await sender()(receiver.url)).toMatchObject({ result: 'delivered', excerpt: 'ok' });
+  });
+
+  test.each([
+    ['nothing', ''],
+    ['no HTTP', 'SSH-2.0-OpenSSH_9.2\r\n'],
+    ['HTTP/2', 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'],
+    ['101', 'HTTP/1.1 101 S\r\nupgrade: x\r\nconnection: upgrade\r\n\r\n'],
+    ['100', 'HTTP/1.1 100 Continue\r\n\r\n'],
+    ['too many informational answers', 'HTTP/1.1 103 E\r\n\r\n'.repeat(50)],
+    ['no chunk size', 'HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nzz\r\nok\r\n'],
+    [
+      'a chunk of 2^70',
+      'HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n400000000000000000\r\n',
+    ],
+    ['two lengths', 'HTTP/1.1 200 OK\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\nok'],
+    ['a length that is none', 'HTTP/1.1 200 OK\r\ncontent-length: -1\r\n\r\nok'],
+    [
+      'length and chunks',
+      'HTTP/1.1 200 OK\r\ncontent-length: 2\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n',
+    ],
+    ['less than it says', 'HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nok'],
+    ['a status that is none', 'HTTP/1.1 20 OK\r\n\r\n'],
+    ['a header without a colon', 'HTTP/1.1 200 OK\r\nx y\r\n\r\n'],
+  ])('of %s is a failure, and says why', async (_what, answer) => {
+    const receiver = await peer((socket) => onRequest(socket, () => socket.end(answer)));
+    const outcome = await sender()(receiver.url);
+    expect(outcome).toMatchObject({ result: 'failed', error: expect.stringMatching(/\w/) });
+    expect(outcome.error).not.toContain('127.0.0.1');
+  });
+
+  test('that is a reset is a failure', async () => {
+    const receiver = await peer((socket) => onRequest(socket, () => socket.resetAndDestroy()));
+    expect(await sender()(receiver.url)).toMatchObject({
+      result: 'failed',
+      status: 0,
+      error: 'connection reset',
+    });
+  });
+});
+
+test('a hundred answers without end at once need less than 50 MB', async () => {
+  const chunk = Buffer.alloc(64 * 1024, 'x');
+  const receiver = await peer((socket) => {
+    socket.write('HTTP/1.1 500 X\r\n');
+    // First headers, then a body: at full speed, and never to their end.
+    socket.write('x: y\r\n\r\n');
+    const more = () => {
+      while (!socket.destroyed && socket.write(chunk));
+    };
+    socket.on('drain', more);
+    more();
+  });
+  const send = sender({ attemptMs: 10_000 });
+  await Promise.all(Array.from({ length: 20 }, () => send(receiver.url)));
+  const before = process.memoryUsage().rss;
+  let most = before;
+  const watching = setInterval(() => {
+    most = Math.max(most, process.memoryUsage().rss);
+  }, 5);
+  const outcomes = await Promise.all(Array.from({ length: 100 }, () => send(receiver.url)));
+  clearInterval(watching);
+  expect(outcomes.every(({ status }) => status === 500)).toBe(true);
+  expect((most - before) / 1e6).toBeLessThanOrEqual(50);
+});
