@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from './log.ts';
 
 /** Something that works in the background until it is stopped. */
@@ -39,15 +38,25 @@ const LOG_EVERY = 32;
  */
 export function startLoop(o: LoopOptions): Worker & { wake(): void } {
   const stopping = new AbortController();
-  let rest = new AbortController();
   let woken = false;
   let failures = 0;
+  // Ends the pause there is, if any; that after a failure only when the loop stops.
+  let endRest = nothing;
+  let endPause = nothing;
 
-  const pause = async (ms: number, signal: AbortSignal): Promise<void> => {
-    await sleep(ms, undefined, { signal: AbortSignal.any([stopping.signal, signal]) }).catch(() => {
-      // Woken or stopped: either way the rest is over.
+  // Not by a signal of its own: an abort builds an error with a stack, and busy loops wake often.
+  const pause = (ms: number, isRest: boolean): Promise<void> =>
+    new Promise((done) => {
+      const end = (): void => {
+        clearTimeout(timer);
+        [endRest, endPause] = [nothing, nothing];
+        done();
+      };
+      const timer = setTimeout(end, ms);
+      endPause = end;
+      if (isRest) endRest = end;
+      if (stopping.signal.aborted) end();
     });
-  };
 
   const turn = async (): Promise<void> => {
     woken = false;
@@ -56,13 +65,12 @@ export function startLoop(o: LoopOptions): Worker & { wake(): void } {
       if (failures > 0) o.logger.info({ loop: o.name, failures }, 'step works again');
       failures = 0;
       if (outcome === 'again' || woken || stopping.signal.aborted) return;
-      rest = new AbortController();
-      await pause(outcome === 'idle' ? o.idleMs : outcome, rest.signal);
+      await pause(outcome === 'idle' ? o.idleMs : outcome, true);
     } catch (error) {
       if (stopping.signal.aborted) return;
       failures += 1;
       if (isTold(failures)) o.logger.error({ err: error, loop: o.name, failures }, 'step failed');
-      await pause(backoff(failures), stopping.signal);
+      await pause(backoff(failures), false);
     }
   };
 
@@ -74,14 +82,17 @@ export function startLoop(o: LoopOptions): Worker & { wake(): void } {
   return {
     wake() {
       woken = true;
-      rest.abort();
+      endRest();
     },
     async stop() {
       stopping.abort();
+      endPause();
       await finished;
     },
   };
 }
+
+function nothing(): void {}
 
 /** The first, second, fourth, eighth … failure, then every 32nd. */
 function isTold(failures: number): boolean {
