@@ -1,0 +1,142 @@
+import { describe, expect, test } from '@jest/globals';
+import { testTelemetry } from '../../../test/support/telemetry.ts';
+import { until } from '../../../test/support/until.ts';
+import { OK, onRequest, sendingFixtures } from './testing.ts';
+
+const { sender, peer } = sendingFixtures();
+
+describe('a connection', () => {
+  test('is used again: a thousand requests need as many as are in flight at once', async () => {
+    const receiver = await peer((socket) => onRequest(socket, () => socket.write(OK)));
+    const send = sender({ attemptMs: 15_000 });
+    let left = 1_000;
+    const lanes = Array.from({ length: 8 }, async () => {
+      while (left-- > 0) expect((await send(receiver.url)).result).toBe('delivered');
+    });
+    await Promise.all(lanes);
+    expect(receiver.connections()).toBeLessThanOrEqual(8);
+  });
+
+  test('is not used again when the receiver says so', async () => {
+    const receiver = await peer((socket) =>
+      onRequest(socket, () =>
+        socket.end('HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: 2\r\n\r\nok'),
+      ),
+    );
+    const send = sender();
+    for (const _ of [1, 2, 3]) expect((await send(receiver.url)).result).toBe('delivered');
+    expect(receiver.connections()).toBe(3);
+  });
+
+  test('is not used again when the answer came before the request was read', async () => {
+    const receiver = await peer((socket) => {
+      socket.once('data', () => {
+        socket.write(OK);
+        socket.pause();
+      });
+    });
+    const send = sender();
+    const large = Buffer.alloc(16 * 1024 * 1024, 'x');
+    for (const _ of [1, 2]) expect((await send(receiver.url, large)).result).toBe('delivered');
+    expect(receiver.connections()).toBe(2);
+  });
+
+  test('that is idle is closed, and only so many are kept', async () => {
+    let open = 0;
+    let isHeld = true;
+    const held: (() => void)[] = [];
+    const receiver = await peer((socket) => {
+      open += 1;
+      socket.once('close', () => {
+        open -= 1;
+      });
+      onRequest(socket, () => {
+        const answer = () => socket.write(OK.replace('\r\n', '\r\nkeep-alive: timeout=3\r\n'));
+        if (isHeld) held.push(answer);
+        else answer();
+      });
+    });
+    const send = sender({ attemptMs: 15_000 });
+    const sending = Array.from({ length: 100 }, () => send(receiver.url));
+    await until(() => held.length === 100);
+    isHeld = false;
+    for (const answer of held) answer();
+    const outcomes = await Promise.all(sending);
+    expect(outcomes.every(({ result }) => result === 'delivered')).toBe(true);
+    await until(() => open <= 64);
+    await until(() => open === 0);
+  });
+});
+
+describe('a kept connection that the receiver has closed', () => {
+  test('costs no attempt: the request goes out on a fresh one', async () => {
+    const telemetry = await testTelemetry();
+    const bodies: string[] = [];
+    const receiver = await peer((socket, nth) =>
+      onRequest(socket, (body, request) => {
+        bodies.push(body);
+        if (nth === 1 && request === 2) socket.resetAndDestroy();
+        else socket.write(OK);
+      }),
+    );
+    const send = sender({ meter: telemetry.meter });
+    await send(receiver.url, Buffer.from('first'));
+    expect(await send(receiver.url, Buffer.from('second'))).toMatchObject({
+      result: 'delivered',
+      timing: { connectMs: expect.any(Number) },
+    });
+    expect(bodies).toEqual(['first', 'second', 'second']);
+    const metrics = await (await fetch(telemetry.metricsUrl)).text();
+    expect(metrics).toMatch(/^webhooks_sent_again_total(\{.*\})? 1$/m);
+    expect(metrics).toMatch(/^webhooks_connections_opened_total(\{.*\})? 2$/m);
+    await telemetry.stop();
+  });
+
+  test('is not found out again and again: a fresh one that is closed is a failure', async () => {
+    const receiver = await peer((socket, nth) =>
+      onRequest(socket, (_body, request) => {
+        if (nth === 1 && request === 1) socket.write(OK);
+        else socket.end();
+      }),
+    );
+    const send = sender();
+    await send(receiver.url);
+    expect(await send(receiver.url)).toMatchObject({ result: 'failed', status: 0 });
+    expect(receiver.connections()).toBe(2);
+    expect(await send(receiver.url)).toMatchObject({ result: 'failed' });
+    expect(receiver.connections()).toBe(3);
+  });
+
+  test('is a failure once a byte of the answer had come', async () => {
+    let requests = 0;
+    const receiver = await peer((socket) =>
+      onRequest(socket, (_body, request) => {
+        requests += 1;
+        if (request === 1) socket.write(OK);
+        else socket.end('HTTP/1.1 2');
+      }),
+    );
+    const send = sender();
+    await send(receiver.url);
+    expect(await send(receiver.url)).toMatchObject({ result: 'failed', status: 0 });
+    expect(requests).toBe(2);
+  });
+
+  test('is noticed before, when the receiver closed it in time', async () => {
+    let closed = 0;
+    const receiver = await peer((socket) => {
+      socket.once('close', () => {
+        closed += 1;
+      });
+      onRequest(socket, () => {
+        socket.write(OK);
+        setTimeout(() => socket.end(), 5);
+      });
+    });
+    const send = sender();
+    for (const nth of [1, 2, 3]) {
+      expect((await send(receiver.url)).result).toBe('delivered');
+      await until(() => closed === nth);
+    }
+  });
+});

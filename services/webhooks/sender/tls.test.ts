@@ -1,0 +1,117 @@
+import { createServer, Socket } from 'node:net';
+import { createServer as createTlsServer, type TLSSocket } from 'node:tls';
+import { afterEach, describe, expect, test } from '@jest/globals';
+import { type Certificate, createAuthority } from '../../../test/support/certificates.ts';
+import { listen, OK, onRequest, peerOf, sendingFixtures } from './testing.ts';
+
+const authority = createAuthority('test authority');
+const { sender, peer } = sendingFixtures();
+const closers: (() => Promise<void>)[] = [];
+afterEach(async () => {
+  for (const close of closers.splice(0)) await close();
+});
+
+/** A receiver that speaks TLS with a certificate. */
+async function secureReceiver({ cert, key }: Certificate, o: { maxVersion?: 'TLSv1.1' } = {}) {
+  let requests = 0;
+  const server = createTlsServer({ cert, key, ...o }, (socket: TLSSocket) => {
+    socket.on('error', () => {});
+    onRequest(socket, () => {
+      requests += 1;
+      socket.write(OK);
+    });
+  });
+  server.on('tlsClientError', () => {});
+  closers.push(await listen(server));
+  return { ...peerOf(server, 'https'), requests: () => requests };
+}
+
+const hour = (hours: number) => new Date(Date.now() + hours * 3_600_000);
+
+describe('a certificate', () => {
+  test('that is in order is accepted, and the handshake is done once', async () => {
+    const receiver = await secureReceiver(authority.issue({ address: '127.0.0.1' }));
+    const send = sender({ ca: authority.cert });
+    expect(await send(receiver.url)).toMatchObject({
+      result: 'delivered',
+      timing: { connectMs: expect.any(Number), tlsMs: expect.any(Number) },
+    });
+    expect(await send(receiver.url)).toMatchObject({
+      result: 'delivered',
+      timing: { connectMs: null, tlsMs: null },
+    });
+    expect(receiver.connections()).toBe(1);
+  });
+
+  test.each([
+    ['for another address', { address: '127.0.0.2' }, 'certificate is for another host'],
+    ['for a name only', { name: 'hooks.example.com' }, 'certificate is for another host'],
+    [
+      'that has expired',
+      { address: '127.0.0.1', from: hour(-48), to: hour(-1) },
+      'certificate has expired',
+    ],
+    [
+      'of tomorrow',
+      { address: '127.0.0.1', from: hour(24), to: hour(48) },
+      'certificate is not valid yet',
+    ],
+  ])('%s is refused', async (_what, o, error) => {
+    const receiver = await secureReceiver(authority.issue(o));
+    const outcome = await sender({ ca: authority.cert })(receiver.url);
+    expect(outcome).toMatchObject({ result: 'failed', status: 0, error });
+    expect(outcome.timing).toMatchObject({ connectMs: expect.any(Number), tlsMs: null });
+    expect(receiver.requests()).toBe(0);
+  });
+
+  test('of an authority that nobody knows is refused, whatever the environment says', async () => {
+    const receiver = await secureReceiver(authority.issue({ address: '127.0.0.1' }));
+    process.env.NODE_TLS_REJECT_UNAUTHORIZED = '0';
+    try {
+      for (const ca of [undefined, createAuthority('another').cert]) {
+        const send = sender(ca === undefined ? {} : { ca });
+        expect(await send(receiver.url)).toMatchObject({
+          result: 'failed',
+          error: 'certificate is not trusted',
+        });
+      }
+    } finally {
+      delete process.env.NODE_TLS_REJECT_UNAUTHORIZED;
+    }
+    expect(receiver.requests()).toBe(0);
+  });
+});
+
+describe('a handshake', () => {
+  test('that hangs ends with the attempt', async () => {
+    const silent = await peer(() => {}, 'https');
+    const outcome = await sender({ attemptMs: 300 })(silent.url);
+    expect(outcome).toMatchObject({ result: 'timeout', status: 0 });
+    expect(outcome.durationMs).toBeLessThan(800);
+  });
+
+  test('with a peer that speaks no TLS is a failure', async () => {
+    const plain = await peer((socket) => socket.end('HTTP/1.1 200 OK\r\n\r\n'), 'https');
+    expect(await sender()(plain.url)).toMatchObject({ result: 'failed', status: 0 });
+  });
+
+  test('that is cut off is a failure', async () => {
+    const cut = await peer(
+      (socket) => socket.once('data', () => socket.resetAndDestroy()),
+      'https',
+    );
+    expect(await sender()(cut.url)).toMatchObject({ result: 'failed', status: 0 });
+  });
+});
+
+test('a connection that does not come about ends with the attempt', async () => {
+  const server = createServer();
+  closers.push(await listen(server));
+  const never = new Socket();
+  const send = sender({ attemptMs: 300, dial: (): Socket => never });
+  expect(await send(peerOf(server).url)).toMatchObject({
+    result: 'timeout',
+    timing: { connectMs: null },
+  });
+  expect(never.destroyed).toBe(true);
+});
