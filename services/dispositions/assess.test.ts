@@ -19,14 +19,14 @@ beforeAll(async () => {
 });
 afterAll(() => bench.stop());
 
-/** A pool of one connection that counts its statements. */
+/** A pool of one connection that counts its statements, but for the notice of a commit, which comes when it comes. */
 function countingPool() {
   let count = 0;
   const pool = createPool(bench.db.url, { max: 1 });
   pool.on('connect', (client) => {
     const query = client.query;
     const counted = (...given: unknown[]) => {
-      count += 1;
+      if (!String(given[0]).includes('pg_notify')) count += 1;
       return Reflect.apply(query, client, given);
     };
     Object.assign(client, { query: counted });

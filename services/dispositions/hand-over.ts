@@ -37,19 +37,31 @@ export async function handOver(
 ): Promise<void> {
   let pending = await findOldestPending(deps.pool, o);
   while (pending.length > 0) {
-    const { shopId, actor } = o;
-    const limits = { timeoutMs: TIMEOUT_MS };
-    if (o.kind === 'assessment') {
-      const assessments = pending.map(toAssessment);
-      await deps.returns.applyAssessments({ shopId, actor, assessments }, limits);
-    } else {
-      const gradings = pending.map(toGrading);
-      await deps.returns.applyGradings({ shopId, actor, gradings }, limits);
-    }
-    const ids = pending.map((inspection) => inspection.id);
-    await deleteHandovers(deps.pool, shopId, ids);
+    await handOverThese(deps, o, pending);
     pending = await findOldestPending(deps.pool, o);
   }
+}
+
+/**
+ * Hands over these inspections in one call, and forgets that they are pending. Of one line it must be
+ * the oldest pending one.
+ */
+export async function handOverThese(
+  deps: HandOverDeps,
+  o: Pick<Lines, 'shopId' | 'kind'> & { readonly actor: Actor },
+  pending: readonly Inspection[],
+): Promise<void> {
+  const { shopId, actor } = o;
+  const limits = { timeoutMs: TIMEOUT_MS };
+  // Thirty lines may lie in thirty whole returns, of which nothing is wanted here.
+  const by = { shopId, actor, withoutReturns: true };
+  if (o.kind === 'assessment') {
+    await deps.returns.applyAssessments({ ...by, assessments: pending.map(toAssessment) }, limits);
+  } else {
+    await deps.returns.applyGradings({ ...by, gradings: pending.map(toGrading) }, limits);
+  }
+  const ids = pending.map((inspection) => inspection.id);
+  await deleteHandovers(deps.pool, shopId, ids);
 }
 
 const IDLE_MS = 1_000;

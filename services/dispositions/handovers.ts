@@ -8,8 +8,9 @@ const ROUND_MAX = 30;
 
 /** The oldest pending inspection of each of the lines, for at most 30 of them. */
 export async function findOldestPending(db: Queryable, o: Lines): Promise<Inspection[]> {
-  const { rows } = await db.query<Row>(
-    `select ${COLUMNS}
+  const { rows } = await db.query<Row>({
+    name: 'oldest-pending',
+    text: `select ${COLUMNS}
        from (
          select distinct on (line_item_id) shop_id, inspection_id from handovers
           where shop_id = $1 and kind = $2 and line_item_id = any ($3::bigint[])
@@ -17,17 +18,22 @@ export async function findOldestPending(db: Queryable, o: Lines): Promise<Inspec
        ) h
        join inspections i on i.shop_id = h.shop_id and i.id = h.inspection_id
       order by i.id limit $4`,
-    [o.shopId, o.kind, o.lineItemIds, ROUND_MAX],
-  );
+    values: [o.shopId, o.kind, o.lineItemIds, ROUND_MAX],
+  });
   return rows.map(toInspection);
 }
 
 /** Forgets what returns has taken over. */
 export async function deleteHandovers(db: Queryable, shopId: bigint, ids: readonly bigint[]) {
-  await db.query(
-    'delete from handovers where shop_id = $1 and inspection_id = any ($2::bigint[])',
-    [shopId, ids],
-  );
+  // Nobody waits for the disk: what a crash takes back is handed over once more, and ignored.
+  await db.query({
+    name: 'delete-handovers',
+    text: `with forgotten as (
+             delete from handovers where shop_id = $1 and inspection_id = any ($2::bigint[])
+           )
+           select set_config('synchronous_commit', 'off', true)`,
+    values: [shopId, ids],
+  });
 }
 
 /**

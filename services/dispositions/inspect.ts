@@ -1,6 +1,6 @@
 import { Code, ConnectError } from '@connectrpc/connect';
 import { invalidField } from '../platform/errors.ts';
-import { type HandOverDeps, handOver } from './hand-over.ts';
+import { type HandOverDeps, handOver, handOverThese } from './hand-over.ts';
 import type { Inspection } from './inspection.ts';
 import { type Batch, record } from './record.ts';
 
@@ -12,17 +12,19 @@ import { type Batch, record } from './record.ts';
  *   returns does not answer, also after the findings were recorded: then the same call again
  *   records nothing more, and a job hands over what is left in any case.
  */
-export async function inspect(deps: HandOverDeps, batch: Batch): Promise<Inspection[]> {
+export async function inspect(deps: HandOverDeps, batch: Batch): Promise<readonly Inspection[]> {
   const lineItemIds = batch.findings.map((finding) => finding.lineItemId);
   await requireOwnLines(deps, batch, lineItemIds);
   const recorded = await record(deps.pool, batch);
   try {
-    await handOver(deps, { ...batch, lineItemIds });
+    const { news, othersPending } = recorded;
+    if (othersPending) await handOver(deps, { ...batch, lineItemIds });
+    else await handOverThese(deps, batch, news);
   } catch (error) {
     const message = 'recorded, but not yet taken over by returns: repeat the call';
     throw new ConnectError(message, Code.Unavailable, undefined, undefined, error);
   }
-  return recorded;
+  return recorded.inspections;
 }
 
 /** Absent lines and those of other shops are refused alike. */

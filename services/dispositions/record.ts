@@ -22,31 +22,42 @@ const TRIGGERS = { assessment: 'items.assessed', grading: 'items.graded' } satis
   string
 >;
 
+/** What was said about the lines of a batch, in its order. */
+export interface Recorded {
+  readonly inspections: readonly Inspection[];
+  /** Those of them that this call recorded, by id. */
+  readonly news: readonly Inspection[];
+  /** Whether returns may lack something older about any of the lines. */
+  readonly othersPending: boolean;
+}
+
 /**
- * Records findings, all or none, and answers them in their order. The number of statements does not
- * depend on how many there are.
+ * Records findings, all or none. The number of statements does not depend on how many there are.
  *
  * A finding that equals the line's newest one is not recorded again: the call is taken for a repeat.
  */
-export async function record(pool: pg.Pool, batch: Batch): Promise<Inspection[]> {
+export async function record(pool: pg.Pool, batch: Batch): Promise<Recorded> {
   return inTransaction(pool, async (tx) => {
     const findings = await withDefaults(tx, batch);
     const lines = { ...batch, lineItemIds: findings.map((finding) => finding.lineItemId) };
     await lockLines(tx, lines);
     const current = await findCurrent(tx, lines);
     const news = findings.filter((finding) => !repeats(finding, current.get(finding.lineItemId)));
-    const stored = await insertInspections(tx, { ...batch, findings: news });
-    if (news.length > 0) await announce(tx, batch, [...stored.keys()]);
-    return findings.map(({ lineItemId }) => {
-      const inspection = stored.get(lineItemId) ?? current.get(lineItemId);
+    const stored = await insertInspections(tx, { ...lines, findings: news });
+    const recorded = [...stored.inspections.values()].sort((a, b) => (a.id < b.id ? -1 : 1));
+    if (news.length > 0) await announce(tx, batch, [...stored.inspections.keys()]);
+    const inspections = findings.map(({ lineItemId }) => {
+      const inspection = stored.inspections.get(lineItemId) ?? current.get(lineItemId);
       if (!inspection) throw new Error('a finding was not recorded');
       return inspection;
     });
+    return { inspections, news: recorded, othersPending: stored.othersPending };
   });
 }
 
 async function withDefaults(tx: Queryable, batch: Batch): Promise<readonly Finding[]> {
   if (batch.kind === 'grading') return batch.findings;
+  if (batch.findings.every((finding) => finding.outcome !== undefined)) return batch.findings;
   const outcome = await findDefaultOutcome(tx, batch.shopId);
   return batch.findings.map((finding) => ({ ...finding, outcome: finding.outcome ?? outcome }));
 }

@@ -20,33 +20,46 @@ const REPEAT_SECONDS = 60;
 
 /** Locks lines to the end of the transaction, in one order for everybody, inspected before or not. */
 export async function lockLines(tx: Queryable, o: Lines): Promise<void> {
-  const bound = [o.shopId, o.kind, o.lineItemIds];
-  await tx.query(
-    `insert into inspected_lines (shop_id, kind, line_item_id)
-     select $1::bigint, $2::text, line from unnest($3::bigint[]) as given (line) order by line
-     on conflict (shop_id, kind, line_item_id) do nothing`,
-    bound,
-  );
-  await tx.query(
-    `select line_item_id from inspected_lines
-      where shop_id = $1 and kind = $2 and line_item_id = any ($3::bigint[])
-      order by line_item_id for update`,
-    bound,
-  );
+  const values = [o.shopId, o.kind, o.lineItemIds];
+  if (await lockAll(tx, values)) return;
+  await tx.query({
+    name: 'remember-lines',
+    text: `insert into inspected_lines (shop_id, kind, line_item_id)
+           select $1::bigint, $2::text, line from unnest($3::bigint[]) as given (line) order by line
+           on conflict (shop_id, kind, line_item_id) do nothing`,
+    values,
+  });
+  await lockAll(tx, values);
+}
+
+/** Locks the lines if all have rows, and says so; else none: a few held would break the order. */
+async function lockAll(tx: Queryable, values: unknown[]): Promise<boolean> {
+  const { rows } = await tx.query({
+    name: 'lock-lines',
+    text: `select line_item_id from inspected_lines
+            where shop_id = $1 and kind = $2 and line_item_id = any ($3::bigint[])
+              and cardinality($3) = (
+                    select count(*) from inspected_lines
+                     where shop_id = $1 and kind = $2 and line_item_id = any ($3::bigint[]))
+            order by line_item_id for update`,
+    values,
+  });
+  return rows.length > 0;
 }
 
 /** The newest inspection of each line that has one, by line. */
 export async function findCurrent(db: Queryable, o: Lines): Promise<Map<bigint, Current>> {
-  const { rows } = await db.query<Row & { is_fresh: boolean }>(
-    `select ${COLUMNS},
+  const { rows } = await db.query<Row & { is_fresh: boolean }>({
+    name: 'find-current',
+    text: `select ${COLUMNS},
             i.time_defaulted and (h.inspection_id is not null
               or i.created_at > now() - make_interval(secs => $4)) as is_fresh
        from inspected_lines l
        join inspections i on i.shop_id = l.shop_id and i.id = l.inspection_id
        left join handovers h on h.shop_id = i.shop_id and h.inspection_id = i.id
       where l.shop_id = $1 and l.kind = $2 and l.line_item_id = any ($3::bigint[])`,
-    [o.shopId, o.kind, o.lineItemIds, REPEAT_SECONDS],
-  );
+    values: [o.shopId, o.kind, o.lineItemIds, REPEAT_SECONDS],
+  });
   const found = rows.map((row) => ({ ...toInspection(row), isFresh: row.is_fresh }));
   return new Map(found.map((current) => [current.lineItemId, current]));
 }
@@ -54,24 +67,45 @@ export async function findCurrent(db: Queryable, o: Lines): Promise<Map<bigint, 
 /** Until then the call that recorded a finding hands it over itself; then the job does. */
 const OWN_HANDOVER_SECONDS = 10;
 
-/** Records findings about locked lines, and that returns does not have them yet; by line. */
-export async function insertInspections(
-  tx: Queryable,
-  o: { shopId: bigint; kind: Kind; actor: Actor; findings: readonly Finding[] },
-): Promise<Map<bigint, Inspection>> {
-  if (o.findings.length === 0) return new Map();
-  const { rows } = await tx.query<Row>(INSERT, [
-    o.shopId,
-    o.kind,
-    JSON.stringify(o.findings.map(toRecord)),
-    kindText.toText(o.actor.kind),
-    o.actor.id,
-    o.actor.name,
-    OWN_HANDOVER_SECONDS,
-  ]);
-  return new Map(rows.map((row) => [row.line_item_id, toInspection(row)]));
+/** What a call recorded, by line. */
+export interface Stored {
+  readonly inspections: ReadonlyMap<bigint, Inspection>;
+  /** Whether returns may lack something older about any of the lines. */
+  readonly othersPending: boolean;
 }
 
+/**
+ * Records findings about some of the locked lines, and that returns does not have them yet.
+ *
+ * @param o.lineItemIds all that are locked.
+ */
+export async function insertInspections(
+  tx: Queryable,
+  o: Lines & { readonly actor: Actor; readonly findings: readonly Finding[] },
+): Promise<Stored> {
+  // Nothing new: a repeat, perhaps of a call whose handover failed.
+  if (o.findings.length === 0) return { inspections: new Map(), othersPending: true };
+  const { rows } = await tx.query<Row & { others_pending: boolean }>({
+    name: 'insert-inspections',
+    text: INSERT,
+    values: [
+      o.shopId,
+      o.kind,
+      JSON.stringify(o.findings.map(toRecord)),
+      kindText.toText(o.actor.kind),
+      o.actor.id,
+      o.actor.name,
+      OWN_HANDOVER_SECONDS,
+      o.lineItemIds,
+    ],
+  });
+  return {
+    inspections: new Map(rows.map((row) => [row.line_item_id, toInspection(row)])),
+    othersPending: rows.some((row) => row.others_pending),
+  };
+}
+
+// The statement sees the handovers from before it: those of other calls.
 const INSERT = `
 with given as (
   select * from jsonb_to_recordset($3::jsonb) as g (
@@ -94,7 +128,11 @@ with given as (
   insert into handovers (shop_id, inspection_id, kind, line_item_id, due_at)
   select $1, id, $2, line_item_id, now() + make_interval(secs => $7) from i
 )
-select ${COLUMNS} from i`;
+select ${COLUMNS},
+       (select exists (select from handovers h
+                        where h.shop_id = $1 and h.kind = $2 and h.line_item_id = any ($8::bigint[]))
+       ) as others_pending
+  from i`;
 
 function toRecord(finding: Finding) {
   return {

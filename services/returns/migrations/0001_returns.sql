@@ -330,8 +330,8 @@ create table timeline (
   actor_kind  text not null check (actor_kind in ('user', 'api_key', 'partner_app', 'service', 'system')),
   actor_id    text not null check (char_length(actor_id) between 1 and 200),
   actor_name  text not null default '' check (char_length(actor_name) <= 200),
-  primary key (shop_id, return_id, id),
-  foreign key (shop_id, return_id) references returns (shop_id, id)
+  -- No foreign key, which is checked row by row: whoever writes holds the return, and none is deleted.
+  primary key (shop_id, return_id, id)
 );
 create index timeline_by_time on timeline (occurred_at);
 
