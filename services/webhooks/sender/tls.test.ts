@@ -1,4 +1,4 @@
-import { createServer, Socket } from 'node:net';
+import { connect, createServer, Socket } from 'node:net';
 import { createServer as createTlsServer, type TLSSocket } from 'node:tls';
 import { afterEach, describe, expect, test } from '@jest/globals';
 import { type Certificate, createAuthority } from '../../../test/support/certificates.ts';
@@ -12,9 +12,9 @@ afterEach(async () => {
 });
 
 /** A receiver that speaks TLS with a certificate. */
-async function secureReceiver({ cert, key }: Certificate, o: { maxVersion?: 'TLSv1.1' } = {}) {
+async function secureReceiver({ cert, key }: Certificate) {
   let requests = 0;
-  const server = createTlsServer({ cert, key, ...o }, (socket: TLSSocket) => {
+  const server = createTlsServer({ cert, key }, (socket: TLSSocket) => {
     socket.on('error', () => {});
     onRequest(socket, () => {
       requests += 1;
@@ -62,6 +62,27 @@ describe('a certificate', () => {
     expect(outcome).toMatchObject({ result: 'failed', status: 0, error });
     expect(outcome.timing).toMatchObject({ connectMs: expect.any(Number), tlsMs: null });
     expect(receiver.requests()).toBe(0);
+  });
+
+  test('must be for the name that was asked for, not for where it leads', async () => {
+    const name = 'hooks.example.com';
+    const policy = { allowedOrigins: [], refusedPorts: () => [] };
+    for (const [issued, result] of [
+      [{ name }, 'delivered'],
+      [{ name: 'other.example.com' }, 'failed'],
+      [{ address: '127.0.0.1' }, 'failed'],
+    ] as const) {
+      const receiver = await secureReceiver(authority.issue(issued));
+      const send = sender({
+        policy,
+        ca: authority.cert,
+        resolve: async () => ['93.184.215.14'],
+        dial: () => connect(receiver.port, '127.0.0.1'),
+      });
+      const outcome = await send(`https://${name}./hook`);
+      expect(outcome).toMatchObject({ result, timing: { dnsMs: expect.any(Number) } });
+      expect(receiver.requests()).toBe(result === 'delivered' ? 1 : 0);
+    }
   });
 
   test('of an authority that nobody knows is refused, whatever the environment says', async () => {

@@ -1,0 +1,128 @@
+import { createSocket, type RemoteInfo } from 'node:dgram';
+import { once } from 'node:events';
+import { afterEach, describe, expect, test } from '@jest/globals';
+import { until } from '../../../test/support/until.ts';
+import { createResolver } from './names.ts';
+import { sendingFixtures } from './testing.ts';
+
+const A = 1;
+const AAAA = 28;
+
+/** Addresses to answer with; a status (2 fails, 3 no such name); undefined for silence. */
+type Reply = readonly number[][] | number | undefined;
+
+const closers: (() => void)[] = [];
+afterEach(() => {
+  for (const close of closers.splice(0)) close();
+});
+const { sender } = sendingFixtures();
+
+/** A name server on loopback. */
+async function startNameServer(reply: (name: string, type: number) => Reply) {
+  const socket = createSocket('udp4');
+  const asked: string[] = [];
+  socket.on('message', (query: Buffer, from: RemoteInfo) => {
+    const { name, end } = readName(query);
+    const type = query.readUInt16BE(end);
+    asked.push(`${name} ${type}`);
+    const answer = reply(name, type);
+    if (answer === undefined) return;
+    const addresses = typeof answer === 'number' ? [] : answer;
+    const header = Buffer.alloc(12);
+    query.copy(header, 0, 0, 2);
+    header.writeUInt16BE(0x8180 | (typeof answer === 'number' ? answer : 0), 2);
+    header.writeUInt16BE(1, 4);
+    header.writeUInt16BE(addresses.length, 6);
+    const records = addresses.map((bytes) =>
+      // The name by its place, type, class IN, a minute to live, the address.
+      Buffer.from([0xc0, 12, 0, type, 0, 1, 0, 0, 0, 60, 0, bytes.length, ...bytes]),
+    );
+    const question = query.subarray(12, end + 4);
+    socket.send(Buffer.concat([header, question, ...records]), from.port, from.address);
+  });
+  socket.bind(0, '127.0.0.1');
+  await once(socket, 'listening');
+  closers.push(() => socket.close());
+  return { server: `127.0.0.1:${socket.address().port}`, asked };
+}
+
+function readName(query: Buffer): { name: string; end: number } {
+  const labels: string[] = [];
+  let at = 12;
+  for (let length = query[at] ?? 0; length > 0; length = query[at] ?? 0) {
+    labels.push(query.toString('latin1', at + 1, at + 1 + length));
+    at += length + 1;
+  }
+  return { name: labels.join('.').toLowerCase(), end: at + 1 };
+}
+
+const V4 = [[93, 184, 215, 14]];
+const V6 = [[0x26, 6, 0x47, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x11, 0x11]];
+
+describe('a name', () => {
+  test('has all its addresses, IPv4 first', async () => {
+    const { server } = await startNameServer((_name, type) => (type === A ? V4 : V6));
+    const resolve = createResolver({ servers: [server] });
+    expect(await resolve('a.example.com')).toEqual(['93.184.215.14', '2606:4700::1111']);
+  });
+
+  test('that has one family is not held up by silence about the other', async () => {
+    for (const family of [A, AAAA]) {
+      const { server } = await startNameServer((_name, type) =>
+        type !== family ? undefined : family === A ? V4 : V6,
+      );
+      const start = performance.now();
+      expect(await createResolver({ servers: [server] })('a.example.com')).toHaveLength(1);
+      expect(performance.now() - start).toBeLessThan(1_500);
+    }
+  });
+
+  test('is asked for again at each connection, and once for those who ask together', async () => {
+    const { server, asked } = await startNameServer((_name, type) => (type === A ? V4 : 0));
+    const resolve = createResolver({ servers: [server] });
+    await Promise.all([1, 2, 3].map(() => resolve('a.example.com')));
+    expect(asked.length).toBe(2);
+    await resolve('a.example.com');
+    expect(asked.length).toBe(4);
+  });
+
+  test('that does not exist is not asked for again for a moment', async () => {
+    const { server, asked } = await startNameServer(() => 3);
+    const resolve = createResolver({ servers: [server] });
+    await expect(resolve('a.example.com')).rejects.toMatchObject({ code: 'ENOTFOUND' });
+    await expect(resolve('a.example.com')).rejects.toMatchObject({ code: 'ENOTFOUND' });
+    expect(asked.length).toBe(2);
+    await expect(resolve('b.example.com')).rejects.toMatchObject({ code: 'ENOTFOUND' });
+    expect(asked.length).toBe(4);
+  });
+
+  test('that nobody answers for is given up, and the attempt with it', async () => {
+    const { server } = await startNameServer(() => undefined);
+    const resolve = createResolver({ servers: [server], limitMs: 200 });
+    await expect(resolve('a.example.com')).rejects.toThrow('host name not resolved in time');
+    const patient = createResolver({ servers: [server] });
+    const policy = { allowedOrigins: [], refusedPorts: () => [] };
+    const start = performance.now();
+    const send = sender({ policy, resolve: patient, attemptMs: 300 });
+    expect(await send('https://b.example.com/')).toMatchObject({
+      result: 'timeout',
+      timing: { dnsMs: null, connectMs: null },
+    });
+    expect(performance.now() - start).toBeLessThan(1_000);
+  });
+
+  test('waits while enough others are being asked for', async () => {
+    const { server, asked } = await startNameServer((name, type) =>
+      name.startsWith('slow') ? undefined : type === A ? V4 : 0,
+    );
+    const resolve = createResolver({ servers: [server], atOnce: 2, limitMs: 300 });
+    const slow = ['slow1.example.com', 'slow2.example.com'].map((name) =>
+      expect(resolve(name)).rejects.toThrow('not resolved in time'),
+    );
+    await until(() => asked.length >= 4);
+    const fast = resolve('a.example.com');
+    expect(asked.some((question) => question.startsWith('a.'))).toBe(false);
+    expect(await fast).toEqual(['93.184.215.14']);
+    await Promise.all(slow);
+  });
+});
