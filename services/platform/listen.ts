@@ -11,8 +11,11 @@ export interface ListenOptions {
   readonly logger: Logger;
   /** Channels are database-wide: the name heard is `<prefix><current schema>`. */
   readonly channelPrefix: string;
-  /** Called after each commit that notified, and once whenever the connection is new: what was said meanwhile is lost. */
-  readonly onNotify: () => void;
+  /**
+   * Called after each commit that notified, with what it said, and once with nothing whenever the
+   * connection is new: what was said meanwhile is lost.
+   */
+  readonly onNotify: (payload: string) => void;
 }
 
 /**
@@ -37,9 +40,9 @@ export function listen(o: ListenOptions): Worker {
       ended.catch(() => {});
       try {
         await client.connect();
-        client.on('notification', o.onNotify);
+        client.on('notification', ({ payload }) => o.onNotify(payload ?? ''));
         await listenOn(client, o.channelPrefix);
-        o.onNotify();
+        o.onNotify('');
         await ended;
       } finally {
         // The loop's signal outlives many connections: it must not hold on to those that ended.

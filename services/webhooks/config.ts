@@ -18,8 +18,8 @@ export const webhooksShape = {
       'Origins allowed besides public https ones, such as http://127.0.0.1:*; never in production',
     ),
   WEBHOOK_CONCURRENCY: wholeNumber(1, 1_000)
-    .default(128)
-    .describe('Most deliveries this process has in flight'),
+    .default(512)
+    .describe('Places for deliveries in flight in this process'),
   WEBHOOK_LOG_DAYS: wholeNumber(1, 365)
     .default(30)
     .describe('Days for which finished deliveries, their attempts and payloads are kept'),

@@ -1,50 +1,127 @@
+import { randomUUID } from 'node:crypto';
 import type pg from 'pg';
+import { withLease } from '../platform/leases.ts';
 import type { Logger } from '../platform/log.ts';
+import type { Queryable } from '../platform/postgres.ts';
 import type { Telemetry } from '../platform/telemetry.ts';
 import { startLoop, type Worker } from '../platform/worker.ts';
-import { expireHeld } from './delivery/backlog.ts';
+import { endBacklog } from './delivery/backlog.ts';
 import type { RetryClock } from './delivery/retry-clock.ts';
 
-const EVERY_MS = 60_000;
+const BACKLOG_EVERY_MS = 15_000;
+const PURGE_EVERY_MS = 60_000;
+const DAYS_EVERY_MS = 60 * 60_000;
+const LEASE_MS = 60_000;
 const BATCH = 1_000;
+/** Days of the log exist this long before they are needed, so a stopped job is noticed in time. */
+const DAYS_AHEAD = 3;
+
+export interface KeptDays {
+  /** How long the log is kept after the last delivery of its day is finished. */
+  readonly log: number;
+  /** How long published events are kept, and may come again. */
+  readonly events: number;
+}
+
+export interface MaintenanceOptions {
+  readonly pool: pg.Pool;
+  readonly logger: Logger;
+  readonly telemetry: Telemetry;
+  readonly clock: RetryClock;
+  /** By real time. */
+  readonly days: KeptDays;
+}
 
 /**
- * Ends what was held for too long, and removes what is older than its retention: finished
- * deliveries with their attempts and payloads, then what nothing refers to any more.
- *
- * @param o.days see {@link purge}; by real time.
+ * Ends what was held for too long and what its subscription no longer wants, makes and drops the days
+ * of the log, and removes what nothing refers to any more.
  */
-export function startMaintenance(o: {
-  pool: pg.Pool;
-  logger: Logger;
-  telemetry: Telemetry;
-  clock: RetryClock;
-  days: KeptDays;
-}): Worker & { wake(): void } {
-  const ended = o.telemetry.meter.createCounter('webhooks.expired', {
+export function startMaintenance(o: MaintenanceOptions): Worker & { wake(): void } {
+  const backlog = startBacklogLoop(o);
+  const purging = startLoop({
+    name: 'maintenance',
+    idleMs: PURGE_EVERY_MS,
+    logger: o.logger,
+    step: async () => ((await purge(o.pool, o.days)) ? 'again' : 'idle'),
+  });
+  const days = startDaysLoop(o);
+  const unobserve = observeCircuits(o);
+  return {
+    wake: () => backlog.wake(),
+    async stop() {
+      unobserve();
+      await Promise.all([backlog.stop(), purging.stop(), days.stop()]);
+    },
+  };
+}
+
+function startBacklogLoop(o: MaintenanceOptions): Worker & { wake(): void } {
+  const { meter } = o.telemetry;
+  const expiredOnes = meter.createCounter('webhooks.expired', {
     description: 'Deliveries that were held for too long',
   });
+  const droppedOnes = meter.createCounter('webhooks.dropped', {
+    description: 'Deliveries whose subscription was deleted',
+  });
   return startLoop({
-    name: 'maintenance',
-    idleMs: EVERY_MS,
+    name: 'backlog',
+    idleMs: BACKLOG_EVERY_MS,
     logger: o.logger,
     async step() {
-      const expired = await expireHeld(o.pool, { offsetMs: o.clock.offsetMs(), limit: BATCH });
-      if (expired > 0) {
-        ended.add(expired);
-        o.logger.info({ expired }, 'held deliveries expired');
-      }
-      const purged = await purge(o.pool, o.days);
-      return expired === BATCH || purged ? 'again' : 'idle';
+      const { expired, dropped, isMore } = await endBacklog(o.pool, o.clock.offsetMs());
+      if (expired > 0) expiredOnes.add(expired);
+      if (dropped > 0) droppedOnes.add(dropped);
+      if (expired + dropped > 0) o.logger.info({ expired, dropped }, 'waiting deliveries ended');
+      return isMore ? 'again' : 'idle';
     },
   });
 }
 
-export interface KeptDays {
-  /** How long the log is kept after a delivery is finished. */
-  readonly log: number;
-  /** How long published events are kept, and may come again. */
-  readonly events: number;
+/** Of several replicas one makes and drops. */
+function startDaysLoop(o: MaintenanceOptions): Worker {
+  const lease = { pool: o.pool, name: 'delivery-days', owner: randomUUID(), ttlMs: LEASE_MS };
+  return startLoop({
+    name: 'days of the log',
+    idleMs: DAYS_EVERY_MS,
+    logger: o.logger,
+    async step(signal) {
+      const result = await withLease({ ...lease, signal, work: () => tendDays(o.pool, o.days) });
+      if (result && result.made + result.dropped > 0) o.logger.info(result, 'days of the log');
+      return 'idle';
+    },
+  });
+}
+
+/**
+ * Makes the days that events may come for, also by a replay, and drops those past the retention: never
+ * one with a delivery that is not finished, or was finished lately.
+ */
+export async function tendDays(
+  db: Queryable,
+  days: KeptDays,
+): Promise<{ made: number; dropped: number }> {
+  const made = await db.query<{ count: number }>('select create_delivery_days($1, $2) as count', [
+    Math.min(days.events + 1, days.log),
+    DAYS_AHEAD,
+  ]);
+  const dropped = await db.query<{ count: number }>('select drop_delivery_days($1) as count', [
+    days.log,
+  ]);
+  return { made: made.rows[0]?.count ?? 0, dropped: dropped.rows[0]?.count ?? 0 };
+}
+
+function observeCircuits(o: MaintenanceOptions): () => void {
+  const gauge = o.telemetry.meter.createObservableGauge('webhooks.circuits_open', {
+    description: 'Addresses that are only probed, because they failed throughout',
+  });
+  const observe = async (result: { observe: (value: number) => void }): Promise<void> => {
+    const { rows } = await o.pool.query<{ count: number }>(
+      'select count(*)::int as count from endpoints where circuit_opened_at is not null',
+    );
+    result.observe(rows[0]?.count ?? 0);
+  };
+  gauge.addCallback(observe);
+  return () => gauge.removeCallback(observe);
 }
 
 /**
@@ -57,34 +134,17 @@ export async function purge(pool: pg.Pool, days: KeptDays): Promise<boolean> {
     const { rowCount } = await pool.query(statement, [olderThanDays, BATCH]);
     more ||= rowCount === BATCH;
   };
-  for (const statement of [DELIVERIES, PAYLOADS, SUBSCRIPTIONS, ENDPOINTS]) {
-    await clear(statement, days.log);
-  }
+  await clear(SUBSCRIPTIONS, days.log);
+  await clear(ENDPOINTS, days.log);
   await clear(REDACTED, Math.max(days.log, days.events + 1));
   return more;
 }
-
-const DELIVERIES = `
-delete from deliveries d using (
-  select shop_id, id from deliveries
-   where finished_at < now() - $1 * interval '1 day' and lease_token is null
-   order by finished_at limit $2) as old
-where d.shop_id = old.shop_id and d.id = old.id
-  -- Not one that was replayed a moment ago.
-  and d.finished_at < now() - $1 * interval '1 day' and d.lease_token is null`;
-
-const PAYLOADS = `
-delete from payloads p using (
-  select shop_id, id from payloads o
-   where o.created_at < now() - $1 * interval '1 day'
-     and not exists (select from deliveries d where d.shop_id = o.shop_id and d.payload_id = o.id)
-   limit $2) as old
-where p.shop_id = old.shop_id and p.id = old.id`;
 
 const SUBSCRIPTIONS = `
 delete from subscriptions s using (
   select shop_id, id from subscriptions o
    where o.deleted_at < now() - $1 * interval '1 day'
+     and not exists (select from lanes l where l.shop_id = o.shop_id and l.subscription_id = o.id)
      and not exists (select from deliveries d where d.shop_id = o.shop_id and d.subscription_id = o.id)
    limit $2) as old
 where s.shop_id = old.shop_id and s.id = old.id`;
@@ -94,7 +154,6 @@ delete from endpoints e using (
   select shop_id, id from endpoints o
    where o.created_at < now() - $1 * interval '1 day'
      and not exists (select from subscriptions s where s.shop_id = o.shop_id and s.endpoint_id = o.id)
-     and not exists (select from deliveries d where d.shop_id = o.shop_id and d.endpoint_id = o.id)
    limit $2 for update skip locked) as old
 where e.shop_id = old.shop_id and e.id = old.id`;
 

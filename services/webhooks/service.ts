@@ -1,20 +1,16 @@
 import type { ConnectRouter, ServiceImpl } from '@connectrpc/connect';
 import type pg from 'pg';
-import {
-  type DeliveryState,
-  type ListDeliveriesRequest,
-  WebhooksService,
-} from '../../proto/gen/rms/webhooks/v1/webhooks_pb.ts';
-import { TRIGGERS } from '../contract/limits.ts';
+import { WebhooksService } from '../../proto/gen/rms/webhooks/v1/webhooks_pb.ts';
 import { invalidField } from '../platform/errors.ts';
 import { inTransaction } from '../platform/postgres.ts';
 import type { RetryClock } from './delivery/retry-clock.ts';
 import type { UrlPolicy } from './guard/guard.ts';
-import { type DeliveryFilter, listDeliveries, replayDelivery } from './log/delivery-store.ts';
+import { type JobsContext, jobMethods } from './jobs/methods.ts';
+import { logMethods } from './log/methods.ts';
 import type { Keyring } from './subscriptions/keyring.ts';
 import { payloadVersion, setPayloadVersion } from './subscriptions/payload-version.ts';
 import { addSecret, rotateSecret, secretsOf } from './subscriptions/secrets.ts';
-import { parseFields, requireOneOf } from './subscriptions/subscription.ts';
+import { parseFields } from './subscriptions/subscription.ts';
 import {
   createSubscription,
   deleteSubscription,
@@ -24,7 +20,7 @@ import {
   updateSubscription,
 } from './subscriptions/subscription-store.ts';
 import { addTestDelivery } from './test-event.ts';
-import { deliveryMessage, deliveryStateText, secretMessage, subscriptionMessage } from './views.ts';
+import { deliveryMessage, secretMessage, subscriptionMessage } from './views.ts';
 
 export interface WebhooksContext {
   readonly pool: pg.Pool;
@@ -35,10 +31,9 @@ export interface WebhooksContext {
   readonly today: () => Date;
   /** Something may be due. */
   readonly wake: () => void;
+  readonly jobs: Omit<JobsContext, 'pool'>;
 }
 
-const DEFAULT_PAGE = 50;
-const MAX_PAGE = 200;
 const DEFAULT_OVERLAP_HOURS = 24;
 const MAX_OVERLAP_HOURS = 168;
 
@@ -48,7 +43,9 @@ export function webhooksRoutes(c: WebhooksContext) {
     router.service(WebhooksService, {
       ...subscriptionMethods(c),
       ...secretMethods(c),
-      ...deliveryMethods(c),
+      ...logMethods(c),
+      ...jobMethods({ ...c, ...c.jobs }),
+      ...testMethods(c),
       ...versionMethods(c),
     });
   };
@@ -62,6 +59,7 @@ function subscriptionMethods({ pool, policy, keyring, clock, wake }: WebhooksCon
       const { shopId } = request;
       const { subscription, secret } = await createSubscription(pool, shopId, {
         fields: parseFields(request, policy),
+        offsetMs: clock.offsetMs(),
         withSecret: (tx, subscriptionId) => addSecret(tx, { shopId, subscriptionId }, keyring),
       });
       return { subscription: subscriptionMessage(subscription), secret: secret.value };
@@ -76,6 +74,7 @@ function subscriptionMethods({ pool, policy, keyring, clock, wake }: WebhooksCon
     },
     async deleteSubscription({ shopId, subscriptionId }) {
       await deleteSubscription(pool, shopId, subscriptionId);
+      wake();
       return {};
     },
     async listSubscriptions({ shopId }) {
@@ -105,18 +104,8 @@ function secretMethods({ pool, keyring }: WebhooksContext) {
   } satisfies Methods;
 }
 
-function deliveryMethods({ pool, clock, today, wake }: WebhooksContext) {
+function testMethods({ pool, clock, today, wake }: WebhooksContext) {
   return {
-    async listDeliveries(request) {
-      const { deliveries, nextCursor } = await listDeliveries(pool, parseFilter(request));
-      return { deliveries: deliveries.map(deliveryMessage), nextCursor };
-    },
-    async replayDelivery({ shopId, deliveryId: webhookId }) {
-      const offsetMs = clock.offsetMs();
-      const delivery = await replayDelivery(pool, { shopId, webhookId, offsetMs });
-      wake();
-      return { delivery: deliveryMessage(delivery) };
-    },
     async sendTest({ shopId, subscriptionId, trigger }) {
       const at = { today: today(), offsetMs: clock.offsetMs() };
       const delivery = await addTestDelivery(pool, { shopId, subscriptionId, trigger, ...at });
@@ -136,30 +125,4 @@ function versionMethods({ pool, today }: WebhooksContext) {
       return { version };
     },
   } satisfies Methods;
-}
-
-function parseFilter(request: ListDeliveriesRequest): DeliveryFilter {
-  const { pageSize, trigger } = request;
-  if (pageSize < 0 || pageSize > MAX_PAGE) {
-    throw invalidField('page_size', `must be 1 to ${MAX_PAGE}`);
-  }
-  if (trigger !== '') requireOneOf('trigger', trigger, TRIGGERS);
-  return {
-    shopId: request.shopId,
-    subscriptionId: request.subscriptionId || null,
-    states: request.states.map(parseState),
-    trigger,
-    returnId: request.returnId || null,
-    cursor: request.cursor,
-    limit: pageSize || DEFAULT_PAGE,
-    withBodies: request.includeBodies,
-  };
-}
-
-function parseState(state: DeliveryState): string {
-  try {
-    return deliveryStateText.toText(state);
-  } catch {
-    throw invalidField('states', 'must be states of a delivery');
-  }
 }

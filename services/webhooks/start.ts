@@ -1,17 +1,21 @@
 import { ReturnsService } from '../../proto/gen/rms/returns/v1/returns_pb.ts';
 import { createServiceClient } from '../platform/grpc/client.ts';
 import { systemActor } from '../platform/identity.ts';
+import { poolBeside } from '../platform/postgres.ts';
 import { type RunningService, type ServiceOptions, startService } from '../platform/service.ts';
 import { type Dispatcher, startDispatching } from './delivery/dispatch.ts';
 import { createRetryClock } from './delivery/retry-clock.ts';
 import { startConsuming } from './fan-out/consume.ts';
 import { type ReadSnapshot, unlessGone } from './fan-out/snapshots.ts';
 import type { UrlPolicy } from './guard/guard.ts';
+import { retainedEvents } from './jobs/retained-events.ts';
+import { startReplays } from './jobs/worker.ts';
 import { startMaintenance } from './maintenance.ts';
 import type { Resolve } from './sender/names.ts';
 import { createSender } from './sender/send.ts';
 import { webhooksRoutes } from './service.ts';
 import type { Keyring } from './subscriptions/keyring.ts';
+import { createSigningKeys } from './subscriptions/signing-keys.ts';
 
 export interface WebhooksOptions extends ServiceOptions {
   /** gRPC name of the returns service. */
@@ -38,9 +42,25 @@ export interface RunningWebhooks extends RunningService {
   advanceClock(seconds: number): void;
 }
 
-const DEFAULT_CONCURRENCY = 128;
+const DEFAULT_CONCURRENCY = 512;
 const DEFAULT_LOG_DAYS = 30;
 const DEFAULT_EVENT_DAYS = 7;
+
+/**
+ * The engine's own connections: one reads, one writes, one for leases and the rest. Its statements are
+ * steps along indexes, whatever the statistics of the moment say of tables that fill and empty.
+ */
+export const ENGINE_POOL = {
+  max: 4,
+  settings: {
+    enable_seqscan: 'off',
+    enable_hashjoin: 'off',
+    enable_mergejoin: 'off',
+    plan_cache_mode: 'force_generic_plan',
+    jit: 'off',
+  },
+};
+
 /** A snapshot read back is over 900 kB. Milliseconds. */
 const SNAPSHOT_TIMEOUT_MS = 10_000;
 
@@ -54,7 +74,11 @@ export async function startWebhooks(o: WebhooksOptions): Promise<RunningWebhooks
   };
   let dispatcher: Dispatcher | undefined;
   let maintenance: ReturnType<typeof startMaintenance> | undefined;
-  const wake = (): void => dispatcher?.wake();
+  let replays: ReturnType<typeof startReplays> | undefined;
+  const wake = (): void => {
+    dispatcher?.wake();
+    maintenance?.wake();
+  };
 
   const service = await startService(
     {
@@ -74,27 +98,54 @@ export async function startWebhooks(o: WebhooksOptions): Promise<RunningWebhooks
           timeoutMs: SNAPSHOT_TIMEOUT_MS,
           telemetry,
         });
+        const readSnapshot = snapshotReader(returns.client);
+        const retained = retainedEvents(returns.client);
+        const days = {
+          log: o.logDays ?? DEFAULT_LOG_DAYS,
+          events: o.retentionDays ?? DEFAULT_EVENT_DAYS,
+        };
+        const jobs = {
+          retained,
+          keptDays: Math.min(days.log, days.events),
+          wake: () => replays?.wake(),
+        };
+        const enginePool = poolBeside(pool, ENGINE_POOL);
         return {
-          routes: webhooksRoutes({ pool, policy, keyring: o.keyring, clock, today, wake }),
+          routes: webhooksRoutes({ pool, policy, keyring: o.keyring, clock, today, wake, jobs }),
           async workers() {
-            const readSnapshot = snapshotReader(returns.client);
-            const consuming = { ...runtime, clock, today, readSnapshot, onCommitted: wake };
             // First what can fail: a loop that was begun before would never be stopped.
-            const consumer = await startConsuming(consuming);
-            const concurrency = o.concurrency ?? DEFAULT_CONCURRENCY;
-            const parts = { pool, logger, telemetry, clock, today, keyring: o.keyring };
-            dispatcher = startDispatching({ ...parts, send: sender.send, concurrency });
-            const days = {
-              log: o.logDays ?? DEFAULT_LOG_DAYS,
-              events: o.retentionDays ?? DEFAULT_EVENT_DAYS,
-            };
-            maintenance = startMaintenance({ pool, logger, telemetry, clock, days });
-            return [consumer, dispatcher, maintenance];
+            const consumer = await startConsuming({
+              ...runtime,
+              clock,
+              today,
+              readSnapshot,
+              holds: (shard) => dispatcher?.holds(shard) ?? false,
+              onCommitted: (lanes) => dispatcher?.wake(lanes),
+            });
+            const parts = { logger, telemetry, clock, today };
+            dispatcher = startDispatching({
+              ...parts,
+              pool: enginePool,
+              signingKeys: createSigningKeys(o.keyring),
+              send: sender.send,
+              concurrency: o.concurrency ?? DEFAULT_CONCURRENCY,
+            });
+            maintenance = startMaintenance({ ...parts, pool, days });
+            replays = startReplays({
+              ...parts,
+              pool,
+              retained,
+              readSnapshot,
+              offsetMs: clock.offsetMs,
+              wake,
+            });
+            return [consumer, dispatcher, maintenance, replays];
           },
           async close() {
             returns.close();
             // Attempts have ended, or have had their time.
             sender.close();
+            await enginePool.end();
           },
         };
       },
@@ -105,8 +156,7 @@ export async function startWebhooks(o: WebhooksOptions): Promise<RunningWebhooks
     ...service,
     advanceClock(seconds) {
       clock.advance(seconds);
-      dispatcher?.wake();
-      maintenance?.wake();
+      wake();
     },
   };
 }

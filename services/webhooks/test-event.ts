@@ -1,3 +1,4 @@
+import { timestampNow } from '@bufbuild/protobuf/wkt';
 import type pg from 'pg';
 import { TRIGGERS } from '../contract/limits.ts';
 import { sampleEvent } from '../contract/sample-event.ts';
@@ -5,10 +6,13 @@ import { payloadVersionServed } from '../contract/versions.ts';
 import { invalidField } from '../platform/errors.ts';
 import { inTransaction } from '../platform/postgres.ts';
 import { currentTraceparent } from '../platform/telemetry.ts';
-import { insertDeliveries } from './fan-out/fan-out.ts';
+import { announce } from './delivery/announce.ts';
+import { lockLane } from './delivery/lane-changes.ts';
+import { insertDeliveries } from './fan-out/insert.ts';
 import { shapeBody } from './fan-out/shape.ts';
 import { stateForbids } from './log/delivery.ts';
-import { getDelivery, type LoggedDelivery } from './log/delivery-store.ts';
+import { getDelivery } from './log/get.ts';
+import type { LoggedDelivery } from './log/rows.ts';
 import { payloadVersion } from './subscriptions/payload-version.ts';
 import { lockSubscriptionShared } from './subscriptions/subscription-store.ts';
 
@@ -32,13 +36,19 @@ export function addTestDelivery(
     if (subscription.status !== 'active') throw stateForbids('the subscription is inactive');
     const stored = await payloadVersion(tx, o.shopId, o.today);
     const { version } = payloadVersionServed(stored, o.today);
-    const event = { ...sampleEvent(trigger, o.shopId), traceparent: currentTraceparent() };
-    const { topic, endpointId } = subscription;
+    const event = {
+      ...sampleEvent(trigger, o.shopId),
+      occurredAt: timestampNow(),
+      traceparent: currentTraceparent(),
+    };
+    const { topic } = subscription;
     const body = shapeBody(event, { topic, version, isRedacted: false });
     if (!body) throw invalidField('trigger', `is not delivered to topic ${topic}`);
     const { subscriptionId } = o;
-    const delivery = { event, subscriptionId, endpointId, topic, version, body, isTest: true };
-    const [id] = await insertDeliveries(tx, [delivery], o.offsetMs);
-    return getDelivery(tx, o.shopId, id ?? '');
+    const delivery = { event, subscriptionId, topic, version, body, isTest: true };
+    await lockLane(tx, o);
+    const [id] = await insertDeliveries(tx, [delivery], o);
+    await announce(tx, [o], { isChange: false });
+    return getDelivery(tx, { shopId: o.shopId, id: id ?? '', withBody: false });
   });
 }

@@ -3,6 +3,8 @@ import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import {
   type Attempt,
   AttemptSchema,
+  type AttemptTiming,
+  AttemptTimingSchema,
   type Delivery,
   DeliverySchema,
   DeliveryStateSchema,
@@ -15,7 +17,8 @@ import {
 import { delivers } from '../contract/views/payload.ts';
 import { enumText } from '../platform/enum-text.ts';
 import { webhookIdOf } from './log/delivery.ts';
-import type { AttemptRow, LoggedDelivery } from './log/delivery-store.ts';
+import { occurredAt } from './log/filter.ts';
+import type { AttemptRow, LoggedDelivery } from './log/rows.ts';
 import type { Secret } from './subscriptions/secrets.ts';
 import type { Subscription } from './subscriptions/subscription.ts';
 
@@ -54,12 +57,13 @@ export function deliveryMessage({ row, attempts }: LoggedDelivery): Delivery {
     trigger: row.trigger,
     topic: row.topic,
     state: deliveryStateText.fromText(row.state),
+    occurredAt: timestampFromDate(occurredAt(row.id)),
     createdAt: timestampFromDate(row.createdAt),
-    ...(row.state === 'waiting' &&
-      row.nextAttemptAt && { nextAttemptAt: timestampFromDate(row.nextAttemptAt) }),
+    ...(row.nextAttemptAt && { nextAttemptAt: timestampFromDate(row.nextAttemptAt) }),
     attempts: attempts.map(attemptMessage),
     apiVersion: row.apiVersion,
     returnId: row.returnId ?? 0n,
+    revision: row.revision,
     ...(row.body && { body: new Uint8Array(row.body) }),
     test: row.isTest,
     ...(row.finishedAt && { finishedAt: timestampFromDate(row.finishedAt) }),
@@ -76,5 +80,17 @@ function attemptMessage(row: AttemptRow): Attempt {
     requestHeadersJson: row.requestHeaders,
     responseExcerpt: row.responseExcerpt,
     url: row.url,
+    timing: timingMessage(row),
+  });
+}
+
+function timingMessage(row: AttemptRow): AttemptTiming {
+  const { dnsMs, connectMs, tlsMs, waitMs, readMs } = row;
+  return create(AttemptTimingSchema, {
+    ...(dnsMs !== null && { dnsMs }),
+    ...(connectMs !== null && { connectMs }),
+    ...(tlsMs !== null && { tlsMs }),
+    ...(waitMs !== null && { waitMs }),
+    ...(readMs !== null && { readMs }),
   });
 }

@@ -2,9 +2,11 @@ import { once } from 'node:events';
 import { createServer, type IncomingHttpHeaders, type ServerResponse } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { toBinary } from '@bufbuild/protobuf';
+import { timestampDate, timestampFromDate } from '@bufbuild/protobuf/wkt';
 import type { Client } from '@connectrpc/connect';
 import { type Event, EventSchema } from '../../proto/gen/rms/events/v1/events_pb.ts';
 import { WebhooksService } from '../../proto/gen/rms/webhooks/v1/webhooks_pb.ts';
+import { SAMPLE_TIME } from '../../services/contract/sample-return.ts';
 import { eventsTopic } from '../../services/platform/bus/event-bus.ts';
 import { createInProcessBus } from '../../services/platform/bus/in-process.ts';
 import { createServiceClient } from '../../services/platform/grpc/client.ts';
@@ -128,7 +130,7 @@ export async function runWebhooks(
     async publish(...events) {
       const records = events.map((event) => ({
         key: `${event.shopId}:${event.returnId}`,
-        value: toBinary(EventSchema, event),
+        value: toBinary(EventSchema, { ...event, ...occurrenceOf(event) }),
         headers: {},
       }));
       await bus.publish(eventsTopic('returns'), records);
@@ -150,6 +152,18 @@ export async function runWebhooks(
       if (!o.db) await db.drop();
     },
   };
+}
+
+const occurrences = new Map<string, Date>();
+let lastOccurrence = 0;
+
+/** Sample events all occurred at one time; here they occur as they are first published, one after another. */
+function occurrenceOf({ eventId, occurredAt }: Event) {
+  if (occurredAt && timestampDate(occurredAt).getTime() !== SAMPLE_TIME.getTime()) return {};
+  lastOccurrence = Math.max(lastOccurrence + 1, Date.now());
+  const at = occurrences.get(eventId) ?? new Date(lastOccurrence);
+  occurrences.set(eventId, at);
+  return { occurredAt: timestampFromDate(at) };
 }
 
 /** Longest wait for something that must become true. Milliseconds. */

@@ -1,79 +1,129 @@
-import type { Queryable } from '../../platform/postgres.ts';
-
-/** What waits behind one subscription, and what becomes of it when the subscription changes. */
-export interface Backlog {
-  readonly shopId: bigint;
-  readonly id: bigint;
-}
+import type pg from 'pg';
+import { inTransaction, type Queryable } from '../../platform/postgres.ts';
+import { announce } from './announce.ts';
+import type { LaneRef } from './lane.ts';
 
 /** How long a delivery may be held, by the retry clock. */
-const HELD_DAYS = 30;
+export const HELD_DAYS = 30;
 
-/** Deliveries that wait or are held go to another address, those in flight with their next attempt. */
-export async function moveWaiting(
-  tx: Queryable,
-  { shopId, id }: Backlog,
-  endpointId: bigint,
-): Promise<void> {
-  await tx.query(
-    `update deliveries set endpoint_id = $3
-      where shop_id = $1 and subscription_id = $2 and finished_at is null`,
-    [shopId, id, endpointId],
-  );
+/** Lanes looked at in one pass. */
+const MAX_LANES = 100;
+
+/** Deliveries ended by one statement. */
+export const END_BATCH = 1_000;
+
+export interface Ended {
+  readonly dropped: number;
+  readonly expired: number;
+  /** There may be more of the same. */
+  readonly isMore: boolean;
 }
 
-/** The subscription is inactive: what waits is held from now on. */
-export async function holdWaiting(
-  tx: Queryable,
-  { shopId, id }: Backlog,
-  offsetMs: number,
-): Promise<void> {
-  await tx.query(
-    `update deliveries set state = 'held', held_since = now() + $3 * interval '1 ms'
-      where shop_id = $1 and subscription_id = $2 and finished_at is null and state = 'waiting'`,
-    [shopId, id, offsetMs],
-  );
+/**
+ * Writes down, a batch at a time, what a change of a subscription has decided already: deliveries of
+ * deleted ones are dropped, those held for 30 days expire. None of them is being sent.
+ *
+ * @param offsetMs of the retry clock.
+ */
+export async function endBacklog(pool: pg.Pool, offsetMs: number): Promise<Ended> {
+  let dropped = 0;
+  let expired = 0;
+  let isMore = false;
+  for (const lane of await lanesToDrain(pool)) {
+    const ended = await drain(pool, lane);
+    isMore ||= ended === END_BATCH;
+    if (lane.isDeleted) dropped += ended;
+    else expired += ended;
+  }
+  for (const lane of await lanesHeldTooLong(pool, offsetMs)) {
+    const ended = await endWaiting(pool, lane, { as: 'expired', before: lane.before });
+    isMore ||= ended === END_BATCH;
+    expired += ended;
+  }
+  return { dropped, expired, isMore };
 }
 
-/** The subscription is active again: what is held goes on. What was held for too long is left to {@link expireHeld}. */
-export async function releaseHeld(
-  tx: Queryable,
-  { shopId, id }: Backlog,
-  offsetMs: number,
-): Promise<void> {
-  await tx.query(
-    `update deliveries set state = 'waiting', held_since = null
-      where shop_id = $1 and subscription_id = $2 and finished_at is null and state = 'held'
-        and held_since >= now() + $3 * interval '1 ms' - interval '${HELD_DAYS} days'`,
-    [shopId, id, offsetMs],
-  );
+interface Draining extends LaneRef {
+  readonly isDeleted: boolean;
+  /** What was queued before it is to expire. */
+  readonly before: Date | null;
 }
 
-/** The subscription is gone: what waits is dropped. One in flight may still arrive. */
-export async function dropWaiting(tx: Queryable, { shopId, id }: Backlog): Promise<void> {
-  await tx.query(
-    `update deliveries
-        set state = 'dropped', finished_at = now(), next_attempt_at = null, held_since = null
-      where shop_id = $1 and subscription_id = $2 and finished_at is null`,
-    [shopId, id],
+async function lanesToDrain(db: Queryable): Promise<Draining[]> {
+  const { rows } = await db.query<Draining>(
+    `select shop_id as "shopId", subscription_id as "subscriptionId", is_deleted as "isDeleted",
+            expire_before as before
+       from lanes where is_deleted or expire_before is not null
+      order by shop_id, subscription_id limit ${MAX_LANES}`,
   );
+  return rows;
 }
 
-/** Ends what was held for 30 days. Returns how many, at most `limit` at a time. */
-export async function expireHeld(
+/** Ends a batch; when it was the last, the lane is as it is to be. */
+async function drain(pool: pg.Pool, lane: Draining): Promise<number> {
+  const as = lane.isDeleted ? 'dropped' : 'expired';
+  const ended = await endWaiting(pool, lane, { as, before: lane.isDeleted ? null : lane.before });
+  if (ended < END_BATCH) await finish(pool, lane);
+  return ended;
+}
+
+function finish(pool: pg.Pool, lane: Draining): Promise<void> {
+  const key = [lane.shopId, lane.subscriptionId];
+  return inTransaction(pool, async (tx) => {
+    if (lane.isDeleted) {
+      await tx.query('delete from lanes where shop_id = $1 and subscription_id = $2', key);
+      return;
+    }
+    await tx.query(
+      `update lanes l set expire_before = null, ready_at = case when l.is_open then now() end
+        where l.shop_id = $1 and l.subscription_id = $2 and l.expire_before = $3`,
+      [...key, lane.before],
+    );
+    await announce(tx, [lane], { isChange: true });
+  });
+}
+
+/** Of inactive subscriptions. */
+async function lanesHeldTooLong(
   db: Queryable,
-  o: { offsetMs: number; limit: number },
-): Promise<number> {
-  const { rowCount } = await db.query(
+  offsetMs: number,
+): Promise<(LaneRef & { before: Date })[]> {
+  const { rows } = await db.query<LaneRef & { before: Date }>(
     `with late as (
-       select shop_id, id from deliveries
-        where state = 'held' and held_since < now() + $1 * interval '1 ms' - interval '${HELD_DAYS} days'
-        order by held_since limit $2 for update skip locked
+       select now() + $1 * interval '1 ms' - interval '${HELD_DAYS} days' as before
      )
-     update deliveries d
-        set state = 'expired', finished_at = now(), next_attempt_at = null, held_since = null
-       from late where d.shop_id = late.shop_id and d.id = late.id`,
-    [o.offsetMs, o.limit],
+     select s.shop_id as "shopId", s.id as "subscriptionId", late.before
+       from late join subscriptions s on s.inactive_since < late.before
+      where s.status = 'inactive' and s.deleted_at is null and exists (
+        select from queue q
+         where q.shop_id = s.shop_id and q.subscription_id = s.id and q.queued_at < late.before)
+      order by s.inactive_since limit ${MAX_LANES}`,
+    [offsetMs],
   );
-  return rowCount ?? 0;
+  return rows;
+}
+
+/** Ends up to {@link END_BATCH} deliveries of a lane, those queued before a time or all. Returns how many. */
+async function endWaiting(
+  db: Queryable,
+  lane: LaneRef,
+  o: { as: 'dropped' | 'expired'; before: Date | null },
+): Promise<number> {
+  const { rows } = await db.query<{ ended: number }>(
+    `with late as (
+       select shop_id, subscription_id, id from queue
+        where shop_id = $1 and subscription_id = $2 and ($4::timestamptz is null or queued_at < $4)
+        limit ${END_BATCH} for update skip locked
+     ), removed as (
+       delete from queue q using late
+        where q.shop_id = late.shop_id and q.subscription_id = late.subscription_id and q.id = late.id
+       returning q.shop_id, q.id
+     ), finished as (
+       update deliveries d set ended = $3, finished_at = now()
+         from removed r where d.shop_id = r.shop_id and d.id = r.id and d.ended is null
+     )
+     select count(*)::int as ended from removed`,
+    [lane.shopId, lane.subscriptionId, o.as, o.before],
+  );
+  return rows[0]?.ended ?? 0;
 }

@@ -1,11 +1,11 @@
+import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import pg from 'pg';
 import { createTestDatabase, type TestDatabase } from '../../../test/support/database.ts';
-import { createPool, type Queryable } from '../../platform/postgres.ts';
-import { claimDue } from './claim.ts';
-
-/** Deliveries in the log of the endpoint, whether they wait or are done. */
-const DELIVERIES = 20_000;
+import { poolBeside, type Queryable } from '../../platform/postgres.ts';
+import { ENGINE_POOL } from '../start.ts';
+import { findNextReady, findReadyLanes } from './lanes.ts';
+import { readDue } from './read-due.ts';
 
 let db: TestDatabase;
 let migrator: pg.Client;
@@ -17,9 +17,9 @@ beforeAll(async () => {
   migrator = new pg.Client({ connectionString: db.migratorUrl });
   await migrator.connect();
   // Its reads would count among ours.
-  await migrator.query('alter table webhooks.deliveries set (autovacuum_enabled = off)');
-  pool = createPool(db.url, { max: 1 });
-  await seed();
+  await migrator.query('alter table webhooks.queue set (autovacuum_enabled = off)');
+  await migrator.query('alter table webhooks.lanes set (autovacuum_enabled = off)');
+  pool = poolBeside(db.pool, { ...ENGINE_POOL, max: 1 });
 });
 afterAll(async () => {
   await pool.end();
@@ -27,60 +27,104 @@ afterAll(async () => {
   await db.drop();
 });
 
-/** One endpoint with all its deliveries done. */
-function seed(): Promise<unknown> {
-  return db.pool.query(
+/** So many endpoints of one shop, with one lane each. */
+async function addLanes(shopId: bigint, count: number, readyAt: string): Promise<bigint[]> {
+  const { rows } = await db.pool.query<{ id: bigint }>(
     `with e as (
-       insert into endpoints (shop_id, url, url_sha256) values (1, 'https://a.example/', sha256('a')) returning id
+       insert into endpoints (shop_id, url, url_sha256)
+       select $1, 'https://a.example/' || n, sha256(n::text::bytea) from generate_series(1, $2) n returning id
      ), s as (
        insert into subscriptions (shop_id, topic, trigger, endpoint_id, status)
-       select 1, 'return', 'return.closed', e.id, 'active' from e returning id, endpoint_id
-     ), p as (
-       insert into payloads (shop_id, event_id, topic, api_version, body)
-       values (1, gen_random_uuid(), 'return', '2026-10', '{}') returning id
+       select $1, 'return', 'return.closed', e.id, 'active' from e returning id, endpoint_id
      )
-     insert into deliveries (shop_id, id, subscription_id, endpoint_id, payload_id, event_id, trigger, topic,
-       api_version, state, finished_at)
-     select 1, gen_random_uuid(), s.id, s.endpoint_id, p.id, gen_random_uuid(), 'return.closed', 'return',
-       '2026-10', 'delivered', now()
-       from s, p, generate_series(1, $1)`,
-    [DELIVERIES],
+     select * from s`,
+    [shopId, count],
   );
-}
-
-/** Makes so many due, the rest done, and counts the blocks that one claim looks at. */
-async function blocksOfClaim(due: number): Promise<number> {
   await db.pool.query(
-    `update deliveries d
-        set state = case when n.n <= $1 then 'waiting' else 'delivered' end,
-            next_attempt_at = case when n.n <= $1 then now() end,
-            finished_at = case when n.n <= $1 then null else now() end,
-            lease_token = null, lease_expires_at = null
-       from (select shop_id, id, row_number() over (order by position) as n from deliveries) n
-      where d.shop_id = n.shop_id and d.id = n.id`,
-    [due],
+    `insert into lanes (shop_id, subscription_id, endpoint_id, topic, trigger, shard, is_open, ready_at)
+     select shop_id, id, endpoint_id, topic, trigger, endpoint_id % 32, true, ${readyAt}
+       from subscriptions where shop_id = $1`,
+    [shopId],
   );
-  await migrator.query('vacuum analyze webhooks.deliveries');
-  const before = await blocksRead(pool);
-  expect(await claimDue(pool, { limit: 100, offsetMs: 0 })).toHaveLength(8);
-  return (await blocksRead(pool)) - before;
+  return rows.map((row) => row.id);
 }
 
-/** Blocks of deliveries and its indexes that anybody has looked at so far. */
+/** Deliveries of a lane that are due, or become so in an hour. */
+async function queue(
+  o: { shopId: bigint; subscriptionId: bigint; isRetry?: boolean },
+  count: number,
+  at = 'now()',
+): Promise<void> {
+  await db.pool.query(
+    `insert into queue (shop_id, subscription_id, id, payload_id, bytes, is_retry, next_attempt_at, queued_at)
+     select $1, $2, gen_random_uuid(), $3, 100, $4, ${at} - n * interval '1 ms', now()
+       from generate_series(1, $5) n`,
+    [o.shopId, o.subscriptionId, randomUUID(), o.isRetry ?? false, count],
+  );
+}
+
+/** Blocks of a table and its indexes that anybody has looked at so far. */
 async function blocksRead(one: Queryable): Promise<number> {
   await one.query('select pg_stat_force_next_flush()');
   const { rows } = await one.query<{ blocks: number }>(
-    `select (heap_blks_read + heap_blks_hit + idx_blks_read + idx_blks_hit)::float8 as blocks
-       from pg_statio_user_tables where relname = 'deliveries'`,
+    `select sum(heap_blks_read + heap_blks_hit + idx_blks_read + idx_blks_hit)::float8 as blocks
+       from pg_statio_user_tables where relname in ('queue', 'lanes', 'endpoints', 'subscriptions')`,
   );
   return rows[0]?.blocks ?? Number.NaN;
 }
 
+async function blocksOf(work: () => Promise<unknown>): Promise<number> {
+  await migrator.query(
+    'vacuum analyze webhooks.queue, webhooks.lanes, webhooks.endpoints, webhooks.subscriptions',
+  );
+  // Plans are made, catalogs are read.
+  await work();
+  const before = await blocksRead(pool);
+  await work();
+  return (await blocksRead(pool)) - before;
+}
+
+const READING = { limit: 8, mode: 'all', freshFromMs: 0, retriesFromMs: 0 } as const;
+
 describe('the work of a claim', () => {
-  test('does not grow with the backlog of an endpoint', async () => {
-    const few = await blocksOfClaim(100);
-    const many = await blocksOfClaim(DELIVERIES);
+  test('does not grow with the backlog of a lane, due or not', async () => {
+    const [subscriptionId = 0n] = await addLanes(1n, 1, 'now()');
+    const { rows } = await db.pool.query<{ endpointId: bigint }>(
+      'select endpoint_id as "endpointId" from lanes where shop_id = 1',
+    );
+    const endpointId = rows[0]?.endpointId ?? 0n;
+    const lane = { shopId: 1n, subscriptionId, endpointId };
+    const read = async (): Promise<void> => {
+      const due = await readDue(pool, [{ ...lane, ...READING }], {
+        except: [],
+        maxBytes: 1e9,
+        offsetMs: 0,
+      });
+      expect(due).toHaveLength(8);
+    };
+    await queue(lane, 1_000);
+    const few = await blocksOf(read);
+    await queue(lane, 99_000);
+    const many = await blocksOf(read);
+    await queue({ ...lane, isRetry: true }, 50_000, `now() + interval '1 hour'`);
+    const withRetries = await blocksOf(read);
     expect(few).toBeGreaterThan(0);
-    expect(many).toBeLessThanOrEqual(1.5 * few);
+    expect(many).toBeLessThanOrEqual(1.3 * few);
+    expect(withRetries).toBeLessThanOrEqual(1.3 * few);
+  });
+
+  test('does not grow with endpoints that are down', async () => {
+    const shards = Array.from({ length: 32 }, (_, shard) => shard);
+    await addLanes(2n, 64, 'now()');
+    const find = async (): Promise<void> => {
+      const found = await findReadyLanes(pool, { shards, except: [], limit: 20, offsetMs: 0 });
+      expect(found).toHaveLength(20);
+      await findNextReady(pool, { shards, offsetMs: 0 });
+    };
+    await addLanes(3n, 1_000, `now() + interval '10 minutes'`);
+    const few = await blocksOf(find);
+    await addLanes(4n, 10_000, `now() + interval '10 minutes'`);
+    const many = await blocksOf(find);
+    expect(many).toBeLessThanOrEqual(1.3 * few);
   });
 });

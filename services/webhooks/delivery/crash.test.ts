@@ -1,13 +1,15 @@
+import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { DeliveryState } from '../../../proto/gen/rms/webhooks/v1/webhooks_pb.ts';
 import { createTestDatabase, type TestDatabase } from '../../../test/support/database.ts';
 import { newShop } from '../../../test/support/running-service.ts';
 import { runWebhooks, startReceiver, until } from '../../../test/support/webhooks.ts';
 import { sampleEvent } from '../../contract/sample-event.ts';
-import { inTransaction } from '../../platform/postgres.ts';
+import { createShardHolder } from '../../platform/shards.ts';
 import { NO_TIMING, type Outcome } from '../sender/outcome.ts';
-import { type Claimed, claimDue, reapLeases } from './claim.ts';
-import { settle } from './settle.ts';
+import { DELIVERY_LEASES, DELIVERY_SHARDS } from './lane.ts';
+import { readDue } from './read-due.ts';
+import { type Settlement, settle } from './settle.ts';
 
 let db: TestDatabase;
 
@@ -28,45 +30,71 @@ const delivered: Outcome = {
 };
 
 /** Deliveries that wait in the database, and no process that would send them. */
-async function leaveWaiting(count: number, shops = 1, endpoints: readonly number[] = []) {
+async function leaveWaiting(count: number) {
   const receiver = await startReceiver();
   receiver.answer = (response) => void response.writeHead(500).end();
   const webhooks = await runWebhooks({ db });
-  const shopIds = Array.from({ length: shops }, newShop);
-  for (const [nth, shopId] of shopIds.entries()) {
-    for (let path = 0; path < (endpoints[nth] ?? 1); path += 1) {
-      await webhooks.subscribe({ shopId, url: `${receiver.url}/${path}` });
-    }
-    await webhooks.publish(
-      ...Array.from({ length: count }, () => sampleEvent('return.closed', shopId)),
-    );
-  }
-  await until(async () => {
-    const rows = (await Promise.all(shopIds.map(webhooks.deliveries))).flat();
-    return rows.every((row) => row.attempts.length === 1);
-  });
+  const shopId = newShop();
+  await webhooks.subscribe({ shopId, url: receiver.url });
+  await webhooks.publish(
+    ...Array.from({ length: count }, () => sampleEvent('return.closed', shopId)),
+  );
+  await until(async () =>
+    (await webhooks.deliveries(shopId)).every((row) => row.attempts.length === 1),
+  );
   await webhooks.stop();
   receiver.answer = (response) => void response.writeHead(200).end();
-  return { receiver, shopIds, shopId: shopIds[0] ?? 0n };
+  return { receiver, shopId };
 }
 
 /** Everything that waits is due an hour from now. */
-const AN_HOUR = { offsetMs: 3_600_000 };
+const AN_HOUR_MS = 3_600_000;
 
-function lose(claimed: readonly Claimed[]): Promise<unknown> {
-  return db.pool.query(
-    `update deliveries set lease_expires_at = now() - interval '1 second' where id = any($1::uuid[])`,
-    [claimed.map((one) => one.id)],
+/** Another process that took up what is due of a shop, and then died. */
+async function takeUp(shopId: bigint): Promise<Settlement[]> {
+  const shards = createShardHolder({
+    pool: db.pool,
+    owner: randomUUID(),
+    name: DELIVERY_LEASES,
+    count: DELIVERY_SHARDS,
+  });
+  await shards.tend();
+  const { rows } = await db.pool.query<{ subscriptionId: bigint; endpointId: bigint }>(
+    'select subscription_id as "subscriptionId", endpoint_id as "endpointId" from lanes where shop_id = $1',
+    [shopId],
   );
+  const due = await readDue(
+    db.pool,
+    rows.map((lane) => ({
+      shopId,
+      ...lane,
+      limit: 100,
+      mode: 'all' as const,
+      freshFromMs: 0,
+      retriesFromMs: 0,
+    })),
+    { except: [], maxBytes: 1e9, offsetMs: AN_HOUR_MS },
+  );
+  return due.map((one) => ({
+    due: one,
+    token: shards.tokenOf(one.shard) ?? 0n,
+    sent: { outcome: delivered, headers: '{}' },
+    ended: 'delivered',
+    pauseMs: 0,
+  }));
 }
 
-describe('a process that is killed', () => {
-  test('between sending and settling leaves a delivery that is sent again with the same id', async () => {
+/** The time that a lease lasts is over. */
+function expireLeases(): Promise<unknown> {
+  return db.pool.query(`update leases set expires_at = now() - interval '1 second'`);
+}
+
+describe('what a process had in flight when it died', () => {
+  test('is sent again by another, and what the dead one still writes is refused', async () => {
     const { receiver, shopId } = await leaveWaiting(1);
-    const [claimed] = await claimDue(db.pool, { limit: 10, ...AN_HOUR });
-    if (!claimed) throw new Error('nothing was claimed');
-    expect(await claimDue(db.pool, { limit: 10, ...AN_HOUR })).toEqual([]);
-    await lose([claimed]);
+    const taken = await takeUp(shopId);
+    expect(taken).toHaveLength(1);
+    await expireLeases();
 
     const webhooks = await runWebhooks({ db });
     webhooks.advance(3_600);
@@ -79,16 +107,17 @@ describe('a process that is killed', () => {
       delivery.id,
     ]);
 
-    // What the dead process would still write is refused.
-    expect(await settle(db.pool, { claimed, headers: {}, outcome: delivered }, 0)).toBe(false);
+    const settled = await settle(db.pool, taken, [], { offsetMs: 0 });
+    expect(settled.stale).toHaveLength(1);
     expect((await webhooks.deliveries(shopId))[0]?.attempts).toHaveLength(2);
     await webhooks.stop();
     await receiver.stop();
   });
 
-  test('loses none of what was in flight', async () => {
+  test('is lost in no case', async () => {
     const { receiver, shopId } = await leaveWaiting(20);
-    await lose(await claimDue(db.pool, { limit: 100, ...AN_HOUR }));
+    expect(await takeUp(shopId)).toHaveLength(20);
+    await expireLeases();
     const webhooks = await runWebhooks({ db });
     webhooks.advance(3_600);
     await until(async () =>
@@ -98,63 +127,91 @@ describe('a process that is killed', () => {
     await webhooks.stop();
     await receiver.stop();
   });
+
+  test('is taken over within five seconds when it dies without a word', async () => {
+    const { receiver, shopId } = await leaveWaiting(1);
+    await takeUp(shopId);
+    const webhooks = await runWebhooks({ db });
+    webhooks.advance(3_600);
+    const before = performance.now();
+    await until(
+      async () => (await webhooks.deliveries(shopId))[0]?.state === DeliveryState.DELIVERED,
+    );
+    expect(performance.now() - before).toBeLessThan(6_000);
+    await webhooks.stop();
+    await receiver.stop();
+  });
 });
 
-describe('claims', () => {
-  test('take turns over shops, and 8 at most for one endpoint, whoever claims', async () => {
-    const { receiver, shopIds } = await leaveWaiting(12, 3);
-    const first = await claimDue(db.pool, { limit: 6, ...AN_HOUR });
-    const perShop = shopIds.map((shopId) => first.filter((one) => one.shopId === shopId).length);
-    expect(perShop).toEqual([2, 2, 2]);
-
-    const others = await Promise.all(
-      Array.from({ length: 4 }, () => claimDue(db.pool, { limit: 100, ...AN_HOUR })),
-    );
-    const last = await claimDue(db.pool, { limit: 100, ...AN_HOUR });
-    const all = [first, ...others, last].flat();
-    for (const shopId of shopIds) {
-      expect(all.filter((one) => one.shopId === shopId)).toHaveLength(8);
+describe('connections to the database that are cut while attempts are open', () => {
+  test('cost no attempt: what became of them is written as soon as that is possible', async () => {
+    const receiver = await startReceiver();
+    const webhooks = await runWebhooks({ db });
+    const shopId = newShop();
+    for (let n = 0; n < 8; n += 1) {
+      await webhooks.subscribe({ shopId, url: `${receiver.url}/${n}` });
     }
-    expect(new Set(all.map((one) => one.id)).size).toBe(all.length);
-    await lose(all);
-    expect(await reapLeases(db.pool)).toBe(all.length);
-    await receiver.stop();
-  });
-
-  test('a shop with many endpoints has no more turns than a shop with one', async () => {
-    // What other tests left waiting would have its turn too.
-    await db.pool.query(
-      `update deliveries set state = 'dropped', finished_at = now(), next_attempt_at = null
-        where state = 'waiting'`,
-    );
-    const { receiver, shopIds } = await leaveWaiting(3, 2, [4, 1]);
-    const claimed = await claimDue(db.pool, { limit: 4, ...AN_HOUR });
-    const perShop = shopIds.map((shopId) => claimed.filter((one) => one.shopId === shopId).length);
-    expect(perShop).toEqual([2, 2]);
-    const rest = await claimDue(db.pool, { limit: 100, ...AN_HOUR });
-    await lose([...claimed, ...rest]);
-    await receiver.stop();
-  });
-
-  test('pass over an endpoint that somebody else is claiming for', async () => {
-    const { receiver, shopId } = await leaveWaiting(12);
-    const claimedOfShop = async () => {
-      const claimed = await claimDue(db.pool, { limit: 100, ...AN_HOUR });
-      return claimed.filter((one) => one.shopId === shopId);
+    const answers: (() => void)[] = [];
+    receiver.answer = (response) => {
+      answers.push(() => response.writeHead(200).end());
     };
-    await inTransaction(db.pool, async (other) => {
-      await other.query('select from endpoints where shop_id = $1 for no key update', [shopId]);
-      expect(await claimedOfShop()).toEqual([]);
-    });
-    expect(await claimedOfShop()).toHaveLength(8);
+    await webhooks.publish(sampleEvent('return.closed', shopId));
+    await until(() => answers.length === 8);
+    for (const answer of answers) {
+      await db.pool.query(
+        `select pg_terminate_backend(pid) from pg_stat_activity
+          where datname = current_database() and pid <> pg_backend_pid()`,
+      );
+      answer();
+    }
+    await until(async () =>
+      (await webhooks.deliveries(shopId).catch(() => [])).every(
+        (row) => row.state === DeliveryState.DELIVERED && row.attempts.length === 1,
+      ),
+    );
+    expect(await webhooks.deliveries(shopId)).toHaveLength(8);
+    expect(receiver.received).toHaveLength(8);
+    await webhooks.stop();
     await receiver.stop();
   });
+});
 
-  test('leave what is not yet due', async () => {
-    const { receiver, shopId } = await leaveWaiting(1);
-    const claimed = await claimDue(db.pool, { limit: 100, offsetMs: 0 });
-    expect(claimed.filter((one) => one.shopId === shopId)).toEqual([]);
-    await lose(claimed);
+describe('two processes', () => {
+  test('share the endpoints, deliver each event once, and go on when one of them stops', async () => {
+    const receiver = await startReceiver();
+    const one = await runWebhooks({ db });
+    const other = await runWebhooks({ db });
+    const holders = async () => {
+      const { rows } = await db.pool.query<{ shards: number }>(
+        `select count(*)::int as shards from leases
+          where starts_with(name, 'deliveries/shard/') and expires_at > now()
+          group by owner order by owner`,
+      );
+      return rows.map((row) => row.shards);
+    };
+    await until(async () => (await holders()).join() === '16,16');
+    const shopIds = Array.from({ length: 10 }, newShop);
+    for (const shopId of shopIds) {
+      await one.subscribe({ shopId, url: `${receiver.url}/${shopId}` });
+    }
+    const publish = () =>
+      one.publish(
+        ...shopIds.flatMap((shop) => [1, 2, 3].map(() => sampleEvent('return.closed', shop))),
+      );
+    const arrived = () => receiver.received.map((request) => request.headers['webhook-id']);
+    await publish();
+    await until(() => arrived().length >= 30);
+    await Promise.all([publish(), other.stop()]);
+    await until(() => arrived().length >= 60);
+    await publish();
+    await until(() => arrived().length >= 90);
+    await until(async () => {
+      const rows = (await Promise.all(shopIds.map(one.deliveries))).flat();
+      return rows.length === 90 && rows.every((row) => row.state === DeliveryState.DELIVERED);
+    });
+    expect(arrived()).toHaveLength(90);
+    expect(new Set(arrived()).size).toBe(90);
+    await one.stop();
     await receiver.stop();
   });
 });

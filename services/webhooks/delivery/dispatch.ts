@@ -1,153 +1,129 @@
-import { SpanKind } from '@opentelemetry/api';
+import { randomUUID } from 'node:crypto';
 import type pg from 'pg';
-import { payloadVersionServed } from '../../contract/versions.ts';
+import { listen } from '../../platform/listen.ts';
 import type { Logger } from '../../platform/log.ts';
-import { currentTraceparent, inSpan, type Telemetry } from '../../platform/telemetry.ts';
+import { createShardHolder, TEND_EVERY_MS } from '../../platform/shards.ts';
 import { startLoop, type Worker } from '../../platform/worker.ts';
-import { webhookIdOf } from '../log/delivery.ts';
-import { headersOf } from '../sender/headers.ts';
-import type { Outcome } from '../sender/outcome.ts';
-import type { Send } from '../sender/send.ts';
-import { signingKeyOf } from '../sender/signature.ts';
-import type { Keyring } from '../subscriptions/keyring.ts';
-import { secretsOf } from '../subscriptions/secrets.ts';
-import { type Claimed, claimDue, reapLeases } from './claim.ts';
-import { deliveryMetrics } from './metrics.ts';
+import { DUE_CHANNEL_PREFIX, parseAnnouncement } from './announce.ts';
+import type { AttemptOptions } from './attempt.ts';
+import { createBoard } from './board.ts';
+import { createCourier } from './courier.ts';
+import { createFlights } from './flights.ts';
+import { DELIVERY_LEASES, DELIVERY_SHARDS, type LaneRef, laneKeyOf } from './lane.ts';
+import { createLaneKeeper } from './lane-keeper.ts';
+import { type DeliveryMetrics, deliveryMetrics } from './metrics.ts';
+import { startPulse } from './pulse.ts';
 import type { RetryClock } from './retry-clock.ts';
-import { adjustCap, drop, release, settle } from './settle.ts';
-import { untilSettled } from './until-settled.ts';
+import type { Settled, Settlement } from './settle.ts';
 
-export interface DispatchOptions {
+export interface DispatchOptions extends AttemptOptions {
   readonly pool: pg.Pool;
   readonly logger: Logger;
-  readonly telemetry: Telemetry;
   readonly clock: RetryClock;
-  /** Today in the version calendar. */
-  readonly today: () => Date;
-  readonly keyring: Keyring;
-  readonly send: Send;
-  /** Most attempts in flight in this process. */
+  /** Places for attempts in this process; when endpoints hang, up to twice as many are open. */
   readonly concurrency: number;
 }
 
 export interface Dispatcher extends Worker {
-  /** Looks for due deliveries at once. */
-  wake(): void;
+  /** Something is due: in these lanes, or in any. */
+  wake(lanes?: readonly LaneRef[]): void;
+  /** Whether this process sends for the shard. */
+  holds(shard: number): boolean;
 }
 
-/** Retries become due by themselves: how often to look. Milliseconds. */
-const POLL_MS = 500;
-const REAP_MS = 2_000;
+/** Requests that end close together are followed by one reading. Milliseconds. */
+const PACE_MS = 4;
+/** What a stop waits for: the longest attempt, then the writing. Milliseconds. */
+const STOP = { landMs: 16_500, writeMs: 2_500 };
 
 /**
- * Claims what is due and sends it, until stopped; `stop` waits for the attempts in flight.
+ * Sends what is due, until stopped; `stop` waits for the attempts in flight.
  *
- * A claim is never waited for by an attempt, nor an attempt by a claim: a hanging endpoint holds
- * its own places and nobody else's.
+ * Replicas share the shards, and with them the endpoints, so that one process counts all that an
+ * endpoint has in flight. A step reads what there is room for. Attempts run on their own: no endpoint
+ * waits for another's. What became of them is written in batches.
  */
 export function startDispatching(o: DispatchOptions): Dispatcher {
-  const inFlight = new Set<Promise<void>>();
-  const metrics = deliveryMetrics(o.telemetry.meter, () => inFlight.size);
-  let reapedAt = Number.NEGATIVE_INFINITY;
-
-  const begin = (claimed: Claimed): void => {
-    const work = attempt(o, claimed)
-      .then((outcome) => {
-        if (outcome) metrics.record(outcome, claimed);
-      })
-      .catch((error: unknown) => {
-        o.logger.error({ err: error, delivery: claimed.id }, 'attempt was not settled');
-      })
-      .finally(() => {
-        inFlight.delete(work);
-        loop.wake();
-      });
-    inFlight.add(work);
-  };
-
-  const loop = startLoop({
+  const flights = createFlights();
+  const board = createBoard();
+  const shards = createShardHolder({
+    pool: o.pool,
+    owner: randomUUID(),
+    name: DELIVERY_LEASES,
+    count: DELIVERY_SHARDS,
+    isBusy: (shard) => flights.ofShard(shard) > 0,
+  });
+  const metrics = deliveryMetrics(o.telemetry.meter, {
+    inFlight: () => flights.size(),
+    lanes: () => board.lanes.size,
+  });
+  const keeper = createLaneKeeper({ ...o, board, flights, shards, onWork: () => pulse.wake() });
+  const courier = createCourier({
+    ...o,
+    board,
+    flights,
+    shards,
+    offsetMs: o.clock.offsetMs,
+    retryNowMs: keeper.retryNowMs,
+    onClosed: keeper.release,
+    onRoom: () => pulse.wake(PACE_MS),
+    onSettled: (batch, settled) => report(o, metrics, batch, settled),
+  });
+  const pulse = startPulse({
     name: 'dispatch',
-    idleMs: POLL_MS,
     logger: o.logger,
-    async step(signal) {
-      if (performance.now() - reapedAt > REAP_MS) {
-        await reapLeases(o.pool);
-        reapedAt = performance.now();
-      }
-      const limit = o.concurrency - inFlight.size;
-      if (limit <= 0) return 'idle';
-      const claimed = await claimDue(o.pool, { limit, offsetMs: o.clock.offsetMs() });
-      if (signal.aborted) {
-        await Promise.all(claimed.map((one) => release(o.pool, one)));
-        return 'idle';
-      }
-      claimed.forEach(begin);
-      return claimed.length === limit ? 'again' : 'idle';
+    async step() {
+      flights.age(performance.now());
+      await keeper.load();
+      await courier.take();
+      return keeper.park();
     },
+  });
+  const tending = startLoop({
+    name: 'delivery shards',
+    idleMs: TEND_EVERY_MS,
+    logger: o.logger,
+    async step() {
+      const before = shards.held().length;
+      await shards.tend();
+      if (shards.held().length !== before) pulse.wake();
+      return 'idle';
+    },
+  });
+  const listening = listen({
+    pool: o.pool,
+    logger: o.logger,
+    channelPrefix: DUE_CHANNEL_PREFIX,
+    onNotify: (payload) => keeper.hear(parseAnnouncement(payload)),
   });
 
   return {
-    wake: () => loop.wake(),
+    wake: (lanes = []) => keeper.hear({ keys: lanes.map(laneKeyOf), isChange: false }),
+    holds: (shard) => shards.tokenOf(shard) !== undefined,
     async stop() {
-      await loop.stop();
-      await Promise.all(inFlight);
+      await Promise.all([pulse.stop(), listening.stop()]);
+      await courier.drain(STOP);
+      await tending.stop();
+      await shards.release();
     },
   };
 }
 
-/**
- * One delivery, once: signed, sent, settled, as part of the trace of its event.
- *
- * @returns undefined when there is nothing to send, or nobody to send it to: it is dropped.
- */
-function attempt(o: DispatchOptions, claimed: Claimed): Promise<Outcome | undefined> {
-  return inSpan(
-    o.telemetry.tracer,
-    {
-      name: 'webhook',
-      kind: SpanKind.CLIENT,
-      traceparent: claimed.traceparent,
-      attributes: { 'rms.trigger': claimed.trigger, 'rms.attempt': claimed.roundAttempts + 1 },
-    },
-    async (span) => {
-      const sent = await send(o, claimed);
-      if (!sent) {
-        await untilSettled(() => drop(o.pool, claimed));
-        return undefined;
-      }
-      const { headers, outcome } = sent;
-      span.setAttribute('http.response.status_code', outcome.status);
-      const isOurs = await untilSettled(() =>
-        settle(o.pool, { claimed, headers, outcome }, o.clock.offsetMs()),
-      );
-      if (isOurs) await adjustCap(o.pool, { claimed, outcome });
-      else o.logger.warn({ delivery: claimed.id }, 'lease was lost before the attempt ended');
-      return outcome;
-    },
-  );
-}
-
-/** undefined: not sent, for want of the payload or of the subscription. */
-async function send(o: DispatchOptions, claimed: Claimed) {
-  const { shopId, subscriptionId } = claimed;
-  const secrets = await secretsOf(o.pool, { shopId, subscriptionId }, o.keyring);
-  // A subscription that was deleted a moment ago has no secrets, and gets nothing any more.
-  if (!claimed.body || secrets.length === 0) return undefined;
-  const served = payloadVersionServed(claimed.apiVersion, o.today());
-  const headers = headersOf(
-    {
-      webhookId: webhookIdOf(claimed.id),
-      trigger: claimed.trigger,
-      eventId: claimed.eventId,
-      apiVersion: claimed.apiVersion,
-      sunset: served.version === claimed.apiVersion ? served.headers.Sunset : undefined,
-      revision: claimed.revision,
-      traceparent: currentTraceparent(),
-      keys: secrets.map((secret) => signingKeyOf(secret.value)),
-      body: claimed.body,
-    },
-    new Date(),
-  );
-  const outcome = await o.send({ url: claimed.url, headers, body: claimed.body });
-  return { headers, outcome };
+function report(
+  o: DispatchOptions,
+  metrics: DeliveryMetrics,
+  batch: readonly Settlement[],
+  { stale, notices }: Settled,
+): void {
+  metrics.settled(batch, o.clock.offsetMs());
+  if (stale.length > 0) {
+    metrics.stale(stale.length);
+    o.logger.warn({ attempts: stale.length }, 'the lease was lost before the attempts ended');
+  }
+  for (const { kind, percent, shopId, subscriptionId } of notices) {
+    const about = { shop: shopId, subscription: subscriptionId, percent };
+    if (kind === 'disabled') o.logger.warn(about, 'subscription set inactive: it only failed');
+    else o.logger.warn(about, 'subscription fails: it will be set inactive');
+    metrics.noticed(kind, percent);
+  }
 }

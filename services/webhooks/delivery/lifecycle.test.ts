@@ -13,7 +13,7 @@ import {
   type WebhooksUnderTest,
 } from '../../../test/support/webhooks.ts';
 import { sampleEvent } from '../../contract/sample-event.ts';
-import { expireHeld } from './backlog.ts';
+import { endBacklog } from './backlog.ts';
 
 let webhooks: WebhooksUnderTest;
 let receiver: Receiver;
@@ -75,7 +75,7 @@ describe('an inactive subscription', () => {
   test('ends what it held for 30 days as expired', async () => {
     const { shopId, set, state } = await withWaiting();
     await set({ status: SubscriptionStatus.INACTIVE });
-    await expireHeld(webhooks.db.pool, { offsetMs: 29 * DAY * 1_000, limit: 1_000 });
+    await endBacklog(webhooks.db.pool, 29 * DAY * 1_000);
     expect(await state()).toBe(DeliveryState.HELD);
     webhooks.advance(30 * DAY + 1);
     await until(async () => (await state()) === DeliveryState.EXPIRED);
@@ -89,7 +89,11 @@ describe('an inactive subscription', () => {
     const { shopId, set, state } = await withWaiting();
     await set({ status: SubscriptionStatus.INACTIVE });
     await webhooks.db.pool.query(
-      `update deliveries set held_since = held_since - interval '31 days' where shop_id = $1`,
+      `update subscriptions set inactive_since = inactive_since - interval '31 days' where shop_id = $1`,
+      [shopId],
+    );
+    await webhooks.db.pool.query(
+      `update queue set queued_at = queued_at - interval '31 days' where shop_id = $1`,
       [shopId],
     );
     await set({ status: SubscriptionStatus.ACTIVE });

@@ -1,17 +1,23 @@
 import type { Meter } from '@opentelemetry/api';
-import type { Outcome } from '../sender/outcome.ts';
-import type { Claimed } from './claim.ts';
+import type { Settlement } from './settle.ts';
 
 /** Seconds: from at once to the end of the schedule. */
 const LAG_BOUNDS_S = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 3_600, 86_400, 300_000];
 const DURATION_BOUNDS_S = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 15];
+const BATCH_BOUNDS = [1, 2, 5, 10, 25, 50, 100, 256];
 
 export interface DeliveryMetrics {
-  record(outcome: Outcome, claimed: Claimed): void;
+  /** @param offsetMs of the retry clock, which the time of queueing is kept by. */
+  settled(batch: readonly Settlement[], offsetMs: number): void;
+  stale(attempts: number): void;
+  noticed(kind: 'disabled' | 'warned', percent: number): void;
 }
 
-/** Attempts by result, how long they take, how late deliveries arrive, how many are in flight. */
-export function deliveryMetrics(meter: Meter, inFlight: () => number): DeliveryMetrics {
+/** Attempts by result, how long they take, how late deliveries arrive, what is under way. */
+export function deliveryMetrics(
+  meter: Meter,
+  now: { inFlight: () => number; lanes: () => number },
+): DeliveryMetrics {
   const attempts = meter.createCounter('webhooks.attempts', { description: 'Attempts by result' });
   const duration = meter.createHistogram('webhooks.attempt.duration', {
     unit: 's',
@@ -23,16 +29,45 @@ export function deliveryMetrics(meter: Meter, inFlight: () => number): DeliveryM
     description: 'From fan-out to delivery',
     advice: { explicitBucketBoundaries: LAG_BOUNDS_S },
   });
+  const batches = meter.createHistogram('webhooks.settle.batch', {
+    description: 'Attempts written down by one statement',
+    advice: { explicitBucketBoundaries: BATCH_BOUNDS },
+  });
+  const staleOnes = meter.createCounter('webhooks.settle.stale', {
+    description: 'Attempts that were not written down: another process had taken over',
+  });
+  const disabled = meter.createCounter('webhooks.subscriptions.disabled', {
+    description: 'Subscriptions set inactive for failing',
+  });
+  const warned = meter.createCounter('webhooks.subscriptions.warned', {
+    description: 'Warnings that a subscription will be set inactive, by the share of the time',
+  });
   meter
-    .createObservableGauge('webhooks.in_flight', { description: 'Attempts in flight' })
-    .addCallback((result) => result.observe(inFlight()));
+    .createObservableGauge('webhooks.in_flight', {
+      description: 'Attempts that are open or not yet written down',
+    })
+    .addCallback((result) => result.observe(now.inFlight()));
+  meter
+    .createObservableGauge('webhooks.lanes', { description: 'Subscriptions looked after' })
+    .addCallback((result) => result.observe(now.lanes()));
+
   return {
-    record(outcome, claimed) {
-      attempts.add(1, { result: outcome.result });
-      duration.record(outcome.durationMs / 1_000, { result: outcome.result });
-      if (outcome.result !== 'delivered') return;
-      const arrivedAt = outcome.startedAt.getTime() + outcome.durationMs;
-      lag.record(Math.max(0, arrivedAt - claimed.createdAt.getTime()) / 1_000);
+    settled(batch, offsetMs) {
+      batches.record(batch.length);
+      for (const { due, sent, ended } of batch) {
+        if (!sent) continue;
+        const { result, durationMs, startedAt } = sent.outcome;
+        attempts.add(1, { result });
+        duration.record(durationMs / 1_000, { result });
+        if (ended !== 'delivered') continue;
+        const arrivedAt = startedAt.getTime() + durationMs + offsetMs;
+        lag.record(Math.max(0, arrivedAt - due.queuedAtMs) / 1_000);
+      }
+    },
+    stale: (count) => staleOnes.add(count),
+    noticed(kind, percent) {
+      if (kind === 'disabled') disabled.add(1);
+      else warned.add(1, { percent });
     },
   };
 }

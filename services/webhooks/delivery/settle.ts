@@ -1,18 +1,18 @@
 import type pg from 'pg';
 import { inTransaction, type Queryable } from '../../platform/postgres.ts';
 import { shardLease } from '../../platform/shards.ts';
-import type { Outcome } from '../sender/send.ts';
+import type { Outcome } from '../sender/outcome.ts';
 import type { EndpointHealth } from './endpoint.ts';
 import { DELIVERY_LEASES } from './lane.ts';
 import type { Due } from './read-due.ts';
-import { settleFailures, type Notice } from './settle-failures.ts';
+import { type Notice, settleFailures } from './settle-failures.ts';
 
 /** What is to be written down about a delivery that was taken up. */
 export interface Settlement {
   readonly due: Due;
   /** Of the shard's lease when the attempt began. */
   readonly token: bigint;
-  /** Undefined when nothing was sent, for want of the payload: the delivery is dropped. */
+  /** Undefined when nothing was sent: then it is dropped, for want of the payload, or just put off. */
   readonly sent: { readonly outcome: Outcome; readonly headers: string } | undefined;
   /** How it ended; null when it is to be tried again after `pauseMs`. */
   readonly ended: 'delivered' | 'exhausted' | 'dropped' | null;
@@ -172,7 +172,8 @@ with leased as materialized (
 ), moved as (
   update queue q
      set is_retry = true, next_attempt_at = now() + ($25 + g.pause_ms) * interval '1 ms',
-         attempts = q.attempts + 1, round_attempts = q.round_attempts + 1
+         attempts = q.attempts + (g.started_ms is not null)::integer,
+         round_attempts = q.round_attempts + (g.started_ms is not null)::integer
     from given g
    where q.shop_id = g.shop_id and q.subscription_id = g.subscription_id and q.id = g.id
      and g.ended is null and q.attempts = g.attempts

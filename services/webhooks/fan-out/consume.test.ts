@@ -1,6 +1,8 @@
 import { create, fromBinary } from '@bufbuild/protobuf';
+import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import { Code, ConnectError } from '@connectrpc/connect';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import pg from 'pg';
 import {
   CustomerRedactedSchema,
   type Event,
@@ -12,7 +14,7 @@ import {
   ReturnsService,
 } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
 import { DeliveryState } from '../../../proto/gen/rms/webhooks/v1/webhooks_pb.ts';
-import { newShop } from '../../../test/support/running-service.ts';
+import { actor, newShop } from '../../../test/support/running-service.ts';
 import {
   type Receiver,
   runWebhooks,
@@ -22,7 +24,7 @@ import {
 } from '../../../test/support/webhooks.ts';
 import { sampleEvent } from '../../contract/sample-event.ts';
 import { type RunningServer, startGrpcServer } from '../../platform/grpc/server.ts';
-import { purge } from '../maintenance.ts';
+import { purge, tendDays } from '../maintenance.ts';
 
 let webhooks: WebhooksUnderTest;
 let returns: RunningServer;
@@ -199,30 +201,85 @@ describe('a redacted customer', () => {
 });
 
 describe('retention', () => {
-  test('removes finished deliveries with all that belongs to them, and nothing that waits', async () => {
+  const DAY_MS = 24 * 3_600_000;
+  const at = (daysAgo: number) => timestampFromDate(new Date(Date.now() - daysAgo * DAY_MS));
+  const days = { log: 30, events: 7 };
+
+  /** How many rows of each table the shop has left. */
+  async function left(shopId: bigint) {
+    const { rows } = await webhooks.db.pool.query(
+      `select (select count(*)::int from payloads where shop_id = $1) as payloads,
+              (select count(*)::int from deliveries where shop_id = $1) as deliveries,
+              (select count(*)::int from attempts where shop_id = $1) as attempts`,
+      [shopId],
+    );
+    return rows[0];
+  }
+
+  /** As if all that is finished had been for 31 days. */
+  function age(shopId: bigint) {
+    return webhooks.db.pool.query(
+      `update deliveries set finished_at = finished_at - interval '31 days' where shop_id = $1`,
+      [shopId],
+    );
+  }
+
+  test('drops days of which all is finished for long, with all that belongs to them', async () => {
+    await webhooks.db.pool.query('select create_delivery_days(40, 3)');
+    const shopId = newShop();
+    await webhooks.subscribe({ shopId, url: receiver.url });
+    const old = { ...sampleEvent('return.closed', shopId), occurredAt: at(35) };
+    const strange = { ...sampleEvent('return.closed', shopId), occurredAt: at(9_000) };
+    await webhooks.publish(old, strange);
+    await until(async () =>
+      (await webhooks.deliveries(shopId)).every((one) => one.state === DeliveryState.DELIVERED),
+    );
+    receiver.answer = (response) => void response.writeHead(500).end();
+    await webhooks.publish({ ...sampleEvent('return.closed', shopId), occurredAt: at(33) });
+    await until(async () => (await webhooks.deliveries(shopId))[0]?.attempts.length === 1);
+    // What was finished lately stays, however old its event.
+    await tendDays(webhooks.db.pool, days);
+    expect(await left(shopId)).toEqual({ payloads: 3, deliveries: 3, attempts: 3 });
+    await age(shopId);
+    await webhooks.db.pool.query(
+      `update attempts set started_at = started_at - interval '31 days' where shop_id = $1`,
+      [shopId],
+    );
+    await webhooks.db.pool.query(
+      `update payloads set created_at = created_at - interval '31 days' where shop_id = $1`,
+      [shopId],
+    );
+    expect((await tendDays(webhooks.db.pool, days)).dropped).toBeGreaterThan(0);
+    expect(await left(shopId)).toEqual({ payloads: 1, deliveries: 1, attempts: 1 });
+    expect(await webhooks.deliveries(shopId)).toMatchObject([{ state: DeliveryState.WAITING }]);
+  });
+
+  test('keeps a subscription that was deleted for as long as its log', async () => {
     const shopId = newShop();
     const { id } = await webhooks.subscribe({ shopId, url: receiver.url });
     await webhooks.publish(sampleEvent('return.closed', shopId));
     await until(
       async () => (await webhooks.deliveries(shopId))[0]?.state === DeliveryState.DELIVERED,
     );
-    receiver.answer = (response) => void response.writeHead(500).end();
-    await webhooks.publish(sampleEvent('return.closed', shopId));
-    await until(async () => (await webhooks.deliveries(shopId))[0]?.attempts.length === 1);
-    const older = `update deliveries set created_at = created_at - interval '31 days',
-      finished_at = finished_at - interval '31 days' where shop_id = $1`;
-    await webhooks.db.pool.query(older, [shopId]);
-    await webhooks.db.pool.query(
-      `update payloads set created_at = created_at - interval '31 days' where shop_id = $1`,
-      [shopId],
-    );
-    await purge(webhooks.db.pool, { log: 30, events: 7 });
-    const left = await webhooks.deliveries(shopId);
-    expect(left).toMatchObject([{ state: DeliveryState.WAITING, subscriptionId: id }]);
-    const { rows } = await webhooks.db.pool.query(
-      'select count(*)::int as payloads from payloads where shop_id = $1',
-      [shopId],
-    );
-    expect(rows).toEqual([{ payloads: 1 }]);
+    await webhooks.client.deleteSubscription({ shopId, actor, subscriptionId: id });
+    await until(async () => {
+      const { rows } = await webhooks.db.pool.query('select from lanes where shop_id = $1', [
+        shopId,
+      ]);
+      return rows.length === 0;
+    });
+    const long = `update subscriptions set deleted_at = now() - interval '31 days' where shop_id = $1`;
+    await webhooks.db.pool.query(long, [shopId]);
+    const count = async () =>
+      (await webhooks.db.pool.query('select from subscriptions where shop_id = $1', [shopId])).rows
+        .length;
+    await purge(webhooks.db.pool, days);
+    expect(await count()).toBe(1);
+    const migrator = new pg.Client({ connectionString: webhooks.db.migratorUrl });
+    await migrator.connect();
+    await migrator.query('delete from webhooks.deliveries where shop_id = $1', [shopId]);
+    await migrator.end();
+    await purge(webhooks.db.pool, days);
+    expect(await count()).toBe(0);
   });
 });

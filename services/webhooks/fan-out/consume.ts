@@ -1,3 +1,4 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
 import type pg from 'pg';
 import type { Event } from '../../../proto/gen/rms/events/v1/events_pb.ts';
 import { TRIGGERS } from '../../contract/limits.ts';
@@ -5,10 +6,13 @@ import { type EventBus, eventsTopic } from '../../platform/bus/event-bus.ts';
 import { consumeEvents } from '../../platform/consumer.ts';
 import type { ServiceRuntime } from '../../platform/service.ts';
 import type { Worker } from '../../platform/worker.ts';
+import { announce } from '../delivery/announce.ts';
+import type { LaneRef } from '../delivery/lane.ts';
 import type { RetryClock } from '../delivery/retry-clock.ts';
-import { fanOut } from './fan-out.ts';
+import { fanOut, lockLanes } from './fan-out.ts';
 import { redactReturns } from './redact.ts';
-import { type ReadSnapshot, withSnapshots } from './snapshots.ts';
+import { lockShops } from './shop-locks.ts';
+import { type ReadSnapshot, readAhead, withSnapshots } from './snapshots.ts';
 
 const TRIGGER_NAMES: ReadonlySet<string> = new Set(TRIGGERS);
 
@@ -17,14 +21,19 @@ export interface ConsumeOptions extends ServiceRuntime {
   /** Today in the version calendar. */
   readonly today: () => Date;
   readonly readSnapshot: ReadSnapshot;
-  /** Called after a batch was committed. */
-  readonly onCommitted: () => void;
+  /** Whether this process sends for the shard; others are told by the database. */
+  readonly holds: (shard: number) => boolean;
+  /** Called after a batch was committed, with the lanes where something is due now. */
+  readonly onCommitted: (lanes: readonly LaneRef[]) => void;
 }
+
+/** The lanes that the batch under way has written to. */
+const touched = new AsyncLocalStorage<LaneRef[]>();
 
 /**
  * Listens to returns, the only source of webhook triggers, and fans each event out in the
  * transaction that marks it as seen. No HTTP here: what is written is delivered by the dispatcher.
- * Returns is asked inside it, for snapshots only, and so answers for at most ten seconds each.
+ * Returns is asked before it, for snapshots that no event could carry.
  */
 export function startConsuming(o: ConsumeOptions): Promise<Worker> {
   const fannedOut = o.telemetry.meter.createCounter('webhooks.fanned_out', {
@@ -38,22 +47,33 @@ export function startConsuming(o: ConsumeOptions): Promise<Worker> {
     bus: announcing(o),
     group: 'webhooks',
     topics: [eventsTopic('returns')],
+    prepare: (events) => readAhead(o.pool, events, o.readSnapshot),
     async handle(tx, events) {
       await redact(tx, events);
       const known = events.filter((event) => TRIGGER_NAMES.has(event.trigger));
       const strange = events.filter((event) => !known.includes(event) && !isRedaction(event));
       if (strange.length > 0) skipped.add(strange.length);
-      const today = o.today();
+      // All at once, in one order: two batches never wait for each other in a ring.
+      const open = await lockLanes(tx, known);
+      const at = { today: o.today(), offsetMs: o.clock.offsetMs() };
       for await (const part of withSnapshots(tx, known, o.readSnapshot)) {
-        const written = await fanOut(tx, part, { today, offsetMs: o.clock.offsetMs() });
+        const { written, lanes } = await fanOut(tx, part, open, at);
         if (written > 0) fannedOut.add(written);
+        touched.getStore()?.push(...lanes);
+        const elsewhere = lanes.filter((lane) => !o.holds(lane.shard));
+        await announce(tx, elsewhere, { isChange: false });
       }
     },
   });
 }
 
 async function redact(tx: pg.PoolClient, events: readonly Event[]): Promise<void> {
-  for (const { shopId, detail } of events) {
+  const redactions = events.filter(isRedaction);
+  await lockShops(tx, {
+    fannedOut: events.map((event) => event.shopId),
+    redacted: redactions.map((event) => event.shopId),
+  });
+  for (const { shopId, detail } of redactions) {
     if (detail.case === 'customerRedacted') {
       await redactReturns(tx, shopId, detail.value.returnIds);
     }
@@ -74,8 +94,9 @@ function announcing(o: ConsumeOptions): EventBus {
       o.bus.subscribe({
         ...subscription,
         async handle(records) {
-          await subscription.handle(records);
-          o.onCommitted();
+          const lanes: LaneRef[] = [];
+          await touched.run(lanes, () => subscription.handle(records));
+          if (lanes.length > 0) o.onCommitted(lanes);
         },
       }),
   };

@@ -94,7 +94,7 @@ describe('a redaction and a replay at once', () => {
       // What a replay holds and writes, before its commit.
       await replay.query('select from payloads where shop_id = $1 for share', [shopId]);
       await replay.query(
-        `update deliveries set state = 'held', held_since = now(), finished_at = null where shop_id = $1`,
+        'update deliveries set ended = null, finished_at = null where shop_id = $1',
         [shopId],
       );
       const done = inTransaction(webhooks.db.pool, (tx) => redactReturns(tx, shopId, returnIds));
@@ -111,7 +111,7 @@ describe('a redaction of many payloads', () => {
     const { shopId, returnIds, deliveries } = await withDelivered(120);
     const waiting = deliveries.slice(0, 2).map((one) => one.id.replace('msg_', ''));
     await webhooks.db.pool.query(
-      `update deliveries set state = 'held', held_since = now(), finished_at = null
+      `update deliveries set ended = null, finished_at = null
         where shop_id = $1 and id = any($2::uuid[])`,
       [shopId, waiting],
     );

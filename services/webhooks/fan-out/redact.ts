@@ -1,4 +1,5 @@
 import type { Queryable } from '../../platform/postgres.ts';
+import { rangeOfEvent } from '../delivery-id.ts';
 import { encodeBody, withoutCustomer } from './without-customer.ts';
 
 /**
@@ -15,21 +16,18 @@ export async function redactReturns(
      on conflict (shop_id, return_id) do update set redacted_at = now()`,
     [shopId, returnIds],
   );
-  await tx.query(
-    `update attempts a set response_excerpt = '' from deliveries d
-      where d.shop_id = $1 and d.return_id = any($2::bigint[])
-        and a.shop_id = d.shop_id and a.delivery_id = d.id`,
-    [shopId, returnIds],
-  );
-  let after = 0n;
+  let after = FIRST_ID;
   for (;;) {
     const ids = await lockPayloads(tx, { shopId, returnIds, after });
     const last = ids.at(-1);
     if (last === undefined) return;
     await redactPayloads(tx, shopId, ids);
+    await forgetAnswers(tx, shopId, ids);
     after = last;
   }
 }
+
+const FIRST_ID = '00000000-0000-0000-0000-000000000000';
 
 /** Payloads locked by one statement. */
 const BATCH = 100;
@@ -37,11 +35,11 @@ const BATCH = 100;
 /** In the order of their ids, so that two redactions cannot deadlock. */
 async function lockPayloads(
   tx: Queryable,
-  o: { shopId: bigint; returnIds: readonly bigint[]; after: bigint },
-): Promise<bigint[]> {
-  const { rows } = await tx.query<{ id: bigint }>(
+  o: { shopId: bigint; returnIds: readonly bigint[]; after: string },
+): Promise<string[]> {
+  const { rows } = await tx.query<{ id: string }>(
     `select p.id from payloads p
-      where p.shop_id = $1 and p.return_id = any($2::bigint[]) and p.body is not null and p.id > $3
+      where p.shop_id = $1 and p.return_id = any($2::bigint[]) and p.id > $3
       order by p.id limit $4
         for update of p`,
     [o.shopId, o.returnIds, o.after, BATCH],
@@ -56,26 +54,42 @@ async function lockPayloads(
 async function redactPayloads(
   tx: Queryable,
   shopId: bigint,
-  ids: readonly bigint[],
+  ids: readonly string[],
 ): Promise<void> {
-  const { rows } = await tx.query<{ id: bigint }>(
-    `select p.id from payloads p
-      where p.shop_id = $1 and p.id = any($2::bigint[]) and exists (
+  const ranges = ids.map(rangeOfEvent);
+  const { rows } = await tx.query<{ id: string }>(
+    `select p.id from unnest($2::uuid[], $3::uuid[], $4::uuid[]) as p (id, first, last)
+      where exists (
         select from deliveries d
-         where d.shop_id = p.shop_id and d.payload_id = p.id and d.finished_at is null)
+         where d.shop_id = $1 and d.id between p.first and p.last and d.payload_id = p.id and d.ended is null)
       order by p.id`,
-    [shopId, ids],
+    [shopId, ids, ranges.map(({ first }) => first), ranges.map(({ last }) => last)],
   );
   const waiting = rows.map((row) => row.id);
   await tx.query(
     `update payloads set body = null, redacted_at = now()
-      where shop_id = $1 and id = any($2::bigint[]) and id <> all($3::bigint[])`,
+      where shop_id = $1 and id = any($2::uuid[]) and id <> all($3::uuid[])`,
     [shopId, ids, waiting],
   );
   for (const id of waiting) await shapeAnew(tx, shopId, id);
 }
 
-async function shapeAnew(tx: Queryable, shopId: bigint, id: bigint): Promise<void> {
+/** What receivers answered to deliveries of the payloads may repeat what they were sent. */
+async function forgetAnswers(
+  tx: Queryable,
+  shopId: bigint,
+  payloadIds: readonly string[],
+): Promise<void> {
+  const ranges = payloadIds.map(rangeOfEvent);
+  await tx.query(
+    `update attempts a set response_excerpt = ''
+       from unnest($2::uuid[], $3::uuid[]) as g (first, last)
+      where a.shop_id = $1 and a.delivery_id between g.first and g.last and a.response_excerpt <> ''`,
+    [shopId, ranges.map(({ first }) => first), ranges.map(({ last }) => last)],
+  );
+}
+
+async function shapeAnew(tx: Queryable, shopId: bigint, id: string): Promise<void> {
   const { rows } = await tx.query<{ topic: string; body: Buffer }>(
     'select topic, body from payloads where shop_id = $1 and id = $2 and body is not null',
     [shopId, id],

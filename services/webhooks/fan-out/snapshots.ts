@@ -14,6 +14,58 @@ export type ReadSnapshot = (o: {
 
 /** Snapshots that were read back and not yet let go, give or take the last one. */
 const MAX_HELD_BYTES = 8 * 1024 * 1024;
+/** The same of a batch, before its transaction. */
+const MAX_READ_AHEAD_BYTES = 16 * 1024 * 1024;
+const AT_ONCE = 4;
+
+/**
+ * Gives the events with the snapshots that were left out of them for their size, so that no
+ * transaction waits for returns: those that some subscription waits for, of events that were not
+ * handled yet, at most about 16 MiB. The rest is left to {@link withSnapshots}.
+ *
+ * @throws what the read throws.
+ */
+export async function readAhead(
+  db: Queryable,
+  events: readonly Event[],
+  read: ReadSnapshot,
+): Promise<readonly Event[]> {
+  const omitted = events.filter((event) => event.snapshotOmitted);
+  if (omitted.length === 0) return events;
+  const wanted = await wantedAmong(db, await unhandledAmong(db, omitted));
+  const left = omitted.filter((event) => wanted.has(event.eventId));
+  const found = new Map<string, Event>();
+  let bytes = 0;
+  while (left.length > 0 && bytes < MAX_READ_AHEAD_BYTES) {
+    const snapshots = await Promise.all(
+      left.splice(0, AT_ONCE).map((event) => readOne(event, read)),
+    );
+    for (const event of snapshots) {
+      if (!event?.snapshot) continue;
+      found.set(event.eventId, event);
+      bytes += toBinary(ReturnSchema, event.snapshot).length;
+    }
+  }
+  return events.map((event) => found.get(event.eventId) ?? event);
+}
+
+async function readOne(event: Event, read: ReadSnapshot): Promise<Event | undefined> {
+  const snapshot = await read(event);
+  return snapshot && { ...event, snapshot, snapshotOmitted: false };
+}
+
+/** Those that this consumer has not dealt with, as far as is committed. */
+async function unhandledAmong(db: Queryable, events: readonly Event[]): Promise<Event[]> {
+  const { rows } = await db.query<{ eventId: string }>(
+    `select c.event_id as "eventId" from consumed_events c
+       join unnest($1::bigint[], $2::uuid[]) as g (shop_id, event_id)
+         on g.shop_id = c.shop_id and g.event_id = c.event_id
+      where c.consumer = 'webhooks'`,
+    [events.map((event) => event.shopId), events.map((event) => event.eventId)],
+  );
+  const handled = new Set(rows.map((row) => row.eventId));
+  return events.filter((event) => !handled.has(event.eventId));
+}
 
 /**
  * Gives the events in their order, in parts, with the snapshots that were left out of them for
@@ -55,10 +107,10 @@ async function wantedAmong(tx: Queryable, events: readonly Event[]): Promise<Set
   if (events.length === 0) return new Set();
   const { rows } = await tx.query<{ shopId: bigint; topic: string; trigger: string }>(
     `select distinct s.shop_id as "shopId", s.topic, s.trigger
-       from subscriptions s
+       from lanes s
        join unnest($1::bigint[], $2::text[]) as given (shop_id, trigger)
          on given.shop_id = s.shop_id and given.trigger = s.trigger
-      where s.deleted_at is null and s.status = 'active'`,
+      where s.is_open`,
     [events.map((event) => event.shopId), events.map((event) => event.trigger)],
   );
   const isWanted = (event: Event): boolean =>

@@ -5,19 +5,27 @@ create table payload_versions (
   updated_at timestamptz not null default now()
 );
 
--- One row per address of a shop: what is in flight is counted, and held back, here. Locked by
--- whoever claims for it. The hash stands in for the address, which may be too long for an index.
+-- One row per address of a shop: how it fares is kept here. Written only by whoever holds its shard.
+-- The hash stands in for the address, which may be too long for an index.
 create table endpoints (
   shop_id    bigint not null check (shop_id between 1 and 9007199254740991),
   id         bigint generated always as identity (maxvalue 9007199254740991),
   url        text not null,
   url_sha256 bytea not null check (octet_length(url_sha256) = 32),
-  -- Most deliveries in flight: halved on timeouts, grown on success.
-  flight_cap smallint not null default 8 check (flight_cap between 1 and 8),
+  -- Most attempts in flight: grown on success, halved on timeouts, 429 and 5xx.
+  flight_cap smallint not null default 2 check (flight_cap between 1 and 8),
+  -- Failures since the last success, and when they began; both by the retry clock.
+  consecutive_failures integer not null default 0 check (consecutive_failures >= 0),
+  failing_since timestamptz,
+  -- While the circuit is open only probes are sent, the next one at held_until. By the retry clock.
+  circuit_opened_at timestamptz,
+  held_until timestamptz,
   created_at timestamptz not null default now(),
   primary key (shop_id, id),
-  constraint endpoints_once unique (shop_id, url_sha256)
-);
+  constraint endpoints_once unique (shop_id, url_sha256),
+  constraint endpoints_held check ((circuit_opened_at is null) = (held_until is null))
+) with (fillfactor = 80);
+create index endpoints_open on endpoints (circuit_opened_at) where circuit_opened_at is not null;
 
 create table subscriptions (
   shop_id         bigint not null,
@@ -27,18 +35,53 @@ create table subscriptions (
   endpoint_id     bigint not null,
   status          text not null check (status in ('active', 'inactive')),
   inactive_reason text not null default '',
-  -- Failures since the last success, and when they began (by the retry clock).
+  -- By the retry clock; what waits is held from then on.
+  inactive_since  timestamptz,
+  -- Failures since the last success, when they began (by the retry clock), and the share of the time
+  -- to the switching off of which a warning was given.
   failures        integer not null default 0 check (failures >= 0),
   failing_since   timestamptz,
+  warned_percent  smallint not null default 0 check (warned_percent between 0 and 100),
   created_at      timestamptz not null default now(),
   updated_at      timestamptz not null default now(),
-  -- Kept for the log of its deliveries until that is purged.
+  -- Kept for the log of its deliveries until that is dropped.
   deleted_at      timestamptz,
   primary key (shop_id, id),
-  constraint subscriptions_endpoint foreign key (shop_id, endpoint_id) references endpoints (shop_id, id)
-);
-create index subscriptions_by_trigger on subscriptions (shop_id, trigger) where deleted_at is null;
+  constraint subscriptions_endpoint foreign key (shop_id, endpoint_id) references endpoints (shop_id, id),
+  constraint subscriptions_inactive check ((status = 'inactive') = (inactive_since is not null))
+) with (fillfactor = 80);
 create index subscriptions_by_endpoint on subscriptions (shop_id, endpoint_id);
+create index subscriptions_inactive_since on subscriptions (inactive_since)
+  where status = 'inactive' and deleted_at is null;
+create index subscriptions_deleted on subscriptions (deleted_at) where deleted_at is not null;
+
+-- What fan-out and sending need of a subscription, in a row small enough to be locked for each batch.
+-- Holding, releasing, moving and deleting a backlog of any length is one update here.
+create table lanes (
+  shop_id         bigint not null,
+  subscription_id bigint not null,
+  endpoint_id     bigint not null,
+  topic           text not null,
+  trigger         text not null,
+  -- Who holds the lease of a shard sends for its lanes; all lanes of an endpoint share one.
+  shard           smallint not null check (shard between 0 and 31),
+  -- Active and not deleted: gets new deliveries, and what waits is sent.
+  is_open         boolean not null,
+  -- Deleted: what waits is being dropped, then this row goes.
+  is_deleted      boolean not null default false,
+  -- Opened again after more than 30 days: what was queued before this (retry clock) expires first.
+  expire_before   timestamptz,
+  -- When to look for due deliveries, by the retry clock; null when nothing waits or nothing may be sent.
+  ready_at        timestamptz,
+  primary key (shop_id, subscription_id),
+  constraint lanes_subscription foreign key (shop_id, subscription_id) references subscriptions (shop_id, id)
+    on delete cascade,
+  constraint lanes_ready check (ready_at is null or (is_open and expire_before is null)),
+  constraint lanes_endpoint foreign key (shop_id, endpoint_id) references endpoints (shop_id, id)
+) with (fillfactor = 70, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);
+create index lanes_ready on lanes (shard, ready_at) where ready_at is not null;
+create index lanes_by_endpoint on lanes (shop_id, endpoint_id);
+create index lanes_to_drain on lanes (shop_id, subscription_id) where is_deleted or expire_before is not null;
 
 -- Signing secrets, encrypted; the newest has no end.
 create table secrets (
@@ -54,103 +97,234 @@ create table secrets (
     on delete cascade
 );
 
+-- What still has to be sent, and only that: a row lives from fan-out to the end of its delivery.
+create table queue (
+  shop_id         bigint not null check (shop_id between 1 and 9007199254740991),
+  subscription_id bigint not null check (subscription_id between 1 and 9007199254740991),
+  -- The delivery.
+  id              uuid not null,
+  payload_id      uuid not null,
+  -- Length of the body.
+  bytes           integer not null check (bytes >= 0),
+  -- Fresh ones go before retries and replays.
+  is_retry        boolean not null default false,
+  -- By the retry clock, both.
+  next_attempt_at timestamptz not null,
+  queued_at       timestamptz not null,
+  -- All attempts ever, and those since it was last started (a replay starts anew).
+  attempts        integer not null default 0 check (attempts >= 0),
+  round_attempts  smallint not null default 0 check (round_attempts >= 0),
+  primary key (shop_id, subscription_id, id)
+) with (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000,
+        autovacuum_vacuum_insert_scale_factor = 0, autovacuum_vacuum_insert_threshold = 10000,
+        autovacuum_analyze_scale_factor = 0, autovacuum_analyze_threshold = 10000);
+create index queue_due on queue (shop_id, subscription_id, is_retry, next_attempt_at, id);
+
+-- The log, in day partitions of the time in the id (the event's), which are dropped together:
+-- see services/webhooks/delivery-id.ts. No foreign keys: one transaction writes what belongs together.
+
 -- The bytes sent, once per event, topic and version, however many subscriptions get them.
 create table payloads (
-  shop_id     bigint not null,
-  id          bigint generated always as identity (maxvalue 9007199254740991),
+  shop_id     bigint not null check (shop_id between 1 and 9007199254740991),
+  id          uuid not null,
   event_id    uuid not null,
+  trigger     text not null,
   topic       text not null,
   api_version text not null,
-  return_id   bigint,
-  -- Null once its retention is over or its customer was redacted.
+  return_id   bigint check (return_id between 1 and 9007199254740991),
+  revision    bigint not null default 0,
+  traceparent text not null default '',
+  -- Null once its customer was redacted and nothing waits for it.
   body        bytea,
   redacted_at timestamptz,
   created_at  timestamptz not null default now(),
-  primary key (shop_id, id),
-  constraint payloads_once unique (shop_id, event_id, topic, api_version)
-);
-create index payloads_by_time on payloads (created_at);
+  primary key (shop_id, id)
+) partition by range (id);
 create index payloads_by_return on payloads (shop_id, return_id) where return_id is not null;
 
-create sequence delivery_leases;
-
 create table deliveries (
-  shop_id          bigint not null,
+  shop_id         bigint not null check (shop_id between 1 and 9007199254740991),
   -- `webhook-id` without its prefix.
-  id               uuid not null,
-  -- Order of fan-out within a shop: newest first is how the log is read.
-  position         bigint generated always as identity (maxvalue 9007199254740991),
-  subscription_id  bigint not null,
-  endpoint_id      bigint not null,
-  payload_id       bigint not null,
-  event_id         uuid not null,
-  trigger          text not null,
-  topic            text not null,
-  api_version      text not null,
-  return_id        bigint,
-  revision         bigint not null default 0,
-  traceparent      text not null default '',
-  is_test          boolean not null default false,
-  state            text not null default 'waiting'
-    check (state in ('waiting', 'held', 'delivered', 'exhausted', 'expired', 'dropped')),
-  -- By the retry clock.
-  next_attempt_at  timestamptz,
-  held_since       timestamptz,
-  -- All attempts ever, and those since it was last started (a replay starts anew).
-  attempts         integer not null default 0 check (attempts >= 0),
-  round_attempts   integer not null default 0 check (round_attempts >= 0),
-  -- By the database clock. The token fences off a sender that lost its lease.
-  lease_token      bigint,
-  lease_expires_at timestamptz,
-  created_at       timestamptz not null default now(),
-  finished_at      timestamptz,
+  id              uuid not null,
+  subscription_id bigint not null check (subscription_id between 1 and 9007199254740991),
+  payload_id      uuid not null,
+  trigger         text not null,
+  topic           text not null,
+  is_test         boolean not null default false,
+  -- Null while it is in `queue`; what it then is, its subscription says: waiting, held, or dropped when
+  -- that was deleted.
+  ended           text check (ended in ('delivered', 'exhausted', 'expired', 'dropped')),
+  created_at      timestamptz not null default now(),
+  finished_at     timestamptz,
   primary key (shop_id, id),
-  constraint deliveries_once unique (shop_id, event_id, subscription_id),
-  constraint deliveries_subscription foreign key (shop_id, subscription_id) references subscriptions (shop_id, id),
-  constraint deliveries_endpoint foreign key (shop_id, endpoint_id) references endpoints (shop_id, id),
-  constraint deliveries_payload foreign key (shop_id, payload_id) references payloads (shop_id, id),
-  constraint deliveries_lease check ((lease_token is null) = (lease_expires_at is null)),
-  constraint deliveries_due_has_time check (state <> 'waiting' or next_attempt_at is not null),
-  constraint deliveries_held_has_time check ((state = 'held') = (held_since is not null)),
-  constraint deliveries_finished check ((state in ('waiting', 'held')) = (finished_at is null))
-) with (fillfactor = 80);
+  constraint deliveries_finished check ((ended is null) = (finished_at is null))
+) partition by range (id);
+create index deliveries_of_subscription on deliveries (shop_id, subscription_id, id);
 
--- What may be claimed, per endpoint: fresh ones first, then retries by time.
-create index deliveries_due on deliveries (shop_id, endpoint_id, (round_attempts > 0), next_attempt_at, position)
-  where state = 'waiting' and lease_token is null;
-create index deliveries_leased on deliveries (shop_id, endpoint_id) where lease_token is not null;
-create index deliveries_lease_end on deliveries (lease_expires_at) where lease_token is not null;
-create index deliveries_unfinished on deliveries (shop_id, subscription_id) where finished_at is null;
-create index deliveries_held on deliveries (held_since) where state = 'held';
-create index deliveries_finished on deliveries (finished_at) where finished_at is not null;
-create index deliveries_log on deliveries (shop_id, position desc);
-create index deliveries_log_of_subscription on deliveries (shop_id, subscription_id, position desc);
-create index deliveries_by_payload on deliveries (shop_id, payload_id);
-create index deliveries_by_return on deliveries (shop_id, return_id) where return_id is not null;
-create index deliveries_by_endpoint on deliveries (shop_id, endpoint_id);
-
--- The log: one row per request made.
+-- One row per request made. The parts of its time are null where they did not happen.
 create table attempts (
-  shop_id          bigint not null,
+  shop_id          bigint not null check (shop_id between 1 and 9007199254740991),
   delivery_id      uuid not null,
   number           integer not null check (number > 0),
   started_at       timestamptz not null,
   duration_ms      integer not null check (duration_ms >= 0),
+  dns_ms           integer,
+  connect_ms       integer,
+  tls_ms           integer,
+  -- From the request sent to the first byte of the answer.
+  wait_ms          integer,
+  read_ms          integer,
   -- 0: no answer.
   status           integer not null check (status between 0 and 999),
   error            text not null,
   url              text not null,
-  request_headers  jsonb not null,
+  -- JSON, as sent.
+  request_headers  text not null,
   response_excerpt text not null,
-  primary key (shop_id, delivery_id, number),
-  constraint attempts_delivery foreign key (shop_id, delivery_id) references deliveries (shop_id, id)
-    on delete cascade
-);
+  primary key (shop_id, delivery_id, number)
+) partition by range (delivery_id);
+
+-- An insert never fails for want of a partition.
+create table payloads_default partition of payloads default;
+create table deliveries_default partition of deliveries default;
+create table attempts_default partition of attempts default;
 
 -- Returns whose customer was redacted: an event that arrives late must not bring the data back.
 create table redacted_returns (
-  shop_id     bigint not null,
-  return_id   bigint not null,
+  shop_id     bigint not null check (shop_id between 1 and 9007199254740991),
+  return_id   bigint not null check (return_id between 1 and 9007199254740991),
   redacted_at timestamptz not null default now(),
   primary key (shop_id, return_id)
 );
+
+-- The least id of a day: its first millisecond in the first 48 bits.
+create function first_id_of(the_day date) returns uuid language sql immutable
+return rpad(lpad(to_hex((extract(epoch from the_day) * 1000)::bigint), 12, '0'), 32, '0')::uuid;
+
+-- The service's role owns nothing, so partitions are made and dropped on its behalf.
+create function create_delivery_days(days_back integer, days_ahead integer) returns integer
+language plpgsql security definer set search_path from current set lock_timeout = '2s'
+as $$
+declare
+  today     date := (now() at time zone 'utc')::date;
+  the_day   date;
+  parent    text;
+  partition text;
+  is_there  boolean;
+  made      integer := 0;
+begin
+  perform pg_advisory_xact_lock(hashtext(current_schema() || '.deliveries'));
+  for the_day in select today + n from generate_series(-days_back, days_ahead) as n loop
+    continue when to_regclass('deliveries_' || to_char(the_day, 'YYYYMMDD')) is not null;
+    -- Rows that went to a default partition stay there; the day cannot be split.
+    select exists (select from deliveries_default where id >= first_id_of(the_day) and id < first_id_of(the_day + 1))
+        or exists (select from payloads_default where id >= first_id_of(the_day) and id < first_id_of(the_day + 1))
+        or exists (select from attempts_default where delivery_id >= first_id_of(the_day) and delivery_id < first_id_of(the_day + 1))
+      into is_there;
+    continue when is_there;
+    foreach parent in array array['payloads', 'deliveries', 'attempts'] loop
+      partition := parent || '_' || to_char(the_day, 'YYYYMMDD');
+      -- Attaching lets writers go on; `partition of` would lock them out.
+      execute format('create table %I (like %I including all) with (fillfactor = %s)', partition, parent,
+        case parent when 'deliveries' then 85 else 100 end);
+      execute format('alter table %I attach partition %I for values from (%L) to (%L)', parent, partition,
+        first_id_of(the_day), first_id_of(the_day + 1));
+      execute format('revoke all on %I from %I', partition, 'rms_' || current_schema());
+    end loop;
+    made := made + 1;
+  end loop;
+  return made;
+end
+$$;
+
+-- Drops whole days older than the log is kept, never one with a delivery that has not ended, or ended lately.
+create function drop_delivery_days(log_days integer) returns integer
+language plpgsql security definer set search_path from current set lock_timeout = '2s'
+as $$
+declare
+  last_day date := (now() at time zone 'utc')::date - log_days;
+  ended_before timestamptz := now() - log_days * interval '1 day';
+  suffix   text;
+  the_day  date;
+  is_kept  boolean;
+  dropped  integer := 0;
+begin
+  if log_days < 1 then
+    raise exception 'the log is kept for at least one day';
+  end if;
+  perform pg_advisory_xact_lock(hashtext(current_schema() || '.deliveries'));
+  for suffix in
+    select right(c.relname, 8) from pg_inherits i join pg_class c on c.oid = i.inhrelid
+    where i.inhparent = 'deliveries'::regclass and c.relname ~ '^deliveries_\d{8}$'
+    order by 1
+  loop
+    the_day := to_date(suffix, 'YYYYMMDD');
+    continue when the_day >= last_day;
+    execute format('select exists (select from %I where ended is null or finished_at >= $1)', 'deliveries_' || suffix)
+      into is_kept using ended_before;
+    continue when is_kept;
+    execute format('lock table %I, %I, %I in access exclusive mode',
+      'payloads_' || suffix, 'deliveries_' || suffix, 'attempts_' || suffix);
+    -- A replay may have begun before the lock; then it waits in the queue.
+    continue when exists (select from queue where id >= first_id_of(the_day) and id < first_id_of(the_day + 1));
+    execute format('drop table %I, %I, %I', 'attempts_' || suffix, 'deliveries_' || suffix, 'payloads_' || suffix);
+    dropped := dropped + 1;
+  end loop;
+  -- Events whose time is outside of all days.
+  delete from deliveries_default where finished_at < ended_before;
+  delete from attempts_default a where a.started_at < ended_before and not exists (
+    select from deliveries_default d where d.shop_id = a.shop_id and d.id = a.delivery_id);
+  delete from payloads_default p where p.created_at < ended_before and not exists (
+    select from deliveries_default d where d.shop_id = p.shop_id and d.payload_id = p.id);
+  return dropped;
+end
+$$;
+
+revoke all on function create_delivery_days(integer, integer), drop_delivery_days(integer) from public;
+
+do $$
+declare
+  process text := 'rms_' || current_schema();
+begin
+  execute format('revoke all on payloads_default, deliveries_default, attempts_default from %I', process);
+  execute format('revoke delete on payloads, deliveries, attempts from %I', process);
+  execute format('grant execute on function create_delivery_days(integer, integer), drop_delivery_days(integer) to %I', process);
+end
+$$;
+
+-- Says of each lane when to look at it again, and returns that: when the first of what waits is due or,
+-- while its circuit is held, then at the earliest, save for the oldest, which is due when it is due.
+-- The rows are locked by a statement before: what was queued until then is seen by the second, and
+-- what is queued later sets ready_at itself.
+create function park_lanes(shop_ids bigint[], subscription_ids bigint[], endpoint_ids bigint[], held timestamptz[])
+returns table (shop bigint, subscription bigint, ready timestamptz)
+language plpgsql
+as $$
+begin
+  perform from lanes l join unnest(shop_ids, subscription_ids) as g (shop_id, subscription_id)
+      on g.shop_id = l.shop_id and g.subscription_id = l.subscription_id
+    order by l.shop_id, l.subscription_id for no key update of l;
+  return query
+    update lanes l set ready_at = case when first_due.at is null then null
+                                       when g.held_until is null then first_due.at
+                                       else greatest(first_due.at, least(g.held_until, oldest.at)) end
+      from unnest(shop_ids, subscription_ids, endpoint_ids, held) as g (shop_id, subscription_id, endpoint_id, held_until)
+     cross join lateral (
+       select least(
+         (select min(q.next_attempt_at) from queue q
+           where q.shop_id = g.shop_id and q.subscription_id = g.subscription_id and not q.is_retry),
+         (select min(q.next_attempt_at) from queue q
+           where q.shop_id = g.shop_id and q.subscription_id = g.subscription_id and q.is_retry)) as at
+     ) first_due
+     cross join lateral (
+       select (select q.next_attempt_at from queue q
+                where q.shop_id = g.shop_id and q.subscription_id = g.subscription_id
+                order by q.id limit 1) as at
+     ) oldest
+     where l.shop_id = g.shop_id and l.subscription_id = g.subscription_id and l.endpoint_id = g.endpoint_id
+       and l.is_open and l.expire_before is null
+    returning l.shop_id, l.subscription_id, l.ready_at;
+end
+$$;
+
+select create_delivery_days(8, 3);

@@ -10,7 +10,7 @@ export interface Secret {
   readonly expiresAt: Date | null;
 }
 
-interface Owner {
+export interface Owner {
   readonly shopId: bigint;
   readonly subscriptionId: bigint;
 }
@@ -75,6 +75,6 @@ export async function secretsOf(db: Queryable, owner: Owner, keyring: Keyring): 
 }
 
 /** A row copied to another subscription cannot be opened there. */
-function contextOf(owner: Owner): string {
+export function contextOf(owner: Owner): string {
   return `${owner.shopId}:${owner.subscriptionId}`;
 }

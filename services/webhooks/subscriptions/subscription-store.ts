@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import type pg from 'pg';
 import { inTransaction, type Queryable } from '../../platform/postgres.ts';
-import { dropWaiting, holdWaiting, moveWaiting, releaseHeld } from '../delivery/backlog.ts';
+import { addLane, changeLane, closeLane } from '../delivery/lane-changes.ts';
 import type { Secret } from './secrets.ts';
 import {
   MAX_SUBSCRIPTIONS,
@@ -50,6 +50,8 @@ export function createSubscription(
   shopId: bigint,
   o: {
     fields: SubscriptionFields;
+    /** Of the retry clock. */
+    offsetMs: number;
     withSecret: (tx: Queryable, id: bigint) => Promise<Secret>;
   },
 ): Promise<{ subscription: Subscription; secret: Secret }> {
@@ -57,11 +59,20 @@ export function createSubscription(
     await requireRoom(tx, shopId);
     const endpointId = await endpointOf(tx, shopId, o.fields.url);
     const { rows } = await tx.query<{ id: bigint }>(
-      `insert into subscriptions (shop_id, topic, trigger, endpoint_id, status)
-       values ($1, $2, $3, $4, $5) returning id`,
-      [shopId, o.fields.topic, o.fields.trigger, endpointId, o.fields.status ?? 'active'],
+      `insert into subscriptions (shop_id, topic, trigger, endpoint_id, status, inactive_since)
+       values ($1, $2, $3, $4, $5, case when $5 = 'inactive' then now() + $6 * interval '1 ms' end)
+       returning id`,
+      [
+        shopId,
+        o.fields.topic,
+        o.fields.trigger,
+        endpointId,
+        o.fields.status ?? 'active',
+        o.offsetMs,
+      ],
     );
     const id = rows[0]?.id ?? 0n;
+    await addLane(tx, { shopId, subscriptionId: id });
     const secret = await o.withSecret(tx, id);
     return { subscription: await getSubscription(tx, shopId, id), secret };
   });
@@ -82,7 +93,8 @@ async function requireRoom(tx: Queryable, shopId: bigint): Promise<void> {
 
 /**
  * Changes a subscription. What waits goes to the new address; what waits of one set inactive is
- * held, and goes on when it is set active. A new topic or trigger counts for later events.
+ * held, and goes on when it is set active. A new topic or trigger counts for later events. However
+ * much waits, that is one row.
  *
  * @param o.offsetMs of the retry clock.
  * @throws DomainError NOT_FOUND.
@@ -97,12 +109,16 @@ export function updateSubscription(
     const before = await lockSubscription(tx, shopId, id);
     const endpointId = await endpointOf(tx, shopId, o.fields.url);
     const status = o.fields.status ?? before.status;
+    const isSwitchedOn = status === 'active' && before.status === 'inactive';
     await tx.query(
       `update subscriptions
           set topic = $3, trigger = $4, endpoint_id = $5, status = $6, updated_at = now(),
               inactive_reason = case when status = $6 then inactive_reason else '' end,
+              inactive_since = case when $6 = 'active' then null
+                                    else coalesce(inactive_since, now() + $8 * interval '1 ms') end,
               failures = case when $7 then 0 else failures end,
-              failing_since = case when $7 then null else failing_since end
+              failing_since = case when $7 then null else failing_since end,
+              warned_percent = case when $7 then 0 else warned_percent end
         where shop_id = $1 and id = $2`,
       [
         shopId,
@@ -112,20 +128,18 @@ export function updateSubscription(
         endpointId,
         status,
         // A new address, or one that a person switched on again, has failed nothing yet.
-        endpointId !== before.endpointId || (status === 'active' && before.status === 'inactive'),
+        endpointId !== before.endpointId || isSwitchedOn,
+        o.offsetMs,
       ],
     );
-    if (endpointId !== before.endpointId) await moveWaiting(tx, target, endpointId);
-    if (status !== before.status) {
-      const change = status === 'active' ? releaseHeld : holdWaiting;
-      await change(tx, target, o.offsetMs);
-    }
+    const inactiveSince = isSwitchedOn ? before.inactiveSince : null;
+    await changeLane(tx, { shopId, subscriptionId: id }, { inactiveSince, offsetMs: o.offsetMs });
     return getSubscription(tx, shopId, id);
   });
 }
 
 /**
- * Deletes a subscription: its secrets at once, what waits is dropped, the log stays.
+ * Deletes a subscription: its secrets at once, what waits is not sent any more, the log stays.
  *
  * @throws DomainError NOT_FOUND.
  */
@@ -137,7 +151,7 @@ export function deleteSubscription(pool: pg.Pool, shopId: bigint, id: bigint): P
       [shopId, id],
     );
     await tx.query('delete from secrets where shop_id = $1 and subscription_id = $2', [shopId, id]);
-    await dropWaiting(tx, { shopId, id });
+    await closeLane(tx, { shopId, subscriptionId: id });
   });
 }
 
@@ -168,8 +182,12 @@ export async function lockSubscriptionShared(tx: Queryable, shopId: bigint, id: 
  * @throws DomainError NOT_FOUND.
  */
 export async function lockSubscription(tx: Queryable, shopId: bigint, id: bigint) {
-  const { rows } = await tx.query<{ status: 'active' | 'inactive'; endpointId: bigint }>(
-    `select status, endpoint_id as "endpointId" from subscriptions
+  const { rows } = await tx.query<{
+    status: 'active' | 'inactive';
+    endpointId: bigint;
+    inactiveSince: Date | null;
+  }>(
+    `select status, endpoint_id as "endpointId", inactive_since as "inactiveSince" from subscriptions
       where shop_id = $1 and id = $2 and deleted_at is null for update`,
     [shopId, id],
   );

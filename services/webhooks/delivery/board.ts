@@ -1,0 +1,138 @@
+import { afterAttempt, type EndpointHealth, type Sign } from './endpoint.ts';
+import type { LaneRef } from './lane.ts';
+import type { Parking, StoredLane } from './lanes.ts';
+import type { Due, ReadMode } from './read-due.ts';
+import type { EndpointRoom, Standing } from './rooms.ts';
+
+/** A lane that this process looks after at present. Times: `...Ms` by the monotonic clock unless said otherwise. */
+export interface LoadedLane extends StoredLane {
+  /** Something may be due that was not read. */
+  isHungry: boolean;
+  /** Counts the times it was told that something is due. */
+  wakes: number;
+  /** Since when nothing was due. */
+  idleSinceMs: number;
+  /** What is due before these was read already; by the retry clock. */
+  freshFromMs: number;
+  retriesFromMs: number;
+  readWholeAtMs: number;
+}
+
+interface LoadedEndpoint {
+  health: EndpointHealth;
+  lanes: number;
+}
+
+/** What may commit after what was read although it is due before; it is found by the next whole reading otherwise. */
+const LATE_COMMIT_MS = 2_000;
+const WHOLE_READING_EVERY_MS = 10_000;
+const TRUSTED_CAP = 3;
+
+/** The lanes that this process looks after, and how their endpoints fare. */
+export interface Board {
+  readonly lanes: ReadonlyMap<string, LoadedLane>;
+  hungry(): LoadedLane[];
+  add(lane: StoredLane): void;
+  remove(key: string): void;
+  health(endpointKey: string): EndpointHealth | undefined;
+  /** Notes what an attempt said; returns how the endpoint fares, and whether its circuit closed. */
+  note(endpointKey: string, sign: Sign): { health: EndpointHealth; isClosed: boolean } | undefined;
+  room(endpointKey: string, o: { open: number; slow: number }): EndpointRoom;
+}
+
+export function createBoard(): Board {
+  const lanes = new Map<string, LoadedLane>();
+  const endpoints = new Map<string, LoadedEndpoint>();
+
+  function remove(key: string): void {
+    const lane = lanes.get(key);
+    if (!lane) return;
+    lanes.delete(key);
+    const endpoint = endpoints.get(lane.endpointKey);
+    if (!endpoint) return;
+    endpoint.lanes -= 1;
+    if (endpoint.lanes === 0) endpoints.delete(lane.endpointKey);
+  }
+
+  return {
+    lanes,
+    hungry: () => [...lanes.values()].filter((lane) => lane.isHungry),
+    add(lane) {
+      if (lanes.has(lane.key)) return;
+      lanes.set(lane.key, {
+        ...lane,
+        isHungry: true,
+        wakes: 0,
+        idleSinceMs: performance.now(),
+        freshFromMs: 0,
+        retriesFromMs: 0,
+        readWholeAtMs: Number.NEGATIVE_INFINITY,
+      });
+      const known = endpoints.get(lane.endpointKey);
+      if (known) known.lanes += 1;
+      else endpoints.set(lane.endpointKey, { health: lane.health, lanes: 1 });
+    },
+    remove,
+    health: (key) => endpoints.get(key)?.health,
+    note(key, sign) {
+      const endpoint = endpoints.get(key);
+      if (!endpoint) return undefined;
+      const before = endpoint.health;
+      endpoint.health = afterAttempt(before, sign);
+      if (endpoint.health === before) return undefined;
+      return {
+        health: endpoint.health,
+        isClosed: before.circuit !== null && !endpoint.health.circuit,
+      };
+    },
+    room(key, { open, slow }) {
+      const health = endpoints.get(key)?.health;
+      if (!health) return { free: 0, standing: 'bad' };
+      const free = health.circuit ? 1 - open : health.flightCap - open;
+      return { free, standing: standingOf(health, slow) };
+    },
+  };
+}
+
+export function standingOf(health: EndpointHealth, slow: number): Standing {
+  if (slow > 0 || health.failures > 0 || health.circuit) return 'bad';
+  return health.flightCap >= TRUSTED_CAP ? 'trusted' : 'new';
+}
+
+/** How a lane is to be read now. @param retryNowMs by the retry clock. */
+export function modeOf(health: EndpointHealth | undefined, retryNowMs: number): ReadMode {
+  if (!health?.circuit) return 'all';
+  return retryNowMs >= health.circuit.heldUntilMs ? 'any-probe' : 'oldest-probe';
+}
+
+/** From where on to read; from the beginning every now and then. */
+export function startOf(lane: LoadedLane): { freshFromMs: number; retriesFromMs: number } {
+  const now = performance.now();
+  if (now - lane.readWholeAtMs > WHOLE_READING_EVERY_MS) {
+    lane.readWholeAtMs = now;
+    return { freshFromMs: 0, retriesFromMs: 0 };
+  }
+  return { freshFromMs: lane.freshFromMs, retriesFromMs: lane.retriesFromMs };
+}
+
+/** Notes up to where a lane was read. */
+export function noteRead(lane: LoadedLane, { isRetry, dueAtMs }: Due): void {
+  const from = dueAtMs - LATE_COMMIT_MS;
+  if (isRetry) lane.retriesFromMs = Math.max(lane.retriesFromMs, from);
+  else lane.freshFromMs = Math.max(lane.freshFromMs, from);
+}
+
+/** Something is due that may lie anywhere. */
+export function rouse(lane: LoadedLane): void {
+  lane.isHungry = true;
+  lane.wakes += 1;
+}
+
+export function parkingOf(lane: LoadedLane, health: EndpointHealth | undefined): Parking {
+  const { shopId, subscriptionId, endpointId } = lane;
+  return { shopId, subscriptionId, endpointId, heldUntilMs: health?.circuit?.heldUntilMs ?? null };
+}
+
+export function refOf({ shopId, subscriptionId }: LaneRef): LaneRef {
+  return { shopId, subscriptionId };
+}

@@ -1,0 +1,173 @@
+import type pg from 'pg';
+import type { Logger } from '../../platform/log.ts';
+import type { ShardHolder } from '../../platform/shards.ts';
+import { type AttemptOptions, attempt } from './attempt.ts';
+import { type Board, type LoadedLane, modeOf, noteRead, standingOf, startOf } from './board.ts';
+import type { Flight, Flights } from './flights.ts';
+import { laneKeyOf } from './lane.ts';
+import { type Due, readDue } from './read-due.ts';
+import { allot, freePlaces } from './rooms.ts';
+import type { EndpointChange, Settled, Settlement } from './settle.ts';
+import { createSettler } from './settler.ts';
+
+export interface CourierOptions extends AttemptOptions {
+  readonly pool: pg.Pool;
+  readonly logger: Logger;
+  readonly board: Board;
+  readonly flights: Flights;
+  readonly shards: ShardHolder;
+  readonly concurrency: number;
+  readonly offsetMs: () => number;
+  readonly retryNowMs: () => number;
+  /** The circuit of an endpoint closed. */
+  readonly onClosed: (endpoint: { shopId: bigint; endpointId: bigint }) => void;
+  /** A request has ended while lanes had more to send. */
+  readonly onRoom: () => void;
+  readonly onSettled: (batch: readonly Settlement[], settled: Settled) => void;
+}
+
+/** Takes what is due, sends it, has written down what became of it. */
+export interface Courier {
+  /** Reads what there is room for, and begins with it. */
+  take(): Promise<void>;
+  /** Resolves when nothing is open and all is written; gives up after these times. Milliseconds. */
+  drain(o: { landMs: number; writeMs: number }): Promise<void>;
+}
+
+/** Bodies held at once. */
+const MAX_BYTES = 64 * 1024 * 1024;
+/** A delivery whose attempt could not be made, by no fault of its receiver, waits so long. Milliseconds. */
+const POSTPONE_MS = 60_000;
+
+export function createCourier(o: CourierOptions): Courier {
+  const { board, flights, shards } = o;
+  const open = new Set<Promise<void>>();
+  const changes = new Map<string, EndpointChange>();
+  let hasMore = false;
+
+  const settler = createSettler({
+    pool: o.pool,
+    logger: o.logger,
+    offsetMs: o.offsetMs,
+    takeChanges() {
+      const taken = [...changes.values()];
+      changes.clear();
+      return taken;
+    },
+    onSettled(batch, settled) {
+      for (const { due } of batch) {
+        const flight = flights.get(due.id);
+        if (flight) flights.end(flight);
+        const lane = board.lanes.get(laneKeyOf(due));
+        if (lane) lane.idleSinceMs = performance.now();
+      }
+      o.onSettled(batch, settled);
+    },
+  });
+
+  async function take(): Promise<void> {
+    const hungry = board.hungry();
+    hasMore = hungry.length > 0;
+    const given = hasMore ? places(hungry) : new Map<string, number>();
+    const maxBytes = MAX_BYTES - flights.bytes();
+    if (given.size === 0 || maxBytes <= 0) return;
+    const asked = hungry.filter((lane) => given.has(lane.key));
+    const wakes = asked.map((lane) => lane.wakes);
+    const limitOf = (lane: LoadedLane): number => given.get(lane.key) ?? 0;
+    const rows = await read(asked, { limitOf, maxBytes });
+    const isCut = rows.reduce((sum, row) => sum + row.bytes, 0) >= maxBytes;
+    const counts = new Map<string, number>();
+    for (const row of rows) {
+      const key = laneKeyOf(row);
+      counts.set(key, (counts.get(key) ?? 0) + 1);
+      begin(row, key);
+    }
+    asked.forEach((lane, nth) => {
+      const isFull = counts.get(lane.key) === limitOf(lane);
+      lane.isHungry = isFull || isCut || lane.wakes !== wakes[nth];
+      lane.idleSinceMs = performance.now();
+    });
+    hasMore = board.hungry().length > 0;
+  }
+
+  function places(hungry: readonly LoadedLane[]): Map<string, number> {
+    const free = freePlaces({
+      most: o.concurrency,
+      all: flights.size(),
+      new: flights.standing('new'),
+      bad: flights.standing('bad'),
+    });
+    return allot(hungry, free, (key) => board.room(key, flights.ofEndpoint(key)));
+  }
+
+  function read(
+    asked: readonly LoadedLane[],
+    { limitOf, maxBytes }: { limitOf: (lane: LoadedLane) => number; maxBytes: number },
+  ): Promise<Due[]> {
+    const now = o.retryNowMs();
+    const readings = asked.map((lane) => ({
+      shopId: lane.shopId,
+      subscriptionId: lane.subscriptionId,
+      endpointId: lane.endpointId,
+      limit: limitOf(lane),
+      mode: modeOf(board.health(lane.endpointKey), now),
+      ...startOf(lane),
+    }));
+    const except = asked.flatMap((lane) => [...flights.ofLane(lane.key)]);
+    return readDue(o.pool, readings, { except, maxBytes, offsetMs: o.offsetMs() });
+  }
+
+  function begin(due: Due, laneKey: string): void {
+    const lane = board.lanes.get(laneKey);
+    const health = lane && board.health(lane.endpointKey);
+    // Asked at the last moment: a process that was stopped meanwhile begins nothing.
+    const token = shards.tokenOf(due.shard);
+    if (!lane || !health || token === undefined || flights.get(due.id)) return;
+    noteRead(lane, due);
+    const { endpointKey } = lane;
+    const standing = standingOf(health, flights.ofEndpoint(endpointKey).slow);
+    const startedMs = performance.now();
+    const flight = flights.begin({ due, laneKey, endpointKey, token, standing, startedMs });
+    const work = attempt(o, due, token)
+      .catch((error: unknown): Settlement => {
+        o.logger.error({ err: error, delivery: due.id }, 'attempt could not be made');
+        return { due, token, sent: undefined, ended: null, pauseMs: POSTPONE_MS };
+      })
+      .then((settlement) => land(flight, settlement))
+      .finally(() => open.delete(work));
+    open.add(work);
+  }
+
+  function land(flight: Flight, settlement: Settlement): void {
+    flights.land(flight);
+    if (settlement.sent) noteHealth(flight, settlement.sent.outcome);
+    settler.add(settlement);
+    if (hasMore) o.onRoom();
+  }
+
+  function noteHealth({ due, endpointKey, token }: Flight, outcome: Sent): void {
+    const { result, status } = outcome;
+    const sign = { result, status, deliveryId: due.id, atMs: o.retryNowMs() };
+    const noted = board.note(endpointKey, sign);
+    if (!noted) return;
+    const { shopId, endpointId, shard } = due;
+    changes.set(endpointKey, { shopId, endpointId, shard, token, health: noted.health });
+    if (noted.isClosed) o.onClosed({ shopId, endpointId });
+  }
+
+  return {
+    take,
+    async drain({ landMs, writeMs }) {
+      await Promise.race([Promise.all(open), after(landMs)]);
+      await settler.drain(writeMs);
+    },
+  };
+}
+
+type Sent = NonNullable<Settlement['sent']>['outcome'];
+
+function after(ms: number): Promise<void> {
+  return new Promise((done) => {
+    setTimeout(done, ms).unref();
+  });
+}

@@ -1,0 +1,79 @@
+import type { Queryable } from '../../platform/postgres.ts';
+import { announce } from './announce.ts';
+import { HELD_DAYS } from './backlog.ts';
+import { DELIVERY_SHARDS, type LaneRef } from './lane.ts';
+
+/** Before anything is queued for it: a lane that is being parked at this moment would miss it. */
+export async function lockLane(tx: Queryable, lane: LaneRef): Promise<void> {
+  await tx.query(
+    'select from lanes where shop_id = $1 and subscription_id = $2 for no key update',
+    [lane.shopId, lane.subscriptionId],
+  );
+}
+
+/** Makes the lane of a new subscription. */
+export async function addLane(tx: Queryable, lane: LaneRef): Promise<void> {
+  await tx.query(
+    `insert into lanes (shop_id, subscription_id, endpoint_id, topic, trigger, shard, is_open)
+     select shop_id, id, endpoint_id, topic, trigger, endpoint_id % ${DELIVERY_SHARDS}, status = 'active'
+       from subscriptions where shop_id = $1 and id = $2`,
+    [lane.shopId, lane.subscriptionId],
+  );
+}
+
+/**
+ * Makes the lane what its subscription is by now; what waits goes on, to its address, if it is
+ * active. The caller has locked the subscription.
+ *
+ * @param o.inactiveSince of one that was switched on a moment ago: what was held for too long ends
+ *   before the rest goes on, and its address, which a person has seen to, is tried at once.
+ * @param o.offsetMs of the retry clock.
+ */
+export async function changeLane(
+  tx: Queryable,
+  lane: LaneRef,
+  o: { inactiveSince: Date | null; offsetMs: number },
+): Promise<void> {
+  const key = [lane.shopId, lane.subscriptionId];
+  if (o.inactiveSince) {
+    await tx.query(
+      `update endpoints e
+          set flight_cap = default, consecutive_failures = 0, failing_since = null,
+              circuit_opened_at = null, held_until = null
+         from subscriptions s
+        where s.shop_id = $1 and s.id = $2 and e.shop_id = s.shop_id and e.id = s.endpoint_id
+          and e.consecutive_failures > 0`,
+      key,
+    );
+  }
+  await tx.query(
+    `with now_ as (
+       select now() + $3 * interval '1 ms' as at
+     ), after as (
+       select s.*, case when $4::timestamptz < now_.at - interval '${HELD_DAYS} days'
+                        then now_.at - interval '${HELD_DAYS} days' else l.expire_before end as expire_before,
+              now_.at, exists (
+                select from queue q where q.shop_id = s.shop_id and q.subscription_id = s.id) as waits
+         from subscriptions s join lanes l on l.shop_id = s.shop_id and l.subscription_id = s.id, now_
+        where s.shop_id = $1 and s.id = $2
+     )
+     update lanes l
+        set endpoint_id = a.endpoint_id, shard = a.endpoint_id % ${DELIVERY_SHARDS}, topic = a.topic,
+            trigger = a.trigger, is_open = a.status = 'active', expire_before = a.expire_before,
+            ready_at = case when a.status = 'active' and a.expire_before is null and a.waits then a.at end
+       from after a
+      where l.shop_id = a.shop_id and l.subscription_id = a.id`,
+    [...key, o.offsetMs, o.inactiveSince],
+  );
+  await announce(tx, [lane], { isChange: true });
+}
+
+/** The subscription is deleted: nothing waits any more; the rows that say so go by and by. */
+export async function closeLane(tx: Queryable, lane: LaneRef): Promise<void> {
+  await tx.query(
+    `update lanes set is_open = false, is_deleted = true, expire_before = null, ready_at = null
+      where shop_id = $1 and subscription_id = $2`,
+    [lane.shopId, lane.subscriptionId],
+  );
+  await announce(tx, [lane], { isChange: true });
+}

@@ -1,0 +1,188 @@
+import type pg from 'pg';
+import type { Logger } from '../../platform/log.ts';
+import type { ShardHolder } from '../../platform/shards.ts';
+import type { Announcement } from './announce.ts';
+import { type Board, type LoadedLane, parkingOf, rouse } from './board.ts';
+import type { Flights } from './flights.ts';
+import type { LaneRef } from './lane.ts';
+import { findLanes, findNextReady, findReadyLanes, parkLanes, wakeLanesOf } from './lanes.ts';
+import type { RetryClock } from './retry-clock.ts';
+
+export interface LaneKeeperOptions {
+  readonly pool: pg.Pool;
+  readonly logger: Logger;
+  readonly clock: RetryClock;
+  readonly board: Board;
+  readonly flights: Flights;
+  readonly shards: ShardHolder;
+  /** There is work for a step. */
+  readonly onWork: () => void;
+}
+
+/** Loads lanes that have become ready, and lets go of those that have nothing due. */
+export interface LaneKeeper {
+  /** Lets go of lanes whose shard is lost, loads those that are ready. */
+  load(): Promise<void>;
+  /** Parks lanes that are idle. Says when the next step is due by itself. Milliseconds. */
+  park(): Promise<number>;
+  hear(announcement: Announcement): void;
+  /** The circuit of an endpoint closed: what was held back is due. */
+  release(endpoint: { shopId: bigint; endpointId: bigint }): void;
+  /** The retry clock, as the database keeps it. */
+  retryNowMs(): number;
+}
+
+/** In case a notification was lost. */
+const POLL_MS = 5_000;
+/** Lanes looked after at once; those above half of it go as soon as they are idle. */
+const MAX_LANES = 2_000;
+/** How long a lane is kept though nothing is due: busy ones need not be parked and found again. */
+const IDLE_MS = 1_000;
+const IDLE_HELD_MS = 100;
+const IDLE_CROWDED_MS = 10;
+const PARK_EVERY_MS = 100;
+const MAX_PARKED_AT_ONCE = 500;
+
+export function createLaneKeeper(o: LaneKeeperOptions): LaneKeeper {
+  const { board, shards, flights } = o;
+  const heard = new Map<string, LaneRef>();
+  let heldBefore = '';
+  let scanAtMs = 0;
+  let parkAtMs = 0;
+  /** From the monotonic clock to the database's; its own until it was asked. */
+  let skewMs = Date.now() - performance.now();
+
+  const retryNowMs = (): number => performance.now() + skewMs + o.clock.offsetMs();
+
+  function letGo(held: readonly number[]): void {
+    const now = held.toSorted((a, b) => a - b).join();
+    if (now === heldBefore) return;
+    heldBefore = now;
+    scanAtMs = 0;
+    for (const lane of board.lanes.values()) {
+      if (!held.includes(lane.shard)) board.remove(lane.key);
+    }
+  }
+
+  async function scan(held: readonly number[]): Promise<void> {
+    const asked = performance.now();
+    const offsetMs = o.clock.offsetMs();
+    scanAtMs = asked + POLL_MS;
+    heard.clear();
+    const limit = MAX_LANES - board.lanes.size;
+    if (limit > 0) {
+      const except = [...board.lanes.values()];
+      const found = await findReadyLanes(o.pool, { shards: held, except, limit, offsetMs });
+      found.forEach(board.add);
+      if (found.length === limit) scanAtMs = asked + PARK_EVERY_MS;
+    }
+    const { nowMs, nextMs } = await findNextReady(o.pool, { shards: held, offsetMs });
+    skewMs = nowMs - offsetMs - performance.now();
+    if (nextMs !== null) scanBy(nextMs);
+  }
+
+  /** @param retryMs by the retry clock. */
+  function scanBy(retryMs: number): void {
+    scanAtMs = Math.min(scanAtMs, performance.now() + Math.max(0, retryMs - retryNowMs()) + 1);
+  }
+
+  async function loadHeard(held: readonly number[]): Promise<void> {
+    const limit = MAX_LANES - board.lanes.size;
+    const lanes = [...heard.values()];
+    heard.clear();
+    if (limit < lanes.length) {
+      // They are ready all the same, and wait for their turn.
+      scanAtMs = Math.min(scanAtMs, performance.now() + PARK_EVERY_MS);
+      if (limit <= 0) return;
+    }
+    const offsetMs = o.clock.offsetMs();
+    const found = await findLanes(o.pool, lanes, { shards: held, limit, offsetMs });
+    found.forEach(board.add);
+  }
+
+  function isIdle(lane: LoadedLane, now: number): boolean {
+    if (lane.isHungry || flights.ofLane(lane.key).size > 0) return false;
+    const isHeld = board.health(lane.endpointKey)?.circuit !== null;
+    const isCrowded = board.lanes.size > MAX_LANES / 2;
+    const patience = isCrowded ? IDLE_CROWDED_MS : isHeld ? IDLE_HELD_MS : IDLE_MS;
+    return now - lane.idleSinceMs >= patience;
+  }
+
+  async function parkIdle(): Promise<void> {
+    const now = performance.now();
+    const idle: LoadedLane[] = [];
+    for (const lane of board.lanes.values()) {
+      if (isIdle(lane, now)) idle.push(lane);
+      if (idle.length === MAX_PARKED_AT_ONCE) break;
+    }
+    if (idle.length === 0) return;
+    const parkings = idle.map((lane) => parkingOf(lane, board.health(lane.endpointKey)));
+    const ready = await parkLanes(o.pool, parkings);
+    for (const lane of idle) settleParked(lane, ready.get(lane.key));
+  }
+
+  /** @param readyMs by the retry clock; null for never, undefined when the lane is not what it was. */
+  function settleParked(lane: LoadedLane, readyMs: number | null | undefined): void {
+    // It was told meanwhile that something is due.
+    if (lane.isHungry && readyMs !== undefined) return;
+    if (readyMs === null || readyMs === undefined) board.remove(lane.key);
+    else if (readyMs > retryNowMs()) {
+      board.remove(lane.key);
+      scanBy(readyMs);
+    } else {
+      lane.readWholeAtMs = Number.NEGATIVE_INFINITY;
+      lane.idleSinceMs = performance.now();
+      rouse(lane);
+    }
+  }
+
+  return {
+    retryNowMs,
+    async load() {
+      const held = shards.held();
+      letGo(held);
+      if (held.length === 0) return;
+      if (performance.now() >= scanAtMs) await scan(held);
+      else if (heard.size > 0) await loadHeard(held);
+    },
+    async park() {
+      const now = performance.now();
+      if (now >= parkAtMs && board.lanes.size > 0) {
+        await parkIdle();
+        parkAtMs = performance.now() + PARK_EVERY_MS;
+      }
+      if (heard.size > 0 || board.hungry().length > 0) return PARK_EVERY_MS / 4;
+      const untilPark = board.lanes.size > 0 ? PARK_EVERY_MS : POLL_MS;
+      return Math.max(0, Math.min(scanAtMs - performance.now(), untilPark));
+    },
+    hear({ keys, isChange }) {
+      if (keys.length === 0) {
+        scanAtMs = 0;
+        for (const lane of board.lanes.values()) rouse(lane);
+      }
+      for (const key of keys) {
+        const lane = board.lanes.get(key);
+        if (lane && isChange) board.remove(key);
+        if (lane && !isChange) rouse(lane);
+        else hearOf(key);
+      }
+      o.onWork();
+    },
+    release(endpoint) {
+      wakeLanesOf(o.pool, endpoint, o.clock.offsetMs()).then(
+        () => {
+          scanAtMs = 0;
+          o.onWork();
+        },
+        // They wait for the time of the next probe.
+        (error: unknown) => o.logger.warn({ err: error }, 'lanes of a closed circuit still wait'),
+      );
+    },
+  };
+
+  function hearOf(key: string): void {
+    const [shop = '', subscription = ''] = key.split(':');
+    if (heard.size >= MAX_LANES) scanAtMs = 0;
+    else heard.set(key, { shopId: BigInt(shop), subscriptionId: BigInt(subscription) });
+  }
+}

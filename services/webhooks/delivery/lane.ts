@@ -1,0 +1,24 @@
+/** Which lane; there is one for each subscription. */
+export interface LaneRef {
+  readonly shopId: bigint;
+  readonly subscriptionId: bigint;
+}
+
+/** Shards that the endpoints are divided into. */
+export const DELIVERY_SHARDS = 32;
+
+/** Names the shards' leases. */
+export const DELIVERY_LEASES = 'deliveries';
+
+/** All lanes of an endpoint are in one shard, so that one process counts all that it has in flight. */
+export function shardOf(endpointId: bigint): number {
+  return Number(endpointId % BigInt(DELIVERY_SHARDS));
+}
+
+export function laneKeyOf({ shopId, subscriptionId }: LaneRef): string {
+  return `${shopId}:${subscriptionId}`;
+}
+
+export function endpointKeyOf(o: { shopId: bigint; endpointId: bigint }): string {
+  return `${o.shopId}:${o.endpointId}`;
+}

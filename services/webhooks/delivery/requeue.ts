@@ -1,0 +1,70 @@
+import type { Queryable } from '../../platform/postgres.ts';
+import { announce } from './announce.ts';
+import type { LaneRef } from './lane.ts';
+
+/**
+ * Starts finished deliveries anew, with the whole schedule: same `webhook-id`, same bytes, to the
+ * present address of their subscription, after what is fresh. Those that wait already, and those whose
+ * payload is gone, are left as they are. Behind an inactive subscription they are held.
+ *
+ * The caller has locked the subscriptions (`for share` is enough): none is deleted until the commit.
+ *
+ * @param o.offsetMs of the retry clock.
+ * @returns the ids of those that were started.
+ */
+export async function requeue(
+  tx: Queryable,
+  o: { shopId: bigint; ids: readonly string[]; offsetMs: number },
+): Promise<string[]> {
+  if (o.ids.length === 0) return [];
+  const lanes = await lockLanesOf(tx, o);
+  const { rows } = await tx.query<{ id: string }>({
+    name: 'requeue',
+    text: REQUEUE,
+    values: [o.shopId, o.ids, o.offsetMs],
+  });
+  if (rows.length > 0) await announce(tx, lanes, { isChange: false });
+  return rows.map((row) => row.id);
+}
+
+/** Before the deliveries, as everywhere. A lane that is being parked meanwhile would miss them. */
+async function lockLanesOf(
+  tx: Queryable,
+  o: { shopId: bigint; ids: readonly string[] },
+): Promise<LaneRef[]> {
+  const { rows } = await tx.query<LaneRef>({
+    name: 'lock-lanes-of',
+    text: `select l.shop_id as "shopId", l.subscription_id as "subscriptionId" from lanes l
+            where l.shop_id = $1 and l.subscription_id in (
+              select d.subscription_id from deliveries d where d.shop_id = $1 and d.id = any($2::uuid[]))
+            order by l.subscription_id for no key update of l`,
+    values: [o.shopId, o.ids],
+  });
+  return rows;
+}
+
+// The payload is locked too: a redaction at this moment is waited for, and then seen, or waits itself.
+const REQUEUE = `
+with wanted as materialized (
+  select d.shop_id, d.id, d.subscription_id, d.payload_id, octet_length(p.body) as bytes
+    from deliveries d join payloads p on p.shop_id = d.shop_id and p.id = d.payload_id
+   where d.shop_id = $1 and d.id = any($2::uuid[]) and d.ended is not null and p.body is not null
+   order by d.id for update of d for share of p
+), started as (
+  update deliveries d set ended = null, finished_at = null
+    from wanted w where d.shop_id = w.shop_id and d.id = w.id
+), queued as (
+  insert into queue (shop_id, subscription_id, id, payload_id, bytes, is_retry, next_attempt_at, queued_at, attempts)
+  select w.shop_id, w.subscription_id, w.id, w.payload_id, w.bytes, true,
+         now() + $3 * interval '1 ms', now() + $3 * interval '1 ms', coalesce((
+           select max(a.number) from attempts a where a.shop_id = w.shop_id and a.delivery_id = w.id), 0)
+    from wanted w
+  on conflict (shop_id, subscription_id, id) do nothing
+  returning id, subscription_id
+), roused as (
+  update lanes l set ready_at = now() + $3 * interval '1 ms'
+   where l.shop_id = $1 and l.subscription_id in (select q.subscription_id from queued q)
+     and l.is_open and l.expire_before is null
+     and (l.ready_at is null or l.ready_at > now() + $3 * interval '1 ms')
+)
+select id from queued order by id`;

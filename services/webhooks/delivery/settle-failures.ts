@@ -1,0 +1,191 @@
+import type { Queryable } from '../../platform/postgres.ts';
+import { shardLease } from '../../platform/shards.ts';
+import { FAILING_DAYS, judgeFailing } from './auto-disable.ts';
+
+import { DELIVERY_LEASES, type LaneRef, laneKeyOf } from './lane.ts';
+import type { Settlement } from './settle.ts';
+
+/** A subscription was switched off, or is on its way to it. */
+export interface Notice extends LaneRef {
+  readonly kind: 'disabled' | 'warned';
+  /** Of the time after which it is switched off. */
+  readonly percent: number;
+}
+
+const REASON_GONE = 'the endpoint answered 410 Gone';
+const REASON_FAILING = `only failures for ${FAILING_DAYS} days`;
+
+interface Subscription extends LaneRef {
+  readonly endpointId: bigint;
+  readonly isActive: boolean;
+  readonly failures: number;
+  readonly failingSinceMs: number | null;
+  readonly warnedPercent: number;
+  readonly nowMs: number;
+}
+
+interface Tally {
+  failures: number;
+  failingSinceMs: number | null;
+  warnedPercent: number;
+  reason: string;
+}
+
+/**
+ * Counts the failures of subscriptions, and forgets them after a success; warns of the switching off,
+ * and switches off. The caller holds the leases.
+ *
+ * @param o.offsetMs of the retry clock.
+ */
+export async function settleFailures(
+  tx: Queryable,
+  settlements: readonly Settlement[],
+  o: { offsetMs: number },
+): Promise<Notice[]> {
+  const subscriptions = await lockSubscriptions(tx, settlements, o.offsetMs);
+  const waiting = await stillWaiting(tx, settlements);
+  const notices: Notice[] = [];
+  const tallies: { of: Subscription; tally: Tally }[] = [];
+  for (const subscription of subscriptions) {
+    const key = laneKeyOf(subscription);
+    const own = settlements.filter(({ due }) => laneKeyOf(due) === key && waiting.has(due.id));
+    if (own.length === 0) continue;
+    const tally = tallyOf(subscription, own);
+    tallies.push({ of: subscription, tally });
+    const notice = subscription.isActive ? judge(subscription, tally, own) : undefined;
+    if (notice) notices.push(notice);
+  }
+  await writeTallies(tx, tallies, o.offsetMs);
+  return notices;
+}
+
+/** In the order in which the attempts ended. */
+function tallyOf(subscription: Subscription, own: readonly Settlement[]): Tally {
+  const { failures, failingSinceMs, warnedPercent, nowMs } = subscription;
+  const tally: Tally = { failures, failingSinceMs, warnedPercent, reason: '' };
+  for (const { ended } of own) {
+    if (ended === 'delivered')
+      Object.assign(tally, { failures: 0, failingSinceMs: null, warnedPercent: 0 });
+    else
+      Object.assign(tally, {
+        failures: tally.failures + 1,
+        failingSinceMs: tally.failingSinceMs ?? nowMs,
+      });
+  }
+  return tally;
+}
+
+function judge(
+  subscription: Subscription,
+  tally: Tally,
+  own: readonly Settlement[],
+): Notice | undefined {
+  const { shopId, subscriptionId, nowMs } = subscription;
+  // The answer of an address that was left meanwhile says nothing of the new one.
+  const isGone = own.some(
+    ({ due, sent }) =>
+      sent?.outcome.result === 'gone' && due.endpointId === subscription.endpointId,
+  );
+  if (isGone) tally.reason = REASON_GONE;
+  if (isGone || tally.failingSinceMs === null) {
+    return isGone ? { kind: 'disabled', percent: 100, shopId, subscriptionId } : undefined;
+  }
+  const { failures, failingSinceMs, warnedPercent } = tally;
+  const verdict = judgeFailing({ failures, failingSinceMs, warnedPercent }, nowMs);
+  if (verdict.kind === 'disable') {
+    tally.reason = REASON_FAILING;
+    return { kind: 'disabled', percent: 100, shopId, subscriptionId };
+  }
+  if (verdict.kind === 'none') return undefined;
+  tally.warnedPercent = verdict.percent;
+  return { kind: 'warned', percent: verdict.percent, shopId, subscriptionId };
+}
+
+async function lockSubscriptions(
+  tx: Queryable,
+  settlements: readonly Settlement[],
+  offsetMs: number,
+): Promise<Subscription[]> {
+  const { rows } = await tx.query<Subscription>({
+    name: 'lock-failing',
+    text: `select s.shop_id as "shopId", s.id as "subscriptionId", s.endpoint_id as "endpointId",
+                  s.status = 'active' as "isActive", s.failures,
+                  extract(epoch from s.failing_since)::float8 * 1000 as "failingSinceMs",
+                  s.warned_percent as "warnedPercent",
+                  extract(epoch from now())::float8 * 1000 + $3 as "nowMs"
+             from subscriptions s
+             join (select distinct shop_id, id from unnest($1::bigint[], $2::bigint[]) as g (shop_id, id)) as given
+               on given.shop_id = s.shop_id and given.id = s.id
+            where s.deleted_at is null
+            order by s.shop_id, s.id for no key update of s`,
+    values: [
+      settlements.map(({ due }) => due.shopId),
+      settlements.map(({ due }) => due.subscriptionId),
+      offsetMs,
+    ],
+  });
+  return rows;
+}
+
+/** Those that nobody has written down: a repetition of what was committed counts nothing. */
+async function stillWaiting(
+  tx: Queryable,
+  settlements: readonly Settlement[],
+): Promise<ReadonlySet<string>> {
+  const { rows } = await tx.query<{ id: string }>({
+    name: 'still-waiting',
+    text: `select q.id from queue q
+             join unnest($1::bigint[], $2::bigint[], $3::uuid[], $4::integer[], $5::text[], $6::bigint[])
+                  as g (shop_id, subscription_id, id, attempts, lease, token)
+               on q.shop_id = g.shop_id and q.subscription_id = g.subscription_id and q.id = g.id
+              and q.attempts = g.attempts
+             join leases l on l.name = g.lease and l.token = g.token`,
+    values: [
+      settlements.map(({ due }) => due.shopId),
+      settlements.map(({ due }) => due.subscriptionId),
+      settlements.map(({ due }) => due.id),
+      settlements.map(({ due }) => due.attempts),
+      settlements.map(({ due }) => shardLease(DELIVERY_LEASES, due.shard)),
+      settlements.map(({ token }) => token),
+    ],
+  });
+  return new Set(rows.map((row) => row.id));
+}
+
+async function writeTallies(
+  tx: Queryable,
+  tallies: readonly { of: Subscription; tally: Tally }[],
+  offsetMs: number,
+): Promise<void> {
+  if (tallies.length === 0) return;
+  await tx.query({
+    name: 'write-tallies',
+    text: WRITE,
+    values: [
+      tallies.map(({ of }) => of.shopId),
+      tallies.map(({ of }) => of.subscriptionId),
+      tallies.map(({ tally }) => tally.failures),
+      tallies.map(({ tally }) => tally.failingSinceMs),
+      tallies.map(({ tally }) => tally.warnedPercent),
+      tallies.map(({ tally }) => tally.reason),
+      offsetMs,
+    ],
+  });
+}
+
+const WRITE = `
+with given as (
+  select * from unnest($1::bigint[], $2::bigint[], $3::integer[], $4::float8[], $5::smallint[], $6::text[])
+    as g (shop_id, id, failures, failing_since, warned_percent, reason)
+), written as (
+  update subscriptions s
+     set failures = g.failures, failing_since = to_timestamp(g.failing_since / 1000),
+         warned_percent = g.warned_percent,
+         status = case when g.reason = '' then s.status else 'inactive' end,
+         inactive_reason = case when g.reason = '' then s.inactive_reason else g.reason end,
+         inactive_since = case when g.reason = '' then s.inactive_since else now() + $7 * interval '1 ms' end,
+         updated_at = case when g.reason = '' then s.updated_at else now() end
+    from given g where s.shop_id = g.shop_id and s.id = g.id
+)
+update lanes l set is_open = false, ready_at = null
+  from given g where g.reason <> '' and l.shop_id = g.shop_id and l.subscription_id = g.id`;

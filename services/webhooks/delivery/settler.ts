@@ -1,0 +1,125 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type pg from 'pg';
+import type { Logger } from '../../platform/log.ts';
+import { isOutage } from '../../platform/postgres.ts';
+import { laneKeyOf } from './lane.ts';
+import { type EndpointChange, type Settled, type Settlement, settle } from './settle.ts';
+
+export interface SettlerOptions {
+  readonly pool: pg.Pool;
+  readonly logger: Logger;
+  readonly offsetMs: () => number;
+  /** How addresses fare that changed since the last call; asked once per statement. */
+  readonly takeChanges: () => EndpointChange[];
+  /** Told of every batch that was written, or given up. */
+  readonly onSettled: (batch: readonly Settlement[], settled: Settled) => void;
+}
+
+export interface Settler {
+  add(settlement: Settlement): void;
+  /** Resolves when everything is written; undecided outcomes are given up after the time. Milliseconds. */
+  drain(timeoutMs: number): Promise<void>;
+}
+
+/** Outcomes written by one statement. */
+const MAX_BATCH = 256;
+/** Outcomes that end together are written together. Milliseconds. */
+const GATHER_MS = 3;
+const FIRST_PAUSE_MS = 50;
+const MAX_PAUSE_MS = 1_000;
+/** Lanes whose failures are remembered here. */
+const MAX_FAILING = 10_000;
+
+const NOTHING: Settled = { stale: [], notices: [] };
+
+/**
+ * Writes outcomes down, in batches: while one statement runs, the outcomes for the next one gather.
+ * Over an outage a batch is written again until it succeeds: whether the leases still hold, the
+ * statement finds out.
+ */
+export function createSettler(o: SettlerOptions): Settler {
+  const waiting: Settlement[] = [];
+  /** What was read as free of failures may have failed since. */
+  const failing = new Set<string>();
+  let running: Promise<void> | undefined;
+  let giveUpAt = Number.POSITIVE_INFINITY;
+
+  async function run(): Promise<void> {
+    await sleep(GATHER_MS);
+    while (waiting.length > 0) {
+      const batch = waiting.splice(0, MAX_BATCH).map(withFailing);
+      o.onSettled(batch, await untilWritten(batch, o.takeChanges()));
+    }
+  }
+
+  function withFailing(settlement: Settlement): Settlement {
+    const key = laneKeyOf(settlement.due);
+    if (settlement.ended !== 'delivered') {
+      if (failing.size >= MAX_FAILING) failing.clear();
+      if (settlement.sent) failing.add(key);
+      return settlement;
+    }
+    if (!failing.delete(key) || settlement.due.isFailing) return settlement;
+    return { ...settlement, due: { ...settlement.due, isFailing: true } };
+  }
+
+  async function untilWritten(
+    batch: readonly Settlement[],
+    changes: EndpointChange[],
+  ): Promise<Settled> {
+    let pause = FIRST_PAUSE_MS;
+    for (;;) {
+      try {
+        return await settle(o.pool, batch, changes, { offsetMs: o.offsetMs() });
+      } catch (error) {
+        if (!isOutage(error)) return oneByOne(batch, error);
+        if (performance.now() >= giveUpAt) {
+          o.logger.error(
+            { err: error, deliveries: batch.length },
+            'attempts were not written down',
+          );
+          return NOTHING;
+        }
+        o.logger.warn(
+          { err: error, deliveries: batch.length },
+          'attempts are not written down yet',
+        );
+        await sleep(pause);
+        pause = Math.min(pause * 2, MAX_PAUSE_MS);
+      }
+    }
+  }
+
+  /** One of them is at fault: the others are written all the same. */
+  async function oneByOne(batch: readonly Settlement[], error: unknown): Promise<Settled> {
+    const [first] = batch;
+    if (batch.length === 1 && first) {
+      o.logger.error({ err: error, delivery: first.due.id }, 'an attempt cannot be written down');
+      return NOTHING;
+    }
+    const parts: Settled[] = [];
+    for (const one of batch) parts.push(await untilWritten([one], []));
+    return {
+      stale: parts.flatMap((part) => part.stale),
+      notices: parts.flatMap((part) => part.notices),
+    };
+  }
+
+  function start(): void {
+    running ??= run().finally(() => {
+      running = undefined;
+      if (waiting.length > 0) start();
+    });
+  }
+
+  return {
+    add(settlement) {
+      waiting.push(settlement);
+      start();
+    },
+    async drain(timeoutMs) {
+      giveUpAt = performance.now() + timeoutMs;
+      while (running !== undefined) await running;
+    },
+  };
+}

@@ -1,0 +1,153 @@
+import { fromJson, type JsonValue } from '@bufbuild/protobuf';
+import { timestampDate } from '@bufbuild/protobuf/wkt';
+import type pg from 'pg';
+import type { Event } from '../../../proto/gen/rms/events/v1/events_pb.ts';
+import { DeliveryFilterSchema } from '../../../proto/gen/rms/webhooks/v1/webhooks_pb.ts';
+import { payloadVersionServed } from '../../contract/versions.ts';
+import { inTransaction } from '../../platform/postgres.ts';
+import type { NewDelivery } from '../fan-out/insert.ts';
+import { shapeBody } from '../fan-out/shape.ts';
+import { lockShops } from '../fan-out/shop-locks.ts';
+import type { ReadSnapshot } from '../fan-out/snapshots.ts';
+import { payloadVersion } from '../subscriptions/payload-version.ts';
+import { addBackfilled } from './add-backfilled.ts';
+import { failPart, lockPart, noteProgress, type Part } from './claim.ts';
+import type { RetainedEvents, RetainedSpan } from './retained-events.ts';
+import { lockTarget, roomOf, type Target } from './room.ts';
+
+export interface BackfillBatchDependencies {
+  readonly pool: pg.Pool;
+  readonly retained: RetainedEvents;
+  readonly readSnapshot: ReadSnapshot;
+  /** Today in the version calendar. */
+  readonly today: () => Date;
+  /** Of the retry clock. */
+  readonly offsetMs: () => number;
+}
+
+/** Bodies of one batch, give or take the last: those with snapshots of their own are large. */
+const BATCH_BYTES = 8 * 1024 * 1024;
+
+/**
+ * Sends a subscription the next retained events: returns is asked first, then the deliveries, where
+ * the next batch begins and what came of it are one transaction. Ids are made from event and
+ * subscription, so what was delivered before, or is fanned out at this moment, is passed over.
+ *
+ * @returns how many deliveries were written; undefined when the claim was another's by now.
+ * @throws what returns or the database throws: the batch is done again later.
+ */
+export async function backfillBatch(
+  o: BackfillBatchDependencies,
+  part: Part,
+): Promise<number | undefined> {
+  const now = await inTransaction(o.pool, (tx) => lookAt(tx, part));
+  if (now === undefined || now.batch === 0) return now && 0;
+  const { topic } = now;
+  const version = payloadVersionServed(
+    await payloadVersion(o.pool, part.shopId, o.today()),
+    o.today(),
+  ).version;
+  const span = { ...spanOf(part), cursor: part.cursor, limit: now.batch };
+  const page = await shapedPage(o, span, { topic, version, subscriptionId: part.subscriptionId });
+  return inTransaction(o.pool, async (tx) => {
+    await lockShops(tx, { fannedOut: [part.shopId], redacted: [] });
+    const target = await lockTarget(tx, part);
+    if (!(await lockPart(tx, part))) return undefined;
+    if (!target?.isActive || target.topic !== topic || target.trigger !== span.trigger) {
+      // Seen to by the next batch, which asks anew.
+      await noteProgress(tx, part, { cursor: part.cursor, done: 0, skipped: 0, restMs: 0 });
+      return 0;
+    }
+    const written = await addBackfilled(tx, part, page.deliveries, { offsetMs: o.offsetMs() });
+    await noteProgress(tx, part, {
+      cursor: page.nextCursor,
+      done: written,
+      skipped: page.events - written,
+      restMs: page.nextCursor === '' ? undefined : now.restMs,
+    });
+    return written;
+  });
+}
+
+/** How many may be added now; what cannot go on is ended. undefined: the claim is another's. */
+async function lookAt(
+  tx: pg.PoolClient,
+  part: Part,
+): Promise<{ batch: number; restMs: number; topic: string } | undefined> {
+  const target = await lockTarget(tx, part);
+  const locked = await lockPart(tx, part);
+  if (!locked) return undefined;
+  const fault = faultOf(target, spanOf(part), locked.isStuck);
+  if (!target || fault !== undefined) {
+    await failPart(tx, part, fault ?? '');
+    return { batch: 0, restMs: 0, topic: '' };
+  }
+  const { batch, restMs } = await roomOf(tx, part, target);
+  if (batch === 0) {
+    await noteProgress(tx, part, { cursor: part.cursor, done: 0, skipped: 0, restMs });
+  }
+  return { batch, restMs, topic: target.topic };
+}
+
+function faultOf(
+  target: Target | undefined,
+  span: RetainedSpan & { topic: string },
+  isStuck: boolean,
+): string | undefined {
+  if (!target) return 'the subscription was deleted';
+  if (target.topic !== span.topic || target.trigger !== span.trigger) {
+    return 'topic or trigger of the subscription were changed';
+  }
+  return isStuck ? 'nothing was taken for a week' : undefined;
+}
+
+function spanOf(part: Part): RetainedSpan & { topic: string } {
+  // Stored by us, as JSON, with both times.
+  const { topic, trigger, from, to } = fromJson(DeliveryFilterSchema, part.filter as JsonValue);
+  if (!from || !to) throw new Error('a backfill without its time');
+  return { shopId: part.shopId, topic, trigger, from: timestampDate(from), to: timestampDate(to) };
+}
+
+interface ShapedPage {
+  readonly deliveries: readonly NewDelivery[];
+  /** Of the page, with those that cannot be shaped any more. */
+  readonly events: number;
+  readonly nextCursor: string;
+}
+
+type Shape = { topic: string; version: string; subscriptionId: bigint };
+
+/** The events of a page with their bodies, at most about 8 MiB of them: if need be the page is asked for anew, shorter. */
+async function shapedPage(
+  o: BackfillBatchDependencies,
+  span: RetainedSpan & { cursor: string; limit: number },
+  shape: Shape,
+): Promise<ShapedPage> {
+  const { events, nextCursor } = await o.retained.read(span);
+  const deliveries: NewDelivery[] = [];
+  let bytes = 0;
+  for (const [at, event] of events.entries()) {
+    if (bytes > BATCH_BYTES) {
+      const shorter = await o.retained.read({ ...span, limit: at });
+      return { deliveries, events: at, nextCursor: shorter.nextCursor };
+    }
+    const delivery = await shaped(o, event, shape);
+    if (!delivery) continue;
+    bytes += delivery.body.length;
+    deliveries.push(delivery);
+  }
+  return { deliveries, events: events.length, nextCursor };
+}
+
+/** undefined when returns no longer has what was left out of the event for its size. */
+async function shaped(
+  o: BackfillBatchDependencies,
+  event: Event,
+  { topic, version, subscriptionId }: Shape,
+): Promise<NewDelivery | undefined> {
+  const snapshot = event.snapshotOmitted ? await o.readSnapshot(event) : undefined;
+  if (event.snapshotOmitted && !snapshot) return undefined;
+  const whole = snapshot ? { ...event, snapshot, snapshotOmitted: false } : event;
+  const body = shapeBody(whole, { topic, version, isRedacted: false });
+  return body && { event, subscriptionId, topic, version, body, isTest: false };
+}

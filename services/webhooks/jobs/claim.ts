@@ -1,0 +1,126 @@
+import type pg from 'pg';
+import type { Queryable } from '../../platform/postgres.ts';
+
+/** A part of a job whose next batch is ours to do. */
+export interface Claim {
+  readonly shopId: bigint;
+  readonly jobId: bigint;
+  readonly subscriptionId: bigint;
+  readonly token: bigint;
+}
+
+/** The part as it is while its row is locked. */
+export interface Part extends Claim {
+  readonly kind: 'replay' | 'backfill';
+  readonly filter: unknown;
+  readonly cursor: string;
+  readonly startedAt: Date;
+  /** Whether it has waited for a week without anything coming of it. */
+  readonly isStuck: boolean;
+}
+
+/** A batch is short; one that takes longer lost its claim and is refused. Milliseconds. */
+const LEASE_MS = 30_000;
+const STUCK_DAYS = 7;
+
+/** Claims the part whose turn is next; undefined when none is due. */
+export async function claimPart(pool: pg.Pool): Promise<Claim | undefined> {
+  const { rows } = await pool.query<Claim>(
+    `update replay_parts p
+        set lease_token = nextval('lease_tokens'), next_at = clock_timestamp() + $1 * interval '1 millisecond'
+       from (select shop_id, job_id, subscription_id from replay_parts
+              where state = 'running' and next_at <= clock_timestamp()
+              order by next_at limit 1 for update skip locked) as due
+      where p.shop_id = due.shop_id and p.job_id = due.job_id and p.subscription_id = due.subscription_id
+     returning p.shop_id as "shopId", p.job_id as "jobId", p.subscription_id as "subscriptionId", p.lease_token as token`,
+    [LEASE_MS],
+  );
+  return rows[0];
+}
+
+/** Reads the claimed part; undefined when it is another's by now, or over. */
+export async function readPart(db: Queryable, claim: Claim): Promise<Part | undefined> {
+  return selectPart(db, claim, '');
+}
+
+/** Locks the claimed part until the end of the transaction; undefined when it is another's by now, or over. */
+export async function lockPart(tx: Queryable, claim: Claim): Promise<Part | undefined> {
+  return selectPart(tx, claim, 'for update of p');
+}
+
+async function selectPart(
+  db: Queryable,
+  claim: Claim,
+  lock: '' | 'for update of p',
+): Promise<Part | undefined> {
+  const { rows } = await db.query<Omit<Part, keyof Claim>>(
+    `select j.kind, j.filter, p.cursor, j.started_at as "startedAt",
+            p.progress_at < now() - interval '${STUCK_DAYS} days' as "isStuck"
+       from replay_parts p join replay_jobs j on j.shop_id = p.shop_id and j.id = p.job_id
+      where p.shop_id = $1 and p.job_id = $2 and p.subscription_id = $3 and p.lease_token = $4
+        and p.state = 'running' ${lock}`,
+    [claim.shopId, claim.jobId, claim.subscriptionId, claim.token],
+  );
+  return rows[0] && { ...claim, ...rows[0] };
+}
+
+/** What came of a batch. */
+export interface Progress {
+  readonly cursor: string;
+  readonly done: number;
+  readonly skipped: number;
+  /** When the next batch is due; undefined when this was the last. Milliseconds. */
+  readonly restMs: number | undefined;
+}
+
+/** Notes what came of a batch, in the transaction that did it. */
+export async function noteProgress(tx: Queryable, claim: Claim, p: Progress): Promise<void> {
+  const isLast = p.restMs === undefined;
+  await tx.query(
+    `update replay_parts
+        set cursor = $5, done = done + $6, skipped = skipped + $7, failures = 0, lease_token = null,
+            next_at = clock_timestamp() + $8 * interval '1 millisecond',
+            progress_at = case when $6 + $7 > 0 or cursor <> $5 then now() else progress_at end,
+            state = case when $9 then 'done' else state end, finished_at = case when $9 then now() end
+      where shop_id = $1 and job_id = $2 and subscription_id = $3 and lease_token = $4`,
+    [
+      ...[claim.shopId, claim.jobId, claim.subscriptionId, claim.token],
+      ...[p.cursor, p.done, p.skipped, p.restMs ?? 0, isLast],
+    ],
+  );
+}
+
+/** The part cannot be finished. */
+export async function failPart(tx: Queryable, claim: Claim, error: string): Promise<void> {
+  await tx.query(
+    `update replay_parts set state = 'failed', error = $5, finished_at = now(), lease_token = null
+      where shop_id = $1 and job_id = $2 and subscription_id = $3 and lease_token = $4 and state = 'running'`,
+    [claim.shopId, claim.jobId, claim.subscriptionId, claim.token, error],
+  );
+}
+
+/** Faults in a row after which a part is given up. */
+const MAX_FAILURES = 5;
+
+/**
+ * A batch failed: it is tried again later. One that fails through no outage is given up after five times.
+ */
+export async function retryPart(
+  db: Queryable,
+  claim: Claim,
+  o: { restMs: number; isFault: boolean },
+): Promise<void> {
+  await db.query(
+    `update replay_parts
+        set failures = failures + $6::integer, lease_token = null,
+            next_at = clock_timestamp() + $5 * interval '1 millisecond',
+            state = case when failures + $6::integer >= ${MAX_FAILURES} then 'failed' else state end,
+            error = case when failures + $6::integer >= ${MAX_FAILURES} then 'it failed ${MAX_FAILURES} times in a row' else error end,
+            finished_at = case when failures + $6::integer >= ${MAX_FAILURES} then now() end
+      where shop_id = $1 and job_id = $2 and subscription_id = $3 and lease_token = $4 and state = 'running'`,
+    [
+      ...[claim.shopId, claim.jobId, claim.subscriptionId, claim.token],
+      ...[o.restMs, o.isFault ? 1 : 0],
+    ],
+  );
+}

@@ -1,0 +1,85 @@
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import type { Log } from '../../../test/support/webhooks-log.ts';
+import { createReplays, dying, type Replays } from '../../../test/support/webhooks-replays.ts';
+import { claimPart, retryPart } from './claim.ts';
+import { readJob } from './job-store.ts';
+import { replayBatch } from './replay-batch.ts';
+
+let replays: Replays;
+let log: Log;
+beforeAll(async () => {
+  replays = await createReplays();
+  log = replays.log;
+});
+afterAll(() => replays?.stop());
+
+describe('whatever is killed when', () => {
+  test('a batch whose claim went to another is refused', async () => {
+    const shopId = log.newShop();
+    const subscriptionId = await log.subscribe(shopId);
+    await log.add(shopId, [{ subscriptionId, ended: 'exhausted' }]);
+    await replays.start(shopId, {});
+    const late = await replays.claim(shopId);
+    const next = await replays.claim(shopId);
+    if (!late || !next) throw new Error('nothing was claimed');
+    expect(await replayBatch(log.pool, late, { offsetMs: 0 })).toBeUndefined();
+    expect(await log.queued(shopId, subscriptionId)).toEqual([]);
+    expect(await replayBatch(log.pool, next, { offsetMs: 0 })).toBe(1);
+    expect(await replayBatch(log.pool, next, { offsetMs: 0 })).toBeUndefined();
+  });
+
+  test('a claim is nobody else’s until its time is over', async () => {
+    const shopId = log.newShop();
+    const subscriptionId = await log.subscribe(shopId);
+    await log.add(shopId, [{ subscriptionId, ended: 'exhausted' }]);
+    await replays.start(shopId, {});
+    const claims = await Promise.all([
+      replays.claim(shopId),
+      claimPart(log.pool),
+      claimPart(log.pool),
+    ]);
+    expect(claims.filter((claim) => claim?.shopId === shopId)).toHaveLength(1);
+  });
+
+  test('many at once, killed anywhere, send each delivery once', async () => {
+    const shopId = log.newShop();
+    const subscriptions = [await log.subscribe(shopId), await log.subscribe(shopId)];
+    const all = Array.from({ length: 700 }, (_, n) => ({
+      subscriptionId: subscriptions[n % 2] ?? 0n,
+      ended: 'exhausted' as const,
+    }));
+    await log.add(shopId, all);
+    const { id } = await replays.start(shopId, {});
+    const one = async (n: number): Promise<void> => {
+      for (let turn = 0; turn < 12; turn += 1) {
+        const claim = await replays.claim(shopId);
+        if (!claim || claim.shopId !== shopId) return;
+        const dies = (turn + n) % 3 === 0;
+        await replayBatch(dies ? dying(log.pool) : log.pool, claim, { offsetMs: 0 }).catch(
+          () => {},
+        );
+      }
+    };
+    await Promise.all([one(0), one(1), one(2)]);
+    await replays.runAll(shopId, []);
+    const { rows } = await log.pool.query<{ n: number }>(
+      'select count(*)::integer as n from queue where shop_id = $1',
+      [shopId],
+    );
+    expect(rows[0]?.n).toBe(700);
+    expect(await readJob(log.pool, shopId, id)).toMatchObject({ state: 'done', done: 700 });
+  }, 60_000);
+
+  test('one that fails through no outage is given up after five times', async () => {
+    const shopId = log.newShop();
+    const subscriptionId = await log.subscribe(shopId);
+    await log.add(shopId, [{ subscriptionId, ended: 'exhausted' }]);
+    const { id } = await replays.start(shopId, {});
+    for (const isFault of [true, false, true, true, true, true]) {
+      const claim = await replays.claim(shopId);
+      if (claim) await retryPart(log.pool, claim, { restMs: 0, isFault });
+    }
+    expect(await readJob(log.pool, shopId, id)).toMatchObject({ state: 'failed' });
+    expect(await replays.batch(shopId)).toBeUndefined();
+  });
+});

@@ -1,0 +1,167 @@
+import { createHash } from 'node:crypto';
+import { fromJson, type JsonValue, toJson } from '@bufbuild/protobuf';
+import {
+  type DeliveryFilter,
+  DeliveryFilterSchema,
+} from '../../../proto/gen/rms/webhooks/v1/webhooks_pb.ts';
+import type { Queryable } from '../../platform/postgres.ts';
+import { violatedConstraint } from '../../platform/postgres.ts';
+import { stateForbids } from '../log/delivery.ts';
+import { type Job, type JobKind, jobNotFound, keyConflict } from './job.ts';
+
+/** What a job does for one subscription. */
+export interface NewPart {
+  readonly subscriptionId: bigint;
+  readonly total: number;
+}
+
+export interface NewJob {
+  readonly shopId: bigint;
+  readonly kind: JobKind;
+  readonly key: string;
+  /** As it was asked for: what the key stands for. */
+  readonly asked: DeliveryFilter;
+  /** As it is done. */
+  readonly filter: DeliveryFilter;
+}
+
+/**
+ * The job that a key started before, if any. Two calls with one key come here one after another: the
+ * caller's transaction holds the shop's lock until its end.
+ *
+ * @throws DomainError ALREADY_EXISTS when the key came with other content.
+ */
+export async function jobOfKey(
+  tx: Queryable,
+  job: Omit<NewJob, 'filter'>,
+): Promise<Job | undefined> {
+  await tx.query(
+    `select pg_advisory_xact_lock(hashtextextended('webhooks:replays:' || $1::text, 0))`,
+    [job.shopId],
+  );
+  const { rows } = await tx.query<{ id: bigint; isSame: boolean }>(
+    `select id, request_sha256 = $3 as "isSame" from replay_jobs where shop_id = $1 and idempotency_key = $2`,
+    [job.shopId, job.key, hashOf(job)],
+  );
+  const [row] = rows;
+  if (!row) return undefined;
+  if (!row.isSame) throw keyConflict();
+  return readJob(tx, job.shopId, row.id);
+}
+
+/**
+ * Stores a job with its parts; one without parts is done at once.
+ *
+ * @throws DomainError FAILED_PRECONDITION when another of one of the subscriptions runs.
+ */
+export async function insertJob(
+  tx: Queryable,
+  job: NewJob,
+  parts: readonly NewPart[],
+): Promise<Job> {
+  const { rows } = await tx.query<{ id: bigint }>(
+    `insert into replay_jobs (shop_id, kind, idempotency_key, request_sha256, filter)
+     values ($1, $2, $3, $4, $5) returning id`,
+    [job.shopId, job.kind, job.key, hashOf(job), JSON.stringify(filterJson(job.filter))],
+  );
+  const id = rows[0]?.id ?? 0n;
+  try {
+    await tx.query(
+      `insert into replay_parts (shop_id, job_id, subscription_id, total)
+       select $1, $2, * from unnest($3::bigint[], $4::integer[])`,
+      [job.shopId, id, parts.map((part) => part.subscriptionId), parts.map((part) => part.total)],
+    );
+  } catch (error) {
+    if (violatedConstraint(error) !== 'replay_parts_alone') throw error;
+    throw stateForbids('another replay or backfill of the subscription is running');
+  }
+  return readJob(tx, job.shopId, id);
+}
+
+function filterJson(filter: DeliveryFilter): JsonValue {
+  return toJson(DeliveryFilterSchema, filter);
+}
+
+function hashOf({ kind, asked }: Omit<NewJob, 'filter'>): Buffer {
+  return createHash('sha256')
+    .update(JSON.stringify([kind, filterJson(asked)]))
+    .digest();
+}
+
+interface JobRow extends Omit<Job, 'filter'> {
+  readonly filter: JsonValue;
+}
+
+const JOBS = `
+select j.id, j.kind, j.filter, j.started_at as "startedAt", p.total, p.done, p.skipped, p.error, p.state,
+       coalesce(p."finishedAt", case when p.state <> 'running' then j.started_at end) as "finishedAt"
+  from replay_jobs j
+ cross join lateral (
+   select coalesce(sum(total), 0)::integer as total, coalesce(sum(done), 0)::integer as done,
+          coalesce(sum(skipped), 0)::integer as skipped, coalesce(max(error), '') as error,
+          case when bool_or(state = 'running') then null else max(finished_at) end as "finishedAt",
+          case when bool_or(state = 'running') then 'running' when bool_or(state = 'failed') then 'failed'
+               when bool_or(state = 'cancelled') then 'cancelled' else 'done' end as state
+     from replay_parts r where r.shop_id = j.shop_id and r.job_id = j.id) p`;
+
+function toJob(row: JobRow): Job {
+  return { ...row, filter: fromJson(DeliveryFilterSchema, row.filter) };
+}
+
+/** @throws DomainError NOT_FOUND. */
+export async function readJob(db: Queryable, shopId: bigint, id: bigint): Promise<Job> {
+  const { rows } = await db.query<JobRow>(`${JOBS} where j.shop_id = $1 and j.id = $2`, [
+    shopId,
+    id,
+  ]);
+  if (!rows[0]) throw jobNotFound(id);
+  return toJob(rows[0]);
+}
+
+/** Jobs of a shop, newest first, one more than `limit` where there are more. */
+export async function readJobs(
+  db: Queryable,
+  o: { shopId: bigint; subscriptionId: bigint | null; before: bigint | null; limit: number },
+): Promise<Job[]> {
+  const { rows } = await db.query<JobRow>(
+    `${JOBS}
+      where j.shop_id = $1 and ($2::bigint is null or exists (
+              select from replay_parts r where r.shop_id = $1 and r.job_id = j.id and r.subscription_id = $2))
+        and ($3::bigint is null or j.id < $3)
+      order by j.id desc limit $4`,
+    [o.shopId, o.subscriptionId, o.before, o.limit + 1],
+  );
+  return rows.map(toJob);
+}
+
+/**
+ * Ends what of a job still runs; a batch under way is waited for and counts.
+ *
+ * @throws DomainError NOT_FOUND.
+ */
+export async function cancelJob(db: Queryable, shopId: bigint, id: bigint): Promise<Job> {
+  await db.query(
+    `update replay_parts set state = 'cancelled', finished_at = now()
+      where shop_id = $1 and job_id = $2 and state = 'running'`,
+    [shopId, id],
+  );
+  return readJob(db, shopId, id);
+}
+
+/** Forgets jobs that ended longer ago than the log reaches. Returns whether there may be more. */
+export async function purgeJobs(
+  db: Queryable,
+  o: { days: number; limit: number },
+): Promise<boolean> {
+  const { rowCount } = await db.query(
+    `delete from replay_jobs j using (
+       select shop_id, id from replay_jobs o
+        where o.started_at < now() - $1 * interval '1 day' and not exists (
+          select from replay_parts r where r.shop_id = o.shop_id and r.job_id = o.id
+             and (r.state = 'running' or r.finished_at >= now() - $1 * interval '1 day'))
+        order by o.started_at limit $2) as old
+      where j.shop_id = old.shop_id and j.id = old.id`,
+    [o.days, o.limit],
+  );
+  return rowCount === o.limit;
+}

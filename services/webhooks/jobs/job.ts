@@ -1,0 +1,43 @@
+import { Code } from '@connectrpc/connect';
+import { ErrorReason } from '../../../proto/gen/rms/common/v1/error_pb.ts';
+import type { DeliveryFilter } from '../../../proto/gen/rms/webhooks/v1/webhooks_pb.ts';
+import { DomainError } from '../../platform/errors.ts';
+
+/** Most deliveries or events of one replay or backfill. */
+export const MAX_JOB = 100_000;
+
+export type JobKind = 'replay' | 'backfill';
+export type JobState = 'running' | 'done' | 'cancelled' | 'failed';
+
+/** A replay or a backfill and how far it has come. */
+export interface Job {
+  readonly id: bigint;
+  readonly kind: JobKind;
+  readonly state: JobState;
+  readonly filter: DeliveryFilter;
+  readonly total: number;
+  readonly done: number;
+  readonly skipped: number;
+  readonly startedAt: Date;
+  readonly finishedAt: Date | null;
+  /** Why it failed; empty otherwise. */
+  readonly error: string;
+}
+
+export function jobNotFound(id: bigint): DomainError {
+  return new DomainError(
+    Code.NotFound,
+    ErrorReason.REPLAY_NOT_FOUND,
+    `replay ${id} does not exist`,
+  );
+}
+
+/** ALREADY_EXISTS: the key came with other content before. */
+export function keyConflict(): DomainError {
+  return new DomainError(
+    Code.AlreadyExists,
+    ErrorReason.IDEMPOTENCY_CONFLICT,
+    'idempotency_key was used for something else',
+    { field: 'idempotency_key' },
+  );
+}

@@ -1,0 +1,100 @@
+import type { Queryable } from '../../platform/postgres.ts';
+import { type Filter, occurredAt } from '../log/filter.ts';
+import { STATE } from '../log/rows.ts';
+import { MAX_JOB } from './job.ts';
+
+export type Unreplayable =
+  | 'waiting'
+  | 'subscription_deleted'
+  | 'subscription_inactive'
+  | 'payload_gone';
+
+export interface Preview {
+  /** At most {@link MAX_JOB}. */
+  readonly matched: number;
+  /** There are more, or there was too much to look at to say. */
+  readonly isMore: boolean;
+  readonly oldestAt: Date | null;
+  readonly newestAt: Date | null;
+  /** How many would be sent, by subscription. */
+  readonly replayable: readonly { readonly subscriptionId: bigint; readonly total: number }[];
+  readonly notReplayable: readonly { readonly reason: Unreplayable; readonly count: number }[];
+}
+
+/** Deliveries that are looked at for a preview, whatever the filter. */
+const SCANNED = 1_000_000;
+
+interface Row {
+  readonly subscriptionId: bigint;
+  readonly reason: Unreplayable | null;
+  readonly count: number;
+  readonly oldest: string;
+  readonly newest: string;
+  readonly scanned: number;
+}
+
+/** Counts what a filter names, by subscription and by whether it can be replayed. Reads only. */
+export async function previewReplay(db: Queryable, filter: Filter): Promise<Preview> {
+  const { rows } = await db.query<Row>(PREVIEW, [
+    filter.shopId,
+    filter.subscriptionIds,
+    filter.firstId,
+    filter.endId,
+    filter.states,
+    filter.trigger,
+    filter.topic,
+    filter.returnId,
+  ]);
+  const counted = rows.reduce((sum, { count }) => sum + count, 0);
+  const oldest = rows.map((row) => row.oldest).toSorted()[0];
+  const newest = rows
+    .map((row) => row.newest)
+    .toSorted()
+    .at(-1);
+  const reasons = Map.groupBy(
+    rows.flatMap(({ reason, count }) => (reason === null ? [] : [{ reason, count }])),
+    ({ reason }) => reason,
+  );
+  return {
+    matched: Math.min(counted, MAX_JOB),
+    isMore: counted > MAX_JOB || (rows[0]?.scanned ?? 0) > SCANNED,
+    oldestAt: oldest === undefined ? null : occurredAt(oldest),
+    newestAt: newest === undefined ? null : occurredAt(newest),
+    replayable: rows.flatMap(({ subscriptionId, reason, count }) =>
+      reason === null ? [{ subscriptionId, total: count }] : [],
+    ),
+    notReplayable: [...reasons].map(([reason, all]) => ({
+      reason,
+      count: all.reduce((sum, { count }) => sum + count, 0),
+    })),
+  };
+}
+
+const PREVIEW = `
+with scanned as materialized (
+  select d.id, d.subscription_id, d.payload_id, d.trigger, d.topic, d.ended
+    from deliveries d
+   where d.shop_id = $1 and d.id >= $3 and d.id < $4 and not d.is_test
+     and ($2::bigint[] is null or d.subscription_id = any($2))
+   limit ${SCANNED} + 1
+), matched as materialized (
+  select d.id, d.subscription_id, d.ended, d.payload_id, s.status, s.id is null or s.deleted_at is not null as is_deleted
+    from scanned d
+    left join subscriptions s on s.shop_id = $1 and s.id = d.subscription_id
+   where (cardinality($5::text[]) = 0 or ${STATE} = any($5))
+     and ($6 = '' or d.trigger = $6) and ($7 = '' or d.topic = $7)
+     and ($8::bigint is null or exists (
+       select from payloads p where p.shop_id = $1 and p.id = d.payload_id and p.return_id = $8))
+   limit ${MAX_JOB} + 1
+), judged as (
+  select m.id, m.subscription_id,
+         case when m.is_deleted then 'subscription_deleted'
+              when m.ended is null then 'waiting'
+              when m.status = 'inactive' then 'subscription_inactive'
+              when p.body is null then 'payload_gone' end as reason
+    from matched m
+    left join payloads p on p.shop_id = $1 and p.id = m.payload_id
+)
+select subscription_id as "subscriptionId", reason, count(*)::integer as count,
+       min(id::text) as oldest, max(id::text) as newest, (select count(*)::integer from scanned) as scanned
+  from judged group by 1, 2 order by 1`;

@@ -1,0 +1,112 @@
+import { fromJson, type JsonValue } from '@bufbuild/protobuf';
+import type pg from 'pg';
+import { DeliveryFilterSchema } from '../../../proto/gen/rms/webhooks/v1/webhooks_pb.ts';
+import { inTransaction, type Queryable } from '../../platform/postgres.ts';
+import { requeue } from '../delivery/requeue.ts';
+import { type ParsedFilter, parseFilter } from '../log/filter.ts';
+import { type Claim, failPart, lockPart, noteProgress, type Part } from './claim.ts';
+import { lockTarget, roomOf } from './room.ts';
+
+/** Deliveries that one batch looks at, so that a rare state is not searched for without end. */
+const SCANNED = 1_000;
+
+/**
+ * Sets the next deliveries of a replay on their way, oldest first: which they were, where the next
+ * batch begins and what came of it are one transaction, so that each is replayed once, whatever is
+ * killed when. Returns how many; undefined when the claim was another's by now.
+ *
+ * Only deliveries that had ended when the replay was started are taken: what it sent itself, and what
+ * others replay meanwhile, is left alone.
+ */
+export function replayBatch(
+  pool: pg.Pool,
+  claim: Claim,
+  o: { offsetMs: number },
+): Promise<number | undefined> {
+  return inTransaction(pool, async (tx) => {
+    const target = await lockTarget(tx, claim);
+    const part = await lockPart(tx, claim);
+    if (!part) return undefined;
+    if (!target) {
+      await failPart(tx, claim, 'the subscription was deleted');
+      return 0;
+    }
+    const { batch, restMs } = await roomOf(tx, claim, target);
+    if (batch === 0) {
+      if (part.isStuck) await failPart(tx, claim, 'nothing was taken for a week');
+      else await noteProgress(tx, claim, { cursor: part.cursor, done: 0, skipped: 0, restMs });
+      return 0;
+    }
+    const { ids, scannedTo } = await nextIds(tx, part, batch);
+    const started = await requeue(tx, { shopId: claim.shopId, ids, offsetMs: o.offsetMs });
+    await noteProgress(tx, claim, {
+      cursor: scannedTo ?? part.cursor,
+      done: started.length,
+      skipped: 0,
+      restMs: scannedTo === undefined ? undefined : restMs,
+    });
+    if (scannedTo === undefined) await countSkipped(tx, claim);
+    return started.length;
+  });
+}
+
+interface Next {
+  readonly ids: readonly string[];
+  /** The next batch begins after this one; undefined when there is none. */
+  readonly scannedTo: string | undefined;
+}
+
+/** The next deliveries that the filter names; of those, what can be replayed is replayed. */
+async function nextIds(tx: Queryable, part: Part, limit: number): Promise<Next> {
+  const filter = filterOf(part);
+  const { rows } = await tx.query<{ id: string; isMatch: boolean }>(CANDIDATES, [
+    part.shopId,
+    part.subscriptionId,
+    part.cursor === '' ? null : part.cursor,
+    filter.firstId,
+    filter.endId,
+    part.startedAt,
+    filter.states,
+    filter.trigger,
+    filter.topic,
+    filter.returnId,
+  ]);
+  const matches = rows.filter(({ isMatch }) => isMatch).slice(0, limit);
+  const isCut = matches.length === limit || rows.length === SCANNED;
+  const last = matches.length === limit ? matches.at(-1) : rows.at(-1);
+  return { ids: matches.map(({ id }) => id), scannedTo: isCut ? last?.id : undefined };
+}
+
+const CANDIDATES = `
+with scanned as materialized (
+  select d.id, d.payload_id, d.trigger, d.topic, d.ended, d.finished_at, d.is_test
+    from deliveries d
+   where d.shop_id = $1 and d.subscription_id = $2 and ($3::uuid is null or d.id > $3)
+     and d.id >= $4 and d.id < $5
+   order by d.id limit ${SCANNED}
+)
+select d.id, not d.is_test and d.ended is not null and d.finished_at < $6
+             and (cardinality($7::text[]) = 0 or d.ended = any($7))
+             and ($8 = '' or d.trigger = $8) and ($9 = '' or d.topic = $9)
+             and ($10::bigint is null or exists (
+               select from payloads p where p.shop_id = $1 and p.id = d.payload_id and p.return_id = $10))
+       as "isMatch"
+  from scanned d order by d.id`;
+
+/** The filter was in order when the job was started; its subscription is the part's. */
+function filterOf(part: Part): ParsedFilter {
+  // Stored by us, as JSON.
+  return parseFilter(fromJson(DeliveryFilterSchema, part.filter as JsonValue));
+}
+
+/** What was counted at the start and not sent by the end. */
+async function countSkipped(
+  tx: Queryable,
+  { shopId, jobId, subscriptionId }: Claim,
+): Promise<void> {
+  await tx.query(
+    `update replay_parts set skipped = greatest(total - done, 0)
+      where shop_id = $1 and job_id = $2 and subscription_id = $3`,
+    [shopId, jobId, subscriptionId],
+  );
+}

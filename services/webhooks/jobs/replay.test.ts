@@ -1,0 +1,234 @@
+import { timestampFromDate } from '@bufbuild/protobuf/wkt';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import fc from 'fast-check';
+import { DeliveryState } from '../../../proto/gen/rms/webhooks/v1/webhooks_pb.ts';
+import type { Ended, Log } from '../../../test/support/webhooks-log.ts';
+import { createReplays, type Replays } from '../../../test/support/webhooks-replays.ts';
+import { cancelJob, readJob, readJobs } from './job-store.ts';
+
+let replays: Replays;
+let log: Log;
+beforeAll(async () => {
+  replays = await createReplays();
+  log = replays.log;
+});
+afterAll(() => replays?.stop());
+
+describe('the preview of a replay', () => {
+  test('counts what would be sent, and what would not, by reason', async () => {
+    const shopId = log.newShop();
+    const live = await log.subscribe(shopId);
+    const paused = await log.subscribe(shopId);
+    const gone = await log.subscribe(shopId);
+    const [oldest, newest] = [new Date(Date.now() - 60_000), new Date(Date.now() - 1_000)];
+    await log.add(shopId, [
+      { subscriptionId: live, ended: 'exhausted', at: oldest },
+      { subscriptionId: live, ended: 'delivered', at: newest },
+      { subscriptionId: live, ended: 'delivered', withoutBody: true, at: newest },
+      { subscriptionId: live, at: newest },
+      { subscriptionId: live, ended: 'delivered', isTest: true },
+      { subscriptionId: paused, ended: 'expired', at: newest },
+      { subscriptionId: gone, ended: 'delivered', at: newest },
+      { subscriptionId: gone, at: newest },
+    ]);
+    await log.change(shopId, paused, { status: 'inactive' });
+    await log.unsubscribe(shopId, gone);
+    const all = await replays.preview(shopId, {});
+    expect(all).toMatchObject({
+      matched: 7,
+      isMore: false,
+      replayable: [{ subscriptionId: live, total: 2 }],
+      oldestAt: oldest,
+      newestAt: newest,
+    });
+    expect(Object.fromEntries(all.notReplayable.map((one) => [one.reason, one.count]))).toEqual({
+      payload_gone: 1,
+      waiting: 1,
+      subscription_inactive: 1,
+      subscription_deleted: 2,
+    });
+    expect(await replays.preview(shopId, { states: [DeliveryState.EXHAUSTED] })).toMatchObject({
+      matched: 1,
+      replayable: [{ total: 1 }],
+      notReplayable: [],
+    });
+    expect(await replays.preview(log.newShop(), {})).toMatchObject({ matched: 0, oldestAt: null });
+  });
+});
+
+describe('a replay', () => {
+  test('sends again exactly what its preview said, each once, in any batches', async () => {
+    const wanted = fc.record({
+      at: fc.integer({ min: 1, max: 40 * 60 }),
+      ended: fc.constantFrom<Ended>(null, 'delivered', 'exhausted', 'expired'),
+      trigger: fc.constantFrom('return.closed' as const, 'return.created' as const),
+      withoutBody: fc.boolean(),
+    });
+    const filter = fc.record(
+      {
+        states: fc.constantFrom<DeliveryState[]>(
+          [DeliveryState.EXHAUSTED],
+          [DeliveryState.EXHAUSTED, DeliveryState.DELIVERED],
+        ),
+        trigger: fc.constant<string>('return.closed'),
+        from: fc.integer({ min: 20 * 60, max: 50 * 60 }),
+      },
+      { requiredKeys: [] },
+    );
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(wanted, { maxLength: 25 }),
+        filter,
+        fc.boolean(),
+        async (given, { from, ...rest }, isSplit) => {
+          const shopId = log.newShop();
+          const ids = [await log.subscribe(shopId), await log.subscribe(shopId)];
+          const now = Date.now();
+          await log.add(
+            shopId,
+            given.map((one, n) => ({
+              ...one,
+              at: new Date(now - one.at * 60_000),
+              subscriptionId: ids[isSplit ? n % 2 : 0] ?? 0n,
+            })),
+          );
+          const asked = {
+            ...rest,
+            ...(from !== undefined && { from: timestampFromDate(new Date(now - from * 60_000)) }),
+          };
+          const before = await replays.preview(shopId, asked);
+          const expected = before.replayable.reduce((sum, { total }) => sum + total, 0);
+          const job = await replays.start(shopId, asked);
+          expect(job.total).toBe(expected);
+          expect(await replays.runAll(shopId, ids)).toBe(expected);
+          expect(await readJob(log.pool, shopId, job.id)).toMatchObject({
+            state: 'done',
+            total: expected,
+            done: expected,
+            skipped: 0,
+          });
+        },
+      ),
+      { numRuns: 15 },
+    );
+  });
+
+  test('goes after what is fresh, and never more than 1,000 ahead', async () => {
+    const shopId = log.newShop();
+    const subscriptionId = await log.subscribe(shopId);
+    const ended = Array.from({ length: 1_150 }, () => ({
+      subscriptionId,
+      ended: 'delivered' as const,
+    }));
+    await log.add(shopId, ended);
+    await log.add(shopId, [{ subscriptionId }]);
+    await replays.start(shopId, {});
+    for (const expected of [200, 200, 200, 200, 199, 0, 0]) {
+      expect(await replays.batch(shopId)).toBe(expected);
+    }
+    const { rows } = await log.pool.query<{ isRetry: boolean; n: number }>(
+      `select is_retry as "isRetry", count(*)::integer as n from queue
+        where shop_id = $1 group by 1 order by 1`,
+      [shopId],
+    );
+    expect(rows).toEqual([
+      { isRetry: false, n: 1 },
+      { isRetry: true, n: 999 },
+    ]);
+    await log.deliver(shopId, subscriptionId);
+    expect(await replays.runAll(shopId, [subscriptionId])).toBe(151);
+  }, 60_000);
+
+  test('leaves alone what ended after it was started: what it sent itself, for one', async () => {
+    const shopId = log.newShop();
+    const subscriptionId = await log.subscribe(shopId);
+    await log.add(shopId, [{ subscriptionId, ended: 'exhausted' }]);
+    const job = await replays.start(shopId, {});
+    await log.add(shopId, [{ subscriptionId, ended: 'exhausted', at: new Date() }]);
+    expect(await replays.runAll(shopId, [subscriptionId])).toBe(1);
+    expect(await readJob(log.pool, shopId, job.id)).toMatchObject({ done: 1, total: 1 });
+  });
+
+  test('passes over what can no longer be replayed', async () => {
+    const shopId = log.newShop();
+    const subscriptionId = await log.subscribe(shopId);
+    await log.add(shopId, [
+      { subscriptionId, ended: 'exhausted' },
+      { subscriptionId, ended: 'exhausted' },
+    ]);
+    const job = await replays.start(shopId, {});
+    await log.pool.query(
+      `update payloads set body = null where shop_id = $1 and id = (
+         select payload_id from deliveries where shop_id = $1 order by id limit 1)`,
+      [shopId],
+    );
+    expect(await replays.runAll(shopId, [subscriptionId])).toBe(1);
+    expect(await readJob(log.pool, shopId, job.id)).toMatchObject({ done: 1, skipped: 1 });
+  });
+
+  test('fails where its subscription was deleted, waits where it is inactive', async () => {
+    const shopId = log.newShop();
+    const [gone, paused] = [await log.subscribe(shopId), await log.subscribe(shopId)];
+    await log.add(shopId, [
+      { subscriptionId: gone, ended: 'exhausted' },
+      { subscriptionId: paused, ended: 'exhausted' },
+    ]);
+    const first = await replays.start(shopId, { subscriptionId: gone });
+    await log.unsubscribe(shopId, gone);
+    await replays.batch(shopId);
+    expect(await readJob(log.pool, shopId, first.id)).toMatchObject({
+      state: 'failed',
+      error: 'the subscription was deleted',
+    });
+    const second = await replays.start(shopId, { subscriptionId: paused });
+    await log.change(shopId, paused, { status: 'inactive' });
+    expect(await replays.batch(shopId)).toBe(0);
+    expect(await readJob(log.pool, shopId, second.id)).toMatchObject({ state: 'running' });
+    await log.change(shopId, paused, { status: 'active' });
+    expect(await replays.runAll(shopId, [paused])).toBe(1);
+  });
+
+  test('is the same for the same key, and another for another', async () => {
+    const shopId = log.newShop();
+    const subscriptionId = await log.subscribe(shopId);
+    await log.add(shopId, [{ subscriptionId, ended: 'exhausted' }]);
+    const both = await Promise.all([
+      replays.start(shopId, {}, 'a'),
+      replays.start(shopId, {}, 'a'),
+    ]);
+    expect(both[0]).toEqual(both[1]);
+    await expect(replays.start(shopId, { topic: 'return' }, 'a')).rejects.toMatchObject({
+      field: 'idempotency_key',
+    });
+    await expect(replays.start(shopId, {}, 'b')).rejects.toThrow(/is running/);
+    await replays.runAll(shopId, [subscriptionId]);
+    const next = await replays.start(shopId, {}, 'b');
+    expect(next.id).not.toBe(both[0]?.id);
+    const listed = { shopId, subscriptionId, before: null, limit: 10 };
+    expect((await readJobs(log.pool, listed)).map(({ id }) => id)).toEqual([next.id, both[0]?.id]);
+  });
+
+  test('of nothing is done at once', async () => {
+    const shopId = log.newShop();
+    expect(await replays.start(shopId, {})).toMatchObject({ state: 'done', total: 0 });
+    const gone = { subscriptionId: 999_999n };
+    await expect(replays.start(shopId, gone)).rejects.toThrow(/does not exist/);
+  });
+
+  test('that is cancelled leaves the rest as it is, and stays cancelled', async () => {
+    const shopId = log.newShop();
+    const subscriptionId = await log.subscribe(shopId);
+    await log.add(
+      shopId,
+      Array.from({ length: 250 }, () => ({ subscriptionId, ended: 'exhausted' as const })),
+    );
+    const { id } = await replays.start(shopId, {});
+    expect(await replays.batch(shopId)).toBe(200);
+    const cancelled = await cancelJob(log.pool, shopId, id);
+    expect(cancelled).toMatchObject({ state: 'cancelled', done: 200, total: 250 });
+    expect(await replays.batch(shopId)).toBeUndefined();
+    expect(await log.queued(shopId, subscriptionId)).toHaveLength(200);
+    expect(await cancelJob(log.pool, shopId, id)).toEqual(cancelled);
+    await expect(cancelJob(log.pool, log.newShop(), id)).rejects.toThrow(/does not exist/);
+  });
+});

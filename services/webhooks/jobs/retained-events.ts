@@ -1,0 +1,60 @@
+import { type Timestamp, timestampDate, timestampFromDate } from '@bufbuild/protobuf/wkt';
+import type { Client } from '@connectrpc/connect';
+import type { Event } from '../../../proto/gen/rms/events/v1/events_pb.ts';
+import type { ReturnsService } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
+import { systemActor } from '../../platform/identity.ts';
+import { parseEvent } from '../../platform/outbox/parse.ts';
+
+/** Events of one trigger, by when they were stored. */
+export interface RetainedSpan {
+  readonly shopId: bigint;
+  readonly trigger: string;
+  readonly from: Date;
+  readonly to: Date;
+}
+
+export interface RetainedCount {
+  /** At most 100,000. */
+  readonly count: number;
+  readonly isMore: boolean;
+  readonly oldestAt: Date | null;
+  readonly newestAt: Date | null;
+}
+
+/** What returns keeps of what it published. Rejects when returns is away. */
+export interface RetainedEvents {
+  count(span: RetainedSpan): Promise<RetainedCount>;
+  /** A page, in the order of storage; a page may be empty and still not be the last, whose cursor is empty. */
+  read(
+    span: RetainedSpan & { readonly cursor: string; readonly limit: number },
+  ): Promise<{ events: Event[]; nextCursor: string }>;
+}
+
+/** Asks the returns service. */
+export function retainedEvents(
+  returns: Pick<Client<typeof ReturnsService>, 'readEvents' | 'countEvents'>,
+): RetainedEvents {
+  const actor = systemActor('webhooks');
+  const asked = ({ shopId, trigger, from, to }: RetainedSpan) => ({
+    shopId,
+    actor,
+    triggers: [trigger],
+    from: timestampFromDate(from),
+    to: timestampFromDate(to),
+  });
+  return {
+    async count(span) {
+      const { count, more, oldestAt, newestAt } = await returns.countEvents(asked(span));
+      return { count, isMore: more, oldestAt: dateOf(oldestAt), newestAt: dateOf(newestAt) };
+    },
+    async read(span) {
+      const { cursor, limit: pageSize } = span;
+      const page = await returns.readEvents({ ...asked(span), cursor, pageSize });
+      return { events: page.events.map(parseEvent), nextCursor: page.nextCursor };
+    },
+  };
+}
+
+function dateOf(time: Timestamp | undefined): Date | null {
+  return time ? timestampDate(time) : null;
+}

@@ -1,0 +1,51 @@
+import type pg from 'pg';
+import type { DeliveryFilter } from '../../../proto/gen/rms/webhooks/v1/webhooks_pb.ts';
+import { inTransaction } from '../../platform/postgres.ts';
+import { stateForbids } from '../log/delivery.ts';
+import { parseFilter, resolveFilter } from '../log/filter.ts';
+import { type Job, MAX_JOB } from './job.ts';
+import { insertJob, jobOfKey } from './job-store.ts';
+import { type Preview, previewReplay } from './preview.ts';
+
+/**
+ * What a replay of the filter would send.
+ *
+ * @throws DomainError INVALID_ARGUMENT; NOT_FOUND for a subscription that does not exist.
+ */
+export async function previewFilter(
+  pool: pg.Pool,
+  shopId: bigint,
+  asked: DeliveryFilter,
+): Promise<Preview> {
+  return previewReplay(pool, await resolveFilter(pool, shopId, parseFilter(asked)));
+}
+
+/**
+ * Starts a replay: what it will send is counted, its batches follow in the background. The same key
+ * gives the same replay.
+ *
+ * @throws DomainError INVALID_ARGUMENT; NOT_FOUND for a subscription that does not exist;
+ *   ALREADY_EXISTS for a key of something else; FAILED_PRECONDITION for a filter that names too much,
+ *   or while another runs for one of the subscriptions.
+ */
+export async function startReplay(
+  pool: pg.Pool,
+  o: { shopId: bigint; key: string; asked: DeliveryFilter },
+): Promise<Job> {
+  const job = { ...o, kind: 'replay' as const, filter: o.asked };
+  const parsed = parseFilter(o.asked);
+  const known = await inTransaction(pool, (tx) => jobOfKey(tx, job));
+  if (known) return known;
+  const preview = await previewReplay(pool, await resolveFilter(pool, o.shopId, parsed));
+  if (preview.isMore) throw tooMany('filter', 'deliveries');
+  return inTransaction(pool, async (tx) => {
+    return (await jobOfKey(tx, job)) ?? insertJob(tx, job, preview.replayable);
+  });
+}
+
+/** FAILED_PRECONDITION: one job is bounded. */
+export function tooMany(what: string, things: string) {
+  return stateForbids(
+    `${what} names more than ${MAX_JOB} ${things}, or too much to count: narrow its time`,
+  );
+}

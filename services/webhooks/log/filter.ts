@@ -1,0 +1,134 @@
+import { z } from 'zod';
+import {
+  DeliveryStateSchema,
+  type DeliveryState as StateMessage,
+} from '../../../proto/gen/rms/webhooks/v1/webhooks_pb.ts';
+import { MAX_ID, TOPICS, TRIGGERS, WEBHOOK_URL_MAX } from '../../contract/limits.ts';
+import { enumText } from '../../platform/enum-text.ts';
+import { invalidField } from '../../platform/errors.ts';
+import { parseInput, text, time } from '../../platform/input.ts';
+import type { Queryable } from '../../platform/postgres.ts';
+import { requireOneOf, subscriptionNotFound } from '../subscriptions/subscription.ts';
+import type { DeliveryState } from './delivery.ts';
+
+/** Which deliveries of a shop: those that hold for every field. */
+export interface Filter {
+  readonly shopId: bigint;
+  /** Null for all. */
+  readonly subscriptionIds: readonly bigint[] | null;
+  /** Empty for all, as the next two. */
+  readonly topic: string;
+  readonly trigger: string;
+  readonly states: readonly DeliveryState[];
+  readonly returnId: bigint | null;
+  /** The least id of the time asked for, and the first one after it. */
+  readonly firstId: string;
+  readonly endId: string;
+}
+
+const stateText = enumText(DeliveryStateSchema);
+
+/** Deliveries are numbered by the time of their event: the least id of a millisecond. */
+export function idAt(at: Date): string {
+  const ms = Math.min(Math.max(at.getTime(), 0), 2 ** 48 - 1);
+  const hex = ms.toString(16).padStart(12, '0');
+  return `${hex.slice(0, 8)}-${hex.slice(8)}-0000-0000-000000000000`;
+}
+
+/** When the event of a delivery happened. */
+export function occurredAt(id: string): Date {
+  return new Date(Number.parseInt(id.slice(0, 8) + id.slice(9, 13), 16));
+}
+
+const AFTER_ALL = 'ffffffff-ffff-ffff-ffff-ffffffffffff';
+
+const anyId = z
+  .bigint()
+  .refine((value) => value >= 0n && value <= MAX_ID, 'must be an id from 1 to 2^53-1, or 0')
+  .transform((value) => value || null);
+const shape = z.object({
+  subscriptionId: anyId,
+  url: text(WEBHOOK_URL_MAX),
+  topic: z.string(),
+  trigger: z.string(),
+  states: z.array(z.number()).max(10, 'must hold at most 10'),
+  from: time.optional(),
+  to: time.optional(),
+  returnId: anyId,
+});
+
+export interface GivenFilter {
+  readonly subscriptionId: bigint;
+  readonly url: string;
+  readonly topic: string;
+  readonly trigger: string;
+  readonly states: readonly StateMessage[];
+  readonly from?: z.input<typeof time> | undefined;
+  readonly to?: z.input<typeof time> | undefined;
+  readonly returnId: bigint;
+}
+
+/** A filter that is in order, its subscriptions not looked up yet. */
+export type ParsedFilter = Omit<Filter, 'subscriptionIds' | 'shopId'> & {
+  readonly subscriptionId: bigint | null;
+  readonly url: string;
+};
+
+/** @throws DomainError INVALID_ARGUMENT naming the field at fault. */
+export function parseFilter(given: GivenFilter): ParsedFilter {
+  const wanted = parseInput(shape, given);
+  if (wanted.topic !== '') requireOneOf('topic', wanted.topic, TOPICS);
+  if (wanted.trigger !== '') requireOneOf('trigger', wanted.trigger, TRIGGERS);
+  const { from, to, subscriptionId, url, topic, trigger, returnId } = wanted;
+  if (from && to && from >= to) throw invalidField('to', 'must lie after from');
+  return {
+    subscriptionId,
+    url,
+    topic,
+    trigger,
+    states: given.states.map(parseState),
+    returnId,
+    firstId: idAt(from ?? new Date(0)),
+    endId: to ? idAt(to) : AFTER_ALL,
+  };
+}
+
+function parseState(state: StateMessage): DeliveryState {
+  const known = STATES.get(state);
+  if (known === undefined) throw invalidField('states', 'must be states of a delivery');
+  return known;
+}
+
+const STATES: ReadonlyMap<StateMessage, DeliveryState> = new Map(
+  (['waiting', 'held', 'delivered', 'exhausted', 'expired', 'dropped'] as const).map((state) => [
+    stateText.fromText(state),
+    state,
+  ]),
+);
+
+/**
+ * Looks up the subscriptions that a filter names, deleted ones included: their log is kept.
+ *
+ * @param o.liveOnly a deleted subscription counts as one that does not exist.
+ * @throws DomainError NOT_FOUND for a subscription that does not exist.
+ */
+export async function resolveFilter(
+  db: Queryable,
+  shopId: bigint,
+  parsed: ParsedFilter,
+  o: { liveOnly: boolean } = { liveOnly: false },
+): Promise<Filter> {
+  const { subscriptionId, url, ...rest } = parsed;
+  if (subscriptionId === null && url === '') return { shopId, subscriptionIds: null, ...rest };
+  const { rows } = await db.query<{ id: bigint; isAtUrl: boolean }>(
+    `select s.id, $3 = '' or e.url = $3 as "isAtUrl"
+       from subscriptions s join endpoints e on e.shop_id = s.shop_id and e.id = s.endpoint_id
+      where s.shop_id = $1 and ($2::bigint is null or s.id = $2)
+        and ($2 is not null or e.url_sha256 = sha256(convert_to($3, 'UTF8')))
+        and (s.deleted_at is null or not $4)`,
+    [shopId, subscriptionId, url, o.liveOnly],
+  );
+  if (subscriptionId !== null && rows.length === 0) throw subscriptionNotFound(subscriptionId);
+  const subscriptionIds = rows.filter(({ isAtUrl }) => isAtUrl).map(({ id }) => id);
+  return { shopId, subscriptionIds, ...rest };
+}

@@ -1,0 +1,60 @@
+import type { Queryable } from '../../platform/postgres.ts';
+import { rangeOfEvent } from '../delivery-id.ts';
+import { deliveryNotFound } from './delivery.ts';
+import {
+  type DeliveryRow,
+  hydrated,
+  LOGGED,
+  type LoggedDelivery,
+  STATE,
+  withAttempts,
+} from './rows.ts';
+
+/** Most deliveries of one event that are shown: one per subscription a shop may have. */
+const MAX_RELATED = 100;
+
+/**
+ * A delivery with its attempts.
+ *
+ * @param o.id without the prefix of a `webhook-id`.
+ * @throws DomainError NOT_FOUND.
+ */
+export async function getDelivery(
+  db: Queryable,
+  o: { shopId: bigint; id: string; withBody: boolean },
+): Promise<LoggedDelivery> {
+  const rows = await readRange(db, { ...o, first: o.id, last: o.id });
+  const [found] = await withAttempts(db, o.shopId, rows);
+  if (!found) throw deliveryNotFound(o.id);
+  return found;
+}
+
+/** The other deliveries of a delivery's event, without their attempts. */
+export async function relatedDeliveries(
+  db: Queryable,
+  o: { shopId: bigint; id: string; eventId: string },
+): Promise<LoggedDelivery[]> {
+  const rows = await readRange(db, { ...o, ...rangeOfEvent(o.id), withBody: false });
+  return rows
+    .filter(({ id, eventId }) => id !== o.id && eventId === o.eventId)
+    .slice(0, MAX_RELATED)
+    .map((row) => ({ row, attempts: [] }));
+}
+
+async function readRange(
+  db: Queryable,
+  o: { shopId: bigint; first: string; last: string; withBody: boolean },
+): Promise<DeliveryRow[]> {
+  const { rows } = await db.query<DeliveryRow>(
+    `with shown as materialized (
+       select ${LOGGED}, s.deleted_at, ${STATE} as state
+         from deliveries d
+         left join subscriptions s on s.shop_id = d.shop_id and s.id = d.subscription_id
+        where d.shop_id = $1 and d.id between $2 and $3
+        order by d.id limit ${MAX_RELATED + 1}
+     ) ${hydrated({ shopParameter: '$1', withBodies: o.withBody })}
+      order by d.id`,
+    [o.shopId, o.first, o.last],
+  );
+  return rows;
+}

@@ -1,0 +1,60 @@
+import type { ServiceImpl } from '@connectrpc/connect';
+import type pg from 'pg';
+import type {
+  ListDeliveriesRequest,
+  WebhooksService,
+} from '../../../proto/gen/rms/webhooks/v1/webhooks_pb.ts';
+import { invalidField } from '../../platform/errors.ts';
+import type { RetryClock } from '../delivery/retry-clock.ts';
+import { deliveryMessage } from '../views.ts';
+import { deliveryNotFound, parseWebhookId } from './delivery.ts';
+import { parseFilter, resolveFilter } from './filter.ts';
+import { getDelivery, relatedDeliveries } from './get.ts';
+import { listDeliveries, type PageWish } from './list.ts';
+import { replayDelivery } from './replay.ts';
+
+export interface LogContext {
+  readonly pool: pg.Pool;
+  readonly clock: RetryClock;
+  /** Something may be due. */
+  readonly wake: () => void;
+}
+
+const DEFAULT_PAGE = 50;
+const MAX_PAGE = 200;
+
+/** The RPCs of the log, and the replay of one delivery. */
+export function logMethods({ pool, clock, wake }: LogContext) {
+  return {
+    async listDeliveries(request) {
+      const wish = parseWish(request);
+      const { shopId, liveOnly } = request;
+      const filter = await resolveFilter(pool, shopId, parseFilter(request), { liveOnly });
+      const { deliveries, nextCursor } = await listDeliveries(pool, filter, wish);
+      return { deliveries: deliveries.map(deliveryMessage), nextCursor };
+    },
+    async getDelivery({ shopId, deliveryId, includeBody: withBody }) {
+      const id = parseWebhookId(deliveryId);
+      if (id === undefined) throw deliveryNotFound(deliveryId);
+      const found = await getDelivery(pool, { shopId, id, withBody });
+      const { eventId } = found.row;
+      const related = await relatedDeliveries(pool, { shopId, id, eventId });
+      return { delivery: deliveryMessage(found), related: related.map(deliveryMessage) };
+    },
+    async replayDelivery({ shopId, deliveryId: webhookId, subscriptionId }) {
+      const offsetMs = clock.offsetMs();
+      const wanted = { shopId, webhookId, subscriptionId, offsetMs };
+      const delivery = await replayDelivery(pool, wanted);
+      wake();
+      return { delivery: deliveryMessage(delivery) };
+    },
+  } satisfies Partial<ServiceImpl<typeof WebhooksService>>;
+}
+
+function parseWish(request: ListDeliveriesRequest): PageWish {
+  const { pageSize, cursor, includeBodies: withBodies } = request;
+  if (pageSize < 0 || pageSize > MAX_PAGE) {
+    throw invalidField('page_size', `must be 1 to ${MAX_PAGE}`);
+  }
+  return { cursor, limit: pageSize || DEFAULT_PAGE, withBodies };
+}

@@ -1,0 +1,73 @@
+import type pg from 'pg';
+import { inTransaction, type Queryable } from '../../platform/postgres.ts';
+import { requeue } from '../delivery/requeue.ts';
+import { subscriptionNotFound } from '../subscriptions/subscription.ts';
+import { deliveryNotFound, parseWebhookId, stateForbids } from './delivery.ts';
+import { getDelivery } from './get.ts';
+import type { LoggedDelivery } from './rows.ts';
+
+/**
+ * Starts a finished delivery anew, with the whole schedule: same `webhook-id`, same bytes, to the
+ * subscription's present address. Behind an inactive subscription it is held.
+ *
+ * @param o.subscriptionId the one it must be of, and which must exist; 0 for any.
+ * @param o.offsetMs of the retry clock.
+ * @throws DomainError NOT_FOUND; FAILED_PRECONDITION when it waits already, its payload is gone or
+ *   its subscription was deleted.
+ */
+export function replayDelivery(
+  pool: pg.Pool,
+  o: { shopId: bigint; webhookId: string; subscriptionId: bigint; offsetMs: number },
+): Promise<LoggedDelivery> {
+  const id = parseWebhookId(o.webhookId);
+  if (id === undefined) throw deliveryNotFound(o.webhookId);
+  const { shopId } = o;
+  return inTransaction(pool, async (tx) => {
+    const found = await readForReplay(tx, shopId, id);
+    const isAnother = o.subscriptionId !== 0n && found?.subscriptionId !== o.subscriptionId;
+    if (!found || isAnother) throw deliveryNotFound(o.webhookId);
+    if (found.isDeleted && o.subscriptionId !== 0n) throw subscriptionNotFound(o.subscriptionId);
+    requireReplayable(found);
+    const started = await requeue(tx, { shopId, ids: [id], offsetMs: o.offsetMs });
+    // Somebody else was quicker: another replay, or a redaction.
+    if (started.length === 0) requireReplayable(await readForReplay(tx, shopId, id));
+    return getDelivery(tx, { shopId, id, withBody: false });
+  });
+}
+
+interface Replayable {
+  readonly subscriptionId: bigint;
+  readonly isUnfinished: boolean;
+  readonly isDeleted: boolean;
+  readonly hasBody: boolean;
+}
+
+/** The subscription is locked first, as everywhere, and stays as it is until the commit. */
+async function readForReplay(
+  tx: Queryable,
+  shopId: bigint,
+  id: string,
+): Promise<Replayable | undefined> {
+  await tx.query(
+    `select from subscriptions s
+      where s.shop_id = $1 and s.id = (select subscription_id from deliveries where shop_id = $1 and id = $2)
+        for share`,
+    [shopId, id],
+  );
+  const { rows } = await tx.query<Replayable>(
+    `select d.subscription_id as "subscriptionId", d.ended is null as "isUnfinished",
+            s.deleted_at is not null as "isDeleted", p.body is not null as "hasBody"
+       from deliveries d
+       join subscriptions s on s.shop_id = d.shop_id and s.id = d.subscription_id
+       join payloads p on p.shop_id = d.shop_id and p.id = d.payload_id
+      where d.shop_id = $1 and d.id = $2`,
+    [shopId, id],
+  );
+  return rows[0];
+}
+
+function requireReplayable(found: Replayable | undefined): void {
+  if (found?.isDeleted) throw stateForbids('the subscription of this delivery was deleted');
+  if (found?.isUnfinished) throw stateForbids('the delivery is waiting already');
+  if (!found?.hasBody) throw stateForbids('the payload of this delivery is gone');
+}

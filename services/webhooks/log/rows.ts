@@ -1,0 +1,95 @@
+import type { Queryable } from '../../platform/postgres.ts';
+import type { DeliveryState } from './delivery.ts';
+
+/** A delivery as the log shows it. */
+export interface DeliveryRow {
+  readonly id: string;
+  readonly subscriptionId: bigint;
+  readonly eventId: string;
+  readonly trigger: string;
+  readonly topic: string;
+  readonly state: DeliveryState;
+  readonly createdAt: Date;
+  /** By the retry clock; null when it does not wait. */
+  readonly nextAttemptAt: Date | null;
+  readonly apiVersion: string;
+  readonly returnId: bigint | null;
+  readonly revision: bigint;
+  readonly isTest: boolean;
+  readonly finishedAt: Date | null;
+  readonly body: Buffer | null;
+}
+
+export interface AttemptRow {
+  readonly deliveryId: string;
+  readonly number: number;
+  readonly startedAt: Date;
+  readonly durationMs: number;
+  readonly dnsMs: number | null;
+  readonly connectMs: number | null;
+  readonly tlsMs: number | null;
+  readonly waitMs: number | null;
+  readonly readMs: number | null;
+  readonly status: number;
+  readonly error: string;
+  readonly url: string;
+  readonly requestHeaders: string;
+  readonly responseExcerpt: string;
+}
+
+/** A delivery with its last 50 attempts, oldest first. */
+export interface LoggedDelivery {
+  readonly row: DeliveryRow;
+  readonly attempts: readonly AttemptRow[];
+}
+
+/** Payloads that one answer carries; those after them are left out. Bytes. */
+const BODIES_BYTES = 16 * 1024 * 1024;
+
+/** Columns of `deliveries` that {@link HYDRATED} is made from. */
+export const LOGGED = `d.id, d.subscription_id, d.payload_id, d.trigger, d.topic, d.is_test, d.ended,
+  d.created_at, d.finished_at`;
+
+/** The shown state of a delivery `d` of the subscription `s`: while it is queued the subscription says. */
+export const STATE = `coalesce(d.ended, case
+  when s.id is null or s.deleted_at is not null then 'dropped'
+  when s.status = 'inactive' then 'held' else 'waiting' end)`;
+
+/** What is shown of the rows of `shown`, which are {@link LOGGED} and their state. */
+export function hydrated(o: { shopParameter: string; withBodies: boolean }): string {
+  const body = o.withBodies
+    ? `case when sum(octet_length(p.body)) over (order by d.id desc) <= ${BODIES_BYTES} then p.body end`
+    : 'null::bytea';
+  return `
+select d.id, d.subscription_id as "subscriptionId", p.event_id as "eventId", d.trigger, d.topic, d.state,
+       d.created_at as "createdAt", case when d.state = 'waiting' then q.next_attempt_at end as "nextAttemptAt",
+       p.api_version as "apiVersion", p.return_id as "returnId", p.revision, d.is_test as "isTest",
+       coalesce(d.finished_at, case when d.state = 'dropped' then d.deleted_at end) as "finishedAt",
+       ${body} as body
+  from shown d
+  join payloads p on p.shop_id = ${o.shopParameter} and p.id = d.payload_id
+  left join queue q on q.shop_id = ${o.shopParameter} and q.subscription_id = d.subscription_id and q.id = d.id`;
+}
+
+/** Adds the attempts of deliveries, read by one statement. */
+export async function withAttempts(
+  db: Queryable,
+  shopId: bigint,
+  deliveries: readonly DeliveryRow[],
+): Promise<LoggedDelivery[]> {
+  if (deliveries.length === 0) return [];
+  const { rows } = await db.query<AttemptRow>(
+    `select a.delivery_id as "deliveryId", a.number, a.started_at as "startedAt", a.duration_ms as "durationMs",
+            a.dns_ms as "dnsMs", a.connect_ms as "connectMs", a.tls_ms as "tlsMs", a.wait_ms as "waitMs",
+            a.read_ms as "readMs", a.status, a.error, a.url, a.request_headers as "requestHeaders",
+            a.response_excerpt as "responseExcerpt"
+       from unnest($2::uuid[]) as wanted (id)
+      cross join lateral (
+        select * from attempts l where l.shop_id = $1 and l.delivery_id = wanted.id
+         order by l.number desc limit 50) a
+      order by a.delivery_id, a.number`,
+    [shopId, deliveries.map((delivery) => delivery.id)],
+  );
+  const byDelivery = Map.groupBy(rows, ({ deliveryId }) => deliveryId);
+  return deliveries.map((row) => ({ row, attempts: byDelivery.get(row.id) ?? [] }));
+}
