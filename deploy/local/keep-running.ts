@@ -4,8 +4,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 /** A server that ends more often than this within a minute has a fault that starting it again does not mend. */
 const MAX_RESTARTS = 10;
 const WINDOW_MS = 60_000;
-/** What its processes held may take a moment to be free. */
-const TRIES = 20;
+/** What its processes held may take a while to be free. Milliseconds. */
+const TRY_FOR_MS = 60_000;
 const PAUSE_MS = 250;
 
 export interface KeptServer {
@@ -51,14 +51,15 @@ export async function keepRunning(o: KeepOptions): Promise<KeptServer> {
       return tell(`${what} for the ${restarts.length}th time within a minute: it stays down`);
     }
     tell(`${what}: starting it again`);
-    for (let left = TRIES; left > 0 && !ending; left -= 1) {
+    while (!ending) {
       try {
         server = await o.start();
         watch();
         return tell(`is back after ${Math.round(performance.now() - now)} ms`);
       } catch (error) {
-        if (left === 1)
-          return tell(`does not start: ${error instanceof Error ? error.message : ''}`);
+        if (performance.now() - now > TRY_FOR_MS) {
+          return tell(`stays down: ${error instanceof Error ? error.message : String(error)}`);
+        }
         await sleep(PAUSE_MS);
       }
     }
