@@ -29,6 +29,9 @@ export function describeFailure(error: unknown): string {
   if (error instanceof AddressRefused) return 'address not allowed';
   if (error instanceof TooLate || error instanceof AnswerRefused) return error.message;
   const code = codeOf(error);
+  if (code === 'UND_ERR_SOCKET' && error instanceof Error && error.message.startsWith('bad ')) {
+    return 'answer is not one to a POST';
+  }
   return TEXTS[code] ?? (code === '' ? 'connection failed' : `connection failed (${code})`);
 }
 

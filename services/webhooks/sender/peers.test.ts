@@ -205,6 +205,13 @@ describe('an answer', () => {
     expect(outcome.error).not.toContain('127.0.0.1');
   });
 
+  test('of 100 or 101, which nobody asked for, is called what it is', async () => {
+    for (const head of ['100 Continue\r\n', '101 S\r\nupgrade: x\r\nconnection: upgrade\r\n']) {
+      const receiver = await answering(`HTTP/1.1 ${head}\r\n`);
+      expect(await sender()(receiver.url)).toMatchObject({ error: 'answer is not one to a POST' });
+    }
+  });
+
   test('that is a reset is a failure', async () => {
     const receiver = await peer((socket) => onRequest(socket, () => socket.resetAndDestroy()));
     expect(await sender()(receiver.url)).toMatchObject({

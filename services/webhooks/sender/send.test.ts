@@ -1,5 +1,6 @@
 import { createServer } from 'node:http';
 import { describe, expect, test } from '@jest/globals';
+import { testTelemetry } from '../../../test/support/telemetry.ts';
 import { until } from '../../../test/support/until.ts';
 import { createSender } from './send.ts';
 import { LOOPBACK, listen, OK, onRequest, peerOf, sendingFixtures } from './testing.ts';
@@ -86,6 +87,47 @@ describe('an attempt', () => {
     await until(() => receiver.connections() === 1);
     close();
     expect(await sending).toMatchObject({ result: 'failed', status: 0 });
+  });
+});
+
+describe('an address', () => {
+  test('that is not allowed is counted, by where it was noticed', async () => {
+    const telemetry = await testTelemetry();
+    const policy = { allowedOrigins: [], refusedPorts: () => [] };
+    const send = sender({ policy, meter: telemetry.meter, resolve: async () => ['10.0.0.1'] });
+    expect(await send('https://127.0.0.1/')).toMatchObject({
+      error: expect.stringContaining('address not allowed: it must not be a private'),
+    });
+    for (const _ of [1, 2]) {
+      expect(await send('https://hooks.example.com/')).toMatchObject({
+        result: 'failed',
+        error: 'address not allowed',
+      });
+    }
+    const metrics = await (await fetch(telemetry.metricsUrl)).text();
+    expect(metrics).toMatch(/^webhooks_addresses_refused_total\{.*stage="url".*\} 1$/m);
+    expect(metrics).toMatch(/^webhooks_addresses_refused_total\{.*stage="connect".*\} 2$/m);
+    await telemetry.stop();
+  });
+
+  test('of this stack is refused from the moment it is known, kept connection or not', async () => {
+    const receiver = await peer((socket) => onRequest(socket, () => socket.write(OK)));
+    const own: number[] = [];
+    const send = sender({ policy: { ...LOOPBACK, refusedPorts: () => own } });
+    expect((await send(receiver.url)).result).toBe('delivered');
+    own.push(receiver.port);
+    expect(await send(receiver.url)).toMatchObject({
+      result: 'failed',
+      error: expect.stringContaining('one of this service'),
+    });
+  });
+
+  test('by name may be allowed for development, and leads where this machine says', async () => {
+    const receiver = await peer((socket) => onRequest(socket, () => socket.write(OK)));
+    const policy = { allowedOrigins: ['http://localhost:*'], refusedPorts: () => [] };
+    const url = `http://localhost:${receiver.port}/`;
+    expect(await sender({ policy })(url)).toMatchObject({ result: 'delivered' });
+    expect(await sender()(url)).toMatchObject({ result: 'failed', status: 0 });
   });
 });
 
