@@ -1,0 +1,159 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import pg from 'pg';
+import type { Sent } from '../support/gateway/rest-client.ts';
+import { type Journey, startJourney, untilState } from '../support/journeys/journey.ts';
+import { postgresOf, signalAll } from '../support/postgres-processes.ts';
+import type { Ref } from '../support/stack.ts';
+import { until } from '../support/until.ts';
+
+/** Longest answer while the database hangs: the limits of a key's look-up and of a call, one after the other. */
+const ANSWER_MS = 20_000;
+const HANG_MS = 6_000;
+/** From the database being back until everything works. Milliseconds. */
+const HEALTHY_MS = 10_000;
+
+/** Recovery of a database that was killed, on a busy machine. Milliseconds. */
+const RESTART_MS = 60_000;
+const KILLS = 2;
+
+let journey: Journey;
+beforeAll(async () => {
+  journey = await startJourney();
+}, 120_000);
+afterAll(() => journey?.stop(), 60_000);
+
+interface Answer {
+  readonly what: string;
+  readonly status: number;
+  readonly retryAfter: string;
+  readonly ms: number;
+}
+
+/** One request of each kind, reads and writes over all services; each may be repeated. */
+function requestsFor(ref: Ref): Sent[] {
+  const { destinations } = journey.stack.shop.fixtures;
+  const path = '/api/2026-10';
+  return [
+    { path: `${path}/warehouse/return/details?return_id=${ref.id}` },
+    { path: `${path}/webhooks` },
+    { method: 'POST', path: `${path}/cart`, json: { cart: [1] } },
+    { method: 'PUT', path: `${path}/destinations/${destinations.linked}`, json: { name: 'North' } },
+    {
+      method: 'POST',
+      path: `${path}/dispositioning/assess`,
+      json: { items: [{ line_item_id: ref.line_item_ids[0], note: 'as new' }] },
+    },
+    { method: 'POST', path: `${path}/warehouse/return/${ref.id}/process` },
+  ];
+}
+
+async function answerOf(sent: Sent): Promise<Answer> {
+  const started = performance.now();
+  const { status, headers } = await journey.send(sent);
+  const what = `${sent.method ?? 'GET'} ${sent.path}`;
+  const ms = performance.now() - started;
+  return { what, status, retryAfter: String(headers['retry-after']), ms };
+}
+
+/** Sends one round after another, all at once, until told to end. */
+function keepAsking(refs: readonly Ref[]) {
+  const answers: Answer[] = [];
+  let asking = true;
+  const ask = async () => {
+    for (let at = 0; asking; at += 1) {
+      const ref = refs[at % refs.length];
+      if (!ref) throw new Error('there is no return to ask about');
+      answers.push(...(await Promise.all(requestsFor(ref).map(answerOf))));
+      await sleep(50);
+    }
+  };
+  const asked = ask();
+  return {
+    answers,
+    async end() {
+      asking = false;
+      await asked;
+    },
+  };
+}
+
+/** What may be answered: success, or 503 with a whole number of seconds; never any other failure. */
+function faultsOf(answers: readonly Answer[]): Answer[] {
+  return answers.filter(({ status, retryAfter, ms }) => {
+    if (ms > ANSWER_MS) return true;
+    if (status === 503) return !/^[1-9]\d*$/.test(retryAfter);
+    return status !== 200;
+  });
+}
+
+async function untilHealthy(refs: readonly Ref[]): Promise<void> {
+  await until(async () => {
+    const answers = await Promise.all(refs.flatMap(requestsFor).map(answerOf));
+    return answers.every(({ status }) => status === 200);
+  }, HEALTHY_MS);
+}
+
+/** Waits until another server than the one killed takes connections: the stack starts it. */
+async function untilAnswering(killed: number): Promise<void> {
+  await until(async () => {
+    const [server] = await postgresOf(journey.stack.file.pid).catch(() => [killed]);
+    return server !== killed && (await connects());
+  }, RESTART_MS);
+}
+
+async function connects(): Promise<boolean> {
+  const client = new pg.Client({ connectionString: journey.stack.file.database_url });
+  client.on('error', () => {});
+  return client.connect().then(
+    () => client.end().then(() => true),
+    () => false,
+  );
+}
+
+const fresh = (count: number) =>
+  Promise.all(Array.from({ length: count }, () => journey.stack.fixture('open')));
+
+/** Each return asked for is closed in the end, refunded once. */
+async function expectRefundedOnce(refs: readonly Ref[]): Promise<void> {
+  for (const { id } of refs) {
+    await untilState(journey, id, 'closed');
+    const ledger = await journey.stack.control('GET', `/commerce/orders?return_id=${id}`);
+    expect(ledger).toMatchObject({ orders: [], gift_cards: [], refunds: [{ currency: 'GBP' }] });
+  }
+}
+
+describe('while PostgreSQL is away', () => {
+  test('killed and started again: 503 with Retry-After, never 500, then everything as before', async () => {
+    const refs = await fresh(4);
+    const load = keepAsking(refs);
+    for (let kill = 0; kill < KILLS; kill += 1) {
+      await until(() => load.answers.at(-1)?.status === 200);
+      const [server = 0] = await postgresOf(journey.stack.file.pid);
+      process.kill(server, 'SIGKILL');
+      await untilAnswering(server);
+      await untilHealthy(refs);
+    }
+    await load.end();
+    expect(faultsOf(load.answers)).toEqual([]);
+    expect(load.answers.some(({ status }) => status === 503)).toBe(true);
+    await expectRefundedOnce(refs);
+  }, 240_000);
+
+  test('halted: every answer comes in time, then everything goes on', async () => {
+    const refs = await fresh(3);
+    const load = keepAsking(refs);
+    await until(() => load.answers.at(-1)?.status === 200);
+    const pids = await postgresOf(journey.stack.file.pid);
+    signalAll(pids, 'SIGSTOP');
+    try {
+      await sleep(HANG_MS);
+    } finally {
+      signalAll(pids, 'SIGCONT');
+    }
+    await untilHealthy(refs);
+    await load.end();
+    expect(faultsOf(load.answers)).toEqual([]);
+    await expectRefundedOnce(refs);
+  }, 120_000);
+});
