@@ -7,6 +7,7 @@ import type { Telemetry } from '../platform/telemetry.ts';
 import { startLoop, type Worker } from '../platform/worker.ts';
 import { endBacklog } from './delivery/backlog.ts';
 import type { RetryClock } from './delivery/retry-clock.ts';
+import { purgeJobs } from './jobs/job-store.ts';
 
 const BACKLOG_EVERY_MS = 15_000;
 const PURGE_EVERY_MS = 60_000;
@@ -136,6 +137,8 @@ export async function purge(pool: pg.Pool, days: KeptDays): Promise<boolean> {
   };
   await clear(SUBSCRIPTIONS, days.log);
   await clear(ENDPOINTS, days.log);
+  const kept = { days: days.log, limit: BATCH };
+  more = (await purgeJobs(pool, kept)) || more;
   await clear(REDACTED, Math.max(days.log, days.events + 1));
   return more;
 }

@@ -6,6 +6,7 @@ import { inTransaction } from '../platform/postgres.ts';
 import type { RetryClock } from './delivery/retry-clock.ts';
 import type { UrlPolicy } from './guard/guard.ts';
 import { type JobsContext, jobMethods } from './jobs/methods.ts';
+import { backlogsOf } from './log/backlogs.ts';
 import { logMethods } from './log/methods.ts';
 import type { Keyring } from './subscriptions/keyring.ts';
 import { payloadVersion, setPayloadVersion } from './subscriptions/payload-version.ts';
@@ -77,8 +78,10 @@ function subscriptionMethods({ pool, policy, keyring, clock, wake }: WebhooksCon
       wake();
       return {};
     },
-    async listSubscriptions({ shopId }) {
-      return { subscriptions: (await listSubscriptions(pool, shopId)).map(subscriptionMessage) };
+    async listSubscriptions({ shopId, includeBacklog }) {
+      const all = await listSubscriptions(pool, shopId);
+      const backlogs = includeBacklog ? await backlogsOf(pool, shopId) : undefined;
+      return { subscriptions: all.map((one) => subscriptionMessage(one, backlogs?.get(one.id))) };
     },
   } satisfies Methods;
 }

@@ -16,6 +16,8 @@ import {
 } from '../../proto/gen/rms/webhooks/v1/webhooks_pb.ts';
 import { delivers } from '../contract/views/payload.ts';
 import { enumText } from '../platform/enum-text.ts';
+import { FAILING_DAYS } from './delivery/auto-disable.ts';
+import type { Backlog } from './log/backlogs.ts';
 import { webhookIdOf } from './log/delivery.ts';
 import { occurredAt } from './log/filter.ts';
 import type { AttemptRow, LoggedDelivery } from './log/rows.ts';
@@ -25,8 +27,15 @@ import type { Subscription } from './subscriptions/subscription.ts';
 const statusText = enumText(SubscriptionStatusSchema);
 export const deliveryStateText = enumText(DeliveryStateSchema);
 
-export function subscriptionMessage(subscription: Subscription): SubscriptionMessage {
-  const { id, topic, trigger, url } = subscription;
+const DAY_MS = 86_400_000;
+
+/** A subscription, and what waits behind it where that was asked for. */
+export function subscriptionMessage(
+  subscription: Subscription,
+  backlog?: Backlog,
+): SubscriptionMessage {
+  const { id, topic, trigger, url, failingSince, inactiveSince } = subscription;
+  const isCounting = subscription.status === 'active' && failingSince !== null;
   return create(SubscriptionSchema, {
     id,
     topic,
@@ -37,6 +46,20 @@ export function subscriptionMessage(subscription: Subscription): SubscriptionMes
     createdAt: timestampFromDate(subscription.createdAt),
     updatedAt: timestampFromDate(subscription.updatedAt),
     inactiveReason: subscription.inactiveReason,
+    failures: subscription.failures,
+    ...(failingSince && { failingSince: timestampFromDate(failingSince) }),
+    ...(isCounting && {
+      disablesAt: timestampFromDate(new Date(failingSince.getTime() + FAILING_DAYS * DAY_MS)),
+    }),
+    warnedPercent: subscription.warnedPercent,
+    ...(inactiveSince && { inactiveSince: timestampFromDate(inactiveSince) }),
+    ...(backlog && {
+      backlog: {
+        count: backlog.count,
+        more: backlog.isMore,
+        ...(backlog.oldestAt && { oldestAt: timestampFromDate(backlog.oldestAt) }),
+      },
+    }),
   });
 }
 

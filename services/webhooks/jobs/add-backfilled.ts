@@ -1,5 +1,6 @@
 import type { Queryable } from '../../platform/postgres.ts';
 import { announce } from '../delivery/announce.ts';
+import { lockLane } from '../delivery/lane-changes.ts';
 import { redactedAmong } from '../fan-out/fan-out.ts';
 import { insertDeliveries, type NewDelivery } from '../fan-out/insert.ts';
 import { encodeBody, withoutCustomer } from '../fan-out/without-customer.ts';
@@ -30,10 +31,7 @@ export async function addBackfilled(
     const { shopId, returnId } = delivery.event;
     return redacted.has(`${shopId}:${returnId}`) ? anonymous(delivery) : delivery;
   });
-  await tx.query(
-    'select from lanes where shop_id = $1 and subscription_id = $2 for no key update',
-    [lane.shopId, lane.subscriptionId],
-  );
+  await lockLane(tx, lane);
   const { offsetMs } = o;
   const ids = await insertDeliveries(tx, fitting, { offsetMs, isRetry: true });
   if (ids.length === 0) return 0;

@@ -12,7 +12,8 @@ import {
 } from './subscription.ts';
 
 const COLUMNS = `s.id, s.topic, s.trigger, e.url, s.status, s.inactive_reason as "inactiveReason",
-  s.created_at as "createdAt", s.updated_at as "updatedAt"`;
+  s.inactive_since as "inactiveSince", s.failures, s.failing_since as "failingSince",
+  s.warned_percent as "warnedPercent", s.created_at as "createdAt", s.updated_at as "updatedAt"`;
 
 /** All of a shop's subscriptions, id ascending. */
 export async function listSubscriptions(db: Queryable, shopId: bigint): Promise<Subscription[]> {

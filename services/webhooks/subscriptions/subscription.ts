@@ -18,6 +18,13 @@ export interface Subscription {
   readonly url: string;
   readonly status: Status;
   readonly inactiveReason: string;
+  /** By the retry clock; null when it is active. */
+  readonly inactiveSince: Date | null;
+  /** Since the last success; when they began, by the retry clock. */
+  readonly failures: number;
+  readonly failingSince: Date | null;
+  /** Of the last warning that it will be switched off; 0 for none. */
+  readonly warnedPercent: number;
   readonly createdAt: Date;
   readonly updatedAt: Date;
 }

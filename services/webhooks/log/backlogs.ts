@@ -1,0 +1,41 @@
+import type { Queryable } from '../../platform/postgres.ts';
+import { occurredAt } from './filter.ts';
+
+/** What waits, or is held, behind a subscription. */
+export interface Backlog {
+  /** At most 1,000. */
+  readonly count: number;
+  readonly isMore: boolean;
+  /** When the event of the oldest happened; null when nothing waits. */
+  readonly oldestAt: Date | null;
+}
+
+const COUNTED = 1_000;
+
+/** What waits behind each live subscription of a shop. */
+export async function backlogsOf(
+  db: Queryable,
+  shopId: bigint,
+): Promise<ReadonlyMap<bigint, Backlog>> {
+  const { rows } = await db.query<{ id: bigint; count: number; oldest: string | null }>(
+    `select s.id, w.count, (
+              select q.id from queue q where q.shop_id = $1 and q.subscription_id = s.id order by q.id limit 1
+            ) as oldest
+       from subscriptions s
+      cross join lateral (
+        select count(*)::integer as count from (
+          select from queue q where q.shop_id = $1 and q.subscription_id = s.id limit ${COUNTED + 1}) q) w
+      where s.shop_id = $1 and s.deleted_at is null`,
+    [shopId],
+  );
+  return new Map(
+    rows.map(({ id, count, oldest }) => [
+      id,
+      {
+        count: Math.min(count, COUNTED),
+        isMore: count > COUNTED,
+        oldestAt: oldest === null ? null : occurredAt(oldest),
+      },
+    ]),
+  );
+}
