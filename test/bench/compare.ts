@@ -1,8 +1,11 @@
 import type { NodeProcess, Worker } from './child.ts';
 import type { HttpLoadMethods, Load } from './http-load.ts';
-import { startMeter } from './measure.ts';
+import { perThousand, startMeter, together, type Work } from './measure.ts';
 import type { Platform } from './platform.ts';
 import { type Spread, spreadOf } from './stats.ts';
+
+/** How much longer than a slice each side runs before anything counts. */
+const WARM_UP = 2;
 
 /** One of two things that are held against each other. */
 export interface Side {
@@ -15,6 +18,8 @@ export interface Slice {
   /** CPU-seconds per 1,000 requests of all that serves them, PostgreSQL included, the load not. */
   readonly cpu: number;
   readonly p50: number;
+  readonly requests: number;
+  readonly work: Work;
 }
 
 export interface Comparison {
@@ -41,8 +46,9 @@ export interface Arena {
 export async function compare(arena: Arena, ours: Side, theirs: Side): Promise<Comparison> {
   const slices: { ours: Slice[]; theirs: Slice[] } = { ours: [], theirs: [] };
   // Not counted: code gets hot and connections open.
-  await slice(arena, ours);
-  await slice(arena, theirs);
+  const warming = { ...arena, seconds: WARM_UP * arena.seconds };
+  await slice(warming, ours);
+  await slice(warming, theirs);
   for (let pair = 0; pair < arena.pairs; pair += 1) {
     const order = pair % 2 === 0 ? (['ours', 'theirs'] as const) : (['theirs', 'ours'] as const);
     for (const side of order) {
@@ -68,12 +74,20 @@ async function slice({ platform, ...o }: Arena, { load, connections }: Side): Pr
     perSecond: result.requests / result.seconds,
     cpu: (cpu / result.requests) * 1_000,
     p50: result.p50,
+    requests: result.requests,
+    work,
   };
 }
 
 /** Median of one figure of slices. */
 export function medianOf(slices: readonly Slice[], of: (one: Slice) => number): number {
   return spreadOf(slices.map(of)).median;
+}
+
+/** CPU-seconds for each 1,000 requests, by process. */
+export function workText(slices: readonly Slice[]): string {
+  const requests = slices.reduce((sum, one) => sum + one.requests, 0);
+  return perThousand(together(slices.map((one) => one.work)), requests);
 }
 
 export function intervalText({ low, high, count }: Spread): string {

@@ -2,6 +2,7 @@ import express from 'express';
 import { returnDetails } from '../../services/contract/views/return-details.ts';
 import { createPool } from '../../services/platform/postgres.ts';
 import { loadReturns } from '../../services/returns/store/load.ts';
+import { BARE_FLOOR, SAME_ROWS_FLOOR } from './floor.ts';
 import { serveParent } from './ipc.ts';
 
 /** As many connections as the service that it is compared with has. */
@@ -34,15 +35,16 @@ async function listen(): Promise<number> {
     res.type('json').send(ready);
   });
 
-  // One statement that stores what was said of the lines.
-  app.post('/assess', express.json({ limit: '1mb' }), async (req, res) => {
-    const { items } = req.body;
-    const { rows } = await writes.query({
-      name: 'floor',
-      text: STORE,
-      values: [SHOP_ID, JSON.stringify(items)],
-    });
-    res.json(rows);
+  // One statement: what was said alone, or every row that the services store.
+  const snapshot = Buffer.alloc(Number(process.env.SNAPSHOT_BYTES ?? '0'), 'snapshot');
+  const json = express.json({ limit: '1mb' });
+  app.post('/assess-bare', json, async (req, res) => {
+    const values = [SHOP_ID, JSON.stringify(req.body.items)];
+    res.json((await writes.query({ name: 'bare', text: BARE_FLOOR, values })).rows);
+  });
+  app.post('/assess', json, async (req, res) => {
+    const values = [SHOP_ID, JSON.stringify(req.body.items), snapshot];
+    res.json((await writes.query({ name: 'same', text: SAME_ROWS_FLOOR, values })).rows);
   });
 
   return new Promise((done) => {
@@ -52,15 +54,6 @@ async function listen(): Promise<number> {
     });
   });
 }
-
-const STORE = `
-insert into bench_assessments (shop_id, kind, line_item_id, outcome, return_processor, note, inspected_at,
-  time_defaulted, images, actor_kind, actor_id, actor_name)
-select $1, 'assessment', i.line_item_id, i.disposition_outcome, i.return_processor, i.note, now(),
-  true, '{}', 'system', 'floor', 'floor'
-from json_to_recordset($2::json)
-  as i (line_item_id bigint, disposition_outcome text, return_processor text, note text)
-returning id::text, line_item_id::text, outcome, return_processor, note, inspected_at`;
 
 const methods = { listen: async (_: undefined) => listen() };
 export type ReferenceMethods = typeof methods;

@@ -1,5 +1,12 @@
 import { startWorker } from '../child.ts';
-import { type Arena, type Comparison, compare, intervalText, medianOf } from '../compare.ts';
+import {
+  type Arena,
+  type Comparison,
+  compare,
+  intervalText,
+  medianOf,
+  workText,
+} from '../compare.ts';
 import type { HttpLoadMethods, Load } from '../http-load.ts';
 import type { ReferenceMethods } from '../reference.ts';
 import { atLeast, atMost, type Bench, type Figure, figure, type Row } from '../row.ts';
@@ -90,7 +97,7 @@ export function absolute({ ours, theirs }: Comparison, at: string): Figure[] {
   ] as const;
   return sides.map(([name, slices]) => ({
     name: `${name}, ${at}`,
-    value: `${medianOf(slices, (one) => one.perSecond).toFixed(0)}/s, ${medianOf(slices, (one) => one.cpu).toFixed(3)} CPU-s per 1,000, p50 ${medianOf(slices, (one) => one.p50).toFixed(0)} ms`,
+    value: `${medianOf(slices, (one) => one.perSecond).toFixed(0)}/s, ${medianOf(slices, (one) => one.cpu).toFixed(3)} CPU-s per 1,000, p50 ${medianOf(slices, (one) => one.p50).toFixed(0)} ms: ${workText(slices)}`,
   }));
 }
 

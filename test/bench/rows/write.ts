@@ -1,11 +1,13 @@
+import { toBinary } from '@bufbuild/protobuf';
+import { ReturnSchema } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import { startWorker } from '../child.ts';
 import { type Arena, compare, intervalText } from '../compare.ts';
+import { makeFloorTables } from '../floor.ts';
 import type { HttpLoadMethods, Load } from '../http-load.ts';
-import type { Platform } from '../platform.ts';
 import type { ReferenceMethods } from '../reference.ts';
-import { atLeast, atMost, type Figure, type Row } from '../row.ts';
+import { atLeast, atMost, type Bench, type Figure, figure, type Row } from '../row.ts';
 import { type BenchShop, makeReturns, makeShop } from '../shop.ts';
-import { resetStatements, statementsSince, sumsOf } from '../statements.ts';
+import { costliest, resetStatements, statementsSince, sumsOf } from '../statements.ts';
 import { absolute, lengths } from './read.ts';
 
 /** What one call may hold. */
@@ -20,18 +22,22 @@ const STATEMENT_NOISE = 1.1;
 /** POST of dispositions against one statement that stores them. */
 export const write: Row = {
   name: 'write',
-  about: `POST of ${ITEMS} dispositions over REST (gateway → dispositions → returns, with events), against one Express process with one insert statement; and ${ITEMS} items against one. ${CONNECTIONS} connections.`,
+  about: `POST of ${ITEMS} dispositions over REST (gateway → dispositions → returns, with events), against one Express process with one statement that stores the same rows (assessments, newest of each line, what returns keeps, timeline, events with snapshots); and ${ITEMS} items against one. ${CONNECTIONS} connections.`,
   async run(bench) {
     const { platform } = bench;
     await platform.run(['gateway', 'returns', 'dispositions', 'webhooks']);
     const shop = await makeShop(platform);
     const made = await makeReturns(platform, shop, { count: CONNECTIONS, lines: ITEMS });
     await platform.run(['gateway', 'returns', 'dispositions']);
-    await makeTable(platform);
+    await makeFloorTables(platform.admin);
     const reference = startWorker<ReferenceMethods>({
       name: 'reference',
       args: ['test/bench/reference.ts'],
-      env: { WRITES_URL: platform.urlOf('dispositions'), SHOP_ID: String(shop.id) },
+      env: {
+        WRITES_URL: platform.urlOf('dispositions'),
+        SHOP_ID: String(shop.id),
+        SNAPSHOT_BYTES: String(made[0] ? toBinary(ReturnSchema, made[0]).length : 0),
+      },
     });
     const load = startWorker<HttpLoadMethods>({ name: 'load', args: ['test/bench/http-load.ts'] });
     try {
@@ -39,7 +45,9 @@ export const write: Row = {
       const lines = made.map(({ lineItems }) => lineItems.map(({ lineItemId }) => lineItemId));
       const loads = loadsOf(lines, shop, { ours: platform.gatewayUrl, port });
       const arena = { platform, load, beside: [reference], ...lengths(bench) };
-      return await bench.watch([...platform.processes(), reference], () => measure(arena, loads));
+      return await bench.watch([...platform.processes(), reference], () =>
+        measure(arena, loads, bench.note),
+      );
     } finally {
       await Promise.all([reference.stop(), load.stop()]);
     }
@@ -49,23 +57,36 @@ export const write: Row = {
 interface Loads {
   readonly many: Load;
   readonly one: Load;
+  /** One statement that stores the same rows. */
   readonly floor: Load;
+  /** One statement that stores the assessments alone. */
+  readonly bare: Load;
 }
 
-async function measure(arena: Arena, { many, one, floor }: Loads): Promise<Figure[]> {
+async function measure(
+  arena: Arena,
+  { many, one, floor, bare }: Loads,
+  note: Bench['note'],
+): Promise<Figure[]> {
   const side = (load: Load) => ({ load, connections: CONNECTIONS });
   const toFloor = await compare(arena, side(many), side(floor));
+  const toBare = await compare(arena, side(many), side(bare));
   const toOne = await compare(arena, side(many), side(one));
   const slower = { ...toOne.throughput, median: 1 / toOne.throughput.median };
   const statements = {
-    many: await statementsOf(arena, many),
-    one: await statementsOf(arena, one),
+    many: await statementsOf(arena, many, note),
+    one: await statementsOf(arena, one, note),
   };
   return [
     atLeast(0.4, {
-      name: 'throughput, ours to the floor',
+      name: 'throughput, ours to one statement that stores the same rows',
       value: toFloor.throughput.median,
       more: intervalText(toFloor.throughput),
+    }),
+    figure({
+      name: 'throughput, ours to one statement that stores the assessments alone',
+      value: toBare.throughput.median,
+      more: intervalText(toBare.throughput),
     }),
     ...absolute(toFloor, `${ITEMS} items`),
     atMost(2, { name: `time of ${ITEMS} items to that of one`, value: slower.median }),
@@ -83,7 +104,7 @@ async function measure(arena: Arena, { many, one, floor }: Loads): Promise<Figur
 }
 
 /** Statements a request, one after another. */
-async function statementsOf({ platform }: Arena, load: Load): Promise<number> {
+async function statementsOf({ platform }: Arena, load: Load, note: Bench['note']): Promise<number> {
   const request = load.lists[0]?.[0];
   await resetStatements(platform.admin);
   for (let at = 0; at < COUNTED; at += 1) {
@@ -96,7 +117,9 @@ async function statementsOf({ platform }: Arena, load: Load): Promise<number> {
     await answer.arrayBuffer();
     if (!answer.ok) throw new Error(`a POST was answered with ${answer.status}`);
   }
-  return sumsOf(await statementsSince(platform.admin)).calls / COUNTED;
+  const statements = await statementsSince(platform.admin);
+  for (const line of costliest(statements, 12)) note(line);
+  return sumsOf(statements).calls / COUNTED;
 }
 
 function loadsOf(
@@ -114,6 +137,7 @@ function loadsOf(
     many: load(at.ours, path, ITEMS),
     one: load(at.ours, path, 1),
     floor: load(`http://127.0.0.1:${at.port}`, '/assess', ITEMS),
+    bare: load(`http://127.0.0.1:${at.port}`, '/assess-bare', ITEMS),
   };
 }
 
@@ -126,12 +150,4 @@ function bodyOf(ids: readonly bigint[]): string {
     note: 'As new, in its box, number {unique}',
   }));
   return JSON.stringify({ items });
-}
-
-/** Where the floor stores: a table like that of the service. */
-async function makeTable({ admin }: Platform): Promise<void> {
-  await admin.query(
-    'create table if not exists dispositions.bench_assessments (like dispositions.inspections including all)',
-  );
-  await admin.query('grant insert, select on dispositions.bench_assessments to rms_dispositions');
 }

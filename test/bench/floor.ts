@@ -1,0 +1,71 @@
+import type pg from 'pg';
+
+/** Tables of the floor, each like one that a call of the services writes to. */
+const TABLES = {
+  bench_assessments: 'dispositions.inspections',
+  bench_lines: 'dispositions.inspected_lines',
+  bench_dispositions: 'returns.line_dispositions',
+  bench_timeline: 'returns.timeline',
+  bench_events: 'returns.events',
+  bench_outbox: 'returns.outbox',
+};
+
+/** Makes the tables that the floors store in. */
+export async function makeFloorTables(admin: pg.Client): Promise<void> {
+  for (const [name, model] of Object.entries(TABLES)) {
+    await admin.query(
+      `create table if not exists dispositions.${name} (like ${model} including all)`,
+    );
+    await admin.query(`grant select, insert, update on dispositions.${name} to rms_dispositions`);
+  }
+  await admin.query('create sequence if not exists dispositions.bench_positions');
+  await admin.query('grant usage on sequence dispositions.bench_positions to rms_dispositions');
+}
+
+const GIVEN = `
+json_to_recordset($2::json)
+  as i (line_item_id bigint, disposition_outcome text, return_processor text, note text)`;
+
+const ASSESSED = `
+insert into bench_assessments (shop_id, kind, line_item_id, outcome, return_processor, note, inspected_at,
+  time_defaulted, images, actor_kind, actor_id, actor_name)
+select $1, 'assessment', i.line_item_id, i.disposition_outcome, i.return_processor, i.note, now(),
+  true, '{}', 'system', 'floor', 'floor'
+from ${GIVEN}
+returning id, line_item_id, outcome, return_processor, note, inspected_at`;
+
+const ANSWER = `select id::text, line_item_id::text, outcome, return_processor, note, inspected_at from assessed`;
+
+/** Stores what was said, and no more. $1 the shop, $2 the items. */
+export const BARE_FLOOR = `with assessed as (${ASSESSED}) ${ANSWER}`;
+
+/**
+ * Stores every row that the services store for the call: the assessments, the newest of each line,
+ * what returns keeps of them, the timeline, and both events with their snapshot ($3, bytes).
+ */
+export const SAME_ROWS_FLOOR = `
+with assessed as (${ASSESSED}), lines as (
+  insert into bench_lines (shop_id, kind, line_item_id, inspection_id)
+  select $1, 'assessment', line_item_id, id from assessed order by line_item_id
+  on conflict (shop_id, kind, line_item_id) do update set inspection_id = excluded.inspection_id
+), taken_over as (
+  insert into bench_dispositions (shop_id, line_item_id, assessment_id, outcome, return_processor, note, inspected_at)
+  select $1, line_item_id, id, outcome, return_processor, note, inspected_at from assessed order by line_item_id
+  on conflict (shop_id, line_item_id) do update set assessment_id = excluded.assessment_id,
+    outcome = excluded.outcome, return_processor = excluded.return_processor, note = excluded.note,
+    inspected_at = excluded.inspected_at
+), told as (
+  insert into bench_timeline (shop_id, return_id, kind, facts, actor_kind, actor_id)
+  select $1, 1, 'line.assessed', json_build_object('line_item_id', line_item_id, 'outcome', outcome), 'system', 'floor'
+  from assessed
+), positions as materialized (
+  select nextval('bench_positions') as position, n from generate_series(1, 2) as n
+), stored as (
+  insert into bench_events (shop_id, day, position, event_id, trigger, key, traceparent, occurred_at, value)
+  select $1, (now() at time zone 'utc')::date, position, gen_random_uuid(), 'return.updated', 'floor', '', now(), $3
+  from positions
+), pointed as (
+  insert into bench_outbox (shop_id, day, position, shard, key, bytes)
+  select $1, (now() at time zone 'utc')::date, position, 0, 'floor', length($3::bytea) from positions
+)
+${ANSWER}`;
