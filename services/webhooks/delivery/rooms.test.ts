@@ -1,0 +1,165 @@
+import { describe, expect, test } from '@jest/globals';
+import fc from 'fast-check';
+import { type Asking, allot, type EndpointRoom, freePlaces, type Standing } from './rooms.ts';
+
+const standings = fc.constantFrom<Standing>('trusted', 'new', 'bad');
+
+interface Scene {
+  readonly asking: readonly Asking[];
+  readonly rooms: ReadonlyMap<string, EndpointRoom>;
+}
+
+/** Shops with endpoints with lanes, in any order. */
+const scenes: fc.Arbitrary<Scene> = fc
+  .array(
+    fc.array(
+      fc.record({
+        lanes: fc.integer({ min: 1, max: 3 }),
+        free: fc.integer({ min: -1, max: 8 }),
+        standing: standings,
+      }),
+      { minLength: 1, maxLength: 4 },
+    ),
+    { minLength: 1, maxLength: 5 },
+  )
+  .chain((shops) => {
+    const rooms = new Map<string, EndpointRoom>();
+    const asking: Asking[] = shops.flatMap((endpoints, shop) =>
+      endpoints.flatMap(({ lanes, ...room }, nth) => {
+        const endpointKey = `${shop}:${nth}`;
+        rooms.set(endpointKey, room);
+        return Array.from({ length: lanes }, (_, lane) => ({
+          key: `${endpointKey}:${lane}`,
+          shopId: BigInt(shop),
+          endpointKey,
+        }));
+      }),
+    );
+    return fc
+      .shuffledSubarray(asking, { minLength: asking.length, maxLength: asking.length })
+      .map((shuffled) => ({ asking: shuffled, rooms }));
+  });
+
+const places = fc.record({
+  all: fc.integer({ min: 0, max: 40 }),
+  untrusted: fc.integer({ min: 0, max: 40 }),
+  bad: fc.integer({ min: 0, max: 40 }),
+});
+
+const sum = (numbers: Iterable<number>): number => [...numbers].reduce((a, b) => a + b, 0);
+
+function given({ asking, rooms }: Scene, free: { all: number; untrusted: number; bad: number }) {
+  const result = allot(asking, free, (key) => rooms.get(key) ?? { free: 0, standing: 'bad' });
+  const of = (isOf: (one: Asking) => boolean) =>
+    sum(asking.filter(isOf).map(({ key }) => result.get(key) ?? 0));
+  const standingOf = ({ endpointKey }: Asking) => rooms.get(endpointKey)?.standing;
+  return { result, of, standingOf, total: sum(result.values()) };
+}
+
+describe('the allotment of places', () => {
+  test('never exceeds what there is: in all, by standing, by endpoint', () => {
+    fc.assert(
+      fc.property(scenes, places, (scene, free) => {
+        const { of, standingOf, total } = given(scene, free);
+        expect(total).toBeLessThanOrEqual(free.all);
+        expect(of((one) => standingOf(one) !== 'trusted')).toBeLessThanOrEqual(free.untrusted);
+        expect(of((one) => standingOf(one) === 'bad')).toBeLessThanOrEqual(free.bad);
+        for (const [key, room] of scene.rooms) {
+          expect(of((one) => one.endpointKey === key)).toBeLessThanOrEqual(Math.max(0, room.free));
+        }
+      }),
+    );
+  });
+
+  test('leaves no place empty that a trusted endpoint could use', () => {
+    fc.assert(
+      fc.property(scenes, places, (scene, free) => {
+        const { of, total } = given(scene, free);
+        if (total === free.all) return;
+        for (const [key, room] of scene.rooms) {
+          if (room.standing !== 'trusted') continue;
+          expect(of((one) => one.endpointKey === key)).toBe(Math.max(0, room.free));
+        }
+      }),
+    );
+  });
+
+  test('gives no shop two more than another that could still use one', () => {
+    fc.assert(
+      fc.property(scenes, fc.integer({ min: 0, max: 40 }), (scene, all) => {
+        const rooms = new Map(
+          [...scene.rooms].map(([key, { free }]) => [key, { free, standing: 'trusted' as const }]),
+        );
+        const { of } = given({ ...scene, rooms }, { all, untrusted: 0, bad: 0 });
+        const shops = [...new Set(scene.asking.map(({ shopId }) => shopId))];
+        const got = shops.map((shop) => of(({ shopId }) => shopId === shop));
+        const could = shops.map((shop) =>
+          sum(
+            [...rooms]
+              .filter(([key]) => key.startsWith(`${shop}:`))
+              .map(([, { free }]) => Math.max(0, free)),
+          ),
+        );
+        const most = Math.max(...got);
+        shops.forEach((_, at) => {
+          const left = (could[at] ?? 0) - (got[at] ?? 0);
+          if (left > 0) expect(most - (got[at] ?? 0)).toBeLessThanOrEqual(1);
+        });
+      }),
+    );
+  });
+
+  test('a shop with many endpoints has no more turns than a shop with one', () => {
+    const asking = [1, 2, 3, 4].map((n) => ({ key: `a${n}`, shopId: 1n, endpointKey: `a${n}` }));
+    asking.push({ key: 'b', shopId: 2n, endpointKey: 'b' });
+    const rooms = { all: 4, untrusted: 4, bad: 4 };
+    const result = allot(asking, rooms, () => ({ free: 3, standing: 'trusted' }));
+    expect(result.get('b')).toBe(2);
+    expect(sum(result.values())).toBe(4);
+  });
+});
+
+describe('places', () => {
+  const loads = fc
+    .record({
+      most: fc.integer({ min: 1, max: 1_000 }),
+      trusted: fc.nat(2_000),
+      new: fc.nat(2_000),
+      bad: fc.nat(2_000),
+    })
+    .map(({ trusted, ...load }) => ({ ...load, all: trusted + load.new + load.bad }));
+
+  test('are never more than twice the configured number in all', () => {
+    fc.assert(
+      fc.property(loads, (load) => {
+        const free = freePlaces(load);
+        expect(free.all).toBeGreaterThanOrEqual(0);
+        expect(load.all + free.all).toBeLessThanOrEqual(Math.max(load.all, 2 * load.most));
+        expect(free.untrusted).toBeLessThanOrEqual(free.all);
+        expect(free.bad).toBeLessThanOrEqual(free.untrusted);
+      }),
+    );
+  });
+
+  test('half of them stay for trusted endpoints, three quarters for those that are not bad', () => {
+    fc.assert(
+      fc.property(loads, (load) => {
+        const free = freePlaces(load);
+        const half = Math.max(1, Math.floor(load.most / 2));
+        const quarter = Math.max(1, Math.floor(load.most / 4));
+        expect(free.untrusted + load.new + load.bad).toBeLessThanOrEqual(
+          Math.max(half, load.new + load.bad),
+        );
+        expect(free.bad + load.bad).toBeLessThanOrEqual(Math.max(quarter, load.bad));
+      }),
+    );
+  });
+
+  test('are left for others when all that is open hangs', () => {
+    expect(freePlaces({ most: 512, all: 512, new: 0, bad: 512 })).toEqual({
+      all: 256,
+      untrusted: 0,
+      bad: 0,
+    });
+  });
+});
