@@ -41,6 +41,7 @@ export interface Session {
   readonly offsets: OffsetTracker;
   lastSign: number;
   hasFailed: boolean;
+  hasEnded: boolean;
 }
 
 export function isAlive(session: Session): boolean {
@@ -62,7 +63,8 @@ export async function startSession(o: KafkaSubscriptionOptions): Promise<Session
       initialRetryTime: 100,
       maxRetryTime: 300,
       retries: 5,
-      restartOnFailure: async () => true,
+      // It would come back beside its successor and take partitions that nobody reads.
+      restartOnFailure: async () => false,
     },
   });
   const onFailure = (error: unknown, records: readonly ReceivedRecord[]) => {
@@ -75,7 +77,14 @@ export async function startSession(o: KafkaSubscriptionOptions): Promise<Session
     batchSize: BATCH_SIZE,
   });
   const offsets = createOffsetTracker();
-  const session = { consumer, dispatcher, offsets, lastSign: Date.now(), hasFailed: false };
+  const session: Session = {
+    consumer,
+    dispatcher,
+    offsets,
+    lastSign: Date.now(),
+    hasFailed: false,
+    hasEnded: false,
+  };
   follow(session, o);
   try {
     await consumer.connect();
@@ -101,6 +110,8 @@ function follow(session: Session, o: KafkaSubscriptionOptions): void {
   const { consumer, offsets, dispatcher } = session;
   const sign = () => {
     session.lastSign = Date.now();
+    // A join that was under way when it ended: it must not keep partitions that nobody reads.
+    if (session.hasEnded) consumer.disconnect().catch(() => {});
   };
   consumer.on(consumer.events.FETCH, sign);
   consumer.on(consumer.events.HEARTBEAT, sign);
@@ -109,11 +120,9 @@ function follow(session: Session, o: KafkaSubscriptionOptions): void {
     offsets.clear();
     dispatcher.forget();
   });
-  consumer.on(consumer.events.CRASH, ({ payload }) => {
+  consumer.on(consumer.events.CRASH, () => {
     for (const topic of o.topics) o.keeper.check(topic);
-    if (!payload.restart || payload.error.message.includes('NOT_COORDINATOR')) {
-      session.hasFailed = true;
-    }
+    session.hasFailed = true;
   });
 }
 
@@ -166,6 +175,7 @@ export async function commitSession(session: Session): Promise<void> {
 
 /** Handlers in flight finish and their offsets are committed before the group is left. */
 export async function endSession(session: Session): Promise<void> {
+  session.hasEnded = true;
   await session.dispatcher.stop();
   if (!session.hasFailed) await within(LEAVE_MS, commitSession(session)).catch(() => {});
   await within(LEAVE_MS, session.consumer.disconnect()).catch(() => {});

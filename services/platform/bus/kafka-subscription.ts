@@ -48,7 +48,10 @@ export async function subscribeToKafka(
       if (stopping.signal.aborted) return;
       if (session && isAlive(session)) continue;
       if (session) {
-        o.logger.warn({ group: o.group }, 'Kafka consumer stands still: a new one takes over');
+        o.logger.warn(
+          { group: o.group },
+          'Kafka consumer ended or stands still: a new one takes over',
+        );
         const ended = session;
         session = undefined;
         await endSession(ended);
