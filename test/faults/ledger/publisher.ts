@@ -44,12 +44,13 @@ export interface Publisher {
 }
 
 const DEFAULT_MIX: Mix = { submit: 6, label: 2, process: 2 };
-const MAX_OPEN = 200;
+/** More would only wait for each other: a busy machine is not to be buried under repeats. */
+const MAX_OPEN = 16;
 /** A change that is refused for so long counts as lost. Milliseconds. */
 const GIVE_UP_MS = 90_000;
 const PAUSE_MS = 50;
 /** A call that gets no answer is made again at the other replica. Milliseconds. */
-const CALL_MS = 3_000;
+const CALL_MS = 5_000;
 
 type Call = (replica: ReturnsReplica, isRepeat: boolean) => Promise<Acknowledged[]>;
 let serial = 0;

@@ -63,22 +63,12 @@ export async function openShop(
       path: `/${id}/${trial}/${trigger}/${at}`,
     })),
   );
-  const subscriptions: Subscribed[] = [];
-  for (let at = 0; at < planned.length; at += AT_ONCE) {
-    const made = planned.slice(at, at + AT_ONCE).map(async (one) => {
-      const url = urlOf(one.path);
-      const { trigger } = one;
-      const answer = await system.services.webhooks.createSubscription({
-        ...shop,
-        topic: 'return',
-        trigger,
-        url,
-      });
-      system.sink.learn(one.path, answer.secret);
-      return { ...one, id: answer.subscription?.id ?? 0n };
-    });
-    subscriptions.push(...(await Promise.all(made)));
-  }
+  const subscriptions = await inTurns(planned, async ({ trigger, path }): Promise<Subscribed> => {
+    const request = { ...shop, topic: 'return', trigger, url: urlOf(path) };
+    const answer = await system.services.webhooks.createSubscription(request);
+    system.sink.learn(path, answer.secret);
+    return { trigger, path, id: answer.subscription?.id ?? 0n };
+  });
   await system.sink.flush();
   const paths = new Set(subscriptions.map(({ path }) => path));
   return {
@@ -88,10 +78,19 @@ export async function openShop(
     subscriptions,
     paths,
     async close() {
-      for (const { id: subscriptionId } of subscriptions) {
-        await system.services.webhooks.deleteSubscription({ ...shop, subscriptionId });
-      }
+      await inTurns(subscriptions, ({ id: subscriptionId }) =>
+        system.services.webhooks.deleteSubscription({ ...shop, subscriptionId }),
+      );
       system.sink.book.forget(paths);
     },
   };
+}
+
+/** Not all at once: a shop has up to a hundred. */
+async function inTurns<T, U>(items: readonly T[], work: (item: T) => Promise<U>): Promise<U[]> {
+  const done: U[] = [];
+  for (let at = 0; at < items.length; at += AT_ONCE) {
+    done.push(...(await Promise.all(items.slice(at, at + AT_ONCE).map(work))));
+  }
+  return done;
 }

@@ -3,21 +3,26 @@ import { inFlightAt } from '../ledger/judge.ts';
 import type { Publisher } from '../ledger/publisher.ts';
 import { portsOf } from '../system/sockets.ts';
 import type { Member, System } from '../system/system.ts';
-import { nowMs } from '../wait.ts';
+import { nowMs, waitFor } from '../wait.ts';
 import type { Trial } from './trial.ts';
+
+/** Who is looked at, and what surrounds them. */
+interface Look {
+  readonly system: System;
+  readonly trial: Trial;
+  readonly publisher: Publisher;
+  readonly member: Member;
+}
 
 /** A part of the system to be killed, and how much it is in the middle of. */
 export interface Target {
   readonly name: string;
   /** Whose process it lives in. */
   readonly service: 'returns' | 'webhooks';
-  /** Counts what a frozen process is in the middle of. */
-  inFlight(o: {
-    readonly system: System;
-    readonly trial: Trial;
-    readonly publisher: Publisher;
-    readonly frozen: Member;
-  }): Promise<number>;
+  /** A quick look at the running process: whether a freeze may hit something. */
+  mayHit(look: Look): Promise<boolean>;
+  /** Counts what the frozen process is in the middle of. @param since when it froze. */
+  inFlight(look: Look, since: number): Promise<number>;
 }
 
 /** What others finish meanwhile is not the frozen one's. Milliseconds. */
@@ -27,29 +32,29 @@ const OTHERS_MS = 25;
 const relay: Target = {
   name: 'relay',
   service: 'returns',
-  async inFlight({ system, trial }) {
-    const look = () => pointersOf(system, trial.shop.id);
-    return stays(look);
-  },
+  mayHit: async ({ system, trial }) => (await pointersOf(system, trial.shop.id)).size > 0,
+  inFlight: ({ system, trial }) => stays(() => pointersOf(system, trial.shop.id)),
 };
 
 /** Published events that no listener has handled. */
 const consumer: Target = {
   name: 'consumer',
   service: 'webhooks',
-  async inFlight({ system, trial }) {
-    return stays(() => unheardOf(system, trial.shop.id));
-  },
+  mayHit: async ({ system, trial }) => (await unheardOf(system, trial.shop.id)).size > 0,
+  inFlight: ({ system, trial }) => stays(() => unheardOf(system, trial.shop.id)),
 };
 
-/** Requests on the frozen process's own connections that the sink has not answered. */
+/** Requests on the frozen process's own connections that the sink had not answered when it froze. */
 const worker: Target = {
   name: 'delivery worker',
   service: 'webhooks',
-  async inFlight({ system, frozen }) {
-    const ports = await portsOf(frozen.process.pid());
+  mayHit: async ({ system }) => system.sink.book.open().length > 0,
+  async inFlight({ system, trial, member }, since) {
+    const ports = await portsOf(member.process.pid());
     await system.sink.flush();
-    return system.sink.book.open().filter(({ fromPort }) => ports.has(fromPort)).length;
+    return [...trial.paths]
+      .flatMap((path) => system.sink.book.at(path))
+      .filter(({ fromPort, endedAt }) => ports.has(fromPort) && (endedAt ?? since) >= since).length;
   },
 };
 
@@ -57,8 +62,9 @@ const worker: Target = {
 const returns: Target = {
   name: 'returns service',
   service: 'returns',
-  async inFlight({ system, publisher, frozen }) {
-    const replica = system.returns.find(({ member }) => member === frozen);
+  mayHit: async (look) => (await returns.inFlight(look, nowMs())) > 0,
+  async inFlight({ system, publisher, member }) {
+    const replica = system.returns.find((one) => one.member === member);
     return replica ? publisher.openAt(replica) : 0;
   },
 };
@@ -97,6 +103,7 @@ export async function unheardOf(system: System, shopId: number): Promise<Set<str
 }
 
 const MOST_LOOKS = 200;
+const BUSY_MS = 60_000;
 
 /** A process caught in the middle of something: it stands still. */
 export interface Caught {
@@ -116,20 +123,20 @@ export interface Caught {
  *
  * @throws Error when it never is.
  */
-export async function catchInTheAct(o: {
-  readonly system: System;
-  readonly trial: Trial;
-  readonly publisher: Publisher;
-  readonly target: Target;
-  readonly member: Member;
-  /** Pause before the next look. Milliseconds. */
-  readonly pauseMs: () => number;
-}): Promise<Caught> {
-  const { system, member } = o;
+export async function catchInTheAct(
+  o: Look & {
+    readonly target: Target;
+    /** Pause before the next look. Milliseconds. */
+    readonly pauseMs: () => number;
+  },
+): Promise<Caught> {
+  const { system, member, target } = o;
   for (let looks = 1; looks <= MOST_LOOKS; looks += 1) {
+    const what = `${target.name} has something to do`;
+    await waitFor(() => target.mayHit(o), { what, withinMs: BUSY_MS, everyMs: 1 });
     await member.process.freeze();
     const at = nowMs();
-    const inFlight = await o.target.inFlight({ ...o, frozen: member });
+    const inFlight = await target.inFlight(o, at);
     if (inFlight > 0) {
       const ports = await portsOf(member.process.pid());
       await system.sink.flush();
@@ -143,7 +150,7 @@ export async function catchInTheAct(o: {
   }
   const { acknowledged, lastFailure } = o.publisher;
   throw new Error(
-    `${o.target.name} was never in the middle of anything; ${acknowledged.length} changes so far`,
+    `${target.name} was never in the middle of anything; ${acknowledged.length} changes so far`,
     { cause: lastFailure() },
   );
 }

@@ -105,7 +105,7 @@ const wiped = row(
   },
 );
 
-const STORM = { shortMs: 10_000, fullMs: 120_000, everyMs: 2_000 };
+const STORM = { shortMs: 10_000, fullMs: 120_000, everyMs: 2_000, lookMs: 200 };
 
 const storm = row(
   'storm',
@@ -119,7 +119,6 @@ const storm = row(
     let inFlight = 0;
     while (performance.now() < end) {
       const before = nowMs();
-      inFlight += (await unheardOf(system, trial.shop.id)).size;
       if (!guest.process.isRunning()) guest.process.start();
       else if (random.next() < 0.5) await guest.process.stop();
       else {
@@ -127,6 +126,8 @@ const storm = row(
         trial.faults.push({ from: before, to: nowMs() });
       }
       changes += 1;
+      await sleep(STORM.lookMs);
+      inFlight += (await unheardOf(system, trial.shop.id)).size;
       await sleep(Math.max(0, STORM.everyMs - (nowMs() - before)));
     }
     const before = nowMs();
@@ -134,6 +135,7 @@ const storm = row(
     trial.faults.push({ from: before, to: nowMs() });
     const lag = await lagOf(context, trial);
     judgeApi(trial, publisher);
+    if (inFlight === 0) trial.problems.push('no change met an event on its way');
     const figures = [`${changes} changes`, `lag gone after ${seconds(lag)}`];
     return trial.finish({ trials: changes, inFlight, quietMs: QUIET_MS, figures });
   },
