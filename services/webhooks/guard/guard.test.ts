@@ -25,6 +25,8 @@ describe('a webhook address', () => {
     'https://a_b.example.com/',
     `https://${'a'.repeat(63)}.example.com/`,
     'https://testing.example.com/',
+    'https://partner.example/hooks',
+    'https://partner.test/hooks',
     'https://example.net/test',
   ])('%s may be saved', (url) => {
     expect(reason(url)).toBe('ok');

@@ -32,10 +32,11 @@ export interface UrlPolicy {
 
 /**
  * Names that lead inside, or nowhere: RFC 6761, RFC 6762, RFC 7686, RFC 8375, RFC 9476, and what
- * networks use at home.
+ * networks use at home. `.example` and `.test` stay: people try things out with them, and no public
+ * name server answers for them.
  */
 const RESERVED_NAME =
-  /(?:^|\.)(?:localhost|localdomain|local|internal|intranet|private|corp|lan|home|home\.arpa|svc|default|test|invalid|example|onion|alt)$/;
+  /(?:^|\.)(?:localhost|localdomain|local|internal|intranet|private|corp|lan|home|home\.arpa|svc|default|invalid|onion|alt)$/;
 
 /** RFC 1035 section 2.3.4. Characters, without the dot at the end. */
 const MAX_NAME = 253;
