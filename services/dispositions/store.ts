@@ -105,7 +105,8 @@ export async function insertInspections(
   };
 }
 
-// The statement sees the handovers from before it: those of other calls.
+// The statement sees the handovers from before it: those of other calls. Lines are looked up by ids: how
+// many rows come out of JSON is unknown, and the whole table would be read to meet them.
 const INSERT = `
 with given as (
   select * from jsonb_to_recordset($3::jsonb) as g (
@@ -124,6 +125,7 @@ with given as (
 ), moved as (
   update inspected_lines l set inspection_id = i.id from i
   where l.shop_id = $1 and l.kind = $2 and l.line_item_id = i.line_item_id
+    and l.line_item_id = any ($8::bigint[])
 ), pending as (
   insert into handovers (shop_id, inspection_id, kind, line_item_id, due_at)
   select $1, id, $2, line_item_id, now() + make_interval(secs => $7) from i

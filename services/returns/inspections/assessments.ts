@@ -78,11 +78,14 @@ async function storeAssessments(
     inspected_at: one.disposition.inspectedAt ?? null,
     images: one.images,
   }));
-  const { rows: applied } = await tx.query<FormerRow>(
-    `with given as (
+  const { rows: applied } = await tx.query<FormerRow>({
+    name: 'store-assessments',
+    // By ids: how many rows come out of JSON is unknown, and whole tables would be read to meet them.
+    text: `with given as (
        select * from jsonb_populate_recordset(null::line_dispositions, $2::jsonb)
      ), former as (
-       select d.* from line_dispositions d join given g using (line_item_id) where d.shop_id = $1
+       select d.* from line_dispositions d
+        where d.shop_id = $1 and d.line_item_id = any($3::bigint[])
      ), applied as (
        insert into line_dispositions as d (shop_id, line_item_id, assessment_id, outcome,
               return_processor, note, inspected_at, images)
@@ -99,11 +102,12 @@ async function storeAssessments(
             f.return_processor as former_return_processor, f.note as former_note,
             f.inspected_at as former_inspected_at
        from applied a
-       join return_lines l on l.shop_id = $1 and l.id = a.line_item_id
+       join return_lines l
+         on l.shop_id = $1 and l.id = a.line_item_id and l.id = any($3::bigint[])
        left join former f on f.line_item_id = a.line_item_id
       order by a.line_item_id`,
-    [shopId, JSON.stringify(rows)],
-  );
+    values: [shopId, JSON.stringify(rows), assessments.map((one) => one.lineItemId)],
+  });
   return applied;
 }
 

@@ -94,11 +94,14 @@ async function storeGradings(
     inspected_at: condition.inspectedAt ?? null,
     images: condition.images,
   }));
-  const { rows: applied } = await tx.query<FormerRow>(
-    `with given as (
+  const { rows: applied } = await tx.query<FormerRow>({
+    name: 'store-gradings',
+    // By ids: how many rows come out of JSON is unknown, and whole tables would be read to meet them.
+    text: `with given as (
        select * from jsonb_populate_recordset(null::line_conditions, $2::jsonb)
      ), former as (
-       select c.* from line_conditions c join given g using (line_item_id) where c.shop_id = $1
+       select c.* from line_conditions c
+        where c.shop_id = $1 and c.line_item_id = any($3::bigint[])
      ), applied as (
        insert into line_conditions as c (shop_id, line_item_id, grading_id, description, subject,
               title, grade, category_name, category_parent, return_processor, note, inspected_at,
@@ -119,11 +122,12 @@ async function storeGradings(
             f.description as former_description, f.note as former_note,
             f.inspected_at as former_inspected_at
        from applied a
-       join return_lines l on l.shop_id = $1 and l.id = a.line_item_id
+       join return_lines l
+         on l.shop_id = $1 and l.id = a.line_item_id and l.id = any($3::bigint[])
        left join former f on f.line_item_id = a.line_item_id
       order by a.line_item_id`,
-    [shopId, JSON.stringify(rows)],
-  );
+    values: [shopId, JSON.stringify(rows), gradings.map((one) => one.lineItemId)],
+  });
   return applied;
 }
 

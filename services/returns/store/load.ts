@@ -20,7 +20,7 @@ const labelJson = `json_build_object('id', b.id, 'return_id', b.return_id,
   'updated_at', b.updated_at)`;
 
 // Lists come as one JSON text each: the driver takes arrays apart letter by letter.
-const LOAD_RETURNS = `
+const LOAD_SELECTED = `
 select r.shop_id, r.id, r.revision, r.created_at, r.updated_at, r.edited_at, r.archived_at,
        r.order_id, r.order_name, r.order_number, r.provider_order_number, o.provider_order_id,
        r.customer_email, r.customer_first_name, r.customer_last_name, r.customer_address,
@@ -79,7 +79,10 @@ select r.shop_id, r.id, r.revision, r.created_at, r.updated_at, r.edited_at, r.a
          order by b.created_at, b.id)) as labels
   from returns r
   join orders o on o.shop_id = r.shop_id and o.id = r.order_id
- where r.shop_id = $1 and r.id = any($2::bigint[])`;
+ where r.shop_id = $1 and `;
+// For one id a plan of its own: that of an array is made anew for every call.
+const LOAD_ONE = `${LOAD_SELECTED}r.id = $2`;
+const LOAD_RETURNS = `${LOAD_SELECTED}r.id = any($2::bigint[])`;
 
 // The parts are measured where they are, so that what has no room is neither sent nor taken apart.
 const LOAD_FITTING = `
@@ -106,11 +109,11 @@ export async function loadReturns(
   ids: readonly bigint[],
 ): Promise<Return[]> {
   if (ids.length === 0) return [];
-  const { rows } = await db.query<ReturnRow>({
-    name: 'load-returns',
-    text: LOAD_RETURNS,
-    values: [shopId, ids],
-  });
+  const { rows } = await db.query<ReturnRow>(
+    ids.length === 1
+      ? { name: 'load-one-return', text: LOAD_ONE, values: [shopId, ids[0]] }
+      : { name: 'load-returns', text: LOAD_RETURNS, values: [shopId, ids] },
+  );
   const byId = new Map(rows.map((row) => [row.id, row]));
   return ids.flatMap((id) => {
     const row = byId.get(id);
