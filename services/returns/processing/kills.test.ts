@@ -1,11 +1,26 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import type { Return } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import { createTestDatabase, type TestDatabase } from '../../../test/support/database.ts';
-import { killReplicas } from '../../../test/support/processing-kills/replicas.ts';
+import {
+  end,
+  killReplicas,
+  startReplica,
+} from '../../../test/support/processing-kills/replicas.ts';
 import { killProcessing } from '../../../test/support/processing-kills/run.ts';
 import { SCENARIOS } from '../../../test/support/processing-kills/scenarios.ts';
 import { runTrial } from '../../../test/support/processing-kills/trial.ts';
+import { until } from '../../../test/support/until.ts';
 import { createEmbeddedCommerce } from '../commerce/embedded.ts';
-import { ask, exchangeWith, newReturn, newShop, runDeps, runDue, triggersOf } from './testing.ts';
+import {
+  ask,
+  endLeases,
+  exchangeWith,
+  newReturn,
+  newShop,
+  runDeps,
+  runDue,
+  triggersOf,
+} from './testing.ts';
 
 /** FAULT_POINTS=1000 is the full form; FAULT_SEED repeats a run. */
 const POINTS = Number(process.env.FAULT_POINTS ?? 60);
@@ -45,6 +60,43 @@ describe(`processing that is killed (seed ${SEED})`, () => {
     expect(report.jobsInFlight).toBeGreaterThan(0);
   }, 120_000);
 });
+
+const DAY_MS = 86_400_000;
+
+test.each([3 * DAY_MS, -3 * DAY_MS])(
+  'a replica whose clock is %d ms ahead retries nothing early and loses nothing',
+  async (aheadMs) => {
+    const commerce = createEmbeddedCommerce(db.pool);
+    const shopId = await newShop(db.pool, { processingRetryMinutes: 600 });
+    const waiting = await newReturn(db.pool, shopId);
+    const sound = await newReturn(db.pool, shopId);
+    await commerce.failNext({ returnId: waiting.id, kind: 'passing', times: 1 });
+    const replica = await startReplica(db.url, { callMs: 0, retryS: 3_600, aheadMs });
+    try {
+      await ask(db.pool, waiting);
+      await until(async () => (await failuresOf(waiting)) === 1);
+      await ask(db.pool, sound);
+      await until(async () => (await triggersOf(db.pool, sound)).includes('return.closed'));
+      // It has looked for work since: a retry that it took for due would have been made.
+      expect(await failuresOf(waiting)).toBe(1);
+      expect((await commerce.ordersOf(waiting.id)).refunds).toEqual([]);
+    } finally {
+      await end(replica);
+    }
+    await endLeases(db.pool);
+    await runDue(runDeps(db.pool, commerce));
+    expect((await commerce.ordersOf(waiting.id)).refunds).toMatchObject([{ calls: 1 }]);
+  },
+  60_000,
+);
+
+async function failuresOf(of: Return): Promise<number | undefined> {
+  const { rows } = await db.pool.query<{ failures: number }>(
+    "select failures from processing_jobs where shop_id = $1 and return_id = $2 and state = 'queued'",
+    [of.shopId, of.id],
+  );
+  return rows[0]?.failures;
+}
 
 test('of many workers one has each job', async () => {
   const commerce = createEmbeddedCommerce(db.pool);

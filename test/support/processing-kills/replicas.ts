@@ -72,8 +72,34 @@ export async function killReplicas(o: {
   return { kills: o.kills, jobsInFlight, recoveryMs };
 }
 
-async function startReplica(databaseUrl: string): Promise<ChildProcess> {
-  const child = spawn(process.execPath, [WORKER, databaseUrl, String(CALL_MS)], {
+/** How a replica differs from the others. */
+export interface ReplicaOptions {
+  readonly callMs?: number;
+  /** Before a retry. */
+  readonly retryS?: number;
+  /** How far its own clock is ahead of the real time. */
+  readonly aheadMs?: number;
+}
+
+/** Sets the clock of a process before anything of ours is loaded; monotonic time and timers stay. */
+function clockAhead(ms: number): string {
+  const code = `const real = Date.now; const now = () => real() + ${ms};
+globalThis.Date = class extends Date {
+  constructor(...given) { if (given.length === 0) super(now()); else super(...given); }
+  static now() { return now(); }
+};`;
+  return `data:text/javascript,${encodeURIComponent(code)}`;
+}
+
+/** Starts processing as a process of its own, and waits until it works. */
+export async function startReplica(
+  databaseUrl: string,
+  o: ReplicaOptions = {},
+): Promise<ChildProcess> {
+  const { callMs = CALL_MS, retryS = 0, aheadMs = 0 } = o;
+  const clock = aheadMs === 0 ? [] : ['--import', clockAhead(aheadMs)];
+  const args = [...clock, WORKER, databaseUrl, String(callMs), String(retryS)];
+  const child = spawn(process.execPath, args, {
     stdio: ['ignore', 'pipe', 'inherit'],
     env: { ...process.env, NODE_OPTIONS: '' },
   });
@@ -81,7 +107,8 @@ async function startReplica(databaseUrl: string): Promise<ChildProcess> {
   return child;
 }
 
-async function end(child: ChildProcess | undefined): Promise<void> {
+/** SIGKILL. */
+export async function end(child: ChildProcess | undefined): Promise<void> {
   if (!child || child.exitCode !== null || child.signalCode !== null) return;
   const gone = once(child, 'exit');
   child.kill('SIGKILL');

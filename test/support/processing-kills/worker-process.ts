@@ -6,9 +6,10 @@ import { runJob } from '../../../services/returns/processing/run.ts';
 import { destinations, silent } from '../../../services/returns/processing/testing.ts';
 import { startProcessingWorker } from '../../../services/returns/processing/worker.ts';
 
-// One replica of processing, for tests that kill it: `node worker-process.ts <database url> <ms of each call>`.
+// One replica of processing, for tests that kill it:
+// `node worker-process.ts <database url> <longest ms of a call> <s before a retry>`.
 
-const [, , databaseUrl = '', callMs = '0'] = process.argv;
+const [, , databaseUrl = '', callMs = '0', retryS = '0'] = process.argv;
 const pool = createPool(databaseUrl, { max: 8 });
 const embedded = createEmbeddedCommerce(pool);
 
@@ -25,6 +26,6 @@ const commerce: CommerceProvider = {
   createRefund: (request, signal) => after(() => embedded.createRefund(request, signal)),
 };
 
-const deps = { pool, commerce, destinations, logger: silent, retryDelay: () => 0 };
+const deps = { pool, commerce, destinations, logger: silent, retryDelay: () => Number(retryS) };
 startProcessingWorker({ pool, logger: silent, run: (job, signal) => runJob(deps, job, signal) });
 process.stdout.write('ready\n');

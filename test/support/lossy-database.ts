@@ -1,0 +1,60 @@
+import { once } from 'node:events';
+import { connect, createServer } from 'node:net';
+
+export interface LossyDatabase {
+  /** The same database, through a connection that may lose an answer. */
+  readonly url: string;
+  /** The next commit takes place, but its connection dies before the answer is heard. */
+  loseNextCommit(): void;
+  /** Commits that were lost so far. */
+  lost(): number;
+  close(): Promise<void>;
+}
+
+/** PostgreSQL's simple query message: `Q`, its length, the text, a zero byte. */
+const COMMIT = Buffer.from('Q\0\0\0\x0bcommit\0');
+
+/** A door to a database, behind which the answer to a commit can be lost: whether it took place is then unknown. */
+export async function lossyDatabase(databaseUrl: string): Promise<LossyDatabase> {
+  const target = new URL(databaseUrl);
+  let isArmed = false;
+  let lost = 0;
+  const server = createServer((client) => {
+    const upstream = connect(Number(target.port), target.hostname);
+    let isLosing = false;
+    client.on('data', (data) => {
+      if (isArmed && data.includes(COMMIT)) {
+        isArmed = false;
+        isLosing = true;
+      }
+      upstream.write(data);
+    });
+    upstream.on('data', (data) => {
+      if (!isLosing) return client.write(data);
+      lost += 1;
+      upstream.destroy();
+      client.resetAndDestroy();
+    });
+    client.on('error', () => upstream.destroy());
+    upstream.on('error', () => client.destroy());
+    client.on('close', () => upstream.destroy());
+    upstream.on('close', () => client.destroy());
+  });
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  const url = new URL(databaseUrl);
+  const address = server.address();
+  if (address === null || typeof address === 'string') throw new Error('the door has no port');
+  url.port = String(address.port);
+  return {
+    url: url.href,
+    loseNextCommit() {
+      isArmed = true;
+    },
+    lost: () => lost,
+    async close() {
+      const closed = once(server, 'close');
+      server.close();
+      await closed;
+    },
+  };
+}
