@@ -31,15 +31,18 @@ export function healthRoutes(services: readonly string[], isReady: () => Promise
   };
 }
 
-/** Whether the database answers; asked once at a time, at most four times a second. */
+/**
+ * Whether the database answers; asked once at a time, at most four times a second. Monotonic time:
+ * a clock that is set back must not keep an old answer.
+ */
 export function databaseProbe(pool: Queryable): () => Promise<boolean> {
   let last: Promise<boolean> | undefined;
   let until = 0;
   return () => {
-    if (last && Date.now() < until) return last;
-    until = Date.now() + PROBE_TIMEOUT_MS;
+    if (last && performance.now() < until) return last;
+    until = performance.now() + PROBE_TIMEOUT_MS;
     last = ask(pool).finally(() => {
-      until = Date.now() + PROBE_CACHE_MS;
+      until = performance.now() + PROBE_CACHE_MS;
     });
     return last;
   };

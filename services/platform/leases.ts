@@ -90,14 +90,15 @@ interface Heartbeat {
 }
 
 async function keepAlive({ pool, lease, ttlMs, lost, done }: Heartbeat): Promise<void> {
-  let safeUntil = Date.now() + ttlMs;
+  // Monotonic: a clock that is set back must not prolong what is held.
+  let safeUntil = performance.now() + ttlMs;
   while (!done.aborted && !lost.signal.aborted) {
     await sleep(ttlMs / 3, undefined, { signal: done }).catch(() => {});
     if (done.aborted) return;
-    const asked = Date.now();
+    const asked = performance.now();
     // One failed heartbeat is not a loss; there is time for another.
     const held = await renewLease(pool, lease, ttlMs).catch(() => undefined);
     if (held) safeUntil = asked + ttlMs;
-    if (held === false || Date.now() >= safeUntil) lost.abort(new LeaseLostError(lease.name));
+    if (held === false || performance.now() >= safeUntil) lost.abort(new LeaseLostError(lease.name));
   }
 }
