@@ -39,7 +39,7 @@ export interface Row {
   readonly mustHold: string;
   /** Longest time in the short and in the full form. Milliseconds. */
   readonly budgetMs: { readonly short: number; readonly full: number };
-  /** What it leaves behind would disturb the rows after it: they get a fresh system. */
+  /** What its full form leaves behind would disturb the rows after it: they get a fresh system. */
   readonly leavesMess?: boolean;
   run(context: RowContext): Promise<Outcome>;
 }

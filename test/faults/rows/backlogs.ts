@@ -15,7 +15,7 @@ import { type Trial, withTrial } from './trial.ts';
 const WANTED = { 'return.created': 5 };
 const PER_SECOND = 20;
 const ONLY_SUBMIT = { submit: 1, label: 0, process: 0 };
-const SLICE_MS = { short: 4_000, full: 30_000 };
+const SLICE_MS = { short: 2_000, full: 30_000 };
 const QUIET_MS = 120_000;
 const MUST_HOLD =
   'buffers read per claim ≤ 1.3× of a small backlog; p99 of the others ≤ 2×; lost 0';

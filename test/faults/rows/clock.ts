@@ -20,7 +20,7 @@ const SECOND_MS = 1_000;
 const ONLY_SUBMIT = { submit: 1, label: 0, process: 0 };
 
 /** Each is another one: see shifted-clock.ts. */
-const JUMPS = { short: 3, full: 6 };
+const JUMPS = { short: 1, full: 6 };
 
 /** Workers whose wall clock jumps: the database's clock decides, so nothing comes early or never. */
 const wallClock: Row = {
@@ -70,7 +70,7 @@ async function jump({ system, full }: RowContext, trial: Trial): Promise<Outcome
 
 /** Of the schedule: what must pass on the retry clock before the second, third … attempt. Seconds. */
 const PAUSES_S = [5, 30, 300, 1_800, 7_200, 18_000, 36_000, 50_400, 72_000, 86_400];
-const ATTEMPTS = { short: 5, full: 11 };
+const ATTEMPTS = { short: 4, full: 11 };
 /** As far as it may be moved before an attempt: the rest comes by itself. Seconds. */
 const REST_S = 1;
 const JITTER = 1.2;

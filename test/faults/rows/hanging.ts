@@ -38,7 +38,7 @@ const SETTINGS: readonly Setting[] = [
 
 /** Interleaved, so that a slow moment of the machine falls on both. */
 const ORDER: readonly Slice[] = ['calm', 'hanging', 'hanging', 'calm'];
-const SLICE_MS = { short: 2_500, full: 20_000 };
+const SLICE_MS = { short: 1_500, full: 20_000 };
 const ROUNDS = { short: 1, full: 2 };
 /** What came in this long after its slice still counts for it. Milliseconds. */
 const LATE_MS = 1_000;

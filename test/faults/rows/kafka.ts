@@ -46,7 +46,7 @@ const killed = row('killed', 'Kafka killed', async (context, trial) => {
   for (let nth = 1; nth <= trials; nth += 1) {
     await sleep(random.between(500, 1_500));
     await system.broker.crash();
-    await sleep(full ? random.between(5_000, 15_000) : 3_000);
+    await sleep(full ? random.between(5_000, 15_000) : 2_000);
     inFlight += await waitingIn(context, trial);
     await system.broker.start();
     lags.push(await lagOf(context, trial));
@@ -105,7 +105,7 @@ const wiped = row(
   },
 );
 
-const STORM = { shortMs: 10_000, fullMs: 120_000, everyMs: 2_000, lookMs: 200 };
+const STORM = { shortMs: 6_000, fullMs: 120_000, everyMs: 2_000, lookMs: 200 };
 
 const storm = row(
   'storm',

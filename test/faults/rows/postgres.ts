@@ -5,7 +5,7 @@ import { nowMs } from '../wait.ts';
 import { untilCaughtUp } from './catch-up.ts';
 import { withTrial } from './trial.ts';
 
-const TRIALS = { short: 2, full: 10 };
+const TRIALS = { short: 1, full: 10 };
 const PER_SECOND = 40;
 const ANSWER_MS = 40;
 const HEALTHY_MS = 10_000;

@@ -7,7 +7,7 @@ import { type Trial, withTrial } from './trial.ts';
 const PER_SECOND = 40;
 /** Answers take a moment, so that there is something in flight. Milliseconds. */
 const ANSWER_MS = 40;
-const TRIALS = { short: 3, full: 100 };
+const TRIALS = { short: 1, full: 100 };
 /** Events stored until this long after the kill show when the others have gone on. Milliseconds. */
 const AFTER_MS = 1_000;
 /** What another replica takes over, and what a dead one had leased. Milliseconds. */
