@@ -99,6 +99,7 @@ async function keepAlive({ pool, lease, ttlMs, lost, done }: Heartbeat): Promise
     // One failed heartbeat is not a loss; there is time for another.
     const held = await renewLease(pool, lease, ttlMs).catch(() => undefined);
     if (held) safeUntil = asked + ttlMs;
-    if (held === false || performance.now() >= safeUntil) lost.abort(new LeaseLostError(lease.name));
+    if (held === false || performance.now() >= safeUntil)
+      lost.abort(new LeaseLostError(lease.name));
   }
 }
