@@ -6,6 +6,8 @@ import type { NodeProcess } from './child.ts';
 const TOP = 25;
 /** Microseconds between two samples; shorter ones cost more than they tell. */
 const SAMPLE_US = 1_000;
+/** A longer step between two samples is time in which the process was not let run. Microseconds. */
+const LONGEST_US = 3 * SAMPLE_US;
 const PATIENCE_MS = 10_000;
 
 const profile = z.object({
@@ -94,7 +96,7 @@ function topOf({ nodes, samples, timeDeltas }: Profile): string[] {
   let busy = 0;
   for (const [at, id] of samples.entries()) {
     const frame = byId.get(id);
-    const time = timeDeltas[at] ?? 0;
+    const time = Math.min(timeDeltas[at] ?? 0, LONGEST_US);
     if (!frame || frame.functionName === '(idle)') continue;
     busy += time;
     const part = partOf(frame.url) || frame.functionName;
