@@ -86,23 +86,32 @@ async function spanOf(
   { pool, keptDays }: BackfillDependencies,
   wish: BackfillWish,
 ): Promise<RetainedSpan & { topic: string }> {
-  const { subscriptionId, from, to } = parseInput(wishShape, wish);
-  const now = Date.now();
-  if (!from) throw invalidField('from', 'is required');
-  if (from.getTime() < now - keptDays * DAY_MS) {
-    throw invalidField(
-      'from',
-      `must lie within the last ${keptDays} days: events are kept no longer`,
-    );
-  }
-  const end = new Date(Math.min(to?.getTime() ?? now, now));
-  if (from >= end)
-    throw invalidField(to ? 'to' : 'from', to ? 'must lie after from' : 'must be past');
-  const subscription = await getSubscription(pool, wish.shopId, subscriptionId);
+  const wanted = parseInput(wishShape, wish);
+  const { from, to } = timeOf(wanted, keptDays);
+  const subscription = await getSubscription(pool, wish.shopId, wanted.subscriptionId);
   const { topic, trigger, status } = subscription;
   if (!delivers(topic, trigger)) {
     throw stateForbids(`topic ${topic} says nothing about trigger ${trigger}`);
   }
   if (status !== 'active') throw stateForbids('the subscription is inactive');
-  return { shopId: wish.shopId, topic, trigger, from, to: end };
+  return { shopId: wish.shopId, topic, trigger, from, to };
+}
+
+/** From all that is kept to the present, unless told otherwise. */
+function timeOf(
+  given: { readonly from?: Date | undefined; readonly to?: Date | undefined },
+  keptDays: number,
+): { from: Date; to: Date } {
+  const now = Date.now();
+  const oldest = new Date(now - keptDays * DAY_MS);
+  const from = given.from ?? oldest;
+  if (from < oldest) {
+    throw invalidField(
+      'from',
+      `must lie within the last ${keptDays} days: events are kept no longer`,
+    );
+  }
+  if (given.to && given.to <= from) throw invalidField('to', 'must lie after from');
+  if (from.getTime() >= now) throw invalidField('from', 'must be past');
+  return { from, to: new Date(Math.min(given.to?.getTime() ?? now, now)) };
 }

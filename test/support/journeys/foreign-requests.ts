@@ -14,6 +14,7 @@ export interface Ids {
   readonly orderId: bigint;
   readonly orderName: string;
   readonly deliveryId: string;
+  readonly replayId: bigint;
   readonly token: string;
   readonly email: string;
 }
@@ -29,7 +30,8 @@ export const NOBODYS: Ids = {
   subscriptionId: 987_654_321n,
   orderId: 1_000_000_987_654n,
   orderName: '#nobody',
-  deliveryId: randomUUID(),
+  deliveryId: `msg_${randomUUID()}`,
+  replayId: 987_654_321n,
   token: 'n'.repeat(43),
   email: 'nobody@example.com',
 };
@@ -50,6 +52,7 @@ const ID_FIELDS: Readonly<Record<string, keyof Ids>> = {
   orderName: 'orderName',
   query: 'orderName',
   deliveryId: 'deliveryId',
+  replayId: 'replayId',
   token: 'token',
   email: 'email',
 };

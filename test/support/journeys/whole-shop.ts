@@ -25,6 +25,12 @@ export async function idsIn({ services }: Journey, shop: StackShop): Promise<Ids
     returnId: BigInt(firstOf(shop, 'no_label').id),
   });
   const { deliveries } = await services.webhooks.listDeliveries(call);
+  // Of no delivery: the log stays as it is.
+  const { replay } = await services.webhooks.startReplay({
+    ...call,
+    idempotencyKey: 'whole-shop',
+    filter: { returnId: 987_654_321n },
+  });
   return {
     returnId,
     lineItemId: BigInt(open.line_item_ids[0] ?? 0),
@@ -36,6 +42,7 @@ export async function idsIn({ services }: Journey, shop: StackShop): Promise<Ids
     orderId: BigInt(open.provider_order_id),
     orderName: open.order_name,
     deliveryId: deliveries[0]?.id ?? '',
+    replayId: replay?.id ?? 0n,
     token: shop.fixtures.carts[0] ?? '',
     email: returns[0]?.customer?.email ?? '',
   };
@@ -59,6 +66,7 @@ export async function wholeShop({ services }: Journey, shop: StackShop): Promise
     services.webhooks.revealSecret({ ...call, subscriptionId }),
     services.webhooks.getPayloadVersion(call),
     services.webhooks.listDeliveries({ ...call, pageSize: 200 }),
+    services.webhooks.listReplays(call),
     services.fraud.getReport({ ...call, returnId: reported }),
     services.carts.getCart({ ...call, token: shop.fixtures.carts[0] ?? '' }),
     ...returnIds.map((returnId) => services.returns.getTimeline({ ...call, returnId })),

@@ -1488,7 +1488,7 @@ export type PreviewBackfillRequest = Message<"rms.webhooks.v1.PreviewBackfillReq
   subscriptionId: bigint;
 
   /**
-   * Events stored at or after this time, within the retention of events
+   * Events stored at or after this time, within their retention; absent for all that are kept
    *
    * @generated from field: google.protobuf.Timestamp from = 4;
    */
@@ -1586,7 +1586,7 @@ export type StartBackfillRequest = Message<"rms.webhooks.v1.StartBackfillRequest
   subscriptionId: bigint;
 
   /**
-   * Events stored at or after this time, within the retention of events
+   * Events stored at or after this time, within their retention; absent for all that are kept
    *
    * @generated from field: google.protobuf.Timestamp from = 5;
    */
