@@ -6,7 +6,7 @@ export interface EndpointHealth {
   /** Failures since the last success, and when the first of them was. */
   readonly failures: number;
   readonly failingSinceMs: number | null;
-  /** Deliveries that failed since then, as far as known here; not more than need be told apart. */
+  /** The first deliveries that failed since then; not more than need be told apart. */
   readonly failed: readonly string[];
   readonly circuit: Circuit | null;
 }

@@ -38,7 +38,7 @@ export async function changeLane(
   if (o.inactiveSince) {
     await tx.query(
       `update endpoints e
-          set flight_cap = default, consecutive_failures = 0, failing_since = null,
+          set flight_cap = default, consecutive_failures = 0, failing_since = null, failed_deliveries = '{}',
               circuit_opened_at = null, held_until = null
          from subscriptions s
         where s.shop_id = $1 and s.id = $2 and e.shop_id = s.shop_id and e.id = s.endpoint_id

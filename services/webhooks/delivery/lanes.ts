@@ -17,6 +17,7 @@ interface Row extends LaneRef {
   flightCap: number;
   failures: number;
   failingSinceMs: number | null;
+  failed: string[];
   openedAtMs: number | null;
   heldUntilMs: number | null;
 }
@@ -107,8 +108,8 @@ export async function parkLanes(
 }
 
 function toLane(row: Row): StoredLane {
-  const { shopId, subscriptionId, endpointId, shard, flightCap, failures, failingSinceMs } = row;
-  const { openedAtMs, heldUntilMs } = row;
+  const { shopId, subscriptionId, endpointId, shard } = row;
+  const { flightCap, failures, failingSinceMs, failed, openedAtMs, heldUntilMs } = row;
   const circuit = openedAtMs === null || heldUntilMs === null ? null : { openedAtMs, heldUntilMs };
   return {
     key: laneKeyOf(row),
@@ -117,13 +118,14 @@ function toLane(row: Row): StoredLane {
     endpointId,
     endpointKey: endpointKeyOf(row),
     shard,
-    health: { flightCap, failures, failingSinceMs, failed: [], circuit },
+    health: { flightCap, failures, failingSinceMs, failed, circuit },
   };
 }
 
 const COLUMNS = `l.shop_id as "shopId", l.subscription_id as "subscriptionId", l.endpoint_id as "endpointId", l.shard,
        e.flight_cap as "flightCap", e.consecutive_failures as failures,
        extract(epoch from e.failing_since)::float8 * 1000 as "failingSinceMs",
+       e.failed_deliveries::text[] as failed,
        extract(epoch from e.circuit_opened_at)::float8 * 1000 as "openedAtMs",
        extract(epoch from e.held_until)::float8 * 1000 as "heldUntilMs"`;
 

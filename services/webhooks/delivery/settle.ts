@@ -3,7 +3,7 @@ import { inTransaction, type Queryable } from '../../platform/postgres.ts';
 import { shardLease } from '../../platform/shards.ts';
 import type { Outcome } from '../sender/outcome.ts';
 import type { EndpointHealth } from './endpoint.ts';
-import { DELIVERY_LEASES } from './lane.ts';
+import { DELIVERY_LEASES, laneKeyOf } from './lane.ts';
 import type { Due } from './read-due.ts';
 import { type Notice, settleFailures } from './settle-failures.ts';
 
@@ -51,9 +51,7 @@ export async function settle(
   endpoints: readonly EndpointChange[],
   o: { offsetMs: number },
 ): Promise<Settled> {
-  const judged = settlements.filter(({ due, sent, ended }) =>
-    ended === 'delivered' ? due.isFailing : sent !== undefined,
-  );
+  const judged = toBeJudged(settlements);
   if (judged.length === 0) {
     return { stale: await write(pool, settlements, endpoints, o), notices: [] };
   }
@@ -62,6 +60,15 @@ export async function settle(
     const notices = await settleFailures(tx, judged, o);
     return { stale: await write(tx, settlements, endpoints, o), notices };
   });
+}
+
+/** What was sent for subscriptions that fail, or did until now. */
+function toBeJudged(settlements: readonly Settlement[]): Settlement[] {
+  const isSign = ({ due, sent, ended }: Settlement): boolean =>
+    sent !== undefined && (ended !== 'delivered' || due.isFailing);
+  const failing = new Set(settlements.filter(isSign).map(({ due }) => laneKeyOf(due)));
+  if (failing.size === 0) return [];
+  return settlements.filter(({ due, sent }) => sent && failing.has(laneKeyOf(due)));
 }
 
 function leasesOf(settlements: readonly { due: Due }[]): string[] {
@@ -136,6 +143,7 @@ function endpointColumns(all: readonly EndpointChange[]): unknown[] {
     all.map(({ health }) => health.failingSinceMs),
     all.map(({ health }) => health.circuit?.openedAtMs ?? null),
     all.map(({ health }) => health.circuit?.heldUntilMs ?? null),
+    all.map(({ health }) => health.failed.join()),
   ];
 }
 
@@ -158,10 +166,11 @@ with leased as materialized (
   update endpoints e
      set flight_cap = g.flight_cap, consecutive_failures = g.failures,
          failing_since = to_timestamp(g.failing_since / 1000),
+         failed_deliveries = string_to_array(g.failed, ',')::uuid[],
          circuit_opened_at = to_timestamp(g.opened_at / 1000), held_until = to_timestamp(g.held_until / 1000)
     from unnest($26::bigint[], $27::bigint[], $28::text[], $29::bigint[], $30::smallint[], $31::integer[],
-                $32::float8[], $33::float8[], $34::float8[])
-         as g (shop_id, id, lease, token, flight_cap, failures, failing_since, opened_at, held_until)
+                $32::float8[], $33::float8[], $34::float8[], $35::text[])
+         as g (shop_id, id, lease, token, flight_cap, failures, failing_since, opened_at, held_until, failed)
     join leased l on l.name = g.lease and l.token = g.token
    where e.shop_id = g.shop_id and e.id = g.id
 ), removed as (

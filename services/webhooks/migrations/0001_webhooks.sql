@@ -17,6 +17,8 @@ create table endpoints (
   -- Failures since the last success, and when they began; both by the retry clock.
   consecutive_failures integer not null default 0 check (consecutive_failures >= 0),
   failing_since timestamptz,
+  -- The first deliveries that failed since then: no more than are needed to open the circuit.
+  failed_deliveries uuid[] not null default '{}' check (cardinality(failed_deliveries) <= 3),
   -- While the circuit is open only probes are sent, the next one at held_until. By the retry clock.
   circuit_opened_at timestamptz,
   held_until timestamptz,

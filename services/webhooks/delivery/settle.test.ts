@@ -1,0 +1,178 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { createTestDatabase, type TestDatabase } from '../../../test/support/database.ts';
+import { newShop } from '../../../test/support/running-service.ts';
+import { keyring } from '../../../test/support/webhooks.ts';
+import { sampleEvent } from '../../contract/sample-event.ts';
+import { inTransaction } from '../../platform/postgres.ts';
+import { createShardHolder, type ShardHolder } from '../../platform/shards.ts';
+import { fanOut, lockLanes } from '../fan-out/fan-out.ts';
+import { NO_TIMING, type Outcome } from '../sender/outcome.ts';
+import { addSecret } from '../subscriptions/secrets.ts';
+import { createSubscription } from '../subscriptions/subscription-store.ts';
+import { DELIVERY_LEASES, DELIVERY_SHARDS } from './lane.ts';
+import { type Due, readDue } from './read-due.ts';
+import { type Settlement, settle } from './settle.ts';
+
+let db: TestDatabase;
+let shards: ShardHolder;
+
+beforeAll(async () => {
+  db = await createTestDatabase('webhooks');
+  shards = createShardHolder({
+    pool: db.pool,
+    owner: randomUUID(),
+    name: DELIVERY_LEASES,
+    count: DELIVERY_SHARDS,
+  });
+});
+afterAll(() => db.drop());
+
+/** So many deliveries of one subscription, read as due. */
+async function read(count: number): Promise<Due[]> {
+  const shopId = newShop();
+  const { subscription } = await createSubscription(db.pool, shopId, {
+    fields: {
+      topic: 'return',
+      trigger: 'return.closed',
+      url: 'https://a.example/',
+      status: undefined,
+    },
+    offsetMs: 0,
+    withSecret: (tx, subscriptionId) => addSecret(tx, { shopId, subscriptionId }, keyring),
+  });
+  await inTransaction(db.pool, async (tx) => {
+    const events = Array.from({ length: count }, () => sampleEvent('return.closed', shopId));
+    const at = { today: new Date('2026-11-21T00:00:00Z'), offsetMs: 0 };
+    await fanOut(tx, events, await lockLanes(tx, events), at);
+  });
+  await shards.tend();
+  const { rows } = await db.pool.query<{ endpointId: bigint }>(
+    'select endpoint_id as "endpointId" from lanes where shop_id = $1',
+    [shopId],
+  );
+  const reading = {
+    shopId,
+    subscriptionId: subscription.id,
+    endpointId: rows[0]?.endpointId ?? 0n,
+    limit: count,
+    mode: 'all' as const,
+    freshFromMs: 0,
+    retriesFromMs: 0,
+  };
+  return readDue(db.pool, [reading], { except: [], maxBytes: 1e9, offsetMs: 0 });
+}
+
+function settlement(
+  due: Due,
+  result: Outcome['result'],
+  token = shards.tokenOf(due.shard) ?? 0n,
+): Settlement {
+  const outcome: Outcome = {
+    result,
+    startedAt: new Date(),
+    durationMs: 5,
+    timing: NO_TIMING,
+    status: result === 'delivered' ? 200 : 500,
+    error: '',
+    excerpt: 'answer',
+    retryAfterMs: undefined,
+  };
+  const isDelivered = result === 'delivered';
+  return {
+    due,
+    token,
+    sent: { outcome, headers: '{}' },
+    ended: isDelivered ? 'delivered' : null,
+    pauseMs: isDelivered ? 0 : 5_000,
+  };
+}
+
+async function rowsOf(shopId: bigint) {
+  const { rows } = await db.pool.query(
+    `select (select count(*)::int from queue where shop_id = $1) as queued,
+            (select count(*)::int from attempts where shop_id = $1) as attempts,
+            (select count(*)::int from deliveries where shop_id = $1 and ended = 'delivered') as delivered,
+            (select failures from subscriptions where shop_id = $1) as failures`,
+    [shopId],
+  );
+  return rows[0];
+}
+
+describe('a batch of outcomes', () => {
+  test('is written once, though it is repeated when nobody knows whether it was committed', async () => {
+    const due = await read(6);
+    const batch = due.map((one, nth) => settlement(one, nth % 2 ? 'failed' : 'delivered'));
+    const expected = { queued: 3, attempts: 6, delivered: 3, failures: 1 };
+    for (let time = 0; time < 3; time += 1) {
+      expect((await settle(db.pool, batch, [], { offsetMs: 0 })).stale).toEqual([]);
+      expect(await rowsOf(due[0]?.shopId ?? 0n)).toEqual(expected);
+    }
+  });
+
+  test('leaves out what is written in the name of a lost lease, and only that', async () => {
+    const [first, second] = await read(2);
+    if (!first || !second) throw new Error('there are two');
+    const batch = [settlement(first, 'delivered'), settlement(second, 'delivered', 1n)];
+    const { stale } = await settle(db.pool, batch, [], { offsetMs: 0 });
+    expect(stale.map(({ due }) => due.id)).toEqual([second.id]);
+    expect(await rowsOf(first.shopId)).toMatchObject({ queued: 1, attempts: 1, delivered: 1 });
+  });
+
+  test('of failures in the name of a lost lease counts none', async () => {
+    const [due] = await read(1);
+    if (!due) throw new Error('there is one');
+    await settle(db.pool, [settlement(due, 'failed', 1n)], [], { offsetMs: 0 });
+    expect(await rowsOf(due.shopId)).toMatchObject({ queued: 1, attempts: 0, failures: 0 });
+  });
+
+  test('waits for a take-over that is under way, and is refused', async () => {
+    const [due] = await read(1);
+    if (!due) throw new Error('there is one');
+    const lease = `deliveries/shard/${due.shard}`;
+    const settled = await inTransaction(db.pool, async (other) => {
+      await other.query(`update leases set token = nextval('lease_tokens') where name = $1`, [
+        lease,
+      ]);
+      return { done: settle(db.pool, [settlement(due, 'delivered')], [], { offsetMs: 0 }) };
+    });
+    expect((await settled.done).stale).toHaveLength(1);
+    expect(await rowsOf(due.shopId)).toMatchObject({ queued: 1, delivered: 0 });
+  });
+
+  test('of a delivery that was dropped meanwhile says that it arrived, if it did', async () => {
+    const [arrived, failed] = await read(2);
+    if (!arrived || !failed) throw new Error('there are two');
+    await db.pool.query('delete from queue where shop_id = $1', [arrived.shopId]);
+    await db.pool.query(
+      `update deliveries set ended = 'dropped', finished_at = now() where shop_id = $1`,
+      [arrived.shopId],
+    );
+    await settle(db.pool, [settlement(arrived, 'delivered'), settlement(failed, 'failed')], [], {
+      offsetMs: 0,
+    });
+    const { rows } = await db.pool.query<{ id: string; ended: string }>(
+      'select id, ended from deliveries where shop_id = $1',
+      [arrived.shopId],
+    );
+    expect(new Map(rows.map((row) => [row.id, row.ended]))).toEqual(
+      new Map([
+        [arrived.id, 'delivered'],
+        [failed.id, 'dropped'],
+      ]),
+    );
+    expect(await rowsOf(arrived.shopId)).toMatchObject({ attempts: 2, queued: 0 });
+  });
+
+  test('keeps no answer to a payload that was redacted meanwhile', async () => {
+    const [due] = await read(1);
+    if (!due) throw new Error('there is one');
+    await db.pool.query('update payloads set redacted_at = now() where shop_id = $1', [due.shopId]);
+    await settle(db.pool, [settlement(due, 'failed')], [], { offsetMs: 0 });
+    const { rows } = await db.pool.query(
+      'select response_excerpt as answer from attempts where shop_id = $1',
+      [due.shopId],
+    );
+    expect(rows).toEqual([{ answer: '' }]);
+  });
+});
