@@ -50,7 +50,7 @@ const MAX_OPEN = 16;
 const GIVE_UP_MS = 90_000;
 const PAUSE_MS = 50;
 /** A call that gets no answer is made again at the other replica. Milliseconds. */
-const CALL_MS = 5_000;
+const CALL_MS = 10_000;
 
 type Call = (replica: ReturnsReplica, isRepeat: boolean) => Promise<Acknowledged[]>;
 let serial = 0;

@@ -31,10 +31,9 @@ export const frozenWorkerRow: Row = {
       let longest = 0;
       for (let nth = 1; nth <= trials; nth += 1) {
         await sleep(random.between(300, 900));
-        const member = random.pick(system.members('webhooks'));
-        const pauseMs = () => random.between(3, 40);
         const { worker: target } = TARGETS;
-        const caught = await catchInTheAct({ system, trial, publisher, target, member, pauseMs });
+        const caught = await catchInTheAct({ system, trial, publisher, target, random });
+        const { member } = caught;
         inFlight += caught.inFlight;
         const before = await stale(system);
         // Others have its work well before it wakes up.

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { inFlightAt } from '../ledger/judge.ts';
 import type { Publisher } from '../ledger/publisher.ts';
+import type { Random } from '../random.ts';
 import { portsOf } from '../system/sockets.ts';
 import type { Member, System } from '../system/system.ts';
 import { nowMs, waitFor } from '../wait.ts';
@@ -118,25 +119,24 @@ export interface Caught {
 }
 
 /**
- * Freezes one process of the service, again and again, until it is in the middle of something.
+ * Freezes a process of the service, again and again, until it is in the middle of something.
  * A fault that hits nothing proves nothing.
  *
  * @throws Error when it never is.
  */
 export async function catchInTheAct(
-  o: Look & {
-    readonly target: Target;
-    /** Pause before the next look. Milliseconds. */
-    readonly pauseMs: () => number;
-  },
+  o: Omit<Look, 'member'> & { readonly target: Target; readonly random: Random },
 ): Promise<Caught> {
-  const { system, member, target } = o;
+  const { system, target, random } = o;
   for (let looks = 1; looks <= MOST_LOOKS; looks += 1) {
+    // Any of them: the work may lie with one alone.
+    const member = random.pick(system.members(target.service));
+    const look = { ...o, member };
     const what = `${target.name} has something to do`;
-    await waitFor(() => target.mayHit(o), { what, withinMs: BUSY_MS, everyMs: 1 });
+    await waitFor(() => target.mayHit(look), { what, withinMs: BUSY_MS, everyMs: 1 });
     await member.process.freeze();
     const at = nowMs();
-    const inFlight = await target.inFlight(o, at);
+    const inFlight = await target.inFlight(look, at);
     if (inFlight > 0) {
       const ports = await portsOf(member.process.pid());
       await system.sink.flush();
@@ -146,7 +146,7 @@ export async function catchInTheAct(
       return { member, inFlight, attempts, ports, at, looks };
     }
     member.process.thaw();
-    await sleep(o.pauseMs());
+    await sleep(random.between(3, 40));
   }
   const { acknowledged, lastFailure } = o.publisher;
   throw new Error(

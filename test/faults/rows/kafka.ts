@@ -1,7 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { runCommand } from '../../deployment/run-process.ts';
+import type { Fault } from '../ledger/judge.ts';
 import type { Publisher } from '../ledger/publisher.ts';
 import { type Outcome, type Row, type RowContext, seconds } from '../row.ts';
+import { portsOf } from '../system/sockets.ts';
+import type { Member } from '../system/system.ts';
 import { nowMs } from '../wait.ts';
 import { untilCaughtUp } from './catch-up.ts';
 import { unheardOf } from './in-flight.ts';
@@ -37,7 +40,7 @@ function judgeApi(trial: Trial, publisher: Publisher): void {
   trial.problems.push(`${publisher.repeats()} calls failed meanwhile: ${reason}`);
 }
 
-const killed = row('killed', 'Kafka killed', async (context, trial) => {
+const killedBroker = row('killed', 'Kafka killed', async (context, trial) => {
   const { system, random, full } = context;
   const trials = full ? 5 : 1;
   const publisher = trial.publish({ perSecond: PER_SECOND });
@@ -119,20 +122,17 @@ const storm = row(
     let inFlight = 0;
     while (performance.now() < end) {
       const before = nowMs();
-      if (!guest.process.isRunning()) guest.process.start();
-      else if (random.next() < 0.5) await guest.process.stop();
-      else {
-        await guest.process.kill();
-        trial.faults.push({ from: before, to: nowMs() });
-      }
+      if (!guest.process.isRunning()) {
+        guest.process.start();
+        await guest.untilReady();
+      } else if (random.next() < 0.5) await guest.process.stop();
+      else trial.faults.push(await killed(guest));
       changes += 1;
       await sleep(STORM.lookMs);
       inFlight += (await unheardOf(system, trial.shop.id)).size;
       await sleep(Math.max(0, STORM.everyMs - (nowMs() - before)));
     }
-    const before = nowMs();
-    await guest.process.kill();
-    trial.faults.push({ from: before, to: nowMs() });
+    if (guest.process.isRunning()) trial.faults.push(await killed(guest));
     const lag = await lagOf(context, trial);
     judgeApi(trial, publisher);
     if (inFlight === 0) trial.problems.push('no change met an event on its way');
@@ -141,4 +141,12 @@ const storm = row(
   },
 );
 
-export const kafkaRows: readonly Row[] = [killed, wiped, storm];
+/** Its attempts in flight may come again, nobody else's. */
+async function killed({ process: guest }: Member): Promise<Fault> {
+  const ports = await portsOf(guest.pid());
+  const from = nowMs();
+  await guest.kill();
+  return { from, to: nowMs(), ports };
+}
+
+export const kafkaRows: readonly Row[] = [killedBroker, wiped, storm];

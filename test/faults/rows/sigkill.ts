@@ -44,9 +44,8 @@ async function killOften({ context, target, trial }: KillRow): Promise<Outcome> 
   let looks = 0;
   for (let nth = 1; nth <= trials; nth += 1) {
     await sleep(random.between(100, 600));
-    const member = random.pick(system.members(target.service));
-    const pauseMs = () => random.between(3, 40);
-    const caught = await catchInTheAct({ system, trial, publisher, target, member, pauseMs });
+    const caught = await catchInTheAct({ system, trial, publisher, target, random });
+    const { member } = caught;
     await member.process.kill();
     const killedAt = nowMs();
     inFlight += caught.inFlight;
