@@ -19,12 +19,15 @@ export interface AttemptOptions {
   readonly send: Send;
 }
 
-/** One delivery, once: signed and sent, as part of the trace of its event. What is to be written down. */
-export function attempt(o: AttemptOptions, due: Due, token: bigint): Promise<Settlement> {
+/**
+ * One delivery, once: signed and sent, as part of the trace of its event. What is to be written down.
+ * Rejects when it cannot be made, for want of a key for instance; never throws.
+ */
+export async function attempt(o: AttemptOptions, due: Due, token: bigint): Promise<Settlement> {
   const { body } = due;
   // Nothing to send, or nobody to send it for: no request, and the subscription has failed nothing.
   if (!body || !due.sealed) {
-    return Promise.resolve({ due, token, sent: undefined, ended: 'dropped', pauseMs: 0 });
+    return { due, token, sent: undefined, ended: 'dropped', pauseMs: 0 };
   }
   const keys = o.signingKeys(due, due.sealed);
   return inSpan(

@@ -67,16 +67,22 @@ async function drain(pool: pg.Pool, lane: Draining): Promise<number> {
   return ended;
 }
 
+/** What is being written down at this moment was passed over: then its turn comes again. */
 function finish(pool: pg.Pool, lane: Draining): Promise<void> {
   const key = [lane.shopId, lane.subscriptionId];
   return inTransaction(pool, async (tx) => {
     if (lane.isDeleted) {
-      await tx.query('delete from lanes where shop_id = $1 and subscription_id = $2', key);
+      await tx.query(
+        `delete from lanes where shop_id = $1 and subscription_id = $2 and not exists (
+           select from queue where shop_id = $1 and subscription_id = $2)`,
+        key,
+      );
       return;
     }
     await tx.query(
       `update lanes l set expire_before = null, ready_at = case when l.is_open then now() end
-        where l.shop_id = $1 and l.subscription_id = $2 and l.expire_before = $3`,
+        where l.shop_id = $1 and l.subscription_id = $2 and l.expire_before = $3 and not exists (
+          select from queue where shop_id = $1 and subscription_id = $2 and queued_at < $3)`,
       [...key, lane.before],
     );
     await announce(tx, [lane], { isChange: true });

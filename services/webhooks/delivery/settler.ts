@@ -90,12 +90,14 @@ export function createSettler(o: SettlerOptions): Settler {
     }
   }
 
-  /** One of them is at fault: the others are written all the same. */
+  /** One of them is at fault: the others are written all the same, and of that one what can be. */
   async function oneByOne(batch: readonly Settlement[], error: unknown): Promise<Settled> {
     const [first] = batch;
     if (batch.length === 1 && first) {
-      o.logger.error({ err: error, delivery: first.due.id }, 'an attempt cannot be written down');
-      return NOTHING;
+      const about = { err: error, delivery: first.due.id };
+      o.logger.error(about, 'an attempt cannot be written down as it is');
+      const less = lessOf(first);
+      return less ? untilWritten([less], []) : NOTHING;
     }
     const parts: Settled[] = [];
     for (const one of batch) parts.push(await untilWritten([one], []));
@@ -122,4 +124,18 @@ export function createSettler(o: SettlerOptions): Settler {
       while (running !== undefined) await running;
     },
   };
+}
+
+/** What follows from an attempt that left no trace is put off, so that it is not made over and over. Milliseconds. */
+const UNTOLD_PAUSE_MS = 60_000;
+
+/** What may be written of an outcome that was refused: first without its texts, then only what follows from it. */
+function lessOf(one: Settlement): Settlement | undefined {
+  const { sent, pauseMs } = one;
+  if (!sent) return undefined;
+  if (sent.headers === '') {
+    return { ...one, sent: undefined, pauseMs: Math.max(pauseMs, UNTOLD_PAUSE_MS) };
+  }
+  const outcome = { ...sent.outcome, error: 'what came of it cannot be shown', excerpt: '' };
+  return { ...one, sent: { outcome, headers: '' } };
 }

@@ -1,0 +1,99 @@
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import pg from 'pg';
+import { newShop } from '../../../test/support/running-service.ts';
+import {
+  type Receiver,
+  runWebhooks,
+  startReceiver,
+  until,
+  type WebhooksUnderTest,
+} from '../../../test/support/webhooks.ts';
+import { sampleEvent } from '../../contract/sample-event.ts';
+import { inTransaction } from '../../platform/postgres.ts';
+import { endBacklog } from './backlog.ts';
+
+let webhooks: WebhooksUnderTest;
+let receiver: Receiver;
+
+beforeAll(async () => {
+  webhooks = await runWebhooks({ concurrency: 4 });
+});
+afterAll(() => webhooks.stop());
+beforeEach(async () => {
+  receiver = await startReceiver();
+});
+afterEach(() => receiver.stop());
+
+const events = (shopId: bigint, count: number) =>
+  Array.from({ length: count }, () => sampleEvent('return.closed', shopId));
+
+const arrivedAt = (path: string): number =>
+  receiver.received.filter((one) => one.path === path).length;
+
+describe('what is wrong with one delivery', () => {
+  test('holds up nobody else: a secret whose key is not on the ring', async () => {
+    const [bad, good] = [newShop(), newShop()];
+    await webhooks.subscribe({ shopId: bad, url: `${receiver.url}/bad` });
+    await webhooks.subscribe({ shopId: good, url: `${receiver.url}/good` });
+    await webhooks.db.pool.query(`update secrets set key_id = 'lost' where shop_id = $1`, [bad]);
+    await webhooks.publish(...events(bad, 40));
+    await webhooks.publish(...events(good, 40));
+    await until(() => arrivedAt('/hook/good') === 40);
+    expect(arrivedAt('/hook/bad')).toBe(0);
+  });
+
+  test('is not sent over and over: an answer that cannot be written down', async () => {
+    const migrator = new pg.Client({ connectionString: webhooks.db.migratorUrl });
+    await migrator.connect();
+    await migrator.query(
+      `alter table webhooks.attempts add constraint no_poison check (response_excerpt <> 'poison')`,
+    );
+    try {
+      const shopId = newShop();
+      receiver.answer = (response) => void response.writeHead(500).end('poison');
+      await webhooks.subscribe({ shopId, url: receiver.url });
+      await webhooks.publish(...events(shopId, 1));
+      const first = await until(async () => (await webhooks.deliveries(shopId))[0]?.attempts[0]);
+      expect(first).toMatchObject({ status: 500, responseExcerpt: '' });
+      expect(receiver.received).toHaveLength(1);
+    } finally {
+      await migrator.query('alter table webhooks.attempts drop constraint no_poison');
+      await migrator.end();
+    }
+  });
+});
+
+describe('the backlog of a deleted subscription', () => {
+  test('ends to the last, also what is being written at that moment', async () => {
+    const shopId = newShop();
+    receiver.answer = (response) => void response.writeHead(500).end();
+    const { id } = await webhooks.subscribe({ shopId, url: receiver.url });
+    await webhooks.publish(...events(shopId, 2));
+    const { pool } = webhooks.db;
+    const of = [shopId, id];
+    await until(async () => {
+      const { rowCount } = await pool.query(
+        'select from queue where shop_id = $1 and subscription_id = $2 and attempts > 0',
+        of,
+      );
+      return rowCount === 2;
+    });
+    await inTransaction(pool, async (tx) => {
+      await tx.query(
+        `select from queue where shop_id = $1 and subscription_id = $2 limit 1 for update`,
+        of,
+      );
+      await pool.query(
+        'update lanes set is_open = false, is_deleted = true, ready_at = null where shop_id = $1 and subscription_id = $2',
+        of,
+      );
+      await endBacklog(pool, 0);
+    });
+    await endBacklog(pool, 0);
+    const { rowCount } = await pool.query(
+      'select from queue where shop_id = $1 and subscription_id = $2',
+      of,
+    );
+    expect(rowCount).toBe(0);
+  });
+});
