@@ -1,6 +1,6 @@
 import type { Queryable } from '../../platform/postgres.ts';
 import { rangeOfEvent } from '../delivery-id.ts';
-import { deliveryNotFound } from './delivery.ts';
+import { deliveryNotFound, webhookIdOf } from './delivery.ts';
 import {
   type DeliveryRow,
   hydrated,
@@ -25,7 +25,7 @@ export async function getDelivery(
 ): Promise<LoggedDelivery> {
   const rows = await readRange(db, { ...o, first: o.id, last: o.id });
   const [found] = await withAttempts(db, o.shopId, rows);
-  if (!found) throw deliveryNotFound(o.id);
+  if (!found) throw deliveryNotFound(webhookIdOf(o.id));
   return found;
 }
 
