@@ -8,6 +8,8 @@ import type { EndpointRoom, Standing } from './rooms.ts';
 export interface LoadedLane extends StoredLane {
   /** Something may be due that was not read. */
   isHungry: boolean;
+  /** When it was last given a place; counted, not timed. */
+  turn: number;
   /** Counts the times it was told that something is due. */
   wakes: number;
   /** Since when nothing was due. */
@@ -27,6 +29,8 @@ interface LoadedEndpoint {
 const LATE_COMMIT_MS = 2_000;
 const WHOLE_READING_EVERY_MS = 10_000;
 const TRUSTED_CAP = 3;
+/** Shops whose last turn is remembered. */
+const MAX_TURNS = 10_000;
 
 /** The lanes that this process looks after, and how their endpoints fare. */
 export interface Board {
@@ -38,11 +42,16 @@ export interface Board {
   /** Notes what an attempt said; returns how the endpoint fares, and whether its circuit closed. */
   note(endpointKey: string, sign: Sign): { health: EndpointHealth; isClosed: boolean } | undefined;
   room(endpointKey: string, o: { open: number; slow: number }): EndpointRoom;
+  /** The lane has had its turn, and with it its shop. */
+  took(lane: LoadedLane): void;
+  turnOf(shopId: bigint): number;
 }
 
 export function createBoard(): Board {
   const lanes = new Map<string, LoadedLane>();
   const endpoints = new Map<string, LoadedEndpoint>();
+  const turns = new Map<bigint, number>();
+  let turn = 0;
 
   function remove(key: string): void {
     const lane = lanes.get(key);
@@ -62,6 +71,7 @@ export function createBoard(): Board {
       lanes.set(lane.key, {
         ...lane,
         isHungry: true,
+        turn: 0,
         wakes: 0,
         idleSinceMs: performance.now(),
         freshFromMs: 0,
@@ -91,6 +101,13 @@ export function createBoard(): Board {
       const free = health.circuit ? 1 - open : health.flightCap - open;
       return { free, standing: standingOf(health, slow) };
     },
+    took(lane) {
+      turn += 1;
+      lane.turn = turn;
+      if (turns.size >= MAX_TURNS) turns.clear();
+      turns.set(lane.shopId, turn);
+    },
+    turnOf: (shopId) => turns.get(shopId) ?? 0,
   };
 }
 

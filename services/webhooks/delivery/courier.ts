@@ -84,6 +84,7 @@ export function createCourier(o: CourierOptions): Courier {
     }
     asked.forEach((lane, nth) => {
       const isFull = counts.get(lane.key) === limitOf(lane);
+      if (counts.has(lane.key)) board.took(lane);
       lane.isHungry = isFull || isCut || lane.wakes !== wakes[nth];
       lane.idleSinceMs = performance.now();
     });
@@ -97,7 +98,8 @@ export function createCourier(o: CourierOptions): Courier {
       new: flights.standing('new'),
       bad: flights.standing('bad'),
     });
-    return allot(hungry, free, (key) => board.room(key, flights.ofEndpoint(key)));
+    const roomOf = (key: string) => board.room(key, flights.ofEndpoint(key));
+    return allot(hungry, free, { roomOf, turnOf: board.turnOf });
   }
 
   function read(

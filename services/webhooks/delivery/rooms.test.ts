@@ -32,6 +32,7 @@ const scenes: fc.Arbitrary<Scene> = fc
           key: `${endpointKey}:${lane}`,
           shopId: BigInt(shop),
           endpointKey,
+          turn: 0,
         }));
       }),
     );
@@ -46,10 +47,20 @@ const places = fc.record({
   bad: fc.integer({ min: 0, max: 40 }),
 });
 
+const laneOf = (shopId: bigint, key: string): Asking => ({
+  key,
+  shopId,
+  endpointKey: key,
+  turn: 0,
+});
+
 const sum = (numbers: Iterable<number>): number => [...numbers].reduce((a, b) => a + b, 0);
 
 function given({ asking, rooms }: Scene, free: { all: number; untrusted: number; bad: number }) {
-  const result = allot(asking, free, (key) => rooms.get(key) ?? { free: 0, standing: 'bad' });
+  const result = allot(asking, free, {
+    roomOf: (key) => rooms.get(key) ?? { free: 0, standing: 'bad' },
+    turnOf: () => 0,
+  });
   const of = (isOf: (one: Asking) => boolean) =>
     sum(asking.filter(isOf).map(({ key }) => result.get(key) ?? 0));
   const standingOf = ({ endpointKey }: Asking) => rooms.get(endpointKey)?.standing;
@@ -110,12 +121,32 @@ describe('the allotment of places', () => {
   });
 
   test('a shop with many endpoints has no more turns than a shop with one', () => {
-    const asking = [1, 2, 3, 4].map((n) => ({ key: `a${n}`, shopId: 1n, endpointKey: `a${n}` }));
-    asking.push({ key: 'b', shopId: 2n, endpointKey: 'b' });
+    const asking = [1, 2, 3, 4].map((n) => laneOf(1n, `a${n}`));
+    asking.push(laneOf(2n, 'b'));
     const rooms = { all: 4, untrusted: 4, bad: 4 };
-    const result = allot(asking, rooms, () => ({ free: 3, standing: 'trusted' }));
+    const roomOf = () => ({ free: 3, standing: 'trusted' }) as const;
+    const result = allot(asking, rooms, { roomOf, turnOf: () => 0 });
     expect(result.get('b')).toBe(2);
     expect(sum(result.values())).toBe(4);
+  });
+
+  test('one place at a time, shops take turns, and the endpoints and lanes of each', () => {
+    const turns = new Map<string | bigint, number>();
+    const turnOf = (key: string | bigint) => turns.get(key) ?? 0;
+    const roomOf = () => ({ free: 8, standing: 'trusted' }) as const;
+    const lanes = ['x1', 'x2', 'y1', 'z1'].map((key) => ({
+      ...laneOf(1n, key),
+      endpointKey: key.slice(0, 1),
+    }));
+    const got = Array.from({ length: 16 }, (_, nth) => {
+      const asking = [...lanes, laneOf(2n, 'b')].map((one) => ({ ...one, turn: turnOf(one.key) }));
+      const [key = ''] = allot(asking, { all: 1, untrusted: 0, bad: 0 }, { roomOf, turnOf }).keys();
+      turns.set(key, nth + 1).set(key === 'b' ? 2n : 1n, nth + 1);
+      return key;
+    });
+    const times = (key: string) => got.filter((one) => one === key).length;
+    expect(times('b')).toBe(8);
+    expect(['x1', 'x2', 'y1', 'z1'].map(times)).toEqual([2, 2, 2, 2]);
   });
 });
 

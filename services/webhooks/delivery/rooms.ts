@@ -3,6 +3,8 @@ export interface Asking {
   readonly key: string;
   readonly shopId: bigint;
   readonly endpointKey: string;
+  /** When it was last given a place: the greater, the later. */
+  readonly turn: number;
 }
 
 /** How an endpoint is known: it answers soon; nothing is known; it failed or is slow. */
@@ -52,18 +54,26 @@ export function freePlaces({ most, all, new: untried, bad }: Load): Places {
   };
 }
 
+/** How it stands with those who ask. */
+export interface Standings {
+  readonly roomOf: (endpointKey: string) => EndpointRoom;
+  /** When the shop was last given a place: the greater, the later. */
+  readonly turnOf: (shopId: bigint) => number;
+}
+
 /**
  * Who may read how many: shops take turns, then the endpoints of a shop, then the lanes of an
- * endpoint, one place at a time.
+ * endpoint, one place at a time. Whoever waited for longest begins: with one place at a time, too,
+ * everyone has a turn.
  */
 export function allot(
   asking: readonly Asking[],
   places: Places,
-  roomOf: (endpointKey: string) => EndpointRoom,
+  standings: Standings,
 ): Map<string, number> {
   const given = new Map<string, number>();
   const left = { ...places };
-  let shops = group(asking, roomOf);
+  let shops = group(asking, standings);
   while (left.all > 0 && shops.length > 0) {
     for (const shop of shops) {
       if (left.all === 0) break;
@@ -86,13 +96,14 @@ interface Endpoint {
 }
 
 interface Shop {
+  readonly turn: number;
   readonly endpoints: Endpoint[];
 }
 
-function group(asking: readonly Asking[], roomOf: (endpointKey: string) => EndpointRoom): Shop[] {
+function group(asking: readonly Asking[], { roomOf, turnOf }: Standings): Shop[] {
   const shops = new Map<bigint, Shop>();
   const endpoints = new Map<string, Endpoint>();
-  for (const { key, shopId, endpointKey } of asking) {
+  for (const { key, shopId, endpointKey } of asking.toSorted(byTurn)) {
     const known = endpoints.get(endpointKey);
     if (known) {
       known.lanes.push(key);
@@ -103,9 +114,13 @@ function group(asking: readonly Asking[], roomOf: (endpointKey: string) => Endpo
     if (endpoint.free <= 0) continue;
     const shop = shops.get(shopId);
     if (shop) shop.endpoints.push(endpoint);
-    else shops.set(shopId, { endpoints: [endpoint] });
+    else shops.set(shopId, { turn: turnOf(shopId), endpoints: [endpoint] });
   }
-  return [...shops.values()];
+  return [...shops.values()].sort(byTurn);
+}
+
+function byTurn(one: { turn: number }, other: { turn: number }): number {
+  return one.turn - other.turn;
 }
 
 /** Takes one place of the shop's next endpoint for its next lane; both go to the end of their rows. */
