@@ -12,8 +12,7 @@ export interface IdRange {
   readonly last: string;
 }
 
-const HOUR_MS = 3_600_000;
-const DAY_MS = 24 * HOUR_MS;
+const DAY_MS = 24 * 3_600_000;
 const MAX_MS = 2 ** 48 - 1;
 /** What tells ids of one event apart: the last 30 bits. */
 const OWN_BITS = 30;
@@ -65,6 +64,16 @@ export function rangeOfEvent(id: string): IdRange {
     first: start + hex32((rest & ~OWN_MASK) >>> 0),
     last: start + hex32((rest | OWN_MASK) >>> 0),
   };
+}
+
+/** The ids of a UTC day, whose first moment is given: from the first, before the last. */
+export function rangeOfDay(day: Date): { first: string; end: string } {
+  return { first: startOfId(day.getTime()), end: startOfId(day.getTime() + DAY_MS) };
+}
+
+function startOfId(at: number): string {
+  const time = at.toString(16).padStart(12, '0');
+  return `${time.slice(0, 8)}-${time.slice(8)}-0000-0000-000000000000`;
 }
 
 /** The UTC day whose partition holds the id: its first moment. */

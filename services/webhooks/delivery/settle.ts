@@ -1,6 +1,7 @@
 import type pg from 'pg';
 import { inTransaction, type Queryable } from '../../platform/postgres.ts';
 import { shardLease } from '../../platform/shards.ts';
+import { dayOf, rangeOfDay } from '../delivery-id.ts';
 import type { Outcome } from '../sender/outcome.ts';
 import type { EndpointHealth } from './endpoint.ts';
 import { DELIVERY_LEASES, laneKeyOf } from './lane.ts';
@@ -83,16 +84,32 @@ async function write(
   endpoints: readonly EndpointChange[],
   o: { offsetMs: number },
 ): Promise<Settlement[]> {
-  const ids = settlements.map(({ due }) => due.id).sort();
+  const stale: Settlement[] = [];
+  let changes = endpoints;
+  for (const [day, ofDay] of byDay(settlements)) {
+    stale.push(...(await writeDay(db, new Date(day), ofDay, { endpoints: changes, ...o })));
+    changes = [];
+  }
+  return stale;
+}
+
+function byDay(settlements: readonly Settlement[]): Map<number, Settlement[]> {
+  return Map.groupBy(settlements, ({ due }) => dayOf(due.id).getTime());
+}
+
+async function writeDay(
+  db: Queryable,
+  day: Date,
+  settlements: readonly Settlement[],
+  { endpoints, offsetMs }: { endpoints: readonly EndpointChange[]; offsetMs: number },
+): Promise<Settlement[]> {
   const { rows } = await db.query<{ name: string; token: bigint }>({
-    name: 'settle',
-    text: SETTLE,
+    name: `settle-${day.toISOString().slice(0, 10)}`,
+    text: settleOf(day),
     values: [
       [...new Set([...leasesOf(settlements), ...endpoints.map(leaseOf)])],
       ...columnsOf(settlements),
-      ids[0],
-      ids.at(-1),
-      o.offsetMs,
+      offsetMs,
       ...endpointColumns(endpoints),
     ],
   });
@@ -151,8 +168,12 @@ function endpointColumns(all: readonly EndpointChange[]): unknown[] {
 const LOCK_LEASES = `
 select from leases where name = any($1::text[]) order by name for share`;
 
-// An answer may repeat what was sent: of a payload whose customer was redacted meanwhile it is not kept.
-const SETTLE = `
+// The bounds of the day are written out: what is planned is one partition of each table. (PostgreSQL 18.4
+// ends with a segmentation fault when it prunes partitions while it looks again at a row that another
+// transaction changed.) An answer may repeat what was sent: of a payload whose customer was redacted meanwhile it is not kept.
+const settleOf = (day: Date): string => {
+  const { first, end } = rangeOfDay(day);
+  return `
 with leased as materialized (
   select l.name, l.token from leases l where l.name = any($1::text[]) order by l.name for share
 ), given as materialized (
@@ -168,8 +189,8 @@ with leased as materialized (
          failing_since = to_timestamp(g.failing_since / 1000),
          failed_deliveries = string_to_array(g.failed, ',')::uuid[],
          circuit_opened_at = to_timestamp(g.opened_at / 1000), held_until = to_timestamp(g.held_until / 1000)
-    from unnest($26::bigint[], $27::bigint[], $28::text[], $29::bigint[], $30::smallint[], $31::integer[],
-                $32::float8[], $33::float8[], $34::float8[], $35::text[])
+    from unnest($24::bigint[], $25::bigint[], $26::text[], $27::bigint[], $28::smallint[], $29::integer[],
+                $30::float8[], $31::float8[], $32::float8[], $33::text[])
          as g (shop_id, id, lease, token, flight_cap, failures, failing_since, opened_at, held_until, failed)
     join leased l on l.name = g.lease and l.token = g.token
    where e.shop_id = g.shop_id and e.id = g.id
@@ -180,7 +201,7 @@ with leased as materialized (
   returning q.id, q.attempts
 ), moved as (
   update queue q
-     set is_retry = true, next_attempt_at = now() + ($25 + g.pause_ms) * interval '1 ms',
+     set is_retry = true, next_attempt_at = now() + ($23 + g.pause_ms) * interval '1 ms',
          attempts = q.attempts + (g.started_ms is not null)::integer,
          round_attempts = q.round_attempts + (g.started_ms is not null)::integer
     from given g
@@ -190,7 +211,7 @@ with leased as materialized (
   update deliveries d set ended = g.ended, finished_at = now()
     from given g left join removed r on r.id = g.id
    where g.ended is not null and (g.ended = 'delivered' or r.id is not null)
-     and d.shop_id = g.shop_id and d.id = g.id and d.id between $23::uuid and $24::uuid
+     and d.shop_id = g.shop_id and d.id = g.id and d.id >= '${first}' and d.id < '${end}'
      and d.ended is distinct from 'delivered'
 ), logged as (
   insert into attempts (shop_id, delivery_id, number, started_at, duration_ms, dns_ms, connect_ms, tls_ms, wait_ms,
@@ -198,7 +219,7 @@ with leased as materialized (
   select g.shop_id, g.id, coalesce(r.attempts, g.attempts) + 1, to_timestamp(g.started_ms / 1000), g.duration_ms,
          g.dns_ms, g.connect_ms, g.tls_ms, g.wait_ms, g.read_ms, g.status, g.error, g.url, g.request_headers,
          case when g.response_excerpt = '' then ''
-              when exists (select from payloads p where p.shop_id = g.shop_id and p.id = g.payload_id
+              when exists (select from payloads p where p.shop_id = g.shop_id and p.id = g.payload_id and p.id >= '${first}' and p.id < '${end}'
                               and p.redacted_at is not null) then ''
               else g.response_excerpt end
     from given g left join removed r on r.id = g.id
@@ -206,3 +227,4 @@ with leased as materialized (
   on conflict (shop_id, delivery_id, number) do nothing
 )
 select name, token from leased`;
+};
