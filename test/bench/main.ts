@@ -28,6 +28,9 @@ const unknown = options.only.filter((name) => !ROWS.some((row) => row.name === n
 if (unknown.length > 0) throw new Error(`no such row: ${unknown.join(', ')}`);
 const wanted = ROWS.filter(({ name }) => options.only.length === 0 || options.only.includes(name));
 
+// What was started ends with this process, by its exit; a signal alone would leave it running.
+for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(1));
+
 let postgresVersion = '';
 const results = await runRows(wanted, options);
 process.stdout.write(`\n${summarise(results)}\n`);

@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
-import { mkdtemp, rm } from 'node:fs/promises';
+import { rmSync } from 'node:fs';
+import { mkdtemp } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -49,6 +50,8 @@ export interface Platform {
 /** Starts PostgreSQL (fsync on) and Kafka with a migrated database; services when they are asked for. */
 export async function startPlatform(): Promise<Platform> {
   const folder = await mkdtemp(join(tmpdir(), 'rms-bench-'));
+  const forget = () => rmSync(folder, { recursive: true, force: true, maxRetries: 5 });
+  process.once('exit', forget);
   const [postgres, kafka] = await Promise.all([
     startPostgres({ folder: join(folder, 'postgres'), settings: POSTGRES_SETTINGS }),
     startKafka({ folder: join(folder, 'kafka') }),
@@ -99,7 +102,8 @@ export async function startPlatform(): Promise<Platform> {
       await Promise.all([...running.keys()].map(stop));
       await admin.end();
       await Promise.all([postgres.stop(), kafka.stop()]);
-      await rm(folder, { recursive: true, force: true });
+      forget();
+      process.removeListener('exit', forget);
     },
   };
 }

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { toBinary } from '@bufbuild/protobuf';
 import pg from 'pg';
-import type { Return } from '../../proto/gen/rms/returns/v1/return_pb.ts';
+import { ReturnSchema } from '../../proto/gen/rms/returns/v1/return_pb.ts';
 import { sampleEvent } from '../../services/contract/sample-event.ts';
 import { appendEvents, type NewEvent } from '../../services/platform/outbox/append.ts';
 import { inTransaction } from '../../services/platform/postgres.ts';
@@ -34,7 +35,7 @@ function newEvent(shopId: bigint): NewEvent {
     revision: 3n,
     key: `${shopId}:${lastReturn}`,
     actor,
-    snapshot: { ...snapshot, id: lastReturn } satisfies Return,
+    snapshot: toBinary(ReturnSchema, { ...snapshot, id: lastReturn }),
   };
 }
 
