@@ -62,7 +62,10 @@ export const deliveryPage = z
     next_cursor: z
       .string()
       .nullable()
-      .meta({ description: '`cursor` of the next page; null on the last' }),
+      .meta({
+        description:
+          '`cursor` of the next page; null on the last. A page may hold fewer than `limit`, or none, and not be the last',
+      }),
   })
   .meta({ id: 'DeliveryPage' });
 export type DeliveryPage = z.infer<typeof deliveryPage>;
