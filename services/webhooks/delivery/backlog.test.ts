@@ -43,7 +43,9 @@ async function withBacklog() {
        select d.*, q.bytes from deliveries d join queue q on q.shop_id = d.shop_id and q.id = d.id where d.shop_id = $1
      ), more as (
        insert into deliveries (shop_id, id, subscription_id, payload_id, trigger, topic)
-       select shop_id, gen_random_uuid(), subscription_id, payload_id, trigger, topic from one, generate_series(1, $2)
+       select shop_id, overlay(gen_random_uuid()::text placing left(id::text, 13) from 1)::uuid, subscription_id,
+              payload_id, trigger, topic
+         from one, generate_series(1, $2)
        returning shop_id, id, subscription_id, payload_id
      )
      insert into queue (shop_id, subscription_id, id, payload_id, bytes, is_retry, next_attempt_at, queued_at)

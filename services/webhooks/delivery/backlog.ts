@@ -1,5 +1,6 @@
 import type pg from 'pg';
 import { inTransaction, type Queryable } from '../../platform/postgres.ts';
+import { dayOf, rangeOfDay } from '../delivery-id.ts';
 import { announce } from './announce.ts';
 import type { LaneRef } from './lane.ts';
 
@@ -110,26 +111,34 @@ async function lanesHeldTooLong(
 }
 
 /** Ends up to {@link END_BATCH} deliveries of a lane, those queued before a time or all. Returns how many. */
-async function endWaiting(
-  db: Queryable,
+function endWaiting(
+  pool: pg.Pool,
   lane: LaneRef,
   o: { as: 'dropped' | 'expired'; before: Date | null },
 ): Promise<number> {
-  const { rows } = await db.query<{ ended: number }>(
-    `with late as (
-       select shop_id, subscription_id, id from queue
-        where shop_id = $1 and subscription_id = $2 and ($4::timestamptz is null or queued_at < $4)
-        limit ${END_BATCH} for update skip locked
-     ), removed as (
+  return inTransaction(pool, async (tx) => {
+    const { rows } = await tx.query<{ id: string }>(
+      `with late as (
+         select shop_id, subscription_id, id from queue
+          where shop_id = $1 and subscription_id = $2 and ($3::timestamptz is null or queued_at < $3)
+          limit ${END_BATCH} for update skip locked
+       )
        delete from queue q using late
         where q.shop_id = late.shop_id and q.subscription_id = late.subscription_id and q.id = late.id
-       returning q.shop_id, q.id
-     ), finished as (
-       update deliveries d set ended = $3, finished_at = now()
-         from removed r where d.shop_id = r.shop_id and d.id = r.id and d.ended is null
-     )
-     select count(*)::int as ended from removed`,
-    [lane.shopId, lane.subscriptionId, o.as, o.before],
-  );
-  return rows[0]?.ended ?? 0;
+       returning q.id`,
+      [lane.shopId, lane.subscriptionId, o.before],
+    );
+    const ids = rows.map((row) => row.id).sort();
+    // One day at a time, as for settling.
+    for (const [day, ofDay] of Map.groupBy(ids, (id) => dayOf(id).getTime())) {
+      const { first, end } = rangeOfDay(new Date(day));
+      await tx.query(
+        `update deliveries set ended = $3, finished_at = now()
+          where shop_id = $1 and id = any($2::uuid[]) and ended is null
+            and id >= '${first}' and id < '${end}'`,
+        [lane.shopId, ofDay, o.as],
+      );
+    }
+    return ids.length;
+  });
 }

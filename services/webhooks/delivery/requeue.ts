@@ -1,4 +1,5 @@
 import type { Queryable } from '../../platform/postgres.ts';
+import { dayOf, rangeOfDay } from '../delivery-id.ts';
 import { announce } from './announce.ts';
 import type { LaneRef } from './lane.ts';
 
@@ -18,13 +19,18 @@ export async function requeue(
 ): Promise<string[]> {
   if (o.ids.length === 0) return [];
   const lanes = await lockLanesOf(tx, o);
-  const { rows } = await tx.query<{ id: string }>({
-    name: 'requeue',
-    text: REQUEUE,
-    values: [o.shopId, o.ids, o.offsetMs],
-  });
-  if (rows.length > 0) await announce(tx, lanes, { isChange: false });
-  return rows.map((row) => row.id);
+  const started: string[] = [];
+  const days = Map.groupBy(o.ids, (id) => dayOf(id).getTime());
+  for (const [day, ids] of [...days].sort(([a], [b]) => a - b)) {
+    const { rows } = await tx.query<{ id: string }>(requeueOf(new Date(day)), [
+      o.shopId,
+      ids,
+      o.offsetMs,
+    ]);
+    started.push(...rows.map((row) => row.id));
+  }
+  if (started.length > 0) await announce(tx, lanes, { isChange: false });
+  return started;
 }
 
 /** Before the deliveries, as everywhere. A lane that is being parked meanwhile would miss them. */
@@ -44,15 +50,19 @@ async function lockLanesOf(
 }
 
 // The payload is locked too: a redaction at this moment is waited for, and then seen, or waits itself.
-const REQUEUE = `
+// One day at a time, as for settling.
+const requeueOf = (day: Date): string => {
+  const { first, end } = rangeOfDay(day);
+  return `
 with wanted as materialized (
   select d.shop_id, d.id, d.subscription_id, d.payload_id, octet_length(p.body) as bytes
     from deliveries d join payloads p on p.shop_id = d.shop_id and p.id = d.payload_id
    where d.shop_id = $1 and d.id = any($2::uuid[]) and d.ended is not null and p.body is not null
+     and d.id >= '${first}' and d.id < '${end}' and p.id >= '${first}' and p.id < '${end}'
    order by d.id for update of d for share of p
 ), started as (
   update deliveries d set ended = null, finished_at = null
-    from wanted w where d.shop_id = w.shop_id and d.id = w.id
+    from wanted w where d.shop_id = w.shop_id and d.id = w.id and d.id >= '${first}' and d.id < '${end}'
 ), queued as (
   insert into queue (shop_id, subscription_id, id, payload_id, bytes, is_retry, next_attempt_at, queued_at, attempts)
   select w.shop_id, w.subscription_id, w.id, w.payload_id, w.bytes, true,
@@ -68,3 +78,4 @@ with wanted as materialized (
      and (l.ready_at is null or l.ready_at > now() + $3 * interval '1 ms')
 )
 select id from queued order by id`;
+};
