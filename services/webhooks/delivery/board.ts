@@ -6,6 +6,7 @@ import type { EndpointRoom, Standing } from './rooms.ts';
 
 /** A lane that this process looks after at present. Times: `...Ms` by the monotonic clock unless said otherwise. */
 export interface LoadedLane extends StoredLane {
+  readonly loadedAtMs: number;
   /** Something may be due that was not read. */
   isHungry: boolean;
   /** When it was last given a place; counted, not timed. */
@@ -70,6 +71,7 @@ export function createBoard(): Board {
       if (lanes.has(lane.key)) return;
       lanes.set(lane.key, {
         ...lane,
+        loadedAtMs: performance.now(),
         isHungry: true,
         turn: 0,
         wakes: 0,

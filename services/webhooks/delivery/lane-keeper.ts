@@ -4,8 +4,15 @@ import type { ShardHolder } from '../../platform/shards.ts';
 import type { Announcement } from './announce.ts';
 import { type Board, type LoadedLane, parkingOf, rouse } from './board.ts';
 import type { Flights } from './flights.ts';
-import type { LaneRef } from './lane.ts';
-import { findLanes, findNextReady, findReadyLanes, parkLanes, wakeLanesOf } from './lanes.ts';
+import { type LaneRef, laneKeyOf } from './lane.ts';
+import {
+  findLanes,
+  findNextReady,
+  findReadyLanes,
+  parkLanes,
+  putBack,
+  wakeLanesOf,
+} from './lanes.ts';
 import type { RetryClock } from './retry-clock.ts';
 
 export interface LaneKeeperOptions {
@@ -42,6 +49,9 @@ const IDLE_HELD_MS = 100;
 const IDLE_CROWDED_MS = 10;
 const PARK_EVERY_MS = 100;
 const MAX_PARKED_AT_ONCE = 500;
+/** When there are more lanes than can be looked after: how long one stays that comes to nothing, and how many go at once. */
+const STAY_MS = 1_000;
+const MAX_PUT_BACK_AT_ONCE = 250;
 
 export function createLaneKeeper(o: LaneKeeperOptions): LaneKeeper {
   const { board, shards, flights } = o;
@@ -68,7 +78,8 @@ export function createLaneKeeper(o: LaneKeeperOptions): LaneKeeper {
     const asked = performance.now();
     const offsetMs = o.clock.offsetMs();
     scanAtMs = asked + POLL_MS;
-    heard.clear();
+    // First who called: the others may be many, and wait for something else.
+    if (heard.size > 0) await loadHeard(held);
     const limit = MAX_LANES - board.lanes.size;
     if (limit > 0) {
       const except = [...board.lanes.values()];
@@ -88,16 +99,31 @@ export function createLaneKeeper(o: LaneKeeperOptions): LaneKeeper {
 
   async function loadHeard(held: readonly number[]): Promise<void> {
     const limit = MAX_LANES - board.lanes.size;
-    const lanes = [...heard.values()];
-    heard.clear();
-    if (limit < lanes.length) {
-      // They are ready all the same, and wait for their turn.
-      scanAtMs = Math.min(scanAtMs, performance.now() + PARK_EVERY_MS);
-      if (limit <= 0) return;
-    }
+    if (limit <= 0) return;
+    const lanes = [...heard.values()].slice(0, limit);
+    for (const lane of lanes) heard.delete(laneKeyOf(lane));
     const offsetMs = o.clock.offsetMs();
     const found = await findLanes(o.pool, lanes, { shards: held, limit, offsetMs });
     found.forEach(board.add);
+  }
+
+  /**
+   * Hanging endpoints by the thousand must not keep away those that answer: who had no turn for a
+   * while goes, and comes again after the others.
+   */
+  async function makeRoom(): Promise<void> {
+    if (board.lanes.size < MAX_LANES) return;
+    const before = performance.now() - STAY_MS;
+    const late: LoadedLane[] = [];
+    for (const lane of board.lanes.values()) {
+      if (lane.loadedAtMs > before || flights.ofLane(lane.key).size > 0) continue;
+      late.push(lane);
+      if (late.length === MAX_PUT_BACK_AT_ONCE) break;
+    }
+    if (late.length === 0) return;
+    await putBack(o.pool, late, o.clock.offsetMs());
+    for (const lane of late) board.remove(lane.key);
+    scanAtMs = Math.min(scanAtMs, performance.now() + PARK_EVERY_MS);
   }
 
   function isIdle(lane: LoadedLane, now: number): boolean {
@@ -149,6 +175,7 @@ export function createLaneKeeper(o: LaneKeeperOptions): LaneKeeper {
       const now = performance.now();
       if (now >= parkAtMs && board.lanes.size > 0) {
         await parkIdle();
+        await makeRoom();
         parkAtMs = performance.now() + PARK_EVERY_MS;
       }
       if (heard.size > 0 || board.hungry().length > 0) return PARK_EVERY_MS / 4;

@@ -157,6 +157,30 @@ select extract(epoch from now())::float8 * 1000 + $2 as "nowMs", (
              where l.shard = s.shard and l.ready_at > now() + $2 * interval '1 ms'
              order by l.ready_at limit 1) n) as "nextMs"`;
 
+/**
+ * Lanes that are let go of although something is due go behind all that are ready. Those that somebody
+ * writes to at this moment keep their place.
+ */
+export async function putBack(
+  db: Queryable,
+  lanes: readonly LaneRef[],
+  offsetMs: number,
+): Promise<void> {
+  await db.query({
+    name: 'put-back-lanes',
+    text: `with late as (
+             select l.shop_id, l.subscription_id from lanes l
+               join unnest($1::bigint[], $2::bigint[]) as g (shop_id, subscription_id)
+                 on g.shop_id = l.shop_id and g.subscription_id = l.subscription_id
+              where l.ready_at <= now() + $3 * interval '1 ms'
+              order by l.shop_id, l.subscription_id for no key update of l skip locked
+           )
+           update lanes l set ready_at = now() + $3 * interval '1 ms'
+             from late where l.shop_id = late.shop_id and l.subscription_id = late.subscription_id`,
+    values: [lanes.map((lane) => lane.shopId), lanes.map((lane) => lane.subscriptionId), offsetMs],
+  });
+}
+
 /** The circuit of an endpoint closed: its lanes that wait for its next probe are ready now. */
 export async function wakeLanesOf(
   db: Queryable,
