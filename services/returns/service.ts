@@ -70,14 +70,12 @@ export function returnsRoutes(
     checkLineItems: async (request) => ({ owners: await checkLineItems(pool, request) }),
     getSettings: async ({ shopId }) => ({ settings: await loadSettings(pool, shopId) }),
     updateSettings: async (request) => ({ settings: await updateSettings(pool, request) }),
-    applyAssessments: async (request) => {
-      const returns = await applyAssessments(pool, request);
-      return { returns: request.withoutReturns ? [] : fitting(returns) };
-    },
-    applyGradings: async (request) => {
-      const returns = await applyGradings(pool, request);
-      return { returns: request.withoutReturns ? [] : fitting(returns) };
-    },
+    applyAssessments: async (request) => ({
+      returns: fitting(await applyAssessments(pool, request)),
+    }),
+    applyGradings: async (request) => ({
+      returns: fitting(await applyGradings(pool, request)),
+    }),
   };
   return (router) => router.service(ReturnsService, handlers);
 }

@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { create, toBinary } from '@bufbuild/protobuf';
+import { BinaryWriter, WireType } from '@bufbuild/protobuf/wire';
 import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import type { Actor } from '../../../proto/gen/rms/common/v1/actor_pb.ts';
 import { type Event, EventSchema } from '../../../proto/gen/rms/events/v1/events_pb.ts';
-import { type Return, ReturnSchema } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import { murmur2 } from '../bus/murmur2.ts';
 import { afterCommit, type Queryable } from '../postgres.ts';
 import { currentTraceparent } from '../telemetry.ts';
@@ -23,7 +23,8 @@ export interface NewEvent {
   /** Order is kept within a key: `shop:return`, `shop:shipment` or `shop:object`. */
   readonly key: string;
   readonly actor: Actor;
-  readonly snapshot?: Return;
+  /** An encoded rms.returns.v1.Return, taken into the event as it is. */
+  readonly snapshot?: Uint8Array;
   readonly detail?: Event['detail'];
   readonly occurredAt?: Date;
 }
@@ -75,7 +76,7 @@ select shop_id, (now() at time zone 'utc')::date, position, shard, key, length(v
 function encode(event: NewEvent, traceparent: string) {
   const id = randomUUID();
   const occurredAt = event.occurredAt ?? new Date();
-  const fits = event.snapshot && snapshotBytes(event.snapshot) <= MAX_SNAPSHOT_BYTES;
+  const fits = event.snapshot && event.snapshot.length <= MAX_SNAPSHOT_BYTES;
   const message = create(EventSchema, {
     eventId: id,
     schema: EVENT_SCHEMA_NAME,
@@ -87,12 +88,16 @@ function encode(event: NewEvent, traceparent: string) {
     actor: event.actor,
     traceparent,
     snapshotOmitted: event.snapshot !== undefined && !fits,
-    ...(fits ? { snapshot: event.snapshot } : {}),
     ...(event.detail ? { detail: event.detail } : {}),
   });
-  return { id, occurredAt, value: toBinary(EventSchema, message) };
+  const value = toBinary(EventSchema, message);
+  const snapshot = fits ? event.snapshot : undefined;
+  return { id, occurredAt, value: snapshot ? withSnapshot(value, snapshot) : value };
 }
 
-function snapshotBytes(snapshot: Return): number {
-  return toBinary(ReturnSchema, snapshot).length;
+/** Appends the field to an encoded event: fields may come in any order. */
+function withSnapshot(event: Uint8Array, snapshot: Uint8Array): Uint8Array {
+  const { number } = EventSchema.field.snapshot;
+  const field = new BinaryWriter().tag(number, WireType.LengthDelimited).uint32(snapshot.length);
+  return Buffer.concat([event, field.finish(), snapshot]);
 }

@@ -32,12 +32,3 @@ export const inspector = z
     if (message !== undefined) context.addIssue({ code: 'custom', message });
   })
   .optional();
-
-/** Facts of a timeline entry: those that there are. */
-export function factsOf(
-  facts: Readonly<Record<string, string | null | undefined>>,
-): Record<string, string> {
-  const known: Record<string, string> = {};
-  for (const [name, value] of Object.entries(facts)) if (value) known[name] = value;
-  return known;
-}

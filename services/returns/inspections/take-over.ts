@@ -1,59 +1,92 @@
 import type pg from 'pg';
+import type { Actor } from '../../../proto/gen/rms/common/v1/actor_pb.ts';
 import type { Return } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import { inTransaction, type Queryable } from '../../platform/postgres.ts';
-import { returnsOfLines } from '../store/line-owners.ts';
-import type { NewTimelineEntry } from '../store/timeline-store.ts';
-import { type Changer, changeReturnsIn } from '../store/transition.ts';
+import { encodeReturn } from '../store/encoded.ts';
+import { lockReturnsOfLines } from '../store/line-owners.ts';
+import { loadReturns } from '../store/load.ts';
+import { actorKindText } from '../store/texts.ts';
+import { type Changer, publish } from '../store/transition.ts';
 
-/** Of which line an inspection is. */
-interface OfLine {
+/** What inspections of every kind say. */
+export interface Inspected {
   readonly lineItemId: bigint;
-}
-
-/** A line whose stored inspection was replaced. */
-export interface AppliedRow {
-  readonly line_item_id: bigint;
-  readonly return_id: bigint;
+  /** Who inspected; the caller when undefined. */
+  readonly actor?: Actor | undefined;
 }
 
 /** How one kind of inspection is stored and told of. */
-export interface InspectionKind<T extends OfLine, Row extends AppliedRow> {
+export interface InspectionKind<T extends Inspected> {
+  /** Of {@link storeStatement}, with the columns that `rowOf` fills. */
+  readonly statement: { readonly name: string; readonly text: string };
   /** Grows per line: the dispositions service's own id. */
   readonly idOf: (inspection: T) => bigint;
-  /** Stores what is newer than what is there; answers those lines with what was there before. */
-  readonly store: (tx: Queryable, shopId: bigint, inspections: readonly T[]) => Promise<Row[]>;
-  readonly entryOf: (inspection: T, row: Row) => NewTimelineEntry;
+  readonly rowOf: (inspection: T) => Readonly<Record<string, unknown>>;
+  /** What the timeline says, beside what was there before. */
+  readonly entryOf: (inspection: T) => {
+    readonly text: string;
+    readonly facts: Readonly<Record<string, string>>;
+  };
 }
 
 /**
  * Takes over inspections, in any state of the returns, in one transaction. One that is not newer
  * than the line's last changes nothing; a newer one replaces the former, which the timeline keeps.
+ * Like every change it takes a return to its next revision, with one return.updated, when details differ.
  *
- * @returns the returns concerned, by id.
+ * @returns the returns concerned, by id; none unless `by.wantsReturns`.
  * @throws DomainError LINE_ITEM_NOT_FOUND when a line is not the shop's, and then none is taken over.
  */
-export async function takeOver<T extends OfLine, Row extends AppliedRow>(
+export async function takeOver<T extends Inspected>(
   pool: pg.Pool,
-  by: Changer & { readonly inspections: readonly T[] },
-  kind: InspectionKind<T, Row>,
+  by: Changer & { readonly inspections: readonly T[]; readonly wantsReturns: boolean },
+  kind: InspectionKind<T>,
 ): Promise<readonly Return[]> {
   const wanted = latestPerLine(by.inspections, kind.idOf);
   return inTransaction(pool, async (tx) => {
-    const returnIds = await returnsOfLines(tx, by.shopId, [...wanted.keys()], { removedToo: true });
-    const changed = await changeReturnsIn(tx, { ...by, returnIds }, async (inside) => {
-      const applied = await kind.store(inside, by.shopId, [...wanted.values()]);
-      const timeline = applied.flatMap((row) => {
-        const inspection = wanted.get(row.line_item_id);
-        return inspection ? [kind.entryOf(inspection, row)] : [];
-      });
-      return { value: undefined, timeline };
-    });
-    return changed.returns;
+    const returnIds = await lockReturnsOfLines(tx, by.shopId, [...wanted.keys()]);
+    const changedIds = await store(tx, { ...by, inspections: wanted }, kind);
+    const shownIds = by.wantsReturns ? returnIds : changedIds;
+    const shown = await loadReturns(tx, by.shopId, shownIds);
+    const events = shown
+      .filter((one) => changedIds.includes(one.id))
+      .map((one) => ({
+        trigger: 'return.updated',
+        returnId: one.id,
+        snapshot: encodeReturn(one),
+      }));
+    await publish(tx, by, events);
+    return by.wantsReturns ? shown : [];
   });
 }
 
+/** Answers the returns whose details differ now, by id; they have their next revision. */
+async function store<T extends Inspected>(
+  tx: Queryable,
+  by: Changer & { readonly inspections: ReadonlyMap<bigint, T> },
+  kind: InspectionKind<T>,
+): Promise<bigint[]> {
+  const rows = [...by.inspections.values()].map((inspection) => {
+    const actor = inspection.actor ?? by.actor;
+    return {
+      line_item_id: `${inspection.lineItemId}`,
+      inspection_id: `${kind.idOf(inspection)}`,
+      ...kind.rowOf(inspection),
+      ...kind.entryOf(inspection),
+      actor_kind: actorKindText.toText(actor.kind),
+      actor_id: actor.id,
+      actor_name: actor.name,
+    };
+  });
+  const { rows: changed } = await tx.query<{ id: bigint }>({
+    ...kind.statement,
+    values: [by.shopId, JSON.stringify(rows), [...by.inspections.keys()]],
+  });
+  return changed.map((row) => row.id).sort((a, b) => (a < b ? -1 : 1));
+}
+
 /** Of several inspections of one line the latest: an older one would be ignored after it. */
-function latestPerLine<T extends OfLine>(
+function latestPerLine<T extends Inspected>(
   inspections: readonly T[],
   idOf: (inspection: T) => bigint,
 ): Map<bigint, T> {

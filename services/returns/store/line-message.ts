@@ -8,8 +8,9 @@ import type {
   LineAmountsSchema,
   LineItemSchema,
 } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
+import type { Both } from '../money/amounts.ts';
 import { formatAmount } from '../money/money.ts';
-import { exchangeSumsOf, lineSumsOf } from '../money/stored-sums.ts';
+import { exchangeSumsOf } from '../money/stored-sums.ts';
 import { type ExchangeSums, type LineSums, lineRefunds, netOf } from '../money/totals.ts';
 import type { ConditionRow, DispositionRow, ExchangeRow, LineRow, UploadRow } from './rows.ts';
 import { dispositionText, lineOutcomeText, uploadKindText } from './texts.ts';
@@ -24,10 +25,9 @@ export interface Currencies {
 export function toLineItem(
   row: LineRow,
   uploads: readonly UploadRow[],
-  currencies: Currencies,
+  o: { readonly currencies: Currencies; readonly sums: Both<LineSums> },
 ): MessageInitShape<typeof LineItemSchema> {
-  const shop = lineSumsOf(row, '', currencies.shop);
-  const presentment = lineSumsOf(row, 'presentment_', currencies.presentment);
+  const { currencies, sums } = o;
   const condition = conditionOf(row.condition, row.disposition?.images ?? []);
   return {
     lineItemId: BigInt(row.id),
@@ -41,9 +41,9 @@ export function toLineItem(
     title: row.title,
     image: row.image,
     quantity: row.quantity,
-    amounts: amountsOf(shop, currencies.shop),
-    presentmentAmounts: amountsOf(presentment, currencies.presentment),
-    ...(row.returned_at && { returnedAt: timestampFromDate(new Date(row.returned_at)) }),
+    amounts: amountsOf(sums.shop, currencies.shop),
+    presentmentAmounts: amountsOf(sums.presentment, currencies.presentment),
+    ...(row.returned_at && { returnedAt: timestampFromDate(row.returned_at) }),
     exchangeVariant: row.exchange_variant,
     barcode: row.barcode,
     providerRestockLocationId: row.provider_restock_location_id,
@@ -108,7 +108,7 @@ function inspectionOf(row: ConditionRow | DispositionRow) {
     ...(row.return_processor !== null && { returnProcessor: row.return_processor }),
     ...(row.note !== null && { note: row.note }),
     ...(row.inspected_at !== null && {
-      inspectedAt: timestampFromDate(new Date(row.inspected_at)),
+      inspectedAt: timestampFromDate(row.inspected_at),
     }),
   };
 }

@@ -1,19 +1,18 @@
 import type { Queryable } from '../../platform/postgres.ts';
 import { lineItemNotFound } from '../refusals.ts';
 
-/** The return of each line that is the shop's; lines of nobody or of another shop are left out. */
+/** The return of each line that is the shop's; lines of nobody, of another shop or taken out by an edit are left out. */
 export async function ownersOf(
   db: Queryable,
   shopId: bigint,
   lineItemIds: readonly bigint[],
-  o: { readonly removedToo?: boolean } = {},
 ): Promise<Map<bigint, bigint>> {
   const { rows } = await db.query<{ id: bigint; return_id: bigint }>({
     name: 'line-owners',
     text: `select id, return_id from return_lines
-            where shop_id = $1 and id = any($2::bigint[]) and ($3 or removed_at is null)
+            where shop_id = $1 and id = any($2::bigint[]) and removed_at is null
             order by id`,
-    values: [shopId, lineItemIds, o.removedToo ?? false],
+    values: [shopId, lineItemIds],
   });
   return new Map(rows.map((row) => [row.id, row.return_id]));
 }
@@ -27,9 +26,34 @@ export async function returnsOfLines(
   db: Queryable,
   shopId: bigint,
   lineItemIds: readonly bigint[],
-  o: { readonly removedToo?: boolean } = {},
 ): Promise<bigint[]> {
-  const owners = await ownersOf(db, shopId, lineItemIds, o);
+  const owners = await ownersOf(db, shopId, lineItemIds);
   if (lineItemIds.some((id) => !owners.has(id))) throw lineItemNotFound();
   return [...new Set(owners.values())];
+}
+
+/**
+ * Locks the returns that the lines belong to, those taken out by an edit too, in the order of their
+ * ids, and answers these.
+ *
+ * @param lineItemIds each once.
+ * @throws DomainError LINE_ITEM_NOT_FOUND when one of the lines is not the shop's.
+ */
+export async function lockReturnsOfLines(
+  tx: Queryable,
+  shopId: bigint,
+  lineItemIds: readonly bigint[],
+): Promise<bigint[]> {
+  const { rows } = await tx.query<{ id: bigint; lines: number }>({
+    name: 'lock-returns-of-lines',
+    text: `with owned as materialized (
+             select return_id from return_lines where shop_id = $1 and id = any($2::bigint[])
+           )
+           select id, (select count(*)::integer from owned) as lines from returns
+            where shop_id = $1 and id = any(array(select return_id from owned))
+            order by id for update`,
+    values: [shopId, lineItemIds],
+  });
+  if (rows[0]?.lines !== lineItemIds.length) throw lineItemNotFound();
+  return rows.map((row) => row.id);
 }

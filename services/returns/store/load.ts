@@ -1,17 +1,9 @@
 import type { Label, Return } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import type { Queryable } from '../../platform/postgres.ts';
+import { LINE_TEXTS } from './line-row.ts';
 import type { LabelRow, ReturnRow } from './rows.ts';
 import { toLabel, toReturn } from './to-message.ts';
 
-const lineAmounts = amountColumns('l', [
-  'price',
-  'discount',
-  'tax',
-  'refund_item',
-  'refund_tax',
-  'refund_shipping',
-  'refund_shipping_tax',
-]);
 const exchangeAmounts = amountColumns('e', ['price', 'discount', 'tax']);
 
 const labelJson = `json_build_object('id', b.id, 'return_id', b.return_id,
@@ -30,20 +22,7 @@ select r.shop_id, r.id, r.revision, r.created_at, r.updated_at, r.edited_at, r.a
        r.presentment_return_credit, r.presentment_handling_fee, r.presentment_refund,
        r.destination_id, r.status_page_url, r.package_reference, r.flag_reasons, r.processing,
        array_to_json(array(
-         select json_build_object(
-           'id', l.id, 'provider_line_item_id', l.provider_line_item_id,
-           'provider_line_item_external_id', l.provider_line_item_external_id,
-           'product_id', l.product_id, 'variant_id', l.variant_id, 'sku', l.sku,
-           'line_item_title', l.line_item_title, 'variant_title', l.variant_title,
-           'title', l.title, 'image', l.image, 'quantity', l.quantity, ${lineAmounts},
-           'returned_at', l.returned_at, 'exchange_variant', l.exchange_variant,
-           'barcode', l.barcode, 'provider_restock_location_id', l.provider_restock_location_id,
-           'consolidation_tracking', l.consolidation_tracking,
-           'consolidation_destination_id', l.consolidation_destination_id,
-           'reason', l.reason, 'parent_reason', l.parent_reason, 'outcome', l.outcome,
-           'hs_code', l.hs_code, 'country_of_origin', l.country_of_origin, 'weight_g', l.weight_g,
-           'condition', case when c.line_item_id is null then null else row_to_json(c) end,
-           'disposition', case when d.line_item_id is null then null else row_to_json(d) end)
+         select ${LINE_TEXTS}
          from return_lines l
          left join line_conditions c on c.shop_id = l.shop_id and c.line_item_id = l.id
          left join line_dispositions d on d.shop_id = l.shop_id and d.line_item_id = l.id
@@ -84,12 +63,15 @@ select r.shop_id, r.id, r.revision, r.created_at, r.updated_at, r.edited_at, r.a
 const LOAD_ONE = `${LOAD_SELECTED}r.id = $2`;
 const LOAD_RETURNS = `${LOAD_SELECTED}r.id = any($2::bigint[])`;
 
+/** What names, sums that follow and tags add to the texts of a line. Bytes. */
+const LINE_BYTES = 1_000;
 // The parts are measured where they are, so that what has no room is neither sent nor taken apart.
 const LOAD_FITTING = `
 with found as materialized (${LOAD_RETURNS})
 select * from (
   select found.*,
-         sum(octet_length(lines::text) + octet_length(uploads::text)) over (order by id) as bytes_so_far
+         sum(octet_length(lines::text) + ${LINE_BYTES} * json_array_length(lines)
+           + octet_length(uploads::text)) over (order by id) as bytes_so_far
     from found) measured
  where bytes_so_far <= $3`;
 

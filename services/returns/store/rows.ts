@@ -1,6 +1,8 @@
 // What one statement of load.ts answers per return. Parts come as JSON: ids as numbers (all below
 // 2^53), amounts as text, times as ISO 8601.
 
+import type { LineTexts } from './line-row.ts';
+
 export interface AmountsRow {
   readonly price: string;
   readonly discount: string;
@@ -25,7 +27,7 @@ export interface ConditionRow {
   readonly category_parent: string | null;
   readonly return_processor: string | null;
   readonly note: string | null;
-  readonly inspected_at: string | null;
+  readonly inspected_at: Date | null;
   readonly images: readonly string[];
 }
 
@@ -33,7 +35,7 @@ export interface DispositionRow {
   readonly outcome: string;
   readonly return_processor: string | null;
   readonly note: string | null;
-  readonly inspected_at: string | null;
+  readonly inspected_at: Date | null;
   readonly images: readonly string[];
 }
 
@@ -49,7 +51,7 @@ export interface LineRow extends LineAmountsRow, Presentment<LineAmountsRow> {
   readonly title: string;
   readonly image: string;
   readonly quantity: number;
-  readonly returned_at: string | null;
+  readonly returned_at: Date | null;
   readonly exchange_variant: string;
   readonly barcode: string;
   readonly provider_restock_location_id: string;
@@ -156,7 +158,7 @@ export interface ReturnRow extends SumsRow, Presentment<SumsRow> {
   readonly package_reference: string;
   readonly flag_reasons: readonly string[];
   readonly processing: boolean;
-  readonly lines: readonly LineRow[];
+  readonly lines: readonly LineTexts[];
   readonly uploads: readonly UploadRow[];
   readonly exchanges: readonly ExchangeRow[];
   readonly provider_orders: readonly ProviderOrderRow[];

@@ -11,14 +11,22 @@ import {
 } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import { formatAmount, minorOf } from '../money/money.ts';
 import { exchangeSumsOf, lineSumsOf, returnSumsOf, type Side } from '../money/stored-sums.ts';
-import { type TotalName, totalsOf } from '../money/totals.ts';
+import { type LineSums, type TotalName, totalsOf } from '../money/totals.ts';
 import { toExchange, toLineItem } from './line-message.ts';
+import { toLineRow } from './line-row.ts';
 import type { LabelRow, ProviderOrderRow, RefundRow, ReturnRow } from './rows.ts';
 import { labelStatusText, methodText, outcomeText, stateText, typeText } from './texts.ts';
 
 /** Builds the whole details message of a stored return, with every derived sum in both currencies. */
 export function toReturn(row: ReturnRow): Return {
   const currencies = { shop: row.currency, presentment: row.presentment_currency };
+  const lines = row.lines.map(toLineRow).map((line) => ({
+    line,
+    sums: {
+      shop: lineSumsOf(line, '', currencies.shop),
+      presentment: lineSumsOf(line, 'presentment_', currencies.presentment),
+    },
+  }));
   const giftCard = row.provider_orders.find((order) => order.kind === 'gift_card');
   return create(ReturnSchema, {
     id: row.id,
@@ -42,9 +50,17 @@ export function toReturn(row: ReturnRow): Return {
     returnMethod: methodText.fromText(row.return_method),
     currency: row.currency,
     presentmentCurrency: row.presentment_currency,
-    totals: totalsMessage(row, ''),
-    presentmentTotals: totalsMessage(row, 'presentment_'),
-    lineItems: row.lines.map((line) => toLineItem(line, row.uploads, currencies)),
+    totals: totalsMessage(
+      row,
+      '',
+      lines.map(({ sums }) => sums.shop),
+    ),
+    presentmentTotals: totalsMessage(
+      row,
+      'presentment_',
+      lines.map(({ sums }) => sums.presentment),
+    ),
+    lineItems: lines.map(({ line, sums }) => toLineItem(line, row.uploads, { currencies, sums })),
     exchanges: row.exchanges.map((exchange) => toExchange(exchange, currencies)),
     exchangeOrders: row.provider_orders
       .filter((order) => order.kind === 'exchange')
@@ -71,9 +87,8 @@ function customerOf(row: ReturnRow): MessageInitShape<typeof CustomerSchema> {
   };
 }
 
-function totalsMessage(row: ReturnRow, side: Side) {
+function totalsMessage(row: ReturnRow, side: Side, lines: readonly LineSums[]) {
   const currency = side === '' ? row.currency : row.presentment_currency;
-  const lines = row.lines.map((line) => lineSumsOf(line, side, currency));
   const exchanges = row.exchanges.map((exchange) => exchangeSumsOf(exchange, side, currency));
   const sums = totalsOf(lines, exchanges, returnSumsOf(row, side, currency));
   const texts: Partial<Record<TotalName, string>> = {};

@@ -1,16 +1,12 @@
-import { equals, toBinary } from '@bufbuild/protobuf';
 import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import type pg from 'pg';
 import type { Actor } from '../../../proto/gen/rms/common/v1/actor_pb.ts';
 import type { Event } from '../../../proto/gen/rms/events/v1/events_pb.ts';
-import {
-  type Return,
-  ReturnSchema,
-  ReturnState,
-} from '../../../proto/gen/rms/returns/v1/return_pb.ts';
+import { type Return, ReturnState } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import { appendEvents, MAX_SNAPSHOT_BYTES, type NewEvent } from '../../platform/outbox/append.ts';
 import { inTransaction, type Queryable } from '../../platform/postgres.ts';
 import { returnNotFound } from '../refusals.ts';
+import { type EncodedReturn, encodeDetails, encodeReturn } from './encoded.ts';
 import { loadReturns } from './load.ts';
 import { addTimeline, type NewTimelineEntry } from './timeline-store.ts';
 
@@ -107,14 +103,22 @@ export async function changeReturnsIn<T>(
   const change = await work(tx, before);
   await addTimeline(tx, by, change.timeline ?? []);
   const written = await loadReturns(tx, by.shopId, ids);
+  const details = written.map(encodeDetails);
   const changedIds = written
-    .filter((after, i) => !sameDetails(before[i], after))
+    .filter((_, i) => !isSame(before[i] && encodeDetails(before[i]), details[i]))
     .map((after) => after.id);
   await endLines(tx, by.shopId, before, written);
   const after = await bumpRevisions(tx, by.shopId, { written, changedIds });
-  const events = after.flatMap((current, i) =>
-    eventsOf(current, { before: before[i], changed: changedIds.includes(current.id), change }),
-  );
+  const events = after.flatMap((current, i) => {
+    const told = eventsOf(current, {
+      before: before[i],
+      changed: changedIds.includes(current.id),
+      change,
+    });
+    if (told.length === 0) return [];
+    const snapshot = encodeReturn(current, details[i]);
+    return told.map((event) => ({ ...event, snapshot }));
+  });
   await publish(tx, by, events);
   return { value: change.value, returns: after };
 }
@@ -134,9 +138,8 @@ async function lockReturns(
   return rows.map((row) => row.id);
 }
 
-function sameDetails(before: Return | undefined, after: Return): boolean {
-  if (!before) return false;
-  return equals(ReturnSchema, before, { ...after, processing: before.processing });
+function isSame(one: Uint8Array | undefined, other: Uint8Array | undefined): boolean {
+  return one !== undefined && other !== undefined && Buffer.compare(one, other) === 0;
 }
 
 /** Gives the changed ones their next revision; answers all as they are then. */
@@ -182,12 +185,12 @@ async function endLines(
 function eventsOf(
   current: Return,
   o: { before: Return | undefined; changed: boolean; change: Change<unknown> },
-): (DetailEvent & { readonly snapshot: Return })[] {
+): DetailEvent[] {
   const closed = current.state === ReturnState.CLOSED && o.before?.state !== ReturnState.CLOSED;
   const trigger = closed ? 'return.closed' : 'return.updated';
   const own = o.changed ? [{ trigger, returnId: current.id }] : [];
   const details = (o.change.events ?? []).filter((event) => event.returnId === current.id);
-  return [...own, ...details].map((event) => ({ ...event, snapshot: current }));
+  return [...own, ...details];
 }
 
 /**
@@ -197,18 +200,11 @@ function eventsOf(
 export async function publish(
   tx: Queryable,
   by: Changer,
-  events: readonly (DetailEvent & { readonly snapshot: Return })[],
+  events: readonly (DetailEvent & { readonly snapshot: EncodedReturn })[],
 ): Promise<void> {
-  const oversize = new Map<bigint, Uint8Array>();
-  for (const { snapshot } of events) {
-    if (oversize.has(snapshot.id)) continue;
-    const bytes = toBinary(ReturnSchema, snapshot);
-    if (bytes.length > MAX_SNAPSHOT_BYTES) oversize.set(snapshot.id, bytes);
-  }
-  for (const { snapshot } of events) {
-    const bytes = oversize.get(snapshot.id);
-    if (bytes === undefined) continue;
-    await keepSnapshot(tx, snapshot, bytes);
+  const snapshots = new Set(events.map((event) => event.snapshot));
+  for (const snapshot of snapshots) {
+    if (snapshot.bytes.length > MAX_SNAPSHOT_BYTES) await keepSnapshot(tx, snapshot);
   }
   await appendEvents(
     tx,
@@ -220,17 +216,17 @@ export async function publish(
         revision: event.snapshot.revision,
         key: `${by.shopId}:${event.returnId}`,
         actor: by.actor,
-        snapshot: event.snapshot,
+        snapshot: event.snapshot.bytes,
         ...(event.detail && { detail: event.detail }),
       }),
     ),
   );
 }
 
-async function keepSnapshot(tx: Queryable, snapshot: Return, bytes: Uint8Array): Promise<void> {
+async function keepSnapshot(tx: Queryable, snapshot: EncodedReturn): Promise<void> {
   await tx.query(
     `insert into snapshots (shop_id, return_id, revision, value) values ($1, $2, $3, $4)
      on conflict (shop_id, return_id, revision) do nothing`,
-    [snapshot.shopId, snapshot.id, snapshot.revision, bytes],
+    [snapshot.shopId, snapshot.id, snapshot.revision, snapshot.bytes],
   );
 }

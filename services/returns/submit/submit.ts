@@ -21,6 +21,7 @@ import type { ExchangeSums, LineSums } from '../money/totals.ts';
 import { pastTime } from '../past.ts';
 import { returnNotFound, stateForbids } from '../refusals.ts';
 import { loadSettings } from '../settings.ts';
+import { encodeReturn } from '../store/encoded.ts';
 import { findUse, oncePerKey, requestHash } from '../store/idempotency.ts';
 import type { Currencies } from '../store/line-message.ts';
 import { loadReturn } from '../store/load.ts';
@@ -166,10 +167,11 @@ async function record(
       : []),
   ]);
   const by = { shopId, actor };
+  const snapshot = encodeReturn(created);
   await publish(
     tx,
     by,
-    events.map((event) => ({ ...event, snapshot: created })),
+    events.map((event) => ({ ...event, snapshot })),
   );
   return id;
 }
