@@ -17,6 +17,19 @@ describe('a connection', () => {
     expect(receiver.connections()).toBeLessThanOrEqual(8);
   });
 
+  test('is used again by every url of its origin, burst after burst', async () => {
+    const BURST = 400;
+    const receiver = await peer((socket) => onRequest(socket, () => socket.write(OK)));
+    const send = sender({ attemptMs: 15_000 });
+    const urls = Array.from({ length: 100 }, (_, at) => `${receiver.url}/${at}`);
+    for (let sent = 0; sent < 5_000; sent += BURST) {
+      const burst = Array.from({ length: BURST }, (_, at) => send(urls[at % urls.length] ?? ''));
+      const outcomes = await Promise.all(burst);
+      expect(outcomes.every(({ result }) => result === 'delivered')).toBe(true);
+    }
+    expect(receiver.connections()).toBeLessThanOrEqual(BURST);
+  });
+
   test('is not used again when the receiver says so', async () => {
     const receiver = await peer((socket) =>
       onRequest(socket, () =>
@@ -57,13 +70,13 @@ describe('a connection', () => {
       });
     });
     const send = sender({ attemptMs: 15_000 });
-    const sending = Array.from({ length: 100 }, () => send(receiver.url));
-    await until(() => held.length === 100);
+    const sending = Array.from({ length: 600 }, () => send(receiver.url));
+    await until(() => held.length === 600);
     isHeld = false;
     for (const answer of held) answer();
     const outcomes = await Promise.all(sending);
     expect(outcomes.every(({ result }) => result === 'delivered')).toBe(true);
-    await until(() => open <= 64);
+    await until(() => open <= 512);
     await until(() => open === 0);
   });
 });

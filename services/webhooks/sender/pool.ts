@@ -1,11 +1,18 @@
 import type { Connection } from './connection.ts';
 import { ConnectionLost } from './failure.ts';
 
-/** Connections that wait to be used again: to one origin, and in all. */
-const MAX_IDLE_PER_ORIGIN = 64;
-const MAX_IDLE = 256;
+/**
+ * Connections that wait to be used again: as many as are usually in flight at most, wherever they lead.
+ * Many endpoints may share an origin, and what a burst needed the next one needs again; what nobody
+ * needs is closed by its age. A smaller number for each origin would close and open them burst by burst.
+ */
+const MAX_IDLE = 512;
 /** How often answers are looked at for bytes that nobody is told of. Milliseconds. */
 const CHECK_MS = 1_000;
+
+/** Reasons for planned closes, which nobody reads: made once, for a stack costs more than a close. */
+const NOT_NEEDED = new ConnectionLost('not needed any more');
+const NOT_FIT = new ConnectionLost('not fit for use');
 
 export interface Pool {
   /** An idle connection to an origin, the one that was used last; undefined when there is none. */
@@ -45,14 +52,10 @@ export function createPool(): Pool {
   function removeIdle(connection: Connection): void {
     if (!idle.delete(connection)) return;
     const stack = stacks.get(connection.origin) ?? [];
-    const rest = stack.filter((other) => other !== connection);
-    if (rest.length === 0) stacks.delete(connection.origin);
-    else stacks.set(connection.origin, rest);
-  }
-
-  function closeIdle(connection: Connection): void {
-    removeIdle(connection);
-    connection.destroy(new ConnectionLost('not needed any more'));
+    // Those that are closed for their age are at the front.
+    const at = stack.indexOf(connection);
+    if (at >= 0) stack.splice(at, 1);
+    if (stack.length === 0) stacks.delete(connection.origin);
   }
 
   function keep(connection: Connection): void {
@@ -60,10 +63,10 @@ export function createPool(): Pool {
     if (stack) stack.push(connection);
     else stacks.set(connection.origin, [connection]);
     idle.add(connection);
-    const oldestHere = stack && stack.length > MAX_IDLE_PER_ORIGIN ? stack[0] : undefined;
-    if (oldestHere) closeIdle(oldestHere);
     const oldest = idle.size > MAX_IDLE ? idle.values().next().value : undefined;
-    if (oldest) closeIdle(oldest);
+    if (!oldest) return;
+    removeIdle(oldest);
+    oldest.destroy(NOT_NEEDED);
   }
 
   return {
@@ -76,7 +79,7 @@ export function createPool(): Pool {
           busy.add(connection);
           return connection;
         }
-        connection.destroy(new ConnectionLost('not fit for use'));
+        connection.destroy(NOT_FIT);
       }
     },
     add(connection) {
@@ -86,7 +89,7 @@ export function createPool(): Pool {
     giveBack(connection) {
       if (!busy.delete(connection)) return;
       if (connection.isReusable) keep(connection);
-      else connection.destroy(new ConnectionLost('not to be used again'));
+      else connection.destroy(NOT_FIT);
     },
     forget(connection) {
       busy.delete(connection);
