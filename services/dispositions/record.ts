@@ -7,7 +7,7 @@ import { appendEvents } from '../platform/outbox/append.ts';
 import { inTransaction, type Queryable } from '../platform/postgres.ts';
 import type { Finding, Inspection, Kind } from './inspection.ts';
 import { findDefaultOutcome } from './settings.ts';
-import { type Current, findCurrent, insertInspections, lockLines } from './store.ts';
+import { type Current, insertInspections, lockLines } from './store.ts';
 
 /** Findings of one kind, each about another line of the shop. */
 export interface Batch {
@@ -40,8 +40,7 @@ export async function record(pool: pg.Pool, batch: Batch): Promise<Recorded> {
   return inTransaction(pool, async (tx) => {
     const findings = await withDefaults(tx, batch);
     const lines = { ...batch, lineItemIds: findings.map((finding) => finding.lineItemId) };
-    await lockLines(tx, lines);
-    const current = await findCurrent(tx, lines);
+    const current = await lockLines(tx, lines);
     const news = findings.filter((finding) => !repeats(finding, current.get(finding.lineItemId)));
     const stored = await insertInspections(tx, { ...lines, findings: news });
     const recorded = [...stored.inspections.values()].sort((a, b) => (a.id < b.id ? -1 : 1));

@@ -18,50 +18,69 @@ export interface Current extends Inspection {
 /** How long after a recorded finding an equal one without a time counts as the same call again. */
 const REPEAT_SECONDS = 60;
 
-/** Locks lines to the end of the transaction, in one order for everybody, inspected before or not. */
-export async function lockLines(tx: Queryable, o: Lines): Promise<void> {
-  const values = [o.shopId, o.kind, o.lineItemIds];
-  if (await lockAll(tx, values)) return;
+/** What is read of lines `l` with their newest inspection `i`, where there is one, and its handover `h`. */
+const SELECT_CURRENT = `
+select ${COLUMNS}, l.inspection_id as newest_id,
+       i.time_defaulted and (h.inspection_id is not null
+         or i.created_at > now() - make_interval(secs => $4)) as is_fresh
+  from inspected_lines l
+  left join inspections i on i.shop_id = l.shop_id and i.id = l.inspection_id
+  left join handovers h on h.shop_id = i.shop_id and h.inspection_id = i.id
+ where l.shop_id = $1 and l.kind = $2 and l.line_item_id = any ($3::bigint[])`;
+
+/** Without an inspection all but `newest_id` are null. */
+type CurrentRow = { readonly newest_id: bigint | null } & (
+  | (Row & { readonly is_fresh: boolean })
+  | { readonly id: null }
+);
+
+/** The newest inspection of each line that has one, by line. */
+export async function findCurrent(db: Queryable, o: Lines): Promise<Map<bigint, Current>> {
+  const values = [o.shopId, o.kind, o.lineItemIds, REPEAT_SECONDS];
+  const text = SELECT_CURRENT;
+  const { rows } = await db.query<CurrentRow>({ name: 'find-current', text, values });
+  return byLine(rows);
+}
+
+function byLine(rows: readonly CurrentRow[]): Map<bigint, Current> {
+  const found = rows.flatMap((row) =>
+    row.id === null ? [] : { ...toInspection(row), isFresh: row.is_fresh },
+  );
+  return new Map(found.map((current) => [current.lineItemId, current]));
+}
+
+/**
+ * Locks lines to the end of the transaction, in one order for everybody, inspected before or not.
+ * Answers the newest inspection of each that has one, by line.
+ */
+export async function lockLines(tx: Queryable, o: Lines): Promise<Map<bigint, Current>> {
+  const locked = await lockAll(tx, o);
+  if (locked) return locked;
   await tx.query({
     name: 'remember-lines',
     text: `insert into inspected_lines (shop_id, kind, line_item_id)
            select $1::bigint, $2::text, line from unnest($3::bigint[]) as given (line) order by line
            on conflict (shop_id, kind, line_item_id) do nothing`,
-    values,
+    values: [o.shopId, o.kind, o.lineItemIds],
   });
-  await lockAll(tx, values);
+  return (await lockAll(tx, o)) ?? new Map();
 }
 
-/** Locks the lines if all have rows, and says so; else none: a few held would break the order. */
-async function lockAll(tx: Queryable, values: unknown[]): Promise<boolean> {
-  const { rows } = await tx.query({
+/** Locks the lines if all have rows; else none, and answers nothing: a few held would break the order. */
+async function lockAll(tx: Queryable, o: Lines): Promise<Map<bigint, Current> | undefined> {
+  const { rows } = await tx.query<CurrentRow>({
     name: 'lock-lines',
-    text: `select line_item_id from inspected_lines
-            where shop_id = $1 and kind = $2 and line_item_id = any ($3::bigint[])
+    text: `${SELECT_CURRENT}
               and cardinality($3) = (
                     select count(*) from inspected_lines
                      where shop_id = $1 and kind = $2 and line_item_id = any ($3::bigint[]))
-            order by line_item_id for update`,
-    values,
-  });
-  return rows.length > 0;
-}
-
-/** The newest inspection of each line that has one, by line. */
-export async function findCurrent(db: Queryable, o: Lines): Promise<Map<bigint, Current>> {
-  const { rows } = await db.query<Row & { is_fresh: boolean }>({
-    name: 'find-current',
-    text: `select ${COLUMNS},
-            i.time_defaulted and (h.inspection_id is not null
-              or i.created_at > now() - make_interval(secs => $4)) as is_fresh
-       from inspected_lines l
-       join inspections i on i.shop_id = l.shop_id and i.id = l.inspection_id
-       left join handovers h on h.shop_id = i.shop_id and h.inspection_id = i.id
-      where l.shop_id = $1 and l.kind = $2 and l.line_item_id = any ($3::bigint[])`,
+            order by l.line_item_id for update of l`,
     values: [o.shopId, o.kind, o.lineItemIds, REPEAT_SECONDS],
   });
-  const found = rows.map((row) => ({ ...toInspection(row), isFresh: row.is_fresh }));
-  return new Map(found.map((current) => [current.lineItemId, current]));
+  if (rows.length === 0) return undefined;
+  // Who had to wait sees the line as it is now, beside the inspections of the time before: look again.
+  const isOutdated = rows.some((row) => row.newest_id !== null && row.id === null);
+  return isOutdated ? findCurrent(tx, o) : byLine(rows);
 }
 
 /** Until then the call that recorded a finding hands it over itself; then the job does. */
