@@ -63,6 +63,27 @@ describe('what is wrong with one delivery', () => {
   });
 });
 
+describe('whoever holds a lane for long', () => {
+  test('holds up no other', async () => {
+    const [held, other] = [newShop(), newShop()];
+    await webhooks.subscribe({ shopId: held, url: `${receiver.url}/held` });
+    await webhooks.subscribe({ shopId: other, url: `${receiver.url}/other` });
+    await webhooks.publish(...events(held, 1));
+    await until(() => arrivedAt('/hook/held') === 1);
+    await inTransaction(webhooks.db.pool, async (tx) => {
+      await tx.query('select from lanes where shop_id = $1 for no key update', [held]);
+      // For longer than an idle lane is kept.
+      const end = performance.now() + 3_000;
+      for (let sent = 1; performance.now() < end; sent += 1) {
+        await webhooks.publish(...events(other, 1));
+        await until(() => arrivedAt('/hook/other') === sent);
+      }
+    });
+    await webhooks.publish(...events(held, 1));
+    await until(() => arrivedAt('/hook/held') === 2);
+  });
+});
+
 describe('the backlog of a deleted subscription', () => {
   test('ends to the last, also what is being written at that moment', async () => {
     const shopId = newShop();

@@ -4,7 +4,7 @@ import type { ShardHolder } from '../../platform/shards.ts';
 import type { Announcement } from './announce.ts';
 import { type Board, type LoadedLane, parkingOf, rouse } from './board.ts';
 import type { Flights } from './flights.ts';
-import { type LaneRef, laneKeyOf } from './lane.ts';
+import { endpointKeyOf, type LaneRef, laneKeyOf } from './lane.ts';
 import {
   findLanes,
   findNextReady,
@@ -56,6 +56,8 @@ const MAX_PUT_BACK_AT_ONCE = 250;
 export function createLaneKeeper(o: LaneKeeperOptions): LaneKeeper {
   const { board, shards, flights } = o;
   const heard = new Map<string, LaneRef>();
+  /** Endpoints whose circuit closed, and whose lanes are still to be told. */
+  const released = new Map<string, { shopId: bigint; endpointId: bigint }>();
   let heldBefore = '';
   let scanAtMs = 0;
   let parkAtMs = 0;
@@ -126,6 +128,15 @@ export function createLaneKeeper(o: LaneKeeperOptions): LaneKeeper {
     scanAtMs = Math.min(scanAtMs, performance.now() + PARK_EVERY_MS);
   }
 
+  /** In a step, so that none of them is parked at the same time for what was so until now. */
+  async function wakeReleased(): Promise<void> {
+    for (const [key, endpoint] of [...released]) {
+      if (await wakeLanesOf(o.pool, endpoint, o.clock.offsetMs())) continue;
+      released.delete(key);
+    }
+    scanAtMs = 0;
+  }
+
   function isIdle(lane: LoadedLane, now: number): boolean {
     if (lane.isHungry || flights.ofLane(lane.key).size > 0) return false;
     const isHeld = board.health(lane.endpointKey)?.circuit !== null;
@@ -151,8 +162,11 @@ export function createLaneKeeper(o: LaneKeeperOptions): LaneKeeper {
   function settleParked(lane: LoadedLane, readyMs: number | null | undefined): void {
     // It was told meanwhile that something is due.
     if (lane.isHungry && readyMs !== undefined) return;
-    if (readyMs === null || readyMs === undefined) board.remove(lane.key);
-    else if (readyMs > retryNowMs()) {
+    if (readyMs === null) board.remove(lane.key);
+    else if (readyMs === undefined) {
+      board.remove(lane.key);
+      scanAtMs = Math.min(scanAtMs, performance.now() + PARK_EVERY_MS);
+    } else if (readyMs > retryNowMs()) {
       board.remove(lane.key);
       scanBy(readyMs);
     } else {
@@ -167,6 +181,7 @@ export function createLaneKeeper(o: LaneKeeperOptions): LaneKeeper {
     async load() {
       const held = shards.held();
       letGo(held);
+      if (released.size > 0) await wakeReleased();
       if (held.length === 0) return;
       if (performance.now() >= scanAtMs) await scan(held);
       else if (heard.size > 0) await loadHeard(held);
@@ -179,7 +194,8 @@ export function createLaneKeeper(o: LaneKeeperOptions): LaneKeeper {
         parkAtMs = performance.now() + PARK_EVERY_MS;
       }
       if (heard.size > 0 || board.hungry().length > 0) return PARK_EVERY_MS / 4;
-      const untilPark = board.lanes.size > 0 ? PARK_EVERY_MS : POLL_MS;
+      const isBusy = board.lanes.size > 0 || released.size > 0;
+      const untilPark = isBusy ? PARK_EVERY_MS : POLL_MS;
       return Math.max(0, Math.min(scanAtMs - performance.now(), untilPark));
     },
     hear({ keys, isChange }) {
@@ -196,14 +212,8 @@ export function createLaneKeeper(o: LaneKeeperOptions): LaneKeeper {
       o.onWork();
     },
     release(endpoint) {
-      wakeLanesOf(o.pool, endpoint, o.clock.offsetMs()).then(
-        () => {
-          scanAtMs = 0;
-          o.onWork();
-        },
-        // They wait for the time of the next probe.
-        (error: unknown) => o.logger.warn({ err: error }, 'lanes of a closed circuit still wait'),
-      );
+      released.set(endpointKeyOf(endpoint), endpoint);
+      o.onWork();
     },
   };
 

@@ -85,6 +85,16 @@ describe('fan-out against parking', () => {
 });
 
 describe('a lane that is parked', () => {
+  test('is left as it is while somebody writes to it', async () => {
+    const { lane, add, park, state } = await newLane();
+    await inTransaction(db.pool, async (tx) => {
+      await tx.query('select from lanes where shop_id = $1 for no key update', [lane.shopId]);
+      expect((await park()).size).toBe(0);
+    });
+    await add();
+    expect(await state()).toEqual({ waits: true, isReady: true });
+  });
+
   test('is due when the first of what waits is', async () => {
     const { lane, add, park } = await newLane();
     expect([...(await park()).values()]).toEqual([null]);

@@ -86,7 +86,10 @@ export interface Parking extends LaneRef {
   readonly heldUntilMs: number | null;
 }
 
-/** Has the lanes looked at again when they are due; says when that is, of those that are as given: null for never. */
+/**
+ * Has the lanes looked at again when they are due; says when that is: null for never. Those that are not
+ * as given, and those that somebody writes to at this moment, are left as they are and out.
+ */
 export async function parkLanes(
   db: Queryable,
   lanes: readonly Parking[],
@@ -181,21 +184,29 @@ export async function putBack(
   });
 }
 
-/** The circuit of an endpoint closed: its lanes that wait for its next probe are ready now. */
+/**
+ * The circuit of an endpoint closed: its lanes that wait for its next probe are ready now. Returns
+ * whether there are more, which somebody writes to at this moment.
+ */
 export async function wakeLanesOf(
   db: Queryable,
   endpoint: { shopId: bigint; endpointId: bigint },
   offsetMs: number,
-): Promise<void> {
-  await db.query(
+): Promise<boolean> {
+  const { rows } = await db.query<{ isMore: boolean }>(
     `with held as (
        select shop_id, subscription_id from lanes
         where shop_id = $1 and endpoint_id = $2 and ready_at > now() + $3 * interval '1 ms'
-        order by shop_id, subscription_id for no key update
+        order by shop_id, subscription_id for no key update skip locked
+     ), woken as (
+       update lanes l set ready_at = now() + $3 * interval '1 ms'
+         from held where l.shop_id = held.shop_id and l.subscription_id = held.subscription_id
+          and l.ready_at is not null
+       returning 1
      )
-     update lanes l set ready_at = now() + $3 * interval '1 ms'
-       from held where l.shop_id = held.shop_id and l.subscription_id = held.subscription_id
-        and l.ready_at is not null`,
+     select count(*) > (select count(*) from woken) as "isMore" from lanes
+      where shop_id = $1 and endpoint_id = $2 and ready_at > now() + $3 * interval '1 ms'`,
     [endpoint.shopId, endpoint.endpointId, offsetMs],
   );
+  return rows[0]?.isMore ?? false;
 }

@@ -297,20 +297,29 @@ $$;
 -- Says of each lane when to look at it again, and returns that: when the first of what waits is due or,
 -- while its circuit is held, then at the earliest, save for the oldest, which is due when it is due.
 -- The rows are locked by a statement before: what was queued until then is seen by the second, and
--- what is queued later sets ready_at itself.
+-- what is queued later sets ready_at itself. A lane that somebody writes to at this moment, perhaps for
+-- long, is passed over.
 create function park_lanes(shop_ids bigint[], subscription_ids bigint[], endpoint_ids bigint[], held timestamptz[])
 returns table (shop bigint, subscription bigint, ready timestamptz)
 language plpgsql
 as $$
+declare
+  shops bigint[];
+  subscriptions bigint[];
 begin
-  perform from lanes l join unnest(shop_ids, subscription_ids) as g (shop_id, subscription_id)
-      on g.shop_id = l.shop_id and g.subscription_id = l.subscription_id
-    order by l.shop_id, l.subscription_id for no key update of l;
+  select array_agg(mine.shop_id), array_agg(mine.subscription_id) into shops, subscriptions
+    from (
+      select l.shop_id, l.subscription_id
+        from lanes l join unnest(shop_ids, subscription_ids) as g (shop_id, subscription_id)
+          on g.shop_id = l.shop_id and g.subscription_id = l.subscription_id
+       order by l.shop_id, l.subscription_id for no key update of l skip locked) as mine;
   return query
     update lanes l set ready_at = case when first_due.at is null then null
                                        when g.held_until is null then first_due.at
                                        else greatest(first_due.at, least(g.held_until, oldest.at)) end
       from unnest(shop_ids, subscription_ids, endpoint_ids, held) as g (shop_id, subscription_id, endpoint_id, held_until)
+      join unnest(shops, subscriptions) as mine (shop_id, subscription_id)
+        on mine.shop_id = g.shop_id and mine.subscription_id = g.subscription_id
      cross join lateral (
        select least(
          (select min(q.next_attempt_at) from queue q
