@@ -1,3 +1,5 @@
+import { createCalendar, type Stage } from './calendar-day.ts';
+
 /**
  * The version calendar (interface: Versioning). Pure: every function takes today's date.
  * A version is named after the month whose first day (UTC) releases it. It is active for 12 months,
@@ -15,10 +17,8 @@ export const UNSTABLE_WARNING =
 
 const ALIAS = { name: 'v1', version: RELEASED[0] } as const;
 const VERSION_SEGMENT = /^(?:\d{4}-\d{2}|v\d+|unstable)$/;
-const ACTIVE_MONTHS = 12;
-const SUPPORTED_MONTHS = 15;
 
-export type Stage = 'unreleased' | 'active' | 'deprecated' | 'sunset';
+const dayOf = createCalendar(RELEASED, CHANGELOG_PATH);
 
 /** What serves a request: the version, what was asked for, and the headers every answer carries. */
 export interface Served {
@@ -58,46 +58,44 @@ export function serve(
     };
     return { served: UNSTABLE, requested: segment, headers, pastWindow: false };
   }
+  const day = dayOf(today);
   const version = segment === ALIAS.name ? ALIAS.version : segment;
   const stage = version === undefined ? undefined : stageOf(version, today);
   const aliasGone = segment === ALIAS.name && stage === 'sunset';
   if (stage === 'unreleased' || aliasGone) {
-    const names = [...supportedVersions(today), UNSTABLE].join(', ');
+    const names = [...day.supported, UNSTABLE].join(', ');
     return { unknown: `Unknown API version ${segment}. Supported versions: ${names}.` };
   }
   const upgraded = version === undefined || stage === 'sunset';
-  const served = upgraded ? oldestSupported(today) : version;
-  const links = stage === 'sunset' ? [successorLink(served, rest)] : [];
+  const served = upgraded ? day.oldestSupported : version;
+  const standing = day.versions.get(served);
+  const successor = stage === 'sunset' ? [successorLink(served, rest)] : [];
+  const links = [...successor, ...(standing?.links ?? [])];
   return {
     served,
     requested: segment,
-    headers: { 'X-Service-API-Version': served, ...lifecycleHeaders(served, today, links) },
-    pastWindow: today >= addMonths(releaseDay(served), SUPPORTED_MONTHS),
+    headers: {
+      'X-Service-API-Version': served,
+      ...standing?.dates,
+      ...(links.length > 0 && { Link: links.join(', ') }),
+    },
+    pastWindow: standing?.pastWindow ?? false,
   };
 }
 
 /** Where a version stands; `unreleased` also for names that were never one. */
 export function stageOf(version: string, today: Date): Stage {
-  if (!releasedBy(today).includes(version)) return 'unreleased';
-  const day = releaseDay(version);
-  if (today < addMonths(day, ACTIVE_MONTHS)) return 'active';
-  const newest = version === releasedBy(today).at(-1);
-  return newest || today < addMonths(day, SUPPORTED_MONTHS) ? 'deprecated' : 'sunset';
+  return dayOf(today).versions.get(version)?.stage ?? 'unreleased';
 }
 
 /** Versions that serve requests today, oldest first; never empty. */
-export function supportedVersions(today: Date): string[] {
-  return releasedBy(today).filter((version) => stageOf(version, today) !== 'sunset');
+export function supportedVersions(today: Date): readonly string[] {
+  return dayOf(today).supported;
 }
 
 /** The newest active version, or the newest released when none is active any more. */
 export function newestActive(today: Date): string {
-  const released = releasedBy(today);
-  return (
-    released.findLast((version) => stageOf(version, today) === 'active') ??
-    released.at(-1) ??
-    RELEASED[0]
-  );
+  return dayOf(today).newestActive;
 }
 
 /**
@@ -108,39 +106,13 @@ export function payloadVersionServed(
   stored: string,
   today: Date,
 ): { version: string; headers: Readonly<Record<string, string>> } {
-  const supported = supportedVersions(today);
-  const version = supported.includes(stored) ? stored : oldestSupported(today);
-  const { Sunset } = lifecycleHeaders(version, today, []);
+  const { supported, oldestSupported, versions } = dayOf(today);
+  const version = supported.includes(stored) ? stored : oldestSupported;
+  const sunset = versions.get(version)?.dates.Sunset;
   return {
     version,
-    headers: { 'X-Service-API-Version': version, ...(Sunset === undefined ? {} : { Sunset }) },
+    headers: { 'X-Service-API-Version': version, ...(sunset !== undefined && { Sunset: sunset }) },
   };
-}
-
-/** When a version retires: the day its `Sunset` header names. */
-function sunsetDay(version: string): Date {
-  return addMonths(releaseDay(version), SUPPORTED_MONTHS);
-}
-
-/** RFC 8594 `Sunset`, RFC 9745 `Deprecation`, and the links that explain them. */
-function lifecycleHeaders(
-  version: string,
-  today: Date,
-  links: readonly string[],
-): Record<string, string> {
-  const deprecated = stageOf(version, today) === 'deprecated';
-  const relations = deprecated
-    ? [...links, ...['deprecation', 'sunset'].map(changelogLink)]
-    : [...links];
-  const since = addMonths(releaseDay(version), ACTIVE_MONTHS).getTime() / 1000;
-  return {
-    ...(deprecated ? { Sunset: sunsetDay(version).toUTCString(), Deprecation: `@${since}` } : {}),
-    ...(relations.length > 0 ? { Link: relations.join(', ') } : {}),
-  };
-}
-
-function changelogLink(rel: string): string {
-  return `<${CHANGELOG_PATH}>; rel="${rel}"; type="text/html"`;
 }
 
 /** The path was sent by the caller: whatever a header or a link may not hold is encoded. */
@@ -150,24 +122,6 @@ function successorLink(version: string, rest: string): string {
     .replace(/\p{Cs}/gu, '')
     .replace(/[^\w\-./~%!$&'()*+,;=:@]/gu, (character) => encodeURIComponent(character));
   return `</api/${version}${safe}>; rel="successor-version"`;
-}
-
-/** Before the first release day the first version counts as released: there is no other. */
-function releasedBy(today: Date): string[] {
-  const released = RELEASED.filter((version) => releaseDay(version) <= today);
-  return released.length > 0 ? released : [RELEASED[0]];
-}
-
-function oldestSupported(today: Date): string {
-  return supportedVersions(today)[0] ?? RELEASED[0];
-}
-
-function releaseDay(version: string): Date {
-  return new Date(`${version}-01T00:00:00Z`);
-}
-
-function addMonths(day: Date, months: number): Date {
-  return new Date(Date.UTC(day.getUTCFullYear(), day.getUTCMonth() + months, 1));
 }
 
 function decoded(segment: string): string | undefined {

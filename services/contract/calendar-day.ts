@@ -1,0 +1,100 @@
+const ACTIVE_MONTHS = 12;
+const SUPPORTED_MONTHS = 15;
+const DAY_MS = 86_400_000;
+/** Days that are remembered: one process has listeners and shops on a few at most. */
+const MAX_DAYS = 16;
+
+export type Stage = 'unreleased' | 'active' | 'deprecated' | 'sunset';
+
+/** A released version on one day. */
+export interface VersionDay {
+  readonly stage: Exclude<Stage, 'unreleased'>;
+  /** When it retires (RFC 8594), since when it is deprecated (RFC 9745): while it is deprecated. */
+  readonly dates: Readonly<Record<string, string>>;
+  /** Links that explain the dates. */
+  readonly links: readonly string[];
+  /** Past its window, and kept only for want of a newer one. */
+  readonly pastWindow: boolean;
+}
+
+/** The version calendar on one day. */
+export interface CalendarDay {
+  /** Released versions, oldest first. */
+  readonly versions: ReadonlyMap<string, VersionDay>;
+  /** Names of those that serve requests, oldest first; never empty. */
+  readonly supported: readonly string[];
+  readonly oldestSupported: string;
+  /** The newest active version, or the newest released when none is active any more. */
+  readonly newestActive: string;
+}
+
+/**
+ * The calendar by day, worked out once for each: nothing in it changes between two midnights (UTC).
+ *
+ * @param released names of all versions, oldest first.
+ * @param changelog where deprecated versions link to.
+ */
+export function createCalendar(
+  released: readonly [string, ...string[]],
+  changelog: string,
+): (today: Date) => CalendarDay {
+  const known = new Map<number, CalendarDay>();
+  return (today) => {
+    const number = Math.floor(today.getTime() / DAY_MS);
+    const remembered = known.get(number);
+    if (remembered) return remembered;
+    const day = calendarDay(released, changelog, new Date(number * DAY_MS));
+    const oldest = known.size >= MAX_DAYS ? known.keys().next().value : undefined;
+    if (oldest !== undefined) known.delete(oldest);
+    known.set(number, day);
+    return day;
+  };
+}
+
+function calendarDay(all: readonly [string, ...string[]], changelog: string, today: Date) {
+  const due = all.filter((version) => releaseDay(version) <= today);
+  // Before the first release day the first version counts as released: there is no other.
+  const released = due.length > 0 ? due : [all[0]];
+  const versions = new Map(
+    released.map((version) => {
+      const isNewest = version === released.at(-1);
+      return [version, versionDay(version, { isNewest, changelog, today })];
+    }),
+  );
+  const supported = released.filter((version) => versions.get(version)?.stage !== 'sunset');
+  const active = released.findLast((version) => versions.get(version)?.stage === 'active');
+  return {
+    versions,
+    supported,
+    oldestSupported: supported[0] ?? all[0],
+    newestActive: active ?? released.at(-1) ?? all[0],
+  };
+}
+
+function versionDay(
+  version: string,
+  o: { isNewest: boolean; changelog: string; today: Date },
+): VersionDay {
+  const day = releaseDay(version);
+  const deprecation = addMonths(day, ACTIVE_MONTHS);
+  const sunset = addMonths(day, SUPPORTED_MONTHS);
+  const pastWindow = o.today >= sunset;
+  if (o.today < deprecation) return { stage: 'active', dates: {}, links: [], pastWindow };
+  if (pastWindow && !o.isNewest) return { stage: 'sunset', dates: {}, links: [], pastWindow };
+  return {
+    stage: 'deprecated',
+    dates: { Sunset: sunset.toUTCString(), Deprecation: `@${deprecation.getTime() / 1000}` },
+    links: ['deprecation', 'sunset'].map(
+      (rel) => `<${o.changelog}>; rel="${rel}"; type="text/html"`,
+    ),
+    pastWindow,
+  };
+}
+
+function releaseDay(version: string): Date {
+  return new Date(`${version}-01T00:00:00Z`);
+}
+
+function addMonths(day: Date, months: number): Date {
+  return new Date(Date.UTC(day.getUTCFullYear(), day.getUTCMonth() + months, 1));
+}
