@@ -17,6 +17,7 @@ const WANTED = { 'return.created': 2 };
 const QUIET_MS = 120_000;
 const RETRY_MS = 5_000;
 const SECOND_MS = 1_000;
+const FEW_PER_SECOND = 3;
 const ONLY_SUBMIT = { submit: 1, label: 0, process: 0 };
 
 /** Each is another one: see shifted-clock.ts. */
@@ -47,7 +48,7 @@ async function jump({ system, full }: RowContext, trial: Trial): Promise<Outcome
       system.sink.behave([failing], { kind: 'status', status: 500 });
       await system.sink.flush();
       const before = system.sink.book.at(failing).length;
-      const publisher = trial.publish({ perSecond: 10, mix: ONLY_SUBMIT });
+      const publisher = trial.publish({ perSecond: FEW_PER_SECOND, mix: ONLY_SUBMIT });
       const isTried = () => system.sink.book.at(failing).length > before;
       await waitFor(isTried, { what: 'a delivery has failed', withinMs: QUIET_MS });
       await publisher.stop();
@@ -92,10 +93,13 @@ async function advance({ system, full }: RowContext, trial: Trial): Promise<Outc
   try {
     const [failing = ''] = trial.paths;
     system.sink.behave([failing], { kind: 'status', status: 500 });
-    const publisher = trial.publish({ perSecond: 50, mix: ONLY_SUBMIT });
+    // So few that no circuit opens: it would have other plans.
+    const publisher = trial.publish({ perSecond: FEW_PER_SECOND, mix: ONLY_SUBMIT });
+    const isMade = () => publisher.acknowledged.length > 0;
+    await waitFor(isMade, { what: 'a return is submitted', withinMs: QUIET_MS, everyMs: 1 });
+    await publisher.stop();
     const tries = () => system.sink.book.at(failing).length;
     await waitFor(() => tries() > 0, { what: 'the first attempt', withinMs: QUIET_MS });
-    await publisher.stop();
     const [first] = system.sink.book.at(failing);
     const ofFirst = () => system.sink.book.withId(first?.webhookId ?? '').length;
     const attempts = full ? ATTEMPTS.full : ATTEMPTS.short;

@@ -88,10 +88,11 @@ async function away(context: RowContext, trial: Trial, dependency: Dependency): 
   const waiting = trial.shop.subscriptions
     .flatMap(({ path }) => system.sink.book.at(path))
     .filter(({ accepted }) => !accepted).length;
+  const before = await queuedIn(trial, system);
   await dependency.take(system);
   system.sink.behave([failing?.path ?? ''], { kind: 'accept' });
   await sleep(full ? AWAY_MS.full : AWAY_MS.short);
-  const tasks = await queuedIn(trial, system);
+  const tasks = Math.max(before, await queuedIn(trial, system));
   await dependency.giveBack(system);
   const back = nowMs();
   await publisher.stop();

@@ -11,7 +11,8 @@ const ANSWER_MS = 60;
 /** Past its lease, in the short form only just. Milliseconds. */
 const FROZEN_MS = { short: 8_000, full: 90_000 };
 const TRIALS = { short: 1, full: 3 };
-const OTHERS_MS = 5_000;
+/** What it held in the database is free again by then. Milliseconds. */
+const OTHERS_MS = 65_000;
 const PATIENCE_MS = 120_000;
 
 /** A worker that stands still until others have its work, and then goes on as if nothing had been. */
