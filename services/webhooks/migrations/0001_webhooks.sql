@@ -203,9 +203,27 @@ create table redacted_returns (
 create function first_id_of(the_day date) returns uuid language sql immutable
 return rpad(lpad(to_hex((extract(epoch from the_day) * 1000)::bigint), 12, '0'), 32, '0')::uuid;
 
+-- For the two functions below. It gives up long before anybody who waits for it would be told of a
+-- deadlock (after 1 s), and all go on until the next of a few tries.
+create function lock_log(tables text) returns void
+language plpgsql set lock_timeout = '100ms'
+as $$
+begin
+  for nth in 1..10 loop
+    begin
+      execute format('lock table %s in access exclusive mode', tables);
+      return;
+    exception when lock_not_available then
+      perform pg_sleep(0.1);
+    end;
+  end loop;
+  raise exception 'the tables of the log are in use' using errcode = 'lock_not_available';
+end
+$$;
+
 -- The service's role owns nothing, so partitions are made and dropped on its behalf.
 create function create_delivery_days(days_back integer, days_ahead integer) returns integer
-language plpgsql security definer set search_path from current set lock_timeout = '2s'
+language plpgsql security definer set search_path from current set lock_timeout = '500ms'
 as $$
 declare
   today     date := (now() at time zone 'utc')::date;
@@ -213,7 +231,7 @@ declare
   parent    text;
   partition text;
   is_there  boolean;
-  made      integer := 0;
+  missing   date[] := '{}';
 begin
   perform pg_advisory_xact_lock(hashtext(current_schema() || '.deliveries'));
   for the_day in select today + n from generate_series(-days_back, days_ahead) as n loop
@@ -226,22 +244,32 @@ begin
     continue when is_there;
     foreach parent in array array['payloads', 'deliveries', 'attempts'] loop
       partition := parent || '_' || to_char(the_day, 'YYYYMMDD');
-      -- Attaching lets writers go on; `partition of` would lock them out.
+      -- `partition of` would lock everybody out while it makes the table and its indexes.
       execute format('create table %I (like %I including all) with (fillfactor = %s)', partition, parent,
         case parent when 'deliveries' then 85 else 100 end);
+    end loop;
+    missing := missing || the_day;
+  end loop;
+  if cardinality(missing) = 0 then
+    return 0;
+  end if;
+  -- Attaching locks these anyway, one by one.
+  perform lock_log('payloads_default, deliveries_default, attempts_default');
+  foreach the_day in array missing loop
+    foreach parent in array array['payloads', 'deliveries', 'attempts'] loop
+      partition := parent || '_' || to_char(the_day, 'YYYYMMDD');
       execute format('alter table %I attach partition %I for values from (%L) to (%L)', parent, partition,
         first_id_of(the_day), first_id_of(the_day + 1));
       execute format('revoke all on %I from %I', partition, 'rms_' || current_schema());
     end loop;
-    made := made + 1;
   end loop;
-  return made;
+  return cardinality(missing);
 end
 $$;
 
 -- Drops whole days older than the log is kept, never one with a delivery that has not ended, or ended lately.
 create function drop_delivery_days(log_days integer) returns integer
-language plpgsql security definer set search_path from current set lock_timeout = '2s'
+language plpgsql security definer set search_path from current set lock_timeout = '500ms'
 as $$
 declare
   last_day date := (now() at time zone 'utc')::date - log_days;
@@ -249,6 +277,7 @@ declare
   suffix   text;
   the_day  date;
   is_kept  boolean;
+  past     text[] := '{}';
   dropped  integer := 0;
 begin
   if log_days < 1 then
@@ -264,13 +293,9 @@ begin
     continue when the_day >= last_day;
     execute format('select exists (select from %I where ended is null or finished_at >= $1)', 'deliveries_' || suffix)
       into is_kept using ended_before;
-    continue when is_kept;
-    execute format('lock table %I, %I, %I in access exclusive mode',
-      'payloads_' || suffix, 'deliveries_' || suffix, 'attempts_' || suffix);
-    -- A replay may have begun before the lock; then it waits in the queue.
-    continue when exists (select from queue where id >= first_id_of(the_day) and id < first_id_of(the_day + 1));
-    execute format('drop table %I, %I, %I', 'attempts_' || suffix, 'deliveries_' || suffix, 'payloads_' || suffix);
-    dropped := dropped + 1;
+    if not is_kept then
+      past := past || suffix;
+    end if;
   end loop;
   -- Events whose time is outside of all days.
   delete from deliveries_default where finished_at < ended_before;
@@ -278,11 +303,23 @@ begin
     select from deliveries_default d where d.shop_id = a.shop_id and d.id = a.delivery_id);
   delete from payloads_default p where p.created_at < ended_before and not exists (
     select from deliveries_default d where d.shop_id = p.shop_id and d.payload_id = p.id);
+  if cardinality(past) = 0 then
+    return 0;
+  end if;
+  -- Dropping a part locks the whole anyway, and everybody begins with that.
+  perform lock_log('only payloads, only deliveries, only attempts');
+  foreach suffix in array past loop
+    the_day := to_date(suffix, 'YYYYMMDD');
+    -- A replay may have begun before the lock; then it waits in the queue.
+    continue when exists (select from queue where id >= first_id_of(the_day) and id < first_id_of(the_day + 1));
+    execute format('drop table %I, %I, %I', 'attempts_' || suffix, 'deliveries_' || suffix, 'payloads_' || suffix);
+    dropped := dropped + 1;
+  end loop;
   return dropped;
 end
 $$;
 
-revoke all on function create_delivery_days(integer, integer), drop_delivery_days(integer) from public;
+revoke all on function lock_log(text), create_delivery_days(integer, integer), drop_delivery_days(integer) from public;
 
 do $$
 declare
