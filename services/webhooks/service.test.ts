@@ -92,13 +92,14 @@ describe('createSubscription', () => {
 
   test('stops at 100 a shop, also when many come at once', async () => {
     const shopId = newShop();
-    const calls = Array.from({ length: 104 }, () =>
-      webhooks.client.createSubscription({ shopId, actor, ...fields }),
-    );
-    const results = await Promise.allSettled(calls);
+    const call = () => webhooks.client.createSubscription({ shopId, actor, ...fields });
+    // In rounds, so that none waits longer than a call may.
+    const results: PromiseSettledResult<unknown>[] = [];
+    while (results.length < 104) {
+      results.push(...(await Promise.allSettled(Array.from({ length: 13 }, call))));
+    }
     expect(results.filter((result) => result.status === 'fulfilled')).toHaveLength(100);
-    const call = webhooks.client.createSubscription({ shopId, actor, ...fields });
-    expect(await refusal(call)).toMatchObject({
+    expect(await refusal(call())).toMatchObject({
       code: Code.ResourceExhausted,
       reason: 'QUOTA_EXCEEDED',
     });
@@ -258,13 +259,18 @@ describe('listDeliveries', () => {
     const count = async (filter: object) =>
       (await webhooks.client.listDeliveries({ shopId, actor, ...filter })).deliveries.length;
     expect(await count({ subscriptionId })).toBe(5);
-    expect(await count({ subscriptionId: subscriptionId + 1n })).toBe(0);
     expect(await count({ states: [DeliveryState.DELIVERED] })).toBe(5);
     expect(await count({ states: [DeliveryState.WAITING, DeliveryState.HELD] })).toBe(0);
     expect(await count({ trigger: 'return.created' })).toBe(0);
     expect(await count({ returnId: events[0]?.returnId })).toBe(5);
     expect(await count({ shopId: newShop() })).toBe(0);
     await receiver.stop();
+  });
+
+  test('knows no subscription of another shop', async () => {
+    const { id: subscriptionId } = await webhooks.subscribe({ shopId: newShop(), url: fields.url });
+    const call = webhooks.client.listDeliveries({ shopId: newShop(), actor, subscriptionId });
+    expect(await refusal(call)).toMatchObject({ code: Code.NotFound });
   });
 
   test.each([
