@@ -21,6 +21,7 @@ interface Count {
 
 /** After so long an attempt counts as slow. Milliseconds. */
 const SLOW_MS = 1_000;
+const MIN_KEPT = 64;
 
 /** What this process has under way: requests that are open, and outcomes that are not written down. */
 export interface Flights {
@@ -76,6 +77,9 @@ export function createFlights(): Flights {
     count.open -= 1;
     if (flight.isSlow) count.slow -= 1;
     if (count.open === 0) endpoints.delete(flight.endpointKey);
+    // One that stays open must not keep the bodies of all that came and went after it.
+    if (young.length > MIN_KEPT && young.length > 2 * open)
+      young = young.filter((one) => one.isOpen);
   }
 
   return {

@@ -57,7 +57,8 @@ export async function settle(
     return { stale: await write(pool, settlements, endpoints, o), notices: [] };
   }
   return inTransaction(pool, async (tx) => {
-    await tx.query({ name: 'lock-leases', text: LOCK_LEASES, values: [leasesOf(settlements)] });
+    const leases = [...new Set([...leasesOf(settlements), ...endpoints.map(leaseOf)])];
+    await tx.query({ name: 'lock-leases', text: LOCK_LEASES, values: [leases] });
     const notices = await settleFailures(tx, judged, o);
     return { stale: await write(tx, settlements, endpoints, o), notices };
   });
