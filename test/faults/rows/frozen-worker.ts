@@ -35,7 +35,8 @@ export const frozenWorkerRow: Row = {
         const { worker: target } = TARGETS;
         const caught = await catchInTheAct({ system, trial, publisher, target, random });
         const { member } = caught;
-        inFlight += caught.inFlight;
+        // What was answered but not yet written down comes again too.
+        inFlight += caught.attempts;
         const before = await stale(system);
         // Others have its work well before it wakes up.
         const [recovery] = await Promise.all([
@@ -55,6 +56,7 @@ export const frozenWorkerRow: Row = {
       if (longest > OTHERS_MS * slack) {
         trial.problems.push(`the others took over after ${seconds(longest)}`);
       }
+      if (refused === 0) trial.problems.push('no stale settle was refused');
       const figures = [`others after ${seconds(longest)} (longest)`, `${refused} stale settles`];
       return trial.finish({ trials, inFlight, quietMs: PATIENCE_MS, figures });
     }),

@@ -67,7 +67,7 @@ async function killOften({ context, target, trial }: KillRow): Promise<Outcome> 
   const limit = RECOVERY_MS * slack;
   const late = recoveries.filter((one) => one > limit).length;
   if (late > 0) trial.problems.push(`${late} recoveries took over ${seconds(limit)}`);
-  return trial.finish({
+  const outcome = await trial.finish({
     trials,
     inFlight,
     quietMs: LONGEST_MS,
@@ -77,6 +77,9 @@ async function killOften({ context, target, trial }: KillRow): Promise<Outcome> 
       `${looks} looks`,
     ],
   });
+  if (outcome.duplicates <= attempts || target.service !== 'webhooks') return outcome;
+  const problem = `${outcome.duplicates} duplicates of ${attempts} attempts in flight`;
+  return { ...outcome, problems: [...outcome.problems, problem] };
 }
 
 /**
