@@ -7,6 +7,7 @@ import type { Telemetry } from '../platform/telemetry.ts';
 import { startLoop, type Worker } from '../platform/worker.ts';
 import { endBacklog } from './delivery/backlog.ts';
 import type { RetryClock } from './delivery/retry-clock.ts';
+import { forgetLateAnswers } from './fan-out/redact.ts';
 import { purgeJobs } from './jobs/job-store.ts';
 
 const BACKLOG_EVERY_MS = 15_000;
@@ -46,7 +47,10 @@ export function startMaintenance(o: MaintenanceOptions): Worker & { wake(): void
     name: 'maintenance',
     idleMs: PURGE_EVERY_MS,
     logger: o.logger,
-    step: async () => ((await purge(o.pool, o.days)) ? 'again' : 'idle'),
+    async step() {
+      await forgetLateAnswers(o.pool);
+      return (await purge(o.pool, o.days)) ? 'again' : 'idle';
+    },
   });
   const days = startDaysLoop(o);
   const unobserve = observeCircuits(o);

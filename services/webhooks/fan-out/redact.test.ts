@@ -11,7 +11,7 @@ import {
 } from '../../../test/support/webhooks.ts';
 import { sampleEvent } from '../../contract/sample-event.ts';
 import { inTransaction } from '../../platform/postgres.ts';
-import { redactReturns } from './redact.ts';
+import { forgetLateAnswers, redactReturns } from './redact.ts';
 
 let webhooks: WebhooksUnderTest;
 let receiver: Receiver;
@@ -103,6 +103,29 @@ describe('a redaction and a replay at once', () => {
     });
     await redaction.done;
     expect((await bodies(shopId)).map((body) => JSON.parse(body).customer_email)).toEqual([null]);
+  });
+});
+
+describe('a redaction while an answer is written down', () => {
+  test('has it forgotten soon', async () => {
+    const shopId = newShop();
+    let release = (): void => {};
+    receiver.answer = (response) => {
+      release = () => void response.end('jane@example.com');
+    };
+    await webhooks.subscribe({ shopId, url: receiver.url });
+    const event = sampleEvent('return.closed', shopId);
+    await webhooks.publish(event);
+    await until(() => receiver.received.length === 1);
+    const answers = async () =>
+      (await webhooks.deliveries(shopId))[0]?.attempts.map((one) => one.responseExcerpt);
+    await inTransaction(webhooks.db.pool, async (tx) => {
+      await redactReturns(tx, shopId, [event.returnId]);
+      release();
+      await until(async () => (await answers())?.length === 1);
+    });
+    await forgetLateAnswers(webhooks.db.pool);
+    expect(await answers()).toEqual(['']);
   });
 });
 

@@ -103,3 +103,27 @@ async function shapeAnew(tx: Queryable, shopId: bigint, id: string): Promise<voi
     );
   }
 }
+
+/** Longer than any attempt is being written down. */
+const LATE_MINUTES = 10;
+const MAX_LATE = 10_000;
+
+/**
+ * What was being written down at the moment of a redaction, neither saw the other: looks again for
+ * answers to the payloads of those that were redacted lately.
+ */
+export async function forgetLateAnswers(db: Queryable): Promise<void> {
+  const { rows } = await db.query<{ shopId: bigint; id: string }>(
+    `select p.shop_id as "shopId", p.id
+       from redacted_returns r join payloads p on p.shop_id = r.shop_id and p.return_id = r.return_id
+      where r.redacted_at > now() - interval '${LATE_MINUTES} minutes'
+      order by r.redacted_at desc limit ${MAX_LATE}`,
+  );
+  for (const [shopId, own] of Map.groupBy(rows, (row) => row.shopId)) {
+    await forgetAnswers(
+      db,
+      shopId,
+      own.map(({ id }) => id),
+    );
+  }
+}
