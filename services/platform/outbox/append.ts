@@ -47,7 +47,8 @@ export async function appendEvents(tx: Queryable, events: readonly NewEvent[]): 
     events.map((event) => event.trigger),
     events.map((event) => event.key),
     encoded.map((event) => event.occurredAt),
-    encoded.map((event) => event.value),
+    Buffer.concat(encoded.map((event) => event.value)),
+    encoded.map((event) => event.value.length),
     shards,
     traceparent,
   ];
@@ -56,18 +57,21 @@ export async function appendEvents(tx: Queryable, events: readonly NewEvent[]): 
   return encoded.map((event) => event.id);
 }
 
-// Positions are drawn in the order of the array: the sort is below the volatile call.
+// Positions are drawn in the order of the array: the sort is below the volatile call. The values come as
+// one, which the driver sends as bytes; of an array it would make a text of hexadecimal digits.
 const APPEND = `
 with given as materialized (
   select nextval('event_positions') as position, sorted.*
   from (
-    select * from unnest($1::bigint[], $2::uuid[], $3::text[], $4::text[], $5::timestamptz[], $6::bytea[], $7::smallint[])
-      with ordinality as u (shop_id, event_id, trigger, key, occurred_at, value, shard, n)
+    select shop_id, event_id, trigger, key, occurred_at, shard,
+           substring($6::bytea from (sum(bytes) over (order by n) - bytes)::integer + 1 for bytes) as value
+    from unnest($1::bigint[], $2::uuid[], $3::text[], $4::text[], $5::timestamptz[], $7::integer[], $8::smallint[])
+      with ordinality as u (shop_id, event_id, trigger, key, occurred_at, bytes, shard, n)
     order by n
   ) sorted
 ), stored as (
   insert into events (shop_id, day, position, event_id, trigger, key, traceparent, occurred_at, value)
-  select shop_id, (now() at time zone 'utc')::date, position, event_id, trigger, key, $8, occurred_at, value
+  select shop_id, (now() at time zone 'utc')::date, position, event_id, trigger, key, $9, occurred_at, value
   from given
 )
 insert into outbox (shop_id, day, position, shard, key, bytes)

@@ -6,6 +6,8 @@ const MAX_UNITS = 1_000_000_000_000n;
 const DECIMALS: ReadonlyMap<string, number> = new Map(
   currencies.map((currency) => [currency.code, currency.digits]),
 );
+/** So many digits a number holds exactly. */
+const EXACT_DIGITS = 15;
 const DECIMAL = /^(\d{1,13})(?:\.(\d{1,8}))?$/;
 
 /**
@@ -67,6 +69,11 @@ export function formatAmount(minor: bigint, currency: string): string {
  */
 export function minorOf(stored: string, currency: string): bigint {
   const digits = digitsOf(currency);
+  const point = stored.length - digits - 1;
+  // As it is stored nearly always, and a whole return has hundreds of them.
+  if (digits > 0 && stored[point] === '.' && stored.length < EXACT_DIGITS) {
+    return BigInt(Number(stored.slice(0, point) + stored.slice(point + 1)));
+  }
   const [units = '0', fraction = ''] = stored.split('.');
   if (/[^0]/.test(fraction.slice(digits))) throw new RangeError('an amount has too many decimals');
   return BigInt(units + fraction.slice(0, digits).padEnd(digits, '0'));

@@ -22,10 +22,7 @@ export function toReturn(row: ReturnRow): Return {
   const currencies = { shop: row.currency, presentment: row.presentment_currency };
   const lines = row.lines.map(toLineRow).map((line) => ({
     line,
-    sums: {
-      shop: lineSumsOf(line, '', currencies.shop),
-      presentment: lineSumsOf(line, 'presentment_', currencies.presentment),
-    },
+    sums: lineSumsOf(line, currencies),
   }));
   const giftCard = row.provider_orders.find((order) => order.kind === 'gift_card');
   return create(ReturnSchema, {
