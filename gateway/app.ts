@@ -1,11 +1,11 @@
 import express, { type ErrorRequestHandler, type Express, type Response } from 'express';
-import helmet from 'helmet';
 import type { Telemetry } from '../services/platform/telemetry.ts';
 import { HttpRefusal, internalError, noHost, unknownPath } from './errors.ts';
 import { docsRouter } from './http/docs.ts';
 import type { Exchange } from './http/exchange.ts';
 import { createInstrumentation } from './http/instrument.ts';
 import { livez, type Readiness, readyz } from './http/probes.ts';
+import { securityHeaders } from './http/security-headers.ts';
 import { createRest, type RestDependencies } from './rest/rest.ts';
 
 export interface AppDependencies extends RestDependencies {
@@ -29,14 +29,15 @@ export function createApp(deps: AppDependencies, calendar: () => Date): Express 
   const rest = createRest(deps, calendar);
   const exchanges = new WeakMap<Response, Exchange>();
 
-  app.use(securityHeaders());
-  app.use((req, res, next) =>
-    instrument(req, res, async (exchange) => {
+  const headers = securityHeaders();
+  app.use((req, res, next) => {
+    res.setHeaders(headers);
+    return instrument(req, res, async (exchange) => {
       exchanges.set(res, exchange);
       if (req.httpVersion === '1.1' && req.headers.host === undefined) return next(noHost());
       if (!(await rest(req, res, exchange))) next();
-    }),
-  );
+    });
+  });
   app.get('/livez', livez);
   app.get('/readyz', readyz(deps.readiness));
   app.use(docsRouter(calendar, { page: deps.docs }));
@@ -45,16 +46,6 @@ export function createApp(deps: AppDependencies, calendar: () => Date): Express 
   });
   app.use(errorHandler(deps, exchanges));
   return app;
-}
-
-/** Everything but pages is data, which no browser has to do anything with. */
-function securityHeaders() {
-  return helmet({
-    contentSecurityPolicy: {
-      useDefaults: false,
-      directives: { defaultSrc: ["'none'"], frameAncestors: ["'none'"] },
-    },
-  });
 }
 
 function errorHandler(

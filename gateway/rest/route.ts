@@ -33,7 +33,7 @@ export function resolveRoute(method: string, target: string, today: Date): Route
   const served = serve(split.segment, today, split.rest);
   if ('unknown' in served) return { kind: 'unknown-version', detail: served.unknown };
   const parts = decodeParts(split.rest);
-  const matches = OPERATIONS.filter((one) => matchPath(one, parts));
+  const matches = OPERATIONS.filter((one) => matchPath(templateOf(one), parts));
   if (matches.length === 0) return { kind: 'unknown-path', served };
   if (method === 'OPTIONS') return { kind: 'options', served, allow: allowOf(matches) };
   const wanted = method === 'HEAD' ? 'GET' : method;
@@ -75,8 +75,16 @@ function decodePart(part: string): string | undefined {
 const ID = '{id}';
 const DELIVERY_ID = '{delivery_id}';
 
-function matchPath(operation: Operation, parts: readonly string[]): boolean {
-  const template = operation.path.split('/').slice(1);
+/** Paths of operations in parts, taken apart once. */
+const TEMPLATES: ReadonlyMap<Operation, readonly string[]> = new Map(
+  OPERATIONS.map((operation) => [operation, operation.path.split('/').slice(1)]),
+);
+
+function templateOf(operation: Operation): readonly string[] {
+  return TEMPLATES.get(operation) ?? [];
+}
+
+function matchPath(template: readonly string[], parts: readonly string[]): boolean {
   if (template.length !== parts.length) return false;
   return template.every((part, at) =>
     part === ID || part === DELIVERY_ID ? parts[at] !== '' : part === parts[at],
@@ -84,7 +92,7 @@ function matchPath(operation: Operation, parts: readonly string[]): boolean {
 }
 
 function partAt(name: string, operation: Operation, parts: readonly string[]): string | undefined {
-  const at = operation.path.split('/').slice(1).indexOf(name);
+  const at = templateOf(operation).indexOf(name);
   return at === -1 ? undefined : parts[at];
 }
 
