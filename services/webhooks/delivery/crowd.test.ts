@@ -20,8 +20,9 @@ beforeAll(async () => {
   receiver = await startReceiver();
 });
 afterAll(async () => {
-  await webhooks.stop();
+  // What hangs ends with it.
   await receiver.stop();
+  await webhooks.stop();
 });
 
 /** More endpoints than a process looks after at once, each with a subscription. */
