@@ -88,13 +88,17 @@ export function requestsNaming(method: DescMethod, ids: Ids): Json[] {
   const category = method.parent.typeName.startsWith('rms.fraud') ? { category: 'other' } : {};
   const changes =
     method.name === 'EditReturn' ? { changes: [{ lineItemId: ids.lineItemId, quantity: 2 }] } : {};
-  const selectors = method.input.oneofs.filter(({ fields }) => fields.length > 1);
-  const common = { ...messageOf(method.input, ids), ...category, ...changes };
-  const [selector] = selectors;
-  if (!selector) return [common];
-  return selector.fields.map((field) => ({
+  return waysOf(method.input, ids).map((way) => ({ ...way, ...category, ...changes }));
+}
+
+/** The message once for each field of its choice, if it has one. */
+function waysOf(message: DescMessage, ids: Ids): Json[] {
+  const common = messageOf(message, ids);
+  const choice = message.oneofs.find(({ fields }) => fields.length > 1);
+  if (!choice) return [common];
+  return choice.fields.map((field) => ({
     ...common,
-    [selector.localName]: { case: field.localName, value: valueFor(field, ids) },
+    [choice.localName]: { case: field.localName, value: valueFor(field, ids) },
   }));
 }
 
@@ -128,6 +132,7 @@ function messageOf(message: DescMessage, ids: Ids): Json {
 }
 
 function valueFor(field: DescField, ids: Ids): unknown {
+  if (field.fieldKind === 'list' && field.message) return waysOf(field.message, ids);
   const single = singleOf(field, ids);
   return field.fieldKind === 'list' && single !== undefined ? [single] : single;
 }
@@ -136,7 +141,7 @@ function singleOf(field: DescField, ids: Ids): unknown {
   const name = ID_FIELDS[field.localName];
   if (name) return ids[name];
   // Times may be left out everywhere.
-  if (field.message) return isTime(field.message) ? undefined : messageOf(field.message, ids);
+  if (field.message) return isTime(field.message) ? undefined : waysOf(field.message, ids)[0];
   if (field.enum) return field.enum.values.at(-1)?.number;
   switch (field.scalar) {
     case ScalarType.STRING:
