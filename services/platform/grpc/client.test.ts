@@ -25,6 +25,7 @@ describe('deadlines and retries', () => {
       abandoned = resolve;
     });
     const server = await bench.serve({
+      createCart: () => ({}),
       getCart: (_, context) =>
         new Promise((_resolve, reject) => {
           context.signal.addEventListener('abort', () => {
@@ -33,7 +34,10 @@ describe('deadlines and retries', () => {
           });
         }),
     });
-    const error = await failure(bench.clientOf(server, { timeoutMs: 100 }).getCart(cart));
+    const client = bench.clientOf(server, { timeoutMs: 250 });
+    // Connected first: the deadline must find the call inside the handler.
+    await client.createCart({ shopId: 1n, actor }, { timeoutMs: 10_000 });
+    const error = await failure(client.getCart(cart));
     expect(error.code).toBe(Code.DeadlineExceeded);
     expect(isUnavailable(error)).toBe(true);
     await told;

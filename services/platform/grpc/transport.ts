@@ -1,4 +1,5 @@
-import { create, fromBinary, toBinary } from '@bufbuild/protobuf';
+import { setMaxListeners } from 'node:events';
+import { create, fromBinary, isMessage, toBinary } from '@bufbuild/protobuf';
 import {
   Code,
   ConnectError,
@@ -6,12 +7,10 @@ import {
   type Interceptor,
   type Transport,
 } from '@connectrpc/connect';
-import { runUnaryCall } from '@connectrpc/connect/protocol';
 import { findTrailerError } from '@connectrpc/connect/protocol-grpc';
 import {
   Client,
   type ClientOptions,
-  type ClientUnaryCall,
   credentials,
   Metadata,
   type ServiceError,
@@ -41,57 +40,107 @@ export function createGrpcTransport(o: TransportOptions): Transport & { close():
   return {
     close: () => channel.close(),
 
-    unary(method, signal, timeoutMs, header, input, contextValues) {
-      const limitMs = timeoutMs ?? o.timeoutMs;
-      const deadline = Date.now() + limitMs;
-      return runUnaryCall({
-        req: {
-          stream: false,
-          service: method.parent,
-          method,
+    async unary(method, signal, timeoutMs, header, input, contextValues) {
+      const deadline = Date.now() + (timeoutMs ?? o.timeoutMs);
+      const path = `/${method.parent.typeName}/${method.name}`;
+      const unary = { stream: false, service: method.parent, method } as const;
+      const send: Next = async (req) => {
+        if (!isMessage(req.message, method.input)) throw foreign(path);
+        const { message: asked, header } = req;
+        const answer = await exchange(channel, {
+          path,
+          metadata: metadataOf(header),
+          deadline,
+          signal,
+          write: () => bufferOf(toBinary(method.input, asked)),
+          read: (bytes) => fromBinary(method.output, bytes),
+        });
+        const message = answer ?? create(method.output);
+        return { ...unary, header: new Headers(), trailer: new Headers(), message };
+      };
+      const call = o.interceptors.reduceRight((next, intercept) => intercept(next), send);
+      try {
+        const {
+          message,
+          header: head,
+          trailer,
+        } = await call({
+          ...unary,
           requestMethod: 'POST',
-          url: `${o.target}/${method.parent.typeName}/${method.name}`,
+          url: o.target + path,
           header: new Headers(header),
           contextValues: contextValues ?? createContextValues(),
-          message: input,
-        },
-        interceptors: o.interceptors,
-        ...(signal && { signal }),
-        timeoutMs: limitMs,
-        next: (req) =>
-          new Promise((resolve, reject) => {
-            let call: ClientUnaryCall | undefined;
-            const cancel = (): void => call?.cancel();
-            call = channel.makeUnaryRequest(
-              `/${method.parent.typeName}/${method.name}`,
-              (message) => Buffer.from(toBinary(method.input, message)),
-              (bytes) => fromBinary(method.output, bytes),
-              req.message,
-              metadataOf(req.header),
-              { deadline },
-              (error, message) => {
-                req.signal.removeEventListener('abort', cancel);
-                if (error) return reject(toConnectError(error));
-                resolve({
-                  stream: false,
-                  service: method.parent,
-                  method,
-                  header: new Headers(),
-                  trailer: new Headers(),
-                  message: message ?? create(method.output),
-                });
-              },
-            );
-            if (req.signal.aborted) cancel();
-            else req.signal.addEventListener('abort', cancel, { once: true });
-          }),
-      });
+          message: create(method.input, input),
+          signal: signal ?? NEVER,
+        });
+        if (!isMessage(message, method.output)) throw foreign(path);
+        return { ...unary, header: head, trailer, message };
+      } catch (error) {
+        throw signal?.aborted
+          ? ConnectError.from(signal.reason, Code.Canceled)
+          : ConnectError.from(error);
+      }
     },
 
     stream() {
       return Promise.reject(new ConnectError('streaming is not supported', Code.Unimplemented));
     },
   };
+}
+
+type Next = ReturnType<Interceptor>;
+
+/**
+ * The signal of calls that nobody can give up. Their time is limited by the deadline that the channel
+ * keeps: signals of their own, and the errors with stacks that end them, would cost more than the calls.
+ */
+const NEVER = new AbortController().signal;
+// Retries of many calls listen at once, each for its pause.
+setMaxListeners(0, NEVER);
+
+interface Exchange<T> {
+  readonly path: string;
+  readonly metadata: Metadata;
+  /** Milliseconds since 1970. */
+  readonly deadline: number;
+  readonly signal: AbortSignal | undefined;
+  readonly write: () => Buffer;
+  readonly read: (bytes: Buffer) => T;
+}
+
+/** One request and its answer; undefined when the answer has no message. */
+function exchange<T>(
+  channel: Client,
+  { path, metadata, deadline, signal, write, read }: Exchange<T>,
+): Promise<T | undefined> {
+  return new Promise((resolve, reject) => {
+    const call = channel.makeUnaryRequest(
+      path,
+      write,
+      read,
+      undefined,
+      metadata,
+      { deadline },
+      (error, answer) => {
+        signal?.removeEventListener('abort', cancel);
+        if (error) reject(toConnectError(error));
+        else resolve(answer);
+      },
+    );
+    const cancel = (): void => call.cancel();
+    if (signal?.aborted) cancel();
+    else signal?.addEventListener('abort', cancel, { once: true });
+  });
+}
+
+/** The same bytes, not a copy of them. */
+function bufferOf({ buffer, byteOffset, byteLength }: Uint8Array): Buffer {
+  return Buffer.from(buffer, byteOffset, byteLength);
+}
+
+/** An interceptor that makes of a call what it is not. */
+function foreign(path: string): ConnectError {
+  return new ConnectError(`${path}: not a message of this call`, Code.Internal);
 }
 
 function metadataOf(header: Headers): Metadata {
