@@ -27,12 +27,13 @@ export async function send(
   answer: Answer,
 ): Promise<void> {
   if (res.destroyed || res.headersSent) return;
-  const body = answer.body && Buffer.from(JSON.stringify(answer.body.json));
+  // A text goes out in one write with its headers, which are ASCII; bytes would go beside them.
+  const body = answer.body && JSON.stringify(answer.body.json);
   res.statusCode = answer.status;
   for (const [name, value] of Object.entries(answer.headers)) res.setHeader(name, value);
-  if (answer.body && body) {
+  if (answer.body && body !== undefined) {
     res.setHeader('Content-Type', answer.body.contentType);
-    res.setHeader('Content-Length', body.length);
+    res.setHeader('Content-Length', Buffer.byteLength(body));
   }
   const unread = !req.complete && announcesBody(req);
   if (!unread || isSmall(req)) {
