@@ -32,6 +32,8 @@ interface Slice {
 
 /** Publishes for the healthy shop, and measures claims and waits meanwhile. */
 async function measure(context: RowContext, trial: Trial, admin: pg.Client): Promise<Slice> {
+  // As autovacuum does every minute; without, a later slice would pay for the rows of the earlier ones.
+  await admin.query('vacuum analyze');
   await resetStatements(admin);
   const from = nowMs();
   const publisher = trial.publish({ perSecond: PER_SECOND, mix: ONLY_SUBMIT });
@@ -44,6 +46,10 @@ async function measure(context: RowContext, trial: Trial, admin: pg.Client): Pro
     .filter(({ text }) => text.includes('fresh_from'))
     .reduce((sum, { rows }) => sum + rows, 0);
   const buffers = statements.reduce((sum, one) => sum + one.buffers, 0);
+  for (const { text, calls, rows, buffers: read } of statements) {
+    const name = text.trim().replaceAll(/\s+/g, ' ').slice(0, 40);
+    context.say(`  ${calls} × ${name}…: ${rows} rows, ${(read / calls).toFixed(1)} buffers a call`);
+  }
   const waits = trial.ledger
     .all()
     .filter(({ at }) => at >= from && at <= to)
@@ -118,6 +124,7 @@ const deadEndpoints: Row = {
           const urlOf = (path: string) => `http://127.0.0.1:${port}${path}`;
           dead.push(await openShop(system, { 'return.created': PER_SHOP }, { urlOf }));
         }
+        await admin.query('analyze');
         await publishOnce(context, dead);
         const busy = [await measure(context, trial, admin)];
         // Claims of one row for each of many lanes cost more each, dead or not: what the dead ones cost
@@ -140,7 +147,7 @@ async function publishOnce({ system, random }: RowContext, shops: readonly Trial
       system,
       shop,
       random: stream,
-      perSecond: 50,
+      perSecond: 4,
       mix: ONLY_SUBMIT,
     });
     const isOne = () => publisher.acknowledged.length > 0;
@@ -196,7 +203,6 @@ async function deepen(context: RowContext, trial: Trial, admin: pg.Client): Prom
   const count = full ? BACKLOG.full : BACKLOG.short;
   await addBacklog(admin, [BigInt(shops.large.id)], count);
   await addBacklog(admin, [BigInt(shops.small.id)], BACKLOG.small);
-  await admin.query('vacuum analyze webhooks.queue, webhooks.lanes');
   say(`deep backlog: ${count} rows of one endpoint`);
   const slices = { small: [] as Slice[], large: [] as Slice[] };
   // Interleaved: one of the two shops is inactive, its backlog held.
