@@ -138,6 +138,20 @@ describe('assess', () => {
     expect(await bench.pendingOf(shopId)).toBe(0);
   });
 
+  test('takes calls that say the same at once for one, whoever had to wait', async () => {
+    const { shopId, lines } = bench.shopWithLines(4);
+    const say = (note: string) =>
+      bench.assess(
+        shopId,
+        lines.map((lineItemId) => ({ lineItemId, note })),
+      );
+    await say('before');
+    const answers = await Promise.all(Array.from({ length: 8 }, () => say('again')));
+    for (const answer of answers) expect(answer).toEqual(answers[0]);
+    const sql = 'select count(*) as made from inspections where shop_id = $1';
+    expect((await bench.db.pool.query(sql, [shopId])).rows).toEqual([{ made: 8n }]);
+  });
+
   test('asks returns once whose the lines are', async () => {
     const { shopId, lines } = bench.shopWithLines(30);
     const before = bench.returns.checks;

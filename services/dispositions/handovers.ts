@@ -6,17 +6,22 @@ import type { Lines } from './store.ts';
 /** As many as surely fit into one message with everything at its longest. */
 const ROUND_MAX = 30;
 
-/** The oldest pending inspection of each of the lines, for at most 30 of them. */
+/**
+ * The oldest pending inspection of each of the lines, for at most 30 of them. Looked up one by one: a
+ * join that is planned once may read all that the shop ever inspected.
+ */
 export async function findOldestPending(db: Queryable, o: Lines): Promise<Inspection[]> {
   const { rows } = await db.query<Row>({
     name: 'oldest-pending',
     text: `select ${COLUMNS}
        from (
-         select distinct on (line_item_id) shop_id, inspection_id from handovers
+         select distinct on (line_item_id) inspection_id from handovers
           where shop_id = $1 and kind = $2 and line_item_id = any ($3::bigint[])
           order by line_item_id, inspection_id
        ) h
-       join inspections i on i.shop_id = h.shop_id and i.id = h.inspection_id
+       join lateral (
+         select * from inspections where shop_id = $1 and id = h.inspection_id limit 1
+       ) i on true
       order by i.id limit $4`,
     values: [o.shopId, o.kind, o.lineItemIds, ROUND_MAX],
   });

@@ -18,14 +18,15 @@ export interface Current extends Inspection {
 /** How long after a recorded finding an equal one without a time counts as the same call again. */
 const REPEAT_SECONDS = 60;
 
-/** What is read of lines `l` with their newest inspection `i`, where there is one, and its handover `h`. */
+// Looked up one by one: a join that is planned once may read all that the shop ever inspected.
 const SELECT_CURRENT = `
 select ${COLUMNS}, l.inspection_id as newest_id,
-       i.time_defaulted and (h.inspection_id is not null
-         or i.created_at > now() - make_interval(secs => $4)) as is_fresh
+       i.time_defaulted and (i.created_at > now() - make_interval(secs => $4)
+         or exists (select from handovers h where h.shop_id = $1 and h.inspection_id = i.id)) as is_fresh
   from inspected_lines l
-  left join inspections i on i.shop_id = l.shop_id and i.id = l.inspection_id
-  left join handovers h on h.shop_id = i.shop_id and h.inspection_id = i.id
+  left join lateral (
+    select * from inspections where shop_id = $1 and id = l.inspection_id limit 1
+  ) i on true
  where l.shop_id = $1 and l.kind = $2 and l.line_item_id = any ($3::bigint[])`;
 
 /** Without an inspection all but `newest_id` are null. */
@@ -78,8 +79,8 @@ async function lockAll(tx: Queryable, o: Lines): Promise<Map<bigint, Current> | 
     values: [o.shopId, o.kind, o.lineItemIds, REPEAT_SECONDS],
   });
   if (rows.length === 0) return undefined;
-  // Who had to wait sees the line as it is now, beside the inspections of the time before: look again.
-  const isOutdated = rows.some((row) => row.newest_id !== null && row.id === null);
+  // Who had to wait sees the line as it is now, beside its inspection of the time before: look again.
+  const isOutdated = rows.some((row) => row.newest_id !== row.id);
   return isOutdated ? findCurrent(tx, o) : byLine(rows);
 }
 
@@ -93,6 +94,14 @@ export interface Stored {
   readonly othersPending: boolean;
 }
 
+/** What a recorded finding was given beside what was said. */
+interface InsertedRow {
+  readonly id: bigint;
+  readonly line_item_id: bigint;
+  readonly inspected_at: Date;
+  readonly others_pending: boolean;
+}
+
 /**
  * Records findings about some of the locked lines, and that returns does not have them yet.
  *
@@ -104,7 +113,7 @@ export async function insertInspections(
 ): Promise<Stored> {
   // Nothing new: a repeat, perhaps of a call whose handover failed.
   if (o.findings.length === 0) return { inspections: new Map(), othersPending: true };
-  const { rows } = await tx.query<Row & { others_pending: boolean }>({
+  const { rows } = await tx.query<InsertedRow>({
     name: 'insert-inspections',
     text: INSERT,
     values: [
@@ -118,8 +127,15 @@ export async function insertInspections(
       o.lineItemIds,
     ],
   });
+  const { kind, id, name } = o.actor;
+  const ids = new Map(rows.map((row) => [row.line_item_id, row]));
+  const inspections = o.findings.flatMap((finding) => {
+    const row = ids.get(finding.lineItemId);
+    if (!row) return [];
+    return { ...finding, id: row.id, inspectedAt: row.inspected_at, actor: { kind, id, name } };
+  });
   return {
-    inspections: new Map(rows.map((row) => [row.line_item_id, toInspection(row)])),
+    inspections: new Map(inspections.map((one) => [one.lineItemId, one])),
     othersPending: rows.some((row) => row.others_pending),
   };
 }
@@ -140,7 +156,7 @@ with given as (
     coalesce(inspected_at, date_trunc('milliseconds', now())), inspected_at is null, images,
     $4::text, $5::text, $6::text
   from given
-  returning *
+  returning id, line_item_id, inspected_at
 ), moved as (
   update inspected_lines l set inspection_id = i.id from i
   where l.shop_id = $1 and l.kind = $2 and l.line_item_id = i.line_item_id
@@ -149,7 +165,7 @@ with given as (
   insert into handovers (shop_id, inspection_id, kind, line_item_id, due_at)
   select $1, id, $2, line_item_id, now() + make_interval(secs => $7) from i
 )
-select ${COLUMNS},
+select i.id, i.line_item_id, i.inspected_at,
        (select exists (select from handovers h
                         where h.shop_id = $1 and h.kind = $2 and h.line_item_id = any ($8::bigint[]))
        ) as others_pending
