@@ -5,6 +5,7 @@ const TABLES = {
   bench_assessments: 'dispositions.inspections',
   bench_lines: 'dispositions.inspected_lines',
   bench_dispositions: 'returns.line_dispositions',
+  bench_returns: 'returns.returns',
   bench_timeline: 'returns.timeline',
   bench_events: 'returns.events',
   bench_outbox: 'returns.outbox',
@@ -18,6 +19,9 @@ export async function makeFloorTables(admin: pg.Client): Promise<void> {
     );
     await admin.query(`grant select, insert, update on dispositions.${name} to rms_dispositions`);
   }
+  await admin.query(
+    'insert into dispositions.bench_returns overriding system value select * from returns.returns on conflict do nothing',
+  );
   await admin.query('create sequence if not exists dispositions.bench_positions');
   await admin.query('grant usage on sequence dispositions.bench_positions to rms_dispositions');
 }
@@ -41,7 +45,9 @@ export const BARE_FLOOR = `with assessed as (${ASSESSED}) ${ANSWER}`;
 
 /**
  * Stores every row that the services store for the call: the assessments, the newest of each line,
- * what returns keeps of them, the timeline, and both events with their snapshot ($3, bytes).
+ * what returns keeps of them, the next revision of the return ($4), the timeline, and both events, of
+ * which the one of returns has its snapshot ($3, bytes). Not what is gone when the call is answered:
+ * the notes of what is to be handed over.
  */
 export const SAME_ROWS_FLOOR = `
 with assessed as (${ASSESSED}), lines as (
@@ -54,18 +60,22 @@ with assessed as (${ASSESSED}), lines as (
   on conflict (shop_id, line_item_id) do update set assessment_id = excluded.assessment_id,
     outcome = excluded.outcome, return_processor = excluded.return_processor, note = excluded.note,
     inspected_at = excluded.inspected_at
+), changed as (
+  update bench_returns set revision = revision + 1, updated_at = clock_timestamp()
+   where shop_id = $1 and id = $4
 ), told as (
   insert into bench_timeline (shop_id, return_id, kind, facts, actor_kind, actor_id)
-  select $1, 1, 'line.assessed', json_build_object('line_item_id', line_item_id, 'outcome', outcome), 'system', 'floor'
+  select $1, $4, 'line.assessed', json_build_object('line_item_id', line_item_id, 'outcome', outcome), 'system', 'floor'
   from assessed
 ), positions as materialized (
-  select nextval('bench_positions') as position, n from generate_series(1, 2) as n
+  select nextval('bench_positions') as position, case n when 1 then $3::bytea else substring($3::bytea for 300) end as value
+    from generate_series(1, 2) as n
 ), stored as (
   insert into bench_events (shop_id, day, position, event_id, trigger, key, traceparent, occurred_at, value)
-  select $1, (now() at time zone 'utc')::date, position, gen_random_uuid(), 'return.updated', 'floor', '', now(), $3
+  select $1, (now() at time zone 'utc')::date, position, gen_random_uuid(), 'return.updated', 'floor', '', now(), value
   from positions
 ), pointed as (
   insert into bench_outbox (shop_id, day, position, shard, key, bytes)
-  select $1, (now() at time zone 'utc')::date, position, 0, 'floor', length($3::bytea) from positions
+  select $1, (now() at time zone 'utc')::date, position, 0, 'floor', length(value) from positions
 )
 ${ANSWER}`;

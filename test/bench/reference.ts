@@ -36,14 +36,17 @@ async function listen(): Promise<number> {
   });
 
   // One statement: what was said alone, or every row that the services store.
-  const snapshot = Buffer.alloc(Number(process.env.SNAPSHOT_BYTES ?? '0'), 'snapshot');
+  const snapshot = Buffer.from(process.env.SNAPSHOT ?? '', 'base64');
+  const returnsByLine = new Map<number, number>(JSON.parse(process.env.RETURNS_BY_LINE ?? '[]'));
   const json = express.json({ limit: '1mb' });
   app.post('/assess-bare', json, async (req, res) => {
     const values = [SHOP_ID, JSON.stringify(req.body.items)];
     res.json((await writes.query({ name: 'bare', text: BARE_FLOOR, values })).rows);
   });
   app.post('/assess', json, async (req, res) => {
-    const values = [SHOP_ID, JSON.stringify(req.body.items), snapshot];
+    const { items } = req.body;
+    const returnId = returnsByLine.get(items[0].line_item_id);
+    const values = [SHOP_ID, JSON.stringify(items), snapshot, returnId];
     res.json((await writes.query({ name: 'same', text: SAME_ROWS_FLOOR, values })).rows);
   });
 

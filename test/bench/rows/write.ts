@@ -1,5 +1,11 @@
-import { toBinary } from '@bufbuild/protobuf';
-import { ReturnSchema } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
+import { create, toBinary } from '@bufbuild/protobuf';
+import { timestampFromDate } from '@bufbuild/protobuf/wkt';
+import {
+  DispositionOutcome,
+  DispositionSchema,
+  type Return,
+  ReturnSchema,
+} from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import { startWorker } from '../child.ts';
 import { type Arena, compare, intervalText } from '../compare.ts';
 import { makeFloorTables } from '../floor.ts';
@@ -14,6 +20,8 @@ import { absolute, lengths } from './read.ts';
 const ITEMS = 30;
 /** Each assesses lines of its own. */
 const CONNECTIONS = 8;
+const PROCESSOR = 'warehouse@example.com';
+const NOTE = 'As new, in its box, number {unique}';
 /** Requests over which statements are counted. */
 const COUNTED = 40;
 /** Loops of the services run a statement now and then, whatever is asked. */
@@ -22,7 +30,7 @@ const STATEMENT_NOISE = 1.1;
 /** POST of dispositions against one statement that stores them. */
 export const write: Row = {
   name: 'write',
-  about: `POST of ${ITEMS} dispositions over REST (gateway → dispositions → returns, with events), against one Express process with one statement that stores the same rows (assessments, newest of each line, what returns keeps, timeline, events with snapshots); and ${ITEMS} items against one. ${CONNECTIONS} connections.`,
+  about: `POST of ${ITEMS} dispositions over REST (gateway → dispositions → returns, with events), against one Express process with one statement that stores the same rows (assessments, newest of each line, what returns keeps, the return's revision, timeline, events); and ${ITEMS} items against one. ${CONNECTIONS} connections.`,
   async run(bench) {
     const { platform } = bench;
     await platform.run(['gateway', 'returns', 'dispositions', 'webhooks']);
@@ -36,7 +44,10 @@ export const write: Row = {
       env: {
         WRITES_URL: platform.urlOf('dispositions'),
         SHOP_ID: String(shop.id),
-        SNAPSHOT_BYTES: String(made[0] ? toBinary(ReturnSchema, made[0]).length : 0),
+        SNAPSHOT: Buffer.from(snapshotOf(made[0])).toString('base64'),
+        RETURNS_BY_LINE: JSON.stringify(
+          made.map((one) => [Number(one.lineItems[0]?.lineItemId), Number(one.id)]),
+        ),
       },
     });
     const load = startWorker<HttpLoadMethods>({ name: 'load', args: ['test/bench/http-load.ts'] });
@@ -53,6 +64,18 @@ export const write: Row = {
     }
   },
 };
+
+/** What an event carries when all lines were assessed. */
+function snapshotOf(made: Return | undefined): Uint8Array {
+  if (!made) throw new Error('no return was made');
+  const disposition = create(DispositionSchema, {
+    outcome: DispositionOutcome.BACK_TO_STOCK,
+    ...{ returnProcessor: PROCESSOR, note: NOTE },
+    inspectedAt: timestampFromDate(new Date()),
+  });
+  const lineItems = made.lineItems.map((line) => ({ ...line, disposition }));
+  return toBinary(ReturnSchema, { ...made, lineItems });
+}
 
 interface Loads {
   readonly many: Load;
@@ -146,8 +169,8 @@ function bodyOf(ids: readonly bigint[]): string {
   const items = ids.map((id) => ({
     line_item_id: Number(id),
     disposition_outcome: 'back_to_stock',
-    return_processor: 'warehouse@example.com',
-    note: 'As new, in its box, number {unique}',
+    return_processor: PROCESSOR,
+    note: NOTE,
   }));
   return JSON.stringify({ items });
 }
