@@ -59,13 +59,10 @@ export type DeliveryObject = z.infer<typeof delivery>;
 export const deliveryPage = z
   .object({
     deliveries: z.array(delivery).meta({ description: 'Newest event first' }),
-    next_cursor: z
-      .string()
-      .nullable()
-      .meta({
-        description:
-          '`cursor` of the next page; null on the last. A page may hold fewer than `limit`, or none, and not be the last',
-      }),
+    next_cursor: z.string().nullable().meta({
+      description:
+        '`cursor` of the next page; null on the last. A page may hold fewer than `limit`, or none, and not be the last',
+    }),
   })
   .meta({ id: 'DeliveryPage' });
 export type DeliveryPage = z.infer<typeof deliveryPage>;
