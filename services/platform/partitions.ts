@@ -1,4 +1,4 @@
-import type pg from 'pg';
+import pg from 'pg';
 import { withLease } from './leases.ts';
 import type { Logger } from './log.ts';
 import type { Queryable } from './postgres.ts';
@@ -8,6 +8,9 @@ import { startLoop, type Worker } from './worker.ts';
 const DAYS_AHEAD = 3;
 const EVERY_MS = 60 * 60 * 1_000;
 const LEASE_MS = 60_000;
+/** Until the next try when the tables are in use. */
+const BUSY_REST_MS = 60_000;
+const LOCK_NOT_AVAILABLE = '55P03';
 
 /** Tables of day partitions; each has functions that make and drop them on the service's behalf. */
 const STATEMENTS = {
@@ -54,10 +57,20 @@ export function startPartitionKeeper(
     logger: o.logger,
     step: async (signal) => {
       const lease = { pool: o.pool, name, owner: o.owner, ttlMs: LEASE_MS };
-      const work = () => tendPartitions(o.pool, o);
+      const work = () => tendPartitions(o.pool, o).catch(unlessBusy);
       const result = await withLease({ ...lease, signal, work });
+      if (result === 'busy') {
+        o.logger.warn(`${name}: the tables are in use, days are made and dropped later`);
+        return BUSY_REST_MS;
+      }
       if (result && result.made + result.dropped > 0) o.logger.info(result, name);
       return 'idle';
     },
   });
+}
+
+/** Somebody holds the tables for long, a backup perhaps. Each try stops the others for a moment. */
+function unlessBusy(error: unknown): 'busy' {
+  if (error instanceof pg.DatabaseError && error.code === LOCK_NOT_AVAILABLE) return 'busy';
+  throw error;
 }

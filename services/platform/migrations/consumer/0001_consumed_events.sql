@@ -30,16 +30,34 @@ create table poison_records (
   constraint poison_records_once unique (consumer, topic, position)
 );
 
+-- For the two functions below. It gives up long before anybody who waits for it would be told of a
+-- deadlock (after 1 s), and all go on until the next of a few tries.
+create function lock_consumed_events(tables text) returns void
+language plpgsql set lock_timeout = '100ms'
+as $$
+begin
+  for nth in 1..10 loop
+    begin
+      execute format('lock table %s in access exclusive mode', tables);
+      return;
+    exception when lock_not_available then
+      perform pg_sleep(0.1);
+    end;
+  end loop;
+  raise exception 'the tables of the handled events are in use' using errcode = 'lock_not_available';
+end
+$$;
+
 -- The service's role owns nothing, so partitions are made and dropped on its behalf.
 create function create_consumed_partitions(days_ahead integer) returns integer
-language plpgsql security definer set search_path from current set lock_timeout = '2s'
+language plpgsql security definer set search_path from current set lock_timeout = '500ms'
 as $$
 declare
   -- Yesterday's events still come after midnight.
   first_day date := (now() at time zone 'utc')::date - 1;
   the_day   date;
-  made      integer := 0;
   partition text;
+  missing   date[] := '{}';
 begin
   perform pg_advisory_xact_lock(hashtext(current_schema() || '.consumed_events'));
   for the_day in select first_day + n from generate_series(0, days_ahead + 1) as n loop
@@ -47,27 +65,36 @@ begin
     -- Rows that went to the default partition stay there; the day cannot be split.
     continue when to_regclass(partition) is not null
       or exists (select from consumed_events_default where day = the_day);
-    -- Attaching lets writers go on; `partition of` would lock them out.
+    -- `partition of` would lock everybody out while it makes the table and its indexes.
     execute format('create table %I (like consumed_events including all)', partition);
+    missing := missing || the_day;
+  end loop;
+  if cardinality(missing) = 0 then
+    return 0;
+  end if;
+  -- Attaching locks it anyway. Writers of the days that are there go on.
+  perform lock_consumed_events('consumed_events_default');
+  foreach the_day in array missing loop
+    partition := 'consumed_events_' || to_char(the_day, 'YYYYMMDD');
     execute format('alter table consumed_events attach partition %I for values from (%L) to (%L)',
       partition, the_day, the_day + 1);
     execute format('revoke all on %I from %I', partition, 'rms_' || current_schema());
-    made := made + 1;
   end loop;
-  return made;
+  return cardinality(missing);
 end
 $$;
 
 -- Drops whole days in which nothing was handled lately: of events that came late, too, each is
 -- known for that long after it was handled.
 create function drop_consumed_partitions(retention_days integer) returns integer
-language plpgsql security definer set search_path from current set lock_timeout = '2s'
+language plpgsql security definer set search_path from current set lock_timeout = '500ms'
 as $$
 declare
   last_day  date := (now() at time zone 'utc')::date - retention_days;
   last_time timestamptz := now() - retention_days * interval '1 day';
   partition text;
   is_needed boolean;
+  past      text[] := '{}';
   dropped   integer := 0;
 begin
   if retention_days < 1 then
@@ -82,16 +109,29 @@ begin
     continue when to_date(right(partition, 8), 'YYYYMMDD') >= last_day;
     execute format('select exists (select from %I where consumed_at >= $1)', partition)
       into is_needed using last_time;
+    if not is_needed then
+      past := past || partition;
+    end if;
+  end loop;
+  delete from consumed_events_default where day < last_day and consumed_at < last_time;
+  if cardinality(past) = 0 then
+    return 0;
+  end if;
+  -- Dropping a part locks the whole anyway, and everybody begins with that.
+  perform lock_consumed_events('only consumed_events');
+  foreach partition in array past loop
+    -- An event of that day may have come before the lock.
+    execute format('select exists (select from %I where consumed_at >= $1)', partition)
+      into is_needed using last_time;
     continue when is_needed;
     execute format('drop table %I', partition);
     dropped := dropped + 1;
   end loop;
-  delete from consumed_events_default where day < last_day and consumed_at < last_time;
   return dropped;
 end
 $$;
 
-revoke all on function create_consumed_partitions(integer), drop_consumed_partitions(integer) from public;
+revoke all on function lock_consumed_events(text), create_consumed_partitions(integer), drop_consumed_partitions(integer) from public;
 
 do $$
 declare
