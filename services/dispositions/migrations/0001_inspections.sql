@@ -39,17 +39,17 @@ create table inspections (
 
 -- The newest inspection of each line; null only inside the transaction that makes the first one.
 create table inspected_lines (
-  shop_id       bigint not null,
+  shop_id       bigint not null check (shop_id between 1 and 9007199254740991),
   kind          text not null check (kind in ('assessment', 'grading')),
   line_item_id  bigint not null,
-  inspection_id bigint,
+  inspection_id bigint check (inspection_id between 1 and 9007199254740991),
   primary key (shop_id, kind, line_item_id)
 );
 
 -- What returns has not taken over yet. A row is worked on by whoever moved its due_at ahead.
 create table handovers (
-  shop_id       bigint not null,
-  inspection_id bigint not null,
+  shop_id       bigint not null check (shop_id between 1 and 9007199254740991),
+  inspection_id bigint not null check (inspection_id between 1 and 9007199254740991),
   kind          text not null check (kind in ('assessment', 'grading')),
   line_item_id  bigint not null,
   attempts      integer not null default 0,
