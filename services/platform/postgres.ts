@@ -19,7 +19,13 @@ const ANSWER_GRACE_MS = 2_000;
  */
 export function createPool(
   url: string,
-  o: { max?: number; applicationName?: string; statementTimeoutMs?: number } = {},
+  o: {
+    max?: number;
+    applicationName?: string;
+    statementTimeoutMs?: number;
+    /** After so long without a statement a transaction is ended by the server; 30 s unless told otherwise. */
+    idleInTransactionMs?: number;
+  } = {},
 ): pg.Pool {
   const statementTimeoutMs = o.statementTimeoutMs ?? STATEMENT_TIMEOUT_MS;
   const pool = new pg.Pool({
@@ -28,7 +34,7 @@ export function createPool(
     ...(o.applicationName === undefined ? {} : { application_name: o.applicationName }),
     connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
     statement_timeout: statementTimeoutMs,
-    idle_in_transaction_session_timeout: IDLE_IN_TRANSACTION_TIMEOUT_MS,
+    idle_in_transaction_session_timeout: o.idleInTransactionMs ?? IDLE_IN_TRANSACTION_TIMEOUT_MS,
     query_timeout: statementTimeoutMs + ANSWER_GRACE_MS,
     keepAlive: true,
     types: { getTypeParser: parserOf },

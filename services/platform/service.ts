@@ -73,6 +73,8 @@ export interface ServiceDefinition {
   readonly name: string;
   /** Whether it has an outbox to relay. */
   readonly publishes: boolean;
+  /** How long the database lets a transaction stand idle; see `createPool`. Milliseconds. */
+  readonly idleInTransactionMs?: number;
   readonly build: (runtime: ServiceRuntime) => ServiceParts | Promise<ServiceParts>;
 }
 
@@ -91,7 +93,7 @@ export async function startService(
   definition: ServiceDefinition,
   o: ServiceOptions,
 ): Promise<RunningService> {
-  const runtime = await openRuntime(definition.name, o);
+  const runtime = await openRuntime(definition, o);
   const opened: Opened = { runtime, o, isStopping: false };
   try {
     await startParts(definition, opened);
@@ -125,7 +127,10 @@ interface Opened {
   server?: RunningServer;
 }
 
-async function openRuntime(name: string, o: ServiceOptions): Promise<ServiceRuntime> {
+async function openRuntime(
+  { name, idleInTransactionMs }: ServiceDefinition,
+  o: ServiceOptions,
+): Promise<ServiceRuntime> {
   const level = o.logLevel ?? 'info';
   const logger = createLogger({ service: name, level, pretty: o.logPretty ?? false });
   const telemetry = await startTelemetry({
@@ -137,6 +142,7 @@ async function openRuntime(name: string, o: ServiceOptions): Promise<ServiceRunt
   const pool = createPool(o.databaseUrl, {
     applicationName: name,
     ...(o.poolMax !== undefined && { max: o.poolMax }),
+    ...(idleInTransactionMs !== undefined && { idleInTransactionMs }),
   });
   measurePool(telemetry, pool);
   const runtime = { name, pool, bus: o.bus, logger, telemetry, identity: o.identity };

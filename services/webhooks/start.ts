@@ -48,7 +48,8 @@ const DEFAULT_EVENT_DAYS = 7;
 
 /**
  * The engine's own connections: one reads, one writes, one for leases and the rest. Its statements are
- * steps along indexes, whatever the statistics of the moment say of tables that fill and empty.
+ * steps along indexes, whatever the statistics of the moment say of tables that fill and empty. None
+ * waits long for a lock: while a settling waits, it holds leases that are to be renewed.
  */
 export const ENGINE_POOL = {
   max: 4,
@@ -58,8 +59,12 @@ export const ENGINE_POOL = {
     enable_mergejoin: 'off',
     plan_cache_mode: 'force_generic_plan',
     jit: 'off',
+    lock_timeout: '1s',
   },
 };
+
+/** A process that stops within a transaction keeps others from its rows for so long. Milliseconds. */
+const IDLE_IN_TRANSACTION_MS = 5_000;
 
 /** A snapshot read back is over 900 kB. Milliseconds. */
 const SNAPSHOT_TIMEOUT_MS = 10_000;
@@ -84,6 +89,7 @@ export async function startWebhooks(o: WebhooksOptions): Promise<RunningWebhooks
     {
       name: 'webhooks',
       publishes: false,
+      idleInTransactionMs: IDLE_IN_TRANSACTION_MS,
       build(runtime) {
         const { pool, logger, telemetry } = runtime;
         const sender = createSender({

@@ -84,6 +84,30 @@ describe('whoever holds a lane for long', () => {
   });
 });
 
+describe('whoever holds a subscription for long', () => {
+  test('holds up the writing of no other, and of that one only until then', async () => {
+    const [held, other] = [newShop(), newShop()];
+    receiver.answer = (response, { path }) =>
+      void response.writeHead(path.endsWith('held') ? 500 : 200).end();
+    await webhooks.subscribe({ shopId: held, url: `${receiver.url}/held` });
+    await webhooks.subscribe({ shopId: other, url: `${receiver.url}/other` });
+    const attemptsOf = async (shopId: bigint) =>
+      (await webhooks.deliveries(shopId)).filter(({ attempts }) => attempts.length > 0).length;
+    await inTransaction(webhooks.db.pool, async (tx) => {
+      await tx.query('select from subscriptions where shop_id = $1 for update', [held]);
+      await webhooks.publish(...events(held, 2));
+      await until(() => arrivedAt('/hook/held') === 2);
+      const before = performance.now();
+      await webhooks.publish(...events(other, 40));
+      await until(async () => (await attemptsOf(other)) === 40);
+      expect(performance.now() - before).toBeLessThan(8_000);
+      expect(await attemptsOf(held)).toBe(0);
+    });
+    await until(async () => (await attemptsOf(held)) === 2);
+    expect(arrivedAt('/hook/held')).toBe(2);
+  }, 30_000);
+});
+
 describe('the backlog of a deleted subscription', () => {
   test('ends to the last, also what is being written at that moment', async () => {
     const shopId = newShop();

@@ -1,7 +1,6 @@
 import type { Queryable } from '../../platform/postgres.ts';
 import { shardLease } from '../../platform/shards.ts';
 import { FAILING_DAYS, judgeFailing } from './auto-disable.ts';
-
 import { DELIVERY_LEASES, type LaneRef, laneKeyOf } from './lane.ts';
 import type { Settlement } from './settle.ts';
 
@@ -24,6 +23,12 @@ interface Subscription extends LaneRef {
   readonly nowMs: number;
 }
 
+export interface SettledFailures {
+  readonly notices: readonly Notice[];
+  /** Lanes that somebody else holds at this moment, perhaps for long: nothing of them was counted. */
+  readonly busy: ReadonlySet<string>;
+}
+
 interface Tally {
   failures: number;
   failingSinceMs: number | null;
@@ -33,7 +38,7 @@ interface Tally {
 
 /**
  * Counts the failures of subscriptions, and forgets them after a success; warns of the switching off,
- * and switches off. The caller holds the leases.
+ * and switches off. The caller holds the leases. Waits for nobody: what others hold is passed over.
  *
  * @param o.offsetMs of the retry clock.
  */
@@ -41,22 +46,30 @@ export async function settleFailures(
   tx: Queryable,
   settlements: readonly Settlement[],
   o: { offsetMs: number },
-): Promise<Notice[]> {
-  const subscriptions = await lockSubscriptions(tx, settlements, o.offsetMs);
+): Promise<SettledFailures> {
+  const { subscriptions, busy } = await lockSubscriptions(tx, settlements, o.offsetMs);
   const waiting = await stillWaiting(tx, settlements);
-  const notices: Notice[] = [];
-  const tallies: { of: Subscription; tally: Tally }[] = [];
+  const tallies: Judged[] = [];
   for (const subscription of subscriptions) {
     const key = laneKeyOf(subscription);
     const own = settlements.filter(({ due }) => laneKeyOf(due) === key && waiting.has(due.id));
     if (own.length === 0) continue;
     const tally = tallyOf(subscription, own);
-    tallies.push({ of: subscription, tally });
     const notice = subscription.isActive ? judge(subscription, tally, own) : undefined;
-    if (notice) notices.push(notice);
+    tallies.push({ of: subscription, tally, notice });
   }
-  await writeTallies(tx, tallies, o.offsetMs);
-  return notices;
+  const disabled = tallies.filter(({ tally }) => tally.reason !== '').map(({ of }) => of);
+  const locked = await lockLanes(tx, disabled);
+  for (const key of disabled.map(laneKeyOf)) if (!locked.has(key)) busy.add(key);
+  const counted = tallies.filter(({ of }) => !busy.has(laneKeyOf(of)));
+  await writeTallies(tx, counted, o.offsetMs);
+  return { busy, notices: counted.flatMap(({ notice }) => notice ?? []) };
+}
+
+interface Judged {
+  readonly of: Subscription;
+  readonly tally: Tally;
+  readonly notice: Notice | undefined;
 }
 
 /** In the order in which the attempts ended. */
@@ -105,26 +118,52 @@ async function lockSubscriptions(
   tx: Queryable,
   settlements: readonly Settlement[],
   offsetMs: number,
-): Promise<Subscription[]> {
-  const { rows } = await tx.query<Subscription>({
+): Promise<{ subscriptions: Subscription[]; busy: Set<string> }> {
+  const { rows } = await tx.query<Subscription & { isBusy: boolean }>({
     name: 'lock-failing',
-    text: `select s.shop_id as "shopId", s.id as "subscriptionId", s.endpoint_id as "endpointId",
-                  s.status = 'active' as "isActive", s.failures,
-                  extract(epoch from s.failing_since)::float8 * 1000 as "failingSinceMs",
-                  s.warned_percent as "warnedPercent",
-                  extract(epoch from now())::float8 * 1000 + $3 as "nowMs"
-             from subscriptions s
-             join (select distinct shop_id, id from unnest($1::bigint[], $2::bigint[]) as g (shop_id, id)) as given
-               on given.shop_id = s.shop_id and given.id = s.id
-            where s.deleted_at is null
-            order by s.shop_id, s.id for no key update of s`,
+    text: LOCK,
     values: [
       settlements.map(({ due }) => due.shopId),
       settlements.map(({ due }) => due.subscriptionId),
       offsetMs,
     ],
   });
-  return rows;
+  return {
+    subscriptions: rows.filter(({ isBusy }) => !isBusy),
+    busy: new Set(rows.filter(({ isBusy }) => isBusy).map(laneKeyOf)),
+  };
+}
+
+const LOCK = `
+with given as (
+  select distinct shop_id, id from unnest($1::bigint[], $2::bigint[]) as g (shop_id, id)
+), mine as materialized (
+  select s.* from subscriptions s join given g on g.shop_id = s.shop_id and g.id = s.id
+   where s.deleted_at is null
+   order by s.shop_id, s.id for no key update of s skip locked
+)
+select g.shop_id as "shopId", g.id as "subscriptionId", m.endpoint_id as "endpointId",
+       m.status = 'active' as "isActive", m.failures,
+       extract(epoch from m.failing_since)::float8 * 1000 as "failingSinceMs",
+       m.warned_percent as "warnedPercent", extract(epoch from now())::float8 * 1000 + $3 as "nowMs",
+       m.id is null as "isBusy"
+  from given g
+  join subscriptions s on s.shop_id = g.shop_id and s.id = g.id and s.deleted_at is null
+  left join mine m on m.shop_id = g.shop_id and m.id = g.id
+ order by g.shop_id, g.id`;
+
+/** In order, as everywhere. Returns those that were free. */
+async function lockLanes(tx: Queryable, lanes: readonly LaneRef[]): Promise<ReadonlySet<string>> {
+  if (lanes.length === 0) return new Set();
+  const { rows } = await tx.query<LaneRef>({
+    name: 'lock-lanes-of-disabled',
+    text: `select l.shop_id as "shopId", l.subscription_id as "subscriptionId" from lanes l
+             join unnest($1::bigint[], $2::bigint[]) as g (shop_id, subscription_id)
+               on g.shop_id = l.shop_id and g.subscription_id = l.subscription_id
+            order by l.shop_id, l.subscription_id for no key update of l skip locked`,
+    values: [lanes.map((lane) => lane.shopId), lanes.map((lane) => lane.subscriptionId)],
+  });
+  return new Set(rows.map(laneKeyOf));
 }
 
 /** Those that nobody has written down: a repetition of what was committed counts nothing. */
@@ -154,7 +193,7 @@ async function stillWaiting(
 
 async function writeTallies(
   tx: Queryable,
-  tallies: readonly { of: Subscription; tally: Tally }[],
+  tallies: readonly Judged[],
   offsetMs: number,
 ): Promise<void> {
   if (tallies.length === 0) return;

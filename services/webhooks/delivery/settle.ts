@@ -32,6 +32,8 @@ export interface EndpointChange {
 export interface Settled {
   /** Not written: somebody else holds the shard by now. */
   readonly stale: readonly Settlement[];
+  /** Not written yet: somebody else holds their subscriptions at this moment. */
+  readonly passed: readonly Settlement[];
   /** Subscriptions that were switched off, and warnings. */
   readonly notices: readonly Notice[];
 }
@@ -42,7 +44,8 @@ export interface Settled {
  * transaction, before. It may be repeated when nobody knows whether it was committed.
  *
  * What is written in the name of a lease that is lost by now is left out. A delivery that was dropped
- * meanwhile stays so, unless it arrived.
+ * meanwhile stays so, unless it arrived. What failed of a subscription that somebody else holds is
+ * passed over, as it may take long.
  *
  * @param o.offsetMs of the retry clock.
  */
@@ -54,13 +57,15 @@ export async function settle(
 ): Promise<Settled> {
   const judged = toBeJudged(settlements);
   if (judged.length === 0) {
-    return { stale: await write(pool, settlements, endpoints, o), notices: [] };
+    return { stale: await write(pool, settlements, endpoints, o), passed: [], notices: [] };
   }
   return inTransaction(pool, async (tx) => {
     const leases = [...new Set([...leasesOf(settlements), ...endpoints.map(leaseOf)])];
     await tx.query({ name: 'lock-leases', text: LOCK_LEASES, values: [leases] });
-    const notices = await settleFailures(tx, judged, o);
-    return { stale: await write(tx, settlements, endpoints, o), notices };
+    const { notices, busy } = await settleFailures(tx, judged, o);
+    const passed = judged.filter(({ due }) => busy.has(laneKeyOf(due)));
+    const rest = settlements.filter((one) => !passed.includes(one));
+    return { stale: await write(tx, rest, endpoints, o), passed, notices };
   });
 }
 

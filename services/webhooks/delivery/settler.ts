@@ -11,7 +11,7 @@ export interface SettlerOptions {
   readonly offsetMs: () => number;
   /** How addresses fare that changed since the last call; asked once per statement. */
   readonly takeChanges: () => EndpointChange[];
-  /** Told of every batch that was written, or given up. */
+  /** Told of what was written, or given up. */
   readonly onSettled: (batch: readonly Settlement[], settled: Settled) => void;
 }
 
@@ -27,15 +27,17 @@ const MAX_BATCH = 256;
 const GATHER_MS = 3;
 const FIRST_PAUSE_MS = 50;
 const MAX_PAUSE_MS = 1_000;
+/** Until outcomes that were passed over are tried again. Milliseconds. */
+const PASSED_PAUSE_MS = 100;
 /** Lanes whose failures are remembered here. */
 const MAX_FAILING = 10_000;
 
-const NOTHING: Settled = { stale: [], notices: [] };
+const NOTHING: Settled = { stale: [], passed: [], notices: [] };
 
 /**
  * Writes outcomes down, in batches: while one statement runs, the outcomes for the next one gather.
  * Over an outage a batch is written again until it succeeds: whether the leases still hold, the
- * statement finds out.
+ * statement finds out. Outcomes that were passed over are tried again with a later one.
  */
 export function createSettler(o: SettlerOptions): Settler {
   const waiting: Settlement[] = [];
@@ -46,9 +48,27 @@ export function createSettler(o: SettlerOptions): Settler {
 
   async function run(): Promise<void> {
     await sleep(GATHER_MS);
-    while (waiting.length > 0) {
+    let passed: Settlement[] = [];
+    let againAt = 0;
+    while (waiting.length + passed.length > 0) {
+      if (passed.length > 0 && performance.now() >= againAt) waiting.unshift(...passed.splice(0));
+      if (waiting.length === 0) {
+        await sleep(againAt - performance.now());
+        continue;
+      }
       const batch = waiting.splice(0, MAX_BATCH).map(withFailing);
-      o.onSettled(batch, await untilWritten(batch, o.takeChanges()));
+      const settled = await untilWritten(batch, o.takeChanges());
+      const again = performance.now() < giveUpAt ? new Set(settled.passed) : new Set<Settlement>();
+      if (again.size > 0) {
+        passed = [...passed, ...again];
+        againAt = performance.now() + PASSED_PAUSE_MS;
+      } else if (settled.passed.length > 0) {
+        o.logger.error({ deliveries: settled.passed.length }, 'attempts were not written down');
+      }
+      o.onSettled(
+        batch.filter((one) => !again.has(one)),
+        settled,
+      );
     }
   }
 
@@ -97,12 +117,15 @@ export function createSettler(o: SettlerOptions): Settler {
       const about = { err: error, delivery: first.due.id };
       o.logger.error(about, 'an attempt cannot be written down as it is');
       const less = lessOf(first);
-      return less ? untilWritten([less], []) : NOTHING;
+      if (!less) return NOTHING;
+      const settled = await untilWritten([less], []);
+      return { ...settled, passed: settled.passed.length > 0 ? [first] : [] };
     }
     const parts: Settled[] = [];
     for (const one of batch) parts.push(await untilWritten([one], []));
     return {
       stale: parts.flatMap((part) => part.stale),
+      passed: parts.flatMap((part) => part.passed),
       notices: parts.flatMap((part) => part.notices),
     };
   }
