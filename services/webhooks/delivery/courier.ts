@@ -7,6 +7,7 @@ import type { Flight, Flights } from './flights.ts';
 import { laneKeyOf } from './lane.ts';
 import { type Due, readDue } from './read-due.ts';
 import { allot, freePlaces } from './rooms.ts';
+import { putOffPause } from './schedule.ts';
 import type { EndpointChange, Settled, Settlement } from './settle.ts';
 import { createSettler } from './settler.ts';
 
@@ -23,6 +24,8 @@ export interface CourierOptions extends AttemptOptions {
   readonly onClosed: (endpoint: { shopId: bigint; endpointId: bigint }) => void;
   /** A request has ended while lanes had more to send. */
   readonly onRoom: () => void;
+  /** An attempt could not be made. */
+  readonly onPutOff: () => void;
   readonly onSettled: (batch: readonly Settlement[], settled: Settled) => void;
 }
 
@@ -36,8 +39,6 @@ export interface Courier {
 
 /** Bodies held at once. */
 const MAX_BYTES = 64 * 1024 * 1024;
-/** A delivery whose attempt could not be made, by no fault of its receiver, waits so long. Milliseconds. */
-const POSTPONE_MS = 60_000;
 
 export function createCourier(o: CourierOptions): Courier {
   const { board, flights, shards } = o;
@@ -133,7 +134,9 @@ export function createCourier(o: CourierOptions): Courier {
     const work = attempt(o, due, token)
       .catch((error: unknown): Settlement => {
         o.logger.error({ err: error, delivery: due.id }, 'attempt could not be made');
-        return { due, token, sent: undefined, ended: null, pauseMs: POSTPONE_MS };
+        o.onPutOff();
+        const pauseMs = putOffPause(o.retryNowMs() - due.queuedAtMs);
+        return { due, token, sent: undefined, ended: null, pauseMs };
       })
       .then((settlement) => land(flight, settlement))
       .finally(() => open.delete(work));

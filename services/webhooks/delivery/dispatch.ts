@@ -67,6 +67,7 @@ export function startDispatching(o: DispatchOptions): Dispatcher {
     retryNowMs: keeper.retryNowMs,
     onClosed: keeper.release,
     onRoom: () => pulse.wake(PACE_MS),
+    onPutOff: metrics.putOff,
     onSettled: (batch, settled) => report(o, metrics, batch, settled),
   });
   const pulse = startPulse({

@@ -40,6 +40,7 @@ describe('what is wrong with one delivery', () => {
     await webhooks.publish(...events(good, 40));
     await until(() => arrivedAt('/hook/good') === 40);
     expect(arrivedAt('/hook/bad')).toBe(0);
+    await until(async () => /^webhooks_put_off\S* \d/m.test(await webhooks.metrics()));
   });
 
   test('is not sent over and over: an answer that cannot be written down', async () => {

@@ -10,6 +10,8 @@ export interface DeliveryMetrics {
   /** @param offsetMs of the retry clock, which the time of queueing is kept by. */
   settled(batch: readonly Settlement[], offsetMs: number): void;
   stale(attempts: number): void;
+  /** An attempt could not be made. */
+  putOff(): void;
   noticed(kind: 'disabled' | 'warned', percent: number): void;
 }
 
@@ -35,6 +37,9 @@ export function deliveryMetrics(
   });
   const staleOnes = meter.createCounter('webhooks.settle.stale', {
     description: 'Attempts that were not written down: another process had taken over',
+  });
+  const putOffs = meter.createCounter('webhooks.put_off', {
+    description: 'Attempts that could not be made, by no fault of their receivers',
   });
   const disabled = meter.createCounter('webhooks.subscriptions.disabled', {
     description: 'Subscriptions set inactive for failing',
@@ -65,6 +70,7 @@ export function deliveryMetrics(
       }
     },
     stale: (count) => staleOnes.add(count),
+    putOff: () => putOffs.add(1),
     noticed(kind, percent) {
       if (kind === 'disabled') disabled.add(1);
       else warned.add(1, { percent });

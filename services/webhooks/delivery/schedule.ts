@@ -43,3 +43,14 @@ export function pauseAfter(
   const scheduled = pause + Math.floor(pause * JITTER * random());
   return Math.max(scheduled, Math.min(retryAfterMs ?? 0, MAX_RETRY_AFTER_MS));
 }
+
+const MIN_PUT_OFF_MS = MINUTE_MS;
+const MAX_PUT_OFF_MS = 10 * MINUTE_MS;
+
+/**
+ * How long a delivery waits whose attempt could not be made, by no fault of its receiver: as long as it
+ * has waited, so twice as long each time. Milliseconds.
+ */
+export function putOffPause(waitedMs: number): number {
+  return Math.min(Math.max(waitedMs, MIN_PUT_OFF_MS), MAX_PUT_OFF_MS);
+}
