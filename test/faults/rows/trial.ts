@@ -2,6 +2,7 @@ import { type Fault, judge } from '../ledger/judge.ts';
 import { type Ledger, openLedger } from '../ledger/ledger.ts';
 import { type Publisher, type PublisherOptions, startPublisher } from '../ledger/publisher.ts';
 import { openShop, type TrialShop, type Wanted } from '../ledger/shop.ts';
+import { whereaboutsOf } from '../ledger/whereabouts.ts';
 import { type Outcome, type RowContext, someOf } from '../row.ts';
 
 /** A shop under load, its ledger, and the faults that it went through. */
@@ -37,6 +38,8 @@ export const USUAL: Wanted = {
   'label.created': 1,
 };
 
+const MOST_LOOKED_FOR = 3;
+
 /** Opens a fresh shop; `work` runs its trials, and its subscriptions are deleted after. */
 export async function withTrial(
   { system, random }: RowContext,
@@ -71,7 +74,9 @@ export async function withTrial(
       const verdict = judge(system.sink.book, paths, faults);
       const unrecorded = ledger.unrecorded(publishers);
       const lost = ledger.missing();
+      const stuck = lost.slice(0, MOST_LOOKED_FOR).map((one) => whereaboutsOf(system, one));
       problems.push(
+        ...(await Promise.all(stuck)),
         ...someOf(lost.map(({ eventId, path }) => `lost: event ${eventId} for ${path}`)),
         ...someOf(unrecorded.map((text) => `acknowledged but not stored: ${text}`)),
         ...someOf(verdict.violations),
