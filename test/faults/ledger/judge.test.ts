@@ -93,6 +93,13 @@ describe('judge', () => {
   });
 });
 
+test('what was not yet written down is in flight, however long ago it was answered', () => {
+  const first = arrival({ at: 100 });
+  const book = bookOf([first, arrival({ at: 9_000 })], [ended(first, 200)]);
+  const fault = { from: 5_000, to: 5_010, unsettled: new Set(['msg_1']) };
+  expect(judge(book, PATHS, [fault]).unexplained).toEqual([]);
+});
+
 test('in flight is what is open, or was answered within the last second', () => {
   const open = { ...arrival({ at: 1_000 }) };
   const settling = { ...arrival({ at: 1_000 }), endedAt: 1_500 };

@@ -7,6 +7,8 @@ export interface Fault {
   readonly to: number;
   /** Local ports of the process that was hit; undefined: anybody's attempts. */
   readonly ports?: ReadonlySet<number>;
+  /** By webhook-id, where it was asked: what the system still had to write down when it came. */
+  readonly unsettled?: ReadonlySet<string>;
 }
 
 export interface Verdict {
@@ -23,13 +25,15 @@ export interface Verdict {
  */
 const SETTLING_MS = 1_000;
 
-/** Requests of the attempts that were in flight when the fault came: not answered, or only just. */
+/** Requests of the attempts that were in flight when the fault came: not answered, only just, or not written down. */
 export function inFlightAt(receipts: readonly Receipt[], fault: Fault): Receipt[] {
   return receipts.filter(
     (one) =>
       one.accepted &&
       one.at <= fault.to &&
-      (one.endedAt === undefined || one.endedAt >= fault.from - SETTLING_MS) &&
+      (one.endedAt === undefined ||
+        one.endedAt >= fault.from - SETTLING_MS ||
+        fault.unsettled?.has(one.webhookId)) &&
       (fault.ports === undefined || fault.ports.has(one.fromPort)),
   );
 }

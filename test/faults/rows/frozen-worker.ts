@@ -46,7 +46,8 @@ export const frozenWorkerRow: Row = {
         longest = Math.max(longest, recovery);
         member.process.thaw();
         const thawedAt = nowMs();
-        trial.faults.push({ from: caught.at, to: thawedAt, ports: caught.ports });
+        const { ports, unsettled } = caught;
+        trial.faults.push({ from: caught.at, to: thawedAt, ports, unsettled });
         await untilCaughtUp(trial, nowMs(), PATIENCE_MS);
         refused += (await stale(system)) - before;
         context.say(

@@ -103,6 +103,15 @@ export async function unheardOf(system: System, shopId: number): Promise<Set<str
   return new Set(rows.map(({ id }) => id));
 }
 
+/** By webhook-id: what is still in the queue, tried or not. */
+async function unsettledIn({ pool }: System, { shops }: Trial): Promise<Set<string>> {
+  const { rows } = await pool.query<{ id: string }>(
+    'select id from webhooks.queue where shop_id = any($1)',
+    [shops.map(({ id }) => BigInt(id))],
+  );
+  return new Set(rows.map(({ id }) => `msg_${id}`));
+}
+
 const MOST_LOOKS = 200;
 const BUSY_MS = 60_000;
 
@@ -113,6 +122,7 @@ export interface Caught {
   /** Attempts of its that may come again. */
   readonly attempts: number;
   readonly ports: ReadonlySet<number>;
+  readonly unsettled: ReadonlySet<string>;
   readonly at: number;
   /** Times that it was looked at before. */
   readonly looks: number;
@@ -139,11 +149,12 @@ export async function catchInTheAct(
     const inFlight = await target.inFlight(look, at);
     if (inFlight > 0) {
       const ports = await portsOf(member.process.pid());
+      const unsettled = await unsettledIn(system, o.trial);
       await system.sink.flush();
-      const fault = { from: at, to: at, ports };
+      const fault = { from: at, to: at, ports, unsettled };
       const receipts = [...o.trial.paths].flatMap((path) => system.sink.book.at(path));
       const attempts = inFlightAt(receipts, fault).length;
-      return { member, inFlight, attempts, ports, at, looks };
+      return { member, inFlight, attempts, ports, unsettled, at, looks };
     }
     member.process.thaw();
     await sleep(random.between(3, 40));

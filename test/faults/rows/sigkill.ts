@@ -53,7 +53,8 @@ async function killOften({ context, target, trial }: KillRow): Promise<Outcome> 
     looks += caught.looks;
     // Only the worker's attempts may come again; the other trials explain them by the same process.
     if (target.service === 'webhooks') {
-      trial.faults.push({ from: caught.at, to: killedAt, ports: caught.ports });
+      const { ports, unsettled } = caught;
+      trial.faults.push({ from: caught.at, to: killedAt, ports, unsettled });
     }
     const recovery = await recoveryOf(trial, killedAt);
     recoveries.push(recovery);
