@@ -1,4 +1,4 @@
-import { afterAttempt, type EndpointHealth, type Sign } from './endpoint.ts';
+import { afterAttempt, type EndpointHealth, NEW_ENDPOINT, type Sign } from './endpoint.ts';
 import type { LaneRef } from './lane.ts';
 import type { Parking, StoredLane } from './lanes.ts';
 import type { Due, ReadMode } from './read-due.ts';
@@ -22,8 +22,10 @@ export interface LoadedLane extends StoredLane {
 }
 
 interface LoadedEndpoint {
+  readonly shard: number;
   health: EndpointHealth;
-  lanes: number;
+  /** Lanes and attempts: it is remembered until the last of them is gone. */
+  users: number;
 }
 
 /** What may commit after what was read although it is due before; it is found by the next whole reading otherwise. */
@@ -39,6 +41,12 @@ export interface Board {
   hungry(): LoadedLane[];
   add(lane: StoredLane): void;
   remove(key: string): void;
+  /** Forgets what belongs to other shards: others look after it. */
+  keepOnly(shards: readonly number[]): void;
+  /** An attempt begins: how its endpoint fares is remembered until the returned function is called. */
+  enter(endpointKey: string): () => void;
+  /** A person has seen to the endpoint: nothing is held against it any more. */
+  reset(endpointKey: string): void;
   health(endpointKey: string): EndpointHealth | undefined;
   /** Notes what an attempt said; returns how the endpoint fares, and whether its circuit closed. */
   note(endpointKey: string, sign: Sign): { health: EndpointHealth; isClosed: boolean } | undefined;
@@ -54,14 +62,17 @@ export function createBoard(): Board {
   const turns = new Map<bigint, number>();
   let turn = 0;
 
+  function leave(key: string, endpoint: LoadedEndpoint): void {
+    endpoint.users -= 1;
+    if (endpoint.users === 0 && endpoints.get(key) === endpoint) endpoints.delete(key);
+  }
+
   function remove(key: string): void {
     const lane = lanes.get(key);
     if (!lane) return;
     lanes.delete(key);
     const endpoint = endpoints.get(lane.endpointKey);
-    if (!endpoint) return;
-    endpoint.lanes -= 1;
-    if (endpoint.lanes === 0) endpoints.delete(lane.endpointKey);
+    if (endpoint) leave(lane.endpointKey, endpoint);
   }
 
   return {
@@ -81,10 +92,27 @@ export function createBoard(): Board {
         readWholeAtMs: Number.NEGATIVE_INFINITY,
       });
       const known = endpoints.get(lane.endpointKey);
-      if (known) known.lanes += 1;
-      else endpoints.set(lane.endpointKey, { health: lane.health, lanes: 1 });
+      const { health, shard } = lane;
+      if (known) known.users += 1;
+      else endpoints.set(lane.endpointKey, { health, shard, users: 1 });
     },
     remove,
+    keepOnly(shards) {
+      for (const lane of lanes.values()) if (!shards.includes(lane.shard)) lanes.delete(lane.key);
+      for (const [key, { shard }] of endpoints) if (!shards.includes(shard)) endpoints.delete(key);
+    },
+    enter(key) {
+      const endpoint = endpoints.get(key);
+      if (!endpoint) return () => {};
+      endpoint.users += 1;
+      return () => leave(key, endpoint);
+    },
+    reset(key) {
+      const endpoint = endpoints.get(key);
+      if (!endpoint) return;
+      endpoint.health = NEW_ENDPOINT;
+      for (const lane of lanes.values()) if (lane.endpointKey === key) rouse(lane);
+    },
     health: (key) => endpoints.get(key)?.health,
     note(key, sign) {
       const endpoint = endpoints.get(key);

@@ -110,6 +110,30 @@ describe('an open circuit', () => {
     await receiver.stop();
   });
 
+  test('is forgotten, too, while another subscription of the address is being sent to', async () => {
+    const { receiver, shopId, id: subscriptionId } = await goDown();
+    await webhooks.subscribe({ shopId, url: receiver.url, trigger: 'return.created' });
+    const set = (status: SubscriptionStatus) =>
+      webhooks.client.updateSubscription({
+        shopId,
+        actor,
+        subscriptionId,
+        topic: 'return',
+        trigger: 'return.closed',
+        url: receiver.url,
+        status,
+      });
+    await set(SubscriptionStatus.INACTIVE);
+    // Nobody answers any more.
+    receiver.answer = () => {};
+    const before = receiver.received.length;
+    await webhooks.publish(sampleEvent('return.created', shopId));
+    await until(() => receiver.received.length === before + 1);
+    await set(SubscriptionStatus.ACTIVE);
+    await until(() => receiver.received.length === before + 2);
+    await receiver.stop();
+  });
+
   test('delays no other endpoint', async () => {
     const { receiver } = await goDown();
     const other = await startReceiver();

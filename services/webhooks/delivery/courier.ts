@@ -3,8 +3,9 @@ import type { Logger } from '../../platform/log.ts';
 import type { ShardHolder } from '../../platform/shards.ts';
 import { type AttemptOptions, attempt } from './attempt.ts';
 import { type Board, type LoadedLane, modeOf, noteRead, standingOf, startOf } from './board.ts';
+import { NEW_ENDPOINT } from './endpoint.ts';
 import type { Flight, Flights } from './flights.ts';
-import { laneKeyOf } from './lane.ts';
+import { endpointKeyOf, laneKeyOf, shardOf } from './lane.ts';
 import { type Due, readDue } from './read-due.ts';
 import { allot, freePlaces } from './rooms.ts';
 import { putOffPause } from './schedule.ts';
@@ -33,6 +34,8 @@ export interface CourierOptions extends AttemptOptions {
 export interface Courier {
   /** Reads what there is room for, and begins with it. */
   take(): Promise<void>;
+  /** Nothing is held against the endpoint any more. */
+  reset(endpoint: { shopId: bigint; endpointId: bigint }): void;
   /** Resolves when nothing is open and all is written; gives up after these times. Milliseconds. */
   drain(o: { landMs: number; writeMs: number }): Promise<void>;
 }
@@ -131,6 +134,7 @@ export function createCourier(o: CourierOptions): Courier {
     const standing = standingOf(health, flights.ofEndpoint(endpointKey).slow);
     const startedMs = performance.now();
     const flight = flights.begin({ due, laneKey, endpointKey, token, standing, startedMs });
+    const leave = board.enter(endpointKey);
     const work = attempt(o, due, token)
       .catch((error: unknown): Settlement => {
         o.logger.error({ err: error, delivery: due.id }, 'attempt could not be made');
@@ -139,7 +143,10 @@ export function createCourier(o: CourierOptions): Courier {
         return { due, token, sent: undefined, ended: null, pauseMs };
       })
       .then((settlement) => land(flight, settlement))
-      .finally(() => open.delete(work));
+      .finally(() => {
+        leave();
+        open.delete(work);
+      });
     open.add(work);
   }
 
@@ -160,8 +167,19 @@ export function createCourier(o: CourierOptions): Courier {
     if (noted.isClosed) o.onClosed({ shopId, endpointId });
   }
 
+  /** What was about to be written of its failures must not come after. */
+  function reset({ shopId, endpointId }: { shopId: bigint; endpointId: bigint }): void {
+    const endpointKey = endpointKeyOf({ shopId, endpointId });
+    const shard = shardOf(endpointId);
+    const token = shards.tokenOf(shard);
+    if (token === undefined || !board.health(endpointKey)) return;
+    board.reset(endpointKey);
+    changes.set(endpointKey, { shopId, endpointId, shard, token, health: NEW_ENDPOINT });
+  }
+
   return {
     take,
+    reset,
     async drain({ landMs, writeMs }) {
       await Promise.race([Promise.all(open), after(landMs)]);
       await settler.drain(writeMs);

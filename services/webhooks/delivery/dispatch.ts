@@ -57,7 +57,14 @@ export function startDispatching(o: DispatchOptions): Dispatcher {
     inFlight: () => flights.size(),
     lanes: () => board.lanes.size,
   });
-  const keeper = createLaneKeeper({ ...o, board, flights, shards, onWork: () => pulse.wake() });
+  const keeper = createLaneKeeper({
+    ...o,
+    board,
+    flights,
+    shards,
+    onReset: (endpoint) => courier.reset(endpoint),
+    onWork: () => pulse.wake(),
+  });
   const courier = createCourier({
     ...o,
     board,

@@ -1,5 +1,5 @@
 import type { Queryable } from '../../platform/postgres.ts';
-import { announce } from './announce.ts';
+import { announce, announceReset } from './announce.ts';
 import { HELD_DAYS } from './backlog.ts';
 import { DELIVERY_SHARDS, type LaneRef } from './lane.ts';
 
@@ -35,17 +35,7 @@ export async function changeLane(
   o: { inactiveSince: Date | null; offsetMs: number },
 ): Promise<void> {
   const key = [lane.shopId, lane.subscriptionId];
-  if (o.inactiveSince) {
-    await tx.query(
-      `update endpoints e
-          set flight_cap = default, consecutive_failures = 0, failing_since = null, failed_deliveries = '{}',
-              circuit_opened_at = null, held_until = null
-         from subscriptions s
-        where s.shop_id = $1 and s.id = $2 and e.shop_id = s.shop_id and e.id = s.endpoint_id
-          and e.consecutive_failures > 0`,
-      key,
-    );
-  }
+  if (o.inactiveSince) await resetEndpoint(tx, lane);
   await tx.query(
     `with now_ as (
        select now() + $3 * interval '1 ms' as at
@@ -66,6 +56,23 @@ export async function changeLane(
     [...key, o.offsetMs, o.inactiveSince],
   );
   await announce(tx, [lane], { isChange: true });
+}
+
+/** Whoever sends to the address may know of failures that are not written down: told in any case. */
+async function resetEndpoint(tx: Queryable, lane: LaneRef): Promise<void> {
+  const { rows } = await tx.query<{ endpointId: bigint }>(
+    `with reset as (
+       update endpoints e
+          set flight_cap = default, consecutive_failures = 0, failing_since = null, failed_deliveries = '{}',
+              circuit_opened_at = null, held_until = null
+         from subscriptions s
+        where s.shop_id = $1 and s.id = $2 and e.shop_id = s.shop_id and e.id = s.endpoint_id
+          and e.consecutive_failures > 0
+     )
+     select endpoint_id as "endpointId" from subscriptions where shop_id = $1 and id = $2`,
+    [lane.shopId, lane.subscriptionId],
+  );
+  for (const { endpointId } of rows) await announceReset(tx, { shopId: lane.shopId, endpointId });
 }
 
 /** The subscription is deleted: nothing waits any more; the rows that say so go by and by. */

@@ -4,7 +4,7 @@ import type { ShardHolder } from '../../platform/shards.ts';
 import type { Announcement } from './announce.ts';
 import { type Board, type LoadedLane, parkingOf, rouse } from './board.ts';
 import type { Flights } from './flights.ts';
-import { endpointKeyOf, type LaneRef, laneKeyOf } from './lane.ts';
+import { endpointKeyOf, type LaneRef, laneKeyOf, shardOf } from './lane.ts';
 import {
   findLanes,
   findNextReady,
@@ -22,6 +22,8 @@ export interface LaneKeeperOptions {
   readonly board: Board;
   readonly flights: Flights;
   readonly shards: ShardHolder;
+  /** A person has seen to an endpoint. */
+  readonly onReset: (endpoint: { shopId: bigint; endpointId: bigint }) => void;
   /** There is work for a step. */
   readonly onWork: () => void;
 }
@@ -71,9 +73,7 @@ export function createLaneKeeper(o: LaneKeeperOptions): LaneKeeper {
     if (now === heldBefore) return;
     heldBefore = now;
     scanAtMs = 0;
-    for (const lane of board.lanes.values()) {
-      if (!held.includes(lane.shard)) board.remove(lane.key);
-    }
+    board.keepOnly(held);
   }
 
   async function scan(held: readonly number[]): Promise<void> {
@@ -198,7 +198,14 @@ export function createLaneKeeper(o: LaneKeeperOptions): LaneKeeper {
       const untilPark = isBusy ? PARK_EVERY_MS : POLL_MS;
       return Math.max(0, Math.min(scanAtMs - performance.now(), untilPark));
     },
-    hear({ keys, isChange }) {
+    hear({ keys, isChange, reset }) {
+      if (reset) {
+        if (shards.tokenOf(shardOf(reset.endpointId)) === undefined) return;
+        o.onReset(reset);
+        released.set(endpointKeyOf(reset), reset);
+        o.onWork();
+        return;
+      }
       if (keys.length === 0) {
         scanAtMs = 0;
         for (const lane of board.lanes.values()) rouse(lane);
