@@ -32,8 +32,8 @@ interface LoadedEndpoint {
 const LATE_COMMIT_MS = 2_000;
 const WHOLE_READING_EVERY_MS = 10_000;
 const TRUSTED_CAP = 3;
-/** Shops whose last turn is remembered. */
-const MAX_TURNS = 10_000;
+/** Shops and standings whose last turn is remembered. */
+const MAX_TURNS = 20_000;
 
 /** The lanes that this process looks after, and how their endpoints fare. */
 export interface Board {
@@ -52,14 +52,14 @@ export interface Board {
   note(endpointKey: string, sign: Sign): { health: EndpointHealth; isClosed: boolean } | undefined;
   room(endpointKey: string, o: { open: number; slow: number }): EndpointRoom;
   /** The lane has had its turn, and with it its shop. */
-  took(lane: LoadedLane): void;
-  turnOf(shopId: bigint): number;
+  took(lane: LoadedLane, standing: Standing): void;
+  turnOf(shopId: bigint, standing: Standing): number;
 }
 
 export function createBoard(): Board {
   const lanes = new Map<string, LoadedLane>();
   const endpoints = new Map<string, LoadedEndpoint>();
-  const turns = new Map<bigint, number>();
+  const turns = new Map<string, number>();
   let turn = 0;
 
   function leave(key: string, endpoint: LoadedEndpoint): void {
@@ -127,22 +127,23 @@ export function createBoard(): Board {
     },
     room(key, { open, slow }) {
       const health = endpoints.get(key)?.health;
-      if (!health) return { free: 0, standing: 'bad' };
+      if (!health) return { free: 0, standing: 'failing' };
       const free = health.circuit ? 1 - open : health.flightCap - open;
       return { free, standing: standingOf(health, slow) };
     },
-    took(lane) {
+    took(lane, standing) {
       turn += 1;
       lane.turn = turn;
       if (turns.size >= MAX_TURNS) turns.clear();
-      turns.set(lane.shopId, turn);
+      turns.set(`${lane.shopId} ${standing}`, turn);
     },
-    turnOf: (shopId) => turns.get(shopId) ?? 0,
+    turnOf: (shopId, standing) => turns.get(`${shopId} ${standing}`) ?? 0,
   };
 }
 
 export function standingOf(health: EndpointHealth, slow: number): Standing {
-  if (slow > 0 || health.failures > 0 || health.circuit) return 'bad';
+  if (health.failures > 0 || health.circuit) return 'failing';
+  if (slow > 0) return 'slow';
   return health.flightCap >= TRUSTED_CAP ? 'trusted' : 'new';
 }
 

@@ -4,10 +4,10 @@ import type { ShardHolder } from '../../platform/shards.ts';
 import { type AttemptOptions, attempt } from './attempt.ts';
 import { type Board, type LoadedLane, modeOf, noteRead, standingOf, startOf } from './board.ts';
 import { NEW_ENDPOINT } from './endpoint.ts';
-import type { Flight, Flights } from './flights.ts';
+import type { Flight, Flights, Held } from './flights.ts';
 import { endpointKeyOf, laneKeyOf, shardOf } from './lane.ts';
 import { type Due, readDue } from './read-due.ts';
-import { allot, freePlaces } from './rooms.ts';
+import { allot, type EndpointRoom, freeFor, freePlaces, type Standing } from './rooms.ts';
 import { putOffPause } from './schedule.ts';
 import type { EndpointChange, Settled, Settlement } from './settle.ts';
 import { createSettler } from './settler.ts';
@@ -40,8 +40,8 @@ export interface Courier {
   drain(o: { landMs: number; writeMs: number }): Promise<void>;
 }
 
-/** Bodies held at once. */
-const MAX_BYTES = 64 * 1024 * 1024;
+/** Bodies held at once; when endpoints hang, up to twice as many. */
+const MAX_BYTES = 32 * 1024 * 1024;
 
 export function createCourier(o: CourierOptions): Courier {
   const { board, flights, shards } = o;
@@ -72,54 +72,70 @@ export function createCourier(o: CourierOptions): Courier {
   async function take(): Promise<void> {
     const hungry = board.hungry();
     hasMore = hungry.length > 0;
-    const given = hasMore ? places(hungry) : new Map<string, number>();
-    const maxBytes = MAX_BYTES - flights.bytes();
-    if (given.size === 0 || maxBytes <= 0) return;
-    const asked = hungry.filter((lane) => given.has(lane.key));
-    const wakes = asked.map((lane) => lane.wakes);
-    const limitOf = (lane: LoadedLane): number => given.get(lane.key) ?? 0;
-    const rows = await read(asked, { limitOf, maxBytes });
-    const isCut = rows.reduce((sum, row) => sum + row.bytes, 0) >= maxBytes;
-    const counts = new Map<string, number>();
+    const load = flights.load();
+    const bytes = freePlaces({ most: MAX_BYTES, ...load.bytes });
+    const maxBytes = mapStandings((standing) => freeFor(bytes, standing));
+    const given = hasMore ? places(hungry, { held: load.places, maxBytes }) : new Map();
+    if (given.size === 0) return;
+    const asked = askedOf(given);
+    const rows = await read(asked, maxBytes);
+    const cameOf = new Map<string, number>();
+    const bytesOf = mapStandings(() => 0);
+    const standings = new Map(asked.map(({ lane, standing }) => [lane.key, standing]));
     for (const row of rows) {
       const key = laneKeyOf(row);
-      counts.set(key, (counts.get(key) ?? 0) + 1);
+      cameOf.set(key, (cameOf.get(key) ?? 0) + 1);
+      bytesOf[standings.get(key) ?? 'failing'] += row.bytes;
       begin(row, key);
     }
-    asked.forEach((lane, nth) => {
-      const isFull = counts.get(lane.key) === limitOf(lane);
-      if (counts.has(lane.key)) board.took(lane);
-      lane.isHungry = isFull || isCut || lane.wakes !== wakes[nth];
+    for (const { lane, standing, limit, wakes } of asked) {
+      const isFull = cameOf.get(lane.key) === limit;
+      const isCut = bytesOf[standing] >= maxBytes[standing];
+      if (cameOf.has(lane.key)) board.took(lane, standing);
+      lane.isHungry = isFull || isCut || lane.wakes !== wakes;
       lane.idleSinceMs = performance.now();
-    });
+    }
     hasMore = board.hungry().length > 0;
   }
 
-  function places(hungry: readonly LoadedLane[]): Map<string, number> {
-    const free = freePlaces({
-      most: o.concurrency,
-      all: flights.size(),
-      new: flights.standing('new'),
-      bad: flights.standing('bad'),
-    });
-    const roomOf = (key: string) => board.room(key, flights.ofEndpoint(key));
+  function places(
+    hungry: readonly LoadedLane[],
+    { held, maxBytes }: { held: Held; maxBytes: Readonly<Record<Standing, number>> },
+  ): Map<string, number> {
+    const free = freePlaces({ most: o.concurrency, ...held });
+    const roomOf = (key: string): EndpointRoom => {
+      const room = board.room(key, flights.ofEndpoint(key));
+      return maxBytes[room.standing] > 0 ? room : { ...room, free: 0 };
+    };
     return allot(hungry, free, { roomOf, turnOf: board.turnOf });
   }
 
+  /** In the order of their turns: when not all can be read, those go first that waited for longest. */
+  function askedOf(given: ReadonlyMap<string, number>): Asked[] {
+    return [...given].flatMap(([key, limit]) => {
+      const lane = board.lanes.get(key);
+      if (!lane) return [];
+      const { endpointKey, wakes } = lane;
+      const { standing } = board.room(endpointKey, flights.ofEndpoint(endpointKey));
+      return [{ lane, standing, limit, wakes }];
+    });
+  }
+
   function read(
-    asked: readonly LoadedLane[],
-    { limitOf, maxBytes }: { limitOf: (lane: LoadedLane) => number; maxBytes: number },
+    asked: readonly Asked[],
+    maxBytes: Readonly<Record<Standing, number>>,
   ): Promise<Due[]> {
     const now = o.retryNowMs();
-    const readings = asked.map((lane) => ({
+    const readings = asked.map(({ lane, standing, limit }) => ({
       shopId: lane.shopId,
       subscriptionId: lane.subscriptionId,
       endpointId: lane.endpointId,
-      limit: limitOf(lane),
+      limit,
+      standing,
       mode: modeOf(board.health(lane.endpointKey), now),
       ...startOf(lane),
     }));
-    const except = asked.flatMap((lane) => [...flights.ofLane(lane.key)]);
+    const except = asked.flatMap(({ lane }) => [...flights.ofLane(lane.key)]);
     return readDue(o.pool, readings, { except, maxBytes, offsetMs: o.offsetMs() });
   }
 
@@ -185,6 +201,18 @@ export function createCourier(o: CourierOptions): Courier {
       await settler.drain(writeMs);
     },
   };
+}
+
+interface Asked {
+  readonly lane: LoadedLane;
+  readonly standing: Standing;
+  readonly limit: number;
+  /** How often it had been told that something is due. */
+  readonly wakes: number;
+}
+
+function mapStandings(of: (standing: Standing) => number): Record<Standing, number> {
+  return { trusted: of('trusted'), new: of('new'), slow: of('slow'), failing: of('failing') };
 }
 
 type Sent = NonNullable<Settlement['sent']>['outcome'];

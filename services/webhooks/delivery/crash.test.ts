@@ -69,11 +69,12 @@ async function takeUp(shopId: bigint): Promise<Settlement[]> {
       shopId,
       ...lane,
       limit: 100,
+      standing: 'trusted' as const,
       mode: 'all' as const,
       freshFromMs: 0,
       retriesFromMs: 0,
     })),
-    { except: [], maxBytes: 1e9, offsetMs: AN_HOUR_MS },
+    { except: [], maxBytes: { trusted: 1e9, new: 0, slow: 0, failing: 0 }, offsetMs: AN_HOUR_MS },
   );
   return due.map((one) => ({
     due: one,

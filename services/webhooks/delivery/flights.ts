@@ -34,16 +34,17 @@ export interface Flights {
   age(nowMs: number): void;
   /** All, whether open or not yet written down. */
   size(): number;
-  /** Bytes of bodies held. */
-  bytes(): number;
   open(): number;
-  /** Open ones by standing; slow ones count as bad. */
-  standing(standing: Standing): number;
+  /** How many there are, those of a standing being open, and how many bytes of bodies are held. */
+  load(): { readonly places: Held; readonly bytes: Held };
   ofEndpoint(key: string): { readonly open: number; readonly slow: number };
   ofLane(key: string): ReadonlySet<string>;
   ofShard(shard: number): number;
   get(deliveryId: string): Flight | undefined;
 }
+
+/** In all, and by standing: those that are open for long count as slow. */
+export type Held = Readonly<Record<Standing | 'all', number>>;
 
 const NONE: Count = { open: 0, slow: 0 };
 const EMPTY: ReadonlySet<string> = new Set();
@@ -53,10 +54,10 @@ export function createFlights(): Flights {
   const endpoints = new Map<string, Count>();
   const lanes = new Map<string, Set<string>>();
   const shards = new Map<number, number>();
-  const standings: Record<Standing, number> = { trusted: 0, new: 0, bad: 0 };
+  const places: Record<Standing, number> = { trusted: 0, new: 0, slow: 0, failing: 0 };
+  const bytes = { ...places, all: 0 };
   /** In the order of their beginnings; those that ended are passed over. */
   let young: Flight[] = [];
-  let bytes = 0;
   let open = 0;
 
   const countOf = (key: string): Count => {
@@ -66,13 +67,13 @@ export function createFlights(): Flights {
     endpoints.set(key, fresh);
     return fresh;
   };
-  const standingOf = (flight: Flight): Standing => (flight.isSlow ? 'bad' : flight.standing);
+  const standingOf = (flight: Flight): Standing => (flight.isSlow ? 'slow' : flight.standing);
 
   function land(flight: Flight): void {
     if (!flight.isOpen) return;
     flight.isOpen = false;
     open -= 1;
-    standings[standingOf(flight)] -= 1;
+    places[standingOf(flight)] -= 1;
     const count = countOf(flight.endpointKey);
     count.open -= 1;
     if (flight.isSlow) count.slow -= 1;
@@ -92,9 +93,10 @@ export function createFlights(): Flights {
       if (lane) lane.add(due.id);
       else lanes.set(laneKey, new Set([due.id]));
       shards.set(due.shard, (shards.get(due.shard) ?? 0) + 1);
-      standings[flight.standing] += 1;
+      places[flight.standing] += 1;
       open += 1;
-      bytes += due.bytes;
+      bytes[flight.standing] += due.bytes;
+      bytes.all += due.bytes;
       young.push(flight);
       return flight;
     },
@@ -103,7 +105,8 @@ export function createFlights(): Flights {
       land(flight);
       const { due, laneKey } = flight;
       if (!all.delete(due.id)) return;
-      bytes -= due.bytes;
+      bytes[standingOf(flight)] -= due.bytes;
+      bytes.all -= due.bytes;
       const lane = lanes.get(laneKey);
       lane?.delete(due.id);
       if (lane?.size === 0) lanes.delete(laneKey);
@@ -117,17 +120,18 @@ export function createFlights(): Flights {
         if (flight.isOpen && nowMs - flight.startedMs < SLOW_MS) break;
         passed += 1;
         if (!flight.isOpen) continue;
-        standings[standingOf(flight)] -= 1;
+        places[standingOf(flight)] -= 1;
+        bytes[standingOf(flight)] -= flight.due.bytes;
         flight.isSlow = true;
-        standings.bad += 1;
+        places.slow += 1;
+        bytes.slow += flight.due.bytes;
         countOf(flight.endpointKey).slow += 1;
       }
       if (passed > 0) young = young.slice(passed);
     },
     size: () => all.size,
-    bytes: () => bytes,
     open: () => open,
-    standing: (standing) => standings[standing],
+    load: () => ({ places: { ...places, all: all.size }, bytes }),
     ofEndpoint: (key) => endpoints.get(key) ?? NONE,
     ofLane: (key) => lanes.get(key) ?? EMPTY,
     ofShard: (shard) => shards.get(shard) ?? 0,

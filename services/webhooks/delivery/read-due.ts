@@ -1,5 +1,6 @@
 import type { Queryable } from '../../platform/postgres.ts';
 import type { LaneRef } from './lane.ts';
+import type { Standing } from './rooms.ts';
 
 /** A delivery that is due, with all that its attempt needs, as fresh as the statement that read it. */
 export interface Due extends LaneRef {
@@ -33,6 +34,7 @@ export interface Due extends LaneRef {
 
 /** What to read of a lane. `any-probe`: one delivery, the oldest that is due; `oldest-probe`: the oldest of all, if it is due. */
 export type ReadMode = 'all' | 'any-probe' | 'oldest-probe';
+const STANDINGS: readonly Standing[] = ['trusted', 'new', 'slow', 'failing'];
 const MODES: readonly ReadMode[] = ['all', 'any-probe', 'oldest-probe'];
 
 export interface Reading extends LaneRef {
@@ -40,6 +42,8 @@ export interface Reading extends LaneRef {
   readonly endpointId: bigint;
   readonly limit: number;
   readonly mode: ReadMode;
+  /** Of its endpoint: whose bytes these are. */
+  readonly standing: Standing;
   /** Where to begin, by the retry clock, ms: before it all was read. 0 for the beginning. */
   readonly freshFromMs: number;
   readonly retriesFromMs: number;
@@ -50,14 +54,18 @@ export interface Reading extends LaneRef {
  * index, however long its backlog.
  *
  * @param o.except deliveries under way already.
- * @param o.maxBytes of bodies; the one that goes over it is the last.
+ * @param o.maxBytes of bodies, for the lanes of each standing; the one that goes over it is the last.
  * @param o.offsetMs of the retry clock.
  * @returns the rows, lane by lane, and whether `maxBytes` left any out.
  */
 export async function readDue(
   db: Queryable,
   readings: readonly Reading[],
-  o: { except: readonly string[]; maxBytes: number; offsetMs: number },
+  o: {
+    except: readonly string[];
+    maxBytes: Readonly<Record<Standing, number>>;
+    offsetMs: number;
+  },
 ): Promise<Due[]> {
   const { rows } = await db.query<Due>({
     name: 'read-due',
@@ -72,7 +80,8 @@ export async function readDue(
       readings.map((one) => one.retriesFromMs),
       o.except,
       o.offsetMs,
-      o.maxBytes,
+      STANDINGS.map((standing) => o.maxBytes[standing]),
+      readings.map((one) => STANDINGS.indexOf(one.standing) + 1),
     ],
   });
   return rows;
@@ -87,15 +96,16 @@ with wanted as materialized (
              from secrets c
             where c.shop_id = g.shop_id and c.subscription_id = g.subscription_id
               and (c.expires_at is null or c.expires_at > now())) as sealed
-    from unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::integer[], $5::smallint[], $6::float8[], $7::float8[])
-         with ordinality as g (shop_id, subscription_id, endpoint_id, most, mode, fresh_from, retries_from, n)
+    from unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::integer[], $5::smallint[], $6::float8[], $7::float8[],
+                $11::smallint[])
+         with ordinality as g (shop_id, subscription_id, endpoint_id, most, mode, fresh_from, retries_from, standing, n)
     join lanes l on l.shop_id = g.shop_id and l.subscription_id = g.subscription_id
                 and l.endpoint_id = g.endpoint_id and l.is_open and l.expire_before is null
     join subscriptions s on s.shop_id = g.shop_id and s.id = g.subscription_id
     join endpoints e on e.shop_id = g.shop_id and e.id = g.endpoint_id
 ), due as materialized (
-  select w.n, w.shard, w.url, w.is_failing, w.sealed, w.endpoint_id, q.*,
-         sum(q.bytes) over (order by w.n, q.nth) - q.bytes as bytes_before
+  select w.n, w.standing, w.shard, w.url, w.is_failing, w.sealed, w.endpoint_id, q.*,
+         sum(q.bytes) over (partition by w.standing order by w.n, q.nth) - q.bytes as bytes_before
     from wanted w cross join lateral (
       select r.*, row_number() over () as nth from (
         (select o.* from (
@@ -128,5 +138,5 @@ select d.shop_id as "shopId", d.subscription_id as "subscriptionId", d.id, d.end
        extract(epoch from d.queued_at)::float8 * 1000 as "queuedAtMs", d.is_retry as "isRetry",
        d.sealed, d.is_failing as "isFailing", p.body
   from due d left join payloads p on p.shop_id = d.shop_id and p.id = d.payload_id
- where d.bytes_before < $10
+ where d.bytes_before < ($10::float8[])[d.standing]
  order by d.n, d.nth`;

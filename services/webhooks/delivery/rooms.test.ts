@@ -1,8 +1,15 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { type Asking, allot, type EndpointRoom, freePlaces, type Standing } from './rooms.ts';
+import {
+  type Asking,
+  allot,
+  type EndpointRoom,
+  freePlaces,
+  type Places,
+  type Standing,
+} from './rooms.ts';
 
-const standings = fc.constantFrom<Standing>('trusted', 'new', 'bad');
+const standings = fc.constantFrom<Standing>('trusted', 'new', 'slow', 'failing');
 
 interface Scene {
   readonly asking: readonly Asking[];
@@ -45,6 +52,15 @@ const places = fc.record({
   all: fc.integer({ min: 0, max: 40 }),
   untrusted: fc.integer({ min: 0, max: 40 }),
   bad: fc.integer({ min: 0, max: 40 }),
+  reserved: fc.record({ new: fc.nat(5), failing: fc.nat(5) }),
+});
+
+/** So many places for all, trusted ones above all. */
+const placesFor = (all: number): Places => ({
+  all,
+  untrusted: 0,
+  bad: 0,
+  reserved: { new: 0, failing: 0 },
 });
 
 const laneOf = (shopId: bigint, key: string): Asking => ({
@@ -56,9 +72,9 @@ const laneOf = (shopId: bigint, key: string): Asking => ({
 
 const sum = (numbers: Iterable<number>): number => [...numbers].reduce((a, b) => a + b, 0);
 
-function given({ asking, rooms }: Scene, free: { all: number; untrusted: number; bad: number }) {
+function given({ asking, rooms }: Scene, free: Places) {
   const result = allot(asking, free, {
-    roomOf: (key) => rooms.get(key) ?? { free: 0, standing: 'bad' },
+    roomOf: (key) => rooms.get(key) ?? { free: 0, standing: 'failing' },
     turnOf: () => 0,
   });
   const of = (isOf: (one: Asking) => boolean) =>
@@ -72,9 +88,15 @@ describe('the allotment of places', () => {
     fc.assert(
       fc.property(scenes, places, (scene, free) => {
         const { of, standingOf, total } = given(scene, free);
-        expect(total).toBeLessThanOrEqual(free.all);
-        expect(of((one) => standingOf(one) !== 'trusted')).toBeLessThanOrEqual(free.untrusted);
-        expect(of((one) => standingOf(one) === 'bad')).toBeLessThanOrEqual(free.bad);
+        const { reserved } = free;
+        const beside = reserved.new + reserved.failing;
+        const ofStanding = (...some: Standing[]) =>
+          of((one) => some.some((standing) => standing === standingOf(one)));
+        expect(total).toBeLessThanOrEqual(free.all + beside);
+        expect(ofStanding('trusted')).toBeLessThanOrEqual(free.all);
+        expect(ofStanding('new', 'slow', 'failing')).toBeLessThanOrEqual(free.untrusted + beside);
+        expect(ofStanding('slow')).toBeLessThanOrEqual(free.bad);
+        expect(ofStanding('slow', 'failing')).toBeLessThanOrEqual(free.bad + reserved.failing);
         for (const [key, room] of scene.rooms) {
           expect(of((one) => one.endpointKey === key)).toBeLessThanOrEqual(Math.max(0, room.free));
         }
@@ -86,7 +108,7 @@ describe('the allotment of places', () => {
     fc.assert(
       fc.property(scenes, places, (scene, free) => {
         const { of, total } = given(scene, free);
-        if (total === free.all) return;
+        if (total >= free.all) return;
         for (const [key, room] of scene.rooms) {
           if (room.standing !== 'trusted') continue;
           expect(of((one) => one.endpointKey === key)).toBe(Math.max(0, room.free));
@@ -101,7 +123,7 @@ describe('the allotment of places', () => {
         const rooms = new Map(
           [...scene.rooms].map(([key, { free }]) => [key, { free, standing: 'trusted' as const }]),
         );
-        const { of } = given({ ...scene, rooms }, { all, untrusted: 0, bad: 0 });
+        const { of } = given({ ...scene, rooms }, placesFor(all));
         const shops = [...new Set(scene.asking.map(({ shopId }) => shopId))];
         const got = shops.map((shop) => of(({ shopId }) => shopId === shop));
         const could = shops.map((shop) =>
@@ -123,11 +145,24 @@ describe('the allotment of places', () => {
   test('a shop with many endpoints has no more turns than a shop with one', () => {
     const asking = [1, 2, 3, 4].map((n) => laneOf(1n, `a${n}`));
     asking.push(laneOf(2n, 'b'));
-    const rooms = { all: 4, untrusted: 4, bad: 4 };
+    const rooms = placesFor(4);
     const roomOf = () => ({ free: 3, standing: 'trusted' }) as const;
     const result = allot(asking, rooms, { roomOf, turnOf: () => 0 });
     expect(result.get('b')).toBe(2);
     expect(sum(result.values())).toBe(4);
+  });
+
+  test('what is new in a busy shop has its turn before a crowd that had one', () => {
+    const crowd = Array.from({ length: 50 }, (_, n) => laneOf(1n, `c${n}`));
+    const asking = [...crowd, laneOf(2n, 'busy'), laneOf(2n, 'fresh')];
+    const roomOf = (key: string): EndpointRoom => ({
+      free: 8,
+      standing: key === 'busy' ? 'trusted' : 'new',
+    });
+    const turnOf = (shop: bigint, standing: Standing) =>
+      shop === 1n ? 1 : standing === 'trusted' ? 9 : 0;
+    const free = { all: 0, untrusted: 0, bad: 0, reserved: { new: 1, failing: 1 } };
+    expect([...allot(asking, free, { roomOf, turnOf })]).toEqual([['fresh', 1]]);
   });
 
   test('one place at a time, shops take turns, and the endpoints and lanes of each', () => {
@@ -140,7 +175,7 @@ describe('the allotment of places', () => {
     }));
     const got = Array.from({ length: 16 }, (_, nth) => {
       const asking = [...lanes, laneOf(2n, 'b')].map((one) => ({ ...one, turn: turnOf(one.key) }));
-      const [key = ''] = allot(asking, { all: 1, untrusted: 0, bad: 0 }, { roomOf, turnOf }).keys();
+      const [key = ''] = allot(asking, placesFor(1), { roomOf, turnOf }).keys();
       turns.set(key, nth + 1).set(key === 'b' ? 2n : 1n, nth + 1);
       return key;
     });
@@ -153,12 +188,16 @@ describe('the allotment of places', () => {
 describe('places', () => {
   const loads = fc
     .record({
-      most: fc.integer({ min: 1, max: 1_000 }),
+      most: fc.integer({ min: 4, max: 1_000 }),
       trusted: fc.nat(2_000),
       new: fc.nat(2_000),
-      bad: fc.nat(2_000),
+      slow: fc.nat(2_000),
+      failing: fc.nat(2_000),
     })
-    .map(({ trusted, ...load }) => ({ ...load, all: trusted + load.new + load.bad }));
+    .map(({ trusted, ...load }) => ({
+      ...load,
+      all: trusted + load.new + load.slow + load.failing,
+    }));
 
   test('are never more than twice the configured number in all', () => {
     fc.assert(
@@ -176,21 +215,48 @@ describe('places', () => {
     fc.assert(
       fc.property(loads, (load) => {
         const free = freePlaces(load);
-        const half = Math.max(1, Math.floor(load.most / 2));
-        const quarter = Math.max(1, Math.floor(load.most / 4));
-        expect(free.untrusted + load.new + load.bad).toBeLessThanOrEqual(
-          Math.max(half, load.new + load.bad),
-        );
-        expect(free.bad + load.bad).toBeLessThanOrEqual(Math.max(quarter, load.bad));
+        const half = Math.floor(load.most / 2);
+        const quarter = Math.floor(load.most / 4);
+        const bad = load.slow + load.failing;
+        expect(free.untrusted + load.new + bad).toBeLessThanOrEqual(Math.max(half, load.new + bad));
+        expect(free.bad + bad).toBeLessThanOrEqual(Math.max(quarter, bad));
       }),
     );
   });
 
-  test('are left for others when all that is open hangs', () => {
-    expect(freePlaces({ most: 512, all: 512, new: 0, bad: 512 })).toEqual({
+  test('half of them stay for trusted endpoints, however long reserved ones hang, second by second', () => {
+    fc.assert(
+      fc.property(
+        fc.integer({ min: 4, max: 1_000 }),
+        fc.integer({ min: 1, max: 60 }),
+        (most, s) => {
+          let slow = 0;
+          for (let second = 0; second < s; second += 1) {
+            const { untrusted, reserved } = freePlaces({
+              most,
+              all: slow,
+              new: 0,
+              slow,
+              failing: 0,
+            });
+            slow += Math.max(untrusted, reserved.new) + reserved.failing;
+          }
+          const { all } = freePlaces({ most, all: slow, new: 0, slow, failing: 0 });
+          expect(all).toBeGreaterThanOrEqual(Math.floor(most / 2) - 2);
+        },
+      ),
+    );
+  });
+
+  test('are left for others when all that is open hangs, some for what was never tried', () => {
+    expect(freePlaces({ most: 512, all: 512, new: 0, slow: 512, failing: 0 })).toEqual({
       all: 256,
       untrusted: 0,
       bad: 0,
+      reserved: { new: 16, failing: 0 },
     });
+    const hanging = { most: 512, all: 300, new: 0, slow: 300, failing: 0 };
+    expect(freePlaces(hanging).reserved).toEqual({ new: 16, failing: 8 });
+    expect(freePlaces({ ...hanging, all: 310, new: 10 }).reserved.new).toBe(6);
   });
 });

@@ -7,8 +7,11 @@ export interface Asking {
   readonly turn: number;
 }
 
-/** How an endpoint is known: it answers soon; nothing is known; it failed or is slow. */
-export type Standing = 'trusted' | 'new' | 'bad';
+/**
+ * How an endpoint is known: it answers soon; nothing is known of it; an attempt of it is open for long;
+ * it failed.
+ */
+export type Standing = 'trusted' | 'new' | 'slow' | 'failing';
 
 /** How much an endpoint may still start. */
 export interface EndpointRoom {
@@ -16,55 +19,80 @@ export interface EndpointRoom {
   readonly standing: Standing;
 }
 
-/** Places that are free: for all, of these for endpoints not known to answer soon, of these for bad ones. */
+/** What is free: places, or bytes of bodies. */
 export interface Places {
+  /** For all, save those below that are reserved. */
   readonly all: number;
+  /** Of these for endpoints not known to answer soon, and of those for slow and failing ones. */
   readonly untrusted: number;
   readonly bad: number;
+  /** Besides, however many hang. */
+  readonly reserved: { readonly new: number; readonly failing: number };
 }
 
-/** What a process has under way. */
+/** What a process has under way: attempts, or bytes of their bodies. */
 export interface Load {
-  /** The configured number of places. */
+  /** The configured number. */
   readonly most: number;
   /** Everything, outcomes that are not written down included. */
   readonly all: number;
-  /** Open attempts by the standing of their endpoints; those open for more than a moment are bad. */
+  /** By the standing of their endpoints; what is open for more than a moment is slow. */
   readonly new: number;
-  readonly bad: number;
+  readonly slow: number;
+  readonly failing: number;
 }
 
 /**
  * How much may be started. Endpoints that are not known to answer soon have half of all places at
  * most, those that failed or are slow a quarter: hanging ones never fill the process. When trusted
- * ones begin to hang, all at once, they are bad as soon as that is known, and no more than half of the
+ * ones begin to hang, all at once, they are slow as soon as that is known, and no more than half of the
  * places is counted for them: the others go on, at the price of up to twice as many open attempts.
+ *
+ * A few places are left for those that were never tried, and fewer for those that failed, whatever
+ * hangs: an attempt that turns out to be slow gives its reserved place to the next one. How many of
+ * those there may be is limited too, so that half of all places stays for trusted ones.
  */
-export function freePlaces({ most, all, new: untried, bad }: Load): Places {
-  const half = Math.max(1, Math.floor(most / 2));
-  const quarter = Math.max(1, Math.floor(most / 4));
-  const untrusted = untried + bad;
+export function freePlaces({ most, all, new: untried, slow, failing }: Load): Places {
+  const part = (share: number): number => Math.max(1, Math.floor(most / share));
+  const half = part(2);
+  const untrusted = untried + slow + failing;
   const counted = all - Math.max(0, untrusted - half);
   const free = Math.max(0, Math.min(most - counted, 2 * most - all));
-  const freeUntrusted = Math.max(0, Math.min(half - untrusted, free));
+  const within = (room: number, limit: number): number => Math.max(0, Math.min(room, limit));
+  const freeUntrusted = within(half - untrusted, free);
   return {
     all: free,
     untrusted: freeUntrusted,
-    bad: Math.max(0, Math.min(quarter - bad, freeUntrusted)),
+    bad: within(part(4) - slow - failing, freeUntrusted),
+    reserved: {
+      new: within(part(32) - untried, most + half - untrusted),
+      failing: within(part(64) - failing, most - untrusted),
+    },
   };
+}
+
+/** How much of it all endpoints of a standing may have. */
+export function freeFor(places: Places, standing: Standing): number {
+  if (standing === 'trusted') return places.all;
+  if (standing === 'slow') return places.bad;
+  const { untrusted, bad, reserved } = places;
+  return standing === 'new' ? Math.max(untrusted, reserved.new) : Math.max(bad, reserved.failing);
 }
 
 /** How it stands with those who ask. */
 export interface Standings {
   readonly roomOf: (endpointKey: string) => EndpointRoom;
-  /** When the shop was last given a place: the greater, the later. */
-  readonly turnOf: (shopId: bigint) => number;
+  /** When the shop was last given a place for an endpoint of the standing: the greater, the later. */
+  readonly turnOf: (shopId: bigint, standing: Standing) => number;
 }
 
 /**
  * Who may read how many: shops take turns, then the endpoints of a shop, then the lanes of an
  * endpoint, one place at a time. Whoever waited for longest begins: with one place at a time, too,
- * everyone has a turn.
+ * everyone has a turn. A shop has its turns for each standing: what is new in a busy shop waits no
+ * longer than in another.
+ *
+ * @returns how many by lane, those whose turn was first in front.
  */
 export function allot(
   asking: readonly Asking[],
@@ -72,21 +100,39 @@ export function allot(
   standings: Standings,
 ): Map<string, number> {
   const given = new Map<string, number>();
-  const left = { ...places };
+  const left: Left = { ...places, reserved: { ...places.reserved } };
   let shops = group(asking, standings);
-  while (left.all > 0 && shops.length > 0) {
-    for (const shop of shops) {
-      if (left.all === 0) break;
-      const turn = nextEndpoint(shop, left);
-      if (!turn) continue;
-      given.set(turn.lane, (given.get(turn.lane) ?? 0) + 1);
-      left.all -= 1;
-      if (turn.standing !== 'trusted') left.untrusted -= 1;
-      if (turn.standing === 'bad') left.bad -= 1;
+  while (shops.length > 0) {
+    for (const { endpoints } of shops) {
+      const lane = nextLane(endpoints, left);
+      if (lane !== undefined) given.set(lane, (given.get(lane) ?? 0) + 1);
     }
     shops = shops.filter(({ endpoints }) => endpoints.length > 0);
   }
   return given;
+}
+
+interface Left {
+  all: number;
+  untrusted: number;
+  bad: number;
+  readonly reserved: { new: number; failing: number };
+}
+
+/** Whether there was a place. */
+function takePlace(left: Left, standing: Standing): boolean {
+  const isTrusted = standing === 'trusted';
+  const isBad = standing === 'slow' || standing === 'failing';
+  if (left.all > 0 && (isTrusted || left.untrusted > 0) && (!isBad || left.bad > 0)) {
+    left.all -= 1;
+    if (!isTrusted) left.untrusted -= 1;
+    if (isBad) left.bad -= 1;
+    return true;
+  }
+  if (standing !== 'new' && standing !== 'failing') return false;
+  if (left.reserved[standing] <= 0) return false;
+  left.reserved[standing] -= 1;
+  return true;
 }
 
 interface Endpoint {
@@ -95,13 +141,14 @@ interface Endpoint {
   readonly lanes: string[];
 }
 
+/** Its endpoints of one standing. */
 interface Shop {
   readonly turn: number;
   readonly endpoints: Endpoint[];
 }
 
 function group(asking: readonly Asking[], { roomOf, turnOf }: Standings): Shop[] {
-  const shops = new Map<bigint, Shop>();
+  const shops = new Map<string, Shop>();
   const endpoints = new Map<string, Endpoint>();
   for (const { key, shopId, endpointKey } of asking.toSorted(byTurn)) {
     const known = endpoints.get(endpointKey);
@@ -112,9 +159,14 @@ function group(asking: readonly Asking[], { roomOf, turnOf }: Standings): Shop[]
     const endpoint = { ...roomOf(endpointKey), lanes: [key] };
     endpoints.set(endpointKey, endpoint);
     if (endpoint.free <= 0) continue;
-    const shop = shops.get(shopId);
+    const { standing } = endpoint;
+    const shop = shops.get(`${shopId} ${standing}`);
     if (shop) shop.endpoints.push(endpoint);
-    else shops.set(shopId, { turn: turnOf(shopId), endpoints: [endpoint] });
+    else
+      shops.set(`${shopId} ${standing}`, {
+        turn: turnOf(shopId, standing),
+        endpoints: [endpoint],
+      });
   }
   return [...shops.values()].sort(byTurn);
 }
@@ -123,22 +175,16 @@ function byTurn(one: { turn: number }, other: { turn: number }): number {
   return one.turn - other.turn;
 }
 
-/** Takes one place of the shop's next endpoint for its next lane; both go to the end of their rows. */
-function nextEndpoint(
-  { endpoints }: Shop,
-  left: Places,
-): { lane: string; standing: Standing } | undefined {
+/** Takes one place for the next lane of the next endpoint; both go to the end of their rows. */
+function nextLane(endpoints: Endpoint[], left: Left): string | undefined {
   for (;;) {
     const endpoint = endpoints.shift();
     if (!endpoint) return undefined;
-    const { standing } = endpoint;
-    if (standing !== 'trusted' && left.untrusted <= 0) continue;
-    if (standing === 'bad' && left.bad <= 0) continue;
     const lane = endpoint.lanes.shift();
-    if (lane === undefined) continue;
+    if (lane === undefined || !takePlace(left, endpoint.standing)) continue;
     endpoint.lanes.push(lane);
     endpoint.free -= 1;
     if (endpoint.free > 0) endpoints.push(endpoint);
-    return { lane, standing };
+    return lane;
   }
 }
