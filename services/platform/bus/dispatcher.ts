@@ -12,6 +12,11 @@ export interface DispatcherOptions {
   readonly onFailure?: (error: unknown, records: readonly ReceivedRecord[]) => void;
   /** Calls of the handler at one time. */
   readonly concurrency?: number;
+  /**
+   * A call begins beside others only when those have lasted so long: what comes meanwhile gathers for the
+   * next one, and what takes long still holds up nobody. Milliseconds; 0 unless told otherwise.
+   */
+  readonly besideAfterMs?: number;
   /** Records given to one call. */
   readonly batchSize?: number;
   /** The first pause after a failure; it doubles up to the longest. */
@@ -38,6 +43,7 @@ const MAX_BATCH_BYTES = 8 * 1024 * 1024;
 export function createDispatcher(o: DispatcherOptions): Dispatcher {
   const concurrency = o.concurrency ?? 4;
   const batchSize = o.batchSize ?? 100;
+  const besideAfterMs = o.besideAfterMs ?? 0;
   const queues = new Map<string, Delivery[]>();
   /** How many records of a key are with the handler; none of one that waits after a failure. */
   const busy = new Map<string, number>();
@@ -46,11 +52,20 @@ export function createDispatcher(o: DispatcherOptions): Dispatcher {
   const stopping = new AbortController();
   let running = 0;
   let bytes = 0;
+  /** When those calls began that are under way. */
+  const begun = new Set<number>();
+  let later: NodeJS.Timeout | undefined;
 
   function pump(): void {
+    clearTimeout(later);
     while (running < concurrency && !stopping.signal.aborted) {
       const keys = nextKeys();
       if (keys.length === 0) return;
+      const patienceMs = Math.max(...begun) + besideAfterMs - performance.now();
+      if (patienceMs > 0) {
+        later = setTimeout(pump, patienceMs);
+        return;
+      }
       const call = run(keys).finally(() => calls.delete(call));
       calls.add(call);
     }
@@ -77,9 +92,12 @@ export function createDispatcher(o: DispatcherOptions): Dispatcher {
     const batch = takeBatch(keys);
     const taken = new Set(batch.map(({ record }) => keyOf(record)));
     for (const { record } of batch) busy.set(keyOf(record), (busy.get(keyOf(record)) ?? 0) + 1);
+    const startedMs = performance.now();
     running += 1;
+    begun.add(startedMs);
     const error = await attempt(batch);
     running -= 1;
+    begun.delete(startedMs);
     const [key = '', ...others] = taken;
     if (error === undefined) settle(batch);
     else if (others.length === 0) await rest(key);
@@ -156,6 +174,7 @@ export function createDispatcher(o: DispatcherOptions): Dispatcher {
     },
     async stop() {
       stopping.abort();
+      clearTimeout(later);
       await Promise.all(calls);
       const left = [...queues.values()].flat();
       queues.clear();

@@ -23,8 +23,10 @@ const FETCH_WAIT_MS = 500;
 const SILENCE_MS = 20_000;
 /** A group that cannot be left properly is left by silence. */
 const LEAVE_MS = 5_000;
-/** Calls of the handler at one time: fewer than the partitions, so that what gathers goes together. */
+/** Calls of the handler at one time. Mostly there is one: calls over the same rows wait for each other. */
 const CONCURRENCY = 3;
+/** Longer than a full batch takes. */
+const BESIDE_AFTER_MS = 500;
 const BATCH_SIZE = 250;
 
 export interface KafkaSubscriptionOptions extends Subscription {
@@ -74,6 +76,7 @@ export async function startSession(o: KafkaSubscriptionOptions): Promise<Session
     handle: o.handle,
     onFailure,
     concurrency: CONCURRENCY,
+    besideAfterMs: BESIDE_AFTER_MS,
     batchSize: BATCH_SIZE,
   });
   const offsets = createOffsetTracker();

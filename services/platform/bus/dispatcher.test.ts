@@ -1,0 +1,56 @@
+import { describe, expect, test } from '@jest/globals';
+import { until } from '../../../test/support/until.ts';
+import { createDispatcher } from './dispatcher.ts';
+import type { ReceivedRecord } from './event-bus.ts';
+
+function delivery(key: string) {
+  const record: ReceivedRecord = {
+    topic: 'events',
+    key,
+    position: key,
+    value: new Uint8Array(1),
+    headers: {},
+  };
+  return { record, done: () => {} };
+}
+
+/** A dispatcher whose calls last until they are ended, and the keys of each call. */
+function dispatcherOf(besideAfterMs: number) {
+  const calls: { keys: string[]; end: () => void }[] = [];
+  const dispatcher = createDispatcher({
+    besideAfterMs,
+    handle: (records) =>
+      new Promise((end) => {
+        calls.push({ keys: records.map(({ key }) => key), end });
+      }),
+  });
+  const keys = () => calls.map((call) => call.keys);
+  return { dispatcher, calls, keys };
+}
+
+describe('calls of the handler', () => {
+  test('are one while it is young: what comes meanwhile gathers for the next', async () => {
+    const { dispatcher, calls, keys } = dispatcherOf(60_000);
+    for (const key of ['a', 'b', 'c']) dispatcher.push([delivery(key)]);
+    expect(keys()).toEqual([['a']]);
+    calls[0]?.end();
+    await until(() => calls.length === 2);
+    expect(keys()).toEqual([['a'], ['b', 'c']]);
+    calls[1]?.end();
+    expect(await dispatcher.stop()).toEqual([]);
+  });
+
+  test('are more when one takes long, and those do not wait for it again', async () => {
+    const { dispatcher, calls, keys } = dispatcherOf(50);
+    for (const key of ['a', 'b']) dispatcher.push([delivery(key)]);
+    expect(keys()).toEqual([['a']]);
+    await until(() => calls.length === 2);
+    calls[1]?.end();
+    await until(() => dispatcher.bytes() === 1);
+    dispatcher.push([delivery('c')]);
+    expect(keys()).toEqual([['a'], ['b'], ['c']]);
+    calls[0]?.end();
+    calls[2]?.end();
+    await dispatcher.stop();
+  });
+});
