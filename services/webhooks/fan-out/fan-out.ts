@@ -2,7 +2,6 @@ import type { Event } from '../../../proto/gen/rms/events/v1/events_pb.ts';
 import { newestActive, payloadVersionServed } from '../../contract/versions.ts';
 import type { Queryable } from '../../platform/postgres.ts';
 import type { LaneRef } from '../delivery/lane.ts';
-import { payloadVersions } from '../subscriptions/payload-version.ts';
 import { insertDeliveries, type NewDelivery } from './insert.ts';
 import { shapeBody } from './shape.ts';
 
@@ -11,6 +10,10 @@ export interface Match extends LaneRef {
   readonly topic: string;
   readonly trigger: string;
   readonly shard: number;
+  /** Of payloads, as its shop has set it. */
+  readonly version: string | null;
+  /** Of the returns that are asked about, those whose customer was redacted: the same for all lanes. */
+  readonly redacted: readonly string[];
 }
 
 export interface FannedOut {
@@ -33,15 +36,13 @@ export async function fanOut(
 ): Promise<FannedOut> {
   const wanted = events.filter((event) => lanes.some((lane) => isFor(lane, event)));
   if (wanted.length === 0) return { written: 0, lanes: [] };
-  const versions = await payloadVersions(tx, [...new Set(wanted.map((event) => event.shopId))]);
-  const redacted = await redactedAmong(tx, wanted);
+  const redacted = new Set(lanes[0]?.redacted);
   const shape = shapeOnce();
   const deliveries = wanted.flatMap((event) =>
     lanes
       .filter((lane) => isFor(lane, event))
-      .flatMap(({ subscriptionId, topic }): NewDelivery[] => {
-        const stored = versions.get(event.shopId) ?? newestActive(o.today);
-        const { version } = payloadVersionServed(stored, o.today);
+      .flatMap(({ subscriptionId, topic, version: set }): NewDelivery[] => {
+        const { version } = payloadVersionServed(set ?? newestActive(o.today), o.today);
         const isRedacted = redacted.has(keyOf(event));
         const body = shape(event, { topic, version, isRedacted });
         return body ? [{ event, subscriptionId, topic, version, body, isTest: false }] : [];
@@ -53,14 +54,17 @@ export async function fanOut(
 
 /**
  * The open lanes of the events' shops and triggers, locked until the deliveries are committed: one
- * that is closed, moved or parked meanwhile would otherwise miss them.
+ * that is closed, moved or parked meanwhile would otherwise miss them. With what their bodies depend
+ * on, in one statement; the caller keeps redactions away.
  */
 export async function lockLanes(tx: Queryable, events: readonly Event[]): Promise<Match[]> {
   if (events.length === 0) return [];
   const pairs = new Map(events.map((event) => [`${event.shopId} ${event.trigger}`, event]));
   const { rows } = await tx.query<Match>({
     name: 'lock-lanes',
-    text: `select l.shop_id as "shopId", l.subscription_id as "subscriptionId", l.topic, l.trigger, l.shard
+    text: `select l.shop_id as "shopId", l.subscription_id as "subscriptionId", l.topic, l.trigger, l.shard,
+                  (select v.version from payload_versions v where v.shop_id = l.shop_id) as version,
+                  array(${REDACTED.replace('$1', '$3').replace('$2', '$4')}) as redacted
              from lanes l
              join unnest($1::bigint[], $2::text[]) as g (shop_id, trigger)
                on g.shop_id = l.shop_id and g.trigger = l.trigger
@@ -70,6 +74,8 @@ export async function lockLanes(tx: Queryable, events: readonly Event[]): Promis
     values: [
       [...pairs.values()].map((event) => event.shopId),
       [...pairs.values()].map((event) => event.trigger),
+      events.map((event) => event.shopId),
+      events.map((event) => event.returnId),
     ],
   });
   return rows;
@@ -79,14 +85,19 @@ function isFor(match: Match, event: Event): boolean {
   return match.shopId === event.shopId && match.trigger === event.trigger;
 }
 
+/** Returns whose customer was redacted, of shops $1 and returns $2. */
+const REDACTED = `
+select r.shop_id || ':' || r.return_id as key from redacted_returns r
+  join (select distinct shop_id, return_id from unnest($1::bigint[], $2::bigint[]) as g (shop_id, return_id)) as given
+    on given.shop_id = r.shop_id and given.return_id = r.return_id`;
+
 export async function redactedAmong(tx: Queryable, events: readonly Event[]): Promise<Set<string>> {
-  const { rows } = await tx.query<{ shopId: bigint; returnId: bigint }>(
-    `select r.shop_id as "shopId", r.return_id as "returnId" from redacted_returns r
-       join (select distinct shop_id, return_id from unnest($1::bigint[], $2::bigint[]) as g (shop_id, return_id)) as given
-         on given.shop_id = r.shop_id and given.return_id = r.return_id`,
-    [events.map((event) => event.shopId), events.map((event) => event.returnId)],
-  );
-  return new Set(rows.map(keyOf));
+  const { rows } = await tx.query<{ key: string }>({
+    name: 'redacted-among',
+    text: REDACTED,
+    values: [events.map((event) => event.shopId), events.map((event) => event.returnId)],
+  });
+  return new Set(rows.map(({ key }) => key));
 }
 
 function keyOf(o: { shopId: bigint; returnId: bigint }): string {

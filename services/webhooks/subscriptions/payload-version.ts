@@ -4,20 +4,11 @@ import type { Queryable } from '../../platform/postgres.ts';
 
 /** The version a shop's payloads are shaped for; the newest active one until it is set. */
 export async function payloadVersion(db: Queryable, shopId: bigint, today: Date): Promise<string> {
-  const versions = await payloadVersions(db, [shopId]);
-  return versions.get(shopId) ?? newestActive(today);
-}
-
-/** The versions that were set, of those shops that have one. */
-export async function payloadVersions(
-  db: Queryable,
-  shopIds: readonly bigint[],
-): Promise<ReadonlyMap<bigint, string>> {
-  const { rows } = await db.query<{ shopId: bigint; version: string }>(
-    'select shop_id as "shopId", version from payload_versions where shop_id = any($1::bigint[])',
-    [shopIds],
+  const { rows } = await db.query<{ version: string }>(
+    'select version from payload_versions where shop_id = $1',
+    [shopId],
   );
-  return new Map(rows.map((row) => [row.shopId, row.version]));
+  return rows[0]?.version ?? newestActive(today);
 }
 
 /**
