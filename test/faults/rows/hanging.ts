@@ -39,6 +39,7 @@ const SETTINGS: readonly Setting[] = [
 /** Interleaved, so that a slow moment of the machine falls on both. */
 const ORDER: readonly Slice[] = ['calm', 'hanging', 'hanging', 'calm'];
 const SLICE_MS = { short: 1_500, full: 20_000 };
+const SETTLE_MS = 1_500;
 const ROUNDS = { short: 1, full: 2 };
 /** What came in this long after its slice still counts for it. Milliseconds. */
 const LATE_MS = 1_000;
@@ -79,6 +80,8 @@ async function compare(context: RowContext, trial: Trial, setting: Setting): Pro
   for (const slice of slices) {
     if (slice === 'hanging') system.sink.behave([...hanging], { kind: 'hang' });
     await system.sink.flush();
+    // Who hangs is known after a moment; what counts is how the others fare then.
+    await publishFor(trial, setting, SETTLE_MS);
     const from = nowMs();
     await publishFor(trial, setting, SLICE_MS[form]);
     const to = nowMs();

@@ -108,7 +108,7 @@ const wiped = row(
   },
 );
 
-const STORM = { shortMs: 6_000, fullMs: 120_000, everyMs: 2_000, lookMs: 200 };
+const STORM = { shortMs: 6_000, fullMs: 120_000, everyMs: 2_000, lookMs: 200, atLeast: 4 };
 
 const storm = row(
   'storm',
@@ -120,7 +120,7 @@ const storm = row(
     const end = performance.now() + (full ? STORM.fullMs : STORM.shortMs);
     let changes = 0;
     let inFlight = 0;
-    while (performance.now() < end) {
+    while (performance.now() < end || changes < STORM.atLeast) {
       const before = nowMs();
       if (!guest.process.isRunning()) {
         guest.process.start();
