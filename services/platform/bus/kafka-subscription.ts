@@ -9,7 +9,7 @@ import {
   startSession,
 } from './kafka-session.ts';
 
-const COMMIT_EVERY_MS = 500;
+const COMMIT_EVERY_MS = 1_000;
 const WATCH_EVERY_MS = 500;
 const REBUILD_PAUSE_MS = 500;
 /** How long a subscriber waits for brokers that do not answer, before it goes on without them. */

@@ -9,7 +9,7 @@ const MAX_SEND = 100;
 const FIRST_BACKOFF_MS = 200;
 const MAX_BACKOFF_MS = 2_000;
 /** Acknowledgements are gathered for so long, or until there are so many, and deleted together. */
-const GATHER_MS = 50;
+const GATHER_MS = 200;
 const GATHER = 250;
 /** Many keys fail at once when the bus is away: that is said once in a while. */
 const WARN_EVERY_MS = 5_000;
