@@ -46,7 +46,7 @@ const POLL_MS = 5_000;
 /** Lanes looked after at once; those above half of it go as soon as they are idle. */
 const MAX_LANES = 2_000;
 /** How long a lane is kept though nothing is due: busy ones need not be parked and found again. */
-const IDLE_MS = 1_000;
+const IDLE_MS = 2_500;
 const IDLE_HELD_MS = 100;
 const IDLE_CROWDED_MS = 10;
 const PARK_EVERY_MS = 100;

@@ -23,8 +23,9 @@ export interface Settler {
 
 /** Outcomes written by one statement. */
 const MAX_BATCH = 256;
-/** Outcomes that end together are written together. Milliseconds. */
-const GATHER_MS = 3;
+/** Outcomes that end together are written together: after so long, or as soon as there are so many. Milliseconds. */
+const GATHER_MS = 20;
+const ENOUGH = 64;
 const FIRST_PAUSE_MS = 50;
 const MAX_PAUSE_MS = 1_000;
 /** Until outcomes that were passed over are tried again. Milliseconds. */
@@ -44,10 +45,11 @@ export function createSettler(o: SettlerOptions): Settler {
   /** What was read as free of failures may have failed since. */
   const failing = new Set<string>();
   let running: Promise<void> | undefined;
+  let onEnough = (): void => {};
   let giveUpAt = Number.POSITIVE_INFINITY;
 
   async function run(): Promise<void> {
-    await sleep(GATHER_MS);
+    await gathered();
     let passed: Settlement[] = [];
     let againAt = 0;
     while (waiting.length + passed.length > 0) {
@@ -70,6 +72,18 @@ export function createSettler(o: SettlerOptions): Settler {
         settled,
       );
     }
+  }
+
+  async function gathered(): Promise<void> {
+    await new Promise<void>((done) => {
+      const timer = setTimeout(done, GATHER_MS);
+      onEnough = () => {
+        clearTimeout(timer);
+        done();
+      };
+      if (waiting.length >= ENOUGH || giveUpAt < Number.POSITIVE_INFINITY) onEnough();
+    });
+    onEnough = () => {};
   }
 
   function withFailing(settlement: Settlement): Settlement {
@@ -141,9 +155,11 @@ export function createSettler(o: SettlerOptions): Settler {
     add(settlement) {
       waiting.push(settlement);
       start();
+      if (waiting.length >= ENOUGH) onEnough();
     },
     async drain(timeoutMs) {
       giveUpAt = performance.now() + timeoutMs;
+      onEnough();
       while (running !== undefined) await running;
     },
   };
