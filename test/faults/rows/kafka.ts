@@ -5,7 +5,7 @@ import type { Publisher } from '../ledger/publisher.ts';
 import { type Outcome, type Row, type RowContext, seconds } from '../row.ts';
 import { portsOf } from '../system/sockets.ts';
 import type { Member } from '../system/system.ts';
-import { nowMs } from '../wait.ts';
+import { nowMs, waitFor } from '../wait.ts';
 import { untilCaughtUp } from './catch-up.ts';
 import { unheardOf } from './in-flight.ts';
 import { type Trial, withTrial } from './trial.ts';
@@ -13,6 +13,8 @@ import { type Trial, withTrial } from './trial.ts';
 const PER_SECOND = 30;
 const LAG_MS = 30_000;
 const PATIENCE_MS = 180_000;
+/** So many events at least are lost by a wipe. */
+const TAKEN = 10;
 const QUIET_MS = 120_000;
 
 const row = (
@@ -34,10 +36,12 @@ async function lagOf(context: RowContext, trial: Trial): Promise<number> {
   return lag;
 }
 
-function judgeApi(trial: Trial, publisher: Publisher): void {
-  if (publisher.repeats() === 0) return;
+/** A machine that does other things too may answer a few calls too late: one in a hundred, times the slack. */
+function judgeApi({ slack }: RowContext, trial: Trial, publisher: Publisher): void {
+  const all = publisher.acknowledged.length + publisher.repeats();
+  if (publisher.repeats() <= (all / 100) * slack) return;
   const reason = String(publisher.lastFailure());
-  trial.problems.push(`${publisher.repeats()} calls failed meanwhile: ${reason}`);
+  trial.problems.push(`${publisher.repeats()} of ${all} calls failed meanwhile: ${reason}`);
 }
 
 const killedBroker = row('killed', 'Kafka killed', async (context, trial) => {
@@ -55,7 +59,7 @@ const killedBroker = row('killed', 'Kafka killed', async (context, trial) => {
     lags.push(await lagOf(context, trial));
     context.say(`Kafka killed ${nth}/${trials}: lag gone after ${seconds(lags.at(-1) ?? 0)}`);
   }
-  judgeApi(trial, publisher);
+  judgeApi(context, trial, publisher);
   if (inFlight === 0) trial.problems.push('nothing waited for Kafka');
   const figures = [`lag gone after ${seconds(Math.max(...lags))} (longest)`];
   return trial.finish({ trials, inFlight, quietMs: QUIET_MS, figures });
@@ -84,8 +88,12 @@ const wiped = row(
       // What Kafka has acknowledged and nobody has read is what a wipe takes away.
       const listeners = system.members('webhooks');
       for (const one of listeners) await one.process.freeze();
-      await sleep(1_500);
-      const taken = await unheardOf(system, trial.shop.id);
+      const takes = async () => {
+        const unheard = await unheardOf(system, trial.shop.id);
+        return unheard.size >= TAKEN && unheard;
+      };
+      const what = 'Kafka holds what nobody has read';
+      const taken = await waitFor(takes, { what, withinMs: PATIENCE_MS, everyMs: 50 });
       inFlight += taken.size;
       await system.broker.wipe();
       for (const one of listeners) one.process.thaw();
@@ -98,7 +106,7 @@ const wiped = row(
       context.say(
         `Kafka wiped ${nth}/${trials}: ${taken.size} taken, ${said.trim().split('\n').at(-1)}`,
       );
-      judgeApi(trial, publisher);
+      judgeApi(context, trial, publisher);
       await publisher.stop();
       if (nth < trials) publisher = trial.publish({ perSecond: PER_SECOND });
     }
@@ -134,7 +142,7 @@ const storm = row(
     }
     if (guest.process.isRunning()) trial.faults.push(await killed(guest));
     const lag = await lagOf(context, trial);
-    judgeApi(trial, publisher);
+    judgeApi(context, trial, publisher);
     if (inFlight === 0) trial.problems.push('no change met an event on its way');
     const figures = [`${changes} changes`, `lag gone after ${seconds(lag)}`];
     return trial.finish({ trials: changes, inFlight, quietMs: QUIET_MS, figures });
