@@ -127,7 +127,7 @@ describe('read events', () => {
     const second = await bench.client.readEvents({ ...ask, cursor: first.nextCursor });
     expect(second.events).toHaveLength(1);
     expect(second.nextCursor).toBe('');
-  });
+  }, 60_000);
 
   test.each<[Wish, string]>([
     [{ triggers: [] }, 'triggers'],
