@@ -14,7 +14,10 @@ process.setMaxListeners(100);
 
 // So that an interrupted run leaves no processes behind: they are killed on exit.
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
-  process.once(signal, () => process.exit(130));
+  process.once(signal, () => {
+    process.stderr.write(`ended by ${signal}\n`);
+    process.exit(130);
+  });
 }
 
 const startedAt = performance.now();
