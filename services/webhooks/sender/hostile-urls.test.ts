@@ -5,7 +5,7 @@ import { z } from 'zod';
 import { judgeAddress } from '../guard/address.ts';
 import { judgeUrl, type UrlPolicy } from '../guard/guard.ts';
 import { type Dial, openSocket, trustOf } from './open-socket.ts';
-import { onRequest, sendingFixtures } from './testing.ts';
+import { onRequest, sendingFixtures } from './testing/sending.ts';
 
 const file = new URL('../guard/hostile-urls.json', import.meta.url);
 const corpus = z

@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import { testTelemetry } from '../../../test/support/telemetry.ts';
 import { until } from '../../../test/support/until.ts';
-import { OK, onRequest, sendingFixtures } from './testing.ts';
+import { OK, onRequest, sendingFixtures } from './testing/sending.ts';
 
 const { sender, peer } = sendingFixtures();
 

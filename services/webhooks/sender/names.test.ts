@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { afterEach, describe, expect, test } from '@jest/globals';
 import { until } from '../../../test/support/until.ts';
 import { createResolver } from './names.ts';
-import { sendingFixtures } from './testing.ts';
+import { sendingFixtures } from './testing/sending.ts';
 
 const A = 1;
 const AAAA = 28;

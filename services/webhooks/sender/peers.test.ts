@@ -1,6 +1,6 @@
 import { gzipSync } from 'node:zlib';
 import { describe, expect, test } from '@jest/globals';
-import { onRequest, sendingFixtures } from './testing.ts';
+import { onRequest, sendingFixtures } from './testing/sending.ts';
 
 const { sender, peer } = sendingFixtures();
 const MIB = 1024 * 1024;

@@ -3,7 +3,7 @@ import { describe, expect, test } from '@jest/globals';
 import { testTelemetry } from '../../../test/support/telemetry.ts';
 import { until } from '../../../test/support/until.ts';
 import { createSender } from './send.ts';
-import { LOOPBACK, listen, OK, onRequest, peerOf, sendingFixtures } from './testing.ts';
+import { LOOPBACK, listen, OK, onRequest, peerOf, sendingFixtures } from './testing/sending.ts';
 
 const { sender, peer } = sendingFixtures();
 

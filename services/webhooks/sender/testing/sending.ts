@@ -1,9 +1,9 @@
 import { once } from 'node:events';
 import { createServer, type Server, type Socket } from 'node:net';
 import { afterEach } from '@jest/globals';
-import type { UrlPolicy } from '../guard/guard.ts';
-import type { Outcome } from './outcome.ts';
-import { createSender, type SenderOptions } from './send.ts';
+import type { UrlPolicy } from '../../guard/guard.ts';
+import type { Outcome } from '../outcome.ts';
+import { createSender, type SenderOptions } from '../send.ts';
 
 /** What tests may reach: loopback, over either scheme. */
 export const LOOPBACK: UrlPolicy = {
