@@ -1,5 +1,6 @@
 import express, { type ErrorRequestHandler, type Express, type Response } from 'express';
 import type { Telemetry } from '../services/platform/telemetry.ts';
+import type { HourlyLimits } from './auth/hourly-limits.ts';
 import { HttpRefusal, internalError, noHost, unknownPath } from './errors.ts';
 import { docsRouter } from './http/docs.ts';
 import type { Exchange } from './http/exchange.ts';
@@ -11,6 +12,8 @@ import { createRest, type RestDependencies } from './rest/rest.ts';
 export interface AppDependencies extends RestDependencies {
   readonly telemetry: Telemetry;
   readonly readiness: () => Promise<Readiness>;
+  /** Of sign-in and of tool calls. */
+  readonly hourlyLimits: HourlyLimits;
   /** Whether `/docs` is shown. */
   readonly docs: boolean;
 }

@@ -12,8 +12,10 @@ import {
   wholeNumber,
 } from '../services/platform/config.ts';
 import { identityFromConfig } from '../services/platform/identity.ts';
+import { HOURLY_LIMITS } from './auth/hourly-limits.ts';
 import type { GatewayOptions } from './start.ts';
 
+const perHour = (points: number) => wholeNumber(1, 1_000_000).default(points);
 const target = (name: string) => grpcTarget.describe(`gRPC name of the ${name} service`);
 
 /** The variables of the gateway. */
@@ -40,6 +42,21 @@ export const gatewayShape = {
   FAILED_CREDENTIALS_PER_MINUTE: wholeNumber(1, 1_000_000)
     .default(60)
     .describe('Refused credentials a minute and address, above which 429 stands in for 401'),
+  WELL_KNOWN_PER_HOUR: perHour(HOURLY_LIMITS.wellKnown).describe(
+    'Requests an hour and address for the metadata under /.well-known',
+  ),
+  REGISTER_PER_HOUR: perHour(HOURLY_LIMITS.register).describe(
+    'Requests an hour and address to /oauth/register',
+  ),
+  AUTHORIZE_PER_HOUR: perHour(HOURLY_LIMITS.authorize).describe(
+    'Requests an hour and address to /oauth/authorize',
+  ),
+  TOKEN_PER_HOUR: perHour(HOURLY_LIMITS.token).describe(
+    'Requests an hour and address to /oauth/token',
+  ),
+  MCP_CALLS_PER_HOUR: perHour(HOURLY_LIMITS.mcpCalls).describe(
+    'Tool calls an hour and signed-in user, over all shops',
+  ),
   TRUSTED_PROXIES: list
     .default([])
     .describe('Addresses or CIDR ranges of our own proxies, whose X-Forwarded-For is read'),
@@ -84,6 +101,13 @@ export function loadGatewayOptions(env: NodeJS.ProcessEnv = process.env): Gatewa
     publicUrl: config.PUBLIC_BASE_URL,
     restPerMinute: config.REST_PER_MINUTE,
     failedCredentialsPerMinute: config.FAILED_CREDENTIALS_PER_MINUTE,
+    perHour: {
+      wellKnown: config.WELL_KNOWN_PER_HOUR,
+      register: config.REGISTER_PER_HOUR,
+      authorize: config.AUTHORIZE_PER_HOUR,
+      token: config.TOKEN_PER_HOUR,
+      mcpCalls: config.MCP_CALLS_PER_HOUR,
+    },
     trustedProxies: config.TRUSTED_PROXIES,
     docs: config.DOCS_ENABLED,
     logLevel: config.LOG_LEVEL,

@@ -9,7 +9,8 @@ import { within } from '../services/platform/within.ts';
 import { createReturnReader } from './actions/read-returns.ts';
 import { type AppDependencies, createApp } from './app.ts';
 import { createApiKeyCheck } from './auth/api-key-check.ts';
-import { createClientIp } from './auth/client-ip.ts';
+import { type ClientIp, createClientIp } from './auth/client-ip.ts';
+import { createHourlyLimits, type HourlySizes } from './auth/hourly-limits.ts';
 import { startKeyUsage } from './auth/key-usage.ts';
 import { createLeasedLimit } from './auth/leased-limit.ts';
 import { createPartnerTokenCheck, type PartnerOAuth } from './auth/partner-tokens.ts';
@@ -36,6 +37,8 @@ export interface GatewayOptions {
   readonly restPerMinute?: number;
   /** 60 when absent. */
   readonly failedCredentialsPerMinute?: number;
+  /** Sign-in requests an hour and address, tool calls an hour and user; those of the interface when absent. */
+  readonly perHour?: Partial<HourlySizes>;
   /** Addresses or CIDR ranges of our own proxies. */
   readonly trustedProxies?: readonly string[];
   /** Without it every partner's token is refused. */
@@ -94,7 +97,7 @@ export async function startGateway(o: GatewayOptions): Promise<RunningGateway> {
   const usage = startKeyUsage(pool, logger);
   const maintenance = startMaintenance(pool, logger);
   const state = { isStopping: false };
-  const limits = createLimits(o, pool, logger);
+  const limits = createLimits(o, { pool, logger, clientIp });
   const deps: AppDependencies = {
     services: backend.services,
     readReturn: createReturnReader(backend.services.returns),
@@ -104,6 +107,7 @@ export async function startGateway(o: GatewayOptions): Promise<RunningGateway> {
       failedCredentials: limits.failedCredentials,
     },
     restLimit: limits.restLimit,
+    hourlyLimits: limits.hourlyLimits,
     restPerMinute: o.restPerMinute ?? 300,
     clientIp,
     logger,
@@ -165,8 +169,16 @@ export async function startGateway(o: GatewayOptions): Promise<RunningGateway> {
 
 const FAILED_CREDENTIALS_WINDOW_S = 60;
 
-function createLimits(o: GatewayOptions, pool: pg.Pool, logger: Logger) {
+function createLimits(
+  o: GatewayOptions,
+  { pool, logger, clientIp }: { pool: pg.Pool; logger: Logger; clientIp: ClientIp },
+) {
   const restLimit = createLeasedLimit(pool, logger);
+  const hourlyLimits = createHourlyLimits({
+    pool,
+    clientIp,
+    ...(o.perHour && { sizes: o.perHour }),
+  });
   const failedCredentials = createRateLimit({
     pool,
     name: 'failed-credentials',
@@ -176,10 +188,12 @@ function createLimits(o: GatewayOptions, pool: pg.Pool, logger: Logger) {
   return {
     restLimit,
     failedCredentials,
+    hourlyLimits,
     async reset(): Promise<void> {
       await pool.query('delete from rate_limits');
       restLimit.forget();
       failedCredentials.forget();
+      hourlyLimits.forget();
     },
   };
 }

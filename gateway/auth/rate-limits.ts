@@ -3,8 +3,13 @@ import { RateLimiterMemory, RateLimiterPostgres, RateLimiterRes } from 'rate-lim
 
 export type Admission =
   | { readonly admitted: true }
-  /** Whole seconds, at least 1. */
-  | { readonly admitted: false; readonly retryAfterS: number };
+  | {
+      readonly admitted: false;
+      /** Whole seconds, at least 1. */
+      readonly retryAfterS: number;
+      /** Nothing is known about the key: the database that counts did not answer. */
+      readonly away?: true;
+    };
 
 export interface RateLimit {
   /** Counts one request of `key`, and says whether it may go on. Never rejects. */
@@ -27,12 +32,19 @@ export interface RateLimitOptions {
   readonly points: number;
   /** Length of a window, in seconds. */
   readonly windowS: number;
+  /**
+   * What happens while the database is away: each replica counts by itself (the default), or nobody
+   * is let through, where a limit guards secrets that could be guessed.
+   */
+  readonly whenAway?: 'count-alone' | 'refuse';
 }
+
+/** After so long it is worth asking again whether the database has come back. Seconds. */
+const AWAY_RETRY_S = 5;
 
 /**
  * A limit that holds over all replicas, one statement for each counted request: for rare ones, such
- * as refused credentials and sign-in. Once a key has used up its window the answer needs no database;
- * while the database is away each replica counts by itself.
+ * as refused credentials and sign-in. Once a key has used up its window the answer needs no database.
  */
 export function createRateLimit(o: RateLimitOptions): RateLimit {
   const shared = { keyPrefix: o.name, points: o.points, duration: o.windowS };
@@ -44,7 +56,7 @@ export function createRateLimit(o: RateLimitOptions): RateLimit {
     tableCreated: true,
     clearExpiredByTimeout: false,
     inMemoryBlockOnConsumed: o.points,
-    insuranceLimiter: new RateLimiterMemory(shared),
+    ...(o.whenAway !== 'refuse' && { insuranceLimiter: new RateLimiterMemory(shared) }),
   });
   return {
     async take(key) {
@@ -53,7 +65,8 @@ export function createRateLimit(o: RateLimitOptions): RateLimit {
         return ADMITTED;
       } catch (refusal) {
         if (refusal instanceof RateLimiterRes) return refusedFor(refusal.msBeforeNext);
-        throw refusal;
+        // All else is the pool's or the database's: with an insurance it never comes this far.
+        return { admitted: false, retryAfterS: AWAY_RETRY_S, away: true };
       }
     },
     forget: () => limiter.deleteInMemoryBlockedAll(),

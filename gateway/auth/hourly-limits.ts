@@ -1,0 +1,86 @@
+import type { RequestHandler } from 'express';
+import type pg from 'pg';
+import { send } from '../rest/respond.ts';
+import type { ClientIp } from './client-ip.ts';
+import { createRateLimit, type RateLimit } from './rate-limits.ts';
+
+/** Requests an hour: per address, and per user for `mcpCalls` (interface: Limits). */
+export const HOURLY_LIMITS = {
+  wellKnown: 100,
+  register: 50,
+  authorize: 100,
+  token: 100,
+  mcpCalls: 600,
+} as const;
+
+export type HourlySizes = Readonly<Record<keyof typeof HOURLY_LIMITS, number>>;
+
+export interface HourlyLimits {
+  /**
+   * Each counts one request of the caller's address under a bucket of its own and lets it pass, or
+   * answers 429; while the database is away nothing passes, and the answer is 503. Preflights pass
+   * uncounted: a browser sends them by itself.
+   */
+  readonly wellKnown: RequestHandler;
+  readonly register: RequestHandler;
+  readonly authorize: RequestHandler;
+  readonly token: RequestHandler;
+  /** Tool calls, by the user's id: over all shops of that user. */
+  readonly mcpCalls: RateLimit;
+  /** Forgets what this process remembers; the shared counters are rows of `rate_limits`. */
+  forget(): void;
+}
+
+const HOUR_S = 3_600;
+
+/** The limits of sign-in and of the MCP server, exact over all replicas. */
+export function createHourlyLimits(o: {
+  readonly pool: pg.Pool;
+  readonly clientIp: ClientIp;
+  readonly sizes?: Partial<HourlySizes>;
+}): HourlyLimits {
+  const sizes = { ...HOURLY_LIMITS, ...o.sizes };
+  const limitOf = (name: string, points: number): RateLimit =>
+    createRateLimit({ pool: o.pool, name, points, windowS: HOUR_S, whenAway: 'refuse' });
+  const limits = {
+    wellKnown: limitOf('well-known', sizes.wellKnown),
+    register: limitOf('oauth-register', sizes.register),
+    authorize: limitOf('oauth-authorize', sizes.authorize),
+    token: limitOf('oauth-token', sizes.token),
+    mcpCalls: limitOf('mcp-calls', sizes.mcpCalls),
+  };
+  return {
+    wellKnown: perAddress(limits.wellKnown, o.clientIp),
+    register: perAddress(limits.register, o.clientIp),
+    authorize: perAddress(limits.authorize, o.clientIp),
+    token: perAddress(limits.token, o.clientIp),
+    mcpCalls: limits.mcpCalls,
+    forget() {
+      for (const limit of Object.values(limits)) limit.forget();
+    },
+  };
+}
+
+function perAddress(limit: RateLimit, clientIp: ClientIp): RequestHandler {
+  return async (req, res, next) => {
+    if (req.method === 'OPTIONS') return next();
+    // Repeated lines of this header are one list (RFC 9110, 5.2); Node joins them.
+    const forwarded = req.headers['x-forwarded-for'];
+    const header = Array.isArray(forwarded) ? forwarded.join(',') : forwarded;
+    const admission = await limit.take(clientIp(req.socket.remoteAddress, header));
+    if (admission.admitted) return next();
+    const { away, retryAfterS } = admission;
+    await send(req, res, {
+      status: away ? 503 : 429,
+      headers: { 'Retry-After': String(retryAfterS), 'Cache-Control': 'no-store' },
+      body: { contentType: 'application/json', json: refusal(retryAfterS, away) },
+    });
+  };
+}
+
+/** OAuth's shape (RFC 6749, 5.2) and the common one in the same object: each kind of client reads its own. */
+function refusal(retryAfterS: number, away: true | undefined) {
+  const why = away ? 'Sign-in is not available at the moment.' : 'Too many requests.';
+  const message = `${why} Try again in ${retryAfterS} s.`;
+  return { error: 'temporarily_unavailable', error_description: message, message, errors: {} };
+}
