@@ -2,7 +2,7 @@ import { writeFile } from 'node:fs/promises';
 import { type Options, parseOptions } from './options.ts';
 import { randomOf } from './random.ts';
 import { type Finished, jsonOf, markdownOf, passes, type Run, writeDocs } from './report.ts';
-import type { Outcome, Row } from './row.ts';
+import { type Outcome, type Row, someOf } from './row.ts';
 import { ROWS } from './rows/all.ts';
 import { keepLogs } from './system/logs.ts';
 import { type System, startSystem } from './system/system.ts';
@@ -20,9 +20,9 @@ for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
   });
 }
 
-const startedAt = performance.now();
+const startedAt = new Date();
 const say = (text: string): void => {
-  const at = ((performance.now() - startedAt) / 1_000).toFixed(1).padStart(7);
+  const at = ((Date.now() - startedAt.getTime()) / 1_000).toFixed(1).padStart(7);
   process.stdout.write(`${at}  ${text}\n`);
 };
 
@@ -34,32 +34,55 @@ function chosen({ only }: Options): readonly Row[] {
   return rows;
 }
 
-/** Runs the rows one after another over one system; after a row that fails the next gets a fresh one. */
+/** Runs the rows one after another over one system, beside them those that need none. */
 async function runRows(options: Options): Promise<Run> {
-  const finished: Finished[] = [];
+  const rows = chosen(options);
+  const began = performance.now();
   const random = randomOf(options.seed);
+  const contextOf = ({ name }: Row) => ({ ...options, random: random.fork(name), say });
+  const apart = rows
+    .filter((row) => 'runApart' in row)
+    .map((row) => finish(row, options, () => row.runApart(contextOf(row))));
+  const shared = rows.filter((row) => 'run' in row);
+  const finished: Finished[] = [];
   let system: System | undefined;
   try {
-    for (const row of chosen(options)) {
-      system ??= await startSystem(say);
+    for (const row of shared) {
       say(`${row.name}: ${row.fault}`);
-      const began = performance.now();
-      const { full, slack } = options;
-      const context = { system, random: random.fork(row.name), full, slack, say };
-      const outcome = await within(row, options, row.run(context)).catch(failed);
-      const one = { row, outcome, tookMs: performance.now() - began };
+      const one = await finish(row, options, async () => {
+        system ??= await startSystem(say);
+        return checked(system, await row.run({ ...contextOf(row), system }));
+      });
       finished.push(one);
-      say(`${row.name}: ${passes(one) ? 'holds' : 'DOES NOT HOLD'}; ${outcome.figures.join('; ')}`);
-      if (passes(one) && !(row.leavesMess && full)) continue;
-      for (const problem of outcome.problems) say(`  ${problem}`);
-      if (!passes(one)) say(`  logs are kept in ${await keepLogs(system.folder, row.name)}`);
-      await system.stop();
+      if (passes(one) && !(row.leavesMess && options.full)) continue;
+      // What a failed row left behind is nothing to judge the next one by.
+      if (system && !passes(one))
+        say(`  logs are kept in ${await keepLogs(system.folder, row.name)}`);
+      await system?.stop();
       system = undefined;
     }
   } finally {
     await system?.stop();
   }
-  return { ...options, startedAt: new Date(), finished };
+  finished.push(...(await Promise.all(apart)));
+  const inOrder = rows.flatMap((row) => finished.filter((one) => one.row === row));
+  return { ...options, startedAt, tookMs: performance.now() - began, finished: inOrder };
+}
+
+/** Runs one row to its end, however it ends. */
+async function finish(row: Row, options: Options, work: () => Promise<Outcome>): Promise<Finished> {
+  const began = performance.now();
+  const outcome = await within(row, options, work()).catch(failed);
+  const one = { row, outcome, tookMs: performance.now() - began };
+  say(`${row.name}: ${passes(one) ? 'holds' : 'DOES NOT HOLD'}; ${outcome.figures.join('; ')}`);
+  for (const problem of outcome.problems) say(`  ${problem}`);
+  return one;
+}
+
+/** No process of the database may have ended but by our own hand. */
+async function checked({ database }: System, outcome: Outcome): Promise<Outcome> {
+  const deaths = someOf(await database.deaths());
+  return { ...outcome, problems: [...outcome.problems, ...deaths] };
 }
 
 /** A row that hangs must not hang the suite. */

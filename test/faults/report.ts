@@ -19,6 +19,8 @@ export interface Run {
   readonly full: boolean;
   readonly slack: number;
   readonly startedAt: Date;
+  /** Of the whole, start to end. Milliseconds. */
+  readonly tookMs: number;
   readonly finished: readonly Finished[];
 }
 
@@ -28,7 +30,6 @@ export const passes = ({ outcome }: Finished): boolean => outcome.problems.lengt
 export function markdownOf(run: Run): string {
   const day = run.startedAt.toISOString().slice(0, 10);
   const command = `npm run test:faults -- ${run.full ? '--full ' : ''}--seed ${run.seed}`;
-  const took = run.finished.reduce((sum, { tookMs }) => sum + tookMs, 0);
   const lines = run.finished.map((one) => {
     const { row, outcome } = one;
     const cells = [
@@ -40,6 +41,7 @@ export function markdownOf(run: Run): string {
       outcome.duplicates,
       outcome.unexplained,
       outcome.figures.join('; '),
+      lasted(one.tookMs),
       passes(one) ? 'holds' : '**does not hold**',
     ];
     return `| ${cells.join(' | ')} |`;
@@ -48,14 +50,19 @@ export function markdownOf(run: Run): string {
     outcome.problems.map((problem) => `- ${row.name}: ${problem}`),
   );
   return [
-    `${day}, \`${command}\`, ${Math.round(took / 60_000)} min, promised times judged × ${run.slack}:`,
+    `${day}, \`${command}\`, ${Math.round(run.tookMs / 60_000)} min, promised times judged × ${run.slack}:`,
     '',
-    '| Fault | Must hold | Trials | In flight | Lost | Duplicates | Unexplained | Measured | |',
-    '|---|---|--:|--:|--:|--:|--:|---|---|',
+    '| Fault | Must hold | Trials | In flight | Lost | Duplicates | Unexplained | Measured | Took | |',
+    '|---|---|--:|--:|--:|--:|--:|---|--:|---|',
     ...lines,
     ...(problems.length > 0 ? ['', ...problems] : []),
     '',
   ].join('\n');
+}
+
+/** `12 s`, `3 min`. */
+function lasted(ms: number): string {
+  return ms < 100_000 ? `${Math.round(ms / 1_000)} s` : `${Math.round(ms / 60_000)} min`;
 }
 
 /** For machines. */
@@ -66,8 +73,9 @@ export function jsonOf(run: Run): string {
     took_ms: Math.round(one.tookMs),
     ...one.outcome,
   }));
-  const { seed, full, slack } = run;
-  return `${JSON.stringify({ seed, full, slack, started_at: run.startedAt, rows }, null, 2)}\n`;
+  const { seed, full, slack, startedAt: started_at } = run;
+  const took_ms = Math.round(run.tookMs);
+  return `${JSON.stringify({ seed, full, slack, started_at, took_ms, rows }, null, 2)}\n`;
 }
 
 /** Puts the table between its marks in docs/delivery.md. @throws Error when the marks are gone. */

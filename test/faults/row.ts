@@ -32,17 +32,28 @@ export interface Outcome {
   readonly problems: readonly string[];
 }
 
-/** One line of the table. */
-export interface Row {
+interface Line {
   readonly name: string;
   readonly fault: string;
   readonly mustHold: string;
   /** Longest time in the short and in the full form. Milliseconds. */
   readonly budgetMs: { readonly short: number; readonly full: number };
+}
+
+/** A line of the table that breaks the system which all of its kind share, one after the other. */
+export interface SharedRow extends Line {
   /** What its full form leaves behind would disturb the rows after it: they get a fresh system. */
   readonly leavesMess?: boolean;
   run(context: RowContext): Promise<Outcome>;
 }
+
+/** A line of the table that needs nothing of that system: it runs beside the others, and yields to them. */
+export interface ApartRow extends Line {
+  runApart(context: Omit<RowContext, 'system'>): Promise<Outcome>;
+}
+
+/** One line of the table. */
+export type Row = SharedRow | ApartRow;
 
 /** The value below which this share of the values lie; NaN of none. */
 export function percentile(values: readonly number[], share: number): number {

@@ -7,7 +7,7 @@ import { nowMs, waitFor } from '../wait.ts';
 import { withTrial } from './trial.ts';
 
 const SUBSCRIPTIONS = 20;
-const BACKLOG = { short: 1_000, full: 20_000 };
+const BACKLOG = { short: 600, full: 20_000 };
 const KILLS_OF_EACH = { short: 1, full: 8 };
 /** Answers so slow that the backlog stands while processes die. Milliseconds. */
 const SLOW_MS = 1_500;

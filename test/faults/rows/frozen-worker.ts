@@ -9,8 +9,8 @@ import { withTrial } from './trial.ts';
 const PER_SECOND = 40;
 const ANSWER_MS = 60;
 /** Past its lease, in the short form only just. Milliseconds. */
-const FROZEN_MS = { short: 8_000, full: 90_000 };
-const TRIALS = { short: 1, full: 3 };
+const FROZEN_MS = { short: 6_000, full: 90_000 };
+const TRIALS = { short: 1, full: 2 };
 /** What it held in the database is free again by then. Milliseconds. */
 const OTHERS_MS = 65_000;
 const PATIENCE_MS = 120_000;

@@ -38,11 +38,10 @@ const SETTINGS: readonly Setting[] = [
 
 /** Interleaved, so that a slow moment of the machine falls on both. */
 const ORDER: readonly Slice[] = ['calm', 'hanging', 'hanging', 'calm'];
-const SLICE_MS = { short: 1_500, full: 20_000 };
-const SETTLE_MS = 1_500;
-const ROUNDS = { short: 1, full: 2 };
+const SLICE_MS = { short: 1_200, full: 20_000 };
+const SETTLE_MS = 1_000;
 /** What came in this long after its slice still counts for it. Milliseconds. */
-const LATE_MS = 1_000;
+const LATE_MS = 800;
 const QUIET_MS = 150_000;
 /** Shortest p99 that a ratio is taken of: below it there is nothing but noise. Milliseconds. */
 const FLOOR_MS = 50;
@@ -76,8 +75,7 @@ async function compare(context: RowContext, trial: Trial, setting: Setting): Pro
   // Connections, caches and caps warm up outside of what is measured.
   await publishFor(trial, setting, SLICE_MS.short);
   await trial.ledger.untilQuiet(QUIET_MS);
-  const slices = Array.from({ length: ROUNDS[form] }, () => ORDER).flat();
-  for (const slice of slices) {
+  for (const slice of ORDER) {
     if (slice === 'hanging') system.sink.behave([...hanging], { kind: 'hang' });
     await system.sink.flush();
     // Who hangs is known after a moment; what counts is how the others fare then.
@@ -97,7 +95,7 @@ async function compare(context: RowContext, trial: Trial, setting: Setting): Pro
   }
   if (inFlight === 0) trial.problems.push('nothing hung');
   return trial.finish({
-    trials: slices.length,
+    trials: ORDER.length,
     inFlight,
     quietMs: QUIET_MS,
     figures: ratios(trial, arms),

@@ -53,7 +53,7 @@ const killedBroker = row('killed', 'Kafka killed', async (context, trial) => {
   for (let nth = 1; nth <= trials; nth += 1) {
     await sleep(random.between(500, 1_500));
     await system.broker.crash();
-    await sleep(full ? random.between(5_000, 15_000) : 2_000);
+    await sleep(full ? random.between(5_000, 15_000) : 1_000);
     inFlight += await waitingIn(context, trial);
     await system.broker.start();
     lags.push(await lagOf(context, trial));

@@ -1,44 +1,60 @@
-import { createPool } from '../../../services/platform/postgres.ts';
-import { killProcessing } from '../../support/processing-kills/run.ts';
+import { fork } from 'node:child_process';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import type { Row } from '../row.ts';
-import { freshDatabase } from '../system/fresh-database.ts';
+import type { FromKiller } from '../system/processing-killer.ts';
 
-const POINTS = { short: 60, full: 1_000 };
+const KILLER = fileURLToPath(new URL('../system/processing-killer.ts', import.meta.url));
+const POINTS = { short: 40, full: 1_000 };
 const REPORT_EVERY = 100;
 
-/** Processing dies at each of its awaits; the suite is that of the returns service. */
+/** Processing dies at each of its awaits; a process of its own does it, with its own database. */
 export const processingRow: Row = {
   name: 'processing',
   fault: 'processing killed at every await (1,000 points in the full form)',
   mustHold: 'each exchange order, gift card and refund exactly once',
-  budgetMs: { short: 120_000, full: 1_200_000 },
-  async run({ system, random, full, say }) {
+  // It gets what the others leave.
+  budgetMs: { short: 600_000, full: 5_400_000 },
+  async runApart({ random, full, say }) {
     const points = POINTS[full ? 'full' : 'short'];
-    const url = await freshDatabase({
-      serverUrl: system.database.url(),
-      schema: 'returns',
-      password: system.secrets.databasePassword,
-    });
-    const pool = createPool(url, { max: 10, applicationName: 'faults-processing' });
     const seed = random.between(1, 1_000_000);
-    try {
-      const report = await killProcessing({
-        pool,
-        points,
-        seed,
-        onProgress: (done) => {
-          if (done % REPORT_EVERY === 0) say(`processing: ${done}/${points}`);
-        },
-      });
-      const problems = report.deaths < points ? [`only ${report.deaths} deaths struck`] : [];
-      const figures = [
-        `${report.deaths} deaths at ${report.points} of ${report.allPoints} points`,
-        `${report.scenarios} kinds of outcome`,
-      ];
-      const none = { lost: 0, duplicates: 0, unexplained: 0 };
-      return { ...none, trials: report.trials, inFlight: report.deaths, figures, problems };
-    } finally {
-      await pool.end();
-    }
+    const report = await killedApart({ points, seed }, (done) => {
+      if (done % REPORT_EVERY === 0) say(`processing: ${done}/${points}`);
+    });
+    const problems = report.deaths < points ? [`only ${report.deaths} deaths struck`] : [];
+    const figures = [
+      `${report.deaths} deaths at ${report.points} of ${report.allPoints} points`,
+      `${report.scenarios} kinds of outcome`,
+    ];
+    const none = { lost: 0, duplicates: 0, unexplained: 0 };
+    return { ...none, trials: report.trials, inFlight: report.deaths, figures, problems };
   },
 };
+
+type Report = Extract<FromKiller, { kind: 'report' }>['report'];
+
+async function killedApart(
+  o: { points: number; seed: number },
+  onProgress: (done: number) => void,
+): Promise<Report> {
+  const folder = await mkdtemp(join(tmpdir(), 'rms-faults-processing-'));
+  const args = [folder, String(o.points), String(o.seed)];
+  // Its end is noticed by what it forked, and ours by it.
+  const child = fork(KILLER, args, { execArgv: [] });
+  try {
+    return await new Promise((done, fail) => {
+      child.on('message', (message: FromKiller) => {
+        if (message.kind === 'progress') onProgress(message.done);
+        else if (message.kind === 'report') done(message.report);
+        else fail(new Error(message.reason));
+      });
+      child.once('exit', (code) => fail(new Error(`its process ended with ${code}`)));
+    });
+  } finally {
+    if (child.connected) child.disconnect();
+    if (child.exitCode === null) await new Promise((gone) => child.once('exit', gone));
+    await rm(folder, { recursive: true, force: true });
+  }
+}

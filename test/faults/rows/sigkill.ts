@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Outcome, percentile, type Row, type RowContext, seconds } from '../row.ts';
+import type { Member } from '../system/system.ts';
 import { nowMs, waitFor } from '../wait.ts';
 import { catchInTheAct, TARGETS, type Target } from './in-flight.ts';
 import { type Trial, withTrial } from './trial.ts';
@@ -8,6 +9,11 @@ const PER_SECOND = 40;
 /** Answers take a moment, so that there is something in flight. Milliseconds. */
 const ANSWER_MS = 40;
 const TRIALS = { short: 1, full: 100 };
+/**
+ * A killed process is started again at once, as a kubelet does; every so often it stays away until
+ * the others have gone on, which shows that they do so by themselves.
+ */
+const ALONE_EVERY = 10;
 /** Events stored until this long after the kill show when the others have gone on. Milliseconds. */
 const AFTER_MS = 1_000;
 /** What another replica takes over, and what a dead one had leased. Milliseconds. */
@@ -42,8 +48,9 @@ async function killOften({ context, target, trial }: KillRow): Promise<Outcome> 
   let inFlight = 0;
   let attempts = 0;
   let looks = 0;
+  let restarted: Member | undefined;
   for (let nth = 1; nth <= trials; nth += 1) {
-    await sleep(random.between(100, 600));
+    await Promise.all([sleep(random.between(100, 600)), restarted?.untilReady()]);
     const caught = await catchInTheAct({ system, trial, publisher, target, random });
     const { member } = caught;
     await member.process.kill();
@@ -56,13 +63,15 @@ async function killOften({ context, target, trial }: KillRow): Promise<Outcome> 
       const { ports, unsettled } = caught;
       trial.faults.push({ from: caught.at, to: killedAt, ports, unsettled });
     }
+    const isAlone = nth % ALONE_EVERY === 1;
+    if (!isAlone) member.process.start();
     const recovery = await recoveryOf(trial, killedAt);
     recoveries.push(recovery);
     context.say(
       `${target.name} ${nth}/${trials}: ${caught.inFlight} in flight, back after ${seconds(recovery)}`,
     );
-    member.process.start();
-    await member.untilReady();
+    if (isAlone) member.process.start();
+    restarted = member;
   }
   const longest = Math.max(...recoveries);
   const limit = RECOVERY_MS * slack;
@@ -78,6 +87,7 @@ async function killOften({ context, target, trial }: KillRow): Promise<Outcome> 
       `${looks} looks`,
     ],
   });
+  await restarted?.untilReady();
   if (outcome.duplicates <= attempts || target.service !== 'webhooks') return outcome;
   const problem = `${outcome.duplicates} duplicates of ${attempts} attempts in flight`;
   return { ...outcome, problems: [...outcome.problems, problem] };

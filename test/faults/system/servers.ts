@@ -15,6 +15,8 @@ export interface DatabaseServer {
   crash(): Promise<void>;
   /** Starts it again over its data; resolves when it is ready. */
   start(): Promise<void>;
+  /** What its log tells, since the last call, of processes of its own that ended by a signal; not by ours. */
+  deaths(): Promise<string[]>;
   stop(): Promise<void>;
 }
 
@@ -32,12 +34,15 @@ export async function startDatabaseServer(folder: string): Promise<DatabaseServe
   const start = async (): Promise<void> => {
     server = await startPostgres({ folder, port, durable: true, settings });
   };
+  const log = deathsIn(join(folder, 'postgres.log'));
   await keepStatistics(await adminUrl());
   return {
     url: () => server.url,
     adminUrl,
     pid: () => server.pid,
+    deaths: log.read,
     async crash() {
+      await log.look();
       const children = await childrenOf(server.pid);
       const gone = server.kill();
       for (const pid of children) killIfAlive(pid);
@@ -46,9 +51,34 @@ export async function startDatabaseServer(folder: string): Promise<DatabaseServe
         what: 'the processes of PostgreSQL are gone',
         withinMs: ORPHANS_MS,
       });
+      await log.skip();
     },
     start,
     stop: () => server.stop(),
+  };
+}
+
+/** Follows a server's log. */
+function deathsIn(file: string) {
+  const found: string[] = [];
+  let at = 0;
+  const skip = async (): Promise<string[]> => {
+    const text = await readFile(file, 'utf8');
+    const lines = text.slice(at).split('\n');
+    at = text.length;
+    return lines.filter((line) => line.includes('terminated by signal'));
+  };
+  const look = async (): Promise<void> => {
+    found.push(...(await skip()));
+  };
+  return {
+    look,
+    /** What was written since the last look does not count. */
+    skip,
+    async read(): Promise<string[]> {
+      await look();
+      return found.splice(0);
+    },
   };
 }
 

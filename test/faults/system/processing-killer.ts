@@ -1,0 +1,53 @@
+import { writeFile } from 'node:fs/promises';
+import { constants, setPriority } from 'node:os';
+import { startPostgres } from '../../../deploy/local/postgres.ts';
+import { createPool } from '../../../services/platform/postgres.ts';
+import { type KillReport, killProcessing } from '../../support/processing-kills/run.ts';
+import { freshDatabase } from './fresh-database.ts';
+
+// Kills processing at its awaits, as a process of its own: it is forked with a folder, a number of
+// points and a seed, and tells how far it is. It takes only what the rest of the machine leaves.
+
+export type FromKiller =
+  | { readonly kind: 'progress'; readonly done: number }
+  | { readonly kind: 'report'; readonly report: KillReport }
+  | { readonly kind: 'failed'; readonly reason: string };
+
+const POOL_MAX = 10;
+const PASSWORD = 'of a database that nobody else sees';
+
+const tell = (message: FromKiller): void => void process.send?.(message);
+const [folder = '', points = '', seed = ''] = process.argv.slice(2);
+// Whoever forked it is gone, or has heard enough.
+process.once('disconnect', () => process.exit());
+
+setPriority(constants.priority.PRIORITY_LOW);
+const server = await startPostgres({ folder, durable: false });
+// It is a session of its own, which Linux may schedule as one: that has a priority too.
+const lowest = String(constants.priority.PRIORITY_LOW);
+await writeFile(`/proc/${server.pid}/autogroup`, lowest).catch(() => {});
+// The parent removes the folder as soon as it has heard: the server is gone by then.
+const last = await kill(server.url).catch(failed);
+await server.stop();
+tell(last);
+
+async function kill(serverUrl: string): Promise<FromKiller> {
+  const url = await freshDatabase({ serverUrl, schema: 'returns', password: PASSWORD });
+  const pool = createPool(url, { max: POOL_MAX, applicationName: 'faults-processing' });
+  try {
+    const report = await killProcessing({
+      pool,
+      points: Number(points),
+      seed: Number(seed),
+      onProgress: (done) => tell({ kind: 'progress', done }),
+    });
+    return { kind: 'report', report };
+  } finally {
+    await pool.end();
+  }
+}
+
+function failed(error: unknown): FromKiller {
+  const reason = error instanceof Error ? (error.stack ?? error.message) : String(error);
+  return { kind: 'failed', reason };
+}
