@@ -39,6 +39,25 @@ describe('offset tracker', () => {
     expect([tracker.open('t', 0), tracker.open('t', 1)]).toEqual([0, 0]);
   });
 
+  test('what is received later and lies lower holds up the commit', () => {
+    const { tracker, end } = received(100n, 101n, 102n);
+    for (const index of [0, 1, 2]) end(index);
+    tracker.begin('t', 0, 103n);
+    expect(due(tracker)).toEqual(['103']);
+    const endLower = tracker.begin('t', 0, 101n);
+    expect(due(tracker)).toEqual(['101']);
+    endLower();
+    expect(due(tracker)).toEqual(['102']);
+  });
+
+  test('what was received twice is open until each is dealt with', () => {
+    const { tracker, end } = received(7n, 7n);
+    end(0);
+    expect(due(tracker)).toEqual(['7']);
+    end(1);
+    expect(due(tracker)).toEqual(['8']);
+  });
+
   test('what was received before a rebalance ends nothing received after it', () => {
     const { tracker, end } = received(0n, 1n);
     tracker.clear();

@@ -21,12 +21,17 @@ export interface OffsetTracker {
   clear(): void;
 }
 
+interface Received {
+  readonly offset: bigint;
+}
+
 interface Partition {
   readonly topic: string;
   readonly partition: number;
-  /** In the order received, which is the order of offsets. */
-  readonly openOffsets: Set<bigint>;
-  highest: bigint;
+  /** An offset may be here twice, and lower ones after higher ones: reading may begin again. */
+  readonly open: Set<Received>;
+  /** The last one received: where reading goes on, which may be lower than it was. */
+  last: bigint;
   committed: bigint;
 }
 
@@ -41,31 +46,27 @@ export function createOffsetTracker(): OffsetTracker {
     const name = `${topic}/${partition}`;
     const found = partitions.get(name);
     if (found) return found;
-    const made = { topic, partition, openOffsets: new Set<bigint>(), highest: -1n, committed: -1n };
+    const made = { topic, partition, open: new Set<Received>(), last: -1n, committed: 0n };
     partitions.set(name, made);
     return made;
-  };
-
-  const next = (p: Partition): bigint => {
-    const [oldest] = p.openOffsets;
-    return oldest ?? p.highest + 1n;
   };
 
   return {
     begin(topic, partition, offset) {
       const p = of(topic, partition);
-      p.openOffsets.add(offset);
-      p.highest = offset;
+      const received = { offset };
+      p.open.add(received);
+      p.last = offset;
       return () => {
-        p.openOffsets.delete(offset);
+        p.open.delete(received);
       };
     },
-    open: (topic, partition) => of(topic, partition).openOffsets.size,
+    open: (topic, partition) => of(topic, partition).open.size,
     due() {
       const due: Commit[] = [];
       for (const p of partitions.values()) {
-        const offset = next(p);
-        if (offset <= p.committed || offset === 0n) continue;
+        const offset = lowestUndone(p);
+        if (offset === p.committed) continue;
         p.committed = offset;
         due.push({ topic: p.topic, partition: p.partition, offset: String(offset) });
       }
@@ -76,4 +77,10 @@ export function createOffsetTracker(): OffsetTracker {
     },
     clear: () => partitions.clear(),
   };
+}
+
+function lowestUndone({ open, last }: Partition): bigint {
+  let lowest = last + 1n;
+  for (const { offset } of open) if (offset < lowest) lowest = offset;
+  return lowest;
 }
