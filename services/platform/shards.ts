@@ -1,10 +1,10 @@
 import type pg from 'pg';
 
-/** After a crash another replica goes on within this time. Milliseconds. */
-export const SHARD_LEASE_MS = 4_000;
+/** After a crash another replica goes on when it next tends its shards after this time. Milliseconds. */
+export const SHARD_LEASE_MS = 3_000;
 
 /** How often {@link ShardHolder.tend} is to be called. Milliseconds. */
-export const TEND_EVERY_MS = 1_000;
+export const TEND_EVERY_MS = 750;
 
 /** A member without a sign of life for so long does not come back. Milliseconds. */
 const FORGET_AFTER_MS = 60_000;

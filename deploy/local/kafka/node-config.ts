@@ -25,8 +25,15 @@ export function nodeIn(folder: string, id: number, ports: readonly [number, numb
   };
 }
 
-/** Writes the settings of a small node on loopback. */
-export async function writeSettings(node: KafkaNode, all: readonly KafkaNode[]): Promise<void> {
+/** Of a broker, by name. */
+export type BrokerSettings = Readonly<Record<string, string | number | boolean>>;
+
+/** Writes the settings of a small node on loopback; `others` go before them. */
+export async function writeSettings(
+  node: KafkaNode,
+  all: readonly KafkaNode[],
+  others: BrokerSettings = {},
+): Promise<void> {
   const replicas = Math.min(3, all.length);
   const settings = {
     'process.roles': 'broker,controller',
@@ -58,6 +65,7 @@ export async function writeSettings(node: KafkaNode, all: readonly KafkaNode[]):
     // A killed broker may come back only after its session has ended.
     'broker.heartbeat.interval.ms': 500,
     'broker.session.timeout.ms': 3_000,
+    ...others,
   };
   const lines = Object.entries(settings).map(([name, value]) => `${name}=${value}\n`);
   await writeFile(node.properties, lines.join(''));

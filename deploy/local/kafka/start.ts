@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { freePort } from '../postgres.ts';
 import { findJava, kafkaJars, type Progress } from './jars.ts';
-import { type KafkaNode, nodeIn, writeSettings } from './node-config.ts';
+import { type BrokerSettings, type KafkaNode, nodeIn, writeSettings } from './node-config.ts';
 
 const run = promisify(execFile);
 
@@ -23,6 +23,8 @@ export interface LocalKafkaOptions {
   readonly count?: number;
   /** Of the first broker; the others and the controllers take free ones. */
   readonly port?: number;
+  /** Besides the usual ones, or instead of them. */
+  readonly settings?: BrokerSettings;
   readonly javaHome?: string;
   readonly onProgress?: Progress;
 }
@@ -49,7 +51,10 @@ export async function startKafka(o: LocalKafkaOptions): Promise<LocalKafka> {
   await stopLeftovers(folder);
   const nodes = await nodesIn(folder, o.count ?? 1, o.port);
   const jvm = jvmArguments(jars);
-  for (const node of nodes) await format(node, nodes, { java, jvm });
+  for (const node of nodes) {
+    await writeSettings(node, nodes, o.settings);
+    await format(node, { java, jvm });
+  }
 
   const running = new Map<number, ChildProcess>();
   const killAll = () => {
@@ -117,8 +122,7 @@ interface Java {
   readonly jvm: readonly string[];
 }
 
-async function format(node: KafkaNode, all: readonly KafkaNode[], { java, jvm }: Java) {
-  await writeSettings(node, all);
+async function format(node: KafkaNode, { java, jvm }: Java) {
   if (existsSync(join(node.folder, 'meta.properties'))) return;
   const tool = ['kafka.tools.StorageTool', 'format', '-t', CLUSTER_ID, '-c', node.properties];
   await run(java, [...jvm, ...tool]);

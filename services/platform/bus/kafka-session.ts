@@ -6,6 +6,8 @@ import { createDispatcher, type Dispatcher } from './dispatcher.ts';
 import type { ReceivedRecord, Subscription } from './event-bus.ts';
 import { keepMembership } from './kafka-membership.ts';
 import { createOffsetTracker, type OffsetTracker } from './kafka-offsets.ts';
+import { isSessionRefusal, type SessionTime } from './kafka-session-time.ts';
+import { passOverStaleBatches } from './kafka-stale-batches.ts';
 import type { TopicKeeper } from './kafka-topics.ts';
 
 /** Records of one partition received and not dealt with; more are not fetched meanwhile. */
@@ -13,9 +15,8 @@ const MAX_OPEN = 1_000;
 /** The same over all partitions, in bytes: events may be large. What is being fetched comes on top. */
 const MAX_OPEN_BYTES = 32 * 1024 * 1024;
 const ROOM_EVERY_MS = 20;
-const HEARTBEAT_EVERY_MS = 1_000;
-/** A member that was killed holds up the group this long; brokers refuse less than 6 s unless told. */
-const SESSION_TIMEOUT_MS = 6_000;
+/** Also how late a member may hear that another is gone. */
+const HEARTBEAT_EVERY_MS = 500;
 const REBALANCE_TIMEOUT_MS = 10_000;
 /** Empty fetches wait this long; a disconnect waits for them. */
 const FETCH_WAIT_MS = 500;
@@ -33,6 +34,7 @@ export interface KafkaSubscriptionOptions extends Subscription {
   readonly kafka: Kafka;
   readonly topics: readonly string[];
   readonly keeper: TopicKeeper;
+  readonly sessionTime: SessionTime;
   readonly logger: Logger;
 }
 
@@ -43,6 +45,8 @@ export interface Session {
   readonly offsets: OffsetTracker;
   lastSign: number;
   hasFailed: boolean;
+  /** The brokers take no session so short. */
+  isRefused: boolean;
   hasEnded: boolean;
 }
 
@@ -53,11 +57,20 @@ export function isAlive(session: Session): boolean {
 /** Joins the group and begins to read. @throws when no broker answers. */
 export async function startSession(o: KafkaSubscriptionOptions): Promise<Session> {
   keepMembership();
+  passOverStaleBatches();
   for (const topic of o.topics) await o.keeper.partitions(topic);
+  const sessionMs = o.sessionTime.ms();
+  const session = await beginSession(o, sessionMs);
+  if (!session.isRefused || !o.sessionTime.refused(sessionMs)) return session;
+  await endSession(session);
+  return startSession(o);
+}
+
+async function beginSession(o: KafkaSubscriptionOptions, sessionMs: number): Promise<Session> {
   const consumer = o.kafka.consumer({
     groupId: o.group,
     allowAutoTopicCreation: false,
-    sessionTimeout: SESSION_TIMEOUT_MS,
+    sessionTimeout: sessionMs,
     rebalanceTimeout: REBALANCE_TIMEOUT_MS,
     heartbeatInterval: HEARTBEAT_EVERY_MS,
     maxWaitTimeInMs: FETCH_WAIT_MS,
@@ -86,6 +99,7 @@ export async function startSession(o: KafkaSubscriptionOptions): Promise<Session
     offsets,
     lastSign: Date.now(),
     hasFailed: false,
+    isRefused: false,
     hasEnded: false,
   };
   follow(session, o);
@@ -123,9 +137,10 @@ function follow(session: Session, o: KafkaSubscriptionOptions): void {
     offsets.clear();
     dispatcher.forget();
   });
-  consumer.on(consumer.events.CRASH, () => {
+  consumer.on(consumer.events.CRASH, ({ payload }) => {
     for (const topic of o.topics) o.keeper.check(topic);
     session.hasFailed = true;
+    session.isRefused = isSessionRefusal(payload.error);
   });
 }
 

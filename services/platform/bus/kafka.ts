@@ -3,6 +3,7 @@ import type { Logger } from '../log.ts';
 import { within } from '../within.ts';
 import type { EventBus } from './event-bus.ts';
 import { createKafkaProducer } from './kafka-producer.ts';
+import { createSessionTime } from './kafka-session-time.ts';
 import { subscribeToKafka } from './kafka-subscription.ts';
 import { createTopicKeeper } from './kafka-topics.ts';
 
@@ -32,6 +33,7 @@ export function createKafkaBus(o: KafkaBusOptions): EventBus {
   });
   const topics = createTopicKeeper(kafka, o.retentionDays ?? 7);
   const producer = createKafkaProducer({ kafka, topics });
+  const sessionTime = createSessionTime(o.logger);
   const subscriptions = new Set<{ stop(): Promise<void> }>();
 
   return {
@@ -40,6 +42,7 @@ export function createKafkaBus(o: KafkaBusOptions): EventBus {
       const subscription = await subscribeToKafka({
         kafka,
         keeper: topics,
+        sessionTime,
         logger: o.logger,
         ...s,
       });
@@ -68,8 +71,9 @@ function log(logger: Logger, { level, namespace, log: fields }: LogEntry): void 
   const { message, timestamp: _, logger: __, stack: ___, ...rest } = fields;
   const line = { kafka: namespace, ...rest };
   // A broker's refusal is thrown too, and who asked tries again or says so: a topic that another
-  // process makes at this moment, a young cluster without leaders, a rebalance.
-  const isRefusal = message.startsWith('Response ');
+  // process makes at this moment, a young cluster without leaders, a rebalance, a short session.
+  const isRefusal =
+    message.startsWith('Response ') || message.includes('group.min.session.timeout.ms');
   if (level <= logLevel.WARN && !isRefusal) logger.warn(line, message);
   else logger.debug(line, message);
 }

@@ -13,7 +13,7 @@ import { CommerceFailure, type CommerceProvider, isFinal } from './provider.ts';
 /** Calls at the provider at once, and those that may wait for a place. */
 const CONCURRENT_CALLS = 32;
 const WAITING_CALLS = 256;
-/** Longest single call. Well below the lease of a job, so that its result can still be recorded. Milliseconds. */
+/** Longest single call; the lease of its job is renewed meanwhile. Milliseconds. */
 const CALL_TIMEOUT_MS = 8_000;
 /** The circuit opens when half of the calls of the window failed, and the provider is in real use. */
 const WINDOW_MS = 30_000;

@@ -10,7 +10,7 @@ import type { AdditionalDetails } from '../commerce/provider.ts';
  * After a worker that was killed, another goes on this soon. A worker that lives renews its leases
  * several times in this span, so a call at the provider may take longer. Seconds.
  */
-export const LEASE_S = 4;
+export const LEASE_S = 3;
 
 /** Commits that queue a job notify `processing_<schema>`. */
 export const JOBS_CHANNEL_PREFIX = 'processing_';

@@ -11,7 +11,7 @@ const POLL_MS = 5_000;
 /** What is due but locked by another replica is no reason to ask without a pause. Milliseconds. */
 const MIN_REST_MS = 50;
 /** Several heartbeats fit into a lease. Milliseconds. */
-const HEARTBEAT_MS = 1_000;
+const HEARTBEAT_MS = 750;
 
 export interface ProcessingWorkerOptions {
   readonly pool: pg.Pool;

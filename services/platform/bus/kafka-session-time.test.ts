@@ -1,0 +1,30 @@
+import { describe, expect, test } from '@jest/globals';
+import { createLogger } from '../log.ts';
+import { createSessionTime, isSessionRefusal } from './kafka-session-time.ts';
+
+function sessionTime() {
+  const lines: string[] = [];
+  const destination = { write: (line: string) => lines.push(line) };
+  const logger = createLogger({ service: 'test', level: 'warn', destination });
+  return { lines, time: createSessionTime(logger) };
+}
+
+describe('session time', () => {
+  test('is short until brokers refuse that, which is said once', () => {
+    const { time, lines } = sessionTime();
+    const tried = time.ms();
+    expect(tried).toBe(3_000);
+    // Two listeners of one process.
+    expect([time.refused(tried), time.refused(tried)]).toEqual([true, true]);
+    expect(time.ms()).toBe(6_000);
+    expect(time.refused(6_000)).toBe(false);
+    expect(lines).toHaveLength(1);
+    expect(lines[0]).toContain('group.min.session.timeout.ms=3000');
+  });
+
+  test('a refusal is known by its type, also as a cause', () => {
+    const refusal = Object.assign(new Error('no'), { type: 'INVALID_SESSION_TIMEOUT' });
+    expect(isSessionRefusal(new Error('outer', { cause: refusal }))).toBe(true);
+    expect(isSessionRefusal(new Error('other'))).toBe(false);
+  });
+});
