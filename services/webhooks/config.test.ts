@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import { loadConfig } from '../platform/config.ts';
+import { newKeyringText } from '../platform/keyring.ts';
 import { refuseInProduction, webhooksShape } from './config.ts';
-import { newKeyringText } from './subscriptions/keyring.ts';
 
 const ENV = {
   DATABASE_URL: 'postgres://rms_webhooks@db/rms',

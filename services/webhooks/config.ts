@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { grpcTarget, list, serviceShape, wholeNumber } from '../platform/config.ts';
-import { parseKeyring } from './subscriptions/keyring.ts';
+import { parseKeyring } from '../platform/keyring.ts';
 
 const DAY = /^\d{4}-\d{2}-\d{2}$/;
 

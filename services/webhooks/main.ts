@@ -1,9 +1,9 @@
 import { loadConfig } from '../platform/config.ts';
+import { parseKeyring } from '../platform/keyring.ts';
 import { runMain } from '../platform/run-main.ts';
 import { optionsFromConfig } from '../platform/service.ts';
 import { refuseInProduction, webhooksShape } from './config.ts';
 import { startWebhooks } from './start.ts';
-import { parseKeyring } from './subscriptions/keyring.ts';
 
 await runMain('webhooks', async () => {
   const config = loadConfig(webhooksShape);

@@ -1,6 +1,7 @@
 import { ReturnsService } from '../../proto/gen/rms/returns/v1/returns_pb.ts';
 import { createServiceClient } from '../platform/grpc/client.ts';
 import { systemActor } from '../platform/identity.ts';
+import type { Keyring } from '../platform/keyring.ts';
 import { poolBeside } from '../platform/postgres.ts';
 import { type RunningService, type ServiceOptions, startService } from '../platform/service.ts';
 import { type Dispatcher, startDispatching } from './delivery/dispatch.ts';
@@ -14,7 +15,6 @@ import { startMaintenance } from './maintenance.ts';
 import type { Resolve } from './sender/names.ts';
 import { createSender } from './sender/send.ts';
 import { webhooksRoutes } from './service.ts';
-import type { Keyring } from './subscriptions/keyring.ts';
 import { createSigningKeys } from './subscriptions/signing-keys.ts';
 
 export interface WebhooksOptions extends ServiceOptions {
@@ -57,6 +57,7 @@ export const ENGINE_POOL = {
     enable_seqscan: 'off',
     enable_hashjoin: 'off',
     enable_mergejoin: 'off',
+    enable_bitmapscan: 'off',
     plan_cache_mode: 'force_generic_plan',
     jit: 'off',
     lock_timeout: '1s',

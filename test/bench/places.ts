@@ -1,6 +1,6 @@
 import { freePorts } from '../../deploy/local/free-ports.ts';
 import type { Services } from '../../gateway/services.ts';
-import { newKeyringText } from '../../services/webhooks/subscriptions/keyring.ts';
+import { newKeyringText } from '../../services/platform/keyring.ts';
 
 /** A process of the product, by the name of its schema. */
 export type ProcessName = keyof Services | 'gateway';

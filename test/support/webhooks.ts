@@ -10,8 +10,8 @@ import { SAMPLE_TIME } from '../../services/contract/sample-return.ts';
 import { eventsTopic } from '../../services/platform/bus/event-bus.ts';
 import { createInProcessBus } from '../../services/platform/bus/in-process.ts';
 import { createServiceClient } from '../../services/platform/grpc/client.ts';
+import { newKeyringText, parseKeyring } from '../../services/platform/keyring.ts';
 import { startWebhooks, type WebhooksOptions } from '../../services/webhooks/start.ts';
-import { newKeyringText, parseKeyring } from '../../services/webhooks/subscriptions/keyring.ts';
 import { createTestDatabase, type TestDatabase } from './database.ts';
 import { actor, identity } from './running-service.ts';
 

@@ -1,6 +1,6 @@
+import type { Keyring } from '../../platform/keyring.ts';
 import type { Queryable } from '../../platform/postgres.ts';
 import { newSecret } from '../sender/signature.ts';
-import type { Keyring } from './keyring.ts';
 
 /** A signing secret in force. */
 export interface Secret {

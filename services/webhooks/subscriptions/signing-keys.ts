@@ -1,6 +1,6 @@
 import type { KeyObject } from 'node:crypto';
+import type { Keyring } from '../../platform/keyring.ts';
 import { signingKeyOf } from '../sender/signature.ts';
-import type { Keyring } from './keyring.ts';
 import { contextOf, type Owner } from './secrets.ts';
 
 /** Opened secrets that are kept; the one opened longest ago goes first. */

@@ -1,6 +1,6 @@
 import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
 
-/** Encrypts signing secrets at rest. The first key encrypts, every key decrypts. */
+/** Encrypts secrets at rest. The first key encrypts, every key decrypts. */
 export interface Keyring {
   /** @param context what the secret belongs to; the same is needed to open it. */
   seal(secret: string, context: string): { keyId: string; sealed: Uint8Array };

@@ -1,0 +1,145 @@
+import { createHash } from 'node:crypto';
+import { decodeProtectedHeader, errors, jwtVerify } from 'jose';
+import type pg from 'pg';
+import { z } from 'zod';
+import { createBoundedCache } from '../auth/bounded-cache.ts';
+import type { Role } from '../tenancy/permissions.ts';
+import { type OAuthKeys, SIGNING_ALG } from './keys.ts';
+
+/** Who an access token stands for, as things are now. */
+export interface SignedIn {
+  readonly userId: bigint;
+  readonly email: string;
+  readonly name: string | null;
+  readonly shopId: bigint;
+  readonly shopName: string;
+  /** ISO 4217. */
+  readonly currency: string;
+  readonly role: Role;
+  readonly clientId: string;
+}
+
+export interface AccessTokenCheck {
+  /**
+   * Who the token stands for; undefined when it is not a good one, when its grant was revoked, or when
+   * the user is no member of the shop any more. Rejects when the database does not answer.
+   */
+  check(token: string): Promise<SignedIn | undefined>;
+}
+
+/** The scope of every access token. */
+export const MCP_SCOPE = 'mcp';
+/** Type of access tokens in their header (RFC 9068). */
+const TOKEN_TYPE = 'at+jwt';
+/** How far two replicas' clocks may be apart. Seconds. */
+const CLOCK_SKEW_S = 5;
+const MAX_REMEMBERED = 10_000;
+/** A token of ours has some 700 bytes; longer ones are not worth the arithmetic. */
+const MAX_TOKEN_LENGTH = 4_096;
+
+const id = z
+  .string()
+  .regex(/^[1-9]\d{0,15}$/)
+  .transform(BigInt);
+
+const claimsSchema = z.object({
+  sub: id,
+  shop_id: id,
+  client_id: z.string().min(1),
+  grant_id: z.string().min(1),
+  scope: z.string().refine((scope) => scope.split(' ').includes(MCP_SCOPE)),
+  /** Seconds since 1970. */
+  exp: z.number(),
+});
+
+interface Verified {
+  readonly claims: z.infer<typeof claimsSchema>;
+  readonly kid: string;
+}
+
+/**
+ * Judges the access tokens of this service (RFC 9068).
+ *
+ * A signature is checked once per token and remembered by hash. Everything that may change (grant,
+ * user, membership, role, shop) is read at every call, in one statement.
+ *
+ * @param o.resource what `aud` must be: the address of the MCP server.
+ */
+export function createAccessTokenCheck(o: {
+  readonly pool: pg.Pool;
+  readonly issuer: string;
+  readonly resource: string;
+  readonly keys: OAuthKeys;
+}): AccessTokenCheck {
+  const remembered = createBoundedCache<Verified>(MAX_REMEMBERED);
+
+  const verify = async (token: string): Promise<Verified | undefined> => {
+    const hash = createHash('sha256').update(token).digest('base64');
+    const known = remembered.get(hash);
+    if (known) return known;
+    const fresh = await verifyToken(token, o);
+    if (fresh) remembered.set(hash, fresh, (fresh.claims.exp + CLOCK_SKEW_S) * 1_000 - Date.now());
+    return fresh;
+  };
+
+  return {
+    async check(token) {
+      if (token.length > MAX_TOKEN_LENGTH) return undefined;
+      const verified = await verify(token);
+      // A remembered signature counts only while its key does.
+      if (!verified || !(await o.keys.verifyingKey(verified.kid))) return undefined;
+      return readSignedIn(o.pool, verified.claims);
+    },
+  };
+}
+
+async function verifyToken(
+  token: string,
+  o: { readonly issuer: string; readonly resource: string; readonly keys: OAuthKeys },
+): Promise<Verified | undefined> {
+  const kid = keyIdOf(token);
+  const key = kid === undefined ? undefined : await o.keys.verifyingKey(kid);
+  if (!key) return undefined;
+  try {
+    const { payload } = await jwtVerify(token, key.key, {
+      issuer: o.issuer,
+      audience: o.resource,
+      algorithms: [SIGNING_ALG],
+      typ: TOKEN_TYPE,
+      clockTolerance: CLOCK_SKEW_S,
+      requiredClaims: ['iat', 'jti'],
+    });
+    const claims = claimsSchema.safeParse(payload);
+    return claims.success ? { claims: claims.data, kid: key.kid } : undefined;
+  } catch (error) {
+    if (error instanceof errors.JOSEError) return undefined;
+    throw error;
+  }
+}
+
+function keyIdOf(token: string): string | undefined {
+  try {
+    return decodeProtectedHeader(token).kid;
+  } catch {
+    return undefined;
+  }
+}
+
+async function readSignedIn(
+  pool: pg.Pool,
+  claims: z.infer<typeof claimsSchema>,
+): Promise<SignedIn | undefined> {
+  const { rows } = await pool.query<Omit<SignedIn, 'clientId'>>({
+    name: 'oauth-signed-in',
+    text: `select u.id as "userId", u.email, u.name, s.id as "shopId", s.name as "shopName", s.currency, m.role
+             from oauth_grants g
+             join memberships m on m.shop_id = g.shop_id and m.user_id = g.user_id
+             join users u on u.id = m.user_id
+             join shops s on s.id = m.shop_id
+            where g.shop_id = $1 and g.id = $2 and g.user_id = $3 and g.client_id = $4
+              and g.revoked_at is null`,
+    values: [claims.shop_id, claims.grant_id, claims.sub, claims.client_id],
+  });
+  const [row] = rows;
+  return row && { ...row, clientId: claims.client_id };
+}

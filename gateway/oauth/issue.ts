@@ -1,0 +1,66 @@
+import { randomBytes, randomUUID } from 'node:crypto';
+import { importJWK, SignJWT } from 'jose';
+import type pg from 'pg';
+import type { Queryable } from '../../services/platform/postgres.ts';
+import { MCP_SCOPE } from './access-token.ts';
+import { type OAuthKeys, SIGNING_ALG } from './keys.ts';
+
+/** Seconds that an access token lives: 12 hours. */
+export const ACCESS_TOKEN_TTL_S = 12 * 3_600;
+/** Seconds that a grant lives at most, however often it is refreshed: a year. */
+export const GRANT_TTL_S = 365 * 24 * 3_600;
+
+/** A person, the shop, and the client that is to act there. */
+export interface GrantFor {
+  readonly userId: bigint;
+  readonly shopId: bigint;
+  readonly clientId: string;
+}
+
+/** What an access token says beside the registered claims; the provider adds the same. */
+export function shopClaims(o: { shopId: bigint; grantId: string }): Record<string, string> {
+  return { shop_id: String(o.shopId), grant_id: o.grantId };
+}
+
+/** Address of the MCP server: the audience of every access token. */
+export function mcpResource(issuer: string): string {
+  return `${issuer}/mcp`;
+}
+
+/**
+ * Makes a grant and an access token for it, as the sign-in would: for local stacks and tests.
+ *
+ * @param o.issuer the service's public base address.
+ * @param o.ttlS seconds that the token lives, 12 hours when absent; negative for one that has expired.
+ * @throws when user or shop do not exist, or the database does not answer.
+ */
+export async function issueAccessToken(
+  pool: pg.Pool,
+  keys: OAuthKeys,
+  o: GrantFor & { readonly issuer: string; readonly ttlS?: number },
+): Promise<string> {
+  const grantId = randomBytes(32).toString('base64url');
+  await storeGrant(pool, grantId, o);
+  const { kid, privateJwk } = await keys.signing();
+  const now = Math.floor(Date.now() / 1_000);
+  const expires = now + (o.ttlS ?? ACCESS_TOKEN_TTL_S);
+  const claims = { ...shopClaims({ shopId: o.shopId, grantId }), client_id: o.clientId };
+  return new SignJWT({ ...claims, scope: MCP_SCOPE })
+    .setProtectedHeader({ alg: SIGNING_ALG, typ: 'at+jwt', kid })
+    .setIssuer(o.issuer)
+    .setAudience(mcpResource(o.issuer))
+    .setSubject(String(o.userId))
+    .setJti(randomUUID())
+    .setIssuedAt(Math.min(now, expires - 60))
+    .setExpirationTime(expires)
+    .sign(await importJWK(privateJwk, SIGNING_ALG));
+}
+
+/** Stores a grant under an id of at least 20 characters that nobody has used. */
+export async function storeGrant(db: Queryable, id: string, o: GrantFor): Promise<void> {
+  await db.query(
+    `insert into oauth_grants (shop_id, id, user_id, client_id, expires_at)
+     values ($1, $2, $3, $4, now() + $5 * interval '1 second')`,
+    [o.shopId, id, o.userId, o.clientId, GRANT_TTL_S],
+  );
+}
