@@ -6,6 +6,8 @@ export interface Account {
   readonly email: string;
   readonly password: string;
   readonly name: string;
+  /** Whether the address was proved to be this person's; it was when absent. */
+  readonly emailVerified?: boolean;
   /** The shops this person may install an app for. */
   readonly shopIds: readonly number[];
 }
@@ -16,10 +18,14 @@ export function authenticate(
   email: string,
   password: string,
 ): Account | undefined {
-  const account = accounts.find((one) => one.email === email.trim().toLowerCase());
+  const account = accounts.find((one) => one.email === normalEmail(email));
   // Compared even without an account, so that the time tells nothing about the address.
   const equal = sameText(account?.password ?? '', password);
   return account && equal ? account : undefined;
+}
+
+export function normalEmail(text: string): string {
+  return text.trim().toLowerCase();
 }
 
 function sameText(one: string, other: string): boolean {

@@ -7,6 +7,11 @@ import { browse, type Page } from './testing/browser.ts';
 
 const REDIRECT = 'http://127.0.0.1:7777/callback';
 const RESOURCE = 'http://127.0.0.1:8080';
+const SIGN_IN = {
+  clientId: 'sign-in',
+  clientSecret: 'secret of the sign-in',
+  redirectUri: `${RESOURCE}/oauth/callback`,
+};
 const person = (name: string, shopIds: readonly number[]) => ({
   id: `user-${name}`,
   name,
@@ -17,6 +22,7 @@ const person = (name: string, shopIds: readonly number[]) => ({
 
 let identity: RunningIdentity;
 let app: oauth.Configuration;
+let signIn: oauth.Configuration;
 
 beforeAll(async () => {
   const [port = 0] = await freePorts(1);
@@ -27,22 +33,29 @@ beforeAll(async () => {
     issuer: `http://127.0.0.1:${port}`,
     resource: RESOURCE,
     partner,
-    accounts: [person('owner', [1]), person('both', [1, 2]), person('nobody', [])],
+    signIn: SIGN_IN,
+    accounts: [
+      person('owner', [1]),
+      person('both', [1, 2]),
+      person('nobody', []),
+      { ...person('unproved', [1]), emailVerified: false },
+    ],
     signingKey: { ...(await exportJWK(privateKey)), kty: 'RSA', kid: 'k1', alg: 'RS256' },
     cookieSecret: 'secret of the cookies',
   });
-  app = await oauth.discovery(
-    new URL(`http://127.0.0.1:${identity.port}`),
-    partner.clientId,
-    partner.clientSecret,
-    undefined,
-    { execute: [oauth.allowInsecureRequests] },
-  );
+  app = await clientOf(partner, oauth.ClientSecretPost(partner.clientSecret));
+  signIn = await clientOf(SIGN_IN, oauth.ClientSecretBasic(SIGN_IN.clientSecret));
 });
 afterAll(() => identity.stop());
 
+function clientOf(client: { clientId: string; clientSecret: string }, auth: oauth.ClientAuth) {
+  const issuer = new URL(`http://127.0.0.1:${identity.port}`);
+  const o = { execute: [oauth.allowInsecureRequests] };
+  return oauth.discovery(issuer, client.clientId, client.clientSecret, auth, o);
+}
+
 /** Goes through the pages as a person with a browser would, until back at the app or at a page without a form. */
-async function signIn(name: string, o: { password?: string; shop?: string } = {}): Promise<Page> {
+async function install(name: string, o: { password?: string; shop?: string } = {}): Promise<Page> {
   const fields = {
     email: `${name}@example.com`,
     password: o.password ?? `password of ${name}`,
@@ -65,7 +78,7 @@ async function claimsOf(page: Page): Promise<unknown> {
 
 describe('authorization code flow of a partner app', () => {
   test('a token is for the one shop that a person has', async () => {
-    expect(await claimsOf(await signIn('owner'))).toMatchObject({
+    expect(await claimsOf(await install('owner'))).toMatchObject({
       iss: `http://127.0.0.1:${identity.port}`,
       aud: RESOURCE,
       client_id: 'app',
@@ -75,15 +88,15 @@ describe('authorization code flow of a partner app', () => {
   });
 
   test('who has several shops chooses one', async () => {
-    expect(await claimsOf(await signIn('both', { shop: '2' }))).toMatchObject({ shop_id: 2 });
+    expect(await claimsOf(await install('both', { shop: '2' }))).toMatchObject({ shop_id: 2 });
   });
 
   test('a shop of somebody else is not to be had', async () => {
-    expect((await signIn('both', { shop: '3' })).status).toBe(400);
+    expect((await install('both', { shop: '3' })).status).toBe(400);
   });
 
   test('who has no shop goes back to the app with a refusal', async () => {
-    const { url } = await signIn('nobody');
+    const { url } = await install('nobody');
     expect(url.href.startsWith(REDIRECT)).toBe(true);
     expect(Object.fromEntries(url.searchParams)).toMatchObject({
       error: 'access_denied',
@@ -92,7 +105,91 @@ describe('authorization code flow of a partner app', () => {
   });
 
   test('a wrong password shows the form again', async () => {
-    const page = await signIn('owner', { password: 'wrong' });
+    const page = await install('owner', { password: 'wrong' });
+    expect(page).toMatchObject({ status: 401, text: expect.stringContaining('do not belong') });
+  });
+});
+
+describe('the sign-in of this service', () => {
+  interface Person {
+    readonly hint?: string;
+    readonly fill?: string;
+    readonly cookies?: Map<string, string>;
+  }
+
+  /** Signs in with a hint, filling in only the password unless told who. */
+  async function arrive(o: Person): Promise<{ page: Page; verifier: string }> {
+    const verifier = oauth.randomPKCECodeVerifier();
+    const start = oauth.buildAuthorizationUrl(signIn, {
+      redirect_uri: SIGN_IN.redirectUri,
+      scope: 'openid email',
+      state: 'st',
+      nonce: 'no',
+      code_challenge: await oauth.calculatePKCECodeChallenge(verifier),
+      code_challenge_method: 'S256',
+      ...(o.hint && { login_hint: o.hint }),
+    });
+    const name = o.fill ?? o.hint?.split('@')[0] ?? '';
+    const fields = { email: `${name}@example.com`, password: `password of ${name}` };
+    const page = await browse(start, {
+      fields,
+      until: SIGN_IN.redirectUri,
+      ...(o.cookies && { cookies: o.cookies }),
+    });
+    return { page, verifier };
+  }
+
+  async function tokensOf(o: Person) {
+    const { page, verifier } = await arrive(o);
+    const checks = { expectedState: 'st', expectedNonce: 'no', pkceCodeVerifier: verifier };
+    return oauth.authorizationCodeGrant(signIn, page.url, checks);
+  }
+
+  test('says who somebody is, without asking for a shop', async () => {
+    const tokens = await tokensOf({ hint: 'both@example.com' });
+    const expected = { sub: 'user-both', email: 'both@example.com', email_verified: true };
+    expect(tokens.claims()).toMatchObject({ ...expected, aud: 'sign-in' });
+    expect(await oauth.fetchUserInfo(signIn, tokens.access_token, 'user-both')).toMatchObject(
+      expected,
+    );
+  });
+
+  test('serves people without a shop, and says so when an address is not proved', async () => {
+    expect((await tokensOf({ fill: 'nobody' })).claims()).toMatchObject({ sub: 'user-nobody' });
+    expect((await tokensOf({ fill: 'unproved' })).claims()).toMatchObject({
+      email_verified: false,
+    });
+  });
+
+  test('its access token is for nobody but itself: it names no shop and no audience', async () => {
+    const { access_token } = await tokensOf({ fill: 'owner' });
+    expect(access_token).not.toContain('.');
+  });
+
+  test('fills in the address of the hint, as text', async () => {
+    const start = oauth.buildAuthorizationUrl(signIn, {
+      redirect_uri: SIGN_IN.redirectUri,
+      scope: 'openid email',
+      code_challenge: await oauth.calculatePKCECodeChallenge('v'),
+      code_challenge_method: 'S256',
+      login_hint: 'a"><b>@example.com',
+    });
+    const page = await fetch(start).then((shown) => shown.text());
+    expect(page).not.toContain('<b>');
+  });
+
+  test('asks again when somebody else is signed in than the hint names', async () => {
+    const cookies = new Map<string, string>();
+    const first = await tokensOf({ hint: 'owner@example.com', cookies });
+    expect(first.claims()).toMatchObject({ sub: 'user-owner' });
+    const second = await tokensOf({ hint: 'both@example.com', cookies });
+    expect(second.claims()).toMatchObject({ sub: 'user-both' });
+    const again = await tokensOf({ hint: 'both@example.com', fill: 'nobody', cookies });
+    expect(again.claims()).toMatchObject({ sub: 'user-both' });
+  });
+
+  test('is told when the password is wrong', async () => {
+    const { page } = await arrive({ hint: 'stranger@example.com' });
     expect(page).toMatchObject({ status: 401, text: expect.stringContaining('do not belong') });
   });
 });

@@ -4,6 +4,8 @@ import { type Account, authenticate } from './accounts.ts';
 import { messagePage, shopPage, signInPage } from './pages.ts';
 import { type IdentityOptions, PARTNER_SCOPE } from './provider.ts';
 
+type Interaction = Awaited<ReturnType<Provider['interactionDetails']>>;
+
 /** Sign-ins that still have to choose a shop, by interaction; dropped with the oldest first. */
 const MAX_PENDING = 1_000;
 
@@ -18,21 +20,24 @@ export function interactionRoutes(
   router.use('/interaction', express.urlencoded({ extended: false, limit: '8kb' }));
 
   router.get('/interaction/:uid', async (req, res) => {
-    const { uid, session } = await provider.interactionDetails(req, res);
+    const { uid, session, prompt, params } = await provider.interactionDetails(req, res);
     const known = options.accounts.find((account) => account.id === session?.accountId);
-    if (known) return chooseShop(uid, known, req, res);
-    res.send(signInPage(`/interaction/${uid}/sign-in`, {}));
+    if (known && prompt.name !== 'login') return chooseShop(known, req, res);
+    const email = typeof params.login_hint === 'string' ? params.login_hint : '';
+    res.send(signInPage(`/interaction/${uid}/sign-in`, { email }));
   });
 
   router.post('/interaction/:uid/sign-in', async (req, res) => {
-    const { uid } = await provider.interactionDetails(req, res);
+    const interaction = await provider.interactionDetails(req, res);
+    const { uid, session } = interaction;
     const email = String(req.body?.email ?? '');
     const account = authenticate(options.accounts, email, String(req.body?.password ?? ''));
     if (!account) {
       res.status(401).send(signInPage(`/interaction/${uid}/sign-in`, { email, failed: true }));
       return;
     }
-    await chooseShop(uid, account, req, res);
+    if (session && session.accountId !== account.id) await forget(interaction, session.uid);
+    await chooseShop(account, req, res);
   });
 
   router.post('/interaction/:uid/shop', async (req, res) => {
@@ -46,10 +51,21 @@ export function interactionRoutes(
     await finish(account, shop, req, res);
   });
 
-  async function chooseShop(uid: string, account: Account, req: Request, res: Response) {
-    const [first, ...more] = account.shopIds;
+  /** The provider would make somebody else sign out first, by a script. */
+  async function forget(interaction: Interaction, sessionUid: string): Promise<void> {
+    interaction.session = undefined;
+    await interaction.persist();
+    const session = await provider.Session.findByUid(sessionUid);
+    if (!session) return;
+    session.accountId = undefined;
+    session.authorizations = {};
+    await session.persist();
+  }
+
+  async function chooseShop(account: Account, req: Request, res: Response) {
+    const { uid, params } = await provider.interactionDetails(req, res);
+    const [first, ...more] = asksForShop(params) ? account.shopIds : [];
     if (more.length === 0) return finish(account, first, req, res);
-    const { params } = await provider.interactionDetails(req, res);
     signedIn.set(uid, account);
     const [oldest] = signedIn.keys();
     if (signedIn.size > MAX_PENDING && oldest) signedIn.delete(oldest);
@@ -59,8 +75,7 @@ export function interactionRoutes(
   async function finish(account: Account, shop: number | undefined, req: Request, res: Response) {
     const { params, uid } = await provider.interactionDetails(req, res);
     signedIn.delete(uid);
-    const wanted = String(params.scope ?? '').split(' ');
-    if (shop === undefined && wanted.includes(PARTNER_SCOPE)) {
+    if (shop === undefined && asksForShop(params)) {
       // Nothing can be granted, and the provider would ask for it again without end.
       const error_description = 'there is no shop to act for';
       const refusal = { error: 'access_denied', error_description };
@@ -81,4 +96,11 @@ export function interactionRoutes(
   }
 
   return router;
+}
+
+/** An app acts for a shop; the sign-in of this service asks only who somebody is. */
+function asksForShop(params: Readonly<Record<string, unknown>>): boolean {
+  return String(params.scope ?? '')
+    .split(' ')
+    .includes(PARTNER_SCOPE);
 }

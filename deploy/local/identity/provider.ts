@@ -1,5 +1,5 @@
-import Provider, { type Configuration, type JWK } from 'oidc-provider';
-import type { Account } from './accounts.ts';
+import Provider, { type Configuration, interactionPolicy, type JWK } from 'oidc-provider';
+import { type Account, normalEmail } from './accounts.ts';
 
 /** What the bundled identity provider is made of. */
 export interface IdentityOptions {
@@ -8,6 +8,12 @@ export interface IdentityOptions {
   /** `{base_url}`: the only resource that partner tokens are for. */
   readonly resource: string;
   readonly partner: {
+    readonly clientId: string;
+    readonly clientSecret: string;
+    readonly redirectUri: string;
+  };
+  /** Who asks for nothing but who somebody is: the sign-in of this service's own users. Absent: nobody. */
+  readonly signIn?: {
     readonly clientId: string;
     readonly clientSecret: string;
     readonly redirectUri: string;
@@ -25,9 +31,12 @@ export const PARTNER_SCOPE = 'developer_tools';
 export const PARTNER_TOKEN_TTL_S = 3600;
 
 /**
- * An OpenID provider for local runs: the `{auth_url}` of partner apps.
+ * An OpenID provider for local runs: the `{auth_url}` of partner apps, and the sign-in of this
+ * service's own users.
  *
- * Access tokens are JWTs that name the shop chosen during sign-in in the claim `shop_id`.
+ * Partners' access tokens are JWTs that name the shop chosen during sign-in in the claim `shop_id`.
+ * The sign-in gets an ID token that says who somebody is, and an access token that nobody but
+ * `/userinfo` takes.
  *
  * @param shopOfGrant filled by the sign-in pages, read when a token is made.
  */
@@ -35,7 +44,7 @@ export function createProvider(
   options: IdentityOptions,
   shopOfGrant: ReadonlyMap<string, number>,
 ): Provider {
-  const { partner } = options;
+  const { partner, signIn } = options;
   const settings: Configuration = {
     clients: [
       {
@@ -46,6 +55,7 @@ export function createProvider(
         response_types: ['code'],
         token_endpoint_auth_method: 'client_secret_post',
       },
+      ...(signIn ? [signInClient(signIn)] : []),
     ],
     jwks: { keys: [options.signingKey] },
     cookies: { keys: [options.cookieSecret] },
@@ -56,7 +66,12 @@ export function createProvider(
       jwks: '/jwks',
       userinfo: '/userinfo',
     },
-    interactions: { url: (_ctx, interaction) => `/interaction/${interaction.uid}` },
+    // As the well-known providers do: the ID token itself says the address, not only /userinfo.
+    conformIdTokenClaims: false,
+    interactions: {
+      policy: policyFor(options.accounts),
+      url: (_ctx, interaction) => `/interaction/${interaction.uid}`,
+    },
     pkce: { required: () => false },
     findAccount: (_ctx, id) => {
       const account = options.accounts.find((one) => one.id === id);
@@ -66,7 +81,7 @@ export function createProvider(
           claims: () => ({
             sub: id,
             email: account.email,
-            email_verified: true,
+            email_verified: account.emailVerified ?? true,
             name: account.name,
           }),
         }
@@ -82,7 +97,8 @@ export function createProvider(
       pushedAuthorizationRequests: { enabled: false },
       resourceIndicators: {
         enabled: true,
-        defaultResource: () => options.resource,
+        defaultResource: (_ctx, client) =>
+          client.clientId === partner.clientId ? options.resource : [],
         useGrantedResource: () => true,
         getResourceServerInfo: () => ({
           scope: PARTNER_SCOPE,
@@ -103,6 +119,34 @@ export function createProvider(
     },
   };
   return withoutMemoryWarning(() => new Provider(options.issuer, settings));
+}
+
+function signInClient(client: NonNullable<IdentityOptions['signIn']>) {
+  return {
+    client_id: client.clientId,
+    client_secret: client.clientSecret,
+    redirect_uris: [client.redirectUri],
+    grant_types: ['authorization_code'],
+    response_types: ['code' as const],
+    scope: 'openid email profile',
+  };
+}
+
+/** Whoever is signed in as somebody else than an app hints at is asked who they are. */
+function policyFor(accounts: readonly Account[]) {
+  const policy = interactionPolicy.base();
+  const isOther = new interactionPolicy.Check(
+    'other_account',
+    'somebody else is signed in',
+    (ctx) => {
+      const { params, session } = ctx.oidc;
+      const known = accounts.find(({ id }) => id === session?.accountId);
+      const hint = params?.login_hint;
+      return known !== undefined && typeof hint === 'string' && known.email !== normalEmail(hint);
+    },
+  );
+  policy.get('login')?.checks.add(isOther);
+  return policy;
 }
 
 /** The library warns that it forgets who signed in when it ends. Here it may; other warnings pass. */

@@ -13,12 +13,17 @@ const STEPS_MAX = 20;
  *
  * @param o.fields values by name, for the fields of any form on the way.
  * @param o.until ends at addresses that begin so, without asking for them.
+ * @param o.cookies kept by the caller, for the same browser to come again.
  */
 export async function browse(
   start: URL,
-  o: { readonly fields: Readonly<Record<string, string>>; readonly until: string },
+  o: {
+    readonly fields: Readonly<Record<string, string>>;
+    readonly until: string;
+    readonly cookies?: Map<string, string>;
+  },
 ): Promise<Page> {
-  const cookies = new Map<string, string>();
+  const cookies = o.cookies ?? new Map<string, string>();
   const sent = new Set<string>();
   let url = start;
   let body: URLSearchParams | undefined;
