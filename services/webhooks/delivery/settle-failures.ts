@@ -166,7 +166,10 @@ async function lockLanes(tx: Queryable, lanes: readonly LaneRef[]): Promise<Read
   return new Set(rows.map(laneKeyOf));
 }
 
-/** Those that nobody has written down: a repetition of what was committed counts nothing. */
+/**
+ * Those that nobody has written down: a repetition of what was committed counts nothing. For `any(array[…])`
+ * see `settle`.
+ */
 async function stillWaiting(
   tx: Queryable,
   settlements: readonly Settlement[],
@@ -176,7 +179,7 @@ async function stillWaiting(
     text: `select q.id from queue q
              join unnest($1::bigint[], $2::bigint[], $3::uuid[], $4::integer[], $5::text[], $6::bigint[])
                   as g (shop_id, subscription_id, id, attempts, lease, token)
-               on q.shop_id = g.shop_id and q.subscription_id = g.subscription_id and q.id = g.id
+               on q.shop_id = any(array[g.shop_id]) and q.subscription_id = g.subscription_id and q.id = g.id
               and q.attempts = g.attempts
              join leases l on l.name = g.lease and l.token = g.token`,
     values: [
