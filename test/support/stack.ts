@@ -57,6 +57,8 @@ export interface StackFile {
 
 export interface TestStack {
   readonly file: StackFile;
+  /** Where the stack file lies. */
+  readonly path: string;
   readonly shop: StackShop;
   readonly otherShop: StackShop;
   /** Calls the control server; rejects unless it answers with a success. */
@@ -103,6 +105,7 @@ export async function startTestStack(args: readonly string[] = []): Promise<Test
   };
   return {
     file,
+    path,
     shop,
     otherShop,
     control,
