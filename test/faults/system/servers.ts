@@ -4,6 +4,7 @@ import pg from 'pg';
 import { type LocalKafka, startKafka } from '../../../deploy/local/kafka/start.ts';
 import { type LocalPostgres, startPostgres } from '../../../deploy/local/postgres.ts';
 import { waitFor } from '../wait.ts';
+import { followDeaths } from './server-log.ts';
 
 /** A PostgreSQL that a trial may kill, with the statistics that other trials read. */
 export interface DatabaseServer {
@@ -34,15 +35,15 @@ export async function startDatabaseServer(folder: string): Promise<DatabaseServe
   const start = async (): Promise<void> => {
     server = await startPostgres({ folder, port, durable: true, settings });
   };
-  const log = deathsIn(join(folder, 'postgres.log'));
+  const deaths = followDeaths(join(folder, 'postgres.log'));
   await keepStatistics(await adminUrl());
   return {
     url: () => server.url,
     adminUrl,
     pid: () => server.pid,
-    deaths: log.read,
+    deaths: deaths.take,
     async crash() {
-      await log.look();
+      await deaths.look();
       const children = await childrenOf(server.pid);
       const gone = server.kill();
       for (const pid of children) killIfAlive(pid);
@@ -51,34 +52,10 @@ export async function startDatabaseServer(folder: string): Promise<DatabaseServe
         what: 'the processes of PostgreSQL are gone',
         withinMs: ORPHANS_MS,
       });
-      await log.skip();
+      await deaths.skip();
     },
     start,
     stop: () => server.stop(),
-  };
-}
-
-/** Follows a server's log. */
-function deathsIn(file: string) {
-  const found: string[] = [];
-  let at = 0;
-  const skip = async (): Promise<string[]> => {
-    const text = await readFile(file, 'utf8');
-    const lines = text.slice(at).split('\n');
-    at = text.length;
-    return lines.filter((line) => line.includes('terminated by signal'));
-  };
-  const look = async (): Promise<void> => {
-    found.push(...(await skip()));
-  };
-  return {
-    look,
-    /** What was written since the last look does not count. */
-    skip,
-    async read(): Promise<string[]> {
-      await look();
-      return found.splice(0);
-    },
   };
 }
 
