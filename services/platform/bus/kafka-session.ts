@@ -15,11 +15,11 @@ const MAX_OPEN = 1_000;
 /** The same over all partitions, in bytes: events may be large. What is being fetched comes on top. */
 const MAX_OPEN_BYTES = 32 * 1024 * 1024;
 const ROOM_EVERY_MS = 20;
-/** Also how late a member may hear that another is gone. */
-const HEARTBEAT_EVERY_MS = 500;
+/** With the wait of an empty fetch: how late a member may hear that another is gone. */
+const HEARTBEAT_EVERY_MS = 400;
 const REBALANCE_TIMEOUT_MS = 10_000;
-/** Empty fetches wait this long; a disconnect waits for them. */
-const FETCH_WAIT_MS = 500;
+/** Empty fetches wait this long; heartbeats and a disconnect wait for them. */
+const FETCH_WAIT_MS = 250;
 /** A consumer without a sign of life for this long is replaced. */
 const SILENCE_MS = 20_000;
 /** A group that cannot be left properly is left by silence. */
