@@ -1,3 +1,4 @@
+import { HOURLY_LIMITS } from '../../gateway/auth/hourly-limits.ts';
 import type { ServiceTargets } from '../../gateway/services.ts';
 import type { GatewayOptions } from '../../gateway/start.ts';
 import type { ServiceIdentity } from '../../services/platform/identity.ts';
@@ -5,7 +6,24 @@ import type { Database } from './database.ts';
 import type { Plan } from './parts.ts';
 
 /** Limits of the local gateway: REST so high that only the key `limited` ever meets its own. */
-export const LIMITS = { rest_per_minute: 100_000, failed_credentials: 60 } as const;
+export const LIMITS = {
+  rest_per_minute: 100_000,
+  failed_credentials: 60,
+  well_known: HOURLY_LIMITS.wellKnown,
+  register: HOURLY_LIMITS.register,
+  authorize: HOURLY_LIMITS.authorize,
+  token: HOURLY_LIMITS.token,
+  mcp_calls: HOURLY_LIMITS.mcpCalls,
+} as const;
+
+/** How the gateway is known where its users sign in. */
+export const SIGN_IN_CLIENT_ID = 'rms-sign-in';
+
+/** The client that MCP clients sign in as, and where the browser may go back to: loopback, any port. */
+export const MCP_CLIENT = {
+  clientId: 'rms-mcp',
+  redirectUris: ['http://127.0.0.1:{port}/callback'],
+} as const;
 
 /** Further listeners: the day at which their version calendar stands, and their port. */
 export const CALENDARS = [

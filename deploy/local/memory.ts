@@ -3,6 +3,7 @@ import { mkdir, readFile, rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { exportJWK, generateKeyPair } from 'jose';
 import { z } from 'zod';
+import { newKeyringText } from '../../services/platform/keyring.ts';
 import { freePorts } from './free-ports.ts';
 
 /** Every port of the stack that has to stay the same over restarts. */
@@ -93,6 +94,16 @@ export interface MemoryFile {
   save(): Promise<void>;
 }
 
+/** What seals the signing keys of sign-in. */
+export function oauthKeyringOf(file: MemoryFile): string {
+  return file.secretOf('oauth-keyring', () => newKeyringText());
+}
+
+/** The secret by which the gateway is known where its users sign in. */
+export function signInSecretOf(file: MemoryFile): string {
+  return file.secretOf('sign-in-client', () => secret());
+}
+
 async function remembered(text: string): Promise<Memory> {
   const stored = memorySchema.parse(JSON.parse(text));
   return { ...stored, ports: await completed(stored.ports) };
@@ -129,6 +140,8 @@ export async function openMemory(
       return saving;
     },
   };
+  // What seals keys in the database is kept before it seals any.
+  oauthKeyringOf(file);
   await file.save();
   return file;
 }

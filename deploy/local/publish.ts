@@ -1,11 +1,15 @@
+import { createOAuthKeys } from '../../gateway/oauth/keys.ts';
 import { newestActive, supportedVersions } from '../../services/contract/versions.ts';
+import { parseKeyring } from '../../services/platform/keyring.ts';
 import { commerceControls } from './control/commerce.ts';
 import { outboxDepths } from './control/outbox.ts';
 import { controlRoutes } from './control/routes.ts';
 import { startControl } from './control/server.ts';
+import { createMcpTokens } from './demo/mcp-tokens.ts';
 import { usersOf } from './demo/people.ts';
 import { PARTNER_REDIRECT_URI } from './demo/run.ts';
-import { LIMITS } from './gateway-options.ts';
+import { LIMITS, MCP_CLIENT } from './gateway-options.ts';
+import { oauthKeyringOf } from './memory.ts';
 import type { Plan, Running } from './parts.ts';
 import { keepStackFile } from './stack-contents.ts';
 import { welcome } from './welcome.ts';
@@ -67,6 +71,13 @@ function contentsOf(plan: Plan, running: Running, controlUrl: string) {
   const { memory } = plan.memory;
   const calendar = calendarOf(plan);
   const signInHere = plan.surroundings.oidcIssuer === undefined;
+  const shopIds = running.shops.map(({ id }) => id);
+  const mcpTokens = createMcpTokens({
+    pool: running.pools.gateway,
+    keys: createOAuthKeys(running.pools.gateway, parseKeyring(oauthKeyringOf(plan.memory))),
+    issuer: plan.baseUrl,
+    clientId: MCP_CLIENT.clientId,
+  });
   return {
     baseUrl: plan.baseUrl,
     authUrl: plan.authUrl,
@@ -98,7 +109,8 @@ function contentsOf(plan: Plan, running: Running, controlUrl: string) {
         signingKey: memory.signingKey,
       },
     }),
-    users: usersOf(plan.memory, { shopIds: running.shops.map(({ id }) => id), signInHere }),
+    mcp: MCP_CLIENT,
+    users: () => usersOf(plan.memory, { shopIds, signInHere, mcpTokens }),
     shops: running.shops,
   };
 }

@@ -18,7 +18,7 @@ export interface StackContents {
   readonly metrics: Readonly<Record<string, string | undefined>>;
   readonly controlUrl: string;
   readonly controlToken: string;
-  readonly limits: { readonly rest_per_minute: number; readonly failed_credentials: number };
+  readonly limits: Readonly<Record<string, number>>;
   readonly apiVersions: readonly string[];
   /** The demo's app; absent where partners sign in at an issuer that is not ours. */
   readonly partner?: {
@@ -27,7 +27,10 @@ export interface StackContents {
     readonly redirectUri: string;
     readonly signingKey: PartnerTokenContext['key'];
   };
-  readonly users: readonly object[];
+  /** The client that MCP clients sign in as. */
+  readonly mcp: { readonly clientId: string; readonly redirectUris: readonly string[] };
+  /** The people with their tokens, which are made anew in time. */
+  readonly users: () => Promise<readonly object[]>;
   readonly shops: readonly SeededShop[];
 }
 
@@ -39,7 +42,7 @@ const VERSION = packageSchema.parse(
 /** Addresses that no webhook is delivered to, for tests of the refusal. */
 const REFUSED_EXAMPLES = ['http://10.0.0.1/', 'http://169.254.169.254/', 'https://localhost/'];
 
-/** Writes the stack file, and writes it again before the partner tokens in it expire. */
+/** Writes the stack file, and writes it again before the tokens in it expire. */
 export async function keepStackFile(
   path: string,
   contents: StackContents,
@@ -96,7 +99,13 @@ async function stackOf(c: StackContents): Promise<object> {
         form: { email: 'email', password: 'password' },
       },
     }),
-    users: c.users,
+    mcp: {
+      url: `${c.baseUrl}/mcp`,
+      client_id: c.mcp.clientId,
+      redirect_uris: c.mcp.redirectUris,
+      form: { email: 'email', shop: 'shop_id' },
+    },
+    users: await c.users(),
     shops: await Promise.all(
       c.shops.map(async (shop) => ({
         ...shop,

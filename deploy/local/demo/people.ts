@@ -5,6 +5,7 @@ import type { Role } from '../../../gateway/tenancy/permissions.ts';
 import { LOCAL_ACTOR } from '../clients.ts';
 import type { Account } from '../identity/accounts.ts';
 import type { MemoryFile } from '../memory.ts';
+import type { Holder, McpTokens } from './mcp-tokens.ts';
 
 /** One person of the demo, by the shops (first, second) they work in. */
 interface Person {
@@ -65,21 +66,35 @@ export async function seedPeople(pool: pg.Pool, shopIds: readonly number[]): Pro
 /** How the stack file shows the people; without passwords where they sign in elsewhere. */
 export function usersOf(
   memory: MemoryFile,
-  o: { readonly shopIds: readonly number[]; readonly signInHere: boolean },
+  o: {
+    readonly shopIds: readonly number[];
+    readonly signInHere: boolean;
+    readonly mcpTokens: (holder: Holder) => Promise<McpTokens>;
+  },
 ) {
   const { shopIds } = o;
-  return accountsOf(memory, shopIds).map(({ name, email, password }) => ({
-    name,
-    email,
-    ...(o.signInHere && { password }),
-    memberships: membershipsOf(name, shopIds),
-  }));
+  return Promise.all(
+    accountsOf(memory, shopIds).map(async ({ name, email, password }) => ({
+      name,
+      email,
+      ...(o.signInHere && { password }),
+      memberships: membershipsOf(name, shopIds),
+      // Who was removed still holds the token of a membership that is gone.
+      mcp_tokens: await o.mcpTokens({ email, shopIds: rolesOf(name, shopIds).map(shopOf) }),
+    })),
+  );
 }
 
+const shopOf = ({ shop_id }: { readonly shop_id: number }): number => shop_id;
+
 function membershipsOf(name: string, shopIds: readonly number[]) {
-  const person = PEOPLE.find((one) => one.name === name);
-  if (!person || person.removed) return [];
-  return person.roles.flatMap((role, at) => {
+  const isRemoved = PEOPLE.find((one) => one.name === name)?.removed;
+  return isRemoved ? [] : rolesOf(name, shopIds);
+}
+
+function rolesOf(name: string, shopIds: readonly number[]) {
+  const roles = PEOPLE.find((one) => one.name === name)?.roles ?? [];
+  return roles.flatMap((role, at) => {
     const shopId = shopIds[at];
     return role && shopId !== undefined ? [{ shop_id: shopId, role }] : [];
   });

@@ -1,5 +1,7 @@
 import { commerceControls } from '../control/commerce.ts';
+import { SIGN_IN_CLIENT_ID } from '../gateway-options.ts';
 import { startIdentity } from '../identity/start.ts';
+import { signInSecretOf } from '../memory.ts';
 import type { Access, Plan } from '../parts.ts';
 import type { Tell } from '../steps.ts';
 import { accountsOf } from './people.ts';
@@ -45,6 +47,11 @@ async function startSignIn(plan: Plan, shopIds: readonly number[]): Promise<void
     issuer: plan.authUrl,
     resource: plan.baseUrl,
     partner: { ...partner, redirectUri: PARTNER_REDIRECT_URI },
+    signIn: {
+      clientId: SIGN_IN_CLIENT_ID,
+      clientSecret: signInSecretOf(plan.memory),
+      redirectUri: `${plan.baseUrl}/oauth/callback`,
+    },
     accounts: accountsOf(plan.memory, shopIds),
     signingKey,
     cookieSecret,
