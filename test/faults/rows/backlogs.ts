@@ -5,17 +5,17 @@ import { freePort } from '../../../deploy/local/postgres.ts';
 import { SubscriptionStatus } from '../../../proto/gen/rms/webhooks/v1/webhooks_pb.ts';
 import { addBacklog } from '../../bench/backlog.ts';
 import { resetStatements, statementsSince } from '../../bench/statements.ts';
-import { openLedger } from '../ledger/ledger.ts';
 import { startPublisher } from '../ledger/publisher.ts';
 import { openShop, type TrialShop } from '../ledger/shop.ts';
 import { type Outcome, percentile, type Row, type RowContext } from '../row.ts';
 import { nowMs, waitFor } from '../wait.ts';
+import { addAtRest, removeAtRest } from './at-rest.ts';
 import { type Trial, withTrial } from './trial.ts';
 
 const WANTED = { 'return.created': 5 };
 const PER_SECOND = 20;
 const ONLY_SUBMIT = { submit: 1, label: 0, process: 0 };
-const SLICE_MS = { short: 2_000, full: 30_000 };
+const SLICE_MS = { short: 2_000, full: 15_000 };
 const QUIET_MS = 120_000;
 const MUST_HOLD =
   'buffers read per claim ≤ 1.3× of a small backlog; p99 of the others ≤ 2×; lost 0';
@@ -102,6 +102,8 @@ async function withAdmin<T>(context: RowContext, work: (admin: pg.Client) => Pro
 
 const DEAD = { short: 300, full: 10_000 };
 const PER_SHOP = 100;
+/** Shops that are opened, or published for, at the same time. */
+const SHOPS_AT_ONCE = 5;
 const MADE_MS = 300_000;
 
 /** Endpoints that refuse every connection, each with something waiting for it. */
@@ -114,36 +116,45 @@ const deadEndpoints: Row = {
   run: (context) =>
     withTrial(context, { wanted: WANTED }, (trial) =>
       withAdmin(context, async (admin) => {
-        const { system, full, say } = context;
-        // An ordinary system has more than a handful of endpoints: a tiny one is not what to compare with.
-        await openShop(system, { 'return.created': PER_SHOP });
-        await measure(context, trial, admin); // warms up
-        const small = [await measure(context, trial, admin), await measure(context, trial, admin)];
-        const port = await freePort();
-        const count = full ? DEAD.full : DEAD.short;
-        const dead: TrialShop[] = [];
-        while (dead.length * PER_SHOP < count) {
-          const urlOf = (path: string) => `http://127.0.0.1:${port}${path}`;
-          dead.push(await openShop(system, { 'return.created': PER_SHOP }, { urlOf }));
+        await addAtRest(admin);
+        try {
+          return await surround(context, trial, admin);
+        } finally {
+          await removeAtRest(admin);
         }
-        await admin.query('analyze');
-        await publishOnce(context, dead);
-        const busy = [await measure(context, trial, admin)];
-        // Claims of one row for each of many lanes cost more each, dead or not: what the dead ones cost
-        // the others shows while all of them wait for the retry after next.
-        const failed = await untilFailed(admin, dead, count);
-        say(`dead endpoints: ${failed} have failed twice`);
-        const large = [await measure(context, trial, admin), await measure(context, trial, admin)];
-        const figures = [...compare(trial, small, large, busy), `${failed} dead endpoints`];
-        return trial.finish({ trials: 2, inFlight: failed, quietMs: QUIET_MS, figures });
       }),
     ),
 };
 
+async function surround(context: RowContext, trial: Trial, admin: pg.Client): Promise<Outcome> {
+  const { full, say } = context;
+  await measure(context, trial, admin); // warms up
+  const small = [await measure(context, trial, admin), await measure(context, trial, admin)];
+  const count = full ? DEAD.full : DEAD.short;
+  const dead = await openDead(context, count);
+  say(`dead endpoints: ${count} are there`);
+  await admin.query('analyze');
+  await publishOnce(context, dead);
+  const busy = [await measure(context, trial, admin)];
+  // Claims of one row for each of many lanes cost more each, dead or not: what the dead ones cost
+  // the others shows while all of them wait for the retry after next.
+  const failed = await untilFailed(admin, dead, count);
+  say(`dead endpoints: ${failed} have failed twice`);
+  const large = [await measure(context, trial, admin), await measure(context, trial, admin)];
+  const figures = [...compare(trial, small, large, busy), `${failed} dead endpoints`];
+  return trial.finish({ trials: 2, inFlight: failed, quietMs: QUIET_MS, figures });
+}
+
+async function openDead({ system }: RowContext, count: number): Promise<TrialShop[]> {
+  const port = await freePort();
+  const urlOf = (path: string) => `http://127.0.0.1:${port}${path}`;
+  const open = () => openShop(system, { 'return.created': PER_SHOP }, { urlOf });
+  return inTurns(Array.from({ length: Math.ceil(count / PER_SHOP) }), open);
+}
+
 /** One return in each of these shops. */
 async function publishOnce({ system, random }: RowContext, shops: readonly TrialShop[]) {
-  const ledger = await openLedger(system, shops);
-  for (const shop of shops) {
+  await inTurns(shops, async (shop) => {
     const stream = random.fork(`dead ${shop.id}`);
     const publisher = startPublisher({
       system,
@@ -155,8 +166,15 @@ async function publishOnce({ system, random }: RowContext, shops: readonly Trial
     const isOne = () => publisher.acknowledged.length > 0;
     await waitFor(isOne, { what: 'a return is submitted', withinMs: MADE_MS, everyMs: 5 });
     await publisher.stop();
+  });
+}
+
+async function inTurns<T, U>(items: readonly T[], work: (item: T) => Promise<U>): Promise<U[]> {
+  const done: U[] = [];
+  for (let at = 0; at < items.length; at += SHOPS_AT_ONCE) {
+    done.push(...(await Promise.all(items.slice(at, at + SHOPS_AT_ONCE).map(work))));
   }
-  await ledger.refresh();
+  return done;
 }
 
 /** Waits until each endpoint was tried twice; counts those that failed. */
