@@ -1,5 +1,5 @@
 import type { System } from '../system/system.ts';
-import { waitFor } from '../wait.ts';
+import { nowMs, waitFor } from '../wait.ts';
 import type { Publisher } from './publisher.ts';
 import type { TrialShop } from './shop.ts';
 
@@ -39,8 +39,8 @@ interface EventRow {
   readonly createdAt: Date;
 }
 
-/** Transactions commit out of order: so many positions are read again. */
-const OVERLAP = 5_000n;
+/** Transactions commit out of order: what was stored for so long is read again. Milliseconds. */
+const OVERLAP_MS = 15_000;
 
 /** Opened before anything is published for its shops. */
 export async function openLedger(system: System, shops: readonly TrialShop[]): Promise<Ledger> {
@@ -57,9 +57,17 @@ export async function openLedger(system: System, shops: readonly TrialShop[]): P
   const missing = new Map<string, Due>();
   const read = new Map<string, number>();
   let last = start;
+  /** How far it was when; the first is the newest that is old enough to begin at. */
+  const marks = [{ at: nowMs(), last }];
 
-  async function readEvents(): Promise<void> {
-    const from = last - OVERLAP > start ? last - OVERLAP : start;
+  function beginning(): bigint {
+    const oldEnough = nowMs() - OVERLAP_MS;
+    while (marks[1] && marks[1].at <= oldEnough) marks.shift();
+    return marks[0]?.last ?? start;
+  }
+
+  async function readEvents(from: bigint): Promise<void> {
+    const at = nowMs();
     const { rows: events } = await system.pool.query<EventRow>(EVENTS, [from, shopIds]);
     for (const event of events) {
       if (event.position > last) last = event.position;
@@ -73,6 +81,7 @@ export async function openLedger(system: System, shops: readonly TrialShop[]): P
         missing.set(key, due);
       }
     }
+    marks.push({ at, last });
   }
 
   function readArrivals(): void {
@@ -95,12 +104,12 @@ export async function openLedger(system: System, shops: readonly TrialShop[]): P
     }
   }
 
-  const refresh = async (): Promise<void> => {
-    await readEvents();
+  const refresh = async (from: bigint): Promise<void> => {
+    await readEvents(from);
     readArrivals();
   };
   return {
-    refresh,
+    refresh: () => refresh(beginning()),
     all: () => [...byKey.values()],
     missing: () => [...missing.values()],
     unrecorded: (publishers) =>
@@ -110,11 +119,12 @@ export async function openLedger(system: System, shops: readonly TrialShop[]): P
         .map(({ key, trigger }) => `${trigger} of ${key}`),
     async untilQuiet(withinMs) {
       const isQuiet = async (): Promise<boolean> => {
-        await refresh();
+        await refresh(beginning());
         if (missing.size > 0) return false;
         const { rows: left } = await system.pool.query<{ count: bigint }>(UNDONE, [shopIds]);
         if (left[0]?.count !== 0n) return false;
-        await refresh();
+        // From the first on: however late it was committed, it is found.
+        await refresh(start);
         return missing.size === 0;
       };
       const what = () => `everything has arrived (${missing.size} are missing)`;
