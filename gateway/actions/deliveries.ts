@@ -10,13 +10,17 @@ import { type ActionContext, callerOf, sent } from './context.ts';
 
 const STATE = enumText(DeliveryStateSchema);
 
-/** A page of what was sent to a subscription that exists, or waits to be; newest event first. */
+/**
+ * A page of what was sent to a subscription that exists, or waits to be; newest event first.
+ *
+ * @param subscriptionId 0 for all of the shop, deleted ones too.
+ */
 export function listDeliveries(
   context: ActionContext,
   subscriptionId: bigint,
-  query: DeliveriesQuery,
+  query: DeliveriesQuery & { readonly returnId?: bigint | undefined },
 ): Promise<ListDeliveriesResponse> {
-  const { state, trigger = '', from, to, limit, cursor } = query;
+  const { state, trigger = '', from, to, limit, cursor, returnId = 0n } = query;
   return context.services.webhooks.listDeliveries({
     ...callerOf(context),
     subscriptionId,
@@ -25,6 +29,7 @@ export function listDeliveries(
     trigger,
     ...(from && { from: timestampFromDate(from) }),
     ...(to && { to: timestampFromDate(to) }),
+    returnId,
     pageSize: limit,
     cursor,
   });
@@ -39,5 +44,12 @@ export async function replayDelivery(
     ...callerOf(context),
     ...of,
   });
+  return sent(delivery, 'delivery');
+}
+
+/** One delivery with its attempts. Rejects when the shop has none with that id. */
+export async function getDelivery(context: ActionContext, deliveryId: string): Promise<Delivery> {
+  const { webhooks } = context.services;
+  const { delivery } = await webhooks.getDelivery({ ...callerOf(context), deliveryId });
   return sent(delivery, 'delivery');
 }

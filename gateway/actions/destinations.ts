@@ -9,6 +9,12 @@ import { type ActionContext, callerOf, sent } from './context.ts';
 
 const TYPE = enumText(DestinationTypeSchema);
 
+/** The shop's places, id ascending. */
+export async function listDestinations(context: ActionContext): Promise<Destination[]> {
+  const { destinations } = context.services;
+  return (await destinations.listDestinations(callerOf(context))).destinations;
+}
+
 /** Changes a destination; what is absent stays, a given address replaces the whole address. */
 export async function updateDestination(
   context: ActionContext,

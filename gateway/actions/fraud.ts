@@ -1,4 +1,4 @@
-import type { Report } from '../../proto/gen/rms/fraud/v1/fraud_pb.ts';
+import type { Category, Report } from '../../proto/gen/rms/fraud/v1/fraud_pb.ts';
 import type { FraudReportBody } from '../../services/contract/resources/fraud-report.ts';
 import { type ActionContext, callerOf, sent } from './context.ts';
 
@@ -15,4 +15,15 @@ export async function createFraudReport(
     ...(comment && comment.trim() !== '' && { comment }),
   });
   return sent(answer.report, 'report');
+}
+
+/** The report of a return. Rejects when the return does not exist, or has none. */
+export async function getFraudReport(context: ActionContext, returnId: bigint): Promise<Report> {
+  const answer = await context.services.fraud.getReport({ ...callerOf(context), returnId });
+  return sent(answer.report, 'report');
+}
+
+/** What a report may be about, in a fixed order. */
+export async function listFraudCategories(context: ActionContext): Promise<Category[]> {
+  return (await context.services.fraud.listCategories(callerOf(context))).categories;
 }

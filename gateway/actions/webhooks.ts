@@ -6,14 +6,27 @@ import {
 } from '../../proto/gen/rms/webhooks/v1/webhooks_pb.ts';
 import type { WebhookBody } from '../../services/contract/resources/webhook.ts';
 import { enumText } from '../../services/platform/enum-text.ts';
-import { type ActionContext, callerOf } from './context.ts';
+import { type ActionContext, callerOf, sent } from './context.ts';
 
 const STATUS = enumText(SubscriptionStatusSchema);
 
-/** The shop's subscriptions, id ascending. */
-export async function listWebhooks(context: ActionContext): Promise<Subscription[]> {
+/**
+ * The shop's subscriptions, id ascending.
+ *
+ * @param o.backlog whether each says what waits behind it.
+ */
+export async function listWebhooks(
+  context: ActionContext,
+  o: { backlog: boolean } = { backlog: false },
+): Promise<Subscription[]> {
   const { webhooks } = context.services;
-  return (await webhooks.listSubscriptions(callerOf(context))).subscriptions;
+  const request = { ...callerOf(context), includeBacklog: o.backlog };
+  return (await webhooks.listSubscriptions(request)).subscriptions;
+}
+
+/** The version that the shop's payloads are shaped for, such as `2026-07`. */
+export async function getPayloadVersion(context: ActionContext): Promise<string> {
+  return (await context.services.webhooks.getPayloadVersion(callerOf(context))).version;
 }
 
 /** Adds a subscription; the answer is the only one that shows its secret. */
@@ -29,12 +42,13 @@ export async function updateWebhook(
   context: ActionContext,
   subscriptionId: bigint,
   body: WebhookBody,
-): Promise<void> {
-  await context.services.webhooks.updateSubscription({
+): Promise<Subscription> {
+  const { subscription } = await context.services.webhooks.updateSubscription({
     ...callerOf(context),
     ...fieldsOf(body),
     subscriptionId,
   });
+  return sent(subscription, 'subscription');
 }
 
 /** Removes a subscription; its waiting deliveries are dropped. */

@@ -4,20 +4,32 @@ import { badBody } from '../errors.ts';
 const utf8 = new TextDecoder('utf-8', { fatal: true });
 
 /**
- * Reads a JSON object from UTF-8 bytes. The nesting is counted before anything is built, without
- * recursion, so that no depth of brackets can exhaust the stack.
+ * Reads JSON from UTF-8 bytes. The nesting is counted before anything is built, without recursion, so
+ * that no depth of brackets can exhaust the stack.
  *
  * @param o.exactNumbers whether numbers are kept as they were sent.
- * @throws HttpRefusal 400 when it is not UTF-8, not JSON, not an object, or nests too deep.
+ * @throws HttpRefusal 400 when it is not UTF-8, not JSON, or nests too deep.
  */
-export function parseJsonObject(
+export function parseJson(
   bytes: Uint8Array,
   o: { readonly maxDepth: number; readonly exactNumbers: boolean },
 ): unknown {
   const { maxDepth } = o;
   const text = decode(bytes);
   if (depthOf(text) > maxDepth) throw badBody(`The body must not nest deeper than ${maxDepth}.`);
-  const value = parse(text, o.exactNumbers);
+  return parse(text, o.exactNumbers);
+}
+
+/**
+ * Reads a JSON object as {@link parseJson} does.
+ *
+ * @throws HttpRefusal 400 also when it is no object.
+ */
+export function parseJsonObject(
+  bytes: Uint8Array,
+  o: { readonly maxDepth: number; readonly exactNumbers: boolean },
+): unknown {
+  const value = parseJson(bytes, o);
   if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value;
   throw badBody('The body must be a JSON object.');
 }

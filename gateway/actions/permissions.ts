@@ -1,0 +1,37 @@
+import type { Permission } from '../tenancy/permissions.ts';
+
+/**
+ * What a person needs for each thing that can be done in a shop: any one of the permissions suffices,
+ * and an empty list asks for none. The one table that assistants' tools and the portal go by: it hides
+ * what may not be done, and refuses it when it is tried all the same.
+ */
+export const ACTION_PERMISSIONS = {
+  get_shop_context: [],
+  search_returns: ['returns.view', 'returns.manage'],
+  get_return: ['returns.view', 'returns.manage'],
+  get_return_timeline: ['returns.view', 'returns.manage'],
+  get_returns_summary: ['reports.view', 'returns.manage'],
+  process_return: ['returns.process', 'returns.manage'],
+  add_return_note: ['returns.manage'],
+  flag_return: ['returns.manage'],
+  unflag_return: ['returns.manage'],
+  cancel_return: ['returns.manage'],
+  record_dispositions: ['warehouse.disposition', 'returns.manage'],
+  list_destinations: ['destinations.view', 'destinations.manage'],
+  update_destination: ['destinations.manage'],
+  list_fraud_categories: ['fraud.report', 'returns.manage'],
+  create_fraud_report: ['fraud.report', 'returns.manage'],
+  get_fraud_report: ['fraud.view', 'returns.manage'],
+  create_cart: ['carts.create'],
+  list_webhooks: ['developer.view', 'developer.manage'],
+  update_webhook: ['developer.manage'],
+  list_webhook_deliveries: ['developer.manage'],
+  replay_webhook_delivery: ['developer.manage'],
+} as const satisfies Readonly<Record<string, readonly Permission[]>>;
+
+export type ActionName = keyof typeof ACTION_PERMISSIONS;
+
+/** The permissions of which one is needed; none for an action that everybody signed in may do. */
+export function permissionsFor(action: ActionName): readonly Permission[] {
+  return ACTION_PERMISSIONS[action];
+}

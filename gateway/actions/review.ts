@@ -1,0 +1,36 @@
+import type { Return } from '../../proto/gen/rms/returns/v1/return_pb.ts';
+import { type ActionContext, callerOf, sent } from './context.ts';
+
+/** What a person says when a return goes into review or comes out of it. */
+export interface ReviewWords {
+  readonly returnId: bigint;
+  /** At least one to flag. */
+  readonly reasons: readonly string[];
+  readonly comment?: string | undefined;
+}
+
+/** Puts an open return into review: it cannot be processed until someone takes it out again. */
+export async function flagReturn(context: ActionContext, words: ReviewWords): Promise<Return> {
+  const answer = await context.services.returns.flagReturn(requestOf(context, words));
+  return sent(answer.return, 'return');
+}
+
+/** Takes a return out of review: it is open again. */
+export async function unflagReturn(context: ActionContext, words: ReviewWords): Promise<Return> {
+  const answer = await context.services.returns.unflagReturn(requestOf(context, words));
+  return sent(answer.return, 'return');
+}
+
+/** Cancels a return that is open or in review; there is no way back. */
+export async function cancelReturn(
+  context: ActionContext,
+  o: { returnId: bigint; reason?: string | undefined },
+): Promise<Return> {
+  const { returnId, reason = '' } = o;
+  const request = { ...callerOf(context), returnId, reason };
+  return sent((await context.services.returns.cancelReturn(request)).return, 'return');
+}
+
+function requestOf(context: ActionContext, { returnId, reasons, comment = '' }: ReviewWords) {
+  return { ...callerOf(context), returnId, reasons: [...reasons], comment };
+}

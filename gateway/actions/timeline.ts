@@ -1,0 +1,27 @@
+import type {
+  GetTimelineResponse,
+  TimelineEntry,
+} from '../../proto/gen/rms/returns/v1/returns_pb.ts';
+import { type ActionContext, callerOf, sent } from './context.ts';
+
+/** A page of what happened to a return, newest first. */
+export function getTimeline(
+  context: ActionContext,
+  o: { returnId: bigint; limit: number; cursor?: string | undefined },
+): Promise<GetTimelineResponse> {
+  return context.services.returns.getTimeline({
+    ...callerOf(context),
+    returnId: o.returnId,
+    pageSize: o.limit,
+    cursor: o.cursor ?? '',
+  });
+}
+
+/** Writes a person's words into a return's timeline; the shopper does not see them. */
+export async function addNote(
+  context: ActionContext,
+  o: { returnId: bigint; text: string },
+): Promise<TimelineEntry> {
+  const { entry } = await context.services.returns.addNote({ ...callerOf(context), ...o });
+  return sent(entry, 'entry');
+}

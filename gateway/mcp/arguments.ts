@@ -1,0 +1,41 @@
+import type { z } from 'zod';
+
+/** Arguments that are not in order: one line for each fault, naming the field and the rule. */
+export interface ArgumentFault {
+  readonly ok: false;
+  readonly faults: readonly string[];
+}
+
+const FAULTS_MAX = 20;
+const NAME_MAX = 100;
+
+/** Judges the arguments of a call. Absent ones are `{}`. Never throws. */
+export function readArguments<I extends z.ZodObject>(
+  schema: I,
+  args: unknown,
+): { readonly ok: true; readonly value: z.output<I> } | ArgumentFault {
+  const parsed = schema.safeParse(args ?? {});
+  if (parsed.success) return { ok: true, value: parsed.data };
+  const faults = parsed.error.issues.slice(0, FAULTS_MAX).flatMap((issue) => {
+    if (issue.code !== 'unrecognized_keys') return [`${nameOf(issue.path)} ${issue.message}.`];
+    return issue.keys.slice(0, FAULTS_MAX).map((key) => unknownKey(schema, [...issue.path, key]));
+  });
+  return { ok: false, faults };
+}
+
+function unknownKey(schema: z.ZodObject, path: readonly PropertyKey[]): string {
+  const known = Object.keys(schema.shape);
+  if (path.length > 1) return `${nameOf(path)} is not known.`;
+  const rest = known.length === 0 ? 'This tool takes none.' : `Known are ${known.join(', ')}.`;
+  return `${nameOf(path)} is not an argument of this tool. ${rest}`;
+}
+
+/** `items[0].note`; names that the caller chose are cut and cleaned, since they come back in a text. */
+function nameOf(path: readonly PropertyKey[]): string {
+  if (path.length === 0) return 'arguments';
+  const name = path.reduce<string>((text, part) => {
+    if (typeof part === 'number') return `${text}[${part}]`;
+    return text === '' ? String(part) : `${text}.${String(part)}`;
+  }, '');
+  return name.slice(0, NAME_MAX).replace(/[\p{Cc}\p{Cs}]/gu, '\ufffd');
+}

@@ -1,0 +1,24 @@
+import type { Icon } from '@modelcontextprotocol/server';
+import type { RequestHandler } from 'express';
+
+export const ICON_PATH = '/mcp/icon.svg';
+
+/** A box with an arrow that leads back. */
+const SVG =
+  '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 64 64"><rect width="64" height="64" rx="14" fill="#1f5f5b"/><path d="M14 28 32 19l18 9v19l-18 9-18-9z" fill="none" stroke="#fff" stroke-width="3.5" stroke-linejoin="round"/><path d="m14 28 18 9 18-9M32 37v19" fill="none" stroke="#fff" stroke-width="3.5" stroke-linejoin="round"/><path d="M42 14H24a6 6 0 0 0-6 6m0 0-5-5m5 5 5-5" fill="none" stroke="#ffd166" stroke-width="3.5" stroke-linecap="round" stroke-linejoin="round"/></svg>';
+
+const ICON_MAX_AGE_S = 86_400;
+
+/** The server's icon, at an address of its own: every answer of the newer protocol names it again. */
+export function iconsAt(publicUrl: string): Icon[] {
+  return [{ src: `${publicUrl}${ICON_PATH}`, mimeType: 'image/svg+xml', sizes: ['any'] }];
+}
+
+/** Clients show it on pages of their own. */
+export const sendIcon: RequestHandler = (_req, res) => {
+  res
+    .setHeader('Content-Type', 'image/svg+xml')
+    .setHeader('Cache-Control', `public, max-age=${ICON_MAX_AGE_S}`)
+    .setHeader('Cross-Origin-Resource-Policy', 'cross-origin')
+    .end(SVG);
+};

@@ -1,0 +1,77 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { JSON_DEPTH_MAX } from '../../services/contract/limits.ts';
+import { HttpRefusal } from '../errors.ts';
+import { readBody } from '../rest/body.ts';
+import { parseJson } from '../rest/json.ts';
+import type { Answer } from '../rest/respond.ts';
+import { RPC, rpcError } from './rpc-error.ts';
+
+/** Thirty full notes in one call are legal. Bytes, after inflation. */
+const BODY_BYTES_MAX = 8 * 1024 * 1024;
+const OPERATION_MAX = 60;
+
+export type Read =
+  | {
+      readonly ok: true;
+      readonly message: object;
+      /** For logs and metrics: the method, and the tool of a call. */
+      readonly operation: string;
+    }
+  | { readonly ok: false; readonly answer: Answer };
+
+/**
+ * Reads the one JSON-RPC message of a POST. Batches, which older revisions of the protocol had, are
+ * refused in all of them.
+ *
+ * @throws ClientGone
+ */
+export async function readMessage(req: IncomingMessage, res: ServerResponse): Promise<Read> {
+  try {
+    const bytes = await readBody(req, res, BODY_BYTES_MAX);
+    if (!bytes) return failed(400, RPC.parseError, 'Parse error: the body is missing.');
+    const depth = { maxDepth: JSON_DEPTH_MAX, exactNumbers: false };
+    const message = parseJson(bytes, depth);
+    if (Array.isArray(message)) {
+      return failed(400, RPC.invalidRequest, 'Invalid request: batches are not supported.');
+    }
+    if (typeof message !== 'object' || message === null) {
+      return failed(400, RPC.invalidRequest, 'Invalid request: the body must be an object.');
+    }
+    return { ok: true, message, operation: operationOf(message) };
+  } catch (error) {
+    if (!(error instanceof HttpRefusal)) throw error;
+    const { status, problem } = error.error;
+    return status === 400
+      ? failed(status, RPC.parseError, `Parse error: ${problem.detail}`)
+      : failed(status, RPC.refused, problem.detail);
+  }
+}
+
+/** The method of a message; undefined where it has none. */
+export function methodOf(message: object): string | undefined {
+  const method: unknown = Reflect.get(message, 'method');
+  return typeof method === 'string' ? method : undefined;
+}
+
+/** Methods that metrics count by name: a caller's own words would be endless. */
+const KNOWN: ReadonlySet<string> = new Set([
+  'initialize',
+  'ping',
+  'server/discover',
+  'subscriptions/listen',
+  'tools/list',
+  'tools/call',
+  'prompts/list',
+  'prompts/get',
+  'notifications/initialized',
+  'notifications/cancelled',
+]);
+
+function operationOf(message: object): string {
+  const method = methodOf(message) ?? '';
+  return KNOWN.has(method) ? `mcp ${method}`.slice(0, OPERATION_MAX) : 'mcp other';
+}
+
+function failed(status: number, code: number, message: string): Read {
+  return { ok: false, answer: rpcError(status, { code, message }) };
+}

@@ -1,0 +1,36 @@
+import { ToolRefusal } from './tool.ts';
+
+/** Rows that have an id, ascending. */
+interface Row {
+  readonly id: bigint;
+}
+
+/**
+ * A page of a list that its service answers as a whole, bounded by the shop's quota.
+ *
+ * @param o.cursor id of the last row of the page before, as this function answered it.
+ * @throws ToolRefusal for a cursor that is none.
+ */
+export function pageOf<T extends Row>(
+  rows: readonly T[],
+  o: { limit: number; cursor?: string | undefined },
+): { readonly rows: readonly T[]; readonly nextCursor: string | null } {
+  const after = afterOf(o.cursor);
+  const rest = rows.filter(({ id }) => id > after);
+  const page = rest.slice(0, o.limit);
+  const last = page.at(-1);
+  return { rows: page, nextCursor: last && rest.length > page.length ? cursorOf(last) : null };
+}
+
+function cursorOf(row: Row): string {
+  return Buffer.from(`after:${row.id}`).toString('base64url');
+}
+
+function afterOf(cursor: string | undefined): bigint {
+  if (cursor === undefined) return 0n;
+  const [, id] = /^after:(\d{1,16})$/.exec(Buffer.from(cursor, 'base64url').toString()) ?? [];
+  if (id !== undefined) return BigInt(id);
+  throw new ToolRefusal(
+    'cursor must be the next_cursor of a page before. Leave it out to begin anew.',
+  );
+}

@@ -1,0 +1,96 @@
+import { createHash } from 'node:crypto';
+import type { Queryable } from '../../services/platform/postgres.ts';
+import type { Answer } from './tool.ts';
+
+/** One call that carries an idempotency key: whose, and what for. */
+export interface KeyedCall {
+  readonly shopId: bigint;
+  readonly userId: bigint;
+  readonly key: string;
+  readonly tool: string;
+  /** SHA-256 of the arguments without the key. */
+  readonly requestHash: Buffer;
+}
+
+/** What becomes of a keyed call. */
+export type Claim =
+  /** It is this call's to do. `isResumed`: an earlier one began it, and its end is not known. */
+  | { readonly kind: 'mine'; readonly isResumed: boolean }
+  | { readonly kind: 'done'; readonly answer: Answer }
+  | { readonly kind: 'running' }
+  | { readonly kind: 'used-for-something-else' };
+
+/** Longer than any call of a tool takes, so that what is older has died. Seconds. */
+const RUNNING_S = 60;
+
+/**
+ * Claims a keyed call before it is done. Of two at once one gets it, on whichever replica.
+ *
+ * The claim is committed before anything is done and the answer is stored after it, so a process that
+ * dies between leaves a claim without an answer: after a minute a repeat takes it up, and the tool then
+ * looks whether the work was done already.
+ */
+export async function claimCall(db: Queryable, call: KeyedCall): Promise<Claim> {
+  const claimed = await db.query<{ isResumed: boolean }>(
+    `insert into tool_calls as t (shop_id, user_id, idempotency_key, tool, request_hash)
+     values ($1, $2, $3, $4, $5)
+     on conflict (shop_id, user_id, idempotency_key) do update set started_at = now()
+       where t.answer is null and t.started_at < now() - interval '${RUNNING_S} s'
+         and t.tool = excluded.tool and t.request_hash = excluded.request_hash
+     returning xmax <> 0 as "isResumed"`,
+    [call.shopId, call.userId, call.key, call.tool, call.requestHash],
+  );
+  const [mine] = claimed.rows;
+  if (mine) return { kind: 'mine', isResumed: mine.isResumed };
+  const { rows } = await db.query<{ isSame: boolean; answer: Answer | null }>(
+    `select tool = $4 and request_hash = $5 as "isSame", answer from tool_calls
+      where shop_id = $1 and user_id = $2 and idempotency_key = $3`,
+    [call.shopId, call.userId, call.key, call.tool, call.requestHash],
+  );
+  const [other] = rows;
+  // Gone between the two statements: whoever had it was refused.
+  if (!other) return { kind: 'running' };
+  if (!other.isSame) return { kind: 'used-for-something-else' };
+  return other.answer ? { kind: 'done', answer: other.answer } : { kind: 'running' };
+}
+
+/** Stores what the call was told: every repeat is told the same. */
+export async function finishCall(db: Queryable, call: KeyedCall, answer: Answer): Promise<void> {
+  await db.query(
+    `update tool_calls set answer = $4 where shop_id = $1 and user_id = $2 and idempotency_key = $3`,
+    [call.shopId, call.userId, call.key, JSON.stringify(answer)],
+  );
+}
+
+/** Gives the key back: the call was refused, nothing was done, and it may be made again. */
+export async function releaseCall(db: Queryable, call: KeyedCall): Promise<void> {
+  await db.query(
+    `delete from tool_calls
+      where shop_id = $1 and user_id = $2 and idempotency_key = $3 and answer is null`,
+    [call.shopId, call.userId, call.key],
+  );
+}
+
+/** Nobody knows whether it was done: the next repeat takes it up at once. */
+export async function abandonCall(db: Queryable, call: KeyedCall): Promise<void> {
+  await db.query(
+    `update tool_calls set started_at = now() - interval '${2 * RUNNING_S} s'
+      where shop_id = $1 and user_id = $2 and idempotency_key = $3 and answer is null`,
+    [call.shopId, call.userId, call.key],
+  );
+}
+
+/** Removes what is older than a day. Safe to run twice. */
+export async function purgeCalls(db: Queryable): Promise<void> {
+  await db.query(`delete from tool_calls where started_at < now() - interval '24 hours'`);
+}
+
+/** Equal for equal arguments, in whatever order their names come; the key itself does not count. */
+export function hashOfRequest(args: unknown): Buffer {
+  const { idempotency_key: _, ...rest }: Record<string, unknown> = Object(args ?? {});
+  const text = JSON.stringify(rest, (_name, value: unknown) => {
+    if (typeof value !== 'object' || value === null || Array.isArray(value)) return value;
+    return Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1)));
+  });
+  return createHash('sha256').update(text).digest();
+}

@@ -1,0 +1,132 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import express from 'express';
+import type pg from 'pg';
+import type { Logger } from '../../services/platform/log.ts';
+import type { Telemetry } from '../../services/platform/telemetry.ts';
+import { createDestinationNames } from '../actions/destination-names.ts';
+import type { ReadReturn } from '../actions/read-returns.ts';
+import type { ClientIp } from '../auth/client-ip.ts';
+import type { RateLimit } from '../auth/rate-limits.ts';
+import type { Exchange } from '../http/exchange.ts';
+import type { AccessTokenCheck } from '../oauth/access-token.ts';
+import { ClientGone } from '../rest/body.ts';
+import { type Answer, send } from '../rest/respond.ts';
+import type { Services } from '../services.ts';
+import { createCatalogue } from './catalogue.ts';
+import { createGate } from './gate.ts';
+import { ICON_PATH, iconsAt, sendIcon } from './icon.ts';
+import { readMessage } from './message.ts';
+import { createOriginRules } from './origins.ts';
+import { createProtocol } from './protocol.ts';
+import { relay } from './relay.ts';
+import { RPC, rpcError } from './rpc-error.ts';
+import { createServer, type ServerParts } from './server.ts';
+
+export interface McpDependencies {
+  readonly tokens: AccessTokenCheck;
+  readonly services: Services;
+  readonly readReturn: ReadReturn;
+  /** Tool calls an hour, by user. */
+  readonly toolCalls: RateLimit;
+  readonly pool: pg.Pool;
+  readonly clientIp: ClientIp;
+  readonly logger: Logger;
+  readonly telemetry: Telemetry;
+  /** Address of this service as clients know it, without a slash at its end. */
+  readonly publicUrl: string;
+  /** Origins of pages that may call from a browser. */
+  readonly allowedOrigins: readonly string[];
+  /** The version of this software. */
+  readonly version: string;
+}
+
+export interface McpServer {
+  /** Serves exactly `/mcp`, and its icon. @param exchangeOf what is known about an answer's request. */
+  router(exchangeOf: (res: ServerResponse) => Exchange | undefined): express.Router;
+  stop(): Promise<void>;
+}
+
+/** The MCP server: assistants' door to the shop of whoever signed in. */
+export function createMcp(deps: McpDependencies): McpServer {
+  const { logger, telemetry, pool, publicUrl } = deps;
+  const parts: ServerParts = {
+    pool,
+    logger,
+    telemetry,
+    catalogue: createCatalogue(),
+    info: {
+      name: 'returns-management',
+      title: 'Returns management',
+      version: deps.version,
+      icons: iconsAt(publicUrl),
+    },
+  };
+  const gate = createGate({ ...deps, origins: createOriginRules(deps) });
+  const protocol = createProtocol(logger);
+  const destinationNames = createDestinationNames();
+  const { services, readReturn } = deps;
+
+  const answer = async (
+    req: IncomingMessage,
+    res: ServerResponse,
+    exchange: Exchange | undefined,
+  ): Promise<Answer | Response> => {
+    const admitted = await gate.admit(req);
+    if ('answer' in admitted) return admitted.answer;
+    const { user, actor, source } = admitted;
+    if (exchange) {
+      exchange.shopId = user.shopId;
+      exchange.actorId = String(user.userId);
+    }
+    const read = await readMessage(req, res);
+    if (!read.ok) return read.answer;
+    const { message, operation } = read;
+    if (exchange) exchange.operation = operation;
+    const refusal = await gate.count(message, user);
+    if (refusal) return refusal;
+    const shop = { services, readReturn, destinationNames, shopId: user.shopId };
+    const context = { ...shop, actor, user, isResumed: false };
+    const gone = new AbortController();
+    res.once('close', () => gone.abort());
+    return protocol.answer({
+      url: `${publicUrl}/mcp`,
+      headers: headersOf(req),
+      message,
+      server: () => createServer(parts, { context, requestId: exchange?.requestId ?? '', source }),
+      signal: gone.signal,
+    });
+  };
+
+  return {
+    router(exchangeOf) {
+      const router = express.Router({ caseSensitive: true, strict: true });
+      router.get(ICON_PATH, sendIcon);
+      router.all('/mcp', async (req, res) => {
+        const headers = gate.headers(req);
+        try {
+          const result = await answer(req, res, exchangeOf(res));
+          if (result instanceof Response) await relay(result, { req, res, headers });
+          else await send(req, res, { ...result, headers: { ...headers, ...result.headers } });
+        } catch (error) {
+          if (error instanceof ClientGone) return;
+          logger.error({ err: error, requestId: exchangeOf(res)?.requestId }, 'mcp request failed');
+          const failed = { code: RPC.internal, message: 'Something went wrong on our side.' };
+          await send(req, res, rpcError(500, failed, headers));
+        }
+      });
+      return router;
+    },
+    stop: () => protocol.close(),
+  };
+}
+
+function headersOf(req: IncomingMessage): Headers {
+  const headers = new Headers();
+  for (const [name, value] of Object.entries(req.headers)) {
+    if (FORWARDED.has(name) || name.startsWith('mcp-')) headers.set(name, String(value));
+  }
+  return headers;
+}
+
+/** What the protocol reads; the credential is none of it. */
+const FORWARDED: ReadonlySet<string> = new Set(['content-type', 'accept']);

@@ -1,0 +1,132 @@
+import type { CallToolResult } from '@modelcontextprotocol/server';
+import type { Logger } from '../../services/platform/log.ts';
+import type { Queryable } from '../../services/platform/postgres.ts';
+import { permissionsFor } from '../actions/permissions.ts';
+import { beginAudited } from './audited.ts';
+import { mayUse } from './catalogue.ts';
+import { failureOf } from './failures.ts';
+import {
+  abandonCall,
+  claimCall,
+  finishCall,
+  hashOfRequest,
+  type KeyedCall,
+  releaseCall,
+} from './repeats.ts';
+import {
+  type Answer,
+  type PreparedCall,
+  type Tool,
+  type ToolContext,
+  ToolRefusal,
+} from './tool.ts';
+
+export interface ToolRunner {
+  readonly pool: Queryable;
+  readonly logger: Logger;
+}
+
+/** One call of a tool, by somebody signed in. */
+export interface ToolCall {
+  readonly tool: Tool;
+  readonly args: unknown;
+  readonly context: ToolContext;
+  readonly requestId: string;
+  /** The address that it came from, for the audit log. */
+  readonly source: string;
+}
+
+/**
+ * Permission, arguments, then the tool; the first fault answers. What the assistant can act on is a
+ * result with `isError`, never an error of the protocol. Never rejects.
+ */
+export async function runTool(runner: ToolRunner, call: ToolCall): Promise<CallToolResult> {
+  const { tool, context } = call;
+  if (!mayUse(context.user.role, tool)) return errorResult(unauthorizedText(tool));
+  const prepared = tool.prepare(call.args);
+  if (!prepared.ok) {
+    return errorResult(`The arguments are not in order. ${prepared.faults.join(' ')}`);
+  }
+  const isWrite = prepared.call.subject !== undefined;
+  try {
+    if (!isWrite) return answerResult(await prepared.call.run(context));
+    return answerResult(await write(runner, call, prepared.call));
+  } catch (error) {
+    const failure = failureOf(error, { isWrite, requestId: call.requestId });
+    const event = { err: error, tool: tool.name, requestId: call.requestId };
+    if (failure.fault === 'bug') runner.logger.error(event, 'a tool failed');
+    if (failure.fault === 'outage') runner.logger.warn(event, 'a tool met an outage');
+    return errorResult(failure.text);
+  }
+}
+
+/** A write is audited; with an idempotency key it is done once, and its answer kept. */
+async function write(runner: ToolRunner, call: ToolCall, prepared: PreparedCall): Promise<Answer> {
+  const key = prepared.idempotencyKey;
+  if (key === undefined) return audited(runner, call, { prepared, context: call.context });
+  const { pool } = runner;
+  const { shopId, user } = call.context;
+  const keyed: KeyedCall = {
+    shopId,
+    userId: user.userId,
+    key,
+    tool: call.tool.name,
+    requestHash: hashOfRequest(call.args),
+  };
+  const claim = await claimCall(pool, keyed);
+  if (claim.kind === 'done') return claim.answer;
+  if (claim.kind !== 'mine') throw new ToolRefusal(CLAIMED[claim.kind]);
+  const context = { ...call.context, isResumed: claim.isResumed };
+  try {
+    const answer = await audited(runner, call, { prepared, context });
+    await finishCall(pool, keyed, answer);
+    return answer;
+  } catch (error) {
+    const { outcome } = failureOf(error, { isWrite: true, requestId: call.requestId });
+    await (outcome === 'refused' ? releaseCall(pool, keyed) : abandonCall(pool, keyed));
+    throw error;
+  }
+}
+
+const CLAIMED = {
+  running:
+    'A call with this idempotency_key is still being worked on. Repeat this one in a few seconds to get its answer.',
+  'used-for-something-else':
+    'This idempotency_key was used for another call within the last 24 hours. Take a new one for each thing to be done.',
+} as const;
+
+async function audited(
+  runner: ToolRunner,
+  call: ToolCall,
+  { prepared, context }: { prepared: PreparedCall; context: ToolContext },
+): Promise<Answer> {
+  const audit = await beginAudited(runner.pool, runner.logger, {
+    context,
+    tool: call.tool.name,
+    subject: prepared.subject ?? '',
+    source: call.source,
+    withKey: prepared.idempotencyKey !== undefined,
+  });
+  try {
+    const answer = await prepared.run(context);
+    await audit.ended('done');
+    return answer;
+  } catch (error) {
+    await audit.ended(failureOf(error, { isWrite: true, requestId: call.requestId }).outcome);
+    throw error;
+  }
+}
+
+/** Interface, Permissions: one of the tool's permissions suffices; the person has none of them. */
+function unauthorizedText(tool: Tool): string {
+  const needed = permissionsFor(tool.name).join(' or ');
+  return `Unauthorized: ${tool.name} needs the permission ${needed}, which the signed-in person does not have in this shop. Do not try again; an owner or admin of the shop can give the role that has it.`;
+}
+
+function answerResult(answer: Answer): CallToolResult {
+  return { content: [{ type: 'text', text: JSON.stringify(answer) }], structuredContent: answer };
+}
+
+function errorResult(text: string): CallToolResult {
+  return { content: [{ type: 'text', text }], isError: true };
+}

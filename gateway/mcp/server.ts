@@ -1,0 +1,106 @@
+import {
+  type GetPromptResult,
+  type Implementation,
+  ProtocolError,
+  ProtocolErrorCode,
+  Server,
+  TRACEPARENT_META_KEY,
+} from '@modelcontextprotocol/server';
+import { inSpan, type Telemetry } from '../../services/platform/telemetry.ts';
+import type { createCatalogue } from './catalogue.ts';
+import { INSTRUCTIONS } from './instructions.ts';
+import { promptFault, promptsFor } from './prompts.ts';
+import { runTool, type ToolRunner } from './run-tool.ts';
+import type { ToolContext } from './tool.ts';
+import { toolNamed } from './tools.ts';
+
+/** What every request's server shares. */
+export interface ServerParts extends ToolRunner {
+  readonly info: Implementation;
+  readonly catalogue: ReturnType<typeof createCatalogue>;
+  readonly telemetry: Pick<Telemetry, 'tracer'>;
+}
+
+/** Who makes this request, and how it is known in logs. */
+export interface Caller {
+  readonly context: ToolContext;
+  readonly requestId: string;
+  readonly source: string;
+}
+
+/** How long a client may keep lists: a changed role shows by then. Milliseconds. */
+const LIST_TTL_MS = 60_000;
+const DISCOVER_TTL_MS = 300_000;
+const PRIVATE = { ttlMs: LIST_TTL_MS, cacheScope: 'private' } as const;
+
+const OPTIONS = {
+  // Nothing is pushed: no listChanged, no logging, no subscriptions.
+  capabilities: { tools: {}, prompts: {} },
+  instructions: INSTRUCTIONS,
+  cacheHints: {
+    'tools/list': PRIVATE,
+    'prompts/list': PRIVATE,
+    'server/discover': { ttlMs: DISCOVER_TTL_MS, cacheScope: 'private' },
+  },
+} as const;
+
+/**
+ * The server of one request: the protocol keeps no session, so any replica answers any request, in
+ * either era. It only parses and hands on; what is dear (schemas, lists) lies in `parts`.
+ */
+export function createServer(parts: ServerParts, caller: Caller): Server {
+  const server = new Server(parts.info, OPTIONS);
+  const { role } = caller.context.user;
+  server.setRequestHandler('tools/list', () => ({ tools: [...parts.catalogue[role]] }));
+  server.setRequestHandler('tools/call', ({ params }) => {
+    const tool = toolNamed(params.name);
+    if (!tool) throw invalidParams(`Unknown tool: ${printable(params.name)}`);
+    const traceparent: unknown = params._meta?.[TRACEPARENT_META_KEY];
+    const call = { tool, args: params.arguments, ...caller };
+    return inSpan(
+      parts.telemetry.tracer,
+      {
+        name: `tools/call ${tool.name}`,
+        ...(isTraceparent(traceparent) && { traceparent }),
+        attributes: { 'mcp.tool.name': tool.name },
+      },
+      () => runTool(parts, call),
+    );
+  });
+  server.setRequestHandler('prompts/list', () => ({
+    prompts: promptsFor(role).map((prompt) => ({
+      name: prompt.name,
+      title: prompt.title,
+      description: prompt.description,
+      arguments: prompt.arguments.map((argument) => ({ ...argument })),
+    })),
+  }));
+  server.setRequestHandler('prompts/get', ({ params }): GetPromptResult => {
+    const prompt = promptsFor(role).find(({ name }) => name === params.name);
+    if (!prompt) throw invalidParams(`Unknown prompt: ${printable(params.name)}`);
+    const args = params.arguments ?? {};
+    const fault = promptFault(prompt, args);
+    if (fault !== undefined) throw invalidParams(fault);
+    const content = { type: 'text', text: prompt.text(args) } as const;
+    return { description: prompt.description, messages: [{ role: 'user', content }] };
+  });
+  return server;
+}
+
+/** W3C Trace Context, 3.2. Anything else would cut the call off from the trace of its request. */
+const TRACEPARENT = /^[\da-f]{2}-(?!0{32})[\da-f]{32}-(?!0{16})[\da-f]{16}-[\da-f]{2}$/;
+
+function isTraceparent(value: unknown): value is string {
+  return typeof value === 'string' && TRACEPARENT.test(value);
+}
+
+function invalidParams(text: string): ProtocolError {
+  return new ProtocolError(ProtocolErrorCode.InvalidParams, text);
+}
+
+const NAME_MAX = 100;
+
+/** A name that the caller chose, fit to come back in a text. */
+function printable(name: string): string {
+  return name.slice(0, NAME_MAX).replace(/[\p{Cc}\p{Cs}]/gu, '\ufffd');
+}

@@ -1,0 +1,53 @@
+import type { ActionName } from '../actions/permissions.ts';
+import type { Tool } from './tool.ts';
+import { addReturnNote } from './tools/add-return-note.ts';
+import { cancelReturn } from './tools/cancel-return.ts';
+import { createCart } from './tools/create-cart.ts';
+import { createFraudReport } from './tools/create-fraud-report.ts';
+import { flagReturn } from './tools/flag-return.ts';
+import { getFraudReport } from './tools/get-fraud-report.ts';
+import { getReturn } from './tools/get-return.ts';
+import { getReturnTimeline } from './tools/get-return-timeline.ts';
+import { getReturnsSummary } from './tools/get-returns-summary.ts';
+import { getShopContext } from './tools/get-shop-context.ts';
+import { listDestinations } from './tools/list-destinations.ts';
+import { listFraudCategories } from './tools/list-fraud-categories.ts';
+import { listWebhookDeliveries } from './tools/list-webhook-deliveries.ts';
+import { listWebhooks } from './tools/list-webhooks.ts';
+import { processReturn } from './tools/process-return.ts';
+import { recordDispositions } from './tools/record-dispositions.ts';
+import { replayWebhookDelivery } from './tools/replay-webhook-delivery.ts';
+import { searchReturns } from './tools/search-returns.ts';
+import { unflagReturn } from './tools/unflag-return.ts';
+import { updateDestination } from './tools/update-destination.ts';
+import { updateWebhook } from './tools/update-webhook.ts';
+
+/** Every tool by its name: there is exactly one for each action of the table of permissions. */
+export const TOOLS: { readonly [K in ActionName]: Tool } = {
+  get_shop_context: getShopContext,
+  search_returns: searchReturns,
+  get_return: getReturn,
+  get_return_timeline: getReturnTimeline,
+  get_returns_summary: getReturnsSummary,
+  process_return: processReturn,
+  add_return_note: addReturnNote,
+  flag_return: flagReturn,
+  unflag_return: unflagReturn,
+  cancel_return: cancelReturn,
+  record_dispositions: recordDispositions,
+  list_destinations: listDestinations,
+  update_destination: updateDestination,
+  list_fraud_categories: listFraudCategories,
+  create_fraud_report: createFraudReport,
+  get_fraud_report: getFraudReport,
+  create_cart: createCart,
+  list_webhooks: listWebhooks,
+  update_webhook: updateWebhook,
+  list_webhook_deliveries: listWebhookDeliveries,
+  replay_webhook_delivery: replayWebhookDelivery,
+};
+
+/** The tool of that name; undefined when there is none. */
+export function toolNamed(name: string): Tool | undefined {
+  return Object.hasOwn(TOOLS, name) ? TOOLS[name as ActionName] : undefined;
+}

@@ -1,0 +1,56 @@
+import { z } from 'zod';
+import type { TimelineEntry } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
+import { NOTE_MAX } from '../../../services/contract/limits.ts';
+import { requiredText } from '../../../services/contract/resources/fields.ts';
+import { iso, known } from '../../../services/contract/views/values.ts';
+import { addNote, getTimeline } from '../../actions/timeline.ts';
+import { idempotencyKey, PAGE_MAX, returnId } from '../fields.ts';
+import { defineTool, type ToolContext } from '../tool.ts';
+
+export const addReturnNote = defineTool({
+  name: 'add_return_note',
+  title: 'Add note to return',
+  description:
+    "Use this when something about a return should be written down for colleagues. The note stands in the return's timeline under the signed-in person's name; the shopper does not see it, and it cannot be changed or removed.",
+  hints: {
+    readOnly: { is: false, because: 'It writes into the timeline.' },
+    destructive: { is: false, because: 'It only adds; nothing is changed or removed.' },
+    idempotent: { is: false, because: 'Each call without an idempotency key adds a note.' },
+    openWorld: { is: false, because: "It stays in this service's own records." },
+  },
+  input: z.strictObject({
+    return_id: returnId,
+    text: requiredText({ max: NOTE_MAX }).describe('The note, in plain text'),
+    idempotency_key: idempotencyKey,
+  }),
+  output: z.strictObject({
+    return_id: z.int(),
+    entry_id: z.int(),
+    author: z.string().nullable(),
+    occurred_at: z.string().nullable().meta({ format: 'date-time' }),
+  }),
+  subject: ({ return_id }) => String(return_id),
+  async run(context, { return_id, text }) {
+    const note = { returnId: BigInt(return_id), text };
+    const entry = (await writtenBefore(context, note)) ?? (await addNote(context, note));
+    return {
+      return_id,
+      entry_id: Number(entry.id),
+      author: known(entry.author),
+      occurred_at: iso(entry.occurredAt),
+    };
+  },
+});
+
+/** The same words of the same person, which the call that is resumed may have written. */
+async function writtenBefore(
+  context: ToolContext,
+  note: { returnId: bigint; text: string },
+): Promise<TimelineEntry | undefined> {
+  if (!context.isResumed) return undefined;
+  const { entries } = await getTimeline(context, { returnId: note.returnId, limit: PAGE_MAX });
+  return entries.find(
+    ({ kind, text, actor }) =>
+      kind === 'note' && text === note.text && actor?.id === context.actor.id,
+  );
+}

@@ -1,0 +1,42 @@
+import { z } from 'zod';
+import { ReturnState } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
+import { requiredText, text } from '../../../services/contract/resources/fields.ts';
+import { flagReturn as flag } from '../../actions/review.ts';
+import { idempotencyKey, returnId } from '../fields.ts';
+import { moveReturn } from '../resume.ts';
+import { defineTool } from '../tool.ts';
+import { changedReturn, changedReturnView } from '../views/changed-return.ts';
+
+export const REASON_MAX = 191;
+export const REASONS_MAX = 20;
+export const COMMENT_MAX = 4_000;
+
+export const flagReturn = defineTool({
+  name: 'flag_return',
+  title: 'Flag return for review',
+  description:
+    'Use this when an open return must not be processed before a person has looked at it. It goes into review; unflag_return takes it out again.',
+  hints: {
+    readOnly: { is: false, because: 'The return goes into review.' },
+    destructive: { is: false, because: 'unflag_return undoes it, and nothing is lost.' },
+    idempotent: { is: true, because: 'A return in review stays as it is; a repeat is refused.' },
+    openWorld: { is: false, because: 'It changes a record of this service.' },
+  },
+  input: z.strictObject({
+    return_id: returnId,
+    reasons: z
+      .array(requiredText({ max: REASON_MAX }))
+      .min(1, { error: 'must have at least 1 entry' })
+      .max(REASONS_MAX, { error: `must have at most ${REASONS_MAX} entries` })
+      .describe('Why a person must look, in a few words each'),
+    comment: text({ max: COMMENT_MAX }).optional().describe('For the timeline'),
+    idempotency_key: idempotencyKey,
+  }),
+  output: changedReturn,
+  subject: ({ return_id }) => String(return_id),
+  async run(context, { return_id, reasons, comment }) {
+    const returnId = BigInt(return_id);
+    const move = () => flag(context, { returnId, reasons, comment });
+    return changedReturnView(await moveReturn(context, { returnId, to: ReturnState.REVIEW, move }));
+  },
+});

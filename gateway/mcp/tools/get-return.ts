@@ -1,0 +1,66 @@
+import { z } from 'zod';
+import type { Return } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
+import { ORDER_NAME_MAX } from '../../../services/contract/limits.ts';
+import type { DetailsSelector } from '../../../services/contract/resources/details-query.ts';
+import { id, requiredText } from '../../../services/contract/resources/fields.ts';
+import { returnDetails } from '../../../services/contract/resources/return-details.ts';
+import { returnDetails as detailsView } from '../../../services/contract/views/return-details.ts';
+import { findReturn } from '../../actions/returns.ts';
+import { detail, UNTRUSTED } from '../fields.ts';
+import { defineTool, readOnlyHints, type ToolContext, ToolRefusal } from '../tool.ts';
+import { returnLine, returnLinesView } from '../views/return-lines.ts';
+import { returnSummary, returnSummaryView } from '../views/return-summary.ts';
+
+const ONE_SELECTOR = 'Give exactly one of return_id, order_id and order_name.';
+
+export const getReturn = defineTool({
+  name: 'get_return',
+  title: 'Get return',
+  description:
+    'Use this when you need one return: by its id, by the order id or by the order name; of several returns of an order the newest. Start with detail summary; full adds every field that the REST API answers, with the e-mail address, labels, amounts and exchanges.',
+  hints: readOnlyHints('one return'),
+  input: z.strictObject({
+    return_id: id().optional().describe("The return's id"),
+    order_id: id().optional().describe("The order's id at the commerce platform"),
+    order_name: requiredText({ max: ORDER_NAME_MAX })
+      .optional()
+      .describe('The order as the shopper knows it, such as #1001'),
+    detail,
+  }),
+  output: z.strictObject({
+    return: returnSummary.extend({ lines: z.array(returnLine) }).optional(),
+    destination_name: z.string().nullable().optional(),
+    untrusted_details: returnDetails
+      .optional()
+      .describe(
+        `With detail full, in place of return: as the REST API answers it in its newest version. ${UNTRUSTED}`,
+      ),
+  }),
+  async run(context, wanted) {
+    const ret = await findReturn(context, selectorOf(wanted));
+    if (wanted.detail === 'full') return fullView(context, ret);
+    const summary = await returnSummaryView(context, ret);
+    return { return: { ...summary, lines: returnLinesView(ret) } };
+  },
+});
+
+async function fullView(context: ToolContext, ret: Return) {
+  return {
+    destination_name: await context.destinationNames(context, ret.destinationId),
+    untrusted_details: detailsView(ret),
+  };
+}
+
+function selectorOf(o: {
+  return_id?: number | undefined;
+  order_id?: number | undefined;
+  order_name?: string | undefined;
+}): DetailsSelector {
+  const selectors: DetailsSelector[] = [];
+  if (o.return_id !== undefined) selectors.push({ case: 'returnId', value: BigInt(o.return_id) });
+  if (o.order_id !== undefined) selectors.push({ case: 'orderId', value: BigInt(o.order_id) });
+  if (o.order_name !== undefined) selectors.push({ case: 'orderName', value: o.order_name });
+  const [selector, second] = selectors;
+  if (!selector || second) throw new ToolRefusal(ONE_SELECTOR);
+  return selector;
+}

@@ -1,0 +1,72 @@
+import { z } from 'zod';
+import { OutcomeSchema, ReturnStateSchema } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
+import { RETURN_OUTCOMES, RETURN_STATES } from '../../../services/contract/limits.ts';
+import { isoTime } from '../../../services/contract/time.ts';
+import { word } from '../../../services/contract/views/values.ts';
+import { summarizeReturns } from '../../actions/summary.ts';
+import { time, UNTRUSTED } from '../fields.ts';
+import { defineTool, readOnlyHints, ToolRefusal } from '../tool.ts';
+
+const DAYS = 30;
+const DAY_MS = 86_400_000;
+
+export const getReturnsSummary = defineTool({
+  name: 'get_returns_summary',
+  title: 'Get returns summary',
+  description:
+    'Use this when you are asked how many returns there were in a period, what they were worth, how they ended, or why goods come back. Answers counts only; search_returns lists the returns themselves.',
+  hints: readOnlyHints('counts of returns'),
+  input: z.strictObject({
+    created_from: time(
+      `Start of the period, inclusive; ${DAYS} days before its end when absent`,
+    ).optional(),
+    created_to: time('End of the period, exclusive; now when absent').optional(),
+  }),
+  output: z.strictObject({
+    from: z.string().meta({ format: 'date-time' }),
+    to: z.string().meta({ format: 'date-time' }),
+    currency: z.string(),
+    total: z.int().describe('Returns created in the period, archived ones too'),
+    by_state: z.array(z.strictObject({ state: z.enum(RETURN_STATES).nullable(), count: z.int() })),
+    by_outcome: z.array(
+      z.strictObject({
+        outcome: z.enum(RETURN_OUTCOMES).nullable(),
+        count: z.int(),
+        return_total: z.string().describe('Decimal amount in the currency above'),
+      }),
+    ),
+    top_reasons: z
+      .array(
+        z.strictObject({
+          count: z.int().describe('Lines'),
+          untrusted_data: z.strictObject({ reason: z.string() }).describe(UNTRUSTED),
+        }),
+      )
+      .describe('The 20 most frequent'),
+  }),
+  async run(context, wanted) {
+    const to = wanted.created_to ?? new Date();
+    const from = wanted.created_from ?? new Date(to.getTime() - DAYS * DAY_MS);
+    if (from >= to) throw new ToolRefusal('created_to must lie after created_from.');
+    const sums = await summarizeReturns(context, { from, to });
+    return {
+      from: isoTime(from),
+      to: isoTime(to),
+      currency: context.user.currency,
+      total: sums.total,
+      by_state: sums.byState.map(({ state, count }) => ({
+        state: word(ReturnStateSchema, state, RETURN_STATES),
+        count,
+      })),
+      by_outcome: sums.byOutcome.map(({ outcome, count, returnTotal }) => ({
+        outcome: word(OutcomeSchema, outcome, RETURN_OUTCOMES),
+        count,
+        return_total: returnTotal,
+      })),
+      top_reasons: sums.byReason.map(({ reason, count }) => ({
+        count,
+        untrusted_data: { reason },
+      })),
+    };
+  },
+});

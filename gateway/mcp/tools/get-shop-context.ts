@@ -1,0 +1,45 @@
+import { z } from 'zod';
+import { isoTime } from '../../../services/contract/time.ts';
+import { RELEASED, stageOf } from '../../../services/contract/versions.ts';
+import { PERMISSIONS, ROLE_PERMISSIONS, ROLES } from '../../tenancy/permissions.ts';
+import { defineTool, readOnlyHints } from '../tool.ts';
+
+export const getShopContext = defineTool({
+  name: 'get_shop_context',
+  title: 'Get shop context',
+  description:
+    'Use this when a conversation begins, or when you need to know which shop you work in, its currency, who is signed in and what this person may do.',
+  hints: readOnlyHints('who is signed in, and in which shop'),
+  input: z.strictObject({}),
+  output: z.strictObject({
+    shop: z.strictObject({
+      id: z.int(),
+      name: z.string(),
+      currency: z.string().describe('ISO 4217; amounts are in it unless they name another'),
+    }),
+    user: z.strictObject({
+      id: z.int(),
+      name: z.string().nullable(),
+      role: z.enum(ROLES),
+      permissions: z.array(z.enum(PERMISSIONS)),
+    }),
+    api_versions: z
+      .array(z.strictObject({ version: z.string(), stage: z.string() }))
+      .describe('Released API versions, oldest first'),
+    now: z.string().meta({ format: 'date-time', description: 'UTC; all times here are' }),
+  }),
+  async run({ user }) {
+    const now = new Date();
+    return {
+      shop: { id: Number(user.shopId), name: user.shopName, currency: user.currency },
+      user: {
+        id: Number(user.userId),
+        name: user.name,
+        role: user.role,
+        permissions: [...ROLE_PERMISSIONS[user.role]],
+      },
+      api_versions: RELEASED.map((version) => ({ version, stage: stageOf(version, now) })),
+      now: isoTime(now),
+    };
+  },
+});

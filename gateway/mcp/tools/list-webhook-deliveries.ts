@@ -1,0 +1,52 @@
+import { z } from 'zod';
+import { DELIVERY_STATES, TRIGGERS } from '../../../services/contract/limits.ts';
+import { choice, id } from '../../../services/contract/resources/fields.ts';
+import { known } from '../../../services/contract/views/values.ts';
+import { listDeliveries } from '../../actions/deliveries.ts';
+import { cursor, detail, limit, nextCursor, time } from '../fields.ts';
+import { defineTool, readOnlyHints } from '../tool.ts';
+import { deliveryOutput, deliveryOutputView } from '../views/delivery.ts';
+
+export const listWebhookDeliveries = defineTool({
+  name: 'list_webhook_deliveries',
+  title: 'List webhook deliveries',
+  description:
+    'Use this when you need to know what was sent to a webhook, what waits, and why deliveries fail. Newest event first, for 30 days. Detail full adds every attempt with its timing and what the receiver answered.',
+  hints: readOnlyHints('the log of deliveries'),
+  input: z.strictObject({
+    webhook_id: id().optional().describe("One webhook's; those of all webhooks when absent"),
+    state: choice(DELIVERY_STATES)
+      .optional()
+      .describe('exhausted: all attempts failed; held: behind an inactive webhook'),
+    trigger: choice(TRIGGERS).optional(),
+    return_id: id().optional().describe('About this return'),
+    from: time('Of events at or after this time').optional(),
+    to: time('Of events before this time').optional(),
+    detail,
+    limit,
+    cursor,
+  }),
+  output: z.strictObject({
+    deliveries: z.array(deliveryOutput),
+    next_cursor: nextCursor.describe(
+      'cursor of the next page; null on the last. A page may hold fewer than limit and not be the last',
+    ),
+  }),
+  async run(context, wanted) {
+    const { webhook_id = 0, return_id = 0, state, trigger, from, to } = wanted;
+    const page = await listDeliveries(context, BigInt(webhook_id), {
+      state,
+      trigger,
+      from,
+      to,
+      returnId: BigInt(return_id),
+      limit: wanted.limit,
+      cursor: wanted.cursor ?? '',
+    });
+    const isFull = wanted.detail === 'full';
+    return {
+      deliveries: page.deliveries.map((one) => deliveryOutputView(one, isFull)),
+      next_cursor: known(page.nextCursor),
+    };
+  },
+});

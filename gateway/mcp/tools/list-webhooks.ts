@@ -1,0 +1,32 @@
+import { z } from 'zod';
+import { getPayloadVersion, listWebhooks as list } from '../../actions/webhooks.ts';
+import { cursor, detail, limit, nextCursor } from '../fields.ts';
+import { pageOf } from '../pages.ts';
+import { defineTool, readOnlyHints } from '../tool.ts';
+import { webhookHealth, webhookHealthView } from '../views/webhook.ts';
+
+export const listWebhooks = defineTool({
+  name: 'list_webhooks',
+  title: 'List webhooks',
+  description:
+    "Use this when you need the shop's webhook subscriptions: where events go, whether they are active, whether deliveries fail and since when, and which payload version the shop gets. Detail full adds what waits behind each.",
+  hints: readOnlyHints("the shop's webhook subscriptions"),
+  input: z.strictObject({ detail, limit, cursor }),
+  output: z.strictObject({
+    payload_version: z.string().describe('The version that payloads are shaped for'),
+    webhooks: z.array(webhookHealth),
+    next_cursor: nextCursor,
+  }),
+  async run(context, wanted) {
+    const [subscriptions, version] = await Promise.all([
+      list(context, { backlog: wanted.detail === 'full' }),
+      getPayloadVersion(context),
+    ]);
+    const page = pageOf(subscriptions, wanted);
+    return {
+      payload_version: version,
+      webhooks: page.rows.map(webhookHealthView),
+      next_cursor: page.nextCursor,
+    };
+  },
+});

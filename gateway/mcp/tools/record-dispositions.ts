@@ -1,0 +1,65 @@
+import { z } from 'zod';
+import {
+  DISPOSITION_ITEMS_MAX,
+  DISPOSITION_OUTCOMES,
+  IMAGE_MAX,
+  IMAGES_PER_ITEM_MAX,
+  NOTE_MAX,
+  RETURN_PROCESSOR_MAX,
+} from '../../../services/contract/limits.ts';
+import { disposition } from '../../../services/contract/resources/disposition.ts';
+import { choice, id, text, typed } from '../../../services/contract/resources/fields.ts';
+import { dispositionView } from '../../../services/contract/views/disposition.ts';
+import { assessDispositions } from '../../actions/dispositions.ts';
+import { idempotencyKey, time, UNTRUSTED } from '../fields.ts';
+import { defineTool, ToolRefusal } from '../tool.ts';
+
+const item = z.strictObject(
+  {
+    line_item_id: id().describe("The line's id; get_return tells it"),
+    disposition_outcome: choice(DISPOSITION_OUTCOMES)
+      .optional()
+      .describe("What becomes of it; the shop's default when absent"),
+    return_processor: text({ max: RETURN_PROCESSOR_MAX })
+      .optional()
+      .describe('Contact address of the warehouse partner'),
+    note: text({ max: NOTE_MAX }).optional(),
+    inspected_at: time('Now when absent').optional(),
+    images: z
+      .array(text({ max: IMAGE_MAX }))
+      .max(IMAGES_PER_ITEM_MAX, { error: `must have at most ${IMAGES_PER_ITEM_MAX} entries` })
+      .optional()
+      .describe('Links; never fetched'),
+  },
+  { error: typed('an object') },
+);
+
+export const recordDispositions = defineTool({
+  name: 'record_dispositions',
+  title: 'Record dispositions',
+  description:
+    'Use this when the warehouse has inspected returned items and says what becomes of each: back to stock, resale hold, recycle, donate or missing. 1 to 30 lines at once, all or none. A later record replaces the former one, which stays in the timeline. It does not process the return.',
+  hints: {
+    readOnly: { is: false, because: 'It records what becomes of the lines.' },
+    destructive: { is: true, because: "It replaces a line's former disposition." },
+    idempotent: { is: true, because: 'What equals the present disposition is recorded once.' },
+    openWorld: { is: false, because: 'It changes records of this service.' },
+  },
+  input: z.strictObject({
+    items: z
+      .array(item, { error: typed('a list') })
+      .min(1, { error: 'must have at least 1 entry' })
+      .max(DISPOSITION_ITEMS_MAX, { error: `must have at most ${DISPOSITION_ITEMS_MAX} entries` }),
+    idempotency_key: idempotencyKey,
+  }),
+  output: z.strictObject({
+    items: z.array(disposition).describe(`In the order of the request. Notes: ${UNTRUSTED}`),
+  }),
+  subject: ({ items }) => items.map(({ line_item_id }) => line_item_id).join(','),
+  async run(context, { items }) {
+    const lines = new Set(items.map(({ line_item_id }) => line_item_id));
+    if (lines.size < items.length) throw new ToolRefusal('items must not name a line item twice.');
+    const recorded = await assessDispositions(context, { items });
+    return { items: recorded.map(dispositionView) };
+  },
+});

@@ -1,0 +1,49 @@
+import { z } from 'zod';
+import { ErrorReason } from '../../../proto/gen/rms/common/v1/error_pb.ts';
+import { DeliveryState } from '../../../proto/gen/rms/webhooks/v1/webhooks_pb.ts';
+import { id, requiredText } from '../../../services/contract/resources/fields.ts';
+import { reasonOf } from '../../../services/platform/errors.ts';
+import { getDelivery, replayDelivery } from '../../actions/deliveries.ts';
+import { idempotencyKey } from '../fields.ts';
+import { defineTool, type ToolContext } from '../tool.ts';
+import { deliveryOutput, deliveryOutputView } from '../views/delivery.ts';
+
+const DELIVERY_ID_MAX = 100;
+
+export const replayWebhookDelivery = defineTool({
+  name: 'replay_webhook_delivery',
+  title: 'Replay webhook delivery',
+  description:
+    'Use this when a delivery that has ended is to be sent once more, such as after a receiver was mended. The same webhook-id and the same bytes go out, so a receiver that remembers ids takes it for a repeat.',
+  hints: {
+    readOnly: { is: false, because: 'It sends the delivery again.' },
+    destructive: { is: false, because: 'Nothing of this service is changed or lost by it.' },
+    idempotent: { is: false, because: 'Once it has ended, each further call sends it again.' },
+    openWorld: { is: true, because: "It sends data to somebody's endpoint." },
+  },
+  input: z.strictObject({
+    delivery_id: requiredText({ max: DELIVERY_ID_MAX }).describe(
+      'Begins with msg_; list_webhook_deliveries tells it',
+    ),
+    webhook_id: id().optional().describe('The webhook it must be one of'),
+    idempotency_key: idempotencyKey,
+  }),
+  output: z.strictObject({ delivery: deliveryOutput }),
+  subject: ({ delivery_id }) => delivery_id,
+  async run(context, { delivery_id, webhook_id = 0 }) {
+    const of = { subscriptionId: BigInt(webhook_id), deliveryId: delivery_id };
+    return { delivery: deliveryOutputView(await replay(context, of), false) };
+  },
+});
+
+/** A delivery that the call which is resumed may have started anew is its answer. */
+async function replay(context: ToolContext, of: { subscriptionId: bigint; deliveryId: string }) {
+  try {
+    return await replayDelivery(context, of);
+  } catch (error) {
+    if (!context.isResumed || reasonOf(error) !== ErrorReason.STATE_FORBIDS) throw error;
+    const now = await getDelivery(context, of.deliveryId);
+    if (now.state === DeliveryState.WAITING || now.state === DeliveryState.HELD) return now;
+    throw error;
+  }
+}

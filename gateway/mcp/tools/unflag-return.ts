@@ -1,0 +1,42 @@
+import { z } from 'zod';
+import { ReturnState } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
+import { requiredText, text } from '../../../services/contract/resources/fields.ts';
+import { unflagReturn as unflag } from '../../actions/review.ts';
+import { idempotencyKey, returnId } from '../fields.ts';
+import { moveReturn } from '../resume.ts';
+import { defineTool } from '../tool.ts';
+import { changedReturn, changedReturnView } from '../views/changed-return.ts';
+import { COMMENT_MAX, REASON_MAX, REASONS_MAX } from './flag-return.ts';
+
+export const unflagReturn = defineTool({
+  name: 'unflag_return',
+  title: 'Take return out of review',
+  description:
+    'Use this when a person has looked at a flagged return and decided that it may go on. It is open again and can be processed. Not to be used only because process_return refused it.',
+  hints: {
+    readOnly: { is: false, because: 'The return is open again.' },
+    destructive: {
+      is: false,
+      because: 'flag_return undoes it, and the timeline keeps why it was flagged.',
+    },
+    idempotent: { is: true, because: 'An open return stays as it is; a repeat is refused.' },
+    openWorld: { is: false, because: 'It changes a record of this service.' },
+  },
+  input: z.strictObject({
+    return_id: returnId,
+    reasons: z
+      .array(requiredText({ max: REASON_MAX }))
+      .max(REASONS_MAX, { error: `must have at most ${REASONS_MAX} entries` })
+      .optional()
+      .describe('Why it may go on, in a few words each'),
+    comment: text({ max: COMMENT_MAX }).optional().describe('For the timeline'),
+    idempotency_key: idempotencyKey,
+  }),
+  output: changedReturn,
+  subject: ({ return_id }) => String(return_id),
+  async run(context, { return_id, reasons = [], comment }) {
+    const returnId = BigInt(return_id);
+    const move = () => unflag(context, { returnId, reasons, comment });
+    return changedReturnView(await moveReturn(context, { returnId, to: ReturnState.OPEN, move }));
+  },
+});

@@ -1,0 +1,67 @@
+import { z } from 'zod';
+import {
+  ADDRESS_TEXT_MAX,
+  DESTINATION_NAME_MAX,
+  DESTINATION_TYPES,
+} from '../../../services/contract/limits.ts';
+import { destination } from '../../../services/contract/resources/destination.ts';
+import {
+  boolean,
+  choice,
+  id,
+  requiredText,
+  text,
+  typed,
+} from '../../../services/contract/resources/fields.ts';
+import { destinationView } from '../../../services/contract/views/destination.ts';
+import { updateDestination as update } from '../../actions/destinations.ts';
+import { idempotencyKey } from '../fields.ts';
+import { defineTool } from '../tool.ts';
+
+const part = () => text({ max: ADDRESS_TEXT_MAX }).optional();
+
+export const updateDestination = defineTool({
+  name: 'update_destination',
+  title: 'Update destination',
+  description:
+    'Use this when a warehouse or donation centre is to be renamed, moved, or switched on or off for new returns. What is left out stays, but an address that is given replaces the whole address: read it with list_destinations first.',
+  hints: {
+    readOnly: { is: false, because: 'It changes the destination.' },
+    destructive: { is: true, because: 'What is given replaces what was stored.' },
+    idempotent: { is: true, because: 'The same values again change nothing.' },
+    openWorld: { is: false, because: 'It changes a record of this service.' },
+  },
+  input: z.strictObject({
+    destination_id: id().describe('list_destinations tells it'),
+    name: requiredText({ max: DESTINATION_NAME_MAX }).describe('Its name from now on'),
+    type: choice(DESTINATION_TYPES).optional(),
+    enabled: boolean().optional().describe('Whether new returns may go there'),
+    address: z
+      .strictObject(
+        {
+          name: part(),
+          company: part(),
+          address1: part(),
+          address2: part(),
+          city: part(),
+          state: part(),
+          zip: part(),
+          country: part().describe('Full name; filled from the code when absent'),
+          country_code: z
+            .string({ error: typed('a string') })
+            .regex(/^[A-Za-z]{2}$/, { error: 'must be two ASCII letters' })
+            .optional(),
+          phone: part().describe('Stored, never answered'),
+        },
+        { error: typed('an object') },
+      )
+      .optional()
+      .describe('Replaces the whole address'),
+    idempotency_key: idempotencyKey,
+  }),
+  output: z.strictObject({ destination }),
+  subject: ({ destination_id }) => String(destination_id),
+  async run(context, { destination_id, idempotency_key: _, ...body }) {
+    return { destination: destinationView(await update(context, BigInt(destination_id), body)) };
+  },
+});

@@ -1,0 +1,61 @@
+import { z } from 'zod';
+import {
+  TOPICS,
+  TRIGGERS,
+  WEBHOOK_STATUSES,
+  WEBHOOK_URL_MAX,
+} from '../../../services/contract/limits.ts';
+import { choice, id, requiredText } from '../../../services/contract/resources/fields.ts';
+import { webhookView } from '../../../services/contract/views/webhook.ts';
+import { listWebhooks, updateWebhook as update } from '../../actions/webhooks.ts';
+import { idempotencyKey } from '../fields.ts';
+import { defineTool, ToolRefusal } from '../tool.ts';
+import { webhookHealth, webhookHealthView } from '../views/webhook.ts';
+
+export const updateWebhook = defineTool({
+  name: 'update_webhook',
+  title: 'Update webhook',
+  description:
+    'Use this when a webhook is to go to another address, hear of another event, or be switched on or off. What is left out stays. A new address gets the deliveries that wait, with data of shoppers in them: have the person confirm the address. Switched on again, it is sent what was held.',
+  hints: {
+    readOnly: { is: false, because: 'It changes the subscription.' },
+    destructive: {
+      is: true,
+      because: 'What is given replaces what was stored, and waiting deliveries follow it.',
+    },
+    idempotent: { is: true, because: 'The same values again change nothing.' },
+    openWorld: { is: true, because: "It decides to whose endpoint the shop's events are sent." },
+  },
+  input: z.strictObject({
+    webhook_id: id().describe('list_webhooks tells it'),
+    topic: choice(TOPICS).optional().describe("Picks the payload's shape"),
+    trigger: choice(TRIGGERS).optional().describe('Picks the event'),
+    url: requiredText({ max: WEBHOOK_URL_MAX })
+      .optional()
+      .describe('Absolute https address of a public host, without credentials and fragment'),
+    status: choice(WEBHOOK_STATUSES).optional(),
+    idempotency_key: idempotencyKey,
+  }),
+  output: z.strictObject({ webhook: webhookHealth }),
+  subject: ({ webhook_id }) => String(webhook_id),
+  async run(context, { webhook_id, idempotency_key: _, ...given }) {
+    if (Object.values(given).every((value) => value === undefined)) {
+      throw new ToolRefusal('Give at least one of topic, trigger, url and status.');
+    }
+    const webhookId = BigInt(webhook_id);
+    const current = (await listWebhooks(context)).find(({ id }) => id === webhookId);
+    if (!current) {
+      throw new ToolRefusal(
+        `There is no webhook ${webhook_id}. list_webhooks tells which there are.`,
+      );
+    }
+    const { topic, trigger, url } = webhookView(current);
+    const body = {
+      topic: given.topic ?? topic,
+      trigger: given.trigger ?? trigger,
+      url: given.url ?? url,
+      status: given.status,
+    };
+    return { webhook: webhookHealthView(await update(context, webhookId, body)) };
+  },
+});

@@ -1,0 +1,50 @@
+import { z } from 'zod';
+import type { Delivery } from '../../../proto/gen/rms/webhooks/v1/webhooks_pb.ts';
+import { delivery } from '../../../services/contract/resources/delivery.ts';
+import { deliveryView } from '../../../services/contract/views/delivery.ts';
+import { known } from '../../../services/contract/views/values.ts';
+import { UNTRUSTED } from '../fields.ts';
+
+const { attempts: _, ...fields } = delivery.shape;
+const attempt = delivery.shape.attempts.element.shape;
+
+/** One try to deliver, with what the receiver said. */
+const attemptOutput = z.strictObject({
+  ...attempt,
+  url: z.string().describe('Where it went'),
+  untrusted_data: z
+    .strictObject({ response_excerpt: z.string().nullable().describe('The first KiB') })
+    .describe(UNTRUSTED),
+});
+
+/** A delivery on its way to one webhook. */
+export const deliveryOutput = z.strictObject({
+  ...fields,
+  webhook_id: z.int(),
+  attempt_count: z.int().describe('Of the last 50'),
+  last_status: z.int().nullable().describe('HTTP status of the last attempt; null without answer'),
+  last_error: z.string().nullable().describe('In words; null on success'),
+  attempts: z.array(attemptOutput).optional().describe('With detail full; oldest first'),
+});
+
+export function deliveryOutputView(
+  one: Delivery,
+  withAttempts: boolean,
+): z.output<typeof deliveryOutput> {
+  const { attempts, ...rest } = deliveryView(one);
+  const last = attempts.at(-1);
+  return {
+    ...rest,
+    webhook_id: Number(one.subscriptionId),
+    attempt_count: attempts.length,
+    last_status: last?.status ?? null,
+    last_error: last?.error ?? null,
+    ...(withAttempts && {
+      attempts: attempts.map((tried, at) => ({
+        ...tried,
+        url: one.attempts[at]?.url ?? '',
+        untrusted_data: { response_excerpt: known(one.attempts[at]?.responseExcerpt) },
+      })),
+    }),
+  };
+}

@@ -1,0 +1,23 @@
+import { z } from 'zod';
+import type { Report } from '../../../proto/gen/rms/fraud/v1/fraud_pb.ts';
+import { fraudReport } from '../../../services/contract/resources/fraud-report.ts';
+import { fraudReportView } from '../../../services/contract/views/fraud-report.ts';
+import { known } from '../../../services/contract/views/values.ts';
+import { UNTRUSTED } from '../fields.ts';
+
+const { comment, ...fields } = fraudReport.shape;
+
+/** A fraud report, with who made it. */
+export const reportOutput = z.strictObject({
+  report: z.strictObject({
+    ...fields,
+    reported_by: z.string().nullable().describe('By name'),
+    untrusted_data: z.strictObject({ comment }).describe(UNTRUSTED),
+  }),
+});
+
+export function reportOutputView(report: Report): z.output<typeof reportOutput> {
+  const { comment: said, ...rest } = fraudReportView(report);
+  const reported_by = known(report.reportedBy?.name);
+  return { report: { ...rest, reported_by, untrusted_data: { comment: said } } };
+}

@@ -1,0 +1,46 @@
+import { z } from 'zod';
+import {
+  DispositionOutcomeSchema,
+  LineOutcomeSchema,
+  type Return,
+} from '../../../proto/gen/rms/returns/v1/return_pb.ts';
+import { DISPOSITION_OUTCOMES, LINE_OUTCOMES } from '../../../services/contract/limits.ts';
+import { iso, known, word, zero } from '../../../services/contract/views/values.ts';
+import { UNTRUSTED } from '../fields.ts';
+
+const text = () => z.string().nullable();
+
+/** A line of a return in short. */
+export const returnLine = z.strictObject({
+  line_item_id: z.int(),
+  sku: text(),
+  quantity: z.int(),
+  price: z.string().describe("Decimal amount in the shop's currency, of the whole line"),
+  outcome: z.enum(LINE_OUTCOMES).nullable(),
+  returned_at: text().describe('When the goods arrived'),
+  condition: text().describe('What grading found, in words'),
+  disposition: z.enum(DISPOSITION_OUTCOMES).nullable(),
+  untrusted_data: z
+    .strictObject({ title: text(), reason: text(), parent_reason: text() })
+    .describe(UNTRUSTED),
+});
+
+export function returnLinesView(ret: Return): z.output<typeof returnLine>[] {
+  return ret.lineItems.map((line) => ({
+    line_item_id: Number(line.lineItemId),
+    sku: known(line.sku),
+    quantity: line.quantity,
+    price: known(line.amounts?.price) ?? zero(ret.currency),
+    outcome: word(LineOutcomeSchema, line.outcome, LINE_OUTCOMES),
+    returned_at: iso(line.returnedAt),
+    condition: known(line.condition?.title),
+    disposition: line.disposition
+      ? word(DispositionOutcomeSchema, line.disposition.outcome, DISPOSITION_OUTCOMES)
+      : null,
+    untrusted_data: {
+      title: known(line.title),
+      reason: known(line.reason),
+      parent_reason: known(line.parentReason),
+    },
+  }));
+}
