@@ -43,6 +43,16 @@ describe('judge', () => {
     expect(judge(book, PATHS, []).duplicates).toBe(0);
   });
 
+  test.each([
+    ['after its sender had waited in vain for as long as it must', 15_990, 0],
+    ['although its sender hung up early', 3_000, 1],
+  ])('a request that came again %s', (_name, endedAt, duplicates) => {
+    const first = arrival({ at: 1_000 });
+    const cutOff = { number: first.number, at: endedAt, answered: false };
+    const book = bookOf([first, arrival({ at: 21_000 })], [cutOff]);
+    expect(judge(book, PATHS, []).duplicates).toBe(duplicates);
+  });
+
   test('a request that came again without a fault is unexplained', () => {
     const first = arrival({});
     const book = bookOf([first, arrival({ at: 9_000 })], [ended(first, 1_050)]);

@@ -38,6 +38,14 @@ export function inFlightAt(receipts: readonly Receipt[], fault: Fault): Receipt[
   );
 }
 
+/** A sender that waited this long for an answer gave up rightly: its deadline is 15 s in all. Milliseconds. */
+const GAVE_UP_MS = 14_000;
+
+/** One that hung until its sender gave up was never answered: it has to come again. */
+function wasGivenUp({ at, endedAt, answered }: Receipt): boolean {
+  return answered === false && endedAt !== undefined && endedAt - at >= GAVE_UP_MS;
+}
+
 /** Judges all requests at these paths. */
 export function judge(
   book: ArrivalBook,
@@ -51,7 +59,7 @@ export function judge(
   for (const id of book.ids(paths)) {
     const receipts = book.withId(id);
     violations.push(...wrongIn(id, receipts));
-    const accepted = receipts.filter((one) => one.accepted);
+    const accepted = receipts.filter((one) => one.accepted && !wasGivenUp(one));
     for (const [nth, receipt] of accepted.entries()) {
       if (nth === 0) continue;
       duplicates += 1;
