@@ -1,4 +1,5 @@
-import express, { type ErrorRequestHandler, type Express, type Response } from 'express';
+import type { ServerResponse } from 'node:http';
+import express, { type ErrorRequestHandler, type Express } from 'express';
 import type { Telemetry } from '../services/platform/telemetry.ts';
 import type { HourlyLimits } from './auth/hourly-limits.ts';
 import { HttpRefusal, internalError, noHost, unknownPath } from './errors.ts';
@@ -7,6 +8,7 @@ import type { Exchange } from './http/exchange.ts';
 import { createInstrumentation } from './http/instrument.ts';
 import { livez, type Readiness, readyz } from './http/probes.ts';
 import { securityHeaders } from './http/security-headers.ts';
+import type { McpServer } from './mcp/router.ts';
 import { createRest, type RestDependencies } from './rest/rest.ts';
 
 export interface AppDependencies extends RestDependencies {
@@ -14,6 +16,7 @@ export interface AppDependencies extends RestDependencies {
   readonly readiness: () => Promise<Readiness>;
   /** Of sign-in and of tool calls. */
   readonly hourlyLimits: HourlyLimits;
+  readonly mcp: McpServer;
   /** Whether `/docs` is shown. */
   readonly docs: boolean;
 }
@@ -30,7 +33,7 @@ export function createApp(deps: AppDependencies, calendar: () => Date): Express 
 
   const instrument = createInstrumentation(deps);
   const rest = createRest(deps, calendar);
-  const exchanges = new WeakMap<Response, Exchange>();
+  const exchanges = new WeakMap<ServerResponse, Exchange>();
 
   const headers = securityHeaders();
   app.use((req, res, next) => {
@@ -43,6 +46,7 @@ export function createApp(deps: AppDependencies, calendar: () => Date): Express 
   });
   app.get('/livez', livez);
   app.get('/readyz', readyz(deps.readiness));
+  app.use(deps.mcp.router((res) => exchanges.get(res)));
   app.use(docsRouter(calendar, { page: deps.docs }));
   app.use(() => {
     throw unknownPath();
@@ -53,7 +57,7 @@ export function createApp(deps: AppDependencies, calendar: () => Date): Express 
 
 function errorHandler(
   deps: AppDependencies,
-  exchanges: WeakMap<Response, Exchange>,
+  exchanges: WeakMap<ServerResponse, Exchange>,
 ): ErrorRequestHandler {
   return (error, req, res, _next) => {
     if (res.headersSent) {

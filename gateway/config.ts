@@ -69,8 +69,18 @@ export const gatewayShape = {
     .string()
     .default('shop_id')
     .describe("Claim of partners' tokens that names the shop"),
+  MCP_ALLOWED_ORIGINS: list
+    .refine((origins) => origins.every(isOrigin), {
+      error: 'wants origins such as https://console.example.com',
+    })
+    .default([])
+    .describe('Origins of pages that may call /mcp from a browser, beside our own'),
   DOCS_ENABLED: flag.default(true).describe('Whether /docs shows the documentation page'),
 };
+
+function isOrigin(text: string): boolean {
+  return URL.canParse(text) && new URL(text).origin === text;
+}
 
 type GatewayConfig = z.infer<z.ZodObject<typeof gatewayShape>>;
 
@@ -109,6 +119,7 @@ export function loadGatewayOptions(env: NodeJS.ProcessEnv = process.env): Gatewa
       mcpCalls: config.MCP_CALLS_PER_HOUR,
     },
     trustedProxies: config.TRUSTED_PROXIES,
+    mcpAllowedOrigins: config.MCP_ALLOWED_ORIGINS,
     docs: config.DOCS_ENABLED,
     logLevel: config.LOG_LEVEL,
     logPretty: config.LOG_PRETTY,

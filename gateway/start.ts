@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type pg from 'pg';
 import type { ServiceIdentity } from '../services/platform/identity.ts';
+import type { Keyring } from '../services/platform/keyring.ts';
 import { createLogger, type Logger } from '../services/platform/log.ts';
 import { createPool } from '../services/platform/postgres.ts';
 import { shutDown } from '../services/platform/shutdown.ts';
@@ -18,6 +19,10 @@ import { createRateLimit } from './auth/rate-limits.ts';
 import { createReadiness } from './http/probes.ts';
 import { type RunningHttpServer, startHttpServer } from './http/server.ts';
 import { startMaintenance } from './maintenance.ts';
+import { createMcp } from './mcp/router.ts';
+import { createAccessTokenCheck } from './oauth/access-token.ts';
+import { mcpResource } from './oauth/issue.ts';
+import { createOAuthKeys } from './oauth/keys.ts';
 import { connectServices, type ServiceTargets } from './services.ts';
 
 export interface GatewayOptions {
@@ -43,6 +48,10 @@ export interface GatewayOptions {
   readonly trustedProxies?: readonly string[];
   /** Without it every partner's token is refused. */
   readonly partnerOAuth?: PartnerOAuth;
+  /** Seals the keys that sign MCP clients' tokens; without it every such token is refused. */
+  readonly oauthKeyring?: Keyring;
+  /** Origins of pages that may call `/mcp` from a browser, beside our own. */
+  readonly mcpAllowedOrigins?: readonly string[];
   /** Whether `/docs` is shown; it is when absent. */
   readonly docs?: boolean;
   readonly logLevel?: string;
@@ -98,9 +107,21 @@ export async function startGateway(o: GatewayOptions): Promise<RunningGateway> {
   const maintenance = startMaintenance(pool, logger);
   const state = { isStopping: false };
   const limits = createLimits(o, { pool, logger, clientIp });
-  const deps: AppDependencies = {
+  const common = {
     services: backend.services,
     readReturn: createReturnReader(backend.services.returns),
+    clientIp,
+    logger,
+    telemetry,
+  };
+  const mcp = createMcp({
+    ...common,
+    ...mcpOptions(o, pool),
+    toolCalls: limits.hourlyLimits.mcpCalls,
+  });
+  const deps: AppDependencies = {
+    ...common,
+    mcp,
     auth: {
       apiKeys: createApiKeyCheck(pool, (keyId) => usage.used(keyId)),
       partnerTokens,
@@ -109,9 +130,6 @@ export async function startGateway(o: GatewayOptions): Promise<RunningGateway> {
     restLimit: limits.restLimit,
     hourlyLimits: limits.hourlyLimits,
     restPerMinute: o.restPerMinute ?? 300,
-    clientIp,
-    logger,
-    telemetry,
     readiness: createReadiness(pool, () => state.isStopping),
     docs: o.docs ?? true,
   };
@@ -127,7 +145,7 @@ export async function startGateway(o: GatewayOptions): Promise<RunningGateway> {
     if (servers.size > 0 && o.shutdownDelayMs) await sleep(o.shutdownDelayMs);
     await shutDown(logger, [
       () => Promise.all([...servers].map((server) => server.stop())),
-      () => Promise.all([usage.stop(), maintenance.stop()]),
+      () => Promise.all([usage.stop(), maintenance.stop(), mcp.stop()]),
       () => backend.close(),
       () => within(CLOSE_MS, pool.end()),
       () => telemetry.stop(),
@@ -165,6 +183,16 @@ export async function startGateway(o: GatewayOptions): Promise<RunningGateway> {
       return stopped;
     },
   };
+}
+
+/** What `/mcp` is made of, beside what it shares with REST. */
+function mcpOptions(o: GatewayOptions, pool: pg.Pool) {
+  const publicUrl = o.publicUrl ?? `http://127.0.0.1:${o.port}`;
+  const keys = o.oauthKeyring && createOAuthKeys(pool, o.oauthKeyring);
+  const tokens = keys
+    ? createAccessTokenCheck({ pool, issuer: publicUrl, resource: mcpResource(publicUrl), keys })
+    : { check: async () => undefined };
+  return { pool, publicUrl, tokens, allowedOrigins: o.mcpAllowedOrigins ?? [] };
 }
 
 const FAILED_CREDENTIALS_WINDOW_S = 60;

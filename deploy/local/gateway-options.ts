@@ -2,7 +2,9 @@ import { HOURLY_LIMITS } from '../../gateway/auth/hourly-limits.ts';
 import type { ServiceTargets } from '../../gateway/services.ts';
 import type { GatewayOptions } from '../../gateway/start.ts';
 import type { ServiceIdentity } from '../../services/platform/identity.ts';
+import { parseKeyring } from '../../services/platform/keyring.ts';
 import type { Database } from './database.ts';
+import { oauthKeyringOf } from './memory.ts';
 import type { Plan } from './parts.ts';
 
 /** Limits of the local gateway: REST so high that only the key `limited` ever meets its own. */
@@ -52,6 +54,7 @@ export function gatewayOptions(
     identity: o.identity,
     restPerMinute: LIMITS.rest_per_minute,
     trustedProxies: ['127.0.0.1/32'],
+    oauthKeyring: parseKeyring(oauthKeyringOf(plan.memory)),
     partnerOAuth: {
       issuer: plan.authUrl,
       audience: plan.baseUrl,

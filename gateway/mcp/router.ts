@@ -14,7 +14,7 @@ import { type Answer, send } from '../rest/respond.ts';
 import type { Services } from '../services.ts';
 import { createCatalogue } from './catalogue.ts';
 import { createGate } from './gate.ts';
-import { ICON_PATH, iconsAt, sendIcon } from './icon.ts';
+import { ICON_PATH, identityAt, sendIcon } from './identity.ts';
 import { readMessage } from './message.ts';
 import { createOriginRules } from './origins.ts';
 import { createProtocol } from './protocol.ts';
@@ -36,8 +36,6 @@ export interface McpDependencies {
   readonly publicUrl: string;
   /** Origins of pages that may call from a browser. */
   readonly allowedOrigins: readonly string[];
-  /** The version of this software. */
-  readonly version: string;
 }
 
 export interface McpServer {
@@ -54,12 +52,7 @@ export function createMcp(deps: McpDependencies): McpServer {
     logger,
     telemetry,
     catalogue: createCatalogue(),
-    info: {
-      name: 'returns-management',
-      title: 'Returns management',
-      version: deps.version,
-      icons: iconsAt(publicUrl),
-    },
+    info: identityAt(publicUrl),
   };
   const gate = createGate({ ...deps, origins: createOriginRules(deps) });
   const protocol = createProtocol(logger);

@@ -1,4 +1,4 @@
-import type { Icon } from '@modelcontextprotocol/server';
+import type { Implementation } from '@modelcontextprotocol/server';
 import type { RequestHandler } from 'express';
 
 export const ICON_PATH = '/mcp/icon.svg';
@@ -9,9 +9,24 @@ const SVG =
 
 const ICON_MAX_AGE_S = 86_400;
 
-/** The server's icon, at an address of its own: every answer of the newer protocol names it again. */
-export function iconsAt(publicUrl: string): Icon[] {
-  return [{ src: `${publicUrl}${ICON_PATH}`, mimeType: 'image/svg+xml', sizes: ['any'] }];
+/** The version of the tools and of what they answer. */
+export const SERVER_VERSION = '1.0.0';
+export const SERVER_NAME = 'returns-management';
+export const SERVER_TITLE = 'Returns management';
+export const SERVER_DESCRIPTION =
+  "Find, read, flag, process and cancel a shop's product returns, with the rights of whoever signs in.";
+
+/**
+ * How the server names itself. The icon has an address of its own: every answer of the newer protocol
+ * says all of this again.
+ */
+export function identityAt(publicUrl: string): Implementation {
+  return {
+    name: SERVER_NAME,
+    title: SERVER_TITLE,
+    version: SERVER_VERSION,
+    icons: [{ src: `${publicUrl}${ICON_PATH}`, mimeType: 'image/svg+xml', sizes: ['any'] }],
+  };
 }
 
 /** Clients show it on pages of their own. */

@@ -1,0 +1,258 @@
+import { generateKeyPairSync } from 'node:crypto';
+import { gzipSync } from 'node:zlib';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { decodeJwt, SignJWT } from 'jose';
+import { request } from 'undici';
+import {
+  type McpBench,
+  PUBLIC_URL,
+  type SignedInMember,
+  startMcpBench,
+} from '../../test/support/gateway/mcp.ts';
+import { TEST_AUTHOR } from '../../test/support/gateway/test-gateway.ts';
+import { removeMember } from '../tenancy/members.ts';
+
+const ORIGIN = 'https://console.example.com';
+const METADATA = `resource_metadata="${PUBLIC_URL}/.well-known/oauth-protected-resource/mcp"`;
+
+let bench: McpBench;
+let owner: SignedInMember;
+beforeAll(async () => {
+  bench = await startMcpBench({ mcpAllowedOrigins: [ORIGIN] });
+  owner = await bench.member('owner');
+}, 60_000);
+afterAll(() => bench?.stop());
+
+const list = { jsonrpc: '2.0', id: 1, method: 'tools/list' };
+
+describe('the credential', () => {
+  test.each(['POST', 'GET', 'DELETE', 'PUT', 'PATCH', 'OPTIONS', 'HEAD'])(
+    '%s without one is a 401 that says where to sign in',
+    async (method) => {
+      const answer = await bench.post({ method, ...(method === 'POST' && { body: list }) });
+      expect(answer.status).toBe(401);
+      expect(answer.headers).toMatchObject({
+        'www-authenticate': `Bearer ${METADATA}, scope="mcp"`,
+        'cache-control': 'no-store',
+      });
+    },
+  );
+
+  const refused = async (token: string) => {
+    const answer = await bench.post({ token, body: list });
+    expect(answer.status).toBe(401);
+    const challenge = `Bearer ${METADATA}, scope="mcp", error="invalid_token"`;
+    expect(answer.headers['www-authenticate']).toBe(challenge);
+  };
+
+  test('a tampered, expired or foreign one is refused', async () => {
+    const [header, payload, signature] = owner.token.split('.');
+    const claims = decodeJwt(owner.token);
+    const other = Buffer.from(JSON.stringify({ ...claims, shop_id: '2' })).toString('base64url');
+    const none = Buffer.from('{"alg":"none","typ":"at+jwt"}').toString('base64url');
+    const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
+    const forged = await new SignJWT(claims)
+      .setProtectedHeader({ alg: 'ES256', typ: 'at+jwt', kid: 'unknown' })
+      .sign(privateKey);
+    const expired = await bench.tokenFor({ ...owner, ttlS: -60 });
+    const bad = [
+      `${header}.${other}.${signature}`,
+      `${header}.${payload}.${signature?.slice(0, -2)}AA`,
+      `${none}.${payload}.`,
+      ...[forged, expired, bench.key, 'x', 'a.b.c'],
+    ];
+    for (const token of bad) await refused(token);
+  });
+
+  test('in the address it is none', async () => {
+    const answer = await request(`${bench.mcpUrl}?access_token=${owner.token}`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify(list),
+    });
+    await answer.body.text();
+    expect(answer.statusCode).toBe(401);
+  });
+
+  test('a removed member is out with the next call', async () => {
+    const gone = await bench.member('admin');
+    expect((await bench.post({ token: gone.token, body: list })).status).toBe(200);
+    await removeMember(bench.database.pool, { shopId: 1n, email: gone.email, by: TEST_AUTHOR });
+    await refused(gone.token);
+  });
+
+  test('an API key header counts for nothing, and an MCP token nothing at REST', async () => {
+    const headers = { 'x-authorization': bench.key };
+    expect((await bench.post({ headers, body: list })).status).toBe(401);
+    for (const name of ['authorization', 'x-authorization']) {
+      const answer = await request(`http://127.0.0.1:${bench.gateway.port}/api/2026-10/webhooks`, {
+        headers: { [name]: name === 'authorization' ? `Bearer ${owner.token}` : owner.token },
+      });
+      await answer.body.text();
+      expect(answer.statusCode).toBe(401);
+    }
+  });
+});
+
+describe('the request', () => {
+  test.each(['GET', 'DELETE', 'PUT', 'HEAD'])('%s is not allowed', async (method) => {
+    const answer = await bench.post({ token: owner.token, method });
+    expect(answer).toMatchObject({ status: 405, headers: { allow: 'POST' } });
+  });
+
+  test('a plain POST with the two headers lists and calls, and gets JSON', async () => {
+    const { token } = owner;
+    const listed = await bench.post({ token, body: list });
+    expect(listed.headers['content-type']).toBe('application/json');
+    expect(listed.body.result.tools.length).toBe(21);
+    const context = await bench.call(token, 'get_shop_context');
+    expect(context.data).toMatchObject({
+      shop: { id: 1, currency: 'GBP' },
+      user: { role: 'owner' },
+    });
+    expect(JSON.parse(context.text)).toEqual(context.data);
+  });
+
+  test.each(['application/json', 'text/event-stream', '*/*', 'text/html'])(
+    'Accept %s gets JSON all the same',
+    async (accept) => {
+      const answer = await bench.post({ token: owner.token, body: list, headers: { accept } });
+      expect(answer).toMatchObject({ status: 200, body: { result: {} } });
+    },
+  );
+
+  test('a batch is refused in every revision', async () => {
+    for (const version of [undefined, '2025-03-26', '2025-06-18', '2026-07-28']) {
+      const headers = version ? { 'mcp-protocol-version': version } : {};
+      for (const body of [[list], []]) {
+        const answer = await bench.post({ token: owner.token, headers, body });
+        expect(answer).toMatchObject({ status: 400, body: { id: null, error: { code: -32600 } } });
+      }
+    }
+  });
+
+  test.each<[string, { raw?: string | Buffer; headers?: Record<string, string> }, number, number]>([
+    ['broken JSON', { raw: '{' }, 400, -32700],
+    ['no UTF-8', { raw: Buffer.from([0x22, 0xff, 0x22]) }, 400, -32700],
+    ['nothing', { raw: '' }, 400, -32700],
+    ['a number', { raw: '1' }, 400, -32600],
+    ['too deep', { raw: `{"a":${'['.repeat(40)}${']'.repeat(40)}}` }, 400, -32700],
+    ['another type', { raw: '{}', headers: { 'content-type': 'text/plain' } }, 415, -32000],
+    ['too large', { raw: `{"a":"${'x'.repeat(9 * 1024 * 1024)}"}` }, 413, -32000],
+  ])('%s is refused', async (_, sent, status, code) => {
+    const answer = await bench.post({ token: owner.token, ...sent });
+    expect(answer).toMatchObject({ status, body: { jsonrpc: '2.0', error: { code } } });
+  });
+
+  test('a body may be packed', async () => {
+    const raw = gzipSync(JSON.stringify(list));
+    const headers = { 'content-encoding': 'gzip' };
+    expect((await bench.post({ token: owner.token, raw, headers })).status).toBe(200);
+  });
+
+  test('unknown methods, tools and prompts', async () => {
+    const { token } = owner;
+    expect((await bench.rpc(token, 'no/such')).body.error.code).toBe(-32601);
+    const call = await bench.rpc(token, 'tools/call', { name: 'no_such', arguments: {} });
+    expect(call.body.error).toMatchObject({ code: -32602, message: 'Unknown tool: no_such' });
+    const proto = await bench.rpc(token, 'tools/call', { name: 'constructor' });
+    expect(proto.body.error.code).toBe(-32602);
+    const prompt = await bench.rpc(token, 'prompts/get', { name: 'no_such' });
+    expect(prompt.body.error.code).toBe(-32602);
+  });
+
+  test('ping, and initialize without a session', async () => {
+    const { token } = owner;
+    expect((await bench.rpc(token, 'ping')).body.result).toEqual({});
+    const answer = await bench.rpc(token, 'initialize', {
+      protocolVersion: '2025-11-25',
+      capabilities: {},
+      clientInfo: { name: 'test', version: '1' },
+    });
+    expect(answer.body.result).toMatchObject({
+      protocolVersion: '2025-11-25',
+      capabilities: { tools: {}, prompts: {} },
+      serverInfo: { name: 'returns-management', icons: [{ mimeType: 'image/svg+xml' }] },
+    });
+    expect(answer.body.result.capabilities.tools).toEqual({});
+    expect(answer.body.result.instructions).toMatch(/untrusted_data/);
+    expect(answer.headers['mcp-session-id']).toBeUndefined();
+    const body = { jsonrpc: '2.0', method: 'notifications/initialized' };
+    expect((await bench.post({ token, body })).status).toBe(202);
+  });
+});
+
+describe('browsers', () => {
+  test('a page of a foreign origin is refused, with a token or without', async () => {
+    for (const origin of ['https://evil.example', 'null', `${PUBLIC_URL}.evil.example`]) {
+      for (const token of [owner.token, undefined]) {
+        const o = { ...(token && { token }), headers: { origin }, body: list };
+        const answer = await bench.post(o);
+        expect(answer.status).toBe(403);
+        expect(answer.headers['access-control-allow-origin']).toBeUndefined();
+      }
+    }
+  });
+
+  test('a host that is not ours is refused', async () => {
+    const headers = { host: 'evil.example' };
+    expect((await bench.post({ token: owner.token, headers, body: list })).status).toBe(403);
+  });
+
+  test('a page of a configured origin may call, and reads the headers it needs', async () => {
+    const headers = { origin: ORIGIN };
+    const exposed = {
+      'access-control-allow-origin': ORIGIN,
+      'access-control-expose-headers': 'WWW-Authenticate, Retry-After',
+    };
+    const answer = await bench.post({ token: owner.token, headers, body: list });
+    expect(answer).toMatchObject({ status: 200, headers: exposed });
+    expect(await bench.post({ headers, body: list })).toMatchObject({
+      status: 401,
+      headers: exposed,
+    });
+    const preflight = await bench.post({
+      method: 'OPTIONS',
+      headers: { ...headers, 'access-control-request-method': 'POST' },
+    });
+    expect(preflight).toMatchObject({
+      status: 204,
+      headers: { ...exposed, allow: 'POST', 'access-control-allow-methods': 'POST' },
+    });
+  });
+
+  test('the icon is there for everybody', async () => {
+    const answer = await request(`${bench.mcpUrl}/icon.svg`);
+    expect(answer.statusCode).toBe(200);
+    expect(answer.headers['content-type']).toBe('image/svg+xml');
+    expect(await answer.body.text()).toMatch(/^<svg/);
+  });
+});
+
+describe('the rate limit', () => {
+  test('counts calls of tools by user, over shops, and nothing else', async () => {
+    const limited = await startMcpBench({ perHour: { mcpCalls: 3 } });
+    try {
+      const member = await limited.member('admin');
+      const other = await limited.member('admin');
+      const params = { name: 'get_shop_context', arguments: {} };
+      for (let n = 0; n < 5; n += 1) {
+        expect((await limited.rpc(member.token, 'tools/list')).status).toBe(200);
+      }
+      for (let n = 0; n < 3; n += 1) {
+        expect((await limited.rpc(member.token, 'tools/call', params)).status).toBe(200);
+      }
+      const body = { jsonrpc: '2.0', id: 'seven', method: 'tools/call', params };
+      const answer = await limited.post({ token: member.token, body });
+      expect(answer).toMatchObject({
+        status: 429,
+        body: { jsonrpc: '2.0', id: 'seven', error: { code: 42900 } },
+      });
+      expect(Number(answer.headers['retry-after'])).toBeGreaterThanOrEqual(1);
+      expect((await limited.rpc(member.token, 'tools/list')).status).toBe(200);
+      expect((await limited.rpc(other.token, 'tools/call', params)).status).toBe(200);
+    } finally {
+      await limited.stop();
+    }
+  }, 60_000);
+});

@@ -1,0 +1,131 @@
+import { randomUUID } from 'node:crypto';
+import { request } from 'undici';
+import { issueAccessToken } from '../../../gateway/oauth/issue.ts';
+import { createOAuthKeys, type OAuthKeys } from '../../../gateway/oauth/keys.ts';
+import type { GatewayOptions } from '../../../gateway/start.ts';
+import { addMember } from '../../../gateway/tenancy/members.ts';
+import type { Role } from '../../../gateway/tenancy/permissions.ts';
+import { newKeyringText, parseKeyring } from '../../../services/platform/keyring.ts';
+import { startTestGateway, TEST_AUTHOR, type TestGateway } from './test-gateway.ts';
+
+/** Where the gateway under test believes to be reached. */
+export const PUBLIC_URL = 'https://returns.example.com';
+
+export interface Posted {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string | string[] | undefined>>;
+  readonly text: string;
+  /** The JSON of the answer; undefined when it is none. */
+  // biome-ignore lint/suspicious/noExplicitAny: a test says what it expects of an answer.
+  readonly body: any;
+}
+
+export interface SignedInMember {
+  readonly userId: bigint;
+  readonly shopId: bigint;
+  readonly email: string;
+  readonly token: string;
+}
+
+/** What a tool's result says, taken apart. */
+export interface ToolResult {
+  readonly isError: boolean;
+  readonly text: string;
+  // biome-ignore lint/suspicious/noExplicitAny: a test says what it expects of an answer.
+  readonly data: any;
+}
+
+export interface McpBench extends TestGateway {
+  readonly keys: OAuthKeys;
+  readonly mcpUrl: string;
+  /** Somebody with that role in a shop (the first when absent), signed in. */
+  member(role: Role, shopId?: bigint): Promise<SignedInMember>;
+  tokenFor(o: { userId: bigint; shopId: bigint; ttlS?: number }): Promise<string>;
+  post(o: {
+    token?: string;
+    method?: string;
+    headers?: Record<string, string>;
+    body?: unknown;
+    raw?: string | Buffer;
+  }): Promise<Posted>;
+  /** Sends one request as a plain POST with the two headers of the interface. */
+  rpc(token: string, method: string, params?: object): Promise<Posted>;
+  call(token: string, name: string, args?: object): Promise<ToolResult>;
+}
+
+/** A gateway over fake services, with people who are signed in. */
+export async function startMcpBench(options: Partial<GatewayOptions> = {}): Promise<McpBench> {
+  const keyring = parseKeyring(newKeyringText());
+  const bench = await startTestGateway({
+    publicUrl: PUBLIC_URL,
+    oauthKeyring: keyring,
+    perHour: { mcpCalls: 100_000 },
+    ...options,
+  });
+  const { pool } = bench.database;
+  const keys = createOAuthKeys(pool, keyring);
+  const mcpUrl = `http://127.0.0.1:${bench.gateway.port}/mcp`;
+  const tokenFor: McpBench['tokenFor'] = (o) =>
+    issueAccessToken(pool, keys, { issuer: PUBLIC_URL, clientId: 'rms-mcp', ...o });
+
+  const post: McpBench['post'] = async ({ token, method = 'POST', headers = {}, body, raw }) => {
+    const hasBody = body !== undefined || raw !== undefined;
+    const response = await request(mcpUrl, {
+      // undici names the methods it knows; anything is sent as it is.
+      method: method as 'POST',
+      headers: {
+        ...(token !== undefined && { authorization: `Bearer ${token}` }),
+        ...(hasBody && { 'content-type': 'application/json' }),
+        ...headers,
+      },
+      ...(hasBody && { body: raw ?? JSON.stringify(body) }),
+    });
+    const text = await response.body.text();
+    return { status: response.statusCode, headers: response.headers, text, body: parsed(text) };
+  };
+  const rpc: McpBench['rpc'] = (token, method, params) =>
+    post({ token, body: { jsonrpc: '2.0', id: 1, method, ...(params && { params }) } });
+
+  return {
+    ...bench,
+    keys,
+    mcpUrl,
+    tokenFor,
+    post,
+    rpc,
+    async member(role, shopId = 1n) {
+      const by = TEST_AUTHOR;
+      // A shop must keep an owner whatever a test does to this one.
+      await addMember(pool, { shopId, email: `owner-${shopId}@example.com`, role: 'owner', by });
+      const email = `${randomUUID()}@example.com`;
+      const { userId } = await addMember(pool, { shopId, email, role, name: 'Ada', by });
+      return { userId, shopId, email, token: await tokenFor({ userId, shopId }) };
+    },
+    async call(token, name, args = {}) {
+      const { body, status, text } = await rpc(token, 'tools/call', { name, arguments: args });
+      if (status !== 200 || !body?.result) throw new Error(`${name}: ${status} ${text}`);
+      return toolResult(body.result);
+    },
+  };
+}
+
+/** Takes a result of `tools/call` apart. */
+export function toolResult(result: {
+  isError?: boolean;
+  content?: { text?: string }[];
+  structuredContent?: unknown;
+}): ToolResult {
+  return {
+    isError: result.isError ?? false,
+    text: result.content?.[0]?.text ?? '',
+    data: result.structuredContent,
+  };
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
