@@ -1,5 +1,5 @@
 import type { ServerResponse } from 'node:http';
-import express, { type ErrorRequestHandler, type Express } from 'express';
+import express, { type ErrorRequestHandler, type Express, type Router } from 'express';
 import type { Telemetry } from '../services/platform/telemetry.ts';
 import type { HourlyLimits } from './auth/hourly-limits.ts';
 import { HttpRefusal, internalError, noHost, unknownPath } from './errors.ts';
@@ -17,6 +17,8 @@ export interface AppDependencies extends RestDependencies {
   /** Of sign-in and of tool calls. */
   readonly hourlyLimits: HourlyLimits;
   readonly mcp: McpServer;
+  /** `/.well-known` and `/oauth`. */
+  readonly oauth: Router;
   /** Whether `/docs` is shown. */
   readonly docs: boolean;
 }
@@ -46,6 +48,7 @@ export function createApp(deps: AppDependencies, calendar: () => Date): Express 
   });
   app.get('/livez', livez);
   app.get('/readyz', readyz(deps.readiness));
+  app.use(deps.oauth);
   app.use(deps.mcp.router((res) => exchanges.get(res)));
   app.use(docsRouter(calendar, { page: deps.docs }));
   app.use(() => {

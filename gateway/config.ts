@@ -13,6 +13,7 @@ import {
 } from '../services/platform/config.ts';
 import { identityFromConfig } from '../services/platform/identity.ts';
 import { HOURLY_LIMITS } from './auth/hourly-limits.ts';
+import { oauthFaults, oauthOptions, oauthShape } from './oauth/config.ts';
 import type { GatewayOptions } from './start.ts';
 
 const perHour = (points: number) => wholeNumber(1, 1_000_000).default(points);
@@ -30,6 +31,7 @@ export const gatewayShape = {
   CARTS_TARGET: target('carts'),
   WEBHOOKS_TARGET: target('webhooks'),
   PUBLIC_BASE_URL: httpUrl
+    .refine((url) => !url.endsWith('/'), 'wants an address without a slash at its end')
     .default('http://127.0.0.1:8080')
     .describe("Address under which callers reach this API; the audience of partners' tokens"),
   API_CALENDAR: z.iso
@@ -69,6 +71,7 @@ export const gatewayShape = {
     .string()
     .default('shop_id')
     .describe("Claim of partners' tokens that names the shop"),
+  ...oauthShape,
   MCP_ALLOWED_ORIGINS: list
     .refine((origins) => origins.every(isOrigin), {
       error: 'wants origins such as https://console.example.com',
@@ -129,6 +132,7 @@ export function loadGatewayOptions(env: NodeJS.ProcessEnv = process.env): Gatewa
       otlpEndpoint: config.OTEL_EXPORTER_OTLP_ENDPOINT,
     }),
     ...partnerOAuth(config),
+    ...oauthOptions(config),
   };
 }
 
@@ -140,7 +144,7 @@ function faultsBetween(config: GatewayConfig): string[] {
   if ((config.PARTNER_ISSUER === undefined) !== (config.PARTNER_JWKS_URL === undefined)) {
     faults.push('PARTNER_ISSUER and PARTNER_JWKS_URL are set together or not at all');
   }
-  return faults;
+  return [...faults, ...oauthFaults(config)];
 }
 
 function partnerOAuth(config: GatewayConfig): Pick<GatewayOptions, 'partnerOAuth'> {

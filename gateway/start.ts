@@ -1,7 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type pg from 'pg';
 import type { ServiceIdentity } from '../services/platform/identity.ts';
-import type { Keyring } from '../services/platform/keyring.ts';
 import { createLogger, type Logger } from '../services/platform/log.ts';
 import { createPool } from '../services/platform/postgres.ts';
 import { shutDown } from '../services/platform/shutdown.ts';
@@ -11,7 +10,7 @@ import { createReturnReader } from './actions/read-returns.ts';
 import { type AppDependencies, createApp } from './app.ts';
 import { createApiKeyCheck } from './auth/api-key-check.ts';
 import { type ClientIp, createClientIp } from './auth/client-ip.ts';
-import { createHourlyLimits, type HourlySizes } from './auth/hourly-limits.ts';
+import { createHourlyLimits, type HourlyLimits, type HourlySizes } from './auth/hourly-limits.ts';
 import { startKeyUsage } from './auth/key-usage.ts';
 import { createLeasedLimit } from './auth/leased-limit.ts';
 import { createPartnerTokenCheck, type PartnerOAuth } from './auth/partner-tokens.ts';
@@ -21,11 +20,13 @@ import { type RunningHttpServer, startHttpServer } from './http/server.ts';
 import { startMaintenance } from './maintenance.ts';
 import { createMcp } from './mcp/router.ts';
 import { createAccessTokenCheck } from './oauth/access-token.ts';
+import { type OAuthOptions, supportedClients } from './oauth/config.ts';
 import { mcpResource } from './oauth/issue.ts';
 import { createOAuthKeys } from './oauth/keys.ts';
+import { createOAuth } from './oauth/router.ts';
 import { connectServices, type ServiceTargets } from './services.ts';
 
-export interface GatewayOptions {
+export interface GatewayOptions extends OAuthOptions {
   readonly host?: string;
   /** TCP port; 0 takes a free one. */
   readonly port: number;
@@ -48,8 +49,6 @@ export interface GatewayOptions {
   readonly trustedProxies?: readonly string[];
   /** Without it every partner's token is refused. */
   readonly partnerOAuth?: PartnerOAuth;
-  /** Seals the keys that sign MCP clients' tokens; without it every such token is refused. */
-  readonly oauthKeyring?: Keyring;
   /** Origins of pages that may call `/mcp` from a browser, beside our own. */
   readonly mcpAllowedOrigins?: readonly string[];
   /** Whether `/docs` is shown; it is when absent. */
@@ -122,6 +121,7 @@ export async function startGateway(o: GatewayOptions): Promise<RunningGateway> {
   const deps: AppDependencies = {
     ...common,
     mcp,
+    oauth: oauthRouter(o, { pool, logger, limits: limits.hourlyLimits }),
     auth: {
       apiKeys: createApiKeyCheck(pool, (keyId) => usage.used(keyId)),
       partnerTokens,
@@ -183,6 +183,23 @@ export async function startGateway(o: GatewayOptions): Promise<RunningGateway> {
       return stopped;
     },
   };
+}
+
+/** Everything under `/.well-known` and `/oauth`. */
+function oauthRouter(
+  o: GatewayOptions,
+  { pool, logger, limits }: { pool: pg.Pool; logger: Logger; limits: HourlyLimits },
+) {
+  const { signIn: provider, oauthKeyring: keyring } = o;
+  return createOAuth({
+    pool,
+    logger,
+    limits,
+    issuer: o.publicUrl ?? `http://127.0.0.1:${o.port}`,
+    clients: supportedClients(o),
+    consent: o.mcpConsent ?? 'loopback',
+    ...(provider && keyring && { signIn: { keys: createOAuthKeys(pool, keyring), provider } }),
+  });
 }
 
 /** What `/mcp` is made of, beside what it shares with REST. */

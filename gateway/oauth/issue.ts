@@ -40,7 +40,8 @@ export async function issueAccessToken(
   o: GrantFor & { readonly issuer: string; readonly ttlS?: number },
 ): Promise<string> {
   const grantId = randomBytes(32).toString('base64url');
-  await storeGrant(pool, grantId, o);
+  const { userId, shopId, clientId } = o;
+  await storeGrant(pool, grantId, { userId, shopId, clientId });
   const { kid, privateJwk } = await keys.signing();
   const now = Math.floor(Date.now() / 1_000);
   const expires = now + (o.ttlS ?? ACCESS_TOKEN_TTL_S);
@@ -56,11 +57,19 @@ export async function issueAccessToken(
     .sign(await importJWK(privateJwk, SIGNING_ALG));
 }
 
-/** Stores a grant under an id of at least 20 characters that nobody has used. */
-export async function storeGrant(db: Queryable, id: string, o: GrantFor): Promise<void> {
+/**
+ * Stores a grant under an id of at least 20 characters that nobody has used.
+ *
+ * @param o.ttlS seconds that it lives; a year when absent.
+ */
+export async function storeGrant(
+  db: Queryable,
+  id: string,
+  o: GrantFor & { readonly ttlS?: number },
+): Promise<void> {
   await db.query(
     `insert into oauth_grants (shop_id, id, user_id, client_id, expires_at)
      values ($1, $2, $3, $4, now() + $5 * interval '1 second')`,
-    [o.shopId, id, o.userId, o.clientId, GRANT_TTL_S],
+    [o.shopId, id, o.userId, o.clientId, o.ttlS ?? GRANT_TTL_S],
   );
 }

@@ -10,12 +10,18 @@ export interface User {
 const EMAIL = /^[^@\s]+@[^@\s]+$/;
 const MAX_EMAIL = 320;
 
-/** The form in which addresses are kept and compared: trimmed, composed, lower case. */
-function normalizeEmail(text: string): string {
+/**
+ * The form in which addresses are kept and compared: trimmed, composed, lower case; undefined for
+ * what is no address.
+ */
+export function parseEmail(text: string): string | undefined {
   const email = text.trim().normalize('NFC').toLowerCase();
-  if (!EMAIL.test(email) || [...email].length > MAX_EMAIL) {
-    throw invalidField('email', 'must be an e-mail address');
-  }
+  return EMAIL.test(email) && [...email].length <= MAX_EMAIL ? email : undefined;
+}
+
+function normalizeEmail(text: string): string {
+  const email = parseEmail(text);
+  if (email === undefined) throw invalidField('email', 'must be an e-mail address');
   return email;
 }
 

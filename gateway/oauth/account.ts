@@ -1,0 +1,52 @@
+import type { Queryable } from '../../services/platform/postgres.ts';
+
+/**
+ * Who signed in, and for which shop. The provider knows the pair as one account, so that the choice of
+ * the shop is bound to every code and token from the start.
+ */
+export interface Account {
+  readonly userId: bigint;
+  readonly shopId: bigint;
+}
+
+export function accountId({ userId, shopId }: Account): string {
+  return `${userId}.${shopId}`;
+}
+
+/** Undefined for a text that {@link accountId} did not make. */
+export function parseAccountId(text: string): Account | undefined {
+  const [, userId, shopId] = /^([1-9]\d{0,15})\.([1-9]\d{0,15})$/.exec(text) ?? [];
+  if (userId === undefined || shopId === undefined) return undefined;
+  return { userId: BigInt(userId), shopId: BigInt(shopId) };
+}
+
+export async function isMember(db: Queryable, account: Account): Promise<boolean> {
+  const { rowCount } = await db.query(
+    'select 1 from memberships where shop_id = $1 and user_id = $2',
+    [account.shopId, account.userId],
+  );
+  return rowCount === 1;
+}
+
+/** A shop that a person may choose. */
+export interface ShopOfUser extends Account {
+  readonly name: string;
+}
+
+/** More are not shown; nobody scrolls further. */
+const MAX_SHOPS = 200;
+
+/** The shops of the user with that address (as `parseEmail` answers it), by name; empty when there are none. */
+export async function shopsOfEmail(db: Queryable, email: string): Promise<ShopOfUser[]> {
+  const { rows } = await db.query<ShopOfUser>(
+    `select u.id as "userId", s.id as "shopId", s.name
+       from users u
+       join memberships m on m.user_id = u.id
+       join shops s on s.id = m.shop_id
+      where u.email = $1
+      order by s.name, s.id
+      limit ${MAX_SHOPS}`,
+    [email],
+  );
+  return rows;
+}

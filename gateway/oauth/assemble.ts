@@ -1,0 +1,63 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { createAuthorizationServer } from './authorization-server.ts';
+import { type Cookies, createCookies } from './cookies.ts';
+import { createGrants } from './grants.ts';
+import { mcpResource } from './issue.ts';
+import type { OAuthKeys } from './keys.ts';
+import { SIGN_IN_TTL_S } from './provider.ts';
+import { createRequests } from './requests.ts';
+import type { OAuthDependencies } from './router.ts';
+import { createSignIn, type SignIn } from './sign-in.ts';
+import { createTickets } from './tickets.ts';
+import { createUpstream } from './upstream.ts';
+
+/** The parts of a sign-in, put together. */
+export interface SignInParts {
+  readonly signIn: SignIn;
+  readonly cookies: Cookies;
+  /** Has the authorization server answer, as if the request had been for `url`. */
+  hand(req: IncomingMessage, res: ServerResponse, url: string): Promise<void>;
+}
+
+export function assemble(
+  o: Omit<OAuthDependencies, 'signIn'>,
+  { keys, provider }: NonNullable<OAuthDependencies['signIn']> & { readonly keys: OAuthKeys },
+): SignInParts {
+  const { pool, issuer, clients, logger, consent } = o;
+  const tickets = createTickets(pool);
+  const cookies = createCookies(issuer, SIGN_IN_TTL_S);
+  const arrivals = new AsyncLocalStorage<number>();
+  const server = createAuthorizationServer({
+    issuer,
+    pool,
+    tickets,
+    grants: createGrants(pool, mcpResource(issuer)),
+    clients,
+    cookies,
+    keys,
+    logger,
+    arrivedMsAgo: () => performance.now() - (arrivals.getStore() ?? performance.now()),
+    begin: (req, request) => signIn.begin(req, request),
+  });
+  const signIn = createSignIn({
+    issuer,
+    pool,
+    tickets,
+    clients,
+    cookies,
+    consent,
+    upstream: createUpstream({ ...provider, redirectUri: `${issuer}/oauth/callback` }),
+    requests: createRequests(issuer, server.current),
+  });
+  return {
+    signIn,
+    cookies,
+    async hand(req, res, url) {
+      req.url = url;
+      // The provider works out its own address by this one, where a framework has set it.
+      Reflect.set(req, 'originalUrl', url);
+      await arrivals.run(performance.now(), () => server.handle(req, res));
+    },
+  };
+}

@@ -1,0 +1,116 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type Provider from 'oidc-provider';
+import type { Logger } from '../../services/platform/log.ts';
+import { failureAnswer } from './failures.ts';
+import type { OAuthKeys } from './keys.ts';
+import { type Answer, badRequest, ended, RETRY_AFTER_S, unavailable } from './pages/answer.ts';
+import { createProvider, type ProviderOptions } from './provider.ts';
+import { type AuthorizationRequest, requestOf } from './requests.ts';
+
+/** oidc-provider behind plain node requests, always with the newest signing key. */
+export interface AuthorizationServer {
+  /** The provider of the moment. Rejects when the database does not answer. */
+  current(): Promise<Provider>;
+  /** Answers one request. Rejects when the database does not answer. */
+  handle(req: IncomingMessage, res: ServerResponse): Promise<void>;
+}
+
+export interface AuthorizationServerOptions extends Omit<ProviderOptions, 'renderError'> {
+  readonly keys: OAuthKeys;
+  readonly logger: Logger;
+  /** What a browser gets whose authorization request was found good. */
+  readonly begin: (req: IncomingMessage, request: AuthorizationRequest) => Promise<Answer>;
+}
+
+export function createAuthorizationServer(o: AuthorizationServerOptions): AuthorizationServer {
+  let built: { readonly kid: string; readonly provider: Provider } | undefined;
+  const current = async (): Promise<Provider> => {
+    const key = await o.keys.signing();
+    if (built?.kid !== key.kid) built = { kid: key.kid, provider: build(o, key) };
+    return built.provider;
+  };
+  const { host, protocol } = new URL(o.issuer);
+  return {
+    current,
+    async handle(req, res) {
+      const provider = await current();
+      // The provider makes addresses and cookies by these; a caller's own words do not count.
+      req.headers.host = host;
+      req.headers['x-forwarded-host'] = host;
+      req.headers['x-forwarded-proto'] = protocol.slice(0, -1);
+      await provider.callback()(req, res);
+    },
+  };
+}
+
+function build(
+  o: AuthorizationServerOptions,
+  key: Awaited<ReturnType<OAuthKeys['signing']>>,
+): Provider {
+  const provider = createProvider(
+    { ...o, renderError: (ctx, out) => put(ctx, errorPage(out.error)) },
+    key,
+  );
+  provider.on('server_error', (_ctx, err) => o.logger.error({ err }, 'sign-in failed'));
+  // What is thrown past the provider's own handlers is answered here, and told to our log alone.
+  provider.silent = true;
+  provider.use(async (ctx, next) => {
+    try {
+      await next();
+      if (ctx.status === 503) ctx.set('Retry-After', String(RETRY_AFTER_S));
+      dropCookie(ctx, o.cookies.names.session);
+      const interaction = ctx.oidc?.route === 'authorization' && ctx.oidc.entities.Interaction;
+      const request = interaction && ctx.status === 303 ? requestOf(interaction) : undefined;
+      if (request) put(ctx, await o.begin(ctx.req, request));
+    } catch (error) {
+      put(ctx, failureAnswer(error, o.logger));
+    }
+  });
+  return provider;
+}
+
+/** What is needed of the provider's context to answer. */
+interface Context {
+  status: number;
+  body: unknown;
+  readonly response: { get(name: string): string | string[] | undefined };
+  set(name: string, value: string | string[]): void;
+  append(name: string, value: string): void;
+  remove(name: string): void;
+}
+
+/** Nobody stays signed in here, so there is nothing to remember. */
+function dropCookie(ctx: Context, name: string): void {
+  const cookies = [ctx.response.get('Set-Cookie') ?? ''].flat().filter((cookie) => cookie !== '');
+  const others = cookies.filter((cookie) => !cookie.startsWith(`${name}=`));
+  if (others.length === cookies.length) return;
+  ctx.remove('Set-Cookie');
+  if (others.length > 0) ctx.set('Set-Cookie', others);
+}
+
+function put(ctx: Context, answer: Answer): void {
+  ctx.remove('Location');
+  for (const [name, value] of Object.entries(answer.headers)) ctx.set(name, value);
+  for (const cookie of answer.cookies) ctx.append('Set-Cookie', cookie);
+  ctx.body = answer.body;
+  ctx.status = answer.status;
+  // The framework guesses a type for every body, also where it has set one before.
+  const type = answer.headers['Content-Type'];
+  if (type === undefined) ctx.remove('Content-Type');
+  else ctx.set('Content-Type', type);
+}
+
+/** @param error OAuth's name of it. */
+function errorPage(error: string): Answer {
+  switch (error) {
+    case 'temporarily_unavailable':
+    case 'server_error':
+      return unavailable('Try again in a moment.');
+    case 'invalid_request':
+    case 'access_denied':
+      // A resumed request whose cookie or row is gone.
+      return ended();
+    default:
+      return badRequest('The app that sent you here asked for something that we cannot do.');
+  }
+}

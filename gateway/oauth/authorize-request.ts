@@ -1,0 +1,86 @@
+import { MCP_SCOPE } from './access-token.ts';
+import type { SupportedClients } from './clients/supported-clients.ts';
+import { type Answer, badRequest, redirect } from './pages/answer.ts';
+
+/** Everything else a request may carry is not looked at (RFC 6749, 3.1). */
+const KNOWN = [
+  'client_id',
+  'redirect_uri',
+  'response_type',
+  'code_challenge',
+  'code_challenge_method',
+  'state',
+  'resource',
+  'login_hint',
+  'request',
+  'request_uri',
+] as const;
+
+const PROMPTS: ReadonlySet<string> = new Set(['none', 'login', 'consent', 'select_account']);
+
+/** A request as the provider may see it, or the answer it gets instead. */
+export type Checked = { readonly query: URLSearchParams } | { readonly refusal: Answer };
+
+/**
+ * What is decided before the provider sees a request: whom an answer may be sent to at all. Until that
+ * is certain nobody is redirected.
+ */
+export function checkAuthorizeRequest(
+  clients: SupportedClients,
+  issuer: string,
+  query: URLSearchParams,
+): Checked {
+  const repeated = [...new Set(query.keys())].filter(
+    (name) => name !== 'resource' && query.getAll(name).length > 1,
+  );
+  if (repeated.length > 0) return refuse('The address names one thing twice.');
+  const clientId = query.get('client_id') ?? '';
+  const redirectUri = query.get('redirect_uri') ?? '';
+  if (!clients.ids.includes(clientId))
+    return refuse('The app that sent you here is not known to us.');
+  if (!clients.allows(clientId, redirectUri)) {
+    return refuse(
+      'The app that sent you here wants its answer at an address that is not on our list.',
+    );
+  }
+  const error = errorIn(query);
+  if (error) {
+    const url = new URL(redirectUri);
+    const state = query.get('state');
+    const answer = { ...error, ...(state !== null && { state }), iss: issuer };
+    for (const [name, value] of Object.entries(answer)) url.searchParams.set(name, value);
+    return { refusal: redirect(url.href) };
+  }
+  return { query: forProvider(query) };
+}
+
+function refuse(why: string): Checked {
+  return {
+    refusal: badRequest(`${why} Go back to it and try again; if it stays so, tell its maker.`),
+  };
+}
+
+function errorIn(query: URLSearchParams): Record<string, string> | undefined {
+  const scopes = scopesIn(query);
+  if (scopes.length > 0 && !scopes.includes(MCP_SCOPE)) {
+    return { error: 'invalid_scope', error_description: `the only scope is ${MCP_SCOPE}` };
+  }
+  if ((query.get('response_mode') || 'query') !== 'query') {
+    return { error: 'unsupported_response_mode', error_description: 'the only mode is query' };
+  }
+  return undefined;
+}
+
+function scopesIn(query: URLSearchParams): string[] {
+  return (query.get('scope') ?? '').split(' ').filter((scope) => scope !== '');
+}
+
+function forProvider(query: URLSearchParams): URLSearchParams {
+  const known = new URLSearchParams();
+  for (const name of KNOWN) for (const value of query.getAll(name)) known.append(name, value);
+  // Clients ask for scopes they know from elsewhere, such as offline_access; there is only one.
+  known.set('scope', MCP_SCOPE);
+  const prompts = (query.get('prompt') ?? '').split(' ').filter((prompt) => PROMPTS.has(prompt));
+  if (prompts.length > 0) known.set('prompt', prompts.join(' '));
+  return known;
+}

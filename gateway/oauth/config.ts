@@ -1,0 +1,130 @@
+import { z } from 'zod';
+import { type Keyring, parseKeyring } from '../../services/platform/keyring.ts';
+import { KNOWN_CLIENTS } from './clients/known-clients.ts';
+import {
+  type ClientDocument,
+  createSupportedClients,
+  parseClientDocuments,
+  type SupportedClients,
+} from './clients/supported-clients.ts';
+import type { Consent } from './sign-in.ts';
+import type { SignInProvider } from './upstream.ts';
+
+/** The client id of clients that do not name themselves by a metadata document. */
+export const DEFAULT_CLIENT_ID = 'rms-mcp';
+
+/** The variables of the sign-in of assistants. */
+export const oauthShape = {
+  SIGN_IN_ISSUER: z
+    .url({ protocol: /^https?$/, error: 'wants an http or https address' })
+    .optional()
+    .describe('OpenID issuer that people sign in at; without it assistants cannot connect'),
+  SIGN_IN_CLIENT_ID: z.string().min(1).optional().describe('Our client id at that issuer'),
+  SIGN_IN_CLIENT_SECRET: z.string().min(1).optional().describe('Our client secret at that issuer'),
+  OAUTH_KEYRING: z
+    .string()
+    .refine(isKeyring, 'wants id:base64 of 32 bytes, several separated by commas, newest first')
+    .optional()
+    .describe(
+      'Keys that encrypt the signing keys of access tokens at rest; the first encrypts, all decrypt',
+    ),
+  MCP_CLIENT_ID: z
+    .string()
+    .regex(/^[A-Za-z0-9._-]{1,100}$/, 'wants up to 100 letters, digits, dots, dashes')
+    .default(DEFAULT_CLIENT_ID)
+    .describe('Client id of assistants that do not name themselves by a metadata document'),
+  MCP_CLIENTS: z
+    .string()
+    .refine(isClientList, 'wants JSON, [{"name", "client_id"?, "redirect_uris"}]')
+    .optional()
+    .describe(
+      'Supported assistants and their redirect URIs, as JSON; the well-known ones when absent',
+    ),
+  MCP_CONSENT: z
+    .enum(['always', 'loopback', 'never'], { error: 'wants always, loopback or never' })
+    .default('loopback')
+    .describe(
+      'Who is asked before an assistant gets access: everybody, users of apps on their own machine, nobody',
+    ),
+};
+
+type OAuthConfig = z.infer<z.ZodObject<typeof oauthShape>>;
+
+/** How assistants sign in; part of the gateway's options. */
+export interface OAuthOptions {
+  /** Where people sign in. Without it, or without a keyring, `/oauth` answers 503. */
+  readonly signIn?: SignInProvider;
+  /** Seals the signing keys of access tokens. Without it `/mcp` takes no token. */
+  readonly oauthKeyring?: Keyring;
+  /** `rms-mcp` when absent. */
+  readonly mcpClientId?: string;
+  /** The well-known ones when absent. */
+  readonly mcpClients?: readonly ClientDocument[];
+  /** For apps on the user's own machine when absent. */
+  readonly mcpConsent?: Consent;
+}
+
+export function oauthOptions(config: OAuthConfig): OAuthOptions {
+  const { SIGN_IN_ISSUER: issuer, SIGN_IN_CLIENT_ID: clientId } = config;
+  const { SIGN_IN_CLIENT_SECRET: clientSecret, OAUTH_KEYRING: keyring, MCP_CLIENTS: list } = config;
+  const isComplete = issuer !== undefined && clientId !== undefined && clientSecret !== undefined;
+  return {
+    mcpClientId: config.MCP_CLIENT_ID,
+    mcpConsent: config.MCP_CONSENT,
+    ...(isComplete && { signIn: { issuer, clientId, clientSecret } }),
+    ...(keyring !== undefined && { oauthKeyring: parseKeyring(keyring) }),
+    ...(list !== undefined && { mcpClients: parseClientDocuments(list) }),
+  };
+}
+
+/** What does not fit together, or is not safe in production. */
+export function oauthFaults(
+  config: OAuthConfig & { readonly NODE_ENV: string; readonly PUBLIC_BASE_URL: string },
+): string[] {
+  const together = [
+    config.SIGN_IN_ISSUER,
+    config.SIGN_IN_CLIENT_ID,
+    config.SIGN_IN_CLIENT_SECRET,
+    config.OAUTH_KEYRING,
+  ];
+  const given = together.filter((value) => value !== undefined).length;
+  const faults: string[] = [];
+  if (given > 0 && given < together.length) {
+    faults.push(
+      'SIGN_IN_ISSUER, SIGN_IN_CLIENT_ID, SIGN_IN_CLIENT_SECRET and OAUTH_KEYRING are set together or not at all',
+    );
+  }
+  if (config.NODE_ENV !== 'production' || given === 0) return faults;
+  if (!config.SIGN_IN_ISSUER?.startsWith('https://')) {
+    faults.push('SIGN_IN_ISSUER: production signs in over https only');
+  }
+  if (!config.PUBLIC_BASE_URL.startsWith('https://')) {
+    faults.push('PUBLIC_BASE_URL: with a sign-in, production is reached over https only');
+  }
+  if (config.MCP_CONSENT === 'never') {
+    faults.push("MCP_CONSENT: production asks before an app on a user's own machine gets access");
+  }
+  return faults;
+}
+
+/** The list of supported clients that the options describe. @throws Error for a redirect URI that no list may hold. */
+export function supportedClients(o: OAuthOptions): SupportedClients {
+  return createSupportedClients(o.mcpClientId ?? DEFAULT_CLIENT_ID, o.mcpClients ?? KNOWN_CLIENTS);
+}
+
+function isKeyring(text: string): boolean {
+  return succeeds(() => parseKeyring(text));
+}
+
+function isClientList(text: string): boolean {
+  return succeeds(() => parseClientDocuments(text));
+}
+
+function succeeds(work: () => unknown): boolean {
+  try {
+    work();
+    return true;
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,51 @@
+import type { RequestHandler, Router } from 'express';
+import { methodNotAllowed } from '../errors.ts';
+
+export interface Endpoint {
+  /** Runs for every method. */
+  readonly before?: readonly RequestHandler[];
+  readonly GET?: readonly RequestHandler[];
+  readonly POST?: readonly RequestHandler[];
+}
+
+/** One path: HEAD is served as GET, OPTIONS says what there is, all else is 405 with `Allow`. */
+export function endpoint(router: Router, path: string, o: Endpoint): void {
+  const allow = [...(o.GET ? ['GET', 'HEAD'] : []), ...(o.POST ? ['POST'] : []), 'OPTIONS'].join(
+    ', ',
+  );
+  const route = router.route(path);
+  if (o.before) route.all(...o.before);
+  route.options((_req, res) => {
+    res.setHeader('Allow', allow);
+    res.status(204).end();
+  });
+  if (o.GET) {
+    route.head((req, _res, next) => {
+      req.method = 'GET';
+      next();
+    });
+    route.get(...o.GET);
+  }
+  if (o.POST) route.post(...o.POST);
+  route.all((_req, res) => {
+    res.setHeader('Allow', allow);
+    throw methodNotAllowed(allow);
+  });
+}
+
+/** Lets scripts of any origin in, without cookies: metadata and tokens are for whoever may have them. */
+export function forDataClients(method: 'GET' | 'POST'): RequestHandler {
+  return (req, res, next) => {
+    res.setHeader('Access-Control-Allow-Origin', '*');
+    res.setHeader('Access-Control-Expose-Headers', 'Retry-After, WWW-Authenticate');
+    if (req.method === 'OPTIONS') {
+      res.setHeader('Access-Control-Allow-Methods', method);
+      res.setHeader(
+        'Access-Control-Allow-Headers',
+        'Content-Type, Authorization, MCP-Protocol-Version',
+      );
+      res.setHeader('Access-Control-Max-Age', '3600');
+    }
+    next();
+  };
+}

@@ -1,0 +1,37 @@
+import { MCP_SCOPE } from './access-token.ts';
+import { mcpResource } from './issue.ts';
+import { SIGNING_ALG } from './keys.ts';
+
+/** What the authorization server says of itself: RFC 8414, and the same as OpenID discovery. */
+export function authorizationServerMetadata(issuer: string) {
+  return {
+    issuer,
+    authorization_endpoint: `${issuer}/oauth/authorize`,
+    token_endpoint: `${issuer}/oauth/token`,
+    registration_endpoint: `${issuer}/oauth/register`,
+    jwks_uri: `${issuer}/oauth/jwks`,
+    scopes_supported: [MCP_SCOPE],
+    response_types_supported: ['code'],
+    response_modes_supported: ['query'],
+    grant_types_supported: ['authorization_code', 'refresh_token'],
+    code_challenge_methods_supported: ['S256'],
+    token_endpoint_auth_methods_supported: ['none'],
+    authorization_response_iss_parameter_supported: true,
+    client_id_metadata_document_supported: true,
+    prompt_values_supported: ['none', 'login', 'consent', 'select_account'],
+    // OpenID discovery asks for these two; no id tokens are issued.
+    subject_types_supported: ['public'],
+    id_token_signing_alg_values_supported: [SIGNING_ALG],
+  };
+}
+
+/** What the MCP server says of itself (RFC 9728). */
+export function protectedResourceMetadata(issuer: string) {
+  return {
+    resource: mcpResource(issuer),
+    authorization_servers: [issuer],
+    scopes_supported: [MCP_SCOPE],
+    bearer_methods_supported: ['header'],
+    resource_name: 'Returns Management Service',
+  };
+}

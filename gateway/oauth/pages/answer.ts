@@ -1,0 +1,46 @@
+import { messagePage } from './pages.ts';
+import { pageHeaders } from './style.ts';
+
+/** What a browser gets: a page, or the address to go on to. */
+export interface Answer {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly cookies: readonly string[];
+  /** Empty for a redirect. */
+  readonly body: string;
+}
+
+/** Seconds after which trying again makes sense. */
+export const RETRY_AFTER_S = 5;
+
+/** @param o.formTargets where the page's forms may end up, beside this service. */
+export function page(
+  body: string,
+  o: { readonly status?: number; readonly formTargets?: readonly string[] } = {},
+): Answer {
+  const headers = {
+    ...pageHeaders(o.formTargets ?? []),
+    'Content-Type': 'text/html; charset=utf-8',
+  };
+  return { status: o.status ?? 200, headers, cookies: [], body };
+}
+
+export function redirect(location: string, cookies: readonly string[] = []): Answer {
+  return { status: 303, headers: { Location: location }, cookies, body: '' };
+}
+
+/** The request cannot be what an app of ours would send: nobody is sent anywhere. */
+export function badRequest(text: string): Answer {
+  return page(messagePage({ title: 'This link does not work', text }), { status: 400 });
+}
+
+export function ended(): Answer {
+  const text =
+    'It was finished already, or it took too long. Go back to your app and connect again.';
+  return page(messagePage({ title: 'This sign-in has ended', text }), { status: 400 });
+}
+
+export function unavailable(text: string): Answer {
+  const answer = page(messagePage({ title: 'Not available at the moment', text }), { status: 503 });
+  return { ...answer, headers: { ...answer.headers, 'Retry-After': String(RETRY_AFTER_S) } };
+}

@@ -1,0 +1,144 @@
+import { Html, html } from './html.ts';
+import { STYLE } from './style.ts';
+
+/** Which client asks, in words: its name where it is known, and the host that gets the answer. */
+export interface Asking {
+  readonly name: string | undefined;
+  readonly host: string;
+}
+
+function layout(title: string, body: Html): string {
+  return html`<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="robots" content="noindex">
+<meta name="referrer" content="no-referrer">
+<title>${title} · Returns</title>
+<style>${new Html(STYLE)}</style>
+</head>
+<body>
+<main>
+<p class="brand">
+<svg viewBox="0 0 24 24" fill="none" stroke="currentColor" stroke-width="1.8" stroke-linecap="round" stroke-linejoin="round" aria-hidden="true" focusable="false"><path d="M3 8.5 12 4l9 4.5v8L12 21l-9-4.5z"/><path d="M3 8.5 12 13l9-4.5M12 13v8"/><path d="m9.5 15.5-2-2 2-2" transform="translate(-1 2.6)"/></svg>
+Returns Management
+</p>
+${body}
+</main>
+</body>
+</html>
+`.text;
+}
+
+function asks({ name, host }: Asking): Html {
+  return name === undefined
+    ? html`An app at <strong>${host}</strong>`
+    : html`<strong>${name}</strong> (${host})`;
+}
+
+function problemText(problem: string | undefined): Html | undefined {
+  return problem === undefined
+    ? undefined
+    : html`<p class="problem" id="problem" role="alert">${problem}</p>`;
+}
+
+/** Asks who somebody is: field `email`. */
+export function emailPage(o: {
+  readonly action: string;
+  readonly asking: Asking;
+  readonly email?: string | undefined;
+  readonly problem?: string | undefined;
+}): string {
+  const described =
+    o.problem === undefined
+      ? undefined
+      : new Html(' aria-invalid="true" aria-describedby="problem"');
+  return layout(
+    o.problem === undefined ? 'Sign in' : 'Check your e-mail address',
+    html`<h1>Sign in to connect your shop</h1>
+<p class="lead">${asks(o.asking)} asks to work with your returns.</p>
+${problemText(o.problem)}
+<form method="post" action="${o.action}">
+<label for="email">E-mail address</label>
+<input id="email" name="email" type="email" autocomplete="username" inputmode="email" autocapitalize="none" spellcheck="false" maxlength="320" required autofocus value="${o.email ?? ''}"${described}>
+<button>Continue</button>
+</form>
+<p class="note">You sign in on the next page. We never ask for a password here.</p>`,
+  );
+}
+
+/** Asks which shop to act in: field `shop_id`. */
+export function shopPage(o: {
+  readonly action: string;
+  readonly asking: Asking;
+  readonly shops: readonly { readonly shopId: bigint; readonly name: string }[];
+  readonly problem?: string | undefined;
+}): string {
+  const choices = o.shops.map(
+    ({
+      shopId,
+      name,
+    }) => html`<label class="choice"><input type="radio" name="shop_id" value="${shopId}" required>${name}<small>no. ${shopId}</small></label>
+`,
+  );
+  return layout(
+    'Choose a shop',
+    html`<h1>Which shop?</h1>
+<p class="lead">${asks(o.asking)} works in one shop at a time. You can connect another one later.</p>
+${problemText(o.problem)}
+<form method="post" action="${o.action}">
+<fieldset>
+<legend>Shop</legend>
+${choices}</fieldset>
+<button>Continue</button>
+</form>`,
+  );
+}
+
+/** Asks whether that client may act in that shop. */
+export function consentPage(o: {
+  readonly allow: string;
+  readonly cancel: string;
+  readonly asking: Asking;
+  readonly isOnOwnMachine: boolean;
+  readonly shopName: string;
+  readonly email: string;
+}): string {
+  const where = o.isOnOwnMachine
+    ? html`<p>It runs on your own computer. Allow it only if you have just started this yourself.</p>`
+    : undefined;
+  return layout(
+    'Allow access',
+    html`<h1>Allow access to your shop?</h1>
+<p class="lead">${asks(o.asking)} wants to act for you.</p>
+<dl>
+<div><dt>App</dt><dd>${o.asking.name ?? 'Not known to us by name'}</dd></div>
+<div><dt>Your answer goes to</dt><dd>${o.asking.host}</dd></div>
+<div><dt>Shop</dt><dd>${o.shopName}</dd></div>
+<div><dt>Signed in as</dt><dd>${o.email}</dd></div>
+</dl>
+${where}
+<p>It can see and do what your role in this shop allows, and nothing else. Your administrator can end this at any time.</p>
+<form method="post" action="${o.allow}"><button>Allow</button></form>
+<form method="post" action="${o.cancel}"><button class="quiet">Cancel</button></form>`,
+  );
+}
+
+/** Says why it cannot go on; where there is a way back to the app, with a button for it. */
+export function messagePage(o: {
+  readonly title: string;
+  readonly text: string;
+  readonly cancel?: string | undefined;
+}): string {
+  const back =
+    o.cancel === undefined
+      ? undefined
+      : html`<form method="post" action="${o.cancel}"><button class="quiet">Back to the app</button></form>`;
+  return layout(
+    o.title,
+    html`<h1>${o.title}</h1>
+<p>${o.text}</p>
+${back}`,
+  );
+}

@@ -1,0 +1,144 @@
+import Provider, { type Configuration, errors, interactionPolicy } from 'oidc-provider';
+import type pg from 'pg';
+import { MCP_SCOPE } from './access-token.ts';
+import { isMember, parseAccountId } from './account.ts';
+import { createAdapters } from './adapter.ts';
+import type { SupportedClients } from './clients/supported-clients.ts';
+import type { Cookies } from './cookies.ts';
+import type { Grants } from './grants.ts';
+import { ACCESS_TOKEN_TTL_S, GRANT_TTL_S, mcpResource, shopClaims } from './issue.ts';
+import { SIGNING_ALG, type SigningKey } from './keys.ts';
+import type { Tickets } from './tickets.ts';
+
+const CODE_TTL_S = 60;
+const REFRESH_TTL_S = 30 * 24 * 3_600;
+/** How long a person may take from the first page to the last. Seconds. */
+export const SIGN_IN_TTL_S = 15 * 60;
+
+/** Where the pages of one sign-in lie. */
+export function signInPath(uid: string): string {
+  return `/oauth/sign-in/${uid}`;
+}
+
+export interface ProviderOptions {
+  readonly issuer: string;
+  readonly pool: pg.Pool;
+  readonly tickets: Tickets;
+  readonly grants: Grants;
+  readonly clients: SupportedClients;
+  readonly cookies: Cookies;
+  /** How long ago the request being served came in. Milliseconds. */
+  readonly arrivedMsAgo: () => number;
+  /** A page for what cannot go on, in the body of the context's answer. */
+  readonly renderError: NonNullable<Configuration['renderError']>;
+}
+
+/**
+ * The authorization server proper, with one signing key. Everything that it remembers lies in the
+ * database, so it can be replaced by one with another key at any time.
+ */
+export function createProvider(o: ProviderOptions, key: SigningKey): Provider {
+  const provider = new Provider(o.issuer, configuration(o, key));
+  // Codes go where the list says, by our own comparison.
+  provider.Client.prototype.redirectUriAllowed = function redirectUriAllowed(uri: string) {
+    return o.clients.allows(this.clientId, uri);
+  };
+  // Whether cookies are marked as secure goes by the public address, which we put into every request.
+  provider.proxy = true;
+  return provider;
+}
+
+function configuration(o: ProviderOptions, key: SigningKey): Configuration {
+  const resource = mcpResource(o.issuer);
+  return {
+    adapter: createAdapters(o),
+    clients: o.clients.ids.map((clientId) => ({
+      client_id: clientId,
+      redirect_uris: ['http://127.0.0.1/'],
+      application_type: 'native' as const,
+      grant_types: ['authorization_code', 'refresh_token'],
+      response_types: ['code' as const],
+      token_endpoint_auth_method: 'none' as const,
+      id_token_signed_response_alg: SIGNING_ALG,
+    })),
+    jwks: { keys: [{ ...key.privateJwk, kty: String(key.privateJwk.kty) }] },
+    routes: {
+      authorization: '/oauth/authorize',
+      token: '/oauth/token',
+      jwks: '/oauth/provider-jwks',
+    },
+    cookies: { names: o.cookies.names, short: o.cookies.options, long: o.cookies.options },
+    clientAuthMethods: ['none'],
+    responseTypes: ['code'],
+    scopes: [],
+    pkce: { required: () => true },
+    allowOmittingSingleRegisteredRedirectUri: false,
+    clockTolerance: 0,
+    findAccount: async (_ctx, id) => {
+      const account = parseAccountId(id);
+      if (!account || !(await isMember(o.pool, account))) return undefined;
+      return { accountId: id, claims: () => ({ sub: id }) };
+    },
+    interactions: { policy: policy(), url: (_ctx, { uid }) => signInPath(uid) },
+    extraTokenClaims: (_ctx, token) => {
+      const account = parseAccountId('accountId' in token ? String(token.accountId) : '');
+      const grantId = 'grantId' in token ? token.grantId : undefined;
+      if (!account || typeof grantId !== 'string') throw new Error('a token without a grant');
+      return shopClaims({ shopId: account.shopId, grantId });
+    },
+    formats: {
+      customizers: {
+        jwt: (_ctx, token, { payload }) => {
+          const account = parseAccountId('accountId' in token ? String(token.accountId) : '');
+          payload.sub = String(account?.userId);
+        },
+      },
+    },
+    features: {
+      devInteractions: { enabled: false },
+      dPoP: { enabled: false },
+      pushedAuthorizationRequests: { enabled: false },
+      rpInitiatedLogout: { enabled: false },
+      userinfo: { enabled: false },
+      resourceIndicators: {
+        enabled: true,
+        defaultResource: () => resource,
+        useGrantedResource: () => true,
+        getResourceServerInfo: (_ctx, indicator) => {
+          if (indicator !== resource) throw new errors.InvalidTarget();
+          return {
+            scope: MCP_SCOPE,
+            audience: resource,
+            accessTokenFormat: 'jwt',
+            accessTokenTTL: ACCESS_TOKEN_TTL_S,
+            jwt: { sign: { alg: SIGNING_ALG } },
+          };
+        },
+      },
+    },
+    issueRefreshToken: () => true,
+    rotateRefreshToken: true,
+    expiresWithSession: () => false,
+    renderError: o.renderError,
+    ttl: {
+      AccessToken: ACCESS_TOKEN_TTL_S,
+      AuthorizationCode: CODE_TTL_S,
+      RefreshToken: REFRESH_TTL_S,
+      Grant: GRANT_TTL_S,
+      Interaction: SIGN_IN_TTL_S,
+      Session: SIGN_IN_TTL_S,
+      IdToken: CODE_TTL_S,
+    },
+  };
+}
+
+/** Every request is a sign-in of its own: nobody is let through because they were here before. */
+function policy() {
+  const { Check, Prompt } = interactionPolicy;
+  const isNew = new Check('sign_in', 'everybody signs in', (ctx) => !ctx.oidc.result?.login);
+  return [
+    new Prompt({ name: 'login', requestable: true }, isNew),
+    new Prompt({ name: 'consent', requestable: true }),
+    new Prompt({ name: 'select_account', requestable: true }),
+  ];
+}

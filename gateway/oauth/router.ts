@@ -1,0 +1,78 @@
+import express, { type RequestHandler, Router } from 'express';
+import type pg from 'pg';
+import type { Logger } from '../../services/platform/log.ts';
+import type { HourlyLimits } from '../auth/hourly-limits.ts';
+import type { SupportedClients } from './clients/supported-clients.ts';
+import { endpoint, forDataClients } from './endpoint.ts';
+import type { OAuthKeys } from './keys.ts';
+import { authorizationServerMetadata, protectedResourceMetadata } from './metadata.ts';
+import { clientMetadata } from './register.ts';
+import type { Consent } from './sign-in.ts';
+import { signInRoutes } from './sign-in-routes.ts';
+import type { SignInProvider } from './upstream.ts';
+
+export interface OAuthDependencies {
+  readonly pool: pg.Pool;
+  readonly logger: Logger;
+  /** The public base address: issuer of everything. */
+  readonly issuer: string;
+  readonly limits: HourlyLimits;
+  readonly clients: SupportedClients;
+  readonly consent: Consent;
+  /** Without them the metadata is served, and everything else answers 503. */
+  readonly signIn?: { readonly keys: OAuthKeys; readonly provider: SignInProvider } | undefined;
+}
+
+const REGISTRATION_LIMIT = '64kb';
+
+/**
+ * The sign-in of assistants: `/.well-known/*` and `/oauth/*` (interface: MCP server endpoints). Other
+ * paths pass.
+ */
+export function createOAuth(o: OAuthDependencies): Router {
+  const router = Router({ caseSensitive: true, strict: true });
+  const server = authorizationServerMetadata(o.issuer);
+  const resource = protectedResourceMetadata(o.issuer);
+  for (const [path, document] of [
+    ['/.well-known/oauth-authorization-server', server],
+    ['/.well-known/openid-configuration', server],
+    ['/.well-known/oauth-protected-resource', resource],
+    ['/.well-known/oauth-protected-resource/mcp', resource],
+  ] as const) {
+    endpoint(router, path, {
+      before: [forDataClients('GET')],
+      GET: [o.limits.wellKnown, sendJson(200, () => document)],
+    });
+  }
+  router.use('/oauth', (_req, res, next) => {
+    res.setHeader('Cache-Control', 'no-store');
+    // An app that opened this window waits in its own for the answer; the page there is still ours.
+    res.setHeader('Cross-Origin-Opener-Policy', 'unsafe-none');
+    next();
+  });
+  endpoint(router, '/oauth/register', {
+    before: [forDataClients('POST')],
+    POST: [
+      o.limits.register,
+      express.text({ type: () => true, limit: REGISTRATION_LIMIT, defaultCharset: 'utf-8' }),
+      sendJson(201, (body) => clientMetadata(o.clients, parsed(body))),
+    ],
+  });
+  router.use(signInRoutes(o));
+  return router;
+}
+
+function sendJson(status: number, make: (body: unknown) => object): RequestHandler {
+  return (req, res) => {
+    res.status(status).json(make(req.body));
+  };
+}
+
+/** What is no JSON names no redirect URI; nothing else of the body counts. */
+function parsed(body: unknown): unknown {
+  try {
+    return JSON.parse(String(body));
+  } catch {
+    return undefined;
+  }
+}

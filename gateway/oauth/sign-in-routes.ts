@@ -1,0 +1,185 @@
+import { createHash } from 'node:crypto';
+import express, { type Request, type RequestHandler, type Response, Router } from 'express';
+import { createRateLimit } from '../auth/rate-limits.ts';
+import { assemble, type SignInParts } from './assemble.ts';
+import { checkAuthorizeRequest } from './authorize-request.ts';
+import { endpoint, forDataClients } from './endpoint.ts';
+import { failureAnswer, isAway } from './failures.ts';
+import { type Answer, ended, RETRY_AFTER_S, unavailable } from './pages/answer.ts';
+import { SIGN_IN_TTL_S } from './provider.ts';
+import type { OAuthDependencies } from './router.ts';
+import type { SignIn } from './sign-in.ts';
+
+const FORM_LIMIT = '8kb';
+/** Forms that one sign-in may send: no way to try out addresses. */
+const FORMS_PER_SIGN_IN = 30;
+
+type SignInConfig = NonNullable<OAuthDependencies['signIn']>;
+
+/** The paths of a sign-in, from `/oauth/authorize` to `/oauth/token`. */
+export function signInRoutes(o: OAuthDependencies): Router {
+  const router = Router({ caseSensitive: true, strict: true });
+  if (!o.signIn) return withoutSignIn(router, o);
+  const parts = assemble(o, o.signIn);
+  const { pageBy, formBy } = pageHandlers(o, parts);
+  const body = express.urlencoded({ extended: false, limit: FORM_LIMIT });
+
+  endpoint(router, '/oauth/authorize', {
+    GET: [
+      o.limits.authorize,
+      async (req, res) => {
+        const checked = checkAuthorizeRequest(o.clients, o.issuer, queryOf(req));
+        if ('refusal' in checked) return sendAnswer(res, checked.refusal);
+        await handOrFail(o, parts, { req, res, url: `/oauth/authorize?${checked.query}` });
+      },
+    ],
+  });
+  endpoint(router, '/oauth/authorize/:uid', {
+    GET: [(req, res) => handOrFail(o, parts, { req, res, url: req.path })],
+  });
+  endpoint(router, '/oauth/sign-in/:uid', {
+    GET: [formBy((signIn, uid) => signIn.askEmail(uid))],
+    POST: [body, formBy((signIn, uid, req) => signIn.giveEmail(req, uid, field(req, 'email')))],
+  });
+  endpoint(router, '/oauth/sign-in/:uid/shop', {
+    POST: [body, formBy((signIn, uid, req) => signIn.chooseShop(req, uid, field(req, 'shop_id')))],
+  });
+  endpoint(router, '/oauth/sign-in/:uid/consent', {
+    GET: [formBy((signIn, uid) => signIn.askConsent(uid))],
+  });
+  endpoint(router, '/oauth/sign-in/:uid/allow', {
+    POST: [body, formBy((signIn, uid) => signIn.allow(uid))],
+  });
+  endpoint(router, '/oauth/sign-in/:uid/cancel', {
+    POST: [body, formBy((signIn, uid) => signIn.cancel(uid))],
+  });
+  endpoint(router, '/oauth/callback', {
+    GET: [
+      pageBy(async (req) => {
+        const query = queryOf(req);
+        const isTwice = [...new Set(query.keys())].some((name) => query.getAll(name).length > 1);
+        if (isTwice) return ended();
+        return parts.signIn.comeBack(req, new URL(`${o.issuer}/oauth/callback?${query}`));
+      }),
+    ],
+  });
+  dataRoutes(router, o, { config: o.signIn, parts });
+  return router;
+}
+
+/** What programs call: keys and tokens. */
+function dataRoutes(
+  router: Router,
+  o: OAuthDependencies,
+  { config, parts }: { config: SignInConfig; parts: SignInParts },
+): void {
+  const dataBy =
+    (work: (req: Request, res: Response) => Promise<void>): RequestHandler =>
+    async (req, res) => {
+      try {
+        await work(req, res);
+      } catch (error) {
+        if (!isAway(error)) throw error;
+        o.logger.error({ err: error }, 'sign-in failed');
+        sendUnavailable(res);
+      }
+    };
+  endpoint(router, '/oauth/jwks', {
+    before: [forDataClients('GET')],
+    GET: [
+      dataBy(async (_req, res) => {
+        const published = await config.keys.verifying();
+        res.json({ keys: published.map(({ publicJwk }) => publicJwk) });
+      }),
+    ],
+  });
+  endpoint(router, '/oauth/token', {
+    before: [forDataClients('POST')],
+    POST: [o.limits.token, dataBy((req, res) => parts.hand(req, res, '/oauth/token'))],
+  });
+}
+
+function withoutSignIn(router: Router, o: OAuthDependencies): Router {
+  endpoint(router, '/oauth/authorize', {
+    GET: [
+      o.limits.authorize,
+      (_req, res) => sendAnswer(res, unavailable('Sign-in is not set up here.')),
+    ],
+  });
+  endpoint(router, '/oauth/token', {
+    before: [forDataClients('POST')],
+    POST: [o.limits.token, (_req, res) => sendUnavailable(res)],
+  });
+  return router;
+}
+
+function pageHandlers(o: OAuthDependencies, { signIn, cookies }: SignInParts) {
+  const forms = createRateLimit({
+    pool: o.pool,
+    name: 'oauth-forms',
+    points: FORMS_PER_SIGN_IN,
+    windowS: SIGN_IN_TTL_S,
+    whenAway: 'refuse',
+  });
+  /** A page, or the page that says why not. */
+  const pageBy =
+    (work: (req: Request) => Promise<Answer>): RequestHandler =>
+    async (req, res) => {
+      sendAnswer(res, await work(req).catch((error) => failureAnswer(error, o.logger)));
+    };
+  /** A page of one sign-in, for the browser that began it, sent by our own form. */
+  const formBy = (work: (signIn: SignIn, uid: string, req: Request) => Promise<Answer>) =>
+    pageBy(async (req) => {
+      const uid = String(req.params.uid);
+      if (cookies.interactionOf(req) !== uid || isFromElsewhere(req)) return ended();
+      const admission = await forms.take(createHash('sha256').update(uid).digest('base64url'));
+      if (admission.admitted) return work(signIn, uid, req);
+      return admission.away ? unavailable('Try again in a moment.') : ended();
+    });
+  return { pageBy, formBy };
+}
+
+async function handOrFail(
+  o: OAuthDependencies,
+  parts: SignInParts,
+  { req, res, url }: { req: Request; res: Response; url: string },
+): Promise<void> {
+  try {
+    await parts.hand(req, res, url);
+  } catch (error) {
+    if (res.headersSent) throw error;
+    sendAnswer(res, failureAnswer(error, o.logger));
+  }
+}
+
+function sendAnswer(res: Response, answer: Answer): void {
+  for (const [name, value] of Object.entries(answer.headers)) res.setHeader(name, value);
+  for (const cookie of answer.cookies) res.append('Set-Cookie', cookie);
+  res.setHeader('Content-Length', Buffer.byteLength(answer.body));
+  res.status(answer.status).end(answer.body);
+}
+
+function sendUnavailable(res: Response): void {
+  const message = 'Sign-in is not available at the moment.';
+  res
+    .status(503)
+    .setHeader('Retry-After', String(RETRY_AFTER_S))
+    .json({ error: 'temporarily_unavailable', error_description: message, message, errors: {} });
+}
+
+function queryOf(req: Request): URLSearchParams {
+  const at = req.url.indexOf('?');
+  return new URLSearchParams(at === -1 ? '' : req.url.slice(at + 1));
+}
+
+/** A field of a form; empty when it is absent, or sent twice. */
+function field(req: Request, name: string): string {
+  const value: unknown = Object.hasOwn(req.body ?? {}, name) ? req.body[name] : undefined;
+  return typeof value === 'string' ? value : '';
+}
+
+/** Browsers say where a form was sent from; our cookies are lax, so this is the second lock. */
+function isFromElsewhere(req: Request): boolean {
+  const site = req.headers['sec-fetch-site'];
+  return req.method === 'POST' && site !== undefined && site !== 'same-origin';
+}

@@ -1,0 +1,156 @@
+import * as oidc from 'openid-client';
+
+/** The identity provider that people sign in at. */
+export interface SignInProvider {
+  readonly issuer: string;
+  readonly clientId: string;
+  readonly clientSecret: string;
+}
+
+/** What a sign-in at the identity provider must come back with; kept until then. */
+export interface Expectation {
+  readonly state: string;
+  readonly nonce: string;
+  readonly codeVerifier: string;
+}
+
+/** Who the identity provider says somebody is. */
+export interface Identity {
+  readonly email: string | undefined;
+  readonly emailVerified: boolean;
+}
+
+export interface Upstream {
+  /** Origin of its sign-in page. @throws IdentityProviderAway */
+  origin(): Promise<string>;
+  /** The address to send a browser to, and what to expect of it. @throws IdentityProviderAway */
+  begin(email: string): Promise<{ readonly url: string; readonly expectation: Expectation }>;
+  /**
+   * Reads the address that the browser came back with, exchanges the code in it, and checks all that
+   * was expected.
+   *
+   * @throws IdentityProviderAway; {@link SignInRefused} for an answer that proves nothing, or a refusal.
+   */
+  finish(url: URL, expectation: Expectation): Promise<Identity>;
+}
+
+/** The identity provider does not answer, or answers that it cannot. */
+export class IdentityProviderAway extends Error {
+  override readonly name = 'IdentityProviderAway';
+}
+
+/** The sign-in came to nothing. */
+export class SignInRefused extends Error {
+  override readonly name = 'SignInRefused';
+  /** The person, or the identity provider, said no; anything else is an answer that does not fit. */
+  readonly isDenied: boolean;
+
+  constructor(isDenied: boolean, cause: unknown) {
+    super('the sign-in at the identity provider came to nothing', { cause });
+    this.isDenied = isDenied;
+  }
+}
+
+/** A person is waiting. Seconds. */
+const TIMEOUT_S = 5;
+
+/** Speaks to the identity provider as a confidential client with PKCE; discovery happens at first use. */
+export function createUpstream(o: SignInProvider & { readonly redirectUri: string }): Upstream {
+  let discovered: Promise<oidc.Configuration> | undefined;
+  const configuration = (): Promise<oidc.Configuration> => {
+    discovered ??= discover(o).catch((error: unknown) => {
+      discovered = undefined;
+      throw error;
+    });
+    return discovered;
+  };
+
+  return {
+    async origin() {
+      const { authorization_endpoint: endpoint } = (await configuration()).serverMetadata();
+      return new URL(endpoint ?? o.issuer).origin;
+    },
+    async begin(email) {
+      const config = await configuration();
+      const expectation = {
+        state: oidc.randomState(),
+        nonce: oidc.randomNonce(),
+        codeVerifier: oidc.randomPKCECodeVerifier(),
+      };
+      const url = oidc.buildAuthorizationUrl(config, {
+        redirect_uri: o.redirectUri,
+        scope: 'openid email profile',
+        state: expectation.state,
+        nonce: expectation.nonce,
+        code_challenge: await oidc.calculatePKCECodeChallenge(expectation.codeVerifier),
+        code_challenge_method: 'S256',
+        login_hint: email,
+      });
+      return { url: url.href, expectation };
+    },
+    async finish(url, expectation) {
+      const config = await configuration();
+      try {
+        return await identify(config, url, expectation);
+      } catch (error) {
+        throw isAway(error) ? away(error) : new SignInRefused(isDenial(error), error);
+      }
+    },
+  };
+}
+
+async function discover(o: SignInProvider): Promise<oidc.Configuration> {
+  const issuer = new URL(o.issuer);
+  // An identity provider without TLS is one on the same machine; configuration allows no other.
+  const execute = issuer.protocol === 'http:' ? [oidc.allowInsecureRequests] : [];
+  try {
+    return await oidc.discovery(issuer, o.clientId, o.clientSecret, undefined, {
+      timeout: TIMEOUT_S,
+      execute,
+    });
+  } catch (error) {
+    throw away(error);
+  }
+}
+
+async function identify(
+  config: oidc.Configuration,
+  url: URL,
+  expectation: Expectation,
+): Promise<Identity> {
+  const tokens = await oidc.authorizationCodeGrant(config, url, {
+    expectedState: expectation.state,
+    expectedNonce: expectation.nonce,
+    pkceCodeVerifier: expectation.codeVerifier,
+    idTokenExpected: true,
+  });
+  const claims = tokens.claims();
+  if (!claims) throw new Error('an id token was expected');
+  // Some providers say the address only when asked for it.
+  const source =
+    typeof claims.email === 'string' || config.serverMetadata().userinfo_endpoint === undefined
+      ? claims
+      : await oidc.fetchUserInfo(config, tokens.access_token, claims.sub);
+  return {
+    email: typeof source.email === 'string' ? source.email : undefined,
+    emailVerified: source.email_verified === true,
+  };
+}
+
+function away(cause: unknown): IdentityProviderAway {
+  return new IdentityProviderAway('the identity provider does not answer', { cause });
+}
+
+/** No answer at all, one too late, or a server error. */
+function isAway(error: unknown): boolean {
+  if (error instanceof oidc.ClientError) {
+    if (error.code === 'OAUTH_TIMEOUT' || error.code === 'OAUTH_ABORT') return true;
+    return error.cause instanceof Response && error.cause.status >= 500;
+  }
+  if (error instanceof oidc.ResponseBodyError) return error.status >= 500;
+  return error instanceof TypeError && error.message === 'fetch failed';
+}
+
+function isDenial(error: unknown): boolean {
+  return error instanceof oidc.AuthorizationResponseError;
+}
