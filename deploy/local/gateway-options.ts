@@ -1,10 +1,11 @@
 import { HOURLY_LIMITS } from '../../gateway/auth/hourly-limits.ts';
+import { DEFAULT_CLIENT_ID } from '../../gateway/oauth/config.ts';
 import type { ServiceTargets } from '../../gateway/services.ts';
 import type { GatewayOptions } from '../../gateway/start.ts';
 import type { ServiceIdentity } from '../../services/platform/identity.ts';
 import { parseKeyring } from '../../services/platform/keyring.ts';
 import type { Database } from './database.ts';
-import { oauthKeyringOf } from './memory.ts';
+import { oauthKeyringOf, signInSecretOf } from './memory.ts';
 import type { Plan } from './parts.ts';
 
 /** Limits of the local gateway: REST so high that only the key `limited` ever meets its own. */
@@ -23,7 +24,7 @@ export const SIGN_IN_CLIENT_ID = 'rms-sign-in';
 
 /** The client that MCP clients sign in as, and where the browser may go back to: loopback, any port. */
 export const MCP_CLIENT = {
-  clientId: 'rms-mcp',
+  clientId: DEFAULT_CLIENT_ID,
   redirectUris: ['http://127.0.0.1:{port}/callback'],
 } as const;
 
@@ -54,15 +55,24 @@ export function gatewayOptions(
     identity: o.identity,
     restPerMinute: LIMITS.rest_per_minute,
     trustedProxies: ['127.0.0.1/32'],
-    oauthKeyring: parseKeyring(oauthKeyringOf(plan.memory)),
     partnerOAuth: {
       issuer: plan.authUrl,
       audience: plan.baseUrl,
       jwksUrl: plan.jwksUrl,
       shopClaim: 'shop_id',
     },
+    oauthKeyring: parseKeyring(oauthKeyringOf(plan.memory)),
+    ...signInOf(plan),
     logLevel: plan.surroundings.logLevel,
     logPretty: true,
     ...(plan.options.calendar && { calendar: plan.options.calendar }),
   };
+}
+
+/** Where people sign in: at the bundled identity, else at the issuer given, where our client is known. */
+function signInOf(plan: Plan): Pick<GatewayOptions, 'signIn'> {
+  const { oidcIssuer, oidcClient } = plan.surroundings;
+  if (oidcIssuer) return oidcClient ? { signIn: { issuer: oidcIssuer, ...oidcClient } } : {};
+  const clientSecret = signInSecretOf(plan.memory);
+  return { signIn: { issuer: plan.authUrl, clientId: SIGN_IN_CLIENT_ID, clientSecret } };
 }

@@ -15,6 +15,8 @@ export interface Surroundings {
   readonly kafkaBrokers: readonly string[];
   /** An OpenID issuer to take instead of the bundled one. */
   readonly oidcIssuer: string | undefined;
+  /** How the gateway is known at that issuer; without it assistants cannot sign in. */
+  readonly oidcClient: { readonly clientId: string; readonly clientSecret: string } | undefined;
   readonly logLevel: string;
 }
 

@@ -1,3 +1,4 @@
+import { z } from 'zod';
 import {
   httpUrl,
   list,
@@ -18,12 +19,20 @@ await runMain('npm start', async () => {
     OIDC_ISSUER: httpUrl
       .optional()
       .describe('Where partners sign in, instead of the bundled identity'),
+    OIDC_CLIENT_ID: z
+      .string()
+      .min(1)
+      .optional()
+      .describe('Client id of the gateway at that issuer'),
+    OIDC_CLIENT_SECRET: z.string().min(1).optional().describe('Its secret'),
     LOG_LEVEL: processShape.LOG_LEVEL.unwrap().default('warn'),
   });
+  const { OIDC_CLIENT_ID: clientId, OIDC_CLIENT_SECRET: clientSecret } = env;
   return startStack(options, {
     databaseUrl: env.DATABASE_URL,
     kafkaBrokers: env.KAFKA_BROKERS,
     oidcIssuer: env.OIDC_ISSUER,
+    oidcClient: clientId && clientSecret ? { clientId, clientSecret } : undefined,
     logLevel: env.LOG_LEVEL,
   });
 });

@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import type pg from 'pg';
 import { addMember, removeMember } from '../../../gateway/tenancy/members.ts';
 import type { Role } from '../../../gateway/tenancy/permissions.ts';
+import { ensureUser } from '../../../gateway/tenancy/users.ts';
 import { LOCAL_ACTOR } from '../clients.ts';
 import type { Account } from '../identity/accounts.ts';
 import type { MemoryFile } from '../memory.ts';
@@ -52,6 +53,8 @@ const by = { actor: LOCAL_ACTOR, source: 'npm start' };
 
 /** Makes the memberships of the demo's people. Safe to run again. */
 export async function seedPeople(pool: pg.Pool, shopIds: readonly number[]): Promise<void> {
+  // Making the shops made the founder, without a name.
+  await ensureUser(pool, emailOf(FOUNDER), FOUNDER);
   for (const { name, roles, removed } of PEOPLE) {
     for (const [at, role] of roles.entries()) {
       const shopId = BigInt(shopIds[at] ?? 0);
