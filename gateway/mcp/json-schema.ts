@@ -18,8 +18,9 @@ export function objectSchema(schema: z.ZodObject, io: 'input' | 'output'): Objec
     metadata: z.registry(),
     override: ({ zodSchema, jsonSchema }) => {
       const known = z.globalRegistry.get(zodSchema) ?? {};
-      const { id: _, 'x-service-bound': __, override, ...meta } = known;
+      const { id: _, override, ...meta } = known;
       Object.assign(jsonSchema, meta, override);
+      delete jsonSchema['x-service-bound'];
       // That every JSON number is exact says nothing, and it says it a hundred times.
       if (jsonSchema.minimum === Number.MIN_SAFE_INTEGER) {
         delete jsonSchema.minimum;

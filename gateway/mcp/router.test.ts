@@ -157,6 +157,8 @@ describe('the request', () => {
     expect(call.body.error).toMatchObject({ code: -32602, message: 'Unknown tool: no_such' });
     const proto = await bench.rpc(token, 'tools/call', { name: 'constructor' });
     expect(proto.body.error.code).toBe(-32602);
+    const list = await bench.rpc(token, 'tools/call', { name: 'get_shop_context', arguments: [] });
+    expect(list.body.error.code).toBe(-32602);
     const prompt = await bench.rpc(token, 'prompts/get', { name: 'no_such' });
     expect(prompt.body.error.code).toBe(-32602);
   });

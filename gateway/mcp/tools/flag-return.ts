@@ -18,7 +18,7 @@ export const flagReturn = defineTool({
     'Use this when an open return must not be processed before a person has looked at it. It goes into review; unflag_return takes it out again.',
   hints: {
     readOnly: { is: false, because: 'The return goes into review.' },
-    destructive: { is: false, because: 'unflag_return undoes it, and nothing is lost.' },
+    destructive: { is: false, because: 'Taking it out of review undoes it, and nothing is lost.' },
     idempotent: { is: true, because: 'A return in review stays as it is; a repeat is refused.' },
     openWorld: { is: false, because: 'It changes a record of this service.' },
   },

@@ -17,7 +17,7 @@ export const unflagReturn = defineTool({
     readOnly: { is: false, because: 'The return is open again.' },
     destructive: {
       is: false,
-      because: 'flag_return undoes it, and the timeline keeps why it was flagged.',
+      because: 'Flagging undoes it, and the timeline keeps why it was flagged.',
     },
     idempotent: { is: true, because: 'An open return stays as it is; a repeat is refused.' },
     openWorld: { is: false, because: 'It changes a record of this service.' },

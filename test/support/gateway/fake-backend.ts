@@ -20,7 +20,16 @@ import { DomainError, invalidField } from '../../../services/platform/errors.ts'
 import { errorInterceptor } from '../../../services/platform/grpc/errors.ts';
 import { startGrpcServer } from '../../../services/platform/grpc/server.ts';
 import { createLogger } from '../../../services/platform/log.ts';
-import { FAKE, NOW, sampleDelivery, sampleReturn, sampleSubscription } from './fake-objects.ts';
+import {
+  FAKE,
+  NOW,
+  sampleDelivery,
+  sampleDestinations,
+  sampleReport,
+  sampleReturn,
+  sampleSubscription,
+} from './fake-objects.ts';
+import { fakeReturnTools } from './fake-return-tools.ts';
 
 /** What a test may replace: the behaviour of single RPCs. */
 export interface FakeServices {
@@ -119,6 +128,7 @@ function fakes(): FakeServices {
         return create(ProcessReturnResponseSchema, { result: { case: 'refused', value } });
       },
       updateSettings: ({ settings }) => (settings ? { settings } : {}),
+      ...fakeReturnTools(),
     },
     dispositions: {
       assess: ({ items }) => ({
@@ -146,6 +156,7 @@ function fakes(): FakeServices {
       }),
     },
     destinations: {
+      listDestinations: () => ({ destinations: sampleDestinations() }),
       updateDestination: ({ destinationId, name, type, enabled, address }) => {
         if (destinationId !== FAKE.destination) {
           throw missing(ErrorReason.DESTINATION_NOT_FOUND, 'no destination');
@@ -162,6 +173,13 @@ function fakes(): FakeServices {
       },
     },
     fraud: {
+      getReport: ({ returnId }) => {
+        if (returnId === FAKE.returns.reported) return { report: sampleReport() };
+        throw missing(ErrorReason.FRAUD_REPORT_NOT_FOUND, 'no report');
+      },
+      listCategories: () => ({
+        categories: [{ id: 'other', title: 'Other', commentRequired: true }],
+      }),
       createReport: ({ returnId, category, comment }) => {
         if (returnId === FAKE.returns.reported) {
           throw new DomainError(Code.AlreadyExists, ErrorReason.FRAUD_REPORT_EXISTS, 'reported');
@@ -213,17 +231,23 @@ function fakes(): FakeServices {
         if (cursor !== '' && cursor !== 'next') {
           throw invalidField('cursor', 'must be the cursor of a previous page');
         }
-        if (subscriptionId !== FAKE.webhook) {
+        if (subscriptionId !== FAKE.webhook && subscriptionId !== 0n) {
           throw missing(ErrorReason.SUBSCRIPTION_NOT_FOUND, 'no subscription');
         }
         return { deliveries: [sampleDelivery()], nextCursor: pageSize === 1 ? 'next' : '' };
       },
       replayDelivery: ({ subscriptionId, deliveryId }) => {
-        if (subscriptionId !== FAKE.webhook || deliveryId !== FAKE.delivery) {
+        const isOther = subscriptionId !== FAKE.webhook && subscriptionId !== 0n;
+        if (isOther || deliveryId !== FAKE.delivery) {
           throw missing(ErrorReason.DELIVERY_NOT_FOUND, 'no delivery');
         }
         return { delivery: { ...sampleDelivery(), state: DeliveryState.WAITING } };
       },
+      getDelivery: ({ deliveryId }) => {
+        if (deliveryId === FAKE.delivery) return { delivery: sampleDelivery() };
+        throw missing(ErrorReason.DELIVERY_NOT_FOUND, 'no delivery');
+      },
+      getPayloadVersion: () => ({ version: '2026-07' }),
       setPayloadVersion: ({ version }) => ({ version }),
     },
   };

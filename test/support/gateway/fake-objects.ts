@@ -1,5 +1,7 @@
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import { timestampFromDate } from '@bufbuild/protobuf/wkt';
+import { Actor_Kind } from '../../../proto/gen/rms/common/v1/actor_pb.ts';
+import { DestinationType } from '../../../proto/gen/rms/destinations/v1/destinations_pb.ts';
 import {
   LineOutcome,
   Outcome,
@@ -65,6 +67,38 @@ export function sampleDelivery() {
     finishedAt: NOW,
     attempts: [attempt],
     body: new TextEncoder().encode('{"secret":1}'),
+  };
+}
+
+/** Two places, id ascending. */
+export function sampleDestinations() {
+  const address = { city: 'Leeds', country: 'United Kingdom', countryCode: 'GB' };
+  return [
+    {
+      id: FAKE.destination,
+      name: 'Leeds',
+      type: DestinationType.WAREHOUSE,
+      enabled: true,
+      address,
+    },
+    {
+      id: FAKE.destination + 1n,
+      name: 'Charity',
+      type: DestinationType.DONATE,
+      enabled: false,
+      address,
+    },
+  ];
+}
+
+/** A report without a category. */
+export function sampleReport() {
+  return {
+    id: 1n,
+    returnId: FAKE.returns.reported,
+    comment: 'An empty box',
+    createdAt: NOW,
+    reportedBy: { kind: Actor_Kind.USER, id: '5', name: 'Ada' },
   };
 }
 

@@ -1,0 +1,170 @@
+import { describe, expect, test } from '@jest/globals';
+import { Ajv2020 } from 'ajv/dist/2020.js';
+import { ACTION_PERMISSIONS, permissionsFor } from '../actions/permissions.ts';
+import { permits, ROLES, type Role } from '../tenancy/permissions.ts';
+import { createCatalogue } from './catalogue.ts';
+import { PROMPTS, promptsFor } from './prompts.ts';
+import { TOOLS, toolNamed } from './tools.ts';
+
+const tools = Object.values(TOOLS);
+const catalogue = createCatalogue();
+const ajv = new Ajv2020({ strict: false, formats: { 'date-time': true } });
+
+/** What each role is offered, written out: a change of the table shows here. */
+const OFFERED: Readonly<Record<Role, readonly string[]>> = {
+  owner: Object.keys(TOOLS),
+  admin: Object.keys(TOOLS),
+  returns_agent: [
+    'get_shop_context',
+    'search_returns',
+    'get_return',
+    'get_return_timeline',
+    'get_returns_summary',
+    'process_return',
+    'add_return_note',
+    'flag_return',
+    'unflag_return',
+    'cancel_return',
+    'record_dispositions',
+    'list_destinations',
+    'list_fraud_categories',
+    'create_fraud_report',
+    'get_fraud_report',
+    'create_cart',
+  ],
+  warehouse: [
+    'get_shop_context',
+    'search_returns',
+    'get_return',
+    'get_return_timeline',
+    'record_dispositions',
+    'list_destinations',
+  ],
+  analyst: [
+    'get_shop_context',
+    'search_returns',
+    'get_return',
+    'get_return_timeline',
+    'get_returns_summary',
+    'get_fraud_report',
+  ],
+  developer: [
+    'get_shop_context',
+    'search_returns',
+    'get_return',
+    'get_return_timeline',
+    'list_webhooks',
+    'update_webhook',
+    'list_webhook_deliveries',
+    'replay_webhook_delivery',
+  ],
+};
+
+describe('the catalogue of tools', () => {
+  test.each(ROLES)('offers a role what it may use: %s', (role) => {
+    expect(catalogue[role].map(({ name }) => name)).toEqual(OFFERED[role]);
+    for (const name of Object.keys(ACTION_PERMISSIONS)) {
+      const anyOf = permissionsFor(name as keyof typeof ACTION_PERMISSIONS);
+      const isAllowed = anyOf.length === 0 || permits(role, anyOf);
+      expect(OFFERED[role].includes(name)).toBe(isAllowed);
+    }
+  });
+
+  test('every tool stands under its own name, and nothing else does', () => {
+    for (const [name, tool] of Object.entries(TOOLS)) expect(tool.name).toBe(name);
+    expect(toolNamed('toString')).toBeUndefined();
+    expect(toolNamed('__proto__')).toBeUndefined();
+  });
+
+  test.each(tools)('$name says when to use it, and why its hints are so', (tool) => {
+    expect(tool.description).toMatch(/^Use this when /);
+    expect(tool.description.length).toBeLessThan(600);
+    for (const hint of Object.values(tool.hints)) expect(hint.because).toMatch(/^[A-Z].+\.$/);
+    const { readOnly, destructive } = tool.hints;
+    expect(readOnly.is && destructive.is).toBe(false);
+    const writes = 'idempotency_key' in tool.input.shape;
+    expect(writes).toBe(!readOnly.is);
+  });
+
+  test.each(catalogue.owner.map((tool) => [tool.name, tool] as const))(
+    '%s has narrow schemas and all four hints',
+    (_, tool) => {
+      expect(tool.inputSchema).toMatchObject({ type: 'object', additionalProperties: false });
+      expect(tool.outputSchema).toMatchObject({ type: 'object' });
+      expect(tool.annotations).toEqual({
+        title: tool.title,
+        readOnlyHint: expect.any(Boolean),
+        destructiveHint: expect.any(Boolean),
+        idempotentHint: expect.any(Boolean),
+        openWorldHint: expect.any(Boolean),
+      });
+      for (const schema of [tool.inputSchema, tool.outputSchema]) {
+        expect(() => ajv.compile(Object(schema))).not.toThrow();
+        expect(JSON.stringify(schema)).not.toMatch(/"\$ref"|x-service/);
+      }
+    },
+  );
+
+  test.each(catalogue.owner.map((tool) => [tool.name, tool.inputSchema] as const))(
+    'every argument of %s has its bounds',
+    (_, schema) => {
+      expect(unbounded(schema)).toEqual([]);
+    },
+  );
+
+  test('what reads is told apart from what changes', () => {
+    const ofKind = (kind: 'readOnly' | 'destructive' | 'openWorld') =>
+      tools.filter((tool) => tool.hints[kind].is).map(({ name }) => name);
+    expect(ofKind('readOnly')).toEqual([
+      'get_shop_context',
+      'search_returns',
+      'get_return',
+      'get_return_timeline',
+      'get_returns_summary',
+      'list_destinations',
+      'list_fraud_categories',
+      'get_fraud_report',
+      'list_webhooks',
+      'list_webhook_deliveries',
+    ]);
+    expect(ofKind('destructive')).toEqual([
+      'process_return',
+      'cancel_return',
+      'record_dispositions',
+      'update_destination',
+      'update_webhook',
+    ]);
+    expect(ofKind('openWorld')).toEqual([
+      'process_return',
+      'cancel_return',
+      'update_webhook',
+      'replay_webhook_delivery',
+    ]);
+  });
+
+  test('what each role is offered of the prompts leads through tools that it has', () => {
+    expect(PROMPTS).toHaveLength(3);
+    for (const role of ROLES) {
+      for (const prompt of promptsFor(role)) {
+        const named = Object.keys(TOOLS).filter((name) => prompt.text({}).includes(`${name} `));
+        expect(OFFERED[role]).toEqual(expect.arrayContaining(named));
+      }
+    }
+  });
+});
+
+type Schema = Readonly<Record<string, unknown>>;
+
+/** Texts without a length, lists without a count: places where a call could send anything. */
+function unbounded(schema: Schema, path = ''): string[] {
+  const faults: string[] = [];
+  const isFree = !('enum' in schema) && !('format' in schema) && !('pattern' in schema);
+  if (schema.type === 'string' && isFree && !('maxLength' in schema)) faults.push(path);
+  if (schema.type === 'array' && !('maxItems' in schema)) faults.push(path);
+  if (schema.type === 'array') faults.push(...unbounded(schema.items as Schema, `${path}[]`));
+  const properties = (schema.properties ?? {}) as Record<string, Schema>;
+  for (const [name, inner] of Object.entries(properties)) {
+    faults.push(...unbounded(inner, `${path}.${name}`));
+  }
+  return faults;
+}

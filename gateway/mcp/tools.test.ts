@@ -1,0 +1,220 @@
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { Ajv2020 } from 'ajv/dist/2020.js';
+import {
+  type McpBench,
+  type SignedInMember,
+  startMcpBench,
+} from '../../test/support/gateway/mcp.ts';
+import { GOOD_CALLS } from '../../test/support/gateway/tool-calls.ts';
+import { type ActionName, permissionsFor } from '../actions/permissions.ts';
+import { permits, ROLES, type Role } from '../tenancy/permissions.ts';
+import { createCatalogue } from './catalogue.ts';
+
+const NAMES = Object.keys(GOOD_CALLS) as ActionName[];
+const ajv = new Ajv2020({ strict: false, formats: { 'date-time': true } });
+const outputs = new Map(
+  createCatalogue().owner.map(({ name, outputSchema }) => [
+    name,
+    ajv.compile(Object(outputSchema)),
+  ]),
+);
+
+let bench: McpBench;
+const people = new Map<Role, SignedInMember>();
+const as = (role: Role) => people.get(role)?.token ?? '';
+beforeAll(async () => {
+  bench = await startMcpBench();
+  for (const role of ROLES) people.set(role, await bench.member(role));
+}, 60_000);
+afterAll(() => bench?.stop());
+
+describe.each(ROLES)('%s', (role) => {
+  test('is listed exactly what may be used', async () => {
+    const { body } = await bench.rpc(as(role), 'tools/list');
+    const names = body.result.tools.map(({ name }: { name: string }) => name);
+    expect(names).toEqual(createCatalogue()[role].map(({ name }) => name));
+  });
+
+  test.each(NAMES)('%s', async (name) => {
+    const anyOf = permissionsFor(name);
+    const isAllowed = anyOf.length === 0 || permits(role, anyOf);
+    const result = await bench.call(as(role), name, GOOD_CALLS[name]);
+    if (isAllowed) {
+      expect(result).toMatchObject({ isError: false });
+      const validate = outputs.get(name);
+      expect([validate?.(result.data), validate?.errors]).toEqual([true, null]);
+      expect(JSON.parse(result.text)).toEqual(result.data);
+      return;
+    }
+    expect(result.isError).toBe(true);
+    expect(result.text).toMatch(/^Unauthorized: /);
+    for (const permission of anyOf) expect(result.text).toContain(permission);
+    expect(result.data).toBeUndefined();
+  });
+});
+
+/** What is wrong with a call, and what its answer must say. */
+const BAD: readonly (readonly [string, ActionName, object, RegExp])[] = [
+  [
+    'an unknown argument',
+    'search_returns',
+    { colour: 1 },
+    /colour is not an argument of this tool. Known are query/,
+  ],
+  ['an argument where none is', 'get_shop_context', { a: 1 }, /This tool takes none/],
+  ['a missing one', 'process_return', {}, /return_id is required/],
+  ['another type', 'process_return', { return_id: '11' }, /return_id must be an integer from 1/],
+  [
+    'a value that is none',
+    'search_returns',
+    { states: ['lost'] },
+    /states\[0\] must be one of open, review/,
+  ],
+  ['too many rows', 'list_webhooks', { limit: 51 }, /limit must be a whole number from 1 to 50/],
+  [
+    'a time that is none',
+    'search_returns',
+    { created_from: 'yesterday' },
+    /created_from must be an RFC 3339/,
+  ],
+  [
+    'too long a text',
+    'create_fraud_report',
+    { return_id: 11, comment: 'x'.repeat(513) },
+    /comment must be at most 512/,
+  ],
+  [
+    'no comment for other',
+    'create_fraud_report',
+    { return_id: 11, category: 'other' },
+    /comment is required when/,
+  ],
+  [
+    'a field inside',
+    'record_dispositions',
+    { items: [{ line_item_id: 1, grade: 'a' }] },
+    /items\[0\].grade is not known/,
+  ],
+  [
+    'thirty-one lines',
+    'record_dispositions',
+    { items: Array.from({ length: 31 }, (_, n) => ({ line_item_id: n + 1 })) },
+    /at most 30/,
+  ],
+  [
+    'a line named twice',
+    'record_dispositions',
+    { items: [{ line_item_id: 1 }, { line_item_id: 1 }] },
+    /twice/,
+  ],
+  ['two selectors', 'get_return', { return_id: 11, order_name: '#1' }, /exactly one of return_id/],
+  ['no selector', 'get_return', {}, /exactly one of return_id/],
+  ['nothing to change', 'update_webhook', { webhook_id: 41 }, /at least one of topic/],
+  ['a cursor of nobody', 'search_returns', { cursor: 'x' }, /Cursor is none that/],
+  [
+    'a cursor of nobody here',
+    'list_destinations',
+    { cursor: 'x' },
+    /cursor must be the next_cursor/,
+  ],
+  [
+    'an absent return',
+    'get_return',
+    { return_id: 99 },
+    /no such return. Find it with search_returns/,
+  ],
+  ['an absent return to note', 'add_return_note', { return_id: 99, text: 'x' }, /no such return/],
+  [
+    'a state that forbids',
+    'cancel_return',
+    { return_id: 13 },
+    /^The return is closed. Nothing was changed/,
+  ],
+  ['a flagged one', 'process_return', { return_id: 12 }, /cannot be processed.*unflag_return/],
+  ['a closed one', 'process_return', { return_id: 13 }, /cannot be processed.*at its end/],
+  [
+    'a line of nobody',
+    'record_dispositions',
+    { items: [{ line_item_id: 22 }] },
+    /line_item_id names no line item.*Nothing was recorded/,
+  ],
+  ['a second report', 'create_fraud_report', { return_id: 14 }, /get_fraud_report reads it/],
+  ['no report', 'get_fraud_report', { return_id: 11 }, /has no fraud report/],
+  [
+    'an absent destination',
+    'update_destination',
+    { destination_id: 99, name: 'x' },
+    /list_destinations/,
+  ],
+  ['an absent webhook', 'update_webhook', { webhook_id: 99, status: 'active' }, /list_webhooks/],
+  [
+    'an address that is refused',
+    'update_webhook',
+    { webhook_id: 41, url: 'http://x' },
+    /absolute https address. Ask/,
+  ],
+  [
+    'an absent delivery',
+    'replay_webhook_delivery',
+    { delivery_id: 'msg_none' },
+    /list_webhook_deliveries/,
+  ],
+];
+
+describe('what the assistant can act on', () => {
+  test.each(BAD)('%s: %s', async (_, name, args, text) => {
+    const result = await bench.call(as('owner'), name, args);
+    expect(result).toMatchObject({ isError: true, text: expect.stringMatching(text) });
+    expect(result.text).not.toMatch(
+      /\[(?:not_found|invalid_argument|failed_precondition)\]|rpc|grpc/i,
+    );
+  });
+
+  test('a service that is away: try again, and nothing of the cause', async () => {
+    Object.assign(bench.services.returns, {
+      searchReturns: () => {
+        throw new Error('connect ECONNREFUSED 10.0.0.7:9001');
+      },
+    });
+    const broken = await bench.call(as('owner'), 'search_returns');
+    expect(broken.text).toMatch(/^Something went wrong on our side.*request id/);
+    expect(broken.text).not.toMatch(/ECONNREFUSED|10\.0/);
+    bench.resetServices();
+  });
+});
+
+describe('answers', () => {
+  test('mask addresses in lists, and show one return with its own', async () => {
+    const found = await bench.call(as('owner'), 'search_returns', { detail: 'full' });
+    expect(found.text).not.toContain('ada@example.com');
+    expect(found.data.returns[0].customer_email_masked).toBe('a***@example.com');
+    const one = await bench.call(as('owner'), 'get_return', {
+      order_name: '#1001',
+      detail: 'full',
+    });
+    expect(one.data.untrusted_details).toMatchObject({ id: 11, customer_email: 'ada@example.com' });
+  });
+
+  test('name destinations beside their ids', async () => {
+    const found = await bench.call(as('owner'), 'search_returns');
+    expect(found.data.returns[0]).toMatchObject({ destination_id: 31, destination_name: 'Leeds' });
+  });
+
+  test('come in pages', async () => {
+    const seen: number[] = [];
+    let cursor: string | null = null;
+    do {
+      const page = { limit: 1, ...(cursor && { cursor }) };
+      const { data } = await bench.call(as('owner'), 'list_destinations', page);
+      seen.push(...data.destinations.map(({ id }: { id: number }) => id));
+      cursor = data.next_cursor;
+    } while (cursor);
+    expect(seen).toEqual([31, 32]);
+  });
+
+  test('never hold the secrets of deliveries', async () => {
+    const { text } = await bench.call(as('owner'), 'list_webhook_deliveries', { detail: 'full' });
+    expect(text).not.toMatch(/v1,secret|"secret"/);
+    expect(text).toContain('what the receiver said');
+  });
+});

@@ -1,0 +1,59 @@
+import { Code, type ServiceImpl } from '@connectrpc/connect';
+import { Actor_Kind } from '../../../proto/gen/rms/common/v1/actor_pb.ts';
+import { ErrorReason } from '../../../proto/gen/rms/common/v1/error_pb.ts';
+import { Outcome, ReturnState } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
+import type { ReturnsService } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
+import { DomainError, invalidField } from '../../../services/platform/errors.ts';
+import { FAKE, NOW, sampleReturn } from './fake-objects.ts';
+
+/** What only tools ask of the returns service: one open return, whose state a change answers. */
+export function fakeReturnTools(): Partial<ServiceImpl<typeof ReturnsService>> {
+  return {
+    searchReturns: ({ cursor, pageSize }) => {
+      if (cursor !== '' && cursor !== 'next') {
+        throw invalidField('cursor', 'is none that this service gave out');
+      }
+      const isFirst = cursor === '';
+      return {
+        returns: [{ ...sampleReturn(), destinationId: FAKE.destination }],
+        nextCursor: isFirst && pageSize === 1 ? 'next' : '',
+        total: 2,
+      };
+    },
+    getTimeline: ({ returnId }) => {
+      requireOpen(returnId);
+      const actor = { kind: Actor_Kind.USER, id: '5', name: 'Ada' };
+      const entry = { id: 7n, returnId, occurredAt: NOW, kind: 'note', text: 'Looked', actor };
+      return { entries: [{ ...entry, author: 'Ada', facts: { a: 'b' } }], nextCursor: '' };
+    },
+    summarize: () => ({
+      total: 1,
+      byState: [{ state: ReturnState.OPEN, count: 1 }],
+      byOutcome: [{ outcome: Outcome.REFUND, count: 1, returnTotal: '10.00' }],
+      byReason: [{ reason: 'Too small', count: 1 }],
+    }),
+    addNote: ({ returnId, text, actor }) => {
+      requireOpen(returnId);
+      const author = actor?.name ?? '';
+      const by = actor && { actor };
+      return { entry: { id: 8n, returnId, occurredAt: NOW, kind: 'note', text, author, ...by } };
+    },
+    flagReturn: ({ returnId }) => moved(returnId, ReturnState.REVIEW),
+    unflagReturn: ({ returnId }) => moved(returnId, ReturnState.OPEN),
+    cancelReturn: ({ returnId }) => moved(returnId, ReturnState.CANCELLED),
+  };
+}
+
+function moved(returnId: bigint, state: ReturnState) {
+  requireOpen(returnId);
+  return { return: { ...sampleReturn(), state } };
+}
+
+function requireOpen(returnId: bigint): void {
+  if (returnId === FAKE.returns.open) return;
+  if (returnId === FAKE.returns.closed) {
+    const text = 'the return is closed';
+    throw new DomainError(Code.FailedPrecondition, ErrorReason.STATE_FORBIDS, text);
+  }
+  throw new DomainError(Code.NotFound, ErrorReason.RETURN_NOT_FOUND, 'no return');
+}

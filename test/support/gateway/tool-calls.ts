@@ -1,0 +1,42 @@
+import type { ActionName } from '../../../gateway/actions/permissions.ts';
+import { FAKE } from './fake-objects.ts';
+
+const returnId = Number(FAKE.returns.open);
+const webhookId = Number(FAKE.webhook);
+
+/** One call of each tool that succeeds over the fake services. */
+export const GOOD_CALLS: Readonly<Record<ActionName, Readonly<Record<string, unknown>>>> = {
+  get_shop_context: {},
+  search_returns: { query: '#1001', states: ['open', 'review'], detail: 'full' },
+  get_return: { return_id: returnId },
+  get_return_timeline: { return_id: returnId, detail: 'full' },
+  get_returns_summary: { created_from: '2026-11-01T00:00:00Z', created_to: '2026-11-20T00:00:00Z' },
+  process_return: { return_id: returnId, details: { note: 'Careful', rank: 1.5, ok: true } },
+  add_return_note: { return_id: returnId, text: 'Called the shopper' },
+  flag_return: { return_id: returnId, reasons: ['Odd'] },
+  unflag_return: { return_id: returnId },
+  cancel_return: { return_id: returnId, reason: 'Asked for' },
+  record_dispositions: {
+    items: [
+      {
+        line_item_id: Number(FAKE.lineItem),
+        disposition_outcome: 'donate',
+        inspected_at: '2026-11-20T10:00:00Z',
+      },
+    ],
+  },
+  list_destinations: { detail: 'full' },
+  update_destination: {
+    destination_id: Number(FAKE.destination),
+    name: 'Leeds 2',
+    address: { city: 'Leeds', country_code: 'gb' },
+  },
+  list_fraud_categories: {},
+  create_fraud_report: { return_id: returnId, category: 'item-is-worn' },
+  get_fraud_report: { return_id: Number(FAKE.returns.reported) },
+  create_cart: { items: [{ variant_id: 5, quantity: 2 }, { variant_id: 6 }] },
+  list_webhooks: { detail: 'full' },
+  update_webhook: { webhook_id: webhookId, status: 'inactive' },
+  list_webhook_deliveries: { webhook_id: webhookId, detail: 'full', state: 'delivered' },
+  replay_webhook_delivery: { delivery_id: FAKE.delivery },
+};
