@@ -163,6 +163,18 @@ describe('the request', () => {
     expect(prompt.body.error.code).toBe(-32602);
   });
 
+  test('a resource says the words of returns; another is not found', async () => {
+    const { token } = owner;
+    const list = await bench.rpc(token, 'resources/list');
+    const [{ uri }] = list.body.result.resources;
+    const read = await bench.rpc(token, 'resources/read', { uri });
+    expect(read.body.result.contents[0].text).toContain('`back_to_stock`');
+    const other = await bench.rpc(token, 'resources/read', { uri: 'rms://no-such' });
+    expect(other.body.error).toMatchObject({ data: { uri: 'rms://no-such' } });
+    const templates = await bench.rpc(token, 'resources/templates/list');
+    expect(templates.body.result.resourceTemplates).toEqual([]);
+  });
+
   test('ping, and initialize without a session', async () => {
     const { token } = owner;
     expect((await bench.rpc(token, 'ping')).body.result).toEqual({});
@@ -173,7 +185,7 @@ describe('the request', () => {
     });
     expect(answer.body.result).toMatchObject({
       protocolVersion: '2025-11-25',
-      capabilities: { tools: {}, prompts: {} },
+      capabilities: { tools: {}, prompts: {}, resources: {} },
       serverInfo: { name: 'returns-management', icons: [{ mimeType: 'image/svg+xml' }] },
     });
     expect(answer.body.result.capabilities.tools).toEqual({});

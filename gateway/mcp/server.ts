@@ -10,6 +10,7 @@ import { inSpan, type Telemetry } from '../../services/platform/telemetry.ts';
 import type { createCatalogue } from './catalogue.ts';
 import { INSTRUCTIONS } from './instructions.ts';
 import { promptFault, promptsFor } from './prompts.ts';
+import { RESOURCES, readResource } from './resources.ts';
 import { runTool, type ToolRunner } from './run-tool.ts';
 import type { ToolContext } from './tool.ts';
 import { toolNamed } from './tools.ts';
@@ -32,14 +33,18 @@ export interface Caller {
 const LIST_TTL_MS = 60_000;
 const DISCOVER_TTL_MS = 300_000;
 const PRIVATE = { ttlMs: LIST_TTL_MS, cacheScope: 'private' } as const;
+const PUBLIC = { ttlMs: DISCOVER_TTL_MS, cacheScope: 'public' } as const;
 
 const OPTIONS = {
   // Nothing is pushed: no listChanged, no logging, no subscriptions.
-  capabilities: { tools: {}, prompts: {} },
+  capabilities: { tools: {}, prompts: {}, resources: {} },
   instructions: INSTRUCTIONS,
   cacheHints: {
     'tools/list': PRIVATE,
     'prompts/list': PRIVATE,
+    'resources/list': PUBLIC,
+    'resources/templates/list': PUBLIC,
+    'resources/read': PUBLIC,
     'server/discover': { ttlMs: DISCOVER_TTL_MS, cacheScope: 'private' },
   },
 } as const;
@@ -84,6 +89,9 @@ export function createServer(parts: ServerParts, caller: Caller): Server {
     const content = { type: 'text', text: prompt.text(args) } as const;
     return { description: prompt.description, messages: [{ role: 'user', content }] };
   });
+  server.setRequestHandler('resources/list', () => ({ resources: [...RESOURCES] }));
+  server.setRequestHandler('resources/templates/list', () => ({ resourceTemplates: [] }));
+  server.setRequestHandler('resources/read', ({ params }) => readResource(params.uri));
   return server;
 }
 
