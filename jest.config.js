@@ -5,8 +5,9 @@ export default {
   globalSetup: '<rootDir>/test/support/global-setup.ts',
   globalTeardown: '<rootDir>/test/support/global-teardown.ts',
   testMatch: ['**/*.test.ts'],
-  // These need Java or kubectl: `npm run test:kafka`, `npm run test:deploy`.
-  testPathIgnorePatterns: ['/node_modules/', '\\.(kafka|tools)\\.test\\.ts$'],
+  // These need Java, kubectl or chromium: `npm run test:kafka`, `test:deploy`, `test:mcp`.
+  testPathIgnorePatterns: ['/node_modules/', '\\.(kafka|tools|mcp)\\.test\\.ts$'],
+  modulePathIgnorePatterns: ['<rootDir>/test/mcp-clients/node_modules'],
   testTimeout: 20_000,
   extensionsToTreatAsEsm: ['.ts'],
   transform: {

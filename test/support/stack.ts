@@ -1,5 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { createWriteStream } from 'node:fs';
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -35,6 +36,14 @@ export interface StackShop {
   };
 }
 
+export interface StackUser {
+  readonly name: string;
+  readonly email: string;
+  readonly password: string;
+  readonly memberships: readonly { readonly shop_id: number; readonly role: string }[];
+  readonly mcp_tokens: Readonly<Record<string, string>>;
+}
+
 export interface StackFile {
   readonly pid: number;
   readonly base_url: string;
@@ -47,11 +56,12 @@ export interface StackFile {
   readonly metrics: Readonly<Record<string, string>>;
   readonly receivers: { readonly refused_examples: readonly string[] };
   readonly partner: Readonly<Record<string, string>>;
-  readonly users: readonly {
-    readonly name: string;
-    readonly email: string;
-    readonly password: string;
-  }[];
+  readonly mcp: {
+    readonly url: string;
+    readonly client_id: string;
+    readonly form: { readonly email: string; readonly shop: string };
+  };
+  readonly users: readonly StackUser[];
   readonly shops: readonly StackShop[];
 }
 
@@ -70,8 +80,18 @@ export interface TestStack {
   kill(): Promise<void>;
 }
 
+export interface StartedStackOptions {
+  /** Beside this process's own. */
+  readonly env?: Readonly<Record<string, string>>;
+  /** A file for everything that the stack prints. */
+  readonly logTo?: string;
+}
+
 /** Starts the whole system as `npm start` does, in a process of its own, and waits until it is ready. */
-export async function startTestStack(args: readonly string[] = []): Promise<TestStack> {
+export async function startTestStack(
+  args: readonly string[] = [],
+  o: StartedStackOptions = {},
+): Promise<TestStack> {
   const folder = await mkdtemp(join(tmpdir(), 'rms-test-'));
   const path = join(folder, 'stack.json');
   const child = spawn(
@@ -85,9 +105,37 @@ export async function startTestStack(args: readonly string[] = []): Promise<Test
       join(folder, 'data'),
       ...args,
     ],
-    { stdio: ['ignore', 'pipe', 'pipe'], env: { ...process.env, NODE_OPTIONS: '' } },
+    { stdio: ['ignore', 'pipe', 'pipe'], env: { ...process.env, ...o.env, NODE_OPTIONS: '' } },
   );
-  const file = await untilReady(child, path);
+  if (o.logTo !== undefined) {
+    const log = createWriteStream(o.logTo, { mode: 0o600 });
+    for (const stream of [child.stdout, child.stderr]) stream.pipe(log, { end: false });
+  }
+  await untilReady(child, path);
+  return {
+    ...(await openTestStack(path)),
+    async stop() {
+      if (child.exitCode === null && child.signalCode === null) {
+        const gone = once(child, 'exit');
+        child.kill('SIGTERM');
+        await gone;
+      }
+      await rm(folder, { recursive: true, force: true });
+    },
+    async kill() {
+      const gone = once(child, 'exit');
+      child.kill('SIGKILL');
+      await gone;
+    },
+  };
+}
+
+/** A stack that somebody else started, and stops. */
+export type OpenStack = Omit<TestStack, 'stop' | 'kill'>;
+
+/** Finds a running stack by its stack file. */
+export async function openTestStack(path: string): Promise<OpenStack> {
+  const file = JSON.parse(await readFile(path, 'utf8')) as StackFile;
   const [shop, otherShop] = file.shops;
   if (!shop || !otherShop) throw new Error('the stack came up without its shops');
   const control = async <T>(method: string, route: string, body?: object): Promise<T> => {
@@ -110,23 +158,10 @@ export async function startTestStack(args: readonly string[] = []): Promise<Test
     otherShop,
     control,
     fixture: (name) => control('POST', `/fixtures/${name}?shop=${shop.id}`),
-    async stop() {
-      if (child.exitCode === null && child.signalCode === null) {
-        const gone = once(child, 'exit');
-        child.kill('SIGTERM');
-        await gone;
-      }
-      await rm(folder, { recursive: true, force: true });
-    },
-    async kill() {
-      const gone = once(child, 'exit');
-      child.kill('SIGKILL');
-      await gone;
-    },
   };
 }
 
-async function untilReady(child: ChildProcess, path: string): Promise<StackFile> {
+async function untilReady(child: ChildProcess, path: string): Promise<void> {
   let output = '';
   for (const stream of [child.stdout, child.stderr]) {
     stream?.on('data', (chunk) => {
@@ -135,7 +170,7 @@ async function untilReady(child: ChildProcess, path: string): Promise<StackFile>
   }
   for (const deadline = Date.now() + START_MS; Date.now() < deadline; await sleep(50)) {
     const text = await readFile(path, 'utf8').catch(() => undefined);
-    if (text) return JSON.parse(text) as StackFile;
+    if (text) return;
     if (child.exitCode !== null) throw new Error(`the stack ended before it was ready:\n${output}`);
   }
   child.kill('SIGKILL');

@@ -11,7 +11,10 @@ const PATIENCE_MS = 60_000;
  * @returns what it printed.
  * @throws when it ends with a failure.
  */
-export async function admin(stack: TestStack, ...args: readonly string[]): Promise<string> {
+export async function admin(
+  stack: Pick<TestStack, 'path'>,
+  ...args: readonly string[]
+): Promise<string> {
   const { stdout } = await promisify(execFile)(
     process.execPath,
     ['gateway/admin/main.ts', '--stack', stack.path, ...args],

@@ -1,0 +1,17 @@
+import everyday from './jest.config.js';
+
+/**
+ * Sign-in and the MCP server, seen from outside: a browser, the official client, and the tools of
+ * others in test/mcp-clients. One stack serves all. Needs chromium.
+ */
+/** @type {import('jest').Config} */
+export default {
+  ...everyday,
+  globalSetup: '<rootDir>/test/support/global-mcp-setup.ts',
+  globalTeardown: '<rootDir>/test/support/global-mcp-teardown.ts',
+  roots: ['<rootDir>/test'],
+  testMatch: ['**/*.mcp.test.ts'],
+  testPathIgnorePatterns: ['/node_modules/'],
+  testTimeout: 120_000,
+  maxWorkers: 1,
+};

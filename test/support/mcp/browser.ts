@@ -1,0 +1,63 @@
+import { type Browser, chromium, type Page } from 'playwright-core';
+
+/** Longest step of a page on a busy machine. Milliseconds. */
+const STEP_MS = 60_000;
+
+/** A person in front of a browser: what they type when asked. */
+export interface SignInAnswers {
+  readonly email: string;
+  readonly password: string;
+  /** The shop to choose where there are several. */
+  readonly shopId?: number;
+}
+
+/** Debian's chromium, or the one that CHROMIUM names. */
+export function startBrowser(): Promise<Browser> {
+  return chromium.launch({
+    executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium',
+    // In containers everything runs as root, and there is no sandbox to be had.
+    args: ['--no-sandbox', '--disable-dev-shm-usage'],
+    timeout: STEP_MS,
+  });
+}
+
+/**
+ * Opens an authorization address and answers each form on the way, until the browser is back at the
+ * app or stands before a page that asks nothing more.
+ *
+ * @param seen called with each page that shows.
+ * @returns the headings of the pages that showed, in order.
+ */
+export async function walkThrough(
+  page: Page,
+  start: URL,
+  o: SignInAnswers & { readonly backAt: string; readonly seen?: (page: Page) => Promise<void> },
+): Promise<string[]> {
+  page.setDefaultTimeout(STEP_MS);
+  const headings: string[] = [];
+  await page.goto(start.href);
+  for (let step = 0; step < STEPS_MAX; step += 1) {
+    headings.push(await page.getByRole('heading', { level: 1 }).innerText());
+    if (page.url().startsWith(o.backAt)) return headings;
+    await o.seen?.(page);
+    if (!(await answered(page, o))) return headings;
+  }
+  throw new Error(`no end after ${STEPS_MAX} pages: ${headings.join(', ')}`);
+}
+
+const STEPS_MAX = 8;
+
+/** Whether the page asked something. */
+async function answered(page: Page, o: SignInAnswers): Promise<boolean> {
+  const password = page.getByLabel('Password');
+  const email = page.locator('input[name=email]');
+  const shop = page.locator(`input[name=shop_id][value="${o.shopId}"]`);
+  const allow = page.getByRole('button', { name: 'Allow' });
+  if (await password.count()) await password.fill(o.password);
+  if (await email.count()) await email.fill(o.email);
+  if (await shop.count()) await shop.check();
+  else if ((await email.count()) === 0 && (await allow.count()) === 0) return false;
+  const button = (await allow.count()) ? allow : page.getByRole('button').first();
+  await Promise.all([page.waitForNavigation(), button.click()]);
+  return true;
+}
