@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type pg from 'pg';
+import type { DestinationStream } from 'pino';
 import type { ServiceIdentity } from '../services/platform/identity.ts';
 import { createLogger, type Logger } from '../services/platform/log.ts';
 import { createPool } from '../services/platform/postgres.ts';
@@ -55,6 +56,8 @@ export interface GatewayOptions extends OAuthOptions {
   readonly docs?: boolean;
   readonly logLevel?: string;
   readonly logPretty?: boolean;
+  /** Where log lines go; standard output unless a test reads them. */
+  readonly logDestination?: DestinationStream;
   readonly otlpEndpoint?: string;
   /** How long to answer as unready before refusing work. Milliseconds. */
   readonly shutdownDelayMs?: number;
@@ -87,6 +90,7 @@ export async function startGateway(o: GatewayOptions): Promise<RunningGateway> {
     service: 'gateway',
     level: o.logLevel ?? 'info',
     pretty: o.logPretty ?? false,
+    ...(o.logDestination && { destination: o.logDestination }),
   });
   const pool = createPool(o.databaseUrl, {
     applicationName: 'gateway',

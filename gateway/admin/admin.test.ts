@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { staticIdentity } from '../../services/platform/identity.ts';
+import { newKeyringText, parseKeyring } from '../../services/platform/keyring.ts';
 import { startFakeBackend } from '../../test/support/gateway/fake-backend.ts';
 import { restClient } from '../../test/support/gateway/rest-client.ts';
 import {
@@ -7,6 +8,7 @@ import {
   TEST_AUTHOR,
   type TestGateway,
 } from '../../test/support/gateway/test-gateway.ts';
+import { createOAuthKeys } from '../oauth/keys.ts';
 import { connectServices } from '../services.ts';
 import { adminProgram } from './commands.ts';
 import { findSurroundings } from './surroundings.ts';
@@ -125,5 +127,17 @@ describe('surroundings', () => {
   test('every fault of the environment is named', async () => {
     const env = { DATABASE_URL: 'postgres://a@b/c', RETURNS_TARGET: '' };
     await expect(findSurroundings(env)).rejects.toThrow(/RETURNS_TARGET.*WEBHOOKS_TARGET/s);
+  });
+});
+
+describe('oauth-key', () => {
+  test('rotate has the next token signed with a fresh key; list shows both', async () => {
+    const keys = createOAuthKeys(under.database.pool, parseKeyring(newKeyringText()));
+    const { kid } = await keys.signing();
+    expect(await admin('oauth-key', 'list')).toEqual([expect.stringMatching(`^${kid} .*signs$`)]);
+    await admin('oauth-key', 'rotate');
+    const [line, ...others] = await admin('oauth-key', 'list');
+    expect(line).toMatch(`${kid}`);
+    expect([line?.includes('replaced'), others]).toEqual([true, []]);
   });
 });

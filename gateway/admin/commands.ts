@@ -7,6 +7,7 @@ import { addMember, removeMember } from '../tenancy/members.ts';
 import { ROLES, type Role } from '../tenancy/permissions.ts';
 import { createShop, listShops, requireShop } from '../tenancy/shops.ts';
 import { perMinute, role, scopes, shopId, time } from './arguments.ts';
+import { oauthKeyCommands } from './oauth-key-commands.ts';
 import type { Surroundings } from './surroundings.ts';
 
 /** What a command needs of the world; opened for the one command that runs. */
@@ -31,7 +32,8 @@ export function adminProgram(open: Open, print: Print): Command {
     .addCommand(shopCommands(run, print))
     .addCommand(keyCommands(run, print))
     .addCommand(memberCommands(run, print))
-    .addCommand(appCommands(run, print));
+    .addCommand(appCommands(run, print))
+    .addCommand(oauthKeyCommands(run, print));
 }
 
 function shopCommands(run: Run, print: Print): Command {

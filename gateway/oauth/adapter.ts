@@ -138,17 +138,12 @@ function withId(content: unknown, id: string): AdapterPayload {
   return { ...(content as AdapterPayload | undefined), jti: id };
 }
 
-/** While the database is away nothing is granted, and the answer says that it passes. */
+/** {@link failingClosed} for every function of an adapter. */
 function guarded(adapter: Adapter): Adapter {
   const guard =
     <A extends unknown[], R>(work: (...args: A) => Promise<R>) =>
-    async (...args: A): Promise<R> => {
-      try {
-        return await work(...args);
-      } catch (error) {
-        throw isOutage(error) ? temporarilyUnavailable(error) : error;
-      }
-    };
+    (...args: A): Promise<R> =>
+      failingClosed(work(...args));
   return {
     upsert: guard(adapter.upsert),
     find: guard(adapter.find),
@@ -160,8 +155,17 @@ function guarded(adapter: Adapter): Adapter {
   };
 }
 
+/** While the database is away nothing is granted, and the answer says that it passes. */
+export async function failingClosed<T>(work: Promise<T>): Promise<T> {
+  try {
+    return await work;
+  } catch (error) {
+    throw isOutage(error) ? temporarilyUnavailable(error) : error;
+  }
+}
+
 /** An OAuth error of its own status, which the library sends as it is. */
-export function temporarilyUnavailable(cause: unknown): Error {
+function temporarilyUnavailable(cause: unknown): Error {
   const error = new errors.TemporarilyUnavailable('Sign-in is not available at the moment.');
   return Object.assign(error, { status: 503, statusCode: 503, allow_redirect: false, cause });
 }

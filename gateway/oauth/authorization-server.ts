@@ -23,22 +23,30 @@ export interface AuthorizationServerOptions extends Omit<ProviderOptions, 'rende
 }
 
 export function createAuthorizationServer(o: AuthorizationServerOptions): AuthorizationServer {
-  let built: { readonly kid: string; readonly provider: Provider } | undefined;
-  const current = async (): Promise<Provider> => {
+  let built:
+    | {
+        readonly kid: string;
+        readonly provider: Provider;
+        readonly answer: ReturnType<Provider['callback']>;
+      }
+    | undefined;
+  const newest = async (): Promise<NonNullable<typeof built>> => {
     const key = await o.keys.signing();
-    if (built?.kid !== key.kid) built = { kid: key.kid, provider: build(o, key) };
-    return built.provider;
+    if (built?.kid === key.kid) return built;
+    const provider = build(o, key);
+    built = { kid: key.kid, provider, answer: provider.callback() };
+    return built;
   };
   const { host, protocol } = new URL(o.issuer);
   return {
-    current,
+    current: async () => (await newest()).provider,
     async handle(req, res) {
-      const provider = await current();
+      const { answer } = await newest();
       // The provider makes addresses and cookies by these; a caller's own words do not count.
       req.headers.host = host;
       req.headers['x-forwarded-host'] = host;
       req.headers['x-forwarded-proto'] = protocol.slice(0, -1);
-      await provider.callback()(req, res);
+      await answer(req, res);
     },
   };
 }

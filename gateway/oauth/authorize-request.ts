@@ -65,6 +65,9 @@ function errorIn(query: URLSearchParams): Record<string, string> | undefined {
   if (scopes.length > 0 && !scopes.includes(MCP_SCOPE)) {
     return { error: 'invalid_scope', error_description: `the only scope is ${MCP_SCOPE}` };
   }
+  if ((query.get('response_type') ?? 'code') !== 'code') {
+    return { error: 'unsupported_response_type', error_description: 'the only type is code' };
+  }
   if ((query.get('response_mode') || 'query') !== 'query') {
     return { error: 'unsupported_response_mode', error_description: 'the only mode is query' };
   }

@@ -40,10 +40,8 @@ export function forDataClients(method: 'GET' | 'POST'): RequestHandler {
     res.setHeader('Access-Control-Expose-Headers', 'Retry-After, WWW-Authenticate');
     if (req.method === 'OPTIONS') {
       res.setHeader('Access-Control-Allow-Methods', method);
-      res.setHeader(
-        'Access-Control-Allow-Headers',
-        'Content-Type, Authorization, MCP-Protocol-Version',
-      );
+      // The wildcard covers every header but this one (Fetch, 3.3.4).
+      res.setHeader('Access-Control-Allow-Headers', 'Authorization, *');
       res.setHeader('Access-Control-Max-Age', '3600');
     }
     next();

@@ -112,6 +112,17 @@ export async function rotateOAuthKey(db: Queryable): Promise<void> {
   await db.query('update oauth_keys set replaced_at = now() where replaced_at is null');
 }
 
+/** Every signing key that is stored, newest first, for operators. */
+export async function listOAuthKeys(
+  db: Queryable,
+): Promise<{ kid: string; createdAt: Date; replacedAt: Date | null }[]> {
+  const { rows } = await db.query<{ kid: string; createdAt: Date; replacedAt: Date | null }>(
+    `select kid, created_at as "createdAt", replaced_at as "replacedAt"
+       from oauth_keys order by created_at desc`,
+  );
+  return rows;
+}
+
 /** Removes keys that verify nothing any more. */
 export async function purgeOAuthKeys(db: Queryable): Promise<void> {
   await db.query(

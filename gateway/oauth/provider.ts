@@ -2,7 +2,7 @@ import Provider, { type Configuration, errors, interactionPolicy } from 'oidc-pr
 import type pg from 'pg';
 import { MCP_SCOPE } from './access-token.ts';
 import { isMember, parseAccountId } from './account.ts';
-import { createAdapters } from './adapter.ts';
+import { createAdapters, failingClosed } from './adapter.ts';
 import type { SupportedClients } from './clients/supported-clients.ts';
 import type { Cookies } from './cookies.ts';
 import type { Grants } from './grants.ts';
@@ -76,7 +76,7 @@ function configuration(o: ProviderOptions, key: SigningKey): Configuration {
     clockTolerance: 0,
     findAccount: async (_ctx, id) => {
       const account = parseAccountId(id);
-      if (!account || !(await isMember(o.pool, account))) return undefined;
+      if (!account || !(await failingClosed(isMember(o.pool, account)))) return undefined;
       return { accountId: id, claims: () => ({ sub: id }) };
     },
     interactions: { policy: policy(), url: (_ctx, { uid }) => signInPath(uid) },

@@ -1,7 +1,8 @@
-import express, { type RequestHandler, Router } from 'express';
+import express, { type ErrorRequestHandler, type RequestHandler, Router } from 'express';
 import type pg from 'pg';
 import type { Logger } from '../../services/platform/log.ts';
 import type { HourlyLimits } from '../auth/hourly-limits.ts';
+import { HttpRefusal, messageError } from '../errors.ts';
 import type { SupportedClients } from './clients/supported-clients.ts';
 import { endpoint, forDataClients } from './endpoint.ts';
 import type { OAuthKeys } from './keys.ts';
@@ -59,8 +60,20 @@ export function createOAuth(o: OAuthDependencies): Router {
     ],
   });
   router.use(signInRoutes(o));
+  router.use(refuseBodies);
   return router;
 }
+
+/** What the body parsers complain of is the body, not the path. */
+const refuseBodies: ErrorRequestHandler = (error, _req, _res, next) => {
+  const status: unknown = error instanceof Error ? Reflect.get(error, 'status') : undefined;
+  const isTooLarge = status === 413;
+  if (error instanceof HttpRefusal || (status !== 400 && !isTooLarge && status !== 415)) {
+    return next(error);
+  }
+  const detail = isTooLarge ? 'The request body is too large.' : 'The request body cannot be read.';
+  next(new HttpRefusal(messageError(status, 'BAD_REQUEST', { title: 'Bad Request', detail })));
+};
 
 function sendJson(status: number, make: (body: unknown) => object): RequestHandler {
   return (req, res) => {

@@ -1,32 +1,45 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { decodeJwt, decodeProtectedHeader } from 'jose';
+import { TEST_AUTHOR } from '../../test/support/gateway/test-gateway.ts';
+import { Browser, type Shown } from '../../test/support/oauth/browser.ts';
 import {
+  type Begun,
+  type Person,
   REDIRECT,
   type SignInStack,
   startSignInStack,
 } from '../../test/support/oauth/sign-in-stack.ts';
+import { addMember, removeMember } from '../tenancy/members.ts';
+
+const LOOPBACK = 'http://127.0.0.1:51234/callback';
 
 let stack: SignInStack;
 beforeAll(async () => {
-  stack = await startSignInStack({ logLevel: 'error' });
+  stack = await startSignInStack({ replicas: 1 });
 });
 afterAll(() => stack.stop());
+
+const redeem = (shown: Shown, begun: Begun, redirectUri = REDIRECT) =>
+  stack.token({
+    grant_type: 'authorization_code',
+    code: shown.url.searchParams.get('code') ?? '',
+    redirect_uri: redirectUri,
+    code_verifier: begun.verifier,
+  });
 
 describe('sign-in', () => {
   test('with one shop ends with tokens for it', async () => {
     const person = await stack.newPerson();
     const begun = stack.begin();
-    const { url } = await stack.signIn(person, { begun });
-    expect(url.href.startsWith(REDIRECT)).toBe(true);
-    expect(url.searchParams.get('state')).toBe(begun.state);
-    expect(url.searchParams.get('iss')).toBe(stack.baseUrl);
-    const { status, body } = await stack.token({
-      grant_type: 'authorization_code',
-      code: url.searchParams.get('code') ?? '',
-      redirect_uri: REDIRECT,
-      code_verifier: begun.verifier,
+    const shown = await stack.signIn(person, { begun });
+    expect(shown.url.href.startsWith(`${REDIRECT}?`)).toBe(true);
+    expect(Object.fromEntries(shown.url.searchParams)).toEqual({
+      code: expect.any(String),
+      state: begun.state,
+      iss: stack.baseUrl,
     });
-    expect({ status, body }).toMatchObject({
+    const { status, body, headers } = await redeem(shown, begun);
+    expect({ status, body }).toEqual({
       status: 200,
       body: {
         token_type: 'Bearer',
@@ -36,6 +49,7 @@ describe('sign-in', () => {
         access_token: expect.any(String),
       },
     });
+    expect(headers.get('cache-control')).toBe('no-store');
     const token = String(body.access_token);
     expect(decodeProtectedHeader(token)).toMatchObject({ alg: 'ES256', typ: 'at+jwt' });
     expect(decodeJwt(token)).toMatchObject({
@@ -48,5 +62,178 @@ describe('sign-in', () => {
       jti: expect.any(String),
       grant_id: expect.any(String),
     });
+  });
+
+  test('with two shops a choice comes first, and the token is for the chosen one', async () => {
+    const person = await stack.newPerson({ shops: 2 });
+    for (const shop of person.shopIds) {
+      const begun = stack.begin();
+      const { body } = await redeem(await stack.signIn(person, { begun, shop }), begun);
+      expect(decodeJwt(String(body.access_token)).shop_id).toBe(String(shop));
+    }
+  });
+
+  test('with login_hint no address is asked for', async () => {
+    const person = await stack.newPerson();
+    const hinted = stack.begin({ login_hint: ` ${person.email.toUpperCase()} ` });
+    const { status, headers } = await new Browser().send(hinted.url);
+    expect(status).toBe(303);
+    expect(headers.get('location')).toMatch(`${stack.issuer}/authorize?`);
+    const { body } = await redeem(await stack.signIn(person, { begun: hinted }), hinted);
+    expect(body.access_token).toEqual(expect.any(String));
+
+    const two = await stack.newPerson({ shops: 2 });
+    const shops = await new Browser().send(stack.begin({ login_hint: two.email }).url);
+    expect([shops.status, shops.text.match(/name="shop_id"/g)?.length]).toEqual([200, 2]);
+  });
+
+  test.each(['', 'auth0|123', 'not an address', 'a'.repeat(400)])(
+    'a login_hint that is no address (%j) gets the form',
+    async (hint) => {
+      const { status, text } = await new Browser().send(stack.begin({ login_hint: hint }).url);
+      expect([status, text.includes('name="email"')]).toEqual([200, true]);
+    },
+  );
+
+  test('an address that is none is asked for again', async () => {
+    const browser = new Browser();
+    const form = await browser.open(stack.begin().url, REDIRECT);
+    const again = await browser.submit(form, { email: '"><script>alert(1)</script>' }, REDIRECT);
+    expect(again.status).toBe(400);
+    expect(again.text).toContain('role="alert"');
+    expect(again.text).not.toContain('<script>alert(1)');
+    expect(again.text).toContain('&#60;script&#62;alert(1)');
+  });
+
+  test('of somebody without a shop ends with a page that says so, and leads back to the app', async () => {
+    const person = await stack.newPerson({ shops: 0 });
+    const browser = new Browser();
+    const begun = stack.begin();
+    const shown = await stack.signIn(person, { begun, browser });
+    expect([shown.status, shown.text.includes('No email was found')]).toEqual([403, true]);
+    const back = await browser.submit(shown, {}, REDIRECT);
+    expect(Object.fromEntries(back.url.searchParams)).toMatchObject({
+      error: 'access_denied',
+      state: begun.state,
+      iss: stack.baseUrl,
+    });
+  });
+
+  test('with another account, or an address that was not proved, gets no code', async () => {
+    const [asked, other] = [await stack.newPerson(), await stack.newPerson()];
+    const browser = new Browser();
+    const sent = await browser.send(stack.begin({ login_hint: asked.email }).url);
+    const upstream = new URL(sent.headers.get('location') ?? '');
+    upstream.searchParams.set('login_hint', other.email);
+    const form = await browser.open(upstream, REDIRECT);
+    const account = { email: other.email, password: other.password };
+    const shown = await browser.submit(form, account, REDIRECT);
+    expect([shown.status, shown.text.includes('another address')]).toEqual([403, true]);
+
+    const unproved = await stack.newPerson({ verified: false });
+    const page = await stack.signIn(unproved);
+    expect([page.status, page.url.pathname]).toEqual([403, '/oauth/callback']);
+  });
+
+  test('a shop of somebody else cannot be chosen', async () => {
+    const [person, other] = [await stack.newPerson({ shops: 2 }), await stack.newPerson()];
+    const browser = new Browser();
+    const form = await browser.open(stack.begin({ login_hint: person.email }).url, REDIRECT);
+    for (const shop_id of [String(other.shopIds[0]), '999999', '', '1 or 1=1', '01']) {
+      const again = await browser.submit(form, { shop_id }, REDIRECT);
+      expect([again.status, again.url.origin]).toEqual([400, stack.baseUrl]);
+    }
+  });
+
+  test('a membership that ends meanwhile ends the sign-in', async () => {
+    const person = await stack.newPerson({ shops: 2 });
+    const shopId = person.shopIds[0] ?? 0n;
+    await addMember(stack.under.database.pool, {
+      shopId,
+      email: `keeper-${person.email}`,
+      role: 'owner',
+      by: TEST_AUTHOR,
+    });
+    const browser = new Browser();
+    const form = await browser.open(stack.begin({ login_hint: person.email }).url, REDIRECT);
+    const password = await browser.submit(form, { shop_id: String(shopId) }, REDIRECT);
+    await removeMember(stack.under.database.pool, { shopId, email: person.email, by: TEST_AUTHOR });
+    const { email, password: word } = person;
+    const shown = await browser.submit(password, { email, password: word }, REDIRECT);
+    expect([shown.status, shown.text.includes('No email was found')]).toEqual([403, true]);
+  });
+});
+
+describe('consent', () => {
+  async function toConsent(browser: Browser, person: Person, begun: Begun): Promise<Shown> {
+    const form = await browser.open(begun.url, LOOPBACK);
+    const password = await browser.submit(form, { email: person.email }, LOOPBACK);
+    return browser.submit(password, { email: person.email, password: person.password }, LOOPBACK);
+  }
+
+  test('is asked for where the app runs on the own machine, naming host, shop and address', async () => {
+    const person = await stack.newPerson();
+    const begun = stack.begin({ redirect_uri: LOOPBACK });
+    const browser = new Browser();
+    const page = await toConsent(browser, person, begun);
+    expect(page.status).toBe(200);
+    for (const part of ['127.0.0.1:51234', 'Shop', person.email]) expect(page.text).toContain(part);
+    expect(page.url.search).toBe('');
+    const shown = await browser.submit(page, {}, LOOPBACK);
+    expect((await redeem(shown, begun, LOOPBACK)).status).toBe(200);
+    // Once allowed there is nothing left to allow.
+    expect((await browser.submit(page, {}, LOOPBACK)).status).toBe(400);
+  });
+
+  test('can be refused', async () => {
+    const begun = stack.begin({ redirect_uri: LOOPBACK });
+    const browser = new Browser();
+    const page = await toConsent(browser, await stack.newPerson(), begun);
+    const cancel = { ...page, text: page.text.replace(/^.*?<\/form>/s, '') };
+    const shown = await browser.submit(cancel, {}, LOOPBACK);
+    const answer = Object.fromEntries(shown.url.searchParams);
+    expect(answer).toMatchObject({
+      error: 'access_denied',
+      state: begun.state,
+      iss: stack.baseUrl,
+    });
+    expect(answer).not.toHaveProperty('code');
+  });
+
+  test('cannot be given before signing in, nor from another site or browser', async () => {
+    const begun = stack.begin({ redirect_uri: LOOPBACK });
+    const browser = new Browser();
+    const form = await browser.open(begun.url, LOOPBACK);
+    const action = /action="([^"]+)"/.exec(form.text)?.[1] ?? '';
+    const post = { method: 'POST', body: '' };
+    expect((await browser.send(`${stack.baseUrl}${action}/allow`, post)).status).toBe(400);
+
+    const page = await toConsent(
+      browser,
+      await stack.newPerson(),
+      stack.begin({ redirect_uri: LOOPBACK }),
+    );
+    const allow = `${stack.baseUrl}${/action="([^"]+\/allow)"/.exec(page.text)?.[1]}`;
+    expect((await new Browser().send(allow, post)).status).toBe(400);
+    const headers = { 'sec-fetch-site': 'cross-site' };
+    expect((await browser.send(allow, { ...post, headers })).status).toBe(400);
+    expect((await browser.send(allow, post)).status).toBe(303);
+  });
+
+  test('can be asked of everybody, or nobody', async () => {
+    for (const [mcpConsent, redirect_uri, isAsked] of [
+      ['always', REDIRECT, true],
+      ['never', LOOPBACK, false],
+    ] as const) {
+      const other = await startSignInStack({ replicas: 1, mcpConsent });
+      const person = await other.newPerson();
+      const browser = new Browser();
+      const begun = other.begin({ redirect_uri, login_hint: person.email });
+      const password = await browser.open(begun.url, redirect_uri);
+      const { email, password: word } = person;
+      const shown = await browser.submit(password, { email, password: word }, redirect_uri);
+      expect([mcpConsent, shown.text.includes('/allow"')]).toEqual([mcpConsent, isAsked]);
+      await other.stop();
+    }
   });
 });

@@ -1,4 +1,5 @@
 import * as oidc from 'openid-client';
+import { isOutage } from '../../services/platform/postgres.ts';
 
 /** The identity provider that people sign in at. */
 export interface SignInProvider {
@@ -141,14 +142,28 @@ function away(cause: unknown): IdentityProviderAway {
   return new IdentityProviderAway('the identity provider does not answer', { cause });
 }
 
-/** No answer at all, one too late, or a server error. */
+/** How deep a failure's causes are looked at. */
+const MAX_CAUSES = 5;
+
+/** No answer at all, one too late, or a server error; said by the failure itself or by what caused it. */
 function isAway(error: unknown): boolean {
-  if (error instanceof oidc.ClientError) {
-    if (error.code === 'OAUTH_TIMEOUT' || error.code === 'OAUTH_ABORT') return true;
-    return error.cause instanceof Response && error.cause.status >= 500;
+  let cause: unknown = error;
+  for (
+    let depth = 0;
+    depth < MAX_CAUSES && typeof cause === 'object' && cause !== null;
+    depth += 1
+  ) {
+    if (isOutage(cause) || saysAway(cause)) return true;
+    cause = 'cause' in cause ? cause.cause : undefined;
   }
-  if (error instanceof oidc.ResponseBodyError) return error.status >= 500;
-  return error instanceof TypeError && error.message === 'fetch failed';
+  return false;
+}
+
+/** By shape, not class: the runtime's errors and answers may come from another realm. */
+function saysAway(error: object): boolean {
+  if ('status' in error && typeof error.status === 'number') return error.status >= 500;
+  const isTimeout = 'name' in error && error.name === 'TimeoutError';
+  return isTimeout || ('message' in error && error.message === 'fetch failed');
 }
 
 function isDenial(error: unknown): boolean {

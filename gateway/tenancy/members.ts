@@ -73,6 +73,12 @@ export function removeMember(pool: pg.Pool, change: MemberChange): Promise<void>
       change.shopId,
       user.id,
     ]);
+    // Whoever is added again signs in again.
+    await tx.query(
+      `update oauth_grants set revoked_at = now()
+        where shop_id = $1 and user_id = $2 and revoked_at is null`,
+      [change.shopId, user.id],
+    );
     await recordAudit(tx, {
       shopId: change.shopId,
       by: change.by,

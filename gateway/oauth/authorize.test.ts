@@ -1,0 +1,164 @@
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { Browser } from '../../test/support/oauth/browser.ts';
+import {
+  CLIENT_ID,
+  REDIRECT,
+  type SignInStack,
+  startSignInStack,
+} from '../../test/support/oauth/sign-in-stack.ts';
+
+let stack: SignInStack;
+beforeAll(async () => {
+  stack = await startSignInStack({ replicas: 1 });
+});
+afterAll(() => stack.stop());
+
+const ask = (url: URL | string) => new Browser().send(url);
+
+describe('a redirect URI that is not on the list is never redirected to', () => {
+  test.each([
+    'https://evil.example/callback',
+    'https://claude.ai.evil.example/api/mcp/auth_callback',
+    'https://evil.example/https://claude.ai/api/mcp/auth_callback',
+    'https://claude.ai@evil.example/api/mcp/auth_callback',
+    'https://claude.ai:443/api/mcp/auth_callback',
+    'https://claude.ai:8443/api/mcp/auth_callback',
+    'https://CLAUDE.ai/api/mcp/auth_callback',
+    'https://claude.ai./api/mcp/auth_callback',
+    'http://claude.ai/api/mcp/auth_callback',
+    'https://claude.ai/api/mcp/auth_callback/',
+    'https://claude.ai/api/mcp/auth_callback?next=https://evil.example',
+    'https://claude.ai/api/mcp/auth_callback#x',
+    'https://claude.ai/api/mcp/auth_callback%00.evil.example',
+    'https://claude.ai/api/mcp/../mcp/auth_callback',
+    'https://claude.ai/api/mcp/%61uth_callback',
+    'https://claude.ai\\@evil.example/api/mcp/auth_callback',
+    'https:claude.ai/api/mcp/auth_callback',
+    '//claude.ai/api/mcp/auth_callback',
+    ' https://claude.ai/api/mcp/auth_callback',
+    'https://claude.ai/api/mcp/auth_callback\r\nSet-Cookie: x=y',
+    'https://chatgpt.com/connector/oauth/a/b',
+    'https://chatgpt.com/connector/oauth/..%2f..%2fevil',
+    'https://chatgpt.com/connector/oauth/',
+    'https://chatgpt.com/connector/oauth/{id}',
+    'http://127.0.0.1:8080/evil',
+    'http://127.0.0.1:99999/callback',
+    'http://127.0.0.1:080/callback',
+    'http://127.0.0.1:/callback',
+    'http://user:password@127.0.0.1:1/callback',
+    'http://127.1:8080/callback',
+    'http://2130706433/callback',
+    'http://0x7f.0.0.1/callback',
+    'http://127.0.0.1.evil.example:8080/callback',
+    'http://localhost.evil.example/callback',
+    'https://127.0.0.1:8080/callback',
+    'http://[::ffff:127.0.0.1]:8080/callback',
+    'http://192.168.0.1:8080/callback',
+    'cursor://evil/oauth/callback',
+    'javascript:alert(document.domain)',
+    'data:text/html,<script>alert(1)</script>',
+    '/oauth/callback',
+    'null',
+    '',
+  ])('%j', async (uri) => {
+    const { status, headers, text } = await ask(stack.begin({ redirect_uri: uri }).url);
+    expect(status).toBe(400);
+    expect(headers.get('location')).toBeNull();
+    expect(headers.get('refresh')).toBeNull();
+    expect(text).not.toMatch(/<script|http-equiv|<a /i);
+  });
+
+  test('missing, repeated, or with an unknown client', async () => {
+    const repeated = `${stack.begin().url}&redirect_uri=${encodeURIComponent(REDIRECT)}`;
+    const answers = await Promise.all([
+      ask(stack.begin({ redirect_uri: undefined }).url),
+      ask(repeated),
+      ask(stack.begin({ client_id: undefined }).url),
+      ask(stack.begin({ client_id: 'nobody' }).url),
+      ask(stack.begin({ client_id: 'https://evil.example/client.json' }).url),
+      ask(`${stack.baseUrl}/oauth/authorize`),
+    ]);
+    for (const { status, headers } of answers) {
+      expect([status, headers.get('location')]).toEqual([400, null]);
+    }
+  });
+});
+
+describe('parameters', () => {
+  test.each([
+    'client_id',
+    'state',
+    'scope',
+    'code_challenge',
+    'response_type',
+    'login_hint',
+    'other',
+  ])('%s sent twice is refused', async (name) => {
+    const { url } = stack.begin({ [name]: name === 'client_id' ? CLIENT_ID : 'x' });
+    const { status, headers } = await ask(`${url}&${name}=x`);
+    expect([status, headers.get('location')]).toEqual([400, null]);
+  });
+
+  const none = undefined;
+  test.each<[string, Record<string, string | undefined>, string]>([
+    ['no PKCE', { code_challenge: none, code_challenge_method: none }, 'invalid_request'],
+    ['PKCE plain', { code_challenge_method: 'plain' }, 'invalid_request'],
+    [
+      'PKCE without its method, which means plain',
+      { code_challenge_method: none },
+      'invalid_request',
+    ],
+    ['a challenge that is none', { code_challenge: 'short' }, 'invalid_request'],
+    ['a foreign resource', { resource: 'https://evil.example/mcp' }, 'invalid_target'],
+    ['another resource of ours', { resource: 'BASE' }, 'invalid_target'],
+    ['a resource that is no address', { resource: 'mcp' }, 'invalid_target'],
+    ['another scope', { scope: 'developer_tools' }, 'invalid_scope'],
+    ['a token at once', { response_type: 'token' }, 'unsupported_response_type'],
+    ['an id token', { response_type: 'code id_token' }, 'unsupported_response_type'],
+    ['no response type', { response_type: none }, 'invalid_request'],
+    ['the answer in a fragment', { response_mode: 'fragment' }, 'unsupported_response_mode'],
+    ['the answer in a form', { response_mode: 'form_post' }, 'unsupported_response_mode'],
+    ['no page to be shown', { prompt: 'none' }, 'login_required'],
+    ['a request object', { request: 'eyJhbGciOiJub25lIn0.e30.' }, 'request_not_supported'],
+    [
+      'a request by address',
+      { request_uri: 'https://evil.example/r' },
+      'request_uri_not_supported',
+    ],
+  ])('%s is told to the client, with state and issuer', async (_, changes, error) => {
+    const known = changes.resource === 'BASE' ? { resource: stack.baseUrl } : changes;
+    const { url, state } = stack.begin(known);
+    const { status, headers } = await ask(url);
+    const location = headers.get('location') ?? '';
+    expect([status, location.startsWith(`${REDIRECT}?`)]).toEqual([303, true]);
+    const answer = Object.fromEntries(new URL(location).searchParams);
+    expect(answer).toMatchObject({ error, state, iss: stack.baseUrl });
+    expect(answer).not.toHaveProperty('code');
+  });
+
+  test.each<[string, Record<string, string | undefined>]>([
+    ['nothing more', {}],
+    ['its scope', { scope: 'mcp' }],
+    ['scopes from elsewhere beside it', { scope: 'openid mcp offline_access' }],
+    ['an empty scope', { scope: '' }],
+    ['the resource', { resource: 'MCP' }],
+    ['consent asked for', { prompt: 'consent' }],
+    ['parameters that nobody knows', { nonce: 'x', max_age: '0', audience: 'x', ui_locales: 'de' }],
+  ])('a request with %s gets the form', async (_, changes) => {
+    const known = changes.resource === 'MCP' ? { resource: `${stack.baseUrl}/mcp` } : changes;
+    const { status, text, headers } = await ask(stack.begin(known).url);
+    expect([status, headers.get('location')]).toEqual([200, null]);
+    expect(text).toContain('name="email"');
+  });
+});
+
+describe('other methods', () => {
+  test('are refused, and OPTIONS says what there is', async () => {
+    const url = stack.begin().url.href;
+    const post = await fetch(url, { method: 'POST', redirect: 'manual' });
+    expect([post.status, post.headers.get('allow')]).toEqual([405, 'GET, HEAD, OPTIONS']);
+    const options = await fetch(url, { method: 'OPTIONS' });
+    expect([options.status, options.headers.get('allow')]).toEqual([204, 'GET, HEAD, OPTIONS']);
+    expect(options.headers.get('access-control-allow-origin')).toBeNull();
+  });
+});

@@ -1,0 +1,78 @@
+import { describe, expect, test } from '@jest/globals';
+import { newKeyringText, parseKeyring } from '../../services/platform/keyring.ts';
+import { startTestGateway } from '../../test/support/gateway/test-gateway.ts';
+import { Browser } from '../../test/support/oauth/browser.ts';
+import { REDIRECT, startSignInStack } from '../../test/support/oauth/sign-in-stack.ts';
+
+describe('while the identity provider is away', () => {
+  test('a page says so, at the beginning and on the way back', async () => {
+    const oauthKeyring = parseKeyring(newKeyringText());
+    const stack = await startSignInStack({ replicas: 1, oauthKeyring });
+    const person = await stack.newPerson();
+    const browser = new Browser();
+    const form = await browser.open(stack.begin({ login_hint: person.email }).url, REDIRECT);
+    const callback = `${stack.baseUrl}/oauth/callback`;
+    const { email, password } = person;
+    const back = await browser.submit(form, { email, password }, callback);
+
+    const fresh = await startTestGateway({
+      databaseUrl: stack.under.database.url,
+      publicUrl: stack.baseUrl,
+      signIn: { issuer: stack.issuer, clientId: 'gateway', clientSecret: 'x' },
+      oauthKeyring,
+    });
+    await stack.stopIdentity();
+    const { pathname, search } = stack.begin().url;
+    const answers = [
+      await browser.send(back.url),
+      await new Browser().send(
+        `${fresh.gateway.baseUrl.replace(/\d+$/, String(fresh.gateway.port))}${pathname}${search}`,
+      ),
+    ];
+    await fresh.stop();
+    await stack.stop();
+    for (const { status, headers, text } of answers) {
+      expect([status, headers.get('retry-after')]).toEqual([503, '5']);
+      expect(text).toContain('The page where you sign in does not answer');
+    }
+  });
+});
+
+describe('while the database is away', () => {
+  test('nobody is let through', async () => {
+    const cut = await startTestGateway({
+      databaseUrl: 'postgres://nobody@127.0.0.1:1/none',
+      publicUrl: 'http://127.0.0.1:1',
+      signIn: { issuer: 'http://127.0.0.1:1', clientId: 'gateway', clientSecret: 'x' },
+      oauthKeyring: parseKeyring(newKeyringText()),
+    });
+    const base = `http://127.0.0.1:${cut.gateway.port}`;
+    const asked = await Promise.all([
+      fetch(`${base}/oauth/token`, { method: 'POST', body: new URLSearchParams({ code: 'x' }) }),
+      fetch(`${base}/oauth/register`, { method: 'POST' }),
+      fetch(`${base}/oauth/authorize?redirect_uri=${REDIRECT}`),
+      fetch(`${base}/oauth/authorize/x`),
+      fetch(`${base}/oauth/callback?state=x&code=y`),
+      fetch(`${base}/oauth/sign-in/x`, { method: 'POST', headers: { cookie: 'rms_sign_in=x' } }),
+      fetch(`${base}/oauth/jwks`),
+      fetch(`${base}/.well-known/oauth-authorization-server`),
+    ]);
+    await cut.stop();
+    for (const { status, headers, url } of asked) {
+      expect([url, status, headers.get('retry-after')]).toEqual([url, 503, expect.any(String)]);
+    }
+    expect(await asked[0]?.json()).toMatchObject({ error: 'temporarily_unavailable' });
+  });
+});
+
+test('without a sign-in of its own the service describes itself, and lets nobody in', async () => {
+  const bare = await startTestGateway({ publicUrl: 'http://127.0.0.1:1' });
+  const base = `http://127.0.0.1:${bare.gateway.port}`;
+  const [metadata, authorize, token] = await Promise.all([
+    fetch(`${base}/.well-known/oauth-authorization-server`),
+    fetch(`${base}/oauth/authorize`),
+    fetch(`${base}/oauth/token`, { method: 'POST' }),
+  ]);
+  await bare.stop();
+  expect([metadata.status, authorize.status, token.status]).toEqual([200, 503, 503]);
+});

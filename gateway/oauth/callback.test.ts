@@ -1,0 +1,136 @@
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { decodeJwt } from 'jose';
+import { Browser, type Shown } from '../../test/support/oauth/browser.ts';
+import {
+  type Begun,
+  type Person,
+  REDIRECT,
+  type SignInStack,
+  startSignInStack,
+} from '../../test/support/oauth/sign-in-stack.ts';
+
+let stack: SignInStack;
+beforeAll(async () => {
+  stack = await startSignInStack({ replicas: 1 });
+});
+afterAll(() => stack.stop());
+
+/** Up to the page of the identity provider where the password goes. */
+async function toPassword(
+  person: { email: string },
+  begun: Begun,
+  browser: Browser,
+): Promise<Shown> {
+  const form = await browser.open(begun.url, REDIRECT);
+  const shown = await browser.submit(form, { email: person.email }, REDIRECT);
+  expect(shown.text).toContain('name="password"');
+  return shown;
+}
+
+describe('the way back from the identity provider', () => {
+  /** Signs in at the identity provider, and answers the address that it sends the browser to. */
+  async function callbackOf(person: Person, browser: Browser): Promise<string> {
+    const callback = `${stack.baseUrl}/oauth/callback`;
+    const password = await toPassword(person, stack.begin(), browser);
+    const { email, password: word } = person;
+    return (await browser.submit(password, { email, password: word }, callback)).url.href;
+  }
+
+  test('works once', async () => {
+    const browser = new Browser();
+    const callback = await callbackOf(await stack.newPerson(), browser);
+    expect((await browser.send(callback)).status).toBe(303);
+    const again = await browser.send(callback);
+    expect([again.status, again.headers.get('location')]).toEqual([400, null]);
+  });
+
+  test("works in the browser that began it only: a link with somebody else's code signs nobody in", async () => {
+    const attacker = new Browser();
+    const callback = await callbackOf(await stack.newPerson(), attacker);
+    const victim = new Browser();
+    await toPassword(await stack.newPerson(), stack.begin(), victim);
+    for (const browser of [new Browser(), victim]) {
+      const { status, headers } = await browser.send(callback);
+      expect([status, headers.get('location')]).toEqual([400, null]);
+    }
+  });
+
+  test.each<[string, (url: URL) => void]>([
+    ['without state', (url) => url.searchParams.delete('state')],
+    ['with another state', (url) => url.searchParams.set('state', 'x'.repeat(43))],
+    ['with another code', (url) => url.searchParams.set('code', 'x'.repeat(43))],
+    ['without a code', (url) => url.searchParams.delete('code')],
+    ['from another issuer (mix-up)', (url) => url.searchParams.set('iss', 'https://evil.example')],
+    ['without its issuer', (url) => url.searchParams.delete('iss')],
+    ['with two states', (url) => url.searchParams.append('state', 'x')],
+    ['with two codes', (url) => url.searchParams.append('code', 'x')],
+  ])('%s leads nowhere', async (_, change) => {
+    const browser = new Browser();
+    const url = new URL(await callbackOf(await stack.newPerson(), browser));
+    change(url);
+    const { status, headers } = await browser.send(url);
+    expect([status, headers.get('location')]).toEqual([400, null]);
+  });
+
+  test('does not mix up two sign-ins of one browser', async () => {
+    const browser = new Browser();
+    const [one, other] = [await stack.newPerson(), await stack.newPerson()];
+    const [first, second] = [stack.begin(), stack.begin()];
+    const form = await toPassword(one, first, browser);
+    await toPassword(other, second, browser);
+    const shown = await browser.submit(
+      form,
+      { email: one.email, password: one.password },
+      REDIRECT,
+    );
+    expect(shown.url.searchParams.get('state')).toBe(first.state);
+    const { body } = await stack.token({
+      grant_type: 'authorization_code',
+      code: shown.url.searchParams.get('code') ?? '',
+      redirect_uri: REDIRECT,
+      code_verifier: first.verifier,
+    });
+    expect(decodeJwt(String(body.access_token)).sub).toBe(String(one.userId));
+  });
+
+  test('a refusal there is told to the app', async () => {
+    const browser = new Browser();
+    const begun = stack.begin();
+    const shown = await toPassword(await stack.newPerson(), begun, browser);
+    expect(shown.url.origin).toBe(stack.issuer);
+    const upstream = await browserLocation(browser, begun);
+    const state = new URL(upstream).searchParams.get('state');
+    const refused = new URL(`${stack.baseUrl}/oauth/callback`);
+    refused.search = String(
+      new URLSearchParams({ error: 'access_denied', state: state ?? '', iss: stack.issuer }),
+    );
+    const end = await browser.open(refused, REDIRECT);
+    expect(Object.fromEntries(end.url.searchParams)).toMatchObject({
+      error: 'access_denied',
+      state: begun.state,
+    });
+  });
+
+  /** Sends the form once more, and answers where to. */
+  async function browserLocation(browser: Browser, begun: Begun): Promise<string> {
+    const form = await browser.send(begun.url);
+    const action = /action="([^"]+)"/.exec(form.text)?.[1] ?? '';
+    const body = new URLSearchParams({ email: (await stack.newPerson()).email });
+    const sent = await browser.send(`${stack.baseUrl}${action}`, { method: 'POST', body });
+    return sent.headers.get('location') ?? '';
+  }
+
+  test('the page where the code is given needs its browser, and gives it once', async () => {
+    const person = await stack.newPerson();
+    const browser = new Browser();
+    const callback = await callbackOf(person, browser);
+    const resume = new URL(
+      (await browser.send(callback)).headers.get('location') ?? '',
+      stack.baseUrl,
+    );
+    expect(resume.pathname).toMatch(/^\/oauth\/authorize\/[\w-]+$/);
+    expect((await new Browser().send(resume)).status).toBe(400);
+    expect((await browser.send(resume)).headers.get('location')).toContain(`${REDIRECT}?code=`);
+    expect((await browser.send(resume)).status).toBe(400);
+  });
+});

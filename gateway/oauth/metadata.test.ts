@@ -1,0 +1,156 @@
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import * as oidc from 'openid-client';
+import { discovery, None } from 'openid-client';
+import {
+  REDIRECT,
+  type SignInStack,
+  startSignInStack,
+} from '../../test/support/oauth/sign-in-stack.ts';
+
+let stack: SignInStack;
+beforeAll(async () => {
+  stack = await startSignInStack({ replicas: 1 });
+});
+afterAll(() => stack.stop());
+
+const ask = (path: string, init?: RequestInit) => fetch(`${stack.baseUrl}${path}`, init);
+
+describe('metadata', () => {
+  test.each(['/.well-known/oauth-authorization-server', '/.well-known/openid-configuration'])(
+    '%s describes the authorization server',
+    async (path) => {
+      const answer = await ask(path);
+      expect(answer.headers.get('content-type')).toContain('application/json');
+      expect(await answer.json()).toMatchObject({
+        issuer: stack.baseUrl,
+        authorization_endpoint: `${stack.baseUrl}/oauth/authorize`,
+        token_endpoint: `${stack.baseUrl}/oauth/token`,
+        registration_endpoint: `${stack.baseUrl}/oauth/register`,
+        scopes_supported: ['mcp'],
+        response_types_supported: ['code'],
+        grant_types_supported: ['authorization_code', 'refresh_token'],
+        code_challenge_methods_supported: ['S256'],
+        token_endpoint_auth_methods_supported: ['none'],
+        authorization_response_iss_parameter_supported: true,
+        client_id_metadata_document_supported: true,
+      });
+    },
+  );
+
+  test.each(['/.well-known/oauth-protected-resource', '/.well-known/oauth-protected-resource/mcp'])(
+    '%s describes the MCP server',
+    async (path) => {
+      expect(await (await ask(path)).json()).toMatchObject({
+        resource: `${stack.baseUrl}/mcp`,
+        authorization_servers: [stack.baseUrl],
+        scopes_supported: ['mcp'],
+        bearer_methods_supported: ['header'],
+      });
+    },
+  );
+
+  test.each(['oauth2', 'oidc'] as const)('is found by a client (%s)', async (algorithm) => {
+    const found = await discovery(new URL(stack.baseUrl), 'rms-mcp', undefined, None(), {
+      algorithm,
+      execute: [oidc.allowInsecureRequests],
+    });
+    expect(found.serverMetadata().supportsPKCE()).toBe(true);
+  });
+
+  test('is for scripts of any origin, as are registration and tokens', async () => {
+    const open = [
+      ['/.well-known/oauth-authorization-server', 'GET'],
+      ['/.well-known/openid-configuration', 'GET'],
+      ['/.well-known/oauth-protected-resource', 'GET'],
+      ['/.well-known/oauth-protected-resource/mcp', 'GET'],
+      ['/oauth/register', 'POST'],
+      ['/oauth/token', 'POST'],
+    ] as const;
+    for (const [path, method] of open) {
+      const headers = {
+        origin: 'https://inspector.example',
+        'access-control-request-method': method,
+      };
+      const preflight = await ask(path, { method: 'OPTIONS', headers });
+      expect([path, preflight.status]).toEqual([path, 204]);
+      expect(preflight.headers.get('access-control-allow-methods')).toBe(method);
+      const answer = await ask(path, { method, headers: { origin: 'https://inspector.example' } });
+      for (const { headers: got } of [preflight, answer]) {
+        expect([path, got.get('access-control-allow-origin')]).toEqual([path, '*']);
+        expect(got.get('access-control-allow-credentials')).toBeNull();
+      }
+    }
+  });
+
+  test('what comes under /oauth is never stored', async () => {
+    const paths = ['/oauth/authorize', '/oauth/callback', '/oauth/jwks', '/oauth/authorize/x'];
+    for (const path of paths) {
+      expect([path, (await ask(path)).headers.get('cache-control')]).toEqual([path, 'no-store']);
+    }
+    for (const path of ['/oauth/register', '/oauth/token']) {
+      const { headers } = await ask(path, { method: 'POST' });
+      expect([path, headers.get('cache-control')]).toEqual([path, 'no-store']);
+    }
+  });
+
+  test('the published keys are public', async () => {
+    const answer = (await (await ask('/oauth/jwks')).json()) as { keys: Record<string, unknown>[] };
+    expect(answer.keys.length).toBeGreaterThan(0);
+    for (const key of answer.keys) {
+      expect(key).toMatchObject({ kty: 'EC', alg: 'ES256', use: 'sig', kid: expect.any(String) });
+      expect(key).not.toHaveProperty('d');
+    }
+  });
+});
+
+describe('/oauth/register', () => {
+  const register = async (body?: unknown) => {
+    const answer = await ask('/oauth/register', {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      ...(body !== undefined && { body: typeof body === 'string' ? body : JSON.stringify(body) }),
+    });
+    return { status: answer.status, body: (await answer.json()) as Record<string, unknown> };
+  };
+  const common = {
+    client_id: 'rms-mcp',
+    token_endpoint_auth_method: 'none',
+    grant_types: ['authorization_code', 'refresh_token'],
+    response_types: ['code'],
+  };
+
+  test('answers the one client, with what of the request is on the list', async () => {
+    const listed = 'http://127.0.0.1:51234/callback';
+    const redirect_uris = ['https://evil.example/callback', listed, REDIRECT, 7];
+    const { status, body } = await register({ client_name: 'x', redirect_uris });
+    expect(status).toBe(201);
+    expect(body).toMatchObject({ ...common, redirect_uris: [listed, REDIRECT] });
+    expect(body).not.toHaveProperty('client_secret');
+  });
+
+  test.each([
+    ['nothing on the list', { redirect_uris: ['https://evil.example/callback'] }],
+    ['an empty list', { redirect_uris: [] }],
+    ['no list', {}],
+    ['something else', { redirect_uris: 'x' }],
+    ['no object', 'null'],
+    ['no JSON', '{'],
+    ['no body', undefined],
+  ])('with %s answers the list', async (_, request) => {
+    const { status, body } = await register(request);
+    expect(status).toBe(201);
+    expect(body).toMatchObject({ ...common, redirect_uris: expect.arrayContaining([REDIRECT]) });
+  });
+
+  test('allows nothing by it', async () => {
+    const uri = 'https://evil.example/callback';
+    await register({ redirect_uris: [uri] });
+    expect(
+      (await fetch(stack.begin({ redirect_uri: uri }).url, { redirect: 'manual' })).status,
+    ).toBe(400);
+  });
+
+  test('reads no more than 64 kB', async () => {
+    expect((await register({ client_name: 'x'.repeat(70_000) })).status).toBe(413);
+  });
+});

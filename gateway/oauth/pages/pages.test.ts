@@ -1,0 +1,105 @@
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { Browser, type Shown } from '../../../test/support/oauth/browser.ts';
+import {
+  REDIRECT,
+  type SignInStack,
+  startSignInStack,
+} from '../../../test/support/oauth/sign-in-stack.ts';
+import { consentPage, emailPage, messagePage, shopPage } from './pages.ts';
+
+const HOSTILE = `"><script>alert(1)</script><img src=x onerror='alert(1)'>&amp;\``;
+
+describe('pages', () => {
+  const asking = { name: HOSTILE, host: HOSTILE };
+  const action = '/oauth/sign-in/x';
+  test.each([
+    ['email', emailPage({ action, asking, email: HOSTILE, problem: HOSTILE })],
+    [
+      'shop',
+      shopPage({ action, asking, shops: [{ shopId: 1n, name: HOSTILE }], problem: HOSTILE }),
+    ],
+    [
+      'consent',
+      consentPage({
+        allow: action,
+        cancel: action,
+        asking,
+        isOnOwnMachine: true,
+        shopName: HOSTILE,
+        email: HOSTILE,
+      }),
+    ],
+    ['message', messagePage({ title: HOSTILE, text: HOSTILE, cancel: action })],
+  ])('%s: what is put in stays text', (_, page) => {
+    expect(page).not.toMatch(/<script|<img|onerror='|&amp;`/);
+    expect(page).toContain('&#60;script&#62;');
+    expect(page.match(/<h1>/g)).toHaveLength(1);
+    expect(page).toMatch(/^<!doctype html>\n<html lang="en">/);
+    expect(page).toContain('name="viewport"');
+  });
+});
+
+describe('what comes with a page', () => {
+  let stack: SignInStack;
+  let shown: Shown;
+  beforeAll(async () => {
+    stack = await startSignInStack({ replicas: 1 });
+    shown = await new Browser().send(stack.begin().url);
+  });
+  afterAll(() => stack.stop());
+
+  test('it loads and runs nothing, stands in no frame, and sends forms to known places only', () => {
+    const policy = shown.headers.get('content-security-policy') ?? '';
+    const [source] = /sha256-[A-Za-z0-9+/=]+/.exec(policy) ?? [];
+    expect(policy.split('; ')).toEqual([
+      "default-src 'none'",
+      `style-src '${source}'`,
+      "base-uri 'none'",
+      `form-action 'self' ${stack.issuer} ${new URL(REDIRECT).origin}`,
+      "frame-ancestors 'none'",
+    ]);
+    expect(Object.fromEntries(shown.headers)).toMatchObject({
+      'x-frame-options': 'DENY',
+      'x-content-type-options': 'nosniff',
+      'referrer-policy': 'no-referrer',
+      'cache-control': 'no-store',
+      'cross-origin-opener-policy': 'unsafe-none',
+      'content-type': 'text/html; charset=utf-8',
+    });
+    expect(shown.text).not.toMatch(/<script|<link|style="|https?:\/\/(?!127)/);
+  });
+
+  test('cookies are for the server alone, and for our own pages', async () => {
+    const browser = new Browser();
+    const form = await browser.send(stack.begin().url);
+    const action = /action="([^"]+)"/.exec(form.text)?.[1] ?? '';
+    const body = new URLSearchParams({ email: 'somebody@example.com' });
+    await browser.send(`${stack.baseUrl}${action}`, { method: 'POST', body });
+    const names = [...browser.cookies.keys()].map((key) => key.split(' ')[0]);
+    expect(names.toSorted()).toEqual(['rms_browser', 'rms_resume', 'rms_sign_in']);
+    for (const { attributes } of browser.cookies.values()) {
+      expect(attributes).toMatch(/httponly/i);
+      expect(attributes).toMatch(/samesite=lax/i);
+    }
+  });
+
+  test('over https cookies are marked as secure, and bound to this host', async () => {
+    const secure = await startSignInStack({
+      replicas: 1,
+      publicUrl: 'https://returns.example.com',
+    });
+    const browser = new Browser();
+    const { port } = secure.under.gateway;
+    const { pathname, search } = secure.begin({ login_hint: 'somebody@example.com' }).url;
+    const { status } = await browser.send(`http://127.0.0.1:${port}${pathname}${search}`);
+    await secure.stop();
+    expect(status).toBe(303);
+    const names = [...browser.cookies.keys()].map((key) => key.split(' ')[0]);
+    expect(names.toSorted()).toEqual([
+      '__Host-rms_browser',
+      '__Secure-rms_resume',
+      '__Secure-rms_sign_in',
+    ]);
+    for (const { attributes } of browser.cookies.values()) expect(attributes).toMatch(/secure/i);
+  });
+});

@@ -1,0 +1,267 @@
+import { createHash, randomBytes } from 'node:crypto';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { decodeJwt } from 'jose';
+import { newKeyringText, parseKeyring } from '../../services/platform/keyring.ts';
+import {
+  CLIENT_ID,
+  REDIRECT,
+  type SignInStack,
+  startSignInStack,
+  type TokenAnswer,
+} from '../../test/support/oauth/sign-in-stack.ts';
+import { type AccessTokenCheck, createAccessTokenCheck } from './access-token.ts';
+import { mcpResource, storeGrant } from './issue.ts';
+import { createOAuthKeys, rotateOAuthKey } from './keys.ts';
+import { createTickets } from './tickets.ts';
+
+const keyring = parseKeyring(newKeyringText());
+let stack: SignInStack;
+let check: AccessTokenCheck;
+beforeAll(async () => {
+  stack = await startSignInStack({ oauthKeyring: keyring });
+  const { pool } = stack.under.database;
+  const keys = createOAuthKeys(pool, keyring);
+  check = createAccessTokenCheck({
+    pool,
+    issuer: stack.baseUrl,
+    resource: mcpResource(stack.baseUrl),
+    keys,
+  });
+});
+afterAll(() => stack.stop());
+
+const INVALID_GRANT = { status: 400, body: { error: 'invalid_grant' } };
+const works = async (token: unknown): Promise<boolean> =>
+  (await check.check(String(token))) !== undefined;
+const refresh = (token: unknown, replica = 0): Promise<TokenAnswer> =>
+  stack.token({ grant_type: 'refresh_token', refresh_token: String(token) }, replica);
+/** Moves the first use of every code and refresh token into the past. */
+const age = (seconds: number): Promise<unknown> =>
+  stack.under.database.pool.query(
+    "update oauth_tickets set consumed_at = consumed_at - $1 * interval '1 second'",
+    [seconds],
+  );
+
+/** A code as the provider stores it, without the pages before it. */
+async function newCode(): Promise<{
+  code: string;
+  exchange(replica?: number): Promise<TokenAnswer>;
+}> {
+  const { userId, shopIds } = await person;
+  const shopId = shopIds[0] ?? 0n;
+  const [code, grantId, verifier] = [43, 43, 43].map(() => randomBytes(32).toString('base64url'));
+  if (!code || !grantId || !verifier) throw new Error('no random text');
+  const { pool } = stack.under.database;
+  await storeGrant(pool, grantId, { userId, shopId, clientId: CLIENT_ID });
+  const now = Math.floor(Date.now() / 1_000);
+  const content = {
+    kind: 'AuthorizationCode',
+    iat: now,
+    exp: now + 60,
+    accountId: `${userId}.${shopId}`,
+    clientId: CLIENT_ID,
+    grantId,
+    redirectUri: REDIRECT,
+    resource: mcpResource(stack.baseUrl),
+    scope: 'mcp',
+    codeChallenge: createHash('sha256').update(verifier).digest('base64url'),
+    codeChallengeMethod: 'S256',
+  };
+  await createTickets(pool).put('AuthorizationCode', code, { content, ttlS: 60, grantId });
+  const fields = {
+    grant_type: 'authorization_code',
+    code,
+    redirect_uri: REDIRECT,
+    code_verifier: verifier,
+  };
+  return { code, exchange: (replica) => stack.token(fields, replica) };
+}
+
+let person: ReturnType<SignInStack['newPerson']>;
+beforeAll(() => {
+  person = stack.newPerson();
+});
+
+describe('a code', () => {
+  test('works once; used again later, it ends all that came of it', async () => {
+    const { code, begun, body } = await stack.tokens(await person);
+    expect(await works(body.access_token)).toBe(true);
+    await age(2);
+    const again = {
+      grant_type: 'authorization_code',
+      code,
+      redirect_uri: REDIRECT,
+      code_verifier: begun.verifier,
+    };
+    expect(await stack.token(again)).toMatchObject(INVALID_GRANT);
+    expect(await works(body.access_token)).toBe(false);
+    expect(await refresh(body.refresh_token)).toMatchObject(INVALID_GRANT);
+  });
+
+  test('used again long after it expired is known for what it is', async () => {
+    const { exchange } = await newCode();
+    const { body } = await exchange();
+    await age(3_600);
+    expect(await exchange(1)).toMatchObject(INVALID_GRANT);
+    expect(await works(body.access_token)).toBe(false);
+  });
+
+  test('redeemed 16 times at once on two replicas works exactly once, 100 times over', async () => {
+    for (let round = 0; round < 100; round += 1) {
+      const { exchange } = await newCode();
+      const answers = await Promise.all(Array.from({ length: 16 }, (_, at) => exchange(at % 2)));
+      const [winner, ...others] = answers.filter(({ status }) => status === 200);
+      expect([round, others.length]).toEqual([round, 0]);
+      const losers = answers.filter((answer) => answer !== winner);
+      for (const loser of losers) expect(loser).toMatchObject(INVALID_GRANT);
+      expect([round, await works(winner?.body.access_token)]).toEqual([round, true]);
+    }
+  }, 240_000);
+
+  const right = async (): Promise<Record<string, string>> => {
+    const begun = stack.begin();
+    const { url } = await stack.signIn(await person, { begun });
+    return {
+      grant_type: 'authorization_code',
+      code: url.searchParams.get('code') ?? '',
+      redirect_uri: REDIRECT,
+      code_verifier: begun.verifier,
+    };
+  };
+
+  test.each<[string, Record<string, string>, object]>([
+    ['another verifier', { code_verifier: 'x'.repeat(43) }, INVALID_GRANT],
+    ['the challenge as verifier', { code_verifier: 'CHALLENGE' }, INVALID_GRANT],
+    ['no verifier', { code_verifier: '' }, INVALID_GRANT],
+    [
+      'another redirect URI',
+      { redirect_uri: 'https://claude.com/api/mcp/auth_callback' },
+      INVALID_GRANT,
+    ],
+    ['another client', { client_id: 'https://chatgpt.com/oauth/client.json' }, INVALID_GRANT],
+    [
+      'an unknown client',
+      { client_id: 'nobody' },
+      { status: 401, body: { error: 'invalid_client' } },
+    ],
+    ['another code', { code: 'x'.repeat(43) }, INVALID_GRANT],
+    [
+      'a foreign resource',
+      { resource: 'https://evil.example/mcp' },
+      { status: 400, body: { error: 'invalid_target' } },
+    ],
+    [
+      'another grant type',
+      { grant_type: 'password' },
+      { status: 400, body: { error: 'unsupported_grant_type' } },
+    ],
+    ['the client credentials grant', { grant_type: 'client_credentials' }, { status: 400 }],
+  ])('with %s gets no token', async (_, changes, expected) => {
+    const fields = { ...(await right()), ...changes };
+    if (changes.code_verifier === 'CHALLENGE') {
+      const verifier = String((await right()).code_verifier);
+      fields.code_verifier = createHash('sha256').update(verifier).digest('base64url');
+    }
+    const answer = await stack.token(fields);
+    expect(answer).toMatchObject(expected);
+    expect(answer.body).not.toHaveProperty('access_token');
+    expect(answer.headers.get('cache-control')).toBe('no-store');
+  });
+
+  test('sent twice in one request is refused', async () => {
+    const fields = new URLSearchParams({ client_id: CLIENT_ID, ...(await right()) });
+    fields.append('code', 'x');
+    const answer = await fetch(`${stack.baseUrl}/oauth/token`, { method: 'POST', body: fields });
+    expect([answer.status, await answer.json()]).toMatchObject([400, { error: 'invalid_request' }]);
+  });
+
+  test('with the resource named gets a token for it', async () => {
+    const resource = mcpResource(stack.baseUrl);
+    const { status, body } = await stack.token({ ...(await right()), resource });
+    expect([status, decodeJwt(String(body.access_token)).aud]).toEqual([200, resource]);
+  });
+});
+
+describe('a refresh token', () => {
+  test('gives a new one with every access token', async () => {
+    const first = await stack.tokens(await person);
+    const second = await refresh(first.body.refresh_token, 1);
+    expect(second).toMatchObject({ status: 200, body: { scope: 'mcp', expires_in: 43_200 } });
+    expect(second.body.refresh_token).not.toBe(first.body.refresh_token);
+    expect(await works(second.body.access_token)).toBe(true);
+    expect(await works(first.body.access_token)).toBe(true);
+    expect((await refresh(second.body.refresh_token)).status).toBe(200);
+  });
+
+  test('works again for 30 seconds, for a client that lost the answer', async () => {
+    const { body } = await stack.tokens(await person);
+    expect((await refresh(body.refresh_token)).status).toBe(200);
+    await age(25);
+    const again = await refresh(body.refresh_token, 1);
+    expect(again.status).toBe(200);
+    expect((await refresh(again.body.refresh_token)).status).toBe(200);
+  });
+
+  test('used again after that ends all that came of it', async () => {
+    const first = await stack.tokens(await person);
+    const second = await refresh(first.body.refresh_token);
+    await age(31);
+    expect(await refresh(first.body.refresh_token)).toMatchObject(INVALID_GRANT);
+    expect(await refresh(second.body.refresh_token, 1)).toMatchObject(INVALID_GRANT);
+    expect(await works(first.body.access_token)).toBe(false);
+    expect(await works(second.body.access_token)).toBe(false);
+  });
+
+  test('ends with the membership', async () => {
+    const other = await stack.newPerson();
+    const { body } = await stack.tokens(other);
+    const { pool } = stack.under.database;
+    await pool.query('delete from memberships where user_id = $1', [other.userId]);
+    expect(await refresh(body.refresh_token)).toMatchObject(INVALID_GRANT);
+    expect(await works(body.access_token)).toBe(false);
+  });
+
+  test('of another client is refused, and a code is none', async () => {
+    const { body, code } = await stack.tokens(await person);
+    const client_id = 'https://chatgpt.com/oauth/client.json';
+    const fields = { grant_type: 'refresh_token', refresh_token: String(body.refresh_token) };
+    expect(await stack.token({ ...fields, client_id })).toMatchObject(INVALID_GRANT);
+    expect(await refresh(code)).toMatchObject(INVALID_GRANT);
+    expect(await refresh(body.access_token)).toMatchObject(INVALID_GRANT);
+  });
+});
+
+test('a signing key is replaced without a sign-out', async () => {
+  const before = await stack.tokens(await person);
+  await rotateOAuthKey(stack.under.database.pool);
+  const kidOf = (token: unknown): unknown =>
+    JSON.parse(Buffer.from(String(token).split('.')[0] ?? '', 'base64url').toString()).kid;
+  const used = new Set<unknown>();
+  const end = Date.now() + 10_000;
+  let last = before;
+  while (used.size < 2 && Date.now() < end) {
+    last = { ...last, ...(await refresh(last.body.refresh_token)) };
+    expect(last.status).toBe(200);
+    used.add(kidOf(last.body.access_token)).add(kidOf(before.body.access_token));
+  }
+  expect(used.size).toBe(2);
+  expect(await works(before.body.access_token)).toBe(true);
+  expect(await works(last.body.access_token)).toBe(true);
+});
+
+test('what is stored gives no code, token or session back', async () => {
+  const { code, body } = await stack.tokens(await person);
+  const { body: next } = await refresh(body.refresh_token);
+  const { pool } = stack.under.database;
+  const dumps = await Promise.all(
+    ['oauth_tickets', 'oauth_grants', 'oauth_keys'].map((table) =>
+      pool.query<{ text: string }>(`select ${table}::text as text from ${table}`),
+    ),
+  );
+  const stored = dumps.flatMap(({ rows }) => rows.map(({ text }) => text)).join('\n');
+  const { email } = await person;
+  for (const secret of [code, body.refresh_token, next.refresh_token, body.access_token, email]) {
+    expect(stored).not.toContain(String(secret));
+    expect(stored).not.toContain(Buffer.from(String(secret)).toString('hex'));
+  }
+});
