@@ -26,7 +26,7 @@ export function startBrowser(): Promise<Browser> {
  * app or stands before a page that asks nothing more.
  *
  * @param seen called with each page that shows.
- * @returns the headings of the pages that showed, in order.
+ * @returns the headings of the pages that showed, in order; the app's own counts as `Back`.
  */
 export async function walkThrough(
   page: Page,
@@ -37,8 +37,8 @@ export async function walkThrough(
   const headings: string[] = [];
   await page.goto(start.href);
   for (let step = 0; step < STEPS_MAX; step += 1) {
+    if (page.url().startsWith(o.backAt)) return [...headings, BACK];
     headings.push(await page.getByRole('heading', { level: 1 }).innerText());
-    if (page.url().startsWith(o.backAt)) return headings;
     await o.seen?.(page);
     if (!(await answered(page, o))) return headings;
   }
@@ -46,6 +46,7 @@ export async function walkThrough(
 }
 
 const STEPS_MAX = 8;
+const BACK = 'Back';
 
 /** Whether the page asked something. */
 async function answered(page: Page, o: SignInAnswers): Promise<boolean> {
