@@ -63,6 +63,9 @@ const KNOWN: ReadonlySet<string> = new Set([
   'tools/call',
   'prompts/list',
   'prompts/get',
+  'resources/list',
+  'resources/templates/list',
+  'resources/read',
   'notifications/initialized',
   'notifications/cancelled',
 ]);

@@ -1,15 +1,22 @@
+import type { IncomingHttpHeaders } from 'node:http';
 import {
+  classifyInboundRequest,
   createMcpHandler,
-  isLegacyRequest,
+  isInitializeRequest,
+  isJSONRPCNotification,
+  isJSONRPCRequest,
+  isJSONRPCResponse,
   type Server,
-  WebStandardStreamableHTTPServerTransport,
+  SUPPORTED_PROTOCOL_VERSIONS,
 } from '@modelcontextprotocol/server';
 import type { Logger } from '../../services/platform/log.ts';
+import type { Answer } from '../rest/respond.ts';
+import { askAlone } from './ask-alone.ts';
+import { idOf, RPC, rpcError } from './rpc-error.ts';
 
 /** A POST whose body is parsed, and the server that is to answer it. */
 export interface Incoming {
-  /** As received; `Accept` is filled in here. */
-  readonly headers: Headers;
+  readonly headers: IncomingHttpHeaders;
   readonly url: string;
   readonly message: object;
   /** Makes the server of this request. */
@@ -19,12 +26,10 @@ export interface Incoming {
 }
 
 export interface Protocol {
-  answer(incoming: Incoming): Promise<Response>;
+  /** A `Response` is the library's own, which may be a stream. */
+  answer(incoming: Incoming): Promise<Answer | Response>;
   close(): Promise<void>;
 }
-
-/** The library wants both; a client that names one, or none, gets JSON all the same. */
-const ACCEPT = 'application/json, text/event-stream';
 
 /**
  * Answers one message in whichever era of the protocol it was written: revision 2026-07-28, where each
@@ -44,30 +49,62 @@ export function createProtocol(logger: Logger): Protocol {
   );
   return {
     async answer(incoming) {
-      const { headers, url, message, signal } = incoming;
-      headers.set('accept', ACCEPT);
+      if (isOlder(incoming)) return answerOlder(incoming);
+      const { url, message, signal } = incoming;
+      const headers = headersOf(incoming.headers);
       const request = new Request(url, { method: 'POST', headers, signal });
-      const options = { parsedBody: message };
-      if (await isLegacyRequest(request, message))
-        return legacy(incoming.server(), request, options);
       servers.set(request, () => incoming.server());
-      return modern.fetch(request, options);
+      return modern.fetch(request, { parsedBody: message });
     },
     close: () => modern.close(),
   };
 }
 
-/** One request, one server, one transport: nothing outlives the answer. */
-async function legacy(
-  server: Server,
-  request: Request,
-  options: { parsedBody: object },
-): Promise<Response> {
-  const transport = new WebStandardStreamableHTTPServerTransport({ enableJsonResponse: true });
-  await server.connect(transport);
-  try {
-    return await transport.handleRequest(request, options);
-  } finally {
-    await server.close();
+/** The library's own judgement, so that it and we never disagree about the era of a message. */
+function isOlder({ headers, message }: Incoming): boolean {
+  const header = (name: string) => {
+    const value = headers[name];
+    return typeof value === 'string' ? value : undefined;
+  };
+  const version = header('mcp-protocol-version');
+  const method = header('mcp-method');
+  const name = header('mcp-name');
+  const { kind } = classifyInboundRequest({
+    httpMethod: 'POST',
+    body: message,
+    ...(version !== undefined && { protocolVersionHeader: version }),
+    ...(method !== undefined && { mcpMethodHeader: method }),
+    ...(name !== undefined && { mcpNameHeader: name }),
+  });
+  return kind === 'legacy';
+}
+
+/** The library's transport for this writes web streams and judges each message four times over. */
+async function answerOlder({ headers, message, server, signal }: Incoming): Promise<Answer> {
+  const version = headers['mcp-protocol-version'];
+  const isSupported =
+    version === undefined || SUPPORTED_PROTOCOL_VERSIONS.includes(String(version));
+  // A handshake negotiates whatever its header says.
+  if (!isSupported && !isInitializeRequest(message)) {
+    const text = `Bad request: unsupported protocol version. Supported: ${SUPPORTED_PROTOCOL_VERSIONS.join(', ')}.`;
+    return rpcError(400, { code: RPC.refused, message: text, id: idOf(message) });
   }
+  if (isJSONRPCRequest(message)) {
+    const json = await askAlone(server(), message, signal);
+    return { status: 200, headers: {}, body: { contentType: 'application/json', json } };
+  }
+  // Nothing here waits for what a client tells by itself.
+  if (isJSONRPCNotification(message) || isJSONRPCResponse(message))
+    return { status: 202, headers: {} };
+  const text = 'Invalid request: not a JSON-RPC message.';
+  return rpcError(400, { code: RPC.invalidRequest, message: text, id: idOf(message) });
+}
+
+/** What the protocol reads. `Accept` is filled in: a client that names one type, or none, gets JSON too. */
+function headersOf(given: IncomingHttpHeaders): Headers {
+  const headers = new Headers({ accept: 'application/json, text/event-stream' });
+  for (const [name, value] of Object.entries(given)) {
+    if (name === 'content-type' || name.startsWith('mcp-')) headers.set(name, String(value));
+  }
+  return headers;
 }

@@ -83,7 +83,7 @@ export function createMcp(deps: McpDependencies): McpServer {
     res.once('close', () => gone.abort());
     return protocol.answer({
       url: `${publicUrl}/mcp`,
-      headers: headersOf(req),
+      headers: req.headers,
       message,
       server: () => createServer(parts, { context, requestId: exchange?.requestId ?? '', source }),
       signal: gone.signal,
@@ -112,14 +112,3 @@ export function createMcp(deps: McpDependencies): McpServer {
     stop: () => protocol.close(),
   };
 }
-
-function headersOf(req: IncomingMessage): Headers {
-  const headers = new Headers();
-  for (const [name, value] of Object.entries(req.headers)) {
-    if (FORWARDED.has(name) || name.startsWith('mcp-')) headers.set(name, String(value));
-  }
-  return headers;
-}
-
-/** What the protocol reads; the credential is none of it. */
-const FORWARDED: ReadonlySet<string> = new Set(['content-type', 'accept']);

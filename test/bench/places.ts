@@ -47,11 +47,12 @@ export interface Environment {
   readonly places: Places;
   readonly token: string;
   readonly brokers: string;
+  readonly oauthKeyring: string;
   readonly urlOf: (schema: string) => string;
 }
 
 /** What each process finds in its environment: what it must have, and no limit that would be measured instead. */
-export function environmentsOf({ places, token, brokers, urlOf }: Environment) {
+export function environmentsOf({ places, token, brokers, oauthKeyring, urlOf }: Environment) {
   const targets = Object.entries(places.targets).map(([name, target]) => [
     `${name.toUpperCase()}_TARGET`,
     target,
@@ -66,10 +67,20 @@ export function environmentsOf({ places, token, brokers, urlOf }: Environment) {
     REST_PER_MINUTE: '1000000',
     HOST: '127.0.0.1',
   };
+  // Nobody signs in: tokens are made by the bench itself.
+  const signIn = {
+    PUBLIC_BASE_URL: `http://127.0.0.1:${places.ports('gateway')[0]}`,
+    SIGN_IN_ISSUER: 'http://127.0.0.1:1',
+    SIGN_IN_CLIENT_ID: 'bench',
+    SIGN_IN_CLIENT_SECRET: 'bench',
+    OAUTH_KEYRING: oauthKeyring,
+    MCP_CALLS_PER_HOUR: '1000000',
+  };
   return (name: ProcessName): Record<string, string> => {
     const [port, metricsPort] = places.ports(name);
     return {
       ...common,
+      ...(name === 'gateway' && signIn),
       PORT: String(port),
       METRICS_PORT: String(metricsPort),
       DATABASE_URL: urlOf(name),

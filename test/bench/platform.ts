@@ -14,6 +14,7 @@ import {
 } from '../../proto/gen/grpc/health/v1/health_pb.ts';
 import { createServiceClient } from '../../services/platform/grpc/client.ts';
 import { staticIdentity } from '../../services/platform/identity.ts';
+import { newKeyringText } from '../../services/platform/keyring.ts';
 import { migrate } from '../../services/platform/migrate.ts';
 import { roleOf, SCHEMAS } from '../../services/platform/schemas.ts';
 import { type NodeProcess, startProcess } from './child.ts';
@@ -39,6 +40,8 @@ export interface Platform {
   readonly admin: pg.Client;
   readonly services: Services;
   readonly gatewayUrl: string;
+  /** Opens the keys that sign access tokens. */
+  readonly oauthKeyring: string;
   urlOf(schema: string): string;
   /** Starts what is missing of these processes and stops the others. */
   run(names: readonly ProcessName[]): Promise<void>;
@@ -70,7 +73,8 @@ export async function startPlatform(): Promise<Platform> {
   const identity = staticIdentity(token);
   const { services, close } = connectServices(places.targets, { identity });
   const brokers = kafka.brokers.join(',');
-  const variables = environmentsOf({ places, token, brokers, urlOf });
+  const oauthKeyring = newKeyringText();
+  const variables = environmentsOf({ places, token, brokers, oauthKeyring, urlOf });
   const running = new Map<ProcessName, NodeProcess>();
 
   const start = async (name: ProcessName) => {
@@ -90,6 +94,7 @@ export async function startPlatform(): Promise<Platform> {
     admin,
     services,
     gatewayUrl: `http://127.0.0.1:${places.ports('gateway')[0]}`,
+    oauthKeyring,
     urlOf,
     processes: () => [...running.values()],
     metricsUrlOf: (name) => `http://127.0.0.1:${places.ports(name)[1]}/metrics`,

@@ -2,6 +2,7 @@ import type { Row } from '../row.ts';
 import { backlog } from './backlog.ts';
 import { closed } from './closed.ts';
 import { endpoints } from './endpoints.ts';
+import { mcp } from './mcp.ts';
 import { read } from './read.ts';
 import { start } from './start.ts';
 import { steady } from './steady.ts';
@@ -17,6 +18,7 @@ export const ROWS: readonly Row[] = [
   backlog,
   endpoints,
   read,
+  mcp,
   write,
   start,
 ];

@@ -1,0 +1,128 @@
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
+import {
+  type McpBench,
+  type SignedInMember,
+  startMcpBench,
+  toolResult,
+} from '../../test/support/gateway/mcp.ts';
+import { GOOD_CALLS } from '../../test/support/gateway/tool-calls.ts';
+
+let bench: McpBench;
+let owner: SignedInMember;
+beforeAll(async () => {
+  bench = await startMcpBench();
+  owner = await bench.member('owner');
+}, 60_000);
+afterAll(() => bench?.stop());
+
+/** The official client, in one era of the protocol. */
+async function connect(version: '2026-07-28' | '2025-11-25', token = owner.token): Promise<Client> {
+  const client = new Client(
+    { name: 'test', version: '1.0.0' },
+    version === '2026-07-28' ? { versionNegotiation: { mode: { pin: version } } } : {},
+  );
+  const headers = { Authorization: `Bearer ${token}` };
+  const url = new URL(bench.mcpUrl);
+  await client.connect(new StreamableHTTPClientTransport(url, { requestInit: { headers } }));
+  return client;
+}
+
+describe.each(['2026-07-28', '2025-11-25'] as const)('the official client at %s', (version) => {
+  test('learns what the server is', async () => {
+    const client = await connect(version);
+    expect(client.getNegotiatedProtocolVersion()).toBe(version);
+    expect(client.getInstructions()).toMatch(/cannot be undone/);
+    expect(client.getServerCapabilities()).toEqual({ tools: {}, prompts: {}, resources: {} });
+    expect(client.getServerVersion()).toMatchObject({ title: 'Returns management' });
+    await client.close();
+  });
+
+  test('lists and calls every tool', async () => {
+    const client = await connect(version);
+    const { tools } = await client.listTools();
+    expect(tools.map(({ name }) => name)).toEqual(Object.keys(GOOD_CALLS));
+    for (const [name, args] of Object.entries(GOOD_CALLS)) {
+      // The client judges the answer by the schema that the list showed.
+      const result = toolResult((await client.callTool({ name, arguments: { ...args } })) as never);
+      expect([name, result.isError]).toEqual([name, false]);
+    }
+    await client.close();
+  }, 60_000);
+
+  test('gets prompts', async () => {
+    const client = await connect(version);
+    const { prompts } = await client.listPrompts();
+    expect(prompts.map(({ title }) => title)).toEqual([
+      "Triage today's returns",
+      'Why did this webhook fail',
+      'Prepare the upgrade to 2026-10',
+    ]);
+    const name = 'why_did_this_webhook_fail';
+    const { messages } = await client.getPrompt({ name, arguments: { webhook_id: '41' } });
+    expect(JSON.stringify(messages)).toContain('webhook 41');
+    await client.close();
+  });
+
+  test('is told what went wrong', async () => {
+    const client = await connect(version);
+    await expect(client.callTool({ name: 'no_such' })).rejects.toMatchObject({ code: -32602 });
+    const result = await client.callTool({ name: 'get_return', arguments: { return_id: 99 } });
+    expect(result.isError).toBe(true);
+    await client.close();
+  });
+
+  test('without rights sees less', async () => {
+    const warehouse = await bench.member('warehouse');
+    const client = await connect(version, warehouse.token);
+    const { tools } = await client.listTools();
+    expect(tools).toHaveLength(6);
+    await client.close();
+  });
+});
+
+describe('revision 2026-07-28', () => {
+  const META = {
+    'io.modelcontextprotocol/protocolVersion': '2026-07-28',
+    'io.modelcontextprotocol/clientInfo': { name: 'test', version: '1' },
+    'io.modelcontextprotocol/clientCapabilities': {},
+  };
+  const send = (method: string, params: object = {}, headers: Record<string, string> = {}) =>
+    bench.post({
+      token: owner.token,
+      headers: { 'mcp-protocol-version': '2026-07-28', 'mcp-method': method, ...headers },
+      body: { jsonrpc: '2.0', id: 7, method, params: { ...params, _meta: META } },
+    });
+
+  test('lists may be kept by the client alone', async () => {
+    for (const method of ['tools/list', 'prompts/list']) {
+      const { body } = await send(method);
+      expect(body.result).toMatchObject({ cacheScope: 'private', ttlMs: expect.any(Number) });
+    }
+  });
+
+  test('a header that contradicts the body is refused', async () => {
+    const answer = await send('tools/list', {}, { 'mcp-method': 'tools/call' });
+    expect(answer.status).toBe(400);
+    expect(answer.body.error.code).toBe(-32020);
+  });
+
+  test('a call needs no handshake, and its answer says who served it', async () => {
+    const params = { name: 'get_shop_context', arguments: {} };
+    const answer = await send('tools/call', params, { 'mcp-name': 'get_shop_context' });
+    expect(answer.headers['content-type']).toBe('application/json');
+    expect(answer.body).toMatchObject({
+      id: 7,
+      result: { structuredContent: { shop: { id: 1 } } },
+    });
+  });
+
+  test('nothing is pushed: a subscription ends at once', async () => {
+    const answer = await send('subscriptions/listen', {
+      notifications: { toolsListChanged: true },
+    });
+    expect(answer.status).toBe(200);
+    expect(answer.text).toContain('"notifications":{}');
+    expect(answer.text).toContain('"resultType":"complete"');
+  });
+});

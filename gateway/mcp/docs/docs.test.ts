@@ -1,0 +1,31 @@
+import { readFileSync } from 'node:fs';
+import { describe, expect, test } from '@jest/globals';
+import { TOOLS } from '../tools.ts';
+import { NEGATIVE_CASES, POSITIVE_CASES } from './directory-cases.ts';
+import { serverJson } from './server-json.ts';
+import { generatedFiles } from './write.ts';
+
+const ROOT = new URL('../../../', import.meta.url);
+
+describe('the pages about the MCP server', () => {
+  test.each([...generatedFiles()])('%s is what the tables say (npm run docs)', (path, text) => {
+    expect(readFileSync(new URL(path, ROOT), 'utf8')).toBe(text);
+  });
+
+  test('hold the cases that the directories ask for', () => {
+    expect(POSITIVE_CASES.length).toBeGreaterThanOrEqual(5);
+    expect(NEGATIVE_CASES.length).toBeGreaterThanOrEqual(3);
+    for (const { tools } of [...POSITIVE_CASES, ...NEGATIVE_CASES]) {
+      for (const name of tools) expect(Object.keys(TOOLS)).toContain(name);
+    }
+  });
+
+  test('server.json keeps to the bounds of the registry', () => {
+    const { name, title, description, version, remotes } = serverJson();
+    expect(name).toMatch(/^[a-zA-Z0-9.-]+\/[a-zA-Z0-9._-]+$/);
+    expect([...title].length).toBeLessThanOrEqual(100);
+    expect([...description].length).toBeLessThanOrEqual(100);
+    expect(version).toMatch(/^\d+\.\d+\.\d+$/);
+    expect(remotes).toEqual([{ type: 'streamable-http', url: expect.stringMatching(/^https:/) }]);
+  });
+});

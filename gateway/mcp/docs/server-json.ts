@@ -1,0 +1,19 @@
+import { ICON_PATH, SERVER_DESCRIPTION, SERVER_TITLE, SERVER_VERSION } from '../identity.ts';
+
+/**
+ * The entry for the MCP registry. The name's first part is the operator's own domain, turned round,
+ * which the registry has proved at publishing: whoever publishes puts it in place of the example.
+ */
+export function serverJson() {
+  return {
+    $schema: 'https://static.modelcontextprotocol.io/schemas/2025-12-11/server.schema.json',
+    name: 'com.example/returns-management',
+    title: SERVER_TITLE,
+    description: SERVER_DESCRIPTION,
+    version: SERVER_VERSION,
+    icons: [
+      { src: `https://returns.example.com${ICON_PATH}`, mimeType: 'image/svg+xml', sizes: ['any'] },
+    ],
+    remotes: [{ type: 'streamable-http', url: 'https://returns.example.com/mcp' }],
+  };
+}

@@ -1,0 +1,255 @@
+import { Code, ConnectError } from '@connectrpc/connect';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import pg from 'pg';
+import { ErrorReason } from '../../proto/gen/rms/common/v1/error_pb.ts';
+import { ReturnState } from '../../proto/gen/rms/returns/v1/return_pb.ts';
+import { DomainError } from '../../services/platform/errors.ts';
+import { FAKE, sampleReturn } from '../../test/support/gateway/fake-objects.ts';
+import {
+  type McpBench,
+  type SignedInMember,
+  startMcpBench,
+} from '../../test/support/gateway/mcp.ts';
+import { purgeCalls } from './repeats.ts';
+
+let bench: McpBench;
+let agent: SignedInMember;
+beforeAll(async () => {
+  bench = await startMcpBench();
+  agent = await bench.member('returns_agent');
+}, 60_000);
+afterAll(() => bench?.stop());
+
+const returnId = Number(FAKE.returns.open);
+let last = 0;
+const newKey = () => `key-${++last}`;
+
+interface AuditRow {
+  readonly action: string;
+  readonly subject: string;
+  readonly actor_kind: string;
+  readonly actor_id: string;
+  readonly actor_name: string;
+  readonly source: string;
+  readonly detail: { readonly call: string; readonly phase: string; readonly client_id: string };
+}
+
+async function auditOf(member: SignedInMember): Promise<AuditRow[]> {
+  const { rows } = await bench.database.pool.query<AuditRow>(
+    'select * from audit_log where shop_id = $1 and actor_id = $2 order by id',
+    [member.shopId, String(member.userId)],
+  );
+  return rows;
+}
+
+/** Counts the calls of one RPC, which goes on as `behaviour` says. */
+function counting(name: 'cancelReturn' | 'addNote' | 'processReturn', behaviour?: () => unknown) {
+  const { returns } = bench.services;
+  const before = returns[name];
+  const seen = { calls: 0 };
+  Object.assign(returns, {
+    [name]: (request: never, context: never) => {
+      seen.calls += 1;
+      return behaviour ? behaviour() : before?.(request, context);
+    },
+  });
+  return seen;
+}
+
+describe('a call with an idempotency key', () => {
+  test('is done once, and a repeat is told the same', async () => {
+    const seen = counting('addNote');
+    const args = { return_id: returnId, text: 'Called', idempotency_key: newKey() };
+    const first = await bench.call(agent.token, 'add_return_note', args);
+    const again = await bench.call(agent.token, 'add_return_note', {
+      idempotency_key: args.idempotency_key,
+      text: 'Called',
+      return_id: returnId,
+    });
+    expect(first.isError).toBe(false);
+    expect(again).toEqual(first);
+    expect(seen.calls).toBe(1);
+    bench.resetServices();
+  });
+
+  test('of ten at once one is done', async () => {
+    const seen = counting('addNote');
+    const args = { return_id: returnId, text: 'Ten', idempotency_key: newKey() };
+    const calls = Array.from({ length: 10 }, () =>
+      bench.call(agent.token, 'add_return_note', args),
+    );
+    const results = await Promise.all(calls);
+    expect(seen.calls).toBe(1);
+    for (const { isError, text } of results) {
+      if (isError) expect(text).toMatch(/still being worked on/);
+    }
+    expect(results.some(({ isError }) => !isError)).toBe(true);
+    bench.resetServices();
+  });
+
+  test('with other content, or another tool, is refused', async () => {
+    const idempotency_key = newKey();
+    const note = { return_id: returnId, text: 'One', idempotency_key };
+    await bench.call(agent.token, 'add_return_note', note);
+    const other = await bench.call(agent.token, 'add_return_note', { ...note, text: 'Two' });
+    const tool = await bench.call(agent.token, 'unflag_return', {
+      return_id: returnId,
+      idempotency_key,
+    });
+    for (const { isError, text } of [other, tool]) {
+      expect({ isError, text }).toMatchObject({
+        isError: true,
+        text: expect.stringMatching(/was used for another call/),
+      });
+    }
+  });
+
+  test("is the person's own: another's key is another", async () => {
+    const seen = counting('addNote');
+    const other = await bench.member('returns_agent');
+    const args = { return_id: returnId, text: 'Same', idempotency_key: newKey() };
+    await bench.call(agent.token, 'add_return_note', args);
+    await bench.call(other.token, 'add_return_note', args);
+    expect(seen.calls).toBe(2);
+    bench.resetServices();
+  });
+
+  test('that was refused may be made again', async () => {
+    const args = { return_id: Number(FAKE.returns.closed), idempotency_key: newKey() };
+    expect((await bench.call(agent.token, 'cancel_return', args)).isError).toBe(true);
+    const seen = counting('cancelReturn', () => ({
+      return: { ...sampleReturn(), state: ReturnState.CANCELLED },
+    }));
+    expect((await bench.call(agent.token, 'cancel_return', args)).isError).toBe(false);
+    expect(seen.calls).toBe(1);
+    bench.resetServices();
+  });
+
+  test('whose end nobody saw is taken up: what was done already is its answer', async () => {
+    const args = { return_id: returnId, reason: 'Lost', idempotency_key: newKey() };
+    // The service does it, and its answer is lost.
+    counting('cancelReturn', () => {
+      throw new ConnectError('gone', Code.Unavailable);
+    });
+    const lost = await bench.call(agent.token, 'cancel_return', args);
+    expect(lost).toMatchObject({
+      isError: true,
+      text: expect.stringMatching(/same idempotency_key/),
+    });
+    bench.resetServices();
+    const cancelled = { ...sampleReturn(), state: ReturnState.CANCELLED };
+    Object.assign(bench.services.returns, {
+      cancelReturn: () => {
+        const text = 'the return is cancelled';
+        throw new DomainError(Code.FailedPrecondition, ErrorReason.STATE_FORBIDS, text);
+      },
+      findReturn: () => ({ return: cancelled }),
+    });
+    const again = await bench.call(agent.token, 'cancel_return', args);
+    expect(again).toMatchObject({
+      isError: false,
+      data: { state: 'cancelled', return_id: returnId },
+    });
+    // Without a key nothing is known of the first: the refusal stands.
+    const { idempotency_key: _, ...bare } = args;
+    expect((await bench.call(agent.token, 'cancel_return', bare)).isError).toBe(true);
+    bench.resetServices();
+  });
+
+  test('is forgotten after a day', async () => {
+    const args = { return_id: returnId, text: 'Old', idempotency_key: newKey() };
+    await bench.call(agent.token, 'add_return_note', args);
+    const { pool } = bench.database;
+    await pool.query(
+      `update tool_calls set started_at = now() - interval '25 hours' where idempotency_key = $1`,
+      [args.idempotency_key],
+    );
+    await purgeCalls(pool);
+    const seen = counting('addNote');
+    await bench.call(agent.token, 'add_return_note', args);
+    expect(seen.calls).toBe(1);
+    bench.resetServices();
+  });
+});
+
+describe('the audit log', () => {
+  test('has every change before and after, by the person', async () => {
+    const member = await bench.member('returns_agent');
+    await bench.call(member.token, 'flag_return', { return_id: returnId, reasons: ['Odd'] });
+    const rows = await auditOf(member);
+    expect(rows).toHaveLength(2);
+    for (const row of rows) {
+      expect(row).toMatchObject({
+        action: 'mcp.flag_return',
+        subject: String(returnId),
+        actor_kind: 'user',
+        actor_id: String(member.userId),
+        actor_name: 'Ada',
+        source: '127.0.0.1',
+        detail: { client_id: 'rms-mcp', role: 'returns_agent' },
+      });
+    }
+    expect(rows.map(({ detail }) => detail.phase)).toEqual(['asked', 'done']);
+    expect(rows[0]?.detail.call).toBe(rows[1]?.detail.call);
+    expect(JSON.stringify(rows.map(({ detail }) => detail))).not.toContain(member.email);
+  });
+
+  test('says that a change was refused, or that its end is not known', async () => {
+    const member = await bench.member('returns_agent');
+    await bench.call(member.token, 'cancel_return', { return_id: Number(FAKE.returns.closed) });
+    counting('processReturn', () => {
+      throw new ConnectError('gone', Code.Unavailable);
+    });
+    await bench.call(member.token, 'process_return', { return_id: returnId });
+    bench.resetServices();
+    const phases = (await auditOf(member)).map(({ detail }) => detail.phase);
+    expect(phases).toEqual(['asked', 'refused', 'asked', 'unknown']);
+  });
+
+  test('has no reads, and nothing that was not allowed or not in order', async () => {
+    const member = await bench.member('analyst');
+    await bench.call(member.token, 'get_return', { return_id: returnId });
+    await bench.call(member.token, 'cancel_return', { return_id: returnId });
+    const agentToo = await bench.member('returns_agent');
+    await bench.call(agentToo.token, 'cancel_return', {});
+    expect([...(await auditOf(member)), ...(await auditOf(agentToo))]).toEqual([]);
+  });
+
+  test('nothing is changed while it cannot be written', async () => {
+    const member = await bench.member('returns_agent');
+    const seen = counting('addNote');
+    const name = 'audit_is_away';
+    const migrator = new pg.Client({ connectionString: bench.database.migratorUrl });
+    await migrator.connect();
+    await migrator.query(
+      `alter table gateway.audit_log add constraint ${name} check (actor_id <> '${member.userId}')`,
+    );
+    const result = await bench.call(member.token, 'add_return_note', {
+      return_id: returnId,
+      text: 'x',
+    });
+    await migrator.query(`alter table gateway.audit_log drop constraint ${name}`);
+    await migrator.end();
+    expect(result.isError).toBe(true);
+    expect(seen.calls).toBe(0);
+    bench.resetServices();
+  });
+});
+
+describe('who acts', () => {
+  test('is the person, by id and name, and processing says that it came from here', async () => {
+    let request: { actor?: { id: string; name: string; kind: number }; source?: string } = {};
+    Object.assign(bench.services.returns, {
+      processReturn: (asked: typeof request) => {
+        request = asked;
+        return { result: { case: 'queued', value: {} } };
+      },
+    });
+    await bench.call(agent.token, 'process_return', { return_id: returnId });
+    expect(request).toMatchObject({
+      source: 'api',
+      actor: { kind: 1, id: String(agent.userId), name: 'Ada' },
+    });
+    bench.resetServices();
+  });
+});

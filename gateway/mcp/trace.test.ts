@@ -1,0 +1,50 @@
+import type { HandlerContext } from '@connectrpc/connect';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import {
+  type McpBench,
+  type SignedInMember,
+  startMcpBench,
+} from '../../test/support/gateway/mcp.ts';
+
+const OUTER = '0af7651916cd43dd8448eb211c80319c';
+const INNER = '11f7651916cd43dd8448eb211c803111';
+const traceparent = (trace: string) => `00-${trace}-b7ad6b7169203331-01`;
+
+let bench: McpBench;
+let owner: SignedInMember;
+let seen: string | null = null;
+beforeAll(async () => {
+  bench = await startMcpBench();
+  owner = await bench.member('owner');
+  Object.assign(bench.services.returns, {
+    searchReturns: (_request: unknown, context: HandlerContext) => {
+      seen = context.requestHeader.get('traceparent');
+      return { returns: [], nextCursor: '', total: 0 };
+    },
+  });
+}, 60_000);
+afterAll(() => bench?.stop());
+
+async function search(_meta: object): Promise<string | null> {
+  const params = { name: 'search_returns', arguments: {}, _meta };
+  const body = { jsonrpc: '2.0', id: 1, method: 'tools/call', params };
+  const headers = { traceparent: traceparent(OUTER) };
+  const answer = await bench.post({ token: owner.token, headers, body });
+  expect(answer.body.result.isError).toBeUndefined();
+  return seen;
+}
+
+describe('the trace of a call', () => {
+  test('is the one that the message names, down to the services', async () => {
+    expect(await search({ traceparent: traceparent(INNER) })).toContain(INNER);
+  });
+
+  test.each([
+    {},
+    { traceparent: 'x' },
+    { traceparent: 7 },
+    { traceparent: traceparent('0'.repeat(32)) },
+  ])('is that of its request where the message names none: %j', async (meta) => {
+    expect(await search(meta)).toContain(OUTER);
+  });
+});
