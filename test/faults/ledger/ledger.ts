@@ -1,18 +1,8 @@
 import type { System } from '../system/system.ts';
 import { nowMs, waitFor } from '../wait.ts';
+import { createBalance, type Due } from './balance.ts';
 import type { Publisher } from './publisher.ts';
 import type { TrialShop } from './shop.ts';
-
-/** A delivery that must reach the sink: a stored event and a subscription to its trigger. */
-export interface Due {
-  readonly eventId: string;
-  readonly trigger: string;
-  readonly path: string;
-  /** When the event's transaction began. Milliseconds since the epoch. */
-  readonly at: number;
-  /** When the sink had accepted and answered it. */
-  deliveredAt?: number;
-}
 
 /** What the system has committed to deliver, held against what has arrived. */
 export interface Ledger {
@@ -53,8 +43,7 @@ export async function openLedger(system: System, shops: readonly TrialShop[]): P
     subscriptions.map((one) => ({ ...one, shopId: BigInt(id) })),
   );
   const seen = new Map<string, Set<string>>();
-  const byKey = new Map<string, Due>();
-  const missing = new Map<string, Due>();
+  const balance = createBalance();
   const read = new Map<string, number>();
   let last = start;
   /** How far it was when; the first is the newest that is old enough to begin at. */
@@ -74,11 +63,8 @@ export async function openLedger(system: System, shops: readonly TrialShop[]): P
       const triggers = seen.get(event.key) ?? new Set();
       seen.set(event.key, triggers.add(event.trigger));
       for (const { shopId, trigger, path } of subscribed) {
-        const key = `${event.eventId} ${path}`;
-        if (shopId !== event.shopId || trigger !== event.trigger || byKey.has(key)) continue;
-        const due = { eventId: event.eventId, trigger, path, at: event.createdAt.getTime() };
-        byKey.set(key, due);
-        missing.set(key, due);
+        if (shopId !== event.shopId || trigger !== event.trigger) continue;
+        balance.owe({ eventId: event.eventId, trigger, path, at: event.createdAt.getTime() });
       }
     }
     marks.push({ at, last });
@@ -94,11 +80,7 @@ export async function openLedger(system: System, shops: readonly TrialShop[]): P
         if (!receipt) break;
         if (receipt.endedAt !== undefined && at === next) next += 1;
         if (!receipt.accepted || !receipt.answered || receipt.fault !== '') continue;
-        const key = `${receipt.eventId} ${path}`;
-        const due = missing.get(key);
-        if (!due) continue;
-        due.deliveredAt = receipt.at;
-        missing.delete(key);
+        balance.arrive(receipt.eventId, path, receipt.at);
       }
       read.set(path, next);
     }
@@ -110,8 +92,8 @@ export async function openLedger(system: System, shops: readonly TrialShop[]): P
   };
   return {
     refresh: () => refresh(beginning()),
-    all: () => [...byKey.values()],
-    missing: () => [...missing.values()],
+    all: () => balance.all(),
+    missing: () => balance.missing(),
     unrecorded: (publishers) =>
       publishers
         .flatMap(({ acknowledged }) => acknowledged)
@@ -120,14 +102,14 @@ export async function openLedger(system: System, shops: readonly TrialShop[]): P
     async untilQuiet(withinMs) {
       const isQuiet = async (): Promise<boolean> => {
         await refresh(beginning());
-        if (missing.size > 0) return false;
+        if (balance.missing().length > 0) return false;
         const { rows: left } = await system.pool.query<{ count: bigint }>(UNDONE, [shopIds]);
         if (left[0]?.count !== 0n) return false;
         // From the first on: however late it was committed, it is found.
         await refresh(start);
-        return missing.size === 0;
+        return balance.missing().length === 0;
       };
-      const what = () => `everything has arrived (${missing.size} are missing)`;
+      const what = () => `everything has arrived (${balance.missing().length} are missing)`;
       await waitFor(isQuiet, { what: 'everything has arrived', withinMs, everyMs: 100 }).catch(
         (cause: unknown) => {
           throw new Error(what(), { cause });

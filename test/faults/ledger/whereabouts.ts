@@ -1,5 +1,5 @@
 import type { System } from '../system/system.ts';
-import type { Due } from './ledger.ts';
+import type { Due } from './balance.ts';
 
 /** Where a delivery that did not arrive got stuck, in words: for those who look for the fault. */
 export async function whereaboutsOf({ pool, sink }: System, due: Due): Promise<string> {

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Due } from '../ledger/ledger.ts';
+import type { Due } from '../ledger/balance.ts';
 import { type Outcome, percentile, type Row, type RowContext } from '../row.ts';
 import { nowMs } from '../wait.ts';
 import { type Trial, withTrial } from './trial.ts';

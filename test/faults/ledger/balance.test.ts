@@ -1,0 +1,40 @@
+import { describe, expect, test } from '@jest/globals';
+import { createBalance } from './balance.ts';
+
+const due = { eventId: 'event-1', trigger: 'return.updated', path: '/a', at: 1_000 };
+
+describe('balance', () => {
+  test('misses what is due until it arrives', () => {
+    const balance = createBalance();
+    balance.owe({ ...due });
+    expect(balance.missing()).toEqual([due]);
+    balance.arrive('event-1', '/a', 1_100);
+    expect(balance.missing()).toEqual([]);
+    expect(balance.all()).toEqual([{ ...due, deliveredAt: 1_100 }]);
+  });
+
+  test('does not miss what arrived before its event was read', () => {
+    const balance = createBalance();
+    balance.arrive('event-1', '/a', 1_100);
+    balance.owe({ ...due });
+    expect(balance.missing()).toEqual([]);
+    expect(balance.all()).toEqual([{ ...due, deliveredAt: 1_100 }]);
+  });
+
+  test('counts the first arrival, and an event read again once', () => {
+    const balance = createBalance();
+    balance.owe({ ...due });
+    balance.arrive('event-1', '/a', 1_100);
+    balance.arrive('event-1', '/a', 1_200);
+    balance.owe({ ...due });
+    expect(balance.missing()).toEqual([]);
+    expect(balance.all()).toEqual([{ ...due, deliveredAt: 1_100 }]);
+  });
+
+  test('an arrival elsewhere is none here', () => {
+    const balance = createBalance();
+    balance.arrive('event-1', '/b', 1_100);
+    balance.owe({ ...due });
+    expect(balance.missing()).toEqual([due]);
+  });
+});
