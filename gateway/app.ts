@@ -9,6 +9,7 @@ import { createInstrumentation } from './http/instrument.ts';
 import { livez, type Readiness, readyz } from './http/probes.ts';
 import { securityHeaders } from './http/security-headers.ts';
 import type { McpServer } from './mcp/router.ts';
+import { oauthOperation } from './oauth/operations.ts';
 import { createRest, type RestDependencies } from './rest/rest.ts';
 
 export interface AppDependencies extends RestDependencies {
@@ -48,6 +49,12 @@ export function createApp(deps: AppDependencies, calendar: () => Date): Express 
   });
   app.get('/livez', livez);
   app.get('/readyz', readyz(deps.readiness));
+  app.use((req, res, next) => {
+    const exchange = exchanges.get(res);
+    const operation = oauthOperation(req.path);
+    if (exchange && operation) exchange.operation = operation;
+    next();
+  });
   app.use(deps.oauth);
   app.use(deps.mcp.router((res) => exchanges.get(res)));
   app.use(docsRouter(calendar, { page: deps.docs }));

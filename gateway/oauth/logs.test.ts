@@ -35,6 +35,9 @@ test('no code, token, state, verifier, cookie or address is logged, and none but
 
   const log = lines.join('\n');
   expect(log.match(/"msg":"request"/g)?.length).toBeGreaterThan(5);
+  for (const operation of ['oauthAuthorize', 'oauthSignIn', 'oauthCallback', 'oauthToken']) {
+    expect(log).toContain(`"operation":"${operation}"`);
+  }
   const secrets = [
     code,
     body.access_token,

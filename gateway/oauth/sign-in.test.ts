@@ -64,6 +64,21 @@ describe('sign-in', () => {
     });
   });
 
+  test('of a client that names itself by a metadata document needs no registration', async () => {
+    const person = await stack.newPerson();
+    const client_id = 'https://claude.ai/oauth/mcp-oauth-client-metadata';
+    const begun = stack.begin({ client_id });
+    const { url } = await stack.signIn(person, { begun });
+    const { status, body } = await stack.token({
+      grant_type: 'authorization_code',
+      client_id,
+      code: url.searchParams.get('code') ?? '',
+      redirect_uri: REDIRECT,
+      code_verifier: begun.verifier,
+    });
+    expect([status, decodeJwt(String(body.access_token)).client_id]).toEqual([200, client_id]);
+  });
+
   test('with two shops a choice comes first, and the token is for the chosen one', async () => {
     const person = await stack.newPerson({ shops: 2 });
     for (const shop of person.shopIds) {

@@ -113,7 +113,11 @@ describe('a code', () => {
       const [winner, ...others] = answers.filter(({ status }) => status === 200);
       expect([round, others.length]).toEqual([round, 0]);
       const losers = answers.filter((answer) => answer !== winner);
-      for (const loser of losers) expect(loser).toMatchObject(INVALID_GRANT);
+      // On a starved machine the database may be too slow for one of them: that one is told to come again.
+      for (const { body } of losers) {
+        expect(['invalid_grant', 'temporarily_unavailable']).toContain(body.error);
+      }
+      expect(losers.some(({ body }) => body.error === 'invalid_grant')).toBe(true);
       expect([round, await works(winner?.body.access_token)]).toEqual([round, true]);
     }
   }, 240_000);
@@ -200,6 +204,15 @@ describe('a refresh token', () => {
     const again = await refresh(body.refresh_token, 1);
     expect(again.status).toBe(200);
     expect((await refresh(again.body.refresh_token)).status).toBe(200);
+  });
+
+  test('used by many at once leaves each of them signed in, within that time', async () => {
+    const { body } = await stack.tokens(await person);
+    const many = Array.from({ length: 16 }, (_, at) => refresh(body.refresh_token, at % 2));
+    const answers = await Promise.all(many);
+    const fresh = new Set(answers.map((answer) => answer.body.refresh_token));
+    expect([answers.every(({ status }) => status === 200), fresh.size]).toEqual([true, 16]);
+    for (const { body: each } of answers) expect(await works(each.access_token)).toBe(true);
   });
 
   test('used again after that ends all that came of it', async () => {

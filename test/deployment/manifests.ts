@@ -141,6 +141,9 @@ function allOf(data: Data, kind: Kind, { name, optional }: z.infer<typeof refere
 
 function keyOf(data: Data, kind: Kind, ref: z.infer<typeof keyReference>): string {
   const value = allOf(data, kind, ref)[ref.key];
-  if (value === undefined) throw new Error(`${kind} ${ref.name} has no key ${ref.key}`);
-  return value;
+  if (value === undefined && !ref.optional) {
+    throw new Error(`${kind} ${ref.name} has no key ${ref.key}`);
+  }
+  // An empty variable counts as unset.
+  return value ?? '';
 }

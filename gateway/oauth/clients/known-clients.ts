@@ -4,8 +4,8 @@ import type { ClientDocument } from './supported-clients.ts';
  * The well-known MCP clients and the redirect URIs that each publishes.
  *
  * Where a client names itself by the address of a metadata document (client-id metadata documents), the
- * entry is our pinned copy of it: nothing is fetched, so nobody who gets hold of such an address later can
- * change where codes go. Loopback addresses count on any port (RFC 8252, 7.3), `127.0.0.1` stands for
+ * entry is our pinned copy of what it says: nothing is fetched, so nobody who gets hold of such an address
+ * later can change where codes go. Loopback addresses count on any port (RFC 8252, 7.3), `127.0.0.1` stands for
  * `[::1]` as well, and `{id}` for one path segment. Looked up on 2026-11-21 at the pages named.
  */
 export const KNOWN_CLIENTS: readonly ClientDocument[] = [
@@ -43,7 +43,12 @@ export const KNOWN_CLIENTS: readonly ClientDocument[] = [
     name: 'Visual Studio Code',
     clientId: 'https://vscode.dev/oauth/client-metadata.json',
     source: 'https://code.visualstudio.com/api/extension-guides/ai/mcp',
-    redirectUris: ['http://127.0.0.1:33418/', 'https://vscode.dev/redirect'],
+    redirectUris: [
+      'http://127.0.0.1:33418/',
+      'http://127.0.0.1:33418',
+      'https://vscode.dev/redirect',
+      'https://insiders.vscode.dev/redirect',
+    ],
   },
   {
     name: 'Cursor',
