@@ -1,12 +1,12 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { LOCAL_ACTOR } from '../../../deploy/local/clients.ts';
-import { submission } from '../../../deploy/local/demo/submission.ts';
 import { freePort } from '../../../deploy/local/postgres.ts';
 import { SubscriptionStatus } from '../../../proto/gen/rms/webhooks/v1/webhooks_pb.ts';
 import { addBacklog } from '../../bench/backlog.ts';
 import { resetStatements, statementsSince } from '../../bench/statements.ts';
 import { openShop, type TrialShop } from '../ledger/shop.ts';
+import { submitOnce } from '../ledger/submit-once.ts';
 import { type Outcome, percentile, type Row, type RowContext } from '../row.ts';
 import { nowMs, waitFor } from '../wait.ts';
 import { addAtRest, removeAtRest } from './at-rest.ts';
@@ -139,7 +139,7 @@ async function surround(context: RowContext, trial: Trial, admin: pg.Client): Pr
   const dead = await openDead(context, count);
   say(`dead endpoints: ${count} are there`);
   await admin.query('analyze');
-  await publishOnce(context, dead);
+  await inTurns(dead, (shop) => submitOnce(context.system, shop, { withinMs: MADE_MS }));
   const busy = [await measure(context, trial, admin)];
   // Claims of one row for each of many lanes cost more each, dead or not: what the dead ones cost
   // the others shows while all of them wait for a later retry.
@@ -156,18 +156,6 @@ async function openDead({ system }: RowContext, count: number): Promise<TrialSho
   const urlOf = (path: string) => `http://127.0.0.1:${port}${path}`;
   const open = () => openShop(system, { 'return.created': PER_SHOP }, { urlOf });
   return inTurns(Array.from({ length: Math.ceil(count / PER_SHOP) }), open);
-}
-
-/** One return in each of these shops, and no more: each further one would bring retries of its own. */
-async function publishOnce({ system }: RowContext, shops: readonly TrialShop[]): Promise<void> {
-  const submit = async (shop: TrialShop): Promise<true> => {
-    // A repeat under the same key is the same return.
-    const request = submission(shop, { key: `faults-${shop.id}-dead`, serial: shop.id, lines: 1 });
-    await system.services.returns.submitReturn(request);
-    return true;
-  };
-  const what = 'a return is submitted';
-  await inTurns(shops, (shop) => waitFor(() => submit(shop), { what, withinMs: MADE_MS }));
 }
 
 async function inTurns<T, U>(items: readonly T[], work: (item: T) => Promise<U>): Promise<U[]> {

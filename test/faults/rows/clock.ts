@@ -5,6 +5,7 @@ import { staticIdentity } from '../../../services/platform/identity.ts';
 import { parseKeyring } from '../../../services/platform/keyring.ts';
 import { createLogger } from '../../../services/platform/log.ts';
 import { startWebhooks } from '../../../services/webhooks/start.ts';
+import { submitOnce } from '../ledger/submit-once.ts';
 import type { Outcome, Row, RowContext } from '../row.ts';
 import type { Receipt } from '../sink/arrival-book.ts';
 import type { Member, System } from '../system/system.ts';
@@ -93,11 +94,8 @@ async function advance({ system, full }: RowContext, trial: Trial): Promise<Outc
   try {
     const [failing = ''] = trial.paths;
     system.sink.behave([failing], { kind: 'status', status: 500 });
-    // So few that no circuit opens: it would have other plans.
-    const publisher = trial.publish({ perSecond: FEW_PER_SECOND, mix: ONLY_SUBMIT });
-    const isMade = () => publisher.acknowledged.length > 0;
-    await waitFor(isMade, { what: 'a return is submitted', withinMs: QUIET_MS, everyMs: 1 });
-    await publisher.stop();
+    // One alone, so that no circuit opens: it would have other plans.
+    await submitOnce(system, trial.shop, { withinMs: QUIET_MS });
     const tries = () => system.sink.book.at(failing).length;
     await waitFor(() => tries() > 0, { what: 'the first attempt', withinMs: QUIET_MS });
     const [first] = system.sink.book.at(failing);

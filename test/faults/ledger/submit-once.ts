@@ -1,0 +1,24 @@
+import { submission } from '../../../deploy/local/demo/submission.ts';
+import type { System } from '../system/system.ts';
+import { waitFor } from '../wait.ts';
+import type { TrialShop } from './shop.ts';
+
+/**
+ * Submits one return in a shop, and no more, however long the answer takes: each further one would bring
+ * deliveries and retries of its own.
+ *
+ * @throws OverdueError
+ */
+export async function submitOnce(
+  { services }: System,
+  shop: TrialShop,
+  o: { readonly withinMs: number },
+): Promise<void> {
+  const submit = async (): Promise<true> => {
+    // A repeat under the same key is the same return.
+    const request = submission(shop, { key: `faults-${shop.id}-once`, serial: shop.id, lines: 1 });
+    await services.returns.submitReturn(request);
+    return true;
+  };
+  await waitFor(submit, { what: 'a return is submitted', withinMs: o.withinMs });
+}
