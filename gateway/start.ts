@@ -202,6 +202,7 @@ function oauthRouter(
     issuer: o.publicUrl ?? `http://127.0.0.1:${o.port}`,
     clients: supportedClients(o),
     consent: o.mcpConsent ?? 'loopback',
+    formOrigins: o.signInFormOrigins ?? [],
     ...(provider && keyring && { signIn: { keys: createOAuthKeys(pool, keyring), provider } }),
   });
 }

@@ -24,7 +24,7 @@ export function assemble(
   o: Omit<OAuthDependencies, 'signIn'>,
   { keys, provider }: NonNullable<OAuthDependencies['signIn']> & { readonly keys: OAuthKeys },
 ): SignInParts {
-  const { pool, issuer, clients, logger, consent } = o;
+  const { pool, issuer, clients, logger, consent, formOrigins } = o;
   const tickets = createTickets(pool);
   const cookies = createCookies(issuer, SIGN_IN_TTL_S);
   const arrivals = new AsyncLocalStorage<number>();
@@ -47,6 +47,7 @@ export function assemble(
     clients,
     cookies,
     consent,
+    formOrigins,
     upstream: createUpstream({ ...provider, redirectUri: `${issuer}/oauth/callback` }),
     requests: createRequests(issuer, server.current),
   });

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { list } from '../../services/platform/config.ts';
 import { type Keyring, parseKeyring } from '../../services/platform/keyring.ts';
 import { KNOWN_CLIENTS } from './clients/known-clients.ts';
 import {
@@ -21,6 +22,14 @@ export const oauthShape = {
     .describe('OpenID issuer that people sign in at; without it assistants cannot connect'),
   SIGN_IN_CLIENT_ID: z.string().min(1).optional().describe('Our client id at that issuer'),
   SIGN_IN_CLIENT_SECRET: z.string().min(1).optional().describe('Our client secret at that issuer'),
+  SIGN_IN_FORM_ORIGINS: list
+    .refine((origins) => origins.every(isOrigin), {
+      error: 'wants origins such as https://login.example.com',
+    })
+    .default([])
+    .describe(
+      'Further origins that the identity provider redirects through at once, for the policy of our forms',
+    ),
   OAUTH_KEYRING: z
     .string()
     .refine(isKeyring, 'wants id:base64 of 32 bytes, several separated by commas, newest first')
@@ -54,6 +63,8 @@ type OAuthConfig = z.infer<z.ZodObject<typeof oauthShape>>;
 export interface OAuthOptions {
   /** Where people sign in. Without it, or without a keyring, `/oauth` answers 503. */
   readonly signIn?: SignInProvider;
+  /** Origins that the identity provider redirects through, beside its own. */
+  readonly signInFormOrigins?: readonly string[];
   /** Seals the signing keys of access tokens. Without it `/mcp` takes no token. */
   readonly oauthKeyring?: Keyring;
   /** `rms-mcp` when absent. */
@@ -66,14 +77,17 @@ export interface OAuthOptions {
 
 export function oauthOptions(config: OAuthConfig): OAuthOptions {
   const { SIGN_IN_ISSUER: issuer, SIGN_IN_CLIENT_ID: clientId } = config;
-  const { SIGN_IN_CLIENT_SECRET: clientSecret, OAUTH_KEYRING: keyring, MCP_CLIENTS: list } = config;
+  const { SIGN_IN_CLIENT_SECRET: clientSecret, OAUTH_KEYRING: keyring } = config;
   const isComplete = issuer !== undefined && clientId !== undefined && clientSecret !== undefined;
   return {
     mcpClientId: config.MCP_CLIENT_ID,
     mcpConsent: config.MCP_CONSENT,
+    signInFormOrigins: config.SIGN_IN_FORM_ORIGINS,
     ...(isComplete && { signIn: { issuer, clientId, clientSecret } }),
     ...(keyring !== undefined && { oauthKeyring: parseKeyring(keyring) }),
-    ...(list !== undefined && { mcpClients: parseClientDocuments(list) }),
+    ...(config.MCP_CLIENTS !== undefined && {
+      mcpClients: parseClientDocuments(config.MCP_CLIENTS),
+    }),
   };
 }
 
@@ -110,6 +124,10 @@ export function oauthFaults(
 /** The list of supported clients that the options describe. @throws Error for a redirect URI that no list may hold. */
 export function supportedClients(o: OAuthOptions): SupportedClients {
   return createSupportedClients(o.mcpClientId ?? DEFAULT_CLIENT_ID, o.mcpClients ?? KNOWN_CLIENTS);
+}
+
+function isOrigin(text: string): boolean {
+  return URL.canParse(text) && new URL(text).origin === text;
 }
 
 function isKeyring(text: string): boolean {

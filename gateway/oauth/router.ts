@@ -20,6 +20,8 @@ export interface OAuthDependencies {
   readonly limits: HourlyLimits;
   readonly clients: SupportedClients;
   readonly consent: Consent;
+  /** Origins that the identity provider redirects through, beside its own. */
+  readonly formOrigins: readonly string[];
   /** Without them the metadata is served, and everything else answers 503. */
   readonly signIn?: { readonly keys: OAuthKeys; readonly provider: SignInProvider } | undefined;
 }

@@ -134,7 +134,8 @@ async function identify(
       : await oidc.fetchUserInfo(config, tokens.access_token, claims.sub);
   return {
     email: typeof source.email === 'string' ? source.email : undefined,
-    emailVerified: source.email_verified === true,
+    // Some providers write it as text.
+    emailVerified: String(source.email_verified) === 'true',
   };
 }
 

@@ -43,7 +43,8 @@ describe('what comes with a page', () => {
   let stack: SignInStack;
   let shown: Shown;
   beforeAll(async () => {
-    stack = await startSignInStack({ replicas: 1 });
+    const signInFormOrigins = ['https://login.example.com'];
+    stack = await startSignInStack({ replicas: 1, signInFormOrigins });
     shown = await new Browser().send(stack.begin().url);
   });
   afterAll(() => stack.stop());
@@ -55,7 +56,7 @@ describe('what comes with a page', () => {
       "default-src 'none'",
       `style-src '${source}'`,
       "base-uri 'none'",
-      `form-action 'self' ${stack.issuer} ${new URL(REDIRECT).origin}`,
+      `form-action 'self' ${stack.issuer} https://login.example.com ${new URL(REDIRECT).origin}`,
       "frame-ancestors 'none'",
     ]);
     expect(Object.fromEntries(shown.headers)).toMatchObject({

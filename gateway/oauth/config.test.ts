@@ -1,0 +1,73 @@
+import { describe, expect, test } from '@jest/globals';
+import { newKeyringText } from '../../services/platform/keyring.ts';
+import { loadGatewayOptions } from '../config.ts';
+
+const target = '127.0.0.1:1';
+const DEVELOPMENT = {
+  DATABASE_URL: 'postgres://user@127.0.0.1/db',
+  RETURNS_TARGET: target,
+  DISPOSITIONS_TARGET: target,
+  DESTINATIONS_TARGET: target,
+  FRAUD_TARGET: target,
+  CARTS_TARGET: target,
+  WEBHOOKS_TARGET: target,
+  SERVICE_TOKEN: 'token-of-32-characters-or-longer-x',
+};
+const PRODUCTION = {
+  ...DEVELOPMENT,
+  NODE_ENV: 'production',
+  PUBLIC_BASE_URL: 'https://returns.example.com',
+  SERVICE_AUTH: 'kubernetes',
+  SERVICE_TOKEN_FILE: '/x',
+  SERVICE_JWKS_FILE: '/x',
+  SERVICE_ISSUER: 'https://cluster',
+};
+const SIGN_IN = {
+  SIGN_IN_ISSUER: 'https://login.example.com',
+  SIGN_IN_CLIENT_ID: 'gateway',
+  SIGN_IN_CLIENT_SECRET: 'secret',
+  OAUTH_KEYRING: newKeyringText(),
+};
+const load = (env: Record<string, string>) => () => loadGatewayOptions(env);
+
+describe('configuration of the sign-in of assistants', () => {
+  test('may be absent, whole, and with clients of its own', () => {
+    expect(load(DEVELOPMENT)()).not.toHaveProperty('signIn');
+    const list = '[{"name":"Console","redirect_uris":["https://console.example.com/cb"]}]';
+    expect(load({ ...PRODUCTION, ...SIGN_IN, MCP_CLIENTS: list })()).toMatchObject({
+      signIn: { issuer: 'https://login.example.com', clientId: 'gateway', clientSecret: 'secret' },
+      oauthKeyring: expect.anything(),
+      mcpClientId: 'rms-mcp',
+      mcpConsent: 'loopback',
+      mcpClients: [{ name: 'Console', redirectUris: ['https://console.example.com/cb'] }],
+    });
+  });
+
+  test.each<[string, Record<string, string>, string]>([
+    ['half of it', { SIGN_IN_ISSUER: 'https://login.example.com' }, 'set together or not at all'],
+    ['a keyring that is none', { ...SIGN_IN, OAUTH_KEYRING: 'x' }, 'OAUTH_KEYRING'],
+    ['an issuer without TLS', { ...SIGN_IN, SIGN_IN_ISSUER: 'http://127.0.0.1:1' }, 'https only'],
+    [
+      'a public address without TLS',
+      { ...SIGN_IN, PUBLIC_BASE_URL: 'http://x.example' },
+      'https only',
+    ],
+    ['nobody asked', { ...SIGN_IN, MCP_CONSENT: 'never' }, 'MCP_CONSENT'],
+    ['clients that are no list', { ...SIGN_IN, MCP_CLIENTS: '{}' }, 'MCP_CLIENTS'],
+    [
+      'a client anywhere',
+      { ...SIGN_IN, MCP_CLIENTS: '[{"name":"x","redirect_uris":["http://evil.example/cb"]}]' },
+      'MCP_CLIENTS',
+    ],
+    [
+      'form origins that are none',
+      { ...SIGN_IN, SIGN_IN_FORM_ORIGINS: 'https://x/y' },
+      'FORM_ORIGINS',
+    ],
+    ['a public address with a slash', { PUBLIC_BASE_URL: 'https://x.example/' }, 'without a slash'],
+  ])('production refuses %s, and does not repeat secrets', (_, changes, fault) => {
+    const start = load({ ...PRODUCTION, ...changes });
+    expect(start).toThrow(fault);
+    expect(start).not.toThrow(SIGN_IN.OAUTH_KEYRING);
+  });
+});

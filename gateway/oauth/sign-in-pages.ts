@@ -1,0 +1,94 @@
+import type { ShopOfUser } from './account.ts';
+import { displayHost, isOnOwnMachine } from './clients/redirect-uri.ts';
+import type { SupportedClients } from './clients/supported-clients.ts';
+import { type Answer, page } from './pages/answer.ts';
+import { type Asking, consentPage, emailPage, messagePage, shopPage } from './pages/pages.ts';
+import { signInPath } from './provider.ts';
+import type { AuthorizationRequest } from './requests.ts';
+import type { Upstream } from './upstream.ts';
+
+/** The pages of a sign-in, for the request they belong to. */
+export interface SignInPages {
+  email(
+    request: AuthorizationRequest,
+    filled?: { email: string; problem: string },
+  ): Promise<Answer>;
+  shops(
+    request: AuthorizationRequest,
+    shops: readonly ShopOfUser[],
+    problem?: string,
+  ): Promise<Answer>;
+  consent(request: AuthorizationRequest, who: { shopName: string; email: string }): Answer;
+  /** No shop is linked to the address (interface: Errors). */
+  noEmail(request: AuthorizationRequest): Answer;
+  /** The identity provider vouches for another address than the one given. */
+  otherEmail(request: AuthorizationRequest): Answer;
+}
+
+export function createSignInPages(o: {
+  readonly clients: SupportedClients;
+  readonly upstream: Upstream;
+  /** Origins that the identity provider redirects through, beside its own. */
+  readonly formOrigins: readonly string[];
+}): SignInPages {
+  const asking = ({ clientId, redirectUri }: AuthorizationRequest): Asking => ({
+    name: o.clients.nameOf(clientId, redirectUri),
+    host: displayHost(redirectUri),
+  });
+  /** Where a form before sign-in may end up: at the identity provider, and at the app. */
+  const anywhere = async ({ redirectUri }: AuthorizationRequest): Promise<string[]> => [
+    ...new Set([await o.upstream.origin(), ...o.formOrigins, formTarget(redirectUri)]),
+  ];
+  const message = (request: AuthorizationRequest, title: string, text: string): Answer => {
+    const body = messagePage({ title, text, cancel: `${signInPath(request.uid)}/cancel` });
+    return page(body, { status: 403, formTargets: [formTarget(request.redirectUri)] });
+  };
+
+  return {
+    async email(request, filled) {
+      const action = signInPath(request.uid);
+      return page(emailPage({ action, asking: asking(request), ...filled }), {
+        status: filled ? 400 : 200,
+        formTargets: await anywhere(request),
+      });
+    },
+    async shops(request, shops, problem) {
+      const action = `${signInPath(request.uid)}/shop`;
+      return page(shopPage({ action, asking: asking(request), shops, problem }), {
+        status: problem === undefined ? 200 : 400,
+        formTargets: await anywhere(request),
+      });
+    },
+    consent(request, { shopName, email }) {
+      const { uid, redirectUri } = request;
+      const body = consentPage({
+        allow: `${signInPath(uid)}/allow`,
+        cancel: `${signInPath(uid)}/cancel`,
+        asking: asking(request),
+        isOnOwnMachine: isOnOwnMachine(redirectUri),
+        shopName,
+        email,
+      });
+      return page(body, { formTargets: [formTarget(redirectUri)] });
+    },
+    noEmail: (request) =>
+      message(
+        request,
+        'No email was found',
+        'No shop is linked to the address that you signed in with. Ask the owner of your shop to add you, or connect again with another address.',
+      ),
+    otherEmail: (request) =>
+      message(
+        request,
+        'That was another address',
+        'You signed in with another address than the one you gave, or with one that is not confirmed. Connect again and use the same address in both places.',
+      ),
+  };
+}
+
+/** As a source of a content security policy; it has no form for IPv6 addresses. */
+function formTarget(redirectUri: string): string {
+  const { protocol, origin } = new URL(redirectUri);
+  const isNamed = protocol === 'https:' || protocol === 'http:';
+  return isNamed && !origin.includes('[') ? origin : protocol;
+}
