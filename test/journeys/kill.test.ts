@@ -57,6 +57,8 @@ test('SIGKILL at any moment loses nothing and doubles nothing', async () => {
   expect(journey.stack.file).toMatchObject({ base_url: before.base_url, grpc: before.grpc });
   expect(journey.stack.shop).toMatchObject({ id: 1, api_keys: before.shops[0]?.api_keys });
   expect(journey.stack.shop.fixtures).toEqual(before.shops[0]?.fixtures);
+  // An assistant that was signed in still is: the key of its token is the same, and its grant is there.
+  expect(await assistantStatus(before.users[0]?.mcp_tokens['1'])).toBe(200);
 
   await Promise.all(refs.map(processUntilClosed));
   await until(() => closedIds(hook).size === COUNT, LEASE_MS);
@@ -73,6 +75,16 @@ test('SIGKILL at any moment loses nothing and doubles nothing', async () => {
   expect(idsOfEvents(hook)).toHaveLength(COUNT);
   await until(async () => Object.values(await outbox()).every((waiting) => waiting === 0));
 }, 300_000);
+
+async function assistantStatus(token = ''): Promise<number> {
+  const answer = await fetch(journey.stack.file.mcp.url, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', authorization: `Bearer ${token}` },
+    body: JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'ping' }),
+  });
+  await answer.arrayBuffer();
+  return answer.status;
+}
 
 const outbox = () => journey.stack.control<Record<string, number>>('GET', '/outbox');
 
