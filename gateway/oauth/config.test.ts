@@ -64,6 +64,7 @@ describe('configuration of the sign-in of assistants', () => {
       { ...SIGN_IN, SIGN_IN_FORM_ORIGINS: 'https://x/y' },
       'FORM_ORIGINS',
     ],
+    ['a path', { ...SIGN_IN, PUBLIC_BASE_URL: 'https://x.example/api' }, 'without a path'],
     ['a public address with a slash', { PUBLIC_BASE_URL: 'https://x.example/' }, 'without a slash'],
   ])('production refuses %s, and does not repeat secrets', (_, changes, fault) => {
     const start = load({ ...PRODUCTION, ...changes });

@@ -108,6 +108,9 @@ export function oauthFaults(
       'SIGN_IN_ISSUER, SIGN_IN_CLIENT_ID, SIGN_IN_CLIENT_SECRET and OAUTH_KEYRING are set together or not at all',
     );
   }
+  if (given > 0 && new URL(config.PUBLIC_BASE_URL).pathname !== '/') {
+    faults.push('PUBLIC_BASE_URL: with a sign-in it is a host of its own, without a path');
+  }
   if (config.NODE_ENV !== 'production' || given === 0) return faults;
   if (!config.SIGN_IN_ISSUER?.startsWith('https://')) {
     faults.push('SIGN_IN_ISSUER: production signs in over https only');

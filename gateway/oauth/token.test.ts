@@ -244,6 +244,19 @@ describe('a refresh token', () => {
   });
 });
 
+test('every step of a sign-in may be answered by another replica', async () => {
+  const begun = stack.begin();
+  begun.url.port = new URL(stack.replicas[1] ?? '').port;
+  const { url } = await stack.signIn(await person, { begun });
+  const fields = {
+    grant_type: 'authorization_code',
+    code: url.searchParams.get('code') ?? '',
+    redirect_uri: REDIRECT,
+    code_verifier: begun.verifier,
+  };
+  expect((await stack.token(fields, 1)).status).toBe(200);
+});
+
 test('a signing key is replaced without a sign-out', async () => {
   const before = await stack.tokens(await person);
   await rotateOAuthKey(stack.under.database.pool);
