@@ -103,6 +103,10 @@ async function advance({ system, full }: RowContext, trial: Trial): Promise<Outc
     const attempts = full ? ATTEMPTS.full : ATTEMPTS.short;
     for (let nth = 1; nth < attempts; nth += 1) {
       const pause = PAUSES_S[nth - 1] ?? 0;
+      // What is written down after the clock has moved would be due later by as much.
+      const isWritten = async () => (await attemptsOf(system, first)) === nth;
+      const written = `attempt ${nth} is written down`;
+      await waitFor(isWritten, { what: written, withinMs: QUIET_MS });
       if (nth === attempts - 1) system.sink.behave([failing], { kind: 'accept' });
       webhooks.advanceClock(pause - 2 * REST_S);
       await sleep(SECOND_MS / 2);
@@ -117,6 +121,15 @@ async function advance({ system, full }: RowContext, trial: Trial): Promise<Outc
   } finally {
     await webhooks.stop();
   }
+}
+
+/** Of a delivery that waits for the next one. */
+async function attemptsOf({ pool }: System, receipt: Receipt | undefined): Promise<number> {
+  const { rows } = await pool.query<{ attempts: number }>(
+    'select attempts from webhooks.queue where id = $1',
+    [receipt?.webhookId.replace(/^msg_/, '')],
+  );
+  return rows[0]?.attempts ?? 0;
 }
 
 /** The webhooks service inside this process, where its retry clock can be moved. */
