@@ -29,5 +29,27 @@ export function objectSchema(schema: z.ZodObject, io: 'input' | 'output'): Objec
     },
   });
   const { $schema: _, ...rest } = made;
-  return { ...rest, type: 'object' };
+  return Object.assign({}, withSingleTypes(rest), { type: 'object' } as const);
+}
+
+/** Words about a value; all else of a schema limits it. */
+const ANNOTATIONS = new Set(['title', 'description', 'default', 'examples', 'deprecated']);
+
+/**
+ * The same with one type in each schema: `["string", "null"]` becomes two. Clients that map schemas to
+ * another dialect may know no lists of types.
+ */
+function withSingleTypes(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(withSingleTypes);
+  if (typeof value !== 'object' || value === null) return value;
+  const entries = Object.entries(value).map(([name, part]) => [name, withSingleTypes(part)]);
+  const schema: Readonly<Record<string, unknown>> = Object.fromEntries(entries);
+  const { type } = schema;
+  if (!Array.isArray(type)) return schema;
+  const isAnnotation = ([name]: [string, unknown]) => ANNOTATIONS.has(name);
+  const annotations = Object.entries(schema).filter(isAnnotation);
+  const limits = Object.entries(schema).filter((entry) => !isAnnotation(entry));
+  const single = (name: unknown) =>
+    name === 'null' ? { type: name } : { ...Object.fromEntries(limits), type: name };
+  return { ...Object.fromEntries(annotations), anyOf: type.map(single) };
 }
