@@ -1,0 +1,101 @@
+import type { IncomingMessage } from 'node:http';
+import { describe, expect, test } from '@jest/globals';
+import type { Admission } from '../auth/rate-limits.ts';
+import type { SignedIn } from '../oauth/access-token.ts';
+import { createGate } from './gate.ts';
+import { createOriginRules } from './origins.ts';
+
+const PUBLIC_URL = 'https://returns.example.com';
+const USER: SignedIn = {
+  userId: 5n,
+  email: 'ada@example.com',
+  name: null,
+  shopId: 7n,
+  shopName: 'Shop',
+  currency: 'GBP',
+  role: 'owner',
+  clientId: 'rms-mcp',
+};
+const CALL = { jsonrpc: '2.0', id: 9, method: 'tools/call' };
+
+function gateWith(o: {
+  check?: () => Promise<SignedIn | undefined>;
+  take?: () => Promise<Admission>;
+}) {
+  return createGate({
+    tokens: { check: o.check ?? (async () => USER) },
+    toolCalls: { take: o.take ?? (async () => ({ admitted: true })), forget: () => {} },
+    clientIp: () => '203.0.113.7',
+    publicUrl: PUBLIC_URL,
+    origins: createOriginRules({ publicUrl: PUBLIC_URL, allowedOrigins: [] }),
+  });
+}
+
+/** Of a request the gate reads no more than this. */
+function requestWith(headers: Record<string, string> = {}, method = 'POST'): IncomingMessage {
+  const given = { host: 'returns.example.com', authorization: 'Bearer good', ...headers };
+  return { method, headers: given, socket: {} } as unknown as IncomingMessage;
+}
+
+describe('the gate of /mcp', () => {
+  test('lets somebody signed in through, by id and name, never by address', async () => {
+    expect(await gateWith({}).admit(requestWith())).toEqual({
+      user: USER,
+      actor: { kind: 1, id: '5', name: '' },
+      source: '203.0.113.7',
+    });
+  });
+
+  test('while tokens cannot be judged nobody is told that theirs is bad', async () => {
+    const check = async () => {
+      throw Object.assign(new Error('connect'), { code: 'ECONNREFUSED' });
+    };
+    const admitted = await gateWith({ check }).admit(requestWith());
+    expect(admitted).toMatchObject({ answer: { status: 503, headers: { 'Retry-After': '5' } } });
+  });
+
+  test('a fault of ours is no outage', async () => {
+    const check = async () => {
+      throw new TypeError('a bug');
+    };
+    await expect(gateWith({ check }).admit(requestWith())).rejects.toThrow('a bug');
+  });
+
+  test('while calls cannot be counted none is made', async () => {
+    const take = async (): Promise<Admission> => ({ admitted: false, retryAfterS: 5, away: true });
+    const answer = await gateWith({ take }).count(CALL, USER);
+    expect(answer).toMatchObject({
+      status: 503,
+      body: { json: { id: 9, error: { code: -32603 } } },
+    });
+  });
+
+  test('too many calls are told when to come again, under the id of the request', async () => {
+    const take = async (): Promise<Admission> => ({ admitted: false, retryAfterS: 42 });
+    const gate = gateWith({ take });
+    expect(await gate.count(CALL, USER)).toMatchObject({
+      status: 429,
+      headers: { 'Retry-After': '42' },
+      body: { json: { id: 9, error: { code: 42900 } } },
+    });
+    expect(await gate.count({ ...CALL, method: 'tools/list' }, USER)).toBeUndefined();
+  });
+
+  test.each(['Basic Z29vZA==', 'Bearer', 'Bearer a b', 'good'])(
+    'what is no bearer token is refused: %s',
+    async (authorization) => {
+      const admitted = await gateWith({}).admit(requestWith({ authorization }));
+      expect(admitted).toMatchObject({ answer: { status: 401 } });
+    },
+  );
+
+  test.each([
+    ['https://returns.example.com', undefined],
+    ['https://evil.example', 403],
+    ['http://returns.example.com', 403],
+    ['https://returns.example.com:444', 403],
+  ])('of an origin every part counts: %s', async (origin, status) => {
+    const admitted = await gateWith({}).admit(requestWith({ origin }));
+    expect('answer' in admitted ? admitted.answer.status : undefined).toBe(status);
+  });
+});
