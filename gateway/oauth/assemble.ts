@@ -16,6 +16,8 @@ import { createUpstream } from './upstream.ts';
 export interface SignInParts {
   readonly signIn: SignIn;
   readonly cookies: Cookies;
+  /** Whether there is a sign-in of that id, under way. */
+  waits(uid: string): Promise<boolean>;
   /** Has the authorization server answer, as if the request had been for `url`. */
   hand(req: IncomingMessage, res: ServerResponse, url: string): Promise<void>;
 }
@@ -28,6 +30,7 @@ export function assemble(
   const tickets = createTickets(pool);
   const cookies = createCookies(issuer, SIGN_IN_TTL_S);
   const arrivals = new AsyncLocalStorage<number>();
+  const requests = createRequests(issuer, () => server.current());
   const server = createAuthorizationServer({
     issuer,
     pool,
@@ -49,11 +52,13 @@ export function assemble(
     consent,
     formOrigins,
     upstream: createUpstream({ ...provider, redirectUri: `${issuer}/oauth/callback` }),
-    requests: createRequests(issuer, server.current),
+    requests,
+    logger,
   });
   return {
     signIn,
     cookies,
+    waits: async (uid) => (await requests.find(uid)) !== undefined,
     async hand(req, res, url) {
       req.url = url;
       // The provider works out its own address by this one, where a framework has set it.

@@ -113,7 +113,7 @@ function withoutSignIn(router: Router, o: OAuthDependencies): Router {
   return router;
 }
 
-function pageHandlers(o: OAuthDependencies, { signIn, cookies }: SignInParts) {
+function pageHandlers(o: OAuthDependencies, { signIn, cookies, waits }: SignInParts) {
   const forms = createRateLimit({
     pool: o.pool,
     name: 'oauth-forms',
@@ -132,6 +132,8 @@ function pageHandlers(o: OAuthDependencies, { signIn, cookies }: SignInParts) {
     pageBy(async (req) => {
       const uid = String(req.params.uid);
       if (cookies.interactionOf(req) !== uid || isFromElsewhere(req)) return ended();
+      // Before it is counted: each count is a row, and ids that were made up would be rows without end.
+      if (!(await waits(uid))) return ended();
       const admission = await forms.take(createHash('sha256').update(uid).digest('base64url'));
       if (admission.admitted) return work(signIn, uid, req);
       return admission.away ? unavailable('Try again in a moment.') : ended();

@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import type pg from 'pg';
 import { z } from 'zod';
+import type { Logger } from '../../services/platform/log.ts';
 import { parseEmail } from '../tenancy/users.ts';
 import { type Account, type ShopOfUser, shopsOfEmail } from './account.ts';
 import { isOnOwnMachine } from './clients/redirect-uri.ts';
@@ -26,6 +27,7 @@ export interface SignInOptions {
   readonly requests: AuthorizationRequests;
   readonly consent: Consent;
   readonly formOrigins: readonly string[];
+  readonly logger: Logger;
 }
 
 /** What is kept while somebody is away at the identity provider, under the state they come back with. */
@@ -194,6 +196,8 @@ export function createSignIn(o: SignInOptions): SignIn {
         return isSame ? await arrive(request, sent) : pages.otherEmail(request);
       } catch (error) {
         if (!(error instanceof SignInRefused)) throw error;
+        // A wrong secret of ours, for one, would else be known to the people it keeps out alone.
+        o.logger.warn({ reason: error.reason }, 'the identity provider did not vouch for somebody');
         return error.isDenied ? refuse(sent.uid, 'sign-in was refused') : ended();
       }
     },

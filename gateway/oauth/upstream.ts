@@ -45,10 +45,13 @@ export class SignInRefused extends Error {
   override readonly name = 'SignInRefused';
   /** The person, or the identity provider, said no; anything else is an answer that does not fit. */
   readonly isDenied: boolean;
+  /** Names of what happened, for the log: nothing of what was sent. */
+  readonly reason: string;
 
   constructor(isDenied: boolean, cause: unknown) {
     super('the sign-in at the identity provider came to nothing', { cause });
     this.isDenied = isDenied;
+    this.reason = namesOf(cause);
   }
 }
 
@@ -169,4 +172,16 @@ function saysAway(error: object): boolean {
 
 function isDenial(error: unknown): boolean {
   return error instanceof oidc.AuthorizationResponseError;
+}
+
+/** Words of a protocol; longer ones, or others, may be what was sent. */
+const NAME = /^[\w.-]{1,60}$/;
+
+/** Such as `ResponseBodyError OAUTH_RESPONSE_BODY_ERROR invalid_client 401`. */
+function namesOf(error: unknown): string {
+  if (typeof error !== 'object' || error === null) return '';
+  return ['name', 'code', 'error', 'status']
+    .map((part) => String(Reflect.get(error, part) ?? ''))
+    .filter((text) => NAME.test(text))
+    .join(' ');
 }

@@ -1,0 +1,62 @@
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { Browser } from '../../test/support/oauth/browser.ts';
+import {
+  REDIRECT,
+  type SignInStack,
+  startSignInStack,
+} from '../../test/support/oauth/sign-in-stack.ts';
+
+const lines: string[] = [];
+let stack: SignInStack;
+beforeAll(async () => {
+  const logDestination = { write: (line: string): void => void lines.push(line) };
+  stack = await startSignInStack({ replicas: 1, logLevel: 'info', logDestination });
+});
+afterAll(() => stack.stop());
+
+test.each(['a\0b@example.com', 'a@exa\0mple.com', 'a\u0007@example.com'])(
+  'what no address may hold is no address: %j',
+  async (address) => {
+    const browser = new Browser();
+    const hinted = await browser.send(stack.begin({ login_hint: address }).url);
+    expect([hinted.status, hinted.text.includes('name="email"')]).toEqual([200, true]);
+    const form = await browser.send(stack.begin().url);
+    const sent = await browser.submit(form, { email: address }, REDIRECT);
+    expect([sent.status, sent.text.includes('role="alert"')]).toEqual([400, true]);
+  },
+);
+
+test('made-up sign-ins leave nothing behind, however many there are', async () => {
+  const count = async () => {
+    const { rows } = await stack.under.database.pool.query(
+      `select (select count(*) from rate_limits)::int + (select count(*) from oauth_tickets)::int as n`,
+    );
+    return rows[0].n;
+  };
+  const before = await count();
+  for (const step of ['', '/shop', '/consent', '/allow', '/cancel']) {
+    for (const id of ['one', 'two', 'three']) {
+      const method = step === '/consent' ? 'GET' : 'POST';
+      const uid = `${id}${step.length}`;
+      const url = `${stack.baseUrl}/oauth/sign-in/${uid}${step}`;
+      const answer = await fetch(url, { method, headers: { cookie: `rms_sign_in=${uid}` } });
+      expect(answer.status).toBe(400);
+    }
+  }
+  expect(await count()).toBe(before);
+});
+
+test('an answer of the identity provider that proves nothing is in the log, by names alone', async () => {
+  const browser = new Browser();
+  const person = await stack.newPerson();
+  const callback = `${stack.baseUrl}/oauth/callback`;
+  const page = await browser.open(stack.begin({ login_hint: person.email }).url, REDIRECT);
+  const { email, password } = person;
+  const { url } = await browser.submit(page, { email, password }, callback);
+  const wrong = new URL(url);
+  wrong.searchParams.set('code', 'made-up-code');
+  expect((await browser.send(wrong)).status).toBe(400);
+  const line = lines.find((one) => one.includes('did not vouch')) ?? '';
+  expect(JSON.parse(line)).toMatchObject({ reason: expect.stringContaining('invalid_grant') });
+  expect(line).not.toContain('made-up-code');
+});
