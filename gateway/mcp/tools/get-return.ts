@@ -21,7 +21,9 @@ export const getReturn = defineTool({
   hints: readOnlyHints('one return'),
   input: z.strictObject({
     return_id: id().optional().describe("The return's id"),
-    order_id: id().optional().describe("The order's id at the commerce platform"),
+    order_id: id()
+      .optional()
+      .describe('The id of its order: at the commerce platform or, if none matches, ours'),
     order_name: requiredText({ max: ORDER_NAME_MAX })
       .optional()
       .describe('The order as the shopper knows it, such as #1001'),

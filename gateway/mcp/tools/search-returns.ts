@@ -15,7 +15,7 @@ export const searchReturns = defineTool({
   name: 'search_returns',
   title: 'Search returns',
   description:
-    "Use this when you look for returns: by order name, tracking number, the shopper's e-mail address or an item's title, or by state, date, SKU or destination. Newest first. Closed, cancelled and expired ones are found when asked for by state or include_archived. For one return whose id you know, use get_return.",
+    "Use this when you look for returns: by order name, tracking number, the shopper's e-mail address or an item's title, or by state, date, SKU or destination. Newest first. Closed ones are left out unless asked for by state or include_archived. For one return whose id you know, use get_return.",
   hints: readOnlyHints('returns'),
   input: z.strictObject({
     query: text({ max: QUERY_MAX })
