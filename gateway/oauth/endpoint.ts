@@ -20,11 +20,14 @@ export function endpoint(router: Router, path: string, o: Endpoint): void {
     res.status(204).end();
   });
   if (o.GET) {
-    route.head((req, _res, next) => {
-      req.method = 'GET';
-      next();
-    });
-    route.get(...o.GET);
+    // A handler for HEAD itself would keep the router from serving it as GET.
+    route.get(
+      (req, _res, next) => {
+        req.method = 'GET';
+        next();
+      },
+      ...o.GET,
+    );
   }
   if (o.POST) route.post(...o.POST);
   route.all((_req, res) => {

@@ -60,3 +60,14 @@ test('an answer of the identity provider that proves nothing is in the log, by n
   expect(JSON.parse(line)).toMatchObject({ reason: expect.stringContaining('invalid_grant') });
   expect(line).not.toContain('made-up-code');
 });
+
+test.each(['/oauth/authorize', '/oauth/jwks', '/.well-known/oauth-authorization-server'])(
+  'HEAD %s is answered as GET, without the body',
+  async (path) => {
+    const url = `${stack.baseUrl}${path}${path.endsWith('authorize') ? stack.begin().url.search : ''}`;
+    const [head, get] = [await fetch(url, { method: 'HEAD' }), await fetch(url)];
+    expect([head.status, get.status]).toEqual([200, 200]);
+    expect(head.headers.get('content-type')).toBe(get.headers.get('content-type'));
+    expect(await head.text()).toBe('');
+  },
+);
