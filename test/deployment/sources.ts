@@ -23,7 +23,9 @@ export function sourcesIn(
   o: { readonly inImage: boolean },
 ): readonly string[] {
   const patterns = folders.map((folder) => `${folder}/**/*.ts`);
-  return globSync(patterns, { cwd: ROOT, exclude: o.inImage ? leftOut() : [] }).toSorted();
+  // A folder of tests may have packages of its own.
+  const exclude = ['**/node_modules/**', ...(o.inImage ? leftOut() : [])];
+  return globSync(patterns, { cwd: ROOT, exclude }).toSorted();
 }
 
 /** Patterns for files anywhere; the rest of that file leaves out all and takes folders back. */
