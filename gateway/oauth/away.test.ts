@@ -1,8 +1,11 @@
+import { once } from 'node:events';
+import { createServer } from 'node:http';
 import { describe, expect, test } from '@jest/globals';
+import { freePorts } from '../../deploy/local/free-ports.ts';
 import { newKeyringText, parseKeyring } from '../../services/platform/keyring.ts';
 import { startTestGateway } from '../../test/support/gateway/test-gateway.ts';
 import { Browser } from '../../test/support/oauth/browser.ts';
-import { REDIRECT, startSignInStack } from '../../test/support/oauth/sign-in-stack.ts';
+import { CLIENT_ID, REDIRECT, startSignInStack } from '../../test/support/oauth/sign-in-stack.ts';
 
 describe('while the identity provider is away', () => {
   test('a page says so, at the beginning and on the way back', async () => {
@@ -37,6 +40,45 @@ describe('while the identity provider is away', () => {
     }
   });
 });
+
+test.each([
+  {},
+  { authorization_endpoint: 'javascript:alert(1)', token_endpoint: 'x', jwks_uri: 5 },
+])(
+  'an identity provider with metadata of no use is away, until it has others: %j',
+  async (metadata) => {
+    const identity = createServer((_req, res) => {
+      res
+        .setHeader('Content-Type', 'application/json')
+        .end(JSON.stringify({ issuer, ...metadata }));
+    });
+    const [port = 0] = await freePorts(1);
+    const issuer = `http://127.0.0.1:${port}`;
+    await once(identity.listen(port, '127.0.0.1'), 'listening');
+    const under = await startTestGateway({
+      publicUrl: 'http://127.0.0.1:1',
+      signIn: { issuer, clientId: 'gateway', clientSecret: 'x' },
+      oauthKeyring: parseKeyring(newKeyringText()),
+    });
+    const query = new URLSearchParams({
+      response_type: 'code',
+      client_id: CLIENT_ID,
+      redirect_uri: REDIRECT,
+      code_challenge: 'x'.repeat(43),
+      code_challenge_method: 'S256',
+    });
+    const begin = `http://127.0.0.1:${under.gateway.port}/oauth/authorize?${query}`;
+    const asked = [
+      await new Browser().send(begin),
+      await new Browser().send(`${begin}&login_hint=somebody@example.com`),
+    ];
+    await under.stop();
+    identity.close();
+    for (const { status, text } of asked) {
+      expect([status, text.includes('does not answer')]).toEqual([503, true]);
+    }
+  },
+);
 
 describe('while the database is away', () => {
   test('nobody is let through', async () => {

@@ -108,13 +108,21 @@ async function discover(o: SignInProvider): Promise<oidc.Configuration> {
   // An identity provider without TLS is one on the same machine; configuration allows no other.
   const execute = issuer.protocol === 'http:' ? [oidc.allowInsecureRequests] : [];
   try {
-    return await oidc.discovery(issuer, o.clientId, o.clientSecret, undefined, {
+    const found = await oidc.discovery(issuer, o.clientId, o.clientSecret, undefined, {
       timeout: TIMEOUT_S,
       execute,
     });
+    const { authorization_endpoint, token_endpoint, jwks_uri } = found.serverMetadata();
+    // Asked for again at the next sign-in: what is of no use must not be remembered.
+    if ([authorization_endpoint, token_endpoint, jwks_uri].every(isWebAddress)) return found;
   } catch (error) {
     throw away(error);
   }
+  throw away(new Error('its metadata names no endpoints that can be used'));
+}
+
+function isWebAddress(text: unknown): boolean {
+  return typeof text === 'string' && /^https?:$/.test(URL.parse(text)?.protocol ?? '');
 }
 
 async function identify(
