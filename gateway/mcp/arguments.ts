@@ -1,4 +1,4 @@
-import type { z } from 'zod';
+import { z } from 'zod';
 
 /** Arguments that are not in order: one line for each fault, naming the field and the rule. */
 export interface ArgumentFault {
@@ -9,18 +9,38 @@ export interface ArgumentFault {
 const FAULTS_MAX = 20;
 const NAME_MAX = 100;
 
-/** Judges the arguments of a call. Absent ones are `{}`. Never throws. */
+/** Judges the arguments of a call. Absent ones are `{}`; null leaves an optional one out. Never throws. */
 export function readArguments<I extends z.ZodObject>(
   schema: I,
   args: unknown,
 ): { readonly ok: true; readonly value: z.output<I> } | ArgumentFault {
-  const parsed = schema.safeParse(args ?? {});
+  const parsed = schema.safeParse(withoutNulls(schema, args ?? {}));
   if (parsed.success) return { ok: true, value: parsed.data };
   const faults = parsed.error.issues.slice(0, FAULTS_MAX).flatMap((issue) => {
     if (issue.code !== 'unrecognized_keys') return [`${nameOf(issue.path)} ${issue.message}.`];
     return issue.keys.slice(0, FAULTS_MAX).map((key) => unknownKey(schema, [...issue.path, key]));
   });
   return { ok: false, faults };
+}
+
+/** As at REST: null is absent where a field may be. Assistants fill what they do not need with it. */
+function withoutNulls(schema: unknown, value: unknown): unknown {
+  if (isLeftOutable(schema)) return withoutNulls(schema.unwrap(), value);
+  if (schema instanceof z.ZodArray && Array.isArray(value)) {
+    return value.map((entry) => withoutNulls(schema.element, entry));
+  }
+  if (!(schema instanceof z.ZodObject) || typeof value !== 'object' || value === null) return value;
+  if (Array.isArray(value)) return value;
+  const fieldOf = (key: string): unknown =>
+    Object.hasOwn(schema.shape, key) ? schema.shape[key] : undefined;
+  const given = Object.entries(value).filter(
+    ([key, part]) => part !== null || !isLeftOutable(fieldOf(key)),
+  );
+  return Object.fromEntries(given.map(([key, part]) => [key, withoutNulls(fieldOf(key), part)]));
+}
+
+function isLeftOutable(schema: unknown): schema is z.ZodOptional | z.ZodDefault {
+  return schema instanceof z.ZodOptional || schema instanceof z.ZodDefault;
 }
 
 function unknownKey(schema: z.ZodObject, path: readonly PropertyKey[]): string {

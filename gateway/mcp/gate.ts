@@ -66,6 +66,7 @@ export function createGate(o: {
       const user = await checkOrAway(o.tokens, token);
       if (user === 'away') return { answer: away() };
       if (!user) return { answer: unauthorized(challenge, token) };
+      if (req.method === 'OPTIONS') return { answer: { status: 204, headers: { Allow: 'POST' } } };
       if (req.method !== 'POST') return { answer: wrongMethod() };
       return { user, actor: actorOf(user), source: addressOf(o.clientIp, req) };
     },

@@ -100,6 +100,16 @@ describe('the request', () => {
     expect(answer).toMatchObject({ status: 405, headers: { allow: 'POST' } });
   });
 
+  test('OPTIONS says what there is', async () => {
+    const answer = await bench.post({ token: owner.token, method: 'OPTIONS' });
+    expect(answer).toMatchObject({ status: 204, headers: { allow: 'POST' } });
+  });
+
+  test('the list of tools is private in both eras', async () => {
+    const { body } = await bench.post({ token: owner.token, body: list });
+    expect(body.result).toMatchObject({ cacheScope: 'private', ttlMs: expect.any(Number) });
+  });
+
   test('a plain POST with the two headers lists and calls, and gets JSON', async () => {
     const { token } = owner;
     const listed = await bench.post({ token, body: list });

@@ -56,7 +56,11 @@ const OPTIONS = {
 export function createServer(parts: ServerParts, caller: Caller): Server {
   const server = new Server(parts.info, OPTIONS);
   const { role } = caller.context.user;
-  server.setRequestHandler('tools/list', () => ({ tools: [...parts.catalogue[role]] }));
+  server.setRequestHandler('tools/list', () => ({
+    tools: [...parts.catalogue[role]],
+    // Of a later revision, and the only way to tell older clients that each person has a list of their own.
+    ...PRIVATE,
+  }));
   server.setRequestHandler('tools/call', ({ params }) => {
     const tool = toolNamed(params.name);
     if (!tool) throw invalidParams(`Unknown tool: ${printable(params.name)}`);

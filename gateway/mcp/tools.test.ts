@@ -107,6 +107,8 @@ const BAD: readonly (readonly [string, ActionName, object, RegExp])[] = [
     { items: [{ line_item_id: 1 }, { line_item_id: 1 }] },
     /twice/,
   ],
+  ['no reasons', 'flag_return', { return_id: 11 }, /reasons is required/],
+  ['null for what must be there', 'flag_return', { return_id: null }, /return_id is required/],
   ['two selectors', 'get_return', { return_id: 11, order_name: '#1' }, /exactly one of return_id/],
   ['no selector', 'get_return', {}, /exactly one of return_id/],
   ['nothing to change', 'update_webhook', { webhook_id: 41 }, /at least one of topic/],

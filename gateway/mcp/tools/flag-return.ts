@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { ReturnState } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
-import { requiredText, text } from '../../../services/contract/resources/fields.ts';
+import { requiredText, text, typed } from '../../../services/contract/resources/fields.ts';
 import { flagReturn as flag } from '../../actions/review.ts';
 import { idempotencyKey, returnId } from '../fields.ts';
 import { moveReturn } from '../resume.ts';
@@ -25,7 +25,7 @@ export const flagReturn = defineTool({
   input: z.strictObject({
     return_id: returnId,
     reasons: z
-      .array(requiredText({ max: REASON_MAX }))
+      .array(requiredText({ max: REASON_MAX }), { error: typed('a list of texts') })
       .min(1, { error: 'must have at least 1 entry' })
       .max(REASONS_MAX, { error: `must have at most ${REASONS_MAX} entries` })
       .describe('Why a person must look, in a few words each'),
