@@ -1,5 +1,6 @@
 import type pg from 'pg';
 import { RateLimiterMemory, RateLimiterPostgres, RateLimiterRes } from 'rate-limiter-flexible';
+import { createGathering } from './gathered.ts';
 
 export type Admission =
   | { readonly admitted: true }
@@ -42,9 +43,12 @@ export interface RateLimitOptions {
 /** After so long it is worth asking again whether the database has come back. Seconds. */
 const AWAY_RETRY_S = 5;
 
+const AWAY: Admission = { admitted: false, retryAfterS: AWAY_RETRY_S, away: true };
+
 /**
- * A limit that holds over all replicas, one statement for each counted request: for rare ones, such
- * as refused credentials and sign-in. Once a key has used up its window the answer needs no database.
+ * A limit that holds over all replicas, one statement for each counted request, or for those of a key
+ * that come at once: for requests that are rare, such as refused credentials and sign-in, and for calls
+ * of tools. Once a key has used up its window the answer needs no database.
  */
 export function createRateLimit(o: RateLimitOptions): RateLimit {
   const shared = { keyPrefix: o.name, points: o.points, duration: o.windowS };
@@ -58,17 +62,23 @@ export function createRateLimit(o: RateLimitOptions): RateLimit {
     inMemoryBlockOnConsumed: o.points,
     ...(o.whenAway !== 'refuse' && { insuranceLimiter: new RateLimiterMemory(shared) }),
   });
+  const countTogether = async (key: string, count: number): Promise<readonly Admission[]> => {
+    try {
+      await limiter.consume(key, count);
+      return new Array(count).fill(ADMITTED);
+    } catch (refusal) {
+      // All else is the pool's or the database's: with an insurance it never comes this far.
+      if (!(refusal instanceof RateLimiterRes)) return new Array(count).fill(AWAY);
+      const refused = refusedFor(refusal.msBeforeNext);
+      // What is left of the window is for the first of them. A key that this process remembers as
+      // used up comes back without a count.
+      const left = Math.max(0, o.points - (refusal.consumedPoints - count));
+      const admitted = refusal.consumedPoints > o.points ? left : 0;
+      return Array.from({ length: count }, (_, at) => (at < admitted ? ADMITTED : refused));
+    }
+  };
   return {
-    async take(key) {
-      try {
-        await limiter.consume(key);
-        return ADMITTED;
-      } catch (refusal) {
-        if (refusal instanceof RateLimiterRes) return refusedFor(refusal.msBeforeNext);
-        // All else is the pool's or the database's: with an insurance it never comes this far.
-        return { admitted: false, retryAfterS: AWAY_RETRY_S, away: true };
-      }
-    },
+    take: createGathering(countTogether),
     forget: () => limiter.deleteInMemoryBlockedAll(),
   };
 }

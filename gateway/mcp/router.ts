@@ -6,9 +6,10 @@ import type { Telemetry } from '../../services/platform/telemetry.ts';
 import { createDestinationNames } from '../actions/destination-names.ts';
 import type { ReadReturn } from '../actions/read-returns.ts';
 import type { ClientIp } from '../auth/client-ip.ts';
+import { createGathering } from '../auth/gathered.ts';
 import type { RateLimit } from '../auth/rate-limits.ts';
 import type { Exchange } from '../http/exchange.ts';
-import type { AccessTokenCheck } from '../oauth/access-token.ts';
+import type { AccessTokenCheck, SignedIn } from '../oauth/access-token.ts';
 import { ClientGone } from '../rest/body.ts';
 import { type Answer, send } from '../rest/respond.ts';
 import type { Services } from '../services.ts';
@@ -54,7 +55,8 @@ export function createMcp(deps: McpDependencies): McpServer {
     catalogue: createCatalogue(),
     info: identityAt(publicUrl),
   };
-  const gate = createGate({ ...deps, origins: createOriginRules(deps) });
+  const tokens = { check: checkTogether(deps.tokens) };
+  const gate = createGate({ ...deps, tokens, origins: createOriginRules(deps) });
   const protocol = createProtocol(logger);
   const destinationNames = createDestinationNames();
   const { services, readReturn } = deps;
@@ -111,4 +113,11 @@ export function createMcp(deps: McpDependencies): McpServer {
     },
     stop: () => protocol.close(),
   };
+}
+
+/** Calls that one assistant makes at once have their token judged by one reading, begun after the last of them. */
+function checkTogether(tokens: AccessTokenCheck): AccessTokenCheck['check'] {
+  return createGathering(async (token, count) =>
+    new Array<SignedIn | undefined>(count).fill(await tokens.check(token)),
+  );
 }

@@ -29,6 +29,7 @@ export const mcp: Row = {
     const made = await makeReturns(platform, shop, { count: RETURNS, lines: LINES });
     const ids = made.map(({ id }) => id);
     const token = await tokenFor(platform, shop);
+    await platform.run(['gateway', 'returns', 'destinations']);
     const load = startWorker<HttpLoadMethods>({ name: 'load', args: ['test/bench/http-load.ts'] });
     try {
       const ours = mcpLoad(ids, platform.gatewayUrl, token);

@@ -1,0 +1,73 @@
+import { describe, expect, test } from '@jest/globals';
+import { createGathering } from './gathered.ts';
+
+/** Answers `key:question:asker`, when it is let. */
+function slowly() {
+  const asked: [string, number][] = [];
+  const gates: (() => void)[] = [];
+  const ask = createGathering(async (key, count) => {
+    asked.push([key, count]);
+    const question = asked.length;
+    await new Promise<void>((resolve) => gates.push(resolve));
+    return Array.from({ length: count }, (_, at) => `${key}:${question}:${at}`);
+  });
+  const turn = () => new Promise<void>((resolve) => setImmediate(() => setImmediate(resolve)));
+  return {
+    ask,
+    asked,
+    turn,
+    async letGo() {
+      await turn();
+      gates.shift()?.();
+      await turn();
+    },
+  };
+}
+
+describe('gathered questions', () => {
+  test('those of one turn are one, and each gets its own answer', async () => {
+    const { ask, asked, letGo } = slowly();
+    const answers = Promise.all([ask('a'), ask('a'), ask('a')]);
+    await letGo();
+    expect(await answers).toEqual(['a:1:0', 'a:1:1', 'a:1:2']);
+    expect(asked).toEqual([['a', 3]]);
+  });
+
+  test('whoever comes while one is open is answered by the next, never by that one', async () => {
+    const { ask, asked, turn, letGo } = slowly();
+    const first = ask('a');
+    await turn();
+    const late = Promise.all([ask('a'), ask('a')]);
+    await letGo();
+    expect(await first).toBe('a:1:0');
+    await letGo();
+    expect(await late).toEqual(['a:2:0', 'a:2:1']);
+    expect(asked).toEqual([
+      ['a', 1],
+      ['a', 2],
+    ]);
+  });
+
+  test('keys do not wait for each other', async () => {
+    const { ask, asked, turn } = slowly();
+    void ask('a');
+    void ask('b');
+    await turn();
+    expect(asked).toEqual([
+      ['a', 1],
+      ['b', 1],
+    ]);
+  });
+
+  test("a failure is everybody's who asked, and of nobody after", async () => {
+    let isBroken = true;
+    const ask = createGathering(async (_key, count) => {
+      if (isBroken) throw new Error('away');
+      return new Array<number>(count).fill(1);
+    });
+    const outcomes = await Promise.allSettled([ask('a'), ask('a')]);
+    expect(outcomes.map(({ status }) => status)).toEqual(['rejected', 'rejected']);
+    isBroken = false;
+    expect(await ask('a')).toBe(1);
+  });
+});
