@@ -8,6 +8,11 @@ import { RPC, rpcError } from './rpc-error.ts';
 
 /** Thirty full notes in one call are legal. Bytes, after inflation. */
 const BODY_BYTES_MAX = 8 * 1024 * 1024;
+/**
+ * Far above thirty dispositions of a hundred images each. The protocol's library judges every entry, with
+ * or without a rule for it: hundreds of thousands would keep the process from all else for seconds.
+ */
+const ENTRIES_MAX = 10_000;
 const OPERATION_MAX = 60;
 
 export type Read =
@@ -29,8 +34,8 @@ export async function readMessage(req: IncomingMessage, res: ServerResponse): Pr
   try {
     const bytes = await readBody(req, res, BODY_BYTES_MAX);
     if (!bytes) return failed(400, RPC.parseError, 'Parse error: the body is missing.');
-    const depth = { maxDepth: JSON_DEPTH_MAX, exactNumbers: false };
-    const message = parseJson(bytes, depth);
+    const bounds = { maxDepth: JSON_DEPTH_MAX, maxEntries: ENTRIES_MAX, exactNumbers: false };
+    const message = parseJson(bytes, bounds);
     if (Array.isArray(message)) {
       return failed(400, RPC.invalidRequest, 'Invalid request: batches are not supported.');
     }

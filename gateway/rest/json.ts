@@ -8,15 +8,23 @@ const utf8 = new TextDecoder('utf-8', { fatal: true });
  * that no depth of brackets can exhaust the stack.
  *
  * @param o.exactNumbers whether numbers are kept as they were sent.
- * @throws HttpRefusal 400 when it is not UTF-8, not JSON, or nests too deep.
+ * @param o.maxEntries entries of all lists and objects together, and these themselves; unbounded when absent.
+ * @throws HttpRefusal 400 when it is not UTF-8, not JSON, nests too deep, or has too many entries.
  */
 export function parseJson(
   bytes: Uint8Array,
-  o: { readonly maxDepth: number; readonly exactNumbers: boolean },
+  o: {
+    readonly maxDepth: number;
+    readonly exactNumbers: boolean;
+    readonly maxEntries?: number;
+  },
 ): unknown {
-  const { maxDepth } = o;
+  const { maxDepth, maxEntries = Number.POSITIVE_INFINITY } = o;
   const text = decode(bytes);
-  if (depthOf(text) > maxDepth) throw badBody(`The body must not nest deeper than ${maxDepth}.`);
+  const { depth, entries } = extentOf(text);
+  if (depth > maxDepth) throw badBody(`The body must not nest deeper than ${maxDepth}.`);
+  if (entries > maxEntries)
+    throw badBody(`The body must not have more than ${maxEntries} entries.`);
   return parse(text, o.exactNumbers);
 }
 
@@ -52,18 +60,27 @@ function parse(text: string, exactNumbers: boolean): unknown {
 
 const QUOTE = 34;
 const BACKSLASH = 92;
+const COMMA = 44;
 
-/** How deep brackets nest outside of strings; exact for JSON, and of no matter for anything else. */
-function depthOf(text: string): number {
+/**
+ * How deep brackets nest outside of strings, and how many brackets and commas there are; exact for JSON,
+ * and of no matter for anything else.
+ */
+function extentOf(text: string): { depth: number; entries: number } {
   let depth = 0;
   let deepest = 0;
+  let entries = 0;
   for (let at = 0; at < text.length; at += 1) {
     const code = text.charCodeAt(at);
     if (code === QUOTE) at = endOfString(text, at);
-    else if (code === 91 || code === 123) deepest = Math.max(deepest, ++depth);
+    else if (code === COMMA) entries += 1;
     else if (code === 93 || code === 125) depth -= 1;
+    else if (code === 91 || code === 123) {
+      entries += 1;
+      deepest = Math.max(deepest, ++depth);
+    }
   }
-  return deepest;
+  return { depth: deepest, entries };
 }
 
 function endOfString(text: string, start: number): number {

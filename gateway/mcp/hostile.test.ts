@@ -1,0 +1,39 @@
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import {
+  type McpBench,
+  type SignedInMember,
+  startMcpBench,
+} from '../../test/support/gateway/mcp.ts';
+
+let bench: McpBench;
+let owner: SignedInMember;
+beforeAll(async () => {
+  bench = await startMcpBench();
+  owner = await bench.member('owner');
+}, 60_000);
+afterAll(() => bench?.stop());
+
+const many = (entry: (at: number) => string) =>
+  Array.from({ length: 10_001 }, (_, at) => entry(at)).join();
+
+test.each([
+  ['names', `{"_meta":{${many((at) => `"k${at}":1`)}}}`],
+  ['entries of a list', `{"x":[${many(() => '1')}]}`],
+  ['lists', `{"x":[${many(() => '[]')}]}`],
+])('more %s than any call needs are not looked at', async (_, params) => {
+  const raw = `{"jsonrpc":"2.0","id":1,"method":"ping","params":${params}}`;
+  const answer = await bench.post({ token: owner.token, raw });
+  expect(answer.status).toBe(400);
+  expect(answer.body).toMatchObject({
+    error: {
+      code: -32700,
+      message: 'Parse error: The body must not have more than 10000 entries.',
+    },
+  });
+});
+
+test('what stands in texts does not count', async () => {
+  const params = { _meta: { note: ',[{'.repeat(20_000) } };
+  const body = { jsonrpc: '2.0', id: 1, method: 'ping', params };
+  expect((await bench.post({ token: owner.token, body })).status).toBe(200);
+});
