@@ -5,6 +5,7 @@ import {
   type SignInStack,
   startSignInStack,
 } from '../../test/support/oauth/sign-in-stack.ts';
+import { proves } from './upstream.ts';
 
 const lines: string[] = [];
 let stack: SignInStack;
@@ -69,5 +70,19 @@ test.each(['/oauth/authorize', '/oauth/jwks', '/.well-known/oauth-authorization-
     expect([head.status, get.status]).toEqual([200, 200]);
     expect(head.headers.get('content-type')).toBe(get.headers.get('content-type'));
     expect(await head.text()).toBe('');
+  },
+);
+
+test.each([
+  ['kate@example.com', true, true],
+  ['Kate@Example.com', true, true],
+  ['kate@example.com', false, false],
+  ['\u212aate@example.com', true, false],
+  ['kate@example.com.evil.example', true, false],
+  [undefined, true, false],
+])(
+  'an identity with the address %j, confirmed: %j, proves kate@example.com: %j',
+  (email, emailVerified, is) => {
+    expect(proves({ email, emailVerified }, 'kate@example.com')).toBe(is);
   },
 );

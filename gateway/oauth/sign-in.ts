@@ -12,7 +12,7 @@ import { SIGN_IN_TTL_S, signInPath } from './provider.ts';
 import type { AuthorizationRequest, AuthorizationRequests } from './requests.ts';
 import { createSignInPages } from './sign-in-pages.ts';
 import type { Tickets } from './tickets.ts';
-import { SignInRefused, type Upstream } from './upstream.ts';
+import { proves, SignInRefused, type Upstream } from './upstream.ts';
 
 /** For whom a person is asked before a code is given; `loopback` is whatever runs on their own machine. */
 export type Consent = 'always' | 'loopback' | 'never';
@@ -191,9 +191,10 @@ export function createSignIn(o: SignInOptions): SignIn {
       const request = await o.requests.find(sent.uid);
       if (!request) return ended();
       try {
-        const { email, emailVerified } = await o.upstream.finish(url, { state, ...sent });
-        const isSame = emailVerified && parseEmail(email ?? '') === sent.email;
-        return isSame ? await arrive(request, sent) : pages.otherEmail(request);
+        const identity = await o.upstream.finish(url, { state, ...sent });
+        return proves(identity, sent.email)
+          ? await arrive(request, sent)
+          : pages.otherEmail(request);
       } catch (error) {
         if (!(error instanceof SignInRefused)) throw error;
         // A wrong secret of ours, for one, would else be known to the people it keeps out alone.

@@ -1,5 +1,6 @@
 import * as oidc from 'openid-client';
 import { isOutage } from '../../services/platform/postgres.ts';
+import { parseEmail } from '../tenancy/users.ts';
 
 /** The identity provider that people sign in at. */
 export interface SignInProvider {
@@ -33,6 +34,15 @@ export interface Upstream {
    * @throws IdentityProviderAway; {@link SignInRefused} for an answer that proves nothing, or a refusal.
    */
   finish(url: URL, expectation: Expectation): Promise<Identity>;
+}
+
+/**
+ * Whether the identity is that of the address, which is as `parseEmail` answers it. Another spelling that
+ * is only composed into it (a Kelvin sign for a K) may be another account there, of somebody else.
+ */
+export function proves({ email, emailVerified }: Identity, asked: string): boolean {
+  if (!emailVerified || email === undefined) return false;
+  return email.normalize('NFC') === email && parseEmail(email) === asked;
 }
 
 /** The identity provider does not answer, or answers that it cannot. */
