@@ -56,7 +56,7 @@ export function createApp(deps: AppDependencies, calendar: () => Date): Express 
     next();
   });
   app.use(deps.oauth);
-  app.use(deps.mcp.router((res) => exchanges.get(res)));
+  app.use(deps.mcp.router((res) => exchanges.get(res), calendar));
   app.use(docsRouter(calendar, { page: deps.docs }));
   app.use(() => {
     throw unknownPath();

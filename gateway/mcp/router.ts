@@ -40,8 +40,16 @@ export interface McpDependencies {
 }
 
 export interface McpServer {
-  /** Serves exactly `/mcp`, and its icon. @param exchangeOf what is known about an answer's request. */
-  router(exchangeOf: (res: ServerResponse) => Exchange | undefined): express.Router;
+  /**
+   * Serves exactly `/mcp`, and its icon.
+   *
+   * @param exchangeOf what is known about an answer's request.
+   * @param calendar the day at which the version calendar of this listener stands.
+   */
+  router(
+    exchangeOf: (res: ServerResponse) => Exchange | undefined,
+    calendar: () => Date,
+  ): express.Router;
   stop(): Promise<void>;
 }
 
@@ -64,7 +72,7 @@ export function createMcp(deps: McpDependencies): McpServer {
   const answer = async (
     req: IncomingMessage,
     res: ServerResponse,
-    exchange: Exchange | undefined,
+    { exchange, calendar }: { exchange: Exchange | undefined; calendar: Date },
   ): Promise<Answer | Response> => {
     const admitted = await gate.admit(req);
     if ('answer' in admitted) return admitted.answer;
@@ -80,7 +88,7 @@ export function createMcp(deps: McpDependencies): McpServer {
     const refusal = await gate.count(message, user);
     if (refusal) return refusal;
     const shop = { services, readReturn, destinationNames, shopId: user.shopId };
-    const context = { ...shop, actor, user, isResumed: false };
+    const context = { ...shop, actor, user, calendar, isResumed: false };
     const gone = new AbortController();
     res.once('close', () => gone.abort());
     return protocol.answer({
@@ -93,13 +101,14 @@ export function createMcp(deps: McpDependencies): McpServer {
   };
 
   return {
-    router(exchangeOf) {
+    router(exchangeOf, calendar) {
       const router = express.Router({ caseSensitive: true, strict: true });
       router.get(ICON_PATH, sendIcon);
       router.all('/mcp', async (req, res) => {
         const headers = gate.headers(req);
         try {
-          const result = await answer(req, res, exchangeOf(res));
+          const known = { exchange: exchangeOf(res), calendar: calendar() };
+          const result = await answer(req, res, known);
           if (result instanceof Response) await relay(result, { req, res, headers });
           else await send(req, res, { ...result, headers: { ...headers, ...result.headers } });
         } catch (error) {

@@ -24,6 +24,8 @@ export interface Hints {
 export interface ToolContext extends ActionContext {
   readonly user: SignedIn;
   readonly destinationNames: DestinationNames;
+  /** The day at which the version calendar stands; all else goes by real time. */
+  readonly calendar: Date;
   /** An earlier call with the same idempotency key began and did not come to its end. */
   readonly isResumed: boolean;
 }

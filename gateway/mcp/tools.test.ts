@@ -202,6 +202,21 @@ describe('answers', () => {
     expect(found.data.returns[0]).toMatchObject({ destination_id: 31, destination_name: 'Leeds' });
   });
 
+  test('tell the stages of versions by the calendar of the listener', async () => {
+    const later = await bench.gateway.listenAt(new Date('2027-08-01T00:00:00Z'));
+    const params = { name: 'get_shop_context' };
+    const response = await fetch(`${later.url}/mcp`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${as('owner')}`, 'content-type': 'application/json' },
+      body: JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params }),
+    });
+    const stage = { version: '2026-07', stage: 'deprecated' };
+    expect(await response.json()).toMatchObject({
+      result: { structuredContent: { api_versions: [stage, { version: '2026-10' }] } },
+    });
+    await later.stop();
+  });
+
   test('come in pages', async () => {
     const seen: number[] = [];
     let cursor: string | null = null;

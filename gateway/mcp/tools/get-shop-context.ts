@@ -28,7 +28,7 @@ export const getShopContext = defineTool({
       .describe('Released API versions, oldest first'),
     now: z.string().meta({ format: 'date-time', description: 'UTC; all times here are' }),
   }),
-  async run({ user }) {
+  async run({ user, calendar }) {
     const now = new Date();
     return {
       shop: { id: Number(user.shopId), name: user.shopName, currency: user.currency },
@@ -38,7 +38,7 @@ export const getShopContext = defineTool({
         role: user.role,
         permissions: [...ROLE_PERMISSIONS[user.role]],
       },
-      api_versions: RELEASED.map((version) => ({ version, stage: stageOf(version, now) })),
+      api_versions: RELEASED.map((version) => ({ version, stage: stageOf(version, calendar) })),
       now: isoTime(now),
     };
   },
