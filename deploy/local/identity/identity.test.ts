@@ -188,6 +188,11 @@ describe('the sign-in of this service', () => {
     expect(again.claims()).toMatchObject({ sub: 'user-both' });
   });
 
+  test('lets somebody sign in who is another than the hint names', async () => {
+    const tokens = await tokensOf({ hint: 'owner@example.com', fill: 'both' });
+    expect(tokens.claims()).toMatchObject({ sub: 'user-both' });
+  });
+
   test('is told when the password is wrong', async () => {
     const { page } = await arrive({ hint: 'stranger@example.com' });
     expect(page).toMatchObject({ status: 401, text: expect.stringContaining('do not belong') });

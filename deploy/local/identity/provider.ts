@@ -132,14 +132,18 @@ function signInClient(client: NonNullable<IdentityOptions['signIn']>) {
   };
 }
 
-/** Whoever is signed in as somebody else than an app hints at is asked who they are. */
+/**
+ * Whoever is signed in as somebody else than an app hints at is asked who they are. Who has just said
+ * so is not asked again, or it would never end: the app judges the answer.
+ */
 function policyFor(accounts: readonly Account[]) {
   const policy = interactionPolicy.base();
   const isOther = new interactionPolicy.Check(
     'other_account',
     'somebody else is signed in',
     (ctx) => {
-      const { params, session } = ctx.oidc;
+      const { params, session, result } = ctx.oidc;
+      if (result?.login) return false;
       const known = accounts.find(({ id }) => id === session?.accountId);
       const hint = params?.login_hint;
       return known !== undefined && typeof hint === 'string' && known.email !== normalEmail(hint);
