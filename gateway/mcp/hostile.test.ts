@@ -37,3 +37,14 @@ test('what stands in texts does not count', async () => {
   const body = { jsonrpc: '2.0', id: 1, method: 'ping', params };
   expect((await bench.post({ token: owner.token, body })).status).toBe(200);
 });
+
+test("a caller's own words do not get into the audit log by way of an id", async () => {
+  const result = await bench.call(owner.token, 'replay_webhook_delivery', {
+    delivery_id: 'msg_somebody@example.com',
+  });
+  expect(result.text).toContain('delivery_id must be the id of a delivery');
+  const { rows } = await bench.database.pool.query(
+    "select subject from audit_log where action = 'mcp.replay_webhook_delivery'",
+  );
+  expect(rows).toEqual([]);
+});

@@ -1,14 +1,17 @@
 import { z } from 'zod';
 import { ErrorReason } from '../../../proto/gen/rms/common/v1/error_pb.ts';
 import { DeliveryState } from '../../../proto/gen/rms/webhooks/v1/webhooks_pb.ts';
-import { id, requiredText } from '../../../services/contract/resources/fields.ts';
+import { id, typed } from '../../../services/contract/resources/fields.ts';
 import { reasonOf } from '../../../services/platform/errors.ts';
 import { getDelivery, replayDelivery } from '../../actions/deliveries.ts';
 import { idempotencyKey } from '../fields.ts';
 import { defineTool, type ToolContext } from '../tool.ts';
 import { deliveryOutput, deliveryOutputView } from '../views/delivery.ts';
 
+/** An id and nothing else: it goes into the audit log, which is no place for a caller's own words. */
+const DELIVERY_ID = /^msg_[\w-]+$/;
 const DELIVERY_ID_MAX = 100;
+const DELIVERY_ID_RULE = 'must be the id of a delivery, as list_webhook_deliveries tells it';
 
 export const replayWebhookDelivery = defineTool({
   name: 'replay_webhook_delivery',
@@ -22,9 +25,11 @@ export const replayWebhookDelivery = defineTool({
     openWorld: { is: true, because: "It sends data to somebody's endpoint." },
   },
   input: z.strictObject({
-    delivery_id: requiredText({ max: DELIVERY_ID_MAX }).describe(
-      'Begins with msg_; list_webhook_deliveries tells it',
-    ),
+    delivery_id: z
+      .string({ error: typed('a string') })
+      .max(DELIVERY_ID_MAX, { error: DELIVERY_ID_RULE })
+      .regex(DELIVERY_ID, { error: DELIVERY_ID_RULE })
+      .describe('Begins with msg_; list_webhook_deliveries tells it'),
     webhook_id: id().optional().describe('The webhook it must be one of'),
     idempotency_key: idempotencyKey,
   }),
