@@ -78,9 +78,15 @@ function isPort(text: string | undefined): boolean {
   return text === undefined || (/^[1-9]/.test(text) && Number(text) <= 65_535);
 }
 
+/** Pages that hand a code on to whatever app on the user's own machine the state names. */
+const RELAYS: ReadonlySet<string> = new Set([
+  'https://vscode.dev/redirect',
+  'https://insiders.vscode.dev/redirect',
+]);
+
 /** Whether whatever runs on the user's own machine may be behind it: then a person is asked. */
 export function isOnOwnMachine(uri: string): boolean {
-  return !uri.startsWith('https://');
+  return !uri.startsWith('https://') || RELAYS.has(uri);
 }
 
 /** What a person is told about where an answer goes: the host, or the app's scheme. */

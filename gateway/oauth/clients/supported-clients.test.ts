@@ -49,6 +49,9 @@ describe('supported clients', () => {
   test('apps on the own machine are known as such', () => {
     expect(isOnOwnMachine('https://claude.ai/api/mcp/auth_callback')).toBe(false);
     expect(isOnOwnMachine('http://localhost:1/callback')).toBe(true);
+    // They pass the code on to an app of that machine, whichever the state names.
+    expect(isOnOwnMachine('https://vscode.dev/redirect')).toBe(true);
+    expect(isOnOwnMachine('https://insiders.vscode.dev/redirect')).toBe(true);
     expect(isOnOwnMachine('cursor://anysphere.cursor-mcp/oauth/callback')).toBe(true);
     expect(displayHost('cursor://anysphere.cursor-mcp/oauth/callback')).toBe('cursor');
     expect(displayHost('http://127.0.0.1:81/callback')).toBe('127.0.0.1:81');
