@@ -61,6 +61,14 @@ export function percentile(values: readonly number[], share: number): number {
   return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN;
 }
 
+/**
+ * Which of the waits of a slice are compared. The 99th of a hundred is one delivery, and tells of the
+ * machine: a slice of the short form has no more.
+ */
+export function comparedWait(full: boolean): { readonly share: number; readonly name: string } {
+  return full ? { share: 0.99, name: 'p99' } : { share: 0.5, name: 'median' };
+}
+
 /** `2.1 s`. */
 export function seconds(ms: number): string {
   return `${(ms / 1_000).toFixed(1)} s`;
