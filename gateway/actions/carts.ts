@@ -3,13 +3,22 @@ import { numberOf } from '../../services/contract/exact-json.ts';
 import type { CartBody, CartEntryValue } from '../../services/contract/resources/cart.ts';
 import { type ActionContext, callerOf, sent } from './context.ts';
 
-/** Stores a cart of variants; objects keep all their keys. */
-export async function createCart(context: ActionContext, body: CartBody): Promise<Cart> {
+/**
+ * Stores a cart of variants; objects keep all their keys.
+ *
+ * @param key at most 200 characters: a repeat with it answers the first cart.
+ */
+export async function createCart(
+  context: ActionContext,
+  body: CartBody,
+  key: string,
+): Promise<Cart> {
   const answer = await context.services.carts.createCart({
     ...callerOf(context),
     entries: body.cart.map(entryOf),
     ...(typeof body.shopify === 'string' && { shopify: body.shopify }),
     shopifyNull: body.shopify === null,
+    idempotencyKey: key,
   });
   return sent(answer.cart, 'cart');
 }

@@ -17,10 +17,14 @@ export function getTimeline(
   });
 }
 
-/** Writes a person's words into a return's timeline; the shopper does not see them. */
+/**
+ * Writes a person's words into a return's timeline; the shopper does not see them.
+ *
+ * @param o.idempotencyKey at most 200 characters: a repeat with it answers the first note.
+ */
 export async function addNote(
   context: ActionContext,
-  o: { returnId: bigint; text: string },
+  o: { returnId: bigint; text: string; idempotencyKey: string },
 ): Promise<TimelineEntry> {
   const { entry } = await context.services.returns.addNote({ ...callerOf(context), ...o });
   return sent(entry, 'entry');

@@ -156,6 +156,30 @@ describe('a call with an idempotency key', () => {
     bench.resetServices();
   });
 
+  test('has the service know a repeat as one, however the first call ended', async () => {
+    const args = { return_id: returnId, text: 'Lost', idempotency_key: newKey() };
+    const keys: string[] = [];
+    let isAway = true;
+    const addNote = bench.services.returns.addNote;
+    Object.assign(bench.services.returns, {
+      addNote: (request: { idempotencyKey: string }, context: never) => {
+        keys.push(request.idempotencyKey);
+        if (isAway) throw new ConnectError('gone', Code.Unavailable);
+        return addNote?.(request as never, context);
+      },
+    });
+    expect((await bench.call(agent.token, 'add_return_note', args)).isError).toBe(true);
+    isAway = false;
+    expect((await bench.call(agent.token, 'add_return_note', args)).isError).toBe(false);
+    expect(keys.length).toBeGreaterThan(1);
+    expect(new Set(keys).size).toBe(1);
+    for (const text of ['Lost', 'Found']) {
+      await bench.call(agent.token, 'add_return_note', { return_id: returnId, text });
+    }
+    expect(new Set(keys).size).toBe(3);
+    bench.resetServices();
+  });
+
   test('is forgotten after a day', async () => {
     const args = { return_id: returnId, text: 'Old', idempotency_key: newKey() };
     await bench.call(agent.token, 'add_return_note', args);

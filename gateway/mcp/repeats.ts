@@ -14,8 +14,11 @@ export interface KeyedCall {
 
 /** What becomes of a keyed call. */
 export type Claim =
-  /** It is this call's to do. `isResumed`: an earlier one began it, and its end is not known. */
-  | { readonly kind: 'mine'; readonly isResumed: boolean }
+  /**
+   * It is this call's to do. `isResumed`: an earlier one began it, and its end is not known; it had the
+   * same `callId`.
+   */
+  | { readonly kind: 'mine'; readonly isResumed: boolean; readonly callId: string }
   | { readonly kind: 'done'; readonly answer: Answer }
   | { readonly kind: 'running' }
   | { readonly kind: 'used-for-something-else' };
@@ -31,17 +34,17 @@ const RUNNING_S = 60;
  * looks whether the work was done already.
  */
 export async function claimCall(db: Queryable, call: KeyedCall): Promise<Claim> {
-  const claimed = await db.query<{ isResumed: boolean }>(
+  const claimed = await db.query<{ isResumed: boolean; callId: string }>(
     `insert into tool_calls as t (shop_id, user_id, idempotency_key, tool, request_hash)
      values ($1, $2, $3, $4, $5)
      on conflict (shop_id, user_id, idempotency_key) do update set started_at = now()
        where t.answer is null and t.started_at < now() - interval '${RUNNING_S} s'
          and t.tool = excluded.tool and t.request_hash = excluded.request_hash
-     returning xmax <> 0 as "isResumed"`,
+     returning xmax <> 0 as "isResumed", call_id as "callId"`,
     [call.shopId, call.userId, call.key, call.tool, call.requestHash],
   );
   const [mine] = claimed.rows;
-  if (mine) return { kind: 'mine', isResumed: mine.isResumed };
+  if (mine) return { kind: 'mine', ...mine };
   const { rows } = await db.query<{ isSame: boolean; answer: Answer | null }>(
     `select tool = $4 and request_hash = $5 as "isSame", answer from tool_calls
       where shop_id = $1 and user_id = $2 and idempotency_key = $3`,

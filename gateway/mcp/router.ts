@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import express from 'express';
 import type pg from 'pg';
@@ -88,7 +89,7 @@ export function createMcp(deps: McpDependencies): McpServer {
     const refusal = await gate.count(message, user);
     if (refusal) return refusal;
     const shop = { services, readReturn, destinationNames, shopId: user.shopId };
-    const context = { ...shop, actor, user, calendar, isResumed: false };
+    const context = { ...shop, actor, user, calendar, isResumed: false, callId: randomUUID() };
     const gone = new AbortController();
     res.once('close', () => gone.abort());
     return protocol.answer({

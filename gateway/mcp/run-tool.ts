@@ -76,7 +76,7 @@ async function write(runner: ToolRunner, call: ToolCall, prepared: PreparedCall)
   const claim = await claimCall(pool, keyed);
   if (claim.kind === 'done') return claim.answer;
   if (claim.kind !== 'mine') throw new ToolRefusal(CLAIMED[claim.kind]);
-  const context = { ...call.context, isResumed: claim.isResumed };
+  const context = { ...call.context, isResumed: claim.isResumed, callId: claim.callId };
   try {
     const answer = await audited(runner, call, { prepared, context });
     await finishCall(pool, keyed, answer);

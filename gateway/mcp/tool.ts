@@ -28,6 +28,8 @@ export interface ToolContext extends ActionContext {
   readonly calendar: Date;
   /** An earlier call with the same idempotency key began and did not come to its end. */
   readonly isResumed: boolean;
+  /** The idempotency key for the service that is called; a call that is resumed has the same again. */
+  readonly callId: string;
 }
 
 /** The answer of a tool: what `structuredContent` holds. */

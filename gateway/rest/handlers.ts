@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { ProcessReturnResponse_Refused_Code as RefusedCode } from '../../proto/gen/rms/returns/v1/returns_pb.ts';
 import type { OperationId } from '../../services/contract/operations.ts';
 import type { BodyOf, QueryOf } from '../../services/contract/validate.ts';
@@ -56,7 +57,8 @@ export const HANDLERS: { readonly [K in OperationId]: RestHandler<K> } = {
     processAnswer(
       await processReturn(context, { returnId: id, details: body, source: 'warehouse' }),
     ),
-  createCart: async ({ context, body }) => cartView(await createCart(context, body)),
+  // The interface takes no key: a fresh one covers the repeats of the call to the service.
+  createCart: async ({ context, body }) => cartView(await createCart(context, body, randomUUID())),
 };
 
 const REFUSED: ReadonlyMap<number, string> = new Map([

@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { ErrorReason } from '../../proto/gen/rms/common/v1/error_pb.ts';
 import { BODY_BYTES_MAX, CART_ENTRIES_MAX, isBase64 } from '../contract/limits.ts';
 import { DomainError } from '../platform/errors.ts';
-import { callerShape, id, text } from '../platform/input.ts';
+import { callerShape, id, optionalIdempotencyKey, text } from '../platform/input.ts';
 
 /** How long a cart waits for its checkout. Days. */
 export const CART_DAYS = 30;
@@ -20,6 +20,7 @@ const entry = z
 export const newCart = z
   .object({
     ...callerShape,
+    idempotencyKey: optionalIdempotencyKey,
     entries: z
       .array(entry)
       .min(1, `must have 1 to ${CART_ENTRIES_MAX} entries`)
@@ -50,6 +51,15 @@ export interface Cart {
   readonly shopify: string | undefined;
   readonly shopifyNull: boolean;
   readonly createdAt: Date;
+}
+
+export function keyConflict(): DomainError {
+  return new DomainError(
+    Code.AlreadyExists,
+    ErrorReason.IDEMPOTENCY_CONFLICT,
+    'the idempotency key was used for another cart',
+    { field: 'idempotency_key' },
+  );
 }
 
 /** The same for an unknown token, another shop's, and one that is too old. */

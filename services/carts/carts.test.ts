@@ -140,6 +140,54 @@ describe('create cart', () => {
   });
 });
 
+describe('create cart with an idempotency key', () => {
+  const entries = [bare(1n), { variantId: 2n, objectJson: '{"variant_id":2}' }];
+
+  test('a repeat answers the first cart and tells of it once', async () => {
+    const shopId = newShop();
+    const request = { entries, shopify: 'YQ', idempotencyKey: 'k' };
+    const first = await createCart(shopId, request);
+    const another = { kind: actor.kind, id: 'another', name: 'Another' };
+    expect(await createCart(shopId, { ...request, actor: another })).toEqual(first);
+    expect(await service.events(shopId)).toHaveLength(1);
+    expect((await createCart(newShop(), request)).token).not.toBe(first.token);
+  });
+
+  test('of ten at once one stores a cart', async () => {
+    const shopId = newShop();
+    const request = { entries, idempotencyKey: 'k'.repeat(200) };
+    const carts = await Promise.all(Array.from({ length: 10 }, () => createCart(shopId, request)));
+    expect(new Set(carts.map(({ token }) => token)).size).toBe(1);
+    const { rowCount } = await service.db.pool.query('select from carts where shop_id = $1', [
+      shopId,
+    ]);
+    expect(rowCount).toBe(1);
+    expect(await service.events(shopId)).toHaveLength(1);
+  });
+
+  test.each([
+    ['entries', { entries: [bare(1n)] }],
+    ['an entry as it was written', { entries: [bare(1n), bare(2n)] }],
+    ['shopify', { entries, shopify: 'YQ' }],
+    ['a null shopify', { entries, shopifyNull: true }],
+  ])('is refused with other content: %s', async (_, other) => {
+    const shopId = newShop();
+    await createCart(shopId, { entries, idempotencyKey: 'k' });
+    expect(await refusal(createCart(shopId, { ...other, idempotencyKey: 'k' }))).toEqual({
+      code: Code.AlreadyExists,
+      reason: 'IDEMPOTENCY_CONFLICT',
+      field: 'idempotency_key',
+    });
+  });
+
+  test('of more than 200 characters is refused', async () => {
+    const request = { entries, idempotencyKey: 'k'.repeat(201) };
+    expect(await refusal(createCart(newShop(), request))).toMatchObject({
+      field: 'idempotency_key',
+    });
+  });
+});
+
 function entry(objectJson: string) {
   return { entries: [{ variantId: 1n, objectJson }] };
 }

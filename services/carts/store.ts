@@ -12,23 +12,50 @@ interface Row {
 
 const COLUMNS = 'token, variant_ids, object_texts, shopify, shopify_null, created_at';
 
-export async function insertCart(tx: Queryable, cart: NewCart, token: string): Promise<Cart> {
+/** A caller's key, and what it is used for. */
+export interface KeyUse {
+  readonly key: string;
+  readonly requestHash: Buffer;
+}
+
+/** undefined when the shop has a cart of that key, made by a transaction that has committed. */
+export async function insertCart(
+  tx: Queryable,
+  cart: NewCart,
+  o: { readonly token: string; readonly use: KeyUse | undefined },
+): Promise<Cart | undefined> {
   const { rows } = await tx.query<Row>(
-    `insert into carts (shop_id, token, variant_ids, object_texts, shopify, shopify_null)
-     values ($1, $2, $3, $4, $5, $6)
+    `insert into carts (shop_id, token, variant_ids, object_texts, shopify, shopify_null,
+       idempotency_key, request_hash)
+     values ($1, $2, $3, $4, $5, $6, $7, $8)
+     on conflict (shop_id, idempotency_key) where idempotency_key is not null do nothing
      returning ${COLUMNS}`,
     [
       cart.shopId,
-      token,
+      o.token,
       cart.entries.map((entry) => entry.variantId),
       cart.entries.map((entry) => entry.objectJson),
       cart.shopify ?? null,
       cart.shopifyNull,
+      o.use?.key ?? null,
+      o.use?.requestHash ?? null,
     ],
   );
+  return rows[0] && toCart(rows[0]);
+}
+
+/** What was made with a key, and the hash of the request that did it. */
+export async function findByKey(
+  db: Queryable,
+  shopId: bigint,
+  key: string,
+): Promise<{ readonly cart: Cart; readonly requestHash: Buffer } | undefined> {
+  const { rows } = await db.query<Row & { request_hash: Buffer }>(
+    `select ${COLUMNS}, request_hash from carts where shop_id = $1 and idempotency_key = $2`,
+    [shopId, key],
+  );
   const [row] = rows;
-  if (!row) throw new Error('the statement answered no row');
-  return toCart(row);
+  return row && { cart: toCart(row), requestHash: row.request_hash };
 }
 
 /** undefined when the shop has no cart with that token that is young enough. */

@@ -54,6 +54,9 @@ export function requiredText(max: number) {
 /** A key of the caller's for a call that may be repeated. */
 export const idempotencyKey = requiredText(200);
 
+/** {@link idempotencyKey} of calls that are older than it: undefined where the caller gives none. */
+export const optionalIdempotencyKey = text(200).transform((key) => key || undefined);
+
 /** 0001-01-01 to 9999-12-31, in seconds since 1970. */
 const FIRST_SECOND = -62_135_596_800n;
 const LAST_SECOND = 253_402_300_799n;

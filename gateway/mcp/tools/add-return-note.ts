@@ -1,11 +1,10 @@
 import { z } from 'zod';
-import type { TimelineEntry } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
 import { NOTE_MAX } from '../../../services/contract/limits.ts';
 import { requiredText } from '../../../services/contract/resources/fields.ts';
 import { iso, known } from '../../../services/contract/views/values.ts';
-import { addNote, getTimeline } from '../../actions/timeline.ts';
-import { idempotencyKey, PAGE_MAX, returnId } from '../fields.ts';
-import { defineTool, type ToolContext } from '../tool.ts';
+import { addNote } from '../../actions/timeline.ts';
+import { idempotencyKey, returnId } from '../fields.ts';
+import { defineTool } from '../tool.ts';
 
 export const addReturnNote = defineTool({
   name: 'add_return_note',
@@ -31,8 +30,8 @@ export const addReturnNote = defineTool({
   }),
   subject: ({ return_id }) => String(return_id),
   async run(context, { return_id, text }) {
-    const note = { returnId: BigInt(return_id), text };
-    const entry = (await writtenBefore(context, note)) ?? (await addNote(context, note));
+    const note = { returnId: BigInt(return_id), text, idempotencyKey: context.callId };
+    const entry = await addNote(context, note);
     return {
       return_id,
       entry_id: Number(entry.id),
@@ -41,16 +40,3 @@ export const addReturnNote = defineTool({
     };
   },
 });
-
-/** The same words of the same person, which the call that is resumed may have written. */
-async function writtenBefore(
-  context: ToolContext,
-  note: { returnId: bigint; text: string },
-): Promise<TimelineEntry | undefined> {
-  if (!context.isResumed) return undefined;
-  const { entries } = await getTimeline(context, { returnId: note.returnId, limit: PAGE_MAX });
-  return entries.find(
-    ({ kind, text, actor }) =>
-      kind === 'note' && text === note.text && actor?.id === context.actor.id,
-  );
-}

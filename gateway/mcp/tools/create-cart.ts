@@ -47,7 +47,7 @@ export const createCart = defineTool({
   subject: ({ items }) => `${items.length} items`,
   async run(context, { items }) {
     const cart = items.map(({ variant_id, quantity = 1 }) => ({ variant_id, quantity }));
-    const { token } = await create(context, { cart });
+    const { token } = await create(context, { cart }, context.callId);
     return { token, items: cart.length };
   },
 });

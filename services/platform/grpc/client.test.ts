@@ -54,7 +54,7 @@ describe('deadlines and retries', () => {
     await new Promise((resolve) => setImmediate(resolve));
   });
 
-  test('only calls that the proto says may be repeated are', async () => {
+  test('only calls that the proto says may be repeated are, and keyed ones', async () => {
     const calls = { getCart: 0, createCart: 0 };
     const away = (name: keyof typeof calls) => {
       calls[name] += 1;
@@ -67,6 +67,9 @@ describe('deadlines and retries', () => {
     await failure(bench.clientOf(server).getCart(cart));
     await failure(bench.clientOf(server).createCart({ shopId: 1n, actor }));
     expect(calls).toEqual({ getCart: 3, createCart: 1 });
+    const keyed = { shopId: 1n, actor, idempotencyKey: 'k' };
+    await failure(bench.clientOf(server).createCart(keyed));
+    expect(calls).toEqual({ getCart: 3, createCart: 4 });
   });
 
   test('a service that comes back on its port is found again', async () => {

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { timestampFromDate } from '@bufbuild/protobuf/wkt';
+import { Code } from '@connectrpc/connect';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { Outcome, ReturnState } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import {
@@ -168,6 +169,26 @@ describe('timeline and notes', () => {
     expect(next).toMatchObject({ entries: [{ kind: 'return.submitted' }], nextCursor: '' });
     expect(await bench.triggers(submitted)).toEqual([]);
     expect(await bench.read(submitted)).toEqual(submitted);
+  });
+
+  test('a note with a key is written once, also by ten at once', async () => {
+    const submitted = await bench.submit(await bench.shop());
+    const about = { shopId: submitted.shopId, actor, returnId: submitted.id };
+    const request = { ...about, text: 'called', idempotencyKey: 'k' };
+    const calls = Array.from({ length: 10 }, () => bench.client.addNote(request));
+    const ids = (await Promise.all(calls)).map(({ entry }) => entry?.id);
+    expect(new Set(ids).size).toBe(1);
+    const { entries } = await bench.client.getTimeline({ ...about, pageSize: 10 });
+    expect(entries.filter(({ kind }) => kind === 'note')).toMatchObject([{ id: ids[0] }]);
+    const conflict = {
+      code: Code.AlreadyExists,
+      reason: 'IDEMPOTENCY_CONFLICT',
+      field: 'idempotency_key',
+    };
+    const other = bench.client.addNote({ ...request, text: 'another' });
+    expect(await refusal(other)).toEqual(conflict);
+    const elsewhere = { ...request, returnId: (await bench.submit(submitted.shopId)).id };
+    expect(await refusal(bench.client.addNote(elsewhere))).toEqual(conflict);
   });
 
   test('a note must say something, in at most 65535 characters', async () => {

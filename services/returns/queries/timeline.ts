@@ -4,14 +4,23 @@ import type pg from 'pg';
 import { z } from 'zod';
 import {
   type AddNoteRequest,
+  AddNoteRequestSchema,
   type GetTimelineRequest,
   type TimelineEntry,
   TimelineEntrySchema,
 } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
 import { NOTE_MAX } from '../../contract/limits.ts';
-import { callerShape, id, parseInput, requiredText, text } from '../../platform/input.ts';
+import {
+  callerShape,
+  id,
+  optionalIdempotencyKey,
+  parseInput,
+  requiredText,
+  text,
+} from '../../platform/input.ts';
 import { inTransaction, type Queryable } from '../../platform/postgres.ts';
 import { returnNotFound } from '../refusals.ts';
+import { oncePerKey, requestHash } from '../store/idempotency.ts';
 import { actorKindText } from '../store/texts.ts';
 import { addTimeline } from '../store/timeline-store.ts';
 import { decodeCursor, encodeCursor, pageSize } from './cursor.ts';
@@ -62,21 +71,27 @@ const note = z.object({
   returnId: id,
   text: requiredText(NOTE_MAX),
   author: text(200),
+  idempotencyKey: optionalIdempotencyKey,
 });
+type Note = z.output<typeof note>;
 
 /**
  * Writes a person's words into the timeline, in any state of the return. The details do not change.
+ * The same key with the same content answers the note that the first call wrote.
  *
- * @throws DomainError INVALID_ARGUMENT; RETURN_NOT_FOUND.
+ * @throws DomainError INVALID_ARGUMENT; RETURN_NOT_FOUND; IDEMPOTENCY_CONFLICT.
  */
 export async function addNote(pool: pg.Pool, request: AddNoteRequest): Promise<TimelineEntry> {
   const wanted = parseInput(note, request);
-  const { shopId, returnId } = wanted;
+  const { shopId, returnId, idempotencyKey: key } = wanted;
+  const hash = requestHash(AddNoteRequestSchema, request);
   return inTransaction(pool, async (tx) => {
     await checkReturn(tx, shopId, returnId);
-    const author = wanted.author || wanted.actor.name;
-    const entry = { returnId, kind: 'note', text: wanted.text, author };
-    const [entryId] = await addTimeline(tx, wanted, [entry]);
+    const write = () => writeNote(tx, wanted);
+    const entryId =
+      key === undefined
+        ? await write()
+        : (await oncePerKey(tx, { shopId, operation: 'AddNote', key, hash }, write)).id;
     const { rows } = await tx.query<EntryRow>(
       `select ${COLUMNS} from timeline where shop_id = $1 and return_id = $2 and id = $3`,
       [shopId, returnId, entryId],
@@ -84,6 +99,14 @@ export async function addNote(pool: pg.Pool, request: AddNoteRequest): Promise<T
     if (!rows[0]) throw new Error('a note was not stored');
     return toEntry(rows[0]);
   });
+}
+
+async function writeNote(tx: Queryable, wanted: Note): Promise<bigint> {
+  const { returnId, text: words, author, actor } = wanted;
+  const entry = { returnId, kind: 'note', text: words, author: author || actor.name };
+  const [entryId] = await addTimeline(tx, wanted, [entry]);
+  if (entryId === undefined) throw new Error('a note was not stored');
+  return entryId;
 }
 
 const page = z.object({ ...callerShape, returnId: id, pageSize, cursor: z.string() });

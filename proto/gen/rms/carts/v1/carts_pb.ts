@@ -14,7 +14,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file rms/carts/v1/carts.proto.
  */
 export const file_rms_carts_v1_carts: GenFile = /*@__PURE__*/
-  fileDesc("ChhybXMvY2FydHMvdjEvY2FydHMucHJvdG8SDHJtcy5jYXJ0cy52MSI0CglDYXJ0RW50cnkSEgoKdmFyaWFudF9pZBgBIAEoAxITCgtvYmplY3RfanNvbhgCIAEoCSKnAQoEQ2FydBINCgV0b2tlbhgBIAEoCRIoCgdlbnRyaWVzGAIgAygLMhcucm1zLmNhcnRzLnYxLkNhcnRFbnRyeRIUCgdzaG9waWZ5GAMgASgJSACIAQESFAoMc2hvcGlmeV9udWxsGAQgASgIEi4KCmNyZWF0ZWRfYXQYBSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wQgoKCF9zaG9waWZ5IqsBChFDcmVhdGVDYXJ0UmVxdWVzdBIPCgdzaG9wX2lkGAEgASgDEiMKBWFjdG9yGAIgASgLMhQucm1zLmNvbW1vbi52MS5BY3RvchIoCgdlbnRyaWVzGAMgAygLMhcucm1zLmNhcnRzLnYxLkNhcnRFbnRyeRIUCgdzaG9waWZ5GAQgASgJSACIAQESFAoMc2hvcGlmeV9udWxsGAUgASgIQgoKCF9zaG9waWZ5IjYKEkNyZWF0ZUNhcnRSZXNwb25zZRIgCgRjYXJ0GAEgASgLMhIucm1zLmNhcnRzLnYxLkNhcnQiVQoOR2V0Q2FydFJlcXVlc3QSDwoHc2hvcF9pZBgBIAEoAxIjCgVhY3RvchgCIAEoCzIULnJtcy5jb21tb24udjEuQWN0b3ISDQoFdG9rZW4YAyABKAkiMwoPR2V0Q2FydFJlc3BvbnNlEiAKBGNhcnQYASABKAsyEi5ybXMuY2FydHMudjEuQ2FydDKsAQoMQ2FydHNTZXJ2aWNlEk8KCkNyZWF0ZUNhcnQSHy5ybXMuY2FydHMudjEuQ3JlYXRlQ2FydFJlcXVlc3QaIC5ybXMuY2FydHMudjEuQ3JlYXRlQ2FydFJlc3BvbnNlEksKB0dldENhcnQSHC5ybXMuY2FydHMudjEuR2V0Q2FydFJlcXVlc3QaHS5ybXMuY2FydHMudjEuR2V0Q2FydFJlc3BvbnNlIgOQAgFiBnByb3RvMw", [file_google_protobuf_timestamp, file_rms_common_v1_actor]);
+  fileDesc("ChhybXMvY2FydHMvdjEvY2FydHMucHJvdG8SDHJtcy5jYXJ0cy52MSI0CglDYXJ0RW50cnkSEgoKdmFyaWFudF9pZBgBIAEoAxITCgtvYmplY3RfanNvbhgCIAEoCSKnAQoEQ2FydBINCgV0b2tlbhgBIAEoCRIoCgdlbnRyaWVzGAIgAygLMhcucm1zLmNhcnRzLnYxLkNhcnRFbnRyeRIUCgdzaG9waWZ5GAMgASgJSACIAQESFAoMc2hvcGlmeV9udWxsGAQgASgIEi4KCmNyZWF0ZWRfYXQYBSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wQgoKCF9zaG9waWZ5IsQBChFDcmVhdGVDYXJ0UmVxdWVzdBIPCgdzaG9wX2lkGAEgASgDEiMKBWFjdG9yGAIgASgLMhQucm1zLmNvbW1vbi52MS5BY3RvchIoCgdlbnRyaWVzGAMgAygLMhcucm1zLmNhcnRzLnYxLkNhcnRFbnRyeRIUCgdzaG9waWZ5GAQgASgJSACIAQESFAoMc2hvcGlmeV9udWxsGAUgASgIEhcKD2lkZW1wb3RlbmN5X2tleRgGIAEoCUIKCghfc2hvcGlmeSI2ChJDcmVhdGVDYXJ0UmVzcG9uc2USIAoEY2FydBgBIAEoCzISLnJtcy5jYXJ0cy52MS5DYXJ0IlUKDkdldENhcnRSZXF1ZXN0Eg8KB3Nob3BfaWQYASABKAMSIwoFYWN0b3IYAiABKAsyFC5ybXMuY29tbW9uLnYxLkFjdG9yEg0KBXRva2VuGAMgASgJIjMKD0dldENhcnRSZXNwb25zZRIgCgRjYXJ0GAEgASgLMhIucm1zLmNhcnRzLnYxLkNhcnQyrAEKDENhcnRzU2VydmljZRJPCgpDcmVhdGVDYXJ0Eh8ucm1zLmNhcnRzLnYxLkNyZWF0ZUNhcnRSZXF1ZXN0GiAucm1zLmNhcnRzLnYxLkNyZWF0ZUNhcnRSZXNwb25zZRJLCgdHZXRDYXJ0Ehwucm1zLmNhcnRzLnYxLkdldENhcnRSZXF1ZXN0Gh0ucm1zLmNhcnRzLnYxLkdldENhcnRSZXNwb25zZSIDkAIBYgZwcm90bzM", [file_google_protobuf_timestamp, file_rms_common_v1_actor]);
 
 /**
  * CartEntry is one entry, echoed as it was sent.
@@ -133,6 +133,14 @@ export type CreateCartRequest = Message<"rms.carts.v1.CreateCartRequest"> & {
    * @generated from field: bool shopify_null = 5;
    */
   shopifyNull: boolean;
+
+  /**
+   * At most 200 characters; the same key with the same content answers the first cart. Without one each
+   * call makes another
+   *
+   * @generated from field: string idempotency_key = 6;
+   */
+  idempotencyKey: string;
 };
 
 /**
@@ -226,7 +234,8 @@ export const GetCartResponseSchema: GenMessage<GetCartResponse> = /*@__PURE__*/
  */
 export const CartsService: GenService<{
   /**
-   * CreateCart stores a cart and answers its token. Emits cart.created.
+   * CreateCart stores a cart and answers its token. Emits cart.created. ALREADY_EXISTS: the key was used
+   * with other content.
    *
    * @generated from rpc rms.carts.v1.CartsService.CreateCart
    */
