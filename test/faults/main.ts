@@ -49,16 +49,16 @@ async function runRows(options: Options): Promise<Run> {
   try {
     for (const row of shared) {
       say(`${row.name}: ${row.fault}`);
-      const one = await finish(row, options, async () => {
-        system ??= await startSystem(say);
-        return checked(system, await row.run({ ...contextOf(row), system }));
-      });
+      const running = system ?? (await startSystem(say, { isDurable: options.full }));
+      system = running;
+      const one = await finish(row, options, async () =>
+        checked(running, await row.run({ ...contextOf(row), system: running })),
+      );
       finished.push(one);
       if (passes(one) && !(row.leavesMess && options.full)) continue;
       // What a failed row left behind is nothing to judge the next one by.
-      if (system && !passes(one))
-        say(`  logs are kept in ${await keepLogs(system.folder, row.name)}`);
-      await system?.stop();
+      if (!passes(one)) say(`  logs are kept in ${await keepLogs(running.folder, row.name)}`);
+      await running.stop();
       system = undefined;
     }
   } finally {

@@ -1,13 +1,17 @@
+import { Code, ConnectError } from '@connectrpc/connect';
 import { LOCAL_ACTOR } from '../../../deploy/local/clients.ts';
 import { DestinationType } from '../../../proto/gen/rms/destinations/v1/destinations_pb.ts';
 import { newestActive } from '../../../services/contract/versions.ts';
 import type { System } from '../system/system.ts';
+import { insist } from './insist.ts';
 
 /** A subscription at a path of the sink. */
 export interface Subscribed {
   readonly id: bigint;
   readonly trigger: string;
   readonly path: string;
+  /** Where it goes: the path at the sink, mostly. */
+  readonly url: string;
 }
 
 /** A shop of one trial, with its subscriptions; no other trial uses it. */
@@ -47,16 +51,24 @@ export async function openShop(
   const urlOf = o.urlOf ?? system.sink.urlOf;
   const shop = { shopId: BigInt(id), actor: LOCAL_ACTOR };
   // What the gateway tells the services about a new shop.
-  await system.services.returns.updateSettings({ ...shop, settings: { currency: CURRENCY } });
+  const { services } = system;
+  await insist(system, 'setting the currency', (options) =>
+    services.returns.updateSettings({ ...shop, settings: { currency: CURRENCY } }, options),
+  );
   const version = newestActive(new Date());
-  await system.services.webhooks.setPayloadVersion({ ...shop, version });
-  const { destination } = await system.services.destinations.createDestination({
+  await insist(system, 'setting the version', (options) =>
+    services.webhooks.setPayloadVersion({ ...shop, version }, options),
+  );
+  const warehouse = {
     ...shop,
     idempotencyKey: `faults-${trial}`,
     name: 'Warehouse',
     type: DestinationType.WAREHOUSE,
     address: { address1: '1 Sample Street', city: 'London', zip: 'N1 1AA', countryCode: 'GB' },
-  });
+  };
+  const { destination } = await insist(system, 'making a destination', (options) =>
+    services.destinations.createDestination(warehouse, options),
+  );
   const planned = Object.entries(wanted).flatMap(([trigger, count]) =>
     Array.from({ length: count }, (_, at) => ({
       trigger,
@@ -64,10 +76,10 @@ export async function openShop(
     })),
   );
   const subscriptions = await inTurns(planned, async ({ trigger, path }): Promise<Subscribed> => {
-    const request = { ...shop, topic: 'return', trigger, url: urlOf(path) };
-    const answer = await system.services.webhooks.createSubscription(request);
-    system.sink.learn(path, answer.secret);
-    return { trigger, path, id: answer.subscription?.id ?? 0n };
+    const url = urlOf(path);
+    const { id, secret } = await subscribe(system, { ...shop, trigger, url });
+    system.sink.learn(path, secret);
+    return { trigger, path, url, id };
   });
   await system.sink.flush();
   const paths = new Set(subscriptions.map(({ path }) => path));
@@ -79,11 +91,47 @@ export async function openShop(
     paths,
     async close() {
       await inTurns(subscriptions, ({ id: subscriptionId }) =>
-        system.services.webhooks.deleteSubscription({ ...shop, subscriptionId }),
+        insist(system, 'deleting a subscription', (options) =>
+          services.webhooks
+            .deleteSubscription({ ...shop, subscriptionId }, options)
+            .catch(unlessGone),
+        ),
       );
       system.sink.book.forget(paths);
     },
   };
+}
+
+/**
+ * A creation that was not answered may have taken place: one that is there already is the one meant, as
+ * each has an address of its own.
+ */
+async function subscribe(
+  system: System,
+  wanted: { shopId: bigint; actor: typeof LOCAL_ACTOR; trigger: string; url: string },
+): Promise<{ readonly id: bigint; readonly secret: string }> {
+  const { webhooks } = system.services;
+  const { shopId, actor, url } = wanted;
+  let isRepeat = false;
+  return insist(system, 'making a subscription', async (options) => {
+    if (isRepeat) {
+      const { subscriptions } = await webhooks.listSubscriptions({ shopId, actor }, options);
+      const id = subscriptions.find((one) => one.url === url)?.id;
+      if (id !== undefined) {
+        const made = { shopId, actor, subscriptionId: id };
+        const { secrets } = await webhooks.revealSecret(made, options);
+        return { id, secret: secrets[0]?.value ?? '' };
+      }
+    }
+    isRepeat = true;
+    const answer = await webhooks.createSubscription({ ...wanted, topic: 'return' }, options);
+    return { id: answer.subscription?.id ?? 0n, secret: answer.secret };
+  });
+}
+
+/** A deletion that was not answered may have taken place. */
+function unlessGone(error: unknown): void {
+  if (!(error instanceof ConnectError && error.code === Code.NotFound)) throw error;
 }
 
 /** Not all at once: a shop has up to a hundred. */

@@ -1,4 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { Due } from '../ledger/balance.ts';
+import { whereaboutsOf } from '../ledger/whereabouts.ts';
 import { type Outcome, type Row, type RowContext, seconds } from '../row.ts';
 import type { System } from '../system/system.ts';
 import { nowMs, waitFor } from '../wait.ts';
@@ -24,7 +26,6 @@ const service = (name: 'returns' | 'webhooks' | 'destinations'): Dependency => (
   },
 });
 
-/** The short form takes the first few. */
 const DEPENDENCIES: readonly Dependency[] = [
   {
     name: 'PostgreSQL',
@@ -42,10 +43,11 @@ const DEPENDENCIES: readonly Dependency[] = [
   },
 ];
 
-const DEPENDENCIES_IN_SHORT = 3;
+/** The others have rows of their own there, or take long. */
+const IN_SHORT: ReadonlySet<string> = new Set(['PostgreSQL', 'returns']);
 const AWAY_MS = { short: 3_000, full: 10_000 };
 /** Calls a second: each makes one event or two. */
-const CALLS_PER_SECOND = { short: 25, full: 130 };
+const CALLS_PER_SECOND = { short: 15, full: 130 };
 const FLOWS_MS = 10_000;
 /** While receivers are away a delivery fails twice: five seconds, then thirty, each with a fifth on top. */
 const SECOND_RETRY_MS = 36_000;
@@ -63,8 +65,8 @@ export const dependenciesRow: Row = {
   budgetMs: { short: 300_000, full: 1_200_000 },
   async run(context) {
     const outcomes: Outcome[] = [];
-    const short = DEPENDENCIES.slice(0, DEPENDENCIES_IN_SHORT);
-    for (const dependency of context.full ? DEPENDENCIES : short) {
+    for (const dependency of DEPENDENCIES) {
+      if (!context.full && !IN_SHORT.has(dependency.name)) continue;
       const wanted = { ...USUAL, 'return.closed': 2 };
       outcomes.push(
         await withTrial(context, { wanted }, (trial) => away(context, trial, dependency)),
@@ -99,10 +101,12 @@ async function away(context: RowContext, trial: Trial, dependency: Dependency): 
   await untilCaughtUp(trial, nowMs(), PATIENCE_MS);
   trial.faults.push({ from, to: nowMs() });
   const retryMs = dependency.name === 'receivers' ? SECOND_RETRY_MS : FIRST_RETRY_MS;
-  const late = Math.max(0, ...latenesses(trial, system, { back, retryMs }));
+  const { ms: late, due } = latestOf(trial, system, { back, retryMs });
   context.say(
     `${dependency.name} away: ${waiting} retries waiting, ${tasks} tasks queued, flows after ${seconds(late)}`,
   );
+  // Where the time went shows only while it is known.
+  if (due && late > FLOWS_MS / 2) context.say(`  the latest: ${await whereaboutsOf(system, due)}`);
   if (late > FLOWS_MS * slack) {
     trial.problems.push(`${dependency.name}: flows again only after ${seconds(late)}`);
   }
@@ -118,21 +122,31 @@ async function failuresSeen(trial: Trial, { sink }: System): Promise<number | fa
   return failed > 0 && failed;
 }
 
-/** How long each delivery took from when it could arrive at last: the dependency back, its retry due. */
-function latenesses(
+interface Late {
+  readonly ms: number;
+  readonly due?: Due;
+}
+
+/**
+ * The delivery that took longest from when it could arrive at last: the dependency back, its retry due.
+ * Milliseconds; 0 where all came before.
+ */
+function latestOf(
   trial: Trial,
   { sink }: System,
   { back, retryMs }: { back: number; retryMs: number },
-): number[] {
-  return trial.ledger.all().flatMap(({ eventId, path, at, deliveredAt }) => {
+): Late {
+  const all = trial.ledger.all().flatMap((one): Late[] => {
+    const { eventId, path, at, deliveredAt } = one;
     if (deliveredAt === undefined || deliveredAt < back) return [];
     const failed = sink.book.at(path).filter((one) => one.eventId === eventId && !one.accepted);
     const lastFailure = failed.at(-1)?.at;
     // Refused connections are not seen here: the second of them may have been just before.
     const isBlind = retryMs > FIRST_RETRY_MS;
     const due = isBlind ? back + retryMs : lastFailure === undefined ? 0 : lastFailure + retryMs;
-    return [deliveredAt - Math.max(back, at, due)];
+    return [{ ms: deliveredAt - Math.max(back, at, due), due: one }];
   });
+  return all.reduce((latest, one) => (one.ms > latest.ms ? one : latest), { ms: 0 });
 }
 
 /** Unknown while the database is away: nothing then. */

@@ -46,9 +46,10 @@ export async function withTrial(
   o: { readonly wanted?: Wanted; readonly shopId?: number; readonly shops?: number },
   work: (trial: Trial) => Promise<Outcome>,
 ): Promise<Outcome> {
-  const shop = await openShop(system, o.wanted ?? USUAL, o);
-  const shops = [shop];
-  while (shops.length < (o.shops ?? 1)) shops.push(await openShop(system, o.wanted ?? USUAL));
+  const wanted = o.wanted ?? USUAL;
+  const shop = await during('opening its shop', openShop(system, wanted, o));
+  const others = Array.from({ length: (o.shops ?? 1) - 1 }, () => openShop(system, wanted));
+  const shops = [shop, ...(await during('opening further shops', Promise.all(others)))];
   const paths = new Set(shops.flatMap((one) => [...one.paths]));
   const ledger = await openLedger(system, shops);
   const publishers: Publisher[] = [];
@@ -92,10 +93,32 @@ export async function withTrial(
       };
     },
   };
-  try {
-    return await work(trial);
-  } finally {
+  const closed = async (): Promise<string[]> => {
     await Promise.allSettled(publishers.map((one) => one.stop()));
-    for (const one of shops) await one.close();
+    const ends = await Promise.allSettled(shops.map((one) => one.close()));
+    return ends.flatMap((end) =>
+      end.status === 'rejected' ? [`closing its shop: ${whyOf(end.reason)}`] : [],
+    );
+  };
+  let outcome: Outcome;
+  try {
+    outcome = await work(trial);
+  } catch (error) {
+    // That is what went wrong; how its shop fared then is not.
+    await closed();
+    throw error;
   }
+  return { ...outcome, problems: [...outcome.problems, ...(await closed())] };
+}
+
+/** Whoever reads of a failure is to know what it was a part of. */
+function during<T>(phase: string, work: Promise<T>): Promise<T> {
+  return work.catch((cause: unknown) => {
+    throw new Error(`${phase}: ${whyOf(cause)}`, { cause });
+  });
+}
+
+function whyOf(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  return error.cause === undefined ? error.message : `${error.message}: ${whyOf(error.cause)}`;
 }

@@ -5,7 +5,7 @@ import { ArrivalBook } from './arrival-book.ts';
 import type { Behaviour, FromSink, ToSink } from './protocol.ts';
 
 const MAIN = fileURLToPath(new URL('main.ts', import.meta.url));
-const FLUSH_MS = 10_000;
+const FLUSH_MS = 60_000;
 
 /** The receiving end of all webhooks, and what it has seen. */
 export interface Sink {

@@ -23,17 +23,35 @@ export interface DatabaseServer {
 
 const ORPHANS_MS = 10_000;
 
-export async function startDatabaseServer(folder: string): Promise<DatabaseServer> {
-  // Durable: with asynchronous commits a kill would lose what was acknowledged, rightly.
-  const settings = { shared_preload_libraries: 'pg_stat_statements', max_connections: '200' };
-  let server: LocalPostgres = await startPostgres({ folder, durable: true, settings });
+/**
+ * @param o.isDurable its writes reach the disk. Without, they reach the operating system: they outlive
+ *   the death of every process, not that of the machine, and no trial waits for a slow disk.
+ */
+export async function startDatabaseServer(
+  folder: string,
+  o: { isDurable: boolean },
+): Promise<DatabaseServer> {
+  const { isDurable: durable } = o;
+  const settings = {
+    shared_preload_libraries: 'pg_stat_statements',
+    max_connections: '200',
+    // Should a row fail, its kept log tells what was slow.
+    log_lock_waits: 'on',
+    log_min_duration_statement: '1s',
+    // With asynchronous commits a kill would lose what was acknowledged, rightly.
+    synchronous_commit: 'on',
+    full_page_writes: 'on',
+  };
+  let server: LocalPostgres = await startPostgres({ folder, durable, settings });
   const { port } = server;
   const adminUrl = async (): Promise<string> => {
     const password = (await readFile(join(folder, 'password'), 'utf8')).trim();
     return `postgres://postgres:${password}@127.0.0.1:${port}/rms`;
   };
   const start = async (): Promise<void> => {
-    server = await startPostgres({ folder, port, durable: true, settings });
+    const restart = () => startPostgres({ folder, port, durable, settings });
+    // A machine that is busy for the moment may be too slow for a start.
+    server = await restart().catch(restart);
   };
   const deaths = followDeaths(join(folder, 'postgres.log'));
   await keepStatistics(await adminUrl());
@@ -105,13 +123,18 @@ export async function startBroker(folder: string): Promise<Broker> {
   let kafka: LocalKafka = await startKafka({ folder });
   const { brokers } = kafka;
   let isEmpty = false;
+  /** A machine that is busy for the moment may be too slow for a start. */
+  const again = async (): Promise<void> => {
+    await kafka.kill(0);
+    await kafka.restart(0);
+  };
   return {
     brokers,
     crash: () => kafka.kill(0),
     async start() {
       // A new handle formats the empty folder; the ports are remembered beside it.
       if (isEmpty) kafka = await startKafka({ folder });
-      else await kafka.restart(0);
+      else await kafka.restart(0).catch(again);
       isEmpty = false;
     },
     async wipe() {

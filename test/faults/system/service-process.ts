@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url';
 import { waitFor } from '../wait.ts';
 
 const ROOT = fileURLToPath(new URL('../../../', import.meta.url));
-const FREEZE_MS = 2_000;
+const FREEZE_MS = 30_000;
 const STOP_MS = 30_000;
 
 export interface ServiceProcessOptions {

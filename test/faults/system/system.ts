@@ -51,6 +51,8 @@ export interface ReturnsReplica {
 /** The whole system, each part a process of its own. */
 export interface System {
   readonly folder: string;
+  /** A line about how far it is. */
+  readonly say: (text: string) => void;
   readonly secrets: Secrets;
   readonly database: DatabaseServer;
   readonly broker: Broker;
@@ -69,8 +71,27 @@ export interface System {
   stop(): Promise<void>;
 }
 
+/** A machine that is busy for the moment may be too slow for one of its starts. */
+const MOST_STARTS = 3;
+
+export interface SystemOptions {
+  /** See `startDatabaseServer`. */
+  readonly isDurable: boolean;
+}
+
 /** Starts database, broker, sink and the core services, each as its own process, and waits until all serve. */
-export async function startSystem(say: (text: string) => void): Promise<System> {
+export async function startSystem(say: (text: string) => void, o: SystemOptions): Promise<System> {
+  for (let start = 1; ; start += 1) {
+    try {
+      return await startOnce(say, o);
+    } catch (error) {
+      if (start === MOST_STARTS) throw error;
+      say(`it did not start, once more: ${error instanceof Error ? error.message : String(error)}`);
+    }
+  }
+}
+
+async function startOnce(say: (text: string) => void, o: SystemOptions): Promise<System> {
   const folder = await mkdtemp(join(tmpdir(), 'rms-faults-'));
   const stoppers: (() => Promise<unknown>)[] = [];
   const stop = async (): Promise<void> => {
@@ -79,16 +100,14 @@ export async function startSystem(say: (text: string) => void): Promise<System> 
   };
   try {
     say('starting PostgreSQL, Kafka and the sink');
-    const [database, broker, sink] = await Promise.all([
-      startDatabaseServer(join(folder, 'postgres')),
+    const starting = [
+      startDatabaseServer(join(folder, 'postgres'), o),
       startBroker(join(folder, 'kafka')),
       startSink(),
-    ]);
-    stoppers.push(
-      () => database.stop(),
-      () => broker.stop(),
-      () => sink.stop(),
-    );
+    ] as const;
+    // Also of what comes up after another one failed.
+    for (const one of starting) stoppers.push(async () => (await one).stop());
+    const [database, broker, sink] = await Promise.all(starting);
     const ports = await freePorts(PORTS_WANTED + 2);
     const places = placesOf(ports);
     const secrets = freshSecrets();
@@ -130,6 +149,7 @@ export async function startSystem(say: (text: string) => void): Promise<System> 
     const [extraPort = 0, extraMetricsPort = 0] = ports.slice(-2);
     return {
       folder,
+      say,
       secrets,
       database,
       broker,

@@ -1,0 +1,29 @@
+import { Code, ConnectError } from '@connectrpc/connect';
+import { expect, test } from '@jest/globals';
+import { insist } from './insist.ts';
+
+const failingAtFirst = (times: number, code: Code) => {
+  const calls: number[] = [];
+  const call = async ({ timeoutMs }: { timeoutMs: number }): Promise<string> => {
+    calls.push(timeoutMs);
+    if (calls.length <= times) throw new ConnectError('no', code);
+    return 'yes';
+  };
+  return { call, calls };
+};
+
+const told: string[] = [];
+const say = (text: string): void => void told.push(text);
+
+test('a call that is not answered is made again', async () => {
+  const { call, calls } = failingAtFirst(2, Code.DeadlineExceeded);
+  await expect(insist({ say }, 'asking', call)).resolves.toBe('yes');
+  expect(calls).toHaveLength(3);
+  expect(told).toHaveLength(2);
+});
+
+test('a refusal is final, and says of what', async () => {
+  const { call, calls } = failingAtFirst(2, Code.InvalidArgument);
+  await expect(insist({ say }, 'asking', call)).rejects.toThrow('asking');
+  expect(calls).toHaveLength(1);
+});

@@ -1,0 +1,36 @@
+import { isUnavailable } from '../../../services/platform/errors.ts';
+import type { System } from '../system/system.ts';
+import { HopelessError, waitFor } from '../wait.ts';
+
+/** For one call: a machine that does other things too may take long. Milliseconds. */
+const CALL_MS = 20_000;
+/** For all of its repeats. Milliseconds. */
+const PATIENCE_MS = 120_000;
+const PAUSE_MS = 200;
+
+/**
+ * Makes a call that surrounds a trial, and makes it again while it is not answered: it must be one that
+ * may be repeated. What the product owes its callers is judged elsewhere; each repeat is told.
+ *
+ * @param what names the call, for the message.
+ * @throws Error when it is refused, or never answered; its cause says why.
+ */
+export async function insist<T>(
+  { say }: Pick<System, 'say'>,
+  what: string,
+  call: (options: { readonly timeoutMs: number }) => Promise<T>,
+): Promise<T> {
+  const tryIt = async (): Promise<{ readonly answer: T }> => {
+    try {
+      return { answer: await call({ timeoutMs: CALL_MS }) };
+    } catch (error) {
+      if (isUnavailable(error)) {
+        say(`  ${what}: not answered, once more: ${String(error)}`);
+        throw error;
+      }
+      throw new HopelessError(what, { cause: error });
+    }
+  };
+  const wait = { what, withinMs: PATIENCE_MS, everyMs: PAUSE_MS };
+  return (await waitFor(tryIt, wait)).answer;
+}

@@ -1,0 +1,31 @@
+import { expect, test } from '@jest/globals';
+import { sampled } from './sampling.ts';
+
+const values = (given: readonly number[]) => {
+  const seen: number[] = [];
+  const trial = { problems: [] as string[] };
+  const mean = () => seen.reduce((sum, one) => sum + one, 0) / seen.length;
+  const rounds = sampled(trial, {
+    round: async () => void seen.push(given[seen.length] ?? 0),
+    misses: () => (mean() < 1 ? [`mean ${mean()}`] : []),
+  });
+  return { trial, rounds };
+};
+
+test('one round is enough where everything holds', async () => {
+  const { trial, rounds } = values([1, 0]);
+  expect(await rounds).toBe(1);
+  expect(trial.problems).toEqual([]);
+});
+
+test('a bad moment is outweighed by further rounds', async () => {
+  const { trial, rounds } = values([0, 1, 2]);
+  expect(await rounds).toBe(3);
+  expect(trial.problems).toEqual([]);
+});
+
+test('what never holds is a problem, once', async () => {
+  const { trial, rounds } = values([0, 0, 0, 0]);
+  expect(await rounds).toBe(4);
+  expect(trial.problems).toEqual(['mean 0']);
+});
