@@ -14,7 +14,11 @@ export function readArguments<I extends z.ZodObject>(
   schema: I,
   args: unknown,
 ): { readonly ok: true; readonly value: z.output<I> } | ArgumentFault {
-  const parsed = schema.safeParse(withoutNulls(schema, args ?? {}));
+  const given = args ?? {};
+  if (typeof given !== 'object' || Array.isArray(given)) {
+    return { ok: false, faults: ['arguments must be an object.'] };
+  }
+  const parsed = schema.safeParse(withoutNulls(schema, given));
   if (parsed.success) return { ok: true, value: parsed.data };
   const faults = parsed.error.issues.slice(0, FAULTS_MAX).flatMap((issue) => {
     if (issue.code !== 'unrecognized_keys') return [`${nameOf(issue.path)} ${issue.message}.`];

@@ -117,6 +117,15 @@ describe('revision 2026-07-28', () => {
     });
   });
 
+  test('arguments that are no object are answered by the tool', async () => {
+    const params = { name: 'get_return', arguments: [] };
+    const answer = await send('tools/call', params, { 'mcp-name': 'get_return' });
+    expect(answer.body.result).toMatchObject({
+      isError: true,
+      content: [{ text: expect.stringMatching(/arguments must be an object/) }],
+    });
+  });
+
   test('nothing is pushed: a subscription ends at once', async () => {
     const answer = await send('subscriptions/listen', {
       notifications: { toolsListChanged: true },

@@ -1,6 +1,6 @@
 import { ConnectError } from '@connectrpc/connect';
 import { ErrorReason as Reason } from '../../proto/gen/rms/common/v1/error_pb.ts';
-import { isUnavailable, reasonOf } from '../../services/platform/errors.ts';
+import { fieldOf, isUnavailable, reasonOf } from '../../services/platform/errors.ts';
 import { isOutage } from '../../services/platform/postgres.ts';
 import { ToolRefusal } from './tool.ts';
 
@@ -74,10 +74,15 @@ function textFor(reason: Reason, error: unknown): string | undefined {
   }
 }
 
-/** A service's refusal as a sentence, without the code that Connect puts before it. */
+/**
+ * A service's refusal as a sentence, without the code that Connect puts before it. The name of a field
+ * that it begins with stays as the assistant wrote it.
+ */
 function sentence(error: unknown): string {
   const text =
     error instanceof ConnectError ? error.rawMessage : error instanceof Error ? error.message : '';
-  const first = text.replace(/^./u, (letter) => letter.toUpperCase());
+  const [word = ''] = text.split(' ', 1);
+  const isName = word === fieldOf(error) || /[_[]|\.\w/.test(word);
+  const first = isName ? text : text.replace(/^./u, (letter) => letter.toUpperCase());
   return /[.!?]$/.test(first) ? first : `${first}.`;
 }

@@ -167,10 +167,26 @@ describe('the request', () => {
     expect(call.body.error).toMatchObject({ code: -32602, message: 'Unknown tool: no_such' });
     const proto = await bench.rpc(token, 'tools/call', { name: 'constructor' });
     expect(proto.body.error.code).toBe(-32602);
-    const list = await bench.rpc(token, 'tools/call', { name: 'get_shop_context', arguments: [] });
-    expect(list.body.error.code).toBe(-32602);
     const prompt = await bench.rpc(token, 'prompts/get', { name: 'no_such' });
     expect(prompt.body.error.code).toBe(-32602);
+  });
+
+  test('arguments that are no object are answered by the tool', async () => {
+    for (const args of [[], '{}', 7, true, [{ return_id: 11 }]]) {
+      const params = { name: 'get_return', arguments: args };
+      const { status, body } = await bench.rpc(owner.token, 'tools/call', params);
+      const text = 'The arguments are not in order. arguments must be an object.';
+      expect([status, body]).toMatchObject([
+        200,
+        { result: { isError: true, content: [{ text }] } },
+      ]);
+    }
+  });
+
+  test('arguments that are null count as none', async () => {
+    const params = { name: 'get_shop_context', arguments: null };
+    const { body } = await bench.rpc(owner.token, 'tools/call', params);
+    expect(body.result.structuredContent).toBeDefined();
   });
 
   test('a resource says the words of returns; another is not found', async () => {

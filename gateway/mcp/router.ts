@@ -18,6 +18,7 @@ import { createCatalogue } from './catalogue.ts';
 import { createGate } from './gate.ts';
 import { ICON_PATH, identityAt, sendIcon } from './identity.ts';
 import { readMessage } from './message.ts';
+import { loosened } from './odd-arguments.ts';
 import { createOriginRules } from './origins.ts';
 import { createProtocol } from './protocol.ts';
 import { relay } from './relay.ts';
@@ -84,7 +85,8 @@ export function createMcp(deps: McpDependencies): McpServer {
     }
     const read = await readMessage(req, res);
     if (!read.ok) return read.answer;
-    const { message, operation } = read;
+    const { operation } = read;
+    const { message, oddArguments } = loosened(read.message);
     if (exchange) exchange.operation = operation;
     const refusal = await gate.count(message, user);
     if (refusal) return refusal;
@@ -96,7 +98,10 @@ export function createMcp(deps: McpDependencies): McpServer {
       url: `${publicUrl}/mcp`,
       headers: req.headers,
       message,
-      server: () => createServer(parts, { context, requestId: exchange?.requestId ?? '', source }),
+      server: () => {
+        const requestId = exchange?.requestId ?? '';
+        return createServer(parts, { context, requestId, source, oddArguments });
+      },
       signal: gone.signal,
     });
   };

@@ -27,6 +27,8 @@ export interface Caller {
   readonly context: ToolContext;
   readonly requestId: string;
   readonly source: string;
+  /** Arguments of a tool that are no object: the tool says so. */
+  readonly oddArguments: unknown;
 }
 
 /** How long a client may keep lists: a changed role shows by then. Milliseconds. */
@@ -65,7 +67,7 @@ export function createServer(parts: ServerParts, caller: Caller): Server {
     const tool = toolNamed(params.name);
     if (!tool) throw invalidParams(`Unknown tool: ${printable(params.name)}`);
     const traceparent: unknown = params._meta?.[TRACEPARENT_META_KEY];
-    const call = { tool, args: params.arguments, ...caller };
+    const call = { tool, args: caller.oddArguments ?? params.arguments, ...caller };
     return inSpan(
       parts.telemetry.tracer,
       {

@@ -112,7 +112,7 @@ const BAD: readonly (readonly [string, ActionName, object, RegExp])[] = [
   ['two selectors', 'get_return', { return_id: 11, order_name: '#1' }, /exactly one of return_id/],
   ['no selector', 'get_return', {}, /exactly one of return_id/],
   ['nothing to change', 'update_webhook', { webhook_id: 41 }, /at least one of topic/],
-  ['a cursor of nobody', 'search_returns', { cursor: 'x' }, /Cursor is none that/],
+  ['a cursor of nobody', 'search_returns', { cursor: 'x' }, /^cursor is none that/],
   [
     'a cursor of nobody here',
     'list_destinations',
@@ -138,10 +138,11 @@ const BAD: readonly (readonly [string, ActionName, object, RegExp])[] = [
     'a line of nobody',
     'record_dispositions',
     { items: [{ line_item_id: 22 }] },
-    /line_item_id names no line item.*Nothing was recorded/,
+    /^items\[0\]\.line_item_id names no line item.*Nothing was recorded/,
   ],
   ['a second report', 'create_fraud_report', { return_id: 14 }, /get_fraud_report reads it/],
   ['no report', 'get_fraud_report', { return_id: 11 }, /has no fraud report/],
+  ['the report of an absent return', 'get_fraud_report', { return_id: 99 }, /with search_returns/],
   [
     'an absent destination',
     'update_destination',
