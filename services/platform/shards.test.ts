@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { createTestDatabase, type TestDatabase } from '../../test/support/database.ts';
-import { createShardHolder } from './shards.ts';
+import { createShardHolder, TEND_EVERY_MS } from './shards.ts';
 
 const SHARDS = 8;
 
@@ -74,6 +74,39 @@ describe('shards', () => {
     isBusy = false;
     await first.tend();
     await second.tend();
+    expect(second.held()).toHaveLength(SHARDS / 2);
+    await Promise.all([first.release(), second.release()]);
+  });
+
+  test('are tended again when the lease of another ends, and seldom while all live', async () => {
+    const [dead, heir] = [holder('dead'), holder('heir')];
+    await dead.tend();
+    await heir.tend();
+    await dead.tend();
+    await heir.tend();
+    await dead.tend();
+    expect(await heir.tend()).toBe(TEND_EVERY_MS);
+    await database.pool.query(
+      `update leases set expires_at = clock_timestamp() + interval '200 milliseconds' where owner = 'dead'`,
+    );
+    const restMs = await heir.tend();
+    expect(restMs).toBeGreaterThan(20);
+    expect(restMs).toBeLessThanOrEqual(220);
+    await database.pool.query('select pg_sleep($1)', [restMs / 1000]);
+    await heir.tend();
+    expect(heir.held()).toHaveLength(SHARDS);
+    await Promise.all([dead.release(), heir.release()]);
+  });
+
+  test('are tended often by who waits for them and by who gives them up, for a moment', async () => {
+    let isBusy = true;
+    const [first, second] = [holder('giver', () => isBusy), holder('taker')];
+    expect(await first.tend()).toBe(TEND_EVERY_MS);
+    expect(await second.tend()).toBeLessThan(100);
+    expect(await first.tend()).toBeLessThan(100);
+    isBusy = false;
+    expect(await first.tend()).toBe(TEND_EVERY_MS);
+    expect(await second.tend()).toBe(TEND_EVERY_MS);
     expect(second.held()).toHaveLength(SHARDS / 2);
     await Promise.all([first.release(), second.release()]);
   });

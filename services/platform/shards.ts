@@ -1,10 +1,17 @@
 import type pg from 'pg';
 
-/** After a crash another replica goes on when it next tends its shards after this time. Milliseconds. */
-export const SHARD_LEASE_MS = 3_000;
+/** After a crash another replica goes on when this time is over. Milliseconds. */
+export const SHARD_LEASE_MS = 2_500;
 
-/** How often {@link ShardHolder.tend} is to be called. Milliseconds. */
-export const TEND_EVERY_MS = 750;
+/** How often {@link ShardHolder.tend} is to be called when nothing changes. Milliseconds. */
+export const TEND_EVERY_MS = 600;
+
+/** For so long after a member came or went, those that wait for shards or give some up tend them often. Milliseconds. */
+const UNREST_MS = 2_000;
+const TEND_OFTEN_MS = 50;
+
+/** A lease is looked at only when it has surely ended; those of one process end almost together. Milliseconds. */
+const AFTER_END_MS = 20;
 
 /** A member without a sign of life for so long does not come back. Milliseconds. */
 const FORGET_AFTER_MS = 60_000;
@@ -32,8 +39,12 @@ export interface ShardHolder {
    * It tells apart what is still done in the name of an older holder.
    */
   tokenOf(shard: number): bigint | undefined;
-  /** Says that we are alive, keeps our share of the shards, takes free ones, gives back extra ones. */
-  tend(): Promise<void>;
+  /**
+   * Says that we are alive, keeps our share of the shards, takes free ones, gives back extra ones.
+   * Resolves to how soon it is to be called again: when a lease of another ends, which none does
+   * while its holder lives, or while shards change hands. Milliseconds.
+   */
+  tend(): Promise<number>;
   /** Gives everything back at once, for the others to take. */
   release(): Promise<void>;
 }
@@ -51,12 +62,21 @@ interface Held {
   isLeaving: boolean;
 }
 
+interface Renewal {
+  /** How many members are alive. */
+  readonly members: number;
+  /** When the first lease of another ends, from now; null when there is none. Milliseconds. */
+  readonly othersEndMs: number | null;
+}
+
 /** Divides the shards evenly among the replicas that are alive. */
 export function createShardHolder(o: ShardOptions): ShardHolder {
   const shards = new Map<number, Held>();
   const memberPrefix = `${o.name}/member/`;
   const memberName = memberPrefix + o.owner;
   let membership: bigint | undefined;
+  let membersBefore = 0;
+  let unrestUntil = 0;
 
   const leaseNames = (numbers: readonly number[]): string[] =>
     numbers.map((shard) => shardLease(o.name, shard));
@@ -64,8 +84,8 @@ export function createShardHolder(o: ShardOptions): ShardHolder {
   const isSafe = ({ safeUntil, isLeaving }: Held, now: number): boolean =>
     !isLeaving && now < safeUntil;
 
-  /** One statement, whatever is held. Returns how many members are alive. */
-  async function renew(): Promise<number> {
+  /** One statement, whatever is held. */
+  async function renew(): Promise<Renewal> {
     const asked = performance.now();
     const entries = [...shards];
     const names = leaseNames(entries.map(([shard]) => shard));
@@ -74,10 +94,10 @@ export function createShardHolder(o: ShardOptions): ShardHolder {
       names.push(memberName);
       tokens.push(membership);
     }
-    const { rows } = await o.pool.query<{ renewed: string[]; members: number }>({
+    const { rows } = await o.pool.query<Renewal & { renewed: string[] }>({
       name: 'shards-renew',
       text: RENEW,
-      values: [names, tokens, SHARD_LEASE_MS, memberPrefix],
+      values: [names, tokens, SHARD_LEASE_MS, memberPrefix, `${o.name}/`],
     });
     const renewed = new Set(rows[0]?.renewed);
     if (!renewed.has(memberName)) membership = undefined;
@@ -85,7 +105,7 @@ export function createShardHolder(o: ShardOptions): ShardHolder {
       if (renewed.has(shardLease(o.name, shard))) held.safeUntil = asked + SHARD_LEASE_MS;
       else shards.delete(shard);
     }
-    return rows[0]?.members ?? 0;
+    return { members: rows[0]?.members ?? 0, othersEndMs: rows[0]?.othersEndMs ?? null };
   }
 
   /** Each process has a name of its own: the row of one that was killed is never taken over. */
@@ -138,6 +158,16 @@ export function createShardHolder(o: ShardOptions): ShardHolder {
     );
   }
 
+  /** Milliseconds. */
+  function restOf({ members, othersEndMs }: Renewal): number {
+    const now = performance.now();
+    if (members !== membersBefore) [membersBefore, unrestUntil] = [members, now + UNREST_MS];
+    const waits = shards.size < Math.floor(o.count / members);
+    const isLeaving = [...shards.values()].some((held) => held.isLeaving);
+    if (now < unrestUntil && (waits || isLeaving)) return TEND_OFTEN_MS;
+    return Math.min(TEND_EVERY_MS, (othersEndMs ?? TEND_EVERY_MS) + AFTER_END_MS);
+  }
+
   async function giveBack(names: string[], tokens: bigint[]): Promise<void> {
     if (names.length === 0) return;
     await o.pool.query(RELEASE, [names, tokens]);
@@ -153,12 +183,14 @@ export function createShardHolder(o: ShardOptions): ShardHolder {
       return held && isSafe(held, performance.now()) ? held.token : undefined;
     },
     async tend() {
-      const known = await renew();
+      const renewal = await renew();
       const isNew = membership === undefined;
       if (isNew) await join();
-      const share = Math.ceil(o.count / Math.max(1, known + (isNew ? 1 : 0)));
+      const members = Math.max(1, renewal.members + (isNew ? 1 : 0));
+      const share = Math.ceil(o.count / members);
       await giveUpExtra(share);
       await takeFree(share - shards.size);
+      return restOf({ ...renewal, members });
     },
     async release() {
       const names = leaseNames([...shards.keys()]);
@@ -188,7 +220,10 @@ with mine as (
 )
 select array(select name from renewed) as renewed,
        (select count(*)::int from leases
-         where starts_with(name, $4) and expires_at > clock_timestamp()) as members`;
+         where starts_with(name, $4) and expires_at > clock_timestamp()) as members,
+       (select extract(epoch from min(expires_at) - clock_timestamp())::float8 * 1000 from leases
+         where starts_with(name, $5) and token <> all($2::bigint[])
+           and expires_at > clock_timestamp()) as "othersEndMs"`;
 
 const ACQUIRE = `
 insert into leases as held (name, owner, token, expires_at)

@@ -46,5 +46,5 @@ test('brokers that refuse a short session are read with a longer one, and the lo
   }
   await bus.close();
   const said = lines.filter((line) => line.includes('group.min.session.timeout.ms'));
-  expect(said).toEqual([expect.stringContaining('group.min.session.timeout.ms=3000')]);
+  expect(said).toEqual([expect.stringContaining('group.min.session.timeout.ms=2000')]);
 });

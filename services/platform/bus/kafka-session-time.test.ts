@@ -13,13 +13,13 @@ describe('session time', () => {
   test('is short until brokers refuse that, which is said once', () => {
     const { time, lines } = sessionTime();
     const tried = time.ms();
-    expect(tried).toBe(3_000);
+    expect(tried).toBe(2_000);
     // Two listeners of one process.
     expect([time.refused(tried), time.refused(tried)]).toEqual([true, true]);
     expect(time.ms()).toBe(6_000);
     expect(time.refused(6_000)).toBe(false);
     expect(lines).toHaveLength(1);
-    expect(lines[0]).toContain('group.min.session.timeout.ms=3000');
+    expect(lines[0]).toContain('group.min.session.timeout.ms=2000');
   });
 
   test('a refusal is known by its type, also as a cause', () => {

@@ -15,8 +15,11 @@ const MAX_OPEN = 1_000;
 /** The same over all partitions, in bytes: events may be large. What is being fetched comes on top. */
 const MAX_OPEN_BYTES = 32 * 1024 * 1024;
 const ROOM_EVERY_MS = 20;
-/** With the wait of an empty fetch: how late a member may hear that another is gone. */
-const HEARTBEAT_EVERY_MS = 400;
+/**
+ * With the wait of an empty fetch, after which it is looked whether one is due: how late a member hears
+ * that another is gone. A session outlasts seven of them, so a process that is kept busy stays a member.
+ */
+const HEARTBEAT_EVERY_MS = 250;
 const REBALANCE_TIMEOUT_MS = 10_000;
 /** Empty fetches wait this long; heartbeats and a disconnect wait for them. */
 const FETCH_WAIT_MS = 250;

@@ -86,10 +86,10 @@ export function startRelay(o: RelayOptions): Relay {
     logger: o.logger,
     step: async () => {
       const before = shards.held().length;
-      await shards.tend();
+      const restMs = await shards.tend();
       hasShare = true;
       if (shards.held().length > before || flushers.length > 0) look();
-      return 'idle';
+      return restMs;
     },
   });
   const retentionDays = o.retentionDays ?? DEFAULT_RETENTION_DAYS;

@@ -92,10 +92,10 @@ export function startDispatching(o: DispatchOptions): Dispatcher {
     idleMs: TEND_EVERY_MS,
     logger: o.logger,
     async step() {
-      const before = shards.held().length;
-      await shards.tend();
-      if (shards.held().length !== before) pulse.wake();
-      return 'idle';
+      const before = shards.held().join();
+      const restMs = await shards.tend();
+      if (shards.held().join() !== before) pulse.wake();
+      return restMs;
     },
   });
   const listening = listen({
