@@ -1,4 +1,5 @@
 import { writeFile } from 'node:fs/promises';
+import { ALONE, watchCrowding } from './crowding.ts';
 import { type Options, parseOptions } from './options.ts';
 import { randomOf } from './random.ts';
 import { type Finished, jsonOf, markdownOf, passes, type Run, writeDocs } from './report.ts';
@@ -51,9 +52,19 @@ async function runRows(options: Options): Promise<Run> {
       say(`${row.name}: ${row.fault}`);
       const running = system ?? (await startSystem(say, { isDurable: options.full }));
       system = running;
-      const one = await finish(row, options, async () =>
-        checked(running, await row.run({ ...contextOf(row), system: running })),
-      );
+      const crowding = options.full ? ALONE : watchCrowding();
+      const context = {
+        ...contextOf(row),
+        system: running,
+        get slack() {
+          return options.slack * crowding.factor();
+        },
+      };
+      const one = await finish(row, options, async () => {
+        const outcome = await checked(running, await row.run(context));
+        return crowded(outcome, crowding.factor());
+      });
+      crowding.stop();
       finished.push(one);
       if (passes(one) && !(row.leavesMess && options.full)) continue;
       // What a failed row left behind is nothing to judge the next one by.
@@ -77,6 +88,16 @@ async function finish(row: Row, options: Options, work: () => Promise<Outcome>):
   say(`${row.name}: ${passes(one) ? 'holds' : 'DOES NOT HOLD'}; ${outcome.figures.join('; ')}`);
   for (const problem of outcome.problems) say(`  ${problem}`);
   return one;
+}
+
+/** Below that nobody would notice. */
+const NOTICEABLE = 1.2;
+
+/** By how much more its promised times were judged stands beside what was measured. */
+function crowded(outcome: Outcome, factor: number): Outcome {
+  if (factor < NOTICEABLE) return outcome;
+  const figure = `others use the machine: judged × ${factor.toFixed(1)} more`;
+  return { ...outcome, figures: [...outcome.figures, figure] };
 }
 
 /** No process of the database may have ended but by our own hand. */

@@ -10,7 +10,8 @@ export interface RowContext {
   readonly full: boolean;
   /**
    * How many times as long as promised a recovery may take: 1 on a machine that does nothing else.
-   * It stands in the table.
+   * It stands in the table. In the short form it is the more, the more others use the machine
+   * meanwhile: read it when it is needed.
    */
   readonly slack: number;
   /** A line about how far it is. */

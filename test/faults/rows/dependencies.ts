@@ -77,7 +77,7 @@ export const dependenciesRow: Row = {
 };
 
 async function away(context: RowContext, trial: Trial, dependency: Dependency): Promise<Outcome> {
-  const { system, full, slack } = context;
+  const { system, full } = context;
   const form = full ? 'full' : 'short';
   const mix = { submit: 4, label: 2, process: 4 };
   const publisher = trial.publish({ perSecond: CALLS_PER_SECOND[form], mix });
@@ -107,7 +107,7 @@ async function away(context: RowContext, trial: Trial, dependency: Dependency): 
   );
   // Where the time went shows only while it is known.
   if (due && late > FLOWS_MS / 2) context.say(`  the latest: ${await whereaboutsOf(system, due)}`);
-  if (late > FLOWS_MS * slack) {
+  if (late > FLOWS_MS * context.slack) {
     trial.problems.push(`${dependency.name}: flows again only after ${seconds(late)}`);
   }
   const figures = [`${dependency.name}: flows after ${seconds(late)}`];

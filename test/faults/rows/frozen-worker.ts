@@ -23,7 +23,7 @@ export const frozenWorkerRow: Row = {
   budgetMs: { short: 120_000, full: 600_000 },
   run: (context) =>
     withTrial(context, {}, async (trial) => {
-      const { system, random, full, slack } = context;
+      const { system, random, full } = context;
       const trials = TRIALS[full ? 'full' : 'short'];
       system.sink.behave([...trial.paths], { kind: 'accept', delayMs: ANSWER_MS });
       const publisher = trial.publish({ perSecond: PER_SECOND });
@@ -54,7 +54,7 @@ export const frozenWorkerRow: Row = {
           `worker frozen ${nth}/${trials}: ${caught.inFlight} in flight, others after ${seconds(recovery)}`,
         );
       }
-      if (longest > OTHERS_MS * slack) {
+      if (longest > OTHERS_MS * context.slack) {
         trial.problems.push(`the others took over after ${seconds(longest)}`);
       }
       if (refused === 0) trial.problems.push('no stale settle was refused');

@@ -19,7 +19,7 @@ export const postgresRow: Row = {
   mustHold: 'lost 0; no 500, only 503 with `Retry-After`; healthy ≤ 10 s after it is ready',
   budgetMs: { short: 150_000, full: 600_000 },
   async run(context) {
-    const { system, random, full, slack } = context;
+    const { system, random, full } = context;
     const shop = await openPartnerShop(system);
     return withTrial(context, { shopId: shop.shopId }, async (trial) => {
       const trials = TRIALS[full ? 'full' : 'short'];
@@ -54,7 +54,8 @@ export const postgresRow: Row = {
       await partner.stop();
       trial.problems.push(...someOf(partner.violations));
       const longest = Math.max(...waits);
-      if (longest > HEALTHY_MS * slack) trial.problems.push(`healthy after ${seconds(longest)}`);
+      if (longest > HEALTHY_MS * context.slack)
+        trial.problems.push(`healthy after ${seconds(longest)}`);
       if (inFlight === 0) trial.problems.push('nothing was in flight');
       const refused = partner.statuses.get(503) ?? 0;
       return trial.finish({

@@ -40,7 +40,7 @@ interface KillRow {
 }
 
 async function killOften({ context, target, trial }: KillRow): Promise<Outcome> {
-  const { system, random, full, slack } = context;
+  const { system, random, full } = context;
   const trials = TRIALS[full ? 'full' : 'short'];
   system.sink.behave([...trial.paths], { kind: 'accept', delayMs: ANSWER_MS });
   const publisher = trial.publish({ perSecond: PER_SECOND });
@@ -74,7 +74,7 @@ async function killOften({ context, target, trial }: KillRow): Promise<Outcome> 
     restarted = member;
   }
   const longest = Math.max(...recoveries);
-  const limit = RECOVERY_MS * slack;
+  const limit = RECOVERY_MS * context.slack;
   const late = recoveries.filter((one) => one > limit).length;
   if (late > 0) trial.problems.push(`${late} recoveries took over ${seconds(limit)}`);
   const outcome = await trial.finish({

@@ -1,0 +1,40 @@
+/** How much longer than alone this machine's processes take at present, as far as others use it. */
+export interface Crowding {
+  /** 1 on a machine that does nothing else; the mean since the beginning. */
+  factor(): number;
+  stop(): void;
+}
+
+const BURN_MS = 10;
+const EVERY_MS = 1_000;
+/** Beyond that it is not the machine alone. */
+const MOST = 4;
+
+/** A machine of its own is taken for granted. */
+export const ALONE: Crowding = { factor: () => 1, stop: () => {} };
+
+/** Measures again and again how long a little work takes, against the processor time that it costs. */
+export function watchCrowding(): Crowding {
+  let count = 0;
+  let sum = 0;
+  const look = (): void => {
+    count += 1;
+    sum += burn();
+  };
+  look();
+  const timer = setInterval(look, EVERY_MS);
+  return {
+    factor: () => Math.min(Math.max(sum / count, 1), MOST),
+    stop: () => clearInterval(timer),
+  };
+}
+
+function burn(): number {
+  const from = performance.now();
+  const before = process.cpuUsage();
+  for (;;) {
+    const { user, system } = process.cpuUsage(before);
+    const usedMs = (user + system) / 1_000;
+    if (usedMs >= BURN_MS) return (performance.now() - from) / usedMs;
+  }
+}
