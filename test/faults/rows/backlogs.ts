@@ -131,7 +131,7 @@ const deadEndpoints: Row = {
   name: 'dead-endpoints',
   fault: '10,000 dead endpoints (300 in the short form)',
   mustHold: MUST_HOLD,
-  budgetMs: { short: 180_000, full: 900_000 },
+  budgetMs: { short: 300_000, full: 900_000 },
   leavesMess: true,
   run: (context) =>
     withTrial(context, { wanted: WANTED }, (trial) =>
@@ -223,7 +223,7 @@ const deepBacklog: Row = {
   name: 'deep-backlog',
   fault: '10^6 rows (20,000 in the short form) of one endpoint ahead of the others',
   mustHold: MUST_HOLD,
-  budgetMs: { short: 180_000, full: 900_000 },
+  budgetMs: { short: 300_000, full: 900_000 },
   leavesMess: true,
   run: (context) =>
     withTrial(context, { wanted: WANTED }, (trial) =>
