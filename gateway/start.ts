@@ -12,7 +12,7 @@ import { type AppDependencies, createApp } from './app.ts';
 import { createApiKeyCheck } from './auth/api-key-check.ts';
 import { type ClientIp, createClientIp } from './auth/client-ip.ts';
 import { createHourlyLimits, type HourlyLimits, type HourlySizes } from './auth/hourly-limits.ts';
-import { startKeyUsage } from './auth/key-usage.ts';
+import { startGrantUsage, startKeyUsage } from './auth/key-usage.ts';
 import { createLeasedLimit } from './auth/leased-limit.ts';
 import { createPartnerTokenCheck, type PartnerOAuth } from './auth/partner-tokens.ts';
 import { createRateLimit } from './auth/rate-limits.ts';
@@ -107,6 +107,7 @@ export async function startGateway(o: GatewayOptions): Promise<RunningGateway> {
   });
   const backend = await connectOrStop(o, telemetry);
   const usage = startKeyUsage(pool, logger);
+  const grantUsage = startGrantUsage(pool, logger);
   const maintenance = startMaintenance(pool, logger);
   const state = { isStopping: false };
   const limits = createLimits(o, { pool, logger, clientIp });
@@ -119,13 +120,13 @@ export async function startGateway(o: GatewayOptions): Promise<RunningGateway> {
   };
   const mcp = createMcp({
     ...common,
-    ...mcpOptions(o, pool),
+    ...mcpOptions(o, pool, (grantId) => grantUsage.used(grantId)),
     toolCalls: limits.hourlyLimits.mcpCalls,
   });
   const deps: AppDependencies = {
     ...common,
     mcp,
-    oauth: oauthRouter(o, { pool, logger, limits: limits.hourlyLimits }),
+    oauth: oauthRouter(o, { pool, logger, clientIp, limits: limits.hourlyLimits }),
     auth: {
       apiKeys: createApiKeyCheck(pool, (keyId) => usage.used(keyId)),
       partnerTokens,
@@ -149,7 +150,7 @@ export async function startGateway(o: GatewayOptions): Promise<RunningGateway> {
     if (servers.size > 0 && o.shutdownDelayMs) await sleep(o.shutdownDelayMs);
     await shutDown(logger, [
       () => Promise.all([...servers].map((server) => server.stop())),
-      () => Promise.all([usage.stop(), maintenance.stop(), mcp.stop()]),
+      () => Promise.all([usage.stop(), grantUsage.stop(), maintenance.stop(), mcp.stop()]),
       () => backend.close(),
       () => within(CLOSE_MS, pool.end()),
       () => telemetry.stop(),
@@ -192,13 +193,19 @@ export async function startGateway(o: GatewayOptions): Promise<RunningGateway> {
 /** Everything under `/.well-known` and `/oauth`. */
 function oauthRouter(
   o: GatewayOptions,
-  { pool, logger, limits }: { pool: pg.Pool; logger: Logger; limits: HourlyLimits },
+  {
+    pool,
+    logger,
+    clientIp,
+    limits,
+  }: { pool: pg.Pool; logger: Logger; clientIp: ClientIp; limits: HourlyLimits },
 ) {
   const { signIn: provider, oauthKeyring: keyring } = o;
   return createOAuth({
     pool,
     logger,
     limits,
+    clientIp,
     issuer: o.publicUrl ?? `http://127.0.0.1:${o.port}`,
     clients: supportedClients(o),
     consent: o.mcpConsent ?? 'loopback',
@@ -208,11 +215,17 @@ function oauthRouter(
 }
 
 /** What `/mcp` is made of, beside what it shares with REST. */
-function mcpOptions(o: GatewayOptions, pool: pg.Pool) {
+function mcpOptions(o: GatewayOptions, pool: pg.Pool, used: (grantId: string) => void) {
   const publicUrl = o.publicUrl ?? `http://127.0.0.1:${o.port}`;
   const keys = o.oauthKeyring && createOAuthKeys(pool, o.oauthKeyring);
   const tokens = keys
-    ? createAccessTokenCheck({ pool, issuer: publicUrl, resource: mcpResource(publicUrl), keys })
+    ? createAccessTokenCheck({
+        pool,
+        issuer: publicUrl,
+        resource: mcpResource(publicUrl),
+        keys,
+        used,
+      })
     : { check: async () => undefined };
   return { pool, publicUrl, tokens, allowedOrigins: o.mcpAllowedOrigins ?? [] };
 }

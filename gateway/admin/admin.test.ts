@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { staticIdentity } from '../../services/platform/identity.ts';
 import { newKeyringText, parseKeyring } from '../../services/platform/keyring.ts';
+import { createLogger } from '../../services/platform/log.ts';
 import { startFakeBackend } from '../../test/support/gateway/fake-backend.ts';
 import { restClient } from '../../test/support/gateway/rest-client.ts';
 import {
@@ -8,6 +9,8 @@ import {
   TEST_AUTHOR,
   type TestGateway,
 } from '../../test/support/gateway/test-gateway.ts';
+import { startGrantUsage } from '../auth/key-usage.ts';
+import { storeGrant } from '../oauth/issue.ts';
 import { createOAuthKeys } from '../oauth/keys.ts';
 import { connectServices } from '../services.ts';
 import { adminProgram } from './commands.ts';
@@ -111,6 +114,39 @@ describe('member', () => {
   });
 });
 
+describe('grants', () => {
+  test('list shows the connected assistants, revoke ends one', async () => {
+    const { pool } = under.database;
+    const shop = ['--shop', await shopId()];
+    const bob = ['--email', 'bob@example.com', '--role', 'analyst'];
+    const [line = ''] = await admin('member', 'add', ...shop, ...bob);
+    const userId = BigInt(/^user (\d+)/.exec(line)?.[1] ?? 0);
+    const clientId = 'https://claude.ai/oauth/mcp-oauth-client-metadata';
+    const grant = { userId, shopId: BigInt(shop[1] ?? 0), clientId, app: 'claude.ai' };
+    const id = 'g'.repeat(43);
+    await storeGrant(pool, id, grant);
+    expect(await admin('grants', 'list', ...shop)).toEqual([
+      expect.stringMatching(
+        `^${id}  Claude \\(claude.ai\\)  bob@example.com  shop ${grant.shopId} "Hats"  since .*  never used$`,
+      ),
+    ]);
+    const usage = startGrantUsage(pool, createLogger({ service: 'test', level: 'silent' }));
+    usage.used(id);
+    await usage.stop();
+    const [used] = await admin('grants', 'list');
+    expect(used).toMatch(/ {2}last used 20\d\d-.*Z$/);
+    expect(await admin('grants', 'revoke', id)).toEqual(['revoked']);
+    await expect(admin('grants', 'revoke', id)).rejects.toThrow('no such live grant');
+    expect(await admin('grants', 'list', ...shop)).toEqual([]);
+    const { rows } = await pool.query(
+      'select action, detail from audit_log where shop_id = $1 and subject = $2',
+      [grant.shopId, id],
+    );
+    const detail = { user_id: `${userId}`, client_id: clientId, app: 'claude.ai', why: 'revoked' };
+    expect(rows).toEqual([{ action: 'assistant.disconnected', detail }]);
+  });
+});
+
 describe('app', () => {
   test('install and remove', async () => {
     const issuer = ['--issuer', 'https://auth.example.com'];
@@ -124,9 +160,12 @@ describe('surroundings', () => {
   test('without a stack or an environment it says what to do', async () => {
     await expect(findSurroundings({}, '/nowhere/stack.json')).rejects.toThrow(/npm start/);
   });
-  test('every fault of the environment is named', async () => {
+  test('what a command needs of the environment is named, and nothing else', async () => {
+    await expect(findSurroundings({ DATABASE_URL: 'x' })).rejects.toThrow(/DATABASE_URL/);
     const env = { DATABASE_URL: 'postgres://a@b/c', RETURNS_TARGET: '' };
-    await expect(findSurroundings(env)).rejects.toThrow(/RETURNS_TARGET.*WEBHOOKS_TARGET/s);
+    const found = await findSurroundings(env);
+    expect(() => found.services).toThrow(/RETURNS_TARGET.*WEBHOOKS_TARGET/s);
+    await found.close();
   });
 });
 

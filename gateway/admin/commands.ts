@@ -7,6 +7,7 @@ import { addMember, removeMember } from '../tenancy/members.ts';
 import { ROLES, type Role } from '../tenancy/permissions.ts';
 import { createShop, listShops, requireShop } from '../tenancy/shops.ts';
 import { perMinute, role, scopes, shopId, time } from './arguments.ts';
+import { grantCommands } from './grant-commands.ts';
 import { oauthKeyCommands } from './oauth-key-commands.ts';
 import type { Surroundings } from './surroundings.ts';
 
@@ -25,7 +26,7 @@ interface ShopOption {
 /** `npm run admin -- …`: thin commands over the tenancy functions. */
 export function adminProgram(open: Open, print: Print): Command {
   const program = new Command('admin')
-    .description('Shops, their members, API keys and installed apps')
+    .description('Shops, their members, API keys, installed apps and connected assistants')
     .option('--stack <file>', 'the stack file of the local stack to work on');
   const run: Run = (work) => open(work, program.opts<{ stack?: string }>().stack);
   return program
@@ -33,6 +34,7 @@ export function adminProgram(open: Open, print: Print): Command {
     .addCommand(keyCommands(run, print))
     .addCommand(memberCommands(run, print))
     .addCommand(appCommands(run, print))
+    .addCommand(grantCommands(run, print))
     .addCommand(oauthKeyCommands(run, print));
 }
 

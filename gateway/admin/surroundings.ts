@@ -21,6 +21,7 @@ import type { Author } from '../tenancy/audit.ts';
 /** What the admin commands work with. */
 export interface Surroundings {
   readonly pool: pg.Pool;
+  /** Connected by the first look, which throws when the environment does not say where they are. */
   readonly services: Services;
   readonly by: Author;
   close(): Promise<void>;
@@ -29,8 +30,10 @@ export interface Surroundings {
 /** Where a running local stack describes itself. */
 const STACK_FILE = fileURLToPath(new URL('../../.local/stack.json', import.meta.url));
 
-const environmentShape = {
+const databaseShape = {
   DATABASE_URL: postgresUrl.describe("The gateway's schema, logged in as its role"),
+};
+const servicesShape = {
   RETURNS_TARGET: grpcTarget,
   WEBHOOKS_TARGET: grpcTarget,
   ...identityShape,
@@ -65,26 +68,28 @@ export async function findSurroundings(
 }
 
 function fromEnvironment(env: NodeJS.ProcessEnv): Surroundings {
-  const config = loadConfig(environmentShape, env);
-  const { RETURNS_TARGET: returns, WEBHOOKS_TARGET: webhooks } = config;
-  const unused = returns;
-  return open({
-    databaseUrl: config.DATABASE_URL,
-    identity: identityFromConfig(config),
-    targets: {
-      returns,
-      webhooks,
-      dispositions: unused,
-      destinations: unused,
-      fraud: unused,
-      carts: unused,
-    },
+  const { DATABASE_URL: databaseUrl } = loadConfig(databaseShape, env);
+  return open(databaseUrl, () => {
+    const config = loadConfig(servicesShape, env);
+    const { RETURNS_TARGET: returns, WEBHOOKS_TARGET: webhooks } = config;
+    const unused = returns;
+    return {
+      identity: identityFromConfig(config),
+      targets: {
+        returns,
+        webhooks,
+        dispositions: unused,
+        destinations: unused,
+        fraud: unused,
+        carts: unused,
+      },
+    };
   });
 }
 
 function fromStack(stack: z.infer<typeof stackShape>): Surroundings {
   const { token, ...targets } = stack.grpc;
-  return open({ databaseUrl: stack.database_url, identity: staticIdentity(token), targets });
+  return open(stack.database_url, () => ({ identity: staticIdentity(token), targets }));
 }
 
 async function readStack(path: string): Promise<z.infer<typeof stackShape>> {
@@ -95,25 +100,32 @@ async function readStack(path: string): Promise<z.infer<typeof stackShape>> {
   return stackShape.parse(JSON.parse(text));
 }
 
-function open(o: {
-  databaseUrl: string;
-  identity: ServiceIdentity;
-  targets: ServiceTargets;
-}): Surroundings {
+/** @param reach where the services are; not asked for by commands that need none. */
+function open(
+  databaseUrl: string,
+  reach: () => { readonly identity: ServiceIdentity; readonly targets: ServiceTargets },
+): Surroundings {
   // The stack file names the migrator's database; everything here is in the gateway's schema.
-  const url = new URL(o.databaseUrl);
+  const url = new URL(databaseUrl);
   url.searchParams.set('options', '-c search_path=gateway');
   const pool = createPool(url.href, { max: 2, applicationName: 'admin' });
-  const backend = connectServices(o.targets, { identity: o.identity });
+  let backend: ReturnType<typeof connectServices> | undefined;
+  const connect = () => {
+    const { targets, identity } = reach();
+    return connectServices(targets, { identity });
+  };
   return {
     pool,
-    services: backend.services,
+    get services() {
+      backend ??= connect();
+      return backend.services;
+    },
     by: {
       actor: { kind: Actor_Kind.SYSTEM, id: 'admin', name: 'Operator' },
       source: 'npm run admin',
     },
     async close() {
-      backend.close();
+      backend?.close();
       await pool.end();
     },
   };

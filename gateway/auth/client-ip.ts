@@ -1,3 +1,4 @@
+import type { IncomingMessage } from 'node:http';
 import ipaddr from 'ipaddr.js';
 
 /** Says which address a request came from, past the proxies that are ours. */
@@ -29,6 +30,13 @@ export function createClientIp(trusted: readonly string[]): ClientIp {
     }
     return limitUnit(client);
   };
+}
+
+/** The address that a request came from. */
+export function addressOf(clientIp: ClientIp, req: IncomingMessage): string {
+  const forwarded = req.headers['x-forwarded-for'];
+  const header = Array.isArray(forwarded) ? forwarded.join(',') : forwarded;
+  return clientIp(req.socket.remoteAddress, header);
 }
 
 type Address = ipaddr.IPv4 | ipaddr.IPv6;

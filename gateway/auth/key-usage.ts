@@ -5,26 +5,43 @@ import { startLoop, type Worker } from '../../services/platform/worker.ts';
 /** How exact `last_used_at` is, and how often it is written. Milliseconds. */
 const EVERY_MS = 60_000;
 
-export interface KeyUsage extends Worker {
-  /** Notes that a key was used; written later, together with others. */
-  used(keyId: string): void;
+export interface Usage extends Worker {
+  /** Notes that one was used; written later, together with others. */
+  used(id: string): void;
 }
 
 /** Keeps `last_used_at` of API keys, off the path of requests: one statement a minute for all keys. */
-export function startKeyUsage(db: Queryable, logger: Logger): KeyUsage {
+export function startKeyUsage(db: Queryable, logger: Logger): Usage {
+  return startUsage(db, logger, {
+    name: 'key-usage',
+    statement: `update api_keys set last_used_at = now()
+       where key_id = any($1) and (last_used_at is null or last_used_at < now() - interval '1 minute')`,
+  });
+}
+
+/** The same for the grants of assistants. */
+export function startGrantUsage(db: Queryable, logger: Logger): Usage {
+  return startUsage(db, logger, {
+    name: 'grant-usage',
+    statement: `update oauth_grants set last_used_at = now()
+       where id = any($1) and (last_used_at is null or last_used_at < now() - interval '1 minute')`,
+  });
+}
+
+function startUsage(
+  db: Queryable,
+  logger: Logger,
+  { name, statement }: { readonly name: string; readonly statement: string },
+): Usage {
   let waiting = new Set<string>();
   const flush = async (): Promise<void> => {
     if (waiting.size === 0) return;
-    const keyIds = [...waiting];
+    const ids = [...waiting];
     waiting = new Set();
-    await db.query(
-      `update api_keys set last_used_at = now()
-       where key_id = any($1) and (last_used_at is null or last_used_at < now() - interval '1 minute')`,
-      [keyIds],
-    );
+    await db.query(statement, [ids]);
   };
   const loop = startLoop({
-    name: 'key-usage',
+    name,
     idleMs: EVERY_MS,
     logger,
     step: async () => {
@@ -33,11 +50,13 @@ export function startKeyUsage(db: Queryable, logger: Logger): KeyUsage {
     },
   });
   return {
-    used: (keyId) => waiting.add(keyId),
+    used: (id) => waiting.add(id),
     async stop() {
       await loop.stop();
       // Best effort: a minute of `last_used_at` is not worth failing a shutdown for.
-      await flush().catch((error: unknown) => logger.warn({ err: error }, 'key usage not written'));
+      await flush().catch((error: unknown) =>
+        logger.warn({ err: error, name }, 'usage not written'),
+      );
     },
   };
 }

@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import { Actor_Kind, type ActorSchema } from '../../proto/gen/rms/common/v1/actor_pb.ts';
 import { isOutage } from '../../services/platform/postgres.ts';
-import type { ClientIp } from '../auth/client-ip.ts';
+import { addressOf, type ClientIp } from '../auth/client-ip.ts';
 import type { RateLimit } from '../auth/rate-limits.ts';
 import type { AccessTokenCheck, SignedIn } from '../oauth/access-token.ts';
 import type { Answer } from '../rest/respond.ts';
@@ -150,10 +150,4 @@ function wrongMethod(): Answer {
 /** The name that timelines show; never the address of the person. */
 function actorOf(user: SignedIn): MessageInitShape<typeof ActorSchema> {
   return { kind: Actor_Kind.USER, id: String(user.userId), name: user.name ?? '' };
-}
-
-function addressOf(clientIp: ClientIp, req: IncomingMessage): string {
-  const forwarded = req.headers['x-forwarded-for'];
-  const header = Array.isArray(forwarded) ? forwarded.join(',') : forwarded;
-  return clientIp(req.socket.remoteAddress, header);
 }

@@ -70,6 +70,8 @@ export function createAccessTokenCheck(o: {
   readonly issuer: string;
   readonly resource: string;
   readonly keys: OAuthKeys;
+  /** Hears of each grant that a good token was shown for. */
+  readonly used?: (grantId: string) => void;
 }): AccessTokenCheck {
   const remembered = createBoundedCache<Verified>(MAX_REMEMBERED);
 
@@ -88,7 +90,9 @@ export function createAccessTokenCheck(o: {
       const verified = await verify(token);
       // A remembered signature counts only while its key does.
       if (!verified || !(await o.keys.verifyingKey(verified.kid))) return undefined;
-      return readSignedIn(o.pool, verified.claims);
+      const user = await readSignedIn(o.pool, verified.claims);
+      if (user) o.used?.(verified.claims.grant_id);
+      return user;
     },
   };
 }

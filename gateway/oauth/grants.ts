@@ -1,7 +1,12 @@
 import type { AdapterPayload } from 'oidc-provider';
-import type { Queryable } from '../../services/platform/postgres.ts';
+import type pg from 'pg';
+import { Actor_Kind } from '../../proto/gen/rms/common/v1/actor_pb.ts';
+import { inTransaction, type Queryable } from '../../services/platform/postgres.ts';
+import { recordAudit } from '../tenancy/audit.ts';
+import { endGrants } from '../tenancy/grants.ts';
 import { MCP_SCOPE } from './access-token.ts';
 import { accountId } from './account.ts';
+import { type Granting, granting } from './granting.ts';
 import { type GrantFor, storeGrant } from './issue.ts';
 
 export interface Grant extends GrantFor {
@@ -10,7 +15,10 @@ export interface Grant extends GrantFor {
   readonly expiresAt: Date;
 }
 
-/** What people let clients do; revoking one ends all that came of it. */
+/** Who ends a grant whose code or refresh token came a second time. */
+const GATEWAY = { actor: { kind: Actor_Kind.SERVICE, id: 'gateway', name: 'Gateway' } };
+
+/** What people let clients do; revoking one ends all that came of it. The audit log has both. */
 export interface Grants {
   put(id: string, grant: GrantFor & { readonly ttlS: number }): Promise<void>;
   /** Undefined when there is none, or it was revoked. */
@@ -20,11 +28,17 @@ export interface Grants {
 }
 
 /** @param resource address of the MCP server, the only one that grants are for. */
-export function createGrants(db: Queryable, resource: string): Grants {
+export function createGrants(pool: pg.Pool, resource: string): Grants {
   return {
-    put: (id, grant) => storeGrant(db, id, grant),
+    async put(id, grant) {
+      const known = granting();
+      await inTransaction(pool, async (tx) => {
+        await storeGrant(tx, id, { ...grant, app: known.app });
+        await recordConnected(tx, { id, ...grant, ...known });
+      });
+    },
     async find(id) {
-      const { rows } = await db.query<Omit<Grant, 'resource'>>(
+      const { rows } = await pool.query<Omit<Grant, 'resource'>>(
         `select user_id as "userId", shop_id as "shopId", client_id as "clientId",
                 created_at as "createdAt", expires_at as "expiresAt"
            from oauth_grants where id = $1 and revoked_at is null`,
@@ -34,15 +48,30 @@ export function createGrants(db: Queryable, resource: string): Grants {
       return row && { ...row, resource };
     },
     async revoke(id) {
-      await db.query(
-        `with revoked as (
-           update oauth_grants set revoked_at = now() where id = $1 and revoked_at is null
-         )
-         delete from oauth_tickets where grant_id = $1`,
-        [id],
+      const why = 'token_reused';
+      await inTransaction(
+        pool,
+        async (tx) => void (await endGrants(tx, { id }, { by: GATEWAY, why })),
       );
     },
   };
+}
+
+async function recordConnected(
+  tx: Queryable,
+  o: GrantFor & Granting & { readonly id: string },
+): Promise<void> {
+  const { rows } = await tx.query<{ name: string | null }>('select name from users where id = $1', [
+    o.userId,
+  ]);
+  const actor = { kind: Actor_Kind.USER, id: String(o.userId), name: rows[0]?.name ?? '' };
+  await recordAudit(tx, {
+    shopId: o.shopId,
+    by: { actor, ...(o.source !== undefined && { source: o.source }) },
+    action: 'assistant.connected',
+    subject: o.id,
+    detail: { client_id: o.clientId, ...(o.app !== undefined && { app: o.app }) },
+  });
 }
 
 /** A grant as oidc-provider knows it. */

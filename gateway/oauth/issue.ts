@@ -61,15 +61,16 @@ export async function issueAccessToken(
  * Stores a grant under an id of at least 20 characters that nobody has used.
  *
  * @param o.ttlS seconds that it lives; a year when absent.
+ * @param o.app host or scheme of the app that it is given to.
  */
 export async function storeGrant(
   db: Queryable,
   id: string,
-  o: GrantFor & { readonly ttlS?: number },
+  o: GrantFor & { readonly ttlS?: number; readonly app?: string | undefined },
 ): Promise<void> {
   await db.query(
-    `insert into oauth_grants (shop_id, id, user_id, client_id, expires_at)
-     values ($1, $2, $3, $4, now() + $5 * interval '1 second')`,
-    [o.shopId, id, o.userId, o.clientId, o.ttlS ?? GRANT_TTL_S],
+    `insert into oauth_grants (shop_id, id, user_id, client_id, expires_at, app)
+     values ($1, $2, $3, $4, now() + $5 * interval '1 second', $6)`,
+    [o.shopId, id, o.userId, o.clientId, o.ttlS ?? GRANT_TTL_S, o.app || null],
   );
 }

@@ -1,6 +1,8 @@
 import type Provider from 'oidc-provider';
 import { MCP_SCOPE } from './access-token.ts';
 import { type Account, accountId } from './account.ts';
+import { displayHost } from './clients/redirect-uri.ts';
+import { grantingWith } from './granting.ts';
 import { mcpResource } from './issue.ts';
 
 /** An authorization request that waits for its sign-in. */
@@ -24,6 +26,9 @@ export interface AuthorizationRequests {
   /** Has the client told `access_denied`, with the reason; the path where that happens. */
   refuse(uid: string, why: string): Promise<string | undefined>;
 }
+
+/** Characters of an app's host that are kept. */
+const APP_MAX = 255;
 
 /** @param current the authorization server of the moment. */
 export function createRequests(
@@ -57,7 +62,8 @@ export function createRequests(
       const id = accountId(account);
       const grant = new provider.Grant({ accountId: id, clientId: request.clientId });
       grant.addResourceScope(mcpResource(issuer), MCP_SCOPE);
-      const grantId = await grant.save();
+      const app = displayHost(request.redirectUri).slice(0, APP_MAX);
+      const grantId = await grantingWith({ app }, () => grant.save());
       const login = { accountId: id, remember: false };
       interaction.result = { login, consent: { grantId }, select_account: {} };
       await save(interaction);

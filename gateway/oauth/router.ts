@@ -1,6 +1,7 @@
 import express, { type ErrorRequestHandler, type RequestHandler, Router } from 'express';
 import type pg from 'pg';
 import type { Logger } from '../../services/platform/log.ts';
+import type { ClientIp } from '../auth/client-ip.ts';
 import type { HourlyLimits } from '../auth/hourly-limits.ts';
 import { HttpRefusal, messageError } from '../errors.ts';
 import type { SupportedClients } from './clients/supported-clients.ts';
@@ -18,6 +19,7 @@ export interface OAuthDependencies {
   /** The public base address: issuer of everything. */
   readonly issuer: string;
   readonly limits: HourlyLimits;
+  readonly clientIp: ClientIp;
   readonly clients: SupportedClients;
   readonly consent: Consent;
   /** Origins that the identity provider redirects through, beside its own. */

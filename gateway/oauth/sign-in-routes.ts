@@ -1,10 +1,12 @@
 import { createHash } from 'node:crypto';
 import express, { type Request, type RequestHandler, type Response, Router } from 'express';
+import { addressOf } from '../auth/client-ip.ts';
 import { createRateLimit } from '../auth/rate-limits.ts';
 import { assemble, type SignInParts } from './assemble.ts';
 import { checkAuthorizeRequest } from './authorize-request.ts';
 import { endpoint, forDataClients } from './endpoint.ts';
 import { failureAnswer, isAway } from './failures.ts';
+import { grantingWith } from './granting.ts';
 import { type Answer, ended, RETRY_AFTER_S, unavailable } from './pages/answer.ts';
 import { SIGN_IN_TTL_S } from './provider.ts';
 import type { OAuthDependencies } from './router.ts';
@@ -125,7 +127,9 @@ function pageHandlers(o: OAuthDependencies, { signIn, cookies, waits }: SignInPa
   const pageBy =
     (work: (req: Request) => Promise<Answer>): RequestHandler =>
     async (req, res) => {
-      sendAnswer(res, await work(req).catch((error) => failureAnswer(error, o.logger)));
+      const source = addressOf(o.clientIp, req);
+      const worked = grantingWith({ source }, () => work(req));
+      sendAnswer(res, await worked.catch((error) => failureAnswer(error, o.logger)));
     };
   /** A page of one sign-in, for the browser that began it, sent by our own form. */
   const formBy = (work: (signIn: SignIn, uid: string, req: Request) => Promise<Answer>) =>

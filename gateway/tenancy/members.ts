@@ -4,6 +4,7 @@ import { ErrorReason } from '../../proto/gen/rms/common/v1/error_pb.ts';
 import { DomainError } from '../../services/platform/errors.ts';
 import { inTransaction, type Queryable } from '../../services/platform/postgres.ts';
 import { type Author, recordAudit } from './audit.ts';
+import { endGrants } from './grants.ts';
 import { permits, type Role } from './permissions.ts';
 import { requireShop } from './shops.ts';
 import { ensureUser, findUser } from './users.ts';
@@ -74,11 +75,8 @@ export function removeMember(pool: pg.Pool, change: MemberChange): Promise<void>
       user.id,
     ]);
     // Whoever is added again signs in again.
-    await tx.query(
-      `update oauth_grants set revoked_at = now()
-        where shop_id = $1 and user_id = $2 and revoked_at is null`,
-      [change.shopId, user.id],
-    );
+    const { shopId, by } = change;
+    await endGrants(tx, { shopId, userId: user.id }, { by, why: 'member_removed' });
     await recordAudit(tx, {
       shopId: change.shopId,
       by: change.by,

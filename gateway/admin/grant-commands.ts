@@ -1,0 +1,54 @@
+import { Command } from 'commander';
+import { KNOWN_CLIENTS } from '../oauth/clients/known-clients.ts';
+import { type LiveGrant, listGrants, revokeGrant } from '../tenancy/grants.ts';
+import { requireShop } from '../tenancy/shops.ts';
+import { shopId } from './arguments.ts';
+import type { Print } from './commands.ts';
+import type { Surroundings } from './surroundings.ts';
+
+/** `grants …`: the assistants that members have connected. */
+export function grantCommands(
+  run: (work: (surroundings: Surroundings) => Promise<void>) => Promise<void>,
+  print: Print,
+): Command {
+  const grants = new Command('grants').description('list or revoke the connected assistants');
+  grants
+    .command('list')
+    .description('list the assistants that are connected, oldest first')
+    .option('--shop <id>', 'of this shop only', shopId)
+    .action((o: { shop?: bigint }) =>
+      run(async ({ pool }) => {
+        if (o.shop !== undefined) await requireShop(pool, o.shop);
+        for (const grant of await listGrants(pool, o.shop)) print(lineOf(grant));
+      }),
+    );
+  grants
+    .command('revoke')
+    .description('disconnect an assistant; refused from its next call on')
+    .argument('<id>', 'as `grants list` shows it')
+    .action((id: string) =>
+      run(async ({ pool, by }) => {
+        await revokeGrant(pool, { id, by });
+        print('revoked');
+      }),
+    );
+  return grants;
+}
+
+function lineOf(grant: LiveGrant): string {
+  const used = grant.lastUsedAt ? `last used ${grant.lastUsedAt.toISOString()}` : 'never used';
+  return [
+    grant.id,
+    nameOf(grant),
+    grant.email,
+    `shop ${grant.shopId} "${grant.shopName}"`,
+    `since ${grant.createdAt.toISOString()}`,
+    used,
+  ].join('  ');
+}
+
+/** Apps that register anew share one client id: the host tells them apart. */
+function nameOf({ clientId, app }: LiveGrant): string {
+  const name = KNOWN_CLIENTS.find((known) => known.clientId === clientId)?.name ?? clientId;
+  return app === null ? name : `${name} (${app})`;
+}

@@ -1,0 +1,80 @@
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { newKeyringText, parseKeyring } from '../../services/platform/keyring.ts';
+import { TEST_AUTHOR } from '../../test/support/gateway/test-gateway.ts';
+import {
+  CLIENT_ID,
+  type SignInStack,
+  startSignInStack,
+  type TokenAnswer,
+} from '../../test/support/oauth/sign-in-stack.ts';
+import { addMember, removeMember } from '../tenancy/members.ts';
+
+let stack: SignInStack;
+beforeAll(async () => {
+  stack = await startSignInStack({ oauthKeyring: parseKeyring(newKeyringText()), replicas: 1 });
+});
+afterAll(() => stack?.stop());
+
+const INVALID_GRANT = { status: 400, body: { error: 'invalid_grant' } };
+const refresh = (token: unknown): Promise<TokenAnswer> =>
+  stack.token({ grant_type: 'refresh_token', refresh_token: String(token) });
+/** Moves the first use of every code and refresh token into the past. */
+const age = (seconds: number): Promise<unknown> =>
+  stack.under.database.pool.query(
+    "update oauth_tickets set consumed_at = consumed_at - $1 * interval '1 second'",
+    [seconds],
+  );
+
+describe('the audit log', () => {
+  const entriesOf = async (userId: bigint) => {
+    const { rows } = await stack.under.database.pool.query<{ subject: string }>(
+      `select action, subject, actor_kind, actor_id, source, detail from audit_log
+        where action like 'assistant.%' and (actor_id = $1 or detail->>'user_id' = $1) order by id`,
+      [String(userId)],
+    );
+    return rows;
+  };
+
+  test('says who connected an assistant, and that a second use of its token ended it', async () => {
+    const somebody = await stack.newPerson();
+    const userId = String(somebody.userId);
+    const { body } = await stack.tokens(somebody);
+    const connected = {
+      action: 'assistant.connected',
+      actor_kind: 'user',
+      actor_id: userId,
+      source: '127.0.0.1',
+      detail: { client_id: CLIENT_ID, app: 'claude.ai' },
+    };
+    const [first, ...others] = await entriesOf(somebody.userId);
+    expect(first).toMatchObject(connected);
+    expect(others).toEqual([]);
+    await refresh(body.refresh_token);
+    await age(31);
+    for (const _ of [1, 2]) expect(await refresh(body.refresh_token)).toMatchObject(INVALID_GRANT);
+    const why = 'token_reused';
+    expect(await entriesOf(somebody.userId)).toMatchObject([
+      connected,
+      {
+        action: 'assistant.disconnected',
+        subject: first?.subject,
+        actor_kind: 'service',
+        actor_id: 'gateway',
+        detail: { user_id: userId, client_id: CLIENT_ID, app: 'claude.ai', why },
+      },
+    ]);
+  });
+
+  test('has an assistant end with the membership of its person', async () => {
+    const somebody = await stack.newPerson();
+    await stack.tokens(somebody);
+    const { pool } = stack.under.database;
+    const [shopId = 0n] = somebody.shopIds;
+    await addMember(pool, { shopId, email: 'keeps@example.com', role: 'owner', by: TEST_AUTHOR });
+    await removeMember(pool, { shopId, email: somebody.email, by: TEST_AUTHOR });
+    expect((await entriesOf(somebody.userId)).at(-1)).toMatchObject({
+      action: 'assistant.disconnected',
+      detail: { why: 'member_removed' },
+    });
+  });
+});

@@ -1,0 +1,98 @@
+import { Code } from '@connectrpc/connect';
+import type pg from 'pg';
+import { ErrorReason } from '../../proto/gen/rms/common/v1/error_pb.ts';
+import { DomainError } from '../../services/platform/errors.ts';
+import { inTransaction, type Queryable } from '../../services/platform/postgres.ts';
+import { type Author, recordAudit } from './audit.ts';
+
+/** An assistant that acts for a member of a shop. */
+export interface LiveGrant {
+  readonly id: string;
+  readonly shopId: bigint;
+  readonly shopName: string;
+  readonly email: string;
+  readonly clientId: string;
+  /** Host or scheme of the app that it was given to; null when unknown. */
+  readonly app: string | null;
+  readonly createdAt: Date;
+  /** To the minute; null when it was never used. */
+  readonly lastUsedAt: Date | null;
+}
+
+/** The grants that work, oldest first; of all shops when none is named. */
+export async function listGrants(db: Queryable, shopId?: bigint): Promise<LiveGrant[]> {
+  const { rows } = await db.query<LiveGrant>(
+    `select g.id, g.shop_id as "shopId", s.name as "shopName", u.email, g.client_id as "clientId",
+            g.app, g.created_at as "createdAt", g.last_used_at as "lastUsedAt"
+       from oauth_grants g
+       join memberships m on m.shop_id = g.shop_id and m.user_id = g.user_id
+       join users u on u.id = g.user_id
+       join shops s on s.id = g.shop_id
+      where g.revoked_at is null and g.expires_at > now()
+        and ($1::bigint is null or g.shop_id = $1)
+      order by g.created_at, g.id`,
+    [shopId ?? null],
+  );
+  return rows;
+}
+
+/**
+ * Disconnects an assistant: its tokens are refused from the next call on.
+ *
+ * @throws DomainError NOT_FOUND when there is no such grant, or it was revoked.
+ */
+export function revokeGrant(pool: pg.Pool, o: { id: string; by: Author }): Promise<void> {
+  return inTransaction(pool, async (tx) => {
+    const ended = await endGrants(tx, { id: o.id }, { by: o.by, why: 'revoked' });
+    if (ended > 0) return;
+    throw new DomainError(Code.NotFound, ErrorReason.UNSPECIFIED, 'there is no such live grant');
+  });
+}
+
+/** Which grants: one, or all of a member. */
+export type GrantsOf =
+  | { readonly id: string }
+  | { readonly shopId: bigint; readonly userId: bigint };
+
+/**
+ * Ends grants with their codes, refresh tokens and access tokens, in the transaction of whatever is the
+ * cause, and notes each in the audit log. Repeatable.
+ *
+ * @returns how many were live.
+ */
+export async function endGrants(
+  tx: Queryable,
+  which: GrantsOf,
+  o: { readonly by: Author; readonly why: string },
+): Promise<number> {
+  const [condition, values] =
+    'id' in which
+      ? ['id = $1', [which.id]]
+      : ['shop_id = $1 and user_id = $2', [which.shopId, which.userId]];
+  const { rows } = await tx.query<{
+    id: string;
+    shopId: bigint;
+    userId: bigint;
+    clientId: string;
+    app: string | null;
+  }>(
+    `update oauth_grants set revoked_at = now() where ${condition} and revoked_at is null
+     returning id, shop_id as "shopId", user_id as "userId", client_id as "clientId", app`,
+    values,
+  );
+  await tx.query(
+    `delete from oauth_tickets where grant_id in (select id from oauth_grants where ${condition})`,
+    values,
+  );
+  for (const { id, shopId, userId, clientId, app } of rows) {
+    const detail = { user_id: String(userId), client_id: clientId, why: o.why };
+    await recordAudit(tx, {
+      shopId,
+      by: o.by,
+      action: 'assistant.disconnected',
+      subject: id,
+      detail: { ...detail, ...(app !== null && { app }) },
+    });
+  }
+  return rows.length;
+}
