@@ -1,6 +1,10 @@
+import { availableParallelism } from 'node:os';
+
 /** @type {import('jest').Config} */
 export default {
   testEnvironment: 'node',
+  // Jest leaves one core free, which would be half of a small machine.
+  maxWorkers: Math.max(2, availableParallelism() - 1),
   roots: ['gateway', 'services', 'test', 'deploy'].map((folder) => `<rootDir>/${folder}`),
   globalSetup: '<rootDir>/test/support/global-setup.ts',
   globalTeardown: '<rootDir>/test/support/global-teardown.ts',
