@@ -8,7 +8,7 @@ export interface Crowding {
 const BURN_MS = 10;
 const EVERY_MS = 1_000;
 /** Beyond that it is not the machine alone. */
-const MOST = 4;
+const MOST = 2;
 
 /** A machine of its own is taken for granted. */
 export const ALONE: Crowding = { factor: () => 1, stop: () => {} };

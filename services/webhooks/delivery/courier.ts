@@ -7,6 +7,7 @@ import { NEW_ENDPOINT } from './endpoint.ts';
 import type { Flight, Flights, Held } from './flights.ts';
 import { endpointKeyOf, laneKeyOf, shardOf } from './lane.ts';
 import { type Due, readDue } from './read-due.ts';
+import { createRetrySlots } from './retry-slots.ts';
 import { allot, type EndpointRoom, freeFor, freePlaces, type Standing } from './rooms.ts';
 import { putOffPause } from './schedule.ts';
 import type { EndpointChange, Settled, Settlement } from './settle.ts';
@@ -42,11 +43,14 @@ export interface Courier {
 
 /** Bodies held at once; when endpoints hang, up to twice as many. */
 const MAX_BYTES = 32 * 1024 * 1024;
+/** From then on the cap and the circuit of the endpoint see to it that not too much is retried. */
+const FIRST_FAILURES = 3;
 
 export function createCourier(o: CourierOptions): Courier {
   const { board, flights, shards } = o;
   const open = new Set<Promise<void>>();
   const changes = new Map<string, EndpointChange>();
+  const retrySlots = createRetrySlots();
   let hasMore = false;
 
   const settler = createSettler({
@@ -169,8 +173,16 @@ export function createCourier(o: CourierOptions): Courier {
   function land(flight: Flight, settlement: Settlement): void {
     flights.land(flight);
     if (settlement.sent) noteHealth(flight, settlement.sent.outcome);
-    settler.add(settlement);
+    settler.add(spread(settlement, flight.endpointKey));
     if (hasMore) o.onRoom();
+  }
+
+  /** Endpoints that begin to fail at the same time are not tried again at the same time. */
+  function spread(settlement: Settlement, endpointKey: string): Settlement {
+    const failures = board.health(endpointKey)?.failures ?? 0;
+    const isRetried = settlement.sent !== undefined && settlement.ended === null;
+    if (!isRetried || failures === 0 || failures > FIRST_FAILURES) return settlement;
+    return { ...settlement, pauseMs: retrySlots.take(settlement.pauseMs) };
   }
 
   function noteHealth({ due, endpointKey, token }: Flight, outcome: Sent): void {

@@ -1,0 +1,51 @@
+/** Retries that endpoints get which just began to fail, in each second of this process. */
+export const RETRIES_PER_SECOND = 50;
+
+/** Longer pauses have enough jitter of their own. Milliseconds. */
+const MAX_PAUSE_MS = 400_000;
+/** How much later a retry may become; where even that is full, it goes anywhere in it. Milliseconds. */
+const MAX_DELAY_MS = 300_000;
+const SECOND_MS = 1_000;
+
+export interface RetrySlots {
+  /** The same pause, or one that ends in the next second which is not full. Milliseconds. */
+  take(pauseMs: number): number;
+}
+
+/**
+ * Spreads the retries of endpoints that begin to fail together. Thousands that come back within the
+ * few seconds that jitter leaves would take the processor and the database from the others.
+ *
+ * @param now a monotonic clock. Milliseconds.
+ */
+export function createRetrySlots(
+  now: () => number = () => performance.now(),
+  random: () => number = Math.random,
+): RetrySlots {
+  const taken = new Map<number, number>();
+  let forgottenBefore = Number.NEGATIVE_INFINITY;
+
+  function forgetPast(second: number): void {
+    if (second <= forgottenBefore) return;
+    forgottenBefore = second;
+    for (const key of taken.keys()) if (key < second) taken.delete(key);
+  }
+
+  return {
+    take(pauseMs) {
+      if (pauseMs > MAX_PAUSE_MS) return pauseMs;
+      const nowMs = now();
+      forgetPast(Math.floor(nowMs / SECOND_MS));
+      const dueMs = nowMs + pauseMs;
+      const first = Math.floor(dueMs / SECOND_MS);
+      const last = first + MAX_DELAY_MS / SECOND_MS;
+      for (let second = first; second <= last; second += 1) {
+        const count = taken.get(second) ?? 0;
+        if (count >= RETRIES_PER_SECOND) continue;
+        taken.set(second, count + 1);
+        return second === first ? pauseMs : (second + random()) * SECOND_MS - nowMs;
+      }
+      return pauseMs + MAX_DELAY_MS * random();
+    },
+  };
+}
