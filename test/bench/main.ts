@@ -34,10 +34,6 @@ for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => 
 let postgresVersion = '';
 const results = await runRows(wanted, options);
 process.stdout.write(`\n${summarise(results)}\n`);
-if (options.writeDocs) {
-  const command = ['npm run bench --', ...process.argv.slice(2)].join(' ');
-  await writeDocs({ results, machine: await machineLines(postgresVersion), command });
-}
 process.exit(0);
 
 async function runRows(rows: readonly Row[], o: Options): Promise<Map<Row, Figure[]>> {
@@ -63,11 +59,18 @@ async function runRows(rows: readonly Row[], o: Options): Promise<Map<Row, Figur
       const figures = await row.run(bench).catch(failed);
       found.set(row, figures);
       printRow(figures);
+      // After each row: a run that is cut short keeps what it has measured.
+      if (o.writeDocs) await write(found);
     }
   } finally {
     await platform.stop();
   }
   return found;
+}
+
+async function write(results: ReadonlyMap<Row, readonly Figure[]>): Promise<void> {
+  const command = ['npm run bench --', ...process.argv.slice(2)].join(' ');
+  await writeDocs({ results, machine: await machineLines(postgresVersion), command });
 }
 
 /** The other rows are run all the same. */
