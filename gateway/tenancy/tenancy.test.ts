@@ -12,7 +12,6 @@ import { connectServices } from '../services.ts';
 import { createApiKey, listApiKeys, revokeApiKey } from './api-keys.ts';
 import { installApp, isInstalled, removeApp } from './installations.ts';
 import { addMember, removeMember, roleOfMember } from './members.ts';
-import { PERMISSIONS, permits, ROLE_PERMISSIONS, ROLES } from './permissions.ts';
 import { createShop, listShops, type NewShop, type Shop } from './shops.ts';
 import { findUser } from './users.ts';
 
@@ -290,17 +289,5 @@ describe('installations', () => {
     expect(await isInstalled(pool, app)).toBe(false);
     await expect(removeApp(pool, { ...app, by })).rejects.toMatchObject({ code: Code.NotFound });
     expect(await auditOf(shop.id)).toEqual(['shop.created', 'app.installed', 'app.removed']);
-  });
-});
-
-describe('permissions', () => {
-  test('owner and admin have all; nobody else manages the team', () => {
-    expect(ROLE_PERMISSIONS.owner).toEqual(PERMISSIONS);
-    expect(ROLE_PERMISSIONS.admin).toEqual(PERMISSIONS);
-    expect(ROLES.filter((role) => permits(role, ['team.manage']))).toEqual(['owner', 'admin']);
-  });
-  test('one of several suffices', () => {
-    expect(permits('warehouse', ['returns.manage', 'warehouse.disposition'])).toBe(true);
-    expect(permits('analyst', ['returns.manage', 'returns.process'])).toBe(false);
   });
 });
