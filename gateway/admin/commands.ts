@@ -16,7 +16,8 @@ export type Open = (
   work: (surroundings: Surroundings) => Promise<void>,
   stackFile?: string,
 ) => Promise<void>;
-type Run = (work: (surroundings: Surroundings) => Promise<void>) => Promise<void>;
+/** The same, where it is known on which system. */
+export type Run = (work: (surroundings: Surroundings) => Promise<void>) => Promise<void>;
 export type Print = (line: string) => void;
 
 interface ShopOption {

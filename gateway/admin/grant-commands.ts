@@ -3,14 +3,10 @@ import { KNOWN_CLIENTS } from '../oauth/clients/known-clients.ts';
 import { type LiveGrant, listGrants, revokeGrant } from '../tenancy/grants.ts';
 import { requireShop } from '../tenancy/shops.ts';
 import { shopId } from './arguments.ts';
-import type { Print } from './commands.ts';
-import type { Surroundings } from './surroundings.ts';
+import type { Print, Run } from './commands.ts';
 
 /** `grants …`: the assistants that members have connected. */
-export function grantCommands(
-  run: (work: (surroundings: Surroundings) => Promise<void>) => Promise<void>,
-  print: Print,
-): Command {
+export function grantCommands(run: Run, print: Print): Command {
   const grants = new Command('grants').description('list or revoke the connected assistants');
   grants
     .command('list')

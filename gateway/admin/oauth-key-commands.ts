@@ -1,13 +1,9 @@
 import { Command } from 'commander';
 import { listOAuthKeys, rotateOAuthKey } from '../oauth/keys.ts';
-import type { Print } from './commands.ts';
-import type { Surroundings } from './surroundings.ts';
+import type { Print, Run } from './commands.ts';
 
 /** `oauth-key …`: the keys that sign assistants' access tokens. */
-export function oauthKeyCommands(
-  run: (work: (surroundings: Surroundings) => Promise<void>) => Promise<void>,
-  print: Print,
-): Command {
+export function oauthKeyCommands(run: Run, print: Print): Command {
   const key = new Command('oauth-key').description(
     'the keys that sign access tokens of assistants',
   );

@@ -72,6 +72,7 @@ function fromEnvironment(env: NodeJS.ProcessEnv): Surroundings {
   return open(databaseUrl, () => {
     const config = loadConfig(servicesShape, env);
     const { RETURNS_TARGET: returns, WEBHOOKS_TARGET: webhooks } = config;
+    // No command asks the other services, and none is connected to before it is asked.
     const unused = returns;
     return {
       identity: identityFromConfig(config),

@@ -35,6 +35,7 @@ export function createClientIp(trusted: readonly string[]): ClientIp {
 /** The address that a request came from. */
 export function addressOf(clientIp: ClientIp, req: IncomingMessage): string {
   const forwarded = req.headers['x-forwarded-for'];
+  // Repeated lines of this header are one list (RFC 9110, 5.2); Node joins them, its types do not know.
   const header = Array.isArray(forwarded) ? forwarded.join(',') : forwarded;
   return clientIp(req.socket.remoteAddress, header);
 }

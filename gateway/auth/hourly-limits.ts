@@ -1,7 +1,7 @@
 import type { RequestHandler } from 'express';
 import type pg from 'pg';
 import { send } from '../rest/respond.ts';
-import type { ClientIp } from './client-ip.ts';
+import { addressOf, type ClientIp } from './client-ip.ts';
 import { createRateLimit, type RateLimit } from './rate-limits.ts';
 
 /** Requests an hour: per address, and per user for `mcpCalls` (interface: Limits). */
@@ -64,10 +64,7 @@ export function createHourlyLimits(o: {
 function perAddress(limit: RateLimit, clientIp: ClientIp): RequestHandler {
   return async (req, res, next) => {
     if (req.method === 'OPTIONS') return next();
-    // Repeated lines of this header are one list (RFC 9110, 5.2); Node joins them.
-    const forwarded = req.headers['x-forwarded-for'];
-    const header = Array.isArray(forwarded) ? forwarded.join(',') : forwarded;
-    const admission = await limit.take(clientIp(req.socket.remoteAddress, header));
+    const admission = await limit.take(addressOf(clientIp, req));
     if (admission.admitted) return next();
     const { away, retryAfterS } = admission;
     await send(req, res, {

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { printable } from '../../services/contract/printable.ts';
 
 /** Arguments that are not in order: one line for each fault, naming the field and the rule. */
 export interface ArgumentFault {
@@ -61,5 +62,5 @@ function nameOf(path: readonly PropertyKey[]): string {
     if (typeof part === 'number') return `${text}[${part}]`;
     return text === '' ? String(part) : `${text}.${String(part)}`;
   }, '');
-  return name.slice(0, NAME_MAX).replace(/[\p{Cc}\p{Cs}]/gu, '\ufffd');
+  return printable(name, NAME_MAX);
 }

@@ -1,5 +1,7 @@
+import { readFileSync } from 'node:fs';
 import type { Implementation } from '@modelcontextprotocol/server';
 import type { RequestHandler } from 'express';
+import { z } from 'zod';
 
 export const ICON_PATH = '/mcp/icon.svg';
 
@@ -9,8 +11,12 @@ const SVG =
 
 const ICON_MAX_AGE_S = 86_400;
 
-/** The version of the tools and of what they answer. */
-export const SERVER_VERSION = '1.0.0';
+const manifest = z.object({ version: z.string() });
+
+/** That of the package: the registry, the directories and the server itself name the same. */
+export const SERVER_VERSION: string = manifest.parse(
+  JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')),
+).version;
 export const SERVER_NAME = 'returns-management';
 export const SERVER_TITLE = 'Returns management';
 export const SERVER_DESCRIPTION =

@@ -13,13 +13,12 @@ const BODY_BYTES_MAX = 8 * 1024 * 1024;
  * or without a rule for it: hundreds of thousands would keep the process from all else for seconds.
  */
 const ENTRIES_MAX = 10_000;
-const OPERATION_MAX = 60;
 
 export type Read =
   | {
       readonly ok: true;
       readonly message: object;
-      /** For logs and metrics: the method, and the tool of a call. */
+      /** For logs and metrics: the method, if it is one that we know. */
       readonly operation: string;
     }
   | { readonly ok: false; readonly answer: Answer };
@@ -77,7 +76,7 @@ const KNOWN: ReadonlySet<string> = new Set([
 
 function operationOf(message: object): string {
   const method = methodOf(message) ?? '';
-  return KNOWN.has(method) ? `mcp ${method}`.slice(0, OPERATION_MAX) : 'mcp other';
+  return KNOWN.has(method) ? `mcp ${method}` : 'mcp other';
 }
 
 function failed(status: number, code: number, message: string): Read {

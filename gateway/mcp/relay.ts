@@ -21,24 +21,18 @@ export async function relay(
   if (!response.body || contentType === null) {
     return send(req, res, { status: response.status, headers });
   }
-  if (contentType.startsWith('text/event-stream')) return stream(response, { res, headers });
-  const text = await response.text();
+  const isStream = contentType.startsWith('text/event-stream');
+  const text = isStream ? undefined : await response.text();
   res.statusCode = response.status;
   for (const [name, value] of Object.entries(headers)) res.setHeader(name, value);
-  res.setHeader('Content-Type', 'application/json');
-  res.setHeader('Content-Length', Buffer.byteLength(text));
-  res.end(text);
-}
-
-async function stream(
-  response: Response,
-  { res, headers }: { res: ServerResponse; headers: Readonly<Record<string, string>> },
-): Promise<void> {
-  res.statusCode = response.status;
-  for (const [name, value] of Object.entries(headers)) res.setHeader(name, value);
+  if (text !== undefined) {
+    res.setHeader('Content-Type', 'application/json');
+    res.setHeader('Content-Length', Buffer.byteLength(text));
+    res.end(text);
+    return;
+  }
   res.setHeader('Content-Type', 'text/event-stream');
   res.flushHeaders();
-  if (!response.body) return void res.end();
   // A client that leaves in the middle is no failure of ours.
   await pipeline(Readable.fromWeb(response.body), res).catch(() => res.destroy());
 }

@@ -6,6 +6,7 @@ import {
   Server,
   TRACEPARENT_META_KEY,
 } from '@modelcontextprotocol/server';
+import { printable } from '../../services/contract/printable.ts';
 import { inSpan, type Telemetry } from '../../services/platform/telemetry.ts';
 import type { createCatalogue } from './catalogue.ts';
 import { INSTRUCTIONS } from './instructions.ts';
@@ -30,6 +31,9 @@ export interface Caller {
   /** Arguments of a tool that are no object: the tool says so. */
   readonly oddArguments: unknown;
 }
+
+/** Of a name that the caller chose, in the text of a refusal. Characters. */
+const NAME_MAX = 100;
 
 /** How long a client may keep lists: a changed role shows by then. Milliseconds. */
 const LIST_TTL_MS = 60_000;
@@ -65,7 +69,7 @@ export function createServer(parts: ServerParts, caller: Caller): Server {
   }));
   server.setRequestHandler('tools/call', ({ params }) => {
     const tool = toolNamed(params.name);
-    if (!tool) throw invalidParams(`Unknown tool: ${printable(params.name)}`);
+    if (!tool) throw invalidParams(`Unknown tool: ${printable(params.name, NAME_MAX)}`);
     const traceparent: unknown = params._meta?.[TRACEPARENT_META_KEY];
     const call = { tool, args: caller.oddArguments ?? params.arguments, ...caller };
     return inSpan(
@@ -88,7 +92,7 @@ export function createServer(parts: ServerParts, caller: Caller): Server {
   }));
   server.setRequestHandler('prompts/get', ({ params }): GetPromptResult => {
     const prompt = promptsFor(role).find(({ name }) => name === params.name);
-    if (!prompt) throw invalidParams(`Unknown prompt: ${printable(params.name)}`);
+    if (!prompt) throw invalidParams(`Unknown prompt: ${printable(params.name, NAME_MAX)}`);
     const args = params.arguments ?? {};
     const fault = promptFault(prompt, args);
     if (fault !== undefined) throw invalidParams(fault);
@@ -110,11 +114,4 @@ function isTraceparent(value: unknown): value is string {
 
 function invalidParams(text: string): ProtocolError {
   return new ProtocolError(ProtocolErrorCode.InvalidParams, text);
-}
-
-const NAME_MAX = 100;
-
-/** A name that the caller chose, fit to come back in a text. */
-function printable(name: string): string {
-  return name.slice(0, NAME_MAX).replace(/[\p{Cc}\p{Cs}]/gu, '\ufffd');
 }

@@ -23,7 +23,7 @@ export async function readBody(
   if (!announcesBody(req)) return undefined;
   if (!isJson(req.headers['content-type'])) {
     // A chunked body may turn out to be empty, and an absent body needs no media type.
-    if (!isChunked(req) || (await isEmpty(req, res)) === false) {
+    if (!isChunked(req) || !(await isEmpty(req, res))) {
       throw unsupportedMediaType('The body must be sent as application/json.');
     }
     return undefined;

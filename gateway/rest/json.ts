@@ -61,6 +61,10 @@ function parse(text: string, exactNumbers: boolean): unknown {
 const QUOTE = 34;
 const BACKSLASH = 92;
 const COMMA = 44;
+const OPEN_LIST = 91;
+const CLOSE_LIST = 93;
+const OPEN_OBJECT = 123;
+const CLOSE_OBJECT = 125;
 
 /**
  * How deep brackets nest outside of strings, and how many brackets and commas there are; exact for JSON,
@@ -74,8 +78,8 @@ function extentOf(text: string): { depth: number; entries: number } {
     const code = text.charCodeAt(at);
     if (code === QUOTE) at = endOfString(text, at);
     else if (code === COMMA) entries += 1;
-    else if (code === 93 || code === 125) depth -= 1;
-    else if (code === 91 || code === 123) {
+    else if (code === CLOSE_LIST || code === CLOSE_OBJECT) depth -= 1;
+    else if (code === OPEN_LIST || code === OPEN_OBJECT) {
       entries += 1;
       deepest = Math.max(deepest, ++depth);
     }

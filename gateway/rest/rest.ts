@@ -12,7 +12,7 @@ import {
 import { newestActive } from '../../services/contract/versions.ts';
 import type { Logger } from '../../services/platform/log.ts';
 import type { ReadReturn } from '../actions/read-returns.ts';
-import type { ClientIp } from '../auth/client-ip.ts';
+import { addressOf, type ClientIp } from '../auth/client-ip.ts';
 import type { LeasedLimit } from '../auth/leased-limit.ts';
 import {
   HttpRefusal,
@@ -121,7 +121,7 @@ async function answerOperation(
 ): Promise<Answer> {
   const { operation, served } = route;
   const { req, exchange } = incoming;
-  const ip = deps.clientIp(req.socket.remoteAddress, forwardedFor(req));
+  const ip = addressOf(deps.clientIp, req);
   const caller = await authenticate(deps.auth, operation, { headers: req.headers, ip });
   exchange.shopId = caller.shopId;
   exchange.actorId = caller.actor.id ?? '';
@@ -198,9 +198,4 @@ function note(exchange: Exchange, route: Route): void {
   exchange.version = route.served.served;
   exchange.pastWindow = route.served.pastWindow;
   if (route.kind === 'operation') exchange.operation = route.operation.id;
-}
-
-function forwardedFor(req: IncomingMessage): string | undefined {
-  const header = req.headers['x-forwarded-for'];
-  return Array.isArray(header) ? header.join(',') : header;
 }

@@ -2,6 +2,7 @@ import type { z } from 'zod';
 import { isObject } from './json-object.ts';
 import { blank } from './limits.ts';
 import { OPERATIONS, type OperationId } from './operations.ts';
+import { printable } from './printable.ts';
 import type { CartBody } from './resources/cart.ts';
 import {
   type DeliveriesQuery,
@@ -126,5 +127,5 @@ function fieldName(path: z.core.$ZodIssue['path']): string {
     const key = blank(String(part)) ? JSON.stringify(part) : String(part);
     return text === '' ? key : `${text}.${key}`;
   }, '');
-  return name.slice(0, FIELD_NAME_MAX).replace(/[\p{Cc}\p{Cs}]/gu, '\ufffd');
+  return printable(name, FIELD_NAME_MAX);
 }

@@ -25,7 +25,7 @@ describe('the pages about the MCP server', () => {
     expect(name).toMatch(/^[a-zA-Z0-9.-]+\/[a-zA-Z0-9._-]+$/);
     expect([...title].length).toBeLessThanOrEqual(100);
     expect([...description].length).toBeLessThanOrEqual(100);
-    expect(version).toMatch(/^\d+\.\d+\.\d+$/);
+    expect(version).toBe(JSON.parse(readFileSync(new URL('package.json', ROOT), 'utf8')).version);
     expect(remotes).toEqual([{ type: 'streamable-http', url: expect.stringMatching(/^https:/) }]);
   });
 });
