@@ -1,4 +1,12 @@
 import type pg from 'pg';
+import {
+  acquireLeases,
+  type HeldLeases,
+  type Renewal,
+  releaseLeases,
+  removeLeases,
+  renewLeases,
+} from './shard-leases.ts';
 
 /**
  * After a crash another replica goes on when this time is over. A holder that lives may be kept from
@@ -65,71 +73,48 @@ interface Held {
   isLeaving: boolean;
 }
 
-interface Renewal {
-  /** How many members are alive. */
-  readonly members: number;
-  /** When the first lease of another ends, from now; null when there is none. Milliseconds. */
-  readonly othersEndMs: number | null;
-}
-
 /** Divides the shards evenly among the replicas that are alive. */
 export function createShardHolder(o: ShardOptions): ShardHolder {
   const shards = new Map<number, Held>();
   const memberPrefix = `${o.name}/member/`;
   const memberName = memberPrefix + o.owner;
+  const lease = { owner: o.owner, ttlMs: SHARD_LEASE_MS };
   let membership: bigint | undefined;
   let membersBefore = 0;
   let unrestUntil = 0;
 
-  const leaseNames = (numbers: readonly number[]): string[] =>
-    numbers.map((shard) => shardLease(o.name, shard));
-
   const isSafe = ({ safeUntil, isLeaving }: Held, now: number): boolean =>
     !isLeaving && now < safeUntil;
 
-  /** One statement, whatever is held. */
+  const leasesOf = (held: readonly (readonly [number, Held])[]): Map<string, bigint> =>
+    new Map(held.map(([shard, { token }]) => [shardLease(o.name, shard), token]));
+
+  /** Everything that this process holds, its membership included. */
+  function ownLeases(): HeldLeases {
+    const own = leasesOf([...shards]);
+    if (membership !== undefined) own.set(memberName, membership);
+    return own;
+  }
+
   async function renew(): Promise<Renewal> {
     const asked = performance.now();
     const entries = [...shards];
-    const names = leaseNames(entries.map(([shard]) => shard));
-    const tokens = entries.map(([, { token }]) => token);
-    if (membership !== undefined) {
-      names.push(memberName);
-      tokens.push(membership);
-    }
-    const { rows } = await o.pool.query<Renewal & { renewed: string[] }>({
-      name: 'shards-renew',
-      text: RENEW,
-      values: [names, tokens, SHARD_LEASE_MS, memberPrefix, `${o.name}/`],
-    });
-    const renewed = new Set(rows[0]?.renewed);
-    if (!renewed.has(memberName)) membership = undefined;
+    const where = { memberPrefix, prefix: `${o.name}/` };
+    const renewal = await renewLeases(o.pool, ownLeases(), { ttlMs: SHARD_LEASE_MS, ...where });
+    if (!renewal.renewed.has(memberName)) membership = undefined;
     for (const [shard, held] of entries) {
-      if (renewed.has(shardLease(o.name, shard))) held.safeUntil = asked + SHARD_LEASE_MS;
+      const isOurs = renewal.renewed.has(shardLease(o.name, shard));
+      if (isOurs) held.safeUntil = asked + SHARD_LEASE_MS;
       else shards.delete(shard);
     }
-    return { members: rows[0]?.members ?? 0, othersEndMs: rows[0]?.othersEndMs ?? null };
+    return renewal;
   }
 
   /** Each process has a name of its own: the row of one that was killed is never taken over. */
   async function join(): Promise<void> {
-    await o.pool.query(
-      `delete from leases
-        where starts_with(name, $1) and expires_at < clock_timestamp() - $2 * interval '1 millisecond'`,
-      [memberPrefix, FORGET_AFTER_MS],
-    );
-    const taken = await acquire([memberName], 1);
+    await removeLeases(o.pool, { prefix: memberPrefix, endedMs: FORGET_AFTER_MS });
+    const taken = await acquireLeases(o.pool, [memberName], { ...lease, limit: 1 });
     membership = taken.get(memberName);
-  }
-
-  /** Takes at most `limit` of those that are free or expired: their tokens, by name. */
-  async function acquire(names: string[], limit: number): Promise<Map<string, bigint>> {
-    const { rows } = await o.pool.query<{ name: string; token: bigint }>({
-      name: 'shards-acquire',
-      text: ACQUIRE,
-      values: [names, o.owner, SHARD_LEASE_MS, limit],
-    });
-    return new Map(rows.map(({ name, token }) => [name, token]));
   }
 
   async function takeFree(room: number): Promise<void> {
@@ -138,7 +123,8 @@ export function createShardHolder(o: ShardOptions): ShardHolder {
     );
     if (room <= 0 || others.length === 0) return;
     const asked = performance.now();
-    const taken = await acquire(leaseNames(others), room);
+    const names = others.map((shard) => shardLease(o.name, shard));
+    const taken = await acquireLeases(o.pool, names, { ...lease, limit: room });
     for (const shard of others) {
       const token = taken.get(shardLease(o.name, shard));
       if (token === undefined) continue;
@@ -153,27 +139,21 @@ export function createShardHolder(o: ShardOptions): ShardHolder {
     const ready = [...shards].filter(
       ([shard, { isLeaving }]) => isLeaving && !(o.isBusy?.(shard) ?? false),
     );
-    if (ready.length === 0) return;
     for (const [shard] of ready) shards.delete(shard);
-    await giveBack(
-      leaseNames(ready.map(([shard]) => shard)),
-      ready.map(([, { token }]) => token),
-    );
+    await releaseLeases(o.pool, leasesOf(ready));
   }
 
-  /** Milliseconds. */
-  function restOf({ members, othersEndMs }: Renewal): number {
+  /** Notes whether members came or went. Milliseconds until the next tending. */
+  function restAfter({ members, othersEndMs }: Omit<Renewal, 'renewed'>): number {
     const now = performance.now();
-    if (members !== membersBefore) [membersBefore, unrestUntil] = [members, now + UNREST_MS];
-    const waits = shards.size < Math.floor(o.count / members);
+    if (members !== membersBefore) {
+      membersBefore = members;
+      unrestUntil = now + UNREST_MS;
+    }
+    const isShort = shards.size < Math.floor(o.count / members);
     const isLeaving = [...shards.values()].some((held) => held.isLeaving);
-    if (now < unrestUntil && (waits || isLeaving)) return TEND_OFTEN_MS;
+    if (now < unrestUntil && (isShort || isLeaving)) return TEND_OFTEN_MS;
     return Math.min(TEND_EVERY_MS, (othersEndMs ?? TEND_EVERY_MS) + AFTER_END_MS);
-  }
-
-  async function giveBack(names: string[], tokens: bigint[]): Promise<void> {
-    if (names.length === 0) return;
-    await o.pool.query(RELEASE, [names, tokens]);
   }
 
   return {
@@ -186,65 +166,20 @@ export function createShardHolder(o: ShardOptions): ShardHolder {
       return held && isSafe(held, performance.now()) ? held.token : undefined;
     },
     async tend() {
-      const renewal = await renew();
+      const { members: known, othersEndMs } = await renew();
       const isNew = membership === undefined;
       if (isNew) await join();
-      const members = Math.max(1, renewal.members + (isNew ? 1 : 0));
+      const members = Math.max(1, known + (isNew ? 1 : 0));
       const share = Math.ceil(o.count / members);
       await giveUpExtra(share);
       await takeFree(share - shards.size);
-      return restOf({ ...renewal, members });
+      return restAfter({ members, othersEndMs });
     },
     async release() {
-      const names = leaseNames([...shards.keys()]);
-      const tokens = [...shards.values()].map(({ token }) => token);
-      if (membership !== undefined) {
-        names.push(memberName);
-        tokens.push(membership);
-      }
+      const own = ownLeases();
       shards.clear();
       membership = undefined;
-      await giveBack(names, tokens);
+      await releaseLeases(o.pool, own);
     },
   };
 }
-
-// Locked in the order of their names, as everywhere: no two statements wait for each other. A lease
-// past its expiry that nobody took is still ours: the token says so.
-const RENEW = `
-with mine as (
-  select l.name from leases l
-    join unnest($1::text[], $2::bigint[]) as g (name, token) on g.name = l.name and g.token = l.token
-   order by l.name for no key update of l
-), renewed as (
-  update leases l set expires_at = clock_timestamp() + $3 * interval '1 millisecond'
-    from mine where l.name = mine.name
-  returning l.name
-)
-select array(select name from renewed) as renewed,
-       (select count(*)::int from leases
-         where starts_with(name, $4) and expires_at > clock_timestamp()) as members,
-       (select extract(epoch from min(expires_at) - clock_timestamp())::float8 * 1000 from leases
-         where starts_with(name, $5) and token <> all($2::bigint[])
-           and expires_at > clock_timestamp()) as "othersEndMs"`;
-
-const ACQUIRE = `
-insert into leases as held (name, owner, token, expires_at)
-select free.name, $2, nextval('lease_tokens'), clock_timestamp() + $3 * interval '1 millisecond'
-  from (
-    select g.name from unnest($1::text[]) as g (name)
-      left join leases l on l.name = g.name
-     where l.name is null or l.expires_at <= clock_timestamp()
-     order by g.name limit $4
-  ) free
-on conflict (name) do update
-   set owner = excluded.owner, token = excluded.token, expires_at = excluded.expires_at
- where held.expires_at <= clock_timestamp()
-returning name, token`;
-
-const RELEASE = `
-delete from leases l using (
-  select l.name from leases l
-    join unnest($1::text[], $2::bigint[]) as g (name, token) on g.name = l.name and g.token = l.token
-   order by l.name for update of l) as mine
-where l.name = mine.name`;
