@@ -1,5 +1,4 @@
 import { afterAttempt, type EndpointHealth, NEW_ENDPOINT, type Sign } from './endpoint.ts';
-import type { LaneRef } from './lane.ts';
 import type { Parking, StoredLane } from './lanes.ts';
 import type { Due, ReadMode } from './read-due.ts';
 import type { EndpointRoom, Standing } from './rooms.ts';
@@ -27,6 +26,9 @@ interface LoadedEndpoint {
   /** Lanes and attempts: it is remembered until the last of them is gone. */
   users: number;
 }
+
+/** Lanes that a process looks after at once; above half of it they go as soon as they are idle. */
+export const MAX_LANES = 2_000;
 
 /** What may commit after what was read although it is due before; it is found by the next whole reading otherwise. */
 const LATE_COMMIT_MS = 2_000;
@@ -179,8 +181,4 @@ export function rouse(lane: LoadedLane): void {
 export function parkingOf(lane: LoadedLane, health: EndpointHealth | undefined): Parking {
   const { shopId, subscriptionId, endpointId } = lane;
   return { shopId, subscriptionId, endpointId, heldUntilMs: health?.circuit?.heldUntilMs ?? null };
-}
-
-export function refOf({ shopId, subscriptionId }: LaneRef): LaneRef {
-  return { shopId, subscriptionId };
 }

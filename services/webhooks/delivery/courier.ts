@@ -1,6 +1,7 @@
 import type pg from 'pg';
 import type { Logger } from '../../platform/log.ts';
 import type { ShardHolder } from '../../platform/shards.ts';
+import type { Outcome } from '../sender/outcome.ts';
 import { type AttemptOptions, attempt } from './attempt.ts';
 import { type Board, type LoadedLane, modeOf, noteRead, standingOf, startOf } from './board.ts';
 import { NEW_ENDPOINT } from './endpoint.ts';
@@ -43,7 +44,7 @@ export interface Courier {
 
 /** Bodies held at once; when endpoints hang, up to twice as many. */
 const MAX_BYTES = 32 * 1024 * 1024;
-/** From then on the cap and the circuit of the endpoint see to it that not too much is retried. */
+/** Of an endpoint, in a row, whose retries are spread; after more its cap and its circuit bound what is retried. */
 const FIRST_FAILURES = 3;
 
 export function createCourier(o: CourierOptions): Courier {
@@ -76,10 +77,11 @@ export function createCourier(o: CourierOptions): Courier {
   async function take(): Promise<void> {
     const hungry = board.hungry();
     hasMore = hungry.length > 0;
+    if (!hasMore) return;
     const load = flights.load();
     const bytes = freePlaces({ most: MAX_BYTES, ...load.bytes });
     const maxBytes = mapStandings((standing) => freeFor(bytes, standing));
-    const given = hasMore ? places(hungry, { held: load.places, maxBytes }) : new Map();
+    const given = places(hungry, { held: load.places, maxBytes });
     if (given.size === 0) return;
     const asked = askedOf(given);
     const rows = await read(asked, maxBytes);
@@ -185,7 +187,7 @@ export function createCourier(o: CourierOptions): Courier {
     return { ...settlement, pauseMs: retrySlots.take(settlement.pauseMs) };
   }
 
-  function noteHealth({ due, endpointKey, token }: Flight, outcome: Sent): void {
+  function noteHealth({ due, endpointKey, token }: Flight, outcome: Outcome): void {
     const { result, status } = outcome;
     const sign = { result, status, deliveryId: due.id, atMs: o.retryNowMs() };
     const noted = board.note(endpointKey, sign);
@@ -226,8 +228,6 @@ interface Asked {
 function mapStandings(of: (standing: Standing) => number): Record<Standing, number> {
   return { trusted: of('trusted'), new: of('new'), slow: of('slow'), failing: of('failing') };
 }
-
-type Sent = NonNullable<Settlement['sent']>['outcome'];
 
 function after(ms: number): Promise<void> {
   return new Promise((done) => {

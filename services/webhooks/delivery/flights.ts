@@ -34,7 +34,6 @@ export interface Flights {
   age(nowMs: number): void;
   /** All, whether open or not yet written down. */
   size(): number;
-  open(): number;
   /** How many there are, those of a standing being open, and how many bytes of bodies are held. */
   load(): { readonly places: Held; readonly bytes: Held };
   ofEndpoint(key: string): { readonly open: number; readonly slow: number };
@@ -130,7 +129,6 @@ export function createFlights(): Flights {
       if (passed > 0) young = young.slice(passed);
     },
     size: () => all.size,
-    open: () => open,
     load: () => ({ places: { ...places, all: all.size }, bytes }),
     ofEndpoint: (key) => endpoints.get(key) ?? NONE,
     ofLane: (key) => lanes.get(key) ?? EMPTY,

@@ -1,23 +1,15 @@
 import type pg from 'pg';
-import type { Logger } from '../../platform/log.ts';
 import type { ShardHolder } from '../../platform/shards.ts';
 import type { Announcement } from './announce.ts';
-import { type Board, type LoadedLane, parkingOf, rouse } from './board.ts';
+import { type Board, MAX_LANES, rouse } from './board.ts';
 import type { Flights } from './flights.ts';
 import { endpointKeyOf, type LaneRef, laneKeyOf, shardOf } from './lane.ts';
-import {
-  findLanes,
-  findNextReady,
-  findReadyLanes,
-  parkLanes,
-  putBack,
-  wakeLanesOf,
-} from './lanes.ts';
+import { createLaneParker } from './lane-parker.ts';
+import { findLanes, findNextReady, findReadyLanes, wakeLanesOf } from './lanes.ts';
 import type { RetryClock } from './retry-clock.ts';
 
 export interface LaneKeeperOptions {
   readonly pool: pg.Pool;
-  readonly logger: Logger;
   readonly clock: RetryClock;
   readonly board: Board;
   readonly flights: Flights;
@@ -32,7 +24,7 @@ export interface LaneKeeperOptions {
 export interface LaneKeeper {
   /** Lets go of lanes whose shard is lost, loads those that are ready. */
   load(): Promise<void>;
-  /** Parks lanes that are idle. Says when the next step is due by itself. Milliseconds. */
+  /** Lets go of lanes that are idle, or in the way of others. Says when the next step is due by itself. Milliseconds. */
   park(): Promise<number>;
   hear(announcement: Announcement): void;
   /** The circuit of an endpoint closed: what was held back is due. */
@@ -43,20 +35,10 @@ export interface LaneKeeper {
 
 /** In case a notification was lost. */
 const POLL_MS = 5_000;
-/** Lanes looked after at once; those above half of it go as soon as they are idle. */
-const MAX_LANES = 2_000;
-/** How long a lane is kept though nothing is due: busy ones need not be parked and found again. */
-const IDLE_MS = 2_500;
-const IDLE_HELD_MS = 100;
-const IDLE_CROWDED_MS = 10;
 const PARK_EVERY_MS = 100;
-const MAX_PARKED_AT_ONCE = 500;
-/** When there are more lanes than can be looked after: how long one stays that comes to nothing, and how many go at once. */
-const STAY_MS = 1_000;
-const MAX_PUT_BACK_AT_ONCE = 250;
 
 export function createLaneKeeper(o: LaneKeeperOptions): LaneKeeper {
-  const { board, shards, flights } = o;
+  const { board, shards } = o;
   const heard = new Map<string, LaneRef>();
   /** Endpoints whose circuit closed, and whose lanes are still to be told. */
   const released = new Map<string, { shopId: bigint; endpointId: bigint }>();
@@ -67,6 +49,14 @@ export function createLaneKeeper(o: LaneKeeperOptions): LaneKeeper {
   let skewMs = Date.now() - performance.now();
 
   const retryNowMs = (): number => performance.now() + skewMs + o.clock.offsetMs();
+  const parker = createLaneParker({
+    ...o,
+    retryNowMs,
+    onReadyAt: scanBy,
+    onMaybeReady: () => {
+      scanAtMs = Math.min(scanAtMs, performance.now() + PARK_EVERY_MS);
+    },
+  });
 
   function letGo(held: readonly number[]): void {
     const now = held.toSorted((a, b) => a - b).join();
@@ -109,25 +99,6 @@ export function createLaneKeeper(o: LaneKeeperOptions): LaneKeeper {
     found.forEach(board.add);
   }
 
-  /**
-   * Hanging endpoints by the thousand must not keep away those that answer: who had no turn for a
-   * while goes, and comes again after the others.
-   */
-  async function makeRoom(): Promise<void> {
-    if (board.lanes.size < MAX_LANES) return;
-    const before = performance.now() - STAY_MS;
-    const late: LoadedLane[] = [];
-    for (const lane of board.lanes.values()) {
-      if (lane.loadedAtMs > before || flights.ofLane(lane.key).size > 0) continue;
-      late.push(lane);
-      if (late.length === MAX_PUT_BACK_AT_ONCE) break;
-    }
-    if (late.length === 0) return;
-    await putBack(o.pool, late, o.clock.offsetMs());
-    for (const lane of late) board.remove(lane.key);
-    scanAtMs = Math.min(scanAtMs, performance.now() + PARK_EVERY_MS);
-  }
-
   /** In a step, so that none of them is parked at the same time for what was so until now. */
   async function wakeReleased(): Promise<void> {
     for (const [key, endpoint] of [...released]) {
@@ -137,43 +108,10 @@ export function createLaneKeeper(o: LaneKeeperOptions): LaneKeeper {
     scanAtMs = 0;
   }
 
-  function isIdle(lane: LoadedLane, now: number): boolean {
-    if (lane.isHungry || flights.ofLane(lane.key).size > 0) return false;
-    const isHeld = board.health(lane.endpointKey)?.circuit !== null;
-    const isCrowded = board.lanes.size > MAX_LANES / 2;
-    const patience = isCrowded ? IDLE_CROWDED_MS : isHeld ? IDLE_HELD_MS : IDLE_MS;
-    return now - lane.idleSinceMs >= patience;
-  }
-
-  async function parkIdle(): Promise<void> {
-    const now = performance.now();
-    const idle: LoadedLane[] = [];
-    for (const lane of board.lanes.values()) {
-      if (isIdle(lane, now)) idle.push(lane);
-      if (idle.length === MAX_PARKED_AT_ONCE) break;
-    }
-    if (idle.length === 0) return;
-    const parkings = idle.map((lane) => parkingOf(lane, board.health(lane.endpointKey)));
-    const ready = await parkLanes(o.pool, parkings);
-    for (const lane of idle) settleParked(lane, ready.get(lane.key));
-  }
-
-  /** @param readyMs by the retry clock; null for never, undefined when the lane is not what it was. */
-  function settleParked(lane: LoadedLane, readyMs: number | null | undefined): void {
-    // It was told meanwhile that something is due.
-    if (lane.isHungry && readyMs !== undefined) return;
-    if (readyMs === null) board.remove(lane.key);
-    else if (readyMs === undefined) {
-      board.remove(lane.key);
-      scanAtMs = Math.min(scanAtMs, performance.now() + PARK_EVERY_MS);
-    } else if (readyMs > retryNowMs()) {
-      board.remove(lane.key);
-      scanBy(readyMs);
-    } else {
-      lane.readWholeAtMs = Number.NEGATIVE_INFINITY;
-      lane.idleSinceMs = performance.now();
-      rouse(lane);
-    }
+  function hearOf(key: string): void {
+    const [shop = '', subscription = ''] = key.split(':');
+    if (heard.size >= MAX_LANES) scanAtMs = 0;
+    else heard.set(key, { shopId: BigInt(shop), subscriptionId: BigInt(subscription) });
   }
 
   return {
@@ -189,8 +127,8 @@ export function createLaneKeeper(o: LaneKeeperOptions): LaneKeeper {
     async park() {
       const now = performance.now();
       if (now >= parkAtMs && board.lanes.size > 0) {
-        await parkIdle();
-        await makeRoom();
+        await parker.parkIdle();
+        await parker.makeRoom();
         parkAtMs = performance.now() + PARK_EVERY_MS;
       }
       if (heard.size > 0 || board.hungry().length > 0) return PARK_EVERY_MS / 4;
@@ -223,10 +161,4 @@ export function createLaneKeeper(o: LaneKeeperOptions): LaneKeeper {
       o.onWork();
     },
   };
-
-  function hearOf(key: string): void {
-    const [shop = '', subscription = ''] = key.split(':');
-    if (heard.size >= MAX_LANES) scanAtMs = 0;
-    else heard.set(key, { shopId: BigInt(shop), subscriptionId: BigInt(subscription) });
-  }
 }

@@ -34,6 +34,8 @@ export interface Due extends LaneRef {
 
 /** What to read of a lane. `any-probe`: one delivery, the oldest that is due; `oldest-probe`: the oldest of all, if it is due. */
 export type ReadMode = 'all' | 'any-probe' | 'oldest-probe';
+
+// As numbers in the statement.
 const STANDINGS: readonly Standing[] = ['trusted', 'new', 'slow', 'failing'];
 const MODES: readonly ReadMode[] = ['all', 'any-probe', 'oldest-probe'];
 
@@ -56,7 +58,7 @@ export interface Reading extends LaneRef {
  * @param o.except deliveries under way already.
  * @param o.maxBytes of bodies, for the lanes of each standing; the one that goes over it is the last.
  * @param o.offsetMs of the retry clock.
- * @returns the rows, lane by lane, and whether `maxBytes` left any out.
+ * @returns the rows, lane by lane.
  */
 export async function readDue(
   db: Queryable,
