@@ -1,20 +1,18 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join, resolve } from 'node:path';
+import { join } from 'node:path';
 import pg from 'pg';
 import { startPostgres } from '../../deploy/local/postgres.ts';
 import { migrate } from '../../services/platform/migrate.ts';
 import { SCHEMAS } from '../../services/platform/schemas.ts';
+import { COMPILE_CACHE } from './compile-cache.ts';
 
 /** Copied for every test file, so that each begins with all migrations applied and no rows. */
 const TEMPLATE = 'rms_template';
 
-/** Compiled modules, so that the many processes of the tests need not strip and compile all of them anew. */
-const COMPILED = 'node_modules/.cache/node-compile';
-
 /** Starts a throw-away PostgreSQL for the run, unless TEST_POSTGRES_URL names one (as its superuser). */
 export default async function globalSetup(): Promise<void> {
-  process.env.NODE_COMPILE_CACHE ??= resolve(COMPILED);
+  process.env.NODE_COMPILE_CACHE ??= COMPILE_CACHE;
   const given = process.env.TEST_POSTGRES_URL;
   const url = given ?? (await startThrowAway());
   const admin = new pg.Client({ connectionString: url });

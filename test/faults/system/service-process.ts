@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { closeSync, openSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
+import { COMPILE_CACHE } from '../../support/compile-cache.ts';
 import { waitFor } from '../wait.ts';
 
 const ROOT = fileURLToPath(new URL('../../../', import.meta.url));
@@ -65,7 +66,7 @@ export function serviceProcess(o: ServiceProcessOptions): ServiceProcess {
       const log = openSync(o.logFile, 'a');
       child = spawn(process.execPath, [...moreArgs, ...o.args], {
         cwd: ROOT,
-        env: o.env,
+        env: { NODE_COMPILE_CACHE: COMPILE_CACHE, ...o.env },
         stdio: ['ignore', log, log],
       });
       closeSync(log);
