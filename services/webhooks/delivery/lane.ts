@@ -1,3 +1,5 @@
+import { shardLease } from '../../platform/shards.ts';
+
 /** Which lane; there is one for each subscription. */
 export interface LaneRef {
   readonly shopId: bigint;
@@ -7,12 +9,17 @@ export interface LaneRef {
 /** Shards that the endpoints are divided into. */
 export const DELIVERY_SHARDS = 32;
 
-/** Names the shards' leases. */
+/** The first part of the names of the shards' leases. */
 export const DELIVERY_LEASES = 'deliveries';
 
 /** All lanes of an endpoint are in one shard, so that one process counts all that it has in flight. */
 export function shardOf(endpointId: bigint): number {
   return Number(endpointId % BigInt(DELIVERY_SHARDS));
+}
+
+/** Names the lease of a shard, which what is written of its endpoints is checked against. */
+export function leaseOf({ shard }: { readonly shard: number }): string {
+  return shardLease(DELIVERY_LEASES, shard);
 }
 
 export function laneKeyOf({ shopId, subscriptionId }: LaneRef): string {

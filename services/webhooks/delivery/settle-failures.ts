@@ -1,7 +1,6 @@
 import type { Queryable } from '../../platform/postgres.ts';
-import { shardLease } from '../../platform/shards.ts';
 import { FAILING_DAYS, judgeFailing } from './auto-disable.ts';
-import { DELIVERY_LEASES, type LaneRef, laneKeyOf } from './lane.ts';
+import { type LaneRef, laneKeyOf, leaseOf } from './lane.ts';
 import type { Settlement } from './settle.ts';
 
 /** A subscription was switched off, or is on its way to it. */
@@ -29,10 +28,12 @@ export interface SettledFailures {
   readonly busy: ReadonlySet<string>;
 }
 
+/** What is to be written of a subscription. */
 interface Tally {
   failures: number;
   failingSinceMs: number | null;
   warnedPercent: number;
+  /** Why it is switched off; empty when it is not. */
   reason: string;
 }
 
@@ -74,20 +75,21 @@ interface Judged {
 
 /** In the order in which the attempts ended. */
 function tallyOf(subscription: Subscription, own: readonly Settlement[]): Tally {
-  const { failures, failingSinceMs, warnedPercent, nowMs } = subscription;
-  const tally: Tally = { failures, failingSinceMs, warnedPercent, reason: '' };
+  let { failures, failingSinceMs, warnedPercent } = subscription;
   for (const { ended } of own) {
-    if (ended === 'delivered')
-      Object.assign(tally, { failures: 0, failingSinceMs: null, warnedPercent: 0 });
-    else
-      Object.assign(tally, {
-        failures: tally.failures + 1,
-        failingSinceMs: tally.failingSinceMs ?? nowMs,
-      });
+    if (ended === 'delivered') {
+      failures = 0;
+      failingSinceMs = null;
+      warnedPercent = 0;
+    } else {
+      failures += 1;
+      failingSinceMs ??= subscription.nowMs;
+    }
   }
-  return tally;
+  return { failures, failingSinceMs, warnedPercent, reason: '' };
 }
 
+/** What the owner is to hear; the tally keeps why the subscription is switched off, or the warning. */
 function judge(
   subscription: Subscription,
   tally: Tally,
@@ -99,10 +101,11 @@ function judge(
     ({ due, sent }) =>
       sent?.outcome.result === 'gone' && due.endpointId === subscription.endpointId,
   );
-  if (isGone) tally.reason = REASON_GONE;
-  if (isGone || tally.failingSinceMs === null) {
-    return isGone ? { kind: 'disabled', percent: 100, shopId, subscriptionId } : undefined;
+  if (isGone) {
+    tally.reason = REASON_GONE;
+    return { kind: 'disabled', percent: 100, shopId, subscriptionId };
   }
+  if (tally.failingSinceMs === null) return undefined;
   const { failures, failingSinceMs, warnedPercent } = tally;
   const verdict = judgeFailing({ failures, failingSinceMs, warnedPercent }, nowMs);
   if (verdict.kind === 'disable') {
@@ -187,7 +190,7 @@ async function stillWaiting(
       settlements.map(({ due }) => due.subscriptionId),
       settlements.map(({ due }) => due.id),
       settlements.map(({ due }) => due.attempts),
-      settlements.map(({ due }) => shardLease(DELIVERY_LEASES, due.shard)),
+      settlements.map(({ due }) => leaseOf(due)),
       settlements.map(({ token }) => token),
     ],
   });

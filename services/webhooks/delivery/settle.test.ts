@@ -10,6 +10,7 @@ import { fanOut, lockLanes } from '../fan-out/fan-out.ts';
 import { NO_TIMING, type Outcome } from '../sender/outcome.ts';
 import { addSecret } from '../subscriptions/secrets.ts';
 import { createSubscription } from '../subscriptions/subscription-store.ts';
+import { NEW_ENDPOINT } from './endpoint.ts';
 import { DELIVERY_LEASES, DELIVERY_SHARDS } from './lane.ts';
 import { type Due, readDue } from './read-due.ts';
 import { type Settlement, settle } from './settle.ts';
@@ -165,6 +166,26 @@ describe('a batch of outcomes', () => {
       ]),
     );
     expect(await rowsOf(arrived.shopId)).toMatchObject({ attempts: 2, queued: 0 });
+  });
+
+  test('of a subscription that somebody else holds is passed over, but not how its endpoint fares', async () => {
+    const [due] = await read(1);
+    if (!due) throw new Error('there is one');
+    const { shopId, endpointId, shard } = due;
+    const token = shards.tokenOf(shard) ?? 0n;
+    const health = { ...NEW_ENDPOINT, failures: 3, failingSinceMs: Date.now() };
+    const change = { shopId, endpointId, shard, token, health };
+    const { passed } = await inTransaction(db.pool, async (other) => {
+      await other.query('select from subscriptions where shop_id = $1 for update', [shopId]);
+      return settle(db.pool, [settlement(due, 'failed')], [change], { offsetMs: 0 });
+    });
+    expect(passed).toHaveLength(1);
+    expect(await rowsOf(shopId)).toMatchObject({ queued: 1, attempts: 0, failures: 0 });
+    const { rows } = await db.pool.query(
+      'select consecutive_failures as failures from endpoints where shop_id = $1',
+      [shopId],
+    );
+    expect(rows).toEqual([{ failures: 3 }]);
   });
 
   test('keeps no answer to a payload that was redacted meanwhile', async () => {

@@ -1,10 +1,9 @@
 import type pg from 'pg';
 import { inTransaction, type Queryable } from '../../platform/postgres.ts';
-import { shardLease } from '../../platform/shards.ts';
 import { dayOf, rangeOfDay } from '../delivery-id.ts';
 import type { Outcome } from '../sender/outcome.ts';
 import type { EndpointHealth } from './endpoint.ts';
-import { DELIVERY_LEASES, laneKeyOf } from './lane.ts';
+import { laneKeyOf, leaseOf } from './lane.ts';
 import type { Due } from './read-due.ts';
 import { type Notice, settleFailures } from './settle-failures.ts';
 
@@ -60,8 +59,8 @@ export async function settle(
     return { stale: await write(pool, settlements, endpoints, o), passed: [], notices: [] };
   }
   return inTransaction(pool, async (tx) => {
-    const leases = [...new Set([...leasesOf(settlements), ...endpoints.map(leaseOf)])];
-    await tx.query({ name: 'lock-leases', text: LOCK_LEASES, values: [leases] });
+    const values = [leasesOf(settlements, endpoints)];
+    await tx.query({ name: 'lock-leases', text: LOCK_LEASES, values });
     const { notices, busy } = await settleFailures(tx, judged, o);
     const passed = judged.filter(({ due }) => busy.has(laneKeyOf(due)));
     const rest = settlements.filter((one) => !passed.includes(one));
@@ -78,9 +77,12 @@ function toBeJudged(settlements: readonly Settlement[]): Settlement[] {
   return settlements.filter(({ due, sent }) => sent && failing.has(laneKeyOf(due)));
 }
 
-function leasesOf(settlements: readonly { due: Due }[]): string[] {
-  const shards = new Set(settlements.map(({ due }) => due.shard));
-  return [...shards].map((shard) => shardLease(DELIVERY_LEASES, shard));
+function leasesOf(
+  settlements: readonly Settlement[],
+  endpoints: readonly EndpointChange[],
+): string[] {
+  const leases = [...settlements.map(({ due }) => leaseOf(due)), ...endpoints.map(leaseOf)];
+  return [...new Set(leases)];
 }
 
 /** Returns those that were not written. */
@@ -91,8 +93,11 @@ async function write(
   o: { offsetMs: number },
 ): Promise<Settlement[]> {
   const stale: Settlement[] = [];
+  const days = byDay(settlements);
+  // All of them were passed over: how their addresses fare is kept all the same.
+  if (days.size === 0 && endpoints.length > 0) days.set(new Date().setUTCHours(0, 0, 0, 0), []);
   let changes = endpoints;
-  for (const [day, ofDay] of byDay(settlements)) {
+  for (const [day, ofDay] of days) {
     stale.push(...(await writeDay(db, new Date(day), ofDay, { endpoints: changes, ...o })));
     changes = [];
   }
@@ -113,20 +118,14 @@ async function writeDay(
     name: `settle-${day.toISOString().slice(0, 10)}`,
     text: settleOf(day),
     values: [
-      [...new Set([...leasesOf(settlements), ...endpoints.map(leaseOf)])],
+      leasesOf(settlements, endpoints),
       ...columnsOf(settlements),
       offsetMs,
       ...endpointColumns(endpoints),
     ],
   });
   const tokens = new Map(rows.map(({ name, token }) => [name, token]));
-  return settlements.filter(
-    ({ due, token }) => tokens.get(shardLease(DELIVERY_LEASES, due.shard)) !== token,
-  );
-}
-
-function leaseOf({ shard }: { shard: number }): string {
-  return shardLease(DELIVERY_LEASES, shard);
+  return settlements.filter(({ due, token }) => tokens.get(leaseOf(due)) !== token);
 }
 
 function columnsOf(all: readonly Settlement[]): unknown[] {
