@@ -9,12 +9,6 @@ export interface Spread {
 /** How sure the interval of a median is to be. */
 const CONFIDENCE = 0.95;
 
-/** The value below which a share of the values lies; 0 of none. */
-export function percentile(values: readonly number[], share: number): number {
-  const sorted = values.toSorted((a, b) => a - b);
-  return sorted[Math.max(0, Math.ceil(share * sorted.length) - 1)] ?? 0;
-}
-
 /**
  * Median and its 95 % interval by order statistics, which assumes nothing about the distribution.
  * Fewer than six values are too few for one: the interval is then smallest to largest.

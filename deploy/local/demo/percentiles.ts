@@ -1,3 +1,9 @@
+/** The value that this share of all does not exceed; 0 of none. */
+export function percentile(values: readonly number[], share: number): number {
+  const sorted = values.toSorted((one, other) => one - other);
+  return sorted[Math.max(0, Math.ceil(share * sorted.length) - 1)] ?? 0;
+}
+
 /** Durations of one kind of operation. */
 export class Durations {
   readonly #values: number[] = [];
@@ -12,7 +18,6 @@ export class Durations {
 
   /** The duration that this share of all did not exceed, in milliseconds; 0 without any. */
   percentile(share: number): number {
-    const sorted = this.#values.toSorted((one, other) => one - other);
-    return sorted[Math.max(0, Math.ceil(sorted.length * share) - 1)] ?? 0;
+    return percentile(this.#values, share);
   }
 }

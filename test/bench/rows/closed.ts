@@ -1,10 +1,10 @@
+import { percentile } from '../../../deploy/local/demo/percentiles.ts';
 import { startWorker } from '../child.ts';
 import { startHooks } from '../hooks.ts';
 import type { HttpLoadMethods, Load } from '../http-load.ts';
 import { perThousand, startMeter } from '../measure.ts';
 import { atMost, type Figure, figure, type Row } from '../row.ts';
 import { makeReturns, makeShop } from '../shop.ts';
-import { percentile } from '../stats.ts';
 
 const PER_SECOND = 20;
 const LINES = 2;

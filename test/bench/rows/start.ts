@@ -6,8 +6,8 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { z } from 'zod';
+import { percentile } from '../../../deploy/local/demo/percentiles.ts';
 import { atMost, type Figure, type Row } from '../row.ts';
-import { percentile } from '../stats.ts';
 import { cpuOfTree, memoryOfTree } from '../work.ts';
 
 const ROOT = fileURLToPath(new URL('../../../', import.meta.url));

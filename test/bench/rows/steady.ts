@@ -1,7 +1,7 @@
+import { percentile } from '../../../deploy/local/demo/percentiles.ts';
 import { startHooks } from '../hooks.ts';
 import { perThousand, startMeter } from '../measure.ts';
 import { atMost, type Bench, type Figure, figure, type Row } from '../row.ts';
-import { percentile } from '../stats.ts';
 
 const SHOPS = 50;
 const P50_MS = 30;

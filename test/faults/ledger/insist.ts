@@ -13,7 +13,7 @@ const PAUSE_MS = 200;
  * may be repeated. What the product owes its callers is judged elsewhere; each repeat is told.
  *
  * @param what names the call, for the message.
- * @throws Error when it is refused, or never answered; its cause says why.
+ * @throws HopelessError when it is refused, OverdueError when it is never answered; the cause says why.
  */
 export async function insist<T>(
   { say }: Pick<System, 'say'>,
@@ -28,7 +28,7 @@ export async function insist<T>(
         say(`  ${what}: not answered, once more: ${String(error)}`);
         throw error;
       }
-      throw new HopelessError(what, { cause: error });
+      throw new HopelessError(`${what}: refused`, { cause: error });
     }
   };
   const wait = { what, withinMs: PATIENCE_MS, everyMs: PAUSE_MS };

@@ -15,7 +15,7 @@ export interface Ledger {
   /**
    * Waits until nothing is queued, unpublished or undelivered.
    *
-   * @throws OverdueError
+   * @throws Error that says how many are missing; its cause is the OverdueError.
    */
   untilQuiet(withinMs: number): Promise<void>;
 }
@@ -109,12 +109,10 @@ export async function openLedger(system: System, shops: readonly TrialShop[]): P
         await refresh(start);
         return balance.missing().length === 0;
       };
-      const what = () => `everything has arrived (${balance.missing().length} are missing)`;
-      await waitFor(isQuiet, { what: 'everything has arrived', withinMs, everyMs: 100 }).catch(
-        (cause: unknown) => {
-          throw new Error(what(), { cause });
-        },
-      );
+      const what = 'everything has arrived';
+      await waitFor(isQuiet, { what, withinMs, everyMs: 100 }).catch((cause: unknown) => {
+        throw new Error(`not ${what}: ${balance.missing().length} are missing`, { cause });
+      });
     },
   };
 }

@@ -2,6 +2,7 @@ import { Code, ConnectError } from '@connectrpc/connect';
 import { LOCAL_ACTOR } from '../../../deploy/local/clients.ts';
 import { DestinationType } from '../../../proto/gen/rms/destinations/v1/destinations_pb.ts';
 import { newestActive } from '../../../services/contract/versions.ts';
+import { inTurns } from '../in-turns.ts';
 import type { System } from '../system/system.ts';
 import { insist } from './insist.ts';
 
@@ -25,6 +26,7 @@ export interface TrialShop {
   close(): Promise<void>;
 }
 
+/** A shop has up to a hundred subscriptions: not all are made at once. */
 const AT_ONCE = 10;
 const CURRENCY = 'GBP';
 let opened = 0;
@@ -75,12 +77,13 @@ export async function openShop(
       path: `/${id}/${trial}/${trigger}/${at}`,
     })),
   );
-  const subscriptions = await inTurns(planned, async ({ trigger, path }): Promise<Subscribed> => {
+  const make = async ({ trigger, path }: (typeof planned)[number]): Promise<Subscribed> => {
     const url = urlOf(path);
-    const { id, secret } = await subscribe(system, { ...shop, trigger, url });
-    system.sink.learn(path, secret);
-    return { trigger, path, url, id };
-  });
+    const made = await subscribe(system, { ...shop, trigger, url });
+    system.sink.learn(path, made.secret);
+    return { trigger, path, url, id: made.id };
+  };
+  const subscriptions = await inTurns(planned, AT_ONCE, make);
   await system.sink.flush();
   const paths = new Set(subscriptions.map(({ path }) => path));
   return {
@@ -90,7 +93,7 @@ export async function openShop(
     subscriptions,
     paths,
     async close() {
-      await inTurns(subscriptions, ({ id: subscriptionId }) =>
+      await inTurns(subscriptions, AT_ONCE, ({ id: subscriptionId }) =>
         insist(system, 'deleting a subscription', (options) =>
           services.webhooks
             .deleteSubscription({ ...shop, subscriptionId }, options)
@@ -132,13 +135,4 @@ async function subscribe(
 /** A deletion that was not answered may have taken place. */
 function unlessGone(error: unknown): void {
   if (!(error instanceof ConnectError && error.code === Code.NotFound)) throw error;
-}
-
-/** Not all at once: a shop has up to a hundred. */
-async function inTurns<T, U>(items: readonly T[], work: (item: T) => Promise<U>): Promise<U[]> {
-  const done: U[] = [];
-  for (let at = 0; at < items.length; at += AT_ONCE) {
-    done.push(...(await Promise.all(items.slice(at, at + AT_ONCE).map(work))));
-  }
-  return done;
 }

@@ -5,6 +5,7 @@ import { freePort } from '../../../deploy/local/postgres.ts';
 import { SubscriptionStatus } from '../../../proto/gen/rms/webhooks/v1/webhooks_pb.ts';
 import { addBacklog } from '../../bench/backlog.ts';
 import { resetStatements, statementsSince } from '../../bench/statements.ts';
+import { inTurns } from '../in-turns.ts';
 import { insist } from '../ledger/insist.ts';
 import { openShop, type TrialShop } from '../ledger/shop.ts';
 import { submitOnce } from '../ledger/submit-once.ts';
@@ -154,7 +155,9 @@ async function surround(context: RowContext, trial: Trial, admin: pg.Client): Pr
   const dead = await openDead(context, count);
   say(`dead endpoints: ${count} are there`);
   await admin.query('analyze');
-  await inTurns(dead, (shop) => submitOnce(context.system, shop, { withinMs: MADE_MS }));
+  await inTurns(dead, SHOPS_AT_ONCE, (shop) =>
+    submitOnce(context.system, shop, { withinMs: MADE_MS }),
+  );
   // Making 10,000 deliveries is a load of its own, whoever they are for: what the dead ones cost begins
   // when all of them wait and are tried again.
   await untilFailed(admin, dead, { count, times: 1 });
@@ -169,9 +172,9 @@ async function surround(context: RowContext, trial: Trial, admin: pg.Client): Pr
     async round() {
       // The first half of a further round is without them: what waits for them is held.
       if (slices.large.length > 0) {
-        await inTurns(dead, (shop) => activate(context, shop, false));
+        await inTurns(dead, SHOPS_AT_ONCE, (shop) => activate(context, shop, false));
         for (let nth = 0; nth < 2; nth += 1) small.push(await measure(context, trial, admin));
-        await inTurns(dead, (shop) => activate(context, shop, true));
+        await inTurns(dead, SHOPS_AT_ONCE, (shop) => activate(context, shop, true));
       }
       for (let nth = 0; nth < 2; nth += 1) slices.large.push(await measure(context, trial, admin));
     },
@@ -185,15 +188,7 @@ async function openDead({ system }: RowContext, count: number): Promise<TrialSho
   const port = await freePort();
   const urlOf = (path: string) => `http://127.0.0.1:${port}${path}`;
   const open = () => openShop(system, { 'return.created': PER_SHOP }, { urlOf });
-  return inTurns(Array.from({ length: Math.ceil(count / PER_SHOP) }), open);
-}
-
-async function inTurns<T, U>(items: readonly T[], work: (item: T) => Promise<U>): Promise<U[]> {
-  const done: U[] = [];
-  for (let at = 0; at < items.length; at += SHOPS_AT_ONCE) {
-    done.push(...(await Promise.all(items.slice(at, at + SHOPS_AT_ONCE).map(work))));
-  }
-  return done;
+  return inTurns(Array.from({ length: Math.ceil(count / PER_SHOP) }), SHOPS_AT_ONCE, open);
 }
 
 /** Waits until so many deliveries have failed so many times; answers how many have. */

@@ -3,7 +3,8 @@ import { sampled } from './sampling.ts';
 
 const values = (given: readonly number[]) => {
   const seen: number[] = [];
-  const trial = { problems: [] as string[] };
+  const problems: string[] = [];
+  const trial = { problems };
   const mean = () => seen.reduce((sum, one) => sum + one, 0) / seen.length;
   const rounds = sampled(trial, {
     round: async () => void seen.push(given[seen.length] ?? 0),
