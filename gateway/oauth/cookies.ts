@@ -18,6 +18,8 @@ export interface Cookies {
   keepBrowser(value: string): string;
   /** The sign-in whose pages this browser was sent to. */
   interactionOf(req: IncomingMessage): string | undefined;
+  /** The sign-in whose answer this browser may fetch. */
+  resumeOf(req: IncomingMessage): string | undefined;
 }
 
 const VALUE = /^[A-Za-z0-9_-]{43}$/;
@@ -47,6 +49,7 @@ export function createCookies(issuer: string, ttlS: number): Cookies {
     keepBrowser: (value) =>
       `${browserName}=${value}; Path=/; Max-Age=${ttlS}; HttpOnly; SameSite=Lax${secure ? '; Secure' : ''}`,
     interactionOf: (req) => cookieOf(req, names.interaction),
+    resumeOf: (req) => cookieOf(req, names.resume),
   };
 }
 

@@ -14,6 +14,8 @@ export interface AuthorizationRequest {
   readonly loginHint?: string | undefined;
   /** The address given so far, where a shop is still to be chosen. */
   readonly email?: string | undefined;
+  /** Granted or refused, and the app has not been told yet. */
+  readonly isDecided: boolean;
 }
 
 /** The requests that wait, and the two ways in which they end. */
@@ -25,6 +27,8 @@ export interface AuthorizationRequests {
   grant(uid: string, account: Account): Promise<string | undefined>;
   /** Has the client told `access_denied`, with the reason; the path where that happens. */
   refuse(uid: string, why: string): Promise<string | undefined>;
+  /** As {@link grant}, of one that was granted before; undefined when it was not. */
+  granted(uid: string): Promise<string | undefined>;
 }
 
 /** Characters of an app's host that are kept. */
@@ -76,6 +80,10 @@ export function createRequests(
       await save(interaction);
       return resumePath(interaction);
     },
+    async granted(uid) {
+      const interaction = await load(uid);
+      return interaction?.result?.login ? resumePath(interaction) : undefined;
+    },
   };
 }
 
@@ -84,6 +92,7 @@ export function requestOf(interaction: {
   readonly uid: string;
   readonly params: Readonly<Record<string, unknown>>;
   readonly lastSubmission?: Readonly<Record<string, unknown>> | undefined;
+  readonly result?: unknown;
 }): AuthorizationRequest | undefined {
   const { client_id: clientId, redirect_uri: redirectUri } = interaction.params;
   if (typeof clientId !== 'string' || typeof redirectUri !== 'string') return undefined;
@@ -93,6 +102,7 @@ export function requestOf(interaction: {
     uid: interaction.uid,
     clientId,
     redirectUri,
+    isDecided: interaction.result !== undefined,
     ...(typeof loginHint === 'string' && { loginHint }),
     ...(typeof email === 'string' && { email }),
   };

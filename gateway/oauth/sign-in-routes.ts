@@ -37,7 +37,7 @@ export function signInRoutes(o: OAuthDependencies): Router {
     ],
   });
   endpoint(router, '/oauth/authorize/:uid', {
-    GET: [(req, res) => handOrFail(o, parts, { req, res, url: req.path })],
+    GET: [(req, res) => resumeOrGoOn(o, parts, { req, res })],
   });
   endpoint(router, '/oauth/sign-in/:uid', {
     GET: [formBy((signIn, uid) => signIn.askEmail(uid))],
@@ -143,6 +143,26 @@ function pageHandlers(o: OAuthDependencies, { signIn, cookies, waits }: SignInPa
       return admission.away ? unavailable('Try again in a moment.') : ended();
     });
   return { pageBy, formBy };
+}
+
+/**
+ * Gives the answer of a sign-in. The provider would give one up that is asked for too early (a page in
+ * another tab, an address typed from memory) and begin anew, under the page that is still open.
+ */
+async function resumeOrGoOn(
+  o: OAuthDependencies,
+  parts: SignInParts,
+  { req, res }: { req: Request; res: Response },
+): Promise<void> {
+  const uid = String(req.params.uid);
+  const isOwn = parts.cookies.resumeOf(req) === uid;
+  try {
+    const page = isOwn ? await parts.signIn.goOn(uid) : undefined;
+    if (page) return sendAnswer(res, page);
+  } catch (error) {
+    return sendAnswer(res, failureAnswer(error, o.logger));
+  }
+  await handOrFail(o, parts, { req, res, url: req.path });
 }
 
 async function handOrFail(

@@ -200,6 +200,29 @@ describe('consent', () => {
     expect((await browser.submit(page, {}, LOOPBACK)).status).toBe(400);
   });
 
+  test('that is left for the address of the answer goes on, and an answer that was lost is given again', async () => {
+    const begun = stack.begin({ redirect_uri: LOOPBACK });
+    const browser = new Browser();
+    const form = await browser.open(begun.url, LOOPBACK);
+    const uid = /action="\/oauth\/sign-in\/([^"]+)"/.exec(form.text)?.[1] ?? '';
+    const answer = `${stack.baseUrl}/oauth/authorize/${uid}`;
+    const early = await browser.open(answer, LOOPBACK);
+    expect([early.status, early.url.pathname]).toEqual([200, `/oauth/sign-in/${uid}`]);
+    expect((await new Browser().send(answer)).status).toBe(400);
+
+    const { email, password: word } = await stack.newPerson();
+    const password = await browser.submit(early, { email }, LOOPBACK);
+    const page = await browser.submit(password, { email, password: word }, LOOPBACK);
+    const again = await browser.open(answer, LOOPBACK);
+    expect([again.url.pathname, again.text]).toEqual([page.url.pathname, page.text]);
+
+    const allow = `${stack.baseUrl}/oauth/sign-in/${uid}/allow`;
+    const post = { method: 'POST', body: '' };
+    expect((await browser.send(allow, post)).headers.get('location')).toContain(uid);
+    const shown = await browser.open(allow, LOOPBACK, post);
+    expect((await redeem(shown, begun, LOOPBACK)).status).toBe(200);
+  });
+
   test('can be refused', async () => {
     const begun = stack.begin({ redirect_uri: LOOPBACK });
     const browser = new Browser();
@@ -235,20 +258,17 @@ describe('consent', () => {
     expect((await browser.send(allow, post)).status).toBe(303);
   });
 
-  test('can be asked of everybody, or nobody', async () => {
-    for (const [mcpConsent, redirect_uri, isAsked] of [
-      ['always', REDIRECT, true],
-      ['never', LOOPBACK, false],
-    ] as const) {
-      const other = await startSignInStack({ replicas: 1, mcpConsent });
-      const person = await other.newPerson();
-      const browser = new Browser();
-      const begun = other.begin({ redirect_uri, login_hint: person.email });
-      const password = await browser.open(begun.url, redirect_uri);
-      const { email, password: word } = person;
-      const shown = await browser.submit(password, { email, password: word }, redirect_uri);
-      expect([mcpConsent, shown.text.includes('/allow"')]).toEqual([mcpConsent, isAsked]);
-      await other.stop();
-    }
+  test.each([
+    ['always', REDIRECT, true],
+    ['never', LOOPBACK, false],
+  ] as const)('can be asked %s', async (mcpConsent, redirect_uri, isAsked) => {
+    const other = await startSignInStack({ replicas: 1, mcpConsent });
+    const { email, password: word } = await other.newPerson();
+    const browser = new Browser();
+    const begun = other.begin({ redirect_uri, login_hint: email });
+    const password = await browser.open(begun.url, redirect_uri);
+    const shown = await browser.submit(password, { email, password: word }, redirect_uri);
+    await other.stop();
+    expect(shown.text.includes('/allow"')).toBe(isAsked);
   });
 });

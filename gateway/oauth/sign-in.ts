@@ -63,6 +63,11 @@ const MAX_SHOWN = 320;
 export interface SignIn {
   /** A request has just come in. */
   begin(req: IncomingMessage, request: AuthorizationRequest): Promise<Answer>;
+  /**
+   * The page to go on with, for whoever comes for an answer that is not given yet; undefined when it is,
+   * or when there is no such sign-in.
+   */
+  goOn(uid: string): Promise<Answer | undefined>;
   /** The first form once more. */
   askEmail(uid: string): Promise<Answer>;
   /** An address was sent. */
@@ -158,6 +163,13 @@ export function createSignIn(o: SignInOptions): SignIn {
       return email === undefined ? pages.email(request) : resolve(req, request, email);
     },
 
+    async goOn(uid) {
+      const request = await o.requests.find(uid);
+      if (!request || request.isDecided) return undefined;
+      const waiting = await o.tickets.find('SignedIn', uid);
+      return redirect(waiting ? `${signInPath(uid)}/consent` : signInPath(uid));
+    },
+
     async askEmail(uid) {
       const request = await o.requests.find(uid);
       return request ? pages.email(request) : ended();
@@ -212,7 +224,11 @@ export function createSignIn(o: SignInOptions): SignIn {
 
     async allow(uid) {
       const who = waitingForConsent.safeParse(await o.tickets.take('SignedIn', uid)).data;
-      if (!who) return ended();
+      if (!who) {
+        // Sent again by somebody whose answer was lost: it was allowed, and the app still waits.
+        const granted = await o.requests.granted(uid);
+        return granted === undefined ? ended() : redirect(granted);
+      }
       return grant(uid, { userId: BigInt(who.userId), shopId: BigInt(who.shopId) });
     },
 
