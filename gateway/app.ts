@@ -2,9 +2,9 @@ import type { ServerResponse } from 'node:http';
 import express, { type ErrorRequestHandler, type Express, type Router } from 'express';
 import type { Telemetry } from '../services/platform/telemetry.ts';
 import type { HourlyLimits } from './auth/hourly-limits.ts';
-import { HttpRefusal, internalError, noHost, unknownPath } from './errors.ts';
+import { HttpRefusal, internalError, manyHosts, noHost, unknownPath } from './errors.ts';
 import { docsRouter } from './http/docs.ts';
-import type { Exchange } from './http/exchange.ts';
+import { type Exchange, hostsOf } from './http/exchange.ts';
 import { createInstrumentation } from './http/instrument.ts';
 import { livez, type Readiness, readyz } from './http/probes.ts';
 import { securityHeaders } from './http/security-headers.ts';
@@ -43,7 +43,9 @@ export function createApp(deps: AppDependencies, calendar: () => Date): Express 
     res.setHeaders(headers);
     return instrument(req, res, async (exchange) => {
       exchanges.set(res, exchange);
-      if (req.httpVersion === '1.1' && req.headers.host === undefined) return next(noHost());
+      const hosts = hostsOf(req);
+      if (hosts > 1) return next(manyHosts());
+      if (req.httpVersion === '1.1' && hosts === 0) return next(noHost());
       if (!(await rest(req, res, exchange))) next();
     });
   });

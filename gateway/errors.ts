@@ -103,6 +103,11 @@ export function noHost(): HttpRefusal {
   return badBody('The request names no host.');
 }
 
+/** RFC 9112, 3.2: nor may it name one twice, where whoever forwards it may have judged the other. */
+export function manyHosts(): HttpRefusal {
+  return badBody('The request names its host more than once.');
+}
+
 export function invalid(detail: string, errors: NonNullable<Problem['errors']>): HttpRefusal {
   return new HttpRefusal(
     messageError(422, CODE.invalid, { title: 'Unprocessable Content', detail, errors }),

@@ -24,3 +24,12 @@ export function newExchange(req: IncomingMessage): Exchange {
   const requestId = typeof given === 'string' && SANE_ID.test(given) ? given : randomUUID();
   return { requestId, startedAt: performance.now() };
 }
+
+/** How many `Host` fields a request has: of several, `headers` shows the first alone. */
+export function hostsOf({ rawHeaders }: IncomingMessage): number {
+  let hosts = 0;
+  for (let at = 0; at < rawHeaders.length; at += 2) {
+    if (rawHeaders[at]?.toLowerCase() === 'host') hosts += 1;
+  }
+  return hosts;
+}
