@@ -42,22 +42,37 @@ export async function tendPartitions(
   return { made: made.rows[0]?.count ?? 0, dropped: dropped.rows[0]?.count ?? 0 };
 }
 
-/** Tends the partitions every hour; of several replicas one does. */
+/** Tends the partitions of a table, see {@link startDayKeeper}. */
 export function startPartitionKeeper(
-  o: PartitionOptions & {
-    readonly pool: pg.Pool;
-    readonly owner: string;
-    readonly logger: Logger;
-  },
+  o: PartitionOptions & Omit<DayKeeperOptions, 'name' | 'tend'>,
 ): Worker {
-  const name = `${o.table}-partitions`;
+  return startDayKeeper({
+    ...o,
+    name: `${o.table}-partitions`,
+    tend: () => tendPartitions(o.pool, o),
+  });
+}
+
+export interface DayKeeperOptions {
+  readonly pool: pg.Pool;
+  readonly logger: Logger;
+  /** Of the lease, and in logs. */
+  readonly name: string;
+  /** This process, by a name that no other ever has. */
+  readonly owner: string;
+  /** Makes and drops days; says how many. */
+  readonly tend: () => Promise<{ made: number; dropped: number }>;
+}
+
+/** Makes and drops the days of tables every hour; of several replicas one does. */
+export function startDayKeeper({ name, ...o }: DayKeeperOptions): Worker {
   return startLoop({
     name,
     idleMs: EVERY_MS,
     logger: o.logger,
     step: async (signal) => {
       const lease = { pool: o.pool, name, owner: o.owner, ttlMs: LEASE_MS };
-      const work = () => tendPartitions(o.pool, o).catch(unlessBusy);
+      const work = () => o.tend().catch(unlessBusy);
       const result = await withLease({ ...lease, signal, work });
       if (result === 'busy') {
         o.logger.warn(`${name}: the tables are in use, days are made and dropped later`);

@@ -42,13 +42,18 @@ function startTraffic(clients: number) {
   };
 }
 
-/** Until it was possible. */
+const LOCK_NOT_AVAILABLE = '55P03';
+const PATIENCE_MS = 20_000;
+
+/** Tries until the tables are free for a moment; rejects when they never are. */
 async function whenFree<T>(work: () => Promise<T>): Promise<T> {
+  const end = performance.now() + PATIENCE_MS;
   for (;;) {
     try {
       return await work();
     } catch (error) {
-      if (!(error instanceof pg.DatabaseError) || error.code !== '55P03') throw error;
+      const isBusy = error instanceof pg.DatabaseError && error.code === LOCK_NOT_AVAILABLE;
+      if (!isBusy || performance.now() > end) throw error;
     }
   }
 }

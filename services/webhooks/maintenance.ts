@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
-import pg from 'pg';
-import { withLease } from '../platform/leases.ts';
+import type pg from 'pg';
 import type { Logger } from '../platform/log.ts';
+import { startDayKeeper } from '../platform/partitions.ts';
 import type { Queryable } from '../platform/postgres.ts';
 import type { Telemetry } from '../platform/telemetry.ts';
 import { startLoop, type Worker } from '../platform/worker.ts';
@@ -12,11 +12,6 @@ import { purgeJobs } from './jobs/job-store.ts';
 
 const BACKLOG_EVERY_MS = 15_000;
 const PURGE_EVERY_MS = 60_000;
-const DAYS_EVERY_MS = 60 * 60_000;
-/** Until the next try when the tables of the log are in use. */
-const BUSY_REST_MS = 60_000;
-const LOCK_NOT_AVAILABLE = '55P03';
-const LEASE_MS = 60_000;
 const BATCH = 1_000;
 /** Days of the log exist this long before they are needed, so a stopped job is noticed in time. */
 const DAYS_AHEAD = 3;
@@ -52,7 +47,13 @@ export function startMaintenance(o: MaintenanceOptions): Worker & { wake(): void
       return (await purge(o.pool, o.days)) ? 'again' : 'idle';
     },
   });
-  const days = startDaysLoop(o);
+  const days = startDayKeeper({
+    pool: o.pool,
+    logger: o.logger,
+    name: 'delivery-days',
+    owner: randomUUID(),
+    tend: () => tendDays(o.pool, o.days),
+  });
   const unobserve = observeCircuits(o);
   return {
     wake: () => backlog.wake(),
@@ -83,35 +84,6 @@ function startBacklogLoop(o: MaintenanceOptions): Worker & { wake(): void } {
       return isMore ? 'again' : 'idle';
     },
   });
-}
-
-/** Of several replicas one makes and drops. */
-function startDaysLoop(o: MaintenanceOptions): Worker {
-  const lease = { pool: o.pool, name: 'delivery-days', owner: randomUUID(), ttlMs: LEASE_MS };
-  return startLoop({
-    name: 'days of the log',
-    idleMs: DAYS_EVERY_MS,
-    logger: o.logger,
-    async step(signal) {
-      const result = await withLease({
-        ...lease,
-        signal,
-        work: () => tendDays(o.pool, o.days).catch(unlessBusy),
-      });
-      if (result === 'busy') {
-        o.logger.warn('the tables of the log are in use: its days are made and dropped later');
-        return BUSY_REST_MS;
-      }
-      if (result && result.made + result.dropped > 0) o.logger.info(result, 'days of the log');
-      return 'idle';
-    },
-  });
-}
-
-/** Somebody holds the tables for long, a backup perhaps. Each try stops the sending for a moment. */
-function unlessBusy(error: unknown): 'busy' {
-  if (error instanceof pg.DatabaseError && error.code === LOCK_NOT_AVAILABLE) return 'busy';
-  throw error;
 }
 
 /**

@@ -14,6 +14,7 @@ import { stateForbids } from './log/delivery.ts';
 import { getDelivery } from './log/get.ts';
 import type { LoggedDelivery } from './log/rows.ts';
 import { payloadVersion } from './subscriptions/payload-version.ts';
+import { subscriptionNotFound } from './subscriptions/subscription.ts';
 import { lockSubscriptionShared } from './subscriptions/subscription-store.ts';
 
 /**
@@ -29,11 +30,12 @@ export function addTestDelivery(
   o: { shopId: bigint; subscriptionId: bigint; trigger: string; today: Date; offsetMs: number },
 ): Promise<LoggedDelivery> {
   return inTransaction(pool, async (tx) => {
-    const subscription = await lockSubscriptionShared(tx, o.shopId, o.subscriptionId);
+    const subscription = await lockSubscriptionShared(tx, o);
+    if (!subscription) throw subscriptionNotFound(o.subscriptionId);
     const wanted = o.trigger === '' ? subscription.trigger : o.trigger;
     const trigger = TRIGGERS.find((known) => known === wanted);
     if (!trigger) throw invalidField('trigger', `must be one of ${TRIGGERS.join(', ')}`);
-    if (subscription.status !== 'active') throw stateForbids('the subscription is inactive');
+    if (!subscription.isActive) throw stateForbids('the subscription is inactive');
     const stored = await payloadVersion(tx, o.shopId, o.today);
     const { version } = payloadVersionServed(stored, o.today);
     const event = {

@@ -43,7 +43,7 @@ export async function fanOut(
       .filter((lane) => isFor(lane, event))
       .flatMap(({ subscriptionId, topic, version: set }): NewDelivery[] => {
         const { version } = payloadVersionServed(set ?? newestActive(o.today), o.today);
-        const isRedacted = redacted.has(keyOf(event));
+        const isRedacted = redacted.has(returnKeyOf(event));
         const body = shape(event, { topic, version, isRedacted });
         return body ? [{ event, subscriptionId, topic, version, body, isTest: false }] : [];
       }),
@@ -91,6 +91,7 @@ select r.shop_id || ':' || r.return_id as key from redacted_returns r
   join (select distinct shop_id, return_id from unnest($1::bigint[], $2::bigint[]) as g (shop_id, return_id)) as given
     on given.shop_id = r.shop_id and given.return_id = r.return_id`;
 
+/** Of the events' returns those whose customer was redacted: their keys, see {@link returnKeyOf}. */
 export async function redactedAmong(tx: Queryable, events: readonly Event[]): Promise<Set<string>> {
   const { rows } = await tx.query<{ key: string }>({
     name: 'redacted-among',
@@ -100,7 +101,8 @@ export async function redactedAmong(tx: Queryable, events: readonly Event[]): Pr
   return new Set(rows.map(({ key }) => key));
 }
 
-function keyOf(o: { shopId: bigint; returnId: bigint }): string {
+/** Names a return as {@link redactedAmong} does. */
+export function returnKeyOf(o: { shopId: bigint; returnId: bigint }): string {
   return `${o.shopId}:${o.returnId}`;
 }
 

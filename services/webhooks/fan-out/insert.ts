@@ -32,13 +32,13 @@ export async function insertDeliveries(
   o: { offsetMs: number; isRetry?: boolean },
 ): Promise<string[]> {
   if (deliveries.length === 0) return [];
-  const payloads = new Map<string, NewDelivery>();
+  const payloads = new Map<string, NewDelivery & { readonly id: string }>();
   const payloadIds = deliveries.map((delivery) => {
     const id = payloadIdOf(eventKeyOf(delivery.event), delivery.topic, delivery.version);
-    payloads.set(`${delivery.event.shopId} ${id}`, delivery);
+    payloads.set(`${delivery.event.shopId} ${id}`, { ...delivery, id });
     return id;
   });
-  const bodies = [...payloads].map(([key, delivery]) => ({ id: key.split(' ')[1], ...delivery }));
+  const bodies = [...payloads.values()];
   const { rows } = await tx.query<{ id: string }>({
     name: 'insert-deliveries',
     text: INSERT,

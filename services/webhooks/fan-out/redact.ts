@@ -1,6 +1,6 @@
 import type { Queryable } from '../../platform/postgres.ts';
 import { rangeOfEvent } from '../delivery-id.ts';
-import { encodeBody, withoutCustomer } from './without-customer.ts';
+import { bodyWithoutCustomer } from './without-customer.ts';
 
 /**
  * A customer was redacted: the stored payloads of those returns are nulled, those still to be
@@ -95,11 +95,9 @@ async function shapeAnew(tx: Queryable, shopId: bigint, id: string): Promise<voi
     [shopId, id],
   );
   for (const { topic, body } of rows) {
-    // The bytes are our own: an object, by construction.
-    const payload: object = JSON.parse(body.toString('utf8'));
     await tx.query(
       'update payloads set body = $3, redacted_at = now() where shop_id = $1 and id = $2',
-      [shopId, id, encodeBody(withoutCustomer(topic, payload))],
+      [shopId, id, bodyWithoutCustomer(topic, body)],
     );
   }
 }

@@ -38,7 +38,7 @@ export async function readAhead(
   let bytes = 0;
   while (left.length > 0 && bytes < MAX_READ_AHEAD_BYTES) {
     const snapshots = await Promise.all(
-      left.splice(0, AT_ONCE).map((event) => readOne(event, read)),
+      left.splice(0, AT_ONCE).map((event) => readBack(event, read)),
     );
     for (const event of snapshots) {
       if (!event?.snapshot) continue;
@@ -49,7 +49,8 @@ export async function readAhead(
   return events.map((event) => found.get(event.eventId) ?? event);
 }
 
-async function readOne(event: Event, read: ReadSnapshot): Promise<Event | undefined> {
+/** The event with the snapshot that was left out of it; undefined when returns no longer has that. */
+export async function readBack(event: Event, read: ReadSnapshot): Promise<Event | undefined> {
   const snapshot = await read(event);
   return snapshot && { ...event, snapshot, snapshotOmitted: false };
 }
@@ -88,9 +89,9 @@ export async function* withSnapshots(
   let part: Event[] = [];
   let heldBytes = 0;
   for (const event of events) {
-    const snapshot = wanted.has(event.eventId) ? await read(event) : undefined;
-    if (snapshot) heldBytes += toBinary(ReturnSchema, snapshot).length;
-    part.push(snapshot ? { ...event, snapshot, snapshotOmitted: false } : event);
+    const whole = wanted.has(event.eventId) ? await readBack(event, read) : undefined;
+    if (whole?.snapshot) heldBytes += toBinary(ReturnSchema, whole.snapshot).length;
+    part.push(whole ?? event);
     if (heldBytes < MAX_HELD_BYTES) continue;
     yield part;
     part = [];

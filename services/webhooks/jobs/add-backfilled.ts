@@ -1,14 +1,10 @@
 import type { Queryable } from '../../platform/postgres.ts';
 import { announce } from '../delivery/announce.ts';
+import type { LaneRef } from '../delivery/lane.ts';
 import { lockLane } from '../delivery/lane-changes.ts';
-import { redactedAmong } from '../fan-out/fan-out.ts';
+import { redactedAmong, returnKeyOf } from '../fan-out/fan-out.ts';
 import { insertDeliveries, type NewDelivery } from '../fan-out/insert.ts';
-import { encodeBody, withoutCustomer } from '../fan-out/without-customer.ts';
-
-interface LaneOf {
-  readonly shopId: bigint;
-  readonly subscriptionId: bigint;
-}
+import { bodyWithoutCustomer } from '../fan-out/without-customer.ts';
 
 /**
  * Writes deliveries of old events to one subscription, to be sent after fresh ones. Customers that were
@@ -18,7 +14,7 @@ interface LaneOf {
  */
 export async function addBackfilled(
   tx: Queryable,
-  lane: LaneOf,
+  lane: LaneRef,
   deliveries: readonly NewDelivery[],
   o: { offsetMs: number },
 ): Promise<number> {
@@ -28,8 +24,8 @@ export async function addBackfilled(
     deliveries.map(({ event }) => event),
   );
   const fitting = deliveries.map((delivery) => {
-    const { shopId, returnId } = delivery.event;
-    return redacted.has(`${shopId}:${returnId}`) ? anonymous(delivery) : delivery;
+    if (!redacted.has(returnKeyOf(delivery.event))) return delivery;
+    return { ...delivery, body: bodyWithoutCustomer(delivery.topic, delivery.body) };
   });
   await lockLane(tx, lane);
   const { offsetMs } = o;
@@ -37,10 +33,4 @@ export async function addBackfilled(
   if (ids.length === 0) return 0;
   await announce(tx, [lane], { isChange: false });
   return ids.length;
-}
-
-function anonymous(delivery: NewDelivery): NewDelivery {
-  // The bytes are our own: an object, by construction.
-  const payload: object = JSON.parse(Buffer.from(delivery.body).toString('utf8'));
-  return { ...delivery, body: encodeBody(withoutCustomer(delivery.topic, payload)) };
 }

@@ -1,4 +1,4 @@
-import { fromJson, type JsonValue } from '@bufbuild/protobuf';
+import { fromJson } from '@bufbuild/protobuf';
 import { timestampDate } from '@bufbuild/protobuf/wkt';
 import type pg from 'pg';
 import type { Event } from '../../../proto/gen/rms/events/v1/events_pb.ts';
@@ -8,12 +8,16 @@ import { inTransaction } from '../../platform/postgres.ts';
 import type { NewDelivery } from '../fan-out/insert.ts';
 import { shapeBody } from '../fan-out/shape.ts';
 import { lockShops } from '../fan-out/shop-locks.ts';
-import type { ReadSnapshot } from '../fan-out/snapshots.ts';
+import { type ReadSnapshot, readBack } from '../fan-out/snapshots.ts';
 import { payloadVersion } from '../subscriptions/payload-version.ts';
+import {
+  type LockedSubscription,
+  lockSubscriptionShared,
+} from '../subscriptions/subscription-store.ts';
 import { addBackfilled } from './add-backfilled.ts';
 import { failPart, lockPart, noteProgress, type Part } from './claim.ts';
 import type { RetainedEvents, RetainedSpan } from './retained-events.ts';
-import { lockTarget, roomOf, type Target } from './room.ts';
+import { roomOf } from './room.ts';
 
 export interface BackfillBatchDependencies {
   readonly pool: pg.Pool;
@@ -51,7 +55,7 @@ export async function backfillBatch(
   const page = await shapedPage(o, span, { topic, version, subscriptionId: part.subscriptionId });
   return inTransaction(o.pool, async (tx) => {
     await lockShops(tx, { fannedOut: [part.shopId], redacted: [] });
-    const target = await lockTarget(tx, part);
+    const target = await lockSubscriptionShared(tx, part);
     if (!(await lockPart(tx, part))) return undefined;
     if (!target?.isActive || target.topic !== topic || target.trigger !== span.trigger) {
       // Seen to by the next batch, which asks anew.
@@ -74,7 +78,7 @@ async function lookAt(
   tx: pg.PoolClient,
   part: Part,
 ): Promise<{ batch: number; restMs: number; topic: string } | undefined> {
-  const target = await lockTarget(tx, part);
+  const target = await lockSubscriptionShared(tx, part);
   const locked = await lockPart(tx, part);
   if (!locked) return undefined;
   const fault = faultOf(target, spanOf(part), locked.isStuck);
@@ -90,7 +94,7 @@ async function lookAt(
 }
 
 function faultOf(
-  target: Target | undefined,
+  target: LockedSubscription | undefined,
   span: RetainedSpan & { topic: string },
   isStuck: boolean,
 ): string | undefined {
@@ -102,8 +106,8 @@ function faultOf(
 }
 
 function spanOf(part: Part): RetainedSpan & { topic: string } {
-  // Stored by us, as JSON, with both times.
-  const { topic, trigger, from, to } = fromJson(DeliveryFilterSchema, part.filter as JsonValue);
+  // Stored by us, with both times.
+  const { topic, trigger, from, to } = fromJson(DeliveryFilterSchema, part.filter);
   if (!from || !to) throw new Error('a backfill without its time');
   return { shopId: part.shopId, topic, trigger, from: timestampDate(from), to: timestampDate(to) };
 }
@@ -145,9 +149,8 @@ async function shaped(
   event: Event,
   { topic, version, subscriptionId }: Shape,
 ): Promise<NewDelivery | undefined> {
-  const snapshot = event.snapshotOmitted ? await o.readSnapshot(event) : undefined;
-  if (event.snapshotOmitted && !snapshot) return undefined;
-  const whole = snapshot ? { ...event, snapshot, snapshotOmitted: false } : event;
+  const whole = event.snapshotOmitted ? await readBack(event, o.readSnapshot) : event;
+  if (!whole) return undefined;
   const body = shapeBody(whole, { topic, version, isRedacted: false });
   return body && { event, subscriptionId, topic, version, body, isTest: false };
 }

@@ -1,3 +1,4 @@
+import type { JsonValue } from '@bufbuild/protobuf';
 import type pg from 'pg';
 import type { Queryable } from '../../platform/postgres.ts';
 
@@ -12,7 +13,8 @@ export interface Claim {
 /** The part as it is while its row is locked. */
 export interface Part extends Claim {
   readonly kind: 'replay' | 'backfill';
-  readonly filter: unknown;
+  /** Of a `DeliveryFilter`, as the job was stored with it. */
+  readonly filter: JsonValue;
   readonly cursor: string;
   readonly startedAt: Date;
   /** Whether it has waited for a week without anything coming of it. */

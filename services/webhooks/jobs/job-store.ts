@@ -4,8 +4,7 @@ import {
   type DeliveryFilter,
   DeliveryFilterSchema,
 } from '../../../proto/gen/rms/webhooks/v1/webhooks_pb.ts';
-import type { Queryable } from '../../platform/postgres.ts';
-import { violatedConstraint } from '../../platform/postgres.ts';
+import { type Queryable, violatedConstraint } from '../../platform/postgres.ts';
 import { stateForbids } from '../log/delivery.ts';
 import { type Job, type JobKind, jobNotFound, keyConflict } from './job.ts';
 

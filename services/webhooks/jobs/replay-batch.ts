@@ -1,11 +1,12 @@
-import { fromJson, type JsonValue } from '@bufbuild/protobuf';
+import { fromJson } from '@bufbuild/protobuf';
 import type pg from 'pg';
 import { DeliveryFilterSchema } from '../../../proto/gen/rms/webhooks/v1/webhooks_pb.ts';
 import { inTransaction, type Queryable } from '../../platform/postgres.ts';
 import { requeue } from '../delivery/requeue.ts';
 import { type ParsedFilter, parseFilter } from '../log/filter.ts';
+import { lockSubscriptionShared } from '../subscriptions/subscription-store.ts';
 import { type Claim, failPart, lockPart, noteProgress, type Part } from './claim.ts';
-import { lockTarget, roomOf } from './room.ts';
+import { roomOf } from './room.ts';
 
 /** Deliveries that one batch looks at, so that a rare state is not searched for without end. */
 const SCANNED = 1_000;
@@ -24,7 +25,7 @@ export function replayBatch(
   o: { offsetMs: number },
 ): Promise<number | undefined> {
   return inTransaction(pool, async (tx) => {
-    const target = await lockTarget(tx, claim);
+    const target = await lockSubscriptionShared(tx, claim);
     const part = await lockPart(tx, claim);
     if (!part) return undefined;
     if (!target) {
@@ -95,8 +96,7 @@ select d.id, not d.is_test and d.ended is not null and d.finished_at < $6
 
 /** The filter was in order when the job was started; its subscription is the part's. */
 function filterOf(part: Part): ParsedFilter {
-  // Stored by us, as JSON.
-  return parseFilter(fromJson(DeliveryFilterSchema, part.filter as JsonValue));
+  return parseFilter(fromJson(DeliveryFilterSchema, part.filter));
 }
 
 /** What was counted at the start and not sent by the end. */

@@ -1,4 +1,6 @@
 import type { Queryable } from '../../platform/postgres.ts';
+import type { LaneRef } from '../delivery/lane.ts';
+import type { LockedSubscription } from '../subscriptions/subscription-store.ts';
 
 /** How far a job may run ahead of what a subscription takes. Deliveries. */
 const AHEAD = 1_000;
@@ -18,35 +20,11 @@ export interface Room {
   readonly restMs: number;
 }
 
-/** The subscription as a job finds it. */
-export interface Target {
-  readonly topic: string;
-  readonly trigger: string;
-  readonly endpointId: bigint;
-  readonly isActive: boolean;
-}
-
-/**
- * Locks the subscription as it is until the end of the transaction; undefined when it was deleted.
- * Whoever changes or deletes it waits for the batch.
- */
-export async function lockTarget(
-  tx: Queryable,
-  of: { readonly shopId: bigint; readonly subscriptionId: bigint },
-): Promise<Target | undefined> {
-  const { rows } = await tx.query<Target>(
-    `select topic, trigger, endpoint_id as "endpointId", status = 'active' as "isActive"
-       from subscriptions where shop_id = $1 and id = $2 and deleted_at is null for share`,
-    [of.shopId, of.subscriptionId],
-  );
-  return rows[0];
-}
-
 /** What may be added to what waits behind an active subscription: a job never runs far ahead. */
 export async function roomOf(
   db: Queryable,
-  of: { readonly shopId: bigint; readonly subscriptionId: bigint },
-  target: Target,
+  of: LaneRef,
+  target: Pick<LockedSubscription, 'isActive'>,
 ): Promise<Room> {
   if (!target.isActive) return { batch: 0, restMs: INACTIVE_REST_MS };
   const { rows } = await db.query<{ queued: number }>(

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import type pg from 'pg';
 import { inTransaction, type Queryable } from '../../platform/postgres.ts';
+import type { LaneRef } from '../delivery/lane.ts';
 import { addLane, changeLane, closeLane } from '../delivery/lane-changes.ts';
 import type { Secret } from './secrets.ts';
 import {
@@ -156,25 +157,27 @@ export function deleteSubscription(pool: pg.Pool, shopId: bigint, id: bigint): P
   });
 }
 
+/** A subscription as it stays until the transaction that locked it ends. */
+export interface LockedSubscription {
+  readonly topic: string;
+  readonly trigger: string;
+  readonly isActive: boolean;
+}
+
 /**
- * A subscription as it will stay until the caller's transaction ends.
- *
- * @throws DomainError NOT_FOUND.
+ * Locks the subscription as it is until the caller's transaction ends: whoever changes or deletes it
+ * waits for that, other readers do not. Undefined when there is none, or no more.
  */
-export async function lockSubscriptionShared(tx: Queryable, shopId: bigint, id: bigint) {
-  const { rows } = await tx.query<{
-    topic: string;
-    trigger: string;
-    status: 'active' | 'inactive';
-    endpointId: bigint;
-  }>(
-    `select topic, trigger, status, endpoint_id as "endpointId" from subscriptions
+export async function lockSubscriptionShared(
+  tx: Queryable,
+  of: LaneRef,
+): Promise<LockedSubscription | undefined> {
+  const { rows } = await tx.query<LockedSubscription>(
+    `select topic, trigger, status = 'active' as "isActive" from subscriptions
       where shop_id = $1 and id = $2 and deleted_at is null for share`,
-    [shopId, id],
+    [of.shopId, of.subscriptionId],
   );
-  const [row] = rows;
-  if (!row) throw subscriptionNotFound(id);
-  return row;
+  return rows[0];
 }
 
 /**
