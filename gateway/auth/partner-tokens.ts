@@ -1,10 +1,18 @@
 import { createHash } from 'node:crypto';
-import { createRemoteJWKSet, errors, type JWTPayload, type JWTVerifyGetKey, jwtVerify } from 'jose';
+import {
+  createRemoteJWKSet,
+  customFetch,
+  errors,
+  type JWTPayload,
+  type JWTVerifyGetKey,
+  jwtVerify,
+} from 'jose';
 import { z } from 'zod';
 import { Actor_Kind } from '../../proto/gen/rms/common/v1/actor_pb.ts';
 import type { Queryable } from '../../services/platform/postgres.ts';
 import { isInstalled } from '../tenancy/installations.ts';
 import { createBoundedCache } from './bounded-cache.ts';
+import { boundedFetch } from './bounded-fetch.ts';
 import type { Caller } from './caller.ts';
 
 export interface PartnerOAuth {
@@ -56,6 +64,7 @@ export function createPartnerTokenCheck(
   oauth: PartnerOAuth,
   keys: JWTVerifyGetKey = createRemoteJWKSet(new URL(oauth.jwksUrl), {
     timeoutDuration: JWKS_TIMEOUT_MS,
+    [customFetch]: boundedFetch,
   }),
 ): PartnerTokenCheck {
   const grants = createBoundedCache<Grant>(MAX_REMEMBERED);

@@ -1,5 +1,6 @@
 import * as oidc from 'openid-client';
 import { isOutage } from '../../services/platform/postgres.ts';
+import { boundedFetch } from '../auth/bounded-fetch.ts';
 import { parseEmail } from '../tenancy/users.ts';
 
 /** The identity provider that people sign in at. */
@@ -121,6 +122,7 @@ async function discover(o: SignInProvider): Promise<oidc.Configuration> {
     const found = await oidc.discovery(issuer, o.clientId, o.clientSecret, undefined, {
       timeout: TIMEOUT_S,
       execute,
+      [oidc.customFetch]: (url, { body = null, ...init }) => boundedFetch(url, { ...init, body }),
     });
     const { authorization_endpoint, token_endpoint, jwks_uri } = found.serverMetadata();
     // Asked for again at the next sign-in: what is of no use must not be remembered.
@@ -167,7 +169,7 @@ function away(cause: unknown): IdentityProviderAway {
 /** How deep a failure's causes are looked at. */
 const MAX_CAUSES = 5;
 
-/** No answer at all, one too late, or a server error; said by the failure itself or by what caused it. */
+/** No answer at all, one too late or too large, or a server error; said by the failure itself or by what caused it. */
 function isAway(error: unknown): boolean {
   let cause: unknown = error;
   for (
@@ -181,11 +183,14 @@ function isAway(error: unknown): boolean {
   return false;
 }
 
+/** Answers that came too late, or without an end. */
+const UNUSABLE: ReadonlySet<string> = new Set(['TimeoutError', 'AnswerTooLarge']);
+
 /** By shape, not class: the runtime's errors and answers may come from another realm. */
 function saysAway(error: object): boolean {
   if ('status' in error && typeof error.status === 'number') return error.status >= 500;
-  const isTimeout = 'name' in error && error.name === 'TimeoutError';
-  return isTimeout || ('message' in error && error.message === 'fetch failed');
+  const isUnusable = 'name' in error && UNUSABLE.has(String(error.name));
+  return isUnusable || ('message' in error && error.message === 'fetch failed');
 }
 
 function isDenial(error: unknown): boolean {

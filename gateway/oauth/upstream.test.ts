@@ -1,0 +1,79 @@
+import { once } from 'node:events';
+import { createServer, type Server, type ServerResponse } from 'node:http';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { AnswerTooLarge } from '../auth/bounded-fetch.ts';
+import { createUpstream, IdentityProviderAway, type Upstream } from './upstream.ts';
+
+/** What a reader that stops at 1 MiB may have been sent by then, with all buffers on the way. Bytes. */
+const SENT_MAX = 64 * 1024 * 1024;
+
+let server: Server;
+let issuer: string;
+let isDiscoverable = true;
+let sent = 0;
+
+beforeAll(async () => {
+  server = createServer((req, res) => {
+    const isMetadata = req.url?.startsWith('/.well-known/') ?? false;
+    res.setHeader('Content-Type', 'application/json');
+    if (isMetadata && isDiscoverable) res.end(metadata());
+    else sendWithoutEnd(res);
+  }).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const address = server.address();
+  issuer = `http://127.0.0.1:${typeof address === 'object' ? address?.port : 0}`;
+});
+afterAll(() => {
+  server.closeAllConnections();
+  server.close();
+});
+
+function metadata(): string {
+  return JSON.stringify({
+    issuer,
+    authorization_endpoint: `${issuer}/authorize`,
+    token_endpoint: `${issuer}/token`,
+    jwks_uri: `${issuer}/jwks`,
+  });
+}
+
+function sendWithoutEnd(res: ServerResponse): void {
+  sent = 0;
+  const piece = ' '.repeat(64 * 1024);
+  const more = (): void => {
+    while (!res.destroyed && sent < 2 * SENT_MAX) {
+      sent += piece.length;
+      if (!res.write(piece)) return void res.once('drain', more);
+    }
+  };
+  more();
+}
+
+function causesOf(error: unknown): unknown[] {
+  return error instanceof Error ? [error, ...causesOf(error.cause)] : [];
+}
+
+const upstream = (): Upstream =>
+  createUpstream({ issuer, clientId: 'x', clientSecret: 'y', redirectUri: `${issuer}/back` });
+
+describe('an identity provider whose answers have no end is away, and little of them is read', () => {
+  const expectAway = async (work: Promise<unknown>): Promise<void> => {
+    const causes = causesOf(await work.catch((error: unknown) => error));
+    expect(causes[0]).toBeInstanceOf(IdentityProviderAway);
+    expect(causes).toContainEqual(expect.any(AnswerTooLarge));
+    expect(sent).toBeLessThan(SENT_MAX);
+  };
+
+  test('its metadata', async () => {
+    isDiscoverable = false;
+    await expectAway(upstream().origin());
+  });
+
+  test('its tokens', async () => {
+    isDiscoverable = true;
+    const up = upstream();
+    const { expectation } = await up.begin('a@example.com');
+    const back = new URL(`${issuer}/back?code=c&state=${expectation.state}`);
+    await expectAway(up.finish(back, expectation));
+  });
+});
