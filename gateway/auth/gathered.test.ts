@@ -1,8 +1,9 @@
 import { describe, expect, test } from '@jest/globals';
-import { createGathering } from './gathered.ts';
+import { isOutage } from '../../services/platform/postgres.ts';
+import { AskedTooLong, createGathering } from './gathered.ts';
 
 /** Answers `key:question:asker`, when it is let. */
-function slowly() {
+function slowly(o: { patienceMs?: number } = {}) {
   const asked: [string, number][] = [];
   const gates: (() => void)[] = [];
   const ask = createGathering(async (key, count) => {
@@ -10,7 +11,7 @@ function slowly() {
     const question = asked.length;
     await new Promise<void>((resolve) => gates.push(resolve));
     return Array.from({ length: count }, (_, at) => `${key}:${question}:${at}`);
-  });
+  }, o);
   const turn = () => new Promise<void>((resolve) => setImmediate(() => setImmediate(resolve)));
   return {
     ask,
@@ -49,14 +50,38 @@ describe('gathered questions', () => {
   });
 
   test('keys do not wait for each other', async () => {
-    const { ask, asked, turn } = slowly();
-    void ask('a');
-    void ask('b');
+    const { ask, asked, turn, letGo } = slowly();
+    const both = Promise.all([ask('a'), ask('b')]);
     await turn();
     expect(asked).toEqual([
       ['a', 1],
       ['b', 1],
     ]);
+    await letGo();
+    await letGo();
+    expect(await both).toEqual(['a:1:0', 'b:2:0']);
+  });
+
+  test('nobody waits longer than promised, and nothing is asked for those who have gone', async () => {
+    const { ask, asked, turn } = slowly({ patienceMs: 100 });
+    const first = ask('a');
+    await turn();
+    const outcomes = await Promise.allSettled([first, ask('a'), ask('a')]);
+    const tooLong = { status: 'rejected', reason: expect.any(AskedTooLong) };
+    expect(outcomes).toEqual([tooLong, tooLong, tooLong]);
+    expect(isOutage(new AskedTooLong())).toBe(true);
+    expect(asked).toEqual([['a', 1]]);
+  });
+
+  test('the wait behind a question is a part of it', async () => {
+    const { ask, asked, turn, letGo } = slowly({ patienceMs: 2_000 });
+    const first = ask('a');
+    await turn();
+    const late = ask('a');
+    await letGo();
+    expect(await first).toBe('a:1:0');
+    await expect(late).rejects.toThrow(AskedTooLong);
+    expect(asked).toHaveLength(2);
   });
 
   test("a failure is everybody's who asked, and of nobody after", async () => {

@@ -52,6 +52,8 @@ const AWAY: Admission = { admitted: false, retryAfterS: AWAY_RETRY_S, away: true
  */
 export function createRateLimit(o: RateLimitOptions): RateLimit {
   const shared = { keyPrefix: o.name, points: o.points, duration: o.windowS };
+  const isStrict = o.whenAway === 'refuse';
+  const alone = new RateLimiterMemory(shared);
   const limiter = new RateLimiterPostgres({
     ...shared,
     storeClient: o.pool,
@@ -60,11 +62,15 @@ export function createRateLimit(o: RateLimitOptions): RateLimit {
     tableCreated: true,
     clearExpiredByTimeout: false,
     inMemoryBlockOnConsumed: o.points,
-    ...(o.whenAway !== 'refuse' && { insuranceLimiter: new RateLimiterMemory(shared) }),
+    ...(!isStrict && { insuranceLimiter: alone }),
   });
-  const countTogether = async (key: string, count: number): Promise<readonly Admission[]> => {
+  const countBy = async (
+    by: Pick<RateLimiterMemory, 'consume'>,
+    key: string,
+    count: number,
+  ): Promise<readonly Admission[]> => {
     try {
-      await limiter.consume(key, count);
+      await by.consume(key, count);
       return new Array(count).fill(ADMITTED);
     } catch (refusal) {
       // All else is the pool's or the database's: with an insurance it never comes this far.
@@ -77,8 +83,14 @@ export function createRateLimit(o: RateLimitOptions): RateLimit {
       return Array.from({ length: count }, (_, at) => (at < admitted ? ADMITTED : refused));
     }
   };
+  const together = createGathering((key, count) => countBy(limiter, key, count));
+  /** For whom the database has taken too long. */
+  const late = async (key: string): Promise<Admission> => {
+    const [admission] = isStrict ? [] : await countBy(alone, key, 1);
+    return admission ?? AWAY;
+  };
   return {
-    take: createGathering(countTogether),
+    take: (key) => together(key).catch(() => late(key)),
     forget: () => limiter.deleteInMemoryBlockedAll(),
   };
 }
