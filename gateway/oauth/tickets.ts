@@ -29,6 +29,8 @@ export interface Tickets {
   /**
    * Marks it as used, and says whether it could be: it was not used before, or no longer ago than the
    * grace. One statement decides, so of many at once exactly one succeeds where there is no grace.
+   *
+   * Its first use is also that of all others of its kind and grant: of several, one lives on.
    */
   consume(kind: TicketKind, id: string, graceMs: number): Promise<boolean>;
   /** Removes and answers it: of many at once, one gets it. Undefined when it is gone or has expired. */
@@ -68,13 +70,31 @@ export function createTickets(db: Queryable): Tickets {
       return row && { content: open(kind, id, row.sealed), consumedMsAgo: row.consumedMsAgo };
     },
     async consume(kind, id, graceMs) {
-      const { rowCount } = await db.query(
-        `update oauth_tickets set consumed_at = coalesce(consumed_at, clock_timestamp())
-          where kind = $1 and id_hash = $2 and expires_at > now()
-            and (consumed_at is null or consumed_at > clock_timestamp() - $3 * interval '1 millisecond')`,
-        [kind, hashOf(kind, id), graceMs],
+      const hash = hashOf(kind, id);
+      // Others that are being used at this very moment are left alone: waiting for each other is a deadlock.
+      const first = await db.query(
+        `with used as (
+           update oauth_tickets set consumed_at = clock_timestamp()
+            where kind = $1 and id_hash = $2 and expires_at > now() and consumed_at is null
+           returning grant_id
+         ), ended as (
+           update oauth_tickets set consumed_at = clock_timestamp()
+            where kind = $1 and id_hash in (
+              select t.id_hash from oauth_tickets t join used using (grant_id)
+               where t.kind = $1 and t.id_hash <> $2 and t.consumed_at is null
+                 for update of t skip locked)
+         )
+         select from used`,
+        [kind, hash],
       );
-      return rowCount === 1;
+      if (first.rowCount === 1 || graceMs === 0) return first.rowCount === 1;
+      const again = await db.query(
+        `select from oauth_tickets
+          where kind = $1 and id_hash = $2 and expires_at > now()
+            and consumed_at > clock_timestamp() - $3 * interval '1 millisecond'`,
+        [kind, hash, graceMs],
+      );
+      return again.rowCount === 1;
     },
     async take(kind, id) {
       const { rows } = await db.query<{ sealed: Buffer; live: boolean }>(
