@@ -68,6 +68,8 @@ export async function insertDeliveries(
   return rows.map((row) => row.id);
 }
 
+// Due by the time of the statement, after the lanes were locked, not of the transaction, which may have
+// waited long for them: who reads a lane goes on where the last reading ended, and would pass over it.
 // A body that was emptied by a redaction comes back without the customer: it was shaped so.
 // A lane that is ready already stays so. One whose circuit holds back what waits is looked at when its
 // probe is due, unless nothing waits: the oldest of all is sent by its own schedule.
@@ -87,16 +89,16 @@ with stored as (
   returning shop_id, id, subscription_id
 ), queued as (
   insert into queue (shop_id, subscription_id, id, payload_id, bytes, is_retry, next_attempt_at, queued_at)
-  select g.shop_id, g.subscription_id, g.id, g.payload_id, g.bytes, $20::boolean, now() + $9 * interval '1 ms',
-         now() + $9 * interval '1 ms'
+  select g.shop_id, g.subscription_id, g.id, g.payload_id, g.bytes, $20::boolean, statement_timestamp() + $9 * interval '1 ms',
+         statement_timestamp() + $9 * interval '1 ms'
     from given g join added a on a.shop_id = g.shop_id and a.id = g.id
 ), roused as (
-  update lanes l set ready_at = now() + $9 * interval '1 ms'
+  update lanes l set ready_at = statement_timestamp() + $9 * interval '1 ms'
     from (select distinct shop_id, subscription_id from added) a, endpoints e
    where l.shop_id = a.shop_id and l.subscription_id = a.subscription_id
      and l.is_open and l.expire_before is null
      and e.shop_id = l.shop_id and e.id = l.endpoint_id
-     and (l.ready_at is null or (l.ready_at > now() + $9 * interval '1 ms' and
-            (e.held_until is null or e.held_until <= now() + $9 * interval '1 ms')))
+     and (l.ready_at is null or (l.ready_at > statement_timestamp() + $9 * interval '1 ms' and
+            (e.held_until is null or e.held_until <= statement_timestamp() + $9 * interval '1 ms')))
 )
 select id from added`;

@@ -67,10 +67,19 @@ export function judge(
       const isExplained = faults.some(
         (fault) => fault.from <= receipt.at && inFlightAt(earlier, fault).length > 0,
       );
-      if (!isExplained) unexplained.push(`${id} at ${receipt.path} came again`);
+      if (!isExplained) unexplained.push(`${id} at ${receipt.path} came again: ${told(accepted)}`);
     }
   }
   return { duplicates, unexplained, violations };
+}
+
+/** When requests came, when they were answered, and from which port. */
+function told(receipts: readonly Receipt[]): string {
+  const time = (ms: number | undefined): string =>
+    ms === undefined ? 'never' : new Date(ms).toISOString().slice(11, 23);
+  return receipts
+    .map(({ at, endedAt, fromPort }) => `${time(at)}, answered ${time(endedAt)}, from ${fromPort}`)
+    .join('; ');
 }
 
 function wrongIn(id: string, receipts: readonly Receipt[]): string[] {
