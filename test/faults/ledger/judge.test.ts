@@ -79,6 +79,17 @@ describe('judge', () => {
     expect(judge(book, PATHS, [fault]).unexplained).toHaveLength(1);
   });
 
+  test.each([
+    ['at once, on a connection of its', 40_001, 8_020, true],
+    ['at once, on another connection', 40_002, 8_020, false],
+    ['later', 40_001, 9_500, false],
+  ])('what a stopped process sends when it goes on: %s', (_name, fromPort, at, isExplained) => {
+    const others = arrival({ at: 5_000 });
+    const book = bookOf([others, arrival({ at, fromPort })], [ended(others, 5_050)]);
+    const fault = { from: 2_000, to: 8_000, ports: new Set([40_001]) };
+    expect(judge(book, PATHS, [fault]).unexplained.length === 0).toBe(isExplained);
+  });
+
   test('what came again before the fault is not explained by it', () => {
     const book = bookOf([arrival({}), arrival({ at: 1_500 })]);
     expect(judge(book, PATHS, [{ from: 2_000, to: 2_010 }]).unexplained).toHaveLength(1);

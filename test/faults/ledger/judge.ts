@@ -38,6 +38,11 @@ export function inFlightAt(receipts: readonly Receipt[], fault: Fault): Receipt[
   );
 }
 
+/** A request that was about to leave when its process was stopped, on a connection that it had: it left when the process went on. */
+function leftAfter({ at, fromPort }: Receipt, { to, ports }: Fault): boolean {
+  return ports?.has(fromPort) === true && at >= to && at < to + SETTLING_MS;
+}
+
 /** A sender that waited this long for an answer gave up rightly: its deadline is 15 s in all. Milliseconds. */
 const GAVE_UP_MS = 14_000;
 
@@ -65,7 +70,9 @@ export function judge(
       duplicates += 1;
       const earlier = accepted.slice(0, nth);
       const isExplained = faults.some(
-        (fault) => fault.from <= receipt.at && inFlightAt(earlier, fault).length > 0,
+        (fault) =>
+          (fault.from <= receipt.at && inFlightAt(earlier, fault).length > 0) ||
+          leftAfter(receipt, fault),
       );
       if (!isExplained) unexplained.push(`${id} at ${receipt.path} came again: ${told(accepted)}`);
     }
