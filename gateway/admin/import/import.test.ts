@@ -24,7 +24,7 @@ const row = {
 
 function invoice(...changes: object[]): Invoice {
   const rows = changes.map((change, at) => ({ ...row, line: 2 + at, ...change }));
-  return { number: row.InvoiceNo, rows, bytesRead: 0 };
+  return { number: row.InvoiceNo, rows, size: rows.length, bytesRead: 0 };
 }
 
 function submissionOf(made: Invoice) {
@@ -119,6 +119,15 @@ describe('a file', () => {
   }
   const header =
     'InvoiceNo,StockCode,Description,Quantity,InvoiceDate,UnitPrice,CustomerID,Country';
+
+  test('keeps an invoice together that is too long for a return, for it to be refused as a whole', async () => {
+    const rows = Array.from({ length: 260 }, (_, at) => `A,${at},,-1,d,1,,UK\n`).join('');
+    const invoices = await invoicesOf(`${header}\n${rows}B,3,,-1,d,1,,UK\n`);
+    expect(invoices.map(({ number, rows: read, size }) => [number, read.length, size])).toEqual([
+      ['A', 251, 260],
+      ['B', 1, 1],
+    ]);
+  });
 
   test('is read invoice by invoice, with the line of each row', async () => {
     const text = `${header}\nA,1,"x, ""y""",-1,d,1,,UK\nA,2,,-1,d,1,,UK\nB,3,,-1,d,1,,UK\n`;

@@ -23,16 +23,20 @@ export type Row = Readonly<Record<(typeof COLUMNS)[number], string>> & {
 /** Rows of one invoice that stand next to each other: one return. */
 export interface Invoice {
   readonly number: string;
+  /** Never more than one return may have, and one. */
   readonly rows: readonly Row[];
+  /** How many rows it has in the file. */
+  readonly size: number;
   /** Bytes of the file read so far. */
   readonly bytesRead: number;
 }
 
 /** Most rows of one return: the service takes no more. */
-const MAX_ROWS = 250;
+export const MAX_ROWS = 250;
 
 /**
- * Reads a CSV file invoice by invoice, holding only one in memory.
+ * Reads a CSV file invoice by invoice, holding only one in memory; of an invoice that is too long for
+ * a return, so much that it is refused as a whole.
  *
  * @throws Error when a column is missing or the file is no CSV, naming the line.
  */
@@ -50,17 +54,19 @@ export async function* readInvoices(path: string): AsyncGenerator<Invoice> {
   );
   file.once('error', (error) => parser.destroy(error));
   let rows: Row[] = [];
+  let size = 0;
   for await (const { record, info } of parser as AsyncIterable<Parsed>) {
     const row = { ...EMPTY, ...record, line: info.lines, isWhole: info.error === undefined };
     const [first] = rows;
-    if (first && (first.InvoiceNo !== row.InvoiceNo || rows.length > MAX_ROWS)) {
-      yield { number: first.InvoiceNo, rows, bytesRead: file.bytesRead };
-      rows = [];
+    if (first && first.InvoiceNo !== row.InvoiceNo) {
+      yield { number: first.InvoiceNo, rows, size, bytesRead: file.bytesRead };
+      [rows, size] = [[], 0];
     }
-    rows.push(row);
+    if (rows.length <= MAX_ROWS) rows.push(row);
+    size += 1;
   }
   const [first] = rows;
-  if (first) yield { number: first.InvoiceNo, rows, bytesRead: file.bytesRead };
+  if (first) yield { number: first.InvoiceNo, rows, size, bytesRead: file.bytesRead };
   else if (file.bytesRead === 0) checkHeader([]);
 }
 

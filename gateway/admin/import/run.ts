@@ -43,10 +43,11 @@ export async function importReturns(
     faults: [],
   };
   const running = new Set<Promise<void>>();
+  const refused = new Set<string>();
   let failure: unknown;
   for await (const invoice of readInvoices(path)) {
     if (failure) break;
-    const work = importOne(invoice, target, o.returns)
+    const work = importOne(invoice, target, { ...o, refused })
       .then((outcome) => {
         count(summary, invoice, outcome);
         o.progress(invoice.bytesRead);
@@ -69,10 +70,20 @@ type Outcome = 'imported' | 'skipped' | { readonly faults: readonly RowFault[] }
 async function importOne(
   invoice: Invoice,
   target: ImportTarget,
-  returns: Client<typeof ReturnsService>,
+  {
+    returns,
+    refused,
+  }: { readonly returns: Client<typeof ReturnsService>; readonly refused: Set<string> },
 ): Promise<Outcome> {
+  if (refused.has(invoice.number)) {
+    const reason = `${invoice.number} was refused above; rows of one invoice must stand together`;
+    return { faults: [{ line: invoice.rows[0]?.line ?? 0, reason }] };
+  }
   const mapped = mapInvoice(invoice, target);
-  if ('faults' in mapped) return mapped;
+  if ('faults' in mapped) {
+    refused.add(invoice.number);
+    return mapped;
+  }
   try {
     const { repeated } = await returns.submitReturn(mapped.submission, { timeoutMs: 20_000 });
     return repeated ? 'skipped' : 'imported';
@@ -95,7 +106,7 @@ function refusalOf(error: unknown, invoice: string): string | undefined {
 function count(summary: ImportSummary, invoice: Invoice, outcome: Outcome): void {
   const kind = typeof outcome === 'string' ? outcome : 'refused';
   summary[kind].returns += 1;
-  summary[kind].rows += invoice.rows.length;
+  summary[kind].rows += invoice.size;
   if (typeof outcome === 'string') return;
   summary.faults.push(...outcome.faults.slice(0, MAX_FAULTS - summary.faults.length));
 }

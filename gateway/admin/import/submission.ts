@@ -6,7 +6,7 @@ import type { ActorSchema } from '../../../proto/gen/rms/common/v1/actor_pb.ts';
 import { Outcome, ReturnMethod } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import type { SubmitReturnRequestSchema } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
 import { lineAmount } from './amount.ts';
-import type { Invoice, Row } from './rows.ts';
+import { type Invoice, MAX_ROWS, type Row } from './rows.ts';
 
 /** ISO 3166 alpha-2 by English name, lower case. Some countries have several. */
 const CODES = new Map(
@@ -50,6 +50,10 @@ export function mapInvoice(invoice: Invoice, target: ImportTarget): Mapped {
   const [first] = invoice.rows;
   if (!first) return { faults: [] };
   const faults: RowFault[] = [];
+  if (invoice.size > MAX_ROWS) {
+    const reason = `${invoice.number} has ${invoice.size} rows: a return takes at most ${MAX_ROWS}`;
+    faults.push({ line: first.line, reason });
+  }
   const lines = invoice.rows.map((row, at) => lineOf(row, at, { target, faults }));
   const submittedAt = localTime(first, faults);
   if (faults.length > 0) return { faults };
