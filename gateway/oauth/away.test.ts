@@ -110,11 +110,25 @@ describe('while the database is away', () => {
 test('without a sign-in of its own the service describes itself, and lets nobody in', async () => {
   const bare = await startTestGateway({ publicUrl: 'http://127.0.0.1:1' });
   const base = `http://127.0.0.1:${bare.gateway.port}`;
-  const [metadata, authorize, token] = await Promise.all([
+  const [metadata, ...others] = await Promise.all([
     fetch(`${base}/.well-known/oauth-authorization-server`),
     fetch(`${base}/oauth/authorize`),
     fetch(`${base}/oauth/token`, { method: 'POST' }),
+    fetch(`${base}/oauth/register`, { method: 'POST' }),
+    fetch(`${base}/oauth/jwks`),
+    fetch(`${base}/oauth/callback`),
   ]);
   await bare.stop();
-  expect([metadata.status, authorize.status, token.status]).toEqual([200, 503, 503]);
+  expect(metadata.status).toBe(200);
+  expect(others.map(({ status }) => status)).toEqual([503, 503, 503, 503, 503]);
+});
+
+test('what is not among the metadata counts like what is', async () => {
+  const bare = await startTestGateway({ publicUrl: 'http://127.0.0.1:1' });
+  const ask = () => fetch(`http://127.0.0.1:${bare.gateway.port}/.well-known/nothing`);
+  const statuses: number[] = [];
+  for (let at = 0; at < 101; at += 1) statuses.push((await ask()).status);
+  await bare.stop();
+  expect(new Set(statuses.slice(0, 100))).toEqual(new Set([404]));
+  expect(statuses[100]).toBe(429);
 });

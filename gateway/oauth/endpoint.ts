@@ -1,5 +1,6 @@
 import type { RequestHandler, Router } from 'express';
 import { methodNotAllowed } from '../errors.ts';
+import { askForBody } from '../rest/body.ts';
 
 export interface Endpoint {
   /** Runs for every method. */
@@ -35,6 +36,12 @@ export function endpoint(router: Router, path: string, o: Endpoint): void {
     throw methodNotAllowed(allow);
   });
 }
+
+/** Before whatever reads a body, and after whatever may refuse to. */
+export const bodyWanted: RequestHandler = (req, res, next) => {
+  askForBody(req, res);
+  next();
+};
 
 /** Lets scripts of any origin in, without cookies: metadata and tokens are for whoever may have them. */
 export function forDataClients(method: 'GET' | 'POST'): RequestHandler {

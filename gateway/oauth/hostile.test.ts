@@ -1,3 +1,4 @@
+import { request } from 'node:http';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { Browser } from '../../test/support/oauth/browser.ts';
 import {
@@ -70,6 +71,28 @@ test.each(['/oauth/authorize', '/oauth/jwks', '/.well-known/oauth-authorization-
     expect([head.status, get.status]).toEqual([200, 200]);
     expect(head.headers.get('content-type')).toBe(get.headers.get('content-type'));
     expect(await head.text()).toBe('');
+  },
+);
+
+test('a path that cannot be decoded is not there', async () => {
+  for (const path of ['/oauth/authorize/%ZZ', '/oauth/sign-in/%ZZ']) {
+    expect((await fetch(`${stack.baseUrl}${path}`)).status).toBe(404);
+  }
+});
+
+test.each(['/oauth/register', '/oauth/token'])(
+  'POST %s asks a client for its body that waits to be asked',
+  async (path) => {
+    const headers = { expect: '100-continue', 'content-length': 2 };
+    const req = request(`${stack.baseUrl}${path}`, { method: 'POST', headers });
+    const answered = new Promise<string>((resolve, reject) => {
+      req.once('continue', () => resolve('continue'));
+      req.once('response', () => resolve('response'));
+      req.once('error', reject);
+    });
+    req.flushHeaders();
+    expect(await answered).toBe('continue');
+    req.once('error', () => {}).destroy();
   },
 );
 

@@ -5,7 +5,7 @@ import type { ClientIp } from '../auth/client-ip.ts';
 import type { HourlyLimits } from '../auth/hourly-limits.ts';
 import { HttpRefusal, messageError } from '../errors.ts';
 import type { SupportedClients } from './clients/supported-clients.ts';
-import { endpoint, forDataClients } from './endpoint.ts';
+import { bodyWanted, endpoint, forDataClients } from './endpoint.ts';
 import type { OAuthKeys } from './keys.ts';
 import { authorizationServerMetadata, protectedResourceMetadata } from './metadata.ts';
 import { clientMetadata } from './register.ts';
@@ -49,30 +49,41 @@ export function createOAuth(o: OAuthDependencies): Router {
       GET: [o.limits.wellKnown, sendJson(200, () => document)],
     });
   }
+  // What is not there counts too.
+  router.use('/.well-known', o.limits.wellKnown);
   router.use('/oauth', (_req, res, next) => {
     res.setHeader('Cache-Control', 'no-store');
     // An app that opened this window waits in its own for the answer; the page there is still ours.
     res.setHeader('Cross-Origin-Opener-Policy', 'unsafe-none');
     next();
   });
+  if (o.signIn) registration(router, o);
+  router.use(signInRoutes(o));
+  router.use(refuseBodies);
+  return router;
+}
+
+function registration(router: Router, o: OAuthDependencies): void {
   endpoint(router, '/oauth/register', {
     before: [forDataClients('POST')],
     POST: [
       o.limits.register,
+      bodyWanted,
       express.text({ type: () => true, limit: REGISTRATION_LIMIT, defaultCharset: 'utf-8' }),
       sendJson(201, (body) => clientMetadata(o.clients, parsed(body))),
     ],
   });
-  router.use(signInRoutes(o));
-  router.use(refuseBodies);
-  return router;
 }
 
 /** What the body parsers complain of is the body, not the path. */
 const refuseBodies: ErrorRequestHandler = (error, _req, _res, next) => {
   const status: unknown = error instanceof Error ? Reflect.get(error, 'status') : undefined;
   const isTooLarge = status === 413;
-  if (error instanceof HttpRefusal || (status !== 400 && !isTooLarge && status !== 415)) {
+  if (
+    error instanceof HttpRefusal ||
+    error instanceof URIError ||
+    (status !== 400 && !isTooLarge && status !== 415)
+  ) {
     return next(error);
   }
   const detail = isTooLarge ? 'The request body is too large.' : 'The request body cannot be read.';

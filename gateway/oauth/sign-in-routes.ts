@@ -4,7 +4,7 @@ import { addressOf } from '../auth/client-ip.ts';
 import { createRateLimit } from '../auth/rate-limits.ts';
 import { assemble, type SignInParts } from './assemble.ts';
 import { checkAuthorizeRequest } from './authorize-request.ts';
-import { endpoint, forDataClients } from './endpoint.ts';
+import { bodyWanted, endpoint, forDataClients } from './endpoint.ts';
 import { failureAnswer, isAway } from './failures.ts';
 import { grantingWith } from './granting.ts';
 import { type Answer, ended, RETRY_AFTER_S, unavailable } from './pages/answer.ts';
@@ -24,7 +24,7 @@ export function signInRoutes(o: OAuthDependencies): Router {
   if (!o.signIn) return withoutSignIn(router, o);
   const parts = assemble(o, o.signIn);
   const { pageBy, formBy } = pageHandlers(o, parts);
-  const body = express.urlencoded({ extended: false, limit: FORM_LIMIT });
+  const body = [bodyWanted, express.urlencoded({ extended: false, limit: FORM_LIMIT })];
 
   endpoint(router, '/oauth/authorize', {
     GET: [
@@ -41,19 +41,22 @@ export function signInRoutes(o: OAuthDependencies): Router {
   });
   endpoint(router, '/oauth/sign-in/:uid', {
     GET: [formBy((signIn, uid) => signIn.askEmail(uid))],
-    POST: [body, formBy((signIn, uid, req) => signIn.giveEmail(req, uid, field(req, 'email')))],
+    POST: [...body, formBy((signIn, uid, req) => signIn.giveEmail(req, uid, field(req, 'email')))],
   });
   endpoint(router, '/oauth/sign-in/:uid/shop', {
-    POST: [body, formBy((signIn, uid, req) => signIn.chooseShop(req, uid, field(req, 'shop_id')))],
+    POST: [
+      ...body,
+      formBy((signIn, uid, req) => signIn.chooseShop(req, uid, field(req, 'shop_id'))),
+    ],
   });
   endpoint(router, '/oauth/sign-in/:uid/consent', {
     GET: [formBy((signIn, uid) => signIn.askConsent(uid))],
   });
   endpoint(router, '/oauth/sign-in/:uid/allow', {
-    POST: [body, formBy((signIn, uid) => signIn.allow(uid))],
+    POST: [...body, formBy((signIn, uid) => signIn.allow(uid))],
   });
   endpoint(router, '/oauth/sign-in/:uid/cancel', {
-    POST: [body, formBy((signIn, uid) => signIn.cancel(uid))],
+    POST: [...body, formBy((signIn, uid) => signIn.cancel(uid))],
   });
   endpoint(router, '/oauth/callback', {
     GET: [
@@ -97,7 +100,7 @@ function dataRoutes(
   });
   endpoint(router, '/oauth/token', {
     before: [forDataClients('POST')],
-    POST: [o.limits.token, dataBy((req, res) => parts.hand(req, res, '/oauth/token'))],
+    POST: [o.limits.token, bodyWanted, dataBy((req, res) => parts.hand(req, res, '/oauth/token'))],
   });
 }
 
@@ -112,6 +115,7 @@ function withoutSignIn(router: Router, o: OAuthDependencies): Router {
     before: [forDataClients('POST')],
     POST: [o.limits.token, (_req, res) => sendUnavailable(res)],
   });
+  router.use('/oauth', (_req, res) => sendUnavailable(res));
   return router;
 }
 

@@ -30,7 +30,7 @@ export async function readBody(
   }
   const inflate = mustInflate(req.headers['content-encoding']);
   if (Number(req.headers['content-length'] ?? 0) > maxBytes) throw tooLarge(maxBytes);
-  allowBody(req, res);
+  askForBody(req, res);
   const bytes = inflate ? await inflated(req, maxBytes) : await collect(req, req, maxBytes);
   return bytes.length === 0 && isChunked(req) ? undefined : bytes;
 }
@@ -46,7 +46,8 @@ export function awaitsContinue(req: IncomingMessage): boolean {
   return req.headers.expect?.toLowerCase() === '100-continue';
 }
 
-function allowBody(req: IncomingMessage, res: ServerResponse): void {
+/** Has a client that waits send its body; whoever is about to read it says so. */
+export function askForBody(req: IncomingMessage, res: ServerResponse): void {
   if (awaitsContinue(req)) res.writeContinue();
 }
 
@@ -66,7 +67,7 @@ function mustInflate(encoding: string | undefined): boolean {
 }
 
 async function isEmpty(req: IncomingMessage, res: ServerResponse): Promise<boolean> {
-  allowBody(req, res);
+  askForBody(req, res);
   try {
     return (await collect(req, req, 0)).length === 0;
   } catch (error) {
