@@ -213,4 +213,12 @@ describe('JSON', () => {
     const raw = '{"__proto__":"x","constructor":1,"toString":null}';
     expect((await send({ path: PROCESS, raw, headers: JSON_TYPE })).text).toBe('true');
   });
+  test('16 KiB of details are counted as text, however JSON writes it', async () => {
+    const details = (value: string) =>
+      send({ path: PROCESS, raw: JSON.stringify({ k: value }), headers: JSON_TYPE });
+    expect((await details('\n'.repeat(16_383))).text).toBe('true');
+    const answer = await details('\n'.repeat(16_384));
+    expect(answer.status).toBe(422);
+    expect(answer.text).toContain('must be at most 16 KiB');
+  });
 });

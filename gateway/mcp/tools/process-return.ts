@@ -53,10 +53,21 @@ export const processReturn = defineTool({
   }),
   subject: ({ return_id }) => String(return_id),
   async run(context, { return_id, details = {} }) {
+    requireExact(details);
     const result = await resultOf(context, { returnId: BigInt(return_id), details });
     return { return_id, result, next_step: RESULTS[result] };
   },
 });
+
+/** What lost digits on its way in must not go on as if it were what was said. */
+function requireExact(details: z.output<typeof processBody>): void {
+  for (const [key, value] of Object.entries(details)) {
+    if (!Number.isInteger(value) || Number.isSafeInteger(value)) continue;
+    throw new ToolRefusal(
+      `details.${key} has more digits than a number keeps here. Send it as a text.`,
+    );
+  }
+}
 
 async function resultOf(
   context: ToolContext,

@@ -47,14 +47,17 @@ function detailsFault(body: unknown): { message: string; path?: string[] } | und
   if (entries.length > PROCESS_DETAILS_MAX) {
     return { message: `must have at most ${PROCESS_DETAILS_MAX} keys` };
   }
-  if (Buffer.byteLength(JSON.stringify(body)) > PROCESS_DETAILS_BYTES_MAX) {
-    return { message: 'must be at most 16 KiB' };
-  }
   for (const [key, value] of entries) {
     const message = textFault(key) ?? valueFault(value);
     if (message !== undefined) return { message, path: [key] };
   }
-  return undefined;
+  const bytes = entries.reduce((sum, [key, value]) => sum + sizeOf(key) + sizeOf(value), 0);
+  return bytes > PROCESS_DETAILS_BYTES_MAX ? { message: 'must be at most 16 KiB' } : undefined;
+}
+
+/** UTF-8 of the text itself: how JSON writes it does not count. */
+function sizeOf(value: unknown): number {
+  return Buffer.byteLength(typeof value === 'string' ? value : JSON.stringify(value));
 }
 
 function valueFault(value: unknown): string | undefined {
