@@ -9,7 +9,7 @@ import { silentLogger, testTelemetry } from '../../test/support/telemetry.ts';
 import type { BusRecord, EventBus } from './bus/event-bus.ts';
 import { createInProcessBus } from './bus/in-process.ts';
 import { consumeEvents } from './consumer.ts';
-import { replayPoison } from './poison.ts';
+import { parkRecord, replayPoison } from './poison.ts';
 import { currentTraceparent, type Telemetry } from './telemetry.ts';
 import type { Worker } from './worker.ts';
 
@@ -103,6 +103,33 @@ describe('consume events', () => {
     expect(seen).toEqual(['a', 'b']);
     expect(await parked()).toMatchObject([{ key: '1:1', attempts: 3 }]);
   });
+
+  test('of two records at one position that cannot be handled, both are put aside', async () => {
+    const record = { topic: 't', position: '3/17', key: '1:1', headers: {} };
+    for (const value of [Buffer.from('one'), Buffer.from('two'), Buffer.from('two')]) {
+      const error = new Error('no event');
+      const o = { consumer: 'test', record: { ...record, value }, error, attempts: 3 };
+      await parkRecord(database.pool, o);
+    }
+    expect(await parked()).toHaveLength(2);
+  });
+
+  test('what PostgreSQL cannot hold of a record does not keep it from being put aside', async () => {
+    const value = Buffer.from([0xff, 0xff]);
+    const headers = { 'a\0b': 'c\0' };
+    await bus.publish('t', [{ key: '\0\0\0\u0001', value, headers }, recordOf('a')]);
+    expect(await parked()).toMatchObject([{ key: '\uFFFD\uFFFD\uFFFD\u0001' }]);
+    expect(seen).toEqual(['a']);
+  });
+
+  test.each([253_402_300_800n, -62_135_596_801n, 2n ** 60n])(
+    'an event of a time that is none (%d s) can be put aside',
+    async (seconds) => {
+      behave = (tx) => breakConstraint(tx).then(() => {});
+      await bus.publish('t', [recordOf('a', { occurredAt: { seconds, nanos: 0 } })]);
+      expect(await parked()).toHaveLength(1);
+    },
+  );
 
   test.each([
     ['another schema', { schema: 'rms.events.v2' }],

@@ -19,13 +19,18 @@ export async function parkRecord(
       o.consumer,
       record.topic,
       record.position,
-      record.key,
+      storable(record.key),
       record.value,
-      JSON.stringify(record.headers),
-      reasonOf(o.error),
+      storable(JSON.stringify(record.headers)),
+      storable(reasonOf(o.error)),
       o.attempts,
     ],
   );
+}
+
+/** Anybody may write to a topic, and PostgreSQL takes no NUL: neither plain nor as JSON writes it. */
+function storable(text: string): string {
+  return text.replaceAll('\0', '\uFFFD').replaceAll('\\u0000', '\\ufffd');
 }
 
 function reasonOf(error: unknown): string {
@@ -124,9 +129,12 @@ export function readEvent(value: Uint8Array): Event | undefined {
 
 /**
  * The UTC day by which a handled event is remembered, YYYY-MM-DD: that of its own time, so that it
- * is the same however often and late the event comes.
+ * is the same however often and late the event comes. One without a time, or with an impossible one,
+ * has the first of 1970.
  */
 export function dayOfEvent({ occurredAt }: Event): string {
   const time = occurredAt ? timestampDate(occurredAt) : new Date(0);
-  return time.toISOString().slice(0, 10);
+  const year = time.getUTCFullYear();
+  const isDay = year >= 1 && year <= 9_999;
+  return (isDay ? time : new Date(0)).toISOString().slice(0, 10);
 }
