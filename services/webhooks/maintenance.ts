@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type pg from 'pg';
+import { askedInTime } from '../platform/asked-in-time.ts';
 import type { Logger } from '../platform/log.ts';
 import { startDayKeeper } from '../platform/partitions.ts';
 import type { Queryable } from '../platform/postgres.ts';
@@ -108,11 +109,14 @@ function observeCircuits(o: MaintenanceOptions): () => void {
   const gauge = o.telemetry.meter.createObservableGauge('webhooks.circuits_open', {
     description: 'Addresses that are only probed, because they failed throughout',
   });
-  const observe = async (result: { observe: (value: number) => void }): Promise<void> => {
-    const { rows } = await o.pool.query<{ count: number }>(
+  const ask = askedInTime(() =>
+    o.pool.query<{ count: number }>(
       'select count(*)::int as count from endpoints where circuit_opened_at is not null',
-    );
-    result.observe(rows[0]?.count ?? 0);
+    ),
+  );
+  const observe = async (result: { observe: (value: number) => void }): Promise<void> => {
+    const answer = await ask();
+    if (answer) result.observe(answer.rows[0]?.count ?? 0);
   };
   gauge.addCallback(observe);
   return () => gauge.removeCallback(observe);

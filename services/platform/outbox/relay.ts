@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { BatchObservableCallback } from '@opentelemetry/api';
 import type pg from 'pg';
+import { askedInTime } from '../asked-in-time.ts';
 import type { EventBus } from '../bus/event-bus.ts';
 import { listen } from '../listen.ts';
 import type { Logger } from '../log.ts';
@@ -139,8 +140,10 @@ function observeBacklog(o: RelayOptions): () => void {
     description: 'Age of the oldest event not yet given to the event bus.',
     unit: 's',
   });
+  const ask = askedInTime(() => backlogOf(o.pool));
   const observe: BatchObservableCallback = async (result) => {
-    const backlog = await backlogOf(o.pool);
+    const backlog = await ask();
+    if (!backlog) return;
     result.observe(depth, backlog.depth, { topic: o.topic });
     result.observe(age, backlog.ageSeconds, { topic: o.topic });
   };
