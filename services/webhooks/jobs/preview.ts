@@ -24,18 +24,28 @@ export interface Preview {
 /** Deliveries that are looked at for a preview, whatever the filter. */
 const SCANNED = 1_000_000;
 
-interface Row {
+interface Group {
   readonly subscriptionId: bigint;
   readonly reason: Unreplayable | null;
   readonly count: number;
   readonly oldest: string;
   readonly newest: string;
-  readonly scanned: number;
 }
 
-/** Counts what a filter names, by subscription and by whether it can be replayed. Reads only. */
-export async function previewReplay(db: Queryable, filter: Filter): Promise<Preview> {
-  const { rows } = await db.query<Row>(PREVIEW, [
+/** Without a match there is one row all the same: how many were looked at. */
+type Row = (Group | { readonly subscriptionId: null }) & { readonly scanned: number };
+
+/**
+ * Counts what a filter names, by subscription and by whether it can be replayed. Reads only.
+ *
+ * @param mostScanned deliveries of its time that are looked at; {@link SCANNED} unless told otherwise.
+ */
+export async function previewReplay(
+  db: Queryable,
+  filter: Filter,
+  mostScanned = SCANNED,
+): Promise<Preview> {
+  const { rows: all } = await db.query<Row>(PREVIEW, [
     filter.shopId,
     filter.subscriptionIds,
     filter.firstId,
@@ -44,7 +54,9 @@ export async function previewReplay(db: Queryable, filter: Filter): Promise<Prev
     filter.trigger,
     filter.topic,
     filter.returnId,
+    mostScanned,
   ]);
+  const rows = all.flatMap((row) => (row.subscriptionId === null ? [] : [row]));
   const counted = rows.reduce((sum, { count }) => sum + count, 0);
   const oldest = rows.map((row) => row.oldest).toSorted()[0];
   const newest = rows
@@ -57,7 +69,7 @@ export async function previewReplay(db: Queryable, filter: Filter): Promise<Prev
   );
   return {
     matched: Math.min(counted, MAX_JOB),
-    isMore: counted > MAX_JOB || (rows[0]?.scanned ?? 0) > SCANNED,
+    isMore: counted > MAX_JOB || (all[0]?.scanned ?? 0) > mostScanned,
     oldestAt: oldest === undefined ? null : occurredAt(oldest),
     newestAt: newest === undefined ? null : occurredAt(newest),
     replayable: rows.flatMap(({ subscriptionId, reason, count }) =>
@@ -76,7 +88,7 @@ with scanned as materialized (
     from deliveries d
    where d.shop_id = $1 and d.id >= $3 and d.id < $4 and not d.is_test
      and ($2::bigint[] is null or d.subscription_id = any($2))
-   limit ${SCANNED} + 1
+   limit $9 + 1
 ), matched as materialized (
   select d.id, d.subscription_id, d.ended, d.payload_id, s.status, s.id is null or s.deleted_at is not null as is_deleted
     from scanned d
@@ -94,7 +106,10 @@ with scanned as materialized (
               when p.body is null then 'payload_gone' end as reason
     from matched m
     left join payloads p on p.shop_id = $1 and p.id = m.payload_id
+), counted as (
+  select subscription_id as "subscriptionId", reason, count(*)::integer as count,
+         min(id::text) as oldest, max(id::text) as newest
+    from judged group by 1, 2
 )
-select subscription_id as "subscriptionId", reason, count(*)::integer as count,
-       min(id::text) as oldest, max(id::text) as newest, (select count(*)::integer from scanned) as scanned
-  from judged group by 1, 2 order by 1`;
+select n.scanned, c.* from (select count(*)::integer as scanned from scanned) n
+  left join counted c on true order by 2`;

@@ -1,10 +1,16 @@
+import { create } from '@bufbuild/protobuf';
 import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { DeliveryState } from '../../../proto/gen/rms/webhooks/v1/webhooks_pb.ts';
+import {
+  DeliveryFilterSchema,
+  DeliveryState,
+} from '../../../proto/gen/rms/webhooks/v1/webhooks_pb.ts';
 import type { Ended, Log } from '../../../test/support/webhooks-log.ts';
 import { createReplays, type Replays } from '../../../test/support/webhooks-replays.ts';
+import { parseFilter, resolveFilter } from '../log/filter.ts';
 import { cancelJob, readJob, readJobs } from './job-store.ts';
+import { previewReplay } from './preview.ts';
 
 let replays: Replays;
 let log: Log;
@@ -53,6 +59,22 @@ describe('the preview of a replay', () => {
       notReplayable: [],
     });
     expect(await replays.preview(log.newShop(), {})).toMatchObject({ matched: 0, oldestAt: null });
+  });
+
+  test('says when there was too much to look at, though nothing of that was meant', async () => {
+    const shopId = log.newShop();
+    const subscriptionId = await log.subscribe(shopId);
+    const delivered = { subscriptionId, ended: 'delivered' as const };
+    await log.add(shopId, [delivered, delivered, delivered]);
+    const asked = create(DeliveryFilterSchema, { states: [DeliveryState.EXHAUSTED] });
+    const filter = await resolveFilter(log.pool, shopId, parseFilter(asked));
+    const none = { matched: 0, oldestAt: null, replayable: [], notReplayable: [] };
+    expect(await previewReplay(log.pool, filter, 3)).toEqual({
+      ...none,
+      isMore: false,
+      newestAt: null,
+    });
+    expect(await previewReplay(log.pool, filter, 2)).toMatchObject({ ...none, isMore: true });
   });
 });
 
