@@ -1,23 +1,19 @@
 import type { ServiceIdentity } from '../../services/platform/identity.ts';
-import { startDatabase } from './database.ts';
+import type { Database } from './database.ts';
 import { startBus } from './event-bus.ts';
 import type { Backend, Plan } from './parts.ts';
 import { startLocalServices } from './services.ts';
 import { step } from './steps.ts';
 import { tapBus } from './tapped-bus.ts';
 
-/** Starts database, event bus and the six services. */
-export async function startBackend(plan: Plan, identity: ServiceIdentity): Promise<Backend> {
+/** Starts event bus and the six services over a database that is there. */
+export async function startBackend(
+  plan: Plan,
+  database: Database,
+  identity: ServiceIdentity,
+): Promise<Backend> {
   const { options, surroundings, folder, stoppers } = plan;
   const { memory } = plan.memory;
-  const database = await step('PostgreSQL', () =>
-    startDatabase(memory, {
-      folder,
-      durable: options.data !== undefined,
-      url: surroundings.databaseUrl,
-    }),
-  );
-  stoppers.push(database);
   const local = await step(options.kafka ? 'Kafka' : 'Event bus', (progress) =>
     startBus({
       kafka: options.kafka,

@@ -1,16 +1,12 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
-import { staticIdentity } from '../../services/platform/identity.ts';
-import { startBackend } from './backend.ts';
-import { runDemo } from './demo/run.ts';
+import { type Database, startDatabase } from './database.ts';
 import { isFree } from './free-ports.ts';
-import { openAccess, startFront } from './front.ts';
 import { jwksUrlOf } from './issuer.ts';
 import { openMemory } from './memory.ts';
 import type { StartOptions } from './options.ts';
 import type { Plan, Stopper, Surroundings } from './parts.ts';
-import { publish } from './publish.ts';
 import { refuseRunningStack } from './stack-file.ts';
 import { step } from './steps.ts';
 
@@ -34,19 +30,31 @@ export async function startStack(
   };
   try {
     const plan = await planOf(options, surroundings, stoppers);
-    const identity = staticIdentity(plan.memory.memory.serviceToken);
-    const backend = await startBackend(plan, identity);
-    const front = await startFront(plan, backend, identity);
-    const access = openAccess(plan, backend, identity);
-    const title = options.demo ? 'Demo data' : 'Sign-in';
-    const shops = await step(title, (tell) => runDemo(plan, access, tell));
-    await publish(plan, { ...backend, ...front, ...access, shops });
+    // To make a database takes seconds, and to load the programs too: one process does each.
+    const [database, { startSystem }] = await Promise.all([
+      startOwnDatabase(plan),
+      import('./system.ts'),
+    ]);
+    await startSystem(plan, database);
     return { stop };
   } catch (error) {
     // Why it did not start says more than what could not be stopped after it.
     await stop().catch(() => {});
     throw withAdvice(error, options);
   }
+}
+
+async function startOwnDatabase(plan: Plan): Promise<Database> {
+  const { options, surroundings, folder, memory, stoppers } = plan;
+  const database = await step('PostgreSQL', () =>
+    startDatabase(memory.memory, {
+      folder,
+      durable: options.data !== undefined,
+      url: surroundings.databaseUrl,
+    }),
+  );
+  stoppers.push(database);
+  return database;
 }
 
 /** Says what to do about a port that something else has. */
