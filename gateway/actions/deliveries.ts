@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import {
   type Delivery,
@@ -35,21 +36,24 @@ export function listDeliveries(
   });
 }
 
-/** Sends a delivery of a subscription again: same `webhook-id`, same bytes. */
+/**
+ * Sends a delivery of a subscription again: same `webhook-id`, same bytes.
+ *
+ * @param of.idempotencyKey at most 200 characters: a repeat with it sends nothing more; a fresh one when absent.
+ */
 export async function replayDelivery(
   context: ActionContext,
-  of: { readonly subscriptionId: bigint; readonly deliveryId: string },
+  of: {
+    readonly subscriptionId: bigint;
+    readonly deliveryId: string;
+    readonly idempotencyKey?: string;
+  },
 ): Promise<Delivery> {
   const { delivery } = await context.services.webhooks.replayDelivery({
     ...callerOf(context),
+    // A call that is made again because its answer was lost must not start it twice.
+    idempotencyKey: randomUUID(),
     ...of,
   });
-  return sent(delivery, 'delivery');
-}
-
-/** One delivery with its attempts. Rejects when the shop has none with that id. */
-export async function getDelivery(context: ActionContext, deliveryId: string): Promise<Delivery> {
-  const { webhooks } = context.services;
-  const { delivery } = await webhooks.getDelivery({ ...callerOf(context), deliveryId });
   return sent(delivery, 'delivery');
 }

@@ -8,6 +8,9 @@ import type { WebhookBody } from '../../services/contract/resources/webhook.ts';
 import { enumText } from '../../services/platform/enum-text.ts';
 import { type ActionContext, callerOf, sent } from './context.ts';
 
+/** What is to be another way; what is absent stays. */
+export type WebhookChange = { readonly [K in keyof WebhookBody]?: WebhookBody[K] | undefined };
+
 const STATUS = enumText(SubscriptionStatusSchema);
 
 /**
@@ -37,15 +40,15 @@ export function createWebhook(
   return context.services.webhooks.createSubscription({ ...callerOf(context), ...fieldsOf(body) });
 }
 
-/** Changes a subscription; a status that is absent stays. */
+/** Changes a subscription; what is absent stays. */
 export async function updateWebhook(
   context: ActionContext,
   subscriptionId: bigint,
-  body: WebhookBody,
+  change: WebhookChange,
 ): Promise<Subscription> {
   const { subscription } = await context.services.webhooks.updateSubscription({
     ...callerOf(context),
-    ...fieldsOf(body),
+    ...fieldsOf(change),
     subscriptionId,
   });
   return sent(subscription, 'subscription');
@@ -56,7 +59,7 @@ export async function deleteWebhook(context: ActionContext, subscriptionId: bigi
   await context.services.webhooks.deleteSubscription({ ...callerOf(context), subscriptionId });
 }
 
-function fieldsOf({ topic, trigger, url, status }: WebhookBody) {
+function fieldsOf({ topic, trigger, url, status }: WebhookChange) {
   const given = status ? STATUS.fromText(status) : SubscriptionStatus.UNSPECIFIED;
-  return { topic, trigger, url, status: given };
+  return { topic: topic ?? '', trigger: trigger ?? '', url: url ?? '', status: given };
 }

@@ -132,6 +132,12 @@ const BAD: readonly (readonly [string, ActionName, object, RegExp])[] = [
     { return_id: 13 },
     /^The return is closed. Nothing was changed/,
   ],
+  [
+    'digits that a number does not keep',
+    'process_return',
+    { return_id: 11, details: { ref: 2 ** 60 } },
+    /^details\.ref has more digits.*Send it as a text/,
+  ],
   ['a flagged one', 'process_return', { return_id: 12 }, /cannot be processed.*unflag_return/],
   ['a closed one', 'process_return', { return_id: 13 }, /cannot be processed.*at its end/],
   [

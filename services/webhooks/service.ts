@@ -11,7 +11,7 @@ import { backlogsOf } from './log/backlogs.ts';
 import { logMethods } from './log/methods.ts';
 import { payloadVersion, setPayloadVersion } from './subscriptions/payload-version.ts';
 import { addSecret, rotateSecret, secretsOf } from './subscriptions/secrets.ts';
-import { parseFields } from './subscriptions/subscription.ts';
+import { parseChange, parseFields } from './subscriptions/subscription.ts';
 import {
   createSubscription,
   deleteSubscription,
@@ -67,7 +67,7 @@ function subscriptionMethods({ pool, policy, keyring, clock, wake }: WebhooksCon
     },
     async updateSubscription(request) {
       const target = { shopId: request.shopId, id: request.subscriptionId };
-      const fields = parseFields(request, policy);
+      const fields = parseChange(request, policy);
       const offsetMs = clock.offsetMs();
       const subscription = await updateSubscription(pool, target, { fields, offsetMs });
       wake();

@@ -42,7 +42,10 @@ export const recordDispositions = defineTool({
   hints: {
     readOnly: { is: false, because: 'It records what becomes of the lines.' },
     destructive: { is: true, because: "It replaces a line's former disposition." },
-    idempotent: { is: true, because: 'What equals the present disposition is recorded once.' },
+    idempotent: {
+      is: false,
+      because: 'Without a time of its own the same is a new inspection a minute later.',
+    },
     openWorld: { is: false, because: 'It changes records of this service.' },
   },
   input: z.strictObject({

@@ -1,11 +1,8 @@
 import { z } from 'zod';
-import { ErrorReason } from '../../../proto/gen/rms/common/v1/error_pb.ts';
-import { DeliveryState } from '../../../proto/gen/rms/webhooks/v1/webhooks_pb.ts';
 import { id, typed } from '../../../services/contract/resources/fields.ts';
-import { reasonOf } from '../../../services/platform/errors.ts';
-import { getDelivery, replayDelivery } from '../../actions/deliveries.ts';
+import { replayDelivery } from '../../actions/deliveries.ts';
 import { idempotencyKey } from '../fields.ts';
-import { defineTool, type ToolContext } from '../tool.ts';
+import { defineTool } from '../tool.ts';
 import { deliveryOutput, deliveryOutputView } from '../views/delivery.ts';
 
 /** An id and nothing else: it goes into the audit log, which is no place for a caller's own words. */
@@ -36,19 +33,11 @@ export const replayWebhookDelivery = defineTool({
   output: z.strictObject({ delivery: deliveryOutput }),
   subject: ({ delivery_id }) => delivery_id,
   async run(context, { delivery_id, webhook_id = 0 }) {
-    const of = { subscriptionId: BigInt(webhook_id), deliveryId: delivery_id };
-    return { delivery: deliveryOutputView(await replay(context, of), false) };
+    const delivery = await replayDelivery(context, {
+      subscriptionId: BigInt(webhook_id),
+      deliveryId: delivery_id,
+      idempotencyKey: context.callId,
+    });
+    return { delivery: deliveryOutputView(delivery, false) };
   },
 });
-
-/** A delivery that the call which is resumed may have started anew is its answer. */
-async function replay(context: ToolContext, of: { subscriptionId: bigint; deliveryId: string }) {
-  try {
-    return await replayDelivery(context, of);
-  } catch (error) {
-    if (!context.isResumed || reasonOf(error) !== ErrorReason.STATE_FORBIDS) throw error;
-    const now = await getDelivery(context, of.deliveryId);
-    if (now.state === DeliveryState.WAITING || now.state === DeliveryState.HELD) return now;
-    throw error;
-  }
-}

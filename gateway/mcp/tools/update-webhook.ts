@@ -6,8 +6,7 @@ import {
   WEBHOOK_URL_MAX,
 } from '../../../services/contract/limits.ts';
 import { choice, id, requiredText } from '../../../services/contract/resources/fields.ts';
-import { webhookView } from '../../../services/contract/views/webhook.ts';
-import { listWebhooks, updateWebhook as update } from '../../actions/webhooks.ts';
+import { updateWebhook as update } from '../../actions/webhooks.ts';
 import { idempotencyKey } from '../fields.ts';
 import { defineTool, ToolRefusal } from '../tool.ts';
 import { webhookHealth, webhookHealthView } from '../views/webhook.ts';
@@ -42,20 +41,6 @@ export const updateWebhook = defineTool({
     if (Object.values(given).every((value) => value === undefined)) {
       throw new ToolRefusal('Give at least one of topic, trigger, url and status.');
     }
-    const webhookId = BigInt(webhook_id);
-    const current = (await listWebhooks(context)).find(({ id }) => id === webhookId);
-    if (!current) {
-      throw new ToolRefusal(
-        `There is no webhook ${webhook_id}. list_webhooks tells which there are.`,
-      );
-    }
-    const { topic, trigger, url } = webhookView(current);
-    const body = {
-      topic: given.topic ?? topic,
-      trigger: given.trigger ?? trigger,
-      url: given.url ?? url,
-      status: given.status,
-    };
-    return { webhook: webhookHealthView(await update(context, webhookId, body)) };
+    return { webhook: webhookHealthView(await update(context, BigInt(webhook_id), given)) };
   },
 });

@@ -57,6 +57,11 @@ describe('what is wrong with one delivery', () => {
       const first = await until(async () => (await webhooks.deliveries(shopId))[0]?.attempts[0]);
       expect(first).toMatchObject({ status: 500, responseExcerpt: '' });
       expect(receiver.received).toHaveLength(1);
+      const { rows } = await webhooks.db.pool.query(
+        'select consecutive_failures as failures from endpoints where shop_id = $1',
+        [shopId],
+      );
+      expect(rows).toEqual([{ failures: 1 }]);
     } finally {
       await migrator.query('alter table webhooks.attempts drop constraint no_poison');
       await migrator.end();

@@ -3,7 +3,7 @@ import { announce, announceReset } from './announce.ts';
 import { HELD_DAYS } from './backlog.ts';
 import { DELIVERY_SHARDS, type LaneRef } from './lane.ts';
 
-/** Before anything is queued for it: a lane that is being parked at this moment would miss it. */
+/** Before anything is queued for it, or it is judged whether anything is: others at it would miss the one or the other. */
 export async function lockLane(tx: Queryable, lane: LaneRef): Promise<void> {
   await tx.query(
     'select from lanes where shop_id = $1 and subscription_id = $2 for no key update',
@@ -36,9 +36,12 @@ export async function changeLane(
 ): Promise<void> {
   const key = [lane.shopId, lane.subscriptionId];
   if (o.inactiveSince) await resetEndpoint(tx, lane);
+  // An event that is fanned out at this moment holds the lane: what it adds must be seen to wait.
+  await lockLane(tx, lane);
+  // Times are cut to what the backlog's worker can say again.
   await tx.query(
     `with now_ as (
-       select now() + $3 * interval '1 ms' as at
+       select date_trunc('milliseconds', now() + $3 * interval '1 ms') as at
      ), after as (
        select s.*, case when $4::timestamptz < now_.at - interval '${HELD_DAYS} days'
                         then now_.at - interval '${HELD_DAYS} days' else l.expire_before end as expire_before,

@@ -100,6 +100,8 @@ describe('an inactive subscription', () => {
     webhooks.advance(0);
     await until(async () => (await state()) === DeliveryState.EXPIRED);
     expect(receiver.received).toHaveLength(1);
+    await webhooks.publish(sampleEvent('return.closed', shopId));
+    await until(() => receiver.received.length === 2);
   });
 });
 
@@ -115,6 +117,28 @@ describe('an update', () => {
     const { secrets } = await webhooks.client.revealSecret({ shopId, actor, subscriptionId: id });
     expect(secrets.map((one) => one.value)).toEqual([secret]);
     await elsewhere.stop();
+  });
+
+  test('keeps whatever is not given, an address too that would be refused by now', async () => {
+    const shopId = newShop();
+    const { id: subscriptionId } = await webhooks.subscribe({ shopId, url: receiver.url });
+    const refused = 'https://10.0.0.1/';
+    await webhooks.db.pool.query('update endpoints set url = $2 where shop_id = $1', [
+      shopId,
+      refused,
+    ]);
+    const change = (given: { trigger?: string; status?: SubscriptionStatus }) =>
+      webhooks.client.updateSubscription({ shopId, actor, subscriptionId, ...given });
+    await change({ trigger: 'return.created' });
+    const status = SubscriptionStatus.INACTIVE;
+    const { subscription } = await change({ status });
+    expect(subscription).toMatchObject({
+      topic: CLOSED.topic,
+      trigger: 'return.created',
+      url: refused,
+      status,
+    });
+    expect(await refusal(change({ trigger: 'return.opened' }))).toMatchObject({ field: 'trigger' });
   });
 
   test('of topic or trigger counts for later events only', async () => {
@@ -186,6 +210,25 @@ describe('a replay', () => {
     const missing = { code: Code.NotFound, reason: 'DELIVERY_NOT_FOUND' };
     expect(await replay(newShop(), waiting?.id ?? '')).toMatchObject(missing);
     expect(await replay(shopId, 'msg_x')).toMatchObject(missing);
+  });
+
+  test('with a key is one, however often it is asked for and however it ended', async () => {
+    const { shopId, state } = await withWaiting();
+    webhooks.advance(6);
+    await until(async () => (await state()) === DeliveryState.DELIVERED);
+    const [delivered] = await webhooks.deliveries(shopId);
+    const deliveryId = delivered?.id ?? '';
+    const replay = (idempotencyKey: string) =>
+      webhooks.client.replayDelivery({ shopId, actor, deliveryId, idempotencyKey });
+    await Promise.all([replay('one'), replay('one'), replay('one')]);
+    await until(() => receiver.received.length === 3);
+    await until(async () => (await state()) === DeliveryState.DELIVERED);
+    expect((await replay('one')).delivery?.state).toBe(DeliveryState.DELIVERED);
+    await replay('two');
+    await until(() => receiver.received.length === 4);
+    await until(async () => (await state()) === DeliveryState.DELIVERED);
+    expect(receiver.received).toHaveLength(4);
+    expect(await refusal(replay('x'.repeat(201)))).toMatchObject({ field: 'idempotency_key' });
   });
 
   test('behind an inactive subscription is held', async () => {

@@ -11,11 +11,12 @@ import type { LaneRef } from './lane.ts';
  * The caller has locked the subscriptions (`for share` is enough): none is deleted until the commit.
  *
  * @param o.offsetMs of the retry clock.
+ * @param o.key of the call: what was last started by it is left as it is.
  * @returns the ids of those that were started.
  */
 export async function requeue(
   tx: Queryable,
-  o: { shopId: bigint; ids: readonly string[]; offsetMs: number },
+  o: { shopId: bigint; ids: readonly string[]; offsetMs: number; key?: string | undefined },
 ): Promise<string[]> {
   if (o.ids.length === 0) return [];
   const lanes = await lockLanesOf(tx, o);
@@ -26,6 +27,7 @@ export async function requeue(
       o.shopId,
       ids,
       o.offsetMs,
+      o.key ?? null,
     ]);
     started.push(...rows.map((row) => row.id));
   }
@@ -59,9 +61,10 @@ with wanted as materialized (
     from deliveries d join payloads p on p.shop_id = d.shop_id and p.id = d.payload_id
    where d.shop_id = $1 and d.id = any($2::uuid[]) and d.ended is not null and p.body is not null
      and d.id >= '${first}' and d.id < '${end}' and p.id >= '${first}' and p.id < '${end}'
+     and ($4::text is null or d.replay_key is distinct from $4)
    order by d.id for update of d for share of p
 ), started as (
-  update deliveries d set ended = null, finished_at = null
+  update deliveries d set ended = null, finished_at = null, replay_key = coalesce($4, d.replay_key)
     from wanted w where d.shop_id = w.shop_id and d.id = w.id and d.id >= '${first}' and d.id < '${end}'
 ), queued as (
   insert into queue (shop_id, subscription_id, id, payload_id, bytes, is_retry, next_attempt_at, queued_at, attempts)

@@ -106,7 +106,7 @@ export function createSettler(o: SettlerOptions): Settler {
       try {
         return await settle(o.pool, batch, changes, { offsetMs: o.offsetMs() });
       } catch (error) {
-        if (!isOutage(error)) return oneByOne(batch, error);
+        if (!isOutage(error)) return apart(batch, changes, error);
         if (performance.now() >= giveUpAt) {
           o.logger.error(
             { err: error, deliveries: batch.length },
@@ -122,6 +122,21 @@ export function createSettler(o: SettlerOptions): Settler {
         pause = Math.min(pause * 2, MAX_PAUSE_MS);
       }
     }
+  }
+
+  /** Something of it is at fault: the rest is written all the same. */
+  async function apart(
+    batch: readonly Settlement[],
+    changes: EndpointChange[],
+    error: unknown,
+  ): Promise<Settled> {
+    if (changes.length === 0) return oneByOne(batch, error);
+    if (batch.length > 0) {
+      await untilWritten([], changes);
+      return oneByOne(batch, error);
+    }
+    o.logger.error({ err: error }, 'how addresses fare cannot be written down');
+    return NOTHING;
   }
 
   /** One of them is at fault: the others are written all the same, and of that one what can be. */

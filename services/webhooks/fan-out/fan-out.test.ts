@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import { newShop } from '../../../test/support/running-service.ts';
+import { actor, newShop } from '../../../test/support/running-service.ts';
+import { until } from '../../../test/support/until.ts';
 import { runWebhooks, type WebhooksUnderTest } from '../../../test/support/webhooks.ts';
 import { sampleEvent } from '../../contract/sample-event.ts';
 import { inTransaction } from '../../platform/postgres.ts';
@@ -11,6 +12,34 @@ beforeAll(async () => {
   webhooks = await runWebhooks();
 });
 afterAll(() => webhooks.stop());
+
+test('what is written while its subscription is changed is seen to wait', async () => {
+  const shopId = newShop();
+  const fields = { topic: 'return', trigger: 'return.closed', url: 'https://example.com/hooks' };
+  const { id: subscriptionId } = await webhooks.subscribe({ shopId, url: fields.url });
+  const event = sampleEvent('return.closed', shopId);
+  const { pool } = webhooks.db;
+  const somebodyWaits = async () => {
+    const { rows } = await pool.query<{ waits: boolean }>(
+      `select exists (select from pg_stat_activity
+        where datname = current_database() and wait_event_type = 'Lock') as waits`,
+    );
+    return rows[0]?.waits ?? false;
+  };
+  const changed = await inTransaction(pool, async (tx) => {
+    const lanes = await lockLanes(tx, [event]);
+    await fanOut(tx, [event], lanes, { today: new Date(), offsetMs: 0 });
+    const change = webhooks.client.updateSubscription({ shopId, actor, subscriptionId, ...fields });
+    await until(somebodyWaits);
+    return { change };
+  });
+  await changed.change;
+  const { rows } = await pool.query(
+    'select ready_at is not null as "isReady" from lanes where shop_id = $1',
+    [shopId],
+  );
+  expect(rows).toEqual([{ isReady: true }]);
+});
 
 test('what had to wait for its lane is due when it is written, not when its transaction began', async () => {
   const shopId = newShop();

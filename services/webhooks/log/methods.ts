@@ -1,10 +1,12 @@
 import type { ServiceImpl } from '@connectrpc/connect';
 import type pg from 'pg';
+import { z } from 'zod';
 import type {
   ListDeliveriesRequest,
   WebhooksService,
 } from '../../../proto/gen/rms/webhooks/v1/webhooks_pb.ts';
 import { invalidField } from '../../platform/errors.ts';
+import { optionalIdempotencyKey, parseInput } from '../../platform/input.ts';
 import type { RetryClock } from '../delivery/retry-clock.ts';
 import { deliveryMessage } from '../views.ts';
 import { deliveryNotFound, parseWebhookId } from './delivery.ts';
@@ -22,6 +24,7 @@ export interface LogContext {
 
 const DEFAULT_PAGE = 50;
 const MAX_PAGE = 200;
+const keyed = z.object({ idempotencyKey: optionalIdempotencyKey });
 
 /** The RPCs of the log, and the replay of one delivery. */
 export function logMethods({ pool, clock, wake }: LogContext) {
@@ -41,9 +44,10 @@ export function logMethods({ pool, clock, wake }: LogContext) {
       const related = await relatedDeliveries(pool, { shopId, id, eventId });
       return { delivery: deliveryMessage(found), related: related.map(deliveryMessage) };
     },
-    async replayDelivery({ shopId, deliveryId: webhookId, subscriptionId }) {
-      const offsetMs = clock.offsetMs();
-      const wanted = { shopId, webhookId, subscriptionId, offsetMs };
+    async replayDelivery(request) {
+      const { idempotencyKey: key } = parseInput(keyed, request);
+      const { shopId, deliveryId: webhookId, subscriptionId } = request;
+      const wanted = { shopId, webhookId, subscriptionId, key, offsetMs: clock.offsetMs() };
       const delivery = await replayDelivery(pool, wanted);
       wake();
       return { delivery: deliveryMessage(delivery) };

@@ -11,26 +11,33 @@ import type { LoggedDelivery } from './rows.ts';
  * subscription's present address. Behind an inactive subscription it is held.
  *
  * @param o.subscriptionId the one it must be of, and which must exist; 0 for any.
+ * @param o.key of the call: what it started before is its answer, however that fares.
  * @param o.offsetMs of the retry clock.
  * @throws DomainError NOT_FOUND; FAILED_PRECONDITION when it waits already, its payload is gone or
  *   its subscription was deleted.
  */
 export function replayDelivery(
   pool: pg.Pool,
-  o: { shopId: bigint; webhookId: string; subscriptionId: bigint; offsetMs: number },
+  o: {
+    shopId: bigint;
+    webhookId: string;
+    subscriptionId: bigint;
+    key: string | undefined;
+    offsetMs: number;
+  },
 ): Promise<LoggedDelivery> {
   const id = parseWebhookId(o.webhookId);
   if (id === undefined) throw deliveryNotFound(o.webhookId);
-  const { shopId } = o;
+  const { shopId, key, offsetMs } = o;
   return inTransaction(pool, async (tx) => {
     const found = await readForReplay(tx, shopId, id);
     const isAnother = o.subscriptionId !== 0n && found?.subscriptionId !== o.subscriptionId;
     if (!found || isAnother) throw deliveryNotFound(o.webhookId);
     if (found.isDeleted && o.subscriptionId !== 0n) throw subscriptionNotFound(o.subscriptionId);
-    requireReplayable(found);
-    const started = await requeue(tx, { shopId, ids: [id], offsetMs: o.offsetMs });
-    // Somebody else was quicker: another replay, or a redaction.
-    if (started.length === 0) requireReplayable(await readForReplay(tx, shopId, id));
+    requireReplayable(found, key);
+    const started = await requeue(tx, { shopId, ids: [id], offsetMs, key });
+    // Somebody else was quicker: this call before, another replay, or a redaction.
+    if (started.length === 0) requireReplayable(await readForReplay(tx, shopId, id), key);
     return getDelivery(tx, { shopId, id, withBody: false });
   });
 }
@@ -40,6 +47,7 @@ interface Replayable {
   readonly isUnfinished: boolean;
   readonly isDeleted: boolean;
   readonly hasBody: boolean;
+  readonly replayKey: string | null;
 }
 
 /** The subscription is locked first, as everywhere, and stays as it is until the commit. */
@@ -56,7 +64,8 @@ async function readForReplay(
   );
   const { rows } = await tx.query<Replayable>(
     `select d.subscription_id as "subscriptionId", d.ended is null as "isUnfinished",
-            s.deleted_at is not null as "isDeleted", p.body is not null as "hasBody"
+            s.deleted_at is not null as "isDeleted", p.body is not null as "hasBody",
+            d.replay_key as "replayKey"
        from deliveries d
        join subscriptions s on s.shop_id = d.shop_id and s.id = d.subscription_id
        join payloads p on p.shop_id = d.shop_id and p.id = d.payload_id
@@ -66,7 +75,8 @@ async function readForReplay(
   return rows[0];
 }
 
-function requireReplayable(found: Replayable | undefined): void {
+function requireReplayable(found: Replayable | undefined, key: string | undefined): void {
+  if (key !== undefined && found?.replayKey === key) return;
   if (found?.isDeleted) throw stateForbids('the subscription of this delivery was deleted');
   if (found?.isUnfinished) throw stateForbids('the delivery is waiting already');
   if (!found?.hasBody) throw stateForbids('the payload of this delivery is gone');

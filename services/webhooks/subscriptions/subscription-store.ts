@@ -8,6 +8,7 @@ import {
   MAX_SUBSCRIPTIONS,
   quotaExceeded,
   type Subscription,
+  type SubscriptionChange,
   type SubscriptionFields,
   subscriptionNotFound,
 } from './subscription.ts';
@@ -104,17 +105,18 @@ async function requireRoom(tx: Queryable, shopId: bigint): Promise<void> {
 export function updateSubscription(
   pool: pg.Pool,
   target: { shopId: bigint; id: bigint },
-  o: { fields: SubscriptionFields; offsetMs: number },
+  o: { fields: SubscriptionChange; offsetMs: number },
 ): Promise<Subscription> {
   const { shopId, id } = target;
+  const { url } = o.fields;
   return inTransaction(pool, async (tx) => {
     const before = await lockSubscription(tx, shopId, id);
-    const endpointId = await endpointOf(tx, shopId, o.fields.url);
+    const endpointId = url === undefined ? before.endpointId : await endpointOf(tx, shopId, url);
     const status = o.fields.status ?? before.status;
     const isSwitchedOn = status === 'active' && before.status === 'inactive';
     await tx.query(
       `update subscriptions
-          set topic = $3, trigger = $4, endpoint_id = $5, status = $6, updated_at = now(),
+          set topic = coalesce($3, topic), trigger = coalesce($4, trigger), endpoint_id = $5, status = $6, updated_at = now(),
               inactive_reason = case when status = $6 then inactive_reason else '' end,
               inactive_since = case when $6 = 'active' then null
                                     else coalesce(inactive_since, now() + $8 * interval '1 ms') end,
@@ -181,7 +183,7 @@ export async function lockSubscriptionShared(
 }
 
 /**
- * Fan-out and settling lock the row too, so that nothing slips in between.
+ * Settling locks the row too, so that nothing slips in between; fan-out locks the lane alone.
  *
  * @throws DomainError NOT_FOUND.
  */

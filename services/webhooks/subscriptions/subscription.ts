@@ -38,6 +38,18 @@ export interface SubscriptionFields {
   readonly status: Status | undefined;
 }
 
+/** What a caller may change: undefined keeps what is stored. */
+export type SubscriptionChange = {
+  readonly [K in keyof SubscriptionFields]?: SubscriptionFields[K] | undefined;
+};
+
+interface GivenFields {
+  readonly topic: string;
+  readonly trigger: string;
+  readonly url: string;
+  readonly status: SubscriptionStatus;
+}
+
 /**
  * Checks what a caller wants to set; every pair of topic and trigger may be stored (interface:
  * Webhook subscription).
@@ -45,23 +57,33 @@ export interface SubscriptionFields {
  * @throws DomainError INVALID_ARGUMENT: INVALID_FIELD, or WEBHOOK_URL_REFUSED when all but the
  *   address is in order.
  */
-export function parseFields(
-  given: { topic: string; trigger: string; url: string; status: SubscriptionStatus },
-  policy: UrlPolicy,
-): SubscriptionFields {
-  requireOneOf('topic', given.topic, TOPICS);
-  requireOneOf('trigger', given.trigger, TRIGGERS);
+export function parseFields(given: GivenFields, policy: UrlPolicy): SubscriptionFields {
+  const { topic, trigger, url } = given;
+  requireOneOf('topic', topic, TOPICS);
+  requireOneOf('trigger', trigger, TRIGGERS);
   const status = parseStatus(given.status);
-  const verdict = judgeUrl(given.url, policy);
-  if (!verdict.ok) {
-    throw new DomainError(
-      Code.InvalidArgument,
-      ErrorReason.WEBHOOK_URL_REFUSED,
-      `url ${verdict.message}`,
-      { field: 'url' },
-    );
-  }
-  return { topic: given.topic, trigger: given.trigger, url: given.url, status };
+  requireAllowed(url, policy);
+  return { topic, trigger, url, status };
+}
+
+/** {@link parseFields} of a change: what is empty stays as it is, and is not judged anew. */
+export function parseChange(given: GivenFields, policy: UrlPolicy): SubscriptionChange {
+  const [topic, trigger, url] = [given.topic, given.trigger, given.url].map(
+    (one) => one || undefined,
+  );
+  if (topic !== undefined) requireOneOf('topic', topic, TOPICS);
+  if (trigger !== undefined) requireOneOf('trigger', trigger, TRIGGERS);
+  const status = parseStatus(given.status);
+  if (url !== undefined) requireAllowed(url, policy);
+  return { topic, trigger, url, status };
+}
+
+function requireAllowed(url: string, policy: UrlPolicy): void {
+  const verdict = judgeUrl(url, policy);
+  if (verdict.ok) return;
+  const message = `url ${verdict.message}`;
+  const reason = ErrorReason.WEBHOOK_URL_REFUSED;
+  throw new DomainError(Code.InvalidArgument, reason, message, { field: 'url' });
 }
 
 function parseStatus(status: SubscriptionStatus): Status | undefined {
