@@ -9,12 +9,15 @@ import {
   SettleInstantRefundRequestSchema,
 } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
 import { createTestDatabase, type TestDatabase } from '../../../test/support/database.ts';
-import { createEmbeddedCommerce } from '../commerce/embedded.ts';
+import { createEmbeddedCommerce, type EmbeddedCommerce } from '../commerce/embedded.ts';
+import { CommerceFailure } from '../commerce/provider.ts';
 import {
   actor,
   ask,
+  exchangeWith,
   newReturn,
   newShop,
+  reload,
   runDeps,
   runDue,
   timelineOf,
@@ -108,6 +111,41 @@ describe('open instant refund', () => {
     await expect(open(of)).rejects.toMatchObject({ reason: ErrorReason.STATE_FORBIDS });
     await runAll();
     await expect(open(of)).rejects.toMatchObject({ reason: ErrorReason.STATE_FORBIDS });
+  });
+
+  test('refuses a return that may have been refunded already', async () => {
+    const of = await submitted();
+    const commerce = createEmbeddedCommerce(db.pool);
+    // The refund takes effect, its answer is lost, and no other try is left.
+    const createRefund: EmbeddedCommerce['createRefund'] = async (request, signal) => {
+      await commerce.createRefund(request, signal);
+      throw new CommerceFailure('passing', 'timed out');
+    };
+    await ask(db.pool, of);
+    const deps = runDeps(db.pool, { ...commerce, createRefund });
+    await runDue({ ...deps, retryDelay: () => 3_600 });
+    await expect(open(of, { amount: '20.00' })).rejects.toMatchObject({
+      reason: ErrorReason.STATE_FORBIDS,
+      message: expect.stringContaining('money has moved'),
+    });
+    await ask(db.pool, of);
+    await runAll();
+    expect((await reload(db.pool, of)).refunds).toMatchObject([{ money: { value: '20.00' } }]);
+  });
+
+  test('pays what the provider definitely refused to refund', async () => {
+    const of = await newReturn(db.pool, await newShop(db.pool), exchangeWith('refund'));
+    const commerce = createEmbeddedCommerce(db.pool);
+    const createRefund = () => Promise.reject(new CommerceFailure('final', 'card closed'));
+    await ask(db.pool, of);
+    await runDue(runDeps(db.pool, { ...commerce, createRefund }));
+    const { id } = await open(of);
+    await settle(of, id, InstantRefundState.RETURNED);
+    await ask(db.pool, of);
+    await runAll();
+    expect((await triggersOf(db.pool, of)).at(-1)).toBe('return.closed');
+    const { orders, refunds } = await commerce.ordersOf(of.id);
+    expect({ orders, refunds }).toMatchObject({ orders: [{ calls: 1 }], refunds: [] });
   });
 
   test.each(['0', '0.00', '-1', '1.001', 'x', ''])('refuses the amount "%s"', async (amount) => {

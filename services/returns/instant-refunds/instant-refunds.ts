@@ -18,7 +18,8 @@ import { DomainError, invalidField } from '../../platform/errors.ts';
 import { callerShape, id, idempotencyKey, parseInput, text } from '../../platform/input.ts';
 import { inTransaction, type Queryable, violatedConstraint } from '../../platform/postgres.ts';
 import { formatAmount, minorOf, parseAmount } from '../money/money.ts';
-import { alreadyOpen, returnNotFound, stateForbids } from '../refusals.ts';
+import { mayHaveFulfilled } from '../processing/outcomes.ts';
+import { alreadyOpen, outcomesFulfilled, returnNotFound, stateForbids } from '../refusals.ts';
 import { oncePerKey, requestHash } from '../store/idempotency.ts';
 import { addTimeline } from '../store/timeline-store.ts';
 import {
@@ -44,8 +45,8 @@ const openInput = z.object({
  * processed. Tells nobody but the timeline.
  *
  * @throws DomainError RETURN_NOT_FOUND; ALREADY_OPEN; IDEMPOTENCY_CONFLICT; STATE_FORBIDS when the
- *   return is at its end or queued for processing; INVALID_ARGUMENT for an amount that is not above
- *   zero in the presentment currency.
+ *   return is at its end or queued for processing, or a failed run refunded it or may have;
+ *   INVALID_ARGUMENT for an amount that is not above zero in the presentment currency.
  */
 export async function openInstantRefund(
   pool: pg.Pool,
@@ -67,6 +68,8 @@ async function open(tx: Queryable, input: z.output<typeof openInput>): Promise<b
     throw stateForbids(`the return is ${standing.state}`);
   }
   if (standing.processing) throw stateForbids('the return is queued for processing');
+  // Only a refund pays the shopper the same money again.
+  if (await mayHaveFulfilled(tx, input, 'refund')) throw outcomesFulfilled();
   const currency = standing.presentment_currency;
   const minor = parseAmount('amount', input.amount, currency);
   if (minor === 0n) throw invalidField('amount', 'must be above zero');

@@ -9,11 +9,7 @@ import {
   type Return,
   ReturnState,
 } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
-import {
-  GiftCardMode,
-  RestockMode,
-  type Settings,
-} from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
+import { RestockMode, type Settings } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
 import type { Queryable } from '../../platform/postgres.ts';
 import { cancelOpenLabelRequest } from '../labels/label-request-store.ts';
 import { formatAmount, minorOf } from '../money/money.ts';
@@ -24,9 +20,22 @@ import type { Step } from './plan.ts';
 import { NotProcessable } from './prepare.ts';
 import { restockItems } from './restock.ts';
 
+// What was asked for and dropped out of the plan is asked for by nobody: closing would hide it.
+const CLOSE = `
+update returns r set state = 'closed', archived_at = now(), processing = false
+where r.shop_id = $1 and r.id = $2
+  and not exists (
+    select from processing_outcomes o
+    where o.shop_id = r.shop_id and o.return_id = r.id
+      and o.asked_at is not null and o.done_at is null)`;
+
+const UNANSWERED =
+  'the commerce provider was asked for what is not planned any more, and has not answered. Compare its books with the return';
+
 export interface Closing {
   readonly job: Job;
   readonly settings: Settings;
+  readonly giftCardsAreExternal: boolean;
   /** Where stock goes that says nothing of its own; 0 when unknown. */
   readonly location: bigint;
 }
@@ -37,19 +46,19 @@ export interface Closing {
  * `giftcard.requested` where cards come from outside, `label.request.cancelled` for a label that is
  * still asked for.
  *
- * @throws NotProcessable; LeaseLost.
+ * @throws NotProcessable, also while the provider's answer to any outcome is unknown; LeaseLost.
  */
 export async function closeReturn(pool: pg.Pool, o: Closing): Promise<void> {
   const { job } = o;
   await changeReturn(pool, job, async (tx, current) => {
     if (current.state !== ReturnState.OPEN) throw new NotProcessable('the return is not open');
     await showOutcomes(tx, job);
-    await tx.query({
+    const { rowCount } = await tx.query({
       name: 'processing-close',
-      text: `update returns set state = 'closed', archived_at = now(), processing = false
-             where shop_id = $1 and id = $2`,
+      text: CLOSE,
       values: [job.shopId, job.returnId],
     });
+    if (rowCount !== 1) throw new NotProcessable(UNANSWERED);
     const events = [
       ...restockEvents(o, current),
       ...(await giftCardEvents(tx, o, current)),
@@ -76,7 +85,7 @@ function restockEvents(o: Closing, current: Return): DetailEvent[] {
 }
 
 async function giftCardEvents(tx: Queryable, o: Closing, current: Return): Promise<DetailEvent[]> {
-  if (o.settings.giftCardMode !== GiftCardMode.EXTERNAL) return [];
+  if (!o.giftCardsAreExternal) return [];
   const currency = current.presentmentCurrency;
   const amount = minorOf(current.presentmentTotals?.giftCard ?? '0', currency);
   if (amount === 0n) return [];

@@ -45,17 +45,22 @@ export async function intendSteps(
 }
 
 /**
- * Whether processing has, or may have, fulfilled any outcome of the return, in this run or an earlier
- * one: money or goods may have moved. A step that was only intended counts for nothing, and neither
- * does one that the provider definitely refused. A caller who decides by it holds the return's row lock.
+ * Whether processing has, or may have, fulfilled any outcome of the return, or the one of this kind,
+ * in this run or an earlier one: money or goods may have moved. A step that was only intended counts
+ * for nothing, and neither does one that the provider definitely refused. A caller who decides by it
+ * holds the return's row lock.
  */
-export async function mayHaveFulfilled(tx: Queryable, of: OfReturn): Promise<boolean> {
+export async function mayHaveFulfilled(
+  tx: Queryable,
+  of: OfReturn,
+  kind?: OutcomeKind,
+): Promise<boolean> {
   const { rowCount } = await tx.query({
     name: 'processing-may-have-fulfilled',
     text: `select from processing_outcomes
-           where shop_id = $1 and return_id = $2 
+           where shop_id = $1 and return_id = $2 and ($3::text is null or kind = $3)
              and coalesce(done_at, asked_at) is not null limit 1`,
-    values: [of.shopId, of.returnId],
+    values: [of.shopId, of.returnId, kind ?? null],
   });
   return rowCount !== 0;
 }

@@ -15,6 +15,7 @@ import { createEmbeddedCommerce, type EmbeddedCommerce } from '../commerce/embed
 import { CommerceFailure } from '../commerce/provider.ts';
 import { editReturn } from '../edit/edit.ts';
 import { sweepExpired } from '../expiry.ts';
+import { insertCredit, settleCredit } from '../instant-refunds/instant-refunds-store.ts';
 import { recordLabel } from '../labels/labels.ts';
 import {
   actor,
@@ -135,6 +136,22 @@ describe('a return of which the provider was asked for something without an answ
       state: ReturnState.CLOSED,
       refunds: [{ money: { value: '20.00' } }],
     });
+  });
+
+  test('does not close when what was asked for is not planned any more', async () => {
+    const { shopId, id: returnId } = unanswered;
+    // As it was recorded before an instant refund of such a return was refused.
+    const paid = { amount: '20.00', currency: 'GBP', chargeReference: '' };
+    const id = await insertCredit(db.pool, { shopId, returnId, ...paid });
+    await settleCredit(db.pool, { shopId, id, state: 'returned' });
+    await ask(db.pool, unanswered);
+    await runDue(runDeps(db.pool, commerce));
+    const failures = ['return.processing.failed', 'return.processing.failed'];
+    expect(await triggersOf(db.pool, unanswered)).toEqual(failures);
+    const after = await reload(db.pool, unanswered);
+    expect(after).toMatchObject({ state: ReturnState.OPEN, processing: false });
+    // Asked for again, a refund that had not taken effect would pay twice.
+    expect((await commerce.ordersOf(returnId)).refunds).toMatchObject([{ calls: 1 }]);
   });
 
   test('is free again once the provider has definitely refused', async () => {

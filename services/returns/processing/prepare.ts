@@ -6,7 +6,7 @@ import { hasOpenCredit, paidMinor } from '../instant-refunds/instant-refunds-sto
 import { loadSettings } from '../settings.ts';
 import { loadReturn } from '../store/load.ts';
 import { type Job, renewLease } from './jobs.ts';
-import { intendSteps } from './outcomes.ts';
+import { intendSteps, mayHaveFulfilled } from './outcomes.ts';
 import { planSteps, type Step } from './plan.ts';
 
 /** The return may no longer be processed, because something changed after the job was queued, or the job may not. */
@@ -17,6 +17,8 @@ export class NotProcessable extends Error {
 export interface Prepared {
   readonly details: Return;
   readonly settings: Settings;
+  /** As the shop has it, unless the commerce provider was asked for this return's card before. */
+  readonly giftCardsAreExternal: boolean;
   /** What is still missing, in order. */
   readonly steps: readonly Step[];
 }
@@ -39,11 +41,16 @@ export async function prepare(pool: pg.Pool, job: Job): Promise<Prepared> {
     if (details?.state !== ReturnState.OPEN) throw new NotProcessable('the return is not open');
     if (await hasOpenCredit(tx, job)) throw new NotProcessable('an instant refund is open');
     const settings = await loadSettings(tx, job.shopId);
+    // A card that the provider issued, or may have, stays with it: one from outside would be a second.
+    const giftCardsAreExternal =
+      settings.giftCardMode === GiftCardMode.EXTERNAL &&
+      !(await mayHaveFulfilled(tx, job, 'gift_card'));
     const wanted = planSteps({
       details,
-      giftCardsAreExternal: settings.giftCardMode === GiftCardMode.EXTERNAL,
+      giftCardsAreExternal,
       paidMinor: await paidMinor(tx, job, details.presentmentCurrency),
     });
-    return { details, settings, steps: await intendSteps(tx, job, wanted) };
+    const steps = await intendSteps(tx, job, wanted);
+    return { details, settings, giftCardsAreExternal, steps };
   });
 }

@@ -56,7 +56,7 @@ async function fulfil(
 ): Promise<void> {
   const { pool, commerce } = deps;
   if (job.fault !== undefined) throw new NotProcessable(job.fault);
-  const { details, settings, steps } = await prepare(pool, job);
+  const { details, settings, giftCardsAreExternal, steps } = await prepare(pool, job);
   // Before any money moves: without it the return could not be closed.
   const location = await stockLocation(deps, job, { details, settings });
   for (const step of steps) {
@@ -66,7 +66,7 @@ async function fulfil(
     o.progress.asking = undefined;
     o.progress.failures = 0;
   }
-  await closeReturn(pool, { job, settings, location });
+  await closeReturn(pool, { job, settings, giftCardsAreExternal, location });
 }
 
 async function stockLocation(

@@ -1,0 +1,100 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { Outcome, type Return } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
+import { GiftCardMode } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
+import { createTestDatabase, type TestDatabase } from '../../../test/support/database.ts';
+import { createEmbeddedCommerce, type EmbeddedCommerce } from '../commerce/embedded.ts';
+import { CommerceFailure } from '../commerce/provider.ts';
+import { performStep } from './perform.ts';
+import { prepare } from './prepare.ts';
+import {
+  ask,
+  changeSettings,
+  claimOne,
+  endLeases,
+  newReturn,
+  newShop,
+  reload,
+  runDeps,
+  runDue,
+  triggersOf,
+} from './testing.ts';
+
+let db: TestDatabase;
+let commerce: EmbeddedCommerce;
+beforeAll(async () => {
+  db = await createTestDatabase('returns');
+  commerce = createEmbeddedCommerce(db.pool);
+});
+afterAll(() => db.drop());
+
+describe('a shop that goes over to external gift cards', () => {
+  let of: Return;
+  beforeEach(async () => {
+    of = await newReturn(db.pool, await newShop(db.pool), {
+      outcome: Outcome.CREDIT,
+      amounts: { returnCredit: { shop: '20.00' } },
+    });
+    await ask(db.pool, of);
+  });
+
+  const goExternal = () =>
+    changeSettings(db.pool, of.shopId, { giftCardMode: GiftCardMode.EXTERNAL });
+
+  /** The first card is issued, the shop goes over, and the answer is lost. */
+  function losingFirstAnswer(): EmbeddedCommerce {
+    let calls = 0;
+    const issueGiftCard: EmbeddedCommerce['issueGiftCard'] = async (request, signal) => {
+      const card = await commerce.issueGiftCard(request, signal);
+      calls += 1;
+      if (calls > 1) return card;
+      await goExternal();
+      throw new CommerceFailure('passing', 'timed out');
+    };
+    return { ...commerce, issueGiftCard };
+  }
+
+  async function expectOneCard(o: { calls: number }): Promise<void> {
+    const { giftCards } = await commerce.ordersOf(of.id);
+    expect(giftCards).toMatchObject([{ amount: '20.00', calls: o.calls }]);
+    expect(await reload(db.pool, of)).toMatchObject({
+      giftCardOrder: { id: giftCards[0]?.id },
+      giftCardPresentment: { value: '20.00', currency: 'GBP' },
+    });
+  }
+
+  test('asks the provider again for a card without an answer, at the next try', async () => {
+    await runDue(runDeps(db.pool, losingFirstAnswer()));
+    expect(await triggersOf(db.pool, of)).toEqual(['return.closed']);
+    await expectOneCard({ calls: 2 });
+  });
+
+  test('asks the provider again for a card without an answer, in a new run', async () => {
+    await runDue({ ...runDeps(db.pool, losingFirstAnswer()), retryDelay: () => 3_600 });
+    await ask(db.pool, of);
+    await runDue(runDeps(db.pool, commerce));
+    expect(await triggersOf(db.pool, of)).toEqual(['return.processing.failed', 'return.closed']);
+    await expectOneCard({ calls: 2 });
+  });
+
+  test('asks for no other card after one that a worker recorded before it died', async () => {
+    const job = await claimOne(db.pool);
+    const { details, steps } = await prepare(db.pool, job);
+    for (const step of steps) await performStep({ pool: db.pool, commerce, job, details, step });
+    await endLeases(db.pool);
+    await goExternal();
+    await runDue(runDeps(db.pool, commerce));
+    expect(await triggersOf(db.pool, of)).toEqual(['return.closed']);
+    await expectOneCard({ calls: 1 });
+  });
+
+  test('asks outside for a card that the provider definitely refused', async () => {
+    await commerce.failNext({ returnId: of.id, kind: 'final', times: 1 });
+    await runDue(runDeps(db.pool, commerce));
+    await goExternal();
+    await ask(db.pool, of);
+    await runDue(runDeps(db.pool, commerce));
+    const triggers = ['return.processing.failed', 'return.closed', 'giftcard.requested'];
+    expect(await triggersOf(db.pool, of)).toEqual(triggers);
+    expect((await commerce.ordersOf(of.id)).giftCards).toEqual([]);
+  });
+});
