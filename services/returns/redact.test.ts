@@ -1,8 +1,12 @@
+import { create, fromBinary, toBinary } from '@bufbuild/protobuf';
 import { timestampFromDate } from '@bufbuild/protobuf/wkt';
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals';
+import pg from 'pg';
 import {
   CustomerUpload_Kind,
   DispositionOutcome,
+  type Return,
+  ReturnSchema,
 } from '../../proto/gen/rms/returns/v1/return_pb.ts';
 import { LabelProvider } from '../../proto/gen/rms/returns/v1/returns_pb.ts';
 import {
@@ -104,6 +108,34 @@ describe('redact customer', () => {
     expect(await refusal(redact(shopId, ' '))).toEqual(invalid('email'));
   });
 
+  test('clears large snapshots, and holds one at a time', async () => {
+    const shopId = await bench.shop();
+    await addSnapshots(await bench.submit(shopId, { customer }), [101, 102, 103]);
+    await addSnapshots(await bench.submit(shopId), [101, 102, 103]);
+    const statements = await during(() => redact(shopId));
+    const held = statements.map(({ rows }) => rows.filter((row) => 'value' in row).length);
+    expect(Math.max(...held)).toBe(1);
+    expect(await cleared(shopId)).toEqual([true, true, true, false, false, false]);
+  });
+
+  test('takes fewer of large returns at a time', async () => {
+    const shopId = await bench.shop();
+    for (let n = 0; n < 3; n++) {
+      const large = await bench.submit(shopId, { customer });
+      await bench.db.pool.query(
+        `insert into uploads (shop_id, return_id, line_item_id, kind, url)
+         select $1, $2, $3, 'image', repeat('x', 2000) from generate_series(1, 2500)`,
+        [shopId, large.id, firstLine(large)],
+      );
+    }
+    await bench.submit(shopId, { customer });
+    const statements = await during(async () => {
+      expect(await redact(shopId)).toMatchObject({ returns: 4, uploads: 7_500 });
+    });
+    const locked = statements.filter(({ text }) => /from returns .* for update/.test(text));
+    expect(locked.map(({ rows }) => rows.length)).toEqual([1, 1, 2]);
+  }, 60_000);
+
   test('goes through more returns than fit one transaction', async () => {
     const shopId = await bench.shop();
     const submittedAt = timestampFromDate(new Date('2026-01-01T00:00:00Z'));
@@ -127,4 +159,54 @@ async function tables(): Promise<string[]> {
 /** Bytes in a row, which PostgreSQL writes in hexadecimal, as text. */
 function readable(row: string): string {
   return row.replace(/\\\\?x([0-9a-f]+)/g, (_, hex) => Buffer.from(hex, 'hex').toString('latin1'));
+}
+
+async function addSnapshots(of: Return, revisions: readonly number[]): Promise<void> {
+  const uploads = [{ url: 'https://x.example/face.png' }];
+  const value = toBinary(
+    ReturnSchema,
+    create(ReturnSchema, { id: of.id, customer, lineItems: [{ uploads }] }),
+  );
+  await bench.db.pool.query(
+    `insert into snapshots (shop_id, return_id, revision, value)
+     select $1, $2, revision, $4 from unnest($3::bigint[]) revision`,
+    [of.shopId, of.id, revisions, value],
+  );
+}
+
+/** Of each large snapshot of a shop, by return and revision, whether the shopper is gone from it. */
+async function cleared(shopId: bigint): Promise<boolean[]> {
+  const { rows } = await bench.db.pool.query<{ value: Uint8Array }>(
+    'select value from snapshots where shop_id = $1 order by return_id, revision',
+    [shopId],
+  );
+  return rows.map(({ value }) => {
+    const { customer: kept, lineItems } = fromBinary(ReturnSchema, value);
+    return kept === undefined && lineItems.every(({ uploads }) => uploads.length === 0);
+  });
+}
+
+/** The statements of transactions while `work` runs, with what they answered. */
+async function during(work: () => Promise<unknown>) {
+  const spy = jest.spyOn(pg.Client.prototype, 'query');
+  try {
+    await work();
+    const texts = spy.mock.calls.map(([query]: unknown[]) => textOf(query));
+    const answers = await Promise.allSettled(spy.mock.results.map(({ value }) => value as unknown));
+    return answers.map((answer, n) => ({
+      text: texts[n] ?? '',
+      rows: answer.status === 'fulfilled' ? rowsOf(answer.value) : [],
+    }));
+  } finally {
+    spy.mockRestore();
+  }
+}
+
+function textOf(query: unknown): string {
+  if (typeof query === 'string') return query;
+  return query instanceof Object && 'text' in query ? `${query.text}` : '';
+}
+
+function rowsOf(answer: unknown): object[] {
+  return answer instanceof pg.Result ? answer.rows : [];
 }

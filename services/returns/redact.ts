@@ -6,9 +6,10 @@ import { ReturnSchema } from '../../proto/gen/rms/returns/v1/return_pb.ts';
 import type { RedactCustomerRequest } from '../../proto/gen/rms/returns/v1/returns_pb.ts';
 import { callerShape, parseInput, requiredText } from '../platform/input.ts';
 import type { Queryable } from '../platform/postgres.ts';
+import { fittingIds } from './store/load.ts';
 import { type Changer, changeReturns } from './store/transition.ts';
 
-/** Returns redacted in one transaction. */
+/** Returns redacted in one transaction; fewer of those that are large, since it holds them all. */
 const BATCH = 50;
 
 const redaction = z.object({ ...callerShape, email: requiredText(320) });
@@ -38,13 +39,17 @@ export async function redactCustomer(
   return { returns, uploads };
 }
 
-async function returnsOf(db: Queryable, shopId: bigint, email: string): Promise<bigint[]> {
+async function returnsOf(db: Queryable, shopId: bigint, email: string): Promise<readonly bigint[]> {
   const { rows } = await db.query<{ id: bigint }>(
     `select id from returns where shop_id = $1 and lower(customer_email) = lower($2)
       order by id limit $3`,
     [shopId, email, BATCH],
   );
-  return rows.map((row) => row.id);
+  return fittingIds(
+    db,
+    shopId,
+    rows.map((row) => row.id),
+  );
 }
 
 async function redact(pool: pg.Pool, by: Changer, returnIds: readonly bigint[]): Promise<number> {
@@ -84,24 +89,37 @@ async function clear(tx: Queryable, shopId: bigint, returnIds: readonly bigint[]
   return removed.rowCount ?? 0;
 }
 
+interface SnapshotKey {
+  readonly return_id: bigint;
+  readonly revision: bigint;
+}
+
+/** One after another: a return may have a large snapshot for each of many changes. */
 async function clearSnapshots(
   tx: Queryable,
   shopId: bigint,
   returnIds: readonly bigint[],
 ): Promise<void> {
-  const { rows } = await tx.query<{ return_id: bigint; revision: bigint; value: Uint8Array }>(
-    `select return_id, revision, value from snapshots
-      where shop_id = $1 and return_id = any($2::bigint[])`,
+  const { rows } = await tx.query<SnapshotKey>(
+    'select return_id, revision from snapshots where shop_id = $1 and return_id = any($2::bigint[])',
     [shopId, returnIds],
   );
-  for (const row of rows) {
-    const snapshot = fromBinary(ReturnSchema, row.value);
-    delete snapshot.customer;
-    for (const line of snapshot.lineItems) line.uploads = [];
-    await tx.query(
-      `update snapshots set value = $4
-        where shop_id = $1 and return_id = $2 and revision = $3`,
-      [shopId, row.return_id, row.revision, toBinary(ReturnSchema, snapshot)],
-    );
-  }
+  for (const row of rows) await clearSnapshot(tx, shopId, row);
+}
+
+async function clearSnapshot(tx: Queryable, shopId: bigint, of: SnapshotKey): Promise<void> {
+  const key = [shopId, of.return_id, of.revision];
+  const { rows } = await tx.query<{ value: Uint8Array }>(
+    'select value from snapshots where shop_id = $1 and return_id = $2 and revision = $3',
+    key,
+  );
+  // The purge may have been there meanwhile.
+  if (!rows[0]) return;
+  const snapshot = fromBinary(ReturnSchema, rows[0].value);
+  delete snapshot.customer;
+  for (const line of snapshot.lineItems) line.uploads = [];
+  await tx.query(
+    'update snapshots set value = $4 where shop_id = $1 and return_id = $2 and revision = $3',
+    [...key, toBinary(ReturnSchema, snapshot)],
+  );
 }

@@ -21,6 +21,8 @@ const HOUR_MS = 3_600_000;
 const ago = (hours: number) => timestampFromDate(new Date(Date.now() - hours * HOUR_MS));
 const lastDay = () => ({ from: ago(24), to: ago(-1) });
 
+const cursorOf = (...parts: string[]) => Buffer.from(JSON.stringify(parts)).toString('base64url');
+
 interface Wish {
   readonly triggers?: string[];
   readonly from?: Timestamp;
@@ -138,7 +140,10 @@ describe('read events', () => {
     [{ pageSize: 201 }, 'page_size'],
     [{ pageSize: -1 }, 'page_size'],
     [{ cursor: 'x' }, 'cursor'],
-    [{ cursor: Buffer.from('["2026-01-01","-1"]').toString('base64url') }, 'cursor'],
+    [{ cursor: cursorOf('2026-01-01', '-1') }, 'cursor'],
+    [{ cursor: cursorOf('2026-13-45', '1') }, 'cursor'],
+    [{ cursor: cursorOf('2026-02-29', '1') }, 'cursor'],
+    [{ cursor: cursorOf('0000-01-01', '1') }, 'cursor'],
   ])('refuses %#: %s', async (wish, field) => {
     const request = { shopId: newShop(), actor, triggers: ['a'], ...lastDay(), ...wish };
     expect(await refusal(bench.client.readEvents(request))).toEqual(invalid(field));

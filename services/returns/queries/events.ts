@@ -39,7 +39,8 @@ const readWish = z.object({
     .refine((value) => value >= 0 && value <= MAX_PAGE, `must be from 1 to ${MAX_PAGE}`)
     .transform((value) => value || DEFAULT_PAGE),
 });
-const place = z.tuple([z.string().regex(/^\d{4}-\d\d-\d\d$/), z.string().regex(/^\d{1,18}$/)]);
+/** A day of the calendar, and a position in it. PostgreSQL knows no year 0. */
+const place = z.tuple([z.iso.date().regex(/^(?!0000)/), z.string().regex(/^\d{1,18}$/)]);
 
 /**
  * Reads stored events of a shop, as published, in the order of their storage. A page ends after its

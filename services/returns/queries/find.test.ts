@@ -4,6 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { DispositionOutcome, type Return } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import type { ReturnSelectorSchema } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
 import {
+  firstLine,
   invalid,
   line,
   newId,
@@ -22,7 +23,18 @@ beforeAll(async () => {
 });
 afterAll(() => bench.stop());
 
+const MEBIBYTE = 2 ** 20;
 const day = (n: number) => timestampFromDate(new Date(Date.UTC(2026, 0, n)));
+
+/** Makes a return as large as many small calls would. */
+async function addUploads(of: Return, bytes: number): Promise<void> {
+  const url = `https://x.example/${'x'.repeat(2_000)}`;
+  await bench.db.pool.query(
+    `insert into uploads (shop_id, return_id, line_item_id, kind, url)
+     select $1, $2, $3, 'image', $4 from generate_series(1, $5)`,
+    [of.shopId, of.id, firstLine(of), url, Math.ceil(bytes / url.length)],
+  );
+}
 
 describe('find return', () => {
   const find = async (
@@ -82,6 +94,23 @@ describe('get returns', () => {
     expect(await refusal(bench.client.getReturns({ shopId, actor }))).toEqual(
       invalid('return_ids'),
     );
+  });
+
+  test('answers the first however large, and ends before what has no room', async () => {
+    const shopId = await bench.shop();
+    const [large, largest] = [await bench.submit(shopId), await bench.submit(shopId)];
+    const small = await bench.submit(shopId);
+    await addUploads(large, 5 * MEBIBYTE);
+    await addUploads(largest, 9 * MEBIBYTE);
+    const get = async (...of: Return[]) => {
+      const returnIds = of.map(({ id }) => id);
+      const { returns } = await bench.client.getReturns({ shopId, actor, returnIds });
+      return returns.map(({ id }) => id);
+    };
+    expect(await get(small, large, small)).toEqual([small.id, large.id]);
+    expect(await get(large, largest, small)).toEqual([large.id]);
+    expect(await get(largest, small)).toEqual([largest.id]);
+    expect(await get(largest)).toEqual([largest.id]);
   });
 });
 
@@ -185,11 +214,15 @@ describe('find returns', () => {
   test('leaves out what has no room', async () => {
     const shopId = await bench.shop();
     const ids = [await bench.submit(shopId), await bench.submit(shopId)].map((of) => of.id);
-    const read = async (room: number) =>
-      (await loadFitting(bench.db.pool, shopId, ids, room)).map((of) => of.id);
+    ids.reverse();
+    const read = async (roomBytes: number, keepsFirst = false) => {
+      const found = await loadFitting(bench.db.pool, shopId, ids, { roomBytes, keepsFirst });
+      return found.map((of) => of.id);
+    };
     expect(await read(1_000_000)).toEqual(ids);
     expect(await read(1_500)).toEqual(ids.slice(0, 1));
     expect(await read(10)).toEqual([]);
+    expect(await read(10, true)).toEqual(ids.slice(0, 1));
   });
 
   test('wants 1 to 32 selectors, each saying which', async () => {

@@ -14,23 +14,27 @@ import type {
 import { DomainError, invalidField } from '../../platform/errors.ts';
 import { callerShape, id, parseInput } from '../../platform/input.ts';
 import { returnNotFound } from '../refusals.ts';
-import { loadFitting, loadReturn, loadReturns } from '../store/load.ts';
+import { loadFitting, loadReturn } from '../store/load.ts';
 import { type Selector, selectReturns } from './select.ts';
 
 /** Selectors of one FindReturns. */
 const MAX_FOUND = 32;
-/** Bytes of the lines and uploads that one FindReturns reads: what several callers wait for stays small. */
-const ROOM_BYTES = 8 * 1024 * 1024;
 
 const batch = z.object({
   ...callerShape,
   returnIds: z.array(id).min(1, 'must hold at least one id').max(100, 'must hold at most 100 ids'),
 });
 
-/** Reads several returns at once, in the order asked; those that the shop lacks are left out. */
+/**
+ * Reads several returns at once, in the order asked, each once; those that the shop lacks are left
+ * out. The first is always answered; the answer ends before one that it has no room for, and whoever
+ * asks for the rest again gets it.
+ *
+ * @throws DomainError INVALID_ARGUMENT.
+ */
 export async function getReturns(pool: pg.Pool, request: GetReturnsRequest): Promise<Return[]> {
   const { shopId, returnIds } = parseInput(batch, request);
-  return loadReturns(pool, shopId, returnIds);
+  return loadFitting(pool, shopId, returnIds, { keepsFirst: true });
 }
 
 /**
@@ -84,7 +88,7 @@ export async function findReturns(
     if (others) others.push(position);
     else positions.set(returnId, [position]);
   });
-  const found = await loadFitting(pool, shopId, [...positions.keys()], ROOM_BYTES);
+  const found = await loadFitting(pool, shopId, [...positions.keys()]);
   return found.map((ret) => ({ positions: positions.get(ret.id) ?? [], return: ret }));
 }
 

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { timestampFromDate } from '@bufbuild/protobuf/wkt';
+import { type Timestamp, timestampFromDate } from '@bufbuild/protobuf/wkt';
 import { Code } from '@connectrpc/connect';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { Outcome, ReturnState } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
@@ -45,6 +45,34 @@ describe('search returns', () => {
     } while (cursor !== '');
     expect(seen).toEqual(made);
   });
+
+  test('ends a page before a return that it has no room for', async () => {
+    const shopId = await bench.shop();
+    const note = 'n'.repeat(65_535);
+    // 4.4 MiB, so that two are more than the 8 MiB of a page.
+    const large = async (submittedAt: Timestamp) => {
+      const lines = Array.from({ length: 70 }, () => line());
+      const made = await bench.submit(shopId, { submittedAt, lines });
+      await bench.db.pool.query(
+        `insert into line_dispositions (shop_id, line_item_id, assessment_id, outcome, note)
+         select shop_id, id, 1, 'donate', $3 from return_lines where shop_id = $1 and return_id = $2`,
+        [shopId, made.id, note],
+      );
+      return made.id;
+    };
+    // Ids run against the order of the page.
+    const made = [await large(day(4)), await large(day(3)), await large(day(2))];
+    made.push((await bench.submit(shopId, { submittedAt: day(1) })).id);
+    const pages = [];
+    let cursor = '';
+    do {
+      const page = await search(shopId, { cursor });
+      expect(page.total).toBe(4);
+      pages.push(page.returns.map((one) => one.id));
+      cursor = page.nextCursor;
+    } while (cursor !== '');
+    expect(pages).toEqual([[made[0]], [made[1]], [made[2], made[3]]]);
+  }, 60_000);
 
   test('finds by order name, tracking number, e-mail address, or part of a title', async () => {
     const shopId = await bench.shop();

@@ -4,7 +4,7 @@ import { z } from 'zod';
 import { type Return, ReturnState } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import type { SearchReturnsRequest } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
 import { callerShape, parseInput, text, time } from '../../platform/input.ts';
-import { loadReturns } from '../store/load.ts';
+import { loadFitting } from '../store/load.ts';
 import { stateText } from '../store/texts.ts';
 import { optionalId } from '../submit/submission.ts';
 import { decodeCursor, encodeCursor, pageSize } from './cursor.ts';
@@ -84,7 +84,9 @@ function valuesOf(wanted: Search) {
 }
 
 /**
- * Lists returns, newest first, by a cursor that stays true while others come and go.
+ * Lists returns, newest first, by a cursor that stays true while others come and go. A page ends
+ * after its number of returns, or before one that it has no room for: a page of the largest would be
+ * larger than a message, and whoever gets none has no cursor to go on from.
  *
  * The query matches order name, tracking number or e-mail address as a whole, or a line's title in
  * part. Archived returns are left out unless asked for, by the flag or by naming the state closed.
@@ -107,8 +109,8 @@ export async function searchReturns(
     [...valuesOf(wanted), after, lastId, wanted.pageSize + 1],
   );
   const ids = found.rows.slice(0, wanted.pageSize).map((row) => row.id);
-  const returns = await loadReturns(pool, wanted.shopId, ids);
-  const nextCursor = found.rows.length > ids.length ? cursorAfter(returns.at(-1)) : '';
+  const returns = await loadFitting(pool, wanted.shopId, ids, { keepsFirst: true });
+  const nextCursor = found.rows.length > returns.length ? cursorAfter(returns.at(-1)) : '';
   // A first page that holds all needs no second look.
   if (after === null && nextCursor === '') return { returns, nextCursor, total: ids.length };
   return { returns, nextCursor, total: await count(pool, matches, wanted) };

@@ -65,15 +65,43 @@ const LOAD_RETURNS = `${LOAD_SELECTED}r.id = any($2::bigint[])`;
 
 /** What names, sums that follow and tags add to the texts of a line. Bytes. */
 const LINE_BYTES = 1_000;
+/** Lines and uploads of one answer, as JSON: what several callers wait for stays small. Bytes. */
+const ROOM_BYTES = 8 * 1024 * 1024;
 // The parts are measured where they are, so that what has no room is neither sent nor taken apart.
 const LOAD_FITTING = `
 with found as materialized (${LOAD_RETURNS})
 select * from (
-  select found.*,
+  select found.*, row_number() over w as place,
          sum(octet_length(lines::text) + ${LINE_BYTES} * json_array_length(lines)
-           + octet_length(uploads::text)) over (order by id) as bytes_so_far
-    from found) measured
- where bytes_so_far <= $3`;
+           + octet_length(uploads::text)) over w as bytes_so_far
+    from found
+  window w as (order by array_position($2::bigint[], id))) measured
+ where bytes_so_far <= $3 or ($4 and place = 1)
+ order by place`;
+
+const inspectionBytes = (of: string) =>
+  `coalesce(octet_length(${of}.note), 0) + coalesce(octet_length(array_to_string(${of}.images, '')), 0)`;
+// Never more than the JSON of the same, which takes a third of a second to make for one of the largest
+// returns: a page of fifty would not come in time, only to be cut.
+const FITTING_IDS = `
+select id from (
+  select r.id, row_number() over w as place,
+         sum(coalesce(inspected.bytes, 0) + coalesce(uploaded.bytes, 0)) over w as bytes_so_far
+    from returns r
+   cross join lateral (
+     select sum(${inspectionBytes('c')} + coalesce(octet_length(c.description), 0)
+              + ${inspectionBytes('d')}) as bytes
+       from return_lines l
+       left join line_conditions c on c.shop_id = l.shop_id and c.line_item_id = l.id
+       left join line_dispositions d on d.shop_id = l.shop_id and d.line_item_id = l.id
+      where l.shop_id = r.shop_id and l.return_id = r.id and l.removed_at is null) inspected
+   cross join lateral (
+     select sum(octet_length(u.url)) as bytes from uploads u
+      where u.shop_id = r.shop_id and u.return_id = r.id) uploaded
+   where r.shop_id = $1 and r.id = any($2::bigint[])
+  window w as (order by array_position($2::bigint[], r.id))) measured
+ where bytes_so_far <= $3 or place = 1
+ order by place`;
 
 function amountColumns(table: string, names: readonly string[]): string {
   return [...names, ...names.map((name) => `presentment_${name}`)]
@@ -103,26 +131,47 @@ export async function loadReturns(
   });
 }
 
+/** How much one answer holds. */
+export interface Room {
+  /** Of lines and uploads, as JSON; 8 MiB unless told otherwise. */
+  readonly roomBytes?: number;
+  /** Answers the first return however large it is, so that whoever asks on comes to an end. */
+  readonly keepsFirst?: boolean;
+}
+
 /**
- * Reads whole returns, in no order, in one statement: as many as fit. Ids that are absent or another
- * shop's are left out as well.
- *
- * @param ids each once.
- * @param roomBytes of lines and uploads, as JSON.
+ * Reads whole returns, in the order of `ids`, each once, up to the first that has no room. Ids that are absent or another shop's are left out.
  */
 export async function loadFitting(
   db: Queryable,
   shopId: bigint,
   ids: readonly bigint[],
-  roomBytes: number,
+  { roomBytes = ROOM_BYTES, keepsFirst = false }: Room = {},
 ): Promise<Return[]> {
-  if (ids.length === 0) return [];
+  const near = keepsFirst ? await fittingIds(db, shopId, ids, roomBytes) : ids;
+  // There is nothing to measure, and the plan for one id is kept.
+  if (near.length === 0 || (near.length === 1 && keepsFirst)) return loadReturns(db, shopId, near);
   const { rows } = await db.query<ReturnRow>({
     name: 'load-fitting',
     text: LOAD_FITTING,
-    values: [shopId, ids, roomBytes],
+    values: [shopId, near, roomBytes, keepsFirst],
   });
   return rows.map(toReturn);
+}
+
+/**
+ * As many of `ids`, in their order, as have room by their notes, images and uploads alone, the first
+ * always: what there is to say before they are read.
+ */
+export async function fittingIds(
+  db: Queryable,
+  shopId: bigint,
+  ids: readonly bigint[],
+  roomBytes = ROOM_BYTES,
+): Promise<readonly bigint[]> {
+  if (ids.length <= 1) return ids;
+  const { rows } = await db.query<{ id: bigint }>(FITTING_IDS, [shopId, ids, roomBytes]);
+  return rows.map((row) => row.id);
 }
 
 /** Reads one whole return; undefined when the shop has none with that id. */
