@@ -59,13 +59,18 @@ export async function startPostgres(o: LocalPostgresOptions): Promise<LocalPostg
   const superuser = { host: '127.0.0.1', port, user: 'postgres', password };
   const start = async (): Promise<ChildProcess> => {
     const server = launch({ folder, data, port, durable, identity, settings: o.settings });
+    const end = () => void server.kill('SIGQUIT');
+    // Whoever does not wait for it to be ready leaves nothing behind either.
+    process.once('exit', end);
     try {
       const log = join(folder, 'postgres.log');
       await untilReady(server, { ...superuser, database: 'postgres' }, log);
       return server;
     } catch (error) {
-      server.kill('SIGQUIT');
+      end();
       throw error;
+    } finally {
+      process.removeListener('exit', end);
     }
   };
   const kept = await keepRunning({ name: 'PostgreSQL', start, onRestart: o.onRestart });

@@ -52,6 +52,13 @@ describe('grade items', () => {
     },
   );
 
+  test('white space alone says nothing: returns would never take it over', async () => {
+    const { shopId, line } = bench.shopWithLines(1);
+    const blank = { subject: ' ', title: '\u00a0\n' };
+    const [graded] = await grade(shopId, { lineItemId: line, category: 'grade_a', ...blank });
+    expect(graded?.condition).toMatchObject({ subject: 'item', title: 'Grade A' });
+  });
+
   test('keeps what was said, and has handed it to returns when it answers', async () => {
     const { shopId, line } = bench.shopWithLines(1);
     const said = {

@@ -59,9 +59,14 @@ const grading = z
     ...NOTHING_SAID,
     ...absent,
     ...given,
-    subject: given.subject || 'item',
-    title: given.title || IN_WORDS[given.category],
+    subject: said(given.subject) ?? 'item',
+    title: said(given.title) ?? IN_WORDS[given.category],
   }));
+
+/** White space alone says nothing, for returns neither. */
+function said(words: string): string | undefined {
+  return words.trim() === '' ? undefined : words;
+}
 
 /** Optional fields are always keys, so that two findings can be compared whole. */
 const absent = { returnProcessor: undefined, note: undefined, inspectedAt: undefined };

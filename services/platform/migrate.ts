@@ -17,6 +17,8 @@ export interface MigrateOptions {
   readonly passwords?: Readonly<Record<string, string>>;
   readonly schemas?: readonly SchemaDefinition[];
   readonly onApplied?: (schema: string, name: string) => void;
+  /** For a table that somebody else uses; five minutes unless told otherwise. Milliseconds. */
+  readonly patienceMs?: number;
 }
 
 /**
@@ -37,7 +39,11 @@ export async function migrate(o: MigrateOptions): Promise<number> {
       await prepareSchema(client, schema.name, o.passwords?.[schema.name]);
       const migrations = await migrationsOf(schema);
       const onApplied = (name: string) => o.onApplied?.(schema.name, name);
-      const names = await applyMigrations(client, schema.name, { migrations, onApplied });
+      const names = await applyMigrations(client, schema.name, {
+        migrations,
+        onApplied,
+        patienceMs: o.patienceMs,
+      });
       applied += names.length;
     }
     return applied;

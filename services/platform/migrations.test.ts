@@ -9,6 +9,7 @@ import {
   createTestDatabase,
   type TestDatabase,
 } from '../../test/support/database.ts';
+import { until } from '../../test/support/until.ts';
 import { type MigrateOptions, migrate } from './migrate.ts';
 import { schemaState } from './migrations.ts';
 import { createPool } from './postgres.ts';
@@ -56,6 +57,39 @@ describe('migrate', () => {
     write('0003_most.sql', 'alter table things add size int');
     expect(await run()).toBe(1);
     expect(await run()).toBe(0);
+  });
+
+  test('a table that somebody reads is waited for, and others are not held up for long', async () => {
+    await run();
+    write('0002_more.sql', 'alter table things add name text');
+    const [reader, other] = [new pg.Client(database.url), new pg.Client(database.url)];
+    await Promise.all([reader.connect(), other.connect()]);
+    await reader.query('begin');
+    await reader.query('select from carts.things');
+    const migrating = run();
+    const isWaiting = async () => {
+      const { rows } = await other.query(
+        `select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
+      );
+      return rows.length > 0;
+    };
+    await until(isWaiting);
+    await other.query('set statement_timeout = 5000');
+    await other.query('select from carts.things');
+    await reader.query('commit');
+    expect(await migrating).toBe(1);
+    await Promise.all([reader.end(), other.end()]);
+  });
+
+  test('a table that is never free is told of', async () => {
+    await run();
+    write('0002_more.sql', 'alter table things add name text');
+    const reader = new pg.Client(database.url);
+    await reader.connect();
+    await reader.query('begin');
+    await reader.query('select from carts.things');
+    await expect(run({ patienceMs: 0 })).rejects.toThrow(/0002_more.sql failed: .*lock timeout/);
+    await reader.end();
   });
 
   test('two at once take turns, and each file is applied once', async () => {

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { readdir, readFile } from 'node:fs/promises';
+import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import type { Queryable } from './postgres.ts';
 import { roleOf, type SchemaDefinition, schemaNamed } from './schemas.ts';
@@ -55,21 +56,52 @@ export class MigrationError extends Error {}
 export async function applyMigrations(
   client: pg.ClientBase,
   schema: string,
-  o: { migrations: readonly Migration[]; onApplied?: (name: string) => void },
+  o: {
+    migrations: readonly Migration[];
+    onApplied?: (name: string) => void;
+    /** For a table that somebody else uses; five minutes unless told otherwise. Milliseconds. */
+    patienceMs?: number | undefined;
+  },
 ): Promise<string[]> {
   const state = compare(schema, o.migrations, await appliedIn(client, schema));
   if (state.fault) throw new MigrationError(state.fault);
   for (const migration of state.missing) {
-    await applyOne(client, schema, migration);
+    await applyOne(client, schema, { migration, patienceMs: o.patienceMs ?? TABLE_PATIENCE_MS });
     o.onApplied?.(migration.name);
   }
   return state.missing.map((migration) => migration.name);
 }
 
-async function applyOne(client: pg.ClientBase, schema: string, migration: Migration) {
+/** Everybody else waits behind a migration that waits for a table: it gives up soon and comes again. Milliseconds. */
+const TABLE_WAIT_MS = 500;
+const TABLE_PAUSE_MS = 500;
+/** Longer than a backup of a small table or a long read. Milliseconds. */
+const TABLE_PATIENCE_MS = 300_000;
+const LOCK_NOT_AVAILABLE = '55P03';
+
+/** @param patienceMs for tables that others use. */
+async function applyOne(
+  client: pg.ClientBase,
+  schema: string,
+  { migration, patienceMs }: { migration: Migration; patienceMs: number },
+): Promise<void> {
+  for (const end = performance.now() + patienceMs; ; await sleep(TABLE_PAUSE_MS)) {
+    try {
+      return await tryOne(client, schema, migration);
+    } catch (error) {
+      const isInUse = error instanceof pg.DatabaseError && error.code === LOCK_NOT_AVAILABLE;
+      if (isInUse && performance.now() < end) continue;
+      const reason = error instanceof Error ? error.message : String(error);
+      throw new MigrationError(`${schema}: ${migration.name} failed: ${reason}`, { cause: error });
+    }
+  }
+}
+
+async function tryOne(client: pg.ClientBase, schema: string, migration: Migration): Promise<void> {
   await client.query('begin');
   try {
     await client.query(`set local search_path to ${pg.escapeIdentifier(schema)}`);
+    await client.query(`set local lock_timeout = ${TABLE_WAIT_MS}`);
     await client.query(migration.text);
     await client.query('insert into schema_migrations (name, sha256) values ($1, $2)', [
       migration.name,
@@ -78,8 +110,7 @@ async function applyOne(client: pg.ClientBase, schema: string, migration: Migrat
     await client.query('commit');
   } catch (error) {
     await client.query('rollback');
-    const reason = error instanceof Error ? error.message : String(error);
-    throw new MigrationError(`${schema}: ${migration.name} failed: ${reason}`, { cause: error });
+    throw error;
   }
 }
 

@@ -82,7 +82,8 @@ function finish(pool: pg.Pool, lane: Draining): Promise<void> {
     }
     await tx.query(
       `update lanes l set expire_before = null, ready_at = case when l.is_open then now() end
-        where l.shop_id = $1 and l.subscription_id = $2 and l.expire_before = $3 and not exists (
+        where l.shop_id = $1 and l.subscription_id = $2
+          and date_trunc('milliseconds', l.expire_before) = $3 and not exists (
           select from queue where shop_id = $1 and subscription_id = $2 and queued_at < $3)`,
       [...key, lane.before],
     );

@@ -23,7 +23,8 @@ export async function addLane(tx: Queryable, lane: LaneRef): Promise<void> {
 
 /**
  * Makes the lane what its subscription is by now; what waits goes on, to its address, if it is
- * active. The caller has locked the subscription.
+ * active. The caller has locked the subscription, and the lane before this begins: what an event that is
+ * fanned out at this moment adds must be seen to wait.
  *
  * @param o.inactiveSince of one that was switched on a moment ago: what was held for too long ends
  *   before the rest goes on, and its address, which a person has seen to, is tried at once.
@@ -36,8 +37,6 @@ export async function changeLane(
 ): Promise<void> {
   const key = [lane.shopId, lane.subscriptionId];
   if (o.inactiveSince) await resetEndpoint(tx, lane);
-  // An event that is fanned out at this moment holds the lane: what it adds must be seen to wait.
-  await lockLane(tx, lane);
   // Times are cut to what the backlog's worker can say again.
   await tx.query(
     `with now_ as (

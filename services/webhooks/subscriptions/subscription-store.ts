@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import type pg from 'pg';
 import { inTransaction, type Queryable } from '../../platform/postgres.ts';
 import type { LaneRef } from '../delivery/lane.ts';
-import { addLane, changeLane, closeLane } from '../delivery/lane-changes.ts';
+import { addLane, changeLane, closeLane, lockLane } from '../delivery/lane-changes.ts';
 import type { Secret } from './secrets.ts';
 import {
   MAX_SUBSCRIPTIONS,
@@ -111,6 +111,8 @@ export function updateSubscription(
   const { url } = o.fields;
   return inTransaction(pool, async (tx) => {
     const before = await lockSubscription(tx, shopId, id);
+    // Before the address, as everywhere: who waits for the lane must not keep outcomes from being written.
+    await lockLane(tx, { shopId, subscriptionId: id });
     const endpointId = url === undefined ? before.endpointId : await endpointOf(tx, shopId, url);
     const status = o.fields.status ?? before.status;
     const isSwitchedOn = status === 'active' && before.status === 'inactive';

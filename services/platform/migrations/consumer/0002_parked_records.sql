@@ -4,6 +4,3 @@ alter table poison_records
   add column sha256 bytea not null generated always as (sha256(value)) stored,
   drop constraint poison_records_once,
   add constraint poison_records_once unique (consumer, topic, position, sha256);
-
--- Whether a day can be dropped is looked up while nobody else can handle anything.
-create index consumed_events_by_time on consumed_events using brin (consumed_at);
