@@ -20,6 +20,8 @@ import { roleOf, SCHEMAS } from '../../services/platform/schemas.ts';
 import { type NodeProcess, startProcess } from './child.ts';
 import { environmentsOf, type ProcessName, placesOf } from './places.ts';
 
+/** Longer than a client's pause between two attempts to connect. Milliseconds. */
+const RECONNECT_MS = 1_500;
 const START_MS = 60_000;
 
 /** As a small production server would have it. */
@@ -29,6 +31,7 @@ const POSTGRES_SETTINGS = {
   shared_preload_libraries: 'pg_stat_statements',
   'pg_stat_statements.track': 'all',
   'pg_stat_statements.track_utility': 'on',
+  'pg_stat_statements.track_planning': 'on',
 };
 
 /** PostgreSQL, Kafka and the services, each a process of its own. */
@@ -82,6 +85,8 @@ export async function startPlatform(): Promise<Platform> {
     const made = startProcess({ name, args: [file], env: variables(name) });
     running.set(name, made);
     await untilServing(made, places.ports(name)[0], name);
+    // Whoever called while it was away waits before trying again, at most a second.
+    await sleep(RECONNECT_MS);
   };
   const stop = async (name: ProcessName) => {
     await running.get(name)?.stop();

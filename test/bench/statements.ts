@@ -6,8 +6,10 @@ export interface Statement {
   readonly text: string;
   readonly calls: number;
   readonly rows: number;
-  /** Time inside the server. Milliseconds. */
+  /** Time inside the server, planning included. Milliseconds. */
   readonly ms: number;
+  /** Of these, for planning. */
+  readonly planMs: number;
   /** Pages looked at, in memory or not. */
   readonly buffers: number;
   readonly walBytes: number;
@@ -22,11 +24,12 @@ export async function resetStatements(admin: pg.Client): Promise<void> {
 export async function statementsSince(admin: pg.Client): Promise<Statement[]> {
   const { rows } = await admin.query<Statement>(
     `select r.rolname as role, s.query as text, s.calls::float8 as calls, s.rows::float8 as rows,
-            s.total_exec_time as ms, (s.shared_blks_hit + s.shared_blks_read)::float8 as buffers,
+            s.total_exec_time + s.total_plan_time as ms, s.total_plan_time as "planMs",
+            (s.shared_blks_hit + s.shared_blks_read)::float8 as buffers,
             s.wal_bytes::float8 as "walBytes"
      from pg_stat_statements s join pg_roles r on r.oid = s.userid
      where starts_with(r.rolname, 'rms_') and r.rolname <> 'rms_migrator' and s.toplevel
-     order by s.total_exec_time desc`,
+     order by 4 desc`,
   );
   return rows;
 }
@@ -50,7 +53,8 @@ export function costliest(statements: readonly Statement[], count: number): stri
   const all = sum(statements, ({ ms }) => ms);
   return statements.slice(0, count).map((one) => {
     const share = `${((100 * one.ms) / all).toFixed(1)} %`.padStart(7);
-    const calls = `${one.calls} × ${(one.ms / one.calls).toFixed(3)} ms`;
+    const planning = one.planMs > 0 ? ` (${(one.planMs / one.calls).toFixed(3)} to plan)` : '';
+    const calls = `${one.calls} × ${(one.ms / one.calls).toFixed(3)} ms${planning}`;
     const work = `${(one.rows / one.calls).toFixed(1)} rows, ${(one.buffers / one.calls).toFixed(1)} pages`;
     return `${share}  ${calls}, ${work}  ${one.role}: ${oneLine(one.text)}`;
   });

@@ -2,6 +2,7 @@ import { percentile } from '../../../deploy/local/demo/percentiles.ts';
 import { startHooks } from '../hooks.ts';
 import { perThousand, startMeter } from '../measure.ts';
 import { atMost, type Bench, type Figure, figure, type Row } from '../row.ts';
+import { costliest, resetStatements, statementsSince } from '../statements.ts';
 
 const SHOPS = 50;
 const P50_MS = 30;
@@ -29,12 +30,14 @@ async function run(bench: Bench, perSecond: number, cpuGoal: number): Promise<Fi
     const warm = await flow(bench.quick ? 3 : 15);
     await hooks.untilReceived(warm.size);
     await hooks.sink.call('keepTimes', 'event');
+    await resetStatements(platform.admin);
     const stop = await startMeter(platform, hooks.both);
     const scheduled = await bench.watch([...platform.processes(), ...hooks.both], () =>
       flow(bench.quick ? 8 : 60),
     );
     await hooks.untilReceived(warm.size + scheduled.size);
     const work = await stop();
+    for (const line of costliest(await statementsSince(platform.admin), 12)) bench.note(line);
     const { times } = await hooks.arrivals();
     const latencies = [...scheduled].map(([id, due]) => (times.get(id) ?? Number.NaN) - due);
     const cpu = (work.total / scheduled.size) * 1_000;
