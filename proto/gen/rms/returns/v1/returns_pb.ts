@@ -3780,7 +3780,7 @@ export const ReturnsService: GenService<{
   /**
    * OpenInstantRefund records that the shopper was paid before the goods arrived. Only the timeline
    * tells. ALREADY_EXISTS: one is open, or the key was used with other content. FAILED_PRECONDITION: not
-   * open or in review, or queued.
+   * open or in review, queued, or refunded by a failed run of processing, surely or perhaps.
    *
    * @generated from rpc rms.returns.v1.ReturnsService.OpenInstantRefund
    */
@@ -3832,7 +3832,8 @@ export const ReturnsService: GenService<{
     output: typeof RedactCustomerResponseSchema;
   },
   /**
-   * GetReturns reads several returns at once; ids that do not exist in the shop are left out.
+   * GetReturns reads several returns at once, each once; ids that do not exist in the shop are left out.
+   * It ends before the first that the answer has no room for: ask again for the rest.
    *
    * @generated from rpc rms.returns.v1.ReturnsService.GetReturns
    */
@@ -3895,7 +3896,8 @@ export const ReturnsService: GenService<{
     output: typeof FindReturnsResponseSchema;
   },
   /**
-   * SearchReturns lists returns, newest first. Archived ones only when asked for.
+   * SearchReturns lists returns, newest first. Archived ones only when asked for. A page of large
+   * returns holds fewer than were asked for: only an empty cursor says that there are no more.
    *
    * @generated from rpc rms.returns.v1.ReturnsService.SearchReturns
    */
