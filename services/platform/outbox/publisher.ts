@@ -39,6 +39,8 @@ export interface Publisher {
   step(shards: readonly number[], o: { isLook: boolean; isPrompt?: boolean }): Promise<StepResult>;
   /** Nothing is held: nothing waits, is on its way or is to be forgotten. */
   isEmpty(): boolean;
+  /** Whether another relay that took the shard now would publish something of it again. */
+  isBusy(shard: number): boolean;
   /** Resolves when everything on its way is acknowledged or refused. */
   settled(): Promise<void>;
 }
@@ -119,6 +121,7 @@ export function createPublisher(o: PublisherOptions): Publisher {
       return { isMore: isUnfinished && window.hasRoom(), restMs: restMs() };
     },
     isEmpty: () => window.isEmpty(),
+    isBusy: (shard) => window.isBusy(shard),
     async settled() {
       await Promise.all(onTheWay);
     },

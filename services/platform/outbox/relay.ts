@@ -44,7 +44,13 @@ const DEFAULT_RETENTION_DAYS = 7;
  */
 export function startRelay(o: RelayOptions): Relay {
   const owner = randomUUID();
-  const shards = createShardHolder({ pool: o.pool, owner, name: 'relay', count: SHARDS });
+  const shards = createShardHolder({
+    pool: o.pool,
+    owner,
+    name: 'relay',
+    count: SHARDS,
+    isBusy: (shard) => publisher.isBusy(shard),
+  });
   const published = o.telemetry.meter.createCounter('outbox_published_total', {
     description: 'Events given to the event bus.',
   });

@@ -29,10 +29,13 @@ interface Row {
   value: Buffer;
 }
 
-/** A shard, and the position after which to read. */
+/** A shard, and how far a pass through it has come. */
 export interface ShardCursor {
   readonly shard: number;
+  /** The position after which to read. */
   readonly after: bigint;
+  /** What was committed when the pass began: it finds nothing else. Undefined at its beginning. */
+  readonly snapshot: string | undefined;
 }
 
 /** What one look at a shard found. */
@@ -40,8 +43,10 @@ export interface ShardPage {
   readonly shard: number;
   /** In order of position. */
   readonly events: readonly WaitingEvent[];
-  /** After which to read on; undefined when the end of the shard was reached. */
-  readonly next: bigint | undefined;
+  /** Where to read on; undefined when the end of the shard was reached. */
+  readonly next: ShardCursor | undefined;
+  /** Rows committed since the pass began were left for the next one. */
+  readonly isLeft: boolean;
 }
 
 export interface PageRequest {
@@ -57,23 +62,30 @@ interface PageRow extends Row {
   shard: number;
   bytes: number;
   is_known: boolean;
+  is_late: boolean;
+  snapshot: string;
   value: Buffer;
   found_at: bigint | null;
 }
 
-/** Reads no further than `limit` rows of each shard, whatever they hold; an event's body only if it is taken. */
+/**
+ * Reads no further than `limit` rows of each shard, whatever they hold; an event's body only if it is taken.
+ * A row that its pass must not see is late; one whose transaction is still to come was restored from another server.
+ */
 const READ = {
   name: 'outbox-read',
-  text: `select p.shard, p.shop_id, p.day, p.position, p.key, p.bytes, p.is_known,
+  text: `select p.shard, p.shop_id, p.day, p.position, p.key, p.bytes, p.is_known, p.is_late, p.snapshot,
                 e.position as found_at, e.event_id, e.trigger, e.traceparent, e.value
            from (
-             select o.shard, o.shop_id, o.day, o.position, o.key, o.bytes,
-                    o.position = any ($3) or o.key = any ($4) as is_known,
-                    sum(case when o.position = any ($3) or o.key = any ($4) then 0 else o.bytes end)
+             select o.*, pg_current_snapshot()::text as snapshot,
+                    sum(case when is_known or is_late then 0 else o.bytes end)
                       over (order by o.position) - o.bytes as bytes_before
-               from unnest($1::smallint[], $2::bigint[]) as s (shard, after)
+               from unnest($1::smallint[], $2::bigint[], $7::pg_snapshot[]) as s (shard, after, seen)
               cross join lateral (
-                select * from outbox
+                select outbox.*, outbox.position = any ($3) or outbox.key = any ($4) as is_known,
+                       coalesce(not pg_visible_in_snapshot(outbox.written_by, s.seen)
+                         and outbox.written_by < pg_snapshot_xmax(pg_current_snapshot()), false) as is_late
+                  from outbox
                  where outbox.shard = s.shard and outbox.position > s.after
                  order by outbox.position limit $5
               ) o
@@ -81,7 +93,7 @@ const READ = {
            left join lateral (
              select * from events
               where events.shop_id = p.shop_id and events.day = p.day and events.position = p.position
-                and not p.is_known and p.bytes_before < $6
+                and not p.is_known and not p.is_late and p.bytes_before < $6
               limit 1
            ) e on true
           order by p.position`,
@@ -89,8 +101,10 @@ const READ = {
 
 /**
  * What waits in the given shards beyond their cursors, without what is held already and without the
- * keys of which no more is wanted. At most `limit` rows of each shard are looked at, so that the
- * backlog of one key costs a look no more than any other's; at most about `maxBytes` are taken.
+ * keys of which no more is wanted. The pages of a pass show the shard as it was when the pass began: a
+ * row may commit behind the cursor, and the next of its key must not be found before it. At most
+ * `limit` rows of each shard are looked at, so that the backlog of one key costs a look no more than
+ * any other's; at most about `maxBytes` are taken.
  */
 export async function waitingEvents(db: Queryable, o: PageRequest): Promise<ShardPage[]> {
   const { rows } = await db.query<PageRow>({
@@ -102,18 +116,30 @@ export async function waitingEvents(db: Queryable, o: PageRequest): Promise<Shar
       o.exceptKeys,
       o.limit,
       o.maxBytes,
+      o.cursors.map(({ snapshot }) => snapshot ?? null),
     ],
   });
   const byShard = Map.groupBy(rows, (row) => row.shard);
-  return o.cursors.map(({ shard, after }) => {
-    const all = byShard.get(shard) ?? [];
-    // Rows beyond the bytes come without their body: they are read again.
-    const cut = all.findIndex((row) => !row.is_known && row.found_at === null);
-    const seen = cut === -1 ? all : all.slice(0, cut);
-    const isEnd = cut === -1 && all.length < o.limit;
-    const events = seen.filter((row) => !row.is_known).map(toWaiting);
-    return { shard, events, next: isEnd ? undefined : (seen.at(-1)?.position ?? after) };
-  });
+  return o.cursors.map((cursor) => toPage(cursor, byShard.get(cursor.shard) ?? [], o.limit));
+}
+
+function toPage(cursor: ShardCursor, rows: readonly PageRow[], limit: number): ShardPage {
+  const { shard, after } = cursor;
+  const isPassed = (row: PageRow): boolean => row.is_known || row.is_late;
+  // Rows beyond the bytes come without their body: they are read again.
+  const cut = rows.findIndex((row) => !isPassed(row) && row.found_at === null);
+  const seen = cut === -1 ? rows : rows.slice(0, cut);
+  const events = seen.filter((row) => !isPassed(row)).map(toWaiting);
+  const isLeft = seen.some((row) => row.is_late);
+  const isEnd = cut === -1 && (rows.length < limit || rows.every((row) => row.is_late));
+  if (isEnd) return { shard, events, next: undefined, isLeft };
+  const snapshot = cursor.snapshot ?? rows[0]?.snapshot;
+  return {
+    shard,
+    events,
+    next: { shard, after: seen.at(-1)?.position ?? after, snapshot },
+    isLeft,
+  };
 }
 
 function toWaiting(row: PageRow): WaitingEvent {

@@ -19,8 +19,10 @@ describe('outbox window', () => {
   const open = () => {
     const window = new OutboxWindow();
     window.keep([0]);
-    const take = (events: WaitingEvent[], next?: bigint) =>
-      window.take([{ shard: 0, events, next }]);
+    const take = (events: WaitingEvent[], after?: bigint, isLeft = false) => {
+      const next = after === undefined ? undefined : { shard: 0, after, snapshot: '1:9:' };
+      return window.take([{ shard: 0, events, next, isLeft }]);
+    };
     const lane = (key: string) => {
       const found = window.lanes.get(key);
       if (!found) throw new Error(`nothing of ${key} is held`);
@@ -54,6 +56,15 @@ describe('outbox window', () => {
     expect(lane('hot').waiting[0]?.position).toBe(BigInt(MAX_PER_KEY + 1));
   });
 
+  test('a pass keeps to the moment at which it began, and what it left calls for another', () => {
+    const { window, take } = open();
+    expect(window.request([0]).cursors[0]?.snapshot).toBeUndefined();
+    take(eventsOf('a', 1, 3), 3n);
+    expect(window.request([0]).cursors[0]?.snapshot).toBe('1:9:');
+    expect(take([], undefined, true)).toBe(true);
+    expect(window.request([0]).cursors[0]).toEqual({ shard: 0, after: 0n, snapshot: undefined });
+  });
+
   test('what was refused is the next of its key again', () => {
     const { window, take, lane } = open();
     take(eventsOf('a', 1, 3));
@@ -70,6 +81,18 @@ describe('outbox window', () => {
     expect([window.isEmpty(), window.done().length]).toEqual([false, 1]);
     window.forget(1);
     expect([window.isEmpty(), window.done().length]).toEqual([true, 0]);
+  });
+
+  test('a shard is busy while another relay would publish something of it again', () => {
+    const { window, take, lane } = open();
+    take(eventsOf('a', 1, 2));
+    expect(window.isBusy(0)).toBe(false);
+    window.begin(lane('a'), 1);
+    expect([window.isBusy(0), window.isBusy(1)]).toEqual([true, false]);
+    window.accept(lane('a'));
+    expect(window.isBusy(0)).toBe(true);
+    window.forget(1);
+    expect(window.isBusy(0)).toBe(false);
   });
 
   test('a shard that is lost is forgotten, but for what is on its way', () => {

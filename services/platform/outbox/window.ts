@@ -1,4 +1,4 @@
-import type { PageRequest, Pointer, ShardPage, WaitingEvent } from './store.ts';
+import type { PageRequest, Pointer, ShardCursor, ShardPage, WaitingEvent } from './store.ts';
 
 /** Events held in memory at most, until their pointers are deleted. */
 const MAX_EVENTS = 4_000;
@@ -20,9 +20,15 @@ export interface Lane {
   retryAt: number;
 }
 
-/** A way through a shard, from its beginning to its end. */
+interface ShardPointer extends Pointer {
+  readonly shard: number;
+}
+
+/** A way through a shard as it was at one moment, from its beginning to its end. */
 interface Pass {
-  after: bigint;
+  cursor: ShardCursor;
+  /** Something was committed since: another pass is due. */
+  isLeft: boolean;
   /** Keys of which something was left out: nothing behind it may overtake. */
   readonly skipped: Set<string>;
 }
@@ -38,7 +44,7 @@ export class OutboxWindow {
   readonly #passes = new Map<number, Pass>();
   #shards: ReadonlySet<number> = new Set();
   #bytes = 0;
-  #done: Pointer[] = [];
+  #done: ShardPointer[] = [];
 
   hasRoom(): boolean {
     return this.#held.size < MAX_EVENTS && this.#bytes < MAX_BYTES;
@@ -50,11 +56,11 @@ export class OutboxWindow {
     for (const lane of this.lanes.values()) {
       if (isFull(lane)) this.#pass(lane.shard).skipped.add(lane.key);
     }
-    const passes = shards.map((shard) => ({ shard, pass: this.#pass(shard) }));
+    const passes = shards.map((shard) => this.#pass(shard));
     return {
-      cursors: passes.map(({ shard, pass }) => ({ shard, after: pass.after })),
+      cursors: passes.map(({ cursor }) => cursor),
       exceptPositions: [...this.#held],
-      exceptKeys: passes.flatMap(({ pass }) => [...pass.skipped]),
+      exceptKeys: passes.flatMap(({ skipped }) => [...skipped]),
       limit: Math.min(MAX_PAGE, Math.ceil(room / shards.length)),
       maxBytes: MAX_BYTES - this.#bytes,
     };
@@ -63,12 +69,13 @@ export class OutboxWindow {
   /** Takes in what was found. Says whether there is more to look at. */
   take(pages: readonly ShardPage[]): boolean {
     let isMore = false;
-    for (const { shard, events, next } of pages) {
+    for (const { shard, events, next, isLeft } of pages) {
       const pass = this.#pass(shard);
       for (const event of events) this.#add(event, pass);
+      pass.isLeft ||= isLeft;
       if (next === undefined) this.#passes.delete(shard);
-      else pass.after = next;
-      isMore ||= next !== undefined;
+      else pass.cursor = next;
+      isMore ||= next !== undefined || pass.isLeft;
     }
     return isMore;
   }
@@ -81,8 +88,8 @@ export class OutboxWindow {
 
   /** What was sent is with the bus: its pointers may be deleted. */
   accept(lane: Lane): void {
-    for (const { shopId, day, position, bytes } of lane.sending) {
-      this.#done.push({ shopId, day, position });
+    for (const { shopId, day, position, shard, bytes } of lane.sending) {
+      this.#done.push({ shopId, day, position, shard });
       this.#bytes -= bytes;
     }
     lane.sending = [];
@@ -118,6 +125,15 @@ export class OutboxWindow {
     for (const lane of this.lanes.values()) if (!this.#shards.has(lane.shard)) this.#drop(lane);
   }
 
+  /** Something of the shard is on its way, or is with the bus and not yet forgotten. */
+  isBusy(shard: number): boolean {
+    const lanes = [...this.lanes.values()];
+    return (
+      lanes.some((lane) => lane.shard === shard && lane.sending.length > 0) ||
+      this.#done.some((pointer) => pointer.shard === shard)
+    );
+  }
+
   #drop(lane: Lane): void {
     for (const { position, bytes } of lane.waiting.splice(0)) {
       this.#held.delete(position);
@@ -131,7 +147,7 @@ export class OutboxWindow {
   }
 
   #pass(shard: number): Pass {
-    const pass = this.#passes.get(shard) ?? { after: 0n, skipped: new Set<string>() };
+    const pass = this.#passes.get(shard) ?? startPass(shard);
     this.#passes.set(shard, pass);
     return pass;
   }
@@ -146,6 +162,11 @@ export class OutboxWindow {
     this.#held.add(event.position);
     this.#bytes += event.bytes;
   }
+}
+
+function startPass(shard: number): Pass {
+  const cursor = { shard, after: 0n, snapshot: undefined };
+  return { cursor, isLeft: false, skipped: new Set() };
 }
 
 function newLane(key: string, shard: number): Lane {
