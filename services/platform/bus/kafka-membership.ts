@@ -52,11 +52,11 @@ export function keepMembership(): void {
     }
   };
   prototype.joinAndSync = async function (this: Member) {
-    for (const end = Date.now() + SEEK_MS; ; await sleep(SEEK_EVERY_MS)) {
+    for (const end = performance.now() + SEEK_MS; ; await sleep(SEEK_EVERY_MS)) {
       try {
         return await joinAndSync.call(this);
       } catch (error) {
-        if (!isLost(error) || Date.now() > end) throw error;
+        if (!isLost(error) || performance.now() > end) throw error;
       }
     }
   };

@@ -54,7 +54,7 @@ export interface Session {
 }
 
 export function isAlive(session: Session): boolean {
-  return !session.hasFailed && Date.now() - session.lastSign < SILENCE_MS;
+  return !session.hasFailed && performance.now() - session.lastSign < SILENCE_MS;
 }
 
 /** Joins the group and begins to read. @throws when no broker answers. */
@@ -100,7 +100,7 @@ async function beginSession(o: KafkaSubscriptionOptions, sessionMs: number): Pro
     consumer,
     dispatcher,
     offsets,
-    lastSign: Date.now(),
+    lastSign: performance.now(),
     hasFailed: false,
     isRefused: false,
     hasEnded: false,
@@ -129,7 +129,7 @@ async function beginSession(o: KafkaSubscriptionOptions, sessionMs: number): Pro
 function follow(session: Session, o: KafkaSubscriptionOptions): void {
   const { consumer, offsets, dispatcher } = session;
   const sign = () => {
-    session.lastSign = Date.now();
+    session.lastSign = performance.now();
     // A join that was under way when it ended: it must not keep partitions that nobody reads.
     if (session.hasEnded) consumer.disconnect().catch(() => {});
   };

@@ -9,8 +9,8 @@ export function observeBus(meter: Meter, bus: EventBus): void {
   let answer: Promise<boolean> | undefined;
   let until = 0;
   const isUp = (): Promise<boolean> => {
-    if (answer === undefined || Date.now() >= until) {
-      until = Date.now() + CACHE_MS;
+    if (answer === undefined || performance.now() >= until) {
+      until = performance.now() + CACHE_MS;
       answer = bus.health().then(
         () => true,
         () => false,

@@ -11,6 +11,11 @@ const MAX_BACKOFF_MS = 2_000;
 /** Acknowledgements are gathered for so long, or until there are so many, and deleted together. */
 const GATHER_MS = 200;
 const GATHER = 250;
+/**
+ * A shard that another relay is to have waits for so long for what is on its way: a broker that hangs
+ * must not hold up what goes to the others. What it got all the same is repeated. Milliseconds.
+ */
+const HAND_OVER_MS = 5_000;
 /** Many keys fail at once when the bus is away: that is said once in a while. */
 const WARN_EVERY_MS = 5_000;
 
@@ -39,7 +44,10 @@ export interface Publisher {
   step(shards: readonly number[], o: { isLook: boolean; isPrompt?: boolean }): Promise<StepResult>;
   /** Nothing is held: nothing waits, is on its way or is to be forgotten. */
   isEmpty(): boolean;
-  /** Whether another relay that took the shard now would publish something of it again. */
+  /**
+   * Whether another relay that took the shard now would publish something of it again: for a few
+   * seconds after it was last given to `step`, at most.
+   */
   isBusy(shard: number): boolean;
   /** Resolves when everything on its way is acknowledged or refused. */
   settled(): Promise<void>;
@@ -53,6 +61,10 @@ export interface Publisher {
 export function createPublisher(o: PublisherOptions): Publisher {
   const window = new OutboxWindow();
   const onTheWay = new Set<Promise<void>>();
+  /** Shards that a step under way looks at: it may yet send something of them. */
+  let begun: readonly number[] = [];
+  /** When each shard that was given up was last ours to begin. */
+  const leftAt = new Map<number, number>();
   let isUnfinished = false;
   let gatherUntil = 0;
   let warnedAt = Number.NEGATIVE_INFINITY;
@@ -60,9 +72,14 @@ export function createPublisher(o: PublisherOptions): Publisher {
   async function forget(isPrompt: boolean): Promise<void> {
     const done = [...window.done()];
     if (done.length === 0) return;
-    if (!isPrompt && done.length < GATHER && Date.now() < gatherUntil) return;
+    if (!isPrompt && done.length < GATHER && performance.now() < gatherUntil) return;
     await deletePointers(o.pool, done);
     window.forget(done.length);
+  }
+
+  function keep(shards: readonly number[]): void {
+    for (const shard of window.keep(shards)) leftAt.set(shard, performance.now());
+    for (const shard of shards) leftAt.delete(shard);
   }
 
   async function look(shards: readonly number[]): Promise<void> {
@@ -73,7 +90,7 @@ export function createPublisher(o: PublisherOptions): Publisher {
   }
 
   function sendAll(): void {
-    const now = Date.now();
+    const now = performance.now();
     for (const lane of window.lanes.values()) {
       if (lane.sending.length > 0 || lane.waiting.length === 0 || now < lane.retryAt) continue;
       const sending = send(lane).finally(() => onTheWay.delete(sending));
@@ -88,19 +105,19 @@ export function createPublisher(o: PublisherOptions): Publisher {
         o.topic,
         events.map((event) => event.record),
       );
-      if (window.done().length === 0) gatherUntil = Date.now() + GATHER_MS;
+      if (window.done().length === 0) gatherUntil = performance.now() + GATHER_MS;
       window.accept(lane);
       o.onPublished(events.length);
     } catch (error) {
-      window.refuse(lane, Date.now() + backoff(lane.failures + 1));
+      window.refuse(lane, performance.now() + backoff(lane.failures + 1));
       warn(error, lane.failures);
     }
     o.onChange();
   }
 
   function warn(error: unknown, failures: number): void {
-    if (Date.now() < warnedAt + WARN_EVERY_MS) return;
-    warnedAt = Date.now();
+    if (performance.now() < warnedAt + WARN_EVERY_MS) return;
+    warnedAt = performance.now();
     o.logger.warn({ err: error, topic: o.topic, failures }, 'events could not be published');
   }
 
@@ -109,19 +126,33 @@ export function createPublisher(o: PublisherOptions): Publisher {
       .filter((lane) => lane.sending.length === 0)
       .map((lane) => lane.retryAt);
     if (window.done().length > 0) times.push(gatherUntil);
-    return Math.max(1, Math.min(...times) - Date.now());
+    return Math.max(1, Math.min(...times) - performance.now());
   }
 
   return {
     async step(shards, { isLook, isPrompt = false }) {
-      window.keep(shards);
+      keep(shards);
+      begun = shards;
+      // Who is to have a shard waits for what is done of it to be forgotten.
+      const isAwaited = window.done().some(({ shard }) => !shards.includes(shard));
       const looking = isLook || isUnfinished ? look(shards) : undefined;
-      await Promise.all([forget(isPrompt), looking]);
+      // A look that outlived its step would bring what the next one no longer holds.
+      const [forgotten, looked] = await Promise.allSettled([
+        forget(isPrompt || isAwaited),
+        looking,
+      ]);
+      begun = [];
+      if (forgotten.status === 'rejected') throw forgotten.reason;
+      if (looked.status === 'rejected') throw looked.reason;
       sendAll();
       return { isMore: isUnfinished && window.hasRoom(), restMs: restMs() };
     },
     isEmpty: () => window.isEmpty(),
-    isBusy: (shard) => window.isBusy(shard),
+    isBusy(shard) {
+      const left = leftAt.get(shard);
+      if (left !== undefined && performance.now() > left + HAND_OVER_MS) return false;
+      return begun.includes(shard) || window.isBusy(shard);
+    },
     async settled() {
       await Promise.all(onTheWay);
     },

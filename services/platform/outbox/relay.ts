@@ -58,7 +58,7 @@ export function startRelay(o: RelayOptions): Relay {
   let steps = 0;
   let hasShare = false;
   let isLookDue = true;
-  let lookedAt = 0;
+  let lookedAt = performance.now();
 
   const look = (): void => {
     isLookDue = true;
@@ -79,8 +79,8 @@ export function startRelay(o: RelayOptions): Relay {
       // Before the shards are shared out an empty step says nothing.
       const wasComplete = hasShare;
       const isPrompt = flushers.length > 0;
-      const isLook = isLookDue || isPrompt || Date.now() >= lookedAt + POLL_MS;
-      if (isLook) [isLookDue, lookedAt] = [false, Date.now()];
+      const isLook = isLookDue || isPrompt || performance.now() >= lookedAt + POLL_MS;
+      if (isLook) [isLookDue, lookedAt] = [false, performance.now()];
       const { isMore, restMs } = await publisher.step(shards.held(), { isLook, isPrompt });
       if (isLook && !isMore && publisher.isEmpty() && wasComplete) endFlushes(steps);
       return isMore ? 'again' : Math.min(restMs, POLL_MS);

@@ -16,7 +16,7 @@ export interface Lane {
   waiting: WaitingEvent[];
   sending: readonly WaitingEvent[];
   failures: number;
-  /** Nothing is to be sent before. Milliseconds of `Date.now()`. */
+  /** Nothing is to be sent before. Milliseconds of `performance.now()`. */
   retryAt: number;
 }
 
@@ -70,6 +70,7 @@ export class OutboxWindow {
   take(pages: readonly ShardPage[]): boolean {
     let isMore = false;
     for (const { shard, events, next, isLeft } of pages) {
+      if (!this.#shards.has(shard)) continue;
       const pass = this.#pass(shard);
       for (const event of events) this.#add(event, pass);
       pass.isLeft ||= isLeft;
@@ -107,7 +108,7 @@ export class OutboxWindow {
   }
 
   /** Pointers that may be deleted; they count as held until they are. */
-  done(): readonly Pointer[] {
+  done(): readonly ShardPointer[] {
     return this.#done;
   }
 
@@ -115,14 +116,18 @@ export class OutboxWindow {
     for (const { position } of this.#done.splice(0, count)) this.#held.delete(position);
   }
 
-  /** These are our shards now: drops what waits in others; what is on its way stays. */
-  keep(shards: readonly number[]): void {
-    if (shards.length === this.#shards.size && shards.every((shard) => this.#shards.has(shard)))
-      return;
+  /**
+   * These are our shards now: drops what waits in others; what is on its way stays. Answers which
+   * were ours before and are no longer.
+   */
+  keep(shards: readonly number[]): readonly number[] {
+    const before = [...this.#shards];
     this.#shards = new Set(shards);
-    for (const shard of this.#passes.keys())
-      if (!this.#shards.has(shard)) this.#passes.delete(shard);
+    const left = before.filter((shard) => !this.#shards.has(shard));
+    if (left.length === 0) return left;
+    for (const shard of left) this.#passes.delete(shard);
     for (const lane of this.lanes.values()) if (!this.#shards.has(lane.shard)) this.#drop(lane);
+    return left;
   }
 
   /** Something of the shard is on its way, or is with the bus and not yet forgotten. */
