@@ -7,6 +7,7 @@ import { withLease } from '../platform/leases.ts';
 import type { Logger } from '../platform/log.ts';
 import { isOutage, type Queryable } from '../platform/postgres.ts';
 import { startLoop, type Worker } from '../platform/worker.ts';
+import { PAID_FOR_GOOD } from './instant-refunds/instant-refunds-store.ts';
 import { cancelOpenLabelRequest } from './labels/label-request-store.ts';
 import { changeReturn } from './store/transition.ts';
 
@@ -45,8 +46,8 @@ export function startExpiry(o: { pool: pg.Pool; logger: Logger }): Worker {
 /**
  * Expires overdue returns, of one shop or of all: those open or in review whose first label was
  * created the shop's number of days ago (28 unless set) and has not been used since, that are not
- * queued for processing, have no open instant refund, and of which a failed run of processing has
- * fulfilled nothing, nor asked for anything without an answer. A return without a label never expires.
+ * queued for processing, have no instant refund that is open or was paid for good, and of which a
+ * failed run of processing has fulfilled nothing, nor asked for anything without an answer. A return without a label never expires.
  *
  * Each return is judged by the database's clock and again under its lock, in a transaction of its
  * own, which emits `return.updated`, and `label.request.cancelled` where a label is still asked for.
@@ -82,7 +83,7 @@ const OVERDUE = `
   and first.created_at + make_interval(days => s.expiry_days) <= now()
   and not exists (
     select from instant_refunds c
-    where c.shop_id = r.shop_id and c.return_id = r.id and c.state = 'open')
+    where c.shop_id = r.shop_id and c.return_id = r.id and c.state in ('open', ${PAID_FOR_GOOD}))
   and not exists (
     select from processing_outcomes o
     where o.shop_id = r.shop_id and o.return_id = r.id

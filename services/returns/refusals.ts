@@ -33,6 +33,13 @@ export function outcomesFulfilled(): DomainError {
   );
 }
 
+/** The shopper keeps the money of an instant refund: only processing ends the return. */
+export function paidForGood(): DomainError {
+  return stateForbids(
+    'an instant refund of the return was paid for good, so its lines are not free for another return: process it, which refunds what is left',
+  );
+}
+
 /** The idempotency key was used before, with other content. */
 export function idempotencyConflict(field = 'idempotency_key'): DomainError {
   return new DomainError(

@@ -10,12 +10,13 @@ import type {
 } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
 import { DomainError, invalidField } from '../../platform/errors.ts';
 import { callerShape, id, parseInput, text } from '../../platform/input.ts';
+import { isPaidForGood } from '../instant-refunds/instant-refunds-store.ts';
 import type { Both } from '../money/amounts.ts';
 import { exchangeSumsIn, returnSumsIn } from '../money/message-sums.ts';
 import { checkedSums, type GivenShipping, givenShipping } from '../money/return-sums.ts';
 import type { ReturnSums } from '../money/totals.ts';
 import { mayHaveFulfilled } from '../processing/outcomes.ts';
-import { outcomesFulfilled, stateForbids } from '../refusals.ts';
+import { outcomesFulfilled, paidForGood, stateForbids } from '../refusals.ts';
 import { changeReturn, isLive } from '../store/transition.ts';
 import { quantity } from '../submit/submission.ts';
 import { editedLines } from './edit-lines.ts';
@@ -56,8 +57,9 @@ const edit = z.object({
  *
  * @throws DomainError INVALID_ARGUMENT (also for an edit without a change and for sums that
  *   contradict the outcome); NOT_FOUND; STATE_FORBIDS when the return is not open or in review, is
- *   queued for processing, or has an outcome that a failed run fulfilled or may have; ABORTED with
- *   REVISION_CONFLICT when it changed since it was read.
+ *   queued for processing, or has an outcome that a failed run fulfilled or may have, and when a line
+ *   is to be taken out of it though an instant refund was paid for good; ABORTED with REVISION_CONFLICT
+ *   when it changed since it was read.
  */
 export async function editReturn(pool: pg.Pool, request: EditReturnRequest): Promise<Return> {
   const wanted = parseInput(edit, request);
@@ -67,6 +69,8 @@ export async function editReturn(pool: pg.Pool, request: EditReturnRequest): Pro
   const changed = await changeReturn(pool, wanted, async (tx, current) => {
     checkEditable(current, wanted.expectedRevision);
     if (await mayHaveFulfilled(tx, wanted)) throw outcomesFulfilled();
+    const freesLines = wanted.changes.some((change) => change.remove);
+    if (freesLines && (await isPaidForGood(tx, wanted))) throw paidForGood();
     const currencies = { shop: current.currency, presentment: current.presentmentCurrency };
     const lines = editedLines(current, wanted.changes);
     const kept = lines.filter((line) => !line.removed);

@@ -30,14 +30,31 @@ export async function hasOpenCredit(tx: Queryable, of: OfReturn): Promise<boolea
 }
 
 /**
- * What instant refunds paid for good, in minor units of `currency`: the goods came, or they did not
- * and the shopper's card could not be charged back.
+ * The states of a credit that was paid for good, as a list in SQL: the goods came, or they did not and
+ * the shopper's card could not be charged back.
  */
+export const PAID_FOR_GOOD = "'returned', 'charge_failed'";
+
+/**
+ * Whether the shopper keeps the money of an instant refund of the return: its lines are paid, and not
+ * free for another return. A caller who decides by it holds the return's row lock.
+ */
+export async function isPaidForGood(tx: Queryable, of: OfReturn): Promise<boolean> {
+  const { rowCount } = await tx.query({
+    name: 'credit-paid-for-good',
+    text: `select from instant_refunds
+           where shop_id = $1 and return_id = $2 and state in (${PAID_FOR_GOOD}) limit 1`,
+    values: [of.shopId, of.returnId],
+  });
+  return rowCount !== 0;
+}
+
+/** What instant refunds paid for good, in minor units of `currency`. */
 export async function paidMinor(tx: Queryable, of: OfReturn, currency: string): Promise<bigint> {
   const { rows } = await tx.query<{ amount: string }>({
     name: 'credit-paid',
     text: `select amount from instant_refunds
-           where shop_id = $1 and return_id = $2 and state in ('returned', 'charge_failed')`,
+           where shop_id = $1 and return_id = $2 and state in (${PAID_FOR_GOOD})`,
     values: [of.shopId, of.returnId],
   });
   return rows.reduce((sum, row) => sum + minorOf(row.amount, currency), 0n);
