@@ -1,8 +1,10 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import pg from 'pg';
+import { createLogger } from '../services/platform/log.ts';
 import { createTestDatabase, type TestDatabase } from '../test/support/database.ts';
 import { silentLogger } from '../test/support/telemetry.ts';
 import { until } from '../test/support/until.ts';
-import { startMaintenance } from './maintenance.ts';
+import { purgeAll, startMaintenance } from './maintenance.ts';
 
 let db: TestDatabase;
 beforeAll(async () => {
@@ -35,5 +37,27 @@ describe('maintenance of the gateway', () => {
     await purged.finally(() => maintenance.stop());
     expect(await left('select subject from audit_log')).toEqual(['kept']);
     expect(await left('select key from rate_limits')).toEqual(['kept']);
+  });
+
+  test('a purge that fails is logged, keeps none of the others from running, and waits for its turn', async () => {
+    const other = await createTestDatabase('gateway');
+    const migrator = new pg.Client({ connectionString: other.migratorUrl });
+    await migrator.connect();
+    await migrator.query('revoke delete on gateway.rate_limits from rms_gateway');
+    await migrator.end();
+    await other.pool.query(
+      `insert into oauth_tickets (kind, id_hash, sealed, expires_at)
+       values ('SignIn', sha256('past'), 'x', now() - interval '1 minute')`,
+    );
+    const lines: string[] = [];
+    const destination = { write: (line: string): void => void lines.push(line) };
+    const logger = createLogger({ service: 'test', level: 'info', destination });
+
+    const outcome = await purgeAll(other.pool, logger, new AbortController().signal);
+    const { rowCount } = await other.pool.query('select from oauth_tickets');
+    await other.drop();
+    expect([outcome, rowCount]).toEqual(['idle', 0]);
+    expect(lines).toHaveLength(1);
+    expect(JSON.parse(lines[0] ?? '')).toMatchObject({ level: 'error', purge: 'counters' });
   });
 });

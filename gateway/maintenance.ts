@@ -9,6 +9,18 @@ const EVERY_MS = 10 * 60_000;
 /** Counters are kept a while after their window, for replicas whose clocks lag. Milliseconds. */
 const KEEP_COUNTERS_MS = 60 * 60_000;
 
+/** Removes some of what nobody needs any more; true when there may be more. Safe to run twice. */
+type Purge = (db: Queryable) => Promise<unknown>;
+
+const PURGES: Readonly<Record<string, Purge>> = {
+  counters: (db) =>
+    db.query('delete from rate_limits where expire < $1', [Date.now() - KEEP_COUNTERS_MS]),
+  'audit log': (db) => db.query('select purge_audit_log()'),
+  'tool calls': purgeCalls,
+  tickets: purgeTickets,
+  keys: purgeOAuthKeys,
+};
+
 /**
  * Removes what nobody needs any more: old counters, audit entries past 13 months, tool calls past their
  * day, codes, tokens and keys of the sign-in that have expired. Safe to run twice.
@@ -18,13 +30,25 @@ export function startMaintenance(db: Queryable, logger: Logger): Worker {
     name: 'gateway-maintenance',
     idleMs: EVERY_MS,
     logger,
-    step: async () => {
-      await db.query('delete from rate_limits where expire < $1', [Date.now() - KEEP_COUNTERS_MS]);
-      await db.query('select purge_audit_log()');
-      await purgeCalls(db);
-      await purgeTickets(db);
-      await purgeOAuthKeys(db);
-      return 'idle';
-    },
+    step: (signal) => purgeAll(db, logger, signal),
   });
+}
+
+/**
+ * Every purge once, whatever becomes of the others. One that fails is logged and has its next turn with
+ * them: nothing waits for it, and what it keeps for ten minutes more does no harm.
+ */
+export async function purgeAll(
+  db: Queryable,
+  logger: Logger,
+  signal: AbortSignal,
+): Promise<'idle'> {
+  for (const [purge, work] of Object.entries(PURGES)) {
+    try {
+      while (!signal.aborted && (await work(db)) === true);
+    } catch (error) {
+      logger.error({ err: error, purge }, 'purge failed');
+    }
+  }
+  return 'idle';
 }

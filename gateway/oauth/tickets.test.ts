@@ -63,4 +63,36 @@ describe('a ticket', () => {
     );
     expect(left.map((one) => one !== undefined)).toEqual([true, false, true, false]);
   });
+
+  test('goes with many others in statements of bounded size, which find it by when it expired', async () => {
+    await db.pool.query(
+      `insert into oauth_tickets (kind, id_hash, sealed, expires_at)
+       select 'SignIn', sha256(n::text::bytea), 'x', now() - interval '1 minute'
+         from generate_series(1, 2500) as n`,
+    );
+    const plan = await planOfPurge();
+    expect(plan).toMatch(/ oauth_tickets_expires .*\n\s+Index Cond: \(expires_at < now\(\)\)/);
+    const left = async () =>
+      (await db.pool.query("select from oauth_tickets where sealed = 'x'")).rowCount;
+    const counts: unknown[] = [];
+    while (await purgeTickets(db.pool)) counts.push(await left());
+    expect([counts, await left()]).toEqual([[1_500, 500], 0]);
+  });
 });
+
+/** How PostgreSQL would go about it, were the table too large to be read from end to end. */
+async function planOfPurge(): Promise<string> {
+  const lines: string[] = [];
+  const client = await db.pool.connect();
+  await client.query('set enable_seqscan = off');
+  const explaining = new Proxy(client, {
+    get: () => async (sql: string, values?: unknown[]) => {
+      const { rows } = await client.query<{ 'QUERY PLAN': string }>(`explain ${sql}`, values);
+      lines.push(...rows.map((row) => row['QUERY PLAN']));
+      return { rowCount: 0 };
+    },
+  });
+  await purgeTickets(explaining);
+  client.release(true);
+  return lines.join('\n');
+}

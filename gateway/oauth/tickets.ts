@@ -120,20 +120,33 @@ export function createTickets(db: Queryable): Tickets {
   };
 }
 
-/** Removes what has expired; safe to run twice. */
-export async function purgeTickets(db: Queryable): Promise<void> {
-  await db.query(
-    `delete from oauth_tickets
-      where expires_at < now() - case when consumed_at is null then interval '0' else ${REMEMBERED} end`,
-  );
-  // Without a ticket nothing new comes of a grant, and its last access token has expired.
-  await db.query(
-    `delete from oauth_grants g
-      where expires_at < now()
-         or (created_at < now() - interval '13 hours'
-             and not exists (select from oauth_tickets t where t.grant_id = g.id))`,
-  );
+/** Rows that one statement removes at most, so that none locks for long. */
+const BATCH = 1_000;
+
+/** Removes some of what has expired, and says whether there may be more. Safe to run twice. */
+export async function purgeTickets(db: Queryable): Promise<boolean> {
+  const tickets = await db.query(EXPIRED_TICKETS, [BATCH]);
+  const grants = await db.query(EXPIRED_GRANTS, [BATCH]);
+  return tickets.rowCount === BATCH || grants.rowCount === BATCH;
 }
+
+// The first condition, which is no more than the others say, is the one that the index answers.
+const EXPIRED_TICKETS = `
+with expired as (
+  select kind, id_hash from oauth_tickets
+   where expires_at < now() and (consumed_at is null or expires_at < now() - ${REMEMBERED})
+   order by expires_at limit $1 for update skip locked)
+delete from oauth_tickets t using expired e where t.kind = e.kind and t.id_hash = e.id_hash`;
+
+// Without a ticket nothing new comes of a grant, and its last access token has expired.
+const EXPIRED_GRANTS = `
+with expired as (
+  select g.id from oauth_grants g
+   where g.expires_at < now()
+      or (g.created_at < now() - interval '13 hours'
+          and not exists (select from oauth_tickets t where t.grant_id = g.id))
+   limit $1 for update skip locked)
+delete from oauth_grants g using expired e where g.id = e.id`;
 
 const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
