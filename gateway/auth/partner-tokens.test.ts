@@ -89,6 +89,7 @@ describe("a partner's token", () => {
     ['typ JWT', { header: { typ: 'JWT' } }],
     ['a shop id as text', { claims: { shop_id: '1' } }],
     ['azp instead of client_id', { claims: { client_id: undefined, azp: 'app' } }],
+    ['a life of an hour, most of it over', { claims: { iat: nowS() - 3_540, exp: nowS() + 60 } }],
   ])('with %s is taken', async (_, o) => {
     expect((await list(await token(o))).status).toBe(200);
   });
@@ -99,7 +100,11 @@ describe("a partner's token", () => {
     ['no audience', { claims: { aud: undefined } }],
     ['a past end', { claims: { exp: nowS() - 60 } }],
     ['no end', { claims: { exp: undefined } }],
-    ['a life of more than an hour', { claims: { exp: nowS() + 3_700 } }],
+    ['an end more than an hour away', { claims: { exp: nowS() + 3_700 } }],
+    [
+      'a life of more than an hour, most of it over',
+      { claims: { iat: nowS() - 3_600, exp: nowS() + 60 } },
+    ],
     ['a start in the future', { claims: { nbf: nowS() + 600 } }],
     ['no shop', { claims: { shop_id: undefined } }],
     ['a shop that did not install the app', { claims: { shop_id: 2 } }],

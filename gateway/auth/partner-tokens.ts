@@ -167,7 +167,9 @@ function grantIn(payload: JWTPayload, shopClaim: string): Grant | undefined {
   const client = text.safeParse(payload.client_id ?? payload.azp);
   const scope = z.string().default('').safeParse(payload.scope);
   const expiresAt = payload.exp ?? 0;
-  const tooLong = expiresAt - Date.now() / 1_000 > MAX_LIFETIME_S + CLOCK_SKEW_S;
+  // From now at the latest: one that says no beginning, or a later one, is judged by what is left of it.
+  const begins = Math.min(payload.iat ?? Number.POSITIVE_INFINITY, Date.now() / 1_000);
+  const tooLong = expiresAt - begins > MAX_LIFETIME_S + CLOCK_SKEW_S;
   if (!shop.success || !client.success || !scope.success || tooLong) return undefined;
   return {
     shopId: shop.data,
