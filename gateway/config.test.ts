@@ -11,6 +11,14 @@ const ENV = {
   CARTS_TARGET: 'dns:///carts:8080',
   WEBHOOKS_TARGET: 'dns:///webhooks:8080',
 };
+const PRODUCTION = {
+  ...ENV,
+  NODE_ENV: 'production',
+  SERVICE_AUTH: 'kubernetes',
+  SERVICE_TOKEN_FILE: '/token',
+  SERVICE_JWKS_FILE: '/jwks',
+  SERVICE_ISSUER: 'https://kubernetes.default.svc',
+};
 
 describe("the gateway's configuration", () => {
   test('needs a database, a service token and the services; the rest has defaults', () => {
@@ -23,18 +31,12 @@ describe("the gateway's configuration", () => {
   });
 
   test('API_CALENDAR moves the version calendar, but not in production', () => {
-    const moved = { ...ENV, API_CALENDAR: '2027-08-01' };
-    expect(loadGatewayOptions(moved).calendar).toEqual(new Date('2027-08-01T00:00:00Z'));
-    const production = {
-      ...moved,
-      NODE_ENV: 'production',
-      SERVICE_AUTH: 'kubernetes',
-      SERVICE_TOKEN_FILE: '/token',
-      SERVICE_JWKS_FILE: '/jwks',
-      SERVICE_ISSUER: 'https://kubernetes.default.svc',
-    };
-    expect(() => loadGatewayOptions(production)).toThrow(/API_CALENDAR/);
-    expect(() => loadGatewayOptions({ ...production, API_CALENDAR: '' })).not.toThrow();
+    const moved = { API_CALENDAR: '2027-08-01' };
+    expect(loadGatewayOptions({ ...ENV, ...moved }).calendar).toEqual(
+      new Date('2027-08-01T00:00:00Z'),
+    );
+    expect(() => loadGatewayOptions({ ...PRODUCTION, ...moved })).toThrow(/API_CALENDAR/);
+    expect(() => loadGatewayOptions(PRODUCTION)).not.toThrow();
   });
 
   test("partners' issuer and its keys belong together", () => {
@@ -51,5 +53,19 @@ describe("the gateway's configuration", () => {
       audience: 'https://api.example.com',
       shopClaim: 'shop_id',
     });
+  });
+
+  test.each([
+    ['PARTNER_ISSUER', 'http://auth.example.com'],
+    ['PARTNER_JWKS_URL', 'http://auth.example.com/jwks'],
+  ])('%s without TLS is refused in production, and only there', (name, address) => {
+    const partners = {
+      PARTNER_ISSUER: 'https://auth.example.com',
+      PARTNER_JWKS_URL: 'https://auth.example.com/jwks',
+    };
+    const open = { ...partners, [name]: address };
+    expect(() => loadGatewayOptions({ ...PRODUCTION, ...open })).toThrow(`${name}: production`);
+    expect(() => loadGatewayOptions({ ...PRODUCTION, ...partners })).not.toThrow();
+    expect(() => loadGatewayOptions({ ...ENV, ...open })).not.toThrow();
   });
 });

@@ -65,8 +65,12 @@ export const gatewayShape = {
   PARTNER_ISSUER: z
     .url({ error: 'wants an address' })
     .optional()
-    .describe("Issuer of partners' access tokens; without it every such token is refused"),
-  PARTNER_JWKS_URL: httpUrl.optional().describe("Address of that issuer's public keys"),
+    .describe(
+      "Issuer of partners' access tokens, https in production; without it every such token is refused",
+    ),
+  PARTNER_JWKS_URL: httpUrl
+    .optional()
+    .describe("Address of that issuer's public keys, https in production"),
   PARTNER_SHOP_CLAIM: z
     .string()
     .default('shop_id')
@@ -144,7 +148,15 @@ function faultsBetween(config: GatewayConfig): string[] {
   if ((config.PARTNER_ISSUER === undefined) !== (config.PARTNER_JWKS_URL === undefined)) {
     faults.push('PARTNER_ISSUER and PARTNER_JWKS_URL are set together or not at all');
   }
-  return [...faults, ...oauthFaults(config)];
+  return [...faults, ...partnerFaults(config), ...oauthFaults(config)];
+}
+
+/** Whoever could change the keys on their way could make tokens of any shop that installed an app. */
+function partnerFaults(config: GatewayConfig): string[] {
+  if (config.NODE_ENV !== 'production') return [];
+  return (['PARTNER_ISSUER', 'PARTNER_JWKS_URL'] as const)
+    .filter((name) => !(config[name] ?? 'https://').startsWith('https://'))
+    .map((name) => `${name}: production takes partners' tokens over https only`);
 }
 
 function partnerOAuth(config: GatewayConfig): Pick<GatewayOptions, 'partnerOAuth'> {

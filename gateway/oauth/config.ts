@@ -47,7 +47,7 @@ export const oauthShape = {
     .refine(isClientList, 'wants JSON, [{"name", "client_id"?, "redirect_uris"}]')
     .optional()
     .describe(
-      'Supported assistants and their redirect URIs, as JSON; the well-known ones when absent',
+      'Supported assistants and their redirect URIs, as JSON; the well-known ones when absent. Metadata documents are not fetched: an assistant that names itself by one needs its address as client_id here',
     ),
   MCP_CONSENT: z
     .enum(['always', 'loopback', 'never'], { error: 'wants always, loopback or never' })

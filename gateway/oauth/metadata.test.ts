@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import * as oidc from 'openid-client';
 import { discovery, None } from 'openid-client';
+import { startTestGateway } from '../../test/support/gateway/test-gateway.ts';
 import {
   REDIRECT,
   type SignInStack,
@@ -36,6 +37,21 @@ describe('metadata', () => {
       });
     },
   );
+
+  test.each([
+    ['names itself by a metadata document', 'https://app.example/client.json', true],
+    ['names itself by none', undefined, false],
+  ] as const)('with one supported client, which %s, says so', async (_, clientId, isSupported) => {
+    const mcpClients = [{ name: 'App', clientId, redirectUris: [REDIRECT] }];
+    const one = await startTestGateway({ mcpClients });
+    const answer = await fetch(
+      `http://127.0.0.1:${one.gateway.port}/.well-known/oauth-authorization-server`,
+    );
+    await one.stop();
+    expect(await answer.json()).toMatchObject({
+      client_id_metadata_document_supported: isSupported,
+    });
+  });
 
   test.each(['/.well-known/oauth-protected-resource', '/.well-known/oauth-protected-resource/mcp'])(
     '%s describes the MCP server',

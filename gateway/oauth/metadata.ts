@@ -1,9 +1,10 @@
 import { MCP_SCOPE } from './access-token.ts';
+import type { SupportedClients } from './clients/supported-clients.ts';
 import { mcpResource } from './issue.ts';
 import { SIGNING_ALG } from './keys.ts';
 
 /** What the authorization server says of itself: RFC 8414, and the same as OpenID discovery. */
-export function authorizationServerMetadata(issuer: string) {
+export function authorizationServerMetadata(issuer: string, clients: SupportedClients) {
   return {
     issuer,
     authorization_endpoint: `${issuer}/oauth/authorize`,
@@ -17,7 +18,8 @@ export function authorizationServerMetadata(issuer: string) {
     code_challenge_methods_supported: ['S256'],
     token_endpoint_auth_methods_supported: ['none'],
     authorization_response_iss_parameter_supported: true,
-    client_id_metadata_document_supported: true,
+    // Documents are pinned, not fetched: with none on the list, clients had better ask for the client id.
+    client_id_metadata_document_supported: clients.ids.some((id) => id !== clients.preconfiguredId),
     prompt_values_supported: ['none', 'login', 'consent', 'select_account'],
     // OpenID discovery asks for these two; no id tokens are issued.
     subject_types_supported: ['public'],

@@ -36,7 +36,7 @@ const REGISTRATION_LIMIT = '64kb';
  */
 export function createOAuth(o: OAuthDependencies): Router {
   const router = Router({ caseSensitive: true, strict: true });
-  const server = authorizationServerMetadata(o.issuer);
+  const server = authorizationServerMetadata(o.issuer, o.clients);
   const resource = protectedResourceMetadata(o.issuer);
   for (const [path, document] of [
     ['/.well-known/oauth-authorization-server', server],
