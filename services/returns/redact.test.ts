@@ -15,6 +15,7 @@ import {
   line,
   type ReturnsBench,
   startReturnsBench,
+  stateForbids,
 } from '../../test/support/returns-bench.ts';
 import { actor, refusal } from '../../test/support/running-service.ts';
 
@@ -97,6 +98,21 @@ describe('redact customer', () => {
       const kept = rows.map((one) => readable(one.row)).join('\n');
       expect(`${table}: ${/greta|gone@|gone street/i.exec(kept)?.[0]}`).toBe(`${table}: undefined`);
     }
+  });
+
+  test('lets no upload into a redacted return again', async () => {
+    const shopId = await bench.shop();
+    const submitted = await bench.submit(shopId, { customer });
+    await redact(shopId);
+    const upload = bench.client.addCustomerUpload({
+      shopId,
+      actor,
+      lineItemId: firstLine(submitted),
+      kind: CustomerUpload_Kind.IMAGE,
+      url: 'https://x.example/face.png',
+    });
+    expect(await refusal(upload)).toEqual(stateForbids);
+    expect((await bench.read(submitted)).lineItems[0]?.uploads).toEqual([]);
   });
 
   test('does not touch another shop’s returns', async () => {

@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { CustomerUpload_Kind, type Return } from '../../proto/gen/rms/returns/v1/return_pb.ts';
 import type { AddCustomerUploadRequest } from '../../proto/gen/rms/returns/v1/returns_pb.ts';
 import { callerShape, id, parseInput, requiredText, text } from '../platform/input.ts';
+import type { Queryable } from '../platform/postgres.ts';
 import { lineItemNotFound, stateForbids } from './refusals.ts';
 import { returnsOfLines } from './store/line-owners.ts';
 import { stateText, uploadKindText } from './store/texts.ts';
@@ -28,7 +29,8 @@ const upload = z.object({
  * Adds a picture or film of the shopper to a line.
  *
  * @throws DomainError INVALID_ARGUMENT; LINE_ITEM_NOT_FOUND; STATE_FORBIDS when the return is
- *   closed, cancelled or expired.
+ *   closed, cancelled or expired, or the shopper's data was removed from it: a redaction finds returns
+ *   by an e-mail address, which this one has no more, and would never remove the upload.
  */
 export async function addCustomerUpload(
   pool: pg.Pool,
@@ -41,6 +43,9 @@ export async function addCustomerUpload(
   const changed = await changeReturn(pool, { ...wanted, returnId }, async (tx, current) => {
     if (!isLive(current.state)) {
       throw stateForbids(`the return is ${stateText.toText(current.state)}`);
+    }
+    if (await isRedacted(tx, current)) {
+      throw stateForbids("the customer's data was removed from the return: it takes no uploads");
     }
     if (!current.lineItems.some((line) => line.lineItemId === wanted.lineItemId)) {
       throw lineItemNotFound();
@@ -63,4 +68,12 @@ export async function addCustomerUpload(
     return { value: undefined, timeline: [{ returnId, kind: 'upload.added', text, facts }] };
   });
   return changed.return;
+}
+
+async function isRedacted(tx: Queryable, of: Pick<Return, 'shopId' | 'id'>): Promise<boolean> {
+  const { rowCount } = await tx.query(
+    'select from returns where shop_id = $1 and id = $2 and redacted_at is not null',
+    [of.shopId, of.id],
+  );
+  return rowCount !== 0;
 }
