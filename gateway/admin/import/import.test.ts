@@ -3,11 +3,18 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
+import { ReturnMethod } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import { lineAmount } from './amount.ts';
 import { type Invoice, readInvoices } from './rows.ts';
 import { mapInvoice } from './submission.ts';
 
-const target = { shopId: 1n, currency: 'GBP', decimals: 2, actor: { id: 'test' } };
+const target = {
+  shopId: 1n,
+  currency: 'GBP',
+  decimals: 2,
+  actor: { id: 'test' },
+  returnMethod: ReturnMethod.MAIL,
+};
 
 const row = {
   line: 2,

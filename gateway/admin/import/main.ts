@@ -1,13 +1,13 @@
 import { stat } from 'node:fs/promises';
 import { SingleBar } from 'cli-progress';
 import { Command } from 'commander';
-import { code as currencyOf } from 'currency-codes';
 import { requireShop } from '../../tenancy/shops.ts';
 import { shopId } from '../arguments.ts';
 import { explain } from '../explain.ts';
 import { findSurroundings, type Surroundings } from '../surroundings.ts';
 import { importReturns } from './run.ts';
 import { printSummary } from './summary.ts';
+import { targetOf } from './target.ts';
 
 interface Options {
   readonly shop: bigint;
@@ -39,17 +39,10 @@ async function run(file: string, options: Options, o: Surroundings): Promise<voi
   const { size } = found;
   await requireShop(o.pool, options.shop);
   const call = { shopId: options.shop, actor: by.actor };
-  const { settings } = await services.returns.getSettings(call);
-  const currency = settings?.currency ?? '';
-  if (options.currency && options.currency.toUpperCase() !== currency) {
-    throw new Error(
-      `the file is in ${options.currency.toUpperCase()} and shop ${options.shop} in ${currency}: amounts are never converted`,
-    );
-  }
+  const target = await targetOf(services.returns, call, options.currency);
   const bar = new SingleBar({ format: 'importing [{bar}] {percentage} %' });
   bar.start(size, 0);
   try {
-    const target = { ...call, currency, decimals: currencyOf(currency)?.digits ?? 2 };
     const progress = (bytes: number) => bar.update(Math.min(bytes, size));
     const summary = await importReturns(file, target, { returns: services.returns, progress });
     bar.update(size);

@@ -70,6 +70,22 @@ export async function* readInvoices(path: string): AsyncGenerator<Invoice> {
   else if (file.bytesRead === 0) checkHeader([]);
 }
 
+/**
+ * Reads a whole CSV file, holding only the numbers of its invoices, and answers those whose rows do not
+ * all stand next to each other: {@link readInvoices} gives such an invoice in parts.
+ *
+ * @throws Error as readInvoices does.
+ */
+export async function findScattered(path: string): Promise<ReadonlySet<string>> {
+  const seen = new Set<string>();
+  const scattered = new Set<string>();
+  for await (const { number } of readInvoices(path)) {
+    if (seen.has(number)) scattered.add(number);
+    seen.add(number);
+  }
+  return scattered;
+}
+
 /** What a row has that ends too early. */
 const EMPTY: Record<(typeof COLUMNS)[number], string> = {
   InvoiceNo: '',

@@ -1,7 +1,8 @@
 import { type Client, Code, ConnectError } from '@connectrpc/connect';
 import type { ReturnsService } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
-import { type Invoice, readInvoices } from './rows.ts';
-import { type ImportTarget, mapInvoice, type RowFault } from './submission.ts';
+import { findScattered, type Invoice, readInvoices } from './rows.ts';
+import { mapInvoice, type RowFault, type Submission } from './submission.ts';
+import { type ImportTarget, otherMethod } from './target.ts';
 
 /** Returns submitted at the same time. */
 const PARALLEL = 8;
@@ -23,7 +24,8 @@ export interface ImportSummary {
 /**
  * Submits every return of a CSV file. Safe to run again: a return's key is made of its invoice.
  *
- * A return with a refused row is refused as a whole; the others go on. An outage ends the run.
+ * A return with a refused row is refused as a whole, and so is one whose rows stand apart: the file is
+ * read to its end before anything is submitted. The others go on. An outage ends the run.
  *
  * @param progress called after each return with the bytes read so far.
  * @throws ConnectError when the service cannot be reached; Error when the file cannot be read.
@@ -42,14 +44,15 @@ export async function importReturns(
     refused: { returns: 0, rows: 0 },
     faults: [],
   };
+  const scattered = await findScattered(path);
   const running = new Set<Promise<void>>();
   const refused = new Set<string>();
   let failure: unknown;
   for await (const invoice of readInvoices(path)) {
     if (failure) break;
-    const work = importOne(invoice, target, { ...o, refused })
+    const work = importOne(invoice, target, { ...o, scattered })
       .then((outcome) => {
-        count(summary, invoice, outcome);
+        count(summary, invoice, { outcome, refused });
         o.progress(invoice.bytesRead);
       })
       .catch((error) => {
@@ -72,25 +75,42 @@ async function importOne(
   target: ImportTarget,
   {
     returns,
-    refused,
-  }: { readonly returns: Client<typeof ReturnsService>; readonly refused: Set<string> },
+    scattered,
+  }: { readonly returns: Client<typeof ReturnsService>; readonly scattered: ReadonlySet<string> },
 ): Promise<Outcome> {
-  if (refused.has(invoice.number)) {
-    const reason = `${invoice.number} was refused above; rows of one invoice must stand together`;
+  const mapped = mapInvoice(invoice, target);
+  if ('faults' in mapped) return mapped;
+  if (scattered.has(invoice.number)) {
+    const reason = `${invoice.number} has rows elsewhere in the file too: rows of one invoice must stand together`;
     return { faults: [{ line: invoice.rows[0]?.line ?? 0, reason }] };
   }
-  const mapped = mapInvoice(invoice, target);
-  if ('faults' in mapped) {
-    refused.add(invoice.number);
-    return mapped;
-  }
   try {
-    const { repeated } = await returns.submitReturn(mapped.submission, { timeoutMs: 20_000 });
+    const repeated = await submit(returns, mapped.submission, target);
     return repeated ? 'skipped' : 'imported';
   } catch (error) {
     const reason = refusalOf(error, invoice.number);
     if (!reason) throw error;
     return { faults: [{ line: invoice.rows[0]?.line ?? 0, reason }] };
+  }
+}
+
+/**
+ * Submits a return; true when it was there. An earlier run may have found the shop with another maker
+ * of labels, so what is refused for its content is asked for with that run's method: its key is used,
+ * so nothing is written.
+ */
+async function submit(
+  returns: Client<typeof ReturnsService>,
+  submission: Submission,
+  { returnMethod }: ImportTarget,
+): Promise<boolean> {
+  const limits = { timeoutMs: 20_000 };
+  try {
+    return (await returns.submitReturn(submission, limits)).repeated;
+  } catch (error) {
+    if (ConnectError.from(error).code !== Code.AlreadyExists) throw error;
+    const earlier = { ...submission, returnMethod: otherMethod(returnMethod) };
+    return (await returns.submitReturn(earlier, limits)).repeated;
   }
 }
 
@@ -103,10 +123,16 @@ function refusalOf(error: unknown, invoice: string): string | undefined {
   return code === Code.InvalidArgument || code === Code.FailedPrecondition ? rawMessage : undefined;
 }
 
-function count(summary: ImportSummary, invoice: Invoice, outcome: Outcome): void {
+/** Counts what became of an invoice, or of a part of one: its number is refused once. */
+function count(
+  summary: ImportSummary,
+  invoice: Invoice,
+  { outcome, refused }: { readonly outcome: Outcome; readonly refused: Set<string> },
+): void {
   const kind = typeof outcome === 'string' ? outcome : 'refused';
-  summary[kind].returns += 1;
+  if (!refused.has(invoice.number)) summary[kind].returns += 1;
   summary[kind].rows += invoice.size;
   if (typeof outcome === 'string') return;
+  refused.add(invoice.number);
   summary.faults.push(...outcome.faults.slice(0, MAX_FAULTS - summary.faults.length));
 }

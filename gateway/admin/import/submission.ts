@@ -2,11 +2,14 @@ import { createHash } from 'node:crypto';
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import english from 'i18n-iso-countries/langs/en.json' with { type: 'json' };
 import { DateTime } from 'luxon';
-import type { ActorSchema } from '../../../proto/gen/rms/common/v1/actor_pb.ts';
-import { Outcome, ReturnMethod } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
-import type { SubmitReturnRequestSchema } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
+import { Outcome } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
+import type {
+  SubmitReturnRequest,
+  SubmitReturnRequestSchema,
+} from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
 import { lineAmount } from './amount.ts';
 import { type Invoice, MAX_ROWS, type Row } from './rows.ts';
+import type { ImportTarget } from './target.ts';
 
 /** ISO 3166 alpha-2 by English name, lower case. Some countries have several. */
 const CODES = new Map(
@@ -30,21 +33,16 @@ export interface RowFault {
   readonly reason: string;
 }
 
-export interface ImportTarget {
-  readonly shopId: bigint;
-  readonly currency: string;
-  /** Decimals of the currency. */
-  readonly decimals: number;
-  readonly actor: MessageInitShape<typeof ActorSchema>;
-}
+export type Submission = Exclude<
+  MessageInitShape<typeof SubmitReturnRequestSchema>,
+  SubmitReturnRequest
+>;
 
-export type Mapped =
-  | { readonly submission: MessageInitShape<typeof SubmitReturnRequestSchema> }
-  | { readonly faults: readonly RowFault[] };
+export type Mapped = { readonly submission: Submission } | { readonly faults: readonly RowFault[] };
 
 /**
  * Turns the rows of one invoice into a submission. What the file lacks is filled as docs/import.md
- * says: tax 0, outcome refund, method mail, no label, presentment currency = shop currency.
+ * says: tax 0, outcome refund, no label, presentment currency = shop currency.
  */
 export function mapInvoice(invoice: Invoice, target: ImportTarget): Mapped {
   const [first] = invoice.rows;
@@ -70,7 +68,7 @@ export function mapInvoice(invoice: Invoice, target: ImportTarget): Mapped {
         address: { country: first.Country, countryCode: countryCode(first.Country) },
       },
       outcome: Outcome.REFUND,
-      returnMethod: ReturnMethod.MAIL,
+      returnMethod: target.returnMethod,
       submittedAt: { seconds: BigInt(Math.floor(submittedAt / 1000)), nanos: 0 },
       lines,
     },

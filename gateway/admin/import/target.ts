@@ -1,0 +1,49 @@
+import type { MessageInitShape } from '@bufbuild/protobuf';
+import type { Client } from '@connectrpc/connect';
+import { code as currencyOf } from 'currency-codes';
+import type { ActorSchema } from '../../../proto/gen/rms/common/v1/actor_pb.ts';
+import { ReturnMethod } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
+import {
+  LabelProvider,
+  type ReturnsService,
+} from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
+
+/** The shop that returns are imported into. */
+export interface ImportTarget {
+  readonly shopId: bigint;
+  readonly currency: string;
+  /** Decimals of the currency. */
+  readonly decimals: number;
+  readonly actor: MessageInitShape<typeof ActorSchema>;
+  /** The file does not say it. With `mail` a label is asked for where a third party makes the shop's. */
+  readonly returnMethod: ReturnMethod;
+}
+
+/**
+ * Asks a shop's settings for what an import must know.
+ *
+ * @param stated the file's currency, if it was stated.
+ * @throws Error when the file is in another currency than the shop's.
+ */
+export async function targetOf(
+  returns: Client<typeof ReturnsService>,
+  call: Pick<ImportTarget, 'shopId' | 'actor'>,
+  stated?: string,
+): Promise<ImportTarget> {
+  const { settings } = await returns.getSettings(call);
+  const currency = settings?.currency ?? '';
+  if (stated && stated.toUpperCase() !== currency) {
+    throw new Error(
+      `the file is in ${stated.toUpperCase()} and shop ${call.shopId} in ${currency}: amounts are never converted`,
+    );
+  }
+  const decimals = currencyOf(currency)?.digits ?? 2;
+  const asksForLabels = settings?.labelProvider === LabelProvider.THIRD_PARTY;
+  const returnMethod = asksForLabels ? ReturnMethod.DROP_OFF : ReturnMethod.MAIL;
+  return { ...call, currency, decimals, returnMethod };
+}
+
+/** The return method of an import that found the shop with another maker of labels. */
+export function otherMethod(returnMethod: ReturnMethod): ReturnMethod {
+  return returnMethod === ReturnMethod.MAIL ? ReturnMethod.DROP_OFF : ReturnMethod.MAIL;
+}
