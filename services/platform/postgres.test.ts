@@ -63,6 +63,20 @@ describe('postgres', () => {
     await pool.end();
   });
 
+  test('a connection to a demoted primary does not return to the pool', async () => {
+    const pool = createPool(database.url, { max: 1 });
+    const backend = async () =>
+      (await pool.query<{ pid: number }>('select pg_backend_pid() as pid')).rows[0]?.pid;
+    const before = await backend();
+    const work = inTransaction(pool, async (tx) => {
+      await tx.query('set transaction read only');
+      await tx.query(`insert into leases values ('refused', 'x', 1, now())`);
+    });
+    expect(isOutage(await work.catch((error: unknown) => error))).toBe(true);
+    expect(await backend()).not.toBe(before);
+    await pool.end();
+  });
+
   test('a server that hangs is given up within the limit, inside a transaction as well', async () => {
     // Says nothing after it let us in, as a server that is halted.
     const silent = createServer((socket) => {

@@ -114,8 +114,9 @@ export async function inTransaction<T>(
     return result;
   } catch (error) {
     afterCommits.delete(client);
-    if (isConnectionLost(error)) {
-      // Nothing said on it would be heard, and a server that hangs would hold up the caller once more.
+    if (isConnectionLost(error) || isFromOldPrimary(error)) {
+      // Nothing said on it would be heard, a server that hangs would hold up the caller once more, and
+      // one that was demoted would refuse the next one too.
       client.release(true);
       throw error;
     }
@@ -136,10 +137,12 @@ export function violatedConstraint(error: unknown): string | undefined {
   return error.code?.startsWith(INTEGRITY_CLASS) ? error.constraint : undefined;
 }
 
+/** Of the old primary after a failover. */
+const READ_ONLY = '25006';
 /** SQLSTATE classes and codes that say nothing about the data: the same statement may succeed later. */
 const OUTAGE_CLASSES = ['08', '53', '58'];
 const OUTAGE_CODES = new Set([
-  '25006', // read-only: the old primary after a failover
+  READ_ONLY,
   '25P03', // idle in transaction for too long
   '25P04', // transaction_timeout
   '40001', // serialization failure
@@ -188,6 +191,11 @@ export function isOutage(error: unknown): boolean {
   }
   const message = 'message' in error && typeof error.message === 'string' ? error.message : '';
   return NETWORK_CODES.has(code) || DRIVER_TEXTS.some((text) => message.includes(text));
+}
+
+/** Whether a server refused to write: after a failover a new connection reaches the one that does. */
+function isFromOldPrimary(error: unknown): boolean {
+  return error instanceof pg.DatabaseError && error.code === READ_ONLY;
 }
 
 /** Whether the outage is the connection's own: what the server itself reports leaves it usable, or ends it anyway. */

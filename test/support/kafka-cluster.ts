@@ -13,6 +13,9 @@ export interface TestCluster {
   killLeader(topic: string): Promise<number>;
   /** SIGKILL of the broker that coordinates the group. */
   killCoordinator(group: string): Promise<number>;
+  /** The broker that leads the topic's first partition hangs; answers which it is. */
+  freezeLeader(topic: string): Promise<number>;
+  thaw(index: number): void;
   killAll(): Promise<void>;
   restart(...indexes: readonly number[]): Promise<void>;
   /** Starts brokers at the same addresses that know nothing: no topics, no records, no offsets. */
@@ -53,6 +56,12 @@ export async function startCluster(count: number): Promise<TestCluster> {
     killLeader: async (topic) => kill(await leaderOf(topic, () => 0)),
     killCoordinator: async (group) =>
       kill(await leaderOf('__consumer_offsets', (partitions) => hashOf(group) % partitions)),
+    async freezeLeader(topic) {
+      const index = await leaderOf(topic, () => 0);
+      kafka.freeze(index);
+      return index;
+    },
+    thaw: (index) => kafka.thaw(index),
     async killAll() {
       await Promise.all(all.map((index) => kafka.kill(index)));
     },

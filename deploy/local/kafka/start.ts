@@ -34,6 +34,9 @@ export interface LocalKafka {
   readonly pids: () => number[];
   /** A crash of one broker. */
   kill(index: number): Promise<void>;
+  /** One broker hangs: it answers nothing and closes nothing. */
+  freeze(index: number): void;
+  thaw(index: number): void;
   /** Starts one that was killed. */
   restart(index: number): Promise<void>;
   stop(): Promise<void>;
@@ -89,6 +92,8 @@ export async function startKafka(o: LocalKafkaOptions): Promise<LocalKafka> {
     brokers: nodes.map((node) => `127.0.0.1:${node.port}`),
     pids: () => [...running.values()].map((child) => child.pid ?? 0),
     kill: (index) => end(at(index), 'SIGKILL'),
+    freeze: (index) => running.get(at(index).id)?.kill('SIGSTOP'),
+    thaw: (index) => running.get(at(index).id)?.kill('SIGCONT'),
     restart: (index) => start(at(index)),
     async stop() {
       process.removeListener('exit', killAll);

@@ -20,6 +20,8 @@ const STORM_MS = Number(process.env.KAFKA_STORM_S ?? 12) * 1_000;
 const STORM_EVERY_MS = 2_000;
 /** Lag must be gone this long after the last fault. */
 const RECOVERY_MS = 30_000;
+/** A broker that hangs is left for another after this long: its requests and the election have run out. */
+const HANG_MS = 60_000;
 
 describe('kafka with brokers that crash', () => {
   const topic = `test.${randomUUID()}`;
@@ -71,6 +73,20 @@ describe('kafka with brokers that crash', () => {
     },
     ROUNDS * 120_000,
   );
+
+  test('the leader of a partition hangs: what it led goes on elsewhere', async () => {
+    const index = await cluster.freezeLeader(topic);
+    const before = new Map(writers.acknowledged);
+    const began = Date.now();
+    const isMoving = () =>
+      [...before].every(([key, n]) => (writers.acknowledged.get(key) ?? 0) > n + 5);
+    await until(isMoving, HANG_MS);
+    process.stdout.write(
+      `leader hangs: every key is acknowledged again after ${Date.now() - began} ms\n`,
+    );
+    cluster.thaw(index);
+    await recovers('leader thawed');
+  }, 180_000);
 
   test(
     "the group's coordinator is killed, and comes back",

@@ -9,6 +9,8 @@ const MAX_SEND_BYTES = 1_000_000;
 const MAX_SEND_RECORDS = 500;
 const RECORD_OVERHEAD_BYTES = 200;
 const ACK_TIMEOUT_MS = 6_000;
+/** Who publishes tries again anyway; each try may take as long as a request to a broker that hangs. */
+const RETRY = { initialRetryTime: 100, maxRetryTime: 1_000, retries: 1 };
 
 interface Waiting {
   readonly record: BusRecord;
@@ -32,18 +34,12 @@ export interface KafkaProducer {
  * Publishes without losing what was acknowledged. kafkajs loses records when one send spans several
  * leaders and one of them dies, so each send goes to one partition that is chosen here, a partition
  * has one send at a time, and the answer must name it.
+ *
+ * After a broker that does not answer kafkajs goes on asking it, as it looks for the new leader only
+ * when a connection breaks: a producer that met one is replaced by another, which asks anew.
  */
 export function createKafkaProducer(o: { kafka: Kafka; topics: TopicKeeper }): KafkaProducer {
-  const producer = o.kafka.producer({
-    allowAutoTopicCreation: false,
-    // One at a time per partition is enough for order; `idempotent` loses and doubles.
-    idempotent: false,
-    createPartitioner:
-      () =>
-      ({ message }) =>
-        chosen(message.partition),
-  });
-  const connect = connector(producer);
+  let current = openProducer(o.kafka);
   const lanes = new Map<string, Lane>();
 
   function laneOf(topic: string, partition: number): Lane {
@@ -72,7 +68,25 @@ export function createKafkaProducer(o: { kafka: Kafka; topics: TopicKeeper }): K
     lane.isSending = false;
   }
 
-  async function send({ topic, partition }: Lane, batch: readonly Waiting[]): Promise<void> {
+  async function send(lane: Lane, batch: readonly Waiting[]): Promise<void> {
+    const used = current;
+    try {
+      await sendWith(used, lane, batch);
+    } catch (error) {
+      if (isUnanswered(error) && used === current) {
+        current = openProducer(o.kafka);
+        // Not awaited: what other partitions have under way with it fails or arrives meanwhile.
+        used.producer.disconnect().catch(() => {});
+      }
+      throw error;
+    }
+  }
+
+  async function sendWith(
+    { producer, connect }: OpenProducer,
+    { topic, partition }: Lane,
+    batch: readonly Waiting[],
+  ): Promise<void> {
     await connect();
     const answers = await producer.send({
       topic,
@@ -106,8 +120,33 @@ export function createKafkaProducer(o: { kafka: Kafka; topics: TopicKeeper }): K
       for (const partition of partitions) drain(laneOf(topic, partition)).catch(() => {});
       await Promise.all(done);
     },
-    close: () => producer.disconnect(),
+    close: () => current.producer.disconnect(),
   };
+}
+
+interface OpenProducer {
+  readonly producer: Producer;
+  readonly connect: () => Promise<void>;
+}
+
+function openProducer(kafka: Kafka): OpenProducer {
+  const producer = kafka.producer({
+    allowAutoTopicCreation: false,
+    // One at a time per partition is enough for order; `idempotent` loses and doubles.
+    idempotent: false,
+    retry: RETRY,
+    createPartitioner:
+      () =>
+      ({ message }) =>
+        chosen(message.partition),
+  });
+  return { producer, connect: connector(producer) };
+}
+
+/** Whether a broker took the request and did not answer in time. */
+function isUnanswered(error: unknown): boolean {
+  if (!(error instanceof Error)) return false;
+  return error.name === 'KafkaJSRequestTimeoutError' || isUnanswered(error.cause);
 }
 
 /** Connects once, and again after a failure. */
