@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Row, seconds } from '../row.ts';
 import { SERVICE_NAMES } from '../system/environment.ts';
+import { attemptsPassedOn } from '../system/logs.ts';
 import { portsOf } from '../system/sockets.ts';
 import type { Member, System } from '../system/system.ts';
 import { nowMs, waitFor } from '../wait.ts';
@@ -27,6 +28,7 @@ export const crashLoopRow: Row = {
       const { system, random, full } = context;
       const form = full ? 'full' : 'short';
       if (full) await system.startFront();
+      const openedAt = nowMs();
       const parkedBefore = await parkedIn(system);
       system.sink.behave([...trial.paths], { kind: 'accept', delayMs: SLOW_MS });
       const mix = { submit: 1, label: 0, process: 0 };
@@ -67,6 +69,8 @@ export const crashLoopRow: Row = {
         trials: kills,
         inFlight,
         quietMs: QUIET_MS,
+        // All processes start at once: those that live may be kept from their leases for seconds.
+        passedOn: () => attemptsPassedOn(system.folder, openedAt),
         figures: [],
       });
       const parked = (await parkedIn(system)) - parkedBefore;

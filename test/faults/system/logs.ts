@@ -1,4 +1,4 @@
-import { copyFile, mkdtemp, readdir } from 'node:fs/promises';
+import { copyFile, mkdtemp, readdir, readFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
@@ -10,4 +10,19 @@ export async function keepLogs(folder: string, row: string): Promise<string> {
   const server = join(folder, 'postgres', 'postgres.log');
   await copyFile(server, join(kept, 'postgres.log'));
   return kept;
+}
+
+/** What a webhooks process says when another took its endpoints before it could write down what it sent. */
+const PASSED_ON = 'the lease was lost before the attempts ended';
+
+/** How many attempts the webhooks processes had to leave to another since then, as their logs say. */
+export async function attemptsPassedOn(folder: string, sinceMs: number): Promise<number> {
+  const logs = (await readdir(folder)).filter((name) => /^webhooks-\d+\.log$/.test(name));
+  const texts = await Promise.all(logs.map((name) => readFile(join(folder, name), 'utf8')));
+  return texts
+    .flatMap((text) => text.split('\n'))
+    .filter((line) => line.includes(PASSED_ON))
+    .map((line) => JSON.parse(line) as { readonly time: string; readonly attempts: number })
+    .filter(({ time }) => Date.parse(time) >= sinceMs)
+    .reduce((sum, { attempts }) => sum + attempts, 0);
 }
