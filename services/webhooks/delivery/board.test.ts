@@ -57,3 +57,17 @@ describe('how an endpoint fares', () => {
     expect(board.hungry()).toHaveLength(1);
   });
 });
+
+describe('a lane', () => {
+  test('that is known with another endpoint is replaced, and read from the beginning', () => {
+    const board = createBoard();
+    board.add(laneOf(1n));
+    for (const lane of board.hungry()) lane.isHungry = false;
+    board.add(laneOf(1n));
+    expect(board.hungry()).toEqual([]);
+    board.add({ ...laneOf(1n, NEW_ENDPOINT), endpointId: 6n, endpointKey: '1:6', shard: 6 });
+    expect(board.hungry()).toMatchObject([{ endpointId: 6n, shard: 6 }]);
+    expect(board.health('1:5')).toBeUndefined();
+    expect(board.health('1:6')).toEqual(NEW_ENDPOINT);
+  });
+});

@@ -41,6 +41,7 @@ const MAX_TURNS = 20_000;
 export interface Board {
   readonly lanes: ReadonlyMap<string, LoadedLane>;
   hungry(): LoadedLane[];
+  /** One that is looked after already stays as it is, unless it goes to another endpoint by now. */
   add(lane: StoredLane): void;
   remove(key: string): void;
   /** Forgets what belongs to other shards: others look after it. */
@@ -81,7 +82,8 @@ export function createBoard(): Board {
     lanes,
     hungry: () => [...lanes.values()].filter((lane) => lane.isHungry),
     add(lane) {
-      if (lanes.has(lane.key)) return;
+      if (lanes.get(lane.key)?.endpointId === lane.endpointId) return;
+      remove(lane.key);
       lanes.set(lane.key, {
         ...lane,
         loadedAtMs: performance.now(),

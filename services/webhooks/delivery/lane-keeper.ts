@@ -72,16 +72,17 @@ export function createLaneKeeper(o: LaneKeeperOptions): LaneKeeper {
     scanAtMs = asked + POLL_MS;
     // First who called: the others may be many, and wait for something else.
     if (heard.size > 0) await loadHeard(held);
+    // Before those that are ready are looked for: one that becomes so between the two is found by both.
+    const { nowMs, nextMs } = await findNextReady(o.pool, { shards: held, offsetMs });
+    skewMs = nowMs - offsetMs - performance.now();
+    if (nextMs !== null) scanBy(nextMs);
     const limit = MAX_LANES - board.lanes.size;
     if (limit > 0) {
       const except = [...board.lanes.values()];
       const found = await findReadyLanes(o.pool, { shards: held, except, limit, offsetMs });
       found.forEach(board.add);
-      if (found.length === limit) scanAtMs = asked + PARK_EVERY_MS;
+      if (found.length === limit) scanAtMs = Math.min(scanAtMs, asked + PARK_EVERY_MS);
     }
-    const { nowMs, nextMs } = await findNextReady(o.pool, { shards: held, offsetMs });
-    skewMs = nowMs - offsetMs - performance.now();
-    if (nextMs !== null) scanBy(nextMs);
   }
 
   /** @param retryMs by the retry clock. */

@@ -28,10 +28,13 @@ export interface Finding {
   readonly offsetMs: number;
 }
 
-/** Lanes of the shards that are ready, those that have been for longest first, without those given. */
+/**
+ * Lanes of the shards that are ready, those that have been for longest first, without those given. One of
+ * these that goes to another endpoint by now is found all the same.
+ */
 export async function findReadyLanes(
   db: Queryable,
-  o: Finding & { except: readonly LaneRef[] },
+  o: Finding & { except: readonly (LaneRef & { readonly endpointId: bigint })[] },
 ): Promise<StoredLane[]> {
   const { rows } = await db.query<Row>({
     name: 'find-ready-lanes',
@@ -40,6 +43,7 @@ export async function findReadyLanes(
       o.shards,
       o.except.map((lane) => lane.shopId),
       o.except.map((lane) => lane.subscriptionId),
+      o.except.map((lane) => lane.endpointId),
       o.limit,
       o.offsetMs,
     ],
@@ -137,11 +141,12 @@ select ${COLUMNS}
   from unnest($1::smallint[]) as s (shard)
  cross join lateral (
    select * from lanes r
-    where r.shard = s.shard and r.ready_at <= now() + $5 * interval '1 ms'
-      and (r.shop_id, r.subscription_id) not in (select * from unnest($2::bigint[], $3::bigint[]))
-    order by r.ready_at limit $4) l
+    where r.shard = s.shard and r.ready_at <= now() + $6 * interval '1 ms'
+      and (r.shop_id, r.subscription_id, r.endpoint_id) not in (
+        select * from unnest($2::bigint[], $3::bigint[], $4::bigint[]))
+    order by r.ready_at limit $5) l
   join endpoints e on e.shop_id = l.shop_id and e.id = l.endpoint_id
- order by l.ready_at limit $4`;
+ order by l.ready_at limit $5`;
 
 const FIND_GIVEN = `
 select ${COLUMNS}
