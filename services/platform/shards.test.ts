@@ -78,6 +78,69 @@ describe('shards', () => {
     await Promise.all([first.release(), second.release()]);
   });
 
+  test('with nothing under way are given up first, and those that stay do not change', async () => {
+    const busy = new Set<number>();
+    const [first, second] = [holder('old', (shard) => busy.has(shard)), holder('young')];
+    await first.tend();
+    for (const shard of first.held().slice(SHARDS / 2)) busy.add(shard);
+    await second.tend();
+    await first.tend();
+    await second.tend();
+    expect(new Set(first.held())).toEqual(busy);
+    expect(second.held()).toHaveLength(SHARDS / 2);
+    const before = [first.held(), second.held()];
+    for (const shard of second.held()) busy.add(shard);
+    for (const one of [first, second, first, second]) await one.tend();
+    expect([first.held(), second.held()]).toEqual(before);
+    await Promise.all([first.release(), second.release()]);
+  });
+
+  test('that are all busy are done with one by one, each handed over when it is', async () => {
+    const busy = new Set(Array.from({ length: SHARDS }, (_, shard) => shard));
+    const [first, second] = [holder('full', (shard) => busy.has(shard)), holder('empty')];
+    await first.tend();
+    await second.tend();
+    await first.tend();
+    const [kept = -1] = first.held();
+    busy.delete(kept);
+    await first.tend();
+    await second.tend();
+    expect(second.held()).toEqual([kept]);
+    expect(first.held()).toHaveLength(SHARDS / 2);
+    await Promise.all([first.release(), second.release()]);
+  });
+
+  test('of one that leaves go to the others at once, those that are busy when they are done', async () => {
+    const busy = new Set<number>();
+    const [first, second] = [holder('leaving', (shard) => busy.has(shard)), holder('staying')];
+    await first.tend();
+    await second.tend();
+    await first.tend();
+    await second.tend();
+    const [last = -1] = first.held();
+    const token = first.tokenOf(last);
+    busy.add(last);
+    first.leave();
+    expect([first.held(), first.tokenOf(last)]).toEqual([[], undefined]);
+    expect(await first.tend()).toBeLessThan(100);
+    expect(await members()).toEqual(['staying']);
+    await second.tend();
+    expect(second.held()).toHaveLength(SHARDS - 1);
+    // What is under way may still be written in its name.
+    await first.tend();
+    const { rows } = await database.pool.query(
+      `select token from leases where name = 'relay/shard/' || $1 and expires_at > now()`,
+      [last],
+    );
+    expect(rows).toEqual([{ token }]);
+    busy.delete(last);
+    await first.tend();
+    await second.tend();
+    expect(second.held()).toHaveLength(SHARDS);
+    expect(await members()).toEqual(['staying']);
+    await Promise.all([first.release(), second.release()]);
+  });
+
   test('are tended again when the lease of another ends, and seldom while all live', async () => {
     const [dead, heir] = [holder('dead'), holder('heir')];
     await dead.tend();

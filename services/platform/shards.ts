@@ -56,6 +56,12 @@ export interface ShardHolder {
    * while its holder lives, or while shards change hands. Milliseconds.
    */
   tend(): Promise<number>;
+  /**
+   * From now on nothing is to be begun, and each {@link ShardHolder.tend} gives back what nothing is
+   * under way of; what is under way may still be written down in the name of its token. For a stop
+   * that waits: whoever hangs in one shard keeps back that one only.
+   */
+  leave(): void;
   /** Gives everything back at once, for the others to take. */
   release(): Promise<void>;
 }
@@ -82,9 +88,10 @@ export function createShardHolder(o: ShardOptions): ShardHolder {
   let membership: bigint | undefined;
   let membersBefore = 0;
   let unrestUntil = 0;
+  let isGoing = false;
 
   const isSafe = ({ safeUntil, isLeaving }: Held, now: number): boolean =>
-    !isLeaving && now < safeUntil;
+    !isGoing && !isLeaving && now < safeUntil;
 
   const leasesOf = (held: readonly (readonly [number, Held])[]): Map<string, bigint> =>
     new Map(held.map(([shard, { token }]) => [shardLease(o.name, shard), token]));
@@ -132,15 +139,32 @@ export function createShardHolder(o: ShardOptions): ShardHolder {
     }
   }
 
+  const isBusy = (shard: number): boolean => o.isBusy?.(shard) ?? false;
+
+  /** First what nothing is under way of, then what is being left anyway, then what was taken last. */
+  function inOrderOfLeaving(): (readonly [number, Held])[] {
+    const rank = ([shard, { isLeaving }]: readonly [number, Held]): number =>
+      isBusy(shard) ? (isLeaving ? 1 : 2) : 0;
+    return [...shards].reverse().toSorted((a, b) => rank(a) - rank(b));
+  }
+
   async function giveUpExtra(share: number): Promise<void> {
-    [...shards.values()].forEach((held, nth) => {
-      held.isLeaving = nth >= share;
+    const extra = shards.size - share;
+    const ready: (readonly [number, Held])[] = [];
+    inOrderOfLeaving().forEach(([shard, held], nth) => {
+      held.isLeaving = nth < extra;
+      if (held.isLeaving && !isBusy(shard)) ready.push([shard, held]);
     });
-    const ready = [...shards].filter(
-      ([shard, { isLeaving }]) => isLeaving && !(o.isBusy?.(shard) ?? false),
-    );
     for (const [shard] of ready) shards.delete(shard);
     await releaseLeases(o.pool, leasesOf(ready));
+  }
+
+  /** The others count without us as soon as we are no member. */
+  async function resign(): Promise<void> {
+    if (membership === undefined) return;
+    const own = new Map([[memberName, membership]]);
+    membership = undefined;
+    await releaseLeases(o.pool, own);
   }
 
   /** Notes whether members came or went. Milliseconds until the next tending. */
@@ -167,6 +191,11 @@ export function createShardHolder(o: ShardOptions): ShardHolder {
     },
     async tend() {
       const { members: known, othersEndMs } = await renew();
+      if (isGoing) {
+        await resign();
+        await giveUpExtra(0);
+        return shards.size > 0 && performance.now() < unrestUntil ? TEND_OFTEN_MS : TEND_EVERY_MS;
+      }
       const isNew = membership === undefined;
       if (isNew) await join();
       const members = Math.max(1, known + (isNew ? 1 : 0));
@@ -174,6 +203,11 @@ export function createShardHolder(o: ShardOptions): ShardHolder {
       await giveUpExtra(share);
       await takeFree(share - shards.size);
       return restAfter({ members, othersEndMs });
+    },
+    leave() {
+      if (isGoing) return;
+      isGoing = true;
+      unrestUntil = performance.now() + UNREST_MS;
     },
     async release() {
       const own = ownLeases();

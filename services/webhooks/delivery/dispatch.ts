@@ -37,7 +37,8 @@ const PACE_MS = 4;
 const STOP = { landMs: 16_500, writeMs: 2_500 };
 
 /**
- * Sends what is due, until stopped; `stop` waits for the attempts in flight.
+ * Sends what is due, until stopped; `stop` waits for the attempts in flight, and gives back at once the
+ * shards that have none.
  *
  * Replicas share the shards, and with them the endpoints, so that one process counts all that an
  * endpoint has in flight. A step reads what there is room for. Attempts run on their own: no endpoint
@@ -109,7 +110,9 @@ export function startDispatching(o: DispatchOptions): Dispatcher {
     wake: (lanes = []) => keeper.hear({ keys: lanes.map(laneKeyOf), isChange: false }),
     holds: (shard) => shards.tokenOf(shard) !== undefined,
     async stop() {
+      shards.leave();
       await Promise.all([pulse.stop(), listening.stop()]);
+      tending.wake();
       await courier.drain(STOP);
       await tending.stop();
       await shards.release();
