@@ -30,7 +30,7 @@ export interface WebhooksContext {
   readonly clock: RetryClock;
   /** Today in the version calendar. */
   readonly today: () => Date;
-  /** Something may be due. */
+  /** Something that waits may have to end. What is due is announced with the commit. */
   readonly wake: () => void;
   readonly jobs: Omit<JobsContext, 'pool'>;
 }
@@ -107,12 +107,11 @@ function secretMethods({ pool, keyring }: WebhooksContext) {
   } satisfies Methods;
 }
 
-function testMethods({ pool, clock, today, wake }: WebhooksContext) {
+function testMethods({ pool, clock, today }: WebhooksContext) {
   return {
     async sendTest({ shopId, subscriptionId, trigger }) {
       const at = { today: today(), offsetMs: clock.offsetMs() };
       const delivery = await addTestDelivery(pool, { shopId, subscriptionId, trigger, ...at });
-      wake();
       return { delivery: deliveryMessage(delivery) };
     },
   } satisfies Methods;

@@ -81,10 +81,7 @@ export async function startWebhooks(o: WebhooksOptions): Promise<RunningWebhooks
   let dispatcher: Dispatcher | undefined;
   let maintenance: ReturnType<typeof startMaintenance> | undefined;
   let replays: ReturnType<typeof startReplays> | undefined;
-  const wake = (): void => {
-    dispatcher?.wake();
-    maintenance?.wake();
-  };
+  const wake = (): void => maintenance?.wake();
 
   const service = await startService(
     {
@@ -144,7 +141,6 @@ export async function startWebhooks(o: WebhooksOptions): Promise<RunningWebhooks
               retained,
               readSnapshot,
               offsetMs: clock.offsetMs,
-              wake,
             });
             return [consumer, dispatcher, maintenance, replays];
           },
@@ -163,6 +159,7 @@ export async function startWebhooks(o: WebhooksOptions): Promise<RunningWebhooks
     ...service,
     advanceClock(seconds) {
       clock.advance(seconds);
+      dispatcher?.wake();
       wake();
     },
   };

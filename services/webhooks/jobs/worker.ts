@@ -10,8 +10,6 @@ import { replayBatch } from './replay-batch.ts';
 export interface ReplayWorkerOptions extends BackfillBatchDependencies {
   readonly logger: Logger;
   readonly telemetry: Telemetry;
-  /** Something may be due. */
-  readonly wake: () => void;
 }
 
 /** How long a job that another process started may lie before this one looks. Milliseconds. */
@@ -45,7 +43,6 @@ export function startReplays(o: ReplayWorkerOptions): Worker & { wake(): void } 
         o.logger.warn({ jobId: claim.jobId }, 'a batch was refused: another process had its claim');
       } else if (count > 0) {
         replayed.add(count);
-        o.wake();
       }
       return BETWEEN_MS;
     },

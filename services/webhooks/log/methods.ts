@@ -18,8 +18,6 @@ import { replayDelivery } from './replay.ts';
 export interface LogContext {
   readonly pool: pg.Pool;
   readonly clock: RetryClock;
-  /** Something may be due. */
-  readonly wake: () => void;
 }
 
 const DEFAULT_PAGE = 50;
@@ -27,7 +25,7 @@ const MAX_PAGE = 200;
 const keyed = z.object({ idempotencyKey: optionalIdempotencyKey });
 
 /** The RPCs of the log, and the replay of one delivery. */
-export function logMethods({ pool, clock, wake }: LogContext) {
+export function logMethods({ pool, clock }: LogContext) {
   return {
     async listDeliveries(request) {
       const wish = parseWish(request);
@@ -49,7 +47,6 @@ export function logMethods({ pool, clock, wake }: LogContext) {
       const { shopId, deliveryId: webhookId, subscriptionId } = request;
       const wanted = { shopId, webhookId, subscriptionId, key, offsetMs: clock.offsetMs() };
       const delivery = await replayDelivery(pool, wanted);
-      wake();
       return { delivery: deliveryMessage(delivery) };
     },
   } satisfies Partial<ServiceImpl<typeof WebhooksService>>;
