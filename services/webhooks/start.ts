@@ -93,6 +93,7 @@ export async function startWebhooks(o: WebhooksOptions): Promise<RunningWebhooks
         const sender = createSender({
           policy,
           meter: telemetry.meter,
+          now: () => dispatcher?.now() ?? new Date(),
           ...(o.resolve && { resolve: o.resolve }),
           ...(o.attemptMs !== undefined && { attemptMs: o.attemptMs }),
         });

@@ -27,6 +27,8 @@ export interface DispatchOptions extends AttemptOptions {
 export interface Dispatcher extends Worker {
   /** Something is due: in these lanes, or in any. */
   wake(lanes?: readonly LaneRef[]): void;
+  /** Real time, as the database keeps it: a wall clock that jumps does not move it. */
+  now(): Date;
   /** Whether this process sends for the shard. */
   holds(shard: number): boolean;
 }
@@ -108,6 +110,7 @@ export function startDispatching(o: DispatchOptions): Dispatcher {
 
   return {
     wake: (lanes = []) => keeper.hear({ keys: lanes.map(laneKeyOf), isChange: false }),
+    now: () => new Date(keeper.retryNowMs() - o.clock.offsetMs()),
     holds: (shard) => shards.tokenOf(shard) !== undefined,
     async stop() {
       shards.leave();

@@ -13,6 +13,8 @@ export class Answer implements Dispatcher.DispatchHandler {
   /** Of the final answer; 0 while there is none. */
   status = 0;
   retryAfter: string | string[] | undefined;
+  /** When it was made, by the clock of who made it. */
+  date: string | string[] | undefined;
   /** Why it is not complete. */
   error: Error | undefined;
   /** Moments of the monotonic clock. Milliseconds; undefined for what did not happen. */
@@ -68,6 +70,7 @@ export class Answer implements Dispatcher.DispatchHandler {
     if (status >= 200) {
       this.status = status;
       this.retryAfter = headers['retry-after'];
+      this.date = headers.date;
       return;
     }
     this.#informational += 1;

@@ -1,6 +1,6 @@
 import type { Answer } from './answer.ts';
 import { describeFailure, isTooLate } from './failure.ts';
-import { parseRetryAfter } from './retry-after.ts';
+import { answeredAt, parseRetryAfter } from './retry-after.ts';
 
 /**
  * Where the time of an attempt went: whole milliseconds, null for what did not happen (on a
@@ -26,7 +26,10 @@ export interface Outcome {
   readonly startedAt: Date;
   readonly durationMs: number;
   readonly timing: Timing;
-  /** HTTP status; 0 when no answer came. An answer that broke off has one, and is a failure. */
+  /**
+   * HTTP status; 0 when no answer came. An answer that broke off has one, and is a failure: what its
+   * headers asked for counts all the same.
+   */
   readonly status: number;
   /** What went wrong, in our words; empty on success. */
   readonly error: string;
@@ -53,16 +56,30 @@ export type Rest = Omit<Outcome, 'startedAt' | 'durationMs' | 'timing'>;
 
 /** The result that a complete answer means. Any 2xx is success; a redirect is a failure. */
 function resultOf(status: number): Outcome['result'] {
-  if (status >= 200 && status < 300) return 'delivered';
+  if (isSuccess(status)) return 'delivered';
   if (status === 410) return 'gone';
   return status === 429 ? 'throttled' : 'failed';
 }
 
-/** What an answer means; its part of the timing is filled in. */
-export function judge(answer: Answer, timing: Opening): Rest {
+function isSuccess(status: number): boolean {
+  return status >= 200 && status < 300;
+}
+
+/**
+ * What an answer means; its part of the timing is filled in.
+ *
+ * @param now which a date in it is measured against when it does not tell its own time.
+ */
+export function judge(answer: Answer, timing: Opening, now: Date): Rest {
   const { status, sentAt, beganAt, endedAt, error } = answer;
   if (sentAt !== undefined && beganAt !== undefined) timing.waitMs = beganAt - sentAt;
-  if (error) return { ...failed(error), status, excerpt: answer.excerpt() };
+  const retryAfterMs = isSuccess(status)
+    ? undefined
+    : parseRetryAfter(answer.retryAfter, answeredAt(answer.date, now));
+  if (error) {
+    const rest = { ...failed(error), status, excerpt: answer.excerpt(), retryAfterMs };
+    return status === 429 && rest.result === 'failed' ? { ...rest, result: 'throttled' } : rest;
+  }
   if (beganAt !== undefined && endedAt !== undefined) timing.readMs = endedAt - beganAt;
   const result = resultOf(status);
   const isDelivered = result === 'delivered';
@@ -71,7 +88,7 @@ export function judge(answer: Answer, timing: Opening): Rest {
     status,
     error: isDelivered ? '' : `answered ${status}`,
     excerpt: answer.excerpt(),
-    retryAfterMs: isDelivered ? undefined : parseRetryAfter(answer.retryAfter, new Date()),
+    retryAfterMs,
   };
 }
 

@@ -13,7 +13,9 @@ const IMF_DATE = `(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun), \\d{2} (?:${MONTHS}) \\d{4} $
 const RFC850_DATE = `(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day, \\d{2}-(?:${MONTHS})-\\d{2} ${TIME} GMT`;
 const ASCTIME_DATE = `(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun) (?:${MONTHS}) [ \\d]\\d ${TIME} \\d{4}`;
 
-const ONE = `(?:${IMF_DATE}|${RFC850_DATE}|${ASCTIME_DATE}|${SECONDS})`;
+const DATE = `(?:${IMF_DATE}|${RFC850_DATE}|${ASCTIME_DATE})`;
+const WHOLE_DATE = new RegExp(`^${DATE}$`);
+const ONE = `(?:${DATE}|${SECONDS})`;
 const EACH = new RegExp(ONE, 'g');
 /** A proxy joins several headers of one name with commas. */
 const LIST = new RegExp(`^${ONE}(?:[ \\t]*,[ \\t]*${ONE})*$`);
@@ -23,6 +25,7 @@ const LIST = new RegExp(`^${ONE}(?:[ \\t]*,[ \\t]*${ONE})*$`);
  * counts, so that no promise is broken.
  *
  * @param values the header as often as it came.
+ * @param now by the clock that its dates are of; see {@link answeredAt}.
  * @returns milliseconds from `now` (0 for a date that is past); undefined when it says nothing.
  */
 export function parseRetryAfter(
@@ -31,6 +34,15 @@ export function parseRetryAfter(
 ): number | undefined {
   const found = [values ?? []].flat().flatMap((value) => readList(value.trim(), now));
   return found.length === 0 ? undefined : Math.max(...found);
+}
+
+/**
+ * When an answer was made, as its `Date` says (RFC 9110 section 6.6.1): by the clock of who made it,
+ * which is the one that its `Retry-After` is of, right or wrong. `now` when it does not say.
+ */
+export function answeredAt(date: string | readonly string[] | undefined, now: Date): Date {
+  if (typeof date !== 'string' || !WHOLE_DATE.test(date)) return now;
+  return new Date(readDate(date, now) ?? now);
 }
 
 function readList(text: string, now: Date): number[] {

@@ -72,6 +72,57 @@ describe('an attempt', () => {
     expect(await sender()(receiver.url)).toMatchObject({ retryAfterMs: 60_000 });
   });
 
+  test.each([
+    [503, 'failed', 7_000],
+    [429, 'throttled', 7_000],
+    [410, 'failed', 7_000],
+    [200, 'failed', undefined],
+  ])(
+    'whose answer %i breaks off is %s, and what it asked for counts',
+    async (status, result, retryAfterMs) => {
+      const receiver = await peer((socket) =>
+        onRequest(socket, () => {
+          socket.write(`HTTP/1.1 ${status} X\r\nretry-after: 7\r\ncontent-length: 9\r\n\r\nso`);
+          socket.end();
+        }),
+      );
+      expect(await sender()(receiver.url)).toMatchObject({
+        result,
+        status,
+        error: 'connection closed without a complete answer',
+        retryAfterMs,
+      });
+    },
+  );
+
+  test('whose answer never ends is too late, and what it asked for counts', async () => {
+    const receiver = await peer((socket) =>
+      onRequest(socket, () =>
+        socket.write('HTTP/1.1 429 X\r\nretry-after: 7\r\ncontent-length: 9\r\n\r\nso'),
+      ),
+    );
+    expect(await sender({ attemptMs: 600 })(receiver.url)).toMatchObject({
+      result: 'timeout',
+      retryAfterMs: 7_000,
+    });
+  });
+
+  test.each([
+    ['by the clock of the answer', 'Date: Sat, 21 Nov 2026 10:00:00 GMT\r\n', 60_000],
+    ['by ours when the answer tells no time', '', 120_000],
+    ['by ours when the answer tells none that there is', 'Date: yesterday\r\n', 120_000],
+  ])('that is to come again at a date counts %s', async (_, date, retryAfterMs) => {
+    const receiver = await peer((socket) =>
+      onRequest(socket, () =>
+        socket.write(
+          `HTTP/1.1 503 X\r\n${date}Retry-After: Sat, 21 Nov 2026 10:01:00 GMT\r\ncontent-length: 0\r\n\r\n`,
+        ),
+      ),
+    );
+    const now = () => new Date('2026-11-21T09:59:00Z');
+    expect(await sender({ now })(receiver.url)).toMatchObject({ retryAfterMs });
+  });
+
   test('to a closed port is a refused connection', async () => {
     const server = createServer();
     const close = await listen(server);

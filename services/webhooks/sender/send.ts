@@ -50,6 +50,8 @@ export interface SenderOptions {
   readonly resolve?: Resolve;
   /** Total time of one attempt (tests). Milliseconds. */
   readonly attemptMs?: number;
+  /** The time that dates in answers are measured against when these do not tell theirs; this machine's unless told. */
+  readonly now?: () => Date;
   /** How connections are begun (tests). */
   readonly dial?: Dial;
   /** The only certificate authority to trust, in PEM (tests). */
@@ -61,6 +63,7 @@ interface Parts extends OpenOptions {
   readonly pool: Pool;
   readonly metrics: SenderMetrics;
   readonly attemptMs: number;
+  readonly now: () => Date;
 }
 
 /** The HTTP client of deliveries: public addresses only, connections kept alive, nothing unbounded. */
@@ -75,6 +78,7 @@ export function createSender(o: SenderOptions): Sender {
     dial: o.dial ?? dialTcp,
     secureContext: trustOf(o.ca),
     attemptMs: o.attemptMs ?? ATTEMPT_MS,
+    now: o.now ?? (() => new Date()),
   };
   return {
     send: (sending) => attempt(sending, parts),
@@ -98,7 +102,8 @@ async function attempt(sending: Sending, parts: Parts): Promise<Outcome> {
   }
   const deadline = new Deadline(parts.attemptMs);
   try {
-    return finish(judge(await exchange(parts, { target, sending, deadline, timing }), timing));
+    const answer = await exchange(parts, { target, sending, deadline, timing });
+    return finish(judge(answer, timing, parts.now()));
   } catch (error) {
     if (error instanceof AddressRefused) parts.metrics.refused('connect');
     return finish(failed(error));
