@@ -6,7 +6,7 @@ import type { LaneRef } from './lane.ts';
 /**
  * Starts finished deliveries anew, with the whole schedule: same `webhook-id`, same bytes, to the
  * present address of their subscription, after what is fresh. Those that wait already, and those whose
- * payload is gone, are left as they are. Behind an inactive subscription they are held.
+ * payload is gone (see {@link HAS_BODY}), are left as they are. Behind an inactive subscription they are held.
  *
  * The caller has locked the subscriptions (`for share` is enough): none is deleted until the commit.
  *
@@ -51,6 +51,14 @@ async function lockLanesOf(
   return rows;
 }
 
+/**
+ * Whether the bytes that a finished delivery `d` brought are still those of its payload `p`. One that was
+ * redacted is stored anew, without the customer, for deliveries that come later: whatever ended before
+ * brought others under its id, which are gone.
+ */
+export const HAS_BODY =
+  '(p.body is not null and (p.redacted_at is null or d.finished_at >= p.redacted_at))';
+
 // The payload is locked too: a redaction at this moment is waited for, and then seen, or waits itself.
 // One day at a time, as for settling.
 const requeueOf = (day: Date): string => {
@@ -59,7 +67,7 @@ const requeueOf = (day: Date): string => {
 with wanted as materialized (
   select d.shop_id, d.id, d.subscription_id, d.payload_id, octet_length(p.body) as bytes
     from deliveries d join payloads p on p.shop_id = d.shop_id and p.id = d.payload_id
-   where d.shop_id = $1 and d.id = any($2::uuid[]) and d.ended is not null and p.body is not null
+   where d.shop_id = $1 and d.id = any($2::uuid[]) and d.ended is not null and ${HAS_BODY}
      and d.id >= '${first}' and d.id < '${end}' and p.id >= '${first}' and p.id < '${end}'
      and ($4::text is null or d.replay_key is distinct from $4)
    order by d.id for update of d for share of p

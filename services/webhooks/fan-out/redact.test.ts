@@ -1,6 +1,10 @@
+import { timestampNow } from '@bufbuild/protobuf/wkt';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import type pg from 'pg';
-import { DeliveryState } from '../../../proto/gen/rms/webhooks/v1/webhooks_pb.ts';
+import {
+  DeliveryState,
+  UnreplayableReason,
+} from '../../../proto/gen/rms/webhooks/v1/webhooks_pb.ts';
 import { actor, newShop, refusal } from '../../../test/support/running-service.ts';
 import {
   type Receiver,
@@ -11,7 +15,10 @@ import {
 } from '../../../test/support/webhooks.ts';
 import { sampleEvent } from '../../contract/sample-event.ts';
 import { inTransaction } from '../../platform/postgres.ts';
+import { requeue } from '../delivery/requeue.ts';
+import { addBackfilled } from '../jobs/add-backfilled.ts';
 import { forgetLateAnswers, redactReturns } from './redact.ts';
+import { shapeBody } from './shape.ts';
 
 let webhooks: WebhooksUnderTest;
 let receiver: Receiver;
@@ -103,6 +110,55 @@ describe('a redaction and a replay at once', () => {
     });
     await redaction.done;
     expect((await bodies(shopId)).map((body) => JSON.parse(body).customer_email)).toEqual([null]);
+  });
+});
+
+describe('a body that comes back without the customer', () => {
+  test('is not sent to who got it with the customer under the same id, and again to who got it so', async () => {
+    const shopId = newShop();
+    const first = await webhooks.subscribe({ shopId, url: `${receiver.url}/first` });
+    const event = { ...sampleEvent('return.closed', shopId), occurredAt: timestampNow() };
+    await webhooks.publish(event);
+    const ofSubscription = async (id: bigint) => {
+      const all = await webhooks.deliveries(shopId);
+      return all.find((one) => one.subscriptionId === id && one.state === DeliveryState.DELIVERED);
+    };
+    const old = await until(() => ofSubscription(first.id));
+    await inTransaction(webhooks.db.pool, (tx) => redactReturns(tx, shopId, [event.returnId]));
+    const second = await webhooks.subscribe({ shopId, url: `${receiver.url}/second` });
+    const { rows } = await webhooks.db.pool.query<{ version: string }>(
+      'select api_version as version from payloads where shop_id = $1',
+      [shopId],
+    );
+    const how = { topic: 'return', version: rows[0]?.version ?? '' };
+    const body = shapeBody(event, { ...how, isRedacted: false });
+    if (!body) throw new Error('it has a body');
+    const lane = { shopId, subscriptionId: second.id };
+    await inTransaction(webhooks.db.pool, (tx) => {
+      const backfilled = { ...how, event, subscriptionId: second.id, body, isTest: false };
+      return addBackfilled(tx, lane, [backfilled], { offsetMs: 0 });
+    });
+    const fresh = await until(() => ofSubscription(second.id));
+
+    expect(
+      await webhooks.client.previewReplay({ shopId, actor, filter: { trigger: event.trigger } }),
+    ).toMatchObject({
+      replayable: 1,
+      notReplayable: [{ reason: UnreplayableReason.PAYLOAD_GONE, count: 1 }],
+    });
+    const replay = ({ id: deliveryId }: { id: string }) =>
+      webhooks.client.replayDelivery({ shopId, actor, deliveryId });
+    expect(await refusal(replay(old))).toMatchObject({ reason: 'STATE_FORBIDS' });
+    const ids = [old.id.replace('msg_', '')];
+    const started = await inTransaction(webhooks.db.pool, (tx) =>
+      requeue(tx, { shopId, ids, offsetMs: 0 }),
+    );
+    expect(started).toEqual([]);
+    await replay(fresh);
+    await until(() => receiver.received.length === 3);
+    const [, before, again] = receiver.received;
+    expect([again?.path, again?.body]).toEqual([before?.path, before?.body]);
+    expect(before?.headers['webhook-id']).toBe(fresh.id);
   });
 });
 

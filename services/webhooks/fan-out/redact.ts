@@ -49,7 +49,8 @@ async function lockPayloads(
 
 /**
  * What waits is judged by a statement after the lock, which sees the replay that the lock waited
- * for. Bodies are large: one at a time is here.
+ * for. Bodies are large: one at a time is here. The time is that of the writing: what is seen to have
+ * ended, ended before, and is not replayed with another body.
  */
 async function redactPayloads(
   tx: Queryable,
@@ -67,7 +68,7 @@ async function redactPayloads(
   );
   const waiting = rows.map((row) => row.id);
   await tx.query(
-    `update payloads set body = null, redacted_at = now()
+    `update payloads set body = null, redacted_at = clock_timestamp()
       where shop_id = $1 and id = any($2::uuid[]) and id <> all($3::uuid[])`,
     [shopId, ids, waiting],
   );
@@ -96,7 +97,7 @@ async function shapeAnew(tx: Queryable, shopId: bigint, id: string): Promise<voi
   );
   for (const { topic, body } of rows) {
     await tx.query(
-      'update payloads set body = $3, redacted_at = now() where shop_id = $1 and id = $2',
+      'update payloads set body = $3, redacted_at = clock_timestamp() where shop_id = $1 and id = $2',
       [shopId, id, bodyWithoutCustomer(topic, body)],
     );
   }

@@ -1,4 +1,5 @@
 import type { Queryable } from '../../platform/postgres.ts';
+import { HAS_BODY } from '../delivery/requeue.ts';
 import { type Filter, occurredAt } from '../log/filter.ts';
 import { STATE } from '../log/rows.ts';
 import { MAX_JOB } from './job.ts';
@@ -84,13 +85,13 @@ export async function previewReplay(
 
 const PREVIEW = `
 with scanned as materialized (
-  select d.id, d.subscription_id, d.payload_id, d.trigger, d.topic, d.ended
+  select d.id, d.subscription_id, d.payload_id, d.trigger, d.topic, d.ended, d.finished_at
     from deliveries d
    where d.shop_id = $1 and d.id >= $3 and d.id < $4 and not d.is_test
      and ($2::bigint[] is null or d.subscription_id = any($2))
    limit $9 + 1
 ), matched as materialized (
-  select d.id, d.subscription_id, d.ended, d.payload_id, s.status, s.id is null or s.deleted_at is not null as is_deleted
+  select d.id, d.subscription_id, d.ended, d.finished_at, d.payload_id, s.status, s.id is null or s.deleted_at is not null as is_deleted
     from scanned d
     left join subscriptions s on s.shop_id = $1 and s.id = d.subscription_id
    where (cardinality($5::text[]) = 0 or ${STATE} = any($5))
@@ -99,13 +100,13 @@ with scanned as materialized (
        select from payloads p where p.shop_id = $1 and p.id = d.payload_id and p.return_id = $8))
    limit ${MAX_JOB} + 1
 ), judged as (
-  select m.id, m.subscription_id,
-         case when m.is_deleted then 'subscription_deleted'
-              when m.ended is null then 'waiting'
-              when m.status = 'inactive' then 'subscription_inactive'
-              when p.body is null then 'payload_gone' end as reason
-    from matched m
-    left join payloads p on p.shop_id = $1 and p.id = m.payload_id
+  select d.id, d.subscription_id,
+         case when d.is_deleted then 'subscription_deleted'
+              when d.ended is null then 'waiting'
+              when d.status = 'inactive' then 'subscription_inactive'
+              when ${HAS_BODY} is not true then 'payload_gone' end as reason
+    from matched d
+    left join payloads p on p.shop_id = $1 and p.id = d.payload_id
 ), counted as (
   select subscription_id as "subscriptionId", reason, count(*)::integer as count,
          min(id::text) as oldest, max(id::text) as newest

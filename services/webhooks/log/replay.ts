@@ -1,6 +1,6 @@
 import type pg from 'pg';
 import { inTransaction, type Queryable } from '../../platform/postgres.ts';
-import { requeue } from '../delivery/requeue.ts';
+import { HAS_BODY, requeue } from '../delivery/requeue.ts';
 import { subscriptionNotFound } from '../subscriptions/subscription.ts';
 import { deliveryNotFound, parseWebhookId, stateForbids } from './delivery.ts';
 import { getDelivery } from './get.ts';
@@ -64,7 +64,7 @@ async function readForReplay(
   );
   const { rows } = await tx.query<Replayable>(
     `select d.subscription_id as "subscriptionId", d.ended is null as "isUnfinished",
-            s.deleted_at is not null as "isDeleted", p.body is not null as "hasBody",
+            s.deleted_at is not null as "isDeleted", ${HAS_BODY} is true as "hasBody",
             d.replay_key as "replayKey"
        from deliveries d
        join subscriptions s on s.shop_id = d.shop_id and s.id = d.subscription_id
