@@ -22,6 +22,8 @@ export interface Due extends LaneRef {
   /** By the retry clock, ms. */
   readonly dueAtMs: number;
   readonly queuedAtMs: number;
+  /** The same, to the microsecond, as the database says it: each round has its own. */
+  readonly round: string;
   /** Fresh, or a retry or replay. */
   readonly isRetry: boolean;
   /** The subscription's signing secrets in force as they are stored, newest first; see `signingKeys`. */
@@ -138,7 +140,7 @@ select d.shop_id as "shopId", d.subscription_id as "subscriptionId", d.id, d.end
        d.shard, d.url, d.payload_id as "payloadId", p.event_id as "eventId", p.trigger,
        p.api_version as "apiVersion", p.revision, p.traceparent, d.attempts, d.round_attempts as "roundAttempts",
        d.bytes, extract(epoch from d.next_attempt_at)::float8 * 1000 as "dueAtMs",
-       extract(epoch from d.queued_at)::float8 * 1000 as "queuedAtMs", d.is_retry as "isRetry",
+       extract(epoch from d.queued_at)::float8 * 1000 as "queuedAtMs", d.queued_at::text as round, d.is_retry as "isRetry",
        d.sealed, d.is_failing as "isFailing", p.body
   from due d left join lateral (
          select * from payloads b where b.shop_id = d.shop_id and b.id = d.payload_id offset 0) p on true

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { createTestDatabase, type TestDatabase } from '../../../test/support/database.ts';
 import { newShop } from '../../../test/support/running-service.ts';
-import { keyring } from '../../../test/support/webhooks.ts';
+import { keyring, until } from '../../../test/support/webhooks.ts';
 import { sampleEvent } from '../../contract/sample-event.ts';
 import { inTransaction } from '../../platform/postgres.ts';
 import { createShardHolder, type ShardHolder } from '../../platform/shards.ts';
@@ -13,6 +13,7 @@ import { createSubscription } from '../subscriptions/subscription-store.ts';
 import { NEW_ENDPOINT } from './endpoint.ts';
 import { DELIVERY_LEASES, DELIVERY_SHARDS } from './lane.ts';
 import { type Due, readDue } from './read-due.ts';
+import { requeue } from './requeue.ts';
 import { type Settlement, settle } from './settle.ts';
 
 let db: TestDatabase;
@@ -54,10 +55,19 @@ async function read(count: number): Promise<Due[]> {
     'select endpoint_id as "endpointId" from lanes where shop_id = $1',
     [shopId],
   );
+  const endpointId = rows[0]?.endpointId ?? 0n;
+  return readOf({ shopId, subscriptionId: subscription.id, endpointId }, count);
+}
+
+/** What is due in a lane. */
+function readOf(
+  { shopId, subscriptionId, endpointId }: Pick<Due, 'shopId' | 'subscriptionId' | 'endpointId'>,
+  count: number,
+): Promise<Due[]> {
   const reading = {
     shopId,
-    subscriptionId: subscription.id,
-    endpointId: rows[0]?.endpointId ?? 0n,
+    subscriptionId,
+    endpointId,
     limit: count,
     mode: 'all' as const,
     standing: 'trusted' as const,
@@ -101,6 +111,15 @@ async function rowsOf(shopId: bigint) {
     [shopId],
   );
   return rows[0];
+}
+
+/** Whether some session waits for another's row. */
+async function somebodyWaits(): Promise<boolean> {
+  const { rows } = await db.pool.query<{ waits: boolean }>(
+    `select exists (select from pg_stat_activity
+      where datname = current_database() and wait_event_type = 'Lock') as waits`,
+  );
+  return rows[0]?.waits ?? false;
 }
 
 describe('a batch of outcomes', () => {
@@ -166,6 +185,82 @@ describe('a batch of outcomes', () => {
       ]),
     );
     expect(await rowsOf(arrived.shopId)).toMatchObject({ attempts: 2, queued: 0 });
+  });
+
+  test('of a delivery that is dropped at this moment says that it arrived, if it did', async () => {
+    const [due] = await read(1);
+    if (!due) throw new Error('there is one');
+    const settled = await inTransaction(db.pool, async (other) => {
+      await other.query('delete from queue where shop_id = $1', [due.shopId]);
+      await other.query(
+        `update deliveries set ended = 'dropped', finished_at = now() where shop_id = $1`,
+        [due.shopId],
+      );
+      const done = settle(db.pool, [settlement(due, 'delivered')], [], { offsetMs: 0 });
+      await until(somebodyWaits);
+      return { done };
+    });
+    await settled.done;
+    expect(await rowsOf(due.shopId)).toMatchObject({ queued: 0, attempts: 1, delivered: 1 });
+  });
+
+  test('of a delivery that is started anew at this moment leaves it on its way', async () => {
+    const [due] = await read(1);
+    if (!due) throw new Error('there is one');
+    const { shopId, id } = due;
+    await db.pool.query('delete from queue where shop_id = $1', [shopId]);
+    await db.pool.query(
+      `update deliveries set ended = 'expired', finished_at = now() where shop_id = $1`,
+      [shopId],
+    );
+    const settled = await inTransaction(db.pool, async (other) => {
+      expect(await requeue(other, { shopId, ids: [id], offsetMs: 0 })).toEqual([id]);
+      const done = settle(db.pool, [settlement(due, 'delivered')], [], { offsetMs: 0 });
+      await until(somebodyWaits);
+      return { done };
+    });
+    await settled.done;
+    expect(await rowsOf(shopId)).toMatchObject({ queued: 1, delivered: 0 });
+  });
+
+  test('of an earlier round leaves a replay on its way, whatever it says', async () => {
+    const due = await read(3);
+    const [repeated, late, lateFailure] = due;
+    if (!repeated || !late || !lateFailure) throw new Error('there are three');
+    const { shopId } = repeated;
+    await settle(db.pool, [settlement(repeated, 'delivered')], [], { offsetMs: 0 });
+    await db.pool.query('delete from queue where shop_id = $1', [shopId]);
+    await db.pool.query(
+      `update deliveries set ended = 'expired', finished_at = now()
+        where shop_id = $1 and ended is null`,
+      [shopId],
+    );
+    const ids = due.map(({ id }) => id);
+    const started = await inTransaction(db.pool, (tx) => requeue(tx, { shopId, ids, offsetMs: 0 }));
+    expect(started).toHaveLength(3);
+    const batch = [
+      settlement(repeated, 'delivered'),
+      settlement(late, 'delivered'),
+      settlement(lateFailure, 'failed'),
+    ];
+    for (let time = 0; time < 2; time += 1) {
+      await settle(db.pool, batch, [], { offsetMs: 0 });
+      expect(await rowsOf(shopId)).toMatchObject({ queued: 3, attempts: 3, delivered: 0 });
+      const { rows } = await db.pool.query(
+        `select attempts, round_attempts as round, next_attempt_at <= now() as "isDue"
+           from queue where shop_id = $1`,
+        [shopId],
+      );
+      expect(rows).toEqual(Array(3).fill({ attempts: 1, round: 0, isDue: true }));
+    }
+    const again = await readOf(lateFailure, 3);
+    await settle(
+      db.pool,
+      again.map((one) => settlement(one, 'delivered')),
+      [],
+      { offsetMs: 0 },
+    );
+    expect(await rowsOf(shopId)).toMatchObject({ queued: 0, attempts: 6, delivered: 3 });
   });
 
   test('of a subscription that somebody else holds is passed over, but not how its endpoint fares', async () => {

@@ -43,8 +43,9 @@ export interface Settled {
  * transaction, before. It may be repeated when nobody knows whether it was committed.
  *
  * What is written in the name of a lease that is lost by now is left out. A delivery that was dropped
- * meanwhile stays so, unless it arrived. What failed of a subscription that somebody else holds is
- * passed over, as it may take long.
+ * meanwhile stays so, unless it arrived. One that was started anew meanwhile goes its way, whatever an
+ * attempt of the earlier round says: that is only logged. What failed of a subscription that somebody
+ * else holds is passed over, as it may take long.
  *
  * @param o.offsetMs of the retry clock.
  */
@@ -151,6 +152,7 @@ function columnsOf(all: readonly Settlement[]): unknown[] {
     all.map(({ due }) => due.url),
     all.map(({ sent }) => sent?.headers ?? ''),
     all.map(({ sent }) => sent?.outcome.excerpt ?? ''),
+    all.map(({ due }) => due.round),
   ];
 }
 
@@ -175,7 +177,8 @@ select from leases where name = any($1::text[]) order by name for share`;
 
 // The bounds of the day are written out: what is planned is one partition of each table. (PostgreSQL 18.4
 // ends with a segmentation fault when it prunes partitions while it looks again at a row that another
-// transaction changed.) `any(array[…])` is an equality that gives no order to merge by. Else the queue would be
+// transaction changed.) What arrived although it was dropped or expired is said to be delivered: also when that
+// happens at this moment, and the queue still shows it. `any(array[…])` is an equality that gives no order to merge by. Else the queue would be
 // read whole, in the order of its key, when the statistics say that it is empty, as they mostly do. An answer
 // may repeat what was sent: of a payload whose customer was redacted meanwhile it is not kept.
 const settleOf = (day: Date): string => {
@@ -186,9 +189,10 @@ with leased as materialized (
 ), given as materialized (
   select g.* from unnest($2::bigint[], $3::bigint[], $4::uuid[], $5::text[], $6::bigint[], $7::integer[], $8::text[],
       $9::float8[], $10::uuid[], $11::float8[], $12::integer[], $13::integer[], $14::integer[], $15::integer[],
-      $16::integer[], $17::integer[], $18::integer[], $19::text[], $20::text[], $21::text[], $22::text[])
+      $16::integer[], $17::integer[], $18::integer[], $19::text[], $20::text[], $21::text[], $22::text[],
+      $23::timestamptz[])
     as g (shop_id, subscription_id, id, lease, token, attempts, ended, pause_ms, payload_id, started_ms, duration_ms,
-          dns_ms, connect_ms, tls_ms, wait_ms, read_ms, status, error, url, request_headers, response_excerpt)
+          dns_ms, connect_ms, tls_ms, wait_ms, read_ms, status, error, url, request_headers, response_excerpt, round)
     join leased l on l.name = g.lease and l.token = g.token
 ), fares as (
   update endpoints e
@@ -196,28 +200,36 @@ with leased as materialized (
          failing_since = to_timestamp(g.failing_since / 1000),
          failed_deliveries = string_to_array(g.failed, ',')::uuid[],
          circuit_opened_at = to_timestamp(g.opened_at / 1000), held_until = to_timestamp(g.held_until / 1000)
-    from unnest($24::bigint[], $25::bigint[], $26::text[], $27::bigint[], $28::smallint[], $29::integer[],
-                $30::float8[], $31::float8[], $32::float8[], $33::text[])
+    from unnest($25::bigint[], $26::bigint[], $27::text[], $28::bigint[], $29::smallint[], $30::integer[],
+                $31::float8[], $32::float8[], $33::float8[], $34::text[])
          as g (shop_id, id, lease, token, flight_cap, failures, failing_since, opened_at, held_until, failed)
     join leased l on l.name = g.lease and l.token = g.token
    where e.shop_id = g.shop_id and e.id = g.id
 ), removed as (
   delete from queue q using given g
    where q.shop_id = any(array[g.shop_id]) and q.subscription_id = g.subscription_id and q.id = g.id
-     and (g.ended = 'delivered' or (g.ended is not null and q.attempts = g.attempts))
+     and q.queued_at = g.round and (g.ended = 'delivered' or (g.ended is not null and q.attempts = g.attempts))
   returning q.id, q.attempts
 ), moved as (
   update queue q
-     set is_retry = true, next_attempt_at = now() + ($23 + g.pause_ms) * interval '1 ms',
+     set is_retry = true,
+         next_attempt_at = case when q.queued_at = g.round then now() + ($24 + g.pause_ms) * interval '1 ms'
+                                else q.next_attempt_at end,
          attempts = q.attempts + (g.started_ms is not null)::integer,
-         round_attempts = q.round_attempts + (g.started_ms is not null)::integer
+         round_attempts = q.round_attempts + (g.started_ms is not null and q.queued_at = g.round)::integer
     from given g
    where q.shop_id = any(array[g.shop_id]) and q.subscription_id = g.subscription_id and q.id = g.id
-     and g.ended is null and q.attempts = g.attempts
+     and (g.ended is null or q.queued_at <> g.round) and q.attempts = g.attempts
 ), finished as (
   update deliveries d set ended = g.ended, finished_at = now()
     from given g left join removed r on r.id = g.id
-   where g.ended is not null and (g.ended = 'delivered' or r.id is not null)
+    left join lateral (
+      select true as is_so from queue q
+       where r.id is null and g.ended = 'delivered'
+         and q.shop_id = any(array[g.shop_id]) and q.subscription_id = g.subscription_id and q.id = g.id
+         and q.queued_at = g.round limit 1) being_dropped on true
+   where g.ended is not null
+     and (r.id is not null or (g.ended = 'delivered' and (d.ended is not null or being_dropped.is_so)))
      and d.shop_id = g.shop_id and d.id = g.id and d.id >= '${first}' and d.id < '${end}'
      and d.ended is distinct from 'delivered'
 ), logged as (
