@@ -4,6 +4,7 @@ import { type Return, ReturnState } from '../../../proto/gen/rms/returns/v1/retu
 import type { RecordArrivalRequest } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
 import { invalidField } from '../../platform/errors.ts';
 import { callerShape, id, parseInput, text, time } from '../../platform/input.ts';
+import type { Queryable } from '../../platform/postgres.ts';
 import { type Destinations, destinationOf } from '../destinations.ts';
 import { pastTime } from '../past.ts';
 import { lineItemNotFound, stateForbids } from '../refusals.ts';
@@ -22,7 +23,8 @@ const arrival = z.object({
 
 /**
  * Notes that goods of one return arrived, and in which consolidated shipment they travel on; without
- * one, what was noted of a shipment before stays.
+ * one, what was noted of a shipment before stays. So does the time that was noted when none is given,
+ * and what changes nothing is told nowhere: the call may be repeated.
  *
  * @throws DomainError INVALID_ARGUMENT (also for lines of several returns); NOT_FOUND (line,
  *   destination); STATE_FORBIDS when the return is cancelled or expired.
@@ -32,7 +34,7 @@ export async function recordArrival(
   request: RecordArrivalRequest,
 ): Promise<Return> {
   const wanted = parseInput(arrival, request);
-  const returnedAt = wanted.returnedAt ? pastTime('returned_at', wanted.returnedAt) : new Date();
+  const returnedAt = wanted.returnedAt && pastTime('returned_at', wanted.returnedAt);
   const [returnId, other] = await returnsOfLines(deps.pool, wanted.shopId, wanted.lineItemIds);
   if (returnId === undefined) throw lineItemNotFound();
   if (other !== undefined) throw invalidField('line_item_ids', 'must be lines of one return');
@@ -42,26 +44,44 @@ export async function recordArrival(
     if (current.state === ReturnState.CANCELLED || current.state === ReturnState.EXPIRED) {
       throw stateForbids(`the return is ${stateText.toText(current.state)}`);
     }
-    await tx.query(
-      `update return_lines
-          set returned_at = $3,
-              consolidation_tracking = coalesce(nullif($4, ''), consolidation_tracking),
-              consolidation_destination_id =
-                coalesce(nullif($5::bigint, 0), consolidation_destination_id)
-        where shop_id = $1 and id = any($2::bigint[])`,
-      [
-        wanted.shopId,
-        wanted.lineItemIds,
-        returnedAt,
-        wanted.consolidationTracking,
-        wanted.consolidationDestinationId,
-      ],
-    );
-    const facts = { lines: wanted.lineItemIds.join(', ') };
+    const lines = await arrive(tx, wanted, returnedAt);
+    if (lines.length === 0) return { value: undefined };
+    const facts = { lines: lines.join(', ') };
     return {
       value: undefined,
       timeline: [{ returnId, kind: 'return.arrived', text: 'Goods arrived', facts }],
     };
   });
   return changed.return;
+}
+
+const ARRIVE = `
+update return_lines l
+   set returned_at = told.returned_at, consolidation_tracking = told.tracking,
+       consolidation_destination_id = told.destination_id
+  from (
+    select id, coalesce($3::timestamptz, returned_at, now()) as returned_at,
+           coalesce(nullif($4, ''), consolidation_tracking) as tracking,
+           coalesce(nullif($5::bigint, 0), consolidation_destination_id) as destination_id
+      from return_lines where shop_id = $1 and id = any($2::bigint[])) told
+ where l.shop_id = $1 and l.id = told.id
+   and (l.returned_at, l.consolidation_tracking, l.consolidation_destination_id)
+     is distinct from (told.returned_at, told.tracking, told.destination_id)
+returning l.id`;
+
+/** Answers the lines of which something changed, in the order they were named. */
+async function arrive(
+  tx: Queryable,
+  wanted: z.output<typeof arrival>,
+  returnedAt: Date | undefined,
+): Promise<bigint[]> {
+  const { rows } = await tx.query<{ id: bigint }>(ARRIVE, [
+    wanted.shopId,
+    wanted.lineItemIds,
+    returnedAt ?? null,
+    wanted.consolidationTracking,
+    wanted.consolidationDestinationId,
+  ]);
+  const changed = new Set(rows.map((row) => row.id));
+  return [...new Set(wanted.lineItemIds)].filter((lineItemId) => changed.has(lineItemId));
 }
