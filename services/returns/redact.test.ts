@@ -1,7 +1,6 @@
 import { create, fromBinary, toBinary } from '@bufbuild/protobuf';
 import { timestampFromDate } from '@bufbuild/protobuf/wkt';
-import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals';
-import pg from 'pg';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import {
   CustomerUpload_Kind,
   DispositionOutcome,
@@ -18,6 +17,7 @@ import {
   stateForbids,
 } from '../../test/support/returns-bench.ts';
 import { actor, refusal } from '../../test/support/running-service.ts';
+import { makeLarge, statementsDuring } from './store/testing.ts';
 
 let bench: ReturnsBench;
 beforeAll(async () => {
@@ -128,7 +128,7 @@ describe('redact customer', () => {
     const shopId = await bench.shop();
     await addSnapshots(await bench.submit(shopId, { customer }), [101, 102, 103]);
     await addSnapshots(await bench.submit(shopId), [101, 102, 103]);
-    const statements = await during(() => redact(shopId));
+    const statements = await statementsDuring(() => redact(shopId));
     const held = statements.map(({ rows }) => rows.filter((row) => 'value' in row).length);
     expect(Math.max(...held)).toBe(1);
     expect(await cleared(shopId)).toEqual([true, true, true, false, false, false]);
@@ -137,15 +137,10 @@ describe('redact customer', () => {
   test('takes fewer of large returns at a time', async () => {
     const shopId = await bench.shop();
     for (let n = 0; n < 3; n++) {
-      const large = await bench.submit(shopId, { customer });
-      await bench.db.pool.query(
-        `insert into uploads (shop_id, return_id, line_item_id, kind, url)
-         select $1, $2, $3, 'image', repeat('x', 2000) from generate_series(1, 2500)`,
-        [shopId, large.id, firstLine(large)],
-      );
+      await makeLarge(bench.db.pool, await bench.submit(shopId, { customer }));
     }
     await bench.submit(shopId, { customer });
-    const statements = await during(async () => {
+    const statements = await statementsDuring(async () => {
       expect(await redact(shopId)).toMatchObject({ returns: 4, uploads: 7_500 });
     });
     const locked = statements.filter(({ text }) => /from returns .* for update/.test(text));
@@ -200,29 +195,4 @@ async function cleared(shopId: bigint): Promise<boolean[]> {
     const { customer: kept, lineItems } = fromBinary(ReturnSchema, value);
     return kept === undefined && lineItems.every(({ uploads }) => uploads.length === 0);
   });
-}
-
-/** The statements of transactions while `work` runs, with what they answered. */
-async function during(work: () => Promise<unknown>) {
-  const spy = jest.spyOn(pg.Client.prototype, 'query');
-  try {
-    await work();
-    const texts = spy.mock.calls.map(([query]: unknown[]) => textOf(query));
-    const answers = await Promise.allSettled(spy.mock.results.map(({ value }) => value as unknown));
-    return answers.map((answer, n) => ({
-      text: texts[n] ?? '',
-      rows: answer.status === 'fulfilled' ? rowsOf(answer.value) : [],
-    }));
-  } finally {
-    spy.mockRestore();
-  }
-}
-
-function textOf(query: unknown): string {
-  if (typeof query === 'string') return query;
-  return query instanceof Object && 'text' in query ? `${query.text}` : '';
-}
-
-function rowsOf(answer: unknown): object[] {
-  return answer instanceof pg.Result ? answer.rows : [];
 }

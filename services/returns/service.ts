@@ -12,7 +12,6 @@ import type { Destinations } from './destinations.ts';
 import { editReturn } from './edit/edit.ts';
 import { flagReturn, unflagReturn } from './flag.ts';
 import { applyAssessments } from './inspections/assessments.ts';
-import { fitting } from './inspections/fitting.ts';
 import { applyGradings } from './inspections/gradings.ts';
 import { cancelLabelRequest, requestLabel } from './labels/label-requests.ts';
 import { recordLabel, updateLabel } from './labels/labels.ts';
@@ -71,10 +70,10 @@ export function returnsRoutes(
     getSettings: async ({ shopId }) => ({ settings: await loadSettings(pool, shopId) }),
     updateSettings: async (request) => ({ settings: await updateSettings(pool, request) }),
     applyAssessments: async (request) => ({
-      returns: fitting(await applyAssessments(pool, request)),
+      returns: [...(await applyAssessments(pool, request))],
     }),
     applyGradings: async (request) => ({
-      returns: fitting(await applyGradings(pool, request)),
+      returns: [...(await applyGradings(pool, request))],
     }),
   };
   return (router) => router.service(ReturnsService, handlers);

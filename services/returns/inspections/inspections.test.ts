@@ -2,7 +2,7 @@ import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { Actor_Kind, ActorSchema } from '../../../proto/gen/rms/common/v1/actor_pb.ts';
-import { DispositionOutcome } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
+import { DispositionOutcome, type Return } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import {
   ApplyAssessmentsRequestSchema,
   type AssessmentSchema,
@@ -19,6 +19,7 @@ import {
 } from '../../../test/support/returns-bench.ts';
 import { actor, refusal } from '../../../test/support/running-service.ts';
 import { createPool } from '../../platform/postgres.ts';
+import { makeLarge, readAtOnce, statementsDuring } from '../store/testing.ts';
 import { applyAssessments } from './assessments.ts';
 
 let bench: ReturnsBench;
@@ -192,6 +193,20 @@ describe('apply assessments', () => {
     expect(counts[0]).toBeGreaterThan(3);
   });
 });
+
+test('few large returns are held at a time, though one call is about lines of all', async () => {
+  const shopId = await bench.shop();
+  const returns: Return[] = [];
+  for (let n = 0; n < 4; n++) returns.push(await bench.submit(shopId));
+  for (const large of returns.slice(0, 3)) await makeLarge(bench.db.pool, large);
+  const assessments = returns.map((one) => assessment(1n, firstLine(one)));
+  const request = { shopId, actor, assessments, withoutReturns: true };
+  const statements = await statementsDuring(() => bench.client.applyAssessments(request));
+  expect(readAtOnce(statements)).toEqual([1, 1, 2]);
+  for (const one of returns) expect(await bench.triggers(one)).toEqual(['return.updated']);
+  const again = await bench.client.applyAssessments({ ...request, withoutReturns: false });
+  expect(again.returns.map((one) => one.id)).toEqual(returns.map((one) => one.id));
+}, 60_000);
 
 /** A pool that notes every statement it sends. */
 function countingPool() {

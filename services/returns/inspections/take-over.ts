@@ -4,9 +4,10 @@ import type { Return } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import { inTransaction, type Queryable } from '../../platform/postgres.ts';
 import { encodeReturn } from '../store/encoded.ts';
 import { lockReturnsOfLines } from '../store/line-owners.ts';
-import { loadReturns } from '../store/load.ts';
+import { fittingParts, loadReturns } from '../store/load.ts';
 import { actorKindText } from '../store/texts.ts';
 import { type Changer, publish } from '../store/transition.ts';
+import { fitting } from './fitting.ts';
 
 /** What inspections of every kind say. */
 export interface Inspected {
@@ -34,7 +35,8 @@ export interface InspectionKind<T extends Inspected> {
  * than the line's last changes nothing; a newer one replaces the former, which the timeline keeps.
  * Like every change it takes a return to its next revision, with one return.updated, when details differ.
  *
- * @returns the returns concerned, by id; none unless `by.wantsReturns`.
+ * @returns the returns concerned, by id, as many as one answer has room for; none unless
+ *   `by.wantsReturns`.
  * @throws DomainError LINE_ITEM_NOT_FOUND when a line is not the shop's, and then none is taken over.
  */
 export async function takeOver<T extends Inspected>(
@@ -47,17 +49,24 @@ export async function takeOver<T extends Inspected>(
     const returnIds = await lockReturnsOfLines(tx, by.shopId, [...wanted.keys()]);
     const changedIds = await store(tx, { ...by, inspections: wanted }, kind);
     const shownIds = by.wantsReturns ? returnIds : changedIds;
-    const shown = await loadReturns(tx, by.shopId, shownIds);
-    const events = shown
-      .filter((one) => changedIds.includes(one.id))
-      .map((one) => ({
-        trigger: 'return.updated',
-        returnId: one.id,
-        snapshot: encodeReturn(one),
-      }));
-    await publish(tx, by, events);
-    return by.wantsReturns ? shown : [];
+    let answered: readonly Return[] = [];
+    for await (const part of fittingParts(tx, by.shopId, shownIds)) {
+      const shown = await loadReturns(tx, by.shopId, part);
+      await publish(tx, by, updates(shown, changedIds));
+      if (by.wantsReturns) answered = fitting([...answered, ...shown]);
+    }
+    return answered;
   });
+}
+
+function updates(shown: readonly Return[], changedIds: readonly bigint[]) {
+  return shown
+    .filter((one) => changedIds.includes(one.id))
+    .map((one) => ({
+      trigger: 'return.updated',
+      returnId: one.id,
+      snapshot: encodeReturn(one),
+    }));
 }
 
 /** Answers the returns whose details differ now, by id; they have their next revision. */

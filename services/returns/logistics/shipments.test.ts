@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { type Timestamp, timestampFromDate } from '@bufbuild/protobuf/wkt';
 import { Code } from '@connectrpc/connect';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { CustomerUpload_Kind } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
+import { CustomerUpload_Kind, type Return } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import {
   firstLine,
   invalid,
@@ -15,6 +15,7 @@ import {
   WAREHOUSE,
 } from '../../../test/support/returns-bench.ts';
 import { actor, refusal } from '../../../test/support/running-service.ts';
+import { makeLarge, readAtOnce, statementsDuring } from '../store/testing.ts';
 
 let bench: ReturnsBench;
 beforeAll(async () => {
@@ -43,6 +44,36 @@ describe('record arrival', () => {
     });
     expect(arrived?.lineItems[1]?.returnedAt).toBeUndefined();
     expect(await bench.triggers(submitted)).toEqual(['return.updated']);
+  });
+
+  test('repeated without a time changes nothing, and tells nothing', async () => {
+    const submitted = await bench.submit(await bench.shop(), { lines: [line(), line()] });
+    const [first, second] = submitted.lineItems.map((one) => one.lineItemId);
+    const arrive = async (lineItemIds: (bigint | undefined)[], returnedAt?: Timestamp) =>
+      there(
+        (
+          await bench.client.recordArrival({
+            shopId: submitted.shopId,
+            actor,
+            lineItemIds: lineItemIds.map(there),
+            ...(returnedAt && { returnedAt }),
+          })
+        ).return,
+      );
+    const arrived = await arrive([first]);
+    expect(arrived.lineItems[0]?.returnedAt).toBeDefined();
+    expect(await arrive([first])).toEqual(arrived);
+    expect(await arrive([first], there(arrived.lineItems[0]).returnedAt)).toEqual(arrived);
+
+    const both = await arrive([first, second]);
+    expect(both.lineItems[0]).toEqual(arrived.lineItems[0]);
+    expect(both.lineItems[1]?.returnedAt).toBeDefined();
+    expect((await arrive([first], yesterday)).lineItems[0]?.returnedAt).toEqual(yesterday);
+    const entries = (await bench.timeline(submitted)).filter(
+      (one) => one.kind === 'return.arrived',
+    );
+    expect(entries.map((one) => one.facts.lines)).toEqual([`${first}`, `${second}`, `${first}`]);
+    expect(await bench.triggers(submitted)).toEqual(Array(3).fill('return.updated'));
   });
 
   test('refuses lines of two returns, strangers, the future, and unknown destinations', async () => {
@@ -134,6 +165,30 @@ describe('record partner shipment', () => {
       field: 'partner_shipment_id',
     });
   });
+
+  test('holds few large returns at a time, though it tells of all in one transaction', async () => {
+    const shopId = await bench.shop();
+    const returns: Return[] = [];
+    for (let n = 0; n < 4; n++) returns.push(await bench.submit(shopId));
+    for (const large of returns.slice(0, 3)) await makeLarge(bench.db.pool, large);
+    const partnerShipmentId = randomUUID();
+    const lineItemIds = returns.map(firstLine).reverse();
+    const request = { shopId, actor, partnerShipmentId, lineItemIds, tracking: 'T-1' };
+    const statements = await statementsDuring(() => bench.client.recordPartnerShipment(request));
+    const locked = statements.filter(({ text }) => /from returns .* for update/.test(text));
+    expect(locked.map(({ rows }) => rows.length)).toEqual([4]);
+    expect(readAtOnce(statements)).toEqual([1, 1, 1, 1, 2, 2]);
+    const told = (await bench.events(shopId)).slice(4).map((one) => [one.trigger, one.returnId]);
+    expect(told).toEqual([
+      ...returns.map((one) => ['return.updated', one.id]),
+      ['shipment.processed', 0n],
+    ]);
+    for (const one of returns) {
+      const after = await bench.read(one);
+      expect(after.lineItems[0]?.consolidationTracking).toBe('T-1');
+      expect((await bench.timeline(one)).at(-1)?.kind).toBe('shipment.processed');
+    }
+  }, 60_000);
 
   test('refuses strangers and empty ones', async () => {
     const { request } = await twoReturns();

@@ -15,7 +15,7 @@ import { pastTime } from '../past.ts';
 import { idempotencyConflict } from '../refusals.ts';
 import { oncePerKey, requestHash } from '../store/idempotency.ts';
 import { returnsOfLines } from '../store/line-owners.ts';
-import { changeReturnsIn } from '../store/transition.ts';
+import { changeReturnsInParts } from '../store/transition.ts';
 import { optionalId } from '../submit/submission.ts';
 
 const newShipment = z.object({
@@ -64,15 +64,20 @@ export async function recordPartnerShipment(
 async function record(tx: pg.PoolClient, wanted: NewShipment, processedAt: Date): Promise<bigint> {
   const { shopId, actor } = wanted;
   const returnIds = await returnsOfLines(tx, shopId, wanted.lineItemIds);
-  const { value } = await changeReturnsIn(tx, { ...wanted, returnIds }, async (inside, current) => {
-    await consolidate(inside, wanted);
-    const ids = current.map((one) => one.id);
-    const shipmentId = await insertShipment(inside, { ...wanted, processedAt, returnIds: ids });
-    const facts = { partner_shipment_id: wanted.partnerShipmentId, tracking: wanted.tracking };
-    const text = 'Goods travelled on in a consolidated shipment';
-    const timeline = ids.map((returnId) => ({ returnId, kind: 'shipment.processed', text, facts }));
-    return { value: shipmentId, timeline };
+  const wantedLines = new Set(wanted.lineItemIds);
+  const facts = { partner_shipment_id: wanted.partnerShipmentId, tracking: wanted.tracking };
+  const text = 'Goods travelled on in a consolidated shipment';
+  // A thousand lines may lie in a thousand returns.
+  const by = { ...wanted, returnIds };
+  const changedIds = await changeReturnsInParts(tx, by, async (inside, current) => {
+    const lines = current.flatMap((one) => one.lineItems.map((line) => line.lineItemId));
+    const lineItemIds = lines.filter((lineItemId) => wantedLines.has(lineItemId));
+    await consolidate(inside, { ...wanted, lineItemIds });
+    const kind = 'shipment.processed';
+    const timeline = current.map(({ id: returnId }) => ({ returnId, kind, text, facts }));
+    return { value: undefined, timeline };
   });
+  const value = await insertShipment(tx, { ...wanted, processedAt, returnIds: changedIds });
   const shipment = await loadShipment(tx, shopId, value);
   if (!shipment) throw new Error('a shipment was not stored');
   await appendEvents(tx, [

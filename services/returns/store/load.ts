@@ -174,6 +174,26 @@ export async function fittingIds(
   return rows.map((row) => row.id);
 }
 
+/** Most returns of one part of {@link fittingParts}. */
+const PART = 50;
+
+/**
+ * Ids of returns that the caller has locked, in their order, in parts of which each has room as
+ * {@link fittingIds} measures it when the part is asked for.
+ */
+export async function* fittingParts(
+  db: Queryable,
+  shopId: bigint,
+  ids: readonly bigint[],
+): AsyncGenerator<readonly bigint[]> {
+  let left = ids;
+  while (left.length > 0) {
+    const part = await fittingIds(db, shopId, left.slice(0, PART));
+    yield part;
+    left = left.slice(part.length);
+  }
+}
+
 /** Reads one whole return; undefined when the shop has none with that id. */
 export async function loadReturn(
   db: Queryable,

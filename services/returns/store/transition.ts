@@ -7,7 +7,7 @@ import { appendEvents, MAX_SNAPSHOT_BYTES, type NewEvent } from '../../platform/
 import { inTransaction, type Queryable } from '../../platform/postgres.ts';
 import { returnNotFound } from '../refusals.ts';
 import { type EncodedReturn, encodeDetails, encodeReturn } from './encoded.ts';
-import { loadReturns } from './load.ts';
+import { fittingParts, loadReturns } from './load.ts';
 import { addTimeline, type NewTimelineEntry } from './timeline-store.ts';
 
 /** An event with a detail of its own, beside the one that tells of the change itself. */
@@ -99,6 +99,34 @@ export async function changeReturnsIn<T>(
   work: (tx: pg.PoolClient, current: readonly Return[]) => Promise<Change<T>>,
 ): Promise<Changed<T>> {
   const ids = await lockReturns(tx, by.shopId, by.returnIds);
+  return changeLocked(tx, { ...by, returnIds: ids }, work);
+}
+
+/**
+ * {@link changeReturnsIn} for returns that may be too many, or too large, to be held at once: all are
+ * locked first, then read, changed and told of part by part, with `work` for each part.
+ *
+ * @returns the ids of all, in order.
+ * @throws DomainError RETURN_NOT_FOUND when the shop lacks any of them.
+ */
+export async function changeReturnsInParts(
+  tx: pg.PoolClient,
+  by: Changer & { readonly returnIds: readonly bigint[] },
+  work: (tx: pg.PoolClient, current: readonly Return[]) => Promise<Change<void>>,
+): Promise<readonly bigint[]> {
+  const ids = await lockReturns(tx, by.shopId, by.returnIds);
+  for await (const part of fittingParts(tx, by.shopId, ids)) {
+    await changeLocked(tx, { ...by, returnIds: part }, work);
+  }
+  return ids;
+}
+
+async function changeLocked<T>(
+  tx: pg.PoolClient,
+  by: Changer & { readonly returnIds: readonly bigint[] },
+  work: (tx: pg.PoolClient, current: readonly Return[]) => Promise<Change<T>>,
+): Promise<Changed<T>> {
+  const ids = by.returnIds;
   const before = await loadReturns(tx, by.shopId, ids);
   const change = await work(tx, before);
   await addTimeline(tx, by, change.timeline ?? []);

@@ -1,0 +1,51 @@
+import { jest } from '@jest/globals';
+import pg from 'pg';
+import type { Return } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
+
+// What the tests of large returns share.
+
+/** Gives a line so many uploads that the return has no room beside another large one. */
+export async function makeLarge(pool: pg.Pool, of: Return): Promise<void> {
+  await pool.query(
+    `insert into uploads (shop_id, return_id, line_item_id, kind, url)
+     select $1, $2, $3, 'image', repeat('x', 2000) from generate_series(1, 2500)`,
+    [of.shopId, of.id, of.lineItems[0]?.lineItemId],
+  );
+}
+
+/** A statement and what it answered. */
+export interface Ran {
+  readonly text: string;
+  readonly rows: readonly object[];
+}
+
+/** The statements of transactions while `work` runs, with what they answered. */
+export async function statementsDuring(work: () => Promise<unknown>): Promise<Ran[]> {
+  const spy = jest.spyOn(pg.Client.prototype, 'query');
+  try {
+    await work();
+    const texts = spy.mock.calls.map(([query]: unknown[]) => textOf(query));
+    const answers = await Promise.allSettled(spy.mock.results.map(({ value }) => value as unknown));
+    return answers.map((answer, n) => ({
+      text: texts[n] ?? '',
+      rows: answer.status === 'fulfilled' ? rowsOf(answer.value) : [],
+    }));
+  } finally {
+    spy.mockRestore();
+  }
+}
+
+/** How many whole returns each statement read, of those that read any. */
+export function readAtOnce(statements: readonly Ran[]): number[] {
+  const whole = statements.map(({ rows }) => rows.filter((row) => 'provider_orders' in row).length);
+  return whole.filter((count) => count > 0);
+}
+
+function textOf(query: unknown): string {
+  if (typeof query === 'string') return query;
+  return query instanceof Object && 'text' in query ? `${query.text}` : '';
+}
+
+function rowsOf(answer: unknown): object[] {
+  return answer instanceof pg.Result ? answer.rows : [];
+}
