@@ -75,6 +75,29 @@ describe('when returns does not take it over', () => {
     ).toEqual([['first'], ['second']]);
   });
 
+  test.each([Code.Unavailable, Code.DeadlineExceeded])(
+    'after an outage (%s) all is handed over within seconds, together',
+    async (code) => {
+      const { shopId, lines } = bench.shopWithLines(3);
+      bench.returns.refuseWith = code;
+      await refusal(
+        bench.assess(
+          shopId,
+          lines.map((lineItemId) => ({ lineItemId })),
+        ),
+      );
+      // Longer than the tries after which a line counts as refused, and is taken alone.
+      for (let tries = 0; tries < 4; tries++) {
+        await bench.makeDue(shopId);
+        await until(() => isTaken(shopId));
+      }
+      bench.returns.refuseWith = undefined;
+      await until(async () => (await bench.pendingOf(shopId)) === 0, 6_000);
+      const calls = bench.returns.assessments.filter((handed) => handed.shopId === shopId);
+      expect(calls.map(({ assessments }) => assessments.length)).toEqual([3]);
+    },
+  );
+
   test('a line that is refused for good holds up no other', async () => {
     const { shopId, lines } = bench.shopWithLines(3);
     bench.returns.refuseWith = Code.Unavailable;
@@ -98,3 +121,9 @@ describe('when returns does not take it over', () => {
     await bench.db.pool.query('delete from handovers where shop_id = $1', [shopId]);
   });
 });
+
+/** Whether the job has taken up what {@link DispositionsBench.makeDue} made due. */
+async function isTaken(shopId: bigint): Promise<boolean> {
+  const sql = 'select from handovers where shop_id = $1 and due_at <= now()';
+  return (await bench.db.pool.query(sql, [shopId])).rowCount === 0;
+}

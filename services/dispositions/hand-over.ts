@@ -12,7 +12,7 @@ import { systemActor } from '../platform/identity.ts';
 import type { Logger } from '../platform/log.ts';
 import { isOutage } from '../platform/postgres.ts';
 import { startLoop, type Worker } from '../platform/worker.ts';
-import { claimDue, deleteHandovers, findOldestPending } from './handovers.ts';
+import { claimDue, deleteHandovers, findOldestPending, giveBack } from './handovers.ts';
 import { conditionOf, dispositionOf, type Inspection } from './inspection.ts';
 import type { Lines } from './store.ts';
 
@@ -82,7 +82,10 @@ export function startHandovers(deps: HandOverDeps, logger: Logger): Worker {
       try {
         await handOver(deps, { ...due, actor });
       } catch (error) {
-        if (isUnavailable(error) || isOutage(error)) throw error;
+        if (isUnavailable(error) || isOutage(error)) {
+          await giveBack(deps.pool, due);
+          throw error;
+        }
         // One shop's refused line must not pause the handovers of all: it comes again when due.
         logger.error({ err: error, shopId: due.shopId, kind: due.kind }, 'handover refused');
       }

@@ -41,19 +41,46 @@ export async function deleteHandovers(db: Queryable, shopId: bigint, ids: readon
   });
 }
 
+/** Lines whose handovers were taken up. */
+export interface Claimed extends Lines {
+  readonly inspectionIds: readonly bigint[];
+}
+
+interface ClaimedRow {
+  readonly shop_id: bigint;
+  readonly inspection_id: bigint;
+  readonly kind: Kind;
+  readonly line_item_id: bigint;
+}
+
 /**
  * Takes the lines of one shop that wait longest, for the time until they are due again: 10 s after
  * the first try, doubling to 320 s. What failed three times is taken alone, so that a line that
  * returns refuses holds up no other.
  */
-export async function claimDue(db: Queryable): Promise<Lines | undefined> {
-  const { rows } = await db.query<{ shop_id: bigint; kind: Kind; line_item_id: bigint }>(CLAIM, [
-    ROUND_MAX,
-  ]);
+export async function claimDue(db: Queryable): Promise<Claimed | undefined> {
+  const { rows } = await db.query<ClaimedRow>(CLAIM, [ROUND_MAX]);
   const [first] = rows;
   if (!first) return undefined;
   const { shop_id: shopId, kind } = first;
-  return { shopId, kind, lineItemIds: rows.map((row) => row.line_item_id) };
+  const inspectionIds = rows.map((row) => row.inspection_id);
+  return { shopId, kind, lineItemIds: rows.map((row) => row.line_item_id), inspectionIds };
+}
+
+/** After an outage its handovers are tried again this soon. Seconds. */
+const OUTAGE_PAUSE_S = 1;
+
+/**
+ * Gives the try back that a claim counted, for those that are still pending: an outage is no failure of
+ * their own, after which they would wait for minutes and go one by one.
+ */
+export async function giveBack(db: Queryable, claimed: Claimed): Promise<void> {
+  await db.query(
+    `update handovers
+        set attempts = greatest(attempts - 1, 0), due_at = now() + make_interval(secs => $3)
+      where shop_id = $1 and inspection_id = any ($2::bigint[])`,
+    [claimed.shopId, claimed.inspectionIds, OUTAGE_PAUSE_S],
+  );
 }
 
 const CLAIM = `
@@ -71,4 +98,4 @@ update handovers h
    set attempts = h.attempts + 1,
        due_at = now() + make_interval(secs => 10 * 2 ^ least(h.attempts, 5))
   from due where h.shop_id = due.shop_id and h.inspection_id = due.inspection_id
-returning h.shop_id, h.kind, h.line_item_id`;
+returning h.shop_id, h.inspection_id, h.kind, h.line_item_id`;
