@@ -28,6 +28,15 @@ export async function isMember(db: Queryable, account: Account): Promise<boolean
   return rowCount === 1;
 }
 
+/** As {@link isMember}, and for the rest of the transaction it stays so. */
+export async function isMemberUntilCommit(tx: Queryable, account: Account): Promise<boolean> {
+  const { rowCount } = await tx.query(
+    'select 1 from memberships where shop_id = $1 and user_id = $2 for key share',
+    [account.shopId, account.userId],
+  );
+  return rowCount === 1;
+}
+
 /** A shop that a person may choose. */
 export interface ShopOfUser extends Account {
   readonly name: string;

@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type Provider from 'oidc-provider';
 import type { Logger } from '../../services/platform/log.ts';
-import { failureAnswer } from './failures.ts';
+import { BEGIN_AGAIN, failureAnswer } from './failures.ts';
 import type { OAuthKeys } from './keys.ts';
 import { type Answer, badRequest, ended, RETRY_AFTER_S, unavailable } from './pages/answer.ts';
 import { createProvider, type ProviderOptions } from './provider.ts';
@@ -56,7 +56,7 @@ function build(
   key: Awaited<ReturnType<OAuthKeys['signing']>>,
 ): Provider {
   const provider = createProvider(
-    { ...o, renderError: (ctx, out) => put(ctx, errorPage(out.error)) },
+    { ...o, renderError: (ctx, out) => put(ctx, errorPage(out.error, ctx.oidc.route)) },
     key,
   );
   provider.on('server_error', (_ctx, err) => o.logger.error({ err }, 'sign-in failed'));
@@ -108,12 +108,16 @@ function put(ctx: Context, answer: Answer): void {
   else ctx.set('Content-Type', type);
 }
 
-/** @param error OAuth's name of it. */
-function errorPage(error: string): Answer {
+/**
+ * @param error OAuth's name of it.
+ * @param route the provider's name of what was asked for.
+ */
+function errorPage(error: string, route: string): Answer {
   switch (error) {
     case 'temporarily_unavailable':
     case 'server_error':
-      return unavailable('Try again in a moment.');
+      // The provider ends a request before it makes the code.
+      return unavailable(route === 'resume' ? BEGIN_AGAIN : 'Try again in a moment.');
     case 'invalid_request':
     case 'access_denied':
       // A resumed request whose cookie or row is gone.

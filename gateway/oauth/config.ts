@@ -53,7 +53,7 @@ export const oauthShape = {
     .enum(['always', 'loopback', 'never'], { error: 'wants always, loopback or never' })
     .default('loopback')
     .describe(
-      'Who is asked before an assistant gets access: everybody, users of apps on their own machine, nobody',
+      'Who is asked before an assistant gets access: everybody, users of apps on their own machine, nobody; an app may always have it asked (prompt=consent)',
     ),
 };
 

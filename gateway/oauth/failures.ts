@@ -10,9 +10,18 @@ export function isAway(error: unknown): boolean {
   return error instanceof Error && error.message === 'temporarily_unavailable';
 }
 
+/** The database failed when there was no way back: what was given for a sign-in is spent. */
+export class SignInLost extends Error {
+  override readonly name = 'SignInLost';
+}
+
+/** Instead of "Try again" where trying again would come to nothing. */
+export const BEGIN_AGAIN = 'Go back to your app and connect again in a moment.';
+
 /** The page for a failure in the middle of a sign-in; the cause goes to the log. */
 export function failureAnswer(error: unknown, logger: Logger): Answer {
   logger.error({ err: error }, 'sign-in failed');
+  if (error instanceof SignInLost) return unavailable(BEGIN_AGAIN);
   if (error instanceof IdentityProviderAway) {
     return unavailable('The page where you sign in does not answer. Try again in a moment.');
   }

@@ -1,11 +1,14 @@
+import { Code } from '@connectrpc/connect';
 import type { AdapterPayload } from 'oidc-provider';
 import type pg from 'pg';
 import { Actor_Kind } from '../../proto/gen/rms/common/v1/actor_pb.ts';
+import { ErrorReason } from '../../proto/gen/rms/common/v1/error_pb.ts';
+import { DomainError } from '../../services/platform/errors.ts';
 import { inTransaction, type Queryable } from '../../services/platform/postgres.ts';
 import { recordAudit } from '../tenancy/audit.ts';
 import { endGrants } from '../tenancy/grants.ts';
 import { MCP_SCOPE } from './access-token.ts';
-import { accountId } from './account.ts';
+import { accountId, isMemberUntilCommit } from './account.ts';
 import { type Granting, granting } from './granting.ts';
 import { type GrantFor, storeGrant } from './issue.ts';
 
@@ -20,6 +23,12 @@ const GATEWAY = { actor: { kind: Actor_Kind.SERVICE, id: 'gateway', name: 'Gatew
 
 /** What people let clients do; revoking one ends all that came of it. The audit log has both. */
 export interface Grants {
+  /**
+   * Repeatable: what was granted under that id already is left as it is.
+   *
+   * @throws DomainError PERMISSION_DENIED when the person is no member of the shop any more; Error when
+   *   the id is that of a grant for somebody else, or of one that was revoked.
+   */
   put(id: string, grant: GrantFor & { readonly ttlS: number }): Promise<void>;
   /** Undefined when there is none, or it was revoked. */
   find(id: string): Promise<Grant | undefined>;
@@ -33,8 +42,9 @@ export function createGrants(pool: pg.Pool, resource: string): Grants {
     async put(id, grant) {
       const known = granting();
       await inTransaction(pool, async (tx) => {
-        await storeGrant(tx, id, { ...grant, app: known.app });
-        await recordConnected(tx, { id, ...grant, ...known });
+        if (!(await isMemberUntilCommit(tx, grant))) throw noMember();
+        const isNew = await storeGrant(tx, id, { ...grant, app: known.app });
+        if (isNew) await recordConnected(tx, { id, ...grant, ...known });
       });
     },
     async find(id) {
@@ -55,6 +65,11 @@ export function createGrants(pool: pg.Pool, resource: string): Grants {
       );
     },
   };
+}
+
+function noMember(): DomainError {
+  const text = 'the person is no member of the shop';
+  return new DomainError(Code.PermissionDenied, ErrorReason.UNSPECIFIED, text);
 }
 
 async function recordConnected(

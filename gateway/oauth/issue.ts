@@ -58,19 +58,27 @@ export async function issueAccessToken(
 }
 
 /**
- * Stores a grant under an id of at least 20 characters that nobody has used.
+ * Stores a grant under an id of at least 20 characters. False when the same one is there already.
  *
  * @param o.ttlS seconds that it lives; a year when absent.
  * @param o.app host or scheme of the app that it is given to.
+ * @throws Error when the id is another grant's, or that of a revoked one.
  */
 export async function storeGrant(
   db: Queryable,
   id: string,
   o: GrantFor & { readonly ttlS?: number; readonly app?: string | undefined },
-): Promise<void> {
-  await db.query(
-    `insert into oauth_grants (shop_id, id, user_id, client_id, expires_at, app)
-     values ($1, $2, $3, $4, now() + $5 * interval '1 second', $6)`,
+): Promise<boolean> {
+  const { rows } = await db.query<{ isNew: boolean }>(
+    `insert into oauth_grants as g (shop_id, id, user_id, client_id, expires_at, app)
+     values ($1, $2, $3, $4, now() + $5 * interval '1 second', $6)
+     on conflict (id) do update set client_id = excluded.client_id
+       where g.revoked_at is null and g.client_id = excluded.client_id
+         and g.shop_id = excluded.shop_id and g.user_id = excluded.user_id
+     returning xmax = 0 as "isNew"`,
     [o.shopId, id, o.userId, o.clientId, o.ttlS ?? GRANT_TTL_S, o.app || null],
   );
+  const [row] = rows;
+  if (!row) throw new Error('there is another grant of that id');
+  return row.isNew;
 }

@@ -74,10 +74,14 @@ function configuration(o: ProviderOptions, key: SigningKey): Configuration {
     pkce: { required: () => true },
     allowOmittingSingleRegisteredRedirectUri: false,
     clockTolerance: 0,
-    findAccount: async (_ctx, id) => {
+    findAccount: async (ctx, id) => {
       const account = parseAccountId(id);
-      if (!account || !(await failingClosed(isMember(o.pool, account)))) return undefined;
-      return { accountId: id, claims: () => ({ sub: id }) };
+      if (account && (await failingClosed(isMember(o.pool, account)))) {
+        return { accountId: id, claims: () => ({ sub: id }) };
+      }
+      // Without an account there is no grant to look at, which the provider takes for granted here.
+      if (ctx.oidc.route === 'resume') throw new errors.AccessDenied('the membership has ended');
+      return undefined;
     },
     interactions: { policy: policy(), url: (_ctx, { uid }) => signInPath(uid) },
     extraTokenClaims: (_ctx, token) => {

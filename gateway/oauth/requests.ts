@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import type Provider from 'oidc-provider';
 import { MCP_SCOPE } from './access-token.ts';
 import { type Account, accountId } from './account.ts';
@@ -12,6 +13,8 @@ export interface AuthorizationRequest {
   readonly redirectUri: string;
   /** The address that the client knows somebody by; it may be anything. */
   readonly loginHint?: string | undefined;
+  /** What the client wants a person to be asked (OpenID Connect, 3.1.2.1). */
+  readonly prompts: readonly string[];
   /** The address given so far, where a shop is still to be chosen. */
   readonly email?: string | undefined;
   /** Granted or refused, and the app has not been told yet. */
@@ -23,12 +26,15 @@ export interface AuthorizationRequests {
   /** Undefined when it has ended. */
   find(uid: string): Promise<AuthorizationRequest | undefined>;
   remember(uid: string, what: { readonly email: string }): Promise<void>;
-  /** Grants it, and answers the path where the code is given; undefined when it has ended. */
+  /**
+   * Grants it, and answers the path where the code is given; undefined when it has ended otherwise. Of
+   * many at once, or one after a failure, all are answered the same.
+   *
+   * @throws DomainError PERMISSION_DENIED when the person is no member of the shop any more.
+   */
   grant(uid: string, account: Account): Promise<string | undefined>;
   /** Has the client told `access_denied`, with the reason; the path where that happens. */
   refuse(uid: string, why: string): Promise<string | undefined>;
-  /** As {@link grant}, of one that was granted before; undefined when it was not. */
-  granted(uid: string): Promise<string | undefined>;
 }
 
 /** Characters of an app's host that are kept. */
@@ -62,9 +68,14 @@ export function createRequests(
       const provider = await current();
       const interaction = await load(uid);
       const request = interaction && requestOf(interaction);
-      if (!request || interaction.result) return undefined;
+      if (!request) return undefined;
       const id = accountId(account);
+      if (interaction.result) {
+        // Sent again by somebody whose answer was lost: it was allowed, and the app still waits.
+        return interaction.result.login?.accountId === id ? resumePath(interaction) : undefined;
+      }
       const grant = new provider.Grant({ accountId: id, clientId: request.clientId });
+      grant.jti = grantIdOf(uid);
       grant.addResourceScope(mcpResource(issuer), MCP_SCOPE);
       const app = displayHost(request.redirectUri).slice(0, APP_MAX);
       const grantId = await grantingWith({ app }, () => grant.save());
@@ -80,11 +91,12 @@ export function createRequests(
       await save(interaction);
       return resumePath(interaction);
     },
-    async granted(uid) {
-      const interaction = await load(uid);
-      return interaction?.result?.login ? resumePath(interaction) : undefined;
-    },
   };
+}
+
+/** A request has one grant, however often it is allowed. Tokens name the grant, and must not name the request. */
+function grantIdOf(uid: string): string {
+  return createHash('sha256').update(`grant:${uid}`).digest('base64url');
 }
 
 /** Undefined when the provider keeps it without what every request has. */
@@ -97,11 +109,12 @@ export function requestOf(interaction: {
   const { client_id: clientId, redirect_uri: redirectUri } = interaction.params;
   if (typeof clientId !== 'string' || typeof redirectUri !== 'string') return undefined;
   const email = interaction.lastSubmission?.email;
-  const loginHint = interaction.params.login_hint;
+  const { login_hint: loginHint, prompt } = interaction.params;
   return {
     uid: interaction.uid,
     clientId,
     redirectUri,
+    prompts: typeof prompt === 'string' ? prompt.split(' ') : [],
     isDecided: interaction.result !== undefined,
     ...(typeof loginHint === 'string' && { loginHint }),
     ...(typeof email === 'string' && { email }),

@@ -1,18 +1,26 @@
 import type { IncomingMessage } from 'node:http';
 import type pg from 'pg';
 import { z } from 'zod';
+import { DomainError } from '../../services/platform/errors.ts';
 import type { Logger } from '../../services/platform/log.ts';
 import { parseEmail } from '../tenancy/users.ts';
 import { type Account, type ShopOfUser, shopsOfEmail } from './account.ts';
 import { isOnOwnMachine } from './clients/redirect-uri.ts';
 import type { SupportedClients } from './clients/supported-clients.ts';
 import type { Cookies } from './cookies.ts';
+import { isAway, SignInLost } from './failures.ts';
 import { type Answer, ended, redirect } from './pages/answer.ts';
 import { SIGN_IN_TTL_S, signInPath } from './provider.ts';
 import type { AuthorizationRequest, AuthorizationRequests } from './requests.ts';
 import { createSignInPages } from './sign-in-pages.ts';
 import type { Tickets } from './tickets.ts';
-import { proves, SignInRefused, type Upstream } from './upstream.ts';
+import {
+  type Identity,
+  IdentityProviderAway,
+  proves,
+  SignInRefused,
+  type Upstream,
+} from './upstream.ts';
 
 /** For whom a person is asked before a code is given; `loopback` is whatever runs on their own machine. */
 export type Consent = 'always' | 'loopback' | 'never';
@@ -41,6 +49,8 @@ const sentUpstream = z.object({
   browser: z.string(),
   nonce: z.string(),
   codeVerifier: z.string(),
+  /** What the identity provider was told to ask. */
+  prompts: z.array(z.string()).default([]),
 });
 type SentUpstream = z.infer<typeof sentUpstream>;
 
@@ -52,6 +62,9 @@ const waitingForConsent = z.object({
   email: z.string(),
 });
 type WaitingForConsent = z.infer<typeof waitingForConsent>;
+
+/** Prompts that concern the identity provider: nobody stays signed in here. */
+const PROMPTS_THERE = ['login', 'select_account'];
 
 /** As much of an address that is none is shown again. Characters. */
 const MAX_SHOWN = 320;
@@ -85,17 +98,22 @@ export interface SignIn {
 export function createSignIn(o: SignInOptions): SignIn {
   const pages = createSignInPages(o);
 
+  const keep = (state: string, content: SentUpstream): Promise<void> =>
+    o.tickets.put('SignIn', state, { content, ttlS: SIGN_IN_TTL_S });
+
   /** The same for everybody, known or not: same work, same answer. */
   const sendUpstream = async (
     req: IncomingMessage,
-    { uid }: AuthorizationRequest,
-    { email, shopId }: { email: string; shopId: string | null },
+    request: AuthorizationRequest,
+    { email, shopId, ...asked }: { email: string; shopId: string | null; prompts?: string[] },
   ): Promise<Answer> => {
+    const { uid } = request;
     const browser = o.cookies.browserOf(req);
-    const { url, expectation } = await o.upstream.begin(email);
+    const wanted = PROMPTS_THERE.filter((prompt) => request.prompts.includes(prompt));
+    const prompts = asked.prompts ?? wanted;
+    const { url, expectation } = await o.upstream.begin(email, prompts);
     const { state, nonce, codeVerifier } = expectation;
-    const content: SentUpstream = { uid, email, shopId, browser, nonce, codeVerifier };
-    await o.tickets.put('SignIn', state, { content, ttlS: SIGN_IN_TTL_S });
+    await keep(state, { uid, email, shopId, browser, nonce, codeVerifier, prompts });
     return redirect(url, [o.cookies.keepBrowser(browser)]);
   };
 
@@ -119,9 +137,15 @@ export function createSignIn(o: SignInOptions): SignIn {
     return sendUpstream(req, request, { email, shopId: null });
   };
 
-  const grant = async (uid: string, account: Account): Promise<Answer> => {
-    const resume = await o.requests.grant(uid, account);
-    return resume === undefined ? ended() : redirect(resume);
+  const grant = async (request: AuthorizationRequest, account: Account): Promise<Answer> => {
+    try {
+      const resume = await o.requests.grant(request.uid, account);
+      return resume === undefined ? ended() : redirect(resume);
+    } catch (error) {
+      // The membership has ended since it was looked up.
+      if (error instanceof DomainError) return pages.noEmail(request);
+      throw error;
+    }
   };
 
   const refuse = async (uid: string, why: string): Promise<Answer> => {
@@ -130,11 +154,12 @@ export function createSignIn(o: SignInOptions): SignIn {
   };
 
   const proceed = async (
-    { uid, redirectUri }: AuthorizationRequest,
+    request: AuthorizationRequest,
     { userId, shopId, name }: ShopOfUser,
     email: string,
   ): Promise<Answer> => {
-    if (!needsConsent(o.consent, redirectUri)) return grant(uid, { userId, shopId });
+    if (!needsConsent(o.consent, request)) return grant(request, { userId, shopId });
+    const { uid } = request;
     const content: WaitingForConsent = {
       userId: String(userId),
       shopId: String(shopId),
@@ -155,6 +180,16 @@ export function createSignIn(o: SignInOptions): SignIn {
     const [shop, ...more] = fitting;
     if (!shop) return pages.noEmail(request);
     return more.length === 0 ? proceed(request, shop, email) : askShop(request, email, shops);
+  };
+
+  const identify = async (url: URL, state: string, sent: SentUpstream): Promise<Identity> => {
+    try {
+      return await o.upstream.finish(url, { state, ...sent });
+    } catch (error) {
+      // The code may still be good: whoever comes to the same address again goes on.
+      if (error instanceof IdentityProviderAway) await keep(state, sent);
+      throw error;
+    }
   };
 
   return {
@@ -197,45 +232,52 @@ export function createSignIn(o: SignInOptions): SignIn {
 
     async comeBack(req, url) {
       const state = url.searchParams.get('state') ?? '';
-      const sent = sentUpstream.safeParse(await o.tickets.take('SignIn', state)).data;
+      const sent = sentUpstream.safeParse((await o.tickets.find('SignIn', state))?.content).data;
       // Whoever was sent a link by somebody else would be signed in as them.
       if (!sent || o.cookies.knownBrowserOf(req) !== sent.browser) return ended();
       const request = await o.requests.find(sent.uid);
-      if (!request) return ended();
+      // Taken as late as can be, by one of many: until then it can be tried again.
+      if (!request || (await o.tickets.take('SignIn', state)) === undefined) return ended();
       try {
-        const identity = await o.upstream.finish(url, { state, ...sent });
-        return proves(identity, sent.email)
-          ? await arrive(request, sent)
-          : pages.otherEmail(request);
+        const identity = await identify(url, state, sent);
+        if (!proves(identity, sent.email)) return pages.otherEmail(request);
       } catch (error) {
         if (!(error instanceof SignInRefused)) throw error;
         // A wrong secret of ours, for one, would else be known to the people it keeps out alone.
         o.logger.warn({ reason: error.reason }, 'the identity provider did not vouch for somebody');
+        const prompts = sent.prompts.filter((prompt) => prompt !== 'select_account');
+        // Not every identity provider knows it, and it is a wish; `login` is known to all, and a demand.
+        if (error.isNotUnderstood && prompts.length < sent.prompts.length) {
+          return sendUpstream(req, request, { ...sent, prompts });
+        }
         return error.isDenied ? refuse(sent.uid, 'sign-in was refused') : ended();
       }
+      return arrive(request, sent).catch((error: unknown) => {
+        throw isAway(error) ? new SignInLost('the code is spent', { cause: error }) : error;
+      });
     },
 
     async askConsent(uid) {
       const request = await o.requests.find(uid);
       const waiting = (await o.tickets.find('SignedIn', uid))?.content;
       const who = waitingForConsent.safeParse(waiting).data;
-      return request && who ? pages.consent(request, who) : ended();
+      return request && !request.isDecided && who ? pages.consent(request, who) : ended();
     },
 
     async allow(uid) {
-      const who = waitingForConsent.safeParse(await o.tickets.take('SignedIn', uid)).data;
-      if (!who) {
-        // Sent again by somebody whose answer was lost: it was allowed, and the app still waits.
-        const granted = await o.requests.granted(uid);
-        return granted === undefined ? ended() : redirect(granted);
-      }
-      return grant(uid, { userId: BigInt(who.userId), shopId: BigInt(who.shopId) });
+      const request = await o.requests.find(uid);
+      // Found, not taken: when the grant cannot be stored just now, it can be sent again.
+      const waiting = (await o.tickets.find('SignedIn', uid))?.content;
+      const who = waitingForConsent.safeParse(waiting).data;
+      if (!request || !who) return ended();
+      return grant(request, { userId: BigInt(who.userId), shopId: BigInt(who.shopId) });
     },
 
     cancel: (uid) => refuse(uid, 'the user said no'),
   };
 }
 
-function needsConsent(consent: Consent, redirectUri: string): boolean {
-  return consent === 'always' || (consent === 'loopback' && isOnOwnMachine(redirectUri));
+function needsConsent(consent: Consent, request: AuthorizationRequest): boolean {
+  if (consent === 'always' || request.prompts.includes('consent')) return true;
+  return consent === 'loopback' && isOnOwnMachine(request.redirectUri);
 }

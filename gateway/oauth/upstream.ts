@@ -26,8 +26,16 @@ export interface Identity {
 export interface Upstream {
   /** Origin of its sign-in page. @throws IdentityProviderAway */
   origin(): Promise<string>;
-  /** The address to send a browser to, and what to expect of it. @throws IdentityProviderAway */
-  begin(email: string): Promise<{ readonly url: string; readonly expectation: Expectation }>;
+  /**
+   * The address to send a browser to, and what to expect of it.
+   *
+   * @param prompts what a person is to be asked there, whatever they were asked before.
+   * @throws IdentityProviderAway
+   */
+  begin(
+    email: string,
+    prompts?: readonly string[],
+  ): Promise<{ readonly url: string; readonly expectation: Expectation }>;
   /**
    * Reads the address that the browser came back with, exchanges the code in it, and checks all that
    * was expected.
@@ -56,12 +64,16 @@ export class SignInRefused extends Error {
   override readonly name = 'SignInRefused';
   /** The person, or the identity provider, said no; anything else is an answer that does not fit. */
   readonly isDenied: boolean;
+  /** It did not understand what was asked of it, such as a prompt that it does not know. */
+  readonly isNotUnderstood: boolean;
   /** Names of what happened, for the log: nothing of what was sent. */
   readonly reason: string;
 
-  constructor(isDenied: boolean, cause: unknown) {
+  constructor(cause: unknown) {
     super('the sign-in at the identity provider came to nothing', { cause });
-    this.isDenied = isDenied;
+    this.isDenied = cause instanceof oidc.AuthorizationResponseError;
+    this.isNotUnderstood =
+      cause instanceof oidc.AuthorizationResponseError && cause.error === 'invalid_request';
     this.reason = namesOf(cause);
   }
 }
@@ -85,7 +97,7 @@ export function createUpstream(o: SignInProvider & { readonly redirectUri: strin
       const { authorization_endpoint: endpoint } = (await configuration()).serverMetadata();
       return new URL(endpoint ?? o.issuer).origin;
     },
-    async begin(email) {
+    async begin(email, prompts = []) {
       const config = await configuration();
       const expectation = {
         state: oidc.randomState(),
@@ -100,6 +112,7 @@ export function createUpstream(o: SignInProvider & { readonly redirectUri: strin
         code_challenge: await oidc.calculatePKCECodeChallenge(expectation.codeVerifier),
         code_challenge_method: 'S256',
         login_hint: email,
+        ...(prompts.length > 0 && { prompt: prompts.join(' ') }),
       });
       return { url: url.href, expectation };
     },
@@ -108,7 +121,7 @@ export function createUpstream(o: SignInProvider & { readonly redirectUri: strin
       try {
         return await identify(config, url, expectation);
       } catch (error) {
-        throw isAway(error) ? away(error) : new SignInRefused(isDenial(error), error);
+        throw isAway(error) ? away(error) : new SignInRefused(error);
       }
     },
   };
@@ -191,10 +204,6 @@ function saysAway(error: object): boolean {
   if ('status' in error && typeof error.status === 'number') return error.status >= 500;
   const isUnusable = 'name' in error && UNUSABLE.has(String(error.name));
   return isUnusable || ('message' in error && error.message === 'fetch failed');
-}
-
-function isDenial(error: unknown): boolean {
-  return error instanceof oidc.AuthorizationResponseError;
 }
 
 /** Words of a protocol; longer ones, or others, may be what was sent. */

@@ -1,0 +1,159 @@
+import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
+import { createServer, type IncomingMessage } from 'node:http';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { exportJWK, generateKeyPair, SignJWT } from 'jose';
+import pg from 'pg';
+import { freePorts } from '../../deploy/local/free-ports.ts';
+import { newKeyringText, parseKeyring } from '../../services/platform/keyring.ts';
+import {
+  startTestGateway,
+  TEST_AUTHOR,
+  type TestGateway,
+} from '../../test/support/gateway/test-gateway.ts';
+import { Browser } from '../../test/support/oauth/browser.ts';
+import { CLIENT_ID, REDIRECT } from '../../test/support/oauth/sign-in-stack.ts';
+import { addMember } from '../tenancy/members.ts';
+
+const SIGN_IN_CLIENT = { clientId: 'gateway', clientSecret: 'x' };
+
+/** An identity provider that vouches for whomever it is asked about, whenever it answers at all. */
+interface Identity {
+  readonly issuer: string;
+  isAway: boolean;
+  /** The address that it would send a browser back to, from the one that the browser was sent to. */
+  callbackOf(sentTo: URL): string;
+  stop(): void;
+}
+
+async function startIdentity(port: number): Promise<Identity> {
+  const { privateKey, publicKey } = await generateKeyPair('RS256');
+  const keys = [{ ...(await exportJWK(publicKey)), kid: 'k', alg: 'RS256' }];
+  /** What each code that was not used yet stands for. */
+  const codes = new Map<string, URLSearchParams>();
+  const issuer = `http://127.0.0.1:${port}`;
+
+  const redeem = async (req: IncomingMessage): Promise<object> => {
+    const code = new URLSearchParams(Buffer.concat(await req.toArray()).toString()).get('code');
+    const asked = codes.get(code ?? '');
+    if (code === null || !asked) return { error: 'invalid_grant' };
+    codes.delete(code);
+    const claims = { nonce: asked.get('nonce'), email: asked.get('login_hint') };
+    const id_token = await new SignJWT({ ...claims, email_verified: true })
+      .setProtectedHeader({ alg: 'RS256', kid: 'k' })
+      .setIssuer(issuer)
+      .setAudience(SIGN_IN_CLIENT.clientId)
+      .setSubject('somebody')
+      .setIssuedAt()
+      .setExpirationTime('5 min')
+      .sign(privateKey);
+    return { access_token: 'x', token_type: 'Bearer', id_token };
+  };
+  const answer = async (req: IncomingMessage): Promise<object> => {
+    if (req.url === '/token') return redeem(req);
+    if (req.url === '/jwks') return { keys };
+    return {
+      issuer,
+      authorization_endpoint: `${issuer}/authorize`,
+      token_endpoint: `${issuer}/token`,
+      jwks_uri: `${issuer}/jwks`,
+    };
+  };
+  const server = createServer(async (req, res) => {
+    const body = identity.isAway ? {} : await answer(req);
+    const status = identity.isAway ? 503 : 'error' in body ? 400 : 200;
+    res.writeHead(status, { 'Content-Type': 'application/json' }).end(JSON.stringify(body));
+  });
+  await once(server.listen(port, '127.0.0.1'), 'listening');
+  const identity: Identity = {
+    issuer,
+    isAway: false,
+    callbackOf({ searchParams }) {
+      const code = randomUUID();
+      codes.set(code, searchParams);
+      const back = new URLSearchParams({ code, state: searchParams.get('state') ?? '' });
+      return `${searchParams.get('redirect_uri')}?${back}`;
+    },
+    stop() {
+      server.closeAllConnections();
+      server.close();
+    },
+  };
+  return identity;
+}
+
+let identity: Identity;
+let under: TestGateway;
+let baseUrl: string;
+beforeAll(async () => {
+  const [port = 0, identityPort = 0] = await freePorts(2);
+  baseUrl = `http://127.0.0.1:${port}`;
+  identity = await startIdentity(identityPort);
+  under = await startTestGateway({
+    port,
+    publicUrl: baseUrl,
+    signIn: { issuer: identity.issuer, ...SIGN_IN_CLIENT },
+    oauthKeyring: parseKeyring(newKeyringText()),
+  });
+});
+afterAll(async () => {
+  await under.stop();
+  identity.stop();
+});
+
+/** A browser that comes back from the identity provider, and the address it comes to. */
+async function comingBack(): Promise<{ browser: Browser; callback: string }> {
+  const email = `${randomUUID()}@example.com`;
+  const shopId = await under.newShop();
+  await addMember(under.database.pool, { shopId, email, role: 'owner', by: TEST_AUTHOR });
+  const query = new URLSearchParams({
+    response_type: 'code',
+    client_id: CLIENT_ID,
+    redirect_uri: REDIRECT,
+    code_challenge: 'x'.repeat(43),
+    code_challenge_method: 'S256',
+    login_hint: email,
+  });
+  const browser = new Browser();
+  const { headers } = await browser.send(`${baseUrl}/oauth/authorize?${query}`);
+  return { browser, callback: identity.callbackOf(new URL(headers.get('location') ?? '')) };
+}
+
+describe('the way back from the identity provider', () => {
+  test('goes on when it is taken again, once the identity provider answers', async () => {
+    const { browser, callback } = await comingBack();
+    identity.isAway = true;
+    const away = [await browser.send(callback), await browser.send(callback)];
+    identity.isAway = false;
+    for (const { status, text } of away) {
+      expect([status, text.includes('Try again in a moment')]).toEqual([503, true]);
+    }
+    const shown = await browser.open(callback, REDIRECT);
+    expect(shown.url.searchParams.has('code')).toBe(true);
+    expect((await browser.send(callback)).status).toBe(400);
+  });
+
+  test('goes on once, when it is taken many times at once', async () => {
+    const { browser, callback } = await comingBack();
+    const many = await Promise.all(Array.from({ length: 8 }, () => browser.send(callback)));
+    const statuses = many.map(({ status }) => status).toSorted();
+    expect(statuses).toEqual([303, 400, 400, 400, 400, 400, 400, 400]);
+  });
+
+  test('leads back to the app when the database fails after the code was spent', async () => {
+    const migrator = new pg.Client({ connectionString: under.database.migratorUrl });
+    await migrator.connect();
+    await migrator.query(
+      `create function gateway.is_away() returns trigger language plpgsql
+       as $$ begin raise exception 'away' using errcode = '57P03'; end $$;
+       create trigger away before insert on gateway.oauth_grants execute function gateway.is_away()`,
+    );
+    const { browser, callback } = await comingBack();
+    const { status, headers, text } = await browser.send(callback);
+    await migrator.query('drop trigger away on gateway.oauth_grants');
+    await migrator.end();
+    expect([status, headers.get('retry-after')]).toEqual([503, '5']);
+    expect(text).toContain('Go back to your app and connect again in a moment');
+    expect(text).not.toContain('Try again');
+  });
+});
