@@ -17,7 +17,7 @@ import {
   stateForbids,
 } from '../../test/support/returns-bench.ts';
 import { actor, refusal } from '../../test/support/running-service.ts';
-import { makeLarge, statementsDuring } from './store/testing.ts';
+import { makeLarge, statementsDuring } from './store/testing/large-returns.ts';
 
 let bench: ReturnsBench;
 beforeAll(async () => {

@@ -19,7 +19,7 @@ import {
 } from '../../../test/support/returns-bench.ts';
 import { actor, refusal } from '../../../test/support/running-service.ts';
 import { createPool } from '../../platform/postgres.ts';
-import { makeLarge, readAtOnce, statementsDuring } from '../store/testing.ts';
+import { makeLarge, readAtOnce, statementsDuring } from '../store/testing/large-returns.ts';
 import { applyAssessments } from './assessments.ts';
 
 let bench: ReturnsBench;

@@ -15,7 +15,7 @@ import {
   WAREHOUSE,
 } from '../../../test/support/returns-bench.ts';
 import { actor, refusal } from '../../../test/support/running-service.ts';
-import { makeLarge, readAtOnce, statementsDuring } from '../store/testing.ts';
+import { makeLarge, readAtOnce, statementsDuring } from '../store/testing/large-returns.ts';
 
 let bench: ReturnsBench;
 beforeAll(async () => {

@@ -1,6 +1,6 @@
 import { jest } from '@jest/globals';
 import pg from 'pg';
-import type { Return } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
+import type { Return } from '../../../../proto/gen/rms/returns/v1/return_pb.ts';
 
 // What the tests of large returns share.
 
