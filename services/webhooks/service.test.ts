@@ -159,6 +159,16 @@ describe('the payload version', () => {
     expect(await get()).toBe('2026-07');
   });
 
+  test('is the one that shapes payloads once the chosen one is sunset', async () => {
+    const shopId = newShop();
+    await webhooks.client.setPayloadVersion({ shopId, actor, version: '2026-07' });
+    const today = () => new Date('2027-10-02T00:00:00Z');
+    const later = await runWebhooks({ db: webhooks.db, today });
+    const { version } = await later.client.getPayloadVersion({ shopId, actor });
+    await later.stop();
+    expect(version).toBe('2026-10');
+  });
+
   test.each(['unstable', '2026-08', '2027-01', 'v1', ''])('is not %j', async (version) => {
     const call = webhooks.client.setPayloadVersion({ shopId: newShop(), actor, version });
     expect(await refusal(call)).toMatchObject({ code: Code.InvalidArgument, field: 'version' });

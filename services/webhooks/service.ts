@@ -1,6 +1,7 @@
 import type { ConnectRouter, ServiceImpl } from '@connectrpc/connect';
 import type pg from 'pg';
 import { WebhooksService } from '../../proto/gen/rms/webhooks/v1/webhooks_pb.ts';
+import { payloadVersionServed } from '../contract/versions.ts';
 import { invalidField } from '../platform/errors.ts';
 import type { Keyring } from '../platform/keyring.ts';
 import { inTransaction } from '../platform/postgres.ts';
@@ -120,7 +121,9 @@ function testMethods({ pool, clock, today }: WebhooksContext) {
 function versionMethods({ pool, today }: WebhooksContext) {
   return {
     async getPayloadVersion({ shopId }) {
-      return { version: await payloadVersion(pool, shopId, today()) };
+      const day = today();
+      const chosen = await payloadVersion(pool, shopId, day);
+      return { version: payloadVersionServed(chosen, day).version };
     },
     async setPayloadVersion({ shopId, version }) {
       await setPayloadVersion(pool, shopId, { version, today: today() });
