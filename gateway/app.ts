@@ -22,6 +22,8 @@ export interface AppDependencies extends RestDependencies {
   readonly oauth: Router;
   /** Whether `/docs` is shown. */
   readonly docs: boolean;
+  /** Where partners sign in (`{auth_url}`); undefined where they cannot. */
+  readonly authUrl: string | undefined;
 }
 
 /**
@@ -59,7 +61,7 @@ export function createApp(deps: AppDependencies, calendar: () => Date): Express 
   });
   app.use(deps.oauth);
   app.use(deps.mcp.router((res) => exchanges.get(res), calendar));
-  app.use(docsRouter(calendar, { page: deps.docs }));
+  app.use(docsRouter(calendar, { page: deps.docs, authUrl: deps.authUrl }));
   app.use(() => {
     throw unknownPath();
   });

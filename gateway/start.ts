@@ -137,6 +137,7 @@ export async function startGateway(o: GatewayOptions): Promise<RunningGateway> {
     restPerMinute: o.restPerMinute ?? 300,
     readiness: createReadiness(pool, () => state.isStopping),
     docs: o.docs ?? true,
+    authUrl: o.partnerOAuth?.issuer,
   };
 
   const servers = new Set<RunningHttpServer>();

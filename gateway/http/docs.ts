@@ -28,17 +28,32 @@ const ASSETS: Readonly<Record<string, string>> = {
 
 const CHANGELOG = new URL('../../docs/changelog.md', import.meta.url);
 
-/** `/openapi/<version>.json` for every version that serves today, and the page that shows them. */
-export function docsRouter(calendar: () => Date, o: { page: boolean }): Router {
+/**
+ * `/openapi/<version>.json` for every version that serves today, the changelog that deprecated answers link
+ * to, and the page that shows the documents.
+ *
+ * @param o.page whether there is that page.
+ * @param o.authUrl where partners sign in, for the documents; an example when undefined.
+ */
+export function docsRouter(
+  calendar: () => Date,
+  o: { readonly page: boolean; readonly authUrl: string | undefined },
+): Router {
   const router = Router({ caseSensitive: true, strict: true });
   const documents = new Map<string, string>();
 
   router.get('/openapi/:name', (req, res, next) => {
     const version = /^(.+)\.json$/.exec(req.params.name)?.[1] ?? '';
     if (![...supportedVersions(calendar()), UNSTABLE].includes(version)) return next();
-    const text = documents.get(version) ?? JSON.stringify(openapiDocument(version), null, 2);
+    const text =
+      documents.get(version) ?? JSON.stringify(openapiDocument(version, o.authUrl), null, 2);
     documents.set(version, text);
     res.type('application/json').send(text);
+  });
+  router.get(CHANGELOG_PATH, async (_req, res, next) => {
+    const text = await readFile(CHANGELOG, 'utf8').catch(() => undefined);
+    if (text === undefined) return next();
+    page(res).type('text/html').send(changelogPage(text));
   });
   if (o.page) addPage(router, calendar);
   return router;
@@ -58,11 +73,6 @@ function addPage(router: Router, calendar: () => Date): void {
     if (type === undefined) return next();
     page(res).type(type).setHeader('Cache-Control', 'public, max-age=3600');
     createReadStream(join(folder, req.params.name)).on('error', next).pipe(res);
-  });
-  router.get(CHANGELOG_PATH, async (_req, res, next) => {
-    const text = await readFile(CHANGELOG, 'utf8').catch(() => undefined);
-    if (text === undefined) return next();
-    page(res).type('text/html').send(changelogPage(text));
   });
 }
 

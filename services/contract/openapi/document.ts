@@ -11,20 +11,26 @@ const INTRODUCTION = `Returns of a merchant: details, processing, dispositions, 
 
 **Receiving webhooks.** Every message is signed after [Standard Webhooks](https://www.standardwebhooks.com): verify \`webhook-signature\` over the unchanged body with the secret that *Create webhook* answered (the \`whsec_\` belongs to it), and answer any 2xx within 15 seconds. Anything else is tried again, eleven times in all over three to four days, later if \`Retry-After\` asks for it; 410, or nothing but failures for five days, makes the subscription inactive. A repeated \`webhook-id\` is the same message again. Messages may overtake each other: \`X-Service-Sequence\` grows with every change of one return. A payload has the shape of the version set for the shop, whichever version the subscription was made with; \`X-Service-API-Version\` names it.`;
 
+/** Stands for the address of the operator's authorization server where that is not known. */
+const EXAMPLE_AUTH_URL = 'https://auth.example.com';
+
 /**
  * The OpenAPI 3.1 document of one version, made from the table of operations. `version` is a released
  * one or `unstable` (which has no webhooks section: payloads never use it).
+ *
+ * @param authUrl the issuer of partners' tokens (interface: Authentication, `{auth_url}`).
  */
-export function openapiDocument(version: string): JsonObject {
-  const unstable = version === UNSTABLE;
-  const document: JsonObject = JSON.parse(JSON.stringify(newestDocument(version, unstable)));
+export function openapiDocument(version: string, authUrl = EXAMPLE_AUTH_URL): JsonObject {
+  const newest = newestDocument(version, authUrl);
+  const document: JsonObject = JSON.parse(JSON.stringify(newest));
   const schemas = isObject(document.components) ? document.components.schemas : undefined;
   if (!isObject(schemas)) throw new Error('the document has no component schemas');
   for (const change of changesSince(version)) change.schemas(schemas);
   return document;
 }
 
-function newestDocument(version: string, unstable: boolean): object {
+function newestDocument(version: string, authUrl: string): object {
+  const unstable = version === UNSTABLE;
   return createDocument(
     {
       openapi: '3.1.0',
@@ -39,7 +45,7 @@ function newestDocument(version: string, unstable: boolean): object {
       })),
       paths: pathsOf(unstable),
       ...(unstable ? {} : { webhooks: payloadSection(version) }),
-      components: { securitySchemes: SECURITY_SCHEMES },
+      components: { securitySchemes: securitySchemes(authUrl) },
     },
     {
       override: ({ jsonSchema }) => openToGrowth(jsonSchema),
@@ -48,15 +54,26 @@ function newestDocument(version: string, unstable: boolean): object {
   );
 }
 
-const SECURITY_SCHEMES = {
-  apiKey: { type: 'apiKey', in: 'header', name: 'X-Authorization' },
-  partner: {
-    type: 'http',
-    scheme: 'bearer',
-    bearerFormat: 'JWT',
-    description: 'OAuth 2.0 access token of a partner integration, with scope `developer_tools`',
-  },
-} as const;
+/** Interface: Authentication. */
+function securitySchemes(authUrl: string) {
+  // Some issuers end in a slash.
+  const base = authUrl.replace(/\/$/, '');
+  return {
+    apiKey: { type: 'apiKey', in: 'header', name: 'X-Authorization' },
+    partner: {
+      type: 'oauth2',
+      description:
+        'Access token of a partner integration that acts for a merchant, sent as `Authorization: Bearer`',
+      flows: {
+        authorizationCode: {
+          authorizationUrl: `${base}/authorize`,
+          tokenUrl: `${base}/oauth/token`,
+          scopes: { developer_tools: 'Access to developer tools including webhooks' },
+        },
+      },
+    },
+  } as const;
+}
 
 function pathsOf(unstable: boolean): NonNullable<ZodOpenApiObject['paths']> {
   const paths: Record<string, Record<string, object>> = {};
@@ -78,7 +95,7 @@ function operationObject(operation: Operation, unstable: boolean): object {
     tags: [operation.tag],
     security: [
       { apiKey: [] },
-      ...(operation.credentials === 'bearer-or-api-key' ? [{ partner: [] }] : []),
+      ...(operation.credentials === 'bearer-or-api-key' ? [{ partner: [scope] }] : []),
     ],
     'x-scope': scope,
     ...(operation.addition ? { 'x-addition': true } : {}),

@@ -1,0 +1,74 @@
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { OPERATIONS } from '../../services/contract/operations.ts';
+import { restClient } from '../../test/support/gateway/rest-client.ts';
+import { startTestGateway, type TestGateway } from '../../test/support/gateway/test-gateway.ts';
+
+let quiet: TestGateway;
+let send: ReturnType<typeof restClient>;
+beforeAll(async () => {
+  quiet = await startTestGateway({
+    docs: false,
+    calendar: new Date('2027-08-01T00:00:00Z'),
+    partnerOAuth: {
+      issuer: 'https://login.example.org/',
+      jwksUrl: 'https://login.example.org/jwks',
+      audience: 'https://returns.example.com',
+      shopClaim: 'shop_id',
+    },
+  });
+  send = restClient(quiet);
+});
+afterAll(() => quiet?.stop());
+
+describe('without the documentation page', () => {
+  test('the link of a deprecated version still leads somewhere', async () => {
+    const { headers } = await send({ path: '/api/2026-07/webhooks' });
+    const links = [...String(headers.link).matchAll(/<([^>]+)>/g)].map(([, path = '']) => path);
+    expect(links.length).toBeGreaterThan(0);
+    for (const path of new Set(links)) {
+      const answer = await send({ path });
+      expect([path, answer.status, answer.headers['content-type']]).toEqual([
+        path,
+        200,
+        'text/html; charset=utf-8',
+      ]);
+      expect(answer.headers['content-security-policy']).toContain("default-src 'none'");
+    }
+    expect((await send({ path: '/docs' })).status).toBe(404);
+  });
+});
+
+describe('an OpenAPI document', () => {
+  test("names the sign-in of the operator's partners", async () => {
+    const { body } = await send({ path: '/openapi/2026-10.json' });
+    expect(body).toMatchObject({
+      components: {
+        securitySchemes: {
+          partner: {
+            type: 'oauth2',
+            flows: {
+              authorizationCode: {
+                authorizationUrl: 'https://login.example.org/authorize',
+                tokenUrl: 'https://login.example.org/oauth/token',
+                scopes: { developer_tools: expect.any(String) },
+              },
+            },
+          },
+        },
+      },
+    });
+  });
+
+  test('has both ways in for the webhook operations, and the key alone for all others', async () => {
+    const { body } = await send({ path: '/openapi/2026-10.json' });
+    const paths: unknown = Reflect.get(Object(body), 'paths');
+    for (const { path, method, credentials, scope } of OPERATIONS) {
+      const item: unknown = Reflect.get(Object(paths), path);
+      const operation: unknown = Reflect.get(Object(item), method.toLowerCase());
+      const isOpenToPartners = credentials === 'bearer-or-api-key';
+      expect(operation).toMatchObject({
+        security: isOpenToPartners ? [{ apiKey: [] }, { partner: [scope] }] : [{ apiKey: [] }],
+      });
+    }
+  });
+});
