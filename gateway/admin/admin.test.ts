@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { invalidField } from '../../services/platform/errors.ts';
 import { staticIdentity } from '../../services/platform/identity.ts';
 import { newKeyringText, parseKeyring } from '../../services/platform/keyring.ts';
 import { createLogger } from '../../services/platform/log.ts';
@@ -62,6 +63,49 @@ describe('shop', () => {
     const id = await shopId();
     expect(await shopId()).toBe(id);
     expect(await admin('shop', 'list')).toContain(`${id}  EUR  Hats`);
+  });
+});
+
+describe('payload-version', () => {
+  test('set hands it to the service and into the audit log, show reads it', async () => {
+    const id = await shopId();
+    const set: unknown[] = [];
+    Object.assign(backend.services.webhooks, {
+      setPayloadVersion: ({ shopId: shop, version }: { shopId: bigint; version: string }) => {
+        set.push([String(shop), version]);
+        return { version };
+      },
+    });
+    const shop = ['--shop', id];
+    expect(await admin('payload-version', 'set', ...shop, '2026-10')).toEqual([
+      `shop ${id}: payloads of events from now on are shaped for 2026-10`,
+    ]);
+    expect(set).toEqual([[id, '2026-10']]);
+    expect(await admin('payload-version', 'show', ...shop)).toEqual(['2026-07']);
+    const { rows } = await under.database.pool.query(
+      `select subject, detail from audit_log where shop_id = $1 and action = 'payload_version.set'`,
+      [id],
+    );
+    expect(rows).toEqual([{ subject: id, detail: { version: '2026-10' } }]);
+    backend.reset();
+  });
+
+  test('what is no version, what the calendar does not support, and no shop are refused', async () => {
+    const id = await shopId();
+    for (const version of ['unstable', 'v1', '2026-08', '']) {
+      const call = admin('payload-version', 'set', '--shop', id, version);
+      await expect(call).rejects.toThrow('wants one of 2026-07, 2026-10');
+    }
+    Object.assign(backend.services.webhooks, {
+      setPayloadVersion: () => {
+        throw invalidField('version', 'must be one of 2026-10');
+      },
+    });
+    const sunset = admin('payload-version', 'set', '--shop', id, '2026-07');
+    await expect(sunset).rejects.toThrow('version must be one of 2026-10');
+    backend.reset();
+    const absent = admin('payload-version', 'set', '--shop', '999999', '2026-10');
+    await expect(absent).rejects.toThrow('no shop 999999');
   });
 });
 

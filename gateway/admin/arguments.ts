@@ -1,6 +1,7 @@
 import { InvalidArgumentError } from 'commander';
 import { parseTime } from '../../services/contract/time.ts';
 import { parsePathId } from '../../services/contract/validate.ts';
+import { RELEASED } from '../../services/contract/versions.ts';
 import { isScope, SCOPES, type Scope } from '../auth/scopes.ts';
 import { isRole, ROLES, type Role } from '../tenancy/permissions.ts';
 
@@ -30,6 +31,13 @@ export function time(text: string): Date {
   const parsed = parseTime(text);
   if (!parsed) throw new InvalidArgumentError('wants a time such as 2027-07-01T00:00:00Z');
   return parsed;
+}
+
+/** Whether it is supported today is for the service to say, whose calendar counts. */
+export function releasedVersion(text: string): string {
+  const version = RELEASED.find((name) => name === text);
+  if (version === undefined) throw new InvalidArgumentError(`wants one of ${RELEASED.join(', ')}`);
+  return version;
 }
 
 export function perMinute(text: string): number {

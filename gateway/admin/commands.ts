@@ -9,6 +9,7 @@ import { createShop, listShops, requireShop } from '../tenancy/shops.ts';
 import { perMinute, role, scopes, shopId, time } from './arguments.ts';
 import { grantCommands } from './grant-commands.ts';
 import { oauthKeyCommands } from './oauth-key-commands.ts';
+import { payloadVersionCommands } from './payload-version-commands.ts';
 import type { Surroundings } from './surroundings.ts';
 
 /** What a command needs of the world; opened for the one command that runs. */
@@ -27,11 +28,14 @@ interface ShopOption {
 /** `npm run admin -- …`: thin commands over the tenancy functions. */
 export function adminProgram(open: Open, print: Print): Command {
   const program = new Command('admin')
-    .description('Shops, their members, API keys, installed apps and connected assistants')
+    .description(
+      'Shops, their members, API keys, payload versions, installed apps and connected assistants',
+    )
     .option('--stack <file>', 'the stack file of the local stack to work on');
   const run: Run = (work) => open(work, program.opts<{ stack?: string }>().stack);
   return program
     .addCommand(shopCommands(run, print))
+    .addCommand(payloadVersionCommands(run, print))
     .addCommand(keyCommands(run, print))
     .addCommand(memberCommands(run, print))
     .addCommand(appCommands(run, print))

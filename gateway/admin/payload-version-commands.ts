@@ -1,0 +1,47 @@
+import { Command } from 'commander';
+import { RELEASED } from '../../services/contract/versions.ts';
+import { recordAudit } from '../tenancy/audit.ts';
+import { requireShop } from '../tenancy/shops.ts';
+import { releasedVersion, shopId } from './arguments.ts';
+import type { Print, Run } from './commands.ts';
+
+interface ShopOption {
+  readonly shop: bigint;
+}
+
+/** `payload-version …`: the version that a shop's webhook payloads are shaped for. */
+export function payloadVersionCommands(run: Run, print: Print): Command {
+  const version = new Command('payload-version').description(
+    "show or set the version of a shop's webhook payloads",
+  );
+  version
+    .command('show')
+    .description('show the version that payloads are shaped for today')
+    .requiredOption('--shop <id>', 'the shop', shopId)
+    .action(({ shop }: ShopOption) =>
+      run(async ({ pool, services, by: { actor } }) => {
+        await requireShop(pool, shop);
+        print((await services.webhooks.getPayloadVersion({ shopId: shop, actor })).version);
+      }),
+    );
+  version
+    .command('set')
+    .description('set the version for payloads of later events, for all webhooks of the shop')
+    .requiredOption('--shop <id>', 'the shop', shopId)
+    .argument(
+      '<version>',
+      `one that is supported today, of ${RELEASED.join(', ')}`,
+      releasedVersion,
+    )
+    .action((wanted: string, { shop }: ShopOption) =>
+      run(async ({ pool, services, by }) => {
+        await requireShop(pool, shop);
+        const { actor } = by;
+        await services.webhooks.setPayloadVersion({ shopId: shop, actor, version: wanted });
+        const [subject, action, detail] = [`${shop}`, 'payload_version.set', { version: wanted }];
+        await recordAudit(pool, { shopId: shop, by, action, subject, detail });
+        print(`shop ${shop}: payloads of events from now on are shaped for ${wanted}`);
+      }),
+    );
+  return version;
+}
