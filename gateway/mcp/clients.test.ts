@@ -117,6 +117,36 @@ describe('revision 2026-07-28', () => {
     });
   });
 
+  test('numbers among the details of processing keep their digits', async () => {
+    let asked: { details?: object } = {};
+    Object.assign(bench.services.returns, {
+      processReturn: (request: typeof asked) => {
+        asked = request;
+        return { result: { case: 'queued', value: {} } };
+      },
+    });
+    const params = { name: 'process_return', arguments: { return_id: 11, details: { n: 7 } } };
+    const body = {
+      jsonrpc: '2.0',
+      id: 7,
+      method: 'tools/call',
+      params: { ...params, _meta: META },
+    };
+    const { status } = await bench.post({
+      token: owner.token,
+      headers: {
+        'content-type': 'application/json',
+        'mcp-protocol-version': '2026-07-28',
+        'mcp-method': 'tools/call',
+        'mcp-name': 'process_return',
+      },
+      raw: JSON.stringify(body).replace('{"n":7}', '{"n":19.90}'),
+    });
+    bench.resetServices();
+    expect(status).toBe(200);
+    expect(asked.details).toMatchObject({ n: { value: { case: 'number', value: '19.90' } } });
+  });
+
   test('arguments that are no object are answered by the tool', async () => {
     const params = { name: 'get_return', arguments: [] };
     const answer = await send('tools/call', params, { 'mcp-name': 'get_return' });

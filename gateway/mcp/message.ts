@@ -13,6 +13,8 @@ const BODY_BYTES_MAX = 8 * 1024 * 1024;
  * or without a rule for it: hundreds of thousands would keep the process from all else for seconds.
  */
 const ENTRIES_MAX = 10_000;
+/** The protocol's library knows plain numbers only. */
+const BOUNDS = { maxDepth: JSON_DEPTH_MAX, maxEntries: ENTRIES_MAX, exactNumbers: false };
 
 export type Read =
   | {
@@ -33,15 +35,14 @@ export async function readMessage(req: IncomingMessage, res: ServerResponse): Pr
   try {
     const bytes = await readBody(req, res, BODY_BYTES_MAX);
     if (!bytes) return failed(400, RPC.parseError, 'Parse error: the body is missing.');
-    const bounds = { maxDepth: JSON_DEPTH_MAX, maxEntries: ENTRIES_MAX, exactNumbers: false };
-    const message = parseJson(bytes, bounds);
+    const message = parseJson(bytes, BOUNDS);
     if (Array.isArray(message)) {
       return failed(400, RPC.invalidRequest, 'Invalid request: batches are not supported.');
     }
     if (typeof message !== 'object' || message === null) {
       return failed(400, RPC.invalidRequest, 'Invalid request: the body must be an object.');
     }
-    return { ok: true, message, operation: operationOf(message) };
+    return { ok: true, message: withExactDetails(message, bytes), operation: operationOf(message) };
   } catch (error) {
     if (!(error instanceof HttpRefusal)) throw error;
     const { status, problem } = error.error;
@@ -49,6 +50,31 @@ export async function readMessage(req: IncomingMessage, res: ServerResponse): Pr
       ? failed(status, RPC.parseError, `Parse error: ${problem.detail}`)
       : failed(status, RPC.refused, problem.detail);
   }
+}
+
+/**
+ * Has the numbers among the details of a `process_return` as they were sent, as at REST: they are passed
+ * on, not reckoned with.
+ */
+function withExactDetails(message: object, bytes: Uint8Array): object {
+  if (methodOf(message) !== 'tools/call') return message;
+  const [params, args] = partsOf(message);
+  if (params.name !== 'process_return' || args.details === undefined) return message;
+  const [, exact] = partsOf(Object(parseJson(bytes, { ...BOUNDS, exactNumbers: true })));
+  const exactArgs = { ...args, details: exact.details };
+  return { ...message, params: { ...params, arguments: exactArgs } };
+}
+
+type Part = Readonly<Record<string, unknown>>;
+
+/** The parameters of a call and its arguments; empty where they are no objects. */
+function partsOf(message: object): [params: Part, args: Part] {
+  const params: Part = objectOf(Reflect.get(message, 'params'));
+  return [params, objectOf(params.arguments)];
+}
+
+function objectOf(value: unknown): Part {
+  return typeof value === 'object' && value !== null ? { ...value } : {};
 }
 
 /** The method of a message; undefined where it has none. */

@@ -1,5 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { Ajv2020 } from 'ajv/dist/2020.js';
+import { Actor_Kind } from '../../proto/gen/rms/common/v1/actor_pb.ts';
+import { FAKE, NOW } from '../../test/support/gateway/fake-objects.ts';
 import {
   type McpBench,
   type SignedInMember,
@@ -133,10 +135,10 @@ const BAD: readonly (readonly [string, ActionName, object, RegExp])[] = [
     /^The return is closed. Nothing was changed/,
   ],
   [
-    'digits that a number does not keep',
+    'a number that is none',
     'process_return',
-    { return_id: 11, details: { ref: 2 ** 60 } },
-    /^details\.ref has more digits.*Send it as a text/,
+    { return_id: 11, details: { ref: { digits: 1 } } },
+    /^.*details\.ref must be a string, a number, true, false or null/,
   ],
   ['a flagged one', 'process_return', { return_id: 12 }, /cannot be processed.*unflag_return/],
   ['a closed one', 'process_return', { return_id: 13 }, /cannot be processed.*at its end/],
@@ -192,6 +194,29 @@ describe('what the assistant can act on', () => {
   });
 });
 
+test('numbers among the details of processing keep their digits', async () => {
+  let asked: { details?: Record<string, { value: unknown }> } = {};
+  Object.assign(bench.services.returns, {
+    processReturn: (request: typeof asked) => {
+      asked = request;
+      return { result: { case: 'queued', value: {} } };
+    },
+  });
+  const sent = ['19.90', '0.30000000000000000000001', '12345678901234567890', '-1e2', '7'];
+  const details = sent.map((number, at) => `"n${at}":${number}`).join();
+  const args = `{"return_id":11.0,"details":{${details}},"idempotency_key":"digits"}`;
+  const params = `{"name":"process_return","arguments":${args}}`;
+  const raw = `{"jsonrpc":"2.0","id":1.0,"method":"tools/call","params":${params}}`;
+  const answer = await bench.post({ token: as('owner'), raw });
+  bench.resetServices();
+  expect(answer.body).toMatchObject({ id: 1, result: { structuredContent: { return_id: 11 } } });
+  expect(Object.values(asked.details ?? {}).map(({ value }) => value)).toEqual(
+    sent.map((value) => ({ case: 'number', value })),
+  );
+  const huge = raw.replace('19.90', '1e999');
+  expect((await bench.post({ token: as('owner'), raw: huge })).text).toMatch(/details\.n0 must be/);
+});
+
 describe('answers', () => {
   test('mask addresses in lists, and show one return with its own', async () => {
     const found = await bench.call(as('owner'), 'search_returns', { detail: 'full' });
@@ -202,6 +227,27 @@ describe('answers', () => {
       detail: 'full',
     });
     expect(one.data.untrusted_details).toMatchObject({ id: 11, customer_email: 'ada@example.com' });
+  });
+
+  test.each(ROLES)('tell %s of a fraud report as much as may be read of it', async (role) => {
+    const actor = { kind: Actor_Kind.USER, id: '77', name: 'Grace' };
+    const facts = { report_id: '501', category: 'item-is-worn' };
+    const text = 'A fraud report was created';
+    const about = { returnId: FAKE.returns.open, kind: 'fraud_report.created', text };
+    const entry = { id: 9n, ...about, occurredAt: NOW, actor, author: 'Grace', facts };
+    Object.assign(bench.services.returns, {
+      getTimeline: () => ({ entries: [entry], nextCursor: '' }),
+    });
+    const args = { return_id: Number(FAKE.returns.open), detail: 'full' };
+    const result = await bench.call(as(role), 'get_return_timeline', args);
+    bench.resetServices();
+    const mayRead = permits(role, permissionsFor('get_fraud_report'));
+    expect(result.data.entries).toMatchObject([
+      { id: 9, kind: 'fraud_report.created', untrusted_data: { text } },
+    ]);
+    for (const told of ['Grace', '77', '501', 'item-is-worn']) {
+      expect([told, result.text.includes(told)]).toEqual([told, mayRead]);
+    }
   });
 
   test('name destinations beside their ids', async () => {

@@ -1,11 +1,19 @@
+import { create } from '@bufbuild/protobuf';
 import { z } from 'zod';
 import { Actor_KindSchema } from '../../../proto/gen/rms/common/v1/actor_pb.ts';
-import type { TimelineEntry } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
+import {
+  type TimelineEntry,
+  TimelineEntrySchema,
+} from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
 import { iso, known, word } from '../../../services/contract/views/values.ts';
+import { permissionsFor } from '../../actions/permissions.ts';
 import { getTimeline } from '../../actions/timeline.ts';
+import { permits } from '../../tenancy/permissions.ts';
 import { cursor, detail, limit, nextCursor, returnId, UNTRUSTED } from '../fields.ts';
 import { defineTool, readOnlyHints } from '../tool.ts';
 
+/** The kind of an entry that tells of a fraud report. */
+const REPORTED = 'fraud_report.created';
 const AUTHOR_KINDS = ['user', 'api_key', 'partner_app', 'service', 'system'] as const;
 
 const entry = z.strictObject({
@@ -27,7 +35,7 @@ export const getReturnTimeline = defineTool({
   name: 'get_return_timeline',
   title: 'Get return timeline',
   description:
-    'Use this when you need to know what happened to a return and who did it: submission, labels, gradings, flags, notes, processing and its failures. Newest first.',
+    'Use this when you need to know what happened to a return and who did it: submission, labels, gradings, flags, notes, processing and its failures. Newest first. Of a fraud report, who made it and its category are told to those only who may read reports.',
   hints: readOnlyHints("a return's timeline"),
   input: z.strictObject({ return_id: returnId, detail, limit, cursor }),
   output: z.strictObject({
@@ -41,10 +49,25 @@ export const getReturnTimeline = defineTool({
       limit: wanted.limit,
       cursor: wanted.cursor,
     });
-    const entries = page.entries.map((one) => entryView(one, wanted.detail === 'full'));
+    const mayReadReports = permits(context.user.role, permissionsFor('get_fraud_report'));
+    const entries = page.entries.map((one) => {
+      const isHidden = one.kind === REPORTED && !mayReadReports;
+      return entryView(isHidden ? withoutReport(one) : one, wanted.detail === 'full');
+    });
     return { return_id: wanted.return_id, entries, next_cursor: known(page.nextCursor) };
   },
 });
+
+/** That there is a report is no secret: who made it, and about what, is for those who may read it. */
+function withoutReport(one: TimelineEntry): TimelineEntry {
+  return create(TimelineEntrySchema, {
+    id: one.id,
+    returnId: one.returnId,
+    kind: one.kind,
+    text: one.text,
+    ...(one.occurredAt && { occurredAt: one.occurredAt }),
+  });
+}
 
 function entryView(one: TimelineEntry, withFacts: boolean): z.output<typeof entry> {
   return {
