@@ -33,6 +33,25 @@ export async function updateDestination(
   return sent(answer.destination, 'destination');
 }
 
+/** Whether a destination is what a change would make of it. */
+export function isAsWanted(now: Destination, body: DestinationBody): boolean {
+  const { name, type, enabled, address } = body;
+  return (
+    now.name === name &&
+    (!type || now.type === TYPE.fromText(type)) &&
+    (typeof enabled !== 'boolean' || now.enabled === enabled) &&
+    (!address || isAddress(now.address, addressOf(address)))
+  );
+}
+
+/** The service writes codes of countries in capitals, and fills a country from its code. */
+function isAddress(now: Destination['address'], wanted: ReturnType<typeof addressOf>): boolean {
+  const { countryCode, country, ...texts } = wanted;
+  if (!now || now.countryCode !== countryCode.toUpperCase()) return false;
+  if (country !== '' && now.country !== country) return false;
+  return Object.entries(texts).every(([name, text]) => Reflect.get(now, name) === text);
+}
+
 function addressOf(address: NonNullable<DestinationBody['address']>) {
   return {
     name: address.name ?? '',

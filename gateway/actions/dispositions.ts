@@ -6,7 +6,7 @@ import {
 } from '../../proto/gen/rms/returns/v1/return_pb.ts';
 import type { AssessBody } from '../../services/contract/resources/disposition.ts';
 import { enumText } from '../../services/platform/enum-text.ts';
-import { type ActionContext, callerOf } from './context.ts';
+import { type ActionContext, callerOf, sent } from './context.ts';
 
 const OUTCOME = enumText(DispositionOutcomeSchema);
 
@@ -21,6 +21,22 @@ export async function assessDispositions(
   const request = { ...callerOf(context), items: body.items.map(inputOf) };
   const answer = await context.services.dispositions.assess(request, { timeoutMs: TIMEOUT_MS });
   return answer.items;
+}
+
+/** The present disposition of each line that has one, by line. */
+export async function readDispositions(
+  context: ActionContext,
+  lineItemIds: readonly bigint[],
+): Promise<ReadonlyMap<bigint, DispositionRecord>> {
+  const request = { ...callerOf(context), lineItemIds: [...lineItemIds] };
+  const { items } = await context.services.dispositions.getDispositions(request);
+  return new Map(items.map((record) => [record.lineItemId, record]));
+}
+
+/** What becomes of a line when an assessment does not say it. */
+export async function readDefaultOutcome(context: ActionContext): Promise<DispositionOutcome> {
+  const answer = await context.services.dispositions.getSettings(callerOf(context));
+  return sent(answer.settings, 'settings').defaultOutcome;
 }
 
 function inputOf(item: AssessBody['items'][number]) {

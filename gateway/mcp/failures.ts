@@ -2,7 +2,7 @@ import { ConnectError } from '@connectrpc/connect';
 import { ErrorReason as Reason } from '../../proto/gen/rms/common/v1/error_pb.ts';
 import { fieldOf, isUnavailable, reasonOf } from '../../services/platform/errors.ts';
 import { isOutage } from '../../services/platform/postgres.ts';
-import { ToolRefusal } from './tool.ts';
+import { OutcomeUnknown, ToolRefusal } from './tool.ts';
 
 /** What went wrong with a call, for the assistant: what is the matter, and what to do next. */
 export interface Failure {
@@ -18,6 +18,9 @@ export interface Failure {
 /** The one place where what an action threw becomes a tool's answer. No text of a cause leaves here. */
 export function failureOf(error: unknown, o: { isWrite: boolean; requestId: string }): Failure {
   if (error instanceof ToolRefusal) return refused(error.message);
+  if (error instanceof OutcomeUnknown) {
+    return { outcome: 'unknown', text: error.message, fault: undefined };
+  }
   const reason = reasonOf(error);
   const text = reason === undefined ? undefined : textFor(reason, error);
   if (text !== undefined) return refused(text);

@@ -28,11 +28,11 @@ export const detail = choice(['summary', 'full'])
 
 export const returnId = id().describe("The return's id, as search_returns answers it");
 
-/** Sent with a write, so that a repeat does not do it twice. */
+/** Sent with a write, so that no repeat does it twice. */
 export const idempotencyKey = requiredText({ max: IDEMPOTENCY_KEY_MAX })
   .optional()
   .describe(
-    'A text of your own, such as a UUID, new for each thing to be done. Send the same one when you repeat a call that got no answer: it is then done once, and the first answer comes again. Kept for 24 hours',
+    'A text of your own, such as a UUID, new for each thing to be done. Send the same one when you repeat a call that got no answer: it is done at most once. The repeat gets the first answer; where that was lost, it finds out whether it was done, does it when surely nothing was done, and says so when nobody can tell. Kept for 24 hours',
   );
 
 /** An RFC 3339 time. */

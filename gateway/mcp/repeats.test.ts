@@ -72,6 +72,23 @@ describe('a call with an idempotency key', () => {
     bench.resetServices();
   });
 
+  test('is the same call with null for what is left out, and with a time written otherwise', async () => {
+    const note = { return_id: returnId, idempotency_key: newKey() };
+    const first = await bench.call(agent.token, 'unflag_return', note);
+    expect(first.isError).toBe(false);
+    const nulls = { ...note, reasons: null, comment: null };
+    expect(await bench.call(agent.token, 'unflag_return', nulls)).toEqual(first);
+    const idempotency_key = newKey();
+    const record = (inspected_at: string) =>
+      bench.call(agent.token, 'record_dispositions', {
+        items: [{ line_item_id: Number(FAKE.lineItem), inspected_at }],
+        idempotency_key,
+      });
+    const recorded = await record('2026-11-20T10:00:00Z');
+    expect(recorded.isError).toBe(false);
+    expect(await record('2026-11-20T12:00:00+02:00')).toEqual(recorded);
+  });
+
   test('of ten at once one is done', async () => {
     const seen = counting('addNote');
     const args = { return_id: returnId, text: 'Ten', idempotency_key: newKey() };

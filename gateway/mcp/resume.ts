@@ -1,23 +1,65 @@
-import { ErrorReason } from '../../proto/gen/rms/common/v1/error_pb.ts';
+import type { Timestamp } from '@bufbuild/protobuf/wkt';
+import { timestampDate } from '@bufbuild/protobuf/wkt';
 import type { Return, ReturnState } from '../../proto/gen/rms/returns/v1/return_pb.ts';
-import { reasonOf } from '../../services/platform/errors.ts';
 import { findReturn } from '../actions/returns.ts';
-import type { ToolContext } from './tool.ts';
+import { getTimeline } from '../actions/timeline.ts';
+import { PAGE_MAX } from './fields.ts';
+import { OutcomeUnknown, type ToolContext, type Verdict } from './tool.ts';
+
+/** Of a timeline that is looked through; more entries within the life of a key are nobody's doing. */
+const PAGES_MAX = 10;
+
+/** A change that was begun may be stored so much later, and then carries the time at which it began. Milliseconds. */
+const BEGUN_TO_STORED_MS = 60_000;
 
 /**
- * Does what moves a return into a state. When an earlier call with the same key may have done it
- * already, and the state forbids doing it again, the return that is in that state is the answer.
+ * Whether a return's timeline has an entry of that kind since then. It is written in the transaction of the
+ * change, so without one the change did not happen; undefined when there is too much to look through.
  */
-export async function moveReturn(
+export async function happenedSince(
   context: ToolContext,
-  o: { returnId: bigint; to: ReturnState; move: () => Promise<Return> },
-): Promise<Return> {
-  try {
-    return await o.move();
-  } catch (error) {
-    if (!context.isResumed || reasonOf(error) !== ErrorReason.STATE_FORBIDS) throw error;
-    const now = await findReturn(context, { case: 'returnId', value: o.returnId });
-    if (now.state === o.to) return now;
-    throw error;
+  o: { returnId: bigint; kind: string; since: Date },
+): Promise<boolean | undefined> {
+  let cursor: string | undefined;
+  for (let page = 0; page < PAGES_MAX; page += 1) {
+    const read = { returnId: o.returnId, limit: PAGE_MAX, cursor };
+    const { entries, nextCursor } = await getTimeline(context, read);
+    for (const { occurredAt, kind } of entries) {
+      if (isBefore(occurredAt, o.since)) return false;
+      if (kind === o.kind) return true;
+    }
+    if (nextCursor === '') return false;
+    cursor = nextCursor;
   }
+  return undefined;
+}
+
+/**
+ * Judges a call that was to move a return into a state: the return that is there is its answer; where it
+ * is not, and the timeline has no such move since, nothing was done.
+ */
+export async function lookAtMove(
+  context: ToolContext,
+  o: { returnId: bigint; to: ReturnState; kind: string; since: Date },
+): Promise<Verdict<Return>> {
+  const now = await findReturn(context, { case: 'returnId', value: o.returnId });
+  if (now.state === o.to) return () => now;
+  const happened = await happenedSince(context, o);
+  return () => {
+    if (happened === false) return undefined;
+    throw new OutcomeUnknown('the return with get_return_timeline');
+  };
+}
+
+/**
+ * Whether something was surely not changed since then, by the time at which it was last changed. That may
+ * be the time at which the change began, so what is close to it proves nothing.
+ */
+export function isUnchangedSince(updatedAt: Timestamp | undefined, since: Date): boolean {
+  return isBefore(updatedAt, new Date(since.getTime() - BEGUN_TO_STORED_MS));
+}
+
+/** Both are cut or rounded to milliseconds: the same one is not before. */
+function isBefore(time: Timestamp | undefined, other: Date): boolean {
+  return time !== undefined && timestampDate(time).getTime() < other.getTime();
 }

@@ -4,9 +4,10 @@ import type { Queryable } from '../../services/platform/postgres.ts';
 import { permissionsFor } from '../actions/permissions.ts';
 import { beginAudited } from './audited.ts';
 import { mayUse } from './catalogue.ts';
-import { failureOf } from './failures.ts';
+import { type Failure, failureOf } from './failures.ts';
 import {
   abandonCall,
+  type Claim,
   claimCall,
   finishCall,
   hashOfRequest,
@@ -60,59 +61,82 @@ export async function runTool(runner: ToolRunner, call: ToolCall): Promise<CallT
   }
 }
 
-/** A write is audited; with an idempotency key it is done once, and its answer kept. */
+/** A write is audited; with an idempotency key it is done at most once, and its answer kept. */
 async function write(runner: ToolRunner, call: ToolCall, prepared: PreparedCall): Promise<Answer> {
+  const { context } = call;
   const key = prepared.idempotencyKey;
-  if (key === undefined) return audited(runner, call, { prepared, context: call.context });
+  const outcomeOf = (error: unknown) =>
+    failureOf(error, { isWrite: true, requestId: call.requestId }).outcome;
+  if (key === undefined) {
+    return audited(runner, call, { prepared, work: () => prepared.run(context), outcomeOf });
+  }
   const { pool } = runner;
-  const { shopId, user } = call.context;
   const keyed: KeyedCall = {
-    shopId,
-    userId: user.userId,
+    shopId: context.shopId,
+    userId: context.user.userId,
     key,
     tool: call.tool.name,
-    requestHash: hashOfRequest(call.args),
+    requestHash: hashOfRequest(prepared.input),
   };
   const claim = await claimCall(pool, keyed);
   if (claim.kind === 'done') return claim.answer;
-  if (claim.kind !== 'mine') throw new ToolRefusal(CLAIMED[claim.kind]);
-  const context = { ...call.context, isResumed: claim.isResumed, callId: claim.callId };
+  if (claim.kind !== 'mine') throw new ToolRefusal(claimedText(claim));
+  const { isResumed, callId, begunAt } = claim;
+  const attempt = { isSent: false };
+  const work = async (): Promise<Answer> => {
+    const verdict = await prepared.look?.(context, begunAt);
+    const earlier = isResumed ? await verdict?.() : undefined;
+    if (earlier) return earlier;
+    attempt.isSent = true;
+    return prepared.run({ ...context, isResumed, callId });
+  };
+  const endOf = (error: unknown) =>
+    attempt.isSent || isResumed ? outcomeOf(error) : ('refused' as const);
   try {
-    const answer = await audited(runner, call, { prepared, context });
+    const answer = await audited(runner, call, { prepared, work, outcomeOf: endOf });
     await finishCall(pool, keyed, answer);
     return answer;
   } catch (error) {
-    const { outcome } = failureOf(error, { isWrite: true, requestId: call.requestId });
-    await (outcome === 'refused' ? releaseCall(pool, keyed) : abandonCall(pool, keyed));
+    const isOver = !attempt.isSent || outcomeOf(error) === 'refused';
+    if (isOver && !isResumed) await releaseCall(pool, keyed);
+    // What was sent may still be on its way: a look would come too early.
+    else if (isOver || !prepared.look) await abandonCall(pool, keyed);
     throw error;
   }
 }
 
-const CLAIMED = {
-  running:
-    'A call with this idempotency_key is still being worked on. Repeat this one in a few seconds to get its answer.',
-  'used-for-something-else':
-    'This idempotency_key was used for another call within the last 24 hours. Take a new one for each thing to be done.',
-} as const;
+function claimedText(claim: Exclude<Claim, { kind: 'mine' | 'done' }>): string {
+  return claim.kind === 'running'
+    ? `A call with this idempotency_key is still being worked on, or its end was lost. Repeat this one in a few seconds to get its answer; if its end was lost, a repeat in ${claim.endsInS} seconds finds out what became of it. Take no other key before that.`
+    : 'This idempotency_key was used for another call within the last 24 hours. Take a new one for each thing to be done.';
+}
 
 async function audited(
   runner: ToolRunner,
   call: ToolCall,
-  { prepared, context }: { prepared: PreparedCall; context: ToolContext },
+  {
+    prepared,
+    work,
+    outcomeOf,
+  }: {
+    prepared: PreparedCall;
+    work: () => Promise<Answer>;
+    outcomeOf: (error: unknown) => Failure['outcome'];
+  },
 ): Promise<Answer> {
   const audit = await beginAudited(runner.pool, runner.logger, {
-    context,
+    context: call.context,
     tool: call.tool.name,
     subject: prepared.subject ?? '',
     source: call.source,
     withKey: prepared.idempotencyKey !== undefined,
   });
   try {
-    const answer = await prepared.run(context);
+    const answer = await work();
     await audit.ended('done');
     return answer;
   } catch (error) {
-    await audit.ended(failureOf(error, { isWrite: true, requestId: call.requestId }).outcome);
+    await audit.ended(outcomeOf(error));
     throw error;
   }
 }
@@ -120,7 +144,7 @@ async function audited(
 /** Interface, Permissions: one of the tool's permissions suffices; the person has none of them. */
 function unauthorizedText(tool: Tool): string {
   const needed = permissionsFor(tool.name).join(' or ');
-  return `Unauthorized: ${tool.name} needs the permission ${needed}, which the signed-in person does not have in this shop. Do not try again; an owner or admin of the shop can give the role that has it.`;
+  return `Unauthorized: ${tool.name} needs the permission ${needed}, which the signed-in person does not have in this shop. Do not try again; an owner or admin of the shop can ask the operator for the role that has it.`;
 }
 
 function answerResult(answer: Answer): CallToolResult {

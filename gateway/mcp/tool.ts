@@ -35,6 +35,14 @@ export interface ToolContext extends ActionContext {
 /** The answer of a tool: what `structuredContent` holds. */
 export type Answer = Readonly<Record<string, unknown>>;
 
+/**
+ * What a look tells about an earlier call whose end was lost: its answer when it was done, undefined when
+ * surely nothing was done.
+ *
+ * @throws OutcomeUnknown when neither is sure.
+ */
+export type Verdict<O> = () => O | undefined | Promise<O | undefined>;
+
 /** A tool as its file says it. */
 export interface ToolDefinition<I extends z.ZodObject, O extends z.ZodObject> {
   readonly name: ActionName;
@@ -47,6 +55,17 @@ export interface ToolDefinition<I extends z.ZodObject, O extends z.ZodObject> {
   readonly output: O;
   /** Id of what a write changes, for the audit log; absent for tools that only read. */
   readonly subject?: (input: z.output<I>) => string;
+  /**
+   * For a write that could be done twice and whose service knows no repeat by `callId`. Reads how things
+   * stand, before a call with an idempotency key changes anything: one that fails here was not sent.
+   *
+   * @param since when the first call with the key began, by the clock of the database.
+   */
+  readonly look?: (
+    context: ToolContext,
+    input: z.output<I>,
+    since: Date,
+  ) => Promise<Verdict<z.output<O>>>;
   /** @throws ToolRefusal, or what its action throws. */
   run(context: ToolContext, input: z.output<I>): Promise<z.output<O>>;
 }
@@ -56,6 +75,9 @@ export interface PreparedCall {
   /** Absent for tools that only read. */
   readonly subject: string | undefined;
   readonly idempotencyKey: string | undefined;
+  /** What the arguments say: without nulls for what is left out, and with what stands for it. */
+  readonly input: Readonly<Record<string, unknown>>;
+  readonly look: ((context: ToolContext, since: Date) => Promise<Verdict<Answer>>) | undefined;
   run(context: ToolContext): Promise<Answer>;
 }
 
@@ -74,7 +96,7 @@ export interface Tool {
 export function defineTool<I extends z.ZodObject, O extends z.ZodObject>(
   definition: ToolDefinition<I, O>,
 ): Tool {
-  const { name, title, description, hints, input, output, subject } = definition;
+  const { name, title, description, hints, input, output, subject, look } = definition;
   return {
     name,
     title,
@@ -89,6 +111,8 @@ export function defineTool<I extends z.ZodObject, O extends z.ZodObject>(
       const call: PreparedCall = {
         subject: subject?.(read.value),
         idempotencyKey: typeof key === 'string' ? key : undefined,
+        input: read.value,
+        look: look && ((context, since) => look(context, read.value, since)),
         run: (context) => definition.run(context, read.value),
       };
       return { ok: true, call };
@@ -99,6 +123,20 @@ export function defineTool<I extends z.ZodObject, O extends z.ZodObject>(
 /** A refusal that the assistant can act on: what is the matter, and what to do next. */
 export class ToolRefusal extends Error {
   override readonly name = 'ToolRefusal';
+}
+
+/**
+ * Nobody can tell whether an earlier call with the same idempotency key was done, so nothing is done now.
+ */
+export class OutcomeUnknown extends Error {
+  override readonly name = 'OutcomeUnknown';
+
+  /** @param look what to read, and with which tool: "the return with get_return_timeline". */
+  constructor(look: string) {
+    super(
+      `It is not known whether the earlier call with this idempotency_key was done, and it was not done again. Read ${look} and tell the person how it stands. Only if it is still to be done, call with a new idempotency_key.`,
+    );
+  }
 }
 
 /** The hints of a tool that only reads the shop's own data. */

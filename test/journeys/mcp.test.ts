@@ -187,6 +187,67 @@ describe('changing', () => {
   });
 });
 
+describe('a call whose end was lost', () => {
+  let db: pg.Client;
+  beforeAll(async () => {
+    db = new pg.Client({ connectionString: journey.stack.file.database_url });
+    await db.connect();
+  });
+  afterAll(() => db?.end());
+
+  /** As if its answer had never been stored, long ago; `anew`: as if it had begun just now. */
+  const lose = (key: string, anew = false) =>
+    db.query(
+      `update gateway.tool_calls set answer = null, started_at = now() - interval '10 minutes',
+              begun_at = case when $2 then clock_timestamp() else begun_at end
+        where idempotency_key = $1`,
+      [key, anew],
+    );
+
+  test('is told what it did, is not done over what was done since, and done when it surely was not', async () => {
+    const { id } = await journey.stack.fixture('open');
+    const key = randomUUID();
+    const args = { return_id: id, reasons: ['Odd photo'], idempotency_key: key };
+    const flagged = await call('flag_return', args);
+    await lose(key);
+    expect((await call('flag_return', args)).data).toEqual(flagged.data);
+    await call('unflag_return', { return_id: id });
+    await lose(key);
+    expect((await call('flag_return', args)).text).toMatch(/^It is not known whether/);
+    expect((await call('get_return', { return_id: id })).data.return.state).toBe('open');
+    await lose(key, true);
+    expect((await call('flag_return', args)).data.state).toBe('review');
+  });
+
+  test('of processing is known by the timeline', async () => {
+    const { id } = await journey.stack.fixture('open');
+    const args = { return_id: id, idempotency_key: randomUUID() };
+    expect((await call('process_return', args)).data.result).toBe('queued');
+    await untilState(journey, id, 'closed');
+    await lose(args.idempotency_key);
+    expect((await call('process_return', args)).data.result).toBe('already_processed');
+  });
+
+  test('of dispositions and of a destination is known by what stands', async () => {
+    const { line_item_ids } = await journey.stack.fixture('open');
+    const items = line_item_ids.map((line_item_id) => ({ line_item_id, note: 'Torn' }));
+    const record = { items, idempotency_key: randomUUID() };
+    const recorded = await call('record_dispositions', record);
+    await lose(record.idempotency_key);
+    expect((await call('record_dispositions', record)).data).toEqual(recorded.data);
+    const destination_id = journey.stack.shop.fixtures.destinations.unlinked;
+    const address = { address1: '1 High Street', city: 'Leeds', country_code: 'gb' };
+    const idempotency_key = randomUUID();
+    const move = { destination_id, name: `Place ${randomUUID()}`, address, idempotency_key };
+    const moved = await call('update_destination', move);
+    await lose(idempotency_key);
+    expect((await call('update_destination', move)).data).toEqual(moved.data);
+    await call('update_destination', { destination_id, name: 'Another' });
+    await lose(idempotency_key);
+    expect((await call('update_destination', move)).text).toMatch(/^It is not known whether/);
+  });
+});
+
 describe('an outage', () => {
   test('of a service is told without its cause, and passes', async () => {
     const { id } = firstOf(journey.stack.shop, 'open');

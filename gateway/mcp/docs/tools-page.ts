@@ -17,7 +17,7 @@ export function toolsPage(): string {
     '## Who may use what',
     '',
     'A tool needs one of the permissions named beside it. Without one it is not listed, and refused when',
-    "it is called. Roles are given in the merchant admin, per shop; a change counts from a person's next call.",
+    "it is called. Roles are given per shop (`npm run admin -- member add`); a change counts from a person's next call.",
     '',
     `| Tool | Any one of | ${ROLES.join(' | ')} |`,
     `|---|---|${ROLES.map(() => '---|').join('')}`,

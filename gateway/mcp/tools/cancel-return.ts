@@ -1,10 +1,12 @@
 import { z } from 'zod';
-import { ReturnState } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
+import { ErrorReason } from '../../../proto/gen/rms/common/v1/error_pb.ts';
+import { type Return, ReturnState } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import { text } from '../../../services/contract/resources/fields.ts';
+import { reasonOf } from '../../../services/platform/errors.ts';
+import { findReturn } from '../../actions/returns.ts';
 import { cancelReturn as cancel } from '../../actions/review.ts';
 import { idempotencyKey, returnId } from '../fields.ts';
-import { moveReturn } from '../resume.ts';
-import { defineTool } from '../tool.ts';
+import { defineTool, type ToolContext } from '../tool.ts';
 import { changedReturn, changedReturnView } from '../views/changed-return.ts';
 import { COMMENT_MAX } from './flag-return.ts';
 
@@ -29,11 +31,24 @@ export const cancelReturn = defineTool({
   }),
   output: changedReturn,
   subject: ({ return_id }) => String(return_id),
-  async run(context, { return_id, reason }) {
-    const returnId = BigInt(return_id);
-    const move = () => cancel(context, { returnId, reason });
-    return changedReturnView(
-      await moveReturn(context, { returnId, to: ReturnState.CANCELLED, move }),
-    );
-  },
+  run: async (context, { return_id, reason }) =>
+    changedReturnView(await cancelled(context, { returnId: BigInt(return_id), reason })),
 });
+
+/**
+ * A cancelled return stays cancelled, so this can be done once only, and a return that is cancelled is the
+ * answer of a call that is resumed.
+ */
+async function cancelled(
+  context: ToolContext,
+  o: { returnId: bigint; reason: string | undefined },
+): Promise<Return> {
+  try {
+    return await cancel(context, o);
+  } catch (error) {
+    if (!context.isResumed || reasonOf(error) !== ErrorReason.STATE_FORBIDS) throw error;
+    const now = await findReturn(context, { case: 'returnId', value: o.returnId });
+    if (now.state === ReturnState.CANCELLED) return now;
+    throw error;
+  }
+}

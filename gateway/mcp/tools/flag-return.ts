@@ -3,7 +3,7 @@ import { ReturnState } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import { requiredText, text, typed } from '../../../services/contract/resources/fields.ts';
 import { flagReturn as flag } from '../../actions/review.ts';
 import { idempotencyKey, returnId } from '../fields.ts';
-import { moveReturn } from '../resume.ts';
+import { lookAtMove } from '../resume.ts';
 import { defineTool } from '../tool.ts';
 import { changedReturn, changedReturnView } from '../views/changed-return.ts';
 
@@ -34,9 +34,21 @@ export const flagReturn = defineTool({
   }),
   output: changedReturn,
   subject: ({ return_id }) => String(return_id),
+  async look(context, { return_id }, since) {
+    const move = {
+      returnId: BigInt(return_id),
+      to: ReturnState.REVIEW,
+      kind: 'return.flagged',
+      since,
+    };
+    const verdict = await lookAtMove(context, move);
+    return async () => {
+      const moved = await verdict();
+      return moved && changedReturnView(moved);
+    };
+  },
   async run(context, { return_id, reasons, comment }) {
-    const returnId = BigInt(return_id);
-    const move = () => flag(context, { returnId, reasons, comment });
-    return changedReturnView(await moveReturn(context, { returnId, to: ReturnState.REVIEW, move }));
+    const moved = await flag(context, { returnId: BigInt(return_id), reasons, comment });
+    return changedReturnView(moved);
   },
 });

@@ -5,12 +5,14 @@ import { PROCESS_DETAILS_MAX } from '../../../services/contract/limits.ts';
 import { processBody } from '../../../services/contract/resources/process.ts';
 import { findReturn, processReturn as process } from '../../actions/returns.ts';
 import { idempotencyKey, returnId } from '../fields.ts';
-import { defineTool, type ToolContext, ToolRefusal } from '../tool.ts';
+import { happenedSince } from '../resume.ts';
+import { defineTool, OutcomeUnknown, type ToolContext, ToolRefusal } from '../tool.ts';
 
 const RESULTS = {
   queued:
     'Processing is queued. Read the return again in a little while: closed means that it was done.',
-  already_queued: 'Processing was queued before; nothing was added. Read the return again later.',
+  already_queued:
+    'Processing was queued before; nothing was added. Read the return again later: closed means that it was done, and while it is open get_return_timeline tells whether it failed.',
   skipped_instant_refund:
     'Nothing was done: the return has an open instant refund, which must be settled first.',
   already_processed: 'An earlier call with this key was done: the return is closed.',
@@ -42,7 +44,7 @@ export const processReturn = defineTool({
     details: processBody
       .optional()
       .describe(
-        `Up to ${PROCESS_DETAILS_MAX} values by name for the additional details of new orders and for the timeline. Leave out unless asked for`,
+        `Up to ${PROCESS_DETAILS_MAX} values by name for the additional details of new orders and for the timeline; numbers are passed on digit by digit. Leave out unless asked for`,
       ),
     idempotency_key: idempotencyKey,
   }),
@@ -52,27 +54,28 @@ export const processReturn = defineTool({
     next_step: z.string(),
   }),
   subject: ({ return_id }) => String(return_id),
+  async look(context, { return_id }, since) {
+    const returnId = BigInt(return_id);
+    const kind = 'return.processing.queued';
+    const wasQueued = await happenedSince(context, { returnId, kind, since });
+    return async () => {
+      if (wasQueued === undefined) throw new OutcomeUnknown('the return with get_return_timeline');
+      if (!wasQueued) return undefined;
+      const { state } = await findReturn(context, { case: 'returnId', value: returnId });
+      const result = state === ReturnState.CLOSED ? 'already_processed' : 'already_queued';
+      return { return_id, result, next_step: RESULTS[result] } as const;
+    };
+  },
   async run(context, { return_id, details = {} }) {
-    requireExact(details);
     const result = await resultOf(context, { returnId: BigInt(return_id), details });
     return { return_id, result, next_step: RESULTS[result] };
   },
 });
 
-/** What lost digits on its way in must not go on as if it were what was said. */
-function requireExact(details: z.output<typeof processBody>): void {
-  for (const [key, value] of Object.entries(details)) {
-    if (!Number.isInteger(value) || Number.isSafeInteger(value)) continue;
-    throw new ToolRefusal(
-      `details.${key} has more digits than a number keeps here. Send it as a text.`,
-    );
-  }
-}
-
 async function resultOf(
   context: ToolContext,
   o: { returnId: bigint; details: z.output<typeof processBody> },
-): Promise<keyof typeof RESULTS> {
+): Promise<Exclude<keyof typeof RESULTS, 'already_processed'>> {
   const answer = await process(context, { ...o, source: 'api' });
   switch (answer.case) {
     case 'queued':
@@ -82,19 +85,12 @@ async function resultOf(
     case 'skippedInstantRefund':
       return 'skipped_instant_refund';
     case 'refused':
-      if (await wasProcessed(context, o.returnId)) return 'already_processed';
       throw refusal(answer.value);
     case undefined:
       throw new Error('the service answered without a result');
     default:
       return answer satisfies never;
   }
-}
-
-async function wasProcessed(context: ToolContext, returnId: bigint): Promise<boolean> {
-  if (!context.isResumed) return false;
-  const { state } = await findReturn(context, { case: 'returnId', value: returnId });
-  return state === ReturnState.CLOSED;
 }
 
 function refusal({ code, message }: { code: RefusedCode; message: string }): ToolRefusal {

@@ -12,9 +12,10 @@ import { choice, id, text, typed } from '../../../services/contract/resources/fi
 import { dispositionView } from '../../../services/contract/views/disposition.ts';
 import { assessDispositions } from '../../actions/dispositions.ts';
 import { idempotencyKey, time, UNTRUSTED } from '../fields.ts';
+import { lookAtDispositions } from '../recorded-dispositions.ts';
 import { defineTool, ToolRefusal } from '../tool.ts';
 
-const item = z.strictObject(
+const dispositionInput = z.strictObject(
   {
     line_item_id: id().describe("The line's id; get_return tells it"),
     disposition_outcome: choice(DISPOSITION_OUTCOMES)
@@ -50,7 +51,7 @@ export const recordDispositions = defineTool({
   },
   input: z.strictObject({
     items: z
-      .array(item, { error: typed('a list') })
+      .array(dispositionInput, { error: typed('a list') })
       .min(1, { error: 'must have at least 1 entry' })
       .max(DISPOSITION_ITEMS_MAX, { error: `must have at most ${DISPOSITION_ITEMS_MAX} entries` }),
     idempotency_key: idempotencyKey,
@@ -59,6 +60,7 @@ export const recordDispositions = defineTool({
     items: z.array(disposition).describe(`In the order of the request. Notes: ${UNTRUSTED}`),
   }),
   subject: ({ items }) => items.map(({ line_item_id }) => line_item_id).join(','),
+  look: (context, { items }, since) => lookAtDispositions(context, items, since),
   async run(context, { items }) {
     const lines = new Set(items.map(({ line_item_id }) => line_item_id));
     if (lines.size < items.length) throw new ToolRefusal('items must not name a line item twice.');

@@ -131,6 +131,8 @@ function fakes(): FakeServices {
       ...fakeReturnTools(),
     },
     dispositions: {
+      getDispositions: () => ({ items: [] }),
+      getSettings: () => ({ settings: { defaultOutcome: DispositionOutcome.BACK_TO_STOCK } }),
       assess: ({ items }) => ({
         items: items.map((item, index) => {
           if (item.lineItemId !== FAKE.lineItem && item.lineItemId < FAKE.manyLinesFrom) {
