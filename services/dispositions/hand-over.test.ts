@@ -75,28 +75,47 @@ describe('when returns does not take it over', () => {
     ).toEqual([['first'], ['second']]);
   });
 
-  test.each([Code.Unavailable, Code.DeadlineExceeded])(
-    'after an outage (%s) all is handed over within seconds, together',
-    async (code) => {
-      const { shopId, lines } = bench.shopWithLines(3);
-      bench.returns.refuseWith = code;
-      await refusal(
-        bench.assess(
-          shopId,
-          lines.map((lineItemId) => ({ lineItemId })),
-        ),
-      );
-      // Longer than the tries after which a line counts as refused, and is taken alone.
-      for (let tries = 0; tries < 4; tries++) {
-        await bench.makeDue(shopId);
-        await until(() => isTaken(shopId));
-      }
-      bench.returns.refuseWith = undefined;
-      await until(async () => (await bench.pendingOf(shopId)) === 0, 6_000);
-      const calls = bench.returns.assessments.filter((handed) => handed.shopId === shopId);
-      expect(calls.map(({ assessments }) => assessments.length)).toEqual([3]);
-    },
-  );
+  test('after an outage all is handed over within seconds, together', async () => {
+    const { shopId, lines } = bench.shopWithLines(3);
+    bench.returns.refuseWith = Code.Unavailable;
+    await refusal(
+      bench.assess(
+        shopId,
+        lines.map((lineItemId) => ({ lineItemId })),
+      ),
+    );
+    // Longer than the tries after which a line counts as refused, and is taken alone.
+    for (let tries = 0; tries < 4; tries++) {
+      await bench.makeDue(shopId);
+      await until(() => isTaken(shopId));
+    }
+    bench.returns.refuseWith = undefined;
+    await until(async () => (await bench.pendingOf(shopId)) === 0, 6_000);
+    const calls = bench.returns.assessments.filter((handed) => handed.shopId === shopId);
+    expect(calls.map(({ assessments }) => assessments.length)).toEqual([3]);
+  });
+
+  test('what takes too long counts as a try, and is taken alone in the end', async () => {
+    const { shopId, lines } = bench.shopWithLines(2);
+    bench.returns.refuseWith = Code.DeadlineExceeded;
+    await refusal(
+      bench.assess(
+        shopId,
+        lines.map((lineItemId) => ({ lineItemId })),
+      ),
+    );
+    for (let tries = 0; tries < 3; tries++) {
+      await bench.makeDue(shopId);
+      await until(() => isTaken(shopId));
+    }
+    bench.returns.refuseWith = undefined;
+    await until(async () => {
+      await bench.makeDue(shopId);
+      return (await bench.pendingOf(shopId)) === 0;
+    });
+    const calls = bench.returns.assessments.filter((handed) => handed.shopId === shopId);
+    expect(calls.map(({ assessments }) => assessments.length)).toEqual([1, 1]);
+  });
 
   test('a line that is refused for good holds up no other', async () => {
     const { shopId, lines } = bench.shopWithLines(3);

@@ -1,5 +1,5 @@
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
-import type { Client } from '@connectrpc/connect';
+import { type Client, Code, ConnectError } from '@connectrpc/connect';
 import type pg from 'pg';
 import { type Actor, ActorSchema } from '../../proto/gen/rms/common/v1/actor_pb.ts';
 import type {
@@ -82,16 +82,19 @@ export function startHandovers(deps: HandOverDeps, logger: Logger): Worker {
       try {
         await handOver(deps, { ...due, actor });
       } catch (error) {
-        if (isUnavailable(error) || isOutage(error)) {
-          await giveBack(deps.pool, due);
-          throw error;
-        }
+        if (isAway(error)) await giveBack(deps.pool, due);
+        if (isUnavailable(error) || isOutage(error)) throw error;
         // One shop's refused line must not pause the handovers of all: it comes again when due.
         logger.error({ err: error, shopId: due.shopId, kind: due.kind }, 'handover refused');
       }
       return 'again';
     },
   });
+}
+
+/** Whether nobody heard it. What takes returns too long counts as a try: it may be the line's own doing. */
+function isAway(error: unknown): boolean {
+  return isOutage(error) || (error instanceof ConnectError && error.code === Code.Unavailable);
 }
 
 function toAssessment(inspection: Inspection): MessageInitShape<typeof AssessmentSchema> {

@@ -3653,8 +3653,9 @@ export const ReturnsService: GenService<{
   },
   /**
    * EditReturn changes lines. Emits return.updated and sets edited_at. FAILED_PRECONDITION: not open or
-   * in review, queued for processing, or partly fulfilled by a failed run of processing. ABORTED: the
-   * expected revision is not the current one.
+   * in review, queued for processing, or partly fulfilled by a failed run of processing; when a line is
+   * taken out, also paid for good by an instant refund. ABORTED: the expected revision is not the
+   * current one.
    *
    * @generated from rpc rms.returns.v1.ReturnsService.EditReturn
    */
@@ -3687,7 +3688,7 @@ export const ReturnsService: GenService<{
   /**
    * CancelReturn cancels an open return or one in review. Emits return.updated, and
    * label.request.cancelled if a request is open. FAILED_PRECONDITION: closed, expired, cancelled,
-   * queued, or partly fulfilled by a failed run of processing.
+   * queued, partly fulfilled by a failed run of processing, or paid for good by an instant refund.
    *
    * @generated from rpc rms.returns.v1.ReturnsService.CancelReturn
    */
@@ -3802,7 +3803,7 @@ export const ReturnsService: GenService<{
   },
   /**
    * AddCustomerUpload adds a picture or film of the shopper to a line. Emits return.updated.
-   * FAILED_PRECONDITION: cancelled, expired or closed.
+   * FAILED_PRECONDITION: cancelled, expired, closed or redacted.
    *
    * @generated from rpc rms.returns.v1.ReturnsService.AddCustomerUpload
    */
