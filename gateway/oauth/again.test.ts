@@ -1,11 +1,13 @@
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
-import { createServer, type IncomingMessage } from 'node:http';
+import { createServer, IncomingMessage } from 'node:http';
+import { Socket } from 'node:net';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { exportJWK, generateKeyPair, SignJWT } from 'jose';
 import pg from 'pg';
 import { freePorts } from '../../deploy/local/free-ports.ts';
 import { newKeyringText, parseKeyring } from '../../services/platform/keyring.ts';
+import { createLogger } from '../../services/platform/log.ts';
 import {
   startTestGateway,
   TEST_AUTHOR,
@@ -14,6 +16,12 @@ import {
 import { Browser } from '../../test/support/oauth/browser.ts';
 import { CLIENT_ID, REDIRECT } from '../../test/support/oauth/sign-in-stack.ts';
 import { addMember } from '../tenancy/members.ts';
+import { createSupportedClients } from './clients/supported-clients.ts';
+import { createCookies } from './cookies.ts';
+import { SignInLost } from './failures.ts';
+import { createSignIn } from './sign-in.ts';
+import { createTickets } from './tickets.ts';
+import { IdentityProviderAway } from './upstream.ts';
 
 const SIGN_IN_CLIENT = { clientId: 'gateway', clientSecret: 'x' };
 
@@ -85,6 +93,7 @@ async function startIdentity(port: number): Promise<Identity> {
 let identity: Identity;
 let under: TestGateway;
 let baseUrl: string;
+let migrator: pg.Client;
 beforeAll(async () => {
   const [port = 0, identityPort = 0] = await freePorts(2);
   baseUrl = `http://127.0.0.1:${port}`;
@@ -95,17 +104,29 @@ beforeAll(async () => {
     signIn: { issuer: identity.issuer, ...SIGN_IN_CLIENT },
     oauthKeyring: parseKeyring(newKeyringText()),
   });
+  migrator = new pg.Client({ connectionString: under.database.migratorUrl });
+  await migrator.connect();
+  // What a database says that is starting up.
+  await migrator.query(
+    `create function gateway.is_away() returns trigger language plpgsql
+     as $$ begin raise exception 'away' using errcode = '57P03'; end $$`,
+  );
 });
 afterAll(async () => {
+  await migrator.end();
   await under.stop();
   identity.stop();
 });
 
-/** A browser that comes back from the identity provider, and the address it comes to. */
-async function comingBack(): Promise<{ browser: Browser; callback: string }> {
-  const email = `${randomUUID()}@example.com`;
+async function addShop(email: string): Promise<void> {
   const shopId = await under.newShop();
   await addMember(under.database.pool, { shopId, email, role: 'owner', by: TEST_AUTHOR });
+}
+
+/** A browser that comes back from the identity provider, and the address it comes to. */
+async function comingBack(prompt = ''): Promise<{ browser: Browser; callback: string }> {
+  const email = `${randomUUID()}@example.com`;
+  await addShop(email);
   const query = new URLSearchParams({
     response_type: 'code',
     client_id: CLIENT_ID,
@@ -113,6 +134,7 @@ async function comingBack(): Promise<{ browser: Browser; callback: string }> {
     code_challenge: 'x'.repeat(43),
     code_challenge_method: 'S256',
     login_hint: email,
+    prompt,
   });
   const browser = new Browser();
   const { headers } = await browser.send(`${baseUrl}/oauth/authorize?${query}`);
@@ -140,20 +162,78 @@ describe('the way back from the identity provider', () => {
     expect(statuses).toEqual([303, 400, 400, 400, 400, 400, 400, 400]);
   });
 
-  test('leads back to the app when the database fails after the code was spent', async () => {
-    const migrator = new pg.Client({ connectionString: under.database.migratorUrl });
-    await migrator.connect();
+  const GRANT = 'gateway.oauth_grants for each row';
+  const ticket = (kind: string) => `gateway.oauth_tickets for each row when (new.kind = '${kind}')`;
+
+  test.each<[string, { away: string; error?: string; prompt?: string; isAway?: boolean }]>([
+    ['the grant', { away: GRANT }],
+    ['that it can be taken again', { away: ticket('SignIn'), isAway: true }],
+    ['that it was refused there', { away: ticket('Interaction'), error: 'access_denied' }],
+    [
+      'that less is asked there',
+      { away: ticket('SignIn'), error: 'invalid_request', prompt: 'select_account' },
+    ],
+  ])('leads back to the app when the database cannot store %s', async (_, o) => {
+    const { browser, callback } = await comingBack(o.prompt);
+    const url = new URL(callback);
+    if (o.error !== undefined) {
+      url.searchParams.delete('code');
+      url.searchParams.set('error', o.error);
+    }
+    identity.isAway = o.isAway ?? false;
     await migrator.query(
-      `create function gateway.is_away() returns trigger language plpgsql
-       as $$ begin raise exception 'away' using errcode = '57P03'; end $$;
-       create trigger away before insert on gateway.oauth_grants execute function gateway.is_away()`,
+      `create trigger away before insert on ${o.away} execute function gateway.is_away()`,
     );
-    const { browser, callback } = await comingBack();
-    const { status, headers, text } = await browser.send(callback);
-    await migrator.query('drop trigger away on gateway.oauth_grants');
-    await migrator.end();
+    const { status, headers, text } = await browser.send(url);
+    identity.isAway = false;
+    await migrator.query(`drop trigger away on ${o.away.split(' ')[0]}`);
     expect([status, headers.get('retry-after')]).toEqual([503, '5']);
     expect(text).toContain('Go back to your app and connect again in a moment');
     expect(text).not.toContain('Try again');
+    expect((await browser.send(url)).status).toBe(400);
+  });
+
+  test('is lost when the page after it cannot be made', async () => {
+    const email = `${randomUUID()}@example.com`;
+    await addShop(email);
+    const { pool } = under.database;
+    const req = new IncomingMessage(new Socket());
+    req.headers.cookie = `rms_browser=${'b'.repeat(43)}`;
+    const state = randomUUID();
+    const expectation = { state, nonce: 'n', codeVerifier: 'v' };
+    const request = {
+      uid: randomUUID(),
+      clientId: CLIENT_ID,
+      redirectUri: REDIRECT,
+      prompts: [],
+      isDecided: false,
+    };
+    const signIn = createSignIn({
+      issuer: baseUrl,
+      pool,
+      tickets: createTickets(pool),
+      clients: createSupportedClients(CLIENT_ID, []),
+      cookies: createCookies(baseUrl, 60),
+      upstream: {
+        origin: () => Promise.reject(new IdentityProviderAway()),
+        begin: async () => ({ url: identity.issuer, expectation }),
+        finish: async () => ({ email, emailVerified: true }),
+      },
+      requests: {
+        find: async () => request,
+        remember: async () => {},
+        grant: async () => undefined,
+        refuse: async () => undefined,
+      },
+      consent: 'never',
+      formOrigins: [],
+      logger: createLogger({ service: 'test', level: 'silent' }),
+    });
+    expect((await signIn.giveEmail(req, request.uid, email)).status).toBe(303);
+    // Now there is one to choose.
+    await addShop(email);
+    const callback = new URL(`${baseUrl}/oauth/callback?state=${state}`);
+    await expect(signIn.comeBack(req, callback)).rejects.toThrow(SignInLost);
+    expect((await signIn.comeBack(req, callback)).status).toBe(400);
   });
 });

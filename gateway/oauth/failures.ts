@@ -10,7 +10,7 @@ export function isAway(error: unknown): boolean {
   return error instanceof Error && error.message === 'temporarily_unavailable';
 }
 
-/** The database failed when there was no way back: what was given for a sign-in is spent. */
+/** Something failed when there was no way back: what was given for a sign-in is spent. */
 export class SignInLost extends Error {
   override readonly name = 'SignInLost';
 }

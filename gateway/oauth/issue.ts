@@ -69,16 +69,21 @@ export async function storeGrant(
   id: string,
   o: GrantFor & { readonly ttlS?: number; readonly app?: string | undefined },
 ): Promise<boolean> {
-  const { rows } = await db.query<{ isNew: boolean }>(
-    `insert into oauth_grants as g (shop_id, id, user_id, client_id, expires_at, app)
+  const whose = [o.shopId, id, o.userId, o.clientId];
+  // The table has two keys. Were one named here, of many at once some would fail at the other.
+  const stored = await db.query(
+    `insert into oauth_grants (shop_id, id, user_id, client_id, expires_at, app)
      values ($1, $2, $3, $4, now() + $5 * interval '1 second', $6)
-     on conflict (id) do update set client_id = excluded.client_id
-       where g.revoked_at is null and g.client_id = excluded.client_id
-         and g.shop_id = excluded.shop_id and g.user_id = excluded.user_id
-     returning xmax = 0 as "isNew"`,
-    [o.shopId, id, o.userId, o.clientId, o.ttlS ?? GRANT_TTL_S, o.app || null],
+     on conflict do nothing`,
+    [...whose, o.ttlS ?? GRANT_TTL_S, o.app || null],
   );
-  const [row] = rows;
-  if (!row) throw new Error('there is another grant of that id');
-  return row.isNew;
+  if (stored.rowCount === 1) return true;
+  const same = await db.query(
+    `select from oauth_grants
+      where shop_id = $1 and id = $2 and user_id = $3 and client_id = $4 and revoked_at is null
+        for share`,
+    whose,
+  );
+  if (same.rowCount !== 1) throw new Error('there is another grant of that id');
+  return false;
 }

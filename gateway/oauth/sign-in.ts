@@ -8,7 +8,7 @@ import { type Account, type ShopOfUser, shopsOfEmail } from './account.ts';
 import { isOnOwnMachine } from './clients/redirect-uri.ts';
 import type { SupportedClients } from './clients/supported-clients.ts';
 import type { Cookies } from './cookies.ts';
-import { isAway, SignInLost } from './failures.ts';
+import { SignInLost } from './failures.ts';
 import { type Answer, ended, redirect } from './pages/answer.ts';
 import { SIGN_IN_TTL_S, signInPath } from './provider.ts';
 import type { AuthorizationRequest, AuthorizationRequests } from './requests.ts';
@@ -68,6 +68,9 @@ const PROMPTS_THERE = ['login', 'select_account'];
 
 /** As much of an address that is none is shown again. Characters. */
 const MAX_SHOWN = 320;
+
+/** What somebody came back with is kept again: it can be tried once more. */
+class AwayForNow extends IdentityProviderAway {}
 
 /**
  * The way from an authorization request to its code: whose address, which shop, the identity provider,
@@ -186,10 +189,34 @@ export function createSignIn(o: SignInOptions): SignIn {
     try {
       return await o.upstream.finish(url, { state, ...sent });
     } catch (error) {
+      if (!(error instanceof IdentityProviderAway)) throw error;
       // The code may still be good: whoever comes to the same address again goes on.
-      if (error instanceof IdentityProviderAway) await keep(state, sent);
-      throw error;
+      await keep(state, sent);
+      throw new AwayForNow(error.message, { cause: error });
     }
+  };
+
+  /** What comes of somebody who is back from the identity provider. */
+  const enter = async (
+    req: IncomingMessage,
+    url: URL,
+    { state, sent, request }: { state: string; sent: SentUpstream; request: AuthorizationRequest },
+  ): Promise<Answer> => {
+    try {
+      const identity = await identify(url, state, sent);
+      if (!proves(identity, sent.email)) return pages.otherEmail(request);
+    } catch (error) {
+      if (!(error instanceof SignInRefused)) throw error;
+      // A wrong secret of ours, for one, would else be known to the people it keeps out alone.
+      o.logger.warn({ reason: error.reason }, 'the identity provider did not vouch for somebody');
+      const prompts = sent.prompts.filter((prompt) => prompt !== 'select_account');
+      // Not every identity provider knows it, and it is a wish; `login` is known to all, and a demand.
+      if (error.isNotUnderstood && prompts.length < sent.prompts.length) {
+        return sendUpstream(req, request, { ...sent, prompts });
+      }
+      return error.isDenied ? refuse(sent.uid, 'sign-in was refused') : ended();
+    }
+    return arrive(request, sent);
   };
 
   return {
@@ -238,22 +265,9 @@ export function createSignIn(o: SignInOptions): SignIn {
       const request = await o.requests.find(sent.uid);
       // Taken as late as can be, by one of many: until then it can be tried again.
       if (!request || (await o.tickets.take('SignIn', state)) === undefined) return ended();
-      try {
-        const identity = await identify(url, state, sent);
-        if (!proves(identity, sent.email)) return pages.otherEmail(request);
-      } catch (error) {
-        if (!(error instanceof SignInRefused)) throw error;
-        // A wrong secret of ours, for one, would else be known to the people it keeps out alone.
-        o.logger.warn({ reason: error.reason }, 'the identity provider did not vouch for somebody');
-        const prompts = sent.prompts.filter((prompt) => prompt !== 'select_account');
-        // Not every identity provider knows it, and it is a wish; `login` is known to all, and a demand.
-        if (error.isNotUnderstood && prompts.length < sent.prompts.length) {
-          return sendUpstream(req, request, { ...sent, prompts });
-        }
-        return error.isDenied ? refuse(sent.uid, 'sign-in was refused') : ended();
-      }
-      return arrive(request, sent).catch((error: unknown) => {
-        throw isAway(error) ? new SignInLost('the code is spent', { cause: error }) : error;
+      return enter(req, url, { state, sent, request }).catch((error: unknown) => {
+        // Whoever comes again finds nothing to go on with, whatever it was that failed.
+        throw error instanceof AwayForNow ? error : new SignInLost('it is spent', { cause: error });
       });
     },
 

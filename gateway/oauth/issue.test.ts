@@ -1,0 +1,57 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import {
+  startTestGateway,
+  TEST_AUTHOR,
+  type TestGateway,
+} from '../../test/support/gateway/test-gateway.ts';
+import { addMember } from '../tenancy/members.ts';
+import { type GrantFor, storeGrant } from './issue.ts';
+
+let under: TestGateway;
+let grant: GrantFor;
+beforeAll(async () => {
+  under = await startTestGateway();
+  const shopId = await under.newShop();
+  const member = { shopId, email: 'ada@example.com', role: 'owner', by: TEST_AUTHOR } as const;
+  const { userId } = await addMember(under.database.pool, member);
+  grant = { shopId, userId, clientId: 'rms-mcp' };
+});
+afterAll(() => under.stop());
+
+describe('a grant', () => {
+  test('that is stored many times at once is new once', async () => {
+    const { pool } = under.database;
+    const clients = await Promise.all(Array.from({ length: 8 }, () => pool.connect()));
+    const news: number[] = [];
+    try {
+      for (let round = 0; round < 300; round += 1) {
+        const id = randomUUID();
+        const stored = await Promise.all(clients.map((client) => storeGrant(client, id, grant)));
+        news.push(stored.filter((isNew) => isNew).length);
+      }
+    } finally {
+      for (const client of clients) client.release(true);
+    }
+    expect(new Set(news)).toEqual(new Set([1]));
+  });
+
+  test.each<[string, () => Promise<Partial<GrantFor>>]>([
+    ['another shop', async () => ({ shopId: await under.newShop() })],
+    ['another client', async () => ({ clientId: 'other' })],
+  ])('of %s under the same id is refused', async (_, other) => {
+    const { pool } = under.database;
+    const id = randomUUID();
+    await storeGrant(pool, id, grant);
+    const changed = { ...grant, ...(await other()) };
+    await expect(storeGrant(pool, id, changed)).rejects.toThrow('another grant of that id');
+  });
+
+  test('that was revoked is not stored again', async () => {
+    const { pool } = under.database;
+    const id = randomUUID();
+    await storeGrant(pool, id, grant);
+    await pool.query('update oauth_grants set revoked_at = now() where id = $1', [id]);
+    await expect(storeGrant(pool, id, grant)).rejects.toThrow('another grant of that id');
+  });
+});
