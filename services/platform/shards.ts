@@ -142,18 +142,23 @@ export function createShardHolder(o: ShardOptions): ShardHolder {
   const isBusy = (shard: number): boolean => o.isBusy?.(shard) ?? false;
 
   /** First what nothing is under way of, then what is being left anyway, then what was taken last. */
-  function inOrderOfLeaving(): (readonly [number, Held])[] {
-    const rank = ([shard, { isLeaving }]: readonly [number, Held]): number =>
-      isBusy(shard) ? (isLeaving ? 1 : 2) : 0;
-    return [...shards].reverse().toSorted((a, b) => rank(a) - rank(b));
+  function inOrderOfLeaving(): { shard: number; held: Held; rank: number }[] {
+    return [...shards]
+      .map(([shard, held]) => ({ shard, held, rank: isBusy(shard) ? (held.isLeaving ? 1 : 2) : 0 }))
+      .reverse()
+      .toSorted((a, b) => a.rank - b.rank);
   }
 
   async function giveUpExtra(share: number): Promise<void> {
     const extra = shards.size - share;
+    if (extra <= 0) {
+      for (const held of shards.values()) held.isLeaving = false;
+      return;
+    }
     const ready: (readonly [number, Held])[] = [];
-    inOrderOfLeaving().forEach(([shard, held], nth) => {
+    inOrderOfLeaving().forEach(({ shard, held, rank }, nth) => {
       held.isLeaving = nth < extra;
-      if (held.isLeaving && !isBusy(shard)) ready.push([shard, held]);
+      if (held.isLeaving && rank === 0) ready.push([shard, held]);
     });
     for (const [shard] of ready) shards.delete(shard);
     await releaseLeases(o.pool, leasesOf(ready));

@@ -21,7 +21,7 @@ const STORM_EVERY_MS = 2_000;
 /** Lag must be gone this long after the last fault. */
 const RECOVERY_MS = 30_000;
 /** A broker that hangs is left for another after this long: its requests and the election have run out. */
-const HANG_MS = 60_000;
+const HANG_MS = 90_000;
 
 describe('kafka with brokers that crash', () => {
   const topic = `test.${randomUUID()}`;

@@ -9,8 +9,8 @@ const MAX_SEND_BYTES = 1_000_000;
 const MAX_SEND_RECORDS = 500;
 const RECORD_OVERHEAD_BYTES = 200;
 const ACK_TIMEOUT_MS = 6_000;
-/** Who publishes tries again anyway; each try may take as long as a request to a broker that hangs. */
-const RETRY = { initialRetryTime: 100, maxRetryTime: 1_000, retries: 1 };
+/** Who publishes tries again anyway, and kafkajs would ask a broker that hangs once more. */
+const RETRY = { retries: 0 };
 
 interface Waiting {
   readonly record: BusRecord;
@@ -36,10 +36,13 @@ export interface KafkaProducer {
  * has one send at a time, and the answer must name it.
  *
  * After a broker that does not answer kafkajs goes on asking it, as it looks for the new leader only
- * when a connection breaks: a producer that met one is replaced by another, which asks anew.
+ * when a connection breaks; and one that began with such a broker never works at all. So a producer that
+ * met one, or that has not published anything yet, is replaced after a failure.
  */
 export function createKafkaProducer(o: { kafka: Kafka; topics: TopicKeeper }): KafkaProducer {
   let current = openProducer(o.kafka);
+  /** Replaced, with something still under way: closed before, they would open their connections again. */
+  const retired = new Set<OpenProducer>();
   const lanes = new Map<string, Lane>();
 
   function laneOf(topic: string, partition: number): Lane {
@@ -70,15 +73,20 @@ export function createKafkaProducer(o: { kafka: Kafka; topics: TopicKeeper }): K
 
   async function send(lane: Lane, batch: readonly Waiting[]): Promise<void> {
     const used = current;
+    used.sends += 1;
     try {
       await sendWith(used, lane, batch);
+      used.hasPublished = true;
     } catch (error) {
-      if (isUnanswered(error) && used === current) {
+      if (used === current && (isUnanswered(error) || !used.hasPublished)) {
         current = openProducer(o.kafka);
-        // Not awaited: what other partitions have under way with it fails or arrives meanwhile.
-        used.producer.disconnect().catch(() => {});
+        retired.add(used);
       }
       throw error;
+    } finally {
+      used.sends -= 1;
+      // Not awaited: a broker that hangs may keep it.
+      if (used.sends === 0 && retired.delete(used)) used.producer.disconnect().catch(() => {});
     }
   }
 
@@ -120,13 +128,18 @@ export function createKafkaProducer(o: { kafka: Kafka; topics: TopicKeeper }): K
       for (const partition of partitions) drain(laneOf(topic, partition)).catch(() => {});
       await Promise.all(done);
     },
-    close: () => current.producer.disconnect(),
+    async close() {
+      await Promise.all([current, ...retired].map(({ producer }) => producer.disconnect()));
+    },
   };
 }
 
 interface OpenProducer {
   readonly producer: Producer;
   readonly connect: () => Promise<void>;
+  /** Under way. */
+  sends: number;
+  hasPublished: boolean;
 }
 
 function openProducer(kafka: Kafka): OpenProducer {
@@ -140,7 +153,7 @@ function openProducer(kafka: Kafka): OpenProducer {
       ({ message }) =>
         chosen(message.partition),
   });
-  return { producer, connect: connector(producer) };
+  return { producer, connect: connector(producer), sends: 0, hasPublished: false };
 }
 
 /** Whether a broker took the request and did not answer in time. */

@@ -24,7 +24,8 @@ export function createKafkaBus(o: KafkaBusOptions): EventBus {
   ignoreNegativeTimeouts();
   const kafka = new Kafka({
     clientId: o.clientId,
-    brokers: [...o.brokers],
+    // Each client begins with the first: another each time, as one that hangs answers nobody.
+    brokers: () => shuffled(o.brokers),
     connectionTimeout: CONNECT_TIMEOUT_MS,
     requestTimeout: REQUEST_TIMEOUT_MS,
     retry: { initialRetryTime: 100, maxRetryTime: 1_000, retries: 4 },
@@ -85,4 +86,11 @@ function ignoreNegativeTimeouts(): void {
   process.emitWarning = function emitOtherWarnings(...args: unknown[]) {
     if (args[1] !== 'TimeoutNegativeWarning') Reflect.apply(emit, process, args);
   };
+}
+
+function shuffled<T>(items: readonly T[]): T[] {
+  return items
+    .map((item) => ({ item, at: Math.random() }))
+    .sort((a, b) => a.at - b.at)
+    .map(({ item }) => item);
 }

@@ -70,7 +70,6 @@ export class OutboxWindow {
   take(pages: readonly ShardPage[]): boolean {
     let isMore = false;
     for (const { shard, events, next, isLeft } of pages) {
-      if (!this.#shards.has(shard)) continue;
       const pass = this.#pass(shard);
       for (const event of events) this.#add(event, pass);
       pass.isLeft ||= isLeft;

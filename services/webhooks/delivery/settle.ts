@@ -177,10 +177,12 @@ select from leases where name = any($1::text[]) order by name for share`;
 
 // The bounds of the day are written out: what is planned is one partition of each table. (PostgreSQL 18.4
 // ends with a segmentation fault when it prunes partitions while it looks again at a row that another
-// transaction changed.) What arrived although it was dropped or expired is said to be delivered: also when that
-// happens at this moment, and the queue still shows it. `any(array[…])` is an equality that gives no order to merge by. Else the queue would be
-// read whole, in the order of its key, when the statistics say that it is empty, as they mostly do. An answer
-// may repeat what was sent: of a payload whose customer was redacted meanwhile it is not kept.
+// transaction changed.) `any(array[…])` is an equality that gives no order to merge by. Else the queue would be read
+// whole, in the order of its key, when the statistics say that it is empty, as they mostly do.
+//
+// What arrived although it was dropped or expired is said to be delivered: also when that happens at this
+// moment, and the queue still shows it (`being_dropped`). An answer may repeat what was sent: of a payload
+// whose customer was redacted meanwhile it is not kept.
 const settleOf = (day: Date): string => {
   const { first, end } = rangeOfDay(day);
   return `

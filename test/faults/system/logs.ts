@@ -19,10 +19,13 @@ const PASSED_ON = 'the lease was lost before the attempts ended';
 export async function attemptsPassedOn(folder: string, sinceMs: number): Promise<number> {
   const logs = (await readdir(folder)).filter((name) => /^webhooks-\d+\.log$/.test(name));
   const texts = await Promise.all(logs.map((name) => readFile(join(folder, name), 'utf8')));
-  return texts
-    .flatMap((text) => text.split('\n'))
-    .filter((line) => line.includes(PASSED_ON))
-    .map((line) => JSON.parse(line) as { readonly time: string; readonly attempts: number })
-    .filter(({ time }) => Date.parse(time) >= sinceMs)
-    .reduce((sum, { attempts }) => sum + attempts, 0);
+  return (
+    texts
+      .flatMap((text) => text.split('\n'))
+      // What a killed process had begun to write does not end.
+      .filter((line) => line.includes(PASSED_ON) && line.endsWith('}'))
+      .map((line) => JSON.parse(line) as { readonly time: string; readonly attempts: number })
+      .filter(({ time }) => Date.parse(time) >= sinceMs)
+      .reduce((sum, { attempts }) => sum + attempts, 0)
+  );
 }
