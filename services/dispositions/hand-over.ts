@@ -82,7 +82,8 @@ export function startHandovers(deps: HandOverDeps, logger: Logger): Worker {
       try {
         await handOver(deps, { ...due, actor });
       } catch (error) {
-        if (isAway(error)) await giveBack(deps.pool, due);
+        // Where our own database is away too, the claim runs out by itself.
+        if (isAway(error)) await giveBack(deps.pool, due).catch(() => {});
         if (isUnavailable(error) || isOutage(error)) throw error;
         // One shop's refused line must not pause the handovers of all: it comes again when due.
         logger.error({ err: error, shopId: due.shopId, kind: due.kind }, 'handover refused');
@@ -92,7 +93,7 @@ export function startHandovers(deps: HandOverDeps, logger: Logger): Worker {
   });
 }
 
-/** Whether nobody heard it. What takes returns too long counts as a try: it may be the line's own doing. */
+/** Whether returns was away. What takes returns too long counts as a try: it may be the line's own doing. */
 function isAway(error: unknown): boolean {
   return isOutage(error) || (error instanceof ConnectError && error.code === Code.Unavailable);
 }

@@ -67,17 +67,18 @@ export async function claimDue(db: Queryable): Promise<Claimed | undefined> {
   return { shopId, kind, lineItemIds: rows.map((row) => row.line_item_id), inspectionIds };
 }
 
-/** After an outage its handovers are tried again this soon. Seconds. */
+/** After an outage its handovers are tried again this soon, and up to twice as late. Seconds. */
 const OUTAGE_PAUSE_S = 1;
 
 /**
  * Gives the try back that a claim counted, for those that are still pending: an outage is no failure of
- * their own, after which they would wait for minutes and go one by one.
+ * their own, after which they would wait for minutes and go one by one. Each comes at another time: should
+ * one of them be what brings returns down, the others go without it by and by.
  */
 export async function giveBack(db: Queryable, claimed: Claimed): Promise<void> {
   await db.query(
     `update handovers
-        set attempts = greatest(attempts - 1, 0), due_at = now() + make_interval(secs => $3)
+        set attempts = greatest(attempts - 1, 0), due_at = now() + make_interval(secs => $3 * (1 + random()))
       where shop_id = $1 and inspection_id = any ($2::bigint[])`,
     [claimed.shopId, claimed.inspectionIds, OUTAGE_PAUSE_S],
   );

@@ -37,7 +37,7 @@ export const PAID_FOR_GOOD = "'returned', 'charge_failed'";
 
 /**
  * Whether the shopper keeps the money of an instant refund of the return: its lines are paid, and not
- * free for another return. A caller who decides by it holds the return's row lock.
+ * free for another return. One that is settled at this moment counts as one that is settled afterwards.
  */
 export async function isPaidForGood(tx: Queryable, of: OfReturn): Promise<boolean> {
   const { rowCount } = await tx.query({
