@@ -16,10 +16,12 @@ import { OutcomeUnknown, type ToolContext, type Verdict } from './tool.ts';
 type Item = AssessBody['items'][number];
 
 const OUTCOME = enumText(DispositionOutcomeSchema);
+const WHERE_TO_LOOK = 'the lines with get_return';
 
 /**
  * Judges a call that was to record dispositions. They are recorded all or none, so one line that has none
- * says that nothing was done; what every line has is the answer where it is just what was to be recorded.
+ * says that nothing was done; but what the others have somebody recorded, and it is not to be replaced.
+ * What every line has is the answer where it is just what was to be recorded.
  */
 export async function lookAtDispositions(
   context: ToolContext,
@@ -30,12 +32,13 @@ export async function lookAtDispositions(
   const present = await readDispositions(context, lines);
   return async () => {
     const records = lines.flatMap((line) => present.get(line) ?? []);
-    if (records.length < lines.length) return undefined;
+    if (records.length === 0) return undefined;
+    if (records.length < lines.length) throw new OutcomeUnknown(WHERE_TO_LOOK);
     const isOutcomeSaid = items.every(({ disposition_outcome }) => disposition_outcome);
     const usual = isOutcomeSaid ? undefined : await readDefaultOutcome(context);
     const isRecorded = items.every((item, at) => says(records[at], item, { usual, since }));
     if (isRecorded) return { items: records.map(dispositionView) };
-    throw new OutcomeUnknown('the lines with get_return');
+    throw new OutcomeUnknown(WHERE_TO_LOOK);
   };
 }
 

@@ -147,6 +147,19 @@ test('what the dispositions of a line do not show is not taken for recorded', as
   expect(acted.times).toBe(0);
 });
 
+test('a batch of which one line was recorded since does not replace it', async () => {
+  const base = WRITES.find(({ tool }) => tool === 'record_dispositions');
+  if (!base) throw new Error('no such case');
+  const [item] = (base.args as { items?: readonly object[] }).items ?? [];
+  const other = { ...item, line_item_id: Number(FAKE.lineItem) + 1 };
+  const { acted, repeat } = await lost({ ...base, args: { items: [item, other] } });
+  await later();
+  // Of the first line there is a record by now, of the other none.
+  set(base.changedSince());
+  expect((await repeat()).text).toMatch(/^It is not known/);
+  expect(acted.times).toBe(0);
+});
+
 test.each([...WRITES, PROCESS].map((write) => [write.tool, write] as const))(
   '%s that never left may be made again at once',
   async (_, write) => {

@@ -22,7 +22,8 @@ export async function happenedSince(
 ): Promise<boolean | undefined> {
   let cursor: string | undefined;
   for (let page = 0; page < PAGES_MAX; page += 1) {
-    const read = { returnId: o.returnId, limit: PAGE_MAX, cursor };
+    // Every first call looks, and one entry tells it enough: nothing is newer than its own beginning.
+    const read = { returnId: o.returnId, limit: page === 0 ? 1 : PAGE_MAX, cursor };
     const { entries, nextCursor } = await getTimeline(context, read);
     for (const { occurredAt, kind } of entries) {
       if (isBefore(occurredAt, o.since)) return false;
@@ -42,10 +43,10 @@ export async function lookAtMove(
   context: ToolContext,
   o: { returnId: bigint; to: ReturnState; kind: string; since: Date },
 ): Promise<Verdict<Return>> {
-  const now = await findReturn(context, { case: 'returnId', value: o.returnId });
-  if (now.state === o.to) return () => now;
   const happened = await happenedSince(context, o);
-  return () => {
+  return async () => {
+    const now = await findReturn(context, { case: 'returnId', value: o.returnId });
+    if (now.state === o.to) return now;
     if (happened === false) return undefined;
     throw new OutcomeUnknown('the return with get_return_timeline');
   };

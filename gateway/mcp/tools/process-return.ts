@@ -59,7 +59,10 @@ export const processReturn = defineTool({
     const kind = 'return.processing.queued';
     const wasQueued = await happenedSince(context, { returnId, kind, since });
     return async () => {
-      if (wasQueued === undefined) throw new OutcomeUnknown('the return with get_return_timeline');
+      // Of a call from before its beginning was noted any queueing may be another's.
+      const isDated = since.getTime() > 0;
+      if (wasQueued === undefined || (wasQueued && !isDated))
+        throw new OutcomeUnknown('the return with get_return_timeline');
       if (!wasQueued) return undefined;
       const { state } = await findReturn(context, { case: 'returnId', value: returnId });
       const result = state === ReturnState.CLOSED ? 'already_processed' : 'already_queued';

@@ -63,7 +63,12 @@ export const WRITES: readonly Write[] = [
     tool: 'flag_return',
     args: { return_id: returnId, reasons: ['Odd'] },
     rpc: ['returns', 'flagReturn'],
-    done: () => ({ returns: { findReturn: inState(ReturnState.REVIEW) } }),
+    done: () => ({
+      returns: {
+        findReturn: inState(ReturnState.REVIEW),
+        getTimeline: timeline('return.flagged'),
+      },
+    }),
     changedSince: () => ({
       returns: {
         findReturn: inState(ReturnState.OPEN),
@@ -79,7 +84,12 @@ export const WRITES: readonly Write[] = [
     tool: 'unflag_return',
     args: { return_id: returnId },
     rpc: ['returns', 'unflagReturn'],
-    done: () => ({ returns: { findReturn: inState(ReturnState.OPEN) } }),
+    done: () => ({
+      returns: {
+        findReturn: inState(ReturnState.OPEN),
+        getTimeline: timeline('return.unflagged'),
+      },
+    }),
     changedSince: () => ({
       returns: {
         findReturn: inState(ReturnState.REVIEW),
