@@ -17,6 +17,8 @@ export interface FakeReturns {
   checks: number;
   /** Refuses handovers with this code while it is set. */
   refuseWith: Code | undefined;
+  /** Handovers that it refused. */
+  refused: number;
   /** Refuses only handovers that hold this line, while it is set. */
   refuseLine: bigint | undefined;
   addReturn(shopId: bigint, returnId: bigint, lineItemIds?: readonly bigint[]): void;
@@ -28,7 +30,9 @@ export async function startFakeReturns(): Promise<FakeReturns> {
   const returns = new Set<string>();
   const take = (lineItemIds: readonly bigint[]): void => {
     const isRefused = fake.refuseLine === undefined || lineItemIds.includes(fake.refuseLine);
-    if (fake.refuseWith !== undefined && isRefused) throw new ConnectError('no', fake.refuseWith);
+    if (fake.refuseWith === undefined || !isRefused) return;
+    fake.refused += 1;
+    throw new ConnectError('no', fake.refuseWith);
   };
 
   const server = await startGrpcServer({
@@ -67,6 +71,7 @@ export async function startFakeReturns(): Promise<FakeReturns> {
     gradings: [],
     checks: 0,
     refuseWith: undefined,
+    refused: 0,
     refuseLine: undefined,
     addReturn(shopId, returnId, lineItemIds = []) {
       returns.add(`${shopId}:${returnId}`);
