@@ -2,8 +2,8 @@ import type { Permission } from '../tenancy/permissions.ts';
 
 /**
  * What a person needs for each thing that can be done in a shop: any one of the permissions suffices,
- * and an empty list asks for none. The one table that assistants' tools and the portal go by: it hides
- * what may not be done, and refuses it when it is tried all the same.
+ * and an empty list asks for none. Assistants' tools go by it, as will any other way in: it hides what
+ * may not be done, and refuses it when it is tried all the same.
  */
 export const ACTION_PERMISSIONS = {
   get_shop_context: [],

@@ -28,7 +28,7 @@ export const ROLES = [
 
 export type Role = (typeof ROLES)[number];
 
-/** What each role of a shop's member permits: the one table that portal and MCP share. */
+/** What each role of a shop's member permits: one table for every way in; MCP is the first. */
 export const ROLE_PERMISSIONS: Readonly<Record<Role, readonly Permission[]>> = {
   owner: PERMISSIONS,
   admin: PERMISSIONS,
