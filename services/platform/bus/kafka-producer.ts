@@ -1,5 +1,6 @@
 import { setImmediate } from 'node:timers/promises';
 import type { Kafka, Producer } from 'kafkajs';
+import { within } from '../within.ts';
 import type { BusRecord } from './event-bus.ts';
 import type { TopicKeeper } from './kafka-topics.ts';
 import { murmur2 } from './murmur2.ts';
@@ -9,8 +10,8 @@ const MAX_SEND_BYTES = 1_000_000;
 const MAX_SEND_RECORDS = 500;
 const RECORD_OVERHEAD_BYTES = 200;
 const ACK_TIMEOUT_MS = 6_000;
-/** Who publishes tries again anyway, and kafkajs would ask a broker that hangs once more. */
-const RETRY = { retries: 0 };
+/** kafkajs tries again by itself what fails fast; a broker that hangs it would ask five times, for a minute. */
+const ANSWER_MS = 12_000;
 
 interface Waiting {
   readonly record: BusRecord;
@@ -74,20 +75,27 @@ export function createKafkaProducer(o: { kafka: Kafka; topics: TopicKeeper }): K
   async function send(lane: Lane, batch: readonly Waiting[]): Promise<void> {
     const used = current;
     used.sends += 1;
+    const sending = sendWith(used, lane, batch).finally(() => {
+      used.sends -= 1;
+      closeIfDone(used);
+    });
     try {
-      await sendWith(used, lane, batch);
+      if (!(await within(ANSWER_MS, sending))) throw new UnansweredError(lane);
       used.hasPublished = true;
     } catch (error) {
-      if (used === current && (isUnanswered(error) || !used.hasPublished)) {
+      const isOfNoUse = error instanceof UnansweredError || !used.hasPublished;
+      if (isOfNoUse && used === current) {
         current = openProducer(o.kafka);
         retired.add(used);
+        closeIfDone(used);
       }
       throw error;
-    } finally {
-      used.sends -= 1;
-      // Not awaited: a broker that hangs may keep it.
-      if (used.sends === 0 && retired.delete(used)) used.producer.disconnect().catch(() => {});
     }
+  }
+
+  function closeIfDone(one: OpenProducer): void {
+    // Not awaited: a broker that hangs may keep it.
+    if (one.sends === 0 && retired.delete(one)) one.producer.disconnect().catch(() => {});
   }
 
   async function sendWith(
@@ -147,7 +155,6 @@ function openProducer(kafka: Kafka): OpenProducer {
     allowAutoTopicCreation: false,
     // One at a time per partition is enough for order; `idempotent` loses and doubles.
     idempotent: false,
-    retry: RETRY,
     createPartitioner:
       () =>
       ({ message }) =>
@@ -156,10 +163,11 @@ function openProducer(kafka: Kafka): OpenProducer {
   return { producer, connect: connector(producer), sends: 0, hasPublished: false };
 }
 
-/** Whether a broker took the request and did not answer in time. */
-function isUnanswered(error: unknown): boolean {
-  if (!(error instanceof Error)) return false;
-  return error.name === 'KafkaJSRequestTimeoutError' || isUnanswered(error.cause);
+/** A broker took the records and did not answer in time. They may be there. */
+class UnansweredError extends Error {
+  constructor({ topic, partition }: Lane) {
+    super(`${topic}/${partition} was not acknowledged within ${ANSWER_MS} ms`);
+  }
 }
 
 /** Connects once, and again after a failure. */
