@@ -12,7 +12,8 @@ export default {
   // These need Java, kubectl or chromium: `npm run test:kafka`, `test:deploy`, `test:mcp`.
   testPathIgnorePatterns: ['/node_modules/', '\\.(kafka|tools|mcp)\\.test\\.ts$'],
   modulePathIgnorePatterns: ['<rootDir>/test/mcp-clients/node_modules'],
-  testTimeout: 20_000,
+  // Ends what hangs; how fast something is, no test says.
+  testTimeout: 60_000,
   extensionsToTreatAsEsm: ['.ts'],
   transform: {
     '\\.ts$': [

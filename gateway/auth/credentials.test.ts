@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
 import { type Received, restClient, type Sent } from '../../test/support/gateway/rest-client.ts';
 import {
@@ -6,6 +5,7 @@ import {
   TEST_AUTHOR,
   type TestGateway,
 } from '../../test/support/gateway/test-gateway.ts';
+import { until } from '../../test/support/until.ts';
 import { listApiKeys, revokeApiKey } from '../tenancy/api-keys.ts';
 import { newKey } from './key-format.ts';
 
@@ -23,22 +23,15 @@ const CART = { path: '/api/v1/cart', json: { cart: [1] } };
 const from = (address: string) => ({ 'x-forwarded-for': address });
 
 /** Repeats a request until it answers as hoped, for at most five seconds: what the interface promises. */
-async function until(status: number, sent: Sent): Promise<void> {
-  const deadline = Date.now() + 5_000;
-  for (;;) {
-    const answer = await send(sent);
-    if (answer.status === status) return;
-    if (Date.now() > deadline) throw new Error(`still ${answer.status} after 5 s`);
-    await sleep(100);
-  }
-}
+const untilStatus = (status: number, sent: Sent): Promise<unknown> =>
+  until(async () => (await send(sent)).status === status, 5_000, 100);
 
 describe('revocation', () => {
   test('holds within 5 seconds', async () => {
     const key = await under.newKey();
-    await until(200, { ...CART, key });
+    await untilStatus(200, { ...CART, key });
     await revokeApiKey(under.database.pool, { shopId: 1n, keyId: key, by: TEST_AUTHOR });
-    await until(401, { ...CART, key });
+    await untilStatus(401, { ...CART, key });
   });
 });
 

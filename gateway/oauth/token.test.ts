@@ -9,6 +9,7 @@ import {
   startSignInStack,
   type TokenAnswer,
 } from '../../test/support/oauth/sign-in-stack.ts';
+import { until } from '../../test/support/until.ts';
 import { type AccessTokenCheck, createAccessTokenCheck } from './access-token.ts';
 import { mcpResource, storeGrant } from './issue.ts';
 import { createOAuthKeys, rotateOAuthKey } from './keys.ts';
@@ -268,14 +269,13 @@ test('a signing key is replaced without a sign-out', async () => {
   const kidOf = (token: unknown): unknown =>
     JSON.parse(Buffer.from(String(token).split('.')[0] ?? '', 'base64url').toString()).kid;
   const used = new Set<unknown>();
-  const end = Date.now() + 10_000;
   let last = before;
-  while (used.size < 2 && Date.now() < end) {
+  await until(async () => {
     last = { ...last, ...(await refresh(last.body.refresh_token)) };
     expect(last.status).toBe(200);
     used.add(kidOf(last.body.access_token)).add(kidOf(before.body.access_token));
-  }
-  expect(used.size).toBe(2);
+    return used.size === 2;
+  });
   expect(await works(before.body.access_token)).toBe(true);
   expect(await works(last.body.access_token)).toBe(true);
 });

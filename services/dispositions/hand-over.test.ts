@@ -91,7 +91,7 @@ describe('when returns does not take it over', () => {
       await until(() => bench.returns.refused > before);
     }
     bench.returns.refuseWith = undefined;
-    await until(async () => (await bench.pendingOf(shopId)) === 0, 6_000);
+    await until(async () => (await bench.pendingOf(shopId)) === 0);
     expect(bench.handedTo(shopId)).toHaveLength(3);
   });
 

@@ -3,12 +3,8 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { Webhook } from 'standardwebhooks';
 import { DeliveryState, SubscriptionStatus } from '../../proto/gen/rms/webhooks/v1/webhooks_pb.ts';
 import { actor, newShop, refusal } from '../../test/support/running-service.ts';
-import {
-  runWebhooks,
-  startReceiver,
-  until,
-  type WebhooksUnderTest,
-} from '../../test/support/webhooks.ts';
+import { until } from '../../test/support/until.ts';
+import { runWebhooks, startReceiver, type WebhooksUnderTest } from '../../test/support/webhooks.ts';
 import { TOPICS, TRIGGERS } from '../contract/limits.ts';
 import { sampleEvent } from '../contract/sample-event.ts';
 

@@ -3,7 +3,8 @@ import { createServer } from 'node:net';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { createTestDatabase, type TestDatabase } from '../../test/support/database.ts';
 import { identity } from '../../test/support/running-service.ts';
-import { keyring, runWebhooks, until } from '../../test/support/webhooks.ts';
+import { until } from '../../test/support/until.ts';
+import { keyring, runWebhooks } from '../../test/support/webhooks.ts';
 import { createInProcessBus } from '../platform/bus/in-process.ts';
 import { startWebhooks } from './start.ts';
 

@@ -2,11 +2,20 @@ import { writeFile } from 'node:fs/promises';
 import { ALONE, watchCrowding } from './crowding.ts';
 import { type Options, parseOptions } from './options.ts';
 import { randomOf } from './random.ts';
-import { type Finished, jsonOf, markdownOf, passes, type Run, writeDocs } from './report.ts';
-import { type Outcome, type Row, someOf } from './row.ts';
+import {
+  type Finished,
+  jsonOf,
+  markdownOf,
+  passes,
+  type Run,
+  writeDocs,
+  wrongOf,
+} from './report.ts';
+import { type ApartRow, type Outcome, type Row, type SharedRow, someOf } from './row.ts';
 import { ROWS } from './rows/all.ts';
 import { keepLogs } from './system/logs.ts';
 import { type System, startSystem } from './system/system.ts';
+import { untilSure } from './until-sure.ts';
 
 // `npm run test:faults`: breaks the real system on purpose, and holds what it promised against what arrived.
 
@@ -40,44 +49,65 @@ async function runRows(options: Options): Promise<Run> {
   const rows = chosen(options);
   const began = performance.now();
   const random = randomOf(options.seed);
-  const contextOf = ({ name }: Row) => ({ ...options, random: random.fork(name), say });
-  const apart = rows
-    .filter((row) => 'runApart' in row)
-    .map((row) => finish(row, options, () => row.runApart(contextOf(row))));
-  const shared = rows.filter((row) => 'run' in row);
-  const finished: Finished[] = [];
-  let system: System | undefined;
-  try {
-    for (const row of shared) {
+  const contextOf = ({ name }: Row, run: number) => {
+    // The seed gives the first run of a row; another one strikes elsewhere.
+    const stream = run === 1 ? name : `${name}, run ${run}`;
+    return { ...options, random: random.fork(stream), say };
+  };
+  const systems = shareSystem(options);
+
+  const runApart = (row: ApartRow): Promise<Finished> =>
+    untilSure(options, say, (run) => finish(row, options, () => row.runApart(contextOf(row, run))));
+
+  const runShared = (row: SharedRow): Promise<Finished> =>
+    untilSure(options, say, async (run) => {
       say(`${row.name}: ${row.fault}`);
-      const running = system ?? (await startSystem(say, { isDurable: options.full }));
-      system = running;
+      const system = await systems.get();
       const crowding = options.full ? ALONE : watchCrowding();
       const context = {
-        ...contextOf(row),
-        system: running,
+        ...contextOf(row, run),
+        system,
         get slack() {
           return options.slack * crowding.factor();
         },
       };
       const one = await finish(row, options, async () => {
-        const outcome = await checked(running, await row.run(context));
+        const outcome = await checked(system, await row.run(context));
         return crowded(outcome, crowding.factor());
       });
       crowding.stop();
-      finished.push(one);
-      if (passes(one) && !(row.leavesMess && options.full)) continue;
       // What a failed row left behind is nothing to judge the next one by.
-      if (!passes(one)) say(`  logs are kept in ${await keepLogs(running.folder, row.name)}`);
-      await running.stop();
-      system = undefined;
-    }
+      if (!passes(one)) say(`  logs are kept in ${await keepLogs(system.folder, row.name)}`);
+      if (!passes(one) || (row.leavesMess && options.full)) await systems.end();
+      return one;
+    });
+
+  const apart = rows.filter((row) => 'runApart' in row).map(runApart);
+  const finished: Finished[] = [];
+  try {
+    for (const row of rows) if ('run' in row) finished.push(await runShared(row));
   } finally {
-    await system?.stop();
+    await systems.end();
   }
   finished.push(...(await Promise.all(apart)));
   const inOrder = rows.flatMap((row) => finished.filter((one) => one.row === row));
   return { ...options, startedAt, tookMs: performance.now() - began, finished: inOrder };
+}
+
+/** The system that rows share: started when one needs it, a fresh one after its end. */
+function shareSystem({ full }: Options) {
+  let system: System | undefined;
+  return {
+    async get(): Promise<System> {
+      system ??= await startSystem(say, { isDurable: full });
+      return system;
+    },
+    async end(): Promise<void> {
+      const ending = system;
+      system = undefined;
+      await ending?.stop();
+    },
+  };
 }
 
 /** Runs one row to its end, however it ends. */
@@ -86,7 +116,7 @@ async function finish(row: Row, options: Options, work: () => Promise<Outcome>):
   const outcome = await within(row, options, work()).catch(failed);
   const one = { row, outcome, tookMs: performance.now() - began };
   say(`${row.name}: ${passes(one) ? 'holds' : 'DOES NOT HOLD'}; ${outcome.figures.join('; ')}`);
-  for (const problem of outcome.problems) say(`  ${problem}`);
+  for (const wrong of wrongOf(outcome)) say(`  ${wrong}`);
   return one;
 }
 
@@ -124,7 +154,7 @@ function failed(error: unknown): Outcome {
   const text = error instanceof Error ? (error.stack ?? error.message) : String(error);
   const cause = error instanceof Error && error.cause ? ` (${String(error.cause)})` : '';
   const none = { trials: 0, inFlight: 0, lost: 0, duplicates: 0, unexplained: 0, figures: [] };
-  return { ...none, problems: [`${text}${cause}`] };
+  return { ...none, problems: [`${text}${cause}`], doubts: [] };
 }
 
 async function main(): Promise<void> {

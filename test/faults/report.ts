@@ -24,7 +24,10 @@ export interface Run {
   readonly finished: readonly Finished[];
 }
 
-export const passes = ({ outcome }: Finished): boolean => outcome.problems.length === 0;
+export const passes = ({ outcome }: Finished): boolean => wrongOf(outcome).length === 0;
+
+/** All that speaks against it. */
+export const wrongOf = ({ problems, doubts }: Outcome): string[] => [...problems, ...doubts];
 
 /** The table for people, with the problems of each row below it. */
 export function markdownOf(run: Run): string {
@@ -47,7 +50,7 @@ export function markdownOf(run: Run): string {
     return `| ${cells.join(' | ')} |`;
   });
   const problems = run.finished.flatMap(({ row, outcome }) =>
-    outcome.problems.map((problem) => `- ${row.name}: ${problem}`),
+    wrongOf(outcome).map((problem) => `- ${row.name}: ${problem}`),
   );
   return [
     `${day}, \`${command}\`, ${Math.round(run.tookMs / 60_000)} min, promised times judged × ${run.slack}:`,

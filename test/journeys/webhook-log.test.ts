@@ -15,7 +15,7 @@ import {
   under,
 } from '../support/journeys/refusals.ts';
 import { refusal } from '../support/running-service.ts';
-import { until } from '../support/webhooks.ts';
+import { until } from '../support/until.ts';
 
 let journey: Journey;
 let partner: HookPartner;

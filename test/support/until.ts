@@ -1,13 +1,31 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 
-/** Waits for a fact. Throws when it does not come true in time. Milliseconds. */
-export async function until(
-  isTrue: () => boolean | Promise<boolean>,
-  timeoutMs = 15_000,
-): Promise<void> {
-  const end = Date.now() + timeoutMs;
-  while (!(await isTrue())) {
-    if (Date.now() > end) throw new Error(`not so after ${timeoutMs} ms: ${isTrue}`);
-    await sleep(10);
+const PATIENCE_MS = 20_000;
+
+/** One look counts as so much at most: a machine that stood still has not been waiting. Milliseconds. */
+const LOOK_MS = 200;
+
+type Maybe<T> = T | false | undefined;
+
+/**
+ * Waits for a fact; its value when it is there. Throws when it does not come true in time.
+ *
+ * @param patienceMs as long as this process ran; speed is measured elsewhere.
+ * @param everyMs the rest between two looks.
+ */
+export async function until<T>(
+  fact: () => Maybe<T> | Promise<Maybe<T>>,
+  patienceMs = PATIENCE_MS,
+  everyMs = 10,
+): Promise<T> {
+  let waitedMs = 0;
+  for (let last = performance.now(); ; ) {
+    const value = await fact();
+    if (value !== false && value !== undefined) return value;
+    const now = performance.now();
+    waitedMs += Math.min(now - last, LOOK_MS);
+    last = now;
+    if (waitedMs > patienceMs) throw new Error(`not so after ${patienceMs} ms: ${fact}`);
+    await sleep(everyMs);
   }
 }

@@ -1,6 +1,5 @@
 import { once } from 'node:events';
 import { createServer, type IncomingHttpHeaders, type ServerResponse } from 'node:http';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { toBinary } from '@bufbuild/protobuf';
 import { timestampDate, timestampFromDate } from '@bufbuild/protobuf/wkt';
 import type { Client } from '@connectrpc/connect';
@@ -164,20 +163,4 @@ function occurrenceOf({ eventId, occurredAt }: Event) {
   const at = occurrences.get(eventId) ?? new Date(lastOccurrence);
   occurrences.set(eventId, at);
   return { occurredAt: timestampFromDate(at) };
-}
-
-/** Longest wait for something that must become true. Milliseconds. */
-const PATIENCE_MS = 10_000;
-
-type Maybe<T> = T | false | undefined;
-
-/** Waits for a fact; its value when it is there. */
-export async function until<T>(fact: () => Maybe<T> | Promise<Maybe<T>>): Promise<T> {
-  const end = Date.now() + PATIENCE_MS;
-  for (;;) {
-    const value = await fact();
-    if (value !== false && value !== undefined) return value;
-    if (Date.now() > end) throw new Error(`still not so: ${fact}`);
-    await sleep(10);
-  }
 }

@@ -23,6 +23,8 @@ export interface RelayOptions {
   readonly telemetry: Telemetry;
   /** How long published events are kept for a replay; 7 unless told otherwise. */
   readonly retentionDays?: number;
+  /** How often the outbox is looked at in case a notification was lost. Milliseconds. */
+  readonly pollMs?: number;
 }
 
 export interface Relay extends Worker {
@@ -32,8 +34,7 @@ export interface Relay extends Worker {
   flush(): Promise<void>;
 }
 
-/** In case a notification was lost. */
-const POLL_MS = 1_000;
+const DEFAULT_POLL_MS = 1_000;
 /** How long a stop waits for the bus; what it does not get is published by the next process. */
 const SETTLE_MS = 3_000;
 const DEFAULT_RETENTION_DAYS = 7;
@@ -44,6 +45,7 @@ const DEFAULT_RETENTION_DAYS = 7;
  */
 export function startRelay(o: RelayOptions): Relay {
   const owner = randomUUID();
+  const pollMs = o.pollMs ?? DEFAULT_POLL_MS;
   const shards = createShardHolder({
     pool: o.pool,
     owner,
@@ -72,18 +74,18 @@ export function startRelay(o: RelayOptions): Relay {
 
   const loop = startLoop({
     name: 'outbox relay',
-    idleMs: POLL_MS,
+    idleMs: pollMs,
     logger: o.logger,
     step: async () => {
       steps += 1;
       // Before the shards are shared out an empty step says nothing.
       const wasComplete = hasShare;
       const isPrompt = flushers.length > 0;
-      const isLook = isLookDue || isPrompt || performance.now() >= lookedAt + POLL_MS;
+      const isLook = isLookDue || isPrompt || performance.now() >= lookedAt + pollMs;
       if (isLook) [isLookDue, lookedAt] = [false, performance.now()];
       const { isMore, restMs } = await publisher.step(shards.held(), { isLook, isPrompt });
       if (isLook && !isMore && publisher.isEmpty() && wasComplete) endFlushes(steps);
-      return isMore ? 'again' : Math.min(restMs, POLL_MS);
+      return isMore ? 'again' : Math.min(restMs, pollMs);
     },
   });
 

@@ -4,11 +4,11 @@ import {
   SubscriptionStatus,
 } from '../../../proto/gen/rms/webhooks/v1/webhooks_pb.ts';
 import { actor, newShop } from '../../../test/support/running-service.ts';
+import { until } from '../../../test/support/until.ts';
 import {
   type Receiver,
   runWebhooks,
   startReceiver,
-  until,
   type WebhooksUnderTest,
 } from '../../../test/support/webhooks.ts';
 import { sampleEvent } from '../../contract/sample-event.ts';
@@ -135,14 +135,13 @@ describe('an open circuit', () => {
   });
 
   test('delays no other endpoint', async () => {
-    const { receiver } = await goDown();
+    const { receiver, isOpen } = await goDown();
     const other = await startReceiver();
     const shopId = newShop();
     await webhooks.subscribe({ shopId, url: other.url });
-    const before = performance.now();
     await webhooks.publish(sampleEvent('return.closed', shopId));
     await until(() => other.received.length === 1);
-    expect(performance.now() - before).toBeLessThan(2_000);
+    expect(await isOpen()).toBe(true);
     await Promise.all([receiver.stop(), other.stop()]);
   });
 });

@@ -3,7 +3,8 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { DeliveryState } from '../../../proto/gen/rms/webhooks/v1/webhooks_pb.ts';
 import { createTestDatabase, type TestDatabase } from '../../../test/support/database.ts';
 import { newShop } from '../../../test/support/running-service.ts';
-import { runWebhooks, startReceiver, until } from '../../../test/support/webhooks.ts';
+import { until } from '../../../test/support/until.ts';
+import { runWebhooks, startReceiver } from '../../../test/support/webhooks.ts';
 import { sampleEvent } from '../../contract/sample-event.ts';
 import { createShardHolder } from '../../platform/shards.ts';
 import { NO_TIMING, type Outcome } from '../sender/outcome.ts';
@@ -129,16 +130,14 @@ describe('what a process had in flight when it died', () => {
     await receiver.stop();
   });
 
-  test('is taken over within five seconds when it dies without a word', async () => {
+  test('is taken over when its lease ends, if it dies without a word', async () => {
     const { receiver, shopId } = await leaveWaiting(1);
     await takeUp(shopId);
     const webhooks = await runWebhooks({ db });
     webhooks.advance(3_600);
-    const before = performance.now();
     await until(
       async () => (await webhooks.deliveries(shopId))[0]?.state === DeliveryState.DELIVERED,
     );
-    expect(performance.now() - before).toBeLessThan(6_000);
     await webhooks.stop();
     await receiver.stop();
   });

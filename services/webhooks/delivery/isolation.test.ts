@@ -1,11 +1,11 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import pg from 'pg';
 import { newShop } from '../../../test/support/running-service.ts';
+import { until } from '../../../test/support/until.ts';
 import {
   type Receiver,
   runWebhooks,
   startReceiver,
-  until,
   type WebhooksUnderTest,
 } from '../../../test/support/webhooks.ts';
 import { sampleEvent } from '../../contract/sample-event.ts';
@@ -103,10 +103,9 @@ describe('whoever holds a subscription for long', () => {
       await tx.query('select from subscriptions where shop_id = $1 for update', [held]);
       await webhooks.publish(...events(held, 2));
       await until(() => arrivedAt('/hook/held') === 2);
-      const before = performance.now();
       await webhooks.publish(...events(other, 40));
+      // While the other one is still held.
       await until(async () => (await attemptsOf(other)) === 40);
-      expect(performance.now() - before).toBeLessThan(8_000);
       expect(await attemptsOf(held)).toBe(0);
     });
     await until(async () => (await attemptsOf(held)) === 2);

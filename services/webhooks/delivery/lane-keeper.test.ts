@@ -3,7 +3,8 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } fr
 import type pg from 'pg';
 import { createTestDatabase, type TestDatabase } from '../../../test/support/database.ts';
 import { newShop } from '../../../test/support/running-service.ts';
-import { keyring, until } from '../../../test/support/webhooks.ts';
+import { until } from '../../../test/support/until.ts';
+import { keyring } from '../../../test/support/webhooks.ts';
 import { createShardHolder, type ShardHolder } from '../../platform/shards.ts';
 import { addSecret } from '../subscriptions/secrets.ts';
 import { createSubscription } from '../subscriptions/subscription-store.ts';

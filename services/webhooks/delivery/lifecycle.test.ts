@@ -5,11 +5,11 @@ import {
   SubscriptionStatus,
 } from '../../../proto/gen/rms/webhooks/v1/webhooks_pb.ts';
 import { actor, newShop, refusal } from '../../../test/support/running-service.ts';
+import { until } from '../../../test/support/until.ts';
 import {
   type Receiver,
   runWebhooks,
   startReceiver,
-  until,
   type WebhooksUnderTest,
 } from '../../../test/support/webhooks.ts';
 import { sampleEvent } from '../../contract/sample-event.ts';

@@ -4,10 +4,10 @@ import {
   SubscriptionStatus,
 } from '../../../proto/gen/rms/webhooks/v1/webhooks_pb.ts';
 import { actor, newShop } from '../../../test/support/running-service.ts';
+import { until } from '../../../test/support/until.ts';
 import {
   runWebhooks,
   startReceiver,
-  until,
   type WebhooksUnderTest,
 } from '../../../test/support/webhooks.ts';
 import { sampleEvent } from '../../contract/sample-event.ts';

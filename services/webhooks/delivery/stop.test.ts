@@ -2,7 +2,8 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { DeliveryState } from '../../../proto/gen/rms/webhooks/v1/webhooks_pb.ts';
 import { createTestDatabase, type TestDatabase } from '../../../test/support/database.ts';
 import { newShop } from '../../../test/support/running-service.ts';
-import { runWebhooks, startReceiver, until } from '../../../test/support/webhooks.ts';
+import { until } from '../../../test/support/until.ts';
+import { runWebhooks, startReceiver } from '../../../test/support/webhooks.ts';
 import { sampleEvent } from '../../contract/sample-event.ts';
 
 let db: TestDatabase;

@@ -15,11 +15,11 @@ import {
 } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
 import { DeliveryState } from '../../../proto/gen/rms/webhooks/v1/webhooks_pb.ts';
 import { actor, newShop } from '../../../test/support/running-service.ts';
+import { until } from '../../../test/support/until.ts';
 import {
   type Receiver,
   runWebhooks,
   startReceiver,
-  until,
   type WebhooksUnderTest,
 } from '../../../test/support/webhooks.ts';
 import { sampleEvent } from '../../contract/sample-event.ts';

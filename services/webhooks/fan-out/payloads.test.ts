@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { actor, newShop } from '../../../test/support/running-service.ts';
+import { until } from '../../../test/support/until.ts';
 import {
   type Received,
   runWebhooks,
   startReceiver,
-  until,
   type WebhooksUnderTest,
 } from '../../../test/support/webhooks.ts';
 import { TOPICS, TRIGGERS } from '../../contract/limits.ts';

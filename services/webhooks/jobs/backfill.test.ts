@@ -15,11 +15,11 @@ import {
   startRetainingReturns,
 } from '../../../test/support/retaining-returns.ts';
 import { actor, newShop, refusal } from '../../../test/support/running-service.ts';
+import { until } from '../../../test/support/until.ts';
 import {
   type Receiver,
   runWebhooks,
   startReceiver,
-  until,
   type WebhooksUnderTest,
 } from '../../../test/support/webhooks.ts';
 import type { Trigger } from '../../contract/limits.ts';

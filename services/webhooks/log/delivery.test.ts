@@ -2,11 +2,11 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { Webhook } from 'standardwebhooks';
 import { DeliveryState } from '../../../proto/gen/rms/webhooks/v1/webhooks_pb.ts';
 import { newShop } from '../../../test/support/running-service.ts';
+import { until } from '../../../test/support/until.ts';
 import {
   type Receiver,
   runWebhooks,
   startReceiver,
-  until,
   type WebhooksUnderTest,
 } from '../../../test/support/webhooks.ts';
 import { sampleEvent } from '../../contract/sample-event.ts';
@@ -167,10 +167,9 @@ describe('one endpoint', () => {
       const backlog = Array.from({ length: 200 }, () => sampleEvent('return.closed', shopId));
       await webhooks.publish(...backlog);
       await until(() => hanging.received.length === warm + 8);
-      const before = performance.now();
       await webhooks.publish(sampleEvent('return.created', shopId));
       await until(() => quick.received.length === 1);
-      expect(performance.now() - before).toBeLessThan(2_000);
+      // None of those that hang has ended, or the next would have been sent.
       expect(hanging.received).toHaveLength(warm + 8);
       // The service stops when its attempts have ended.
       hanging.answer = (response) => void response.end();

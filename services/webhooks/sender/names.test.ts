@@ -71,9 +71,9 @@ describe('a name', () => {
       const { server } = await startNameServer((_name, type) =>
         type !== family ? undefined : family === A ? V4 : V6,
       );
-      const start = performance.now();
-      expect(await createResolver({ servers: [server] })('a.example.com')).toHaveLength(1);
-      expect(performance.now() - start).toBeLessThan(1_500);
+      // Who waited for the silent family would run into the limit.
+      const resolve = createResolver({ servers: [server], limitMs: 3_500 });
+      expect(await resolve('a.example.com')).toHaveLength(1);
     }
   });
 
@@ -102,13 +102,12 @@ describe('a name', () => {
     await expect(resolve('a.example.com')).rejects.toThrow('host name not resolved in time');
     const patient = createResolver({ servers: [server] });
     const policy = { allowedOrigins: [], refusedPorts: () => [] };
-    const start = performance.now();
     const send = sender({ policy, resolve: patient, attemptMs: 300 });
+    // The attempt's limit, not the longer one of the name, which would be a failure.
     expect(await send('https://b.example.com/')).toMatchObject({
       result: 'timeout',
       timing: { dnsMs: null, connectMs: null },
     });
-    expect(performance.now() - start).toBeLessThan(1_000);
   });
 
   test('waits while enough others are being asked for', async () => {

@@ -76,14 +76,15 @@ export const crashLoopRow: Row = {
       const parked = (await parkedIn(system)) - parkedBefore;
       const problems = [...outcome.problems];
       if (parked > 0) problems.push(`${parked} records were parked`);
-      if (inFlight < kills) problems.push(`only ${inFlight} of ${kills} kills met a backlog`);
+      const doubts = [...outcome.doubts];
+      if (inFlight < kills) doubts.push(`only ${inFlight} of ${kills} kills met a backlog`);
       const figures = [
         `backlog ${backlog}, ${left} left after the kills`,
         `all there ${seconds(nowMs() - began)} later`,
         `${parked} parked`,
         ...outcome.figures,
       ];
-      return { ...outcome, figures, problems };
+      return { ...outcome, figures, problems, doubts };
     }),
 };
 

@@ -108,7 +108,7 @@ async function away(context: RowContext, trial: Trial, dependency: Dependency): 
   // Where the time went shows only while it is known.
   if (due && late > FLOWS_MS / 2) context.say(`  the latest: ${await whereaboutsOf(system, due)}`);
   if (late > FLOWS_MS * context.slack) {
-    trial.problems.push(`${dependency.name}: flows again only after ${seconds(late)}`);
+    trial.doubts.push(`${dependency.name}: flows again only after ${seconds(late)}`);
   }
   const figures = [`${dependency.name}: flows after ${seconds(late)}`];
   return trial.finish({ trials: 1, inFlight: waiting + tasks, quietMs: PATIENCE_MS, figures });
@@ -170,5 +170,6 @@ function sum(outcomes: readonly Outcome[]): Outcome {
     unexplained: total(({ unexplained }) => unexplained),
     figures: outcomes.map(({ figures }) => figures[0] ?? ''),
     problems: outcomes.flatMap(({ problems }) => problems),
+    doubts: outcomes.flatMap(({ doubts }) => doubts),
   };
 }

@@ -55,9 +55,9 @@ export const frozenWorkerRow: Row = {
         );
       }
       if (longest > OTHERS_MS * context.slack) {
-        trial.problems.push(`the others took over after ${seconds(longest)}`);
+        trial.doubts.push(`the others took over after ${seconds(longest)}`);
       }
-      if (refused === 0) trial.problems.push('no stale settle was refused');
+      if (refused === 0) trial.doubts.push('no stale settle was refused');
       const figures = [`others after ${seconds(longest)} (longest)`, `${refused} stale settles`];
       return trial.finish({ trials, inFlight, quietMs: PATIENCE_MS, figures });
     }),

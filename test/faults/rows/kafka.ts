@@ -32,7 +32,7 @@ const row = (
 /** Waits for the backlog to go, and says so when it takes too long. */
 async function lagOf(context: RowContext, trial: Trial): Promise<number> {
   const lag = await untilCaughtUp(trial, nowMs(), PATIENCE_MS);
-  if (lag > LAG_MS * context.slack) trial.problems.push(`lag gone after ${seconds(lag)}`);
+  if (lag > LAG_MS * context.slack) trial.doubts.push(`lag gone after ${seconds(lag)}`);
   return lag;
 }
 
@@ -41,7 +41,7 @@ function judgeApi({ slack }: RowContext, trial: Trial, publisher: Publisher): vo
   const all = publisher.acknowledged.length + publisher.repeats();
   if (publisher.repeats() <= (all / 100) * slack) return;
   const reason = String(publisher.lastFailure());
-  trial.problems.push(`${publisher.repeats()} of ${all} calls failed meanwhile: ${reason}`);
+  trial.doubts.push(`${publisher.repeats()} of ${all} calls failed meanwhile: ${reason}`);
 }
 
 const killedBroker = row('killed', 'Kafka killed', async (context, trial) => {
@@ -60,7 +60,7 @@ const killedBroker = row('killed', 'Kafka killed', async (context, trial) => {
     context.say(`Kafka killed ${nth}/${trials}: lag gone after ${seconds(lags.at(-1) ?? 0)}`);
   }
   judgeApi(context, trial, publisher);
-  if (inFlight === 0) trial.problems.push('nothing waited for Kafka');
+  if (inFlight === 0) trial.doubts.push('nothing waited for Kafka');
   const figures = [`lag gone after ${seconds(Math.max(...lags))} (longest)`];
   return trial.finish({ trials, inFlight, quietMs: QUIET_MS, figures });
 });
@@ -110,7 +110,7 @@ const wiped = row(
       await publisher.stop();
       if (nth < trials) publisher = trial.publish({ perSecond: PER_SECOND });
     }
-    if (inFlight === 0) trial.problems.push('the wipe took nothing away');
+    if (inFlight === 0) trial.doubts.push('the wipe took nothing away');
     const figures = [`lag gone after ${seconds(Math.max(...lags))} (longest)`];
     return trial.finish({ trials, inFlight, quietMs: QUIET_MS, figures });
   },
@@ -143,7 +143,7 @@ const storm = row(
     if (guest.process.isRunning()) trial.faults.push(await killed(guest));
     const lag = await lagOf(context, trial);
     judgeApi(context, trial, publisher);
-    if (inFlight === 0) trial.problems.push('no change met an event on its way');
+    if (inFlight === 0) trial.doubts.push('no change met an event on its way');
     const figures = [`${changes} changes`, `lag gone after ${seconds(lag)}`];
     return trial.finish({ trials: changes, inFlight, quietMs: QUIET_MS, figures });
   },

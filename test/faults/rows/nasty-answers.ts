@@ -65,7 +65,7 @@ async function run(context: RowContext, trial: Trial) {
   const longest = Math.max(...nasty.map((path) => longestOf(receiptsAt(context, path))));
   const grown = await memory.stop();
   if (longest > ATTEMPT_MS * context.slack)
-    trial.problems.push(`an attempt took ${seconds(longest)}`);
+    trial.doubts.push(`an attempt took ${seconds(longest)}`);
   if (grown > MEMORY_MIB) trial.problems.push(`memory grew by ${grown.toFixed(0)} MiB`);
   for (const [at, value] of values.entries()) {
     const promised = value === String(WANTED_S) ? WANTED_S * 1_000 : FIRST_RETRY_MS;

@@ -55,8 +55,8 @@ export const postgresRow: Row = {
       trial.problems.push(...someOf(partner.violations));
       const longest = Math.max(...waits);
       if (longest > HEALTHY_MS * context.slack)
-        trial.problems.push(`healthy after ${seconds(longest)}`);
-      if (inFlight === 0) trial.problems.push('nothing was in flight');
+        trial.doubts.push(`healthy after ${seconds(longest)}`);
+      if (inFlight === 0) trial.doubts.push('nothing was in flight');
       const refused = partner.statuses.get(503) ?? 0;
       return trial.finish({
         trials,

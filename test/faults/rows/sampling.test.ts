@@ -3,8 +3,8 @@ import { sampled } from './sampling.ts';
 
 const values = (given: readonly number[]) => {
   const seen: number[] = [];
-  const problems: string[] = [];
-  const trial = { problems };
+  const doubts: string[] = [];
+  const trial = { doubts };
   const mean = () => seen.reduce((sum, one) => sum + one, 0) / seen.length;
   const rounds = sampled(trial, {
     round: async () => void seen.push(given[seen.length] ?? 0),
@@ -16,17 +16,17 @@ const values = (given: readonly number[]) => {
 test('one round is enough where everything holds', async () => {
   const { trial, rounds } = values([1, 0]);
   expect(await rounds).toBe(1);
-  expect(trial.problems).toEqual([]);
+  expect(trial.doubts).toEqual([]);
 });
 
 test('a bad moment is outweighed by further rounds', async () => {
   const { trial, rounds } = values([0, 1, 2]);
   expect(await rounds).toBe(3);
-  expect(trial.problems).toEqual([]);
+  expect(trial.doubts).toEqual([]);
 });
 
-test('what never holds is a problem, once', async () => {
+test('what never holds is a doubt, once', async () => {
   const { trial, rounds } = values([0, 0, 0, 0]);
   expect(await rounds).toBe(4);
-  expect(trial.problems).toEqual(['mean 0']);
+  expect(trial.doubts).toEqual(['mean 0']);
 });

@@ -6,20 +6,20 @@ const MOST_ROUNDS = 4;
 /**
  * Measures in rounds until what is compared holds, judging all rounds so far: what others of the machine
  * do to a few samples does not last, a fault does. What still does not hold after the last round is a
- * problem of the trial.
+ * doubt about the trial.
  *
  * @param o.misses of everything measured so far.
  * @returns how many rounds it took.
  */
 export async function sampled(
-  trial: Pick<Trial, 'problems'>,
+  trial: Pick<Trial, 'doubts'>,
   o: { round(): Promise<void>; misses(): readonly string[] },
 ): Promise<number> {
   for (let rounds = 1; ; rounds += 1) {
     await o.round();
     const misses = o.misses();
     if (misses.length > 0 && rounds < MOST_ROUNDS) continue;
-    trial.problems.push(...misses);
+    trial.doubts.push(...misses);
     return rounds;
   }
 }

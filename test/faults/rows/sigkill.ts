@@ -77,7 +77,7 @@ async function killOften({ context, target, trial }: KillRow): Promise<Outcome> 
   const longest = Math.max(...recoveries);
   const limit = RECOVERY_MS * context.slack;
   const late = recoveries.filter((one) => one > limit).length;
-  if (late > 0) trial.problems.push(`${late} recoveries took over ${seconds(limit)}`);
+  if (late > 0) trial.doubts.push(`${late} recoveries took over ${seconds(limit)}`);
   const outcome = await trial.finish({
     trials,
     inFlight,

@@ -15,6 +15,7 @@ export interface Trial {
   readonly ledger: Ledger;
   readonly faults: Fault[];
   readonly problems: string[];
+  readonly doubts: string[];
   /** Begins to change returns of the first shop, or of another. */
   publish(o: Pick<PublisherOptions, 'perSecond' | 'mix'> & { shop?: TrialShop }): Publisher;
   /** Stops the publishers, waits until everything has arrived, holds the ledger against the sink. */
@@ -60,6 +61,7 @@ export async function withTrial(
   const publishers: Publisher[] = [];
   const faults: Fault[] = [];
   const problems: string[] = [];
+  const doubts: string[] = [];
   const trial: Trial = {
     shop,
     shops,
@@ -67,6 +69,7 @@ export async function withTrial(
     ledger,
     faults,
     problems,
+    doubts,
     publish(options) {
       const stream = random.fork(`publisher ${publishers.length}`);
       const publisher = startPublisher({ system, shop, random: stream, ...options });
@@ -96,6 +99,7 @@ export async function withTrial(
         duplicates: verdict.duplicates,
         unexplained: unexplained.length,
         problems,
+        doubts,
         figures: [...o.figures, `${ledger.all().length} deliveries`],
       };
     },

@@ -2,7 +2,8 @@ import { expect } from '@jest/globals';
 import { Webhook } from 'standardwebhooks';
 import type { TRIGGERS } from '../../../services/contract/limits.ts';
 import type { StackShop } from '../stack.ts';
-import { type Received, type Receiver, startReceiver, until } from '../webhooks.ts';
+import { until } from '../until.ts';
+import { type Received, type Receiver, startReceiver } from '../webhooks.ts';
 import type { Journey } from './journey.ts';
 
 /** The topic whose payload is a trigger's own. */

@@ -2,6 +2,7 @@ import { connectServices, type Services } from '../../../gateway/services.ts';
 import { Actor_Kind } from '../../../proto/gen/rms/common/v1/actor_pb.ts';
 import { type Received, restClient, type Sent } from '../gateway/rest-client.ts';
 import { type StackShop, startTestStack, type TestStack } from '../stack.ts';
+import { until } from '../until.ts';
 
 /** A running system, seen as its users see it: over REST, and over gRPC as internal services do. */
 export interface Journey {
@@ -66,14 +67,9 @@ export async function untilState(
   id: number,
   state: string,
 ): Promise<Record<string, unknown>> {
-  const end = Date.now() + STATE_MS;
-  for (;;) {
-    const path = `/api/2026-10/warehouse/return/details?return_id=${id}`;
+  const path = `/api/2026-10/warehouse/return/details?return_id=${id}`;
+  return until(async () => {
     const body = (await journey.send({ path })).body as Record<string, unknown>;
-    if (body.state === state) return body;
-    if (Date.now() > end) throw new Error(`return ${id} is ${body.state}, not ${state}`);
-  }
+    return body.state === state && body;
+  });
 }
-
-/** Longest processing of one return on a busy machine. Milliseconds. */
-const STATE_MS = 20_000;

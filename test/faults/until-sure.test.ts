@@ -1,0 +1,53 @@
+import { expect, test } from '@jest/globals';
+import type { Finished } from './report.ts';
+import { untilSure } from './until-sure.ts';
+
+const row = {
+  name: 'row',
+  fault: '',
+  mustHold: '',
+  budgetMs: { short: 1, full: 1 },
+  runApart: () => Promise.reject(new Error('not asked for')),
+};
+
+/** What one run after another finds wrong; how many runs there were, and what counts in the end. */
+async function judged(runs: { problems?: string[]; doubts?: string[] }[], full = false) {
+  let count = 0;
+  const { outcome } = await untilSure(
+    { full },
+    () => {},
+    async (run): Promise<Finished> => {
+      count = run;
+      const none = { trials: 1, inFlight: 1, lost: 0, duplicates: 0, unexplained: 0 };
+      const wrong = { problems: [], doubts: [], ...runs[run - 1] };
+      return { row, outcome: { ...none, figures: ['f'], ...wrong }, tookMs: 1 };
+    },
+  );
+  const { problems, doubts, figures } = outcome;
+  return { count, problems, doubts, figures };
+}
+
+test('one run is enough where nothing is wrong', async () => {
+  expect(await judged([{}])).toEqual({ count: 1, problems: [], doubts: [], figures: ['f'] });
+});
+
+test('a broken promise counts at once', async () => {
+  const run = { problems: ['lost'], doubts: ['late'] };
+  expect(await judged([run, {}])).toEqual({ count: 1, ...run, figures: ['f'] });
+});
+
+test('a doubt is looked into, and said also when it went away', async () => {
+  const { count, doubts, figures } = await judged([{ doubts: ['late by 1 s'] }, {}]);
+  expect([count, doubts]).toEqual([2, []]);
+  expect(figures).toEqual(['f', 'run 2, after: late by 1 s']);
+});
+
+test('a doubt that stays counts, and so does a promise broken while it is looked into', async () => {
+  const late = { doubts: ['late'] };
+  expect(await judged([late, late, late])).toMatchObject({ count: 3, doubts: ['late'] });
+  expect(await judged([late, { problems: ['lost'] }])).toMatchObject({ problems: ['lost'] });
+});
+
+test('the full form has trials enough: there a doubt counts at once', async () => {
+  expect(await judged([{ doubts: ['late'] }], true)).toMatchObject({ count: 1, doubts: ['late'] });
+});
