@@ -10,7 +10,7 @@ const REFRESH_GRACE_MS = 30_000;
  * A code that was used since the request arrived, or just before, is a race and no replay: it is refused,
  * but the tokens of whoever won are left alone. Milliseconds.
  */
-const RACE_MS = 1_000;
+export const RACE_MS = 1_000;
 /** Long enough for a replayed code to be known as one, whatever its own expiry says. Seconds. */
 const REPLAYED_FOR_S = 60;
 

@@ -11,6 +11,7 @@ import {
 } from '../../test/support/oauth/sign-in-stack.ts';
 import { until } from '../../test/support/until.ts';
 import { type AccessTokenCheck, createAccessTokenCheck } from './access-token.ts';
+import { RACE_MS } from './adapter.ts';
 import { mcpResource, storeGrant } from './issue.ts';
 import { createOAuthKeys, rotateOAuthKey } from './keys.ts';
 import { createTickets } from './tickets.ts';
@@ -43,6 +44,14 @@ const age = (seconds: number): Promise<unknown> =>
     [seconds],
   );
 
+/** What a client sends to redeem a code. */
+const redeeming = (code: string | null, code_verifier: string) => ({
+  grant_type: 'authorization_code',
+  code: code ?? '',
+  redirect_uri: REDIRECT,
+  code_verifier,
+});
+
 /** A code as the provider stores it, without the pages before it. */
 async function newCode(): Promise<{
   code: string;
@@ -69,13 +78,7 @@ async function newCode(): Promise<{
     codeChallengeMethod: 'S256',
   };
   await createTickets(pool).put('AuthorizationCode', code, { content, ttlS: 60, grantId });
-  const fields = {
-    grant_type: 'authorization_code',
-    code,
-    redirect_uri: REDIRECT,
-    code_verifier: verifier,
-  };
-  return { code, exchange: (replica) => stack.token(fields, replica) };
+  return { code, exchange: (replica) => stack.token(redeeming(code, verifier), replica) };
 }
 
 let person: ReturnType<SignInStack['newPerson']>;
@@ -88,13 +91,8 @@ describe('a code', () => {
     const { code, begun, body } = await stack.tokens(await person);
     expect(await works(body.access_token)).toBe(true);
     await age(2);
-    const again = {
-      grant_type: 'authorization_code',
-      code,
-      redirect_uri: REDIRECT,
-      code_verifier: begun.verifier,
-    };
-    expect(await stack.token(again)).toMatchObject(INVALID_GRANT);
+    const again = await stack.token(redeeming(code, begun.verifier));
+    expect(again).toMatchObject(INVALID_GRANT);
     expect(await works(body.access_token)).toBe(false);
     expect(await refresh(body.refresh_token)).toMatchObject(INVALID_GRANT);
   });
@@ -108,9 +106,12 @@ describe('a code', () => {
   });
 
   test('redeemed 16 times at once on two replicas works exactly once, 100 times over', async () => {
+    let together = 0;
     for (let round = 0; round < 100; round += 1) {
       const { exchange } = await newCode();
+      const began = performance.now();
       const answers = await Promise.all(Array.from({ length: 16 }, (_, at) => exchange(at % 2)));
+      const isTogether = performance.now() - began < RACE_MS;
       const [winner, ...others] = answers.filter(({ status }) => status === 200);
       expect([round, others.length]).toEqual([round, 0]);
       const losers = answers.filter((answer) => answer !== winner);
@@ -119,19 +120,18 @@ describe('a code', () => {
         expect(['invalid_grant', 'temporarily_unavailable']).toContain(body.error);
       }
       expect(losers.some(({ body }) => body.error === 'invalid_grant')).toBe(true);
+      // Where the machine stood still, one of them came so late that it was a code stolen and used again.
+      if (!isTogether) continue;
+      together += 1;
       expect([round, await works(winner?.body.access_token)]).toEqual([round, true]);
     }
+    expect(together).toBeGreaterThan(0);
   }, 240_000);
 
   const right = async (): Promise<Record<string, string>> => {
     const begun = stack.begin();
     const { url } = await stack.signIn(await person, { begun });
-    return {
-      grant_type: 'authorization_code',
-      code: url.searchParams.get('code') ?? '',
-      redirect_uri: REDIRECT,
-      code_verifier: begun.verifier,
-    };
+    return redeeming(url.searchParams.get('code'), begun.verifier);
   };
 
   test.each<[string, Record<string, string>, object]>([
@@ -254,12 +254,7 @@ test('every step of a sign-in may be answered by another replica', async () => {
   const begun = stack.begin();
   begun.url.port = new URL(stack.replicas[1] ?? '').port;
   const { url } = await stack.signIn(await person, { begun });
-  const fields = {
-    grant_type: 'authorization_code',
-    code: url.searchParams.get('code') ?? '',
-    redirect_uri: REDIRECT,
-    code_verifier: begun.verifier,
-  };
+  const fields = redeeming(url.searchParams.get('code'), begun.verifier);
   expect((await stack.token(fields, 1)).status).toBe(200);
 });
 
