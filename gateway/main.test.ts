@@ -4,6 +4,7 @@ import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { createTestDatabase, type TestDatabase } from '../test/support/database.ts';
+import { until } from '../test/support/until.ts';
 
 let database: TestDatabase;
 
@@ -39,8 +40,7 @@ describe('the gateway as a process of its own', () => {
       port = event.port ?? 0;
       break;
     }
-    const ready = await fetch(`http://127.0.0.1:${port}/readyz`);
-    expect(ready.status).toBe(200);
+    await until(async () => (await fetch(`http://127.0.0.1:${port}/readyz`)).status === 200);
     child.kill('SIGTERM');
     expect(await once(child, 'exit')).toEqual([0, null]);
   });

@@ -42,6 +42,8 @@ export interface GatewayOptions extends OAuthOptions {
   readonly calendar?: Date;
   /** 300 when absent. */
   readonly restPerMinute?: number;
+  /** How long a request waits for the count that replicas share; see `createLeasedLimit`. Milliseconds. */
+  readonly limitPatienceMs?: number;
   /** 60 when absent. */
   readonly failedCredentialsPerMinute?: number;
   /** Sign-in requests an hour and address, tool calls an hour and user; those of the interface when absent. */
@@ -237,7 +239,9 @@ function createLimits(
   o: GatewayOptions,
   { pool, logger, clientIp }: { pool: pg.Pool; logger: Logger; clientIp: ClientIp },
 ) {
-  const restLimit = createLeasedLimit(pool, logger);
+  const restLimit = createLeasedLimit(pool, logger, {
+    ...(o.limitPatienceMs !== undefined && { patienceMs: o.limitPatienceMs }),
+  });
   const hourlyLimits = createHourlyLimits({
     pool,
     clientIp,

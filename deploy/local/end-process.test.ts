@@ -3,6 +3,9 @@ import { once } from 'node:events';
 import { afterEach, describe, expect, test } from '@jest/globals';
 import { alive, endProcess } from './end-process.ts';
 
+/** The deaf one is waited for so long, once. */
+const PATIENCE_MS = 4_000;
+
 const started: ChildProcess[] = [];
 afterEach(() => {
   for (const child of started.splice(0)) child.kill('SIGKILL');
@@ -26,9 +29,9 @@ async function deafTo(...signals: string[]): Promise<ChildProcess & { pid: numbe
 describe('end a process', () => {
   test('that obeys, one that must be told twice, and one that is gone', async () => {
     for (const child of [await deafTo(), await deafTo('SIGINT')]) {
-      await endProcess(child.pid, 300);
+      await endProcess(child.pid, PATIENCE_MS);
       expect(alive(child.pid)).toBe(false);
-      await endProcess(child.pid, 300);
+      await endProcess(child.pid, PATIENCE_MS);
     }
   });
 

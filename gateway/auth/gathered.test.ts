@@ -1,4 +1,4 @@
-import { describe, expect, test } from '@jest/globals';
+import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals';
 import { isOutage } from '../../services/platform/postgres.ts';
 import { AskedTooLong, createGathering } from './gathered.ts';
 
@@ -26,6 +26,14 @@ function slowly(o: { patienceMs?: number } = {}) {
 }
 
 describe('gathered questions', () => {
+  // Patience ends when a test says so.
+  beforeEach(() => {
+    jest.useFakeTimers({ doNotFake: ['nextTick', 'setImmediate', 'queueMicrotask'] });
+  });
+  afterEach(() => {
+    jest.useRealTimers();
+  });
+
   test('those of one turn are one, and each gets its own answer', async () => {
     const { ask, asked, letGo } = slowly();
     const answers = Promise.all([ask('a'), ask('a'), ask('a')]);
@@ -66,7 +74,9 @@ describe('gathered questions', () => {
     const { ask, asked, turn } = slowly({ patienceMs: 100 });
     const first = ask('a');
     await turn();
-    const outcomes = await Promise.allSettled([first, ask('a'), ask('a')]);
+    const all = Promise.allSettled([first, ask('a'), ask('a')]);
+    jest.advanceTimersByTime(100);
+    const outcomes = await all;
     const tooLong = { status: 'rejected', reason: expect.any(AskedTooLong) };
     expect(outcomes).toEqual([tooLong, tooLong, tooLong]);
     expect(isOutage(new AskedTooLong())).toBe(true);
@@ -77,10 +87,11 @@ describe('gathered questions', () => {
     const { ask, asked, turn, letGo } = slowly({ patienceMs: 2_000 });
     const first = ask('a');
     await turn();
-    const late = ask('a');
+    const late = expect(ask('a')).rejects.toThrow(AskedTooLong);
     await letGo();
     expect(await first).toBe('a:1:0');
-    await expect(late).rejects.toThrow(AskedTooLong);
+    jest.advanceTimersByTime(2_000);
+    await late;
     expect(asked).toHaveLength(2);
   });
 

@@ -37,8 +37,14 @@ export interface LeasedLimit {
  * Each replica leases a tenth of a key's window at a time from Postgres, so a busy key costs ten
  * statements a minute and replica, and all replicas together never admit more than the limit. While
  * the database does not answer, a replica counts by itself: a limit must not become an outage.
+ *
+ * @param o.patienceMs how long a request waits for the shared count; 1.5 s when absent. Milliseconds.
  */
-export function createLeasedLimit(pool: pg.Pool, logger: Logger): LeasedLimit {
+export function createLeasedLimit(
+  pool: pg.Pool,
+  logger: Logger,
+  { patienceMs = PATIENCE_MS }: { readonly patienceMs?: number } = {},
+): LeasedLimit {
   const windows = new Map<string, Window>();
   const counter = new RateLimiterPostgres({
     keyPrefix: 'rest',
@@ -54,7 +60,7 @@ export function createLeasedLimit(pool: pg.Pool, logger: Logger): LeasedLimit {
   const lease = async (key: string, limit: number, window: Window): Promise<void> => {
     const wanted = Math.max(1, Math.floor(limit / LEASE_PART));
     try {
-      const counted = await withPatience(counter.consume(key, wanted));
+      const counted = await withPatience(counter.consume(key, wanted), patienceMs);
       const granted = Math.min(wanted, Math.max(0, wanted - (counted.consumedPoints - limit)));
       window.left = granted;
       window.spent = granted === 0;
@@ -103,7 +109,7 @@ function currentWindow(windows: Map<string, Window>, key: string): Window {
 }
 
 /** @throws when the count does not come in time, or fails. */
-async function withPatience<T>(counting: Promise<T>): Promise<T> {
-  if (!(await within(PATIENCE_MS, counting))) throw new Error('the count did not answer');
+async function withPatience<T>(counting: Promise<T>, patienceMs: number): Promise<T> {
+  if (!(await within(patienceMs, counting))) throw new Error('the count did not answer');
   return counting;
 }

@@ -6,6 +6,8 @@ import { createLeasedLimit, type LeasedLimit } from './leased-limit.ts';
 import { createRateLimit, refusedFor } from './rate-limits.ts';
 
 const logger = createLogger({ service: 'test', level: 'silent' });
+/** A machine that stands still for a moment must not make a replica count alone. */
+const PATIENT = { patienceMs: 30_000 };
 let database: TestDatabase;
 
 beforeAll(async () => {
@@ -27,17 +29,17 @@ async function admitted(
 
 describe('the limit of REST callers', () => {
   test.each([1, 5, 7, 300])('one replica admits exactly %d', async (limit) => {
-    const replica = createLeasedLimit(database.pool, logger);
+    const replica = createLeasedLimit(database.pool, logger, PATIENT);
     expect(await admitted([replica], `one-${limit}`, limit, limit * 2 + 10)).toBe(limit);
   });
 
   test('several replicas together never admit more, and a busy key loses nothing', async () => {
-    const replicas = [1, 2, 3].map(() => createLeasedLimit(database.pool, logger));
+    const replicas = [1, 2, 3].map(() => createLeasedLimit(database.pool, logger, PATIENT));
     expect(await admitted(replicas, 'three', 100, 600)).toBe(100);
   });
 
   test('says when to come back', async () => {
-    const replica = createLeasedLimit(database.pool, logger);
+    const replica = createLeasedLimit(database.pool, logger, PATIENT);
     await replica.take('again', 1);
     const refused = await replica.take('again', 1);
     expect(refused).toEqual({ admitted: false, retryAfterS: expect.any(Number) });
@@ -56,7 +58,7 @@ describe('the limit of REST callers', () => {
   });
 
   test('keys do not share a window', async () => {
-    const replica = createLeasedLimit(database.pool, logger);
+    const replica = createLeasedLimit(database.pool, logger, PATIENT);
     await replica.take('a', 1);
     expect(await replica.take('b', 1)).toEqual({ admitted: true });
   });

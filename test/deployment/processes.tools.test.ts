@@ -171,14 +171,19 @@ describe('operating it', () => {
   };
 
   test('a replay of stored events, as after a loss of Kafka, reaches listeners and changes nothing', async () => {
-    const before = received.length;
+    const repeats = async () => {
+      const [, total = '0'] =
+        /^events_repeated_total{[^}]*} (\d+)/m.exec(await metricsOf('webhooks')) ?? [];
+      return Number(total);
+    };
+    const [before, repeatedBefore] = [received.length, await repeats()];
     const anHourAgo = new Date(Date.now() - 3_600_000).toISOString();
     const replay = ['services/returns/replay.ts', '--from', anHourAgo];
     const said = await runCommand(replay, cluster.envOf('returns'));
     const [, count] = /^(\d+) event\(s\) published again$/m.exec(said) ?? [];
     expect(Number(count)).toBeGreaterThan(2);
-    const repeated = RegExp(`^events_repeated_total{[^}]*} ${count}( |$)`, 'm');
-    await until(async () => repeated.test(await metricsOf('webhooks')), START_MS);
+    // Kafka may bring one again by itself as well: at least once.
+    await until(async () => (await repeats()) >= repeatedBefore + Number(count), START_MS);
     expect(received).toHaveLength(before);
   });
 

@@ -90,8 +90,12 @@ const outbox = () => journey.stack.control<Record<string, number>>('GET', '/outb
 
 /** Asks until the return is closed: an answer lost in the kill says nothing about what was done. */
 async function processUntilClosed({ id }: Ref): Promise<void> {
-  if ((await stateOf(id)) !== 'closed') await process(id);
-  await until(async () => (await stateOf(id)) === 'closed', 60_000);
+  const isClosed = async () => {
+    if ((await stateOf(id)) === 'closed') return true;
+    await process(id);
+    return (await stateOf(id)) === 'closed';
+  };
+  await until(isClosed, 60_000, 500);
 }
 
 /** Returns of which the closing was told; each signature is judged. */
