@@ -39,24 +39,35 @@ export async function killReplicas(o: {
   const { pool } = o.db;
   const random = randomOf(o.seed);
   const works = SCENARIOS.filter(({ failure }) => failure?.kind !== 'final');
-  const trials = await Promise.all(
-    Array.from({ length: o.returns }, async (_, at) => {
-      const scenario = works[at % works.length];
-      if (!scenario) throw new Error('there is no scenario');
-      const shopId = await newShop(pool, scenario.settings);
-      return { scenario, of: await newReturn(pool, shopId, scenario.submission()) };
-    }),
-  );
+  const submit = async (at: number) => {
+    const scenario = works[at % works.length];
+    if (!scenario) throw new Error('there is no scenario');
+    const shopId = await newShop(pool, scenario.settings);
+    return { scenario, of: await newReturn(pool, shopId, scenario.submission()) };
+  };
+  const planned = await Promise.all(Array.from({ length: o.returns }, (_, at) => submit(at)));
+  const trials = [...planned];
+  /** The jobs that run at this moment. On a machine that stood still all may be over: then a spare one is asked for. */
+  const untilRunning = () =>
+    until(async () => {
+      const found = await running(o.db);
+      if (found > 0) return found;
+      if ((await open(o.db)) > 0) return false;
+      const spare = await submit(trials.length);
+      trials.push(spare);
+      await ask(pool, spare.of);
+      return false;
+    });
   const replicas = [await startReplica(o.db.url), await startReplica(o.db.url)];
   let jobsInFlight = 0;
   let killedAt = 0;
   try {
-    for (const [at, { of }] of trials.entries()) {
+    for (const [at, { of }] of planned.entries()) {
       await ask(pool, of);
       if (at % Math.ceil(o.returns / o.kills) !== 0) continue;
-      await until(async () => (await running(o.db)) > 0);
+      await untilRunning();
       await sleep(random() * PAUSE_MS);
-      jobsInFlight += await running(o.db);
+      jobsInFlight += await untilRunning();
       killedAt = performance.now();
       await end(replicas.shift());
       replicas.push(await startReplica(o.db.url));
