@@ -5,6 +5,9 @@ import type { UrlPolicy } from '../../guard/guard.ts';
 import type { Outcome } from '../outcome.ts';
 import { createSender, type SenderOptions } from '../send.ts';
 
+/** A machine that stands still is no late answer: a test that wants one says so. Milliseconds. */
+const ATTEMPT_MS = 15_000;
+
 /** What tests may reach: loopback, over either scheme. */
 export const LOOPBACK: UrlPolicy = {
   allowedOrigins: ['http://127.0.0.1:*', 'https://127.0.0.1:*'],
@@ -29,7 +32,7 @@ export function sendingFixtures() {
   });
   return {
     sender(o: Partial<SenderOptions> = {}): PostTo {
-      const sender = createSender({ policy: LOOPBACK, attemptMs: 2_000, ...o });
+      const sender = createSender({ policy: LOOPBACK, attemptMs: ATTEMPT_MS, ...o });
       closers.push(() => sender.close());
       return (url, body = Buffer.from('{"a":1}')) => sender.send({ url, headers: {}, body });
     },
