@@ -67,6 +67,11 @@ async function health(service: RunningService): Promise<Serving> {
   return (await createClient(Health, createGrpcTransport({ baseUrl })).check({})).status;
 }
 
+/** A database that is asked while the machine stands still counts as away: then it is asked again. */
+function untilServing(service: RunningService): Promise<boolean> {
+  return until(async () => (await health(service)) === Serving.SERVING);
+}
+
 async function asMigrator(sql: string): Promise<void> {
   const client = new pg.Client({ connectionString: database.migratorUrl });
   await client.connect();
@@ -78,7 +83,7 @@ describe('a running service', () => {
   test('answers calls, health and metrics', async () => {
     const service = await start(() => answering);
     await clientOf(service).getCart(cart);
-    expect(await health(service)).toBe(Serving.SERVING);
+    await untilServing(service);
     const metrics = await (await fetch(service.metricsUrl)).text();
     expect(metrics).toContain('rpc_server_call_duration_seconds_count');
     expect(metrics).toContain('db_client_connections');
@@ -96,7 +101,7 @@ describe('a running service', () => {
 
   test('does not serve when its database is away', async () => {
     const service = await start(() => answering);
-    expect(await health(service)).toBe(Serving.SERVING);
+    await untilServing(service);
     const own = await database.pool.connect();
     cleanups.push(() => own.release());
     await asMigrator(
@@ -141,7 +146,7 @@ describe('a schema that does not fit the code', () => {
     expect(works).toBe(false);
 
     await asMigrator(`delete from carts.schema_migrations where name like '9999%'`);
-    await until(async () => (await health(service)) === Serving.SERVING);
+    await untilServing(service);
     expect(works).toBe(true);
     await clientOf(service).getCart(cart);
   });
