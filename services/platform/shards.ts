@@ -40,6 +40,8 @@ export interface ShardOptions {
    * only when nothing is; until then nothing new is to be begun. Nothing ever is unless told so.
    */
   readonly isBusy?: (shard: number) => boolean;
+  /** Longer in tests: a machine that stands still must not lose them. {@link SHARD_LEASE_MS} unless told otherwise. */
+  readonly leaseMs?: number;
 }
 
 export interface ShardHolder {
@@ -84,7 +86,8 @@ export function createShardHolder(o: ShardOptions): ShardHolder {
   const shards = new Map<number, Held>();
   const memberPrefix = `${o.name}/member/`;
   const memberName = memberPrefix + o.owner;
-  const lease = { owner: o.owner, ttlMs: SHARD_LEASE_MS };
+  const leaseMs = o.leaseMs ?? SHARD_LEASE_MS;
+  const lease = { owner: o.owner, ttlMs: leaseMs };
   let membership: bigint | undefined;
   let membersBefore = 0;
   let unrestUntil = 0;
@@ -107,11 +110,11 @@ export function createShardHolder(o: ShardOptions): ShardHolder {
     const asked = performance.now();
     const entries = [...shards];
     const where = { memberPrefix, prefix: `${o.name}/` };
-    const renewal = await renewLeases(o.pool, ownLeases(), { ttlMs: SHARD_LEASE_MS, ...where });
+    const renewal = await renewLeases(o.pool, ownLeases(), { ttlMs: leaseMs, ...where });
     if (!renewal.renewed.has(memberName)) membership = undefined;
     for (const [shard, held] of entries) {
       const isOurs = renewal.renewed.has(shardLease(o.name, shard));
-      if (isOurs) held.safeUntil = asked + SHARD_LEASE_MS;
+      if (isOurs) held.safeUntil = asked + leaseMs;
       else shards.delete(shard);
     }
     return renewal;
@@ -135,7 +138,7 @@ export function createShardHolder(o: ShardOptions): ShardHolder {
     for (const shard of others) {
       const token = taken.get(shardLease(o.name, shard));
       if (token === undefined) continue;
-      shards.set(shard, { token, safeUntil: asked + SHARD_LEASE_MS, isLeaving: false });
+      shards.set(shard, { token, safeUntil: asked + leaseMs, isLeaving: false });
     }
   }
 

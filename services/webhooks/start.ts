@@ -33,6 +33,8 @@ export interface WebhooksOptions extends ServiceOptions {
   readonly logDays?: number;
   /** Total time of one attempt (tests). Milliseconds. */
   readonly attemptMs?: number;
+  /** How long a shard is kept without a sign of life (tests). Milliseconds. */
+  readonly leaseMs?: number;
   /** How names are resolved (tests). */
   readonly resolve?: Resolve;
 }
@@ -134,6 +136,7 @@ export async function startWebhooks(o: WebhooksOptions): Promise<RunningWebhooks
               signingKeys: createSigningKeys(o.keyring),
               send: sender.send,
               concurrency: o.concurrency ?? DEFAULT_CONCURRENCY,
+              ...(o.leaseMs !== undefined && { leaseMs: o.leaseMs }),
             });
             maintenance = startMaintenance({ ...parts, pool, days });
             replays = startReplays({

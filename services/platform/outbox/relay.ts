@@ -25,6 +25,8 @@ export interface RelayOptions {
   readonly retentionDays?: number;
   /** How often the outbox is looked at in case a notification was lost. Milliseconds. */
   readonly pollMs?: number;
+  /** How long a shard is kept without a sign of life (tests). Milliseconds. */
+  readonly leaseMs?: number;
 }
 
 export interface Relay extends Worker {
@@ -52,6 +54,7 @@ export function startRelay(o: RelayOptions): Relay {
     name: 'relay',
     count: SHARDS,
     isBusy: (shard) => publisher.isBusy(shard),
+    ...(o.leaseMs !== undefined && { leaseMs: o.leaseMs }),
   });
   const published = o.telemetry.meter.createCounter('outbox_published_total', {
     description: 'Events given to the event bus.',

@@ -16,7 +16,8 @@ import { sampleEvent } from '../../contract/sample-event.ts';
 let webhooks: WebhooksUnderTest;
 
 beforeAll(async () => {
-  webhooks = await runWebhooks();
+  // A machine that stands still must not lose its shards: what fails then counts for nothing.
+  webhooks = await runWebhooks({ leaseMs: 60_000 });
 });
 afterAll(() => webhooks.stop());
 
@@ -71,7 +72,8 @@ describe('an open circuit', () => {
     const fresh = (await attemptsOf(shopId)).slice(0, BACKLOG - 5);
     expect(fresh.filter((count) => count === 0).length).toBeGreaterThanOrEqual(BACKLOG - 7);
     expect(receiver.received.length - before).toBeLessThanOrEqual(8);
-    expect(await webhooks.metrics()).toMatch(/^webhooks_circuits_open\S* [1-9]/m);
+    // A database that is asked while the machine stands still is given up: then it is asked again.
+    await until(async () => /^webhooks_circuits_open\S* [1-9]/m.test(await webhooks.metrics()));
     await receiver.stop();
   });
 

@@ -179,8 +179,9 @@ describe('connections to the database that are cut while attempts are open', () 
 describe('two processes', () => {
   test('share the endpoints, deliver each event once, and go on when one of them stops', async () => {
     const receiver = await startReceiver();
-    const one = await runWebhooks({ db });
-    const other = await runWebhooks({ db });
+    // A machine that stands still must not lose its shards to the other.
+    const one = await runWebhooks({ db, leaseMs: 60_000 });
+    const other = await runWebhooks({ db, leaseMs: 60_000 });
     const holders = async () => {
       const { rows } = await db.pool.query<{ shards: number }>(
         `select count(*)::int as shards from leases

@@ -22,6 +22,8 @@ export interface DispatchOptions extends AttemptOptions {
   readonly clock: RetryClock;
   /** Places for attempts in this process; when endpoints hang, up to twice as many are open. */
   readonly concurrency: number;
+  /** How long a shard is kept without a sign of life (tests). Milliseconds. */
+  readonly leaseMs?: number;
 }
 
 export interface Dispatcher extends Worker {
@@ -55,6 +57,7 @@ export function startDispatching(o: DispatchOptions): Dispatcher {
     name: DELIVERY_LEASES,
     count: DELIVERY_SHARDS,
     isBusy: (shard) => flights.ofShard(shard) > 0,
+    ...(o.leaseMs !== undefined && { leaseMs: o.leaseMs }),
   });
   const metrics = deliveryMetrics(o.telemetry.meter, {
     inFlight: () => flights.size(),

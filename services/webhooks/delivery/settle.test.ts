@@ -27,6 +27,8 @@ beforeAll(async () => {
     owner: randomUUID(),
     name: DELIVERY_LEASES,
     count: DELIVERY_SHARDS,
+    // A machine that stands still must not lose them.
+    leaseMs: 60_000,
   });
 });
 afterAll(() => db.drop());
