@@ -80,12 +80,14 @@ describe('judge', () => {
   });
 
   test.each([
-    ['at once, on a connection of its', 40_001, 8_020, true],
-    ['at once, on another connection', 40_002, 8_020, false],
-    ['later', 40_001, 9_500, false],
-  ])('what a stopped process sends when it goes on: %s', (_name, fromPort, at, isExplained) => {
+    ['the first on a connection of its, however late', 40_001, [], true],
+    ['the first on another connection', 40_002, [], false],
+    ['a second one on it', 40_001, [9_500], false],
+  ])('what a stopped process sends when it goes on: %s', (_name, fromPort, before, isExplained) => {
     const others = arrival({ at: 5_000 });
-    const book = bookOf([others, arrival({ at, fromPort })], [ended(others, 5_050)]);
+    const earlier = before.map((at) => arrival({ at, fromPort, webhookId: 'msg_2', path: '/b' }));
+    const again = arrival({ at: 11_000, fromPort });
+    const book = bookOf([others, ...earlier, again], [ended(others, 5_050)]);
     const fault = { from: 2_000, to: 8_000, ports: new Set([40_001]) };
     expect(judge(book, PATHS, [fault]).unexplained.length === 0).toBe(isExplained);
   });

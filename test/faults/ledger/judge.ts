@@ -38,9 +38,17 @@ export function inFlightAt(receipts: readonly Receipt[], fault: Fault): Receipt[
   );
 }
 
-/** A request that was about to leave when its process was stopped, on a connection that it had: it left when the process went on. */
-function leftAfter({ at, fromPort }: Receipt, { to, ports }: Fault): boolean {
-  return ports?.has(fromPort) === true && at >= to && at < to + SETTLING_MS;
+/**
+ * Requests that were about to leave when their process was stopped: the first on each connection that it
+ * had, after it went on. By order: whoever stands still then, it or the sink, only makes them later.
+ */
+function leftAfter(inOrder: readonly Receipt[], { to, ports }: Fault): ReadonlySet<Receipt> {
+  const first = new Map<number, Receipt>();
+  for (const receipt of inOrder) {
+    const { at, fromPort } = receipt;
+    if (at >= to && ports?.has(fromPort) && !first.has(fromPort)) first.set(fromPort, receipt);
+  }
+  return new Set(first.values());
 }
 
 /** A sender that waited this long for an answer gave up rightly: its deadline is 15 s in all. Milliseconds. */
@@ -60,6 +68,8 @@ export function judge(
   const unexplained: string[] = [];
   const violations: string[] = [];
   let duplicates = 0;
+  const inOrder = [...paths].flatMap((path) => book.at(path)).sort((a, b) => a.number - b.number);
+  const cutOff = faults.map((fault) => ({ fault, left: leftAfter(inOrder, fault) }));
   violations.push(...eventsUnderTwoIds(book, paths));
   for (const id of book.ids(paths)) {
     const receipts = book.withId(id);
@@ -69,10 +79,9 @@ export function judge(
       if (nth === 0) continue;
       duplicates += 1;
       const earlier = accepted.slice(0, nth);
-      const isExplained = faults.some(
-        (fault) =>
-          (fault.from <= receipt.at && inFlightAt(earlier, fault).length > 0) ||
-          leftAfter(receipt, fault),
+      const isExplained = cutOff.some(
+        ({ fault, left }) =>
+          (fault.from <= receipt.at && inFlightAt(earlier, fault).length > 0) || left.has(receipt),
       );
       if (!isExplained) unexplained.push(`${id} at ${receipt.path} came again: ${told(accepted)}`);
     }
