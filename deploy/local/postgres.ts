@@ -2,12 +2,12 @@ import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { chownSync, closeSync, existsSync, mkdirSync, openSync } from 'node:fs';
 import { chmod, readFile, rm, writeFile } from 'node:fs/promises';
-import { createServer } from 'node:net';
 import { join, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import pg from 'pg';
 import { alive, endProcess } from './end-process.ts';
+import { freePorts, isFree } from './free-ports.ts';
 import { keepRunning } from './keep-running.ts';
 import { postgresBinaries, type Unprivileged, unprivileged } from './postgres-binaries.ts';
 
@@ -236,12 +236,30 @@ async function isPostgresOf(pid: number, data: string): Promise<boolean> {
   return stdout.includes(data);
 }
 
-/** A port of loopback that was free a moment ago. */
-export async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((done, fail) => server.once('error', fail).listen(0, '127.0.0.1', done));
-  const address = server.address();
-  await new Promise((done) => server.close(done));
-  if (address === null || typeof address === 'string') throw new Error('no port was given');
-  return address.port;
+/** Processes that start together have neighbouring ids: so many ports apart they do not meet. */
+const PORTS_AT_ONCE = 8;
+const taken: number[] = [];
+let spare: number[] = [];
+let last: Promise<unknown> = Promise.resolve();
+
+/**
+ * A port of loopback on which a server can come back after it was down: see {@link freePorts}. This
+ * process is given none twice, though the first server may not listen yet.
+ */
+export function freePort(): Promise<number> {
+  // One after the other: two that ask together would be given the same.
+  const next = last.then(nextPort);
+  last = next.catch(() => {});
+  return next;
+}
+
+async function nextPort(): Promise<number> {
+  for (;;) {
+    if (spare.length === 0) {
+      spare = await freePorts(PORTS_AT_ONCE, taken);
+      taken.push(...spare);
+    }
+    const port = spare.shift() ?? 0;
+    if (await isFree(port)) return port;
+  }
 }
