@@ -1,10 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Row, seconds } from '../row.ts';
 import { SERVICE_NAMES } from '../system/environment.ts';
-import { attemptsPassedOn } from '../system/logs.ts';
-import { portsOf } from '../system/sockets.ts';
 import type { Member, System } from '../system/system.ts';
 import { nowMs, waitFor } from '../wait.ts';
+import { killNoted } from './kill-noted.ts';
 import { withTrial } from './trial.ts';
 
 const SUBSCRIPTIONS = 20;
@@ -28,7 +27,6 @@ export const crashLoopRow: Row = {
       const { system, random, full } = context;
       const form = full ? 'full' : 'short';
       if (full) await system.startFront();
-      const openedAt = nowMs();
       const parkedBefore = await parkedIn(system);
       system.sink.behave([...trial.paths], { kind: 'accept', delayMs: SLOW_MS });
       const mix = { submit: 1, label: 0, process: 0 };
@@ -53,10 +51,7 @@ export const crashLoopRow: Row = {
         if (!member.process.isRunning()) continue;
         await trial.ledger.refresh();
         inFlight += trial.ledger.missing().length > 0 ? 1 : 0;
-        const ports = await portsOf(member.process.pid());
-        const from = nowMs();
-        await member.process.kill();
-        trial.faults.push({ from, to: nowMs(), ports });
+        trial.faults.push(await killNoted(system, trial, member));
         member.process.start();
       }
       const left = trial.ledger.missing().length;
@@ -70,7 +65,7 @@ export const crashLoopRow: Row = {
         inFlight,
         quietMs: QUIET_MS,
         // All processes start at once: those that live may be kept from their leases for seconds.
-        passedOn: () => attemptsPassedOn(system.folder, openedAt),
+        passesOn: true,
         figures: [],
       });
       const parked = (await parkedIn(system)) - parkedBefore;

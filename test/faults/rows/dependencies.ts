@@ -5,6 +5,7 @@ import { type Outcome, type Row, type RowContext, seconds } from '../row.ts';
 import type { System } from '../system/system.ts';
 import { nowMs, waitFor } from '../wait.ts';
 import { untilCaughtUp } from './catch-up.ts';
+import { unsettledIn } from './in-flight.ts';
 import { type Trial, USUAL, withTrial } from './trial.ts';
 
 /** What may be away, how it goes and how it comes back. */
@@ -91,6 +92,7 @@ async function away(context: RowContext, trial: Trial, dependency: Dependency): 
   const waiting = await waitFor(() => failuresSeen(trial, system), { what, withinMs: FIRST_MS });
   const from = nowMs();
   const before = await queuedIn(trial, system);
+  const unsettled = await unsettledIn(system, trial);
   await dependency.take(system);
   system.sink.behave([failing?.path ?? ''], { kind: 'accept' });
   await sleep(full ? AWAY_MS.full : AWAY_MS.short);
@@ -99,7 +101,7 @@ async function away(context: RowContext, trial: Trial, dependency: Dependency): 
   const back = nowMs();
   await publisher.stop();
   await untilCaughtUp(trial, nowMs(), PATIENCE_MS);
-  trial.faults.push({ from, to: nowMs() });
+  trial.faults.push({ from, to: nowMs(), unsettled });
   const retryMs = dependency.name === 'receivers' ? SECOND_RETRY_MS : FIRST_RETRY_MS;
   const { ms: late, due } = latestOf(trial, system, { back, retryMs });
   context.say(

@@ -107,13 +107,22 @@ export async function unheardOf(system: System, shopId: number): Promise<Set<str
   return new Set(rows.map(({ id }) => id));
 }
 
-/** By webhook-id: what is still in the queue, tried or not. */
-async function unsettledIn({ pool }: System, { shops }: Trial): Promise<Set<string>> {
+/**
+ * By webhook-id: what the sink has accepted and is still in the queue, so that it may come again, however
+ * long ago it was answered. A backlog that nobody has sent is none of it.
+ */
+export async function unsettledIn(
+  { pool, sink }: System,
+  { shops, paths }: Trial,
+): Promise<Set<string>> {
+  await sink.flush();
+  const seen = [...paths].flatMap((path) => sink.book.at(path)).filter(({ accepted }) => accepted);
   const { rows } = await pool.query<{ id: string }>(
-    'select id from webhooks.queue where shop_id = any($1)',
-    [shops.map(({ id }) => BigInt(id))],
+    `select 'msg_' || id as id from webhooks.queue
+      where shop_id = any($1) and 'msg_' || id = any($2::text[])`,
+    [shops.map(({ id }) => BigInt(id)), seen.map(({ webhookId }) => webhookId)],
   );
-  return new Set(rows.map(({ id }) => `msg_${id}`));
+  return new Set(rows.map(({ id }) => id));
 }
 
 const MOST_LOOKS = 200;
@@ -154,7 +163,6 @@ export async function catchInTheAct(
     if (inFlight > 0) {
       const ports = await portsOf(member.process.pid());
       const unsettled = await unsettledIn(system, o.trial);
-      await system.sink.flush();
       const fault = { from: at, to: at, ports, unsettled };
       const receipts = [...o.trial.paths].flatMap((path) => system.sink.book.at(path));
       const attempts = inFlightAt(receipts, fault).length;

@@ -1,0 +1,28 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { isPassedOn } from './passed-on.ts';
+
+const line = (time: string, attempts: number): string =>
+  JSON.stringify({ time, attempts, msg: 'the lease was lost before the attempts ended' });
+
+let folder = '';
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'rms-passed-on-'));
+  const first = [line('2026-11-20T09:00:00.000Z', 5), line('2026-11-20T10:00:01.000Z', 2)];
+  await writeFile(join(folder, 'webhooks-1.log'), `${first.join('\n')}\n`);
+  // Its process was killed while it wrote.
+  const second = [line('2026-11-20T10:00:02.000Z', 1), line('2026-11-20T10:00:03.000Z', 9)];
+  await writeFile(join(folder, 'webhooks-2.log'), second.join('\n').slice(0, -1));
+});
+afterAll(() => rm(folder, { recursive: true }));
+
+test.each([
+  [0, false],
+  [3, true],
+  [4, false],
+])('%i repeats of three attempts that were passed on since', async (repeats, expected) => {
+  const since = Date.parse('2026-11-20T10:00:00.000Z');
+  expect(await isPassedOn({ folder }, since, repeats, 50)).toBe(expected);
+});
