@@ -9,7 +9,8 @@ import { submitOnce } from '../ledger/submit-once.ts';
 import type { Outcome, Row, RowContext } from '../row.ts';
 import type { Receipt } from '../sink/arrival-book.ts';
 import type { Member, System } from '../system/system.ts';
-import { waitFor } from '../wait.ts';
+import { nowMs, waitFor } from '../wait.ts';
+import { type Advance, cameEarly } from './early.ts';
 import { type Trial, withTrial } from './trial.ts';
 
 const SHIFTED = fileURLToPath(new URL('../system/shifted-clock.ts', import.meta.url));
@@ -101,6 +102,11 @@ async function advance({ system, full }: RowContext, trial: Trial): Promise<Outc
     const [first] = system.sink.book.at(failing);
     const ofFirst = () => system.sink.book.withId(first?.webhookId ?? '').length;
     const attempts = full ? ATTEMPTS.full : ATTEMPTS.short;
+    const advances: Advance[] = [];
+    const move = (s: number): void => {
+      advances.push({ at: nowMs(), ms: s * SECOND_MS });
+      webhooks.advanceClock(s);
+    };
     for (let nth = 1; nth < attempts; nth += 1) {
       const pause = PAUSES_S[nth - 1] ?? 0;
       // What is written down after the clock has moved would be due later by as much.
@@ -108,18 +114,18 @@ async function advance({ system, full }: RowContext, trial: Trial): Promise<Outc
       const written = `attempt ${nth} is written down`;
       await waitFor(isWritten, { what: written, withinMs: QUIET_MS });
       if (nth === attempts - 1) system.sink.behave([failing], { kind: 'accept' });
-      webhooks.advanceClock(pause - 2 * REST_S);
+      move(pause - 2 * REST_S);
       await sleep(SECOND_MS / 2);
       await system.sink.flush();
-      // The rest that is still to pass: one that came after it is none too early, however late we look.
-      const [before, next] = system.sink.book.withId(first?.webhookId ?? '').slice(nth - 1);
-      if (before && next && next.at - before.at < 2 * REST_S * SECOND_MS) {
-        trial.problems.push(`attempt ${nth + 1} came early`);
-      }
-      webhooks.advanceClock(2 * REST_S + pause * (JITTER - 1));
+      // Once it has come, the clock would only run into the next pause.
+      if (ofFirst() === nth) move(2 * REST_S + pause * (JITTER - 1));
       const what = `attempt ${nth + 1}`;
       await waitFor(() => ofFirst() > nth, { what, withinMs: QUIET_MS });
     }
+    const times = system.sink.book.withId(first?.webhookId ?? '').map(({ at }) => at);
+    const pausesMs = PAUSES_S.map((s) => s * SECOND_MS);
+    const early = cameEarly(times, { advances, pausesMs });
+    trial.problems.push(...early.map((nth) => `attempt ${nth} came early`));
     const figures = [`${attempts} attempts of the schedule`];
     return await trial.finish({ trials: attempts, inFlight: tries(), quietMs: QUIET_MS, figures });
   } finally {

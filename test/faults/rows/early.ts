@@ -1,0 +1,26 @@
+/** A move of the retry clock: when, by the real one, and how far. Milliseconds. */
+export interface Advance {
+  readonly at: number;
+  readonly ms: number;
+}
+
+/**
+ * Which attempts came before their pause had passed on the retry clock: what passed in truth and what the
+ * clock was moved by meanwhile. However long somebody stood still, that adds up.
+ *
+ * @param times of the attempts, in order. Milliseconds.
+ * @param o.pausesMs promised before the second attempt, the third …
+ * @returns their numbers: the second is 2.
+ */
+export function cameEarly(
+  times: readonly number[],
+  o: { readonly advances: readonly Advance[]; readonly pausesMs: readonly number[] },
+): number[] {
+  return times.slice(1).flatMap((next, nth) => {
+    const before = times[nth] ?? next;
+    const moved = o.advances
+      .filter(({ at }) => at > before && at <= next)
+      .reduce((sum, { ms }) => sum + ms, 0);
+    return next - before + moved < (o.pausesMs[nth] ?? 0) ? [nth + 2] : [];
+  });
+}
