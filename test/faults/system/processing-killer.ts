@@ -22,7 +22,9 @@ const [folder = '', points = '', seed = ''] = process.argv.slice(2);
 process.once('disconnect', () => process.exit());
 
 setPriority(constants.priority.PRIORITY_LOW);
-const server = await startPostgres({ folder, durable: false });
+const start = () => startPostgres({ folder, durable: false });
+// At this priority a busy machine may be too slow for a start.
+const server = await start().catch(start);
 // It is a session of its own, which Linux may schedule as one: that has a priority too.
 const lowest = String(constants.priority.PRIORITY_LOW);
 await writeFile(`/proc/${server.pid}/autogroup`, lowest).catch(() => {});

@@ -21,7 +21,7 @@ export interface DatabaseServer {
   stop(): Promise<void>;
 }
 
-const ORPHANS_MS = 10_000;
+const ORPHANS_MS = 60_000;
 
 /**
  * @param o.isDurable its writes reach the disk. Without, they reach the operating system: they outlive
