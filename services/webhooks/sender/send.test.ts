@@ -3,7 +3,15 @@ import { describe, expect, test } from '@jest/globals';
 import { testTelemetry } from '../../../test/support/telemetry.ts';
 import { until } from '../../../test/support/until.ts';
 import { createSender } from './send.ts';
-import { LOOPBACK, listen, OK, onRequest, peerOf, sendingFixtures } from './testing/sending.ts';
+import {
+  LOOPBACK,
+  listen,
+  OK,
+  onRequest,
+  peerOf,
+  sendingFixtures,
+  untilHeard,
+} from './testing/sending.ts';
 
 const { sender, peer } = sendingFixtures();
 
@@ -101,7 +109,8 @@ describe('an attempt', () => {
         socket.write('HTTP/1.1 429 X\r\nretry-after: 7\r\ncontent-length: 9\r\n\r\nso'),
       ),
     );
-    expect(await sender({ attemptMs: 600 })(receiver.url)).toMatchObject({
+    const send = sender({ attemptMs: 600 });
+    expect(await untilHeard(() => send(receiver.url))).toMatchObject({
       result: 'timeout',
       retryAfterMs: 7_000,
     });
@@ -222,7 +231,8 @@ describe('the timing', () => {
     const receiver = await peer((socket) =>
       onRequest(socket, () => socket.write('HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n')),
     );
-    const { timing } = await sender({ attemptMs: 1_500 })(receiver.url);
+    const send = sender({ attemptMs: 600 });
+    const { timing } = await untilHeard(() => send(receiver.url));
     expect(timing).toMatchObject({ waitMs: expect.any(Number), readMs: null });
   });
 });

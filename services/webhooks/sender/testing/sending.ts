@@ -82,6 +82,20 @@ export function peerOf(server: Server, scheme = 'http'): Peer {
   return { port, url: `${scheme}://127.0.0.1:${port}/hook`, connections: () => connections };
 }
 
+/** A machine does not stand still in so many attempts. */
+const MOST_TRIES = 10;
+
+/**
+ * Sends until the head of an answer was heard, a few times: a machine that stands still hears nothing
+ * in a short time. Gives the last outcome.
+ */
+export async function untilHeard(send: () => Promise<Outcome>): Promise<Outcome> {
+  for (let nth = 1; ; nth += 1) {
+    const outcome = await send();
+    if (outcome.status > 0 || nth === MOST_TRIES) return outcome;
+  }
+}
+
 /** Calls back for every complete request on a connection, with the bytes of its body. */
 export function onRequest(socket: Socket, answer: (body: string, nth: number) => void): void {
   let text = '';
