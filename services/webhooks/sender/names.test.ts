@@ -23,14 +23,14 @@ const { sender } = sendingFixtures();
 async function startNameServer(reply: ReplyTo) {
   const socket = createSocket('udp4');
   const asked: string[] = [];
-  const ids = new Set<number>();
+  const questions = new Set<string>();
   socket.on('message', async (query: Buffer, from: RemoteInfo) => {
     const { name, end } = readName(query);
     const type = query.readUInt16BE(end);
     // Who waited too long for the answer asks again, with the same id: that is one question.
-    const id = query.readUInt16BE(0);
-    if (!ids.has(id)) asked.push(`${name} ${type}`);
-    ids.add(id);
+    const asks = `${query.readUInt16BE(0)} ${name} ${type}`;
+    if (!questions.has(asks)) asked.push(`${name} ${type}`);
+    questions.add(asks);
     const answer = await reply(name, type);
     if (answer === undefined) return;
     const addresses = typeof answer === 'number' ? [] : answer;
