@@ -18,6 +18,7 @@ const PRODUCTION = {
   SERVICE_TOKEN_FILE: '/token',
   SERVICE_JWKS_FILE: '/jwks',
   SERVICE_ISSUER: 'https://kubernetes.default.svc',
+  SERVICE_SUBJECTS: 'system:serviceaccount:rms:*',
 };
 
 describe("the gateway's configuration", () => {

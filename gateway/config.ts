@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import {
   ConfigError,
+  calendarDay,
   databaseShape,
   flag,
   grpcTarget,
@@ -34,10 +35,7 @@ export const gatewayShape = {
     .refine((url) => !url.endsWith('/'), 'wants an address without a slash at its end')
     .default('http://127.0.0.1:8080')
     .describe("Address under which callers reach this API; the audience of partners' tokens"),
-  API_CALENDAR: z.iso
-    .date({ error: 'wants a date such as 2027-08-01' })
-    .optional()
-    .describe('Day at which the version calendar stands, for trials; not in production'),
+  API_CALENDAR: calendarDay,
   REST_PER_MINUTE: wholeNumber(1, 1_000_000)
     .default(300)
     .describe('REST requests a minute and key, where the key has no limit of its own'),

@@ -70,7 +70,7 @@ async function newMemory(): Promise<Memory> {
     serviceToken: secret(),
     controlToken: secret(),
     databasePassword: secret(18),
-    keyring: `k1:${randomBytes(32).toString('base64')}`,
+    keyring: newKeyringText(),
     cookieSecret: secret(),
     signingKey: { ...(await exportJWK(keys.privateKey)), kty: 'RSA', kid: 'local-1', alg: 'RS256' },
     partner: { clientId: 'demo-partner-app', clientSecret: secret() },

@@ -96,9 +96,15 @@ function fromStack(stack: z.infer<typeof stackShape>): Surroundings {
 async function readStack(path: string): Promise<z.infer<typeof stackShape>> {
   const text = await readFile(path, 'utf8').catch((cause: unknown) => {
     const hint = 'run `npm start` in another terminal, or set DATABASE_URL and the service targets';
-    throw new Error(`there is no running local stack: ${hint}`, { cause });
+    throw new Error(`there is no running local stack (no ${path}): ${hint}`, { cause });
   });
-  return stackShape.parse(JSON.parse(text));
+  try {
+    return stackShape.parse(JSON.parse(text));
+  } catch (cause) {
+    throw new Error(`${path} is not the file of a local stack: name another with --stack`, {
+      cause,
+    });
+  }
 }
 
 /** @param reach where the services are; not asked for by commands that need none. */

@@ -15,7 +15,7 @@ export type Admission =
 export interface RateLimit {
   /** Counts one request of `key`, and says whether it may go on. Never rejects. */
   take(key: string): Promise<Admission>;
-  /** Forgets what this process remembers; the shared counters are rows of `rate_limits`. */
+  /** Forgets which keys are used up; the shared counters are rows of `rate_limits`. */
   forget(): void;
 }
 

@@ -5,12 +5,12 @@ import type { IncomingMessage } from 'node:http';
 export interface Exchange {
   readonly requestId: string;
   readonly startedAt: number;
-  /** The operation of the API; undefined for everything else. */
+  /** The operation of the API, of sign-in or of MCP; undefined for everything else. */
   operation?: string;
   /** The API version that serves. */
   version?: string;
   shopId?: bigint;
-  /** Key id or client id of the caller. */
+  /** Key id, client id or user id of the caller. */
   actorId?: string;
   /** The version is past its window, and kept only because there is no newer one. */
   pastWindow?: boolean;

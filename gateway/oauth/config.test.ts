@@ -21,6 +21,7 @@ const PRODUCTION = {
   SERVICE_TOKEN_FILE: '/x',
   SERVICE_JWKS_FILE: '/x',
   SERVICE_ISSUER: 'https://cluster',
+  SERVICE_SUBJECTS: 'system:serviceaccount:rms:*',
 };
 const SIGN_IN = {
   SIGN_IN_ISSUER: 'https://login.example.com',

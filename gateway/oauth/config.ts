@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { list } from '../../services/platform/config.ts';
-import { type Keyring, parseKeyring } from '../../services/platform/keyring.ts';
+import { type Keyring, keyringText, parseKeyring } from '../../services/platform/keyring.ts';
 import { KNOWN_CLIENTS } from './clients/known-clients.ts';
 import {
   type ClientDocument,
@@ -30,9 +30,7 @@ export const oauthShape = {
     .describe(
       'Further origins that the identity provider redirects through at once, for the policy of our forms',
     ),
-  OAUTH_KEYRING: z
-    .string()
-    .refine(isKeyring, 'wants id:base64 of 32 bytes, several separated by commas, newest first')
+  OAUTH_KEYRING: keyringText
     .optional()
     .describe(
       'Keys that encrypt the signing keys of access tokens at rest; the first encrypts, all decrypt',
@@ -131,10 +129,6 @@ export function supportedClients(o: OAuthOptions): SupportedClients {
 
 function isOrigin(text: string): boolean {
   return URL.canParse(text) && new URL(text).origin === text;
-}
-
-function isKeyring(text: string): boolean {
-  return succeeds(() => parseKeyring(text));
 }
 
 function isClientList(text: string): boolean {

@@ -203,6 +203,13 @@ describe('JSON', () => {
     expect((await post('['.repeat(1_000_000))).status).toBe(400);
     expect((await post('{"a":'.repeat(200_000))).status).toBe(400);
   });
+  test('100,000 entries are taken, more are 400 before anything is built of them', async () => {
+    // The object, its two members and both lists count as well.
+    const entries = (count: number): string => `{"cart":[1],"x":[${'[],'.repeat(count)}0]}`;
+    expect((await post(entries(49_998))).status).toBe(200);
+    expect(await post(entries(49_999))).toMatchObject({ status: 400, body: SHAPE });
+    expect((await post(`{"cart":[1],"x":[${'0,'.repeat(100_000)}0]}`)).status).toBe(400);
+  });
   test('brackets inside strings do not count', async () => {
     expect((await post(`{"cart":[1],"x":"${'[{\\"'.repeat(100)}"}`)).status).toBe(200);
   });

@@ -33,10 +33,7 @@ export function parseJson(
  *
  * @throws HttpRefusal 400 also when it is no object.
  */
-export function parseJsonObject(
-  bytes: Uint8Array,
-  o: { readonly maxDepth: number; readonly exactNumbers: boolean },
-): unknown {
+export function parseJsonObject(bytes: Uint8Array, o: Parameters<typeof parseJson>[1]): unknown {
   const value = parseJson(bytes, o);
   if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value;
   throw badBody('The body must be a JSON object.');

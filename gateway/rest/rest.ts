@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { JSON_DEPTH_MAX, MAX_ID } from '../../services/contract/limits.ts';
+import { JSON_DEPTH_MAX, JSON_ENTRIES_MAX, MAX_ID } from '../../services/contract/limits.ts';
 import type { Operation, OperationId } from '../../services/contract/operations.ts';
 import { shapeError, shapeResponse } from '../../services/contract/shape.ts';
 import {
@@ -149,6 +149,8 @@ function run<K extends OperationId>(id: K, request: RestRequest<K>): Promise<unk
   return HANDLERS[id](request);
 }
 
+const BOUNDS = { maxDepth: JSON_DEPTH_MAX, maxEntries: JSON_ENTRIES_MAX };
+
 async function readInput(
   operation: Operation,
   version: string,
@@ -156,7 +158,7 @@ async function readInput(
 ): Promise<BodyOf<OperationId>> {
   const bytes = operation.body && (await readBody(req, res, operation.body.maxBytes));
   const exactNumbers = operation.body?.exactNumbers ?? false;
-  const json = bytes && parseJsonObject(bytes, { maxDepth: JSON_DEPTH_MAX, exactNumbers });
+  const json = bytes && parseJsonObject(bytes, { ...BOUNDS, exactNumbers });
   const result = validateBody(operation.id, version, json);
   if (!result.ok) throw invalid(result.message, result.fields);
   return result.value;

@@ -1,6 +1,6 @@
 /**
- * Constants and text rules of the public interface. The one file of the contract that services may
- * import: it depends on nothing.
+ * Constants and text rules of the public interface. Depends on nothing: beside `exact-json.ts` the one
+ * file of the contract that every service may import.
  */
 
 /** What a webhook subscription's payload can be about (interface: Webhook subscription). */
@@ -53,7 +53,6 @@ export const DISPOSITION_OUTCOMES = [
   'donate',
   'missing',
 ] as const;
-export type DispositionOutcomeText = (typeof DISPOSITION_OUTCOMES)[number];
 
 /** Interface: Destination. */
 export const DESTINATION_TYPES = ['warehouse', 'donate'] as const;
@@ -133,6 +132,8 @@ export const BODY_BYTES_MAX = 1024 * 1024;
 /** Thirty full notes with escapes are legal. */
 export const DISPOSITIONS_BODY_BYTES_MAX = 32 * 1024 * 1024;
 export const JSON_DEPTH_MAX = 32;
+/** Lists, objects and their entries in one body: empty ones cost far more memory than bytes. */
+export const JSON_ENTRIES_MAX = 100_000;
 
 const UNCLEAN = /[\0\p{Cs}]/u;
 const BASE64 = /^[A-Za-z0-9+/]*(={0,2})$/;

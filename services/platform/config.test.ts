@@ -74,10 +74,12 @@ describe('configuration', () => {
       expect(faultsOf(env)).toContain('SERVICE_TOKEN_FILE is missing');
       expect(faultsOf(env)).toContain('SERVICE_JWKS_FILE is missing');
       expect(faultsOf(env)).toContain('SERVICE_ISSUER is missing');
+      expect(faultsOf(env)).toContain('SERVICE_SUBJECTS is missing');
       const full = {
         SERVICE_TOKEN_FILE: '/t',
         SERVICE_JWKS_FILE: '/j',
         SERVICE_ISSUER: 'https://issuer',
+        SERVICE_SUBJECTS: 'system:serviceaccount:rms:*',
         NODE_ENV: 'production',
       };
       expect(faultsOf({ ...env, ...full })).toBe('');

@@ -57,7 +57,7 @@ function identityFaults(env: Record<string, unknown>): string[] {
       ? ['SERVICE_TOKEN is missing (needed where SERVICE_AUTH is static)']
       : [];
   }
-  return ['SERVICE_TOKEN_FILE', 'SERVICE_JWKS_FILE', 'SERVICE_ISSUER']
+  return ['SERVICE_TOKEN_FILE', 'SERVICE_JWKS_FILE', 'SERVICE_ISSUER', 'SERVICE_SUBJECTS']
     .filter((name) => env[name] === undefined)
     .map((name) => `${name} is missing (needed where SERVICE_AUTH is kubernetes)`);
 }
@@ -76,6 +76,12 @@ export const httpUrl = z.url({ protocol: /^https?$/, error: 'wants an http or ht
 
 /** A gRPC name such as `dns:///returns:8080` or `127.0.0.1:9001`. */
 export const grpcTarget = z.string().regex(/^\S+$/, 'wants a gRPC name without spaces');
+
+/** A day at which the version calendar stands. */
+export const calendarDay = z.iso
+  .date({ error: 'wants a date such as 2027-08-01' })
+  .optional()
+  .describe('Day at which the version calendar stands, for trials; not in production');
 
 /** `true` or `false`. */
 export const flag = z
@@ -176,6 +182,11 @@ export const identityShape = {
     .string()
     .optional()
     .describe('Issuer of service-account tokens where SERVICE_AUTH is kubernetes'),
+  SERVICE_SUBJECTS: list
+    .optional()
+    .describe(
+      'Service accounts that are ours where SERVICE_AUTH is kubernetes, such as system:serviceaccount:rms:*; any pod of a cluster may have a token for this audience',
+    ),
 };
 
 /** The variables that every gRPC service has. */

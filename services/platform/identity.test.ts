@@ -43,10 +43,17 @@ describe('kubernetes identity', () => {
       tokenFile: join(folder, 'token'),
       jwksFile: join(folder, 'jwks.json'),
       issuer,
+      subjects: ['system:serviceaccount:rms:*', 'system:serviceaccount:tools:admin'],
     });
 
-  function sign(o: { iss?: string; aud?: string; exp?: string | null; key?: CryptoKey }) {
-    const jwt = new SignJWT({ sub: 'system:serviceaccount:rms:returns' })
+  function sign(o: {
+    sub?: string;
+    iss?: string;
+    aud?: string;
+    exp?: string | null;
+    key?: CryptoKey;
+  }) {
+    const jwt = new SignJWT({ sub: o.sub ?? 'system:serviceaccount:rms:returns' })
       .setProtectedHeader({ alg: 'RS256', kid: 'k1' })
       .setIssuer(o.iss ?? issuer)
       .setAudience(o.aud ?? 'rms');
@@ -72,8 +79,20 @@ describe('kubernetes identity', () => {
     expect(await pod.verify('no.jwt.here')).toBe(false);
   });
 
+  test.each([
+    ['ours, by its namespace', 'system:serviceaccount:rms:webhooks', true],
+    ['ours, by its name', 'system:serviceaccount:tools:admin', true],
+    ['of another namespace', 'system:serviceaccount:others:returns', false],
+    ['of a namespace whose name begins alike', 'system:serviceaccount:rms-dev:returns', false],
+    ['another one of a namespace of which one is ours', 'system:serviceaccount:tools:ci', false],
+    ['nobody', '', false],
+  ])('a service account that is %s', async (_, sub, expected) => {
+    expect(await identity().verify(await sign({ sub }))).toBe(expected);
+  });
+
   test('a token file that is missing is a fault', async () => {
-    const pod = kubernetesIdentity({ tokenFile: join(folder, 'none'), jwksFile: 'none', issuer });
+    const missing = { tokenFile: join(folder, 'none'), jwksFile: 'none' };
+    const pod = kubernetesIdentity({ ...missing, issuer, subjects: ['*'] });
     await expect(pod.token()).rejects.toThrow('ENOENT');
   });
 });

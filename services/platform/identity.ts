@@ -28,12 +28,13 @@ export function identityFromConfig(config: IdentityConfig): ServiceIdentity {
     tokenFile: required(config.SERVICE_TOKEN_FILE),
     jwksFile: required(config.SERVICE_JWKS_FILE),
     issuer: required(config.SERVICE_ISSUER),
+    subjects: required(config.SERVICE_SUBJECTS),
   });
 }
 
 type IdentityConfig = z.infer<z.ZodObject<typeof identityShape>>;
 
-function required(value: string | undefined): string {
+function required<T>(value: T | undefined): T {
   if (value === undefined) throw new Error('the service identity is not fully configured');
   return value;
 }
@@ -57,6 +58,11 @@ export interface KubernetesIdentityOptions {
   /** The cluster's public keys, as a mounted JWKS. */
   readonly jwksFile: string;
   readonly issuer: string;
+  /**
+   * Service accounts that are ours, by name or with `*` at the end: every pod of the cluster can have a
+   * token signed for any audience.
+   */
+  readonly subjects: readonly string[];
   readonly audience?: string;
 }
 
@@ -88,8 +94,9 @@ export function kubernetesIdentity(o: KubernetesIdentityOptions): ServiceIdentit
           issuer: o.issuer,
           audience: o.audience ?? 'rms',
           algorithms: ['RS256', 'ES256', 'EdDSA'],
-          requiredClaims: ['exp'],
+          requiredClaims: ['exp', 'sub'],
         });
+        if (!isAmong(o.subjects, payload.sub ?? '')) return false;
         if (verified.size >= MAX_REMEMBERED) verified.clear();
         // Not past its end, and not past a change of the cluster's keys by much.
         verified.set(hash, Math.min((payload.exp ?? 0) * 1_000, Date.now() + FILE_CACHE_MS));
@@ -100,6 +107,12 @@ export function kubernetesIdentity(o: KubernetesIdentityOptions): ServiceIdentit
       }
     },
   };
+}
+
+function isAmong(subjects: readonly string[], subject: string): boolean {
+  return subjects.some((one) =>
+    one.endsWith('*') ? subject.startsWith(one.slice(0, -1)) : subject === one,
+  );
 }
 
 function cachedFile<T>(path: string, parse: (text: string) => T): () => Promise<T> {

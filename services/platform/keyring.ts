@@ -1,4 +1,5 @@
 import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
+import { z } from 'zod';
 
 /** Encrypts secrets at rest. The first key encrypts, every key decrypts. */
 export interface Keyring {
@@ -17,7 +18,7 @@ const CIPHER = 'aes-256-gcm';
 const ENTRY = /^([A-Za-z0-9_-]{1,50}):([A-Za-z0-9+/]{43}=)$/;
 
 /**
- * Reads a keyring: `id:base64-of-32-bytes`, several separated by commas, newest first.
+ * Reads a keyring: `id:base64-of-32-bytes`, several separated by commas.
  *
  * @throws Error when it is malformed; the text is not repeated.
  */
@@ -35,6 +36,23 @@ export function parseKeyring(text: string): Keyring {
   return createKeyring(keys);
 }
 
+/** A variable that holds a keyring. */
+export const keyringText = z
+  .string()
+  .refine(
+    isKeyring,
+    'wants id:base64 of 32 bytes, several separated by commas; the first encrypts',
+  );
+
+function isKeyring(text: string): boolean {
+  try {
+    parseKeyring(text);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
 /** A keyring entry with a fresh key, for stacks that bring their own. */
 export function newKeyringText(id = 'k1'): string {
   return `${id}:${randomBytes(KEY_BYTES).toString('base64')}`;
@@ -46,10 +64,10 @@ function createKeyring(keys: ReadonlyMap<string, Buffer>): Keyring {
     if (!key) throw new Error(`the keyring has no key "${id}"`);
     return key;
   };
-  const [newest] = keys.keys();
+  const [first] = keys.keys();
   return {
     seal(secret, context) {
-      const keyId = newest ?? '';
+      const keyId = first ?? '';
       const nonce = randomBytes(NONCE_BYTES);
       const cipher = createCipheriv(CIPHER, keyOf(keyId), nonce).setAAD(Buffer.from(context));
       const text = Buffer.concat([cipher.update(secret, 'utf8'), cipher.final()]);

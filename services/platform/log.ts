@@ -3,7 +3,7 @@ import { trace } from '@opentelemetry/api';
 import { type DestinationStream, type LoggerOptions, pino, stdTimeFunctions } from 'pino';
 import { redactFields, scrubText } from './redaction.ts';
 
-/** Where a part says what happened: events with fields, never bodies, credentials or addresses. */
+/** Where a part says what happened: events with fields, never bodies, credentials, names or addresses of shoppers. */
 export type Logger = pino.Logger;
 
 /**

@@ -94,8 +94,8 @@ export function startLoop(o: LoopOptions): Worker & { wake(): void } {
 
 function nothing(): void {}
 
-/** The first, second, fourth, eighth … failure, then every 32nd. */
-function isTold(failures: number): boolean {
+/** Which failures in a row are logged: the first, second, fourth, eighth …, then every 32nd. */
+export function isTold(failures: number): boolean {
   const isPowerOfTwo = (failures & (failures - 1)) === 0;
   return failures <= LOG_EVERY ? isPowerOfTwo : failures % LOG_EVERY === 0;
 }

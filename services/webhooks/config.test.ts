@@ -10,6 +10,7 @@ const ENV = {
   SERVICE_TOKEN_FILE: '/token',
   SERVICE_JWKS_FILE: '/jwks',
   SERVICE_ISSUER: 'https://kubernetes.default.svc',
+  SERVICE_SUBJECTS: 'system:serviceaccount:rms:*',
   RETURNS_TARGET: 'dns:///returns:8080',
   WEBHOOK_KEYRING: newKeyringText(),
 };

@@ -1,5 +1,12 @@
 import { describe, expect, test } from '@jest/globals';
-import { importsOf, packages, servicesCalledBy, sourcesIn } from './sources.ts';
+import {
+  docsReadBy,
+  importsOf,
+  isShipped,
+  packages,
+  servicesCalledBy,
+  sourcesIn,
+} from './sources.ts';
 
 /** Loaded only when asked for, with a message that says so when it is missing. */
 const OPTIONAL = [{ file: 'services/platform/log.ts', target: 'pino-pretty' }];
@@ -49,6 +56,12 @@ test('who calls whom: the gateway all, dispositions and fraud returns, returns d
     'returns -> Destinations',
     'webhooks -> Returns',
   ]);
+});
+
+test('what a shipped file reads from docs is in the image', () => {
+  const read = sourcesIn(['gateway', 'services'], { inImage: true }).flatMap(docsReadBy);
+  expect(read).toContain('docs/changelog.md');
+  expect(read.filter((path) => !isShipped(path))).toEqual([]);
 });
 
 describe('a checkout', () => {

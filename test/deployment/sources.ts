@@ -72,6 +72,26 @@ function packageOf(specifier: string): string {
     .join('/');
 }
 
+/** Files below docs that a file names by their place beside it; what is written there is no matter. */
+export function docsReadBy(file: string): string[] {
+  if (/\bwriteFile(Sync)?\(/.test(read(file))) return [];
+  return [...read(file).matchAll(/new URL\('((?:\.\.\/)+docs\/[^']+)', import\.meta\.url\)/g)].map(
+    ([, path = '']) => join(dirname(file), path),
+  );
+}
+
+/** Whether the build takes the file in, and the image has it. */
+export function isShipped(path: string): boolean {
+  const isIn = (line: string): boolean => path === line || path.startsWith(`${line}/`);
+  const taken = read('.dockerignore')
+    .split('\n')
+    .flatMap((line) => /^!(.+)$/.exec(line)?.[1] ?? []);
+  const copied = [...read('deploy/Dockerfile').matchAll(/^COPY (\S+) \S+$/gm)].map(
+    ([, from = '']) => from,
+  );
+  return taken.some(isIn) && copied.some(isIn);
+}
+
 /** Whose RPCs a file calls: `ReturnsService`. */
 export function servicesCalledBy(file: string): string[] {
   return [...read(file).matchAll(/\bcreateServiceClient\(\s*(\w+)/g)].map(([, name = '']) => name);

@@ -120,6 +120,7 @@ describe.each(SEGMENTS)('/api/%s, served by %s', (segment, version) => {
     ['not JSON', raw('/cart', '{"cart":')],
     ['not an object', raw('/cart', '[1]')],
     ['nested 33 deep', raw('/cart', `{"cart":[1],"x":${'['.repeat(32)}${']'.repeat(32)}}`)],
+    ['of 100,001 entries', raw('/cart', `{"cart":[1],"x":[${'0,'.repeat(100_000)}0]}`)],
     ['not UTF-8', raw('/cart', Buffer.from([0x7b, 0x22, 0xff, 0x22, 0x3a, 0x31, 0x7d]))],
     ['not gzip', raw('/cart', 'plain', { 'content-encoding': 'gzip' })],
   ])('400: a body that is %s', async (_, sent) => refused(sent, BAD_BODY));

@@ -1,11 +1,12 @@
-/** Largest line amount in minor units: what the service takes. */
-const MAX_MINOR = 10n ** 14n;
+/** A line amount has at most so many digits before its decimals: what the service takes. */
+const MAX_DIGITS = 12;
 
 /**
  * Multiplies a decimal unit price by a quantity, exactly.
  *
  * @returns the line's amount with the currency's decimals; undefined when the price is no decimal
- *   number of zero or more, or when the amount has more decimals than the currency.
+ *   number of zero or more, when the amount has more decimals than the currency, or is more
+ *   than the service takes.
  */
 export function lineAmount(
   unitPrice: string,
@@ -17,7 +18,8 @@ export function lineAmount(
   const fraction = match[2] ?? '';
   const scaled = BigInt(`${match[1]}${fraction}`) * BigInt(quantity) * 10n ** BigInt(decimals);
   const unit = 10n ** BigInt(fraction.length);
-  if (scaled % unit !== 0n || scaled / unit > MAX_MINOR) return undefined;
+  const largest = 10n ** BigInt(MAX_DIGITS + decimals);
+  if (scaled % unit !== 0n || scaled / unit > largest) return undefined;
   return formatMinor(scaled / unit, decimals);
 }
 

@@ -64,6 +64,15 @@ describe('a line amount', () => {
   test('takes a finer price whose product fits the currency', () => {
     expect(lineAmount('0.005', 2, 2)).toBe('0.01');
   });
+
+  test.each([
+    ['yen', 0, '500000000000', '1000000000000'],
+    ['pounds', 2, '500000000000', '1000000000000.00'],
+    ['dinars', 3, '500000000000', '1000000000000.000'],
+  ])('is at most 10^12 %s, whatever its decimals', (_, decimals, unitPrice, largest) => {
+    expect(lineAmount(unitPrice, 2, decimals)).toBe(largest);
+    expect(lineAmount(unitPrice, 3, decimals)).toBeUndefined();
+  });
 });
 
 describe('an invoice', () => {

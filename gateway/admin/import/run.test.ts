@@ -83,6 +83,7 @@ describe('import', () => {
       imported: { returns: 2, rows: 2 },
       skipped: { returns: 0, rows: 0 },
       refused: { returns: 1, rows: 4 },
+      faultCount: 3,
       faults: [2, 4, 6].map((line) => ({ line, reason })),
     });
     const { returns } = await bench.client.searchReturns({ shopId, actor });

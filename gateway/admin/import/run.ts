@@ -17,8 +17,10 @@ export interface ImportSummary {
   readonly skipped: { returns: number; rows: number };
   /** Returns and rows that were not taken. */
   readonly refused: { returns: number; rows: number };
-  /** Why, by line of the file; at most 1,000. */
+  /** Why, by line of the file; the first 1,000. */
   readonly faults: RowFault[];
+  /** Of all of them. */
+  faultCount: number;
 }
 
 /**
@@ -43,6 +45,7 @@ export async function importReturns(
     skipped: { returns: 0, rows: 0 },
     refused: { returns: 0, rows: 0 },
     faults: [],
+    faultCount: 0,
   };
   const scattered = await findScattered(path);
   const running = new Set<Promise<void>>();
@@ -134,5 +137,6 @@ function count(
   summary[kind].rows += invoice.size;
   if (typeof outcome === 'string') return;
   refused.add(invoice.number);
+  summary.faultCount += outcome.faults.length;
   summary.faults.push(...outcome.faults.slice(0, MAX_FAULTS - summary.faults.length));
 }

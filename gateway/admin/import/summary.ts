@@ -14,7 +14,7 @@ export function printSummary(summary: ImportSummary): void {
   for (const { line, reason } of summary.faults.slice(0, MAX_PRINTED)) {
     console.log(`  line ${line}: ${reason}`);
   }
-  const unprinted = summary.faults.length - MAX_PRINTED;
+  const unprinted = summary.faultCount - MAX_PRINTED;
   if (unprinted > 0) console.log(`  and ${unprinted} more`);
 }
 

@@ -1,12 +1,13 @@
 import type { DetailValue } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
 import { exactNumber, type NumberText, numberText } from '../../contract/exact-json.ts';
-import { cleanText } from '../../contract/limits.ts';
+import {
+  cleanText,
+  PROCESS_DETAILS_BYTES_MAX,
+  PROCESS_DETAILS_MAX,
+} from '../../contract/limits.ts';
 import { invalidField } from '../../platform/errors.ts';
 import type { AdditionalDetails, DetailScalar } from '../commerce/provider.ts';
 
-const MAX_KEYS = 50;
-/** Of all keys and values together, as UTF-8. */
-const MAX_BYTES = 16_384;
 const JSON_NUMBER = /^-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?$/;
 
 /**
@@ -17,10 +18,11 @@ const JSON_NUMBER = /^-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?$/;
  */
 export function parseDetails(given: Readonly<Record<string, DetailValue>>): AdditionalDetails {
   const entries = Object.entries(given);
-  if (entries.length > MAX_KEYS)
-    throw invalidField('details', `must have at most ${MAX_KEYS} keys`);
+  if (entries.length > PROCESS_DETAILS_MAX)
+    throw invalidField('details', `must have at most ${PROCESS_DETAILS_MAX} keys`);
   const bytes = entries.reduce((sum, [key, value]) => sum + size(key) + size(textOf(value)), 0);
-  if (bytes > MAX_BYTES) throw invalidField('details', `must have at most ${MAX_BYTES} bytes`);
+  if (bytes > PROCESS_DETAILS_BYTES_MAX)
+    throw invalidField('details', `must have at most ${PROCESS_DETAILS_BYTES_MAX} bytes`);
   return Object.fromEntries(entries.map(([key, value]) => [checkText(key), scalarOf(key, value)]));
 }
 

@@ -7,11 +7,9 @@ import {
   type Return,
   ReturnMethod,
 } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
+import { MAX_ID } from '../../contract/limits.ts';
 import { type Destinations, destinationOf } from '../destinations.ts';
 import type { Job } from './jobs.ts';
-
-/** The largest id that a JSON number carries exactly. */
-const MAX_ID = 2n ** 53n - 1n;
 
 /**
  * The location at the commerce provider of the return's destination; 0 when it has none, or the

@@ -1,5 +1,5 @@
 import type { Logger } from '../../platform/log.ts';
-import type { Worker } from '../../platform/worker.ts';
+import { isTold, type Worker } from '../../platform/worker.ts';
 
 export interface PulseOptions {
   /** Names it in logs. */
@@ -67,7 +67,7 @@ export function startPulse(o: PulseOptions): Pulse {
       // A wake does not shorten the pause after a failure.
       endedAt = performance.now() + pause;
       dueAt = Number.POSITIVE_INFINITY;
-      o.logger.error({ err: error, loop: o.name, failures }, 'step failed');
+      if (isTold(failures)) o.logger.error({ err: error, loop: o.name, failures }, 'step failed');
     }
     wake(pause);
   }

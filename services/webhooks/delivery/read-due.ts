@@ -26,8 +26,8 @@ export interface Due extends LaneRef {
   readonly round: string;
   /** Fresh, or a retry or replay. */
   readonly isRetry: boolean;
-  /** The subscription's signing secrets in force as they are stored, newest first; see `signingKeys`. */
-  readonly sealed: string;
+  /** The subscription's signing secrets in force as they are stored, newest first; see `signingKeys`. Null without one. */
+  readonly sealed: string | null;
   /** The subscription has failed since its last success. */
   readonly isFailing: boolean;
   /** Null when it was removed while the delivery waited. */

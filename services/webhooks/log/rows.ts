@@ -46,7 +46,7 @@ export interface LoggedDelivery {
 /** Payloads that one answer carries; those after them are left out. Bytes. */
 const BODIES_BYTES = 16 * 1024 * 1024;
 
-/** Columns of `deliveries` that {@link HYDRATED} is made from. */
+/** Columns of `deliveries` that {@link hydrated} is made from. */
 export const LOGGED = `d.id, d.subscription_id, d.payload_id, d.trigger, d.topic, d.is_test, d.ended,
   d.created_at, d.finished_at`;
 

@@ -93,7 +93,7 @@ function longestOf(receipts: readonly Receipt[]): number {
   return Math.max(0, ...receipts.map(({ at, endedAt }) => (endedAt ?? at) - at));
 }
 
-/** Between the end of an attempt and the next one for the same event. Milliseconds. */
+/** Between the beginning of an attempt and of the next one for the same event. Milliseconds. */
 function shortestPause(receipts: readonly Receipt[]): number {
   const last = new Map<string, Receipt>();
   let shortest = Number.POSITIVE_INFINITY;

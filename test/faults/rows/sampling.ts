@@ -1,6 +1,6 @@
 import type { Trial } from './trial.ts';
 
-/** As often as a comparison is taken again before it counts. */
+/** Rounds of a comparison, the first among them, before it counts. */
 const MOST_ROUNDS = 4;
 
 /**

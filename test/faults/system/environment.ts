@@ -57,7 +57,7 @@ export function placesOf(ports: readonly number[]): Place[] {
   return [...services, place('gateway', 1)];
 }
 
-/** Ports that {@link placesOf} needs, and two more for a process that comes and goes. */
+/** Ports that {@link placesOf} needs: two for each replica, and for the gateway. */
 export const PORTS_WANTED = 2 * (Object.values(REPLICAS).reduce((sum, n) => sum + n, 0) + 1);
 
 /** Secrets of one run. */

@@ -1,0 +1,97 @@
+import { describe, expect, test } from '@jest/globals';
+import { z } from 'zod';
+import { identityShape, loadConfig, processShape } from '../../services/platform/config.ts';
+import { renderOverlay } from './kubectl.ts';
+
+const named = z.looseObject({ kind: z.string(), metadata: z.looseObject({ name: z.string() }) });
+const objects = renderOverlay('deploy/overlays/production').map((one) => named.parse(one));
+const ofKind = (kind: string) => objects.filter((one) => one.kind === kind);
+const names = (kind: string) => ofKind(kind).map(({ metadata }) => metadata.name);
+
+const PROCESSES = [
+  'carts',
+  'destinations',
+  'dispositions',
+  'fraud',
+  'gateway',
+  'returns',
+  'webhooks',
+];
+
+const podShape = z.looseObject({
+  spec: z.looseObject({
+    template: z.looseObject({
+      spec: z.looseObject({
+        topologySpreadConstraints: z.array(z.unknown()),
+        volumes: z.array(z.unknown()),
+        containers: z.tuple([
+          z.looseObject({ volumeMounts: z.array(z.looseObject({ mountPath: z.string() })) }),
+        ]),
+      }),
+    }),
+  }),
+});
+
+describe('the production overlay', () => {
+  const processData = () => {
+    const map = ofKind('ConfigMap').find(({ metadata }) => metadata.name.startsWith('process-'));
+    return z.looseObject({ data: z.record(z.string(), z.string()) }).parse(map).data;
+  };
+
+  test('configures what production asks for: tokens of the cluster, and whose are ours', () => {
+    const env = { ...processData(), NODE_ENV: 'production' };
+    expect(loadConfig({ ...processShape, ...identityShape }, env)).toMatchObject({
+      SERVICE_AUTH: 'kubernetes',
+      SERVICE_SUBJECTS: ['system:serviceaccount:rms:*'],
+    });
+  });
+
+  test.each(PROCESSES)('mounts the files that it names into %s, and spreads its pods', (name) => {
+    const deployment = ofKind('Deployment').find(({ metadata }) => metadata.name === name);
+    const { spec } = podShape.parse(deployment).spec.template;
+    expect(spec.volumes).toContainEqual({
+      name: 'identity',
+      projected: {
+        sources: [
+          { serviceAccountToken: { audience: 'rms', expirationSeconds: 3_600, path: 'token' } },
+        ],
+      },
+    });
+    const { SERVICE_TOKEN_FILE = '', SERVICE_JWKS_FILE = '' } = processData();
+    const folders = spec.containers[0].volumeMounts.map(({ mountPath }) => mountPath);
+    for (const file of [SERVICE_TOKEN_FILE, SERVICE_JWKS_FILE]) {
+      expect(folders).toContain(file.slice(0, file.lastIndexOf('/')));
+    }
+    expect(spec.topologySpreadConstraints).toHaveLength(1);
+  });
+
+  test('drains one replica of each at a time', () => {
+    expect(names('Deployment').toSorted()).toEqual(PROCESSES);
+    expect(names('PodDisruptionBudget').toSorted()).toEqual(PROCESSES);
+  });
+
+  test('lets nobody but this namespace reach the services', () => {
+    const [policy] = ofKind('NetworkPolicy');
+    const { podSelector, ingress } = z
+      .looseObject({
+        spec: z.looseObject({
+          podSelector: z.looseObject({
+            matchExpressions: z.tuple([z.looseObject({ values: z.array(z.string()) })]),
+          }),
+          ingress: z.array(z.unknown()),
+        }),
+      })
+      .parse(policy).spec;
+    const services = PROCESSES.filter((name) => name !== 'gateway');
+    expect(podSelector.matchExpressions[0].values.toSorted()).toEqual(services);
+    expect(ingress).toEqual([
+      { from: [{ podSelector: {} }], ports: [{ port: 8080 }] },
+      { ports: [{ port: 9464 }] },
+    ]);
+  });
+
+  test('brings no password and no server of its own', () => {
+    expect(ofKind('Secret')).toEqual([]);
+    expect(ofKind('StatefulSet')).toEqual([]);
+  });
+});
