@@ -1,3 +1,5 @@
+import { once } from 'node:events';
+import { type AddressInfo, connect, createServer } from 'node:net';
 import { expect, test } from '@jest/globals';
 import { CartsService } from '../../../proto/gen/rms/carts/v1/carts_pb.ts';
 import { actor, cart, failure, identity } from '../../../test/support/rpc-bench.ts';
@@ -43,4 +45,40 @@ test('after the stop there is nobody', async () => {
   const { client, close } = createServiceClient(CartsService, { target, identity });
   expect(isUnavailable(await failure(client.createCart({ shopId: 1n, actor })))).toBe(true);
   close();
+});
+
+test('a connection ends at its age, and no call is lost or made twice by it', async () => {
+  let handled = 0;
+  const server = await startGrpcServer({
+    port: 0,
+    maxAgeMs: 20,
+    routes: (router) =>
+      void router.service(CartsService, {
+        createCart: () => {
+          handled += 1;
+          return {};
+        },
+      }),
+  });
+  let connections = 0;
+  const counting = createServer((near) => {
+    connections += 1;
+    const far = connect(server.port, '127.0.0.1');
+    near.on('error', () => far.destroy()).pipe(far);
+    far.on('error', () => near.destroy()).pipe(near);
+  });
+  await once(counting.listen(0, '127.0.0.1'), 'listening');
+  const { port } = counting.address() as AddressInfo;
+  const target = `127.0.0.1:${port}`;
+  const { client, close } = createServiceClient(CartsService, { target, identity });
+  const sent = { shopId: 1n, actor };
+  for (let round = 0; round < 100; round += 1) {
+    // Not to be repeated by anybody who does not know that it was not looked at.
+    await Promise.all(Array.from({ length: 16 }, () => client.createCart(sent)));
+  }
+  expect(handled).toBe(1_600);
+  expect(connections).toBeGreaterThan(3);
+  close();
+  counting.close();
+  await server.stop();
 });

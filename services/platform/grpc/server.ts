@@ -22,10 +22,20 @@ export interface ServerOptions {
   readonly gate?: (context: HandlerContext) => Promise<void>;
   /** How long calls in flight may take to finish at a stop. Milliseconds. */
   readonly drainMs?: number;
+  /** How long a connection is kept, more or less; five minutes unless told otherwise. Milliseconds. */
+  readonly maxAgeMs?: number;
 }
 
 /** Kubernetes kills after 45 s; this leaves time for what is stopped before and after. Milliseconds. */
 const DRAIN_MS = 20_000;
+
+/**
+ * A caller looks for pods when it loses a connection, and only then: one that kept all of them would never
+ * find a pod that was added. Milliseconds.
+ */
+const MAX_AGE_MS = 300_000;
+/** Connections that were opened together do not end together. */
+const AGE_SPREAD = 0.2;
 
 /** Serves gRPC over clear-text HTTP/2: inside the cluster, mesh or network policy protects it. */
 export async function startGrpcServer(o: ServerOptions): Promise<RunningServer> {
@@ -44,7 +54,7 @@ export async function startGrpcServer(o: ServerOptions): Promise<RunningServer> 
       ...(o.gate && { requestGate: o.gate }),
     }),
   );
-  const sessions = trackSessions(server);
+  const sessions = trackSessions(server, o.maxAgeMs ?? MAX_AGE_MS);
   server.listen(o.port, o.host ?? '127.0.0.1');
   await once(server, 'listening');
 
@@ -73,11 +83,20 @@ export async function startGrpcServer(o: ServerOptions): Promise<RunningServer> 
   };
 }
 
-function trackSessions(server: http2.Http2Server): ReadonlySet<http2.ServerHttp2Session> {
+/** The open connections. Each is ended at its age, its calls first. */
+function trackSessions(
+  server: http2.Http2Server,
+  maxAgeMs: number,
+): ReadonlySet<http2.ServerHttp2Session> {
   const sessions = new Set<http2.ServerHttp2Session>();
   server.on('session', (session) => {
     sessions.add(session);
-    session.once('close', () => sessions.delete(session));
+    const age = maxAgeMs * (1 + AGE_SPREAD * (2 * Math.random() - 1));
+    const timer = setTimeout(() => session.close(), age).unref();
+    session.once('close', () => {
+      clearTimeout(timer);
+      sessions.delete(session);
+    });
     // A peer that resets its connection is no fault of ours; without a listener it would be thrown.
     session.on('error', () => {});
   });

@@ -14,6 +14,7 @@ import {
   credentials,
   Metadata,
   type ServiceError,
+  status,
 } from '@grpc/grpc-js';
 import { MAX_MESSAGE_BYTES } from './limits.ts';
 
@@ -108,8 +109,36 @@ interface Exchange<T> {
   readonly read: (bytes: Buffer) => T;
 }
 
-/** One request and its answer; undefined when the answer has no message. */
-function exchange<T>(
+/** Connections end now and then: so often in a row none does. */
+const MOST_REFUSALS = 5;
+
+/**
+ * One request and its answer; undefined when the answer has no message. What met the end of its connection
+ * was looked at by nobody (HTTP/2: REFUSED_STREAM), so it is sent again, whatever it asks for.
+ */
+async function exchange<T>(channel: Client, o: Exchange<T>): Promise<T | undefined> {
+  for (let refusals = 0; ; refusals += 1) {
+    try {
+      return await exchangeOnce(channel, o);
+    } catch (error) {
+      if (isServiceError(error) && isRefused(error) && refusals < MOST_REFUSALS) continue;
+      throw isServiceError(error) ? toConnectError(error) : error;
+    }
+  }
+}
+
+/** As grpc-js words it. */
+const REFUSED = 'Stream refused by server';
+
+function isRefused({ code, details }: ServiceError): boolean {
+  return code === status.UNAVAILABLE && details === REFUSED;
+}
+
+function isServiceError(error: unknown): error is ServiceError {
+  return error instanceof Error && 'code' in error && 'details' in error && 'metadata' in error;
+}
+
+function exchangeOnce<T>(
   channel: Client,
   { path, metadata, deadline, signal, write, read }: Exchange<T>,
 ): Promise<T | undefined> {
@@ -123,7 +152,7 @@ function exchange<T>(
       { deadline },
       (error, answer) => {
         signal?.removeEventListener('abort', cancel);
-        if (error) reject(toConnectError(error));
+        if (error) reject(error);
         else resolve(answer);
       },
     );
