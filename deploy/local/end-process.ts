@@ -1,3 +1,4 @@
+import type { ChildProcess } from 'node:child_process';
 import { setTimeout as sleep } from 'node:timers/promises';
 
 /**
@@ -12,6 +13,24 @@ export async function endProcess(pid: number, patienceMs: number): Promise<void>
     if (await isGone(pid, patienceMs)) return;
   }
   throw new Error(`process ${pid} does not end: end it by hand`);
+}
+
+/** Ends a child: by `signal`, and by `insist` where that is not enough in time. Resolves when it is gone. */
+export async function endChild(
+  child: ChildProcess,
+  o: {
+    readonly signal: NodeJS.Signals;
+    readonly insist: NodeJS.Signals;
+    /** Milliseconds. */
+    readonly patienceMs: number;
+  },
+): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return;
+  const gone = new Promise((done) => child.once('exit', done));
+  child.kill(o.signal);
+  const overdue = setTimeout(() => child.kill(o.insist), o.patienceMs);
+  await gone;
+  clearTimeout(overdue);
 }
 
 /** Whether there is such a process that we may send signals to. */

@@ -1,5 +1,6 @@
 import type { ChildProcess } from 'node:child_process';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { endChild } from './end-process.ts';
 
 /** A server that ends more often than this within a minute has a fault that starting it again does not mend. */
 const MAX_RESTARTS = 10;
@@ -76,20 +77,7 @@ export async function keepRunning(o: KeepOptions): Promise<KeptServer> {
       ending = true;
       process.removeListener('exit', killWithUs);
       await restarting;
-      await endChild(server, signal, patienceMs);
+      await endChild(server, { signal, insist: 'SIGQUIT', patienceMs });
     },
   };
-}
-
-async function endChild(
-  child: ChildProcess,
-  signal: NodeJS.Signals,
-  patienceMs: number,
-): Promise<void> {
-  if (child.exitCode !== null || child.signalCode !== null) return;
-  const gone = new Promise((done) => child.once('exit', done));
-  child.kill(signal);
-  const overdue = setTimeout(() => child.kill('SIGQUIT'), patienceMs);
-  await gone;
-  clearTimeout(overdue);
 }

@@ -5,6 +5,7 @@ import { join, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
+import { endChild } from '../end-process.ts';
 import { freePort } from '../postgres.ts';
 import { findJava, kafkaJars, type Progress } from './jars.ts';
 import { type BrokerSettings, type KafkaNode, nodeIn, writeSettings } from './node-config.ts';
@@ -72,7 +73,7 @@ export async function startKafka(o: LocalKafkaOptions): Promise<LocalKafka> {
   const end = async (node: KafkaNode, signal: NodeJS.Signals) => {
     const child = running.get(node.id);
     running.delete(node.id);
-    if (child) await endChild(child, signal);
+    if (child) await endChild(child, { signal, insist: 'SIGKILL', patienceMs: STOP_TIMEOUT_MS });
     await rm(pidFile(folder, node), { force: true });
   };
   const at = (index: number): KafkaNode => {
@@ -159,15 +160,6 @@ async function untilUp(node: KafkaNode, child: ChildProcess, since: number): Pro
     }
   }
   throw new Error(`broker ${node.id} was not up after ${START_TIMEOUT_MS / 1000} s: ${node.log}`);
-}
-
-async function endChild(child: ChildProcess, signal: NodeJS.Signals): Promise<void> {
-  if (child.exitCode !== null || child.signalCode !== null) return;
-  const gone = new Promise((done) => child.once('exit', done));
-  child.kill(signal);
-  const overdue = setTimeout(() => child.kill('SIGKILL'), STOP_TIMEOUT_MS);
-  await gone;
-  clearTimeout(overdue);
 }
 
 async function stopLeftovers(folder: string): Promise<void> {

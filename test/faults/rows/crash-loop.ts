@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { shuffled } from '../../support/shuffled.ts';
 import { type Row, seconds } from '../row.ts';
 import { SERVICE_NAMES } from '../system/environment.ts';
 import type { Member, System } from '../system/system.ts';
@@ -93,11 +94,4 @@ async function parkedIn({ pool }: System): Promise<number> {
     `select (select count(*) from webhooks.poison_records) + (select count(*) from returns.poison_records) as count`,
   );
   return Number(rows[0]?.count ?? 0n);
-}
-
-function shuffled<T>(items: readonly T[], next: () => number): T[] {
-  const left = [...items];
-  const drawn: T[] = [];
-  while (left.length > 0) drawn.push(...left.splice(Math.floor(next() * left.length), 1));
-  return drawn;
 }

@@ -1,6 +1,7 @@
 import { readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import pg from 'pg';
+import { alive } from '../../../deploy/local/end-process.ts';
 import { type LocalKafka, startKafka } from '../../../deploy/local/kafka/start.ts';
 import { type LocalPostgres, startPostgres } from '../../../deploy/local/postgres.ts';
 import { waitFor } from '../wait.ts';
@@ -66,7 +67,7 @@ export async function startDatabaseServer(
       const gone = server.kill();
       for (const pid of children) killIfAlive(pid);
       await gone;
-      await waitFor(() => !children.some(isAlive), {
+      await waitFor(() => !children.some(alive), {
         what: 'the processes of PostgreSQL are gone',
         withinMs: ORPHANS_MS,
       });
@@ -91,14 +92,6 @@ async function keepStatistics(adminUrl: string): Promise<void> {
 async function childrenOf(pid: number): Promise<number[]> {
   const text = await readFile(`/proc/${pid}/task/${pid}/children`, 'utf8').catch(() => '');
   return text.split(' ').map(Number).filter(Boolean);
-}
-
-function isAlive(pid: number): boolean {
-  try {
-    return process.kill(pid, 0);
-  } catch {
-    return false;
-  }
 }
 
 function killIfAlive(pid: number): void {

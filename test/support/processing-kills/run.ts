@@ -1,4 +1,5 @@
 import type pg from 'pg';
+import { shuffled } from '../shuffled.ts';
 import { type Death, WHENS } from './mortal.ts';
 import { randomOf } from './random.ts';
 import { SCENARIOS, type Scenario } from './scenarios.ts';
@@ -82,12 +83,4 @@ const EARLY_STEPS = 20;
 function deathBy(random: () => number): Death {
   const when = WHENS[Math.floor(random() * WHENS.length)] ?? 'before';
   return { at: 1 + Math.floor(random() * EARLY_STEPS), when };
-}
-
-/** Fisher and Yates. */
-function shuffled<T>(items: readonly T[], random: () => number): T[] {
-  const left = [...items];
-  const drawn: T[] = [];
-  while (left.length > 0) drawn.push(...left.splice(Math.floor(random() * left.length), 1));
-  return drawn;
 }
