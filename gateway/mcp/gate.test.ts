@@ -81,11 +81,24 @@ describe('the gate of /mcp', () => {
     expect(await gate.count({ ...CALL, method: 'tools/list' }, USER)).toBeUndefined();
   });
 
-  test.each(['Basic Z29vZA==', 'Bearer', 'Bearer a b', 'good'])(
-    'what is no bearer token is refused: %s',
-    async (authorization) => {
+  test.each([
+    ['Basic Z29vZA==', false],
+    ['good', false],
+    ['Bearerx good', false],
+    ['', false],
+    ['Bearer', true],
+    ['Bearer a b', true],
+    ['bearer !', true],
+  ])(
+    '%j is refused; it is a bad token, and not another scheme: %j',
+    async (authorization, isBadToken) => {
       const admitted = await gateWith({}).admit(requestWith({ authorization }));
-      expect(admitted).toMatchObject({ answer: { status: 401 } });
+      const challenge = isBadToken
+        ? expect.stringContaining('error="invalid_token"')
+        : expect.not.stringContaining('error=');
+      expect(admitted).toMatchObject({
+        answer: { status: 401, headers: { 'WWW-Authenticate': challenge } },
+      });
     },
   );
 

@@ -2,6 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import { Actor_Kind, type ActorSchema } from '../../proto/gen/rms/common/v1/actor_pb.ts';
 import { isOutage } from '../../services/platform/postgres.ts';
+import { bearerOf, bearerToken } from '../auth/bearer.ts';
 import { addressOf, type ClientIp } from '../auth/client-ip.ts';
 import type { RateLimit } from '../auth/rate-limits.ts';
 import type { AccessTokenCheck, SignedIn } from '../oauth/access-token.ts';
@@ -60,9 +61,10 @@ export function createGate(o: {
       if (!origins.isOurHost(req.headers)) return { answer: foreign('Host') };
       if (allowed === false) return { answer: foreign('Origin') };
       if (allowed && isPreflight(req)) return { answer: preflight() };
-      const token = bearerOf(req.headers.authorization);
-      if (token === undefined)
-        return { answer: unauthorized(challenge, req.headers.authorization) };
+      // In this header alone: a token in the address is no credential.
+      const bearer = bearerOf(req.headers.authorization);
+      const token = bearer === undefined ? undefined : bearerToken(bearer);
+      if (token === undefined) return { answer: unauthorized(challenge, bearer) };
       const user = await checkOrAway(o.tokens, token);
       if (user === 'away') return { answer: away() };
       if (!user) return { answer: unauthorized(challenge, token) };
@@ -98,11 +100,6 @@ function unauthorized(challenge: string, sent: string | undefined): Answer {
     : 'Unauthorized: sign in first.';
   const headers = { 'WWW-Authenticate': `${challenge}${error}` };
   return rpcError(401, { code: RPC.unauthorized, message }, headers);
-}
-
-/** A credential belongs into this header alone: a token in the address is none. */
-function bearerOf(authorization: string | undefined): string | undefined {
-  return /^Bearer +([\w.~+/=-]+)$/i.exec(authorization?.trim() ?? '')?.[1];
 }
 
 async function checkOrAway(

@@ -149,14 +149,20 @@ describe('/oauth/register', () => {
     ['an empty list', { redirect_uris: [] }],
     ['no list', {}],
     ['something else', { redirect_uris: 'x' }],
-    ['no object', 'null'],
-    ['no JSON', '{'],
     ['no body', undefined],
   ])('with %s answers the list', async (_, request) => {
     const { status, body } = await register(request);
     expect(status).toBe(201);
     expect(body).toMatchObject({ ...common, redirect_uris: expect.arrayContaining([REDIRECT]) });
   });
+
+  test.each(['null', '[]', '"x"', '7', '{', 'redirect_uris=x', ' '])(
+    'refuses a body that is no JSON object: %j',
+    async (request) => {
+      const { status, body } = await register(request);
+      expect([status, body.error]).toEqual([400, 'invalid_client_metadata']);
+    },
+  );
 
   test('allows nothing by it', async () => {
     const uri = 'https://evil.example/callback';

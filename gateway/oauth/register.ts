@@ -1,3 +1,4 @@
+import { HttpRefusal, messageError } from '../errors.ts';
 import { MCP_SCOPE } from './access-token.ts';
 import type { SupportedClients } from './clients/supported-clients.ts';
 
@@ -9,9 +10,9 @@ const MAX_URIS = 50;
  * client, with the redirect URIs of the request that are on the list, else the whole list. Nothing is
  * stored, and no redirect URI becomes allowed by being named here.
  *
- * @param request the parsed body, whatever it is.
+ * @param request the parsed body.
  */
-export function clientMetadata(clients: SupportedClients, request: unknown) {
+export function clientMetadata(clients: SupportedClients, request: object) {
   const listed = redirectUrisIn(request).filter((uri) => clients.isListed(uri));
   return {
     client_id: clients.preconfiguredId,
@@ -24,11 +25,31 @@ export function clientMetadata(clients: SupportedClients, request: unknown) {
   };
 }
 
-function redirectUrisIn(request: unknown): string[] {
-  const given: unknown =
-    typeof request === 'object' && request !== null && 'redirect_uris' in request
-      ? request.redirect_uris
-      : [];
+/**
+ * The metadata of a registration request (RFC 7591, 3.1). A request without a body names nothing.
+ *
+ * @throws HttpRefusal 400 `invalid_client_metadata` for a body that is no JSON object.
+ */
+export function parseRequest(body: string): object {
+  if (body === '') return {};
+  const request = parseJson(body);
+  if (typeof request === 'object' && request !== null && !Array.isArray(request)) return request;
+  const detail = 'The client metadata must be a JSON object.';
+  const common = messageError(400, 'BAD_REQUEST', { title: 'Bad Request', detail });
+  const oauth = { error: 'invalid_client_metadata', error_description: detail };
+  throw new HttpRefusal({ ...common, body: { ...oauth, message: detail, errors: {} } });
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+function redirectUrisIn(request: object): string[] {
+  const given: unknown = 'redirect_uris' in request ? request.redirect_uris : [];
   if (!Array.isArray(given)) return [];
   return given.slice(0, MAX_URIS).filter((uri) => typeof uri === 'string');
 }

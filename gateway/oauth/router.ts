@@ -8,7 +8,7 @@ import type { SupportedClients } from './clients/supported-clients.ts';
 import { bodyWanted, endpoint, forDataClients } from './endpoint.ts';
 import type { OAuthKeys } from './keys.ts';
 import { authorizationServerMetadata, protectedResourceMetadata } from './metadata.ts';
-import { clientMetadata } from './register.ts';
+import { clientMetadata, parseRequest } from './register.ts';
 import type { Consent } from './sign-in.ts';
 import { signInRoutes } from './sign-in-routes.ts';
 import type { SignInProvider } from './upstream.ts';
@@ -70,7 +70,7 @@ function registration(router: Router, o: OAuthDependencies): void {
       o.limits.register,
       bodyWanted,
       express.text({ type: () => true, limit: REGISTRATION_LIMIT, defaultCharset: 'utf-8' }),
-      sendJson(201, (body) => clientMetadata(o.clients, parsed(body))),
+      sendJson(201, (body) => clientMetadata(o.clients, parseRequest(String(body ?? '')))),
     ],
   });
 }
@@ -94,13 +94,4 @@ function sendJson(status: number, make: (body: unknown) => object): RequestHandl
   return (req, res) => {
     res.status(status).json(make(req.body));
   };
-}
-
-/** What is no JSON names no redirect URI; nothing else of the body counts. */
-function parsed(body: unknown): unknown {
-  try {
-    return JSON.parse(String(body));
-  } catch {
-    return undefined;
-  }
 }

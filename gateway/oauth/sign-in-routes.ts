@@ -120,6 +120,7 @@ function withoutSignIn(router: Router, o: OAuthDependencies): Router {
 }
 
 function pageHandlers(o: OAuthDependencies, { signIn, cookies, waits }: SignInParts) {
+  const ownOrigin = new URL(o.issuer).origin;
   const forms = createRateLimit({
     pool: o.pool,
     name: 'oauth-forms',
@@ -139,7 +140,7 @@ function pageHandlers(o: OAuthDependencies, { signIn, cookies, waits }: SignInPa
   const formBy = (work: (signIn: SignIn, uid: string, req: Request) => Promise<Answer>) =>
     pageBy(async (req) => {
       const uid = String(req.params.uid);
-      if (cookies.interactionOf(req) !== uid || isFromElsewhere(req)) return ended();
+      if (cookies.interactionOf(req) !== uid || isFromElsewhere(req, ownOrigin)) return ended();
       // Before it is counted: each count is a row, and ids that were made up would be rows without end.
       if (!(await waits(uid))) return ended();
       const admission = await forms.take(createHash('sha256').update(uid).digest('base64url'));
@@ -208,8 +209,14 @@ function field(req: Request, name: string): string {
   return typeof value === 'string' ? value : '';
 }
 
-/** Browsers say where a form was sent from; our cookies are lax, so this is the second lock. */
-function isFromElsewhere(req: Request): boolean {
-  const site = req.headers['sec-fetch-site'];
-  return req.method === 'POST' && site !== undefined && site !== 'same-origin';
+/**
+ * Whether a browser names another page than ours as the one that sent a form; the cookies are `Lax`, so this
+ * is the second lock. `Sec-Fetch-Site` decides where a browser sends it: `Origin` is `null` for some.
+ */
+function isFromElsewhere(req: Request, ownOrigin: string): boolean {
+  if (req.method !== 'POST') return false;
+  const { origin, 'sec-fetch-site': site } = req.headers;
+  if (site !== undefined && site !== 'same-origin') return true;
+  const isHidden = origin === 'null' && site === 'same-origin';
+  return origin !== undefined && origin !== ownOrigin && !isHidden;
 }

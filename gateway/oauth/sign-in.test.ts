@@ -253,8 +253,17 @@ describe('consent', () => {
     );
     const allow = `${stack.baseUrl}${/action="([^"]+\/allow)"/.exec(page.text)?.[1]}`;
     expect((await new Browser().send(allow, post)).status).toBe(400);
-    const headers = { 'sec-fetch-site': 'cross-site' };
-    expect((await browser.send(allow, { ...post, headers })).status).toBe(400);
+    for (const headers of [
+      { 'sec-fetch-site': 'cross-site' },
+      { 'sec-fetch-site': 'same-site', origin: stack.baseUrl },
+      { 'sec-fetch-site': 'same-origin', origin: 'https://evil.example' },
+      { origin: 'https://evil.example' },
+      { origin: `${stack.baseUrl}0` },
+      { origin: 'null' },
+    ]) {
+      const { status } = await browser.send(allow, { ...post, headers });
+      expect([headers, status]).toEqual([headers, 400]);
+    }
     expect((await browser.send(allow, post)).status).toBe(303);
   });
 

@@ -1,6 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Operation } from '../../services/contract/operations.ts';
 import type { ApiKeyCheck } from '../auth/api-key-check.ts';
+import { bearerOf, bearerToken } from '../auth/bearer.ts';
 import type { Caller } from '../auth/caller.ts';
 import type { PartnerTokenCheck } from '../auth/partner-tokens.ts';
 import type { RateLimit } from '../auth/rate-limits.ts';
@@ -19,8 +20,8 @@ const KEY_CHALLENGE = 'ApiKey realm="rms"';
 /**
  * Step 3 of every request: who calls.
  *
- * Webhook operations read `Authorization` when it is there, else `X-Authorization`; all others the
- * latter only.
+ * Webhook operations read `Authorization` when its scheme is `Bearer`, else `X-Authorization`; all others
+ * the latter only. Another scheme, such as a proxy's `Basic`, is no credential of this API.
  *
  * @param ip the caller's address, which refused credentials are counted under.
  * @throws HttpRefusal 401, or 429 in its place once an address has had too many refused. Rejects
@@ -32,9 +33,9 @@ export async function authenticate(
   request: { headers: IncomingHttpHeaders; ip: string },
 ): Promise<Caller> {
   const both = operation.credentials === 'bearer-or-api-key';
-  const bearer = both ? request.headers.authorization?.trim() : undefined;
+  const bearer = both ? bearerOf(request.headers.authorization) : undefined;
   const key = single(request.headers['x-authorization'])?.trim();
-  if (bearer) {
+  if (bearer !== undefined) {
     const caller = await checkBearer(auth, bearer);
     return (
       caller ?? refuse(auth, request.ip, unauthorized(bearerChallenge(operation, 'invalid_token')))
@@ -59,8 +60,8 @@ export function requireScope(operation: Operation, caller: Caller): void {
   throw unauthorized(isBearer ? bearerChallenge(operation, 'insufficient_scope') : KEY_CHALLENGE);
 }
 
-async function checkBearer(auth: Authentication, header: string): Promise<Caller | undefined> {
-  const [, token] = /^Bearer +([\w.~+/=-]+)$/i.exec(header) ?? [];
+async function checkBearer(auth: Authentication, credential: string): Promise<Caller | undefined> {
+  const token = bearerToken(credential);
   if (token === undefined || !auth.partnerTokens) return undefined;
   return auth.partnerTokens.check(token);
 }

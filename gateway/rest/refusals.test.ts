@@ -89,6 +89,17 @@ describe('credentials', () => {
     expect(webhooks.headers['www-authenticate']).toContain('error="invalid_token"');
   });
 
+  test.each(['Basic dXNlcjpwYXNz', 'Negotiate abc', 'Bearerx abc', ''])(
+    'an Authorization header of another scheme is no credential: %j',
+    async (authorization) => {
+      const path = '/api/v1/webhooks';
+      expect((await send({ path, headers: { authorization } })).status).toBe(200);
+      const alone = await send({ path, key: null, headers: { authorization } });
+      expect(alone).toMatchObject({ status: 401, body: UNAUTHORIZED });
+      expect(alone.headers['www-authenticate']).not.toContain('error=');
+    },
+  );
+
   test("cannot see another shop's objects", async () => {
     const key = await under.newKey({ shopId: await under.newShop() });
     const answer = await send({ path: '/api/v1/warehouse/return/details?return_id=11', key });

@@ -53,7 +53,7 @@ export interface Operation {
   /** After the version segment; `{id}` stands for a path id, `{delivery_id}` for a `webhook-id`. */
   readonly path: string;
   readonly scope: Scope;
-  /** `bearer-or-api-key`: `Authorization` when present, else `X-Authorization`; `api-key`: only the latter. */
+  /** `bearer-or-api-key`: `Authorization` when it is `Bearer`, else `X-Authorization`; `api-key`: only the latter. */
   readonly credentials: 'api-key' | 'bearer-or-api-key';
   /** What a valid credential without the scope gets. */
   readonly forbidden: 'message-403' | 'errors-401';

@@ -62,7 +62,7 @@ describe('what comes with a page', () => {
     expect(Object.fromEntries(shown.headers)).toMatchObject({
       'x-frame-options': 'DENY',
       'x-content-type-options': 'nosniff',
-      'referrer-policy': 'no-referrer',
+      'referrer-policy': 'same-origin',
       'cache-control': 'no-store',
       'cross-origin-opener-policy': 'unsafe-none',
       'content-type': 'text/html; charset=utf-8',

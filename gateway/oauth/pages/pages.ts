@@ -14,7 +14,6 @@ function layout(title: string, body: Html): string {
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="robots" content="noindex">
-<meta name="referrer" content="no-referrer">
 <title>${title} · Returns</title>
 <style>${new Html(STYLE)}</style>
 </head>

@@ -78,5 +78,10 @@ export function pageHeaders(formTargets: readonly string[]): Record<string, stri
     `form-action ${formTargets.length > 0 ? ["'self'", ...formTargets].join(' ') : "'none'"}`,
     "frame-ancestors 'none'",
   ].join('; ');
-  return { 'Content-Security-Policy': policy, 'X-Frame-Options': 'DENY' };
+  return {
+    'Content-Security-Policy': policy,
+    'X-Frame-Options': 'DENY',
+    // With `no-referrer` browsers send `Origin: null` with our own forms too (Fetch, 3.2).
+    'Referrer-Policy': 'same-origin',
+  };
 }
