@@ -14,6 +14,7 @@ import {
 } from '../services/platform/config.ts';
 import { identityFromConfig } from '../services/platform/identity.ts';
 import { HOURLY_LIMITS } from './auth/hourly-limits.ts';
+import { MCP_LIMITS } from './auth/mcp-limits.ts';
 import { oauthFaults, oauthOptions, oauthShape } from './oauth/config.ts';
 import type { GatewayOptions } from './start.ts';
 
@@ -57,6 +58,24 @@ export const gatewayShape = {
   MCP_CALLS_PER_HOUR: perHour(HOURLY_LIMITS.mcpCalls).describe(
     'Tool calls an hour and signed-in user, over all shops',
   ),
+  CALLBACK_PER_HOUR: perHour(HOURLY_LIMITS.callback).describe(
+    'Requests an hour and address to /oauth/callback',
+  ),
+  RESUME_PER_HOUR: perHour(HOURLY_LIMITS.resume).describe(
+    'Requests an hour and address to /oauth/authorize/{id}, where a sign-in ends',
+  ),
+  SIGN_IN_PAGES_PER_HOUR: perHour(HOURLY_LIMITS.signInPages).describe(
+    'Pages and forms of /oauth/sign-in an hour and address',
+  ),
+  JWKS_PER_HOUR: perHour(HOURLY_LIMITS.jwks).describe(
+    'Requests an hour and address to /oauth/jwks',
+  ),
+  MCP_REQUESTS_PER_MINUTE: wholeNumber(1, 1_000_000)
+    .default(MCP_LIMITS.requests)
+    .describe('Requests to /mcp a minute and signed-in user, over all shops and methods'),
+  MCP_REFUSED_PER_MINUTE: wholeNumber(1, 1_000_000)
+    .default(MCP_LIMITS.refused)
+    .describe('Refused requests to /mcp a minute and address, above which 429 stands in for 401'),
   TRUSTED_PROXIES: list
     .default([])
     .describe('Addresses or CIDR ranges of our own proxies, whose X-Forwarded-For is read'),
@@ -122,6 +141,14 @@ export function loadGatewayOptions(env: NodeJS.ProcessEnv = process.env): Gatewa
       authorize: config.AUTHORIZE_PER_HOUR,
       token: config.TOKEN_PER_HOUR,
       mcpCalls: config.MCP_CALLS_PER_HOUR,
+      callback: config.CALLBACK_PER_HOUR,
+      resume: config.RESUME_PER_HOUR,
+      signInPages: config.SIGN_IN_PAGES_PER_HOUR,
+      jwks: config.JWKS_PER_HOUR,
+    },
+    mcpPerMinute: {
+      requests: config.MCP_REQUESTS_PER_MINUTE,
+      refused: config.MCP_REFUSED_PER_MINUTE,
     },
     trustedProxies: config.TRUSTED_PROXIES,
     mcpAllowedOrigins: config.MCP_ALLOWED_ORIGINS,

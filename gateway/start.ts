@@ -14,6 +14,7 @@ import { type ClientIp, createClientIp } from './auth/client-ip.ts';
 import { createHourlyLimits, type HourlyLimits, type HourlySizes } from './auth/hourly-limits.ts';
 import { startGrantUsage, startKeyUsage } from './auth/key-usage.ts';
 import { createLeasedLimit } from './auth/leased-limit.ts';
+import { createMcpLimits, type McpSizes } from './auth/mcp-limits.ts';
 import { createPartnerTokenCheck, type PartnerOAuth } from './auth/partner-tokens.ts';
 import { createRateLimit } from './auth/rate-limits.ts';
 import { createReadiness } from './http/probes.ts';
@@ -48,6 +49,8 @@ export interface GatewayOptions extends OAuthOptions {
   readonly failedCredentialsPerMinute?: number;
   /** Sign-in requests an hour and address, tool calls an hour and user; those of the interface when absent. */
   readonly perHour?: Partial<HourlySizes>;
+  /** Requests to `/mcp` a minute; `MCP_LIMITS` when absent. */
+  readonly mcpPerMinute?: Partial<McpSizes>;
   /** Addresses or CIDR ranges of our own proxies. */
   readonly trustedProxies?: readonly string[];
   /** Without it every partner's token is refused. */
@@ -124,6 +127,7 @@ export async function startGateway(o: GatewayOptions): Promise<RunningGateway> {
     ...common,
     ...mcpOptions(o, pool, (grantId) => grantUsage.used(grantId)),
     toolCalls: limits.hourlyLimits.mcpCalls,
+    limits: limits.mcpLimits,
   });
   const deps: AppDependencies = {
     ...common,
@@ -239,8 +243,13 @@ function createLimits(
   o: GatewayOptions,
   { pool, logger, clientIp }: { pool: pg.Pool; logger: Logger; clientIp: ClientIp },
 ) {
-  const restLimit = createLeasedLimit(pool, logger, {
-    ...(o.limitPatienceMs !== undefined && { patienceMs: o.limitPatienceMs }),
+  const patience = o.limitPatienceMs !== undefined && { patienceMs: o.limitPatienceMs };
+  const restLimit = createLeasedLimit(pool, logger, { ...patience });
+  const mcpLimits = createMcpLimits({
+    pool,
+    logger,
+    ...(o.mcpPerMinute && { sizes: o.mcpPerMinute }),
+    ...patience,
   });
   const hourlyLimits = createHourlyLimits({
     pool,
@@ -257,11 +266,13 @@ function createLimits(
     restLimit,
     failedCredentials,
     hourlyLimits,
+    mcpLimits,
     async reset(): Promise<void> {
       await pool.query('delete from rate_limits');
       restLimit.forget();
       failedCredentials.forget();
       hourlyLimits.forget();
+      mcpLimits.forget();
     },
   };
 }

@@ -1,4 +1,5 @@
 import { HOURLY_LIMITS } from '../../gateway/auth/hourly-limits.ts';
+import { MCP_LIMITS } from '../../gateway/auth/mcp-limits.ts';
 import { DEFAULT_CLIENT_ID } from '../../gateway/oauth/config.ts';
 import type { ServiceTargets } from '../../gateway/services.ts';
 import type { GatewayOptions } from '../../gateway/start.ts';
@@ -17,6 +18,12 @@ export const LIMITS = {
   authorize: HOURLY_LIMITS.authorize,
   token: HOURLY_LIMITS.token,
   mcp_calls: HOURLY_LIMITS.mcpCalls,
+  callback: HOURLY_LIMITS.callback,
+  resume: HOURLY_LIMITS.resume,
+  sign_in_pages: HOURLY_LIMITS.signInPages,
+  jwks: HOURLY_LIMITS.jwks,
+  mcp_requests_per_minute: MCP_LIMITS.requests,
+  mcp_refused_per_minute: MCP_LIMITS.refused,
 } as const;
 
 /** How the gateway is known where its users sign in. */

@@ -9,7 +9,16 @@ import { createTestDatabase, type TestDatabase } from '../../test/support/databa
 import { createClientIp } from './client-ip.ts';
 import { createHourlyLimits, type HourlyLimits, type HourlySizes } from './hourly-limits.ts';
 
-const PATHS = ['wellKnown', 'register', 'authorize', 'token'] as const;
+const PATHS = [
+  'wellKnown',
+  'register',
+  'authorize',
+  'token',
+  'callback',
+  'resume',
+  'signInPages',
+  'jwks',
+] as const;
 
 interface Replica {
   readonly url: string;
@@ -83,6 +92,7 @@ describe('a limit of sign-in', () => {
     ['register', 50],
     ['authorize', 100],
     ['token', 100],
+    ['callback', 200],
   ])('%s lets exactly %d of 250 parallel requests pass two replicas', async (path, limit) => {
     const all = await statuses(250, path, '203.0.113.1');
     expect(passed(all)).toBe(limit);

@@ -4,13 +4,21 @@ import { send } from '../rest/respond.ts';
 import { addressOf, type ClientIp } from './client-ip.ts';
 import { createRateLimit, type RateLimit } from './rate-limits.ts';
 
-/** Requests an hour: per address, and per user for `mcpCalls` (interface: Limits). */
+/**
+ * Requests an hour: per address, and per user for `mcpCalls`. The first five are those of the interface
+ * (Limits). The others are ours, each with a bucket of its own: a sign-in opens `/oauth/callback` once,
+ * and a few pages, so people who share an address meet the limit of `/oauth/authorize` first.
+ */
 export const HOURLY_LIMITS = {
   wellKnown: 100,
   register: 50,
   authorize: 100,
   token: 100,
   mcpCalls: 600,
+  callback: 200,
+  resume: 400,
+  signInPages: 1_200,
+  jwks: 600,
 } as const;
 
 export type HourlySizes = Readonly<Record<keyof typeof HOURLY_LIMITS, number>>;
@@ -25,6 +33,14 @@ export interface HourlyLimits {
   readonly register: RequestHandler;
   readonly authorize: RequestHandler;
   readonly token: RequestHandler;
+  /** `/oauth/callback`. */
+  readonly callback: RequestHandler;
+  /** `/oauth/authorize/:uid`, which the interface's limit of `/oauth/authorize` does not count. */
+  readonly resume: RequestHandler;
+  /** Pages and forms of a sign-in, `/oauth/sign-in/*`. */
+  readonly signInPages: RequestHandler;
+  /** `/oauth/jwks`. */
+  readonly jwks: RequestHandler;
   /** Tool calls, by the user's id: over all shops of that user. */
   readonly mcpCalls: RateLimit;
   /** Forgets what this process remembers; the shared counters are rows of `rate_limits`. */
@@ -48,12 +64,21 @@ export function createHourlyLimits(o: {
     authorize: limitOf('oauth-authorize', sizes.authorize),
     token: limitOf('oauth-token', sizes.token),
     mcpCalls: limitOf('mcp-calls', sizes.mcpCalls),
+    callback: limitOf('oauth-callback', sizes.callback),
+    resume: limitOf('oauth-resume', sizes.resume),
+    signInPages: limitOf('oauth-sign-in', sizes.signInPages),
+    jwks: limitOf('oauth-jwks', sizes.jwks),
   };
+  const { clientIp } = o;
   return {
-    wellKnown: perAddress(limits.wellKnown, o.clientIp),
-    register: perAddress(limits.register, o.clientIp),
-    authorize: perAddress(limits.authorize, o.clientIp),
-    token: perAddress(limits.token, o.clientIp),
+    wellKnown: perAddress(limits.wellKnown, clientIp),
+    register: perAddress(limits.register, clientIp),
+    authorize: perAddress(limits.authorize, clientIp),
+    token: perAddress(limits.token, clientIp),
+    callback: perAddress(limits.callback, clientIp),
+    resume: perAddress(limits.resume, clientIp),
+    signInPages: perAddress(limits.signInPages, clientIp),
+    jwks: perAddress(limits.jwks, clientIp),
     mcpCalls: limits.mcpCalls,
     forget() {
       for (const limit of Object.values(limits)) limit.forget();

@@ -4,7 +4,7 @@ import type { Logger } from '../../services/platform/log.ts';
 import { within } from '../../services/platform/within.ts';
 import { ADMITTED, type Admission, refusedFor } from './rate-limits.ts';
 
-const WINDOW_S = 60;
+const MINUTE_S = 60;
 /** A replica takes this part of a window's points at once. */
 const LEASE_PART = 10;
 /** A request waits no longer for the shared count. Milliseconds. */
@@ -26,30 +26,51 @@ interface Window {
 }
 
 export interface LeasedLimit {
-  /** Counts one request. Never rejects. @param limit requests a minute for this key. */
-  take(key: string, limit: number): Promise<Admission>;
+  /**
+   * Counts one request. Never rejects. What is too much for the rest of the window uses that rest up:
+   * the work that the points stand for has been done.
+   *
+   * @param limit points a window for this key.
+   * @param points what the request costs, 1 when absent; never more than `limit`, so that a full window
+   *   admits any request.
+   */
+  take(key: string, limit: number, points?: number): Promise<Admission>;
   forget(): void;
 }
 
+export interface LeasedLimitOptions {
+  /** Names the bucket, `rest` when absent; keys of two buckets never meet. */
+  readonly name?: string;
+  /** Length of a window, a minute when absent. Seconds. */
+  readonly windowS?: number;
+  /** A replica takes this part of a window's points at once; a tenth when absent. */
+  readonly leasePart?: number;
+  /** How long a request waits for the shared count; 1.5 s when absent. Milliseconds. */
+  readonly patienceMs?: number;
+}
+
 /**
- * The per-minute limit of REST callers, counted in memory.
+ * A limit for callers that come often, counted in memory.
  *
  * Each replica leases a tenth of a key's window at a time from Postgres, so a busy key costs ten
- * statements a minute and replica, and all replicas together never admit more than the limit. While
+ * statements a window and replica, and all replicas together never admit more than the limit. While
  * the database does not answer, a replica counts by itself: a limit must not become an outage.
- *
- * @param o.patienceMs how long a request waits for the shared count; 1.5 s when absent. Milliseconds.
  */
 export function createLeasedLimit(
   pool: pg.Pool,
   logger: Logger,
-  { patienceMs = PATIENCE_MS }: { readonly patienceMs?: number } = {},
+  {
+    name = 'rest',
+    windowS = MINUTE_S,
+    leasePart = LEASE_PART,
+    patienceMs = PATIENCE_MS,
+  }: LeasedLimitOptions = {},
 ): LeasedLimit {
   const windows = new Map<string, Window>();
   const counter = new RateLimiterPostgres({
-    keyPrefix: 'rest',
+    keyPrefix: name,
     points: UNLIMITED,
-    duration: WINDOW_S,
+    duration: windowS,
     storeClient: pool,
     storeType: 'pool',
     tableName: 'rate_limits',
@@ -57,8 +78,12 @@ export function createLeasedLimit(
     clearExpiredByTimeout: false,
   });
 
-  const lease = async (key: string, limit: number, window: Window): Promise<void> => {
-    const wanted = Math.max(1, Math.floor(limit / LEASE_PART));
+  const lease = async (
+    key: string,
+    limit: number,
+    { window, missing }: { window: Window; missing: number },
+  ): Promise<void> => {
+    const wanted = Math.max(1, Math.floor(limit / leasePart), missing);
     try {
       const counted = await withPatience(counter.consume(key, wanted), patienceMs);
       const granted = Math.min(wanted, Math.max(0, wanted - (counted.consumedPoints - limit)));
@@ -69,24 +94,25 @@ export function createLeasedLimit(
       logger.warn({ err: error }, 'rate limit counted by this replica alone');
       window.left = limit;
       window.spent = true;
-      window.endsAt = Date.now() + WINDOW_S * 1_000;
+      window.endsAt = Date.now() + MINUTE_S * 1_000;
     }
   };
 
   return {
-    async take(key, limit) {
-      let window = currentWindow(windows, key);
-      while (window.left === 0 && !window.spent) {
-        const leasing = window;
-        leasing.leasing ??= lease(key, limit, leasing).finally(() => {
-          leasing.leasing = undefined;
+    async take(key, limit, points = 1) {
+      let missing = Math.min(points, limit);
+      for (;;) {
+        const window = currentWindow(windows, key);
+        const used = Math.min(window.left, missing);
+        window.left -= used;
+        missing -= used;
+        if (missing === 0) return ADMITTED;
+        if (window.spent) return refusedFor(window.endsAt - Date.now());
+        window.leasing ??= lease(key, limit, { window, missing }).finally(() => {
+          window.leasing = undefined;
         });
-        await leasing.leasing;
-        window = currentWindow(windows, key);
+        await window.leasing;
       }
-      if (window.left === 0) return refusedFor(window.endsAt - Date.now());
-      window.left -= 1;
-      return ADMITTED;
     },
     forget: () => windows.clear(),
   };

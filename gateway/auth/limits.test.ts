@@ -38,6 +38,30 @@ describe('the limit of REST callers', () => {
     expect(await admitted(replicas, 'three', 100, 600)).toBe(100);
   });
 
+  test('a request costs its points, and at most a full window', async () => {
+    const replica = createLeasedLimit(database.pool, logger, PATIENT);
+    expect(await replica.take('points', 30, 20)).toEqual({ admitted: true });
+    expect(await replica.take('points', 30, 10)).toEqual({ admitted: true });
+    expect(await replica.take('points', 30)).toMatchObject({ admitted: false });
+    expect(await replica.take('large', 5, 500)).toEqual({ admitted: true });
+    expect(await replica.take('large', 5)).toMatchObject({ admitted: false });
+  });
+
+  test('what is too much for the rest of a window uses that rest up', async () => {
+    const replica = createLeasedLimit(database.pool, logger, PATIENT);
+    expect(await replica.take('rest', 30, 20)).toEqual({ admitted: true });
+    expect(await replica.take('rest', 30, 11)).toMatchObject({ admitted: false });
+    expect(await replica.take('rest', 30)).toMatchObject({ admitted: false });
+  });
+
+  test('points hold over replicas', async () => {
+    const replicas = [1, 2, 3].map(() => createLeasedLimit(database.pool, logger, PATIENT));
+    const answers = await Promise.all(
+      Array.from({ length: 60 }, (_, at) => replicas[at % 3]?.take('points of three', 100, 5)),
+    );
+    expect(answers.filter((answer) => answer?.admitted).length).toBeLessThanOrEqual(20);
+  });
+
   test('says when to come back', async () => {
     const replica = createLeasedLimit(database.pool, logger, PATIENT);
     await replica.take('again', 1);

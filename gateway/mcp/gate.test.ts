@@ -21,10 +21,16 @@ const CALL = { jsonrpc: '2.0', id: 9, method: 'tools/call' };
 function gateWith(o: {
   check?: () => Promise<SignedIn | undefined>;
   take?: () => Promise<Admission>;
+  refused?: (address: string) => Promise<Admission>;
+  request?: (userId: bigint) => Promise<Admission>;
 }) {
   return createGate({
     tokens: { check: o.check ?? (async () => USER) },
     toolCalls: { take: o.take ?? (async () => ({ admitted: true })), forget: () => {} },
+    limits: {
+      refused: o.refused ?? (async () => ({ admitted: true })),
+      request: o.request ?? (async () => ({ admitted: true })),
+    },
     clientIp: () => '203.0.113.7',
     publicUrl: PUBLIC_URL,
     origins: createOriginRules({ publicUrl: PUBLIC_URL, allowedOrigins: [] }),
@@ -79,6 +85,39 @@ describe('the gate of /mcp', () => {
       body: { json: { id: 9, error: { code: 42900 } } },
     });
     expect(await gate.count({ ...CALL, method: 'tools/list' }, USER)).toBeUndefined();
+  });
+
+  test('every method of a person is counted, before its body is read', async () => {
+    const request = async (userId: bigint): Promise<Admission> =>
+      userId === USER.userId ? { admitted: false, retryAfterS: 7 } : { admitted: true };
+    for (const method of ['POST', 'GET', 'DELETE', 'OPTIONS']) {
+      expect(await gateWith({ request }).admit(requestWith({}, method))).toMatchObject({
+        answer: {
+          status: 429,
+          headers: { 'Retry-After': '7' },
+          body: { json: { id: null, error: { code: 42900 } } },
+        },
+      });
+    }
+  });
+
+  test.each([
+    ['no token', { authorization: '' }],
+    ['a refused token', {}],
+    ['a foreign origin', { origin: 'https://evil.example' }],
+    ['a foreign host', { host: 'evil.example' }],
+  ])('an address that was refused too often gets 429: %s', async (_why, headers) => {
+    const refused = async (address: string): Promise<Admission> =>
+      address === '203.0.113.7' ? { admitted: false, retryAfterS: 9 } : { admitted: true };
+    const gate = gateWith({ refused, check: async () => undefined });
+    expect(await gate.admit(requestWith(headers))).toMatchObject({
+      answer: { status: 429, headers: { 'Retry-After': '9' } },
+    });
+  });
+
+  test('a valid token passes from an address that was refused too often', async () => {
+    const refused = async (): Promise<Admission> => ({ admitted: false, retryAfterS: 9 });
+    expect(await gateWith({ refused }).admit(requestWith())).toMatchObject({ user: USER });
   });
 
   test.each([

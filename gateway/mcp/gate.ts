@@ -4,7 +4,8 @@ import { Actor_Kind, type ActorSchema } from '../../proto/gen/rms/common/v1/acto
 import { isOutage } from '../../services/platform/postgres.ts';
 import { bearerOf, bearerToken } from '../auth/bearer.ts';
 import { addressOf, type ClientIp } from '../auth/client-ip.ts';
-import type { RateLimit } from '../auth/rate-limits.ts';
+import type { McpLimits } from '../auth/mcp-limits.ts';
+import type { Admission, RateLimit } from '../auth/rate-limits.ts';
 import type { AccessTokenCheck, SignedIn } from '../oauth/access-token.ts';
 import type { Answer } from '../rest/respond.ts';
 import { methodOf } from './message.ts';
@@ -21,7 +22,10 @@ export interface Admitted {
 export interface Gate {
   /** Headers of every answer. */
   headers(req: IncomingMessage): Record<string, string>;
-  /** Who makes the request; or the answer that refuses it. The body is not read for it. */
+  /**
+   * Who makes the request; or the answer that refuses it. Counts the request, under its user or, when it
+   * is refused, under its address. The body is not read for it.
+   */
   admit(req: IncomingMessage): Promise<Admitted | { readonly answer: Answer }>;
   /** Counts a tool call; the answer that refuses it when there were too many. */
   count(message: object, user: SignedIn): Promise<Answer | undefined>;
@@ -35,12 +39,18 @@ const PREFLIGHT_HEADERS =
 export function createGate(o: {
   readonly tokens: AccessTokenCheck;
   readonly toolCalls: RateLimit;
+  readonly limits: Pick<McpLimits, 'request' | 'refused'>;
   readonly clientIp: ClientIp;
   readonly publicUrl: string;
   readonly origins: OriginRules;
 }): Gate {
   const { origins } = o;
   const challenge = challengeOf(o.publicUrl);
+  /** The refusal, or 429 in its place once the address has had too many. */
+  const refuse = async (req: IncomingMessage, refusal: Answer): Promise<{ answer: Answer }> => {
+    const admission = await o.limits.refused(addressOf(o.clientIp, req));
+    return { answer: admission.admitted ? refusal : tooMany(admission, 'requests') };
+  };
 
   return {
     headers(req) {
@@ -58,16 +68,18 @@ export function createGate(o: {
     },
     async admit(req) {
       const allowed = origins.allows(req.headers);
-      if (!origins.isOurHost(req.headers)) return { answer: foreign('Host') };
-      if (allowed === false) return { answer: foreign('Origin') };
+      if (!origins.isOurHost(req.headers)) return refuse(req, foreign('Host'));
+      if (allowed === false) return refuse(req, foreign('Origin'));
       if (allowed && isPreflight(req)) return { answer: preflight() };
       // In this header alone: a token in the address is no credential.
       const bearer = bearerOf(req.headers.authorization);
       const token = bearer === undefined ? undefined : bearerToken(bearer);
-      if (token === undefined) return { answer: unauthorized(challenge, bearer) };
+      if (token === undefined) return refuse(req, unauthorized(challenge, bearer));
       const user = await checkOrAway(o.tokens, token);
       if (user === 'away') return { answer: away() };
-      if (!user) return { answer: unauthorized(challenge, token) };
+      if (!user) return refuse(req, unauthorized(challenge, token));
+      const admission = await o.limits.request(user.userId);
+      if (!admission.admitted) return { answer: tooMany(admission, 'requests') };
       if (req.method === 'OPTIONS') return { answer: { status: 204, headers: { Allow: 'POST' } } };
       if (req.method !== 'POST') return { answer: wrongMethod() };
       return { user, actor: actorOf(user), source: addressOf(o.clientIp, req) };
@@ -76,14 +88,21 @@ export function createGate(o: {
       if (methodOf(message) !== 'tools/call') return undefined;
       const admission = await o.toolCalls.take(String(user.userId));
       if (admission.admitted) return undefined;
-      const { retryAfterS } = admission;
-      const retry = { 'Retry-After': String(retryAfterS) };
       const id = idOf(message);
-      if (admission.away) return away(id);
-      const text = `Too many tool calls. Try again in ${retryAfterS} s.`;
-      return rpcError(429, { code: RPC.rateLimited, message: text, id }, retry);
+      return admission.away ? away(id) : tooMany(admission, 'tool calls', id);
     },
   };
+}
+
+/** @param id of the request; null where its body was not read. */
+function tooMany(
+  { retryAfterS }: Extract<Admission, { admitted: false }>,
+  what: string,
+  id: string | number | null = null,
+): Answer {
+  const message = `Too many ${what}. Try again in ${retryAfterS} s.`;
+  const retry = { 'Retry-After': String(retryAfterS) };
+  return rpcError(429, { code: RPC.rateLimited, message, id }, retry);
 }
 
 /** RFC 9728, 5.1; the metadata of the resource `/mcp` lies at the path that RFC 9728, 3.1 makes of it. */

@@ -8,6 +8,7 @@ import { createDestinationNames } from '../actions/destination-names.ts';
 import type { ReadReturn } from '../actions/read-returns.ts';
 import type { ClientIp } from '../auth/client-ip.ts';
 import { createGathering } from '../auth/gathered.ts';
+import type { McpLimits } from '../auth/mcp-limits.ts';
 import type { RateLimit } from '../auth/rate-limits.ts';
 import type { Exchange } from '../http/exchange.ts';
 import type { AccessTokenCheck, SignedIn } from '../oauth/access-token.ts';
@@ -31,6 +32,8 @@ export interface McpDependencies {
   readonly readReturn: ReadReturn;
   /** Tool calls an hour, by user. */
   readonly toolCalls: RateLimit;
+  /** Requests a minute, by user and by address. */
+  readonly limits: McpLimits;
   readonly pool: pg.Pool;
   readonly clientIp: ClientIp;
   readonly logger: Logger;

@@ -24,7 +24,13 @@ export function signInRoutes(o: OAuthDependencies): Router {
   if (!o.signIn) return withoutSignIn(router, o);
   const parts = assemble(o, o.signIn);
   const { pageBy, formBy } = pageHandlers(o, parts);
-  const body = [bodyWanted, express.urlencoded({ extended: false, limit: FORM_LIMIT })];
+  const { callback, resume, signInPages } = o.limits;
+  // Counted before the body is read.
+  const form = [
+    signInPages,
+    bodyWanted,
+    express.urlencoded({ extended: false, limit: FORM_LIMIT }),
+  ];
 
   endpoint(router, '/oauth/authorize', {
     GET: [
@@ -37,29 +43,30 @@ export function signInRoutes(o: OAuthDependencies): Router {
     ],
   });
   endpoint(router, '/oauth/authorize/:uid', {
-    GET: [(req, res) => resumeOrGoOn(o, parts, { req, res })],
+    GET: [resume, (req, res) => resumeOrGoOn(o, parts, { req, res })],
   });
   endpoint(router, '/oauth/sign-in/:uid', {
-    GET: [formBy((signIn, uid) => signIn.askEmail(uid))],
-    POST: [...body, formBy((signIn, uid, req) => signIn.giveEmail(req, uid, field(req, 'email')))],
+    GET: [signInPages, formBy((signIn, uid) => signIn.askEmail(uid))],
+    POST: [...form, formBy((signIn, uid, req) => signIn.giveEmail(req, uid, field(req, 'email')))],
   });
   endpoint(router, '/oauth/sign-in/:uid/shop', {
     POST: [
-      ...body,
+      ...form,
       formBy((signIn, uid, req) => signIn.chooseShop(req, uid, field(req, 'shop_id'))),
     ],
   });
   endpoint(router, '/oauth/sign-in/:uid/consent', {
-    GET: [formBy((signIn, uid) => signIn.askConsent(uid))],
+    GET: [signInPages, formBy((signIn, uid) => signIn.askConsent(uid))],
   });
   endpoint(router, '/oauth/sign-in/:uid/allow', {
-    POST: [...body, formBy((signIn, uid) => signIn.allow(uid))],
+    POST: [...form, formBy((signIn, uid) => signIn.allow(uid))],
   });
   endpoint(router, '/oauth/sign-in/:uid/cancel', {
-    POST: [...body, formBy((signIn, uid) => signIn.cancel(uid))],
+    POST: [...form, formBy((signIn, uid) => signIn.cancel(uid))],
   });
   endpoint(router, '/oauth/callback', {
     GET: [
+      callback,
       pageBy(async (req) => {
         const query = queryOf(req);
         const isTwice = [...new Set(query.keys())].some((name) => query.getAll(name).length > 1);
@@ -92,6 +99,7 @@ function dataRoutes(
   endpoint(router, '/oauth/jwks', {
     before: [forDataClients('GET')],
     GET: [
+      o.limits.jwks,
       dataBy(async (_req, res) => {
         const published = await config.keys.verifying();
         res.json({ keys: published.map(({ publicJwk }) => publicJwk) });

@@ -75,6 +75,7 @@ export function environmentsOf({ places, token, brokers, oauthKeyring, urlOf }: 
     SIGN_IN_CLIENT_SECRET: 'bench',
     OAUTH_KEYRING: oauthKeyring,
     MCP_CALLS_PER_HOUR: '1000000',
+    MCP_REQUESTS_PER_MINUTE: '1000000',
   };
   return (name: ProcessName): Record<string, string> => {
     const [port, metricsPort] = places.ports(name);

@@ -60,6 +60,7 @@ export async function startMcpBench(options: Partial<GatewayOptions> = {}): Prom
     publicUrl: PUBLIC_URL,
     oauthKeyring: keyring,
     perHour: { mcpCalls: 100_000 },
+    mcpPerMinute: { requests: 100_000, refused: 100_000 },
     ...options,
   });
   const { pool } = bench.database;

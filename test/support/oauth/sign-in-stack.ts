@@ -86,7 +86,15 @@ export async function startSignInStack(
     publicUrl: baseUrl,
     signIn: { issuer, ...client },
     oauthKeyring: parseKeyring(newKeyringText()),
-    perHour: { wellKnown: 100_000, register: 100_000, authorize: 100_000, token: 100_000 },
+    perHour: {
+      wellKnown: 100_000,
+      register: 100_000,
+      authorize: 100_000,
+      token: 100_000,
+      callback: 100_000,
+      resume: 100_000,
+      signInPages: 100_000,
+    },
     ...gatewayOptions,
   };
   const under = await startTestGateway({ port, ...shared });

@@ -1,0 +1,67 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { type McpBench, startMcpBench } from '../../test/support/gateway/mcp.ts';
+
+const SIZE = 3;
+/** A body that was read would be answered 400. */
+const NO_JSON = '{';
+
+let bench: McpBench;
+
+beforeAll(async () => {
+  bench = await startMcpBench({ mcpPerMinute: { requests: SIZE, refused: SIZE } });
+});
+afterAll(() => bench.stop());
+beforeEach(() => bench.gateway.resetLimits());
+
+describe('the limit of requests to /mcp', () => {
+  test.each([
+    'initialize',
+    'server/discover',
+    'ping',
+    'tools/list',
+    'prompts/list',
+    'prompts/get',
+    'resources/list',
+    'resources/read',
+    'notifications/initialized',
+    'made/up',
+  ])('counts %s', async (method) => {
+    const { token } = await bench.member('owner');
+    for (let count = 0; count < SIZE; count += 1) {
+      expect((await bench.rpc(token, method)).status).not.toBe(429);
+    }
+    const refused = await bench.rpc(token, method);
+    expect(refused.status).toBe(429);
+    expect(refused.headers['retry-after']).toMatch(/^[1-9]\d*$/);
+    expect(refused.body).toMatchObject({ id: null, error: { code: 42900 } });
+  });
+
+  test('counts before the body is read', async () => {
+    const { token } = await bench.member('owner');
+    for (let count = 0; count < SIZE; count += 1) await bench.rpc(token, 'ping');
+    expect((await bench.post({ token, raw: NO_JSON })).status).toBe(429);
+  });
+
+  test('is of one person', async () => {
+    const [ada, bob] = [await bench.member('owner'), await bench.member('owner')];
+    for (let count = 0; count <= SIZE; count += 1) await bench.rpc(ada.token, 'ping');
+    expect((await bench.rpc(bob.token, 'ping')).status).toBe(200);
+  });
+});
+
+describe('the limit of refused requests to /mcp', () => {
+  const from = (address: string) => ({ headers: { 'x-forwarded-for': address } });
+
+  test.each(['made-up', undefined])('an address gets 401, later 429: token %s', async (token) => {
+    const bad = { ...from('203.0.113.1'), ...(token !== undefined && { token }) };
+    for (let count = 0; count < SIZE; count += 1) {
+      expect((await bench.post({ ...bad, body: {} })).status).toBe(401);
+    }
+    expect((await bench.post({ ...bad, raw: NO_JSON })).status).toBe(429);
+    const { token: valid } = await bench.member('owner');
+    const body = { jsonrpc: '2.0', id: 1, method: 'ping' };
+    const passed = await bench.post({ ...from('203.0.113.1'), token: valid, body });
+    expect(passed.status).toBe(200);
+    expect((await bench.post({ ...bad, ...from('203.0.113.2'), body: {} })).status).toBe(401);
+  });
+});

@@ -1,0 +1,61 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { type SignInStack, startSignInStack } from '../../test/support/oauth/sign-in-stack.ts';
+
+const SIZE = 3;
+/** Far more than a form may have: a body that was read would be answered 413. */
+const TOO_LARGE = `email=${'a'.repeat(100_000)}`;
+
+let stack: SignInStack;
+
+beforeAll(async () => {
+  const perHour = { callback: SIZE, resume: SIZE, signInPages: SIZE, jwks: SIZE };
+  stack = await startSignInStack({ replicas: 1, perHour });
+});
+afterAll(() => stack.stop());
+beforeEach(() => stack.under.gateway.resetLimits());
+
+async function ask(path: string, method: string, address: string) {
+  const body = method === 'POST' ? { body: TOO_LARGE } : {};
+  const answer = await fetch(`${stack.baseUrl}${path}`, {
+    method,
+    redirect: 'manual',
+    headers: {
+      'x-forwarded-for': address,
+      'content-type': 'application/x-www-form-urlencoded',
+    },
+    ...body,
+  });
+  await answer.arrayBuffer();
+  return answer;
+}
+
+describe('the pages of a sign-in', () => {
+  test.each([
+    ['GET', '/oauth/callback?state=made-up'],
+    ['GET', '/oauth/authorize/made-up'],
+    ['GET', '/oauth/sign-in/made-up'],
+    ['POST', '/oauth/sign-in/made-up'],
+    ['POST', '/oauth/sign-in/made-up/shop'],
+    ['GET', '/oauth/sign-in/made-up/consent'],
+    ['POST', '/oauth/sign-in/made-up/allow'],
+    ['POST', '/oauth/sign-in/made-up/cancel'],
+    ['GET', '/oauth/jwks'],
+  ])('are limited by address, before a body is read: %s %s', async (method, path) => {
+    for (let count = 0; count < SIZE; count += 1) {
+      expect((await ask(path, method, '203.0.113.1')).status).not.toBe(429);
+    }
+    const refused = await ask(path, method, '203.0.113.1');
+    expect(refused.status).toBe(429);
+    expect(refused.headers.get('retry-after')).toMatch(/^[1-9]\d*$/);
+    expect((await ask(path, method, '203.0.113.2')).status).not.toBe(429);
+  });
+
+  test('have buckets of their own: the resume path is not counted as /oauth/authorize', async () => {
+    for (let count = 0; count <= SIZE; count += 1) {
+      await ask('/oauth/authorize/made-up', 'GET', '203.0.113.1');
+    }
+    const { pathname, search } = stack.begin().url;
+    expect((await ask(pathname + search, 'GET', '203.0.113.1')).status).not.toBe(429);
+    expect((await ask('/oauth/callback', 'GET', '203.0.113.1')).status).not.toBe(429);
+  });
+});
