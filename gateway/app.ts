@@ -7,7 +7,7 @@ import { docsRouter } from './http/docs.ts';
 import { type Exchange, hostsOf } from './http/exchange.ts';
 import { createInstrumentation } from './http/instrument.ts';
 import { livez, type Readiness, readyz } from './http/probes.ts';
-import { securityHeaders } from './http/security-headers.ts';
+import { SECURITY_HEADERS } from './http/security-headers.ts';
 import type { McpServer } from './mcp/router.ts';
 import { oauthOperation } from './oauth/operations.ts';
 import { createRest, type RestDependencies } from './rest/rest.ts';
@@ -40,9 +40,8 @@ export function createApp(deps: AppDependencies, calendar: () => Date): Express 
   const rest = createRest(deps, calendar);
   const exchanges = new WeakMap<ServerResponse, Exchange>();
 
-  const headers = securityHeaders();
   app.use((req, res, next) => {
-    res.setHeaders(headers);
+    res.setHeaders(SECURITY_HEADERS);
     return instrument(req, res, async (exchange) => {
       exchanges.set(res, exchange);
       const hosts = hostsOf(req);

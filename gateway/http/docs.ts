@@ -3,7 +3,7 @@ import { readFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { type Response, Router } from 'express';
-import { openapiDocument } from '../../services/contract/openapi/document.ts';
+import { EXAMPLE_AUTH_URL } from '../../services/contract/example-auth-url.ts';
 import { CHANGELOG_PATH, supportedVersions, UNSTABLE } from '../../services/contract/versions.ts';
 
 /** Nothing from outside, no inline script; the page's own styles come with it. */
@@ -26,6 +26,7 @@ const ASSETS: Readonly<Record<string, string>> = {
   'favicon-32x32.png': 'image/png',
 };
 
+const DOCUMENTS = new URL('../../docs/openapi/', import.meta.url);
 const CHANGELOG = new URL('../../docs/changelog.md', import.meta.url);
 
 /**
@@ -42,11 +43,10 @@ export function docsRouter(
   const router = Router({ caseSensitive: true, strict: true });
   const documents = new Map<string, string>();
 
-  router.get('/openapi/:name', (req, res, next) => {
+  router.get('/openapi/:name', async (req, res, next) => {
     const version = /^(.+)\.json$/.exec(req.params.name)?.[1] ?? '';
     if (![...supportedVersions(calendar()), UNSTABLE].includes(version)) return next();
-    const text =
-      documents.get(version) ?? JSON.stringify(openapiDocument(version, o.authUrl), null, 2);
+    const text = documents.get(version) ?? (await readDocument(version, o.authUrl));
     documents.set(version, text);
     res.type('application/json').send(text);
   });
@@ -57,6 +57,12 @@ export function docsRouter(
   });
   if (o.page) addPage(router, calendar);
   return router;
+}
+
+/** The document that `npm run docs` wrote, with the operator's own authorization server in it. */
+async function readDocument(version: string, authUrl = EXAMPLE_AUTH_URL): Promise<string> {
+  const text = await readFile(new URL(`${version}.json`, DOCUMENTS), 'utf8');
+  return text.replaceAll(EXAMPLE_AUTH_URL, authUrl.replace(/\/+$/, ''));
 }
 
 function addPage(router: Router, calendar: () => Date): void {

@@ -1,29 +1,22 @@
-import { IncomingMessage, ServerResponse } from 'node:http';
-import { Socket } from 'node:net';
-import helmet from 'helmet';
-
-/** Everything but pages is data, which no browser has to do anything with. */
-const protect = helmet({
-  contentSecurityPolicy: {
-    useDefaults: false,
-    directives: { defaultSrc: ["'none'"], frameAncestors: ["'none'"] },
-  },
-});
-
 /**
- * The headers that every answer starts with, by name. They depend on nothing, so they are worked out
- * once, on an answer that goes nowhere.
+ * The headers that every answer starts with: those that helmet recommends, for a service whose answers
+ * are data and no pages.
+ *
+ * @see https://cheatsheetseries.owasp.org/cheatsheets/HTTP_Headers_Cheat_Sheet.html
  */
-export function securityHeaders(): Map<string, string> {
-  const headers = new Map<string, string>();
-  const req = new IncomingMessage(new Socket());
-  const res = new ServerResponse(req);
-  res.setHeader = (name, value) => {
-    headers.set(name, String(value));
-    return res;
-  };
-  protect(req, res, (error) => {
-    if (error) throw error;
-  });
-  return headers;
-}
+export const SECURITY_HEADERS = new Map(
+  Object.entries({
+    'Content-Security-Policy': "default-src 'none';frame-ancestors 'none'",
+    'Cross-Origin-Opener-Policy': 'same-origin',
+    'Cross-Origin-Resource-Policy': 'same-origin',
+    'Origin-Agent-Cluster': '?1',
+    'Referrer-Policy': 'no-referrer',
+    'Strict-Transport-Security': 'max-age=31536000; includeSubDomains',
+    'X-Content-Type-Options': 'nosniff',
+    'X-DNS-Prefetch-Control': 'off',
+    'X-Download-Options': 'noopen',
+    'X-Frame-Options': 'SAMEORIGIN',
+    'X-Permitted-Cross-Domain-Policies': 'none',
+    'X-XSS-Protection': '0',
+  }),
+);

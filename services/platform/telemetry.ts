@@ -1,25 +1,20 @@
 import {
   type Attributes,
-  type Context,
   context,
-  defaultTextMapGetter,
-  defaultTextMapSetter,
   type Meter,
-  ROOT_CONTEXT,
   type Span,
   SpanKind,
   SpanStatusCode,
   type Tracer,
   trace,
 } from '@opentelemetry/api';
-import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-hooks';
-import { W3CTraceContextPropagator } from '@opentelemetry/core';
 import { PrometheusExporter } from '@opentelemetry/exporter-prometheus';
 import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-http';
 import { resourceFromAttributes } from '@opentelemetry/resources';
 import { MeterProvider } from '@opentelemetry/sdk-metrics';
 import { BatchSpanProcessor, type SpanProcessor, TracerProvider } from '@opentelemetry/sdk-trace';
 import { measureProcess, serveMetrics } from './metrics-endpoint.ts';
+import { AsyncContextManager, contextFrom, traceparentOf } from './trace-context.ts';
 import { within } from './within.ts';
 
 /** What one part of a process measures and traces with. */
@@ -85,26 +80,18 @@ function processorsOf(o: TelemetryOptions): SpanProcessor[] {
 
 /** Once per process; a later registration is refused by the API and changes nothing. */
 function shareContext(): void {
-  const manager = new AsyncLocalStorageContextManager().enable();
+  const manager = new AsyncContextManager();
   if (!context.setGlobalContextManager(manager)) manager.disable();
 }
 
-const propagator = new W3CTraceContextPropagator();
-
 /** The W3C trace context of the span that is active here; empty when none is. */
 export function currentTraceparent(): string {
-  const carrier: Record<string, string> = {};
-  propagator.inject(context.active(), carrier, defaultTextMapSetter);
-  return carrier.traceparent ?? '';
+  return traceparentOf(context.active());
 }
 
 /** Runs `work` as part of the trace that `traceparent` names; an empty or malformed one names none. */
 export function withTraceparent<T>(traceparent: string, work: () => Promise<T>): Promise<T> {
-  return context.with(contextOf(traceparent), work);
-}
-
-function contextOf(traceparent: string): Context {
-  return propagator.extract(ROOT_CONTEXT, { traceparent }, defaultTextMapGetter);
+  return context.with(contextFrom(traceparent), work);
 }
 
 /**
@@ -118,7 +105,7 @@ export function inSpan<T>(
   o: { name: string; kind?: SpanKind; traceparent?: string; attributes?: Attributes },
   work: (span: Span) => Promise<T>,
 ): Promise<T> {
-  const parent = o.traceparent === undefined ? context.active() : contextOf(o.traceparent);
+  const parent = o.traceparent === undefined ? context.active() : contextFrom(o.traceparent);
   const span = tracer.startSpan(
     o.name,
     { kind: o.kind ?? SpanKind.INTERNAL, ...(o.attributes && { attributes: o.attributes }) },

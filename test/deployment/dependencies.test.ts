@@ -30,6 +30,10 @@ describe('the image', () => {
     expect(missing).toEqual(OPTIONAL);
   });
 
+  test('has at most 30 packages of its own choice, so that each can be watched', () => {
+    expect(packages().image.size).toBeLessThanOrEqual(30);
+  });
+
   test('imports no file that .dockerignore leaves out', () => {
     const present = new Set(shipped);
     const missing = imports.filter(({ isFile, target }) => isFile && !present.has(target));

@@ -1,10 +1,10 @@
 import { stat } from 'node:fs/promises';
-import { SingleBar } from 'cli-progress';
 import { Command } from 'commander';
 import { requireShop } from '../../tenancy/shops.ts';
 import { shopId } from '../arguments.ts';
 import { explain } from '../explain.ts';
 import { findSurroundings, type Surroundings } from '../surroundings.ts';
+import { startProgress } from './progress.ts';
 import { importReturns } from './run.ts';
 import { printSummary } from './summary.ts';
 import { targetOf } from './target.ts';
@@ -40,10 +40,9 @@ async function run(file: string, options: Options, o: Surroundings): Promise<voi
   await requireShop(o.pool, options.shop);
   const call = { shopId: options.shop, actor: by.actor };
   const target = await targetOf(services.returns, call, options.currency);
-  const bar = new SingleBar({ format: 'importing [{bar}] {percentage} %' });
-  bar.start(size, 0);
+  const bar = startProgress('importing', size);
   try {
-    const progress = (bytes: number) => bar.update(Math.min(bytes, size));
+    const progress = (bytes: number) => bar.update(bytes);
     const summary = await importReturns(file, target, { returns: services.returns, progress });
     bar.update(size);
     bar.stop();

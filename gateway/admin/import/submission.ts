@@ -1,7 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import english from 'i18n-iso-countries/langs/en.json' with { type: 'json' };
-import { DateTime } from 'luxon';
 import { Outcome } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import type {
   SubmitReturnRequest,
@@ -10,6 +9,7 @@ import type {
 import { lineAmount } from './amount.ts';
 import { type Invoice, MAX_ROWS, type Row } from './rows.ts';
 import type { ImportTarget } from './target.ts';
+import { timeInZone } from './time-in-zone.ts';
 
 /** ISO 3166 alpha-2 by English name, lower case. Some countries have several. */
 const CODES = new Map(
@@ -19,7 +19,7 @@ const CODES = new Map(
 );
 
 /** Where the data of this shop calls a country by no name of ISO 3166. */
-const COUNTRY_CODES: Readonly<Record<string, string>> = { EIRE: 'IE', USA: 'US', RSA: 'ZA' };
+const COUNTRY_CODES = new Map(Object.entries({ EIRE: 'IE', USA: 'US', RSA: 'ZA' }));
 
 /** The time zone of `InvoiceDate`. */
 const TIME_ZONE = 'Europe/London';
@@ -106,19 +106,19 @@ function lineOf(row: Row, at: number, o: { target: ImportTarget; faults: RowFaul
 }
 
 function localTime(row: Row, faults: RowFault[]): number {
-  const time = DateTime.fromISO(row.InvoiceDate, { zone: TIME_ZONE });
-  if (!time.isValid) {
+  const time = timeInZone(row.InvoiceDate, TIME_ZONE);
+  if (time === undefined) {
     faults.push({
       line: row.line,
       reason: `InvoiceDate must be an ISO time, not "${row.InvoiceDate}"`,
     });
   }
-  return time.toMillis();
+  return time ?? 0;
 }
 
 /** ISO 3166 alpha-2; empty where the name is no country of the standard. */
 function countryCode(name: string): string {
-  return COUNTRY_CODES[name] ?? CODES.get(name.toLowerCase()) ?? '';
+  return COUNTRY_CODES.get(name) ?? CODES.get(name.toLowerCase()) ?? '';
 }
 
 /** The same text gives the same id at every run: 48 bits of its hash, above all internal ids. */

@@ -1,4 +1,5 @@
 import { createDocument, type ZodOpenApiObject } from 'zod-openapi';
+import { EXAMPLE_AUTH_URL } from '../example-auth-url.ts';
 import { isObject, type JsonObject } from '../json-object.ts';
 import { OPERATIONS, type Operation } from '../operations.ts';
 import { changesSince } from '../shape.ts';
@@ -11,17 +12,12 @@ const INTRODUCTION = `Returns of a merchant: details, processing, dispositions, 
 
 **Receiving webhooks.** Every message is signed after [Standard Webhooks](https://www.standardwebhooks.com): verify \`webhook-signature\` over the unchanged body with the secret that *Create webhook* answered (the \`whsec_\` belongs to it), and answer any 2xx within 15 seconds. Anything else is tried again, eleven times in all over three to four days, later if \`Retry-After\` asks for it; 410, or nothing but failures for five days, makes the subscription inactive. A repeated \`webhook-id\` is the same message again. Messages may overtake each other: \`X-Service-Sequence\` grows with every change of one return. A payload has the shape of the version set for the shop, whichever version the subscription was made with; \`X-Service-API-Version\` names it.`;
 
-/** Stands for the address of the operator's authorization server where that is not known. */
-const EXAMPLE_AUTH_URL = 'https://auth.example.com';
-
 /**
  * The OpenAPI 3.1 document of one version, made from the table of operations. `version` is a released
  * one or `unstable` (which has no webhooks section: payloads never use it).
- *
- * @param authUrl the issuer of partners' tokens (interface: Authentication, `{auth_url}`).
  */
-export function openapiDocument(version: string, authUrl = EXAMPLE_AUTH_URL): JsonObject {
-  const newest = newestDocument(version, authUrl);
+export function openapiDocument(version: string): JsonObject {
+  const newest = newestDocument(version);
   const document: JsonObject = JSON.parse(JSON.stringify(newest));
   const schemas = isObject(document.components) ? document.components.schemas : undefined;
   if (!isObject(schemas)) throw new Error('the document has no component schemas');
@@ -29,7 +25,7 @@ export function openapiDocument(version: string, authUrl = EXAMPLE_AUTH_URL): Js
   return document;
 }
 
-function newestDocument(version: string, authUrl: string): object {
+function newestDocument(version: string): object {
   const unstable = version === UNSTABLE;
   return createDocument(
     {
@@ -45,7 +41,7 @@ function newestDocument(version: string, authUrl: string): object {
       })),
       paths: pathsOf(unstable),
       ...(unstable ? {} : { webhooks: payloadSection(version) }),
-      components: { securitySchemes: securitySchemes(authUrl) },
+      components: { securitySchemes: securitySchemes() },
     },
     {
       override: ({ jsonSchema }) => openToGrowth(jsonSchema),
@@ -55,9 +51,8 @@ function newestDocument(version: string, authUrl: string): object {
 }
 
 /** Interface: Authentication. */
-function securitySchemes(authUrl: string) {
+function securitySchemes() {
   // Some issuers end in a slash.
-  const base = authUrl.replace(/\/$/, '');
   return {
     apiKey: { type: 'apiKey', in: 'header', name: 'X-Authorization' },
     partner: {
@@ -66,8 +61,8 @@ function securitySchemes(authUrl: string) {
         'Access token of a partner integration that acts for a merchant, sent as `Authorization: Bearer`',
       flows: {
         authorizationCode: {
-          authorizationUrl: `${base}/authorize`,
-          tokenUrl: `${base}/oauth/token`,
+          authorizationUrl: `${EXAMPLE_AUTH_URL}/authorize`,
+          tokenUrl: `${EXAMPLE_AUTH_URL}/oauth/token`,
           scopes: { developer_tools: 'Access to developer tools including webhooks' },
         },
       },

@@ -1,0 +1,27 @@
+const WIDTH = 40;
+
+/**
+ * Shows on standard error how much of `total` is done: one line, drawn again and again, and only for
+ * people (a terminal).
+ */
+export function startProgress(
+  title: string,
+  total: number,
+): { update(done: number): void; stop(): void } {
+  const { stderr } = process;
+  const draw = (share: number): void => {
+    const bar = '='.repeat(Math.round(share * WIDTH)).padEnd(WIDTH);
+    stderr.write(`\r${title} [${bar}] ${Math.round(share * 100)} %`);
+  };
+  let isShown = stderr.isTTY;
+  if (isShown) draw(0);
+  return {
+    update(done) {
+      if (isShown) draw(total > 0 ? Math.min(1, done / total) : 1);
+    },
+    stop() {
+      if (isShown) stderr.write('\n');
+      isShown = false;
+    },
+  };
+}

@@ -1,0 +1,32 @@
+import { parseTime } from '../../../services/contract/time.ts';
+
+const LOCAL = /^(\d{4}-\d{2}-\d{2})(?:[T ](\d{2}:\d{2})(:\d{2})?)?$/;
+const MINUTE_MS = 60_000;
+const DAY_MS = 24 * 60 * MINUTE_MS;
+
+/**
+ * Reads an ISO 8601 time. One without an offset is wall-clock time in `zone`, midnight when it is a day
+ * alone. An hour that the zone skips counts from before the change, one that it repeats is the first.
+ *
+ * @param zone name of the IANA database, such as `Europe/London`.
+ * @returns milliseconds since 1970; undefined when the text is no such time.
+ */
+export function timeInZone(text: string, zone: string): number | undefined {
+  const local = LOCAL.exec(text);
+  if (!local) return parseTime(text)?.getTime();
+  const [, day, minute = '00:00', second = ':00'] = local;
+  const wall = parseTime(`${day}T${minute}${second}Z`)?.getTime();
+  if (wall === undefined) return undefined;
+  const before = wall - offsetAt(wall - DAY_MS, zone);
+  const after = wall - offsetAt(wall + DAY_MS, zone);
+  const isRight = (at: number) => at + offsetAt(at, zone) === wall;
+  return isRight(before) || !isRight(after) ? before : after;
+}
+
+/** How far the zone is ahead of UTC at that moment. Milliseconds. */
+function offsetAt(at: number, zone: string): number {
+  const format = new Intl.DateTimeFormat('en', { timeZone: zone, timeZoneName: 'longOffset' });
+  const name = format.formatToParts(at).find(({ type }) => type === 'timeZoneName')?.value ?? '';
+  const [, sign = '+', hours = '0', minutes = '0'] = /GMT([+-])(\d{2}):(\d{2})/.exec(name) ?? [];
+  return (sign === '-' ? -1 : 1) * (Number(hours) * 60 + Number(minutes)) * MINUTE_MS;
+}
