@@ -1,6 +1,8 @@
+import { newEventSignatures } from '../../services/platform/bus/event-signature.ts';
 import type { ServiceIdentity } from '../../services/platform/identity.ts';
 import type { Database } from './database.ts';
 import { startBus } from './event-bus.ts';
+import { eventKeyringOf } from './memory.ts';
 import type { Backend, Plan } from './parts.ts';
 import { startLocalServices } from './services.ts';
 import { step } from './steps.ts';
@@ -31,6 +33,7 @@ export async function startBackend(
       memory,
       database,
       bus: tapped.bus,
+      eventSignatures: newEventSignatures(eventKeyringOf(plan.memory)),
       identity,
       logLevel: surroundings.logLevel,
       calendar: options.calendar,

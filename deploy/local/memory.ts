@@ -99,6 +99,11 @@ export function oauthKeyringOf(file: MemoryFile): string {
   return file.secretOf('oauth-keyring', () => newKeyringText());
 }
 
+/** What signs events; kept, as the broker keeps events over a restart. */
+export function eventKeyringOf(file: MemoryFile): string {
+  return file.secretOf('event-keyring', () => newKeyringText());
+}
+
 /** The secret by which the gateway is known where its users sign in. */
 export function signInSecretOf(file: MemoryFile): string {
   return file.secretOf('sign-in-client', () => secret());
@@ -140,8 +145,9 @@ export async function openMemory(
       return saving;
     },
   };
-  // What seals keys in the database is kept before it seals any.
+  // Kept before their first use: what they encrypted or signed outlives this process.
   oauthKeyringOf(file);
+  eventKeyringOf(file);
   await file.save();
   return file;
 }

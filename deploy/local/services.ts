@@ -3,6 +3,7 @@ import { startDestinations } from '../../services/destinations/start.ts';
 import { startDispositions } from '../../services/dispositions/start.ts';
 import { startFraud } from '../../services/fraud/start.ts';
 import type { EventBus } from '../../services/platform/bus/event-bus.ts';
+import type { EventSignatures } from '../../services/platform/bus/event-signature.ts';
 import type { ServiceIdentity } from '../../services/platform/identity.ts';
 import { parseKeyring } from '../../services/platform/keyring.ts';
 import type { RunningService } from '../../services/platform/service.ts';
@@ -17,6 +18,7 @@ export interface LocalServicesOptions {
   readonly memory: Memory;
   readonly database: Database;
   readonly bus: EventBus;
+  readonly eventSignatures: EventSignatures;
   readonly identity: ServiceIdentity;
   readonly logLevel: string;
   readonly calendar: Date | undefined;
@@ -53,6 +55,7 @@ export async function startLocalServices(o: LocalServicesOptions): Promise<Local
     databaseUrl: o.database.urlOf(name),
     poolMax: POOL_MAX,
     bus: o.bus,
+    eventSignatures: o.eventSignatures,
     identity: o.identity,
     logLevel: o.logLevel,
     logPretty: true,

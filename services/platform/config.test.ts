@@ -1,9 +1,11 @@
 import { describe, expect, test } from '@jest/globals';
 import { ConfigError, flag, list, loadConfig, serviceShape, wholeNumber } from './config.ts';
+import { newKeyringText } from './keyring.ts';
 
 const complete = {
   DATABASE_URL: 'postgres://rms_returns:secret@db:5432/rms',
   KAFKA_BROKERS: 'a:9092, b:9092,',
+  EVENT_KEYRING: newKeyringText(),
   SERVICE_TOKEN: 'x'.repeat(32),
 };
 
@@ -26,6 +28,7 @@ describe('configuration', () => {
       SERVICE_AUTH: 'static',
       LOG_PRETTY: false,
       RETENTION_DAYS: 7,
+      EVENT_SIGNATURES: 'required',
     });
   });
 

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { keyringText } from './keyring.ts';
 
 /** What a process refuses to start with: every fault in its environment, one per line. */
 export class ConfigError extends Error {
@@ -152,6 +153,15 @@ export const busShape = {
   KAFKA_BROKERS: list
     .refine((brokers) => brokers.length > 0, 'wants host:port, several separated by commas')
     .describe('Kafka brokers, as host:port separated by commas'),
+  EVENT_KEYRING: keyringText.describe(
+    'Keys that sign events, the same in every service; the first signs, all verify',
+  ),
+  EVENT_SIGNATURES: z
+    .enum(['required', 'accept-unsigned'], { error: 'wants required or accept-unsigned' })
+    .default('required')
+    .describe(
+      'Whether events without a signature are set aside; accept-unsigned only while signatures are rolled out',
+    ),
   RETENTION_DAYS: wholeNumber(1, 365)
     .default(7)
     .describe('Days for which published events are kept'),

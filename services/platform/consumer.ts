@@ -19,6 +19,11 @@ const ATTEMPTS = 3;
 const MIN_REMEMBER_DAYS = 14;
 const REMEMBER_LONGER_DAYS = 7;
 
+/** How long a handled event is remembered. Days. */
+export function rememberDays(retentionDays = 0): number {
+  return Math.max(MIN_REMEMBER_DAYS, retentionDays + REMEMBER_LONGER_DAYS);
+}
+
 export interface ConsumeOptions {
   readonly bus: EventBus;
   readonly pool: pg.Pool;
@@ -71,7 +76,7 @@ export async function consumeEvents(o: ConsumeOptions): Promise<Worker> {
     ...o,
     table: 'consumed',
     owner: randomUUID(),
-    retentionDays: Math.max(MIN_REMEMBER_DAYS, (o.retentionDays ?? 0) + REMEMBER_LONGER_DAYS),
+    retentionDays: rememberDays(o.retentionDays),
   });
   return {
     async stop() {

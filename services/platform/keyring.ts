@@ -23,6 +23,15 @@ const ENTRY = /^([A-Za-z0-9_-]{1,50}):([A-Za-z0-9+/]{43}=)$/;
  * @throws Error when it is malformed; the text is not repeated.
  */
 export function parseKeyring(text: string): Keyring {
+  return createKeyring(parseKeys(text));
+}
+
+/**
+ * The keys of a keyring by id, in the order of the text.
+ *
+ * @throws Error when it is malformed; the text is not repeated.
+ */
+export function parseKeys(text: string): ReadonlyMap<string, Buffer> {
   const keys = new Map<string, Buffer>();
   for (const entry of text.split(',')) {
     const [, id, encoded] = ENTRY.exec(entry.trim()) ?? [];
@@ -33,7 +42,7 @@ export function parseKeyring(text: string): Keyring {
     }
     keys.set(id, Buffer.from(encoded, 'base64'));
   }
-  return createKeyring(keys);
+  return keys;
 }
 
 /** A variable that holds a keyring. */
@@ -41,12 +50,12 @@ export const keyringText = z
   .string()
   .refine(
     isKeyring,
-    'wants id:base64 of 32 bytes, several separated by commas; the first encrypts',
+    'wants id:base64 of 32 bytes, several separated by commas; new data takes the first',
   );
 
 function isKeyring(text: string): boolean {
   try {
-    parseKeyring(text);
+    parseKeys(text);
     return true;
   } catch {
     return false;

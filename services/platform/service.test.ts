@@ -12,6 +12,7 @@ import { ActorSchema } from '../../proto/gen/rms/common/v1/actor_pb.ts';
 import { createTestDatabase, type TestDatabase } from '../../test/support/database.ts';
 import { actor, cart, failure, identity } from '../../test/support/rpc-bench.ts';
 import { until } from '../../test/support/until.ts';
+import { newEventSignatures } from './bus/event-signature.ts';
 import { createInProcessBus } from './bus/in-process.ts';
 import { isUnavailable } from './errors.ts';
 import { createServiceClient } from './grpc/client.ts';
@@ -25,6 +26,7 @@ import {
   startService,
 } from './service.ts';
 
+const eventSignatures = newEventSignatures();
 let database: TestDatabase;
 let cleanups: (() => unknown)[];
 beforeEach(async () => {
@@ -39,7 +41,16 @@ function options(more: Partial<ServiceOptions> = {}): ServiceOptions {
   const bus = createInProcessBus();
   cleanups.push(() => bus.close());
   const { url } = database;
-  return { port: 0, metricsPort: 0, databaseUrl: url, bus, identity, logLevel: 'silent', ...more };
+  const ports = { port: 0, metricsPort: 0 };
+  return {
+    ...ports,
+    databaseUrl: url,
+    bus,
+    eventSignatures,
+    identity,
+    logLevel: 'silent',
+    ...more,
+  };
 }
 
 const answering: ServiceParts = {

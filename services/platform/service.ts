@@ -4,8 +4,11 @@ import type { ConnectRouter } from '@connectrpc/connect';
 import type pg from 'pg';
 import { type Background, startBackground } from './background.ts';
 import type { EventBus } from './bus/event-bus.ts';
+import { type EventSignatures, signaturesFromConfig } from './bus/event-signature.ts';
 import { createKafkaBus } from './bus/kafka.ts';
+import { signedBus } from './bus/signed-bus.ts';
 import type { ServiceConfig } from './config.ts';
+import { rememberDays } from './consumer.ts';
 import type { RunningServer } from './grpc/server.ts';
 import { databaseProbe } from './health.ts';
 import { identityFromConfig, type ServiceIdentity } from './identity.ts';
@@ -21,6 +24,7 @@ import type { Worker } from './worker.ts';
 export interface ServiceRuntime {
   readonly name: string;
   readonly pool: pg.Pool;
+  /** Signs what is published, and hands on only what one of our processes has signed. */
   readonly bus: EventBus;
   readonly logger: Logger;
   readonly telemetry: Telemetry;
@@ -38,6 +42,7 @@ export interface ServiceOptions {
   readonly databaseUrl: string;
   readonly poolMax?: number;
   readonly bus: EventBus;
+  readonly eventSignatures: EventSignatures;
   readonly identity: ServiceIdentity;
   readonly logLevel?: string;
   readonly logPretty?: boolean;
@@ -145,7 +150,14 @@ async function openRuntime(
     ...(idleInTransactionMs !== undefined && { idleInTransactionMs }),
   });
   measurePool(telemetry, pool);
-  const runtime = { name, pool, bus: o.bus, logger, telemetry, identity: o.identity };
+  const bus = signedBus({
+    bus: o.bus,
+    signatures: o.eventSignatures,
+    rememberMs: rememberDays(o.retentionDays) * DAY_MS,
+    meter: telemetry.meter,
+    logger,
+  });
+  const runtime = { name, pool, bus, logger, telemetry, identity: o.identity };
   return o.retentionDays === undefined ? runtime : { ...runtime, retentionDays: o.retentionDays };
 }
 
@@ -172,6 +184,8 @@ async function startParts(definition: ServiceDefinition, opened: Opened): Promis
     ...(o.retentionDays !== undefined && { retentionDays: o.retentionDays }),
   });
 }
+
+const DAY_MS = 24 * 60 * 60 * 1_000;
 
 /** Closing the pool waits for connections in use; a stop must not. Milliseconds. */
 const CLOSE_MS = 5_000;
@@ -221,6 +235,7 @@ export function optionsFromConfig(config: ServiceConfig): ServiceOptions {
     databaseUrl: config.DATABASE_URL,
     poolMax: config.DATABASE_POOL_MAX,
     bus,
+    eventSignatures: signaturesFromConfig(config),
     identity: identityFromConfig(config),
     logLevel: config.LOG_LEVEL,
     logPretty: config.LOG_PRETTY,

@@ -12,6 +12,7 @@ const ENV = {
   SERVICE_ISSUER: 'https://kubernetes.default.svc',
   SERVICE_SUBJECTS: 'system:serviceaccount:rms:*',
   RETURNS_TARGET: 'dns:///returns:8080',
+  EVENT_KEYRING: newKeyringText(),
   WEBHOOK_KEYRING: newKeyringText(),
 };
 const load = (more: object) => loadConfig(webhooksShape, { ...ENV, ...more });

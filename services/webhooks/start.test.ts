@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { createServer } from 'node:net';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { createTestDatabase, type TestDatabase } from '../../test/support/database.ts';
-import { identity } from '../../test/support/running-service.ts';
+import { eventSignatures, identity } from '../../test/support/running-service.ts';
 import { until } from '../../test/support/until.ts';
 import { keyring, runWebhooks } from '../../test/support/webhooks.ts';
 import { createInProcessBus } from '../platform/bus/in-process.ts';
@@ -42,6 +42,7 @@ describe('a start that cannot listen to events', () => {
       metricsPort,
       databaseUrl: db.url,
       bus,
+      eventSignatures,
       identity,
       logLevel: 'silent',
       returnsTarget: '127.0.0.1:1',

@@ -62,6 +62,7 @@ export function environmentsOf({ places, token, brokers, oauthKeyring, urlOf }: 
     KAFKA_BROKERS: brokers,
     SERVICE_TOKEN: token,
     LOG_LEVEL: 'warn',
+    EVENT_KEYRING: newKeyringText(),
     WEBHOOK_KEYRING: newKeyringText(),
     WEBHOOK_ALLOWED_ORIGINS: 'http://127.0.0.1:*',
     REST_PER_MINUTE: '1000000',

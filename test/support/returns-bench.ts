@@ -12,11 +12,19 @@ import {
   SubmitReturnRequestSchema,
 } from '../../proto/gen/rms/returns/v1/returns_pb.ts';
 import type { EventBus } from '../../services/platform/bus/event-bus.ts';
+import { signingBus } from '../../services/platform/bus/signed-bus.ts';
 import { DomainError } from '../../services/platform/errors.ts';
 import { startServiceServer } from '../../services/platform/service-server.ts';
 import { startTelemetry } from '../../services/platform/telemetry.ts';
 import { startReturns } from '../../services/returns/start.ts';
-import { actor, identity, newShop, refusal, runService } from './running-service.ts';
+import {
+  actor,
+  eventSignatures,
+  identity,
+  newShop,
+  refusal,
+  runService,
+} from './running-service.ts';
 
 /** Destinations that every shop of the bench has. */
 export const WAREHOUSE = 11n;
@@ -69,7 +77,7 @@ export async function startReturnsBench() {
     schema: 'returns',
     service: ReturnsService,
     start(options) {
-      bus = options.bus;
+      bus = signingBus(options.bus, eventSignatures);
       return startReturns({ ...options, destinationsTarget });
     },
   });

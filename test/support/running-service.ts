@@ -3,6 +3,7 @@ import { type Client, ConnectError } from '@connectrpc/connect';
 import { type Actor, Actor_Kind, ActorSchema } from '../../proto/gen/rms/common/v1/actor_pb.ts';
 import { ErrorReason } from '../../proto/gen/rms/common/v1/error_pb.ts';
 import { type Event, EventSchema } from '../../proto/gen/rms/events/v1/events_pb.ts';
+import { newEventSignatures } from '../../services/platform/bus/event-signature.ts';
 import { createInProcessBus } from '../../services/platform/bus/in-process.ts';
 import { fieldOf, reasonOf } from '../../services/platform/errors.ts';
 import { createServiceClient } from '../../services/platform/grpc/client.ts';
@@ -11,6 +12,9 @@ import type { RunningService, ServiceOptions } from '../../services/platform/ser
 import { createTestDatabase, type TestDatabase } from './database.ts';
 
 export const identity = staticIdentity('t'.repeat(32));
+
+/** By which services under test, and tests in the name of a service, sign events. */
+export const eventSignatures = newEventSignatures();
 
 /** On whose behalf tests call. */
 export const actor: Actor = create(ActorSchema, {
@@ -40,6 +44,7 @@ export async function runService<S extends DescService>(o: {
     metricsPort: 0,
     databaseUrl: db.url,
     bus,
+    eventSignatures,
     identity,
     logLevel: process.env.TEST_LOG_LEVEL ?? 'silent',
   });

@@ -6,13 +6,14 @@ import type { Client } from '@connectrpc/connect';
 import { type Event, EventSchema } from '../../proto/gen/rms/events/v1/events_pb.ts';
 import { WebhooksService } from '../../proto/gen/rms/webhooks/v1/webhooks_pb.ts';
 import { SAMPLE_TIME } from '../../services/contract/sample-return.ts';
-import { eventsTopic } from '../../services/platform/bus/event-bus.ts';
+import { type EventBus, eventsTopic } from '../../services/platform/bus/event-bus.ts';
 import { createInProcessBus } from '../../services/platform/bus/in-process.ts';
+import { signingBus } from '../../services/platform/bus/signed-bus.ts';
 import { createServiceClient } from '../../services/platform/grpc/client.ts';
 import { newKeyringText, parseKeyring } from '../../services/platform/keyring.ts';
 import { startWebhooks, type WebhooksOptions } from '../../services/webhooks/start.ts';
 import { createTestDatabase, type TestDatabase } from './database.ts';
-import { actor, identity } from './running-service.ts';
+import { actor, eventSignatures, identity } from './running-service.ts';
 
 /** A request as it arrived. */
 export interface Received {
@@ -81,8 +82,10 @@ export async function startReceiver(): Promise<Receiver> {
 export interface WebhooksUnderTest {
   readonly client: Client<typeof WebhooksService>;
   readonly db: TestDatabase;
-  /** Resolves when the events were fanned out. */
+  /** As the returns service publishes them. Resolves when the events were fanned out. */
   publish(...events: readonly Event[]): Promise<void>;
+  /** The bus without signatures: what anybody has who may write to a topic. */
+  readonly bus: EventBus;
   advance(seconds: number): void;
   /** What Prometheus reads. */
   metrics(): Promise<string>;
@@ -114,6 +117,7 @@ export async function runWebhooks(
     metricsPort: 0,
     databaseUrl: db.url,
     bus,
+    eventSignatures,
     identity,
     logLevel: process.env.TEST_LOG_LEVEL ?? 'silent',
     returnsTarget: '127.0.0.1:1',
@@ -126,13 +130,14 @@ export async function runWebhooks(
   return {
     client,
     db,
+    bus,
     async publish(...events) {
       const records = events.map((event) => ({
         key: `${event.shopId}:${event.returnId}`,
         value: toBinary(EventSchema, { ...event, ...occurrenceOf(event) }),
         headers: {},
       }));
-      await bus.publish(eventsTopic('returns'), records);
+      await signingBus(bus, eventSignatures).publish(eventsTopic('returns'), records);
     },
     advance: (seconds) => running.advanceClock(seconds),
     metrics: async () => (await fetch(running.metricsUrl)).text(),

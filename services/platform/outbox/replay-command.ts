@@ -1,6 +1,8 @@
 import { parseArgs } from 'node:util';
 import { eventsTopic } from '../bus/event-bus.ts';
+import { signaturesFromConfig } from '../bus/event-signature.ts';
 import { createKafkaBus } from '../bus/kafka.ts';
+import { signingBus } from '../bus/signed-bus.ts';
 import { busShape, databaseShape, loadConfig, processShape } from '../config.ts';
 import { createLogger } from '../log.ts';
 import { replayPoison } from '../poison.ts';
@@ -21,12 +23,13 @@ export async function runReplay(service: string, args: readonly string[]): Promi
   const config = loadConfig({ ...processShape, ...databaseShape, ...busShape });
   const logger = createLogger({ service: `${service}-replay`, level: config.LOG_LEVEL });
   const pool = createPool(config.DATABASE_URL, { max: 2, applicationName: `${service}-replay` });
-  const bus = createKafkaBus({
+  const kafka = createKafkaBus({
     brokers: config.KAFKA_BROKERS,
     clientId: `${service}-replay`,
     logger,
     retentionDays: config.RETENTION_DAYS,
   });
+  const bus = signingBus(kafka, signaturesFromConfig(config));
   try {
     if (wanted === 'parked') {
       return `${await replayPoison({ pool, bus, consumer: service })} record(s) published again`;

@@ -9,6 +9,7 @@ import {
   ReturnsService,
 } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
 import { createTestDatabase, type TestDatabase } from '../../../test/support/database.ts';
+import { newEventSignatures } from '../../platform/bus/event-signature.ts';
 import { createInProcessBus } from '../../platform/bus/in-process.ts';
 import { reasonOf } from '../../platform/errors.ts';
 import { createServiceClient } from '../../platform/grpc/client.ts';
@@ -34,6 +35,7 @@ beforeAll(async () => {
     metricsPort: 0,
     databaseUrl: db.url,
     bus: createInProcessBus(),
+    eventSignatures: newEventSignatures(),
     identity,
     logLevel: 'silent',
     destinationsTarget: '127.0.0.1:1',

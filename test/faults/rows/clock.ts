@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
+import { newEventSignatures } from '../../../services/platform/bus/event-signature.ts';
 import { createKafkaBus } from '../../../services/platform/bus/kafka.ts';
 import { staticIdentity } from '../../../services/platform/identity.ts';
 import { parseKeyring } from '../../../services/platform/keyring.ts';
@@ -154,6 +155,7 @@ async function startHere(system: System) {
     databaseUrl: env.DATABASE_URL ?? '',
     poolMax: 6,
     bus,
+    eventSignatures: newEventSignatures(env.EVENT_KEYRING),
     identity: staticIdentity(env.SERVICE_TOKEN ?? ''),
     logLevel: 'silent',
     returnsTarget: env.RETURNS_TARGET ?? '',

@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto';
+import { newKeyringText } from '../../../services/platform/keyring.ts';
 import { roleOf, SCHEMAS } from '../../../services/platform/schemas.ts';
 
 export const SERVICE_NAMES = [
@@ -65,13 +66,15 @@ export interface Secrets {
   readonly serviceToken: string;
   readonly databasePassword: string;
   readonly keyring: string;
+  readonly eventKeyring: string;
 }
 
 export function freshSecrets(): Secrets {
   return {
     serviceToken: randomBytes(24).toString('hex'),
     databasePassword: randomBytes(16).toString('hex'),
-    keyring: `faults:${randomBytes(32).toString('base64')}`,
+    keyring: newKeyringText('faults'),
+    eventKeyring: newKeyringText('faults'),
   };
 }
 
@@ -105,6 +108,7 @@ export function environmentOf(
     DATABASE_POOL_MAX: String(POOL_MAX),
     SERVICE_TOKEN: secrets.serviceToken,
     KAFKA_BROKERS: surroundings.brokers.join(','),
+    EVENT_KEYRING: secrets.eventKeyring,
   };
   switch (place.service) {
     case 'gateway': {

@@ -1,0 +1,86 @@
+import { createHmac, timingSafeEqual } from 'node:crypto';
+import type { z } from 'zod';
+import type { busShape } from '../config.ts';
+import { newKeyringText, parseKeys } from '../keyring.ts';
+import type { BusRecord, ReceivedRecord } from './event-bus.ts';
+
+/** By which records prove that one of our processes published them. */
+export interface EventSignatures {
+  /** The first key signs, every key verifies. */
+  readonly keys: ReadonlyMap<string, Buffer>;
+  /** During the rollout of signatures alone: records without one are handled. */
+  readonly acceptsUnsigned: boolean;
+}
+
+/** `valid`, or the reason why a record is not handled. */
+export type Verdict = 'valid' | 'unsigned' | 'unknown_key' | 'forged' | 'expired';
+
+/** `v1,<key id>,<time of the signature, milliseconds since 1970>,<HMAC-SHA256 in base64>`. */
+export const SIGNATURE_HEADER = 'event-signature';
+const VERSION = 'v1';
+const SIGNATURE = /^v1,([A-Za-z0-9_-]{1,50}),(\d{1,15}),([A-Za-z0-9+/]{43}=)$/;
+/** Separates this use of a key from every other one. */
+const PURPOSE = 'rms.event.v1';
+
+/** The signatures that the variables ask for. */
+export function signaturesFromConfig(
+  config: Pick<z.infer<z.ZodObject<typeof busShape>>, 'EVENT_KEYRING' | 'EVENT_SIGNATURES'>,
+): EventSignatures {
+  return {
+    keys: parseKeys(config.EVENT_KEYRING),
+    acceptsUnsigned: config.EVENT_SIGNATURES === 'accept-unsigned',
+  };
+}
+
+/** A key of its own, for stacks and tests in one process. */
+export function newEventSignatures(keyring = newKeyringText()): EventSignatures {
+  return { keys: parseKeys(keyring), acceptsUnsigned: false };
+}
+
+/** The record with its signature among its headers: over the topic, the key, the time and every byte of the value. */
+export function signRecord(
+  topic: string,
+  record: BusRecord,
+  o: { signatures: EventSignatures; now: number },
+): BusRecord {
+  const [first] = o.signatures.keys;
+  if (!first) throw new Error('the event keyring is empty');
+  const [keyId, key] = first;
+  const mac = macOf(key, { topic, record, signedAt: o.now }).toString('base64');
+  const signature = `${VERSION},${keyId},${o.now},${mac}`;
+  return { ...record, headers: { ...record.headers, [SIGNATURE_HEADER]: signature } };
+}
+
+/**
+ * Judges a received record.
+ *
+ * @param o.maxAgeMs how old a signature may be: a copy of an older record could no longer be
+ *   recognised as handled.
+ */
+export function judgeRecord(
+  record: ReceivedRecord,
+  o: { signatures: EventSignatures; now: number; maxAgeMs: number },
+): Verdict {
+  const text = record.headers[SIGNATURE_HEADER];
+  if (text === undefined) return 'unsigned';
+  const [, keyId = '', time = '', given = ''] = SIGNATURE.exec(text) ?? [];
+  if (keyId === '') return 'forged';
+  const key = o.signatures.keys.get(keyId);
+  if (!key) return 'unknown_key';
+  const signedAt = Number(time);
+  const expected = macOf(key, { topic: record.topic, record, signedAt });
+  if (!timingSafeEqual(expected, Buffer.from(given, 'base64'))) return 'forged';
+  return o.now - signedAt > o.maxAgeMs ? 'expired' : 'valid';
+}
+
+interface Signed {
+  readonly topic: string;
+  readonly record: BusRecord;
+  readonly signedAt: number;
+}
+
+/** JSON holds no line break, so no other topic, key and value give the same bytes. */
+function macOf(key: Buffer, { topic, record, signedAt }: Signed): Buffer {
+  const about = JSON.stringify([PURPOSE, signedAt, topic, record.key]);
+  return createHmac('sha256', key).update(`${about}\n`).update(record.value).digest();
+}

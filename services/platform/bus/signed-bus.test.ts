@@ -1,0 +1,162 @@
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { pino } from 'pino';
+import { until } from '../../../test/support/until.ts';
+import { newKeyringText, parseKeys } from '../keyring.ts';
+import { startTelemetry, type Telemetry } from '../telemetry.ts';
+import type { BusRecord, EventBus, ReceivedRecord } from './event-bus.ts';
+import {
+  type EventSignatures,
+  judgeRecord,
+  newEventSignatures,
+  SIGNATURE_HEADER,
+  signRecord,
+} from './event-signature.ts';
+import { createInProcessBus } from './in-process.ts';
+import { signedBus, signingBus } from './signed-bus.ts';
+
+const DAY_MS = 24 * 60 * 60 * 1_000;
+const record = (text: string, key = '1:2'): BusRecord => ({
+  key,
+  value: Buffer.from(text),
+  headers: { trigger: 'return.closed' },
+});
+const textOf = ({ value }: BusRecord) => Buffer.from(value).toString();
+
+describe('the signature of a record', () => {
+  const now = Date.UTC(2026, 10, 22);
+  const signatures = newEventSignatures();
+  const signed = signRecord('t', record('a'), { signatures, now });
+  const judge = (change: Partial<ReceivedRecord>, o: { at?: number; by?: EventSignatures } = {}) =>
+    judgeRecord(
+      { ...signed, topic: 't', position: '1', ...change },
+      { signatures: o.by ?? signatures, now: o.at ?? now, maxAgeMs: 14 * DAY_MS },
+    );
+  const withSignature = (text: string) => judge({ headers: { [SIGNATURE_HEADER]: text } });
+
+  test('is valid for its own topic, key and bytes only', () => {
+    expect(judge({})).toBe('valid');
+    expect(signed.headers).toMatchObject({ trigger: 'return.closed' });
+    expect(judge({ topic: 'u' })).toBe('forged');
+    expect(judge({ key: '1:3' })).toBe('forged');
+    expect(judge({ value: Buffer.from('b') })).toBe('forged');
+    expect(judge({ value: Buffer.from('a\n') })).toBe('forged');
+    expect(judge({ headers: {} })).toBe('unsigned');
+  });
+
+  test('says its time, and no other time can be put into it', () => {
+    const [, id = '', time = '', mac = ''] = signed.headers[SIGNATURE_HEADER]?.split(',') ?? [];
+    expect(time).toBe(String(now));
+    expect(withSignature(`v1,${id},${now + 1},${mac}`)).toBe('forged');
+    expect(judge({}, { at: now + 14 * DAY_MS })).toBe('valid');
+    // Who kept a copy cannot bring it again once listeners have forgotten the event.
+    expect(judge({}, { at: now + 14 * DAY_MS + 1 })).toBe('expired');
+  });
+
+  test('that is no signature at all is forged', () => {
+    for (const text of ['', 'v1', 'v2,k,1,x', `v1,k1,${now},${'A'.repeat(44)}`, 'v1,k1,1e3,=']) {
+      expect(withSignature(text)).toBe('forged');
+    }
+  });
+
+  test('keys rotate: the first signs, all verify, a key that was removed does not', () => {
+    const [old, fresh] = [newKeyringText('old'), newKeyringText('new')];
+    const ring = (text: string) => ({ keys: parseKeys(text), acceptsUnsigned: false });
+    const received = (by: EventSignatures) => ({
+      ...signRecord('t', record('a'), { signatures: by, now }),
+    });
+    const before = received(ring(`${old},${fresh}`));
+    expect(judge(before, { by: ring(`${fresh},${old}`) })).toBe('valid');
+    expect(judge(received(ring(`${fresh},${old}`)), { by: ring(fresh) })).toBe('valid');
+    expect(judge(before, { by: ring(fresh) })).toBe('unknown_key');
+    // Another key of the same name.
+    expect(judge(before, { by: ring(newKeyringText('old')) })).toBe('forged');
+  });
+});
+
+describe('a bus whose records are signed', () => {
+  let raw: EventBus;
+  let telemetry: Telemetry;
+  let logged: string[];
+  beforeEach(async () => {
+    raw = createInProcessBus({ firstBackoffMs: 1, maxBackoffMs: 2 });
+    telemetry = await startTelemetry({ service: 'test', metricsPort: 0 });
+    logged = [];
+  });
+  afterEach(async () => {
+    await raw.close();
+    await telemetry.stop();
+  });
+
+  const signatures = newEventSignatures();
+  const open = (more: Partial<EventSignatures> = {}) =>
+    signedBus({
+      bus: raw,
+      signatures: { ...signatures, ...more },
+      rememberMs: 14 * DAY_MS,
+      meter: telemetry.meter,
+      logger: pino({}, { write: (line: string) => void logged.push(line) }),
+    });
+  const metrics = async () => (await fetch(telemetry.metricsUrl)).text();
+
+  async function heardBy(bus: EventBus): Promise<string[]> {
+    const heard: string[] = [];
+    const handle = async (records: readonly ReceivedRecord[]) => {
+      heard.push(...records.map(textOf));
+    };
+    await bus.subscribe({ group: 'g', topics: ['t'], handle });
+    return heard;
+  }
+
+  test('hands on what it published itself', async () => {
+    const bus = open();
+    const heard = await heardBy(bus);
+    await bus.publish('t', [record('a'), record('b')]);
+    expect(heard).toEqual(['a', 'b']);
+    expect(logged).toEqual([]);
+  });
+
+  test('sets aside what others wrote, counts it, and goes on with the same key', async () => {
+    const bus = open();
+    const heard = await heardBy(bus);
+    await raw.publish('t', [record('forged'), record('forged too')]);
+    await signingBus(raw, newEventSignatures()).publish('t', [record('of another key')]);
+    await bus.publish('t', [record('a')]);
+    expect(heard).toEqual(['a']);
+    const page = await metrics();
+    expect(page).toContain('events_refused_total{group="g",reason="unsigned"} 2');
+    expect(page).toContain('events_refused_total{group="g",reason="forged"} 1');
+  });
+
+  test('a flood is one line in the log, and each record is counted once', async () => {
+    const bus = open();
+    let failures = 0;
+    await bus.subscribe({
+      group: 'g',
+      topics: ['t'],
+      handle: async () => {
+        failures += 1;
+        if (failures < 3) throw new Error('the database is unavailable');
+      },
+    });
+    const flood = Array.from({ length: 500 }, (_, n) => record(`forged ${n}`));
+    await raw.publish('t', flood);
+    const wrong = Array.from({ length: 3 }, () => record('forged'));
+    const [good] = [signRecord('t', record('a'), { signatures, now: Date.now() })];
+    await raw.publish('t', [...wrong, good]);
+    await until(() => failures === 3);
+    expect(logged).toHaveLength(1);
+    expect(logged[0]).toMatch(/"reason":"unsigned".*records set aside/);
+    expect(await metrics()).toContain('events_refused_total{group="g",reason="unsigned"} 503');
+  });
+
+  test('while signatures are rolled out, records without one are handled and counted; wrong ones are not', async () => {
+    const bus = open({ acceptsUnsigned: true });
+    const heard = await heardBy(bus);
+    await raw.publish('t', [record('of the version before')]);
+    await signingBus(raw, newEventSignatures()).publish('t', [record('forged')]);
+    expect(heard).toEqual(['of the version before']);
+    const page = await metrics();
+    expect(page).toContain('events_unsigned_total{group="g"} 1');
+    expect(page).toContain('events_refused_total{group="g",reason="forged"} 1');
+  });
+});
