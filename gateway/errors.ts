@@ -1,7 +1,7 @@
 import { ConnectError } from '@connectrpc/connect';
 import { ErrorReason as Reason } from '../proto/gen/rms/common/v1/error_pb.ts';
 import { PROBLEM_CODES as CODE, type PublicError } from '../services/contract/errors.ts';
-import type { Operation } from '../services/contract/operations.ts';
+import type { Operation, OperationId } from '../services/contract/operations.ts';
 import { fieldOf, isUnavailable, reasonOf } from '../services/platform/errors.ts';
 import { isOutage } from '../services/platform/postgres.ts';
 import { KeySetUnavailable } from './auth/partner-tokens.ts';
@@ -151,6 +151,8 @@ export function toRefusal(error: unknown, operation: Operation, requestId: strin
   return internalError(requestId, error);
 }
 
+const WEBHOOK_WRITES: ReadonlySet<OperationId> = new Set(['createWebhook', 'updateWebhook']);
+
 function translate(reason: Reason, error: unknown, operation: Operation): PublicError | undefined {
   switch (reason) {
     case Reason.INVALID_FIELD:
@@ -170,7 +172,7 @@ function translate(reason: Reason, error: unknown, operation: Operation): Public
     case Reason.STATE_FORBIDS:
       return operation.id === 'replayDelivery' ? notReplayable(messageOf(error)) : undefined;
     case Reason.QUOTA_EXCEEDED:
-      return operation.id === 'createWebhook' ? webhookRefused(messageOf(error)) : undefined;
+      return WEBHOOK_WRITES.has(operation.id) ? webhookRefused(messageOf(error)) : undefined;
     default:
       return undefined;
   }

@@ -70,6 +70,7 @@ function textFor(reason: Reason, error: unknown): string | undefined {
     case Reason.ALREADY_OPEN:
       return `${said} Nothing was changed. Read it again to see how it stands.`;
     case Reason.QUOTA_EXCEEDED:
+      return `${said} Nothing was changed.`;
     case Reason.IDEMPOTENCY_CONFLICT:
       return said;
     default:

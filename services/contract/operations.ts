@@ -113,7 +113,8 @@ export const OPERATIONS: readonly Operation[] = [
     success: { status: 201, schema: createdWebhook },
     addition: true,
     summary: 'Create webhook',
-    description: 'Adds a subscription and answers its signing secret, this once.',
+    description:
+      'Adds a subscription and answers its signing secret, this once. A shop has at most 100 subscriptions, and at most 5 active ones to one host for one pair of topic and trigger.',
     errors: { 422: [shapes.messageError, shapes.webhookRefused] },
   },
   {
@@ -127,7 +128,7 @@ export const OPERATIONS: readonly Operation[] = [
     addition: false,
     summary: 'Update webhook',
     description:
-      'Changes a subscription. Waiting deliveries go to a new address; a new topic or trigger counts for later events.',
+      'Changes a subscription. Waiting deliveries go to a new address; a new topic or trigger counts for later events. At most 5 active ones of a shop may go to one host for one pair of topic and trigger.',
     errors: { 404: [shapes.webhookNotFound], 422: [shapes.messageError, shapes.webhookRefused] },
   },
   {

@@ -88,7 +88,12 @@ describe('createSubscription', () => {
 
   test('stops at 100 a shop, also when many come at once', async () => {
     const shopId = newShop();
-    const call = () => webhooks.client.createSubscription({ shopId, actor, ...fields });
+    let hosts = 0;
+    const call = () => {
+      hosts += 1;
+      const url = `https://partner-${hosts}.example.com/`;
+      return webhooks.client.createSubscription({ shopId, actor, ...fields, url });
+    };
     // In rounds, so that none waits longer than a call may.
     const results: PromiseSettledResult<unknown>[] = [];
     while (results.length < 104) {

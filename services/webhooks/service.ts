@@ -10,6 +10,7 @@ import type { UrlPolicy } from './guard/guard.ts';
 import { type JobsContext, jobMethods } from './jobs/methods.ts';
 import { backlogsOf } from './log/backlogs.ts';
 import { logMethods } from './log/methods.ts';
+import { limitedHostOf } from './subscriptions/host-limit.ts';
 import { payloadVersion, setPayloadVersion } from './subscriptions/payload-version.ts';
 import { addSecret, rotateSecret, secretsOf } from './subscriptions/secrets.ts';
 import { parseChange, parseFields } from './subscriptions/subscription.ts';
@@ -56,12 +57,14 @@ export function webhooksRoutes(c: WebhooksContext) {
 type Methods = Partial<ServiceImpl<typeof WebhooksService>>;
 
 function subscriptionMethods({ pool, policy, keyring, clock, wake }: WebhooksContext) {
+  const limitedHost = limitedHostOf(policy);
   return {
     async createSubscription(request) {
       const { shopId } = request;
       const { subscription, secret } = await createSubscription(pool, shopId, {
         fields: parseFields(request, policy),
         offsetMs: clock.offsetMs(),
+        limitedHost,
         withSecret: (tx, subscriptionId) => addSecret(tx, { shopId, subscriptionId }, keyring),
       });
       return { subscription: subscriptionMessage(subscription), secret: secret.value };
@@ -69,8 +72,8 @@ function subscriptionMethods({ pool, policy, keyring, clock, wake }: WebhooksCon
     async updateSubscription(request) {
       const target = { shopId: request.shopId, id: request.subscriptionId };
       const fields = parseChange(request, policy);
-      const offsetMs = clock.offsetMs();
-      const subscription = await updateSubscription(pool, target, { fields, offsetMs });
+      const change = { fields, offsetMs: clock.offsetMs(), limitedHost };
+      const subscription = await updateSubscription(pool, target, change);
       wake();
       return { subscription: subscriptionMessage(subscription) };
     },

@@ -251,6 +251,17 @@ describe.each(SEGMENTS)('/api/%s, served by %s', (segment, version) => {
     }
   });
 
+  test('422 FAILED_TO_CREATE_WEBHOOK: a sixth active one to a host', async () => {
+    const json = { ...HOOK, url: `https://hooks-of-${segment || 'none'}.example.com/` };
+    const ids: number[] = [];
+    for (let nth = 0; nth < 5; nth += 1) {
+      const { body } = await send({ path: '/webhooks', json });
+      ids.push(Object(body).id);
+    }
+    await refused({ path: '/webhooks', json }, WEBHOOK_REFUSED);
+    for (const id of ids) await send({ method: 'DELETE', path: `/webhooks/${id}` });
+  });
+
   test('409: a second fraud report', async () => {
     const { id } = firstOf(journey.stack.shop, 'fraud_reported');
     const path = `/returns/${id}/fraud-report`;

@@ -53,12 +53,18 @@ export async function createLog() {
       const { subscription } = await createSubscription(pool, shopId, {
         fields: fieldsOf(o),
         offsetMs: 0,
+        limitedHost: () => undefined,
         withSecret: async () => ({ value: '', createdAt: new Date(), expiresAt: null }),
       });
       return subscription.id;
     },
     async change(shopId: bigint, id: bigint, o: SubscriptionWish): Promise<void> {
-      await updateSubscription(pool, { shopId, id }, { fields: fieldsOf(o), offsetMs: 0 });
+      const limitedHost = () => undefined;
+      await updateSubscription(
+        pool,
+        { shopId, id },
+        { fields: fieldsOf(o), offsetMs: 0, limitedHost },
+      );
     },
     unsubscribe: (shopId: bigint, id: bigint) => deleteSubscription(pool, shopId, id),
     eventOf,

@@ -41,6 +41,7 @@ async function newLane(path = '') {
   const { subscription } = await createSubscription(db.pool, shopId, {
     fields: { ...fields, url: `https://partner.example/${path}` },
     offsetMs: 0,
+    limitedHost: () => undefined,
     withSecret: (tx, subscriptionId) => addSecret(tx, { shopId, subscriptionId }, keyring),
   });
   return { shopId, subscriptionId: subscription.id };

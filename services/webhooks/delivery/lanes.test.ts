@@ -29,6 +29,7 @@ async function newLane() {
       status: undefined,
     },
     offsetMs: 0,
+    limitedHost: () => undefined,
     withSecret: (tx, subscriptionId) => addSecret(tx, { shopId, subscriptionId }, keyring),
   });
   const lane = { shopId, subscriptionId: subscription.id };

@@ -46,6 +46,7 @@ async function read(count: number): Promise<Due[]> {
       status: undefined,
     },
     offsetMs: 0,
+    limitedHost: () => undefined,
     withSecret: (tx, subscriptionId) => addSecret(tx, { shopId, subscriptionId }, keyring),
   });
   await inTransaction(db.pool, async (tx) => {

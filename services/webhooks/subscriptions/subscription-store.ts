@@ -3,10 +3,12 @@ import type pg from 'pg';
 import { inTransaction, type Queryable } from '../../platform/postgres.ts';
 import type { LaneRef } from '../delivery/lane.ts';
 import { addLane, changeLane, closeLane, lockLane } from '../delivery/lane-changes.ts';
+import { type LimitedHost, lockQuota, requireCapacityAtHost } from './host-limit.ts';
 import type { Secret } from './secrets.ts';
 import {
   MAX_SUBSCRIPTIONS,
   quotaExceeded,
+  type Status,
   type Subscription,
   type SubscriptionChange,
   type SubscriptionFields,
@@ -46,7 +48,7 @@ export async function getSubscription(
 /**
  * Stores a new subscription; `withSecret` stores its secret in the same transaction.
  *
- * @throws DomainError RESOURCE_EXHAUSTED when the shop has its full number.
+ * @throws DomainError RESOURCE_EXHAUSTED when the shop has its full number, in all or to this host.
  */
 export function createSubscription(
   pool: pg.Pool,
@@ -55,24 +57,23 @@ export function createSubscription(
     fields: SubscriptionFields;
     /** Of the retry clock. */
     offsetMs: number;
+    limitedHost: LimitedHost;
     withSecret: (tx: Queryable, id: bigint) => Promise<Secret>;
   },
 ): Promise<{ subscription: Subscription; secret: Secret }> {
   return inTransaction(pool, async (tx) => {
-    await requireRoom(tx, shopId);
-    const endpointId = await endpointOf(tx, shopId, o.fields.url);
+    const { topic, trigger, url, status = 'active' } = o.fields;
+    await lockQuota(tx, shopId);
+    await requireCapacity(tx, shopId);
+    if (status === 'active') {
+      await requireCapacityAtHost(tx, { shopId, topic, trigger, url }, o.limitedHost);
+    }
+    const endpointId = await endpointOf(tx, shopId, url);
     const { rows } = await tx.query<{ id: bigint }>(
       `insert into subscriptions (shop_id, topic, trigger, endpoint_id, status, inactive_since)
        values ($1, $2, $3, $4, $5, case when $5 = 'inactive' then now() + $6 * interval '1 ms' end)
        returning id`,
-      [
-        shopId,
-        o.fields.topic,
-        o.fields.trigger,
-        endpointId,
-        o.fields.status ?? 'active',
-        o.offsetMs,
-      ],
+      [shopId, topic, trigger, endpointId, status, o.offsetMs],
     );
     const id = rows[0]?.id ?? 0n;
     await addLane(tx, { shopId, subscriptionId: id });
@@ -81,12 +82,7 @@ export function createSubscription(
   });
 }
 
-/** Two at once must not both take the last place: the shop's creations go one after another. */
-async function requireRoom(tx: Queryable, shopId: bigint): Promise<void> {
-  await tx.query(
-    `select pg_advisory_xact_lock(hashtextextended('webhooks:quota:' || $1::text, 0))`,
-    [shopId],
-  );
+async function requireCapacity(tx: Queryable, shopId: bigint): Promise<void> {
   const { rows } = await tx.query<{ count: bigint }>(
     'select count(*) as count from subscriptions where shop_id = $1 and deleted_at is null',
     [shopId],
@@ -100,17 +96,21 @@ async function requireRoom(tx: Queryable, shopId: bigint): Promise<void> {
  * much waits, that is one row.
  *
  * @param o.offsetMs of the retry clock.
- * @throws DomainError NOT_FOUND.
+ * @throws DomainError NOT_FOUND, or RESOURCE_EXHAUSTED when it would be one too many to its host. One
+ *   that the change leaves where it is, as active as it is, is not counted again.
  */
 export function updateSubscription(
   pool: pg.Pool,
   target: { shopId: bigint; id: bigint },
-  o: { fields: SubscriptionChange; offsetMs: number },
+  o: { fields: SubscriptionChange; offsetMs: number; limitedHost: LimitedHost },
 ): Promise<Subscription> {
   const { shopId, id } = target;
   const { url } = o.fields;
   return inTransaction(pool, async (tx) => {
+    // Before the subscription, as everywhere.
+    await lockQuota(tx, shopId);
     const before = await lockSubscription(tx, shopId, id);
+    await requireCapacityFor(tx, target, { ...o, before });
     // Before the address, as everywhere: who waits for the lane must not keep outcomes from being written.
     await lockLane(tx, { shopId, subscriptionId: id });
     const endpointId = url === undefined ? before.endpointId : await endpointOf(tx, shopId, url);
@@ -142,6 +142,27 @@ export function updateSubscription(
     await changeLane(tx, { shopId, subscriptionId: id }, { inactiveSince, offsetMs: o.offsetMs });
     return getSubscription(tx, shopId, id);
   });
+}
+
+/** Whether the change brings an active subscription to a host, topic or trigger where it was not. */
+async function requireCapacityFor(
+  tx: Queryable,
+  { shopId, id }: { shopId: bigint; id: bigint },
+  o: { before: LockedRow; fields: SubscriptionChange; limitedHost: LimitedHost },
+): Promise<void> {
+  const { before, fields, limitedHost } = o;
+  const after = {
+    topic: fields.topic ?? before.topic,
+    trigger: fields.trigger ?? before.trigger,
+    url: fields.url ?? before.url,
+  };
+  if ((fields.status ?? before.status) !== 'active') return;
+  const isCounted =
+    before.status === 'active' &&
+    after.topic === before.topic &&
+    after.trigger === before.trigger &&
+    limitedHost(after.url) === limitedHost(before.url);
+  if (!isCounted) await requireCapacityAtHost(tx, { shopId, id, ...after }, limitedHost);
 }
 
 /**
@@ -184,19 +205,30 @@ export async function lockSubscriptionShared(
   return rows[0];
 }
 
+interface LockedRow {
+  readonly topic: string;
+  readonly trigger: string;
+  readonly url: string;
+  readonly status: Status;
+  readonly endpointId: bigint;
+  readonly inactiveSince: Date | null;
+}
+
 /**
- * Settling locks the row too, so that nothing slips in between; fan-out locks the lane alone.
+ * Recording results locks the row too, so that nothing comes in between; fan-out locks the lane alone.
  *
  * @throws DomainError NOT_FOUND.
  */
-export async function lockSubscription(tx: Queryable, shopId: bigint, id: bigint) {
-  const { rows } = await tx.query<{
-    status: 'active' | 'inactive';
-    endpointId: bigint;
-    inactiveSince: Date | null;
-  }>(
-    `select status, endpoint_id as "endpointId", inactive_since as "inactiveSince" from subscriptions
-      where shop_id = $1 and id = $2 and deleted_at is null for update`,
+export async function lockSubscription(
+  tx: Queryable,
+  shopId: bigint,
+  id: bigint,
+): Promise<LockedRow> {
+  const { rows } = await tx.query<LockedRow>(
+    `select s.topic, s.trigger, e.url, s.status, s.endpoint_id as "endpointId",
+            s.inactive_since as "inactiveSince"
+       from subscriptions s join endpoints e on e.shop_id = s.shop_id and e.id = s.endpoint_id
+      where s.shop_id = $1 and s.id = $2 and s.deleted_at is null for update of s`,
     [shopId, id],
   );
   const [row] = rows;

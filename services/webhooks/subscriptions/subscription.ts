@@ -119,3 +119,12 @@ export function quotaExceeded(): DomainError {
     `a shop may have at most ${MAX_SUBSCRIPTIONS} webhook subscriptions`,
   );
 }
+
+/** @param host in its canonical form. */
+export function hostLimitReached(host: string, limit: number): DomainError {
+  return new DomainError(
+    Code.ResourceExhausted,
+    ErrorReason.QUOTA_EXCEEDED,
+    `a shop may have at most ${limit} active webhook subscriptions to one host for one pair of topic and trigger; ${host} has ${limit} already`,
+  );
+}

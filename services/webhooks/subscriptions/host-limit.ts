@@ -1,0 +1,73 @@
+import { isIP } from 'node:net';
+import ipaddr from 'ipaddr.js';
+import type { Queryable } from '../../platform/postgres.ts';
+import { judgeUrl, type UrlPolicy } from '../guard/guard.ts';
+import { hostLimitReached } from './subscription.ts';
+
+/**
+ * Most active subscriptions of a shop to one host for one topic and trigger. A host is not asked whether
+ * it wants our events: without this limit one event could send it a hundred copies.
+ */
+export const MAX_ACTIVE_PER_HOST = 5;
+
+/** The host of an address that the limit applies to; undefined where it does not apply. */
+export type LimitedHost = (url: string) => string | undefined;
+
+/** Addresses that only a local stack may use (`WEBHOOK_ALLOWED_ORIGINS`) have no limit. */
+export function limitedHostOf(policy: UrlPolicy): LimitedHost {
+  return (url) => {
+    const verdict = judgeUrl(url, policy);
+    return verdict.ok && verdict.isAllowedOrigin ? undefined : canonicalHost(url);
+  };
+}
+
+/**
+ * The host in one spelling: lower case, punycode, without port and final dot; IPv4-mapped IPv6
+ * addresses as IPv4. Undefined for a text that is no URL.
+ */
+export function canonicalHost(url: string): string | undefined {
+  const host = URL.parse(url)?.hostname.replace(/\.$/, '');
+  if (host === undefined) return undefined;
+  const literal = host.replace(/^\[|\]$/g, '');
+  return isIP(literal) === 0 ? host : ipaddr.process(literal).toString();
+}
+
+/** Subscriptions of a shop are added and activated one after another, so that its limits are exact. */
+export async function lockQuota(tx: Queryable, shopId: bigint): Promise<void> {
+  await tx.query(
+    `select pg_advisory_xact_lock(hashtextextended('webhooks:quota:' || $1::text, 0))`,
+    [shopId],
+  );
+}
+
+/** A subscription that is about to be active. */
+export interface Candidate {
+  readonly shopId: bigint;
+  /** Undefined for a new one. */
+  readonly id?: bigint;
+  readonly topic: string;
+  readonly trigger: string;
+  readonly url: string;
+}
+
+/**
+ * Refuses the sixth active subscription to a host. To be called under {@link lockQuota}.
+ *
+ * @throws DomainError RESOURCE_EXHAUSTED, naming the limit.
+ */
+export async function requireCapacityAtHost(
+  tx: Queryable,
+  candidate: Candidate,
+  limitedHost: LimitedHost,
+): Promise<void> {
+  const host = limitedHost(candidate.url);
+  if (host === undefined) return;
+  const { rows } = await tx.query<{ url: string }>(
+    `select e.url from subscriptions s join endpoints e on e.shop_id = s.shop_id and e.id = s.endpoint_id
+      where s.shop_id = $1 and s.topic = $2 and s.trigger = $3 and s.id is distinct from $4
+        and s.status = 'active' and s.deleted_at is null`,
+    [candidate.shopId, candidate.topic, candidate.trigger, candidate.id ?? null],
+  );
+  const others = rows.filter(({ url }) => limitedHost(url) === host);
+  if (others.length >= MAX_ACTIVE_PER_HOST) throw hostLimitReached(host, MAX_ACTIVE_PER_HOST);
+}
