@@ -15,6 +15,7 @@ import {
 import { identityFromConfig } from '../services/platform/identity.ts';
 import { HOURLY_LIMITS } from './auth/hourly-limits.ts';
 import { MCP_LIMITS } from './auth/mcp-limits.ts';
+import { HTTP_LIMITS } from './http/server.ts';
 import { oauthFaults, oauthOptions, oauthShape } from './oauth/config.ts';
 import type { GatewayOptions } from './start.ts';
 
@@ -76,6 +77,11 @@ export const gatewayShape = {
   MCP_REFUSED_PER_MINUTE: wholeNumber(1, 1_000_000)
     .default(MCP_LIMITS.refused)
     .describe('Refused requests to /mcp a minute and address, above which 429 stands in for 401'),
+  MAX_CONNECTIONS: wholeNumber(10, 1_000_000)
+    .default(HTTP_LIMITS.maxConnections)
+    .describe(
+      'Connections at once; above it the client that has kept the process waiting longest is cut off',
+    ),
   TRUSTED_PROXIES: list
     .default([])
     .describe('Addresses or CIDR ranges of our own proxies, whose X-Forwarded-For is read'),
@@ -150,6 +156,7 @@ export function loadGatewayOptions(env: NodeJS.ProcessEnv = process.env): Gatewa
       requests: config.MCP_REQUESTS_PER_MINUTE,
       refused: config.MCP_REFUSED_PER_MINUTE,
     },
+    httpLimits: { maxConnections: config.MAX_CONNECTIONS },
     trustedProxies: config.TRUSTED_PROXIES,
     mcpAllowedOrigins: config.MCP_ALLOWED_ORIGINS,
     docs: config.DOCS_ENABLED,

@@ -17,8 +17,9 @@ import { createLeasedLimit } from './auth/leased-limit.ts';
 import { createMcpLimits, type McpSizes } from './auth/mcp-limits.ts';
 import { createPartnerTokenCheck, type PartnerOAuth } from './auth/partner-tokens.ts';
 import { createRateLimit } from './auth/rate-limits.ts';
+import { connectionMetrics } from './http/connection-metrics.ts';
 import { createReadiness } from './http/probes.ts';
-import { type RunningHttpServer, startHttpServer } from './http/server.ts';
+import { type HttpLimits, type RunningHttpServer, startHttpServer } from './http/server.ts';
 import { startMaintenance } from './maintenance.ts';
 import { createMcp } from './mcp/router.ts';
 import { createAccessTokenCheck } from './oauth/access-token.ts';
@@ -53,6 +54,8 @@ export interface GatewayOptions extends OAuthOptions {
   readonly mcpPerMinute?: Partial<McpSizes>;
   /** Addresses or CIDR ranges of our own proxies. */
   readonly trustedProxies?: readonly string[];
+  /** What one server waits for and holds; its own defaults when absent. */
+  readonly httpLimits?: Partial<HttpLimits>;
   /** Without it every partner's token is refused. */
   readonly partnerOAuth?: PartnerOAuth;
   /** Origins of pages that may call `/mcp` from a browser, beside our own. */
@@ -146,9 +149,15 @@ export async function startGateway(o: GatewayOptions): Promise<RunningGateway> {
     authUrl: o.partnerOAuth?.issuer,
   };
 
+  const connections = connectionMetrics(telemetry.meter);
   const servers = new Set<RunningHttpServer>();
   const listen = async (calendar: () => Date, port: number): Promise<RunningHttpServer> => {
-    const server = await startHttpServer(createApp(deps, calendar), { host, port });
+    const server = await startHttpServer(createApp(deps, calendar), {
+      host,
+      port,
+      counts: connections,
+      ...(o.httpLimits && { limits: o.httpLimits }),
+    });
     servers.add(server);
     return server;
   };

@@ -188,6 +188,15 @@ describe('what is measured', () => {
     expect(metrics).toContain('http_server_request_duration');
   });
 
+  test('connections, and those that the gateway ended, by reason', async () => {
+    const socket = connect(under.gateway.port, '127.0.0.1');
+    socket.write('nonsense\r\n\r\n');
+    await text(socket);
+    const metrics = await (await fetch(under.gateway.metricsUrl)).text();
+    expect(metrics).toMatch(/http_server_connections \d/);
+    expect(metrics).toMatch(/http_server_connections_ended_total\{reason="not a request"\} \d/);
+  });
+
   test('requests to a version that is kept past its window, for want of a newer one', async () => {
     const late = await startTestGateway({ calendar: new Date('2028-02-01T00:00:00Z') });
     await restClient(late)({ path: '/api/2026-10/webhooks' });

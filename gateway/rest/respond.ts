@@ -12,7 +12,7 @@ export interface Answer {
 const KEEP_BYTES = 64 * 1024;
 /** Bytes and milliseconds that a client may go on sending after it has its answer. */
 const DRAIN_BYTES = 64 * 1024 * 1024;
-const DRAIN_MS = 5_000;
+const DRAIN_MS = 3_000;
 
 /**
  * Sends an answer, also while the client is still sending its body.

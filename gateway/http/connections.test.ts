@@ -1,0 +1,159 @@
+import type { RequestListener, ServerResponse } from 'node:http';
+import { connect, type Socket } from 'node:net';
+import { afterEach, describe, expect, test } from '@jest/globals';
+import { until } from '../../test/support/until.ts';
+import type { EndReason } from './connections.ts';
+import { type HttpLimits, type RunningHttpServer, startHttpServer } from './server.ts';
+
+const HALF_A_HEAD = 'GET / HTTP/1.1\r\nhost: x\r\nx: ';
+const HEAD = 'host: x\r\n';
+
+interface Client {
+  readonly socket: Socket;
+  received(): string;
+  /** Whether the server has closed its side, or reset the connection. */
+  isOver(): boolean;
+}
+
+let closeAll: (() => Promise<void>)[] = [];
+afterEach(async () => {
+  for (const close of closeAll) await close();
+  closeAll = [];
+});
+
+/** A server that counts what it holds, and clients that never close their own side. */
+async function serve(listener: RequestListener, limits: Partial<HttpLimits> = {}) {
+  const open = { now: 0 };
+  const ended: EndReason[] = [];
+  const counts = {
+    opened: () => {
+      open.now += 1;
+    },
+    closed: () => {
+      open.now -= 1;
+    },
+    ended: (reason: EndReason) => void ended.push(reason),
+  };
+  const quick = { checkMs: 20, refusedMs: 50, ...limits };
+  const server: RunningHttpServer = await startHttpServer(listener, {
+    host: '127.0.0.1',
+    port: 0,
+    limits: quick,
+    counts,
+  });
+  closeAll.push(() => server.stop());
+  const client = async (bytes = '', reads = true): Promise<Client> => {
+    const socket = connect({ port: server.port, host: '127.0.0.1', allowHalfOpen: true });
+    closeAll.unshift(async () => void socket.destroy());
+    let received = '';
+    let isOver = false;
+    const over = (): void => {
+      isOver = true;
+    };
+    socket.on('error', over).on('end', over).on('close', over);
+    if (reads) {
+      socket.on('data', (chunk) => {
+        received += chunk;
+      });
+    }
+    await new Promise((resolve) => socket.once('connect', resolve));
+    socket.write(bytes);
+    return { socket, received: () => received, isOver: () => isOver };
+  };
+  return { server, client, ended, open: () => open.now };
+}
+
+const ok: RequestListener = (_req, res) => void res.end('ok');
+
+describe('a refused connection is closed, also when the client keeps its side open', () => {
+  test.each([
+    ['headers that never end', HALF_A_HEAD, 408],
+    ['nothing at all', '', 408],
+    ['a body that never ends', `POST / HTTP/1.1\r\n${HEAD}content-length: 5\r\n\r\nx`, 408],
+    ['what is not HTTP', 'nonsense\r\n\r\n', 400],
+    ['headers too large', `GET / HTTP/1.1\r\n${HEAD}x: ${'y'.repeat(20_000)}`, 431],
+    ['a tunnel', `CONNECT x:443 HTTP/1.1\r\n${HEAD}\r\n`, 400],
+  ])('%s', async (_, bytes, status) => {
+    const waits: RequestListener = (req, res) => void req.resume().on('end', () => res.end('ok'));
+    const { client, open } = await serve(waits, { headersMs: 100, requestMs: 100 });
+    const one = await client(bytes);
+    await until(() => one.isOver() && open() === 0);
+    expect(one.received()).toMatch(new RegExp(`^HTTP/1.1 ${status} `));
+  });
+
+  test('an answer given before the body came does not hold the connection', async () => {
+    const { client, open, ended } = await serve(ok);
+    const one = await client(`POST / HTTP/1.1\r\n${HEAD}content-length: 5\r\n\r\n`);
+    await until(() => one.isOver() && open() === 0);
+    expect(one.received()).toMatch(/^HTTP\/1.1 200 /);
+    expect(ended).toEqual(['body not sent']);
+  });
+
+  test('a body that comes after its answer keeps the connection', async () => {
+    const { client } = await serve(ok, { refusedMs: 60_000 });
+    const one = await client(`POST / HTTP/1.1\r\n${HEAD}content-length: 5\r\n\r\n`);
+    await until(() => one.received().includes('ok'));
+    one.socket.write(`12345GET / HTTP/1.1\r\n${HEAD}\r\n`);
+    await until(() => one.received().match(/ok/g)?.length === 2);
+  });
+
+  test('an answer that the client does not read', async () => {
+    const { client, open, ended } = await serve((_req, res) => res.end(Buffer.alloc(2 ** 26)), {
+      answerMs: 100,
+    });
+    await client(`GET / HTTP/1.1\r\n${HEAD}\r\n`, false);
+    await until(() => ended.length === 1 && open() === 0);
+    expect(ended).toEqual(['answer not read']);
+  });
+});
+
+describe('a full server', () => {
+  test('gives the place of a client that has it waiting to one with a request', async () => {
+    const { client, ended, open } = await serve(ok, { maxConnections: 2 });
+    const oldest = await client(HALF_A_HEAD);
+    await until(() => open() === 1);
+    const slowBody = await client(`POST /slow HTTP/1.1\r\n${HEAD}content-length: 5\r\n\r\nx`);
+    await until(() => open() === 2);
+    const third = await client(`GET / HTTP/1.1\r\n${HEAD}\r\n`);
+    await until(() => third.received().includes('ok'));
+    expect(oldest.isOver()).toBe(true);
+    expect(slowBody.isOver()).toBe(false);
+    expect(ended).toEqual(['too many connections']);
+  });
+
+  test('keeps what it is answering, and turns the new connection away', async () => {
+    const asked: ServerResponse[] = [];
+    const { client } = await serve((_req, res) => void asked.push(res), { maxConnections: 1 });
+    const first = await client(`GET / HTTP/1.1\r\n${HEAD}\r\n`);
+    await until(() => asked.length === 1);
+    const second = await client(`GET / HTTP/1.1\r\n${HEAD}\r\n`);
+    await until(() => second.isOver());
+    asked[0]?.end('ok');
+    await until(() => first.received().includes('ok'));
+  });
+
+  test('answers others while thousands of half-sent requests come', async () => {
+    const { client, open } = await serve(ok, { maxConnections: 200 });
+    const half: Promise<Client>[] = [];
+    for (let nth = 0; nth < 2_000; nth += 1) half.push(client(HALF_A_HEAD));
+    const valid = await client(`GET / HTTP/1.1\r\n${HEAD}\r\n`);
+    await until(() => valid.received().includes('ok'));
+    await Promise.all(half);
+    expect(open()).toBeLessThanOrEqual(200);
+  });
+});
+
+describe('a stopping server', () => {
+  test.each([
+    ['headers', HALF_A_HEAD],
+    ['a body', `POST / HTTP/1.1\r\n${HEAD}content-length: 5\r\n\r\nx`],
+  ])('does not wait for the time limit of %s', async (_, bytes) => {
+    const waits: RequestListener = (req, res) => void req.resume().on('end', () => res.end('ok'));
+    const { client, server, open, ended } = await serve(waits);
+    await client(bytes);
+    await until(() => open() === 1);
+    await server.stop();
+    // What the drain ends by force, after 20 s, has no reason.
+    expect(ended).toEqual(['stopping']);
+  });
+});
