@@ -21,6 +21,7 @@ import type { Backlog } from './log/backlogs.ts';
 import { webhookIdOf } from './log/delivery.ts';
 import { occurredAt } from './log/filter.ts';
 import type { AttemptRow, LoggedDelivery } from './log/rows.ts';
+import { errorForPartners } from './sender/failure.ts';
 import type { Secret } from './subscriptions/secrets.ts';
 import type { Subscription } from './subscriptions/subscription.ts';
 
@@ -99,7 +100,7 @@ function attemptMessage(row: AttemptRow): Attempt {
     startedAt: timestampFromDate(row.startedAt),
     durationMs: row.durationMs,
     status: row.status,
-    error: row.error,
+    error: errorForPartners(row.error),
     requestHeadersJson: row.requestHeaders,
     responseExcerpt: row.responseExcerpt,
     url: row.url,

@@ -32,7 +32,9 @@ export const updateWebhook = defineTool({
     trigger: choice(TRIGGERS).optional().describe('Picks the event'),
     url: requiredText({ max: WEBHOOK_URL_MAX })
       .optional()
-      .describe('Absolute https address of a public host, without credentials and fragment'),
+      .describe(
+        'Absolute https address of a public host, without credentials and fragment; port 443, or one from 1024 up where no other service usually listens',
+      ),
     status: choice(WEBHOOK_STATUSES).optional(),
     idempotency_key: idempotencyKey,
   }),

@@ -15,7 +15,7 @@ export const webhookBody = z
     }),
     url: requiredText({}).meta({
       description:
-        'Absolute https address, without credentials and fragment, of a public host; at most 2048 characters',
+        'Absolute https address, without credentials and fragment, of a public host; at most 2048 characters. The port is 443, or one from 1024 up at which no other service usually listens (databases, caches, brokers)',
     }),
     status: choice(WEBHOOK_STATUSES)
       .nullish()

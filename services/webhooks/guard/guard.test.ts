@@ -1,6 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import { judgeAddress } from './address.ts';
-import { judgeUrl, type UrlPolicy } from './guard.ts';
+import { judgeConnect, judgeUrl, type UrlPolicy } from './guard.ts';
+import { REFUSED_PORTS } from './port.ts';
 
 const production: UrlPolicy = { allowedOrigins: [], refusedPorts: () => [] };
 const local: UrlPolicy = {
@@ -17,6 +18,9 @@ describe('a webhook address', () => {
   test.each([
     'https://example.com/hooks',
     'https://EXAMPLE.com:8443/a?b=c',
+    'https://example.com:443/',
+    'https://example.com:1024/',
+    'https://example.com:65535/',
     'https://hooks.example.co.uk',
     'https://8.8.8.8/',
     'https://[2606:4700::1111]/hook',
@@ -63,6 +67,11 @@ describe('a webhook address', () => {
     ['https://example.com/#top', 'fragment'],
     ['https://example.com/#', 'fragment'],
     [`https://example.com/${'a'.repeat(2_029)}`, 'too-long'],
+    ['https://example.com:80/', 'port'],
+    ['https://example.com:22/', 'port'],
+    ['https://example.com:1023/', 'port'],
+    ['https://example.com:5432/', 'port'],
+    ['https://8.8.8.8:6379/', 'port'],
     ['https://localhost/', 'reserved-name'],
     ['https://LOCALHOST./', 'reserved-name'],
     ['https://a.localhost/', 'reserved-name'],
@@ -155,6 +164,20 @@ describe('an allowed origin', () => {
     expect(reason('http://127.0.0.1:9000/x', one)).toBe('ok');
     expect(reason('http://127.0.0.1:90001/x', one)).not.toBe('ok');
     expect(reason('http://127.0.0.1:9001/', one)).not.toBe('ok');
+  });
+});
+
+describe('a connection', () => {
+  test.each([80, 22, 1023, ...REFUSED_PORTS])('is not made to port %d', (port) => {
+    const url = new URL(`https://example.com:${port}/`);
+    expect(judgeConnect(url, production)).toEqual({ ok: false, reason: 'port' });
+  });
+
+  test('is made to any port of an allowed origin but those of this stack', () => {
+    for (const port of [80, 5432, 9000]) {
+      const url = new URL(`http://127.0.0.1:${port}/`);
+      expect(judgeConnect(url, local)).toMatchObject({ ok: true, port });
+    }
   });
 });
 

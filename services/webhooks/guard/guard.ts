@@ -1,6 +1,7 @@
 import { isIP } from 'node:net';
 import { fits, WEBHOOK_URL_MAX } from '../../contract/limits.ts';
 import { judgeAddress } from './address.ts';
+import { judgePort } from './port.ts';
 
 /** Why an address is refused, for those who branch on it. */
 export type UrlRefusal =
@@ -11,7 +12,8 @@ export type UrlRefusal =
   | 'fragment'
   | 'reserved-name'
   | 'reserved-address'
-  | 'reserved-port';
+  | 'reserved-port'
+  | 'port';
 
 export type UrlVerdict =
   | {
@@ -52,6 +54,7 @@ const MESSAGES: Readonly<Record<UrlRefusal, string>> = {
   'reserved-name': 'must name a public host',
   'reserved-address': 'must not be a private, loopback, link-local or otherwise reserved address',
   'reserved-port': 'must not be one of this service',
+  port: 'must have port 443, or one from 1024 up at which no other service usually listens',
 };
 
 /**
@@ -74,7 +77,7 @@ export function judgeUrl(text: string, policy: UrlPolicy): UrlVerdict {
     return isOwn ? refused('reserved-port') : { ok: true, url, isAllowedOrigin: true };
   }
   if (url.protocol !== 'https:') return refused('scheme');
-  const reason = judgeHost(url.hostname);
+  const reason = judgeHost(url.hostname) ?? refusalOfPort(portOf(url));
   return reason ? refused(reason) : { ok: true, url, isAllowedOrigin: false };
 }
 
@@ -95,7 +98,7 @@ export function judgeConnect(url: URL, policy: UrlPolicy): ConnectVerdict {
       : { ok: true, port, isAllowedOrigin: true };
   }
   if (url.protocol !== 'https:') return { ok: false, reason: 'scheme' };
-  const reason = judgeHost(url.hostname);
+  const reason = judgeHost(url.hostname) ?? refusalOfPort(port);
   return reason ? { ok: false, reason } : { ok: true, port, isAllowedOrigin: false };
 }
 
@@ -114,6 +117,10 @@ export function isAllowedOrigin(origin: string, policy: UrlPolicy): boolean {
     const stem = allowed.slice(0, -1);
     return origin.startsWith(stem) && /^[1-9]\d{0,4}$/.test(origin.slice(stem.length));
   });
+}
+
+function refusalOfPort(port: number): 'port' | undefined {
+  return judgePort(port) ? undefined : 'port';
 }
 
 /** The port a URL leads to, the scheme's own when it names none. */

@@ -24,9 +24,12 @@ export function isTooLate(error: unknown): boolean {
   return error instanceof TooLate || ['ETIMEDOUT', 'ETIMEOUT'].includes(codeOf(error));
 }
 
-/** What the log says of a failed attempt: never an inside address, which a driver's text may hold. */
+/** What is stored of an attempt that was not made because of where it would have led. */
+export const NOT_ALLOWED = 'address not allowed';
+
+/** What is stored of a failed attempt: never an inside address, which a driver's text may hold. */
 export function describeFailure(error: unknown): string {
-  if (error instanceof AddressRefused) return 'address not allowed';
+  if (error instanceof AddressRefused) return NOT_ALLOWED;
   if (error instanceof TooLate || error instanceof AnswerRefused) return error.message;
   const code = codeOf(error);
   if (code === 'UND_ERR_SOCKET' && error instanceof Error && error.message.startsWith('bad ')) {
@@ -35,6 +38,17 @@ export function describeFailure(error: unknown): string {
   return TEXTS[code] ?? (code === '' ? 'connection failed' : `connection failed (${code})`);
 }
 
+const UNRESOLVED: Readonly<Record<string, string>> = {
+  ENOTFOUND: 'host name not found',
+  ENODATA: 'host name has no address',
+  ESERVFAIL: 'host name could not be resolved',
+  EREFUSED: 'host name could not be resolved',
+  EBADNAME: 'host name could not be resolved',
+  EBADRESP: 'host name could not be resolved',
+  EFORMERR: 'host name could not be resolved',
+  ETIMEOUT: 'host name not resolved in time',
+};
+
 const TEXTS: Readonly<Record<string, string>> = {
   ECONNREFUSED: 'connection refused',
   ECONNRESET: 'connection reset',
@@ -42,10 +56,7 @@ const TEXTS: Readonly<Record<string, string>> = {
   EHOSTUNREACH: 'host cannot be reached',
   ENETUNREACH: 'host cannot be reached',
   ETIMEDOUT: 'no connection in time',
-  ENOTFOUND: 'host name not found',
-  ENODATA: 'host name has no address',
-  ESERVFAIL: 'host name could not be resolved',
-  ETIMEOUT: 'host name not resolved in time',
+  ...UNRESOLVED,
   UND_ERR_SOCKET: 'connection closed without a complete answer',
   UND_ERR_HEADERS_OVERFLOW: 'headers of the answer are too large',
   UND_ERR_RES_CONTENT_LENGTH_MISMATCH: 'answer is shorter or longer than it says',
@@ -58,6 +69,20 @@ const TEXTS: Readonly<Record<string, string>> = {
   UNABLE_TO_VERIFY_LEAF_SIGNATURE: 'certificate is not trusted',
   ERR_TLS_CERT_ALTNAME_INVALID: 'certificate is for another host',
 };
+
+const SAME_TO_PARTNERS: ReadonlySet<string> = new Set(Object.values(UNRESOLVED));
+
+/** Stands for every reason why no address to connect to was found. */
+export const NO_PUBLIC_ADDRESS = 'address is not allowed or cannot be resolved';
+
+/**
+ * What a partner is shown of a stored error. Whether a name does not resolve or leads to an address
+ * that is not allowed is one text: the difference would tell which names exist inside our network.
+ */
+export function errorForPartners(stored: string): string {
+  const isAddress = stored.startsWith(NOT_ALLOWED) || SAME_TO_PARTNERS.has(stored);
+  return isAddress ? NO_PUBLIC_ADDRESS : stored;
+}
 
 /** By shape: several addresses fail as one error that holds theirs. */
 export function codeOf(error: unknown): string {

@@ -3,7 +3,7 @@ import type { UrlPolicy } from '../guard/guard.ts';
 import type { Answer } from './answer.ts';
 import { Connection } from './connection.ts';
 import { Deadline } from './deadline.ts';
-import { AddressRefused, codeOf, TooLate } from './failure.ts';
+import { AddressRefused, codeOf, NOT_ALLOWED, TooLate } from './failure.ts';
 import { type SenderMetrics, senderMetrics } from './metrics.ts';
 import { createResolver, type Resolve } from './names.ts';
 import { type Dial, dialTcp, type OpenOptions, openSocket, trustOf } from './open-socket.ts';
@@ -98,7 +98,7 @@ async function attempt(sending: Sending, parts: Parts): Promise<Outcome> {
   const target = parts.targetOf(sending.url);
   if (typeof target === 'string') {
     parts.metrics.refused('url');
-    return finish(failed(undefined, `address not allowed: it ${target}`));
+    return finish(failed(undefined, `${NOT_ALLOWED}: it ${target}`));
   }
   const deadline = new Deadline(parts.attemptMs);
   try {
