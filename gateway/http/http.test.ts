@@ -120,7 +120,8 @@ describe('headers', () => {
     expect(headers).not.toHaveProperty('x-powered-by');
     expect(headers).toMatchObject({
       'x-content-type-options': 'nosniff',
-      'content-security-policy': "default-src 'none';frame-ancestors 'none'",
+      'content-security-policy':
+        "default-src 'none';object-src 'none';base-uri 'none';form-action 'none';frame-ancestors 'none'",
       'cross-origin-opener-policy': 'same-origin',
       'cross-origin-resource-policy': 'same-origin',
       'origin-agent-cluster': '?1',

@@ -6,7 +6,8 @@
  */
 export const SECURITY_HEADERS = new Map(
   Object.entries({
-    'Content-Security-Policy': "default-src 'none';frame-ancestors 'none'",
+    'Content-Security-Policy':
+      "default-src 'none';object-src 'none';base-uri 'none';form-action 'none';frame-ancestors 'none'",
     'Cross-Origin-Opener-Policy': 'same-origin',
     'Cross-Origin-Resource-Policy': 'same-origin',
     'Origin-Agent-Cluster': '?1',
