@@ -3,7 +3,7 @@ import { ErrorReason as Reason } from '../proto/gen/rms/common/v1/error_pb.ts';
 import { PROBLEM_CODES as CODE, type PublicError } from '../services/contract/errors.ts';
 import type { Operation, OperationId } from '../services/contract/operations.ts';
 import { fieldOf, isUnavailable, reasonOf } from '../services/platform/errors.ts';
-import { isOutage } from '../services/platform/postgres.ts';
+import { isOutage } from '../services/platform/outage.ts';
 import { KeySetUnavailable } from './auth/partner-tokens.ts';
 
 /** An answer other than success, decided by the gateway or translated from a service. */

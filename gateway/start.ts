@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type pg from 'pg';
 import type { DestinationStream } from 'pino';
+import { watchRefusals } from '../services/platform/database-refusals.ts';
 import type { ServiceIdentity } from '../services/platform/identity.ts';
 import { createLogger, type Logger } from '../services/platform/log.ts';
 import { createPool } from '../services/platform/postgres.ts';
@@ -100,8 +101,10 @@ export async function startGateway(o: GatewayOptions): Promise<RunningGateway> {
     pretty: o.logPretty ?? false,
     ...(o.logDestination && { destination: o.logDestination }),
   });
+  const refusals = watchRefusals(logger, o.databaseUrl);
   const pool = createPool(o.databaseUrl, {
     applicationName: 'gateway',
+    onServerError: refusals.note,
     statementTimeoutMs: STATEMENT_TIMEOUT_MS,
     ...(o.poolMax !== undefined && { max: o.poolMax }),
   });
@@ -113,6 +116,7 @@ export async function startGateway(o: GatewayOptions): Promise<RunningGateway> {
     host,
     ...(o.otlpEndpoint !== undefined && { otlpEndpoint: o.otlpEndpoint }),
   });
+  refusals.measure(telemetry.meter);
   const backend = await connectOrStop(o, telemetry);
   const usage = startKeyUsage(pool, logger);
   const grantUsage = startGrantUsage(pool, logger);

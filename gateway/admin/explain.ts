@@ -1,6 +1,6 @@
 import { ConnectError } from '@connectrpc/connect';
 import { isUnavailable } from '../../services/platform/errors.ts';
-import { isOutage } from '../../services/platform/postgres.ts';
+import { isOutage } from '../../services/platform/outage.ts';
 
 /** What went wrong with a command, in one line that an operator can act on. */
 export function explain(error: unknown): string {

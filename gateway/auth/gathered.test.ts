@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals';
-import { isOutage } from '../../services/platform/postgres.ts';
+import { isOutage } from '../../services/platform/outage.ts';
 import { AskedTooLong, createGathering } from './gathered.ts';
 
 /** Answers `key:question:asker`, when it is let. */

@@ -1,7 +1,7 @@
 import { ConnectError } from '@connectrpc/connect';
 import { ErrorReason as Reason } from '../../proto/gen/rms/common/v1/error_pb.ts';
 import { fieldOf, isUnavailable, reasonOf } from '../../services/platform/errors.ts';
-import { isOutage } from '../../services/platform/postgres.ts';
+import { isOutage } from '../../services/platform/outage.ts';
 import { OutcomeUnknown, ToolRefusal } from './tool.ts';
 
 /** What went wrong with a call, for the assistant: what is the matter, and what to do next. */

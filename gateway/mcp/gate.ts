@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import { Actor_Kind, type ActorSchema } from '../../proto/gen/rms/common/v1/actor_pb.ts';
-import { isOutage } from '../../services/platform/postgres.ts';
+import { isOutage } from '../../services/platform/outage.ts';
 import { bearerOf, bearerToken } from '../auth/bearer.ts';
 import { addressOf, type ClientIp } from '../auth/client-ip.ts';
 import type { McpLimits } from '../auth/mcp-limits.ts';

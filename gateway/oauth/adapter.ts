@@ -1,5 +1,5 @@
 import { type Adapter, type AdapterPayload, errors } from 'oidc-provider';
-import { isOutage } from '../../services/platform/postgres.ts';
+import { isOutage } from '../../services/platform/outage.ts';
 import { parseAccountId } from './account.ts';
 import { type Grants, grantPayload } from './grants.ts';
 import type { Tickets } from './tickets.ts';

@@ -1,5 +1,5 @@
 import type { Logger } from '../../services/platform/log.ts';
-import { isOutage } from '../../services/platform/postgres.ts';
+import { isOutage } from '../../services/platform/outage.ts';
 import { type Answer, page, unavailable } from './pages/answer.ts';
 import { messagePage } from './pages/pages.ts';
 import { IdentityProviderAway } from './upstream.ts';

@@ -1,5 +1,5 @@
 import * as oidc from 'openid-client';
-import { isOutage } from '../../services/platform/postgres.ts';
+import { isOutage } from '../../services/platform/outage.ts';
 import { boundedFetch } from '../auth/bounded-fetch.ts';
 import { parseEmail } from '../tenancy/users.ts';
 

@@ -10,7 +10,7 @@ import type {
 import { isUnavailable } from '../platform/errors.ts';
 import { systemActor } from '../platform/identity.ts';
 import type { Logger } from '../platform/log.ts';
-import { isOutage } from '../platform/postgres.ts';
+import { isOutage } from '../platform/outage.ts';
 import { startLoop, type Worker } from '../platform/worker.ts';
 import { claimDue, deleteHandovers, findOldestPending, giveBack } from './handovers.ts';
 import { conditionOf, dispositionOf, type Inspection } from './inspection.ts';

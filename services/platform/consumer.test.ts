@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { create, type MessageInitShape, toBinary } from '@bufbuild/protobuf';
 import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
-import type pg from 'pg';
+import pg from 'pg';
 import { type Event, EventSchema } from '../../proto/gen/rms/events/v1/events_pb.ts';
 import { createTestDatabase, type TestDatabase } from '../../test/support/database.ts';
 import { silentLogger, testTelemetry } from '../../test/support/telemetry.ts';
@@ -235,6 +235,22 @@ describe('consume events', () => {
     };
     await bus.publish('t', [recordOf('a')]);
     expect(losses).toBe(3);
+    expect(seen).toEqual(['a']);
+    expect(await parked()).toEqual([]);
+  });
+
+  test('a lost grant counts nothing, and the event is handled once it is back', async () => {
+    const migrator = new pg.Client({ connectionString: database.migratorUrl });
+    await migrator.connect();
+    await migrator.query('revoke insert on webhooks.leases from rms_webhooks');
+    let refusals = 0;
+    behave = async (tx) => {
+      refusals += 1;
+      if (refusals === 5) await migrator.query('grant insert on webhooks.leases to rms_webhooks');
+      await tx.query(`insert into leases values ('granted again', 'x', 1, now())`);
+    };
+    await bus.publish('t', [recordOf('a')]);
+    await migrator.end();
     expect(seen).toEqual(['a']);
     expect(await parked()).toEqual([]);
   });

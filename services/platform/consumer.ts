@@ -6,10 +6,11 @@ import type { Event } from '../../proto/gen/rms/events/v1/events_pb.ts';
 import type { EventBus, ReceivedRecord } from './bus/event-bus.ts';
 import { isUnavailable } from './errors.ts';
 import type { Logger } from './log.ts';
+import { isOutage } from './outage.ts';
 import { parseEvent } from './outbox/parse.ts';
 import { startPartitionKeeper } from './partitions.ts';
 import { dayOfEvent, parkRecord, readEvent } from './poison.ts';
-import { inTransaction, isOutage, type Queryable } from './postgres.ts';
+import { inTransaction, type Queryable } from './postgres.ts';
 import { type Telemetry, withTraceparent } from './telemetry.ts';
 import type { Worker } from './worker.ts';
 

@@ -4,7 +4,8 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import pg from 'pg';
 import { createTestDatabase, type TestDatabase } from '../../test/support/database.ts';
 import { until } from '../../test/support/until.ts';
-import { createPool, inTransaction, isOutage, violatedConstraint } from './postgres.ts';
+import { isOutage } from './outage.ts';
+import { createPool, inTransaction, violatedConstraint } from './postgres.ts';
 
 describe('postgres', () => {
   let database: TestDatabase;

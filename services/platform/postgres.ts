@@ -1,4 +1,5 @@
 import pg from 'pg';
+import { needsNewConnection } from './outage.ts';
 
 /** What a store needs of the database: a pool, or a connection inside a transaction. */
 export type Queryable = Pick<pg.ClientBase, 'query'>;
@@ -25,6 +26,8 @@ export function createPool(
     statementTimeoutMs?: number;
     /** After so long without a statement a transaction is ended by the server; 30 s unless told otherwise. */
     idleInTransactionMs?: number;
+    /** Called with every error that the server reports on a connection of this pool. */
+    onServerError?: (error: pg.DatabaseError) => void;
   } = {},
 ): pg.Pool {
   const statementTimeoutMs = o.statementTimeoutMs ?? STATEMENT_TIMEOUT_MS;
@@ -38,8 +41,19 @@ export function createPool(
     query_timeout: statementTimeoutMs + ANSWER_GRACE_MS,
     keepAlive: true,
     types: { getTypeParser: parserOf },
+    ...(o.onServerError && { Client: clientReporting(o.onServerError) }),
   });
   return withListeners(pool);
+}
+
+/** A client that reports what the server refuses, from its login on. */
+function clientReporting(onServerError: (error: pg.DatabaseError) => void): new () => pg.Client {
+  return class extends pg.Client {
+    constructor(config?: string | pg.ClientConfig) {
+      super(config);
+      this.connection.on('errorMessage', onServerError);
+    }
+  };
 }
 
 /**
@@ -114,9 +128,7 @@ export async function inTransaction<T>(
     return result;
   } catch (error) {
     afterCommits.delete(client);
-    if (isConnectionLost(error) || isFromOldPrimary(error)) {
-      // Nothing said on it would be heard, a server that hangs would hold up the caller once more, and
-      // one that was demoted would refuse the next one too.
+    if (needsNewConnection(error)) {
       client.release(true);
       throw error;
     }
@@ -135,70 +147,4 @@ const INTEGRITY_CLASS = '23';
 export function violatedConstraint(error: unknown): string | undefined {
   if (!(error instanceof pg.DatabaseError)) return undefined;
   return error.code?.startsWith(INTEGRITY_CLASS) ? error.constraint : undefined;
-}
-
-/** Of the old primary after a failover. */
-const READ_ONLY = '25006';
-/** SQLSTATE classes and codes that say nothing about the data: the same statement may succeed later. */
-const OUTAGE_CLASSES = ['08', '53', '58'];
-const OUTAGE_CODES = new Set([
-  READ_ONLY,
-  '25P03', // idle in transaction for too long
-  '25P04', // transaction_timeout
-  '40001', // serialization failure
-  '40P01', // deadlock
-  '55P03', // lock not available
-  '57014', // statement timeout
-  '57P01', // shutdown
-  '57P02', // crash
-  '57P03', // starting up
-  '57P05', // idle session ended
-]);
-const NETWORK_CODES = new Set([
-  'ERR_STREAM_DESTROYED',
-  'ERR_STREAM_WRITE_AFTER_END',
-  'EAI_AGAIN',
-  'ECONNABORTED',
-  'ECONNREFUSED',
-  'ECONNRESET',
-  'EHOSTUNREACH',
-  'ENETUNREACH',
-  'ENOTFOUND',
-  'EPIPE',
-  'ETIMEDOUT',
-]);
-/** `pg` reports these without a code. */
-const DRIVER_TEXTS = [
-  'Connection terminated',
-  'timeout exceeded when trying to connect',
-  'timeout expired',
-  'Query read timeout',
-  'Client has encountered a connection error',
-  'Client was closed and is not queryable',
-];
-
-/**
- * Whether `error` is the database's or the network's passing trouble (connection, timeout,
- * deadlock, serialization, shutdown) and not a fault of the data: worth trying again as it is.
- */
-export function isOutage(error: unknown): boolean {
-  if (typeof error !== 'object' || error === null) return false;
-  // By shape, not class: the runtime's errors may come from another realm.
-  if ('errors' in error && Array.isArray(error.errors)) return error.errors.some(isOutage);
-  const code = 'code' in error && typeof error.code === 'string' ? error.code : '';
-  if (error instanceof pg.DatabaseError) {
-    return OUTAGE_CODES.has(code) || OUTAGE_CLASSES.includes(code.slice(0, 2));
-  }
-  const message = 'message' in error && typeof error.message === 'string' ? error.message : '';
-  return NETWORK_CODES.has(code) || DRIVER_TEXTS.some((text) => message.includes(text));
-}
-
-/** Whether a server refused to write: after a failover a new connection reaches the one that does. */
-function isFromOldPrimary(error: unknown): boolean {
-  return error instanceof pg.DatabaseError && error.code === READ_ONLY;
-}
-
-/** Whether the outage is the connection's own: what the server itself reports leaves it usable, or ends it anyway. */
-function isConnectionLost(error: unknown): boolean {
-  return isOutage(error) && !(error instanceof pg.DatabaseError);
 }

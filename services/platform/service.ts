@@ -9,6 +9,7 @@ import { createKafkaBus } from './bus/kafka.ts';
 import { signedBus } from './bus/signed-bus.ts';
 import type { ServiceConfig } from './config.ts';
 import { rememberDays } from './consumer.ts';
+import { watchRefusals } from './database-refusals.ts';
 import type { RunningServer } from './grpc/server.ts';
 import { databaseProbe } from './health.ts';
 import { identityFromConfig, type ServiceIdentity } from './identity.ts';
@@ -144,8 +145,11 @@ async function openRuntime(
     ...(o.host !== undefined && { host: o.host }),
     ...(o.otlpEndpoint !== undefined && { otlpEndpoint: o.otlpEndpoint }),
   });
+  const refusals = watchRefusals(logger, o.databaseUrl);
+  refusals.measure(telemetry.meter);
   const pool = createPool(o.databaseUrl, {
     applicationName: name,
+    onServerError: refusals.note,
     ...(o.poolMax !== undefined && { max: o.poolMax }),
     ...(idleInTransactionMs !== undefined && { idleInTransactionMs }),
   });

@@ -10,7 +10,8 @@ import {
 } from '../../proto/gen/rms/returns/v1/returns_pb.ts';
 import { createTestDatabase, type TestDatabase } from '../../test/support/database.ts';
 import { type LossyDatabase, lossyDatabase } from '../../test/support/lossy-database.ts';
-import { createPool, isOutage } from '../platform/postgres.ts';
+import { isOutage } from '../platform/outage.ts';
+import { createPool } from '../platform/postgres.ts';
 import { openInstantRefund } from './instant-refunds/instant-refunds.ts';
 import { recordLabel } from './labels/labels.ts';
 import {

@@ -3,7 +3,7 @@ import { Code, ConnectError, type Interceptor } from '@connectrpc/connect';
 import { ErrorInfoSchema } from '../../../proto/gen/rms/common/v1/error_pb.ts';
 import { DomainError, isUnavailable, reasonOf } from '../errors.ts';
 import type { Logger } from '../log.ts';
-import { isOutage } from '../postgres.ts';
+import { isOutage } from '../outage.ts';
 
 /**
  * Server interceptor: turns what a handler throws into a gRPC status, in one place.

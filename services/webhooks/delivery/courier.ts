@@ -38,6 +38,8 @@ export interface Courier {
   take(): Promise<void>;
   /** Nothing is held against the endpoint any more. */
   reset(endpoint: { shopId: bigint; endpointId: bigint }): void;
+  /** For how long the oldest result has not been recorded; 0 when all are. Milliseconds. */
+  oldestResultMs(): number;
   /** Resolves when nothing is open and all is written; gives up after these times. Milliseconds. */
   drain(o: { landMs: number; writeMs: number }): Promise<void>;
 }
@@ -210,6 +212,7 @@ export function createCourier(o: CourierOptions): Courier {
   return {
     take,
     reset,
+    oldestResultMs: settler.oldestMs,
     async drain({ landMs, writeMs }) {
       await Promise.race([Promise.all(open), after(landMs)]);
       await settler.drain(writeMs);

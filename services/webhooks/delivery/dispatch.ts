@@ -62,6 +62,7 @@ export function startDispatching(o: DispatchOptions): Dispatcher {
   const metrics = deliveryMetrics(o.telemetry.meter, {
     inFlight: () => flights.size(),
     lanes: () => board.lanes.size,
+    oldestResultMs: () => courier.oldestResultMs(),
   });
   const keeper = createLaneKeeper({
     ...o,

@@ -1,5 +1,6 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import pg from 'pg';
+import { DeliveryState } from '../../../proto/gen/rms/webhooks/v1/webhooks_pb.ts';
 import { newShop } from '../../../test/support/running-service.ts';
 import { until } from '../../../test/support/until.ts';
 import {
@@ -27,6 +28,18 @@ afterEach(() => receiver.stop());
 const events = (shopId: bigint, count: number) =>
   Array.from({ length: count }, () => sampleEvent('return.closed', shopId));
 
+async function asMigrator(work: (migrator: pg.Client) => Promise<void>): Promise<void> {
+  const migrator = new pg.Client({ connectionString: webhooks.db.migratorUrl });
+  await migrator.connect();
+  await work(migrator).finally(() => migrator.end());
+}
+
+/** The metric; seconds. */
+async function oldestResultS(): Promise<number> {
+  const page = await webhooks.metrics();
+  return Number(/^webhooks_results_oldest_age\S* (\S+)/m.exec(page)?.[1] ?? Number.NaN);
+}
+
 const arrivedAt = (path: string): number =>
   receiver.received.filter((one) => one.path === path).length;
 
@@ -44,28 +57,63 @@ describe('what is wrong with one delivery', () => {
   });
 
   test('is not sent over and over: an answer that cannot be written down', async () => {
-    const migrator = new pg.Client({ connectionString: webhooks.db.migratorUrl });
-    await migrator.connect();
-    await migrator.query(
-      `alter table webhooks.attempts add constraint no_poison check (response_excerpt <> 'poison')`,
-    );
-    try {
-      const shopId = newShop();
-      receiver.answer = (response) => void response.writeHead(500).end('poison');
-      await webhooks.subscribe({ shopId, url: receiver.url });
-      await webhooks.publish(...events(shopId, 1));
-      const first = await until(async () => (await webhooks.deliveries(shopId))[0]?.attempts[0]);
-      expect(first).toMatchObject({ status: 500, responseExcerpt: '' });
-      expect(receiver.received).toHaveLength(1);
-      const { rows } = await webhooks.db.pool.query(
-        'select consecutive_failures as failures from endpoints where shop_id = $1',
-        [shopId],
+    const shopId = newShop();
+    await asMigrator(async (migrator) => {
+      await migrator.query(
+        `alter table webhooks.attempts add constraint no_poison check (response_excerpt <> 'poison')`,
       );
-      expect(rows).toEqual([{ failures: 1 }]);
-    } finally {
-      await migrator.query('alter table webhooks.attempts drop constraint no_poison');
-      await migrator.end();
-    }
+      try {
+        receiver.answer = (response) => void response.writeHead(500).end('poison');
+        await webhooks.subscribe({ shopId, url: receiver.url });
+        await webhooks.publish(...events(shopId, 1));
+        const first = await until(async () => (await webhooks.deliveries(shopId))[0]?.attempts[0]);
+        expect(first).toMatchObject({ status: 500, responseExcerpt: '' });
+        expect(receiver.received).toHaveLength(1);
+        const { rows } = await webhooks.db.pool.query(
+          'select consecutive_failures as failures from endpoints where shop_id = $1',
+          [shopId],
+        );
+        expect(rows).toEqual([{ failures: 1 }]);
+      } finally {
+        await migrator.query('alter table webhooks.attempts drop constraint no_poison');
+      }
+    });
+  });
+});
+
+describe('results that the database refuses', () => {
+  test.each([
+    [
+      'for a lost grant',
+      'revoke insert on webhooks.attempts from rms_webhooks',
+      'grant insert on webhooks.attempts to rms_webhooks',
+    ],
+    [
+      'in every form',
+      `alter table webhooks.deliveries add constraint no_end check (ended <> 'delivered') not valid`,
+      'alter table webhooks.deliveries drop constraint no_end',
+    ],
+  ])('%s are kept, and are recorded later', async (_, refuse, allow) => {
+    const shopId = newShop();
+    await webhooks.subscribe({ shopId, url: receiver.url });
+    await asMigrator(async (migrator) => {
+      await migrator.query(refuse);
+      try {
+        await webhooks.publish(...events(shopId, 3));
+        await until(() => arrivedAt('/hook') === 3);
+        // Older than the first pauses: by then they would have been sent again.
+        await until(async () => (await oldestResultS()) > 2);
+      } finally {
+        await migrator.query(allow);
+      }
+    });
+    await until(async () =>
+      (await webhooks.deliveries(shopId)).every(({ state }) => state === DeliveryState.DELIVERED),
+    );
+    expect(arrivedAt('/hook')).toBe(3);
+    const deliveries = await webhooks.deliveries(shopId);
+    expect(deliveries.map(({ attempts }) => attempts.length)).toEqual([1, 1, 1]);
+    await until(async () => (await oldestResultS()) === 0);
   });
 });
 

@@ -18,7 +18,7 @@ export interface DeliveryMetrics {
 /** Attempts by result, how long they take, how late deliveries arrive, what is under way. */
 export function deliveryMetrics(
   meter: Meter,
-  now: { inFlight: () => number; lanes: () => number },
+  now: { inFlight: () => number; lanes: () => number; oldestResultMs: () => number },
 ): DeliveryMetrics {
   const attempts = meter.createCounter('webhooks.attempts', { description: 'Attempts by result' });
   const duration = meter.createHistogram('webhooks.attempt.duration', {
@@ -52,6 +52,12 @@ export function deliveryMetrics(
       description: 'Attempts that are open or not yet written down',
     })
     .addCallback((result) => result.observe(now.inFlight()));
+  meter
+    .createObservableGauge('webhooks.results.oldest.age', {
+      unit: 's',
+      description: 'For how long the oldest delivery result could not be recorded',
+    })
+    .addCallback((result) => result.observe(now.oldestResultMs() / 1_000));
   meter
     .createObservableGauge('webhooks.lanes', { description: 'Subscriptions looked after' })
     .addCallback((result) => result.observe(now.lanes()));

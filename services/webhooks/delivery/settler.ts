@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type pg from 'pg';
 import type { Logger } from '../../platform/log.ts';
-import { isOutage } from '../../platform/postgres.ts';
+import { isOutage } from '../../platform/outage.ts';
 import { laneKeyOf } from './lane.ts';
 import { type EndpointChange, type Settled, type Settlement, settle } from './settle.ts';
 
@@ -17,6 +17,8 @@ export interface SettlerOptions {
 
 export interface Settler {
   add(settlement: Settlement): void;
+  /** For how long the oldest result has not been recorded; 0 when all are. Milliseconds. */
+  oldestMs(): number;
   /** Resolves when everything is written; undecided outcomes are given up after the time. Milliseconds. */
   drain(timeoutMs: number): Promise<void>;
 }
@@ -30,48 +32,92 @@ const FIRST_PAUSE_MS = 50;
 const MAX_PAUSE_MS = 1_000;
 /** Until outcomes that were passed over are tried again. Milliseconds. */
 const PASSED_PAUSE_MS = 100;
+/** The first and the longest pause of a result that the database refuses in every form. Milliseconds. */
+const FIRST_REFUSED_PAUSE_MS = 1_000;
+const MAX_REFUSED_PAUSE_MS = 60_000;
 /** Lanes whose failures are remembered here. */
 const MAX_FAILING = 10_000;
 
 const NOTHING: Settled = { stale: [], passed: [], notices: [] };
+const NOT_RECORDED = 'delivery results were not recorded; the deliveries are sent again';
+
+/** A result that is to be written later. */
+interface Postponed {
+  readonly one: Settlement;
+  /** By the monotonic clock. Milliseconds. */
+  atMs: number;
+}
 
 /**
  * Writes outcomes down, in batches: while one statement runs, the outcomes for the next one gather.
  * Over an outage a batch is written again until it succeeds: whether the leases still hold, the
- * statement finds out. Outcomes that were passed over are tried again with a later one.
+ * statement finds out. Outcomes that were passed over are tried again with a later one. A result that the
+ * database refuses in every form stays here, is tried again after a growing pause, and so keeps its
+ * delivery from being sent again.
  */
 export function createSettler(o: SettlerOptions): Settler {
   const waiting: Settlement[] = [];
+  let postponed: Postponed[] = [];
+  /** Deliveries whose results are not recorded, oldest first, by when they were added. Milliseconds. */
+  const unrecorded = new Map<string, number>();
+  /** How often a delivery's result was refused in every form. */
+  const refusals = new Map<string, number>();
   /** What was read as free of failures may have failed since. */
   const failing = new Set<string>();
   let running: Promise<void> | undefined;
   let onEnough = (): void => {};
+  let endRest = (): void => {};
   let giveUpAt = Number.POSITIVE_INFINITY;
 
   async function run(): Promise<void> {
     await gathered();
-    let passed: Settlement[] = [];
-    let againAt = 0;
-    while (waiting.length + passed.length > 0) {
-      if (passed.length > 0 && performance.now() >= againAt) waiting.unshift(...passed.splice(0));
+    while (waiting.length + postponed.length > 0) {
+      takeDue();
       if (waiting.length === 0) {
-        await sleep(againAt - performance.now());
+        await rest(Math.min(...postponed.map(({ atMs }) => atMs)) - performance.now());
         continue;
       }
       const batch = waiting.splice(0, MAX_BATCH).map(withFailing);
       const settled = await untilWritten(batch, o.takeChanges());
       const again = performance.now() < giveUpAt ? new Set(settled.passed) : new Set<Settlement>();
-      if (again.size > 0) {
-        passed = [...passed, ...again];
-        againAt = performance.now() + PASSED_PAUSE_MS;
-      } else if (settled.passed.length > 0) {
-        o.logger.error({ deliveries: settled.passed.length }, 'attempts were not written down');
+      for (const one of again) postpone(one);
+      if (again.size === 0 && settled.passed.length > 0) {
+        o.logger.error({ deliveries: settled.passed.length }, NOT_RECORDED);
       }
-      o.onSettled(
-        batch.filter((one) => !again.has(one)),
-        settled,
-      );
+      const done = batch.filter((one) => !again.has(one));
+      for (const { due } of done) {
+        unrecorded.delete(due.id);
+        refusals.delete(due.id);
+      }
+      o.onSettled(done, settled);
     }
+  }
+
+  function takeDue(): void {
+    const now = performance.now();
+    const due = postponed.filter(({ atMs }) => atMs <= now);
+    if (due.length === 0) return;
+    postponed = postponed.filter(({ atMs }) => atMs > now);
+    waiting.unshift(...due.map(({ one }) => one));
+  }
+
+  function postpone(one: Settlement): void {
+    const refused = refusals.get(one.due.id) ?? 0;
+    const isDraining = giveUpAt < Number.POSITIVE_INFINITY;
+    const longer = Math.min(FIRST_REFUSED_PAUSE_MS * 2 ** (refused - 1), MAX_REFUSED_PAUSE_MS);
+    const pauseMs = refused === 0 || isDraining ? PASSED_PAUSE_MS : longer;
+    postponed.push({ one, atMs: performance.now() + pauseMs });
+  }
+
+  async function rest(ms: number): Promise<void> {
+    await new Promise<void>((done) => {
+      const timer = setTimeout(done, ms);
+      endRest = () => {
+        clearTimeout(timer);
+        done();
+      };
+    });
+    endRest = () => {};
   }
 
   async function gathered(): Promise<void> {
@@ -108,15 +154,12 @@ export function createSettler(o: SettlerOptions): Settler {
       } catch (error) {
         if (!isOutage(error)) return apart(batch, changes, error);
         if (performance.now() >= giveUpAt) {
-          o.logger.error(
-            { err: error, deliveries: batch.length },
-            'attempts were not written down',
-          );
+          o.logger.error({ err: error, deliveries: batch.length }, NOT_RECORDED);
           return NOTHING;
         }
         o.logger.warn(
           { err: error, deliveries: batch.length },
-          'attempts are not written down yet',
+          'delivery results not recorded, retrying',
         );
         await sleep(pause);
         pause = Math.min(pause * 2, MAX_PAUSE_MS);
@@ -135,7 +178,7 @@ export function createSettler(o: SettlerOptions): Settler {
       await untilWritten([], changes);
       return oneByOne(batch, error);
     }
-    o.logger.error({ err: error }, 'how addresses fare cannot be written down');
+    o.logger.error({ err: error }, 'the health of endpoints cannot be recorded');
     return NOTHING;
   }
 
@@ -144,9 +187,12 @@ export function createSettler(o: SettlerOptions): Settler {
     const [first] = batch;
     if (batch.length === 1 && first) {
       const about = { err: error, delivery: first.due.id };
-      o.logger.error(about, 'an attempt cannot be written down as it is');
+      o.logger.error(about, 'a delivery result cannot be recorded as it is');
       const less = lessOf(first);
-      if (!less) return NOTHING;
+      if (!less) {
+        refusals.set(first.due.id, (refusals.get(first.due.id) ?? 0) + 1);
+        return { ...NOTHING, passed: [first] };
+      }
       const settled = await untilWritten([less], []);
       return { ...settled, passed: settled.passed.length > 0 ? [first] : [] };
     }
@@ -169,11 +215,19 @@ export function createSettler(o: SettlerOptions): Settler {
   return {
     add(settlement) {
       waiting.push(settlement);
+      unrecorded.set(settlement.due.id, performance.now());
       start();
+      endRest();
       if (waiting.length >= ENOUGH) onEnough();
+    },
+    oldestMs() {
+      const [oldest] = unrecorded.values();
+      return oldest === undefined ? 0 : performance.now() - oldest;
     },
     async drain(timeoutMs) {
       giveUpAt = performance.now() + timeoutMs;
+      for (const one of postponed) one.atMs = performance.now();
+      endRest();
       onEnough();
       while (running !== undefined) await running;
     },

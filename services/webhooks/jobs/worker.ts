@@ -1,6 +1,6 @@
 import { isUnavailable } from '../../platform/errors.ts';
 import type { Logger } from '../../platform/log.ts';
-import { isOutage } from '../../platform/postgres.ts';
+import { isOutage } from '../../platform/outage.ts';
 import type { Telemetry } from '../../platform/telemetry.ts';
 import { startLoop, type Worker } from '../../platform/worker.ts';
 import { type BackfillBatchDependencies, backfillBatch } from './backfill-batch.ts';

@@ -1,0 +1,144 @@
+import pg from 'pg';
+
+/**
+ * SQLSTATE classes that blame the server, its configuration or our rights on it. The data of a statement
+ * cannot cause them, so the same statement succeeds once that is over.
+ */
+const OUTAGE_CLASSES: ReadonlySet<string> = new Set([
+  '08', // connection
+  '28', // login refused: the password was rotated, the role was locked or dropped
+  '53', // out of disk, memory or connections
+  '57', // operator intervention: shutdown, cancelled statement, dropped database
+  '58', // input or output failed
+  'F0', // configuration file
+]);
+/** Of the old primary after a failover. */
+const READ_ONLY = '25006';
+/**
+ * The database is not the one that this code was written for: not yet migrated, restored from a backup, or
+ * found by a wrong search path. Statements are constant, so no value in them can cause this.
+ */
+const WRONG_SCHEMA = ['3F000', '42P01', '42703', '42704', '42883'];
+/** A statement that was prepared is unknown, known twice, or has another result since a migration. */
+const PREPARED_STATEMENTS = ['26000', '42P05'];
+const OUTAGE_CODES: ReadonlySet<string> = new Set([
+  READ_ONLY,
+  ...WRONG_SCHEMA,
+  ...PREPARED_STATEMENTS,
+  '25P03', // idle in transaction for too long
+  '25P04', // transaction_timeout
+  '3D000', // no such database
+  '40001', // serialization failure
+  '40P01', // deadlock
+  '42501', // a grant was lost
+  '55000', // the database takes no connections
+  '55006', // object in use
+  '55P03', // lock not available
+  'XX001', // damaged table file
+  'XX002', // damaged index file
+]);
+/** Codes that can be the data's fault, too: these functions of the server raise them when it is not. */
+const OUTAGE_ROUTINES: ReadonlyMap<string, ReadonlySet<string>> = new Map([
+  // "cached plan must not change result type", of a statement prepared before a migration.
+  ['0A000', new Set(['RevalidateCachedQuery'])],
+  // No transaction ids are left before a vacuum.
+  ['54000', new Set(['GetNewTransactionId', 'GetNewMultiXactId'])],
+]);
+
+const NETWORK_CODES: ReadonlySet<string> = new Set([
+  'ERR_STREAM_DESTROYED',
+  'ERR_STREAM_WRITE_AFTER_END',
+  'EADDRNOTAVAIL',
+  'EAI_AGAIN',
+  'ECONNABORTED',
+  'ECONNREFUSED',
+  'ECONNRESET',
+  'EHOSTUNREACH',
+  'EMFILE',
+  'ENETUNREACH',
+  'ENFILE',
+  'ENOTFOUND',
+  'EPIPE',
+  'ETIMEDOUT',
+]);
+/** A certificate that has expired, was replaced or names another host. */
+const TLS_CODES = /^(ERR_SSL_|ERR_TLS_|CERT_|UNABLE_TO_|SELF_SIGNED_CERT|DEPTH_ZERO_)/;
+/** `pg` reports these without a code. */
+const DRIVER_TEXTS = [
+  'Connection terminated',
+  'timeout exceeded when trying to connect',
+  'timeout expired',
+  'Query read timeout',
+  'Client has encountered a connection error',
+  'Client was closed and is not queryable',
+  'The server does not support SSL connections',
+  'There was an error establishing an SSL connection',
+  'SASL: ',
+];
+
+/**
+ * Whether `error` is an outage: the database, the network, or our access to them fails, whatever the
+ * data says. The same work succeeds once that is over, so nothing may be thrown away because of it.
+ */
+export function isOutage(error: unknown): boolean {
+  if (typeof error !== 'object' || error === null) return false;
+  // By shape, not class: the runtime's errors may come from another realm.
+  if ('errors' in error && Array.isArray(error.errors)) return error.errors.some(isOutage);
+  if (error instanceof pg.DatabaseError) return isServerOutage(error);
+  const code = 'code' in error && typeof error.code === 'string' ? error.code : '';
+  const message = 'message' in error && typeof error.message === 'string' ? error.message : '';
+  return (
+    NETWORK_CODES.has(code) ||
+    TLS_CODES.test(code) ||
+    DRIVER_TEXTS.some((text) => message.includes(text))
+  );
+}
+
+function isServerOutage({ code = '', routine = '' }: pg.DatabaseError): boolean {
+  if (OUTAGE_CODES.has(code) || OUTAGE_CLASSES.has(code.slice(0, 2))) return true;
+  return OUTAGE_ROUTINES.get(code)?.has(routine) ?? false;
+}
+
+/** What belongs to a session: its primary, its search path, its prepared statements. */
+const SESSION_CODES: ReadonlySet<string> = new Set([
+  READ_ONLY,
+  ...WRONG_SCHEMA,
+  ...PREPARED_STATEMENTS,
+  '0A000',
+]);
+
+/**
+ * Whether the connection that reported `error` must not be used again: it is lost, a rollback on a server
+ * that hangs would hold up the caller once more, or the next statement would fail as this one did.
+ */
+export function needsNewConnection(error: unknown): boolean {
+  if (!isOutage(error)) return false;
+  return !(error instanceof pg.DatabaseError) || SESSION_CODES.has(error.code ?? '');
+}
+
+/** Outages that end by themselves, or that the pool deals with: no operator has anything to change. */
+const PASSING_CODES: ReadonlySet<string> = new Set([
+  ...PREPARED_STATEMENTS,
+  READ_ONLY,
+  '0A000',
+  '25P03',
+  '25P04',
+  '40001',
+  '40P01',
+  '55006',
+  '55P03',
+]);
+const PASSING_CLASSES: ReadonlySet<string> = new Set(['08', '57']);
+/** Of those classes: the database was dropped. */
+const DATABASE_DROPPED = '57P04';
+
+/**
+ * Whether the server refuses this process until somebody changes something: the password, a grant, the
+ * schema, the disk.
+ */
+export function isRefusedByServer(error: pg.DatabaseError): boolean {
+  const code = error.code ?? '';
+  if (!isServerOutage(error)) return false;
+  if (code === DATABASE_DROPPED) return true;
+  return !PASSING_CODES.has(code) && !PASSING_CLASSES.has(code.slice(0, 2));
+}
