@@ -25,7 +25,7 @@ import { startMaintenance } from './maintenance.ts';
 import { createMcp } from './mcp/router.ts';
 import { createAccessTokenCheck } from './oauth/access-token.ts';
 import { type OAuthOptions, supportedClients } from './oauth/config.ts';
-import { mcpResource } from './oauth/issue.ts';
+import { DEFAULT_GRANT_DAYS, mcpResource } from './oauth/issue.ts';
 import { createOAuthKeys } from './oauth/keys.ts';
 import { createOAuth } from './oauth/router.ts';
 import { connectServices, type ServiceTargets } from './services.ts';
@@ -228,7 +228,7 @@ function oauthRouter(
     clientIp,
     issuer: o.publicUrl ?? `http://127.0.0.1:${o.port}`,
     clients: supportedClients(o),
-    consent: o.mcpConsent ?? 'loopback',
+    grantDays: o.mcpGrantDays ?? DEFAULT_GRANT_DAYS,
     formOrigins: o.signInFormOrigins ?? [],
     ...(provider && keyring && { signIn: { keys: createOAuthKeys(pool, keyring), provider } }),
   });

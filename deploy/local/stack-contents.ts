@@ -103,7 +103,7 @@ async function stackOf(c: StackContents): Promise<object> {
       url: `${c.baseUrl}/mcp`,
       client_id: c.mcp.clientId,
       redirect_uris: c.mcp.redirectUris,
-      form: { email: 'email', shop: 'shop_id' },
+      form: { email: 'email', shop: 'shop_id', consent: 'consent' },
     },
     users: await c.users(),
     shops: await Promise.all(

@@ -21,8 +21,8 @@ export interface SignedIn {
 
 export interface AccessTokenCheck {
   /**
-   * Who the token stands for; undefined when it is not a good one, when its grant was revoked, or when
-   * the user is no member of the shop any more. Rejects when the database does not answer.
+   * Who the token stands for; undefined when it is not a good one, when its grant was revoked or has
+   * ended, or when the user is no member of the shop any more. Rejects when the database does not answer.
    */
   check(token: string): Promise<SignedIn | undefined>;
 }
@@ -141,7 +141,7 @@ async function readSignedIn(
              join users u on u.id = m.user_id
              join shops s on s.id = m.shop_id
             where g.shop_id = $1 and g.id = $2 and g.user_id = $3 and g.client_id = $4
-              and g.revoked_at is null`,
+              and g.revoked_at is null and g.expires_at > now()`,
     values: [claims.shop_id, claims.grant_id, claims.sub, claims.client_id],
   });
   const [row] = rows;

@@ -1,4 +1,5 @@
 import type { Queryable } from '../../services/platform/postgres.ts';
+import type { Role } from '../tenancy/permissions.ts';
 
 /**
  * Who signed in, and for which shop. The provider knows the pair as one account, so that the choice of
@@ -40,6 +41,8 @@ export async function isMemberUntilCommit(tx: Queryable, account: Account): Prom
 /** A shop that a person may choose. */
 export interface ShopOfUser extends Account {
   readonly name: string;
+  /** What the person is there. */
+  readonly role: Role;
 }
 
 /** More are not shown; nobody scrolls further. */
@@ -48,7 +51,7 @@ const MAX_SHOPS = 200;
 /** The shops of the user with that address (as `parseEmail` answers it), by name; empty when there are none. */
 export async function shopsOfEmail(db: Queryable, email: string): Promise<ShopOfUser[]> {
   const { rows } = await db.query<ShopOfUser>(
-    `select u.id as "userId", s.id as "shopId", s.name
+    `select u.id as "userId", s.id as "shopId", s.name, m.role
        from users u
        join memberships m on m.user_id = u.id
        join shops s on s.id = m.shop_id
@@ -58,4 +61,19 @@ export async function shopsOfEmail(db: Queryable, email: string): Promise<ShopOf
     [email],
   );
   return rows;
+}
+
+/** The shop of an account as it is now; undefined when the membership has ended. */
+export async function shopOfMember(
+  db: Queryable,
+  { userId, shopId }: Account,
+): Promise<ShopOfUser | undefined> {
+  const { rows } = await db.query<ShopOfUser>(
+    `select m.user_id as "userId", s.id as "shopId", s.name, m.role
+       from memberships m
+       join shops s on s.id = m.shop_id
+      where m.shop_id = $1 and m.user_id = $2`,
+    [shopId, userId],
+  );
+  return rows[0];
 }

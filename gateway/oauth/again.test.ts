@@ -15,10 +15,11 @@ import {
 } from '../../test/support/gateway/test-gateway.ts';
 import { Browser } from '../../test/support/oauth/browser.ts';
 import { CLIENT_ID, REDIRECT } from '../../test/support/oauth/sign-in-stack.ts';
-import { addMember } from '../tenancy/members.ts';
+import { addMember, type Member } from '../tenancy/members.ts';
 import { createSupportedClients } from './clients/supported-clients.ts';
 import { createCookies } from './cookies.ts';
 import { SignInLost } from './failures.ts';
+import { storeGrant } from './issue.ts';
 import { createSignIn } from './sign-in.ts';
 import { createTickets } from './tickets.ts';
 import { IdentityProviderAway } from './upstream.ts';
@@ -118,15 +119,22 @@ afterAll(async () => {
   identity.stop();
 });
 
-async function addShop(email: string): Promise<void> {
+async function addShop(email: string): Promise<Member> {
   const shopId = await under.newShop();
-  await addMember(under.database.pool, { shopId, email, role: 'owner', by: TEST_AUTHOR });
+  return addMember(under.database.pool, { shopId, email, role: 'owner', by: TEST_AUTHOR });
 }
 
 /** A browser that comes back from the identity provider, and the address it comes to. */
-async function comingBack(prompt = ''): Promise<{ browser: Browser; callback: string }> {
+async function comingBack({ prompt = '', isConsented = false } = {}): Promise<{
+  browser: Browser;
+  callback: string;
+}> {
   const email = `${randomUUID()}@example.com`;
-  await addShop(email);
+  const member = await addShop(email);
+  if (isConsented) {
+    const grant = { ...member, clientId: CLIENT_ID, app: new URL(REDIRECT).host, isConsented };
+    await storeGrant(under.database.pool, randomUUID(), grant);
+  }
   const query = new URLSearchParams({
     response_type: 'code',
     client_id: CLIENT_ID,
@@ -150,7 +158,8 @@ describe('the way back from the identity provider', () => {
     for (const { status, text } of away) {
       expect([status, text.includes('Try again in a moment')]).toEqual([503, true]);
     }
-    const shown = await browser.open(callback, REDIRECT);
+    const asked = await browser.open(callback, REDIRECT);
+    const shown = await browser.submit(asked, {}, REDIRECT);
     expect(shown.url.searchParams.has('code')).toBe(true);
     expect((await browser.send(callback)).status).toBe(400);
   });
@@ -165,8 +174,16 @@ describe('the way back from the identity provider', () => {
   const GRANT = 'gateway.oauth_grants for each row';
   const ticket = (kind: string) => `gateway.oauth_tickets for each row when (new.kind = '${kind}')`;
 
-  test.each<[string, { away: string; error?: string; prompt?: string; isAway?: boolean }]>([
-    ['the grant', { away: GRANT }],
+  interface Fault {
+    away: string;
+    error?: string;
+    prompt?: string;
+    isAway?: boolean;
+    isConsented?: boolean;
+  }
+  test.each<[string, Fault]>([
+    ['the grant', { away: GRANT, isConsented: true }],
+    ['that somebody is asked', { away: ticket('SignedIn') }],
     ['that it can be taken again', { away: ticket('SignIn'), isAway: true }],
     ['that it was refused there', { away: ticket('Interaction'), error: 'access_denied' }],
     [
@@ -174,7 +191,7 @@ describe('the way back from the identity provider', () => {
       { away: ticket('SignIn'), error: 'invalid_request', prompt: 'select_account' },
     ],
   ])('leads back to the app when the database cannot store %s', async (_, o) => {
-    const { browser, callback } = await comingBack(o.prompt);
+    const { browser, callback } = await comingBack(o);
     const url = new URL(callback);
     if (o.error !== undefined) {
       url.searchParams.delete('code');
@@ -225,7 +242,7 @@ describe('the way back from the identity provider', () => {
         grant: async () => undefined,
         refuse: async () => undefined,
       },
-      consent: 'never',
+      grantDays: 90,
       formOrigins: [],
       logger: createLogger({ service: 'test', level: 'silent' }),
     });

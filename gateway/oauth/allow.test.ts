@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import pg from 'pg';
-import { Browser, type Shown } from '../../test/support/oauth/browser.ts';
+import { Browser, formOf, type Shown } from '../../test/support/oauth/browser.ts';
 import {
   type Begun,
   type Person,
@@ -10,7 +10,6 @@ import {
 import { until } from '../../test/support/until.ts';
 
 const LOOPBACK = 'http://127.0.0.1:51234/callback';
-const POST = { method: 'POST', body: '' };
 
 let stack: SignInStack;
 let migrator: pg.Client;
@@ -35,7 +34,9 @@ interface Asked {
   readonly browser: Browser;
   readonly page: Shown;
   /** Where its form goes. */
-  readonly allow: string;
+  readonly allow: URL;
+  /** The form as it is sent. */
+  readonly form: RequestInit;
 }
 
 /** Somebody who is asked whether to allow it. */
@@ -46,8 +47,9 @@ async function asked(): Promise<Asked> {
   const password = await browser.open(begun.url, LOOPBACK);
   const account = { email: person.email, password: person.password };
   const page = await browser.submit(password, account, LOOPBACK);
-  const allow = `${stack.baseUrl}${/action="([^"]+\/allow)"/.exec(page.text)?.[1]}`;
-  return { person, begun, browser, page, allow };
+  const { action: allow, fields } = formOf(page);
+  const form = { method: 'POST', body: new URLSearchParams(fields) };
+  return { person, begun, browser, page, allow, form };
 }
 
 const endMembership = ({ person }: Asked, db: pg.ClientBase | pg.Pool): Promise<unknown> =>
@@ -92,7 +94,7 @@ describe('a membership that ends', () => {
   test('before it is allowed gets the page of somebody without a shop, and no grant', async () => {
     const it = await asked();
     await endMembership(it, stack.under.database.pool);
-    const shown = await it.browser.send(it.allow, POST);
+    const shown = await it.browser.send(it.allow, it.form);
     expect([shown.status, shown.text.includes('No email was found')]).toEqual([403, true]);
     expect(await grantsOf(it)).toEqual([0, 0]);
     await expectDenied(it, await it.browser.submit(shown, {}, LOOPBACK));
@@ -104,7 +106,7 @@ describe('a membership that ends', () => {
     const ending = await pool.connect();
     await ending.query('begin');
     await endMembership(it, ending);
-    const allowing = it.browser.send(it.allow, POST);
+    const allowing = it.browser.send(it.allow, it.form);
     const isWaiting = async () =>
       (await pool.query('select from pg_locks where not granted')).rowCount !== 0;
     await until(isWaiting).finally(() => ending.query('commit'));
@@ -115,7 +117,7 @@ describe('a membership that ends', () => {
 
   test('before the app has its code has the app told so', async () => {
     const it = await asked();
-    const { headers } = await it.browser.send(it.allow, POST);
+    const { headers } = await it.browser.send(it.allow, it.form);
     const resume = new URL(headers.get('location') ?? '', stack.baseUrl);
     await endMembership(it, stack.under.database.pool);
     await expectDenied(it, await it.browser.open(resume, LOOPBACK));
@@ -124,7 +126,7 @@ describe('a membership that ends', () => {
 
 test('when the code cannot be stored, the page leads back to the app: the request is spent', async () => {
   const it = await asked();
-  const { headers } = await it.browser.send(it.allow, POST);
+  const { headers } = await it.browser.send(it.allow, it.form);
   const resume = new URL(headers.get('location') ?? '', stack.baseUrl);
   const trigger = `before insert on gateway.oauth_tickets for each row when (new.kind = 'AuthorizationCode')`;
   const { status, text } = await whileAway(trigger, () => it.browser.send(resume));
@@ -141,17 +143,17 @@ describe('allowing it', () => {
     ],
   ])('works when sent again after the database could not store %s', async (_, trigger) => {
     const it = await asked();
-    const away = await whileAway(trigger, () => it.browser.send(it.allow, POST));
+    const away = await whileAway(trigger, () => it.browser.send(it.allow, it.form));
     expect([away.status, away.text.includes('Try again in a moment')]).toEqual([503, true]);
     const page = await it.browser.send(it.page.url);
     expect([page.status, page.text]).toEqual([200, it.page.text]);
-    await expectTokens(it, await it.browser.open(it.allow, LOOPBACK, POST));
+    await expectTokens(it, await it.browser.open(it.allow, LOOPBACK, it.form));
     expect(await grantsOf(it)).toEqual([1, 1]);
   });
 
   test('many times at once makes one grant', async () => {
     const it = await asked();
-    const sent = Array.from({ length: 8 }, () => it.browser.send(it.allow, POST));
+    const sent = Array.from({ length: 8 }, () => it.browser.send(it.allow, it.form));
     const answers = await Promise.all(sent);
     const places = new Set(answers.map(({ headers }) => headers.get('location')));
     expect([[...places].length, answers.every(({ status }) => status === 303)]).toEqual([1, true]);

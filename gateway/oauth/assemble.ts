@@ -26,7 +26,7 @@ export function assemble(
   o: Omit<OAuthDependencies, 'signIn'>,
   { keys, provider }: NonNullable<OAuthDependencies['signIn']> & { readonly keys: OAuthKeys },
 ): SignInParts {
-  const { pool, issuer, clients, logger, consent, formOrigins } = o;
+  const { pool, issuer, clients, logger, grantDays, formOrigins } = o;
   const tickets = createTickets(pool);
   const cookies = createCookies(issuer, SIGN_IN_TTL_S);
   const arrivals = new AsyncLocalStorage<number>();
@@ -38,6 +38,7 @@ export function assemble(
     grants: createGrants(pool, mcpResource(issuer)),
     clients,
     cookies,
+    grantDays,
     keys,
     logger,
     arrivedMsAgo: () => performance.now() - (arrivals.getStore() ?? performance.now()),
@@ -49,7 +50,7 @@ export function assemble(
     tickets,
     clients,
     cookies,
-    consent,
+    grantDays,
     formOrigins,
     upstream: createUpstream({ ...provider, redirectUri: `${issuer}/oauth/callback` }),
     requests,

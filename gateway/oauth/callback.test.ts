@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { decodeJwt } from 'jose';
-import { Browser, type Shown } from '../../test/support/oauth/browser.ts';
+import { Browser, formOf, type Shown } from '../../test/support/oauth/browser.ts';
 import {
   type Begun,
   type Person,
@@ -78,11 +78,9 @@ describe('the way back from the identity provider', () => {
     const [first, second] = [stack.begin(), stack.begin()];
     const form = await toPassword(one, first, browser);
     await toPassword(other, second, browser);
-    const shown = await browser.submit(
-      form,
-      { email: one.email, password: one.password },
-      REDIRECT,
-    );
+    const account = { email: one.email, password: one.password };
+    const asked = await browser.submit(form, account, REDIRECT);
+    const shown = await browser.submit(asked, {}, REDIRECT);
     expect(shown.url.searchParams.get('state')).toBe(first.state);
     const { body } = await stack.token({
       grant_type: 'authorization_code',
@@ -124,10 +122,12 @@ describe('the way back from the identity provider', () => {
     const person = await stack.newPerson();
     const browser = new Browser();
     const callback = await callbackOf(person, browser);
-    const resume = new URL(
-      (await browser.send(callback)).headers.get('location') ?? '',
-      stack.baseUrl,
-    );
+    const { action, fields } = formOf(await browser.open(callback, REDIRECT));
+    const allowed = await browser.send(action, {
+      method: 'POST',
+      body: new URLSearchParams(fields),
+    });
+    const resume = new URL(allowed.headers.get('location') ?? '', stack.baseUrl);
     expect(resume.pathname).toMatch(/^\/oauth\/authorize\/[\w-]+$/);
     expect((await new Browser().send(resume)).status).toBe(400);
     expect((await browser.send(resume)).headers.get('location')).toContain(`${REDIRECT}?code=`);

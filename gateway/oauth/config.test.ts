@@ -39,7 +39,7 @@ describe('configuration of the sign-in of assistants', () => {
       signIn: { issuer: 'https://login.example.com', clientId: 'gateway', clientSecret: 'secret' },
       oauthKeyring: expect.anything(),
       mcpClientId: 'rms-mcp',
-      mcpConsent: 'loopback',
+      mcpGrantDays: 90,
       mcpClients: [{ name: 'Console', redirectUris: ['https://console.example.com/cb'] }],
     });
   });
@@ -53,7 +53,7 @@ describe('configuration of the sign-in of assistants', () => {
       { ...SIGN_IN, PUBLIC_BASE_URL: 'http://x.example' },
       'https only',
     ],
-    ['nobody asked', { ...SIGN_IN, MCP_CONSENT: 'never' }, 'MCP_CONSENT'],
+    ['grants without an end', { ...SIGN_IN, MCP_GRANT_DAYS: '366' }, 'MCP_GRANT_DAYS'],
     ['clients that are no list', { ...SIGN_IN, MCP_CLIENTS: '{}' }, 'MCP_CLIENTS'],
     [
       'a client anywhere',

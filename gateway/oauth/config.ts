@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { list } from '../../services/platform/config.ts';
+import { list, wholeNumber } from '../../services/platform/config.ts';
 import { type Keyring, keyringText, parseKeyring } from '../../services/platform/keyring.ts';
 import { KNOWN_CLIENTS } from './clients/known-clients.ts';
 import {
@@ -8,7 +8,7 @@ import {
   parseClientDocuments,
   type SupportedClients,
 } from './clients/supported-clients.ts';
-import type { Consent } from './sign-in.ts';
+import { DEFAULT_GRANT_DAYS } from './issue.ts';
 import type { SignInProvider } from './upstream.ts';
 
 /** The client id of clients that do not name themselves by a metadata document. */
@@ -47,11 +47,10 @@ export const oauthShape = {
     .describe(
       'Supported assistants and their redirect URIs, as JSON; the well-known ones when absent. Metadata documents are not fetched: an assistant that names itself by one needs its address as client_id here',
     ),
-  MCP_CONSENT: z
-    .enum(['always', 'loopback', 'never'], { error: 'wants always, loopback or never' })
-    .default('loopback')
+  MCP_GRANT_DAYS: wholeNumber(1, 365)
+    .default(DEFAULT_GRANT_DAYS)
     .describe(
-      'Who is asked before an assistant gets access: everybody, users of apps on their own machine, nobody; an app may always have it asked (prompt=consent)',
+      'Days after which an assistant must be connected again, however often it renews its token',
     ),
 };
 
@@ -69,8 +68,8 @@ export interface OAuthOptions {
   readonly mcpClientId?: string;
   /** The well-known ones when absent. */
   readonly mcpClients?: readonly ClientDocument[];
-  /** For apps on the user's own machine when absent. */
-  readonly mcpConsent?: Consent;
+  /** Days that a grant lives at most; 90 when absent. */
+  readonly mcpGrantDays?: number;
 }
 
 export function oauthOptions(config: OAuthConfig): OAuthOptions {
@@ -79,7 +78,7 @@ export function oauthOptions(config: OAuthConfig): OAuthOptions {
   const isComplete = issuer !== undefined && clientId !== undefined && clientSecret !== undefined;
   return {
     mcpClientId: config.MCP_CLIENT_ID,
-    mcpConsent: config.MCP_CONSENT,
+    mcpGrantDays: config.MCP_GRANT_DAYS,
     signInFormOrigins: config.SIGN_IN_FORM_ORIGINS,
     ...(isComplete && { signIn: { issuer, clientId, clientSecret } }),
     ...(keyring !== undefined && { oauthKeyring: parseKeyring(keyring) }),
@@ -115,9 +114,6 @@ export function oauthFaults(
   }
   if (!config.PUBLIC_BASE_URL.startsWith('https://')) {
     faults.push('PUBLIC_BASE_URL: with a sign-in, production is reached over https only');
-  }
-  if (config.MCP_CONSENT === 'never') {
-    faults.push("MCP_CONSENT: production asks before an app on a user's own machine gets access");
   }
   return faults;
 }

@@ -6,6 +6,8 @@ export interface Granting {
   readonly source?: string;
   /** The host that the code goes to, or the scheme of an app. */
   readonly app?: string;
+  /** Whether the person was asked for this grant, and agreed. */
+  readonly isConsented?: boolean;
 }
 
 const storage = new AsyncLocalStorage<Granting>();

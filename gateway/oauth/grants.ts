@@ -30,7 +30,7 @@ export interface Grants {
    *   the id is that of a grant for somebody else, or of one that was revoked.
    */
   put(id: string, grant: GrantFor & { readonly ttlS: number }): Promise<void>;
-  /** Undefined when there is none, or it was revoked. */
+  /** Undefined when there is none, or it was revoked or has expired. */
   find(id: string): Promise<Grant | undefined>;
   /** Ends the grant with its codes, refresh tokens and access tokens. Repeatable. */
   revoke(id: string): Promise<void>;
@@ -43,7 +43,8 @@ export function createGrants(pool: pg.Pool, resource: string): Grants {
       const known = granting();
       await inTransaction(pool, async (tx) => {
         if (!(await isMemberUntilCommit(tx, grant))) throw noMember();
-        const isNew = await storeGrant(tx, id, { ...grant, app: known.app });
+        const { app, isConsented } = known;
+        const isNew = await storeGrant(tx, id, { ...grant, app, isConsented });
         if (isNew) await recordConnected(tx, { id, ...grant, ...known });
       });
     },
@@ -51,7 +52,7 @@ export function createGrants(pool: pg.Pool, resource: string): Grants {
       const { rows } = await pool.query<Omit<Grant, 'resource'>>(
         `select user_id as "userId", shop_id as "shopId", client_id as "clientId",
                 created_at as "createdAt", expires_at as "expiresAt"
-           from oauth_grants where id = $1 and revoked_at is null`,
+           from oauth_grants where id = $1 and revoked_at is null and expires_at > now()`,
         [id],
       );
       const [row] = rows;
@@ -65,6 +66,24 @@ export function createGrants(pool: pg.Pool, resource: string): Grants {
       );
     },
   };
+}
+
+/**
+ * Whether a person has agreed that this client, with codes that go to this app, acts in that shop: a grant
+ * that they were asked for lives. Where one of them was revoked, none counts any more.
+ */
+export async function hasConsented(
+  db: Queryable,
+  o: GrantFor & { readonly app: string },
+): Promise<boolean> {
+  const { rowCount } = await db.query(
+    `select from oauth_grants
+      where user_id = $1 and shop_id = $2 and client_id = $3 and app = $4
+        and consented_at is not null and revoked_at is null and expires_at > now()
+      limit 1`,
+    [o.userId, o.shopId, o.clientId, o.app],
+  );
+  return rowCount === 1;
 }
 
 function noMember(): DomainError {

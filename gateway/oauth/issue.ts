@@ -7,8 +7,9 @@ import { type OAuthKeys, SIGNING_ALG } from './keys.ts';
 
 /** Seconds that an access token lives: 12 hours. */
 export const ACCESS_TOKEN_TTL_S = 12 * 3_600;
-/** Seconds that a grant lives at most, however often it is refreshed: a year. */
-export const GRANT_TTL_S = 365 * 24 * 3_600;
+/** Days that a grant lives at most, however often it is refreshed, unless configured. */
+export const DEFAULT_GRANT_DAYS = 90;
+export const DAY_S = 24 * 3_600;
 
 /** A person, the shop, and the client that is to act there. */
 export interface GrantFor {
@@ -60,22 +61,27 @@ export async function issueAccessToken(
 /**
  * Stores a grant under an id of at least 20 characters. False when the same one is there already.
  *
- * @param o.ttlS seconds that it lives; a year when absent.
+ * @param o.ttlS seconds that it lives; 90 days when absent.
  * @param o.app host or scheme of the app that it is given to.
+ * @param o.isConsented whether the person was asked, and agreed.
  * @throws Error when the id is another grant's, or that of a revoked one.
  */
 export async function storeGrant(
   db: Queryable,
   id: string,
-  o: GrantFor & { readonly ttlS?: number; readonly app?: string | undefined },
+  o: GrantFor & {
+    readonly ttlS?: number;
+    readonly app?: string | undefined;
+    readonly isConsented?: boolean | undefined;
+  },
 ): Promise<boolean> {
   const whose = [o.shopId, id, o.userId, o.clientId];
   // The table has two keys. Were one named here, of many at once some would fail at the other.
   const stored = await db.query(
-    `insert into oauth_grants (shop_id, id, user_id, client_id, expires_at, app)
-     values ($1, $2, $3, $4, now() + $5 * interval '1 second', $6)
+    `insert into oauth_grants (shop_id, id, user_id, client_id, expires_at, app, consented_at)
+     values ($1, $2, $3, $4, now() + $5 * interval '1 second', $6, case when $7 then now() end)
      on conflict do nothing`,
-    [...whose, o.ttlS ?? GRANT_TTL_S, o.app || null],
+    [...whose, o.ttlS ?? DEFAULT_GRANT_DAYS * DAY_S, o.app || null, o.isConsented ?? false],
   );
   if (stored.rowCount === 1) return true;
   const same = await db.query(

@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals';
-import { Browser } from '../../test/support/oauth/browser.ts';
+import { Browser, formOf } from '../../test/support/oauth/browser.ts';
 import { REDIRECT, startSignInStack } from '../../test/support/oauth/sign-in-stack.ts';
 
 test('no code, token, state, verifier, cookie or address is logged, and none but a code goes in a URL', async () => {
@@ -14,7 +14,8 @@ test('no code, token, state, verifier, cookie or address is logged, and none but
   const password = await browser.submit(form, { email: person.email }, REDIRECT);
   const account = { email: person.email, password: person.password };
   const { url } = await browser.submit(password, account, callback);
-  const end = await browser.open(url, REDIRECT);
+  const asked = await browser.open(url, REDIRECT);
+  const end = await browser.submit(asked, {}, REDIRECT);
   const code = end.url.searchParams.get('code') ?? '';
   const fields = {
     grant_type: 'authorization_code',
@@ -49,6 +50,7 @@ test('no code, token, state, verifier, cookie or address is logged, and none but
     person.email,
     url.searchParams.get('code'),
     url.searchParams.get('state'),
+    formOf(asked).fields.csrf,
     ...[...browser.cookies.values()].map(({ value }) => value),
   ];
   for (const secret of secrets) {

@@ -6,7 +6,7 @@ import { createAdapters, failingClosed } from './adapter.ts';
 import type { SupportedClients } from './clients/supported-clients.ts';
 import type { Cookies } from './cookies.ts';
 import type { Grants } from './grants.ts';
-import { ACCESS_TOKEN_TTL_S, GRANT_TTL_S, mcpResource, shopClaims } from './issue.ts';
+import { ACCESS_TOKEN_TTL_S, DAY_S, mcpResource, shopClaims } from './issue.ts';
 import { SIGNING_ALG, type SigningKey } from './keys.ts';
 import type { Tickets } from './tickets.ts';
 
@@ -27,6 +27,8 @@ export interface ProviderOptions {
   readonly grants: Grants;
   readonly clients: SupportedClients;
   readonly cookies: Cookies;
+  /** Days that a grant lives at most. */
+  readonly grantDays: number;
   /** How long ago the request being served came in. Milliseconds. */
   readonly arrivedMsAgo: () => number;
   /** A page for what cannot go on, in the body of the context's answer. */
@@ -128,7 +130,7 @@ function configuration(o: ProviderOptions, key: SigningKey): Configuration {
       AccessToken: ACCESS_TOKEN_TTL_S,
       AuthorizationCode: CODE_TTL_S,
       RefreshToken: REFRESH_TTL_S,
-      Grant: GRANT_TTL_S,
+      Grant: o.grantDays * DAY_S,
       Interaction: SIGN_IN_TTL_S,
       Session: SIGN_IN_TTL_S,
       IdToken: CODE_TTL_S,

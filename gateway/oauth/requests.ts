@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import type Provider from 'oidc-provider';
 import { MCP_SCOPE } from './access-token.ts';
 import { type Account, accountId } from './account.ts';
-import { displayHost } from './clients/redirect-uri.ts';
+import { appOf } from './clients/redirect-uri.ts';
 import { grantingWith } from './granting.ts';
 import { mcpResource } from './issue.ts';
 
@@ -30,15 +30,13 @@ export interface AuthorizationRequests {
    * Grants it, and answers the path where the code is given; undefined when it has ended otherwise. Of
    * many at once, or one after a failure, all are answered the same.
    *
+   * @param isConsented whether the person was asked, and agreed.
    * @throws DomainError PERMISSION_DENIED when the person is no member of the shop any more.
    */
-  grant(uid: string, account: Account): Promise<string | undefined>;
+  grant(uid: string, account: Account, isConsented: boolean): Promise<string | undefined>;
   /** Has the client told `access_denied`, with the reason; the path where that happens. */
   refuse(uid: string, why: string): Promise<string | undefined>;
 }
-
-/** Characters of an app's host that are kept. */
-const APP_MAX = 255;
 
 /** @param current the authorization server of the moment. */
 export function createRequests(
@@ -64,7 +62,7 @@ export function createRequests(
       interaction.lastSubmission = { email };
       await save(interaction);
     },
-    async grant(uid, account) {
+    async grant(uid, account, isConsented) {
       const provider = await current();
       const interaction = await load(uid);
       const request = interaction && requestOf(interaction);
@@ -77,8 +75,8 @@ export function createRequests(
       const grant = new provider.Grant({ accountId: id, clientId: request.clientId });
       grant.jti = grantIdOf(uid);
       grant.addResourceScope(mcpResource(issuer), MCP_SCOPE);
-      const app = displayHost(request.redirectUri).slice(0, APP_MAX);
-      const grantId = await grantingWith({ app }, () => grant.save());
+      const app = appOf(request.redirectUri);
+      const grantId = await grantingWith({ app, isConsented }, () => grant.save());
       const login = { accountId: id, remember: false };
       interaction.result = { login, consent: { grantId }, select_account: {} };
       await save(interaction);

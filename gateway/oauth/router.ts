@@ -9,7 +9,6 @@ import { bodyWanted, endpoint, forDataClients } from './endpoint.ts';
 import type { OAuthKeys } from './keys.ts';
 import { authorizationServerMetadata, protectedResourceMetadata } from './metadata.ts';
 import { clientMetadata, parseRequest } from './register.ts';
-import type { Consent } from './sign-in.ts';
 import { signInRoutes } from './sign-in-routes.ts';
 import type { SignInProvider } from './upstream.ts';
 
@@ -21,7 +20,8 @@ export interface OAuthDependencies {
   readonly limits: HourlyLimits;
   readonly clientIp: ClientIp;
   readonly clients: SupportedClients;
-  readonly consent: Consent;
+  /** Days that a grant lives at most. */
+  readonly grantDays: number;
   /** Origins that the identity provider redirects through, beside its own. */
   readonly formOrigins: readonly string[];
   /** Without them the metadata is served, and everything else answers 503. */

@@ -18,7 +18,11 @@ export interface SignInPages {
     shops: readonly ShopOfUser[],
     problem?: string,
   ): Promise<Answer>;
-  consent(request: AuthorizationRequest, who: { shopName: string; email: string }): Answer;
+  /** @param o.csrf what the form must send back. */
+  consent(
+    request: AuthorizationRequest,
+    o: { readonly shop: ShopOfUser; readonly email: string; readonly csrf: string },
+  ): Answer;
   /** No shop is linked to the address (interface: Errors). */
   noEmail(request: AuthorizationRequest): Answer;
   /** The identity provider vouches for another address than the one given. */
@@ -30,6 +34,8 @@ export function createSignInPages(o: {
   readonly upstream: Upstream;
   /** Origins that the identity provider redirects through, beside its own. */
   readonly formOrigins: readonly string[];
+  /** Days that a grant lives at most. */
+  readonly grantDays: number;
 }): SignInPages {
   const asking = ({ clientId, redirectUri }: AuthorizationRequest): Asking => ({
     name: o.clients.nameOf(clientId, redirectUri),
@@ -59,15 +65,17 @@ export function createSignInPages(o: {
         formTargets: await anywhere(request),
       });
     },
-    consent(request, { shopName, email }) {
+    consent(request, { shop, email, csrf }) {
       const { uid, redirectUri } = request;
       const body = consentPage({
         allow: `${signInPath(uid)}/allow`,
         cancel: `${signInPath(uid)}/cancel`,
         asking: asking(request),
         isOnOwnMachine: isOnOwnMachine(redirectUri),
-        shopName,
+        shop,
         email,
+        csrf,
+        grantDays: o.grantDays,
       });
       return page(body, { formTargets: [formTarget(redirectUri)] });
     },

@@ -56,10 +56,17 @@ export function signInRoutes(o: OAuthDependencies): Router {
     ],
   });
   endpoint(router, '/oauth/sign-in/:uid/consent', {
-    GET: [signInPages, formBy((signIn, uid) => signIn.askConsent(uid))],
+    GET: [signInPages, formBy((signIn, uid, req) => signIn.askConsent(req, uid))],
   });
   endpoint(router, '/oauth/sign-in/:uid/allow', {
-    POST: [...form, formBy((signIn, uid) => signIn.allow(uid))],
+    POST: [
+      ...form,
+      formBy((signIn, uid, req) =>
+        field(req, 'consent') === 'deny'
+          ? signIn.cancel(uid)
+          : signIn.allow(req, uid, field(req, 'csrf')),
+      ),
+    ],
   });
   endpoint(router, '/oauth/sign-in/:uid/cancel', {
     POST: [...form, formBy((signIn, uid) => signIn.cancel(uid))],

@@ -4,14 +4,11 @@ import { TEST_AUTHOR } from '../../test/support/gateway/test-gateway.ts';
 import { Browser, type Shown } from '../../test/support/oauth/browser.ts';
 import {
   type Begun,
-  type Person,
   REDIRECT,
   type SignInStack,
   startSignInStack,
 } from '../../test/support/oauth/sign-in-stack.ts';
 import { addMember, removeMember } from '../tenancy/members.ts';
-
-const LOOPBACK = 'http://127.0.0.1:51234/callback';
 
 let stack: SignInStack;
 beforeAll(async () => {
@@ -176,108 +173,5 @@ describe('sign-in', () => {
     const { email, password: word } = person;
     const shown = await browser.submit(password, { email, password: word }, REDIRECT);
     expect([shown.status, shown.text.includes('No email was found')]).toEqual([403, true]);
-  });
-});
-
-describe('consent', () => {
-  async function toConsent(browser: Browser, person: Person, begun: Begun): Promise<Shown> {
-    const form = await browser.open(begun.url, LOOPBACK);
-    const password = await browser.submit(form, { email: person.email }, LOOPBACK);
-    return browser.submit(password, { email: person.email, password: person.password }, LOOPBACK);
-  }
-
-  test('is asked for where the app runs on the own machine, naming host, shop and address', async () => {
-    const person = await stack.newPerson();
-    const begun = stack.begin({ redirect_uri: LOOPBACK });
-    const browser = new Browser();
-    const page = await toConsent(browser, person, begun);
-    expect(page.status).toBe(200);
-    for (const part of ['127.0.0.1:51234', 'Shop', person.email]) expect(page.text).toContain(part);
-    expect(page.url.search).toBe('');
-    const shown = await browser.submit(page, {}, LOOPBACK);
-    expect((await redeem(shown, begun, LOOPBACK)).status).toBe(200);
-    // Once allowed there is nothing left to allow.
-    expect((await browser.submit(page, {}, LOOPBACK)).status).toBe(400);
-  });
-
-  test('that is left for the address of the answer goes on, and an answer that was lost is given again', async () => {
-    const begun = stack.begin({ redirect_uri: LOOPBACK });
-    const browser = new Browser();
-    const form = await browser.open(begun.url, LOOPBACK);
-    const uid = /action="\/oauth\/sign-in\/([^"]+)"/.exec(form.text)?.[1] ?? '';
-    const answer = `${stack.baseUrl}/oauth/authorize/${uid}`;
-    const early = await browser.open(answer, LOOPBACK);
-    expect([early.status, early.url.pathname]).toEqual([200, `/oauth/sign-in/${uid}`]);
-    expect((await new Browser().send(answer)).status).toBe(400);
-
-    const { email, password: word } = await stack.newPerson();
-    const password = await browser.submit(early, { email }, LOOPBACK);
-    const page = await browser.submit(password, { email, password: word }, LOOPBACK);
-    const again = await browser.open(answer, LOOPBACK);
-    expect([again.url.pathname, again.text]).toEqual([page.url.pathname, page.text]);
-
-    const allow = `${stack.baseUrl}/oauth/sign-in/${uid}/allow`;
-    const post = { method: 'POST', body: '' };
-    expect((await browser.send(allow, post)).headers.get('location')).toContain(uid);
-    const shown = await browser.open(allow, LOOPBACK, post);
-    expect((await redeem(shown, begun, LOOPBACK)).status).toBe(200);
-  });
-
-  test('can be refused', async () => {
-    const begun = stack.begin({ redirect_uri: LOOPBACK });
-    const browser = new Browser();
-    const page = await toConsent(browser, await stack.newPerson(), begun);
-    const cancel = { ...page, text: page.text.replace(/^.*?<\/form>/s, '') };
-    const shown = await browser.submit(cancel, {}, LOOPBACK);
-    const answer = Object.fromEntries(shown.url.searchParams);
-    expect(answer).toMatchObject({
-      error: 'access_denied',
-      state: begun.state,
-      iss: stack.baseUrl,
-    });
-    expect(answer).not.toHaveProperty('code');
-  });
-
-  test('cannot be given before signing in, nor from another site or browser', async () => {
-    const begun = stack.begin({ redirect_uri: LOOPBACK });
-    const browser = new Browser();
-    const form = await browser.open(begun.url, LOOPBACK);
-    const action = /action="([^"]+)"/.exec(form.text)?.[1] ?? '';
-    const post = { method: 'POST', body: '' };
-    expect((await browser.send(`${stack.baseUrl}${action}/allow`, post)).status).toBe(400);
-
-    const page = await toConsent(
-      browser,
-      await stack.newPerson(),
-      stack.begin({ redirect_uri: LOOPBACK }),
-    );
-    const allow = `${stack.baseUrl}${/action="([^"]+\/allow)"/.exec(page.text)?.[1]}`;
-    expect((await new Browser().send(allow, post)).status).toBe(400);
-    for (const headers of [
-      { 'sec-fetch-site': 'cross-site' },
-      { 'sec-fetch-site': 'same-site', origin: stack.baseUrl },
-      { 'sec-fetch-site': 'same-origin', origin: 'https://evil.example' },
-      { origin: 'https://evil.example' },
-      { origin: `${stack.baseUrl}0` },
-      { origin: 'null' },
-    ]) {
-      const { status } = await browser.send(allow, { ...post, headers });
-      expect([headers, status]).toEqual([headers, 400]);
-    }
-    expect((await browser.send(allow, post)).status).toBe(303);
-  });
-
-  test.each([
-    ['always', REDIRECT, true],
-    ['never', LOOPBACK, false],
-  ] as const)('can be asked %s', async (mcpConsent, redirect_uri, isAsked) => {
-    const other = await startSignInStack({ replicas: 1, mcpConsent });
-    const { email, password: word } = await other.newPerson();
-    const browser = new Browser();
-    const begun = other.begin({ redirect_uri, login_hint: email });
-    const password = await browser.open(begun.url, redirect_uri);
-    const shown = await browser.submit(password, { email, password: word }, redirect_uri);
-    await other.stop();
-    expect(shown.text.includes('/allow"')).toBe(isAsked);
   });
 });

@@ -1,12 +1,11 @@
 import type { IncomingMessage } from 'node:http';
 import type pg from 'pg';
 import { z } from 'zod';
-import { DomainError } from '../../services/platform/errors.ts';
 import type { Logger } from '../../services/platform/log.ts';
 import { parseEmail } from '../tenancy/users.ts';
-import { type Account, type ShopOfUser, shopsOfEmail } from './account.ts';
-import { isOnOwnMachine } from './clients/redirect-uri.ts';
+import { type ShopOfUser, shopsOfEmail } from './account.ts';
 import type { SupportedClients } from './clients/supported-clients.ts';
+import { createConsentStep } from './consent.ts';
 import type { Cookies } from './cookies.ts';
 import { SignInLost } from './failures.ts';
 import { type Answer, ended, redirect } from './pages/answer.ts';
@@ -22,9 +21,6 @@ import {
   type Upstream,
 } from './upstream.ts';
 
-/** For whom a person is asked before a code is given; `loopback` is whatever runs on their own machine. */
-export type Consent = 'always' | 'loopback' | 'never';
-
 export interface SignInOptions {
   readonly issuer: string;
   readonly pool: pg.Pool;
@@ -33,7 +29,8 @@ export interface SignInOptions {
   readonly cookies: Cookies;
   readonly upstream: Upstream;
   readonly requests: AuthorizationRequests;
-  readonly consent: Consent;
+  /** Days that a grant lives at most. */
+  readonly grantDays: number;
   readonly formOrigins: readonly string[];
   readonly logger: Logger;
 }
@@ -53,15 +50,6 @@ const sentUpstream = z.object({
   prompts: z.array(z.string()).default([]),
 });
 type SentUpstream = z.infer<typeof sentUpstream>;
-
-/** Who signed in, and waits for the question whether to allow it. */
-const waitingForConsent = z.object({
-  userId: z.string(),
-  shopId: z.string(),
-  shopName: z.string(),
-  email: z.string(),
-});
-type WaitingForConsent = z.infer<typeof waitingForConsent>;
 
 /** Prompts that concern the identity provider: nobody stays signed in here. */
 const PROMPTS_THERE = ['login', 'select_account'];
@@ -93,13 +81,15 @@ export interface SignIn {
   /** Somebody came back from the identity provider. @param url the address that they came to. */
   comeBack(req: IncomingMessage, url: URL): Promise<Answer>;
   /** The question whether to allow it. */
-  askConsent(uid: string): Promise<Answer>;
-  allow(uid: string): Promise<Answer>;
+  askConsent(req: IncomingMessage, uid: string): Promise<Answer>;
+  /** It was allowed. @param csrf the hidden field of the form. */
+  allow(req: IncomingMessage, uid: string, csrf: string): Promise<Answer>;
   cancel(uid: string): Promise<Answer>;
 }
 
 export function createSignIn(o: SignInOptions): SignIn {
   const pages = createSignInPages(o);
+  const consent = createConsentStep({ ...o, pages });
 
   const keep = (state: string, content: SentUpstream): Promise<void> =>
     o.tickets.put('SignIn', state, { content, ttlS: SIGN_IN_TTL_S });
@@ -140,41 +130,14 @@ export function createSignIn(o: SignInOptions): SignIn {
     return sendUpstream(req, request, { email, shopId: null });
   };
 
-  const grant = async (request: AuthorizationRequest, account: Account): Promise<Answer> => {
-    try {
-      const resume = await o.requests.grant(request.uid, account);
-      return resume === undefined ? ended() : redirect(resume);
-    } catch (error) {
-      // The membership has ended since it was looked up.
-      if (error instanceof DomainError) return pages.noEmail(request);
-      throw error;
-    }
-  };
-
   const refuse = async (uid: string, why: string): Promise<Answer> => {
     const resume = await o.requests.refuse(uid, why);
     return resume === undefined ? ended() : redirect(resume);
   };
 
-  const proceed = async (
-    request: AuthorizationRequest,
-    { userId, shopId, name }: ShopOfUser,
-    email: string,
-  ): Promise<Answer> => {
-    if (!needsConsent(o.consent, request)) return grant(request, { userId, shopId });
-    const { uid } = request;
-    const content: WaitingForConsent = {
-      userId: String(userId),
-      shopId: String(shopId),
-      shopName: name,
-      email,
-    };
-    await o.tickets.put('SignedIn', uid, { content, ttlS: SIGN_IN_TTL_S });
-    return redirect(`${signInPath(uid)}/consent`);
-  };
-
   /** Somebody proved that the address is theirs: now it counts which shops it belongs to. */
   const arrive = async (
+    req: IncomingMessage,
     request: AuthorizationRequest,
     { email, shopId }: SentUpstream,
   ): Promise<Answer> => {
@@ -182,7 +145,8 @@ export function createSignIn(o: SignInOptions): SignIn {
     const fitting = shops.filter((shop) => shopId === null || String(shop.shopId) === shopId);
     const [shop, ...more] = fitting;
     if (!shop) return pages.noEmail(request);
-    return more.length === 0 ? proceed(request, shop, email) : askShop(request, email, shops);
+    if (more.length > 0) return askShop(request, email, shops);
+    return consent.begin(req, request, { shop, email });
   };
 
   const identify = async (url: URL, state: string, sent: SentUpstream): Promise<Identity> => {
@@ -216,7 +180,7 @@ export function createSignIn(o: SignInOptions): SignIn {
       }
       return error.isDenied ? refuse(sent.uid, 'sign-in was refused') : ended();
     }
-    return arrive(request, sent);
+    return arrive(req, request, sent);
   };
 
   return {
@@ -228,8 +192,8 @@ export function createSignIn(o: SignInOptions): SignIn {
     async goOn(uid) {
       const request = await o.requests.find(uid);
       if (!request || request.isDecided) return undefined;
-      const waiting = await o.tickets.find('SignedIn', uid);
-      return redirect(waiting ? `${signInPath(uid)}/consent` : signInPath(uid));
+      const isAsked = await consent.isWaiting(uid);
+      return redirect(isAsked ? `${signInPath(uid)}/consent` : signInPath(uid));
     },
 
     async askEmail(uid) {
@@ -271,27 +235,8 @@ export function createSignIn(o: SignInOptions): SignIn {
       });
     },
 
-    async askConsent(uid) {
-      const request = await o.requests.find(uid);
-      const waiting = (await o.tickets.find('SignedIn', uid))?.content;
-      const who = waitingForConsent.safeParse(waiting).data;
-      return request && !request.isDecided && who ? pages.consent(request, who) : ended();
-    },
-
-    async allow(uid) {
-      const request = await o.requests.find(uid);
-      // Found, not taken: when the grant cannot be stored just now, it can be sent again.
-      const waiting = (await o.tickets.find('SignedIn', uid))?.content;
-      const who = waitingForConsent.safeParse(waiting).data;
-      if (!request || !who) return ended();
-      return grant(request, { userId: BigInt(who.userId), shopId: BigInt(who.shopId) });
-    },
-
+    askConsent: (req, uid) => consent.ask(req, uid),
+    allow: (req, uid, csrf) => consent.allow(req, uid, csrf),
     cancel: (uid) => refuse(uid, 'the user said no'),
   };
-}
-
-function needsConsent(consent: Consent, request: AuthorizationRequest): boolean {
-  if (consent === 'always' || request.prompts.includes('consent')) return true;
-  return consent === 'loopback' && isOnOwnMachine(request.redirectUri);
 }

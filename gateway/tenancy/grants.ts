@@ -85,6 +85,13 @@ export async function endGrants(
     values,
   );
   for (const { id, shopId, userId, clientId, app } of rows) {
+    // Other grants of that app live on, but the next one is asked for again.
+    await tx.query(
+      `update oauth_grants set consented_at = null
+        where user_id = $1 and shop_id = $2 and client_id = $3 and app is not distinct from $4
+          and consented_at is not null`,
+      [userId, shopId, clientId, app],
+    );
     const detail = { user_id: String(userId), client_id: clientId, why: o.why };
     await recordAudit(tx, {
       shopId,

@@ -59,7 +59,7 @@ export interface StackFile {
   readonly mcp: {
     readonly url: string;
     readonly client_id: string;
-    readonly form: { readonly email: string; readonly shop: string };
+    readonly form: { readonly email: string; readonly shop: string; readonly consent: string };
   };
   readonly users: readonly StackUser[];
   readonly shops: readonly StackShop[];

@@ -97,3 +97,11 @@ export function displayHost(uri: string): string {
     ? url.host
     : url.protocol.slice(0, -1);
 }
+
+/** Characters of an app's host that are kept. */
+const APP_MAX = 255;
+
+/** By what a grant knows the app that it is for: the host that its code goes to, or the app's scheme. */
+export function appOf(redirectUri: string): string {
+  return displayHost(redirectUri).slice(0, APP_MAX);
+}

@@ -1,4 +1,6 @@
+import { ROLE_PERMISSIONS, type Role } from '../../tenancy/permissions.ts';
 import { Html, html } from './html.ts';
+import { RIGHTS, ROLE_NAMES } from './rights.ts';
 import { STYLE } from './style.ts';
 
 /** Which client asks, in words: its name where it is known, and the host that gets the answer. */
@@ -95,18 +97,28 @@ ${choices}</fieldset>
   );
 }
 
-/** Asks whether that client may act in that shop. */
+/** Asks whether that client may act in that shop: hidden field `csrf`, buttons `consent`. */
 export function consentPage(o: {
   readonly allow: string;
   readonly cancel: string;
   readonly asking: Asking;
+  /** Whether the app runs on the person's own machine. */
   readonly isOnOwnMachine: boolean;
-  readonly shopName: string;
+  readonly shop: { readonly shopId: bigint; readonly name: string; readonly role: Role };
   readonly email: string;
+  readonly csrf: string;
+  /** Days that the access lasts at most. */
+  readonly grantDays: number;
 }): string {
   const where = o.isOnOwnMachine
     ? html`<p>It runs on your own computer. Allow it only if you have just started this yourself.</p>`
     : undefined;
+  const rights = ROLE_PERMISSIONS[o.shop.role].map(
+    (permission) => html`<li>${RIGHTS[permission]}</li>
+`,
+  );
+  const csrf = html`<input type="hidden" name="csrf" value="${o.csrf}">`;
+  const days = o.grantDays === 1 ? '1 day' : `${o.grantDays} days`;
   return layout(
     'Allow access',
     html`<h1>Allow access to your shop?</h1>
@@ -114,13 +126,18 @@ export function consentPage(o: {
 <dl>
 <div><dt>App</dt><dd>${o.asking.name ?? 'Not known to us by name'}</dd></div>
 <div><dt>Your answer goes to</dt><dd>${o.asking.host}</dd></div>
-<div><dt>Shop</dt><dd>${o.shopName}</dd></div>
+<div><dt>Shop</dt><dd>${o.shop.name} (no. ${o.shop.shopId})</dd></div>
 <div><dt>Signed in as</dt><dd>${o.email}</dd></div>
+<div><dt>Your role</dt><dd>${ROLE_NAMES[o.shop.role]}</dd></div>
+<div><dt>Access lasts</dt><dd>${days} at most</dd></div>
 </dl>
 ${where}
-<p>It can see and do what your role in this shop allows, and nothing else. Your administrator can end this at any time.</p>
-<form method="post" action="${o.allow}"><button>Allow</button></form>
-<form method="post" action="${o.cancel}"><button class="quiet">Cancel</button></form>`,
+<p>It can do what your role allows, and nothing else:</p>
+<ul>
+${rights}</ul>
+<p>If your role changes, so does what it can do. You can end the access before that time, and so can every owner and admin of the shop and the operator of this service.</p>
+<form method="post" action="${o.allow}">${csrf}<button name="consent" value="allow">Allow</button></form>
+<form method="post" action="${o.cancel}">${csrf}<button class="quiet" name="consent" value="deny">Deny</button></form>`,
   );
 }
 

@@ -44,12 +44,11 @@ export class Browser {
     throw new Error(`no end after ${STEPS_MAX} redirects, at ${shown.url}`);
   }
 
-  /** Sends the first form of a page. */
+  /** Sends the first form of a page, with its hidden fields and its button. */
   submit(shown: Shown, fields: Record<string, string>, until: string): Promise<Shown> {
-    const action = /<form[^>]*action="([^"]+)"/.exec(shown.text)?.[1];
-    if (action === undefined) throw new Error(`no form at ${shown.url}: ${shown.text}`);
-    const body = new URLSearchParams(fields);
-    return this.open(new URL(action, shown.url), until, { method: 'POST', body });
+    const { action, fields: own } = formOf(shown);
+    const body = new URLSearchParams({ ...own, ...fields });
+    return this.open(action, until, { method: 'POST', body });
   }
 
   private header({ pathname }: URL): string {
@@ -69,4 +68,14 @@ export class Browser {
 
 function isUnder(pathname: string, path: string): boolean {
   return pathname === path || pathname.startsWith(path.endsWith('/') ? path : `${path}/`);
+}
+
+/** The first form of a page: where it goes, and what it sends by itself. */
+export function formOf({ url, text }: Shown): { action: URL; fields: Record<string, string> } {
+  const [form = ''] = /<form.*?<\/form>/s.exec(text) ?? [];
+  const action = /<form[^>]*action="([^"]+)"/.exec(form)?.[1];
+  if (action === undefined) throw new Error(`no form at ${url}: ${text}`);
+  const named = /<(?:input type="hidden"|button[^>]*?) name="([^"]+)" value="([^"]*)"/g;
+  const fields = [...form.matchAll(named)].map(([, name, value]) => [name, value]);
+  return { action: new URL(action, url), fields: Object.fromEntries(fields) };
 }

@@ -1,0 +1,28 @@
+import type { Permission, Role } from '../../tenancy/permissions.ts';
+
+/** Each role in the words of the pages. */
+export const ROLE_NAMES: Readonly<Record<Role, string>> = {
+  owner: 'Owner',
+  admin: 'Admin',
+  returns_agent: 'Returns agent',
+  warehouse: 'Warehouse',
+  analyst: 'Analyst',
+  developer: 'Developer',
+};
+
+/** What each permission lets an app do for a person, in the words of the pages. */
+export const RIGHTS: Readonly<Record<Permission, string>> = {
+  'returns.view': 'see returns, their items and their customers',
+  'returns.manage': 'add notes to returns, flag and unflag them, cancel them',
+  'returns.process': 'process returns: refunds, exchanges and gift cards',
+  'warehouse.disposition': 'record what the warehouse found and decided',
+  'destinations.view': 'see return destinations',
+  'destinations.manage': 'change return destinations',
+  'fraud.view': 'see fraud reports',
+  'fraud.report': 'report fraud',
+  'carts.create': 'create carts',
+  'reports.view': 'see summaries of returns',
+  'developer.view': 'see webhook subscriptions',
+  'developer.manage': 'change webhook subscriptions, see deliveries and send them again',
+  'team.manage': 'see and disconnect the assistants of the whole team',
+};
