@@ -81,6 +81,15 @@ describe('a refused connection is closed, also when the client keeps its side op
     expect(one.received()).toMatch(new RegExp(`^HTTP/1.1 ${status} `));
   });
 
+  test('what is not HTTP, after a request that was answered', async () => {
+    const { client, open } = await serve(ok);
+    const one = await client(`GET / HTTP/1.1\r\n${HEAD}\r\n`);
+    await until(() => one.received().includes('ok'));
+    one.socket.write('nonsense\r\n\r\n');
+    await until(() => one.isOver() && open() === 0);
+    expect(one.received()).toMatch(/ok.*HTTP\/1.1 400 /s);
+  });
+
   test('an answer given before the body came does not hold the connection', async () => {
     const { client, open, ended } = await serve(ok);
     const one = await client(`POST / HTTP/1.1\r\n${HEAD}content-length: 5\r\n\r\n`);

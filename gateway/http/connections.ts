@@ -33,6 +33,8 @@ export interface Connections {
   admit(socket: Socket): void;
   /** A request has its headers. */
   serve(req: IncomingMessage, res: ServerResponse): void;
+  /** Whether an answer has begun to go out: nothing else may be written then. */
+  isAnswering(socket: Socket): boolean;
   /** Ends the connections whose client has not read its answer in time. */
   endSlowReaders(now: number): void;
   /** Ends those that have been waiting for the headers of a request since before `time`. */
@@ -42,8 +44,8 @@ export interface Connections {
 }
 
 interface Connection {
-  /** Requests without their whole answer: a client may send several at once. */
-  inFlight: number;
+  /** Answers that are not out as a whole: a client may send several requests at once. */
+  readonly inFlight: Set<ServerResponse>;
   /** Since when bytes have been waiting for the client to read; undefined where none are. */
   unreadSince: number | undefined;
 }
@@ -85,7 +87,7 @@ export function createConnections(limits: ConnectionLimits, counts: ConnectionCo
         socket.destroy();
         return;
       }
-      all.set(socket, { inFlight: 0, unreadSince: undefined });
+      all.set(socket, { inFlight: new Set(), unreadSince: undefined });
       silent.set(socket, performance.now());
       counts.opened();
       socket.once('close', () => forget(socket));
@@ -94,7 +96,7 @@ export function createConnections(limits: ConnectionLimits, counts: ConnectionCo
       const { socket } = req;
       const connection = all.get(socket);
       if (!connection) return;
-      connection.inFlight += 1;
+      connection.inFlight.add(res);
       silent.delete(socket);
       if (announcesBody(req)) receiving.set(socket, req);
       res.once('finish', () => {
@@ -102,11 +104,15 @@ export function createConnections(limits: ConnectionLimits, counts: ConnectionCo
           endUnlessSent(req, limits.unreadBodyMs, () => end(socket, 'body not sent'));
       });
       res.once('close', () => {
-        connection.inFlight -= 1;
+        connection.inFlight.delete(res);
         connection.unreadSince = undefined;
         if (receiving.get(socket) === req) receiving.delete(socket);
-        if (connection.inFlight === 0 && all.has(socket)) silent.set(socket, performance.now());
+        if (connection.inFlight.size === 0 && all.has(socket))
+          silent.set(socket, performance.now());
       });
+    },
+    isAnswering(socket) {
+      return [...(all.get(socket)?.inFlight ?? [])].some((res) => res.headersSent);
     },
     endSlowReaders(now) {
       for (const [socket, connection] of all) {

@@ -1,4 +1,3 @@
-import { createReadStream } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
@@ -19,12 +18,12 @@ const POLICY = [
   "frame-ancestors 'none'",
 ].join('; ');
 
-const ASSETS: Readonly<Record<string, string>> = {
-  'swagger-ui.css': 'text/css',
-  'swagger-ui-bundle.js': 'text/javascript',
-  'swagger-ui-standalone-preset.js': 'text/javascript',
-  'favicon-32x32.png': 'image/png',
-};
+const ASSETS: ReadonlyMap<string, string> = new Map([
+  ['swagger-ui.css', 'text/css'],
+  ['swagger-ui-bundle.js', 'text/javascript'],
+  ['swagger-ui-standalone-preset.js', 'text/javascript'],
+  ['favicon-32x32.png', 'image/png'],
+]);
 
 const DOCUMENTS = new URL('../../docs/openapi/', import.meta.url);
 const CHANGELOG = new URL('../../docs/changelog.md', import.meta.url);
@@ -67,6 +66,8 @@ async function readDocument(version: string, authUrl = EXAMPLE_AUTH_URL): Promis
 
 function addPage(router: Router, calendar: () => Date): void {
   const folder = dirname(createRequire(import.meta.url).resolve('swagger-ui-dist/package.json'));
+  /** Read once: a client that reads slowly, or leaves, holds no file open. */
+  const files = new Map<string, Buffer>();
 
   router.get('/docs', (_req, res) => {
     page(res).type('text/html').send(PAGE);
@@ -74,11 +75,13 @@ function addPage(router: Router, calendar: () => Date): void {
   router.get('/docs/start.js', (_req, res) => {
     page(res).type('text/javascript').send(startScript(calendar()));
   });
-  router.get('/docs/assets/:name', (req, res, next) => {
-    const type = ASSETS[req.params.name];
+  router.get('/docs/assets/:name', async (req, res, next) => {
+    const { name } = req.params;
+    const type = ASSETS.get(name);
     if (type === undefined) return next();
-    page(res).type(type).setHeader('Cache-Control', 'public, max-age=3600');
-    createReadStream(join(folder, req.params.name)).on('error', next).pipe(res);
+    const bytes = files.get(name) ?? (await readFile(join(folder, name)));
+    files.set(name, bytes);
+    page(res).type(type).setHeader('Cache-Control', 'public, max-age=3600').send(bytes);
   });
 }
 

@@ -96,8 +96,8 @@ export async function startHttpServer(
   server.on('clientError', (error: NodeJS.ErrnoException, socket: Socket) => {
     // The parser complains again about what comes after its first complaint: that is discarded.
     if (socket.writableEnded && !socket.destroyed) return;
-    const isAnswered = !socket.writable || socket.bytesWritten > 0;
-    if (isAnswered || error.code === 'ECONNRESET') return void socket.destroy(error);
+    const mayAnswer = socket.writable && !connections.isAnswering(socket);
+    if (!mayAnswer || error.code === 'ECONNRESET') return void socket.destroy(error);
     refuse(socket, clientErrorOf(error.code));
   });
   server.on('connect', (_req, socket) => refuse(socket, TUNNEL));
