@@ -1,0 +1,216 @@
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { UnsecuredJWT } from 'jose';
+import { newKey } from '../../gateway/auth/key-format.ts';
+import { OPERATIONS, type Operation, type Scope } from '../../services/contract/operations.ts';
+import type { Sent } from '../support/gateway/rest-client.ts';
+import { type Journey, startJourney } from '../support/journeys/journey.ts';
+import {
+  aside,
+  expectRefusal,
+  NOBODYS_DELIVERY,
+  requestOf,
+  text,
+  UNAUTHORIZED,
+} from '../support/journeys/refusals.ts';
+import { idsIn, wholeShop } from '../support/journeys/whole-shop.ts';
+
+let journey: Journey;
+beforeAll(async () => {
+  journey = await startJourney();
+});
+afterAll(() => journey?.stop());
+
+const keyOf = (name: string): string => journey.stack.shop.api_keys[name] ?? '';
+const tokenOf = (name: string): string => journey.stack.shop.partner_tokens[name] ?? '';
+const bearer = (token: string): Partial<Sent> => ({
+  key: null,
+  headers: { authorization: `Bearer ${token}` },
+});
+
+/** What proves nothing, wherever it is sent. */
+const WORTHLESS: Readonly<Record<string, () => Partial<Sent>>> = {
+  nothing: () => ({ key: null }),
+  'an empty key': () => ({ key: '' }),
+  'a malformed key': () => ({ key: 'rms_short' }),
+  'a made-up key with the right checksum': () => ({ key: newKey().text }),
+  'a key with another secret': () => ({ key: otherSecret(keyOf('all')) }),
+  'a revoked key': () => ({ key: keyOf('revoked') }),
+  'an expired key': () => ({ key: keyOf('expired') }),
+  'a key twice': () => ({ key: `${keyOf('all')}, ${keyOf('all')}` }),
+  'a key as a bearer token': () => bearer(keyOf('all')),
+  'a key as Basic': () => ({ key: null, headers: { authorization: `Basic ${keyOf('all')}` } }),
+  'an expired partner token': () => bearer(tokenOf('expired')),
+  'a partner token for another audience': () => bearer(tokenOf('wrong_audience')),
+  'a partner token of an app that is not installed': () => bearer(tokenOf('not_installed')),
+  'a partner token without a signature': () => bearer(unsigned(tokenOf('developer_tools'))),
+  'a partner token as a key': () => ({ key: tokenOf('developer_tools') }),
+  "an assistant's token": () => bearer(assistantToken()),
+  "an assistant's token as a key": () => ({ key: assistantToken() }),
+  'the service token': () => bearer(journey.stack.file.grpc.token ?? ''),
+  'the service token as a key': () => ({ key: journey.stack.file.grpc.token ?? '' }),
+};
+
+const SCOPES: readonly (Scope | 'none')[] = [
+  'returns',
+  'carts',
+  'developer_tools',
+  'destinations:read',
+  'destinations:write',
+  'none',
+];
+
+function otherSecret(key: string): string {
+  const other = newKey().text;
+  return `${key.slice(0, 'rms_'.length + 12)}_${other.slice(-46)}`;
+}
+
+function unsigned(token: string): string {
+  const claims: object = JSON.parse(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString());
+  return new UnsecuredJWT({ ...claims }).encode();
+}
+
+function assistantToken(): string {
+  const owner = journey.stack.file.users.find(({ name }) => name === 'owner');
+  return owner?.mcp_tokens[String(journey.stack.shop.id)] ?? '';
+}
+
+/** The operation's request with a credential, from an address of its own. */
+function ask(operation: Operation, credential: Partial<Sent>, id?: number) {
+  const { path, ...rest } = requestOf(operation, id);
+  const headers = { ...aside(), ...credential.headers };
+  return journey.send({ ...rest, ...credential, headers, path: `/api/2026-10${path}` });
+}
+
+const FORBIDDEN = {
+  status: 403,
+  body: { message: 'This action is unauthorized.' },
+  code: 'FORBIDDEN',
+};
+
+describe.each(OPERATIONS.map((operation) => ({ name: operation.id, operation })))(
+  '$name',
+  ({ operation }) => {
+    test.each(Object.keys(WORTHLESS))('%s is refused with 401', async (name) => {
+      const credential = WORTHLESS[name]?.() ?? {};
+      expectRefusal(await ask(operation, credential), '2026-10', UNAUTHORIZED);
+    });
+
+    test('a credential in the address counts for nothing', async () => {
+      const { path, ...rest } = requestOf(operation);
+      const sign = path.includes('?') ? '&' : '?';
+      const query = `api_key=${keyOf('all')}&access_token=${tokenOf('developer_tools')}`;
+      const answer = await journey.send({
+        ...rest,
+        key: null,
+        path: `/api/2026-10${path}${sign}${query}`,
+        headers: aside(),
+      });
+      expectRefusal(answer, '2026-10', UNAUTHORIZED);
+    });
+
+    test.each(SCOPES)('a key with the scope %s', async (scope) => {
+      const answer = await ask(operation, { key: keyOf(scope) });
+      if (scope === operation.scope) return expect([401, 403]).not.toContain(answer.status);
+      const refusal = operation.forbidden === 'message-403' ? FORBIDDEN : UNAUTHORIZED;
+      return expectRefusal(answer, '2026-10', refusal);
+    });
+
+    test('partner tokens open webhooks alone, and only with the scope', async () => {
+      const answer = await ask(operation, bearer(tokenOf('developer_tools')));
+      const isTaken = operation.credentials === 'bearer-or-api-key';
+      if (isTaken) expect([401, 403]).not.toContain(answer.status);
+      else expectRefusal(answer, '2026-10', UNAUTHORIZED);
+      const without = await ask(operation, bearer(tokenOf('no_scope')));
+      expectRefusal(without, '2026-10', UNAUTHORIZED);
+    });
+  },
+);
+
+describe('with ids of another shop', () => {
+  let before: string;
+  let theirs: Awaited<ReturnType<typeof idsIn>>;
+  beforeAll(async () => {
+    theirs = await idsIn(journey, journey.stack.otherShop);
+    before = await wholeShop(journey, journey.stack.otherShop);
+  });
+
+  const NAMED: Readonly<Partial<Record<Operation['id'], () => bigint>>> = {
+    updateWebhook: () => theirs.subscriptionId as bigint,
+    deleteWebhook: () => theirs.subscriptionId as bigint,
+    listDeliveries: () => theirs.subscriptionId as bigint,
+    replayDelivery: () => theirs.subscriptionId as bigint,
+    updateDestination: () => theirs.destinationId as bigint,
+    getReturnDetails: () => theirs.returnId as bigint,
+    createFraudReport: () => theirs.returnId as bigint,
+    processReturn: () => theirs.returnId as bigint,
+  };
+
+  test.each(OPERATIONS.filter(({ path, query }) => path.includes('{id}') || query))(
+    '$id answers as for an id that does not exist',
+    async (operation) => {
+      const id = Number(NAMED[operation.id]?.());
+      expect(id).toBeGreaterThan(0);
+      const foreign = await ask(operation, {}, id);
+      const nobodys = await ask(operation, {});
+      expect(foreign.status).toBe(404);
+      expect(withoutIds(foreign.text, id)).toBe(withoutIds(nobodys.text, id));
+    },
+  );
+
+  test('assessDispositions refuses the line item', async () => {
+    const answer = await journey.send({
+      path: '/api/2026-10/dispositioning/assess',
+      json: { items: [{ line_item_id: Number(theirs.lineItemId) }] },
+    });
+    expect([answer.status, answer.body]).toEqual([422, { message: text, errors: {} }]);
+  });
+
+  test('and nothing of the other shop has changed', async () => {
+    expect(await wholeShop(journey, journey.stack.otherShop)).toBe(before);
+  });
+});
+
+function withoutIds(body: string, id: number): string {
+  return body
+    .replaceAll(String(id), '#')
+    .replaceAll('987654321', '#')
+    .replaceAll(NOBODYS_DELIVERY, '#');
+}
+
+describe('/mcp', () => {
+  const METHODS = [
+    'initialize',
+    'tools/list',
+    'tools/call',
+    'prompts/list',
+    'resources/list',
+    'ping',
+  ];
+  const call = (method: string, headers: Readonly<Record<string, string>>) =>
+    journey.send({
+      path: '/mcp',
+      key: null,
+      headers: { ...aside(), ...headers },
+      json: { jsonrpc: '2.0', id: 1, method, params: {} },
+    });
+
+  test.each(METHODS)(
+    '%s is refused without a token, and with any other credential',
+    async (method) => {
+      const credentials = [
+        {},
+        { 'x-authorization': keyOf('all') },
+        { authorization: `Bearer ${keyOf('all')}` },
+        { authorization: `Bearer ${tokenOf('developer_tools')}` },
+        { authorization: `Bearer ${journey.stack.file.grpc.token}` },
+        { authorization: `Bearer ${unsigned(assistantToken())}` },
+        { authorization: `Basic ${assistantToken()}` },
+      ];
+      for (const headers of credentials) {
+        const answer = await call(method, headers);
+        expect(answer.status).toBe(401);
+        expect(answer.headers['www-authenticate']).toMatch(/^Bearer resource_metadata="/);
+      }
+    },
+  );
+});
