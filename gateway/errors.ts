@@ -2,7 +2,13 @@ import { ConnectError } from '@connectrpc/connect';
 import { ErrorReason as Reason } from '../proto/gen/rms/common/v1/error_pb.ts';
 import { PROBLEM_CODES as CODE, type PublicError } from '../services/contract/errors.ts';
 import type { Operation, OperationId } from '../services/contract/operations.ts';
-import { fieldOf, isUnavailable, reasonOf } from '../services/platform/errors.ts';
+import {
+  fieldOf,
+  isExhausted,
+  isOverloaded,
+  isUnavailable,
+  reasonOf,
+} from '../services/platform/errors.ts';
 import { isOutage } from '../services/platform/outage.ts';
 import { KeySetUnavailable } from './auth/partner-tokens.ts';
 
@@ -125,6 +131,22 @@ export function unavailable(cause: unknown): HttpRefusal {
   return new HttpRefusal(error, { headers: { 'Retry-After': String(RETRY_AFTER_S) }, cause });
 }
 
+/** The longest pause that is asked of those who were refused for load. Seconds. */
+const MAX_LOAD_RETRY_S = 3;
+
+/** Too much is in flight: nothing was begun. Callers are spread over the next seconds. */
+export function overloaded(cause?: unknown): HttpRefusal {
+  const detail = 'There are too many requests at the moment. Try again shortly.';
+  const error = messageError(503, CODE.unavailable, { title: 'Service Unavailable', detail });
+  const headers = { 'Retry-After': String(loadRetryAfterS()) };
+  return new HttpRefusal(error, { headers, cause });
+}
+
+/** A pause for one caller of many. Whole seconds. */
+export function loadRetryAfterS(): number {
+  return 1 + Math.floor(Math.random() * MAX_LOAD_RETRY_S);
+}
+
 /** Anything unforeseen: the request id leads to the cause in the logs, the answer does not. */
 export function internalError(requestId: string, cause: unknown): HttpRefusal {
   const detail = `Something went wrong on our side. Quote the request id ${requestId} to support.`;
@@ -140,10 +162,12 @@ export function internalError(requestId: string, cause: unknown): HttpRefusal {
  */
 export function toRefusal(error: unknown, operation: Operation, requestId: string): HttpRefusal {
   if (error instanceof HttpRefusal) return error;
+  if (isOverloaded(error)) return overloaded(error);
   const reason = reasonOf(error);
   const translated = reason === undefined ? undefined : translate(reason, error, operation);
   if (translated) return new HttpRefusal(translated, { cause: error });
-  if (isUnavailable(error) || isOutage(error) || error instanceof KeySetUnavailable) {
+  const isPassing = isUnavailable(error) || isOutage(error) || isExhausted(error);
+  if (isPassing || error instanceof KeySetUnavailable) {
     return unavailable(error);
   }
   // A shop half created: `shop create` run again finishes it, and the same request then succeeds.

@@ -1,6 +1,6 @@
 import { ConnectError } from '@connectrpc/connect';
 import { ErrorReason as Reason } from '../../proto/gen/rms/common/v1/error_pb.ts';
-import { fieldOf, isUnavailable, reasonOf } from '../../services/platform/errors.ts';
+import { fieldOf, isExhausted, isUnavailable, reasonOf } from '../../services/platform/errors.ts';
 import { isOutage } from '../../services/platform/outage.ts';
 import { OutcomeUnknown, ToolRefusal } from './tool.ts';
 
@@ -24,7 +24,11 @@ export function failureOf(error: unknown, o: { isWrite: boolean; requestId: stri
   const reason = reasonOf(error);
   const text = reason === undefined ? undefined : textFor(reason, error);
   if (text !== undefined) return refused(text);
-  const isOver = isUnavailable(error) || isOutage(error) || reason === Reason.SHOP_NOT_CONFIGURED;
+  const isOver =
+    isUnavailable(error) ||
+    isOutage(error) ||
+    isExhausted(error) ||
+    reason === Reason.SHOP_NOT_CONFIGURED;
   if (isOver) return { outcome: 'unknown', text: awayText(o.isWrite), fault: 'outage' };
   return {
     outcome: 'unknown',

@@ -199,8 +199,18 @@ export const identityShape = {
     ),
 };
 
+/** What bounds the load on a process that answers gRPC calls. */
+const loadShape = {
+  MAX_CALLS_IN_FLIGHT: wholeNumber(1, 10_000)
+    .default(128)
+    .describe(
+      'Most calls in flight, of those that only read and of the others; beyond it calls are refused',
+    ),
+};
+
 /** The variables that every gRPC service has. */
 export const serviceShape = {
+  ...loadShape,
   ...processShape,
   ...databaseShape,
   ...busShape,

@@ -45,6 +45,30 @@ export function fieldOf(error: unknown): string | undefined {
   return field === '' ? undefined : field;
 }
 
+/** UNAVAILABLE for a call that was not begun, because too many are in flight. */
+export function overloaded(): ConnectError {
+  const value = { reason: ErrorReason.OVERLOADED };
+  const details = [{ desc: ErrorInfoSchema, value }];
+  return new ConnectError('too many calls in flight', Code.Unavailable, undefined, details);
+}
+
+/** On the calling side: the service refused to begin the call, because too many were in flight. */
+export function isOverloaded(error: unknown): boolean {
+  return reasonOf(error) === ErrorReason.OVERLOADED;
+}
+
+/**
+ * On the calling side: a part of the way had no memory or no capacity left for the call. Quotas of ours
+ * have the same code, and a reason.
+ */
+export function isExhausted(error: unknown): boolean {
+  return (
+    error instanceof ConnectError &&
+    error.code === Code.ResourceExhausted &&
+    reasonOf(error) === undefined
+  );
+}
+
 /** On the calling side: the service did not answer (away, too slow, or the call was given up). */
 export function isUnavailable(error: unknown): boolean {
   return error instanceof ConnectError && UNANSWERED.has(error.code);

@@ -3,6 +3,7 @@ import { Code, ConnectError, type ConnectRouter } from '@connectrpc/connect';
 import { Health } from '../../proto/gen/grpc/health/v1/health_pb.ts';
 import { errorInterceptor } from './grpc/errors.ts';
 import { callerInterceptor, identityGate } from './grpc/gate.ts';
+import { createInFlight } from './grpc/in-flight.ts';
 import { callRecorder, serverInstrumentation } from './grpc/instrumentation.ts';
 import { type RunningServer, startGrpcServer } from './grpc/server.ts';
 import { healthRoutes } from './health.ts';
@@ -24,12 +25,21 @@ export interface ServiceServerOptions {
   readonly isReady: () => Promise<boolean>;
   /** Whether calls are taken at all; until then they are UNAVAILABLE. */
   readonly isOpen: () => boolean;
+  /** Most calls in flight, of those that only read and of the others; 128 when absent. */
+  readonly maxCallsInFlight?: number;
 }
+
+/** Ten times the connections to the database: enough to keep them busy, and a wait of a moment. */
+export const MAX_CALLS_IN_FLIGHT = 128;
 
 /** A gRPC server with everything that all services have in common around the service's own routes. */
 export function startServiceServer(o: ServiceServerOptions): Promise<RunningServer> {
   const record = callRecorder(o.telemetry.meter, 'server');
   const identified = identityGate(o.identity, (rpc) => record(rpc, 'Unauthenticated', 0));
+  const inFlight = createInFlight(o.maxCallsInFlight ?? MAX_CALLS_IN_FLIGHT);
+  const shed = o.telemetry.meter.createCounter('rpc.server.shed', {
+    description: 'Calls refused because too many were in flight',
+  });
   const services: DescService[] = [];
 
   return startGrpcServer({
@@ -39,11 +49,18 @@ export function startServiceServer(o: ServiceServerOptions): Promise<RunningServ
       serverInstrumentation(o.telemetry, record),
       errorInterceptor(o.logger),
       callerInterceptor(),
+      inFlight.interceptor,
     ],
     async gate(context) {
       await identified(context);
-      if (context.service.typeName === Health.typeName || o.isOpen()) return;
-      throw new ConnectError('unavailable', Code.Unavailable);
+      if (context.service.typeName === Health.typeName) return;
+      if (!o.isOpen()) throw new ConnectError('unavailable', Code.Unavailable);
+      try {
+        inFlight.enter(context);
+      } catch (error) {
+        shed.add(1, { 'rpc.method': context.method.name });
+        throw error;
+      }
     },
     routes(router) {
       o.routes(router);

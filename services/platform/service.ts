@@ -42,6 +42,8 @@ export interface ServiceOptions {
   readonly metricsPort: number;
   readonly databaseUrl: string;
   readonly poolMax?: number;
+  /** See `startServiceServer`. */
+  readonly maxCallsInFlight?: number;
   readonly bus: EventBus;
   readonly eventSignatures: EventSignatures;
   readonly identity: ServiceIdentity;
@@ -178,6 +180,7 @@ async function startParts(definition: ServiceDefinition, opened: Opened): Promis
     port: o.port,
     routes: parts.routes,
     reflection: o.reflection ?? false,
+    ...(o.maxCallsInFlight !== undefined && { maxCallsInFlight: o.maxCallsInFlight }),
     isOpen,
     isReady: async () => !opened.isStopping && isOpen() && (await databaseAnswers()),
   });
@@ -238,6 +241,7 @@ export function optionsFromConfig(config: ServiceConfig): ServiceOptions {
     metricsPort: config.METRICS_PORT,
     databaseUrl: config.DATABASE_URL,
     poolMax: config.DATABASE_POOL_MAX,
+    maxCallsInFlight: config.MAX_CALLS_IN_FLIGHT,
     bus,
     eventSignatures: signaturesFromConfig(config),
     identity: identityFromConfig(config),

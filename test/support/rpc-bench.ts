@@ -24,7 +24,12 @@ export interface RpcBench {
   readonly cleanups: (() => unknown)[];
   serve(
     impl: Partial<ServiceImpl<typeof CartsService>>,
-    o?: { port?: number; isOpen?: () => boolean; isReady?: () => Promise<boolean> },
+    o?: {
+      port?: number;
+      isOpen?: () => boolean;
+      isReady?: () => Promise<boolean>;
+      maxCallsInFlight?: number;
+    },
   ): Promise<RunningServer>;
   clientOf(
     server: { port: number },
@@ -56,6 +61,7 @@ export async function startRpcBench(): Promise<RpcBench> {
         reflection: true,
         isReady: o.isReady ?? (async () => true),
         isOpen: o.isOpen ?? (() => true),
+        ...(o.maxCallsInFlight !== undefined && { maxCallsInFlight: o.maxCallsInFlight }),
       });
       cleanups.push(() => server.stop());
       return server;

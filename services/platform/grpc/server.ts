@@ -37,10 +37,17 @@ const MAX_AGE_MS = 300_000;
 /** Connections that were opened together do not end together. */
 const AGE_SPREAD = 0.2;
 
+/**
+ * Node's own bound for a connection (10 MB) refuses every call on it while one large answer is unsent, and
+ * never forgets the unsent bytes of a cancelled call. What is in flight is bounded by calls instead. MB.
+ */
+const SESSION_MEMORY_MB = Number.MAX_SAFE_INTEGER;
+
 /** Serves gRPC over clear-text HTTP/2: inside the cluster, mesh or network policy protects it. */
 export async function startGrpcServer(o: ServerOptions): Promise<RunningServer> {
   const overdue = new AbortController();
   const server = http2.createServer(
+    { maxSessionMemory: SESSION_MEMORY_MB },
     connectNodeAdapter({
       routes: o.routes,
       interceptors: o.interceptors ?? [],

@@ -36,7 +36,13 @@ export interface TransportOptions {
  * @see https://github.com/grpc/grpc/blob/master/doc/naming.md
  */
 export function createGrpcTransport(o: TransportOptions): Transport & { close(): void } {
-  const channel = new Client(o.target, credentials.createInsecure(), CHANNEL_OPTIONS);
+  const open = (): Client => new Client(o.target, credentials.createInsecure(), CHANNEL_OPTIONS);
+  let channel = open();
+  const replace = (exhausted: Client): void => {
+    if (exhausted !== channel) return;
+    channel = open();
+    exhausted.close();
+  };
 
   return {
     close: () => channel.close(),
@@ -49,6 +55,7 @@ export function createGrpcTransport(o: TransportOptions): Transport & { close():
         if (!isMessage(req.message, method.input)) throw foreign(path);
         const { message: asked, header } = req;
         const answer = await exchange(channel, {
+          replace,
           path,
           metadata: metadataOf(header),
           deadline,
@@ -100,6 +107,8 @@ const NEVER = new AbortController().signal;
 setMaxListeners(0, NEVER);
 
 interface Exchange<T> {
+  /** Has later calls go over new connections. */
+  readonly replace: (exhausted: Client) => void;
   readonly path: string;
   readonly metadata: Metadata;
   /** Milliseconds since 1970. */
@@ -122,6 +131,10 @@ async function exchange<T>(channel: Client, o: Exchange<T>): Promise<T | undefin
       return await exchangeOnce(channel, o);
     } catch (error) {
       if (isServiceError(error) && isRefused(error) && refusals < MOST_REFUSALS) continue;
+      if (isServiceError(error) && isExhausted(error)) {
+        o.replace(channel);
+        throw new ConnectError('connection exhausted', Code.Unavailable);
+      }
       throw isServiceError(error) ? toConnectError(error) : error;
     }
   }
@@ -132,6 +145,13 @@ const REFUSED = 'Stream refused by server';
 
 function isRefused({ code, details }: ServiceError): boolean {
   return code === status.UNAVAILABLE && details === REFUSED;
+}
+
+/** HTTP/2: ENHANCE_YOUR_CALM, which says nothing about the call: the peer has no memory left for the connection. */
+const EXHAUSTED = 'Bandwidth exhausted or memory limit exceeded';
+
+function isExhausted({ code, details }: ServiceError): boolean {
+  return code === status.RESOURCE_EXHAUSTED && details.startsWith(EXHAUSTED);
 }
 
 function isServiceError(error: unknown): error is ServiceError {
