@@ -4,6 +4,7 @@ import type { Queryable } from '../../services/platform/postgres.ts';
 import { createBoundedCache } from './bounded-cache.ts';
 import type { Caller } from './caller.ts';
 import { hashSecret, parseKey } from './key-format.ts';
+import { createKnownKeyIds } from './known-key-ids.ts';
 
 /** Below the 5 seconds in which a revocation must hold everywhere. Milliseconds. */
 const KNOWN_MS = 3_000;
@@ -23,14 +24,18 @@ export interface ApiKeyCheck {
   /**
    * The caller a key stands for; undefined when it is malformed, unknown, revoked or expired.
    * Rejects when the database does not answer.
+   *
+   * @param isBlocked the key comes from an address that is answered 429: one whose id does not exist
+   *   then costs no statement. A key that was created within the last two seconds may be refused there.
    */
-  check(text: string): Promise<Caller | undefined>;
+  check(text: string, isBlocked?: boolean): Promise<Caller | undefined>;
   clear(): void;
 }
 
-/** Judges API keys. `used` is told of every good one, and must not wait. */
+/** Judges API keys. @param used is called with the id of every valid one, and must not wait. */
 export function createApiKeyCheck(db: Queryable, used: (keyId: string) => void): ApiKeyCheck {
   const remembered = createBoundedCache<Promise<StoredKey | undefined>>(MAX_REMEMBERED);
+  const ids = createKnownKeyIds(db);
 
   const lookUp = (keyId: string): Promise<StoredKey | undefined> => {
     const known = remembered.get(keyId);
@@ -44,9 +49,12 @@ export function createApiKeyCheck(db: Queryable, used: (keyId: string) => void):
   };
 
   return {
-    async check(text) {
+    async check(text, isBlocked = false) {
       const parsed = parseKey(text);
       if (!parsed) return undefined;
+      const isMadeUp =
+        isBlocked && !remembered.get(parsed.keyId) && !(await ids.mayExist(parsed.keyId));
+      if (isMadeUp) return undefined;
       const stored = await lookUp(parsed.keyId);
       const expected = stored?.secretHash ?? NO_HASH;
       const matches = timingSafeEqual(hashSecret(parsed.secret), expected);

@@ -56,6 +56,7 @@ describe('failed credentials', () => {
     });
     expect(Number(refused.headers['retry-after'])).toBeGreaterThanOrEqual(1);
     expect((await send({ ...CART, headers })).status).toBe(200);
+    await untilStatus(200, { ...CART, key: await under.newKey(), headers });
   });
 
   test('a refused token counts as a refused key does', async () => {

@@ -35,6 +35,8 @@ export interface LeasedLimit {
    *   admits any request.
    */
   take(key: string, limit: number, points?: number): Promise<Admission>;
+  /** Whether this process knows that the key has used up its window. Counts nothing. */
+  isUsedUp(key: string): boolean;
   forget(): void;
 }
 
@@ -113,6 +115,10 @@ export function createLeasedLimit(
         });
         await window.leasing;
       }
+    },
+    isUsedUp(key) {
+      const window = windows.get(key);
+      return window ? window.spent && window.left === 0 && window.endsAt > Date.now() : false;
     },
     forget: () => windows.clear(),
   };

@@ -19,6 +19,8 @@ export interface McpLimits {
   request(userId: bigint): Promise<Admission>;
   /** Counts one refused request of an address. */
   refused(address: string): Promise<Admission>;
+  /** Whether the address is known to have had too many requests refused. Counts nothing. */
+  isBlocked(address: string): boolean;
   /** Forgets what this process remembers; the shared counters are rows of `rate_limits`. */
   forget(): void;
 }
@@ -41,6 +43,7 @@ export function createMcpLimits(o: {
   return {
     request: (userId) => requests.take(String(userId), sizes.requests),
     refused: (address) => refused.take(address, sizes.refused),
+    isBlocked: (address) => refused.isUsedUp(address),
     forget() {
       requests.forget();
       refused.forget();

@@ -1,5 +1,6 @@
 import type pg from 'pg';
 import { RateLimiterMemory, RateLimiterPostgres, RateLimiterRes } from 'rate-limiter-flexible';
+import { createBoundedCache } from './bounded-cache.ts';
 import { createGathering } from './gathered.ts';
 
 export type Admission =
@@ -15,6 +16,8 @@ export type Admission =
 export interface RateLimit {
   /** Counts one request of `key`, and says whether it may go on. Never rejects. */
   take(key: string): Promise<Admission>;
+  /** Whether this process knows that the key has used up its window. Counts nothing. */
+  isUsedUp(key: string): boolean;
   /** Forgets which keys are used up; the shared counters are rows of `rate_limits`. */
   forget(): void;
 }
@@ -43,6 +46,9 @@ export interface RateLimitOptions {
 /** After so long it is worth asking again whether the database has come back. Seconds. */
 const AWAY_RETRY_S = 5;
 
+/** Keys in memory whose window is used up. */
+const MAX_USED_UP = 50_000;
+
 const AWAY: Admission = { admitted: false, retryAfterS: AWAY_RETRY_S, away: true };
 
 /**
@@ -52,6 +58,7 @@ const AWAY: Admission = { admitted: false, retryAfterS: AWAY_RETRY_S, away: true
  */
 export function createRateLimit(o: RateLimitOptions): RateLimit {
   const shared = { keyPrefix: o.name, points: o.points, duration: o.windowS };
+  const usedUp = createBoundedCache<true>(MAX_USED_UP);
   const isStrict = o.whenAway === 'refuse';
   const alone = new RateLimiterMemory(shared);
   const limiter = new RateLimiterPostgres({
@@ -75,6 +82,7 @@ export function createRateLimit(o: RateLimitOptions): RateLimit {
     } catch (refusal) {
       // All else is the pool's or the database's: with an insurance it never comes this far.
       if (!(refusal instanceof RateLimiterRes)) return new Array(count).fill(AWAY);
+      usedUp.set(key, true, refusal.msBeforeNext);
       const refused = refusedFor(refusal.msBeforeNext);
       // What is left of the window is for the first of them. A key that this process remembers as
       // used up comes back without a count.
@@ -91,6 +99,10 @@ export function createRateLimit(o: RateLimitOptions): RateLimit {
   };
   return {
     take: (key) => together(key).catch(() => late(key)),
-    forget: () => limiter.deleteInMemoryBlockedAll(),
+    isUsedUp: (key) => usedUp.get(key) ?? false,
+    forget() {
+      usedUp.clear();
+      limiter.deleteInMemoryBlockedAll();
+    },
   };
 }

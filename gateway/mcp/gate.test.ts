@@ -19,17 +19,23 @@ const USER: SignedIn = {
 const CALL = { jsonrpc: '2.0', id: 9, method: 'tools/call' };
 
 function gateWith(o: {
-  check?: () => Promise<SignedIn | undefined>;
+  check?: (token: string) => Promise<SignedIn | undefined>;
   take?: () => Promise<Admission>;
   refused?: (address: string) => Promise<Admission>;
   request?: (userId: bigint) => Promise<Admission>;
+  isBlocked?: boolean;
 }) {
   return createGate({
     tokens: { check: o.check ?? (async () => USER) },
-    toolCalls: { take: o.take ?? (async () => ({ admitted: true })), forget: () => {} },
+    toolCalls: {
+      take: o.take ?? (async () => ({ admitted: true })),
+      isUsedUp: () => false,
+      forget: () => {},
+    },
     limits: {
       refused: o.refused ?? (async () => ({ admitted: true })),
       request: o.request ?? (async () => ({ admitted: true })),
+      isBlocked: () => o.isBlocked ?? false,
     },
     clientIp: () => '203.0.113.7',
     publicUrl: PUBLIC_URL,
@@ -113,6 +119,21 @@ describe('the gate of /mcp', () => {
     expect(await gate.admit(requestWith(headers))).toMatchObject({
       answer: { status: 429, headers: { 'Retry-After': '9' } },
     });
+  });
+
+  test('a token that was refused a moment ago is not judged again for a blocked address', async () => {
+    for (const [isBlocked, judged] of [
+      [true, 2],
+      [false, 4],
+    ] as const) {
+      const tokens: string[] = [];
+      const check = async (token: string) => void tokens.push(token);
+      const gate = gateWith({ isBlocked, check });
+      for (const token of ['one', 'two', 'one', 'two']) {
+        await gate.admit(requestWith({ authorization: `Bearer ${token}` }));
+      }
+      expect(tokens).toHaveLength(judged);
+    }
   });
 
   test('a valid token passes from an address that was refused too often', async () => {

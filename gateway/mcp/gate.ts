@@ -1,8 +1,10 @@
+import { createHash } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import { Actor_Kind, type ActorSchema } from '../../proto/gen/rms/common/v1/actor_pb.ts';
 import { isOutage } from '../../services/platform/outage.ts';
 import { bearerOf, bearerToken } from '../auth/bearer.ts';
+import { createBoundedCache } from '../auth/bounded-cache.ts';
 import { addressOf, type ClientIp } from '../auth/client-ip.ts';
 import type { McpLimits } from '../auth/mcp-limits.ts';
 import type { Admission, RateLimit } from '../auth/rate-limits.ts';
@@ -32,6 +34,9 @@ export interface Gate {
 }
 
 const RETRY_AFTER_S = 5;
+const MAX_REFUSED_TOKENS = 10_000;
+/** Below the 5 seconds in which changes hold everywhere. Milliseconds. */
+const REFUSED_TOKEN_MS = 3_000;
 const PREFLIGHT_HEADERS =
   'Authorization, Content-Type, Accept, MCP-Protocol-Version, Mcp-Method, Mcp-Name, Mcp-Session-Id, Last-Event-ID, traceparent';
 
@@ -39,13 +44,15 @@ const PREFLIGHT_HEADERS =
 export function createGate(o: {
   readonly tokens: AccessTokenCheck;
   readonly toolCalls: RateLimit;
-  readonly limits: Pick<McpLimits, 'request' | 'refused'>;
+  readonly limits: Pick<McpLimits, 'request' | 'refused' | 'isBlocked'>;
   readonly clientIp: ClientIp;
   readonly publicUrl: string;
   readonly origins: OriginRules;
 }): Gate {
   const { origins } = o;
   const challenge = challengeOf(o.publicUrl);
+  /** Tokens that were refused a moment ago, by hash: a valid signature of a revoked grant costs a statement. */
+  const refusedTokens = createBoundedCache<true>(MAX_REFUSED_TOKENS);
   /** The refusal, or 429 in its place once the address has had too many. */
   const refuse = async (req: IncomingMessage, refusal: Answer): Promise<{ answer: Answer }> => {
     const admission = await o.limits.refused(addressOf(o.clientIp, req));
@@ -75,9 +82,15 @@ export function createGate(o: {
       const bearer = bearerOf(req.headers.authorization);
       const token = bearer === undefined ? undefined : bearerToken(bearer);
       if (token === undefined) return refuse(req, unauthorized(challenge, bearer));
-      const user = await checkOrAway(o.tokens, token);
+      const hash = createHash('sha256').update(token).digest('base64');
+      const isKnownBad =
+        o.limits.isBlocked(addressOf(o.clientIp, req)) && refusedTokens.get(hash) !== undefined;
+      const user = isKnownBad ? undefined : await checkOrAway(o.tokens, token);
       if (user === 'away') return { answer: away() };
-      if (!user) return refuse(req, unauthorized(challenge, token));
+      if (!user) {
+        if (!isKnownBad) refusedTokens.set(hash, true, REFUSED_TOKEN_MS);
+        return refuse(req, unauthorized(challenge, token));
+      }
       const admission = await o.limits.request(user.userId);
       if (!admission.admitted) return { answer: tooMany(admission, 'requests') };
       if (req.method === 'OPTIONS') return { answer: { status: 204, headers: { Allow: 'POST' } } };

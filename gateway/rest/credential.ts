@@ -42,7 +42,7 @@ export async function authenticate(
     );
   }
   if (key) {
-    const caller = await auth.apiKeys.check(key);
+    const caller = await auth.apiKeys.check(key, auth.failedCredentials.isUsedUp(request.ip));
     return caller ?? refuse(auth, request.ip, unauthorized(KEY_CHALLENGE));
   }
   throw unauthorized(both ? `${bearerChallenge(operation)}, ${KEY_CHALLENGE}` : KEY_CHALLENGE);

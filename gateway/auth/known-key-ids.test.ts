@@ -1,0 +1,86 @@
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import type { Queryable } from '../../services/platform/postgres.ts';
+import { startTestGateway, type TestGateway } from '../../test/support/gateway/test-gateway.ts';
+import { until } from '../../test/support/until.ts';
+import { createApiKeyCheck } from './api-key-check.ts';
+import { newKey, parseKey } from './key-format.ts';
+import { createKnownKeyIds } from './known-key-ids.ts';
+
+let under: TestGateway;
+
+beforeAll(async () => {
+  under = await startTestGateway();
+});
+afterAll(() => under.stop());
+
+/** The test's database, and how many statements it was asked. */
+function counting(): { db: Queryable; statements(): number } {
+  let count = 0;
+  const db: Queryable = new Proxy(under.database.pool, {
+    get(pool, name) {
+      const member: unknown = Reflect.get(pool, name);
+      if (typeof member !== 'function') return member;
+      if (name === 'query') count += 1;
+      return member.bind(pool);
+    },
+  });
+  return { db, statements: () => count };
+}
+
+const idOf = (key: string): string => parseKey(key)?.keyId ?? '';
+
+describe('known key ids', () => {
+  test('hold every key that exists, and no id that was made up', async () => {
+    const keys = [under.key, await under.newKey(), await under.newKey()];
+    const ids = createKnownKeyIds(under.database.pool);
+    for (const key of keys) expect(await ids.mayExist(idOf(key))).toBe(true);
+    for (let at = 0; at < 100; at += 1) {
+      expect(await ids.mayExist(newKey().keyId)).toBe(false);
+    }
+  });
+
+  test('hold a new key within the five seconds of every change', async () => {
+    const ids = createKnownKeyIds(under.database.pool);
+    await ids.mayExist('none');
+    const id = idOf(await under.newKey());
+    await until(() => ids.mayExist(id), 5_000, 100);
+  });
+
+  test('are read in pages, however many share one moment', async () => {
+    const shopId = await under.newShop();
+    await under.database.pool.query(
+      `insert into api_keys (shop_id, key_id, secret_hash, scopes, description)
+       select $1, lpad(n::text, 12, 'a'), sha256('x'), '{}', 'many' from generate_series(1, 25000) n`,
+      [shopId],
+    );
+    const ids = createKnownKeyIds(under.database.pool);
+    for (const n of ['1', '10000', '10001', '25000']) {
+      expect(await ids.mayExist(n.padStart(12, 'a'))).toBe(true);
+    }
+  });
+});
+
+describe('a blocked address', () => {
+  test('costs no statement for made-up keys, and its valid key passes', async () => {
+    const { db, statements } = counting();
+    const check = createApiKeyCheck(db, () => {});
+    const valid = await under.newKey();
+    expect(await check.check(newKey().text, true)).toBeUndefined();
+    const before = statements();
+    const startedAt = performance.now();
+    const madeUp = Array.from({ length: 2_000 }, () => check.check(newKey().text, true));
+    expect(new Set(await Promise.all(madeUp))).toEqual(new Set([undefined]));
+    // One reading of what was added for every two seconds, whatever is asked.
+    const readings = Math.floor((performance.now() - startedAt) / 2_000) + 1;
+    expect(statements() - before).toBeLessThanOrEqual(readings);
+    expect(await check.check(valid, true)).toMatchObject({ shopId: 1n });
+  });
+
+  test('another address has a made-up key looked up, and a new key accepted at once', async () => {
+    const { db, statements } = counting();
+    const check = createApiKeyCheck(db, () => {});
+    await check.check(newKey().text);
+    expect(statements()).toBe(1);
+    expect(await check.check(await under.newKey())).toMatchObject({ shopId: 1n });
+  });
+});
