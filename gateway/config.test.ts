@@ -19,6 +19,7 @@ const PRODUCTION = {
   SERVICE_JWKS_FILE: '/jwks',
   SERVICE_ISSUER: 'https://kubernetes.default.svc',
   SERVICE_SUBJECTS: 'system:serviceaccount:rms:*',
+  TRUSTED_PROXIES: '10.0.0.0/8',
 };
 
 describe("the gateway's configuration", () => {
@@ -68,5 +69,40 @@ describe("the gateway's configuration", () => {
     expect(() => loadGatewayOptions({ ...PRODUCTION, ...open })).toThrow(`${name}: production`);
     expect(() => loadGatewayOptions({ ...PRODUCTION, ...partners })).not.toThrow();
     expect(() => loadGatewayOptions({ ...ENV, ...open })).not.toThrow();
+  });
+
+  describe('TRUSTED_PROXIES', () => {
+    const proxies = (text: string, env: Record<string, string> = PRODUCTION) =>
+      loadGatewayOptions({ ...env, TRUSTED_PROXIES: text }).trustedProxies;
+
+    test('production does not start without them, or the word none', () => {
+      expect(() => proxies('')).toThrow(/TRUSTED_PROXIES is missing/);
+      expect(proxies('none')).toEqual([]);
+      expect(proxies('10.0.0.0/8, fd00::/8,192.0.2.1')).toEqual([
+        '10.0.0.0/8',
+        'fd00::/8',
+        '192.0.2.1',
+      ]);
+    });
+
+    test('are nobody elsewhere, unless they are named', () => {
+      expect(loadGatewayOptions(ENV).trustedProxies).toEqual([]);
+      expect(proxies('127.0.0.1', ENV)).toEqual(['127.0.0.1']);
+    });
+
+    test.each([
+      '0.0.0.0/0',
+      '::/0',
+      '10.0.0.0/8,::/0',
+      '0.0.0.0/1,128.0.0.0/1',
+      'none,10.0.0.1',
+      'x',
+    ])('%s is refused everywhere', (text) => {
+      for (const env of [ENV, PRODUCTION]) {
+        expect(() => proxies(text, env)).toThrow(
+          /TRUSTED_PROXIES: (wants addresses|has a range wider than)/,
+        );
+      }
+    });
   });
 });

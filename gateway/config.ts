@@ -13,6 +13,7 @@ import {
   wholeNumber,
 } from '../services/platform/config.ts';
 import { identityFromConfig } from '../services/platform/identity.ts';
+import { proxiesFault } from './auth/client-ip.ts';
 import { HOURLY_LIMITS } from './auth/hourly-limits.ts';
 import { MCP_LIMITS } from './auth/mcp-limits.ts';
 import { HTTP_LIMITS } from './http/server.ts';
@@ -21,6 +22,15 @@ import type { GatewayOptions } from './start.ts';
 
 const perHour = (points: number) => wholeNumber(1, 1_000_000).default(points);
 const target = (name: string) => grpcTarget.describe(`gRPC name of the ${name} service`);
+
+/** Undefined where nothing was said: behind a balancer everybody would then share its address. */
+const trustedProxies = list
+  .transform((proxies) => (proxies.join() === 'none' ? [] : proxies))
+  .superRefine((proxies, context) => {
+    const message = proxiesFault(proxies);
+    if (message !== undefined) context.addIssue({ code: 'custom', message });
+  })
+  .optional();
 
 /** The variables of the gateway. */
 export const gatewayShape = {
@@ -82,9 +92,9 @@ export const gatewayShape = {
     .describe(
       'Connections at once; above it the client that has kept the process waiting longest is cut off',
     ),
-  TRUSTED_PROXIES: list
-    .default([])
-    .describe('Addresses or CIDR ranges of our own proxies, whose X-Forwarded-For is read'),
+  TRUSTED_PROXIES: trustedProxies.describe(
+    'Addresses or CIDR ranges of our own proxies, whose X-Forwarded-For is read, or `none`; production wants one of the two',
+  ),
   PARTNER_ISSUER: z
     .url({ error: 'wants an address' })
     .optional()
@@ -157,7 +167,7 @@ export function loadGatewayOptions(env: NodeJS.ProcessEnv = process.env): Gatewa
       refused: config.MCP_REFUSED_PER_MINUTE,
     },
     httpLimits: { maxConnections: config.MAX_CONNECTIONS },
-    trustedProxies: config.TRUSTED_PROXIES,
+    trustedProxies: config.TRUSTED_PROXIES ?? [],
     mcpAllowedOrigins: config.MCP_ALLOWED_ORIGINS,
     docs: config.DOCS_ENABLED,
     logLevel: config.LOG_LEVEL,
@@ -176,6 +186,11 @@ function faultsBetween(config: GatewayConfig): string[] {
   const faults: string[] = [];
   if (config.NODE_ENV === 'production' && config.API_CALENDAR !== undefined) {
     faults.push('API_CALENDAR: production has no other calendar than the real one');
+  }
+  if (config.NODE_ENV === 'production' && config.TRUSTED_PROXIES === undefined) {
+    faults.push(
+      'TRUSTED_PROXIES is missing: production names its load balancers, or says none where clients connect directly; otherwise all callers behind a balancer share the limits of one address',
+    );
   }
   if ((config.PARTNER_ISSUER === undefined) !== (config.PARTNER_JWKS_URL === undefined)) {
     faults.push('PARTNER_ISSUER and PARTNER_JWKS_URL are set together or not at all');

@@ -35,6 +35,22 @@ test('never throws, whatever the header holds', () => {
   );
 });
 
-test('refuses a malformed range at the start', () => {
-  expect(() => createClientIp(['10.0.0.0/99'])).toThrow();
+test.each([
+  ['10.0.0.0/99', 'wants addresses'],
+  ['10.0.0.0/', 'wants addresses'],
+  ['10.1', 'wants addresses'],
+  ['balancer.internal', 'wants addresses'],
+  ['0.0.0.0/0', 'wider than /8'],
+  ['128.0.0.0/1', 'wider than /8'],
+  ['::/0', 'wider than /7'],
+  ['::0/0', 'wider than /7'],
+])('refuses %s at the start', (range, why) => {
+  expect(() => createClientIp(['10.0.0.0/8', range])).toThrow(why);
 });
+
+test.each(['10.0.0.0/8', '100.64.0.0/10', 'fc00::/7', '::1', '192.0.2.7/32'])(
+  'takes %s',
+  (range) => {
+    expect(() => createClientIp([range])).not.toThrow();
+  },
+);

@@ -11,7 +11,7 @@ export type ClientIp = (peer: string | undefined, forwardedFor: string | undefin
  * @param trusted addresses or CIDR ranges of our proxies.
  * @returns an address in one spelling: v4-mapped ones as v4, IPv6 as its /64 (the least a site is
  *   given), so that one client counts as one.
- * @throws Error for a malformed range.
+ * @throws Error for a range that {@link proxiesFault} finds at fault.
  */
 export function createClientIp(trusted: readonly string[]): ClientIp {
   const ranges = trusted.map(parseRange);
@@ -48,10 +48,39 @@ function parse(text: string): Address | undefined {
   return isFull ? ipaddr.process(bare) : undefined;
 }
 
+/** The widest range that is anybody's own network: 10.0.0.0/8 and fc00::/7. Bits. */
+const LEAST_BITS = { ipv4: 8, ipv6: 7 } as const;
+
+/**
+ * What is wrong with the ranges of our proxies; undefined when nothing is. A range such as `0.0.0.0/0`
+ * would let every client choose its own address.
+ */
+export function proxiesFault(trusted: readonly string[]): string | undefined {
+  for (const text of trusted) {
+    const range = rangeOf(text);
+    if (!range) return 'wants addresses or CIDR ranges separated by commas, or the word none';
+    const [address, bits] = range;
+    const least = LEAST_BITS[address.kind()];
+    if (bits < least) {
+      return `has a range wider than /${least}: clients in it could choose the address they count under`;
+    }
+  }
+  return undefined;
+}
+
 function parseRange(text: string): [Address, number] {
-  if (text.includes('/')) return ipaddr.parseCIDR(text);
-  const address = ipaddr.process(text);
-  return [address, address.kind() === 'ipv4' ? 32 : 128];
+  const fault = proxiesFault([text]);
+  const range = rangeOf(text);
+  if (fault !== undefined || !range) throw new Error(`trusted proxies: ${fault}`);
+  return range;
+}
+
+function rangeOf(text: string): [Address, number] | undefined {
+  if (ipaddr.IPv4.isValidCIDRFourPartDecimal(text) || ipaddr.IPv6.isValidCIDR(text)) {
+    return ipaddr.parseCIDR(text);
+  }
+  const address = parse(text);
+  return address && [address, address.kind() === 'ipv4' ? 32 : 128];
 }
 
 function limitUnit(address: Address): string {

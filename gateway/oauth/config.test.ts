@@ -22,6 +22,7 @@ const PRODUCTION = {
   SERVICE_JWKS_FILE: '/x',
   SERVICE_ISSUER: 'https://cluster',
   SERVICE_SUBJECTS: 'system:serviceaccount:rms:*',
+  TRUSTED_PROXIES: 'none',
 };
 const SIGN_IN = {
   SIGN_IN_ISSUER: 'https://login.example.com',

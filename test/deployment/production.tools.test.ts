@@ -1,5 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import { z } from 'zod';
+import { gatewayShape } from '../../gateway/config.ts';
 import { identityShape, loadConfig, processShape } from '../../services/platform/config.ts';
 import { renderOverlay } from './kubectl.ts';
 
@@ -88,6 +89,16 @@ describe('the production overlay', () => {
       { from: [{ podSelector: {} }], ports: [{ port: 8080 }] },
       { ports: [{ port: 9464 }] },
     ]);
+  });
+
+  test('names the load balancers in front of the gateway, not everybody', () => {
+    const map = ofKind('ConfigMap').find(({ metadata }) => metadata.name.startsWith('gateway-'));
+    const { data } = z.looseObject({ data: z.record(z.string(), z.string()) }).parse(map);
+    const { TRUSTED_PROXIES } = loadConfig(
+      { TRUSTED_PROXIES: gatewayShape.TRUSTED_PROXIES },
+      { TRUSTED_PROXIES: data['trusted-proxies'] },
+    );
+    expect(TRUSTED_PROXIES?.length).toBeGreaterThan(0);
   });
 
   test('brings no password and no server of its own', () => {
