@@ -6,7 +6,7 @@ import { FraudService } from '../proto/gen/rms/fraud/v1/fraud_pb.ts';
 import { ReturnsService } from '../proto/gen/rms/returns/v1/returns_pb.ts';
 import { WebhooksService } from '../proto/gen/rms/webhooks/v1/webhooks_pb.ts';
 import { createServiceClient } from '../services/platform/grpc/client.ts';
-import type { ServiceIdentity } from '../services/platform/identity.ts';
+import type { ClientIdentity } from '../services/platform/identity.ts';
 import type { Telemetry } from '../services/platform/telemetry.ts';
 
 /** The six services behind the gateway. */
@@ -25,7 +25,7 @@ export type ServiceTargets = Readonly<Record<keyof Services, string>>;
 /** Clients of all services. They connect lazily, so a service may come later. */
 export function connectServices(
   targets: ServiceTargets,
-  common: { readonly identity: ServiceIdentity; readonly telemetry?: Telemetry },
+  common: { readonly identity: ClientIdentity; readonly telemetry?: Telemetry },
 ): { readonly services: Services; close(): void } {
   const returns = createServiceClient(ReturnsService, { target: targets.returns, ...common });
   const dispositions = createServiceClient(DispositionsService, {

@@ -293,7 +293,7 @@ function createLimits(
 /** A malformed gRPC name is found out here, when the metrics port is open already. */
 async function connectOrStop(o: GatewayOptions, telemetry: Telemetry) {
   try {
-    return connectServices(o.targets, { identity: o.identity, telemetry });
+    return connectServices(o.targets, { identity: o.identity.as('gateway'), telemetry });
   } catch (error) {
     await telemetry.stop();
     throw error;

@@ -119,7 +119,7 @@ function open(
   let backend: ReturnType<typeof connectServices> | undefined;
   const connect = () => {
     const { targets, identity } = reach();
-    return connectServices(targets, { identity });
+    return connectServices(targets, { identity: identity.as('gateway') });
   };
   return {
     pool,

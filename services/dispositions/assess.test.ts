@@ -10,6 +10,7 @@ import {
   UNKNOWN_OUTCOME,
 } from '../../test/support/dispositions-bench.ts';
 import { actor, refusal } from '../../test/support/running-service.ts';
+import { serviceActor } from '../platform/identity.ts';
 import { createPool } from '../platform/postgres.ts';
 import { record } from './record.ts';
 
@@ -67,7 +68,8 @@ describe('assess', () => {
       lines.map((lineItemId) => ({ lineItemId, note: 'worn', images })),
     );
     expect(bench.returns.assessments.filter((call) => call.shopId === shopId)).toMatchObject([
-      { actor },
+      // The service names itself, and who inspected in each assessment.
+      { actor: serviceActor('dispositions'), assessments: lines.map(() => ({ actor })) },
     ]);
     const handed = bench.handedTo(shopId);
     expect(handed).toMatchObject(

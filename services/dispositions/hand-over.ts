@@ -1,14 +1,13 @@
-import { create, type MessageInitShape } from '@bufbuild/protobuf';
+import type { MessageInitShape } from '@bufbuild/protobuf';
 import { type Client, Code, ConnectError } from '@connectrpc/connect';
 import type pg from 'pg';
-import { type Actor, ActorSchema } from '../../proto/gen/rms/common/v1/actor_pb.ts';
 import type {
   AssessmentSchema,
   GradingSchema,
   ReturnsService,
 } from '../../proto/gen/rms/returns/v1/returns_pb.ts';
 import { isUnavailable } from '../platform/errors.ts';
-import { systemActor } from '../platform/identity.ts';
+import { serviceActor } from '../platform/identity.ts';
 import type { Logger } from '../platform/log.ts';
 import { isOutage } from '../platform/outage.ts';
 import { startLoop, type Worker } from '../platform/worker.ts';
@@ -24,6 +23,9 @@ export interface HandOverDeps {
   >;
 }
 
+/** Only the gateway names people: who inspected stands in each inspection. */
+export const DISPOSITIONS = serviceActor('dispositions');
+
 /** Thirty lines with everything at its longest are some 30 MiB. Milliseconds. */
 const TIMEOUT_MS = 10_000;
 
@@ -31,10 +33,7 @@ const TIMEOUT_MS = 10_000;
  * Hands everything that is pending for these lines to returns, oldest first: one call as a rule,
  * more when a line has several pending. Safe to run twice: returns ignores ids it has seen.
  */
-export async function handOver(
-  deps: HandOverDeps,
-  o: Lines & { readonly actor: Actor },
-): Promise<void> {
+export async function handOver(deps: HandOverDeps, o: Lines): Promise<void> {
   let pending = await findOldestPending(deps.pool, o);
   while (pending.length > 0) {
     await handOverThese(deps, o, pending);
@@ -48,20 +47,19 @@ export async function handOver(
  */
 export async function handOverThese(
   deps: HandOverDeps,
-  o: Pick<Lines, 'shopId' | 'kind'> & { readonly actor: Actor },
+  o: Pick<Lines, 'shopId' | 'kind'>,
   pending: readonly Inspection[],
 ): Promise<void> {
-  const { shopId, actor } = o;
   const limits = { timeoutMs: TIMEOUT_MS };
   // Thirty lines may lie in thirty whole returns, of which nothing is wanted here.
-  const by = { shopId, actor, withoutReturns: true };
+  const by = { shopId: o.shopId, actor: DISPOSITIONS, withoutReturns: true };
   if (o.kind === 'assessment') {
     await deps.returns.applyAssessments({ ...by, assessments: pending.map(toAssessment) }, limits);
   } else {
     await deps.returns.applyGradings({ ...by, gradings: pending.map(toGrading) }, limits);
   }
   const ids = pending.map((inspection) => inspection.id);
-  await deleteHandovers(deps.pool, shopId, ids);
+  await deleteHandovers(deps.pool, o.shopId, ids);
 }
 
 const IDLE_MS = 1_000;
@@ -71,7 +69,6 @@ const IDLE_MS = 1_000;
  * worked on by one of them at a time, and the work may be done twice.
  */
 export function startHandovers(deps: HandOverDeps, logger: Logger): Worker {
-  const actor = create(ActorSchema, systemActor('dispositions'));
   return startLoop({
     name: 'handovers',
     idleMs: IDLE_MS,
@@ -80,7 +77,7 @@ export function startHandovers(deps: HandOverDeps, logger: Logger): Worker {
       const due = await claimDue(deps.pool);
       if (!due) return 'idle';
       try {
-        await handOver(deps, { ...due, actor });
+        await handOver(deps, due);
       } catch (error) {
         // Where our own database is away too, the claim runs out by itself.
         if (isAway(error)) await giveBack(deps.pool, due).catch(() => {});

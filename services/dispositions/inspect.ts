@@ -1,6 +1,6 @@
 import { Code, ConnectError } from '@connectrpc/connect';
 import { invalidField } from '../platform/errors.ts';
-import { type HandOverDeps, handOver, handOverThese } from './hand-over.ts';
+import { DISPOSITIONS, type HandOverDeps, handOver, handOverThese } from './hand-over.ts';
 import type { Inspection } from './inspection.ts';
 import { type Batch, record } from './record.ts';
 
@@ -30,10 +30,14 @@ export async function inspect(deps: HandOverDeps, batch: Batch): Promise<readonl
 /** Absent lines and those of other shops are refused alike. */
 async function requireOwnLines(
   { returns }: HandOverDeps,
-  { shopId, actor }: Batch,
+  { shopId }: Batch,
   lineItemIds: readonly bigint[],
 ): Promise<void> {
-  const { owners } = await returns.checkLineItems({ shopId, actor, lineItemIds: [...lineItemIds] });
+  const { owners } = await returns.checkLineItems({
+    shopId,
+    actor: DISPOSITIONS,
+    lineItemIds: [...lineItemIds],
+  });
   const own = new Set(owners.map((owner) => owner.lineItemId));
   const index = lineItemIds.findIndex((lineItemId) => !own.has(lineItemId));
   if (index >= 0) throw invalidField(`items[${index}].line_item_id`, 'names no line item');

@@ -3,6 +3,7 @@ import type { Client } from '@connectrpc/connect';
 import type pg from 'pg';
 import { FraudReportCreatedSchema } from '../../proto/gen/rms/events/v1/events_pb.ts';
 import type { ReturnsService } from '../../proto/gen/rms/returns/v1/returns_pb.ts';
+import { serviceActor } from '../platform/identity.ts';
 import { appendEvents } from '../platform/outbox/append.ts';
 import { inTransaction, violatedConstraint } from '../platform/postgres.ts';
 import { type NewReport, type Report, reportExists, returnNotFound } from './report.ts';
@@ -13,6 +14,9 @@ export interface FraudDeps {
   readonly returns: Pick<Client<typeof ReturnsService>, 'getReturns'>;
 }
 
+/** Only the gateway names people: who reports stands in the report. */
+const FRAUD = serviceActor('fraud');
+
 /**
  * Records a fraud report.
  *
@@ -21,7 +25,11 @@ export interface FraudDeps {
  */
 export async function createReport(deps: FraudDeps, report: NewReport): Promise<Report> {
   const { shopId, actor, returnId } = report;
-  const { returns } = await deps.returns.getReturns({ shopId, actor, returnIds: [returnId] });
+  const { returns } = await deps.returns.getReturns({
+    shopId,
+    actor: FRAUD,
+    returnIds: [returnId],
+  });
   if (returns.length === 0) throw returnNotFound(returnId);
 
   try {

@@ -72,6 +72,26 @@ describe('configuration', () => {
       );
     });
 
+    test('service accounts are named with their namespace, internal ones with what they may do', () => {
+      const load = (more: object) => loadConfig(serviceShape, { ...complete, ...more });
+      const callers = 'system:serviceaccount:logistics:post=labels';
+      expect(load({ SERVICE_CALLERS: callers }).SERVICE_CALLERS).toEqual(
+        new Map([['system:serviceaccount:logistics:post', 'labels']]),
+      );
+      for (const subject of [
+        '*',
+        'system:serviceaccount:*',
+        'system:serviceaccount:rms*:gateway',
+      ]) {
+        expect(() => load({ SERVICE_SUBJECTS: subject })).toThrow('SERVICE_SUBJECTS: wants');
+      }
+      // Nobody becomes the gateway by configuration.
+      for (const role of ['gateway', 'nobody', '']) {
+        const value = `system:serviceaccount:logistics:post=${role}`;
+        expect(() => load({ SERVICE_CALLERS: value })).toThrow('SERVICE_CALLERS: wants');
+      }
+    });
+
     test('kubernetes names every file it lacks, and needs no static token', () => {
       const env = { ...complete, SERVICE_TOKEN: '', SERVICE_AUTH: 'kubernetes' };
       expect(faultsOf(env)).toContain('SERVICE_TOKEN_FILE is missing');

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { INTERNAL_CALLERS } from './grpc/callers.ts';
 import { keyringText } from './keyring.ts';
 
 /** What a process refuses to start with: every fault in its environment, one per line. */
@@ -167,6 +168,22 @@ export const busShape = {
     .describe('Days for which published events are kept'),
 };
 
+/** A service account, or all of one namespace. */
+const SUBJECT = /^system:serviceaccount:[a-z0-9-]+:([a-z0-9.-]+|\*)$/;
+const ACCOUNT = /^(system:serviceaccount:[a-z0-9-]+:[a-z0-9.-]+)=([a-z-]+)$/;
+
+/** `system:serviceaccount:logistics:labels=labels`, several separated by commas. */
+const serviceCallers = list.transform((entries, context) => {
+  const callers = entries.map((entry) => ACCOUNT.exec(entry)?.slice(1) ?? []);
+  const isKnown = (name = '') => INTERNAL_CALLERS.some((known) => known === name);
+  if (!callers.every(([, name]) => isKnown(name))) {
+    const message = `wants <service account>=<caller>; callers: ${INTERNAL_CALLERS.join(', ')}`;
+    context.addIssue({ code: 'custom', message });
+    return z.NEVER;
+  }
+  return new Map(callers.map(([account = '', name = '']) => [account, name]));
+});
+
 /** How a process proves to others that it is one of ours. */
 export const identityShape = {
   SERVICE_AUTH: z
@@ -193,9 +210,17 @@ export const identityShape = {
     .optional()
     .describe('Issuer of service-account tokens where SERVICE_AUTH is kubernetes'),
   SERVICE_SUBJECTS: list
+    .refine((subjects) => subjects.every((one) => SUBJECT.test(one)), {
+      error: 'wants system:serviceaccount:<namespace>:<name or *>, several separated by commas',
+    })
     .optional()
     .describe(
-      'Service accounts that are ours where SERVICE_AUTH is kubernetes, such as system:serviceaccount:rms:*; any pod of a cluster may have a token for this audience',
+      'Service accounts that are ours where SERVICE_AUTH is kubernetes, such as system:serviceaccount:rms:*; the name of the account is that of the caller',
+    ),
+  SERVICE_CALLERS: serviceCallers
+    .default(new Map())
+    .describe(
+      `Internal services that may call ours, as <service account>=<caller>, several separated by commas; callers: ${INTERNAL_CALLERS.join(', ')}`,
     ),
 };
 

@@ -4,19 +4,22 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { type CryptoKey, exportJWK, generateKeyPair, SignJWT } from 'jose';
 import { Actor_Kind } from '../../proto/gen/rms/common/v1/actor_pb.ts';
+import { ANY_CALLER } from './grpc/callers.ts';
 import { kubernetesIdentity, staticIdentity, systemActor } from './identity.ts';
 
 describe('static identity', () => {
   const identity = staticIdentity('t'.repeat(32));
 
   test('sends its token and knows it again', async () => {
-    expect(await identity.verify(await identity.token())).toBe(true);
+    expect(await identity.callerOf(await identity.token())).toBe(ANY_CALLER);
+    expect(await identity.callerOf(await identity.as('returns').token())).toBe('returns');
   });
 
   test.each(['', 't', 't'.repeat(31), 't'.repeat(33), 'u'.repeat(32)])(
     'refuses %j',
     async (token) => {
-      expect(await identity.verify(token)).toBe(false);
+      expect(await identity.callerOf(token)).toBeUndefined();
+      expect(await identity.callerOf(`returns:${token}`)).toBeUndefined();
     },
   );
 });
@@ -44,6 +47,7 @@ describe('kubernetes identity', () => {
       jwksFile: join(folder, 'jwks.json'),
       issuer,
       subjects: ['system:serviceaccount:rms:*', 'system:serviceaccount:tools:admin'],
+      callers: new Map([['system:serviceaccount:logistics:post', 'labels']]),
     });
 
   function sign(o: {
@@ -65,29 +69,34 @@ describe('kubernetes identity', () => {
     const pod = identity();
     const token = await pod.token();
     expect(token).not.toMatch(/\s/);
-    expect(await pod.verify(token)).toBe(true);
-    expect(await pod.verify(token)).toBe(true);
+    expect(await pod.callerOf(token)).toBe('returns');
+    expect(await pod.callerOf(token)).toBe('returns');
   });
 
   test('refuses another issuer, audience, key, an expired, an endless and a malformed token', async () => {
     const pod = identity();
-    expect(await pod.verify(await sign({ iss: 'https://elsewhere' }))).toBe(false);
-    expect(await pod.verify(await sign({ aud: 'other' }))).toBe(false);
-    expect(await pod.verify(await sign({ key: foreign }))).toBe(false);
-    expect(await pod.verify(await sign({ exp: '-1m' }))).toBe(false);
-    expect(await pod.verify(await sign({ exp: null }))).toBe(false);
-    expect(await pod.verify('no.jwt.here')).toBe(false);
+    expect(await pod.callerOf(await sign({ iss: 'https://elsewhere' }))).toBeUndefined();
+    expect(await pod.callerOf(await sign({ aud: 'other' }))).toBeUndefined();
+    expect(await pod.callerOf(await sign({ key: foreign }))).toBeUndefined();
+    expect(await pod.callerOf(await sign({ exp: '-1m' }))).toBeUndefined();
+    expect(await pod.callerOf(await sign({ exp: null }))).toBeUndefined();
+    expect(await pod.callerOf('no.jwt.here')).toBeUndefined();
   });
 
   test.each([
-    ['ours, by its namespace', 'system:serviceaccount:rms:webhooks', true],
-    ['ours, by its name', 'system:serviceaccount:tools:admin', true],
-    ['of another namespace', 'system:serviceaccount:others:returns', false],
-    ['of a namespace whose name begins alike', 'system:serviceaccount:rms-dev:returns', false],
-    ['another one of a namespace of which one is ours', 'system:serviceaccount:tools:ci', false],
-    ['nobody', '', false],
+    ['ours, by its namespace', 'system:serviceaccount:rms:webhooks', 'webhooks'],
+    ['ours, by its name', 'system:serviceaccount:tools:admin', 'admin'],
+    ['an internal one', 'system:serviceaccount:logistics:post', 'labels'],
+    ['of another namespace', 'system:serviceaccount:others:returns', undefined],
+    ['of a namespace whose name begins alike', 'system:serviceaccount:rms-dev:returns', undefined],
+    [
+      'another one of a namespace of which one is ours',
+      'system:serviceaccount:tools:ci',
+      undefined,
+    ],
+    ['nobody', '', undefined],
   ])('a service account that is %s', async (_, sub, expected) => {
-    expect(await identity().verify(await sign({ sub }))).toBe(expected);
+    expect(await identity().callerOf(await sign({ sub }))).toBe(expected);
   });
 
   test('a token file that is missing is a fault', async () => {

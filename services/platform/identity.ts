@@ -5,14 +5,33 @@ import { createLocalJWKSet, errors, type JSONWebKeySet, jwtVerify } from 'jose';
 import { z } from 'zod';
 import { Actor_Kind, type ActorSchema } from '../../proto/gen/rms/common/v1/actor_pb.ts';
 import type { identityShape } from './config.ts';
+import { ANY_CALLER } from './grpc/callers.ts';
 
-/** How a process proves to the others that it is one of ours, and how it judges them. */
+/** How a process proves who it is, and how it finds out who calls. */
 export interface ServiceIdentity {
   /** The token to send. Rejects when it cannot be read. */
   token(): Promise<string>;
-  /** Whether a received token is one of ours. Rejects only when it cannot be judged. */
-  verify(token: string): Promise<boolean>;
+  /**
+   * The caller that a received token belongs to, by the name that `callers.ts` knows; undefined when
+   * the token is not valid. Rejects only when it cannot be judged.
+   */
+  callerOf(token: string): Promise<string | undefined>;
+  /**
+   * The identity of one of several parts in one process. Only a static token carries the name; in a
+   * cluster the token of the pod says who it is.
+   */
+  as(name: string): ServiceIdentity;
 }
+
+/** What a client needs of an identity. */
+export type ClientIdentity = Pick<ServiceIdentity, 'token'>;
+
+/** The actor of what a service does for a call that it answers. */
+export const serviceActor = (name: string): MessageInitShape<typeof ActorSchema> => ({
+  kind: Actor_Kind.SERVICE,
+  id: name,
+  name,
+});
 
 /** The actor of work that nobody asked for: sweepers, jobs, imports. */
 export const systemActor = (name: string): MessageInitShape<typeof ActorSchema> => ({
@@ -29,6 +48,7 @@ export function identityFromConfig(config: IdentityConfig): ServiceIdentity {
     jwksFile: required(config.SERVICE_JWKS_FILE),
     issuer: required(config.SERVICE_ISSUER),
     subjects: required(config.SERVICE_SUBJECTS),
+    callers: config.SERVICE_CALLERS,
   });
 }
 
@@ -39,12 +59,25 @@ function required<T>(value: T | undefined): T {
   return value;
 }
 
-/** One token shared by all; outside production only. Compared in constant time, by hash. */
-export function staticIdentity(token: string): ServiceIdentity {
+/**
+ * One token shared by all; outside production only, as it proves no name. Our own processes put
+ * theirs before it, `<name>:<token>`, so that the table of callers holds in development too; without a
+ * name it may call everything. Compared in constant time, by hash.
+ *
+ * @param name the caller, for `token`.
+ */
+export function staticIdentity(token: string, name?: string): ServiceIdentity {
   const expected = sha256(token);
+  const isToken = (given: string) => timingSafeEqual(sha256(given), expected);
   return {
-    token: () => Promise.resolve(token),
-    verify: (given) => Promise.resolve(timingSafeEqual(sha256(given), expected)),
+    token: () => Promise.resolve(name === undefined ? token : `${name}:${token}`),
+    callerOf(given) {
+      const at = given.indexOf(':');
+      const isNamed = at > 0 && isToken(given.slice(at + 1));
+      const caller = isNamed ? given.slice(0, at) : ANY_CALLER;
+      return Promise.resolve(isNamed || isToken(given) ? caller : undefined);
+    },
+    as: (other) => staticIdentity(token, other),
   };
 }
 
@@ -60,9 +93,11 @@ export interface KubernetesIdentityOptions {
   readonly issuer: string;
   /**
    * Service accounts that are ours, by name or with `*` at the end: every pod of the cluster can have a
-   * token signed for any audience.
+   * token signed for any audience. The name of the account is the name of the caller.
    */
   readonly subjects: readonly string[];
+  /** Service accounts of internal services, and which caller of the table each is. */
+  readonly callers?: ReadonlyMap<string, string>;
   readonly audience?: string;
 }
 
@@ -81,14 +116,15 @@ export function kubernetesIdentity(o: KubernetesIdentityOptions): ServiceIdentit
     const parsed: JSONWebKeySet = jwks.parse(JSON.parse(text));
     return createLocalJWKSet(parsed);
   });
-  const verified = new Map<string, number>();
+  const verified = new Map<string, { caller: string; until: number }>();
 
-  return {
+  const identity: ServiceIdentity = {
     token,
-    async verify(given) {
+    as: () => identity,
+    async callerOf(given) {
       const hash = sha256(given).toString('base64');
-      const until = verified.get(hash);
-      if (until !== undefined && until > Date.now()) return true;
+      const known = verified.get(hash);
+      if (known && known.until > Date.now()) return known.caller;
       try {
         const { payload } = await jwtVerify(given, await keys(), {
           issuer: o.issuer,
@@ -96,17 +132,30 @@ export function kubernetesIdentity(o: KubernetesIdentityOptions): ServiceIdentit
           algorithms: ['RS256', 'ES256', 'EdDSA'],
           requiredClaims: ['exp', 'sub'],
         });
-        if (!isAmong(o.subjects, payload.sub ?? '')) return false;
+        const caller = callerNamed(o, payload.sub ?? '');
+        if (caller === undefined) return undefined;
         if (verified.size >= MAX_REMEMBERED) verified.clear();
         // Not past its end, and not past a change of the cluster's keys by much.
-        verified.set(hash, Math.min((payload.exp ?? 0) * 1_000, Date.now() + FILE_CACHE_MS));
-        return true;
+        const until = Math.min((payload.exp ?? 0) * 1_000, Date.now() + FILE_CACHE_MS);
+        verified.set(hash, { caller, until });
+        return caller;
       } catch (error) {
-        if (error instanceof errors.JOSEError) return false;
+        if (error instanceof errors.JOSEError) return undefined;
         throw error;
       }
     },
   };
+  return identity;
+}
+
+/** The caller that a service account stands for: one that SERVICE_CALLERS names, else one of ours by its own name. */
+function callerNamed(
+  { subjects, callers }: KubernetesIdentityOptions,
+  subject: string,
+): string | undefined {
+  const internal = callers?.get(subject);
+  if (internal !== undefined) return internal;
+  return isAmong(subjects, subject) ? subject.slice(subject.lastIndexOf(':') + 1) : undefined;
 }
 
 function isAmong(subjects: readonly string[], subject: string): boolean {

@@ -35,7 +35,12 @@ export const MAX_CALLS_IN_FLIGHT = 128;
 /** A gRPC server with everything that all services have in common around the service's own routes. */
 export function startServiceServer(o: ServiceServerOptions): Promise<RunningServer> {
   const record = callRecorder(o.telemetry.meter, 'server');
-  const identified = identityGate(o.identity, (rpc) => record(rpc, 'Unauthenticated', 0));
+  const { identity, logger } = o;
+  const identified = identityGate({
+    identity,
+    logger,
+    refused: (rpc, code) => record(rpc, Code[code], 0),
+  });
   const inFlight = createInFlight(o.maxCallsInFlight ?? MAX_CALLS_IN_FLIGHT);
   const shed = o.telemetry.meter.createCounter('rpc.server.shed', {
     description: 'Calls refused because too many were in flight',
@@ -47,8 +52,8 @@ export function startServiceServer(o: ServiceServerOptions): Promise<RunningServ
     port: o.port,
     interceptors: [
       serverInstrumentation(o.telemetry, record),
-      errorInterceptor(o.logger),
-      callerInterceptor(),
+      errorInterceptor(logger),
+      callerInterceptor(logger),
       inFlight.interceptor,
     ],
     async gate(context) {

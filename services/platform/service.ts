@@ -163,7 +163,7 @@ async function openRuntime(
     meter: telemetry.meter,
     logger,
   });
-  const runtime = { name, pool, bus, logger, telemetry, identity: o.identity };
+  const runtime = { name, pool, bus, logger, telemetry, identity: o.identity.as(name) };
   return o.retentionDays === undefined ? runtime : { ...runtime, retentionDays: o.retentionDays };
 }
 

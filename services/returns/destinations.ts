@@ -1,9 +1,12 @@
 import type { Client } from '@connectrpc/connect';
-import type { Actor } from '../../proto/gen/rms/common/v1/actor_pb.ts';
 import type {
   Destination,
   DestinationsService,
 } from '../../proto/gen/rms/destinations/v1/destinations_pb.ts';
+import { serviceActor } from '../platform/identity.ts';
+
+/** Only the gateway names people; a read needs none. */
+const RETURNS = serviceActor('returns');
 
 /** What returns asks of the destinations service. */
 export type Destinations = Pick<Client<typeof DestinationsService>, 'getDestination'>;
@@ -17,11 +20,14 @@ export type Destinations = Pick<Client<typeof DestinationsService>, 'getDestinat
  */
 export async function destinationOf(
   destinations: Destinations,
-  by: { readonly shopId: bigint; readonly actor: Actor },
+  { shopId }: { readonly shopId: bigint },
   destinationId: bigint,
 ): Promise<Destination | undefined> {
   if (destinationId === 0n) return undefined;
-  const { shopId, actor } = by;
-  const { destination } = await destinations.getDestination({ shopId, actor, destinationId });
+  const { destination } = await destinations.getDestination({
+    shopId,
+    actor: RETURNS,
+    destinationId,
+  });
   return destination;
 }

@@ -142,7 +142,7 @@ async function gatewayServes(port: number): Promise<boolean> {
 }
 
 async function serviceServes(port: number): Promise<boolean> {
-  const nobody = { token: async () => '', verify: async () => false };
+  const nobody = { token: async () => '' };
   const target = `127.0.0.1:${port}`;
   const health = createServiceClient(Health, { target, identity: nobody, timeoutMs: 1_000 });
   try {

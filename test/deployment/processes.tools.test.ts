@@ -66,7 +66,7 @@ async function untilIn(name: string, isTrue: () => Promise<boolean>): Promise<vo
 describe('seven processes with only their manifests', () => {
   test.each(SERVICES)('%s serves, asked as the kubelet asks', async (name) => {
     const target = cluster.addressOf(`${name}:8080`);
-    const nobody = { token: () => Promise.resolve(''), verify: () => Promise.resolve(false) };
+    const nobody = { token: () => Promise.resolve('') };
     const health = createServiceClient(Health, { target, identity: nobody, timeoutMs: 2_000 });
     await untilIn(name, async () => {
       const { status } = await health.client.check({});

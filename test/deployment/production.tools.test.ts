@@ -2,6 +2,7 @@ import { describe, expect, test } from '@jest/globals';
 import { z } from 'zod';
 import { gatewayShape } from '../../gateway/config.ts';
 import { identityShape, loadConfig, processShape } from '../../services/platform/config.ts';
+import { OWN_CALLERS } from '../../services/platform/grpc/callers.ts';
 import { renderOverlay } from './kubectl.ts';
 
 const named = z.looseObject({ kind: z.string(), metadata: z.looseObject({ name: z.string() }) });
@@ -23,6 +24,7 @@ const podShape = z.looseObject({
   spec: z.looseObject({
     template: z.looseObject({
       spec: z.looseObject({
+        serviceAccountName: z.string(),
         topologySpreadConstraints: z.array(z.unknown()),
         volumes: z.array(z.unknown()),
         containers: z.tuple([
@@ -64,6 +66,14 @@ describe('the production overlay', () => {
       expect(folders).toContain(file.slice(0, file.lastIndexOf('/')));
     }
     expect(spec.topologySpreadConstraints).toHaveLength(1);
+  });
+
+  test.each(PROCESSES)('runs %s as an account of its own, by which the others know it', (name) => {
+    const deployment = ofKind('Deployment').find(({ metadata }) => metadata.name === name);
+    const { spec } = podShape.parse(deployment).spec.template;
+    expect(spec.serviceAccountName).toBe(name);
+    expect(names('ServiceAccount')).toContain(name);
+    expect(OWN_CALLERS).toContain(name);
   });
 
   test('drains one replica of each at a time', () => {

@@ -1,6 +1,6 @@
 import type { DescService } from '@bufbuild/protobuf';
 import { type Client, createClient, type Interceptor } from '@connectrpc/connect';
-import type { ServiceIdentity } from '../identity.ts';
+import type { ClientIdentity } from '../identity.ts';
 import type { Telemetry } from '../telemetry.ts';
 import { clientInstrumentation } from './instrumentation.ts';
 import { retryIdempotent } from './retry.ts';
@@ -12,7 +12,7 @@ const DEFAULT_TIMEOUT_MS = 5_000;
 export interface ServiceClientOptions {
   /** A gRPC name: `dns:///returns:8080`, `127.0.0.1:9001`. */
   readonly target: string;
-  readonly identity: ServiceIdentity;
+  readonly identity: ClientIdentity;
   /** Deadline of calls that name none of their own (`{ timeoutMs }` as the call's option). Milliseconds. */
   readonly timeoutMs?: number;
   readonly telemetry?: Telemetry;
@@ -37,8 +37,8 @@ export function createServiceClient<S extends DescService>(
   return { client: createClient(service, transport), close: () => transport.close() };
 }
 
-/** Sends the service token as `authorization: Bearer …`, read anew for each call. */
-function sendIdentity(identity: ServiceIdentity): Interceptor {
+/** Sends the service token as `authorization: Bearer …`, read again for each call. */
+function sendIdentity(identity: ClientIdentity): Interceptor {
   return (next) => async (req) => {
     req.header.set('authorization', `Bearer ${await identity.token()}`);
     return next(req);

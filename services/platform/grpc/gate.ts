@@ -1,43 +1,79 @@
-import { Code, ConnectError, type HandlerContext, type Interceptor } from '@connectrpc/connect';
+import {
+  Code,
+  ConnectError,
+  createContextKey,
+  type HandlerContext,
+  type Interceptor,
+} from '@connectrpc/connect';
 import { Health } from '../../../proto/gen/grpc/health/v1/health_pb.ts';
 import { MAX_ID } from '../../contract/limits.ts';
 import { actorFault } from '../actor.ts';
 import { invalidField } from '../errors.ts';
 import type { ServiceIdentity } from '../identity.ts';
+import type { Logger } from '../log.ts';
+import { mayCall, mayNameActor } from './callers.ts';
+
+/** Who calls; see `callers.ts`. */
+const callerKey = createContextKey('', { description: 'name of the calling process' });
 
 /**
- * Refuses a call without a valid service token (UNAUTHENTICATED) before its body is read.
+ * Refuses a call without a valid service token (UNAUTHENTICATED), and one that the table of callers does not
+ * list (PERMISSION_DENIED), before its body is read.
  *
  * Only health is open: Kubernetes probes carry no token.
  *
- * @param refused told of every refusal, for the metrics.
+ * @param o.refused called for every refusal, for the metrics.
  */
-export function identityGate(
-  identity: ServiceIdentity,
-  refused: (rpc: { service: string; method: string }) => void,
-): (context: HandlerContext) => Promise<void> {
-  return async (context) => {
-    if (context.service.typeName === Health.typeName) return;
-    const token = /^Bearer ([^\s]+)$/i.exec(context.requestHeader.get('authorization') ?? '')?.[1];
-    if (token !== undefined && (await identity.verify(token))) return;
-    refused({ service: context.service.typeName, method: context.method.name });
-    throw new ConnectError('a valid service token is required', Code.Unauthenticated);
+export function identityGate(o: {
+  readonly identity: ServiceIdentity;
+  readonly logger: Logger;
+  readonly refused: (rpc: { service: string; method: string }, code: Code) => void;
+}): (context: HandlerContext) => Promise<void> {
+  return async ({ service, method, requestHeader, values }) => {
+    if (service.typeName === Health.typeName) return;
+    const rpc = { service: service.typeName, method: method.name };
+    const token = /^Bearer ([^\s]+)$/i.exec(requestHeader.get('authorization') ?? '')?.[1];
+    const caller = token === undefined ? undefined : await o.identity.callerOf(token);
+    if (caller === undefined) {
+      o.refused(rpc, Code.Unauthenticated);
+      throw new ConnectError('a valid service token is required', Code.Unauthenticated);
+    }
+    if (!mayCall(caller, service, method)) {
+      o.refused(rpc, Code.PermissionDenied);
+      o.logger.warn({ caller, ...rpc }, 'call refused: not in the table of callers');
+      const text = `${caller} may not call ${rpc.method} of ${rpc.service}`;
+      throw new ConnectError(text, Code.PermissionDenied);
+    }
+    values.set(callerKey, caller);
   };
 }
 
 /**
  * Server interceptor: refuses a request that does not say on whose behalf it is made, or in which
- * shop (INVALID_ARGUMENT). Messages that have no such field, such as health's, pass.
+ * shop (INVALID_ARGUMENT), and one whose caller may not speak for that actor (PERMISSION_DENIED).
+ * Messages that have no such field, such as health's, pass.
  */
-export function callerInterceptor(): Interceptor {
+export function callerInterceptor(logger: Logger): Interceptor {
   return (next) => (req) => {
     if (!req.stream) {
       const { field } = req.method.input;
-      if (field.actor) requireActor(Reflect.get(req.message, 'actor'));
+      if (field.actor) {
+        const actor: unknown = Reflect.get(req.message, 'actor');
+        requireActor(actor);
+        requireRight(req.contextValues.get(callerKey), actor, logger);
+      }
       if (field.shopId) requireShop(Reflect.get(req.message, 'shopId'));
     }
     return next(req);
   };
+}
+
+function requireRight(caller: string, actor: unknown, logger: Logger): void {
+  const kind: unknown = typeof actor === 'object' && actor ? Reflect.get(actor, 'kind') : undefined;
+  if (mayNameActor(caller, kind)) return;
+  logger.warn({ caller }, 'call refused: only the gateway names people, keys and apps');
+  const text = `${caller} may not name people, API keys or partner apps as actors`;
+  throw new ConnectError(text, Code.PermissionDenied);
 }
 
 function requireActor(actor: unknown): void {

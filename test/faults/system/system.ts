@@ -190,7 +190,7 @@ async function untilReady(place: Place, running: ServiceProcess): Promise<void> 
     return;
   }
   const target = `127.0.0.1:${place.port}`;
-  const nobody = { token: async () => '', verify: async () => false };
+  const nobody = { token: async () => '' };
   const { client, close } = createServiceClient(Health, {
     target,
     identity: nobody,

@@ -42,7 +42,7 @@ export function connectStack(stack: TestStack, token = stack.file.grpc.token ?? 
       carts: carts ?? '',
       webhooks: webhooks ?? '',
     },
-    { identity: { token: async () => token, verify: async () => false } },
+    { identity: { token: async () => token } },
   );
 }
 

@@ -1,0 +1,138 @@
+import type { DescMethod, DescService } from '@bufbuild/protobuf';
+import { CartsService } from '../../../proto/gen/rms/carts/v1/carts_pb.ts';
+import { Actor_Kind } from '../../../proto/gen/rms/common/v1/actor_pb.ts';
+import { DestinationsService } from '../../../proto/gen/rms/destinations/v1/destinations_pb.ts';
+import { DispositionsService } from '../../../proto/gen/rms/dispositions/v1/dispositions_pb.ts';
+import { FraudService } from '../../../proto/gen/rms/fraud/v1/fraud_pb.ts';
+import { ReturnsService } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
+import { WebhooksService } from '../../../proto/gen/rms/webhooks/v1/webhooks_pb.ts';
+
+/** Our own processes; in a cluster the names of their service accounts. */
+export const OWN_CALLERS = [
+  'gateway',
+  'returns',
+  'dispositions',
+  'destinations',
+  'fraud',
+  'carts',
+  'webhooks',
+] as const;
+
+/** Internal services that are not part of this repository; SERVICE_CALLERS names their service accounts. */
+export const INTERNAL_CALLERS = [
+  'portal',
+  'labels',
+  'warehouses',
+  'payments',
+  'importer',
+  'back-office',
+] as const;
+
+/** Where one token is shared by all and names nobody: development and tests. May call everything. */
+export const ANY_CALLER = '*';
+
+type Caller = (typeof OWN_CALLERS)[number] | (typeof INTERNAL_CALLERS)[number];
+
+function rpcs<S extends DescService>(service: S, ...names: (keyof S['method'])[]): DescMethod[] {
+  return service.methods.filter(({ localName }) => names.includes(localName));
+}
+
+/**
+ * Who may call what. An RPC that is not listed for a caller is refused, so a new one is closed to
+ * everybody until it is written here.
+ */
+const TABLE: Readonly<Record<Caller, readonly DescMethod[]>> = {
+  // With its admin commands and the import of files, which run in its pods.
+  gateway: [
+    ...rpcs(ReturnsService, 'submitReturn', 'flagReturn', 'unflagReturn', 'cancelReturn'),
+    ...rpcs(ReturnsService, 'processReturn', 'addNote', 'getReturns', 'findReturn', 'findReturns'),
+    ...rpcs(ReturnsService, 'searchReturns', 'getTimeline', 'summarize', 'checkLineItems'),
+    ...rpcs(ReturnsService, 'getSettings', 'updateSettings'),
+    ...rpcs(DispositionsService, 'assess', 'getDispositions', 'getSettings', 'updateSettings'),
+    ...rpcs(DestinationsService, 'updateDestination', 'getDestination', 'listDestinations'),
+    ...rpcs(FraudService, 'createReport', 'getReport', 'listCategories'),
+    ...rpcs(CartsService, 'createCart'),
+    ...WebhooksService.methods,
+  ],
+  returns: rpcs(DestinationsService, 'getDestination'),
+  dispositions: rpcs(ReturnsService, 'checkLineItems', 'applyAssessments', 'applyGradings'),
+  destinations: [],
+  fraud: rpcs(ReturnsService, 'getReturns'),
+  carts: [],
+  webhooks: rpcs(ReturnsService, 'getSnapshot', 'readEvents', 'countEvents'),
+  // Where shoppers ask for returns and finish their checkout.
+  portal: [
+    ...rpcs(ReturnsService, 'submitReturn', 'editReturn', 'cancelReturn', 'addCustomerUpload'),
+    ...rpcs(ReturnsService, 'requestLabel', 'cancelLabelRequest', 'getReturns', 'findReturn'),
+    ...rpcs(ReturnsService, 'checkLineItems', 'getSettings'),
+    ...rpcs(DestinationsService, 'getDestination', 'listDestinations'),
+    ...rpcs(CartsService, 'getCart'),
+  ],
+  // The provider of shipping labels.
+  labels: rpcs(
+    ReturnsService,
+    ...(['recordLabel', 'updateLabel', 'cancelLabelRequest', 'getReturns', 'findReturn'] as const),
+  ),
+  // The network that receives goods.
+  warehouses: [
+    ...rpcs(ReturnsService, 'recordArrival', 'recordPartnerShipment', 'processReturn'),
+    ...rpcs(ReturnsService, 'getReturns', 'findReturn', 'checkLineItems'),
+    ...rpcs(DispositionsService, 'assess', 'gradeItems', 'getDispositions', 'getSettings'),
+    ...rpcs(DestinationsService, 'getDestination', 'listDestinations', 'linkLocation'),
+  ],
+  // What pays out before the goods are back.
+  payments: rpcs(
+    ReturnsService,
+    ...(['openInstantRefund', 'settleInstantRefund', 'getReturns', 'findReturn'] as const),
+  ),
+  importer: [
+    ...rpcs(ReturnsService, 'submitReturn', 'recordLabel', 'updateLabel', 'recordArrival'),
+    ...rpcs(ReturnsService, 'processReturn', 'addNote', 'getReturns', 'findReturn'),
+    ...rpcs(ReturnsService, 'checkLineItems', 'getSettings'),
+    ...rpcs(DestinationsService, 'createDestination', 'linkLocation', 'listDestinations'),
+  ],
+  // Set-up and support of shops.
+  'back-office': [
+    ...rpcs(ReturnsService, 'editReturn', 'flagReturn', 'unflagReturn', 'cancelReturn'),
+    ...rpcs(ReturnsService, 'requestLabel', 'cancelLabelRequest', 'addNote', 'redactCustomer'),
+    ...rpcs(ReturnsService, 'getReturns', 'findReturn', 'findReturns', 'searchReturns'),
+    ...rpcs(ReturnsService, 'getTimeline', 'summarize', 'getSettings', 'updateSettings'),
+    ...rpcs(ReturnsService, 'sweepExpired'),
+    ...rpcs(DispositionsService, 'getDispositions', 'getSettings', 'updateSettings'),
+    ...DestinationsService.methods,
+    ...FraudService.methods,
+    ...WebhooksService.methods,
+  ],
+};
+
+const ALLOWED: ReadonlyMap<string, ReadonlySet<string>> = new Map(
+  Object.entries(TABLE).map(([caller, methods]) => [
+    caller,
+    new Set(methods.map((method) => pathOf(method.parent, method))),
+  ]),
+);
+
+/** Whether a caller may make this call. */
+export function mayCall(
+  caller: string,
+  service: { readonly typeName: string },
+  method: { readonly name: string },
+): boolean {
+  return caller === ANY_CALLER || (ALLOWED.get(caller)?.has(pathOf(service, method)) ?? false);
+}
+
+function pathOf(service: { readonly typeName: string }, method: { readonly name: string }): string {
+  return `${service.typeName}/${method.name}`;
+}
+
+/** Who is somebody outside: the gateway alone has seen their credentials. */
+const OUTSIDE: ReadonlySet<unknown> = new Set([
+  Actor_Kind.USER,
+  Actor_Kind.API_KEY,
+  Actor_Kind.PARTNER_APP,
+]);
+
+/** Whether a caller may say that it acts for an actor of this kind: the gateway for all, others for services only. */
+export function mayNameActor(caller: string, kind: unknown): boolean {
+  return caller === ANY_CALLER || caller === 'gateway' || !OUTSIDE.has(kind);
+}
