@@ -13,6 +13,7 @@ import {
   wholeNumber,
 } from '../services/platform/config.ts';
 import { identityFromConfig } from '../services/platform/identity.ts';
+import { SHOP_MIB_PER_DAY } from './auth/byte-quota.ts';
 import { proxiesFault } from './auth/client-ip.ts';
 import { HOURLY_LIMITS } from './auth/hourly-limits.ts';
 import { MCP_LIMITS } from './auth/mcp-limits.ts';
@@ -51,6 +52,9 @@ export const gatewayShape = {
   REST_PER_MINUTE: wholeNumber(1, 1_000_000)
     .default(300)
     .describe('REST requests a minute and key, where the key has no limit of its own'),
+  SHOP_MIB_PER_DAY: wholeNumber(1, 1_000_000)
+    .default(SHOP_MIB_PER_DAY)
+    .describe('MiB of request bodies, inflated, a shop and UTC day, above which 429'),
   FAILED_CREDENTIALS_PER_MINUTE: wholeNumber(1, 1_000_000)
     .default(60)
     .describe('Refused credentials a minute and address, above which 429 stands in for 401'),
@@ -150,6 +154,7 @@ export function loadGatewayOptions(env: NodeJS.ProcessEnv = process.env): Gatewa
     identity: identityFromConfig(config),
     publicUrl: config.PUBLIC_BASE_URL,
     restPerMinute: config.REST_PER_MINUTE,
+    shopMibPerDay: config.SHOP_MIB_PER_DAY,
     failedCredentialsPerMinute: config.FAILED_CREDENTIALS_PER_MINUTE,
     perHour: {
       wellKnown: config.WELL_KNOWN_PER_HOUR,

@@ -12,12 +12,11 @@ import { createReturnReader } from './actions/read-returns.ts';
 import { type AppDependencies, createApp } from './app.ts';
 import { createApiKeyCheck } from './auth/api-key-check.ts';
 import { type ClientIp, createClientIp } from './auth/client-ip.ts';
-import { createHourlyLimits, type HourlyLimits, type HourlySizes } from './auth/hourly-limits.ts';
+import type { HourlyLimits, HourlySizes } from './auth/hourly-limits.ts';
 import { startGrantUsage, startKeyUsage } from './auth/key-usage.ts';
-import { createLeasedLimit } from './auth/leased-limit.ts';
-import { createMcpLimits, type McpSizes } from './auth/mcp-limits.ts';
+import { createLimits } from './auth/limits.ts';
+import type { McpSizes } from './auth/mcp-limits.ts';
 import { createPartnerTokenCheck, type PartnerOAuth } from './auth/partner-tokens.ts';
-import { createRateLimit } from './auth/rate-limits.ts';
 import { connectionMetrics } from './http/connection-metrics.ts';
 import { createReadiness } from './http/probes.ts';
 import { type HttpLimits, type RunningHttpServer, startHttpServer } from './http/server.ts';
@@ -45,6 +44,8 @@ export interface GatewayOptions extends OAuthOptions {
   readonly calendar?: Date;
   /** 300 when absent. */
   readonly restPerMinute?: number;
+  /** MiB of request bodies, inflated, a shop and UTC day; 2,048 when absent. */
+  readonly shopMibPerDay?: number;
   /** How long a request waits for the count that replicas share; see `createLeasedLimit`. Milliseconds. */
   readonly limitPatienceMs?: number;
   /** 60 when absent. */
@@ -122,13 +123,14 @@ export async function startGateway(o: GatewayOptions): Promise<RunningGateway> {
   const grantUsage = startGrantUsage(pool, logger);
   const maintenance = startMaintenance(pool, logger);
   const state = { isStopping: false };
-  const limits = createLimits(o, { pool, logger, clientIp });
+  const limits = createLimits(o, { pool, logger, clientIp, telemetry });
   const common = {
     services: backend.services,
     readReturn: createReturnReader(backend.services.returns),
     clientIp,
     logger,
     telemetry,
+    byteQuota: limits.byteQuota,
   };
   const mcp = createMcp({
     ...common,
@@ -248,46 +250,6 @@ function mcpOptions(o: GatewayOptions, pool: pg.Pool, used: (grantId: string) =>
       })
     : { check: async () => undefined };
   return { pool, publicUrl, tokens, allowedOrigins: o.mcpAllowedOrigins ?? [] };
-}
-
-const FAILED_CREDENTIALS_WINDOW_S = 60;
-
-function createLimits(
-  o: GatewayOptions,
-  { pool, logger, clientIp }: { pool: pg.Pool; logger: Logger; clientIp: ClientIp },
-) {
-  const patience = o.limitPatienceMs !== undefined && { patienceMs: o.limitPatienceMs };
-  const restLimit = createLeasedLimit(pool, logger, { ...patience });
-  const mcpLimits = createMcpLimits({
-    pool,
-    logger,
-    ...(o.mcpPerMinute && { sizes: o.mcpPerMinute }),
-    ...patience,
-  });
-  const hourlyLimits = createHourlyLimits({
-    pool,
-    clientIp,
-    ...(o.perHour && { sizes: o.perHour }),
-  });
-  const failedCredentials = createRateLimit({
-    pool,
-    name: 'failed-credentials',
-    points: o.failedCredentialsPerMinute ?? 60,
-    windowS: FAILED_CREDENTIALS_WINDOW_S,
-  });
-  return {
-    restLimit,
-    failedCredentials,
-    hourlyLimits,
-    mcpLimits,
-    async reset(): Promise<void> {
-      await pool.query('delete from rate_limits');
-      restLimit.forget();
-      failedCredentials.forget();
-      hourlyLimits.forget();
-      mcpLimits.forget();
-    },
-  };
 }
 
 /** A malformed gRPC name is found out here, when the metrics port is open already. */

@@ -1,3 +1,4 @@
+import { SHOP_MIB_PER_DAY } from '../../gateway/auth/byte-quota.ts';
 import { HOURLY_LIMITS } from '../../gateway/auth/hourly-limits.ts';
 import { MCP_LIMITS } from '../../gateway/auth/mcp-limits.ts';
 import { DEFAULT_CLIENT_ID } from '../../gateway/oauth/config.ts';
@@ -24,6 +25,7 @@ export const LIMITS = {
   jwks: HOURLY_LIMITS.jwks,
   mcp_requests_per_minute: MCP_LIMITS.requests,
   mcp_refused_per_minute: MCP_LIMITS.refused,
+  shop_mib_per_day: SHOP_MIB_PER_DAY,
 } as const;
 
 /** How the gateway is known where its users sign in. */

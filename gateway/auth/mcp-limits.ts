@@ -17,6 +17,8 @@ export type McpSizes = Readonly<Record<keyof typeof MCP_LIMITS, number>>;
 export interface McpLimits {
   /** Counts one request of a signed-in user, before its body is read. */
   request(userId: bigint): Promise<Admission>;
+  /** Counts what a body of that user costs beyond its request, in the same bucket. */
+  body(userId: bigint, points: number): Promise<Admission>;
   /** Counts one refused request of an address. */
   refused(address: string): Promise<Admission>;
   /** Whether the address is known to have had too many requests refused. Counts nothing. */
@@ -42,6 +44,9 @@ export function createMcpLimits(o: {
   const refused = limitOf('mcp-refused');
   return {
     request: (userId) => requests.take(String(userId), sizes.requests),
+    // Any request that is allowed passes while the window is full: one point of it is its request.
+    body: (userId, points) =>
+      requests.take(String(userId), sizes.requests, Math.min(points, sizes.requests - 1)),
     refused: (address) => refused.take(address, sizes.refused),
     isBlocked: (address) => refused.isUsedUp(address),
     forget() {

@@ -14,6 +14,8 @@ export interface Exchange {
   actorId?: string;
   /** The version is past its window, and kept only because there is no newer one. */
   pastWindow?: boolean;
+  /** Bytes of the body that were read, inflated. */
+  bodyBytes: number;
 }
 
 const SANE_ID = /^[A-Za-z0-9._-]{1,128}$/;
@@ -22,7 +24,7 @@ const SANE_ID = /^[A-Za-z0-9._-]{1,128}$/;
 export function newExchange(req: IncomingMessage): Exchange {
   const given = req.headers['x-request-id'];
   const requestId = typeof given === 'string' && SANE_ID.test(given) ? given : randomUUID();
-  return { requestId, startedAt: performance.now() };
+  return { requestId, startedAt: performance.now(), bodyBytes: 0 };
 }
 
 /** How many `Host` fields a request has: of several, `headers` shows the first alone. */

@@ -28,6 +28,10 @@ export function createInstrumentation(o: { telemetry: Telemetry; logger: Logger 
     advice: { explicitBucketBoundaries: BOUNDS_S },
   });
 
+  const bodyBytes = meter.createCounter('http.server.request.body.bytes', {
+    description: 'Bytes of request bodies that were read, inflated, by operation',
+  });
+
   const record = (req: IncomingMessage, res: ServerResponse, exchange: Exchange): void => {
     const seconds = (performance.now() - exchange.startedAt) / 1_000;
     const { operation = 'other', version = 'none' } = exchange;
@@ -35,6 +39,7 @@ export function createInstrumentation(o: { telemetry: Telemetry; logger: Logger 
     const status = res.headersSent ? res.statusCode : 499;
     requests.add(1, { operation, version, status });
     duration.record(seconds, { operation, version, status });
+    if (exchange.bodyBytes > 0) bodyBytes.add(exchange.bodyBytes, { operation });
     if (exchange.pastWindow) pastWindow.add(1, { version });
     const [path = ''] = (req.url ?? '').split('?', 1);
     if (UNLOGGED.has(path)) return;

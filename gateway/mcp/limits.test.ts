@@ -65,3 +65,25 @@ describe('the limit of refused requests to /mcp', () => {
     expect((await bench.post({ ...bad, ...from('203.0.113.2'), body: {} })).status).toBe(401);
   });
 });
+
+describe('the bytes of requests to /mcp', () => {
+  const message = { jsonrpc: '2.0', id: 1, method: 'ping' };
+  const raw = (bytes: number) => JSON.stringify(message).padEnd(bytes);
+
+  test('cost a point of the person for each 64 KiB, and a full window admits any request', async () => {
+    const { token } = await bench.member('owner');
+    expect((await bench.post({ token, raw: raw(1_000_000) })).status).toBe(200);
+    const refused = await bench.post({ token, body: message });
+    expect(refused).toMatchObject({ status: 429, body: { error: { code: 42900 } } });
+  });
+
+  test('cost bytes of the shop, beyond which the answer is 429', async () => {
+    const small = await startMcpBench({ shopMibPerDay: 1 });
+    const { token } = await small.member('owner');
+    expect((await small.post({ token, raw: raw(700_000) })).status).toBe(200);
+    const refused = await small.post({ token, raw: raw(700_000) });
+    expect(refused).toMatchObject({ status: 429, body: { error: { code: 42900 } } });
+    expect(Number(refused.headers['retry-after'])).toBeGreaterThan(60);
+    await small.stop();
+  });
+});

@@ -1,7 +1,9 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { JSON_DEPTH_MAX } from '../../services/contract/limits.ts';
+import type { BodyCharge } from '../auth/body-charge.ts';
 import { HttpRefusal } from '../errors.ts';
-import { readBody } from '../rest/body.ts';
+import type { BodyMeter } from '../rest/body.ts';
+import { readChargedBody } from '../rest/charged-body.ts';
 import { parseJson } from '../rest/json.ts';
 import type { Answer } from '../rest/respond.ts';
 import { RPC, rpcError } from './rpc-error.ts';
@@ -31,9 +33,13 @@ export type Read =
  *
  * @throws ClientGone
  */
-export async function readMessage(req: IncomingMessage, res: ServerResponse): Promise<Read> {
+export async function readMessage(
+  req: IncomingMessage,
+  res: ServerResponse,
+  o: { readonly meter: BodyMeter; readonly charge: BodyCharge },
+): Promise<Read> {
   try {
-    const bytes = await readBody(req, res, BODY_BYTES_MAX);
+    const bytes = await readChargedBody(req, res, { ...o, maxBytes: BODY_BYTES_MAX });
     if (!bytes) return failed(400, RPC.parseError, 'Parse error: the body is missing.');
     const message = parseJson(bytes, BOUNDS);
     if (Array.isArray(message)) {
@@ -46,6 +52,10 @@ export async function readMessage(req: IncomingMessage, res: ServerResponse): Pr
   } catch (error) {
     if (!(error instanceof HttpRefusal)) throw error;
     const { status, problem } = error.error;
+    if (status === 429) {
+      const refused = { code: RPC.rateLimited, message: problem.detail };
+      return { ok: false, answer: rpcError(status, refused, error.headers) };
+    }
     return status === 400
       ? failed(status, RPC.parseError, `Parse error: ${problem.detail}`)
       : failed(status, RPC.refused, problem.detail);

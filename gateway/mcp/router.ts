@@ -6,6 +6,8 @@ import type { Logger } from '../../services/platform/log.ts';
 import type { Telemetry } from '../../services/platform/telemetry.ts';
 import { createDestinationNames } from '../actions/destination-names.ts';
 import type { ReadReturn } from '../actions/read-returns.ts';
+import { bodyCharge } from '../auth/body-charge.ts';
+import type { ByteQuota } from '../auth/byte-quota.ts';
 import type { ClientIp } from '../auth/client-ip.ts';
 import { createGathering } from '../auth/gathered.ts';
 import type { McpLimits } from '../auth/mcp-limits.ts';
@@ -34,6 +36,8 @@ export interface McpDependencies {
   readonly toolCalls: RateLimit;
   /** Requests a minute, by user and by address. */
   readonly limits: McpLimits;
+  /** Bytes a shop and day. */
+  readonly byteQuota: ByteQuota;
   readonly pool: pg.Pool;
   readonly clientIp: ClientIp;
   readonly logger: Logger;
@@ -86,7 +90,13 @@ export function createMcp(deps: McpDependencies): McpServer {
       exchange.shopId = user.shopId;
       exchange.actorId = String(user.userId);
     }
-    const read = await readMessage(req, res);
+    const charge = bodyCharge({
+      quota: deps.byteQuota,
+      shopId: user.shopId,
+      takePoints: (points) => deps.limits.body(user.userId, points),
+    });
+    const meter = exchange ?? { bodyBytes: 0 };
+    const read = await readMessage(req, res, { meter, charge });
     if (!read.ok) return read.answer;
     const { operation } = read;
     const { message, oddArguments } = loosened(read.message);

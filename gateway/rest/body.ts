@@ -8,10 +8,16 @@ export class ClientGone extends Error {
   override readonly name = 'ClientGone';
 }
 
+/** Counts the bytes of a body, inflated, as they are read. */
+export interface BodyMeter {
+  bodyBytes: number;
+}
+
 /**
  * Reads the body of a request: media type, size and encoding are judged in this order.
  *
  * @param maxBytes the limit as sent and after inflation.
+ * @param meter counts also what is read of a body that is refused.
  * @returns the bytes, inflated; undefined when there is no body.
  * @throws HttpRefusal 415 (media type, encoding), 413 (size), 400 (broken gzip); ClientGone.
  */
@@ -19,6 +25,7 @@ export async function readBody(
   req: IncomingMessage,
   res: ServerResponse,
   maxBytes: number,
+  meter: BodyMeter = { bodyBytes: 0 },
 ): Promise<Buffer | undefined> {
   if (!announcesBody(req)) return undefined;
   if (!isJson(req.headers['content-type'])) {
@@ -31,7 +38,8 @@ export async function readBody(
   const inflate = mustInflate(req.headers['content-encoding']);
   if (Number(req.headers['content-length'] ?? 0) > maxBytes) throw tooLarge(maxBytes);
   askForBody(req, res);
-  const bytes = inflate ? await inflated(req, maxBytes) : await collect(req, req, maxBytes);
+  const bounds = { maxBytes, meter };
+  const bytes = inflate ? await inflated(req, bounds) : await collect(req, req, bounds);
   return bytes.length === 0 && isChunked(req) ? undefined : bytes;
 }
 
@@ -69,17 +77,22 @@ function mustInflate(encoding: string | undefined): boolean {
 async function isEmpty(req: IncomingMessage, res: ServerResponse): Promise<boolean> {
   askForBody(req, res);
   try {
-    return (await collect(req, req, 0)).length === 0;
+    return (await collect(req, req, { maxBytes: 0, meter: { bodyBytes: 0 } })).length === 0;
   } catch (error) {
     if (error instanceof ClientGone) throw error;
     return false;
   }
 }
 
-async function inflated(req: IncomingMessage, maxBytes: number): Promise<Buffer> {
+interface Bounds {
+  readonly maxBytes: number;
+  readonly meter: BodyMeter;
+}
+
+async function inflated(req: IncomingMessage, bounds: Bounds): Promise<Buffer> {
   const gunzip = createGunzip();
   try {
-    return await collect(req.pipe(gunzip), req, maxBytes);
+    return await collect(req.pipe(gunzip), req, bounds);
   } finally {
     req.unpipe(gunzip);
     gunzip.destroy();
@@ -90,7 +103,11 @@ async function inflated(req: IncomingMessage, maxBytes: number): Promise<Buffer>
  * Collects a stream up to a limit. Stops listening at the limit and leaves the request alone:
  * destroying it would cut the connection before the answer.
  */
-async function collect(source: Readable, req: IncomingMessage, maxBytes: number): Promise<Buffer> {
+async function collect(
+  source: Readable,
+  req: IncomingMessage,
+  { maxBytes, meter }: Bounds,
+): Promise<Buffer> {
   const chunks: Buffer[] = [];
   let size = 0;
   const listeners = new AbortController();
@@ -102,6 +119,7 @@ async function collect(source: Readable, req: IncomingMessage, maxBytes: number)
     await new Promise<void>((resolve, reject) => {
       heard(source, 'data', (chunk) => {
         size += chunk.length;
+        meter.bodyBytes += chunk.length;
         chunks.push(chunk);
         if (size > maxBytes) reject(tooLarge(maxBytes));
       });

@@ -12,6 +12,8 @@ import {
 import { newestActive } from '../../services/contract/versions.ts';
 import type { Logger } from '../../services/platform/log.ts';
 import type { ReadReturn } from '../actions/read-returns.ts';
+import { type BodyCharge, bodyCharge } from '../auth/body-charge.ts';
+import type { ByteQuota } from '../auth/byte-quota.ts';
 import { addressOf, type ClientIp } from '../auth/client-ip.ts';
 import type { LeasedLimit } from '../auth/leased-limit.ts';
 import {
@@ -27,7 +29,8 @@ import {
 } from '../errors.ts';
 import type { Exchange } from '../http/exchange.ts';
 import type { Services } from '../services.ts';
-import { ClientGone, readBody } from './body.ts';
+import { ClientGone } from './body.ts';
+import { readChargedBody } from './charged-body.ts';
 import { type Authentication, authenticate, requireScope } from './credential.ts';
 import { HANDLERS, type RestRequest } from './handlers.ts';
 import { parseJsonObject } from './json.ts';
@@ -41,6 +44,8 @@ export interface RestDependencies {
   readonly restLimit: LeasedLimit;
   /** Requests a minute and key, where the key has no limit of its own. */
   readonly restPerMinute: number;
+  /** Bytes a shop and day. */
+  readonly byteQuota: ByteQuota;
   readonly clientIp: ClientIp;
   readonly logger: Logger;
 }
@@ -126,15 +131,20 @@ async function answerOperation(
   exchange.shopId = caller.shopId;
   exchange.actorId = caller.actor.id ?? '';
   requireScope(operation, caller);
-  const admission = await deps.restLimit.take(
-    caller.limitKey,
-    caller.restPerMinute ?? deps.restPerMinute,
-  );
+  const limit = caller.restPerMinute ?? deps.restPerMinute;
+  const take = (points: number) => deps.restLimit.take(caller.limitKey, limit, points);
+  const admission = await take(1);
   if (!admission.admitted) throw rateLimited(admission.retryAfterS);
 
   const { services, readReturn } = deps;
   const context = { services, readReturn, shopId: caller.shopId, actor: caller.actor };
-  const body = await readInput(operation, served.served, incoming);
+  const charge = bodyCharge({
+    quota: deps.byteQuota,
+    shopId: caller.shopId,
+    // Any request that is allowed passes while the window is full: one point of it was taken above.
+    takePoints: (points) => take(Math.min(points, limit - 1)),
+  });
+  const body = await readInput(route, incoming, charge);
   const query = readQuery(operation, served.served, req.url ?? '');
   const id = readPathId(route);
   const { deliveryId = '' } = route;
@@ -152,14 +162,18 @@ function run<K extends OperationId>(id: K, request: RestRequest<K>): Promise<unk
 const BOUNDS = { maxDepth: JSON_DEPTH_MAX, maxEntries: JSON_ENTRIES_MAX };
 
 async function readInput(
-  operation: Operation,
-  version: string,
-  { req, res }: Incoming,
+  { operation, served }: OperationRoute,
+  { req, res, exchange }: Incoming,
+  charge: BodyCharge,
 ): Promise<BodyOf<OperationId>> {
-  const bytes = operation.body && (await readBody(req, res, operation.body.maxBytes));
+  const { maxBytes } = operation.body ?? {};
+  const bytes =
+    maxBytes === undefined
+      ? undefined
+      : await readChargedBody(req, res, { maxBytes, meter: exchange, charge });
   const exactNumbers = operation.body?.exactNumbers ?? false;
   const json = bytes && parseJsonObject(bytes, { ...BOUNDS, exactNumbers });
-  const result = validateBody(operation.id, version, json);
+  const result = validateBody(operation.id, served.served, json);
   if (!result.ok) throw invalid(result.message, result.fields);
   return result.value;
 }

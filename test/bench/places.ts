@@ -66,6 +66,7 @@ export function environmentsOf({ places, token, brokers, oauthKeyring, urlOf }: 
     WEBHOOK_KEYRING: newKeyringText(),
     WEBHOOK_ALLOWED_ORIGINS: 'http://127.0.0.1:*',
     REST_PER_MINUTE: '1000000',
+    SHOP_MIB_PER_DAY: '1000000',
     HOST: '127.0.0.1',
   };
   // Nobody signs in: tokens are made by the bench itself.

@@ -113,8 +113,8 @@ export function environmentOf(
   switch (place.service) {
     case 'gateway': {
       const targets = SERVICE_NAMES.map((name) => [`${name.toUpperCase()}_TARGET`, target(name)]);
-      const limits = { REST_PER_MINUTE: '1000000', DOCS_ENABLED: 'false' };
-      return { ...common, ...limits, ...Object.fromEntries(targets) };
+      const limits = { REST_PER_MINUTE: '1000000', SHOP_MIB_PER_DAY: '1000000' };
+      return { ...common, ...limits, DOCS_ENABLED: 'false', ...Object.fromEntries(targets) };
     }
     case 'returns':
       return { ...common, DESTINATIONS_TARGET: target('destinations') };

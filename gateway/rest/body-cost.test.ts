@@ -1,0 +1,137 @@
+import { gzipSync } from 'node:zlib';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
+import { FAKE } from '../../test/support/gateway/fake-objects.ts';
+import { type Received, restClient, type Sent } from '../../test/support/gateway/rest-client.ts';
+import { startTestGateway, type TestGateway } from '../../test/support/gateway/test-gateway.ts';
+
+const KIB = 1024;
+const CART = '/api/v1/cart';
+const HOOKS = '/api/v1/webhooks';
+const JSON_TYPE = { 'content-type': 'application/json' };
+
+let under: TestGateway;
+let send: (sent: Sent) => Promise<Received>;
+
+beforeAll(async () => {
+  under = await startTestGateway({ shopMibPerDay: 20 });
+  send = restClient(under);
+});
+afterEach(() => under.gateway.resetLimits());
+afterAll(() => under.stop());
+
+/** A valid cart of so many bytes. */
+const cartOf = (bytes: number): string => '{"cart":[1]}'.padEnd(bytes);
+
+/** How many of so many reads pass. */
+async function readsLeft(key: string, tries: number): Promise<number> {
+  let passed = 0;
+  for (let at = 0; at < tries; at += 1) {
+    if ((await send({ path: HOOKS, key })).status === 200) passed += 1;
+  }
+  return passed;
+}
+
+describe('a body costs a point of the rate limit for each 64 KiB', () => {
+  test.each([
+    ['64 KiB', 64 * KIB, 9],
+    ['one byte more', 64 * KIB + 1, 8],
+    ['300 KiB', 300 * KIB, 5],
+  ])('%s', async (_size, bytes, left) => {
+    const key = await under.newKey({ restPerMinute: 10 });
+    const answer = await send({ path: CART, raw: cartOf(bytes), headers: JSON_TYPE, key });
+    expect(answer.status).toBe(200);
+    expect(await readsLeft(key, 12)).toBe(left);
+  });
+
+  test.each([
+    ['inflated', cartOf(300 * KIB), 200],
+    ['no JSON', 'x'.repeat(300 * KIB), 400],
+    ['over the limit', cartOf(5_000 * KIB), 413],
+  ])('counted after inflation, whatever the answer: %s', async (_what, text, status) => {
+    const key = await under.newKey({ restPerMinute: 10 });
+    const headers = { ...JSON_TYPE, 'content-encoding': 'gzip' };
+    const answer = await send({ path: CART, raw: gzipSync(text), headers, key });
+    expect(answer.status).toBe(status);
+    expect(await readsLeft(key, 12)).toBeLessThanOrEqual(5);
+  });
+
+  test('more than is left is refused, before it reaches a service', async () => {
+    const key = await under.newKey({ restPerMinute: 10 });
+    await send({ path: HOOKS, key });
+    const raw = cartOf(640 * KIB);
+    const refused = await send({ path: CART, raw, headers: JSON_TYPE, key });
+    expect(refused).toMatchObject({ status: 429, body: { message: expect.any(String) } });
+    expect(Number(refused.headers['retry-after'])).toBeGreaterThanOrEqual(1);
+  });
+
+  test('any request that is allowed passes while the window is full', async () => {
+    const key = await under.newKey({ restPerMinute: 2 });
+    const note = '\u{1f4e6}'.repeat(65_535);
+    const items = Array.from({ length: 30 }, (_, at) => ({
+      line_item_id: Number(FAKE.manyLinesFrom) + at,
+      note,
+    }));
+    const path = '/api/v1/dispositioning/assess';
+    expect((await send({ path, json: { items }, key })).status).toBe(200);
+    expect(await readsLeft(key, 1)).toBe(0);
+  });
+});
+
+describe('the bytes of a shop and day', () => {
+  const QUOTA = 1;
+  let small: TestGateway;
+  let sendTo: (sent: Sent) => Promise<Received>;
+
+  beforeAll(async () => {
+    small = await startTestGateway({ shopMibPerDay: QUOTA });
+    sendTo = restClient(small);
+  });
+  afterEach(() => small.gateway.resetLimits());
+  afterAll(() => small.stop());
+
+  const cart = (bytes: number) => ({ path: CART, raw: cartOf(bytes), headers: JSON_TYPE });
+  const useUp = async () => {
+    expect((await sendTo(cart(700 * KIB))).status).toBe(200);
+    expect((await sendTo(cart(700 * KIB))).status).toBe(429);
+  };
+
+  test('are refused beyond the quota until the day ends, with every key of the shop', async () => {
+    await useUp();
+    const refused = await sendTo({ ...cart(100), key: await small.newKey() });
+    expect(refused).toMatchObject({ status: 429, body: { message: expect.any(String) } });
+    const retryAfterS = Number(refused.headers['retry-after']);
+    const leftS = 86_400 - ((Date.now() / 1_000) % 86_400);
+    expect(Math.abs(retryAfterS - leftS)).toBeLessThan(60);
+  });
+
+  test('do not count for reads, nor for other shops', async () => {
+    await useUp();
+    expect((await sendTo({ path: HOOKS })).status).toBe(200);
+    const key = await small.newKey({ shopId: await small.newShop() });
+    expect((await sendTo({ ...cart(700 * KIB), key })).status).toBe(200);
+  });
+
+  test('count over replicas', async () => {
+    const replica = await startTestGateway({
+      databaseUrl: small.database.url,
+      shopMibPerDay: QUOTA,
+    });
+    const sendToReplica = restClient({ gateway: replica.gateway, key: small.key });
+    await useUp();
+    expect((await sendToReplica(cart(700 * KIB))).status).toBe(429);
+    await replica.stop();
+  });
+
+  test('a body that is known to be too much is not read', async () => {
+    await useUp();
+    const notJson = { path: CART, raw: '{', headers: JSON_TYPE };
+    expect((await sendTo(notJson)).status).toBe(429);
+  });
+
+  test('refusals are a metric', async () => {
+    await useUp();
+    const metrics = await (await fetch(small.gateway.metricsUrl)).text();
+    expect(metrics).toMatch(/^shop_byte_quota_refusals_total [1-9]/m);
+    expect(metrics).toMatch(/^http_server_request_body_bytes_total\{operation="createCart"\} \d+/m);
+  });
+});
