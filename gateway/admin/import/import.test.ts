@@ -165,8 +165,14 @@ describe('a file', () => {
     ]);
   });
 
-  test('of nothing at all is refused', async () => {
-    await expect(invoicesOf('')).rejects.toThrow('the file has no column InvoiceNo');
+  test.each([
+    ['nothing at all', ''],
+    ['blank lines', '\n\n\n'],
+    ['blank lines of another system', '\r\n\r\n'],
+    ['a byte order mark', '\ufeff\n'],
+    ['spaces', '  \n \n'],
+  ])('of %s is refused', async (_, text) => {
+    await expect(invoicesOf(text)).rejects.toThrow('the file has no column InvoiceNo');
   });
 
   test('without a needed column is refused, naming it', async () => {

@@ -42,10 +42,14 @@ export const MAX_ROWS = 250;
  */
 export async function* readInvoices(path: string): AsyncGenerator<Invoice> {
   const file = createReadStream(path);
+  let hasHeader = false;
   const parser = file.pipe(
     parse({
       bom: true,
-      columns: (header: string[]) => checkHeader(header),
+      columns: (header: string[]) => {
+        hasHeader = true;
+        return checkHeader(header);
+      },
       info: true,
       skip_empty_lines: true,
       relax_column_count: true,
@@ -67,7 +71,8 @@ export async function* readInvoices(path: string): AsyncGenerator<Invoice> {
   }
   const [first] = rows;
   if (first) yield { number: first.InvoiceNo, rows, size, bytesRead: file.bytesRead };
-  else if (file.bytesRead === 0) checkHeader([]);
+  // Nothing but blank lines is as empty as nothing at all.
+  else if (!hasHeader) checkHeader([]);
 }
 
 /**
