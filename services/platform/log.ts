@@ -1,6 +1,7 @@
 import { createRequire } from 'node:module';
 import { trace } from '@opentelemetry/api';
 import { type DestinationStream, type LoggerOptions, pino, stdTimeFunctions } from 'pino';
+import { standardOutput } from './log-output.ts';
 import { redactFields, scrubText } from './redaction.ts';
 
 /** Where a part says what happened: events with fields, never bodies, credentials, names or addresses of shoppers. */
@@ -31,8 +32,7 @@ export function createLogger(o: {
     hooks: { streamWrite: scrubText },
     mixin: traceFields,
   };
-  if (o.destination) return pino(options, o.destination);
-  return o.pretty ? pino(options, prettyStream()) : pino(options);
+  return pino(options, o.destination ?? (o.pretty ? prettyOutput() : standardOutput()));
 }
 
 function traceFields(): Record<string, string> {
@@ -40,16 +40,15 @@ function traceFields(): Record<string, string> {
   return span ? { trace_id: span.traceId, span_id: span.spanId } : {};
 }
 
-/** In this thread and synchronous, so that the last words of a process are not lost. */
-function prettyStream(): DestinationStream {
+function prettyOutput(): DestinationStream {
   const require = createRequire(import.meta.url);
   try {
-    const pretty: typeof import('pino-pretty').build = require('pino-pretty').build;
-    return pretty({
-      sync: true,
+    const { prettyFactory }: typeof import('pino-pretty') = require('pino-pretty');
+    const pretty = prettyFactory({
       ignore: 'pid,hostname,service,span_id',
       messageFormat: '{service}: {msg}',
     });
+    return { write: (line) => standardOutput().write(pretty(line) ?? line) };
   } catch (cause) {
     throw new Error(
       'LOG_PRETTY needs the development dependency pino-pretty; set LOG_PRETTY=false',

@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { Meter } from '@opentelemetry/api';
 import type { PrometheusExporter } from '@opentelemetry/exporter-prometheus';
+import { standardOutput } from './log-output.ts';
 
 /** Serves `/metrics` for Prometheus on a port of its own; 0 takes a free one. */
 export async function serveMetrics(
@@ -28,7 +29,7 @@ export async function serveMetrics(
   };
 }
 
-/** Memory and CPU time of the process, read when asked for. */
+/** Memory, CPU time and dropped log lines of the process, read when asked for. */
 export function measureProcess(meter: Meter): void {
   meter
     .createObservableGauge('process.resident.memory.bytes', { description: 'Resident memory' })
@@ -39,4 +40,9 @@ export function measureProcess(meter: Meter): void {
       const { user, system } = process.cpuUsage();
       result.observe((user + system) / 1e6);
     });
+  meter
+    .createObservableCounter('log.lines.dropped', {
+      description: 'Log lines that could not be written to standard output',
+    })
+    .addCallback((result) => result.observe(standardOutput().dropped()));
 }

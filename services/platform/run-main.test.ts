@@ -1,5 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { closeSync, openSync } from 'node:fs';
 import { expect, test } from '@jest/globals';
 
 const MODULE = new URL('./run-main.ts', import.meta.url).href;
@@ -79,4 +80,64 @@ test('a second signal ends a stop that hangs', async () => {
     if (String(chunk).includes('stopping')) child.kill('SIGTERM');
   });
   expect(await ended).toMatchObject({ code: 1 });
+});
+
+/** A part that logs without a pause, says on its error stream how far it is, and stops on SIGTERM. */
+const TALKING = `async () => {
+  const { createLogger } = await import('${new URL('./log.ts', import.meta.url).href}');
+  const logger = createLogger({ service: 'part', level: 'info' });
+  let turns = 0;
+  const talking = setInterval(() => {
+    for (let n = 0; n < 1000; n += 1) logger.info({ n, text: 'x'.repeat(100) }, 'line');
+    turns += 1;
+    if (turns === 50) process.stderr.write('serving');
+  }, 1);
+  return { stop: async () => { clearInterval(talking); process.stderr.write(' stopped'); } };
+}`;
+
+/** The part with that as its standard output, which is told to stop once it has logged much. */
+async function talkInto(
+  stdout: 'pipe' | number,
+  onStart: (child: ChildProcess) => void = () => {},
+) {
+  const script = `import { runMain } from '${MODULE}'; await runMain('part', ${TALKING});`;
+  const child = spawn(process.execPath, ['--input-type=module', '--eval', script], {
+    stdio: ['ignore', stdout, 'pipe'],
+  });
+  const exited = once(child, 'exit');
+  onStart(child);
+  let err = '';
+  child.stderr?.on('data', (chunk) => {
+    err += String(chunk);
+    if (err === 'serving') child.kill('SIGTERM');
+  });
+  const [code] = await exited;
+  child.stdout?.destroy();
+  return { code, err };
+}
+
+const IN_ORDER = { code: 0, err: 'serving stopped' };
+
+test('a full log disk holds up neither the work nor the stop', async () => {
+  const full = openSync('/dev/full', 'w');
+  expect(await talkInto(full)).toEqual(IN_ORDER);
+  closeSync(full);
+});
+
+test('a reader of the log that stands still holds up neither', async () => {
+  expect(await talkInto('pipe', (child) => child.stdout?.pause())).toEqual(IN_ORDER);
+});
+
+test('a reader of the log that is gone holds up neither', async () => {
+  expect(await talkInto('pipe', (child) => child.stdout?.destroy())).toEqual(IN_ORDER);
+});
+
+test('a fault ends the process although nothing can be said of it', async () => {
+  const full = openSync('/dev/full', 'w');
+  const script = `import { runMain } from '${MODULE}'; await runMain('part', async () => { throw new Error('no port'); });`;
+  const child = spawn(process.execPath, ['--input-type=module', '--eval', script], {
+    stdio: ['ignore', full, full],
+  });
+  expect(await once(child, 'exit')).toEqual([1, null]);
+  closeSync(full);
 });

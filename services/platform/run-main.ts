@@ -1,5 +1,9 @@
+import { standardOutput } from './log-output.ts';
+
 /** Ctrl-C reaches every process of a terminal, and npm passes its own on as well: both are one wish. Milliseconds. */
 const ECHO_MS = 500;
+/** A reader that is slow gets the last log lines within this time. Milliseconds. */
+const LAST_LINES_MS = 1_000;
 
 /**
  * Runs a process: starts it, and stops it in order on SIGTERM or SIGINT.
@@ -11,8 +15,16 @@ export async function runMain(
   name: string,
   start: () => Promise<{ stop(): Promise<void> }>,
 ): Promise<void> {
+  // A reader of our output that is gone, or its full disk, ends nothing.
+  for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {});
   const fail = (error: unknown): never => {
-    process.stderr.write(`${name}: ${messageOf(error)}\n`);
+    // Tries once: there is no time left to wait for a reader.
+    void standardOutput().drain(0);
+    try {
+      process.stderr.write(`${name}: ${messageOf(error)}\n`);
+    } catch {
+      // It has nowhere to say it.
+    }
     process.exit(1);
   };
   process.once('uncaughtException', fail);
@@ -35,6 +47,7 @@ export async function runMain(
     const running = await start();
     await asked;
     await running.stop();
+    await standardOutput().drain(LAST_LINES_MS);
   } catch (error) {
     fail(error);
   }

@@ -1,0 +1,92 @@
+import { execFileSync } from 'node:child_process';
+import { closeSync, constants, openSync, readSync } from 'node:fs';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, expect, test } from '@jest/globals';
+import { until } from '../../test/support/until.ts';
+import { createLogOutput } from './log-output.ts';
+
+const MIB = 1024 * 1024;
+const LINE = `${'x'.repeat(999)}\n`;
+
+let folder: string;
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'rms-log-'));
+});
+afterEach(() => rm(folder, { recursive: true }));
+
+/** Both ends of a pipe, neither of which blocks. */
+function openPipe(): { readonly writer: number; read(): string; close(): void } {
+  const path = join(folder, 'pipe');
+  execFileSync('mkfifo', [path]);
+  const reader = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
+  const writer = openSync(path, constants.O_WRONLY | constants.O_NONBLOCK);
+  const buffer = Buffer.alloc(MIB);
+  return {
+    writer,
+    read() {
+      try {
+        return buffer.toString('utf8', 0, readSync(reader, buffer));
+      } catch {
+        return '';
+      }
+    },
+    close() {
+      closeSync(reader);
+      closeSync(writer);
+    },
+  };
+}
+
+test('a line is written at once', () => {
+  const pipe = openPipe();
+  createLogOutput(pipe.writer).write('one\n');
+  expect(pipe.read()).toBe('one\n');
+  pipe.close();
+});
+
+test('lines for a reader that pauses wait; the rest is dropped, counted and reported', async () => {
+  const pipe = openPipe();
+  const output = createLogOutput(pipe.writer);
+  for (let n = 0; n < 2_000; n += 1) output.write(LINE);
+  const dropped = output.dropped();
+  expect(dropped).toBeGreaterThan(0);
+  let text = '';
+  await until(() => {
+    text += pipe.read();
+    return text.includes('dropped');
+  });
+  const lines = text.split('\n').slice(0, -1);
+  const report = JSON.parse(lines.pop() ?? '');
+  expect(report).toMatchObject({ level: 'warn', lines: dropped });
+  expect(lines).toHaveLength(2_000 - dropped);
+  expect(new Set(lines).size).toBe(1);
+  // It is written at once again, and nothing is reported twice.
+  output.write('after\n');
+  expect(pipe.read()).toBe('after\n');
+  pipe.close();
+});
+
+test('a full disk drops what does not fit into memory', () => {
+  const full = openSync('/dev/full', 'w');
+  const output = createLogOutput(full);
+  for (let n = 0; n < 2_000; n += 1) output.write(LINE);
+  expect(output.dropped()).toBeGreaterThanOrEqual(2_000 - Math.ceil(MIB / LINE.length));
+  // It is tried again and again, so the descriptor stays ours.
+});
+
+test('the last lines are waited for, but not for ever', async () => {
+  const pipe = openPipe();
+  const output = createLogOutput(pipe.writer);
+  for (let n = 0; n < 100; n += 1) output.write(LINE);
+  await output.drain(0);
+  const draining = output.drain(60_000);
+  let text = '';
+  await until(() => {
+    text += pipe.read();
+    return text.length === 100 * LINE.length;
+  });
+  await draining;
+  pipe.close();
+});
