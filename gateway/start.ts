@@ -13,14 +13,12 @@ import { type AppDependencies, createApp } from './app.ts';
 import { createApiKeyCheck } from './auth/api-key-check.ts';
 import { type ClientIp, createClientIp } from './auth/client-ip.ts';
 import type { HourlyLimits, HourlySizes } from './auth/hourly-limits.ts';
-import { startGrantUsage, startKeyUsage } from './auth/key-usage.ts';
 import { createLimits } from './auth/limits.ts';
 import type { McpSizes } from './auth/mcp-limits.ts';
 import { createPartnerTokenCheck, type PartnerOAuth } from './auth/partner-tokens.ts';
 import { connectionMetrics } from './http/connection-metrics.ts';
 import { createReadiness } from './http/probes.ts';
 import { type HttpLimits, type RunningHttpServer, startHttpServer } from './http/server.ts';
-import { startMaintenance } from './maintenance.ts';
 import { createMcp } from './mcp/router.ts';
 import { createAccessTokenCheck } from './oauth/access-token.ts';
 import { type OAuthOptions, supportedClients } from './oauth/config.ts';
@@ -28,6 +26,7 @@ import { DEFAULT_GRANT_DAYS, mcpResource } from './oauth/issue.ts';
 import { createOAuthKeys } from './oauth/keys.ts';
 import { createOAuth } from './oauth/router.ts';
 import { connectServices, type ServiceTargets } from './services.ts';
+import { startWorkers } from './workers.ts';
 
 export interface GatewayOptions extends OAuthOptions {
   readonly host?: string;
@@ -119,9 +118,7 @@ export async function startGateway(o: GatewayOptions): Promise<RunningGateway> {
   });
   refusals.measure(telemetry.meter);
   const backend = await connectOrStop(o, telemetry);
-  const usage = startKeyUsage(pool, logger);
-  const grantUsage = startGrantUsage(pool, logger);
-  const maintenance = startMaintenance(pool, logger);
+  const workers = startWorkers(pool, { logger, meter: telemetry.meter });
   const state = { isStopping: false };
   const limits = createLimits(o, { pool, logger, clientIp, telemetry });
   const common = {
@@ -134,16 +131,17 @@ export async function startGateway(o: GatewayOptions): Promise<RunningGateway> {
   };
   const mcp = createMcp({
     ...common,
-    ...mcpOptions(o, pool, (grantId) => grantUsage.used(grantId)),
+    ...mcpOptions(o, pool, (grantId) => workers.grantUsage.used(grantId)),
     toolCalls: limits.hourlyLimits.mcpCalls,
     limits: limits.mcpLimits,
   });
   const deps: AppDependencies = {
     ...common,
+    audit: workers.audit,
     mcp,
     oauth: oauthRouter(o, { pool, logger, clientIp, limits: limits.hourlyLimits }),
     auth: {
-      apiKeys: createApiKeyCheck(pool, (keyId) => usage.used(keyId)),
+      apiKeys: createApiKeyCheck(pool, (keyId) => workers.keyUsage.used(keyId)),
       partnerTokens,
       failedCredentials: limits.failedCredentials,
     },
@@ -172,7 +170,7 @@ export async function startGateway(o: GatewayOptions): Promise<RunningGateway> {
     if (servers.size > 0 && o.shutdownDelayMs) await sleep(o.shutdownDelayMs);
     await shutDown(logger, [
       () => Promise.all([...servers].map((server) => server.stop())),
-      () => Promise.all([usage.stop(), grantUsage.stop(), maintenance.stop(), mcp.stop()]),
+      () => Promise.all([workers.stop(), mcp.stop()]),
       () => backend.close(),
       () => within(CLOSE_MS, pool.end()),
       () => telemetry.stop(),

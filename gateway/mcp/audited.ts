@@ -4,9 +4,6 @@ import type { Queryable } from '../../services/platform/postgres.ts';
 import { type AuditEntry, recordAudit } from '../tenancy/audit.ts';
 import type { ToolContext } from './tool.ts';
 
-/** Characters of what a call was about that the log takes. */
-const SUBJECT_MAX = 500;
-
 /** A write that is in the audit log before it is done. */
 export interface AuditedCall {
   /** Adds how it ended. Never rejects: the work is done, and the first entry says that it was begun. */
@@ -27,16 +24,27 @@ export interface AuditedCall {
 export async function beginAudited(
   db: Queryable,
   logger: Logger,
-  o: { context: ToolContext; tool: string; subject: string; source: string; withKey: boolean },
+  o: {
+    readonly context: ToolContext;
+    readonly tool: string;
+    readonly subject: string;
+    readonly source: string;
+    readonly requestId: string;
+    readonly withKey: boolean;
+  },
 ): Promise<AuditedCall> {
   const { context, tool } = o;
   const call = randomUUID();
   const { clientId, role } = context.user;
   const entry = (phase: string): AuditEntry => ({
     shopId: context.shopId,
-    by: { actor: context.actor, source: o.source },
+    by: {
+      actor: context.actor,
+      source: o.source,
+      ...(o.requestId !== '' && { requestId: o.requestId }),
+    },
     action: `mcp.${tool}`,
-    subject: [...o.subject].slice(0, SUBJECT_MAX).join(''),
+    subject: o.subject,
     detail: { call, phase, role, client_id: clientId, idempotency_key: o.withKey },
   });
   await recordAudit(db, entry('asked'));

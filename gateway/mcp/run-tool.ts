@@ -129,6 +129,7 @@ async function audited(
     tool: call.tool.name,
     subject: prepared.subject ?? '',
     source: call.source,
+    requestId: call.requestId,
     withKey: prepared.idempotencyKey !== undefined,
   });
   try {

@@ -29,6 +29,8 @@ import {
 } from '../errors.ts';
 import type { Exchange } from '../http/exchange.ts';
 import type { Services } from '../services.ts';
+import type { AuditWriter } from '../tenancy/audit-writer.ts';
+import { audited, namedInBody } from './audited.ts';
 import { ClientGone } from './body.ts';
 import { readChargedBody } from './charged-body.ts';
 import { type Authentication, authenticate, requireScope } from './credential.ts';
@@ -47,6 +49,7 @@ export interface RestDependencies {
   /** Bytes a shop and day. */
   readonly byteQuota: ByteQuota;
   readonly clientIp: ClientIp;
+  readonly audit: AuditWriter;
   readonly logger: Logger;
 }
 
@@ -148,11 +151,24 @@ async function answerOperation(
   const query = readQuery(operation, served.served, req.url ?? '');
   const id = readPathId(route);
   const { deliveryId = '' } = route;
-  const newest = await run(operation.id, { context, id, deliveryId, body, query });
+  const request = { context, id, deliveryId, body, query };
+  const about = { operation, caller, address: ip, requestId: exchange.requestId };
+  const version = served.served;
+  const newest = await audited(
+    deps.audit,
+    { ...about, version, subject: subjectOf(route, body) },
+    () => run(operation.id, request),
+  );
   const { status } = operation.success;
   if (!operation.success.schema) return { status, headers: {} };
   const json = shapeResponse(served.served, operation.id, newest);
   return { status, headers: {}, body: { contentType: 'application/json', json } };
+}
+
+/** What a request is about, for the audit log. */
+function subjectOf(route: OperationRoute, body: BodyOf<OperationId>): string {
+  const named = [route.id, route.deliveryId, namedInBody(route.operation.id, body)];
+  return named.filter((id) => id !== undefined).join(' ');
 }
 
 function run<K extends OperationId>(id: K, request: RestRequest<K>): Promise<unknown> {

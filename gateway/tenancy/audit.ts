@@ -12,8 +12,10 @@ const KINDS = enumText(Actor_KindSchema);
 /** Who changes something, and from where. */
 export interface Author {
   readonly actor: MessageInitShape<typeof ActorSchema>;
-  /** Address or command the change came from; absent when unknown. */
+  /** Address (IPv6 as its /64) or command the change came from; absent when unknown. */
   readonly source?: string;
+  /** Of the HTTP request that the change came with; absent when it came with none. */
+  readonly requestId?: string;
 }
 
 export interface AuditEntry {
@@ -27,20 +29,37 @@ export interface AuditEntry {
 }
 
 /** Adds one entry to the shop's audit log, in the transaction of the change itself. */
-export async function recordAudit(tx: Queryable, entry: AuditEntry): Promise<void> {
-  const { actor, source } = entry.by;
+export function recordAudit(tx: Queryable, entry: AuditEntry): Promise<void> {
+  return recordAudits(tx, [entry]);
+}
+
+/** Adds entries in this order, all or none, with one statement. */
+export async function recordAudits(tx: Queryable, entries: readonly AuditEntry[]): Promise<void> {
   await tx.query(
-    `insert into audit_log (shop_id, actor_kind, actor_id, actor_name, source, action, subject, detail)
-     values ($1, $2, $3, $4, $5, $6, $7, $8)`,
+    `insert into audit_log (shop_id, actor_kind, actor_id, actor_name, source, request_id, action, subject, detail)
+     select shop_id, actor_kind, actor_id, actor_name, source, request_id, action, subject, detail::jsonb
+       from unnest($1::bigint[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[],
+                   $8::text[], $9::text[]) with ordinality
+            as entry (shop_id, actor_kind, actor_id, actor_name, source, request_id, action, subject, detail, nth)
+      order by nth`,
     [
-      entry.shopId,
-      KINDS.toText(actor.kind ?? Actor_Kind.UNSPECIFIED),
-      actor.id,
-      actor.name ?? '',
-      source ?? null,
-      entry.action,
-      entry.subject,
-      JSON.stringify(entry.detail ?? {}),
+      entries.map((entry) => entry.shopId),
+      entries.map(({ by }) => KINDS.toText(by.actor.kind ?? Actor_Kind.UNSPECIFIED)),
+      entries.map(({ by }) => by.actor.id),
+      entries.map(({ by }) => by.actor.name ?? ''),
+      entries.map(({ by }) => by.source ?? null),
+      entries.map(({ by }) => by.requestId ?? null),
+      entries.map((entry) => entry.action),
+      entries.map((entry) => storable(entry.subject)),
+      entries.map((entry) => JSON.stringify(entry.detail ?? {})),
     ],
   );
+}
+
+/** Characters of a subject that the log takes. */
+const SUBJECT_MAX = 500;
+
+/** Ids in paths are what a caller sent: control characters and lone surrogates are shown as U+FFFD. */
+function storable(subject: string): string {
+  return [...subject.replace(/[\p{Cc}\p{Cs}]/gu, '\u{fffd}')].slice(0, SUBJECT_MAX).join('');
 }

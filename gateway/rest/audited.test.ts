@@ -1,0 +1,172 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
+import pg from 'pg';
+import { OPERATIONS, type Operation } from '../../services/contract/operations.ts';
+import { FAKE } from '../../test/support/gateway/fake-objects.ts';
+import { type Received, restClient, type Sent } from '../../test/support/gateway/rest-client.ts';
+import { startTestGateway, type TestGateway } from '../../test/support/gateway/test-gateway.ts';
+import { until } from '../../test/support/until.ts';
+import { parseKey } from '../auth/key-format.ts';
+import { isWrite } from './audited.ts';
+
+let under: TestGateway;
+let send: (sent: Sent) => Promise<Received>;
+beforeAll(async () => {
+  under = await startTestGateway();
+  send = restClient(under);
+});
+afterEach(() => under.resetServices());
+afterAll(() => under.stop());
+
+const HOOK = { topic: 'return', trigger: 'return.closed', url: 'https://hooks.example.com/' };
+const BODIES: Readonly<Partial<Record<Operation['id'], object>>> = {
+  createWebhook: HOOK,
+  updateWebhook: HOOK,
+  assessDispositions: { items: [{ line_item_id: 21 }, { line_item_id: 1_000 }] },
+  updateDestination: { name: 'North' },
+  createCart: { cart: [1] },
+};
+const IDS: Readonly<Partial<Record<Operation['id'], bigint>>> = {
+  updateDestination: FAKE.destination,
+  createFraudReport: FAKE.returns.open,
+  processReturn: FAKE.returns.open,
+};
+/** What an entry says that the write is about; else the id in the path. */
+const SUBJECTS: Readonly<Partial<Record<Operation['id'], string>>> = {
+  createWebhook: String(FAKE.webhook),
+  replayDelivery: `${FAKE.webhook} ${FAKE.delivery}`,
+  assessDispositions: '21 1000',
+  createCart: '',
+};
+
+function requestOf({ id, method, path }: Operation, objectId = IDS[id] ?? FAKE.webhook): Sent {
+  const named = path
+    .replace('{id}', String(objectId))
+    .replace('{delivery_id}', objectId === 999n ? 'msg_none' : FAKE.delivery);
+  const query = id === 'getReturnDetails' ? '?return_id=11' : '';
+  const json = BODIES[id];
+  return { method, path: `/api/v1${named}${query}`, ...(json && { json }) };
+}
+
+/** Sends it from an IPv6 address as a request of its own, whose id it answers. */
+async function sendTracked(sent: Sent): Promise<{ requestId: string; answer: Received }> {
+  const requestId = randomUUID();
+  const headers = { 'x-request-id': requestId, 'x-forwarded-for': '2001:db8:1:2:3:4:5:6' };
+  return { requestId, answer: await send({ ...sent, headers }) };
+}
+
+interface Entry {
+  readonly action: string;
+  readonly subject: string;
+  readonly detail: { readonly call: string; readonly phase: string; readonly status?: number };
+}
+
+async function entriesOf(requestId: string): Promise<Entry[]> {
+  const { rows } = await under.database.pool.query<Entry>(
+    `select shop_id::text as "shopId", actor_kind as "actorKind", actor_id as "actorId", source, action, subject, detail
+       from audit_log where request_id = $1 order by id`,
+    [requestId],
+  );
+  return rows;
+}
+
+/** Both entries of a write. */
+async function bothOf(requestId: string): Promise<Entry[]> {
+  return until(async () => {
+    const entries = await entriesOf(requestId);
+    return entries.length > 1 && entries;
+  });
+}
+
+const WRITES = OPERATIONS.filter(isWrite);
+const READS = OPERATIONS.filter((operation) => !isWrite(operation));
+
+describe('the audit log of REST', () => {
+  test.each(WRITES)('$id: who, from where, by which request, what, how it ended', async (one) => {
+    const { requestId, answer } = await sendTracked(requestOf(one));
+    expect(answer.status).toBe(one.success.status);
+    const [asked, ended] = await bothOf(requestId);
+    const common = {
+      shopId: '1',
+      actorKind: 'api_key',
+      actorId: parseKey(under.key)?.keyId,
+      source: '2001:db8:1:2::/64',
+      action: `rest.${one.id}`,
+    };
+    expect(asked).toMatchObject({ ...common, detail: { phase: 'asked', version: '2026-07' } });
+    expect(ended).toMatchObject({
+      ...common,
+      subject: SUBJECTS[one.id] ?? String(IDS[one.id] ?? FAKE.webhook),
+      detail: { call: asked?.detail.call, phase: 'done', status: one.success.status },
+    });
+    expect(JSON.stringify([asked, ended])).not.toMatch(/whsec_|ttttt|hooks\.example/);
+  });
+
+  test.each(READS)('$id is a read: it has none', async (operation) => {
+    const { requestId, answer } = await sendTracked(requestOf(operation));
+    expect(answer.status).toBe(200);
+    // A write that is sent later is there, with all that was before it.
+    const later = await sendTracked(requestOf(WRITES[0] ?? operation));
+    await bothOf(later.requestId);
+    expect(await entriesOf(requestId)).toEqual([]);
+  });
+
+  test.each(WRITES.filter(({ path }) => path.includes('{id}')))(
+    '$id that names nothing is refused',
+    async (operation) => {
+      const { requestId, answer } = await sendTracked(requestOf(operation, 999n));
+      expect(answer.status).toBe(404);
+      const [, ended] = await bothOf(requestId);
+      expect(ended).toMatchObject({ detail: { phase: 'refused', status: 404 } });
+    },
+  );
+
+  test('a refusal inside a 200 is a refusal', async () => {
+    const path = `/api/v1/warehouse/return/${FAKE.returns.flagged}/process`;
+    const { requestId } = await sendTracked({ method: 'POST', path });
+    const [, ended] = await bothOf(requestId);
+    expect(ended).toMatchObject({ detail: { phase: 'refused', status: 200 } });
+  });
+
+  test('what a service never answered has an end that is not known', async () => {
+    under.services.carts.createCart = () => {
+      throw new Error('gone');
+    };
+    const { requestId } = await sendTracked({ path: '/api/v1/cart', json: { cart: [1] } });
+    const [, ended] = await bothOf(requestId);
+    expect(ended).toMatchObject({ detail: { phase: 'unknown', status: 500 } });
+  });
+
+  test('an entry is committed before the service is called', async () => {
+    const requestId = randomUUID();
+    let seen: Entry[] = [];
+    const { createCart } = under.services.carts;
+    under.services.carts.createCart = async (request, context) => {
+      seen = await entriesOf(requestId);
+      return createCart?.(request, context) ?? {};
+    };
+    const headers = { 'x-request-id': requestId };
+    await send({ path: '/api/v1/cart', json: { cart: [1] }, headers });
+    expect(seen).toMatchObject([{ action: 'rest.createCart', detail: { phase: 'asked' } }]);
+  });
+
+  test('nothing is changed while the log cannot be written', async () => {
+    const migrator = new pg.Client({ connectionString: under.database.migratorUrl });
+    await migrator.connect();
+    let calls = 0;
+    under.services.carts.createCart = () => {
+      calls += 1;
+      return {};
+    };
+    await migrator.query('revoke insert on gateway.audit_log from rms_gateway');
+    const { status } = await send({ path: '/api/v1/cart', json: { cart: [1] } });
+    const read = await send({ path: '/api/v1/webhooks' });
+    await migrator.query('grant insert on gateway.audit_log to rms_gateway');
+    await migrator.end();
+    expect({ isServerError: status >= 500, calls, read: read.status }).toEqual({
+      isServerError: true,
+      calls: 0,
+      read: 200,
+    });
+  });
+});

@@ -1,0 +1,105 @@
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { metrics } from '@opentelemetry/api';
+import { createLogger } from '../../services/platform/log.ts';
+import type { Queryable } from '../../services/platform/postgres.ts';
+import {
+  startTestGateway,
+  TEST_AUTHOR,
+  type TestGateway,
+} from '../../test/support/gateway/test-gateway.ts';
+import { until } from '../../test/support/until.ts';
+import type { AuditEntry } from './audit.ts';
+import { type AuditWriter, createAuditWriter } from './audit-writer.ts';
+
+let under: TestGateway;
+beforeAll(async () => {
+  under = await startTestGateway();
+});
+afterAll(() => under.stop());
+
+/** A writer over the test's database, the statements that it made, and an outage to switch on. */
+function writerUnderTest() {
+  const state = { statements: 0, isAway: false };
+  const db: Queryable = new Proxy(under.database.pool, {
+    get(pool, name) {
+      const member: unknown = Reflect.get(pool, name);
+      if (typeof member !== 'function') return member;
+      if (name !== 'query') return member.bind(pool);
+      return async (...args: unknown[]) => {
+        state.statements += 1;
+        if (state.isAway) throw Object.assign(new Error('away'), { code: 'ECONNREFUSED' });
+        return member.apply(pool, args);
+      };
+    },
+  });
+  const logger = createLogger({ service: 'test', level: 'silent' });
+  const writer: AuditWriter = createAuditWriter(db, { logger, meter: metrics.getMeter('test') });
+  return { writer, state };
+}
+
+const entry = (subject: string, shopId = 1n): AuditEntry => ({
+  shopId,
+  by: { ...TEST_AUTHOR, requestId: 'request' },
+  action: 'test.done',
+  subject,
+});
+
+async function subjects(like: string): Promise<string[]> {
+  const { rows } = await under.database.pool.query<{ subject: string }>(
+    'select subject from audit_log where subject like $1 order by id',
+    [`${like}%`],
+  );
+  return rows.map((row) => row.subject);
+}
+
+test('entries of one moment are written with one statement, in their order', async () => {
+  const { writer, state } = writerUnderTest();
+  const wanted = Array.from({ length: 300 }, (_, nth) => `many-${String(nth).padStart(3, '0')}`);
+  await Promise.all(wanted.map((subject) => writer.write(entry(subject))));
+  expect(state.statements).toBe(1);
+  expect(await subjects('many-')).toEqual(wanted);
+});
+
+test('an entry that nobody waits for goes with the next one, or on its own', async () => {
+  const { writer, state } = writerUnderTest();
+  writer.writeSoon(entry('soon-1'));
+  await writer.write(entry('soon-0'));
+  expect([state.statements, await subjects('soon-')]).toEqual([1, ['soon-0', 'soon-1']]);
+  writer.writeSoon(entry('soon-2'));
+  await until(async () => (await subjects('soon-2')).length > 0);
+});
+
+test('one that the table does not take fails alone', async () => {
+  const { writer } = writerUnderTest();
+  const results = await Promise.allSettled([
+    writer.write(entry('one-good')),
+    writer.write(entry('one-bad', 987_654_321n)),
+    writer.write(entry('one-other')),
+  ]);
+  expect(results.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'fulfilled']);
+  expect(await subjects('one-')).toEqual(['one-good', 'one-other']);
+});
+
+test('through an outage callers are refused, and what nobody waits for is kept', async () => {
+  const { writer, state } = writerUnderTest();
+  state.isAway = true;
+  writer.writeSoon(entry('away-kept'));
+  await expect(writer.write(entry('away-refused'))).rejects.toThrow('away');
+  state.isAway = false;
+  await until(async () => (await subjects('away-')).length > 0);
+  expect(await subjects('away-')).toEqual(['away-kept']);
+});
+
+test('what a caller sent as an id is written, whatever it holds', async () => {
+  const { writer } = writerUnderTest();
+  await writer.write(entry(`odd-\0\n\u001b\ud800${'x'.repeat(600)}`));
+  expect(await subjects('odd-')).toEqual([`odd-${'\u{fffd}'.repeat(4)}${'x'.repeat(492)}`]);
+});
+
+test('a stop writes what waits', async () => {
+  const { writer } = writerUnderTest();
+  const wanted = Array.from({ length: 1_200 }, (_, nth) => `stop-${String(nth).padStart(4, '0')}`);
+  for (const subject of wanted) writer.writeSoon(entry(subject));
+  await writer.stop();
+  expect(await subjects('stop-')).toEqual(wanted);
+});

@@ -1,0 +1,34 @@
+import type { Meter } from '@opentelemetry/api';
+import type pg from 'pg';
+import type { Logger } from '../services/platform/log.ts';
+import { startGrantUsage, startKeyUsage, type Usage } from './auth/key-usage.ts';
+import { startMaintenance } from './maintenance.ts';
+import { type AuditWriter, createAuditWriter } from './tenancy/audit-writer.ts';
+
+/** What the gateway does beside answering requests. */
+export interface GatewayWorkers {
+  readonly keyUsage: Usage;
+  readonly grantUsage: Usage;
+  readonly audit: AuditWriter;
+  /** Writes what waits to be written. */
+  stop(): Promise<void>;
+}
+
+/** Starts them; to be stopped after the last request has been answered. */
+export function startWorkers(
+  pool: pg.Pool,
+  { logger, meter }: { readonly logger: Logger; readonly meter: Meter },
+): GatewayWorkers {
+  const keyUsage = startKeyUsage(pool, logger);
+  const grantUsage = startGrantUsage(pool, logger);
+  const maintenance = startMaintenance(pool, logger);
+  const audit = createAuditWriter(pool, { logger, meter });
+  return {
+    keyUsage,
+    grantUsage,
+    audit,
+    async stop() {
+      await Promise.all([keyUsage, grantUsage, maintenance, audit].map((worker) => worker.stop()));
+    },
+  };
+}
