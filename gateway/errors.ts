@@ -183,6 +183,7 @@ function translate(reason: Reason, error: unknown, operation: Operation): Public
       if (isPathId(fieldOf(error))) return operation.notFound;
       return invalidFrom(error);
     case Reason.LINE_ITEM_NOT_FOUND:
+    case Reason.RETURN_TOO_LARGE:
       return invalidFrom(error);
     case Reason.RETURN_NOT_FOUND:
     case Reason.DESTINATION_NOT_FOUND:

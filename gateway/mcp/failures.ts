@@ -55,6 +55,8 @@ function textFor(reason: Reason, error: unknown): string | undefined {
       return 'This shop has no such return. Find it with search_returns.';
     case Reason.LINE_ITEM_NOT_FOUND:
       return `${said} get_return tells the line_item_id of each line. Nothing was recorded.`;
+    case Reason.RETURN_TOO_LARGE:
+      return `${said} Nothing was recorded.`;
     case Reason.DESTINATION_NOT_FOUND:
       return 'This shop has no such destination. list_destinations tells which there are.';
     case Reason.SUBSCRIPTION_NOT_FOUND:

@@ -131,6 +131,8 @@ export const CURSOR_MAX = 200;
 export const BODY_BYTES_MAX = 1024 * 1024;
 /** Thirty full notes with escapes are legal. */
 export const DISPOSITIONS_BODY_BYTES_MAX = 32 * 1024 * 1024;
+/** Details of one return, as JSON: whatever is accepted can be read, processed and delivered. */
+export const DETAILS_BYTES_MAX = 24 * 1024 * 1024;
 export const JSON_DEPTH_MAX = 32;
 /** Lists, objects and their entries in one body: empty ones cost far more memory than bytes. */
 export const JSON_ENTRIES_MAX = 100_000;

@@ -14,6 +14,7 @@ import { startLoop, type Worker } from '../platform/worker.ts';
 import { claimDue, deleteHandovers, findOldestPending, giveBack } from './handovers.ts';
 import { conditionOf, dispositionOf, type Inspection } from './inspection.ts';
 import type { Lines } from './store.ts';
+import { isTooLarge, withdraw } from './withdraw.ts';
 
 export interface HandOverDeps {
   readonly pool: pg.Pool;
@@ -77,7 +78,7 @@ export function startHandovers(deps: HandOverDeps, logger: Logger): Worker {
       const due = await claimDue(deps.pool);
       if (!due) return 'idle';
       try {
-        await handOver(deps, due);
+        await handOverDue(deps, due, logger);
       } catch (error) {
         // Where our own database is away too, the claim runs out by itself.
         if (isAway(error)) await giveBack(deps.pool, due).catch(() => {});
@@ -88,6 +89,30 @@ export function startHandovers(deps: HandOverDeps, logger: Logger): Worker {
       return 'again';
     },
   });
+}
+
+/**
+ * Hands over what is due. Where the details of a return would be too large the lines go one by one, and
+ * what has no room is withdrawn: the call that recorded it never succeeded.
+ */
+async function handOverDue(deps: HandOverDeps, due: Lines, logger: Logger): Promise<void> {
+  try {
+    await handOver(deps, due);
+  } catch (error) {
+    if (!isTooLarge(error)) throw error;
+    const [lineItemId, ...others] = due.lineItemIds;
+    if (others.length > 0) {
+      for (const one of due.lineItemIds) {
+        await handOverDue(deps, { ...due, lineItemIds: [one] }, logger);
+      }
+      return;
+    }
+    const oldest = await findOldestPending(deps.pool, due);
+    await withdraw(deps.pool, due, oldest);
+    const fields = { shopId: due.shopId, kind: due.kind, lineItemId };
+    logger.warn(fields, 'inspection withdrawn: the details of its return would be too large');
+    await handOverDue(deps, due, logger);
+  }
 }
 
 /** Whether returns was away. What takes returns too long counts as a try: it may be the line's own doing. */

@@ -3,12 +3,14 @@ import { invalidField } from '../platform/errors.ts';
 import { DISPOSITIONS, type HandOverDeps, handOver, handOverThese } from './hand-over.ts';
 import type { Inspection } from './inspection.ts';
 import { type Batch, record } from './record.ts';
+import { isTooLarge, withdraw } from './withdraw.ts';
 
 /**
- * Records findings and hands them to returns before it answers, so that whoever wrote them reads
- * them there. Answers in the order of the findings.
+ * Records findings and hands them to returns before it answers, so that the caller reads them there.
+ * Answers in the order of the findings.
  *
- * @throws DomainError INVALID_ARGUMENT when a line is not the shop's; ConnectError UNAVAILABLE when
+ * @throws DomainError INVALID_ARGUMENT when a line is not the shop's; with RETURN_TOO_LARGE when the details
+ *   of a return would be too large, and then nothing of the call stays recorded; ConnectError UNAVAILABLE when
  *   returns does not answer, also after the findings were recorded: then the same call again
  *   records nothing more, and a job hands over what is left in any case.
  */
@@ -21,6 +23,10 @@ export async function inspect(deps: HandOverDeps, batch: Batch): Promise<readonl
     if (othersPending) await handOver(deps, { ...batch, lineItemIds });
     else await handOverThese(deps, batch, news);
   } catch (error) {
+    if (isTooLarge(error)) {
+      await withdraw(deps.pool, batch, recorded.news);
+      throw error;
+    }
     const message = 'recorded, but not yet taken over by returns: repeat the call';
     throw new ConnectError(message, Code.Unavailable, undefined, undefined, error);
   }

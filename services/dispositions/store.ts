@@ -140,7 +140,7 @@ export async function insertInspections(
   };
 }
 
-// The statement sees the handovers from before it: those of other calls. Lines are looked up by ids: how
+// The statement sees handovers and newest inspections as they were before it. Lines are looked up by ids: how
 // many rows come out of JSON is unknown, and the whole table would be read to meet them.
 const INSERT = `
 with given as (
@@ -162,8 +162,11 @@ with given as (
   where l.shop_id = $1 and l.kind = $2 and l.line_item_id = i.line_item_id
     and l.line_item_id = any ($8::bigint[])
 ), pending as (
-  insert into handovers (shop_id, inspection_id, kind, line_item_id, due_at)
-  select $1, id, $2, line_item_id, now() + make_interval(secs => $7) from i
+  insert into handovers (shop_id, inspection_id, kind, line_item_id, due_at, former_id)
+  select $1, id, $2, line_item_id, now() + make_interval(secs => $7),
+    (select l.inspection_id from inspected_lines l
+      where l.shop_id = $1 and l.kind = $2 and l.line_item_id = i.line_item_id)
+  from i
 )
 select i.id, i.line_item_id, i.inspected_at,
        (select exists (select from handovers h

@@ -1,5 +1,6 @@
 import { Code } from '@connectrpc/connect';
 import { ErrorReason } from '../../proto/gen/rms/common/v1/error_pb.ts';
+import { DETAILS_BYTES_MAX } from '../contract/limits.ts';
 import { DomainError } from '../platform/errors.ts';
 
 /** The shop has no return with this id; another shop's is as absent as one of nobody. */
@@ -53,4 +54,14 @@ export function idempotencyConflict(field = 'idempotency_key'): DomainError {
 /** One is open already. */
 export function alreadyOpen(what: string): DomainError {
   return new DomainError(Code.AlreadyExists, ErrorReason.ALREADY_OPEN, `${what} is open already`);
+}
+
+/** What the call would add has no room in the return: such details could not be read or delivered. */
+export function detailsTooLarge(returnId: bigint): DomainError {
+  const limit = DETAILS_BYTES_MAX / 1024 / 1024;
+  return new DomainError(
+    Code.InvalidArgument,
+    ErrorReason.RETURN_TOO_LARGE,
+    `the details of return ${returnId} would be larger than ${limit} MiB (${DETAILS_BYTES_MAX} bytes): shorten notes and descriptions, or send fewer images`,
+  );
 }

@@ -28,7 +28,7 @@ const upload = z.object({
 /**
  * Adds a picture or film of the shopper to a line.
  *
- * @throws DomainError INVALID_ARGUMENT; LINE_ITEM_NOT_FOUND; STATE_FORBIDS when the return is
+ * @throws DomainError INVALID_ARGUMENT; LINE_ITEM_NOT_FOUND; RETURN_TOO_LARGE; STATE_FORBIDS when the return is
  *   closed, cancelled or expired, or the shopper's data was removed from it: a redaction finds returns
  *   by an e-mail address, which this one has no more, and would never remove the upload.
  */
@@ -40,33 +40,37 @@ export async function addCustomerUpload(
   const [returnId] = await returnsOfLines(pool, wanted.shopId, [wanted.lineItemId]);
   if (returnId === undefined) throw lineItemNotFound();
   const isImage = wanted.kind === CustomerUpload_Kind.IMAGE;
-  const changed = await changeReturn(pool, { ...wanted, returnId }, async (tx, current) => {
-    if (!isLive(current.state)) {
-      throw stateForbids(`the return is ${stateText.toText(current.state)}`);
-    }
-    if (await isRedacted(tx, current)) {
-      throw stateForbids("the customer's data was removed from the return: it takes no uploads");
-    }
-    if (!current.lineItems.some((line) => line.lineItemId === wanted.lineItemId)) {
-      throw lineItemNotFound();
-    }
-    await tx.query(
-      `insert into uploads (shop_id, return_id, line_item_id, kind, source, media_type, url)
+  const changed = await changeReturn(
+    pool,
+    { ...wanted, returnId, takesIn: true },
+    async (tx, current) => {
+      if (!isLive(current.state)) {
+        throw stateForbids(`the return is ${stateText.toText(current.state)}`);
+      }
+      if (await isRedacted(tx, current)) {
+        throw stateForbids("the customer's data was removed from the return: it takes no uploads");
+      }
+      if (!current.lineItems.some((line) => line.lineItemId === wanted.lineItemId)) {
+        throw lineItemNotFound();
+      }
+      await tx.query(
+        `insert into uploads (shop_id, return_id, line_item_id, kind, source, media_type, url)
        values ($1, $2, $3, $4, $5, $6, $7)`,
-      [
-        wanted.shopId,
-        returnId,
-        wanted.lineItemId,
-        uploadKindText.toText(wanted.kind),
-        wanted.source || 'customer',
-        isImage ? '' : wanted.mediaType || 'video',
-        wanted.url,
-      ],
-    );
-    const facts = { line: `${wanted.lineItemId}` };
-    const text = isImage ? 'A picture was added' : 'A film was added';
-    return { value: undefined, timeline: [{ returnId, kind: 'upload.added', text, facts }] };
-  });
+        [
+          wanted.shopId,
+          returnId,
+          wanted.lineItemId,
+          uploadKindText.toText(wanted.kind),
+          wanted.source || 'customer',
+          isImage ? '' : wanted.mediaType || 'video',
+          wanted.url,
+        ],
+      );
+      const facts = { line: `${wanted.lineItemId}` };
+      const text = isImage ? 'A picture was added' : 'A film was added';
+      return { value: undefined, timeline: [{ returnId, kind: 'upload.added', text, facts }] };
+    },
+  );
   return changed.return;
 }
 

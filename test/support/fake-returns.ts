@@ -1,11 +1,14 @@
 import { create } from '@bufbuild/protobuf';
 import { type Code, ConnectError } from '@connectrpc/connect';
+import pino from 'pino';
 import { ReturnSchema } from '../../proto/gen/rms/returns/v1/return_pb.ts';
 import {
   type ApplyAssessmentsRequest,
   type ApplyGradingsRequest,
   ReturnsService,
 } from '../../proto/gen/rms/returns/v1/returns_pb.ts';
+import { DomainError } from '../../services/platform/errors.ts';
+import { errorInterceptor } from '../../services/platform/grpc/errors.ts';
 import { startGrpcServer } from '../../services/platform/grpc/server.ts';
 
 /** A small returns service that knows which lines and returns exist, and remembers what it was handed. */
@@ -15,8 +18,8 @@ export interface FakeReturns {
   readonly gradings: ApplyGradingsRequest[];
   /** How often it was asked whose the lines are. */
   checks: number;
-  /** Refuses handovers with this code while it is set. */
-  refuseWith: Code | undefined;
+  /** Refuses handovers with this code, or for this reason, while it is set. */
+  refuseWith: Code | DomainError | undefined;
   /** Handovers that it refused. */
   refused: number;
   /** Refuses only handovers that hold this line, while it is set. */
@@ -32,11 +35,12 @@ export async function startFakeReturns(): Promise<FakeReturns> {
     const isRefused = fake.refuseLine === undefined || lineItemIds.includes(fake.refuseLine);
     if (fake.refuseWith === undefined || !isRefused) return;
     fake.refused += 1;
-    throw new ConnectError('no', fake.refuseWith);
+    throw refusal(fake.refuseWith);
   };
 
   const server = await startGrpcServer({
     port: 0,
+    interceptors: [errorInterceptor(pino({ level: 'silent' }))],
     routes: (router) =>
       void router.service(ReturnsService, {
         checkLineItems({ shopId, lineItemIds }) {
@@ -48,7 +52,7 @@ export async function startFakeReturns(): Promise<FakeReturns> {
           return { owners };
         },
         getReturns({ shopId, returnIds }) {
-          if (fake.refuseWith !== undefined) throw new ConnectError('no', fake.refuseWith);
+          if (fake.refuseWith !== undefined) throw refusal(fake.refuseWith);
           const found = returnIds.filter((id) => returns.has(`${shopId}:${id}`));
           return { returns: found.map((id) => create(ReturnSchema, { id })) };
         },
@@ -80,4 +84,8 @@ export async function startFakeReturns(): Promise<FakeReturns> {
     stop: () => server.stop(),
   };
   return fake;
+}
+
+function refusal(of: Code | DomainError): Error {
+  return of instanceof DomainError ? of : new ConnectError('no', of);
 }

@@ -56,7 +56,7 @@ const edit = z.object({
  * So is shipping that was never given for the return: it follows from the lines that are left.
  *
  * @throws DomainError INVALID_ARGUMENT (also for an edit without a change and for sums that
- *   contradict the outcome); NOT_FOUND; STATE_FORBIDS when the return is not open or in review, is
+ *   contradict the outcome); NOT_FOUND; RETURN_TOO_LARGE; STATE_FORBIDS when the return is not open or in review, is
  *   queued for processing, or has an outcome that a failed run fulfilled or may have, and when a line
  *   is to be taken out of it though an instant refund was paid for good; ABORTED with REVISION_CONFLICT
  *   when it changed since it was read.
@@ -66,7 +66,7 @@ export async function editReturn(pool: pg.Pool, request: EditReturnRequest): Pro
   if (wanted.changes.length === 0 && wanted.outcome === Outcome.UNSPECIFIED && !wanted.amounts) {
     throw invalidField('changes', 'must hold at least one change');
   }
-  const changed = await changeReturn(pool, wanted, async (tx, current) => {
+  const changed = await changeReturn(pool, { ...wanted, takesIn: true }, async (tx, current) => {
     checkEditable(current, wanted.expectedRevision);
     if (await mayHaveFulfilled(tx, wanted)) throw outcomesFulfilled();
     const freesLines = wanted.changes.some((change) => change.remove);

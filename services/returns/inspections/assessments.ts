@@ -68,7 +68,7 @@ const KIND: InspectionKind<Assessment> = {
 /**
  * Takes over assessments from the dispositions service; see {@link takeOver}.
  *
- * @throws DomainError INVALID_ARGUMENT; LINE_ITEM_NOT_FOUND when a line is not the shop's.
+ * @throws DomainError INVALID_ARGUMENT; LINE_ITEM_NOT_FOUND when a line is not the shop's; RETURN_TOO_LARGE.
  */
 export async function applyAssessments(
   pool: pg.Pool,

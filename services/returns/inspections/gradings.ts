@@ -88,7 +88,7 @@ const KIND: InspectionKind<Grading> = {
 /**
  * Takes over gradings from the dispositions service; see {@link takeOver}.
  *
- * @throws DomainError INVALID_ARGUMENT; LINE_ITEM_NOT_FOUND when a line is not the shop's.
+ * @throws DomainError INVALID_ARGUMENT; LINE_ITEM_NOT_FOUND when a line is not the shop's; RETURN_TOO_LARGE.
  */
 export async function applyGradings(
   pool: pg.Pool,

@@ -2,6 +2,7 @@ import type pg from 'pg';
 import type { Actor } from '../../../proto/gen/rms/common/v1/actor_pb.ts';
 import type { Return } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import { inTransaction, type Queryable } from '../../platform/postgres.ts';
+import { requireRoom } from '../store/details-size.ts';
 import { encodeReturn } from '../store/encoded.ts';
 import { lockReturnsOfLines } from '../store/line-owners.ts';
 import { fittingParts, loadReturns } from '../store/load.ts';
@@ -37,7 +38,8 @@ export interface InspectionKind<T extends Inspected> {
  *
  * @returns the returns concerned, by id, as many as one answer has room for; none unless
  *   `by.wantsReturns`.
- * @throws DomainError LINE_ITEM_NOT_FOUND when a line is not the shop's, and then none is taken over.
+ * @throws DomainError LINE_ITEM_NOT_FOUND when a line is not the shop's, RETURN_TOO_LARGE when the details
+ *   of a return would be, and then none is taken over.
  */
 export async function takeOver<T extends Inspected>(
   pool: pg.Pool,
@@ -62,11 +64,11 @@ export async function takeOver<T extends Inspected>(
 function updates(shown: readonly Return[], changedIds: readonly bigint[]) {
   return shown
     .filter((one) => changedIds.includes(one.id))
-    .map((one) => ({
-      trigger: 'return.updated',
-      returnId: one.id,
-      snapshot: encodeReturn(one),
-    }));
+    .map((one) => {
+      const snapshot = encodeReturn(one);
+      requireRoom(one, { encodedBytes: snapshot.bytes.length });
+      return { trigger: 'return.updated', returnId: one.id, snapshot };
+    });
 }
 
 /** Answers the returns whose details differ now, by id; they have their next revision. */

@@ -55,7 +55,7 @@ type NewLabel = z.output<typeof newLabel>;
  * answers the label that the first call made, as it is now.
  *
  * @throws DomainError INVALID_ARGUMENT; NOT_FOUND (return, or a line that is not the return's);
- *   IDEMPOTENCY_CONFLICT; STATE_FORBIDS when the return is closed, cancelled or expired.
+ *   IDEMPOTENCY_CONFLICT; RETURN_TOO_LARGE; STATE_FORBIDS when the return is closed, cancelled or expired.
  */
 export async function recordLabel(pool: pg.Pool, request: RecordLabelRequest): Promise<Label> {
   const wanted = parseInput(newLabel, request);
@@ -82,21 +82,25 @@ function labelNotFound(): DomainError {
 }
 
 async function addLabel(tx: pg.PoolClient, wanted: NewLabel): Promise<bigint> {
-  const { value } = await changeReturnIn(tx, wanted, async (inside, current) => {
-    if (!isLive(current.state)) {
-      throw stateForbids(`the return is ${stateText.toText(current.state)}`);
-    }
-    const labelId = await insertLabel(inside, current, wanted);
-    await fulfilOpenRequest(inside, current);
-    const label = await existing(inside, wanted.shopId, labelId);
-    const facts = { label_id: `${labelId}`, carrier: label.carrier, status: statusOf(label) };
-    const text = `A label of ${label.carrier} was added`;
-    return {
-      value: labelId,
-      events: [labelEvent('label.created', label)],
-      timeline: [{ returnId: current.id, kind: 'label.created', text, facts }],
-    };
-  });
+  const { value } = await changeReturnIn(
+    tx,
+    { ...wanted, takesIn: true },
+    async (inside, current) => {
+      if (!isLive(current.state)) {
+        throw stateForbids(`the return is ${stateText.toText(current.state)}`);
+      }
+      const labelId = await insertLabel(inside, current, wanted);
+      await fulfilOpenRequest(inside, current);
+      const label = await existing(inside, wanted.shopId, labelId);
+      const facts = { label_id: `${labelId}`, carrier: label.carrier, status: statusOf(label) };
+      const text = `A label of ${label.carrier} was added`;
+      return {
+        value: labelId,
+        events: [labelEvent('label.created', label)],
+        timeline: [{ returnId: current.id, kind: 'label.created', text, facts }],
+      };
+    },
+  );
   return value;
 }
 

@@ -6,6 +6,7 @@ import { type Return, ReturnState } from '../../../proto/gen/rms/returns/v1/retu
 import { appendEvents, MAX_SNAPSHOT_BYTES, type NewEvent } from '../../platform/outbox/append.ts';
 import { inTransaction, type Queryable } from '../../platform/postgres.ts';
 import { returnNotFound } from '../refusals.ts';
+import { requireRoom } from './details-size.ts';
 import { type EncodedReturn, encodeDetails, encodeReturn } from './encoded.ts';
 import { fittingParts, loadReturns } from './load.ts';
 import { addTimeline, type NewTimelineEntry } from './timeline-store.ts';
@@ -35,6 +36,8 @@ export interface Changed<T> {
 export interface Changer {
   readonly shopId: bigint;
   readonly actor: Actor;
+  /** Takes in what a caller sent: refused when it leaves the details no room. Ends and states always have room. */
+  readonly takesIn?: boolean;
 }
 
 /** Open or in review: not at its end. */
@@ -135,6 +138,11 @@ async function changeLocked<T>(
   const changedIds = written
     .filter((_, i) => !isSame(before[i] && encodeDetails(before[i]), details[i]))
     .map((after) => after.id);
+  if (by.takesIn) {
+    for (const [i, after] of written.entries()) {
+      requireRoom(after, { encodedBytes: details[i]?.length ?? 0, before: before[i] });
+    }
+  }
   await endLines(tx, by.shopId, before, written);
   const after = await bumpRevisions(tx, by.shopId, { written, changedIds });
   const events = after.flatMap((current, i) => {

@@ -21,6 +21,7 @@ import type { ExchangeSums, LineSums } from '../money/totals.ts';
 import { pastTime } from '../past.ts';
 import { returnNotFound, stateForbids } from '../refusals.ts';
 import { loadSettings } from '../settings.ts';
+import { requireRoom } from '../store/details-size.ts';
 import { encodeReturn } from '../store/encoded.ts';
 import { findUse, oncePerKey, requestHash } from '../store/idempotency.ts';
 import type { Currencies } from '../store/line-message.ts';
@@ -39,7 +40,7 @@ import { type CheckedSubmission, insertReturn } from './submit-store.ts';
  * Records a new return, open or, when flagged, in review. The same key with the same content answers
  * the return that the first call made, as it is now, and says that it is repeated.
  *
- * @throws DomainError INVALID_ARGUMENT; SHOP_NOT_CONFIGURED; IDEMPOTENCY_CONFLICT;
+ * @throws DomainError INVALID_ARGUMENT; SHOP_NOT_CONFIGURED; IDEMPOTENCY_CONFLICT; RETURN_TOO_LARGE;
  *   LINE_IN_LIVE_RETURN when another return that is open or in review has one of the lines;
  *   STATE_FORBIDS when the destination takes no returns.
  */
@@ -168,6 +169,7 @@ async function record(
   ]);
   const by = { shopId, actor };
   const snapshot = encodeReturn(created);
+  requireRoom(created, { encodedBytes: snapshot.bytes.length });
   await publish(
     tx,
     by,

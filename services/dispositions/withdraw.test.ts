@@ -1,0 +1,96 @@
+import { Code } from '@connectrpc/connect';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { ErrorReason } from '../../proto/gen/rms/common/v1/error_pb.ts';
+import {
+  type DispositionsBench,
+  startDispositionsBench,
+} from '../../test/support/dispositions-bench.ts';
+import { actor, refusal } from '../../test/support/running-service.ts';
+import { until } from '../../test/support/until.ts';
+import { DomainError } from '../platform/errors.ts';
+
+let bench: DispositionsBench;
+beforeAll(async () => {
+  bench = await startDispositionsBench();
+});
+afterAll(() => bench.stop());
+beforeEach(() => {
+  bench.returns.refuseWith = undefined;
+  bench.returns.refuseLine = undefined;
+});
+
+const TEXT = 'the details of return 1 would be larger than 24 MiB (25165824 bytes)';
+const tooLarge = new DomainError(Code.InvalidArgument, ErrorReason.RETURN_TOO_LARGE, TEXT);
+const refused = { code: Code.InvalidArgument, reason: 'RETURN_TOO_LARGE', field: undefined };
+
+const notesOf = async (shopId: bigint, lines: bigint[]) =>
+  (await bench.currentOf(shopId, lines)).map(({ disposition }) => disposition?.note);
+
+describe('what returns has no room for', () => {
+  test('is refused with the reason of returns, and nothing of the call stays', async () => {
+    const { shopId, lines } = bench.shopWithLines(3);
+    const items = lines.map((lineItemId) => ({ lineItemId, note: 'long' }));
+    bench.returns.refuseWith = tooLarge;
+    bench.returns.refuseLine = lines[1];
+    expect(await refusal(bench.assess(shopId, items))).toMatchObject(refused);
+    await expect(bench.assess(shopId, items)).rejects.toThrow(TEXT);
+    expect(await bench.currentOf(shopId, lines)).toEqual([]);
+    expect(await bench.pendingOf(shopId)).toBe(0);
+    const { rows } = await bench.db.pool.query('select from inspections where shop_id = $1', [
+      shopId,
+    ]);
+    expect(rows).toEqual([]);
+  });
+
+  test('leaves the former assessment of a line as it was', async () => {
+    const { shopId, line } = bench.shopWithLines(1);
+    await bench.assess(shopId, [{ lineItemId: line, note: 'first' }]);
+    bench.returns.refuseWith = tooLarge;
+    await refusal(bench.assess(shopId, [{ lineItemId: line, note: 'too long' }]));
+    expect(await notesOf(shopId, [line])).toEqual(['first']);
+
+    bench.returns.refuseWith = undefined;
+    await bench.assess(shopId, [{ lineItemId: line, note: 'second' }]);
+    expect(await notesOf(shopId, [line])).toEqual(['second']);
+    expect(bench.handedTo(shopId).map(({ disposition }) => disposition?.note)).toEqual([
+      'first',
+      'second',
+    ]);
+  });
+
+  test('is refused for gradings, too', async () => {
+    const { shopId, line } = bench.shopWithLines(1);
+    bench.returns.refuseWith = tooLarge;
+    const items = [{ lineItemId: line, category: 'grade_a', description: 'long' }];
+    expect(await refusal(bench.client.gradeItems({ shopId, actor, items }))).toMatchObject(refused);
+    expect(await bench.pendingOf(shopId)).toBe(0);
+  });
+
+  test('does not keep the job from handing over the rest: it is withdrawn', async () => {
+    const { shopId, lines } = bench.shopWithLines(3);
+    const [former, large] = [lines[0] ?? 0n, lines[1] ?? 0n];
+    await bench.assess(shopId, [{ lineItemId: large, note: 'before' }]);
+    bench.returns.refuseWith = Code.Unavailable;
+    const items = lines.map((lineItemId) => ({ lineItemId, note: 'pending' }));
+    await refusal(bench.assess(shopId, items));
+
+    bench.returns.refuseLine = large;
+    bench.returns.refuseWith = tooLarge;
+    await bench.makeDue(shopId);
+    await until(async () => (await bench.pendingOf(shopId)) === 0);
+    expect(await notesOf(shopId, lines)).toEqual(['pending', 'before', 'pending']);
+    expect(bench.handedTo(shopId).map(({ lineItemId }) => lineItemId)).toContain(former);
+  });
+
+  test('keeps what was said of the line after it', async () => {
+    const { shopId, line } = bench.shopWithLines(1);
+    bench.returns.refuseWith = Code.Unavailable;
+    await refusal(bench.assess(shopId, [{ lineItemId: line, note: 'large' }]));
+    bench.returns.refuseWith = tooLarge;
+    await refusal(bench.assess(shopId, [{ lineItemId: line, note: 'larger' }]));
+    expect(await notesOf(shopId, [line])).toEqual(['large']);
+    await bench.makeDue(shopId);
+    await until(async () => (await bench.pendingOf(shopId)) === 0);
+    expect(await bench.currentOf(shopId, [line])).toEqual([]);
+  });
+});

@@ -1,0 +1,44 @@
+import { ConnectError } from '@connectrpc/connect';
+import type pg from 'pg';
+import { ErrorReason } from '../../proto/gen/rms/common/v1/error_pb.ts';
+import { reasonOf } from '../platform/errors.ts';
+import { inTransaction } from '../platform/postgres.ts';
+import type { Inspection } from './inspection.ts';
+import { type Lines, lockLines } from './store.ts';
+
+/** Whether returns refused a handover because the details of a return would be too large. */
+export function isTooLarge(error: unknown): error is ConnectError {
+  return error instanceof ConnectError && reasonOf(error) === ErrorReason.RETURN_TOO_LARGE;
+}
+
+/**
+ * Takes back inspections that returns has no room for, as far as they are still pending: the line's
+ * former inspection is its newest again.
+ */
+export async function withdraw(
+  pool: pg.Pool,
+  o: Pick<Lines, 'shopId' | 'kind'>,
+  inspections: readonly Pick<Inspection, 'id' | 'lineItemId'>[],
+): Promise<void> {
+  const lineItemIds = inspections.map(({ lineItemId }) => lineItemId);
+  const ids = inspections.map(({ id }) => id);
+  await inTransaction(pool, async (tx) => {
+    await lockLines(tx, { ...o, lineItemIds });
+    await tx.query(WITHDRAW, [o.shopId, ids]);
+  });
+}
+
+const WITHDRAW = `
+with withdrawn as (
+  delete from handovers where shop_id = $1 and inspection_id = any ($2::bigint[])
+  returning inspection_id, kind, line_item_id, former_id
+), deleted as (
+  delete from inspections i using withdrawn w where i.shop_id = $1 and i.id = w.inspection_id
+), later as (
+  update handovers h set former_id = w.former_id from withdrawn w
+   where h.shop_id = $1 and h.kind = w.kind and h.line_item_id = w.line_item_id
+     and h.former_id = w.inspection_id and h.inspection_id <> all ($2::bigint[])
+)
+update inspected_lines l set inspection_id = w.former_id from withdrawn w
+ where l.shop_id = $1 and l.kind = w.kind and l.line_item_id = w.line_item_id
+   and l.inspection_id = w.inspection_id`;
