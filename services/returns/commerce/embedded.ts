@@ -1,8 +1,10 @@
 import type { Pool } from 'pg';
 import { parseExactJson } from '../../contract/exact-json.ts';
-import type { Queryable } from '../../platform/postgres.ts';
+import { isOutage, type Queryable } from '../../platform/postgres.ts';
+import { within } from '../../platform/within.ts';
 import {
   type AdditionalDetails,
+  BooksUnavailable,
   CommerceFailure,
   type CommerceProvider,
   type CommerceRequest,
@@ -44,11 +46,12 @@ export interface EmbeddedCommerce extends CommerceProvider {
  * process dies right after it. Its ids start at 10^12, far above our own.
  */
 export function createEmbeddedCommerce(pool: Pool): EmbeddedCommerce {
-  const place = async (kind: EntryKind, request: CommerceRequest, extra: Extra) => {
-    const failure = await plannedFailure(pool, request);
-    if (failure) throw new CommerceFailure(failure, `told to fail (${failure})`);
-    return record(pool, kind, { ...request, ...extra });
-  };
+  const place = (kind: EntryKind, request: CommerceRequest, extra: Extra) =>
+    inBooks(async () => {
+      const failure = await plannedFailure(pool, request);
+      if (failure) throw new CommerceFailure(failure, `told to fail (${failure})`);
+      return record(pool, kind, { ...request, ...extra });
+    });
   return {
     async createExchangeOrder(request) {
       const { details, items } = request;
@@ -77,6 +80,21 @@ export function createEmbeddedCommerce(pool: Pool): EmbeddedCommerce {
       return { orders: of('exchange_order'), giftCards: of('gift_card'), refunds: of('refund') };
     },
   };
+}
+
+/** Shorter than a call at a provider may take, so that a database that hangs does not count as one. Milliseconds. */
+const BOOKS_TIMEOUT_MS = 6_000;
+
+async function inBooks<T>(work: () => Promise<T>): Promise<T> {
+  try {
+    const working = work();
+    const isInTime = await within(BOOKS_TIMEOUT_MS, working);
+    if (!isInTime) throw new BooksUnavailable('the books did not answer in time');
+    return await working;
+  } catch (error) {
+    if (!isOutage(error)) throw error;
+    throw new BooksUnavailable('the books are unavailable', { cause: error });
+  }
 }
 
 interface Extra {

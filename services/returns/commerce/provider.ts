@@ -63,13 +63,21 @@ export interface MadeRefund {
  *
  * Each call takes effect at most once per idempotency key: a repeated key answers the first effect,
  * whatever else the request says. Calls end when `signal` aborts; whether they took effect is then
- * unknown, and the same key finds out. They reject with {@link CommerceFailure}; any other error
- * counts as passing, because the effect may have happened.
+ * unknown, and the same key finds out. They reject with {@link CommerceFailure}, or with
+ * {@link BooksUnavailable}; any other error counts as passing, because the effect may have happened.
  */
 export interface CommerceProvider {
   createExchangeOrder(request: ExchangeOrderRequest, signal: AbortSignal): Promise<PlacedOrder>;
   issueGiftCard(request: GiftCardOrderRequest, signal: AbortSignal): Promise<PlacedOrder>;
   createRefund(request: CommerceRequest, signal: AbortSignal): Promise<MadeRefund>;
+}
+
+/**
+ * Our own database does not answer, in whose books the provider keeps what it did: no failure of a
+ * provider, so it counts as no attempt.
+ */
+export class BooksUnavailable extends Error {
+  override readonly name = 'BooksUnavailable';
 }
 
 /** `passing`: the same request may succeed later. `final`: it never will, and nothing happened. */

@@ -8,7 +8,7 @@ import {
   timeout,
   wrap,
 } from 'cockatiel';
-import { CommerceFailure, type CommerceProvider, isFinal } from './provider.ts';
+import { BooksUnavailable, CommerceFailure, type CommerceProvider, isFinal } from './provider.ts';
 
 /** Calls at the provider at once, and those that may wait for a place. */
 const CONCURRENT_CALLS = 32;
@@ -23,13 +23,14 @@ const RETRY_CIRCUIT_AFTER_MS = 5_000;
 
 /**
  * Bounds every call to a provider: at most so many at once, each with a deadline, and a circuit
- * that spares a provider which fails throughout. What these refuse is a passing failure.
+ * that spares a provider which fails throughout. What these refuse is a passing failure. An outage of
+ * our own database passes through, and says nothing about the provider.
  */
 export function resilient(
   provider: CommerceProvider,
   o: { timeoutMs?: number } = {},
 ): CommerceProvider {
-  const passing = handleWhen((error) => !isFinal(error));
+  const passing = handleWhen((error) => !isFinal(error) && !(error instanceof BooksUnavailable));
   const breaker = circuitBreaker(passing, {
     halfOpenAfter: RETRY_CIRCUIT_AFTER_MS,
     breaker: new SamplingBreaker({
@@ -59,7 +60,7 @@ async function guarded<T>(
   try {
     return await policy.execute((context) => call(context.signal), signal);
   } catch (error) {
-    if (error instanceof CommerceFailure) throw error;
+    if (error instanceof CommerceFailure || error instanceof BooksUnavailable) throw error;
     throw new CommerceFailure('passing', 'the commerce provider did not answer', { cause: error });
   }
 }

@@ -188,10 +188,13 @@ export function finishJob(tx: Queryable, job: Job, state: 'done' | 'failed'): Pr
   return write(tx, job, { name: 'processing-finish', set, values: [state] });
 }
 
-/** Gives the job back untouched, for a worker that stops. @throws LeaseLost */
-export function releaseJob(db: Queryable, job: Job): Promise<void> {
-  const set = "state = 'queued', due_at = now()";
-  return write(db, job, { name: 'processing-release', set, values: [] });
+/**
+ * Gives the job back untouched, for a worker that stops, or after an outage of ours: it is due again
+ * after `delayS` seconds, and no attempt is counted. @throws LeaseLost
+ */
+export function releaseJob(db: Queryable, job: Job, delayS = 0): Promise<void> {
+  const set = "state = 'queued', due_at = now() + make_interval(secs => $4)";
+  return write(db, job, { name: 'processing-release', set, values: [delayS] });
 }
 
 const POSTPONE = `

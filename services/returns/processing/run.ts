@@ -8,6 +8,7 @@ import type { Destinations } from '../destinations.ts';
 import { loadSettings } from '../settings.ts';
 import { closeReturn, failJob } from './finish.ts';
 import { type Job, LeaseLost, postponeJob, type RetryDelay, releaseJob } from './jobs.ts';
+import { isOurOutage, throughOutage } from './outage.ts';
 import { OtherSum, performStep } from './perform.ts';
 import type { Step } from './plan.ts';
 import { NotProcessable, prepare } from './prepare.ts';
@@ -26,8 +27,8 @@ export interface RunDeps {
  * `return.processing.failed`, or back into the queue when `signal` says that the worker stops.
  *
  * May be killed at any await: what was asked of the provider is repeated with the same key, what was
- * recorded is not repeated, and the end of the run is one transaction. Rejects when the database is
- * away; the job's lease then runs out.
+ * recorded is not repeated, and the end of the run is one transaction. An outage of our own gives the job
+ * back without counting an attempt. Rejects when the worker stops during one; the lease then runs out.
  */
 export async function runJob(deps: RunDeps, job: Job, signal: AbortSignal): Promise<void> {
   await withTraceparent(job.traceparent, async () => {
@@ -37,7 +38,14 @@ export async function runJob(deps: RunDeps, job: Job, signal: AbortSignal): Prom
     } catch (error) {
       if (error instanceof LeaseLost) return logTakenOver(deps, job);
       const { failures, asking } = progress;
-      await afterFailure(deps, { ...job, failures }, { error, asking });
+      if (isOurOutage(error)) return afterOutage(deps, job, { error, signal });
+      try {
+        await afterFailure(deps, { ...job, failures }, { error, asking });
+      } catch (failure) {
+        // What cannot be written down is done again, with the same keys.
+        if (!isOurOutage(failure)) throw failure;
+        await afterOutage(deps, job, { error: failure, signal });
+      }
     }
   });
 }
@@ -76,6 +84,25 @@ async function stockLocation(
 ): Promise<bigint> {
   if (o.settings.restockMode !== RestockMode.WEBHOOK) return 0n;
   return locationOf(deps.destinations, job, o.details);
+}
+
+/** Longest pause after an outage of our own; the shortest is half of it. Seconds. */
+const OUTAGE_PAUSE_S = 2;
+
+async function afterOutage(
+  { pool, logger }: RunDeps,
+  job: Job,
+  { error, signal }: { readonly error: unknown; readonly signal: AbortSignal },
+): Promise<void> {
+  const delayS = OUTAGE_PAUSE_S * (0.5 + Math.random() / 2);
+  const fields = { err: error, shop: String(job.shopId), return: String(job.returnId) };
+  logger.warn({ ...fields, delayS }, 'processing waits for a part of ours that is unavailable');
+  try {
+    await throughOutage(() => releaseJob(pool, job, delayS), signal);
+  } catch (failure) {
+    if (!(failure instanceof LeaseLost)) throw failure;
+    logger.info({ job: String(job.id) }, 'another worker has the job');
+  }
 }
 
 async function afterFailure(
