@@ -57,6 +57,12 @@ describe.each([
 
   const assess = (items: readonly object[]) =>
     journey.send({ path: '/api/2026-10/dispositioning/assess', json: { items }, key: key() });
+  /** As the gateway does, but past the limits of a key. */
+  const fill = async (notes: readonly (readonly [line: number, note: string])[]) => {
+    const items = notes.map(([line, note]) => ({ lineItemId: BigInt(line), note }));
+    const call = { ...callIn(shop), items };
+    await journey.services.dispositions.assess(call, { timeoutMs: 60_000 });
+  };
   /** On a busy machine so much may take longer than a read may. */
   const details = (asked: string) =>
     until(async () => {
@@ -80,20 +86,18 @@ describe.each([
     id = made.id;
     const [first = 0, ...lines] = made.lineItems.map(({ lineItemId }) => Number(lineItemId));
     const blank = await measured();
-    expect((await assess([{ line_item_id: first, note: 'x' }])).status).toBe(200);
+    await fill([[first, 'x']]);
     /** What an assessment takes beside the bytes of its note. */
     const frame = (await measured()) - blank - 1;
     let room = DETAILS_BYTES_MAX - blank - frame - 1;
     while (room > 2 * (frame + 4 * NOTE_MAX)) {
       const fitting = Math.floor(room / (frame + 4 * NOTE_MAX)) - 1;
       const some = lines.splice(0, Math.min(fitting, DISPOSITION_ITEMS_MAX));
-      const answer = await assess(some.map((line) => ({ line_item_id: line, note: FULL_NOTE })));
-      expect(answer.status).toBe(200);
+      await fill(some.map((line) => [line, FULL_NOTE]));
       room -= some.length * (frame + 4 * NOTE_MAX);
     }
     const half = Math.floor(room / 2) - frame;
-    const items = [{ line_item_id: lines.shift(), note: noteOf(half) }];
-    expect((await assess(items)).status).toBe(200);
+    await fill([[lines.shift() ?? 0, noteOf(half)]]);
     last = { line: lines.shift() ?? 0, bytes: room - (half + frame) - frame };
   }, 240_000);
 

@@ -1,6 +1,7 @@
 import type { Pool } from 'pg';
 import { parseExactJson } from '../../contract/exact-json.ts';
-import { isOutage, type Queryable } from '../../platform/postgres.ts';
+import { isOutage } from '../../platform/outage.ts';
+import type { Queryable } from '../../platform/postgres.ts';
 import { within } from '../../platform/within.ts';
 import {
   type AdditionalDetails,

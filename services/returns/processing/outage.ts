@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isUnavailable } from '../../platform/errors.ts';
-import { isOutage } from '../../platform/postgres.ts';
+import { isOutage } from '../../platform/outage.ts';
 import { BooksUnavailable } from '../commerce/provider.ts';
 import { LeaseLost } from './jobs.ts';
 
