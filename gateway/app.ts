@@ -5,6 +5,7 @@ import type { HourlyLimits } from './auth/hourly-limits.ts';
 import { HttpRefusal, internalError, manyHosts, noHost, unknownPath } from './errors.ts';
 import { docsRouter } from './http/docs.ts';
 import { type Exchange, hostsOf } from './http/exchange.ts';
+import { boundSignIn } from './http/in-flight.ts';
 import { createInstrumentation } from './http/instrument.ts';
 import { livez, type Readiness, readyz } from './http/probes.ts';
 import { SECURITY_HEADERS } from './http/security-headers.ts';
@@ -58,6 +59,7 @@ export function createApp(deps: AppDependencies, calendar: () => Date): Express 
     if (exchange && operation) exchange.operation = operation;
     next();
   });
+  app.use(boundSignIn(deps.inFlight, (res) => exchanges.get(res)));
   app.use(deps.oauth);
   app.use(deps.mcp.router((res) => exchanges.get(res), calendar));
   app.use(docsRouter(calendar, { page: deps.docs, authUrl: deps.authUrl }));

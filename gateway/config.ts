@@ -17,6 +17,7 @@ import { SHOP_MIB_PER_DAY } from './auth/byte-quota.ts';
 import { proxiesFault } from './auth/client-ip.ts';
 import { HOURLY_LIMITS } from './auth/hourly-limits.ts';
 import { MCP_LIMITS } from './auth/mcp-limits.ts';
+import { MAX_REQUESTS_IN_FLIGHT } from './http/in-flight.ts';
 import { HTTP_LIMITS } from './http/server.ts';
 import { oauthFaults, oauthOptions, oauthShape } from './oauth/config.ts';
 import type { GatewayOptions } from './start.ts';
@@ -55,6 +56,11 @@ export const gatewayShape = {
   SHOP_MIB_PER_DAY: wholeNumber(1, 1_000_000)
     .default(SHOP_MIB_PER_DAY)
     .describe('MiB of request bodies, inflated, a shop and UTC day, above which 429'),
+  MAX_REQUESTS_IN_FLIGHT: wholeNumber(8, 10_000)
+    .default(MAX_REQUESTS_IN_FLIGHT)
+    .describe(
+      'Most requests in flight of the cheapest operation, others a share of it; beyond it they are refused',
+    ),
   FAILED_CREDENTIALS_PER_MINUTE: wholeNumber(1, 1_000_000)
     .default(60)
     .describe('Refused credentials a minute and address, above which 429 stands in for 401'),
@@ -155,6 +161,7 @@ export function loadGatewayOptions(env: NodeJS.ProcessEnv = process.env): Gatewa
     publicUrl: config.PUBLIC_BASE_URL,
     restPerMinute: config.REST_PER_MINUTE,
     shopMibPerDay: config.SHOP_MIB_PER_DAY,
+    maxRequestsInFlight: config.MAX_REQUESTS_IN_FLIGHT,
     failedCredentialsPerMinute: config.FAILED_CREDENTIALS_PER_MINUTE,
     perHour: {
       wellKnown: config.WELL_KNOWN_PER_HOUR,

@@ -17,12 +17,13 @@ import { createLimits } from './auth/limits.ts';
 import type { McpSizes } from './auth/mcp-limits.ts';
 import { createPartnerTokenCheck, type PartnerOAuth } from './auth/partner-tokens.ts';
 import { connectionMetrics } from './http/connection-metrics.ts';
+import { createInFlight, MAX_REQUESTS_IN_FLIGHT } from './http/in-flight.ts';
 import { createReadiness } from './http/probes.ts';
 import { type HttpLimits, type RunningHttpServer, startHttpServer } from './http/server.ts';
+import { mcpOptions } from './mcp/options.ts';
 import { createMcp } from './mcp/router.ts';
-import { createAccessTokenCheck } from './oauth/access-token.ts';
 import { type OAuthOptions, supportedClients } from './oauth/config.ts';
-import { DEFAULT_GRANT_DAYS, mcpResource } from './oauth/issue.ts';
+import { DEFAULT_GRANT_DAYS } from './oauth/issue.ts';
 import { createOAuthKeys } from './oauth/keys.ts';
 import { createOAuth } from './oauth/router.ts';
 import { connectServices, type ServiceTargets } from './services.ts';
@@ -47,6 +48,8 @@ export interface GatewayOptions extends OAuthOptions {
   readonly shopMibPerDay?: number;
   /** How long a request waits for the count that replicas share; see `createLeasedLimit`. Milliseconds. */
   readonly limitPatienceMs?: number;
+  /** Requests of the cheapest operation that are worked on at once; see `createInFlight`. */
+  readonly maxRequestsInFlight?: number;
   /** 60 when absent. */
   readonly failedCredentialsPerMinute?: number;
   /** Sign-in requests an hour and address, tool calls an hour and user; those of the interface when absent. */
@@ -121,7 +124,9 @@ export async function startGateway(o: GatewayOptions): Promise<RunningGateway> {
   const workers = startWorkers(pool, { logger, meter: telemetry.meter });
   const state = { isStopping: false };
   const limits = createLimits(o, { pool, logger, clientIp, telemetry });
+  const size = o.maxRequestsInFlight ?? MAX_REQUESTS_IN_FLIGHT;
   const common = {
+    inFlight: createInFlight({ size, logger, telemetry }),
     services: backend.services,
     readReturn: createReturnReader(backend.services.returns),
     clientIp,
@@ -232,22 +237,6 @@ function oauthRouter(
     formOrigins: o.signInFormOrigins ?? [],
     ...(provider && keyring && { signIn: { keys: createOAuthKeys(pool, keyring), provider } }),
   });
-}
-
-/** What `/mcp` is made of, beside what it shares with REST. */
-function mcpOptions(o: GatewayOptions, pool: pg.Pool, used: (grantId: string) => void) {
-  const publicUrl = o.publicUrl ?? `http://127.0.0.1:${o.port}`;
-  const keys = o.oauthKeyring && createOAuthKeys(pool, o.oauthKeyring);
-  const tokens = keys
-    ? createAccessTokenCheck({
-        pool,
-        issuer: publicUrl,
-        resource: mcpResource(publicUrl),
-        keys,
-        used,
-      })
-    : { check: async () => undefined };
-  return { pool, publicUrl, tokens, allowedOrigins: o.mcpAllowedOrigins ?? [] };
 }
 
 /** A malformed gRPC name is found out here, when the metrics port is open already. */

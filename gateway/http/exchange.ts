@@ -16,6 +16,8 @@ export interface Exchange {
   pastWindow?: boolean;
   /** Bytes of the body that were read, inflated. */
   bodyBytes: number;
+  /** Refused because too many were in flight: counted, and not logged one by one. */
+  isShed?: boolean;
 }
 
 const SANE_ID = /^[A-Za-z0-9._-]{1,128}$/;

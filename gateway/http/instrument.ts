@@ -42,7 +42,7 @@ export function createInstrumentation(o: { telemetry: Telemetry; logger: Logger 
     if (exchange.bodyBytes > 0) bodyBytes.add(exchange.bodyBytes, { operation });
     if (exchange.pastWindow) pastWindow.add(1, { version });
     const [path = ''] = (req.url ?? '').split('?', 1);
-    if (UNLOGGED.has(path)) return;
+    if (UNLOGGED.has(path) || exchange.isShed) return;
     const ms = Math.round(seconds * 1_000);
     const { method } = req;
     const { requestId, shopId, actorId } = exchange;

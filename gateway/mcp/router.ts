@@ -12,7 +12,9 @@ import type { ClientIp } from '../auth/client-ip.ts';
 import { createGathering } from '../auth/gathered.ts';
 import type { McpLimits } from '../auth/mcp-limits.ts';
 import type { RateLimit } from '../auth/rate-limits.ts';
+import { HttpRefusal } from '../errors.ts';
 import type { Exchange } from '../http/exchange.ts';
+import type { InFlight, Place } from '../http/in-flight.ts';
 import type { AccessTokenCheck, SignedIn } from '../oauth/access-token.ts';
 import { ClientGone } from '../rest/body.ts';
 import { type Answer, send } from '../rest/respond.ts';
@@ -40,6 +42,7 @@ export interface McpDependencies {
   readonly byteQuota: ByteQuota;
   readonly pool: pg.Pool;
   readonly clientIp: ClientIp;
+  readonly inFlight: InFlight;
   readonly logger: Logger;
   readonly telemetry: Telemetry;
   /** Address of this service as clients know it, without a slash at its end. */
@@ -81,8 +84,9 @@ export function createMcp(deps: McpDependencies): McpServer {
   const answer = async (
     req: IncomingMessage,
     res: ServerResponse,
-    { exchange, calendar }: { exchange: Exchange | undefined; calendar: Date },
+    known: { exchange: Exchange | undefined; calendar: Date; place: Place },
   ): Promise<Answer | Response> => {
+    const { exchange, calendar, place } = known;
     const admitted = await gate.admit(req);
     if ('answer' in admitted) return admitted.answer;
     const { user, actor, source } = admitted;
@@ -96,7 +100,7 @@ export function createMcp(deps: McpDependencies): McpServer {
       takePoints: (points) => deps.limits.body(user.userId, points),
     });
     const meter = exchange ?? { bodyBytes: 0 };
-    const read = await readMessage(req, res, { meter, charge });
+    const read = await place.during(() => readMessage(req, res, { meter, charge }));
     if (!read.ok) return read.answer;
     const { operation } = read;
     const { message, oddArguments } = loosened(read.message);
@@ -125,22 +129,34 @@ export function createMcp(deps: McpDependencies): McpServer {
       router.get(ICON_PATH, sendIcon);
       router.all('/mcp', async (req, res) => {
         const headers = gate.headers(req);
+        const exchange = exchangeOf(res);
+        let place: Place | undefined;
         try {
-          const known = { exchange: exchangeOf(res), calendar: calendar() };
+          place = await deps.inFlight.enter('mcp', exchange);
+          const known = { exchange, calendar: calendar(), place };
           const result = await answer(req, res, known);
           if (result instanceof Response) await relay(result, { req, res, headers });
           else await send(req, res, { ...result, headers: { ...headers, ...result.headers } });
         } catch (error) {
           if (error instanceof ClientGone) return;
-          logger.error({ err: error, requestId: exchangeOf(res)?.requestId }, 'mcp request failed');
+          if (error instanceof HttpRefusal) return send(req, res, refused(error, headers));
+          logger.error({ err: error, requestId: exchange?.requestId }, 'mcp request failed');
           const failed = { code: RPC.internal, message: 'Something went wrong on our side.' };
           await send(req, res, rpcError(500, failed, headers));
+        } finally {
+          place?.release();
         }
       });
       return router;
     },
     stop: () => protocol.close(),
   };
+}
+
+/** A refusal of the gateway, as JSON-RPC words it. */
+function refused({ error, headers }: HttpRefusal, common: Record<string, string>): Answer {
+  const { detail: message } = error.problem;
+  return rpcError(error.status, { code: RPC.internal, message }, { ...common, ...headers });
 }
 
 /** Calls that one assistant makes at once have their token judged by one reading, begun after the last of them. */

@@ -28,6 +28,7 @@ import {
   unknownVersion,
 } from '../errors.ts';
 import type { Exchange } from '../http/exchange.ts';
+import type { InFlight, Place } from '../http/in-flight.ts';
 import type { Services } from '../services.ts';
 import type { AuditWriter } from '../tenancy/audit-writer.ts';
 import { audited, namedInBody } from './audited.ts';
@@ -50,6 +51,7 @@ export interface RestDependencies {
   readonly byteQuota: ByteQuota;
   readonly clientIp: ClientIp;
   readonly audit: AuditWriter;
+  readonly inFlight: InFlight;
   readonly logger: Logger;
 }
 
@@ -99,6 +101,11 @@ interface Incoming {
   readonly exchange: Exchange;
 }
 
+/** A request that has its place among those in flight. */
+interface Placed extends Incoming {
+  readonly place: Place;
+}
+
 async function answerRoute(
   deps: RestDependencies,
   route: Route,
@@ -121,11 +128,24 @@ async function answerRoute(
   }
 }
 
-/** Credential, scope, rate limit, body, schema, then the service, in this order; the first fault answers. */
 async function answerOperation(
   deps: RestDependencies,
   route: OperationRoute,
   incoming: Incoming,
+): Promise<Answer> {
+  const place = await deps.inFlight.enter(route.operation.id, incoming.exchange);
+  try {
+    return await answerInPlace(deps, route, { ...incoming, place });
+  } finally {
+    place.release();
+  }
+}
+
+/** Credential, scope, rate limit, body, schema, then the service, in this order; the first fault answers. */
+async function answerInPlace(
+  deps: RestDependencies,
+  route: OperationRoute,
+  incoming: Placed,
 ): Promise<Answer> {
   const { operation, served } = route;
   const { req, exchange } = incoming;
@@ -179,14 +199,14 @@ const BOUNDS = { maxDepth: JSON_DEPTH_MAX, maxEntries: JSON_ENTRIES_MAX };
 
 async function readInput(
   { operation, served }: OperationRoute,
-  { req, res, exchange }: Incoming,
+  { req, res, exchange, place }: Placed,
   charge: BodyCharge,
 ): Promise<BodyOf<OperationId>> {
   const { maxBytes } = operation.body ?? {};
   const bytes =
     maxBytes === undefined
       ? undefined
-      : await readChargedBody(req, res, { maxBytes, meter: exchange, charge });
+      : await place.during(() => readChargedBody(req, res, { maxBytes, meter: exchange, charge }));
   const exactNumbers = operation.body?.exactNumbers ?? false;
   const json = bytes && parseJsonObject(bytes, { ...BOUNDS, exactNumbers });
   const result = validateBody(operation.id, served.served, json);
@@ -219,6 +239,7 @@ function refusalOf(error: unknown, route: Route, requestId: string): HttpRefusal
 }
 
 function report(logger: Logger, refusal: HttpRefusal, exchange: Exchange): void {
+  if (exchange.isShed) return;
   const { requestId, operation } = exchange;
   const event = { err: refusal.cause, requestId, operation };
   if (refusal.error.status === 500) logger.error(event, 'request failed');

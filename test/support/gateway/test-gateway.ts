@@ -40,6 +40,8 @@ export async function startTestGateway(
     restPerMinute: 100_000,
     // Exact counts are asked for, however slow the machine is at the moment.
     limitPatienceMs: 30_000,
+    // No test meets it by accident.
+    maxRequestsInFlight: 10_000,
     trustedProxies: ['127.0.0.1'],
     logLevel: 'silent',
     ...options,

@@ -1,0 +1,131 @@
+import { connect, type Socket } from 'node:net';
+import { afterEach, describe, expect, test } from '@jest/globals';
+import pg from 'pg';
+import { overloaded } from '../../services/platform/errors.ts';
+import { FAKE } from '../../test/support/gateway/fake-objects.ts';
+import { restClient } from '../../test/support/gateway/rest-client.ts';
+import { startTestGateway, type TestGateway } from '../../test/support/gateway/test-gateway.ts';
+import { until } from '../../test/support/until.ts';
+
+/** So many reads; a quarter of them for most other operations. */
+const SIZE = 8;
+const READ = `/api/v1/warehouse/return/details?return_id=${FAKE.returns.open}`;
+
+function dial(port: number, head: string): Promise<Socket> {
+  return new Promise((resolve, reject) => {
+    const socket = connect(port, '127.0.0.1', () => socket.write(head, () => resolve(socket)));
+    socket.on('error', reject);
+  });
+}
+
+let under: TestGateway;
+afterEach(() => under.stop());
+
+/** A gateway whose reads of returns do not finish before they are let go. */
+async function startHolding() {
+  under = await startTestGateway({ maxRequestsInFlight: SIZE });
+  const held = Promise.withResolvers<void>();
+  const state = { begun: 0 };
+  const { findReturn } = under.services.returns;
+  if (!findReturn) throw new Error('no fake');
+  Object.assign(under.services.returns, {
+    findReturn: async (...call: Parameters<typeof findReturn>) => {
+      state.begun += 1;
+      await held.promise;
+      return findReturn(...call);
+    },
+    findReturns: () => ({ found: [] }),
+  });
+  return { send: restClient(under), state, letGo: held.resolve };
+}
+
+describe('requests in flight', () => {
+  test('beyond the bound they get 503 with Retry-After, though nothing finishes', async () => {
+    const { send, state, letGo } = await startHolding();
+    const first = Array.from({ length: SIZE }, () => send({ path: READ }));
+    await until(() => state.begun === SIZE);
+
+    // One without a credential: the refusal costs no look at it.
+    const refused = await Promise.all([
+      ...Array.from({ length: 20 }, () => send({ path: READ })),
+      send({ path: READ, key: null }),
+    ]);
+    for (const { status, headers, body } of refused) {
+      expect(status).toBe(503);
+      expect(Number(headers['retry-after'])).toBeGreaterThanOrEqual(1);
+      expect(headers['x-request-id']).toEqual(expect.any(String));
+      expect(body).toEqual({ message: expect.any(String), errors: {} });
+    }
+    expect(state.begun).toBe(SIZE);
+    // Other operations, probes and sign-in go on.
+    expect((await send({ path: '/api/v1/webhooks' })).status).toBe(200);
+    expect((await send({ path: '/readyz' })).status).toBe(200);
+    const metadata = '/.well-known/oauth-protected-resource';
+    expect((await send({ path: metadata })).status).toBe(200);
+
+    letGo();
+    expect((await Promise.all(first)).map(({ status }) => status)).toEqual(
+      new Array<number>(SIZE).fill(200),
+    );
+    expect((await send({ path: READ })).status).toBe(200);
+    const metrics = await (await fetch(under.gateway.metricsUrl)).text();
+    expect(metrics).toMatch(/http_server_shed_total\{.*operation="getReturnDetails".*\} 21/);
+  });
+
+  test('a client that is slow to send its body holds no place', async () => {
+    const { send, letGo } = await startHolding();
+    letGo();
+    const { port } = under.gateway;
+    const head = [
+      'POST /api/v1/cart HTTP/1.1',
+      'Host: x',
+      `X-Authorization: ${under.key}`,
+      'Content-Type: application/json',
+      'Content-Length: 100',
+      '',
+      '{',
+    ].join('\r\n');
+    const slow = await Promise.all(Array.from({ length: SIZE }, () => dial(port, head)));
+    const sent = { path: '/api/v1/cart', json: { cart: [1] } };
+    await until(async () => (await send(sent)).status === 200);
+    for (const socket of slow) socket.destroy();
+  });
+
+  test('a service that refuses for load is 503 with Retry-After, and asked once', async () => {
+    under = await startTestGateway();
+    let asked = 0;
+    Object.assign(under.services.returns, {
+      findReturn: () => {
+        asked += 1;
+        throw overloaded();
+      },
+    });
+    const { status, headers } = await restClient(under)({ path: READ });
+    expect(status).toBe(503);
+    expect(Number(headers['retry-after'])).toBeGreaterThanOrEqual(1);
+    expect(asked).toBe(1);
+  });
+
+  test.each(['/mcp', '/oauth/authorize'])('%s is bounded as well', async (path) => {
+    under = await startTestGateway({ maxRequestsInFlight: 8 });
+    const lock = new pg.Client(under.database.migratorUrl);
+    await lock.connect();
+    await lock.query('begin');
+    await lock.query('lock table gateway.rate_limits in access exclusive mode');
+    const send = restClient(under);
+    const sent = {
+      path,
+      method: 'GET',
+      key: null,
+      headers: { authorization: 'Bearer e30.e30.e30' },
+    };
+    const answers = Array.from({ length: 40 }, () => send(sent));
+    const refused = await until(async () => {
+      const first = await Promise.race(answers);
+      return first.status === 503 && first;
+    });
+    expect(Number(refused.headers['retry-after'])).toBeGreaterThanOrEqual(1);
+    await lock.end();
+    await Promise.all(answers);
+  });
+});
