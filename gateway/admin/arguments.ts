@@ -45,3 +45,16 @@ export function perMinute(text: string): number {
   if (count >= 1 && count <= 1_000_000) return count;
   throw new InvalidArgumentError('wants a number from 1 to 1000000');
 }
+
+/** Entries of a page. */
+export function pageSize(text: string): number {
+  const count = /^[1-9]\d{0,4}$/.test(text) ? Number(text) : 0;
+  if (count >= 1 && count <= 10_000) return count;
+  throw new InvalidArgumentError('wants a number from 1 to 10000');
+}
+
+export function entryId(text: string): bigint {
+  const id = parsePathId(text);
+  if (id === undefined) throw new InvalidArgumentError('wants the cursor that a list ended with');
+  return id;
+}

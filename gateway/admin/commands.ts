@@ -2,12 +2,12 @@ import { Command } from 'commander';
 import { newestActive } from '../../services/contract/versions.ts';
 import { SCOPES, type Scope } from '../auth/scopes.ts';
 import { type ApiKey, createApiKey, listApiKeys, revokeApiKey } from '../tenancy/api-keys.ts';
-import { installApp, removeApp } from '../tenancy/installations.ts';
-import { addMember, removeMember } from '../tenancy/members.ts';
-import { ROLES, type Role } from '../tenancy/permissions.ts';
 import { createShop, listShops, requireShop } from '../tenancy/shops.ts';
-import { perMinute, role, scopes, shopId, time } from './arguments.ts';
+import { appCommands } from './app-commands.ts';
+import { perMinute, scopes, shopId, time } from './arguments.ts';
+import { auditCommands } from './audit-commands.ts';
 import { grantCommands } from './grant-commands.ts';
+import { memberCommands } from './member-commands.ts';
 import { oauthKeyCommands } from './oauth-key-commands.ts';
 import { payloadVersionCommands } from './payload-version-commands.ts';
 import type { Surroundings } from './surroundings.ts';
@@ -29,7 +29,7 @@ interface ShopOption {
 export function adminProgram(open: Open, print: Print): Command {
   const program = new Command('admin')
     .description(
-      'Shops, their members, API keys, payload versions, installed apps and connected assistants',
+      'Shops, their members, API keys, payload versions, installed apps, connected assistants and audit log',
     )
     .option('--stack <file>', 'the stack file of the local stack to work on');
   const run: Run = (work) => open(work, program.opts<{ stack?: string }>().stack);
@@ -40,6 +40,7 @@ export function adminProgram(open: Open, print: Print): Command {
     .addCommand(memberCommands(run, print))
     .addCommand(appCommands(run, print))
     .addCommand(grantCommands(run, print))
+    .addCommand(auditCommands(run, print))
     .addCommand(oauthKeyCommands(run, print));
 }
 
@@ -133,63 +134,4 @@ function keyCommands(run: Run, print: Print): Command {
 function stateOf(key: ApiKey): string {
   if (key.revokedAt) return 'revoked';
   return key.hasExpired ? 'expired' : 'live';
-}
-
-function memberCommands(run: Run, print: Print): Command {
-  const member = new Command('member').description('add or remove members of a shop');
-  member
-    .command('add')
-    .description('add a member, or give one another role')
-    .requiredOption('--shop <id>', 'the shop', shopId)
-    .requiredOption('--email <email>', 'address of the person')
-    .requiredOption('--role <role>', `one of ${ROLES.join(', ')}`, role)
-    .option('--name <name>', 'name of the person')
-    .action((o: ShopOption & { email: string; role: Role; name?: string }) =>
-      run(async ({ pool, by }) => {
-        const { shop, ...person } = o;
-        const made = await addMember(pool, { ...person, shopId: shop, by });
-        print(`user ${made.userId} is ${made.role} of shop ${made.shopId}`);
-      }),
-    );
-  member
-    .command('remove')
-    .description('end a membership')
-    .requiredOption('--shop <id>', 'the shop', shopId)
-    .requiredOption('--email <email>', 'address of the person')
-    .action((o: ShopOption & { email: string }) =>
-      run(async ({ pool, by }) => {
-        await removeMember(pool, { shopId: o.shop, email: o.email, by });
-        print('removed');
-      }),
-    );
-  return member;
-}
-
-interface AppOptions extends ShopOption {
-  readonly issuer: string;
-  readonly clientId: string;
-}
-
-function appCommands(run: Run, print: Print): Command {
-  const app = new Command('app').description("install or remove a partner's app");
-  const options = (command: Command): Command =>
-    command
-      .requiredOption('--shop <id>', 'the shop', shopId)
-      .requiredOption('--issuer <url>', "issuer of the app's tokens")
-      .requiredOption('--client-id <id>', "the app's client id");
-  options(app.command('install').description('let the tokens of an app count for a shop')).action(
-    ({ shop, issuer, clientId }: AppOptions) =>
-      run(async ({ pool, by }) => {
-        await installApp(pool, { shopId: shop, issuer, clientId, by });
-        print('installed');
-      }),
-  );
-  options(app.command('remove').description('end an installation')).action(
-    ({ shop, issuer, clientId }: AppOptions) =>
-      run(async ({ pool, by }) => {
-        await removeApp(pool, { shopId: shop, issuer, clientId, by });
-        print('removed');
-      }),
-  );
-  return app;
 }

@@ -62,6 +62,19 @@ export async function isInstalled(db: Queryable, app: Installation): Promise<boo
   return rowCount === 1;
 }
 
+/** The shop's installed apps, oldest first. */
+export async function listApps(
+  db: Queryable,
+  shopId: bigint,
+): Promise<(Installation & { readonly createdAt: Date })[]> {
+  const { rows } = await db.query<Installation & { readonly createdAt: Date }>(
+    `select shop_id as "shopId", issuer, client_id as "clientId", created_at as "createdAt"
+       from installations where shop_id = $1 order by created_at, issuer, client_id`,
+    [shopId],
+  );
+  return rows;
+}
+
 async function audit(tx: Queryable, app: Installation & { by: Author }, action: string) {
   await recordAudit(tx, {
     shopId: app.shopId,

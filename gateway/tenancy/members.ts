@@ -87,6 +87,25 @@ export function removeMember(pool: pg.Pool, change: MemberChange): Promise<void>
   });
 }
 
+/** A member with what is known of the person. */
+export interface ListedMember extends Member {
+  readonly email: string;
+  readonly name: string | null;
+  /** Of the membership. */
+  readonly createdAt: Date;
+}
+
+/** The shop's members, longest first. */
+export async function listMembers(db: Queryable, shopId: bigint): Promise<ListedMember[]> {
+  const { rows } = await db.query<ListedMember>(
+    `select m.shop_id as "shopId", m.user_id as "userId", m.role, u.email, u.name, m.created_at as "createdAt"
+       from memberships m join users u on u.id = m.user_id
+      where m.shop_id = $1 order by m.created_at, m.user_id`,
+    [shopId],
+  );
+  return rows;
+}
+
 /** The role of a user in a shop now; undefined when the membership is gone. */
 export async function roleOfMember(
   db: Queryable,

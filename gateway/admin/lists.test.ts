@@ -1,0 +1,147 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { staticIdentity } from '../../services/platform/identity.ts';
+import { startFakeBackend } from '../../test/support/gateway/fake-backend.ts';
+import { restClient } from '../../test/support/gateway/rest-client.ts';
+import {
+  startTestGateway,
+  TEST_AUTHOR,
+  type TestGateway,
+} from '../../test/support/gateway/test-gateway.ts';
+import { until } from '../../test/support/until.ts';
+import { parseKey } from '../auth/key-format.ts';
+import { connectServices } from '../services.ts';
+import { recordAudit } from '../tenancy/audit.ts';
+import { adminProgram } from './commands.ts';
+
+let under: TestGateway;
+let backend: Awaited<ReturnType<typeof startFakeBackend>>;
+let clients: ReturnType<typeof connectServices>;
+beforeAll(async () => {
+  under = await startTestGateway();
+  backend = await startFakeBackend();
+  clients = connectServices(backend.targets, {
+    identity: staticIdentity('test-token-of-32-characters-or-more'),
+  });
+});
+afterAll(async () => {
+  clients.close();
+  await backend.stop();
+  await under.stop();
+});
+
+/** Runs one command and answers the lines it printed. */
+async function admin(...words: string[]): Promise<string[]> {
+  const lines: string[] = [];
+  const surroundings = {
+    pool: under.database.pool,
+    services: clients.services,
+    by: TEST_AUTHOR,
+    close: async () => {},
+  };
+  const program = adminProgram(
+    (work) => work(surroundings),
+    (line) => lines.push(line),
+  );
+  const commands = [program, ...program.commands.flatMap((one) => [one, ...one.commands])];
+  for (const command of commands) {
+    command.exitOverride().configureOutput({ writeErr: () => {} });
+  }
+  await program.parseAsync(words, { from: 'user' });
+  return lines;
+}
+
+const TIME = String.raw`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z`;
+
+/** A shop with entries of two keys, a second apart, the first at ten o'clock. */
+async function shopWithEntries() {
+  const shop = await under.newShop();
+  const actions = ['rest.createCart', 'rest.updateWebhook', 'rest.createCart', 'member.added'];
+  for (const [nth, action] of actions.entries()) {
+    const actor = { ...TEST_AUTHOR.actor, id: nth < 2 ? 'first' : 'second' };
+    await recordAudit(under.database.pool, {
+      shopId: shop,
+      by: { actor, source: '192.0.2.1' },
+      action,
+      subject: String(nth),
+    });
+  }
+  return {
+    shop: String(shop),
+    subjects: (lines: readonly string[]) => lines.map((line) => line.split('  ')[5]).join(''),
+  };
+}
+
+describe('audit list', () => {
+  test('says of a write over REST when, who, from where, by which request, what and its end', async () => {
+    const shop = await under.newShop();
+    const key = await under.newKey({ shopId: shop, description: 'ERP\u001b[2J\n"x"' });
+    const requestId = randomUUID();
+    const headers = { 'x-request-id': requestId, 'x-forwarded-for': '2001:db8::7' };
+    await restClient(under)({ path: '/api/v1/cart', json: { cart: [1] }, key, headers });
+    const lines = await until(async () => {
+      const all = await admin('audit', 'list', '--shop', String(shop), '--action', 'rest.*');
+      return all.length === 2 && all;
+    });
+    const name = String.raw`"ERP\ufffd\[2J\ufffd\\"x\\""`;
+    const start = `api_key ${parseKey(key)?.keyId} ${name}  2001:db8::/64  ${requestId}`;
+    for (const [nth, phase] of ['done', 'asked'].entries()) {
+      const line = `^${TIME}  ${start}  rest\\.createCart  -  ${phase}$`;
+      expect(lines[nth]).toMatch(new RegExp(line, 'u'));
+    }
+  });
+
+  test('is newest first, in pages', async () => {
+    const { shop, subjects } = await shopWithEntries();
+    const list = (...more: string[]) => admin('audit', 'list', '--shop', shop, ...more);
+    expect(subjects(await list())).toBe('3210');
+    const [first = '', second = '', more = ''] = await list('--limit', '2');
+    expect(subjects([first, second])).toBe('32');
+    const cursor = /^# more: --cursor (\d+)$/.exec(more)?.[1] ?? '';
+    expect(subjects(await list('--limit', '2', '--cursor', cursor))).toBe('10');
+    await expect(list('--cursor', '987654321')).rejects.toThrow('no such entry');
+  });
+
+  test('filters by time, actor and action', async () => {
+    const { shop, subjects } = await shopWithEntries();
+    const list = async (...more: string[]) =>
+      subjects(await admin('audit', 'list', '--shop', shop, ...more));
+    expect(await list('--actor', 'first')).toBe('10');
+    expect(await list('--action', 'rest.createCart')).toBe('20');
+    expect(await list('--action', 'rest.*', '--actor', 'second')).toBe('2');
+    const tomorrow = new Date(Date.now() + 86_400_000).toISOString();
+    expect(await list('--since', tomorrow)).toBe('');
+    expect(await list('--since', '2026-01-01T00:00:00Z', '--until', tomorrow)).toBe('3210');
+    expect(await list('--until', '2026-01-01T00:00:00Z')).toBe('');
+  });
+
+  test("shows no other shop's entries, and no shop that does not exist", async () => {
+    const other = String(await under.newShop());
+    expect(await admin('audit', 'list', '--shop', other)).toEqual([]);
+    await expect(admin('audit', 'list', '--shop', '987654321')).rejects.toThrow('no shop');
+    await expect(admin('audit', 'list')).rejects.toThrow('--shop');
+    await expect(admin('audit', 'list', '--shop', other, '--limit', '0')).rejects.toThrow('1 to');
+  });
+});
+
+test('member list shows number, role, address and name', async () => {
+  const shop = String(await under.newShop());
+  const email = `${randomUUID()}@example.com`;
+  const person = ['--shop', shop, '--email', email];
+  const [made = ''] = await admin('member', 'add', ...person, '--role', 'owner', '--name', 'Ada');
+  const id = /^user (\d+)/.exec(made)?.[1];
+  const [line, ...others] = await admin('member', 'list', '--shop', shop);
+  expect(line).toMatch(new RegExp(`^${id}  owner  ${email}  since ${TIME}  Ada$`));
+  expect(others).toEqual([]);
+});
+
+test('app list shows client id and issuer', async () => {
+  const shop = String(await under.newShop());
+  const app = ['--shop', shop, '--issuer', 'https://id.example.com', '--client-id', 'erp'];
+  await admin('app', 'install', ...app);
+  const [line, ...others] = await admin('app', 'list', '--shop', shop);
+  expect(line).toMatch(new RegExp(`^erp  https://id\\.example\\.com  since ${TIME}$`));
+  expect(others).toEqual([]);
+  await admin('app', 'remove', ...app);
+  expect(await admin('app', 'list', '--shop', shop)).toEqual([]);
+});
