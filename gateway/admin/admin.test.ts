@@ -66,6 +66,36 @@ describe('shop', () => {
   });
 });
 
+describe('shop sandbox', () => {
+  test('marks a shop, and says how it is marked', async () => {
+    let sandbox: boolean | undefined;
+    Object.assign(backend.services.returns, {
+      getSettings: () => ({ settings: { sandbox } }),
+      updateSettings: ({ settings }: { settings: { sandbox?: boolean } }) => {
+        sandbox = settings.sandbox ?? sandbox;
+        return { settings };
+      },
+    });
+    const created = ['--name', 'Trial', '--currency', 'EUR', '--owner-email', 'hats@example.com'];
+    const [line = ''] = await admin('shop', 'create', ...created, '--sandbox');
+    expect(sandbox).toBe(true);
+    const shop = ['--shop', /^shop (\d+)/.exec(line)?.[1] ?? ''];
+    expect(await admin('shop', 'sandbox', ...shop)).toEqual(['on']);
+    expect(await admin('shop', 'sandbox', ...shop, '--off')).toEqual([`shop ${shop[1]} is live`]);
+    expect(sandbox).toBe(false);
+    await expect(admin('shop', 'sandbox', ...shop, '--on', '--off')).rejects.toThrow('exclude');
+    expect(await admin('shop', 'sandbox', ...shop, '--on')).toEqual([
+      `shop ${shop[1]} is a sandbox`,
+    ]);
+    const { rows } = await under.database.pool.query(
+      `select detail from audit_log where shop_id = $1 and action = 'shop.sandbox.set' order by id`,
+      [shop[1]],
+    );
+    expect(rows).toEqual([{ detail: { sandbox: false } }, { detail: { sandbox: true } }]);
+    backend.reset();
+  });
+});
+
 describe('payload-version', () => {
   test('set hands it to the service and into the audit log, show reads it', async () => {
     const id = await shopId();

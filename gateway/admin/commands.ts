@@ -10,6 +10,7 @@ import { grantCommands } from './grant-commands.ts';
 import { memberCommands } from './member-commands.ts';
 import { oauthKeyCommands } from './oauth-key-commands.ts';
 import { payloadVersionCommands } from './payload-version-commands.ts';
+import { sandboxCommand } from './sandbox-command.ts';
 import type { Surroundings } from './surroundings.ts';
 
 /** What a command needs of the world; opened for the one command that runs. */
@@ -45,14 +46,18 @@ export function adminProgram(open: Open, print: Print): Command {
 }
 
 function shopCommands(run: Run, print: Print): Command {
-  const shop = new Command('shop').description('create or list shops');
+  const shop = new Command('shop').description('create or list shops, or mark them as sandboxes');
   shop
     .command('create')
     .description('create a shop with its owner; repeatable')
     .requiredOption('--name <name>', 'name of the shop')
     .requiredOption('--currency <code>', 'ISO 4217 code; cannot be changed later')
     .requiredOption('--owner-email <email>', 'address of the first owner')
-    .action((o: { name: string; currency: string; ownerEmail: string }) =>
+    .option(
+      '--sandbox',
+      'on trial: processed with the embedded commerce provider, without moving money',
+    )
+    .action((o: { name: string; currency: string; ownerEmail: string; sandbox?: true }) =>
       run(async ({ pool, services, by }) => {
         const payloadVersion = newestActive(new Date());
         const made = await createShop(pool, services, { ...o, payloadVersion, by });
@@ -70,7 +75,7 @@ function shopCommands(run: Run, print: Print): Command {
         }
       }),
     );
-  return shop;
+  return shop.addCommand(sandboxCommand(run, print));
 }
 
 interface KeyOptions extends ShopOption {

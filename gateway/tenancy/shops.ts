@@ -28,6 +28,8 @@ export interface NewShop {
   readonly ownerName?: string;
   /** Version its webhook payloads are shaped for at first: the newest active one. */
   readonly payloadVersion: string;
+  /** On trial: production processes its returns without moving money. */
+  readonly sandbox?: boolean;
   readonly by: Author;
 }
 
@@ -48,7 +50,11 @@ export async function createShop(
   if (stored.configuredAt) return stored;
   const { actor } = shop.by;
   const { id: shopId, currency } = stored;
-  await services.returns.updateSettings({ shopId, actor, settings: { currency } });
+  await services.returns.updateSettings({
+    shopId,
+    actor,
+    settings: { currency, sandbox: shop.sandbox ?? false },
+  });
   await services.webhooks.setPayloadVersion({ shopId, actor, version: shop.payloadVersion });
   const { rows } = await pool.query<{ configuredAt: Date }>(
     'update shops set configured_at = coalesce(configured_at, now()) where id = $1 returning configured_at as "configuredAt"',

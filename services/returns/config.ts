@@ -10,5 +10,7 @@ export const returnsShape = {
   COMMERCE_PROVIDER: z
     .enum(['embedded'], { error: 'wants embedded' })
     .default('embedded')
-    .describe('Commerce provider that processing works with; embedded keeps its own ledger'),
+    .describe(
+      'Commerce provider that processing works with; embedded keeps its own ledger and moves no money, so production processes only shops marked as sandbox with it',
+    ),
 };

@@ -9,5 +9,6 @@ await runMain('returns', async () => {
   return startReturns({
     ...optionsFromConfig(config),
     destinationsTarget: config.DESTINATIONS_TARGET,
+    onlySandboxShops: config.NODE_ENV === 'production' && config.COMMERCE_PROVIDER === 'embedded',
   });
 });

@@ -26,10 +26,11 @@ interface SettingsRow {
   readonly parcel_length_cm: number;
   readonly parcel_width_cm: number;
   readonly parcel_height_cm: number;
+  readonly sandbox: boolean;
 }
 
 const COLUMNS = `currency, restock_mode, gift_card_mode, label_provider, expiry_days,
-  processing_retry_minutes, parcel_length_cm, parcel_width_cm, parcel_height_cm`;
+  processing_retry_minutes, parcel_length_cm, parcel_width_cm, parcel_height_cm, sandbox`;
 
 /**
  * Reads a shop's returns settings.
@@ -59,6 +60,7 @@ function toSettings(row: SettingsRow): Settings {
       widthCm: row.parcel_width_cm,
       heightCm: row.parcel_height_cm,
     },
+    sandbox: row.sandbox,
   });
 }
 
@@ -85,6 +87,7 @@ const settingsInput = z.object({
       parcel: z
         .object({ lengthCm: centimetres, widthCm: centimetres, heightCm: centimetres })
         .optional(),
+      sandbox: z.boolean().optional(),
     },
     'is required',
   ),
@@ -118,6 +121,7 @@ export async function updateSettings(
             parcel_length_cm = coalesce($7, parcel_length_cm),
             parcel_width_cm = coalesce($8, parcel_width_cm),
             parcel_height_cm = coalesce($9, parcel_height_cm),
+            sandbox = coalesce($11, sandbox),
             updated_at = now()
       where shop_id = $1 and ($10 = '' or currency = $10)
      returning ${COLUMNS}`,
@@ -132,6 +136,7 @@ export async function updateSettings(
       settings.parcel?.widthCm ?? null,
       settings.parcel?.heightCm ?? null,
       settings.currency,
+      settings.sandbox ?? null,
     ],
   );
   if (rows[0]) return toSettings(rows[0]);

@@ -17,6 +17,8 @@ export interface ReturnsOptions extends ServiceOptions {
   readonly destinationsTarget: string;
   /** What processing works with; the embedded provider with its ledger in this database by default. */
   readonly commerce?: CommerceProvider;
+  /** Whether only shops marked as sandbox are processed: in production, with the embedded provider. */
+  readonly onlySandboxShops?: boolean;
   /** The pause after a passing failure of the provider; for tests. */
   readonly retryDelay?: RetryDelay;
 }
@@ -38,6 +40,7 @@ export function startReturns(options: ReturnsOptions): Promise<RunningService> {
         const processing = buildProcessing(runtime, {
           commerce: options.commerce ?? createEmbeddedCommerce(pool),
           destinations,
+          onlySandboxShops: options.onlySandboxShops ?? false,
           ...(options.retryDelay && { retryDelay: options.retryDelay }),
         });
         const snapshotDays = options.retentionDays ?? DEFAULT_SNAPSHOT_DAYS;

@@ -16,7 +16,7 @@ import { signingBus } from '../../services/platform/bus/signed-bus.ts';
 import { DomainError } from '../../services/platform/errors.ts';
 import { startServiceServer } from '../../services/platform/service-server.ts';
 import { startTelemetry } from '../../services/platform/telemetry.ts';
-import { startReturns } from '../../services/returns/start.ts';
+import { type ReturnsOptions, startReturns } from '../../services/returns/start.ts';
 import {
   actor,
   eventSignatures,
@@ -69,16 +69,19 @@ export function line(
 }
 
 /** The returns service beside a small destinations service. */
-export async function startReturnsBench() {
+export async function startReturnsBench(o: Pick<ReturnsOptions, 'onlySandboxShops'> = {}) {
   const destinations = await startFakeDestinations();
   const destinationsTarget = `127.0.0.1:${destinations.port}`;
   let bus: EventBus | undefined;
+  let metricsUrl = '';
   const running = await runService({
     schema: 'returns',
     service: ReturnsService,
-    start(options) {
+    async start(options) {
       bus = signingBus(options.bus, eventSignatures);
-      return startReturns({ ...options, destinationsTarget });
+      const service = await startReturns({ ...options, ...o, destinationsTarget });
+      metricsUrl = service.metricsUrl;
+      return service;
     },
   });
   const { client, db, events } = running;
@@ -113,6 +116,7 @@ export async function startReturnsBench() {
     client,
     db,
     bus: there(bus),
+    metricsUrl,
     events,
     shop,
     request,

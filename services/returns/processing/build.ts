@@ -9,6 +9,7 @@ import { startExpiry, sweepExpired } from '../expiry.ts';
 import { openInstantRefund, settleInstantRefund } from '../instant-refunds/instant-refunds.ts';
 import { type RetryDelay, retryDelay } from './jobs.ts';
 import { processReturn } from './process.ts';
+import { EVERY_SHOP, sandboxShopsOnly } from './provider-gate.ts';
 import { startJobPurge } from './purge.ts';
 import { runJob } from './run.ts';
 import { startProcessingWorker } from './worker.ts';
@@ -16,6 +17,8 @@ import { startProcessingWorker } from './worker.ts';
 export interface ProcessingDeps {
   readonly commerce: CommerceProvider;
   readonly destinations: Destinations;
+  /** Whether only shops marked as sandbox are processed; see {@link sandboxShopsOnly}. */
+  readonly onlySandboxShops?: boolean;
   /** The pause after a passing failure; 1, 2, 4 … 60 s with jitter unless a test shortens it. */
   readonly retryDelay?: RetryDelay;
 }
@@ -34,19 +37,22 @@ export interface Processing {
 /** Everything of processing: its RPCs and its workers. Nothing runs until `start`. */
 export function buildProcessing(runtime: ServiceRuntime, deps: ProcessingDeps): Processing {
   const { pool, logger } = runtime;
+  const { meter } = runtime.telemetry;
+  const gate = deps.onlySandboxShops ? sandboxShopsOnly({ logger, meter }) : EVERY_SHOP;
   const runDeps = {
     pool,
     logger,
     commerce: resilient(deps.commerce),
     destinations: deps.destinations,
     retryDelay: deps.retryDelay ?? retryDelay,
+    gate,
   };
   let wake = (): void => {};
 
   return {
     handlers: {
       async processReturn(request) {
-        const result = await processReturn(pool, request);
+        const result = await processReturn(pool, request, gate);
         if (result.case === 'queued') wake();
         return { result };
       },

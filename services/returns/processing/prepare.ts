@@ -8,6 +8,7 @@ import { loadReturn } from '../store/load.ts';
 import { type Job, renewLease } from './jobs.ts';
 import { intendSteps, mayHaveFulfilled } from './outcomes.ts';
 import { planSteps, type Step } from './plan.ts';
+import { EVERY_SHOP, NO_PROVIDER } from './provider-gate.ts';
 
 /** The return may no longer be processed, because something changed after the job was queued, or the job may not. */
 export class NotProcessable extends Error {
@@ -29,7 +30,7 @@ export interface Prepared {
  *
  * @throws NotProcessable; LeaseLost.
  */
-export async function prepare(pool: pg.Pool, job: Job): Promise<Prepared> {
+export async function prepare(pool: pg.Pool, job: Job, gate = EVERY_SHOP): Promise<Prepared> {
   return inTransaction(pool, async (tx) => {
     await tx.query({
       name: 'processing-lock',
@@ -40,6 +41,7 @@ export async function prepare(pool: pg.Pool, job: Job): Promise<Prepared> {
     const details = await loadReturn(tx, job.shopId, job.returnId);
     if (details?.state !== ReturnState.OPEN) throw new NotProcessable('the return is not open');
     if (await hasOpenCredit(tx, job)) throw new NotProcessable('an instant refund is open');
+    if (!(await gate.allows(tx, job))) throw new NotProcessable(NO_PROVIDER);
     const settings = await loadSettings(tx, job.shopId);
     // A card that the provider issued, or may have, stays with it: one from outside would be a second.
     const giftCardsAreExternal =

@@ -14,6 +14,7 @@ import { returnNotFound } from '../refusals.ts';
 import { addTimeline } from '../store/timeline-store.ts';
 import { detailText, parseDetails } from './details.ts';
 import { queueJob } from './jobs.ts';
+import { EVERY_SHOP, NO_PROVIDER } from './provider-gate.ts';
 
 type Answer = NonNullable<MessageInitShape<typeof ProcessReturnResponseSchema>['result']>;
 
@@ -23,12 +24,16 @@ const input = z.object({ ...callerShape, returnId: id, source: text(50) });
  * Queues a return for processing, or says why not, judged in this order under the return's row lock:
  * it exists, it is not flagged, it is not closed, cancelled or expired, no instant-refund credit is
  * open (answered, but nothing is done), it is not queued already (the details of this call are
- * dropped). `queued` means accepted, not done: `return.closed` or `return.processing.failed` follow.
+ * dropped), and its shop has a commerce provider. `queued` means accepted, not done: `return.closed` or `return.processing.failed` follow.
  *
  * @throws DomainError NOT_FOUND for a return the shop does not have; INVALID_ARGUMENT for details
  *   beyond their limits.
  */
-export async function processReturn(pool: pg.Pool, request: ProcessReturnRequest): Promise<Answer> {
+export async function processReturn(
+  pool: pg.Pool,
+  request: ProcessReturnRequest,
+  gate = EVERY_SHOP,
+): Promise<Answer> {
   const { shopId, returnId, source, actor } = parseInput(input, request);
   const details = parseDetails(request.details);
 
@@ -36,6 +41,7 @@ export async function processReturn(pool: pg.Pool, request: ProcessReturnRequest
     const standing = await lockStanding(tx, { shopId, returnId });
     const answer = answerWithoutQueueing(standing);
     if (answer) return answer;
+    if (!(await gate.allows(tx, { shopId, returnId }))) return withoutProvider();
     await queueJob(tx, { shopId, returnId, details, source, actor });
     await addTimeline(tx, { shopId, actor }, [queuedEntry(request, details)]);
     return { case: 'queued', value: {} };
@@ -89,6 +95,11 @@ function answerWithoutQueueing(standing: Standing): Answer | undefined {
   if (standing.hasOpenCredit) return { case: 'skippedInstantRefund', value: {} };
   if (standing.processing) return { case: 'alreadyQueued', value: {} };
   return undefined;
+}
+
+function withoutProvider(): Answer {
+  const message = `The return cannot be processed: ${NO_PROVIDER}.`;
+  return refused(RefusalCode.UNPROCESSABLE_RETURN, message);
 }
 
 function refused(code: RefusalCode, message: string): Answer {

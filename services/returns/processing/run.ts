@@ -12,6 +12,7 @@ import { isOurOutage, throughOutage } from './outage.ts';
 import { OtherSum, performStep } from './perform.ts';
 import type { Step } from './plan.ts';
 import { NotProcessable, prepare } from './prepare.ts';
+import type { ProviderGate } from './provider-gate.ts';
 import { locationOf } from './restock.ts';
 
 export interface RunDeps {
@@ -20,6 +21,8 @@ export interface RunDeps {
   readonly destinations: Destinations;
   readonly logger: Logger;
   readonly retryDelay: RetryDelay;
+  /** Which shops have a commerce provider; every shop when absent. */
+  readonly gate?: ProviderGate;
 }
 
 /**
@@ -64,7 +67,7 @@ async function fulfil(
 ): Promise<void> {
   const { pool, commerce } = deps;
   if (job.fault !== undefined) throw new NotProcessable(job.fault);
-  const { details, settings, giftCardsAreExternal, steps } = await prepare(pool, job);
+  const { details, settings, giftCardsAreExternal, steps } = await prepare(pool, job, deps.gate);
   // Before any money moves: without it the return could not be closed.
   const location = await stockLocation(deps, job, { details, settings });
   for (const step of steps) {
