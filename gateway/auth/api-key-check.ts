@@ -3,8 +3,9 @@ import { Actor_Kind } from '../../proto/gen/rms/common/v1/actor_pb.ts';
 import type { Queryable } from '../../services/platform/postgres.ts';
 import { createBoundedCache } from './bounded-cache.ts';
 import type { Caller } from './caller.ts';
-import { hashSecret, parseKey } from './key-format.ts';
+import { hashSecret, keyIdIn, parseKey } from './key-format.ts';
 import { createKnownKeyIds } from './known-key-ids.ts';
+import type { OnRefused, RefusalReason } from './refusal.ts';
 
 /** Below the 5 seconds in which a revocation must hold everywhere. Milliseconds. */
 const KNOWN_MS = 3_000;
@@ -16,8 +17,14 @@ interface StoredKey {
   readonly scopes: readonly string[];
   readonly description: string;
   readonly restPerMinute: number | null;
-  /** False once revoked or expired, by the database's clock. */
-  readonly live: boolean;
+  readonly isRevoked: boolean;
+  /** By the database's clock. */
+  readonly hasExpired: boolean;
+}
+
+export interface KeyCheckOptions {
+  readonly isBlocked?: boolean;
+  readonly onRefused?: OnRefused;
 }
 
 export interface ApiKeyCheck {
@@ -25,10 +32,10 @@ export interface ApiKeyCheck {
    * The caller a key stands for; undefined when it is malformed, unknown, revoked or expired.
    * Rejects when the database does not answer.
    *
-   * @param isBlocked the key comes from an address that is answered 429: one whose id does not exist
+   * @param o.isBlocked the key comes from an address that is answered 429: one whose id does not exist
    *   then costs no statement. A key that was created within the last two seconds may be refused there.
    */
-  check(text: string, isBlocked?: boolean): Promise<Caller | undefined>;
+  check(text: string, o?: KeyCheckOptions): Promise<Caller | undefined>;
   clear(): void;
 }
 
@@ -49,16 +56,23 @@ export function createApiKeyCheck(db: Queryable, used: (keyId: string) => void):
   };
 
   return {
-    async check(text, isBlocked = false) {
+    async check(text, { isBlocked = false, onRefused } = {}) {
+      const keyId = keyIdIn(text);
+      const refuse = (reason: RefusalReason): undefined => {
+        onRefused?.({ reason, keyId });
+      };
       const parsed = parseKey(text);
-      if (!parsed) return undefined;
+      if (!parsed) return refuse('malformed');
       const isMadeUp =
         isBlocked && !remembered.get(parsed.keyId) && !(await ids.mayExist(parsed.keyId));
-      if (isMadeUp) return undefined;
+      if (isMadeUp) return refuse('unknown key');
       const stored = await lookUp(parsed.keyId);
       const expected = stored?.secretHash ?? NO_HASH;
       const matches = timingSafeEqual(hashSecret(parsed.secret), expected);
-      if (!stored?.live || !matches) return undefined;
+      if (!stored) return refuse('unknown key');
+      if (!matches) return refuse('wrong secret');
+      if (stored.isRevoked) return refuse('revoked');
+      if (stored.hasExpired) return refuse('expired');
       used(parsed.keyId);
       return {
         shopId: stored.shopId,
@@ -80,7 +94,7 @@ async function readKey(db: Queryable, keyId: string): Promise<StoredKey | undefi
   const { rows } = await db.query<StoredKey>(
     `select shop_id as "shopId", secret_hash as "secretHash", scopes, description,
             rest_per_minute as "restPerMinute",
-            revoked_at is null and (expires_at is null or expires_at > now()) as live
+            revoked_at is not null as "isRevoked", coalesce(expires_at <= now(), false) as "hasExpired"
      from api_keys where key_id = $1`,
     [keyId],
   );

@@ -37,6 +37,13 @@ export function parseKey(text: string): ParsedKey | undefined {
   return { keyId, secret: `${random}${checksum}` };
 }
 
+const BEGINNING = /^rms_([a-z0-9]{12})_/;
+
+/** The key id in a text that begins as a key does, however it goes on; undefined in any other. */
+export function keyIdIn(text: string): string | undefined {
+  return BEGINNING.exec(text)?.[1];
+}
+
 /** What is stored of a secret. It has 238 random bits, so a slow hash would add nothing. */
 export function hashSecret(secret: string): Buffer {
   return createHash('sha256').update(secret).digest();

@@ -14,6 +14,7 @@ import { isInstalled } from '../tenancy/installations.ts';
 import { createBoundedCache } from './bounded-cache.ts';
 import { boundedFetch } from './bounded-fetch.ts';
 import type { Caller } from './caller.ts';
+import type { OnRefused, RefusalReason } from './refusal.ts';
 
 export interface PartnerOAuth {
   /** `iss` of the tokens: the authorization server partners sign in at. */
@@ -30,7 +31,7 @@ export interface PartnerTokenCheck {
    * The caller a token stands for; undefined when it is not a good one, or when the shop it names
    * has not installed the app. Rejects when the key set or the database does not answer.
    */
-  check(token: string): Promise<Caller | undefined>;
+  check(token: string, onRefused?: OnRefused): Promise<Caller | undefined>;
   clear(): void;
 }
 
@@ -70,12 +71,13 @@ export function createPartnerTokenCheck(
   const grants = createBoundedCache<Grant>(MAX_REMEMBERED);
   const installed = createBoundedCache<boolean>(MAX_REMEMBERED);
 
-  const grantOf = async (token: string): Promise<Grant | undefined> => {
+  const grantOf = async (token: string): Promise<Grant | RefusalReason> => {
     const hash = createHash('sha256').update(token).digest('base64');
     const known = grants.get(hash);
     if (known) return known;
     const grant = await verify(token, oauth, keys);
-    if (grant) grants.set(hash, grant, (grant.expiresAt + CLOCK_SKEW_S) * 1_000 - Date.now());
+    if (typeof grant !== 'string')
+      grants.set(hash, grant, (grant.expiresAt + CLOCK_SKEW_S) * 1_000 - Date.now());
     return grant;
   };
 
@@ -90,10 +92,14 @@ export function createPartnerTokenCheck(
   };
 
   return {
-    async check(token) {
-      if (token.length > MAX_TOKEN_LENGTH) return undefined;
+    async check(token, onRefused) {
+      const refuse = (reason: RefusalReason, clientId?: string): undefined => {
+        onRefused?.({ reason, clientId });
+      };
+      if (token.length > MAX_TOKEN_LENGTH) return refuse('malformed');
       const grant = await grantOf(token);
-      if (!grant || !(await isKnown(grant))) return undefined;
+      if (typeof grant === 'string') return refuse(grant);
+      if (!(await isKnown(grant))) return refuse('app not installed', grant.clientId);
       return {
         shopId: grant.shopId,
         actor: { kind: Actor_Kind.PARTNER_APP, id: grant.clientId, name: grant.clientId },
@@ -114,7 +120,7 @@ async function verify(
   token: string,
   oauth: PartnerOAuth,
   keys: JWTVerifyGetKey,
-): Promise<Grant | undefined> {
+): Promise<Grant | RefusalReason> {
   try {
     const { payload, protectedHeader } = await jwtVerify(token, keys, {
       issuer: oauth.issuer,
@@ -124,10 +130,11 @@ async function verify(
       requiredClaims: ['exp'],
     });
     const type = protectedHeader.typ?.toLowerCase().replace(/^application\//, '');
-    if (type !== undefined && type !== 'jwt' && type !== 'at+jwt') return undefined;
-    return grantIn(payload, oauth.shopClaim);
+    if (type !== undefined && type !== 'jwt' && type !== 'at+jwt') return 'claims not accepted';
+    return grantIn(payload, oauth.shopClaim) ?? 'claims not accepted';
   } catch (error) {
-    if (error instanceof errors.JOSEError && REFUSALS.has(error.code)) return undefined;
+    const reason = error instanceof errors.JOSEError && REFUSALS.get(error.code);
+    if (reason) return reason;
     throw new KeySetUnavailable('the key set of the authorization server cannot be read', {
       cause: error,
     });
@@ -140,16 +147,16 @@ export class KeySetUnavailable extends Error {
 }
 
 /** What jose says of bad tokens. Anything else concerns the key set: away, too slow, not a key set. */
-const REFUSALS: ReadonlySet<string> = new Set([
-  errors.JWTExpired.code,
-  errors.JWTClaimValidationFailed.code,
-  errors.JWTInvalid.code,
-  errors.JWSInvalid.code,
-  errors.JWSSignatureVerificationFailed.code,
-  errors.JOSEAlgNotAllowed.code,
-  errors.JOSENotSupported.code,
-  errors.JWKSNoMatchingKey.code,
-  errors.JWKSMultipleMatchingKeys.code,
+const REFUSALS: ReadonlyMap<string, RefusalReason> = new Map([
+  [errors.JWTExpired.code, 'expired'],
+  [errors.JWTClaimValidationFailed.code, 'claims not accepted'],
+  [errors.JWTInvalid.code, 'malformed'],
+  [errors.JWSInvalid.code, 'malformed'],
+  [errors.JWSSignatureVerificationFailed.code, 'wrong signature'],
+  [errors.JOSEAlgNotAllowed.code, 'wrong signature'],
+  [errors.JOSENotSupported.code, 'wrong signature'],
+  [errors.JWKSNoMatchingKey.code, 'unknown key'],
+  [errors.JWKSMultipleMatchingKeys.code, 'unknown key'],
 ]);
 
 const text = z.string().min(1).max(200);

@@ -1,10 +1,14 @@
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
+import { addressOf, type ClientIp } from '../auth/client-ip.ts';
+import type { Refusal } from '../auth/refusal.ts';
 
 /** What is known about one request and its answer, for logs, metrics and the trace. */
 export interface Exchange {
   readonly requestId: string;
   readonly startedAt: number;
+  /** The caller's, IPv6 as its /64. */
+  readonly address: string;
   /** The operation of the API, of sign-in or of MCP; undefined for everything else. */
   operation?: string;
   /** The API version that serves. */
@@ -12,6 +16,8 @@ export interface Exchange {
   shopId?: bigint;
   /** Key id, client id or user id of the caller. */
   actorId?: string;
+  /** Why the caller was not let in. */
+  refusal?: Refusal;
   /** The version is past its window, and kept only because there is no newer one. */
   pastWindow?: boolean;
   /** Bytes of the body that were read, inflated. */
@@ -23,10 +29,11 @@ export interface Exchange {
 const SANE_ID = /^[A-Za-z0-9._-]{1,128}$/;
 
 /** A caller's own `X-Request-Id` is kept when it is harmless in logs and headers. */
-export function newExchange(req: IncomingMessage): Exchange {
+export function newExchange(req: IncomingMessage, clientIp: ClientIp): Exchange {
   const given = req.headers['x-request-id'];
   const requestId = typeof given === 'string' && SANE_ID.test(given) ? given : randomUUID();
-  return { requestId, startedAt: performance.now(), bodyBytes: 0 };
+  const address = addressOf(clientIp, req);
+  return { requestId, address, startedAt: performance.now(), bodyBytes: 0 };
 }
 
 /** How many `Host` fields a request has: of several, `headers` shows the first alone. */

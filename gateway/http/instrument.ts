@@ -2,6 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { SpanKind } from '@opentelemetry/api';
 import type { Logger } from '../../services/platform/log.ts';
 import { inSpan, type Telemetry } from '../../services/platform/telemetry.ts';
+import type { ClientIp } from '../auth/client-ip.ts';
 import { type Exchange, newExchange } from './exchange.ts';
 
 /** Upper bounds of the duration histogram, in seconds. */
@@ -14,7 +15,11 @@ const UNLOGGED: ReadonlySet<string> = new Set(['/livez', '/readyz']);
  * Surrounds each request: request id, span under the caller's `traceparent`, one access line, and the
  * metrics by operation, version and status.
  */
-export function createInstrumentation(o: { telemetry: Telemetry; logger: Logger }) {
+export function createInstrumentation(o: {
+  readonly telemetry: Telemetry;
+  readonly logger: Logger;
+  readonly clientIp: ClientIp;
+}) {
   const { meter, tracer } = o.telemetry;
   const requests = meter.createCounter('http.server.requests', {
     description: 'Requests by operation, version and status',
@@ -45,9 +50,11 @@ export function createInstrumentation(o: { telemetry: Telemetry; logger: Logger 
     if (UNLOGGED.has(path) || exchange.isShed) return;
     const ms = Math.round(seconds * 1_000);
     const { method } = req;
-    const { requestId, shopId, actorId } = exchange;
+    const { requestId, address, shopId, actorId, refusal } = exchange;
+    const { reason: refused, keyId, clientId } = refusal ?? {};
+    const who = { address, shopId, actorId, refused, keyId, clientId };
     o.logger.info(
-      { method, operation, version, status, ms, requestId, shopId, actorId },
+      { method, operation, version, status, ms, requestId, ...who },
       exchange.pastWindow ? 'request to a version past its window' : 'request',
     );
   };
@@ -57,7 +64,7 @@ export function createInstrumentation(o: { telemetry: Telemetry; logger: Logger 
     res: ServerResponse,
     work: (exchange: Exchange) => Promise<void>,
   ): Promise<void> => {
-    const exchange = newExchange(req);
+    const exchange = newExchange(req, o.clientIp);
     res.setHeader('X-Request-Id', exchange.requestId);
     const traceparent = req.headers.traceparent;
     return inSpan(

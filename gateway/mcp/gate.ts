@@ -8,6 +8,7 @@ import { createBoundedCache } from '../auth/bounded-cache.ts';
 import { addressOf, type ClientIp } from '../auth/client-ip.ts';
 import type { McpLimits } from '../auth/mcp-limits.ts';
 import type { Admission, RateLimit } from '../auth/rate-limits.ts';
+import type { Refusal, RefusalReason } from '../auth/refusal.ts';
 import type { AccessTokenCheck, SignedIn } from '../oauth/access-token.ts';
 import type { Answer } from '../rest/respond.ts';
 import { methodOf } from './message.ts';
@@ -21,6 +22,12 @@ export interface Admitted {
   readonly source: string;
 }
 
+export interface Refused {
+  readonly answer: Answer;
+  /** For the access line; absent where the request itself is at fault, or there were too many. */
+  readonly refusal?: Refusal;
+}
+
 export interface Gate {
   /** Headers of every answer. */
   headers(req: IncomingMessage): Record<string, string>;
@@ -28,7 +35,7 @@ export interface Gate {
    * Who makes the request; or the answer that refuses it. Counts the request, under its user or, when it
    * is refused, under its address. The body is not read for it.
    */
-  admit(req: IncomingMessage): Promise<Admitted | { readonly answer: Answer }>;
+  admit(req: IncomingMessage): Promise<Admitted | Refused>;
   /** Counts a tool call; the answer that refuses it when there were too many. */
   count(message: object, user: SignedIn): Promise<Answer | undefined>;
 }
@@ -54,9 +61,14 @@ export function createGate(o: {
   /** Tokens that were refused a moment ago, by hash: a valid signature of a revoked grant costs a statement. */
   const refusedTokens = createBoundedCache<true>(MAX_REFUSED_TOKENS);
   /** The refusal, or 429 in its place once the address has had too many. */
-  const refuse = async (req: IncomingMessage, refusal: Answer): Promise<{ answer: Answer }> => {
+  const refuse = async (
+    req: IncomingMessage,
+    answer: Answer,
+    reason: RefusalReason,
+  ): Promise<Refused> => {
     const admission = await o.limits.refused(addressOf(o.clientIp, req));
-    return { answer: admission.admitted ? refusal : tooMany(admission, 'requests') };
+    const given = admission.admitted ? answer : tooMany(admission, 'requests');
+    return { answer: given, refusal: { reason } };
   };
 
   return {
@@ -75,13 +87,16 @@ export function createGate(o: {
     },
     async admit(req) {
       const allowed = origins.allows(req.headers);
-      if (!origins.isOurHost(req.headers)) return refuse(req, foreign('Host'));
-      if (allowed === false) return refuse(req, foreign('Origin'));
+      if (!origins.isOurHost(req.headers)) return refuse(req, foreign('Host'), 'host');
+      if (allowed === false) return refuse(req, foreign('Origin'), 'origin');
       if (allowed && isPreflight(req)) return { answer: preflight() };
       // In this header alone: a token in the address is no credential.
       const bearer = bearerOf(req.headers.authorization);
       const token = bearer === undefined ? undefined : bearerToken(bearer);
-      if (token === undefined) return refuse(req, unauthorized(challenge, bearer));
+      if (token === undefined) {
+        const reason = bearer === undefined ? 'credential missing' : 'malformed';
+        return refuse(req, unauthorized(challenge, bearer), reason);
+      }
       const hash = createHash('sha256').update(token).digest('base64');
       const isKnownBad =
         o.limits.isBlocked(addressOf(o.clientIp, req)) && refusedTokens.get(hash) !== undefined;
@@ -89,7 +104,7 @@ export function createGate(o: {
       if (user === 'away') return { answer: away() };
       if (!user) {
         if (!isKnownBad) refusedTokens.set(hash, true, REFUSED_TOKEN_MS);
-        return refuse(req, unauthorized(challenge, token));
+        return refuse(req, unauthorized(challenge, token), 'token not accepted');
       }
       const admission = await o.limits.request(user.userId);
       if (!admission.admitted) return { answer: tooMany(admission, 'requests') };

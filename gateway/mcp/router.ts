@@ -88,7 +88,10 @@ export function createMcp(deps: McpDependencies): McpServer {
   ): Promise<Answer | Response> => {
     const { exchange, calendar, place } = known;
     const admitted = await gate.admit(req);
-    if ('answer' in admitted) return admitted.answer;
+    if ('answer' in admitted) {
+      if (exchange && admitted.refusal) exchange.refusal = admitted.refusal;
+      return admitted.answer;
+    }
     const { user, actor, source } = admitted;
     if (exchange) {
       exchange.shopId = user.shopId;

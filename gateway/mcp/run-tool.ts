@@ -2,6 +2,7 @@ import type { CallToolResult } from '@modelcontextprotocol/server';
 import type { Logger } from '../../services/platform/log.ts';
 import type { Queryable } from '../../services/platform/postgres.ts';
 import { permissionsFor } from '../actions/permissions.ts';
+import type { RefusalReason } from '../auth/refusal.ts';
 import { beginAudited } from './audited.ts';
 import { mayUse } from './catalogue.ts';
 import { type Failure, failureOf } from './failures.ts';
@@ -43,7 +44,10 @@ export interface ToolCall {
  */
 export async function runTool(runner: ToolRunner, call: ToolCall): Promise<CallToolResult> {
   const { tool, context } = call;
-  if (!mayUse(context.user.role, tool)) return errorResult(unauthorizedText(tool));
+  if (!mayUse(context.user.role, tool)) {
+    reportRefusal(runner.logger, call);
+    return errorResult(unauthorizedText(tool));
+  }
   const prepared = tool.prepare(call.args);
   if (!prepared.ok) {
     return errorResult(`The arguments are not in order. ${prepared.faults.join(' ')}`);
@@ -59,6 +63,14 @@ export async function runTool(runner: ToolRunner, call: ToolCall): Promise<CallT
     if (failure.fault === 'outage') runner.logger.warn(event, 'a tool met an outage');
     return errorResult(failure.text);
   }
+}
+
+/** The access line says 200, since the protocol went well. */
+function reportRefusal(logger: Logger, { tool, context, requestId, source }: ToolCall): void {
+  const { userId, role } = context.user;
+  const who = { address: source, shopId: context.shopId, actorId: String(userId), role };
+  const refused: RefusalReason = 'permission missing';
+  logger.warn({ tool: tool.name, requestId, ...who, refused }, 'tool call refused');
 }
 
 /** A write is audited; with an idempotency key it is done at most once, and its answer kept. */

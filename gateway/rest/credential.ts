@@ -5,6 +5,7 @@ import { bearerOf, bearerToken } from '../auth/bearer.ts';
 import type { Caller } from '../auth/caller.ts';
 import type { PartnerTokenCheck } from '../auth/partner-tokens.ts';
 import type { RateLimit } from '../auth/rate-limits.ts';
+import type { OnRefused, RefusalReason } from '../auth/refusal.ts';
 import { forbidden, type HttpRefusal, rateLimited, unauthorized } from '../errors.ts';
 
 export interface Authentication {
@@ -15,6 +16,14 @@ export interface Authentication {
   readonly failedCredentials: RateLimit;
 }
 
+/** What a request presents. */
+export interface Presented {
+  readonly headers: IncomingHttpHeaders;
+  /** The caller's address, which refused credentials are counted under. */
+  readonly ip: string;
+  readonly onRefused: OnRefused;
+}
+
 const KEY_CHALLENGE = 'ApiKey realm="rms"';
 
 /**
@@ -23,28 +32,30 @@ const KEY_CHALLENGE = 'ApiKey realm="rms"';
  * Webhook operations read `Authorization` when its scheme is `Bearer`, else `X-Authorization`; all others
  * the latter only. Another scheme, such as a proxy's `Basic`, is no credential of this API.
  *
- * @param ip the caller's address, which refused credentials are counted under.
  * @throws HttpRefusal 401, or 429 in its place once an address has had too many refused. Rejects
  *   otherwise when what judges the credential is away.
  */
 export async function authenticate(
   auth: Authentication,
   operation: Operation,
-  request: { headers: IncomingHttpHeaders; ip: string },
+  request: Presented,
 ): Promise<Caller> {
   const both = operation.credentials === 'bearer-or-api-key';
   const bearer = both ? bearerOf(request.headers.authorization) : undefined;
   const key = single(request.headers['x-authorization'])?.trim();
   if (bearer !== undefined) {
-    const caller = await checkBearer(auth, bearer);
+    const caller = await checkBearer(auth, bearer, request.onRefused);
     return (
       caller ?? refuse(auth, request.ip, unauthorized(bearerChallenge(operation, 'invalid_token')))
     );
   }
   if (key) {
-    const caller = await auth.apiKeys.check(key, auth.failedCredentials.isUsedUp(request.ip));
+    const isBlocked = auth.failedCredentials.isUsedUp(request.ip);
+    const { onRefused } = request;
+    const caller = await auth.apiKeys.check(key, { isBlocked, onRefused });
     return caller ?? refuse(auth, request.ip, unauthorized(KEY_CHALLENGE));
   }
+  request.onRefused({ reason: 'credential missing' });
   throw unauthorized(both ? `${bearerChallenge(operation)}, ${KEY_CHALLENGE}` : KEY_CHALLENGE);
 }
 
@@ -53,17 +64,26 @@ export async function authenticate(
  *
  * @throws HttpRefusal 403 on dispositioning, 401 elsewhere.
  */
-export function requireScope(operation: Operation, caller: Caller): void {
+export function requireScope(operation: Operation, caller: Caller, onRefused: OnRefused): void {
   if (caller.scopes.includes(operation.scope)) return;
+  onRefused({ reason: 'scope missing' });
   if (operation.forbidden === 'message-403') throw forbidden();
   const isBearer = caller.scheme === 'bearer';
   throw unauthorized(isBearer ? bearerChallenge(operation, 'insufficient_scope') : KEY_CHALLENGE);
 }
 
-async function checkBearer(auth: Authentication, credential: string): Promise<Caller | undefined> {
+async function checkBearer(
+  auth: Authentication,
+  credential: string,
+  onRefused: OnRefused,
+): Promise<Caller | undefined> {
   const token = bearerToken(credential);
-  if (token === undefined || !auth.partnerTokens) return undefined;
-  return auth.partnerTokens.check(token);
+  const refuse = (reason: RefusalReason): undefined => {
+    onRefused({ reason });
+  };
+  if (token === undefined) return refuse('malformed');
+  if (!auth.partnerTokens) return refuse('partner tokens not configured');
+  return auth.partnerTokens.check(token, onRefused);
 }
 
 async function refuse(auth: Authentication, ip: string, refusal: HttpRefusal): Promise<never> {

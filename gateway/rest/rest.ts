@@ -16,6 +16,7 @@ import { type BodyCharge, bodyCharge } from '../auth/body-charge.ts';
 import type { ByteQuota } from '../auth/byte-quota.ts';
 import { addressOf, type ClientIp } from '../auth/client-ip.ts';
 import type { LeasedLimit } from '../auth/leased-limit.ts';
+import type { Refusal } from '../auth/refusal.ts';
 import {
   HttpRefusal,
   internalError,
@@ -150,10 +151,14 @@ async function answerInPlace(
   const { operation, served } = route;
   const { req, exchange } = incoming;
   const ip = addressOf(deps.clientIp, req);
-  const caller = await authenticate(deps.auth, operation, { headers: req.headers, ip });
+  const onRefused = (refusal: Refusal): void => {
+    exchange.refusal = refusal;
+  };
+  const { headers } = req;
+  const caller = await authenticate(deps.auth, operation, { headers, ip, onRefused });
   exchange.shopId = caller.shopId;
   exchange.actorId = caller.actor.id ?? '';
-  requireScope(operation, caller);
+  requireScope(operation, caller, onRefused);
   const limit = caller.restPerMinute ?? deps.restPerMinute;
   const take = (points: number) => deps.restLimit.take(caller.limitKey, limit, points);
   const admission = await take(1);

@@ -1,0 +1,144 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { type McpBench, startMcpBench } from '../../test/support/gateway/mcp.ts';
+import { restClient, type Sent } from '../../test/support/gateway/rest-client.ts';
+import { TEST_AUTHOR } from '../../test/support/gateway/test-gateway.ts';
+import { until } from '../../test/support/until.ts';
+import { newKey, parseKey } from '../auth/key-format.ts';
+import { revokeApiKey } from '../tenancy/api-keys.ts';
+
+const lines: string[] = [];
+let bench: McpBench;
+beforeAll(async () => {
+  const logDestination = { write: (line: string): void => void lines.push(line) };
+  bench = await startMcpBench({
+    logLevel: 'info',
+    logDestination,
+    failedCredentialsPerMinute: 100_000,
+  });
+}, 60_000);
+afterAll(() => bench?.stop());
+
+type Line = Readonly<Record<string, unknown>>;
+
+/** The lines of one request, once its access line is there. */
+async function linesOf(requestId: string): Promise<Line[]> {
+  return until(() => {
+    const all = lines.map((line): Line => JSON.parse(line));
+    const own = all.filter((line) => line.requestId === requestId);
+    return own.some(({ msg }) => msg === 'request') && own;
+  });
+}
+
+/** Sends it from an IPv6 address; its access line. */
+async function accessLine(sent: Sent): Promise<Line> {
+  const requestId = randomUUID();
+  const tracked = { 'x-request-id': requestId, 'x-forwarded-for': '2001:db8:1:2:3:4:5:6' };
+  const baseUrl = `http://127.0.0.1:${bench.gateway.port}`;
+  await restClient(bench)({ ...sent, baseUrl, headers: { ...sent.headers, ...tracked } });
+  const [line = {}] = (await linesOf(requestId)).filter(({ msg }) => msg === 'request');
+  return line;
+}
+
+const idOf = (key: string): string => parseKey(key)?.keyId ?? '';
+const CART = { path: '/api/v1/cart', json: { cart: [1] } };
+
+describe('an access line', () => {
+  test('has the address of the caller, whatever became of the request', async () => {
+    const address = '2001:db8:1:2::/64';
+    expect(await accessLine(CART)).toMatchObject({
+      address,
+      status: 200,
+      actorId: idOf(bench.key),
+    });
+    expect(await accessLine({ path: '/nothing' })).toMatchObject({ address, status: 404 });
+    expect(await accessLine({ path: '/oauth/authorize' })).toMatchObject({ address });
+  });
+
+  test('says why a key was refused, and which', async () => {
+    const revoked = await bench.newKey();
+    await revokeApiKey(bench.database.pool, { shopId: 1n, keyId: revoked, by: TEST_AUTHOR });
+    const expired = await bench.newKey({ expiresAt: new Date(Date.now() - 1_000) });
+    const unknown = newKey().text;
+    const cut = bench.key.slice(0, -1);
+    // The secret of a key that the stored one does not have, with a right checksum for its id.
+    const stored = newKey();
+    await bench.newKey({ text: stored.text });
+    await bench.database.pool.query(
+      `update api_keys set secret_hash = sha256('another') where key_id = $1`,
+      [stored.keyId],
+    );
+    const cases: [string, string, string | undefined][] = [
+      [revoked, 'revoked', idOf(revoked)],
+      [expired, 'expired', idOf(expired)],
+      [unknown, 'unknown key', idOf(unknown)],
+      [stored.text, 'wrong secret', stored.keyId],
+      [cut, 'malformed', idOf(bench.key)],
+      ['rms_UPPERCASEID_x', 'malformed', undefined],
+      ['hunter2', 'malformed', undefined],
+    ];
+    for (const [key, refused, keyId] of cases) {
+      const line = await accessLine({ ...CART, key });
+      expect(line).toMatchObject({ status: 401, refused });
+      expect(line.keyId).toBe(keyId);
+      expect(line).not.toHaveProperty('actorId');
+      const secret = parseKey(key)?.secret ?? key;
+      expect(lines.join('')).not.toContain(secret);
+    }
+    expect(await accessLine({ ...CART, key: null })).toMatchObject({
+      refused: 'credential missing',
+    });
+  });
+
+  test('says that a scope was missing, and of whose key', async () => {
+    const key = await bench.newKey({ scopes: ['returns'] });
+    const [refused, actorId, shopId] = ['scope missing', idOf(key), '1'];
+    expect(await accessLine({ ...CART, key })).toMatchObject({ refused, actorId, shopId });
+  });
+
+  test('says why a token was refused', async () => {
+    const hooks = { path: '/api/v1/webhooks' };
+    const bearer = (token: string) => ({ headers: { authorization: `Bearer ${token}` } });
+    expect(await accessLine({ ...hooks, ...bearer('a b') })).toMatchObject({
+      refused: 'malformed',
+    });
+    expect(await accessLine({ ...hooks, ...bearer('abc') })).toMatchObject({
+      refused: 'partner tokens not configured',
+    });
+    const mcp = { path: '/mcp', json: {}, key: null };
+    expect(await accessLine(mcp)).toMatchObject({ refused: 'credential missing' });
+    expect(await accessLine({ ...mcp, ...bearer('abc.def.ghi') })).toMatchObject({
+      status: 401,
+      refused: 'token not accepted',
+    });
+    const headers = { origin: 'https://evil.example' };
+    expect(await accessLine({ ...mcp, headers })).toMatchObject({ refused: 'origin' });
+  });
+});
+
+test('a tool call without the permission has a line of its own', async () => {
+  const { token, userId } = await bench.member('analyst');
+  const requestId = randomUUID();
+  await bench.post({
+    token,
+    headers: { 'x-request-id': requestId },
+    body: {
+      jsonrpc: '2.0',
+      id: 1,
+      method: 'tools/call',
+      params: { name: 'process_return', arguments: { return_id: 11 } },
+    },
+  });
+  expect(await linesOf(requestId)).toContainEqual(
+    expect.objectContaining({
+      msg: 'tool call refused',
+      level: 'warn',
+      refused: 'permission missing',
+      tool: 'process_return',
+      shopId: '1',
+      actorId: String(userId),
+      role: 'analyst',
+      address: '127.0.0.1',
+    }),
+  );
+});
