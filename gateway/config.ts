@@ -76,6 +76,9 @@ export const gatewayShape = {
   TOKEN_PER_HOUR: perHour(HOURLY_LIMITS.token).describe(
     'Requests an hour and address to /oauth/token',
   ),
+  REVOKE_PER_HOUR: perHour(HOURLY_LIMITS.revoke).describe(
+    'Requests an hour and address to /oauth/revoke',
+  ),
   MCP_CALLS_PER_HOUR: perHour(HOURLY_LIMITS.mcpCalls).describe(
     'Tool calls an hour and signed-in user, over all shops',
   ),
@@ -168,6 +171,7 @@ export function loadGatewayOptions(env: NodeJS.ProcessEnv = process.env): Gatewa
       register: config.REGISTER_PER_HOUR,
       authorize: config.AUTHORIZE_PER_HOUR,
       token: config.TOKEN_PER_HOUR,
+      revoke: config.REVOKE_PER_HOUR,
       mcpCalls: config.MCP_CALLS_PER_HOUR,
       callback: config.CALLBACK_PER_HOUR,
       resume: config.RESUME_PER_HOUR,

@@ -27,6 +27,9 @@ export const ACTION_PERMISSIONS = {
   update_webhook: ['developer.manage'],
   list_webhook_deliveries: ['developer.manage'],
   replay_webhook_delivery: ['developer.manage'],
+  // One's own; with `team.manage` those of the whole shop.
+  list_connected_assistants: [],
+  disconnect_assistant: [],
 } as const satisfies Readonly<Record<string, readonly Permission[]>>;
 
 export type ActionName = keyof typeof ACTION_PERMISSIONS;

@@ -15,7 +15,7 @@ export function grantCommands(run: Run, print: Print): Command {
     .action((o: { shop?: bigint }) =>
       run(async ({ pool }) => {
         if (o.shop !== undefined) await requireShop(pool, o.shop);
-        for (const grant of await listGrants(pool, o.shop)) print(lineOf(grant));
+        for (const grant of await listGrants(pool, { shopId: o.shop })) print(lineOf(grant));
       }),
     );
   grants

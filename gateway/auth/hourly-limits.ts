@@ -16,6 +16,7 @@ export const HOURLY_LIMITS = {
   token: 100,
   mcpCalls: 600,
   callback: 200,
+  revoke: 100,
   resume: 400,
   signInPages: 1_200,
   jwks: 600,
@@ -33,6 +34,8 @@ export interface HourlyLimits {
   readonly register: RequestHandler;
   readonly authorize: RequestHandler;
   readonly token: RequestHandler;
+  /** `/oauth/revoke`. */
+  readonly revoke: RequestHandler;
   /** `/oauth/callback`. */
   readonly callback: RequestHandler;
   /** `/oauth/authorize/:uid`, which the interface's limit of `/oauth/authorize` does not count. */
@@ -64,6 +67,7 @@ export function createHourlyLimits(o: {
     authorize: limitOf('oauth-authorize', sizes.authorize),
     token: limitOf('oauth-token', sizes.token),
     mcpCalls: limitOf('mcp-calls', sizes.mcpCalls),
+    revoke: limitOf('oauth-revoke', sizes.revoke),
     callback: limitOf('oauth-callback', sizes.callback),
     resume: limitOf('oauth-resume', sizes.resume),
     signInPages: limitOf('oauth-sign-in', sizes.signInPages),
@@ -75,6 +79,7 @@ export function createHourlyLimits(o: {
     register: perAddress(limits.register, clientIp),
     authorize: perAddress(limits.authorize, clientIp),
     token: perAddress(limits.token, clientIp),
+    revoke: perAddress(limits.revoke, clientIp),
     callback: perAddress(limits.callback, clientIp),
     resume: perAddress(limits.resume, clientIp),
     signInPages: perAddress(limits.signInPages, clientIp),

@@ -31,6 +31,8 @@ const OFFERED: Readonly<Record<Role, readonly string[]>> = {
     'create_fraud_report',
     'get_fraud_report',
     'create_cart',
+    'list_connected_assistants',
+    'disconnect_assistant',
   ],
   warehouse: [
     'get_shop_context',
@@ -39,6 +41,8 @@ const OFFERED: Readonly<Record<Role, readonly string[]>> = {
     'get_return_timeline',
     'record_dispositions',
     'list_destinations',
+    'list_connected_assistants',
+    'disconnect_assistant',
   ],
   analyst: [
     'get_shop_context',
@@ -47,6 +51,8 @@ const OFFERED: Readonly<Record<Role, readonly string[]>> = {
     'get_return_timeline',
     'get_returns_summary',
     'get_fraud_report',
+    'list_connected_assistants',
+    'disconnect_assistant',
   ],
   developer: [
     'get_shop_context',
@@ -57,6 +63,8 @@ const OFFERED: Readonly<Record<Role, readonly string[]>> = {
     'update_webhook',
     'list_webhook_deliveries',
     'replay_webhook_delivery',
+    'list_connected_assistants',
+    'disconnect_assistant',
   ],
 };
 
@@ -126,6 +134,7 @@ describe('the catalogue of tools', () => {
       'get_fraud_report',
       'list_webhooks',
       'list_webhook_deliveries',
+      'list_connected_assistants',
     ]);
     expect(ofKind('destructive')).toEqual([
       'process_return',
@@ -133,6 +142,7 @@ describe('the catalogue of tools', () => {
       'record_dispositions',
       'update_destination',
       'update_webhook',
+      'disconnect_assistant',
     ]);
     expect(ofKind('openWorld')).toEqual([
       'process_return',

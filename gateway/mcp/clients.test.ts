@@ -76,7 +76,7 @@ describe.each(['2026-07-28', '2025-11-25'] as const)('the official client at %s'
     const warehouse = await bench.member('warehouse');
     const client = await connect(version, warehouse.token);
     const { tools } = await client.listTools();
-    expect(tools).toHaveLength(6);
+    expect(tools).toHaveLength(8);
     await client.close();
   });
 });

@@ -15,6 +15,7 @@ const USER: SignedIn = {
   currency: 'GBP',
   role: 'owner',
   clientId: 'rms-mcp',
+  grantId: 'g'.repeat(43),
 };
 const CALL = { jsonrpc: '2.0', id: 9, method: 'tools/call' };
 

@@ -114,7 +114,7 @@ describe('the request', () => {
     const { token } = owner;
     const listed = await bench.post({ token, body: list });
     expect(listed.headers['content-type']).toBe('application/json');
-    expect(listed.body.result.tools.length).toBe(21);
+    expect(listed.body.result.tools.length).toBe(23);
     const context = await bench.call(token, 'get_shop_context');
     expect(context.data).toMatchObject({
       shop: { id: 1, currency: 'GBP' },

@@ -4,6 +4,7 @@ import express from 'express';
 import type pg from 'pg';
 import type { Logger } from '../../services/platform/log.ts';
 import type { Telemetry } from '../../services/platform/telemetry.ts';
+import { createAssistants } from '../actions/assistants.ts';
 import { createDestinationNames } from '../actions/destination-names.ts';
 import type { ReadReturn } from '../actions/read-returns.ts';
 import { bodyCharge } from '../auth/body-charge.ts';
@@ -111,7 +112,9 @@ export function createMcp(deps: McpDependencies): McpServer {
     const refusal = await gate.count(message, user);
     if (refusal) return refusal;
     const shop = { services, readReturn, destinationNames, shopId: user.shopId };
-    const context = { ...shop, actor, user, calendar, isResumed: false, callId: randomUUID() };
+    const assistants = createAssistants(pool, { ...user, actor, source });
+    const who = { actor, user, assistants };
+    const context = { ...shop, ...who, calendar, isResumed: false, callId: randomUUID() };
     const gone = new AbortController();
     res.once('close', () => gone.abort());
     return protocol.answer({

@@ -1,4 +1,5 @@
 import type { z } from 'zod';
+import type { Assistants } from '../actions/assistants.ts';
 import type { ActionContext } from '../actions/context.ts';
 import type { DestinationNames } from '../actions/destination-names.ts';
 import type { ActionName } from '../actions/permissions.ts';
@@ -24,6 +25,7 @@ export interface Hints {
 export interface ToolContext extends ActionContext {
   readonly user: SignedIn;
   readonly destinationNames: DestinationNames;
+  readonly assistants: Assistants;
   /** The day at which the version calendar stands; all else goes by real time. */
   readonly calendar: Date;
   /** An earlier call with the same idempotency key began and did not come to its end. */

@@ -24,6 +24,8 @@ const outputs = new Map(
 let bench: McpBench;
 const people = new Map<Role, SignedInMember>();
 const as = (role: Role) => people.get(role)?.token ?? '';
+const goodCallOf = (member: SignedInMember | undefined, name: ActionName) =>
+  member ? bench.goodCall(member, name) : GOOD_CALLS[name];
 beforeAll(async () => {
   bench = await startMcpBench();
   for (const role of ROLES) people.set(role, await bench.member(role));
@@ -40,7 +42,7 @@ describe.each(ROLES)('%s', (role) => {
   test.each(NAMES)('%s', async (name) => {
     const anyOf = permissionsFor(name);
     const isAllowed = anyOf.length === 0 || permits(role, anyOf);
-    const result = await bench.call(as(role), name, GOOD_CALLS[name]);
+    const result = await bench.call(as(role), name, await goodCallOf(people.get(role), name));
     if (isAllowed) {
       expect(result).toMatchObject({ isError: false });
       const validate = outputs.get(name);
@@ -169,6 +171,12 @@ const BAD: readonly (readonly [string, ActionName, object, RegExp])[] = [
     'replay_webhook_delivery',
     { delivery_id: 'msg_none' },
     /list_webhook_deliveries/,
+  ],
+  [
+    'an absent assistant',
+    'disconnect_assistant',
+    { assistant_id: 'none' },
+    /list_connected_assistants/,
   ],
 ];
 

@@ -4,12 +4,14 @@ import { addReturnNote } from './tools/add-return-note.ts';
 import { cancelReturn } from './tools/cancel-return.ts';
 import { createCart } from './tools/create-cart.ts';
 import { createFraudReport } from './tools/create-fraud-report.ts';
+import { disconnectAssistant } from './tools/disconnect-assistant.ts';
 import { flagReturn } from './tools/flag-return.ts';
 import { getFraudReport } from './tools/get-fraud-report.ts';
 import { getReturn } from './tools/get-return.ts';
 import { getReturnTimeline } from './tools/get-return-timeline.ts';
 import { getReturnsSummary } from './tools/get-returns-summary.ts';
 import { getShopContext } from './tools/get-shop-context.ts';
+import { listConnectedAssistants } from './tools/list-connected-assistants.ts';
 import { listDestinations } from './tools/list-destinations.ts';
 import { listFraudCategories } from './tools/list-fraud-categories.ts';
 import { listWebhookDeliveries } from './tools/list-webhook-deliveries.ts';
@@ -45,6 +47,8 @@ export const TOOLS: { readonly [K in ActionName]: Tool } = {
   update_webhook: updateWebhook,
   list_webhook_deliveries: listWebhookDeliveries,
   replay_webhook_delivery: replayWebhookDelivery,
+  list_connected_assistants: listConnectedAssistants,
+  disconnect_assistant: disconnectAssistant,
 };
 
 /** The tool of that name; undefined when there is none. */

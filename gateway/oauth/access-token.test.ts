@@ -58,7 +58,8 @@ describe('access tokens', () => {
     const { userId, shopId, email } = await newMember();
     const token = await issue({ userId, shopId });
     const signedIn = { userId, email, name: 'Ada', shopId, shopName: 'Shop', currency: 'GBP' };
-    expect(await tokens.check(token)).toEqual({ ...signedIn, role: 'admin', clientId: 'client' });
+    const given = { clientId: 'client', grantId: expect.any(String) };
+    expect(await tokens.check(token)).toEqual({ ...signedIn, role: 'admin', ...given });
 
     await addMember(db.pool, { shopId, email, role: 'analyst', by: TEST_AUTHOR });
     expect(await tokens.check(token)).toMatchObject({ role: 'analyst' });

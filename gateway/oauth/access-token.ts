@@ -17,6 +17,8 @@ export interface SignedIn {
   readonly currency: string;
   readonly role: Role;
   readonly clientId: string;
+  /** The grant that the token belongs to. */
+  readonly grantId: string;
 }
 
 export interface AccessTokenCheck {
@@ -52,7 +54,7 @@ const claimsSchema = z.object({
   exp: z.number(),
 });
 
-interface Verified {
+export interface Verified {
   readonly claims: z.infer<typeof claimsSchema>;
   readonly kid: string;
 }
@@ -76,17 +78,17 @@ export function createAccessTokenCheck(o: {
   const remembered = createBoundedCache<Verified>(MAX_REMEMBERED);
 
   const verify = async (token: string): Promise<Verified | undefined> => {
+    if (token.length > MAX_TOKEN_LENGTH) return undefined;
     const hash = createHash('sha256').update(token).digest('base64');
     const known = remembered.get(hash);
     if (known) return known;
-    const fresh = await verifyToken(token, o);
+    const fresh = await verifyAccessToken(token, o);
     if (fresh) remembered.set(hash, fresh, (fresh.claims.exp + CLOCK_SKEW_S) * 1_000 - Date.now());
     return fresh;
   };
 
   return {
     async check(token) {
-      if (token.length > MAX_TOKEN_LENGTH) return undefined;
       const verified = await verify(token);
       // A remembered signature counts only while its key does.
       if (!verified || !(await o.keys.verifyingKey(verified.kid))) return undefined;
@@ -97,10 +99,16 @@ export function createAccessTokenCheck(o: {
   };
 }
 
-async function verifyToken(
+/**
+ * Judges a token by itself: signature, issuer, audience, time. Its grant may have ended.
+ *
+ * @returns undefined for one that is not valid. Rejects when the database does not answer.
+ */
+export async function verifyAccessToken(
   token: string,
   o: { readonly issuer: string; readonly resource: string; readonly keys: OAuthKeys },
 ): Promise<Verified | undefined> {
+  if (token.length > MAX_TOKEN_LENGTH) return undefined;
   const kid = keyIdOf(token);
   const key = kid === undefined ? undefined : await o.keys.verifyingKey(kid);
   if (!key) return undefined;
@@ -133,7 +141,7 @@ async function readSignedIn(
   pool: pg.Pool,
   claims: z.infer<typeof claimsSchema>,
 ): Promise<SignedIn | undefined> {
-  const { rows } = await pool.query<Omit<SignedIn, 'clientId'>>({
+  const { rows } = await pool.query<Omit<SignedIn, 'clientId' | 'grantId'>>({
     name: 'oauth-signed-in',
     text: `select u.id as "userId", u.email, u.name, s.id as "shopId", s.name as "shopName", s.currency, m.role
              from oauth_grants g
@@ -145,5 +153,5 @@ async function readSignedIn(
     values: [claims.shop_id, claims.grant_id, claims.sub, claims.client_id],
   });
   const [row] = rows;
-  return row && { ...row, clientId: claims.client_id };
+  return row && { ...row, clientId: claims.client_id, grantId: claims.grant_id };
 }

@@ -27,6 +27,8 @@ describe('metadata', () => {
         authorization_endpoint: `${stack.baseUrl}/oauth/authorize`,
         token_endpoint: `${stack.baseUrl}/oauth/token`,
         registration_endpoint: `${stack.baseUrl}/oauth/register`,
+        revocation_endpoint: `${stack.baseUrl}/oauth/revoke`,
+        revocation_endpoint_auth_methods_supported: ['none'],
         scopes_supported: ['mcp'],
         response_types_supported: ['code'],
         grant_types_supported: ['authorization_code', 'refresh_token'],
@@ -81,6 +83,7 @@ describe('metadata', () => {
       ['/.well-known/oauth-protected-resource/mcp', 'GET'],
       ['/oauth/register', 'POST'],
       ['/oauth/token', 'POST'],
+      ['/oauth/revoke', 'POST'],
     ] as const;
     for (const [path, method] of open) {
       const headers = {

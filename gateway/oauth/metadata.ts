@@ -10,6 +10,7 @@ export function authorizationServerMetadata(issuer: string, clients: SupportedCl
     authorization_endpoint: `${issuer}/oauth/authorize`,
     token_endpoint: `${issuer}/oauth/token`,
     registration_endpoint: `${issuer}/oauth/register`,
+    revocation_endpoint: `${issuer}/oauth/revoke`,
     jwks_uri: `${issuer}/oauth/jwks`,
     scopes_supported: [MCP_SCOPE],
     response_types_supported: ['code'],
@@ -17,6 +18,7 @@ export function authorizationServerMetadata(issuer: string, clients: SupportedCl
     grant_types_supported: ['authorization_code', 'refresh_token'],
     code_challenge_methods_supported: ['S256'],
     token_endpoint_auth_methods_supported: ['none'],
+    revocation_endpoint_auth_methods_supported: ['none'],
     authorization_response_iss_parameter_supported: true,
     // Documents are pinned, not fetched: with none on the list, clients had better ask for the client id.
     client_id_metadata_document_supported: clients.ids.some((id) => id !== clients.preconfiguredId),

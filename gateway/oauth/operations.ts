@@ -8,6 +8,7 @@ const OPERATIONS: readonly (readonly [RegExp, string])[] = [
   [/^\/oauth\/sign-in\/[^/]+(\/(shop|consent|allow|cancel))?$/, 'oauthSignIn'],
   [/^\/oauth\/callback$/, 'oauthCallback'],
   [/^\/oauth\/token$/, 'oauthToken'],
+  [/^\/oauth\/revoke$/, 'oauthRevoke'],
   [/^\/oauth\/jwks$/, 'oauthKeys'],
 ];
 

@@ -9,6 +9,7 @@ import { failureAnswer, isAway } from './failures.ts';
 import { grantingWith } from './granting.ts';
 import { type Answer, ended, RETRY_AFTER_S, unavailable } from './pages/answer.ts';
 import { SIGN_IN_TTL_S } from './provider.ts';
+import { createRevocation } from './revoke.ts';
 import type { OAuthDependencies } from './router.ts';
 import type { SignIn } from './sign-in.ts';
 
@@ -116,6 +117,22 @@ function dataRoutes(
   endpoint(router, '/oauth/token', {
     before: [forDataClients('POST')],
     POST: [o.limits.token, bodyWanted, dataBy((req, res) => parts.hand(req, res, '/oauth/token'))],
+  });
+  const revoke = createRevocation({ ...o, keys: config.keys });
+  endpoint(router, '/oauth/revoke', {
+    before: [forDataClients('POST')],
+    POST: [
+      o.limits.revoke,
+      bodyWanted,
+      express.urlencoded({ extended: false, limit: FORM_LIMIT }),
+      dataBy(async (req, res) => {
+        const [token, clientId] = [field(req, 'token'), field(req, 'client_id')];
+        const answer = await revoke({ token, clientId, source: addressOf(o.clientIp, req) });
+        res.status(answer.status);
+        if ('body' in answer) res.json(answer.body);
+        else res.end();
+      }),
+    ],
   });
 }
 

@@ -10,42 +10,90 @@ export interface LiveGrant {
   readonly id: string;
   readonly shopId: bigint;
   readonly shopName: string;
+  readonly userId: bigint;
+  readonly userName: string | null;
   readonly email: string;
   readonly clientId: string;
   /** Host or scheme of the app that it was given to; null when unknown. */
   readonly app: string | null;
+  /** To the millisecond. */
   readonly createdAt: Date;
+  readonly expiresAt: Date;
   /** To the minute; null when it was never used. */
   readonly lastUsedAt: Date | null;
 }
 
-/** The grants that work, oldest first; of all shops when none is named. */
-export async function listGrants(db: Queryable, shopId?: bigint): Promise<LiveGrant[]> {
+/**
+ * The grants that work, oldest first; of all shops when none is named.
+ *
+ * @param o.userId only those of this member.
+ * @param o.after the grant after which the list begins.
+ */
+export async function listGrants(
+  db: Queryable,
+  o: {
+    readonly shopId?: bigint | undefined;
+    readonly userId?: bigint;
+    readonly limit?: number;
+    readonly after?: Pick<LiveGrant, 'id' | 'createdAt'>;
+  } = {},
+): Promise<LiveGrant[]> {
   const { rows } = await db.query<LiveGrant>(
-    `select g.id, g.shop_id as "shopId", s.name as "shopName", u.email, g.client_id as "clientId",
-            g.app, g.created_at as "createdAt", g.last_used_at as "lastUsedAt"
+    `select g.id, g.shop_id as "shopId", s.name as "shopName", g.user_id as "userId",
+            u.name as "userName", u.email, g.client_id as "clientId", g.app,
+            date_trunc('milliseconds', g.created_at) as "createdAt", g.expires_at as "expiresAt",
+            g.last_used_at as "lastUsedAt"
        from oauth_grants g
        join memberships m on m.shop_id = g.shop_id and m.user_id = g.user_id
        join users u on u.id = g.user_id
        join shops s on s.id = g.shop_id
       where g.revoked_at is null and g.expires_at > now()
         and ($1::bigint is null or g.shop_id = $1)
-      order by g.created_at, g.id`,
-    [shopId ?? null],
+        and ($2::bigint is null or g.user_id = $2)
+        and ($3::timestamptz is null
+             or (date_trunc('milliseconds', g.created_at), g.id) > ($3::timestamptz, $4::text))
+      order by date_trunc('milliseconds', g.created_at), g.id
+      limit $5`,
+    [
+      o.shopId ?? null,
+      o.userId ?? null,
+      o.after?.createdAt ?? null,
+      o.after?.id ?? null,
+      o.limit ?? null,
+    ],
   );
   return rows;
 }
 
 /**
- * Disconnects an assistant: its tokens are refused from the next call on.
+ * Disconnects an assistant: its tokens are refused from the next call on. Without a shop an operator acts,
+ * and a grant that was revoked before is not found; with a shop the call is repeatable.
  *
- * @throws DomainError NOT_FOUND when there is no such grant, or it was revoked.
+ * @param o.shopId only a grant of this shop.
+ * @param o.userId only a grant of this member.
+ * @throws DomainError NOT_FOUND when there is no such grant.
  */
-export function revokeGrant(pool: pg.Pool, o: { id: string; by: Author }): Promise<void> {
+export function revokeGrant(
+  pool: pg.Pool,
+  o: {
+    readonly id: string;
+    readonly by: Author;
+    readonly shopId?: bigint;
+    readonly userId?: bigint;
+  },
+): Promise<void> {
   return inTransaction(pool, async (tx) => {
-    const ended = await endGrants(tx, { id: o.id }, { by: o.by, why: 'revoked' });
-    if (ended > 0) return;
-    throw new DomainError(Code.NotFound, ErrorReason.UNSPECIFIED, 'there is no such live grant');
+    const { rows } = await tx.query<{ isRevoked: boolean }>(
+      `select revoked_at is not null as "isRevoked" from oauth_grants
+        where id = $1 and ($2::bigint is null or shop_id = $2) and ($3::bigint is null or user_id = $3)
+          for update`,
+      [o.id, o.shopId ?? null, o.userId ?? null],
+    );
+    const [found] = rows;
+    if (!found || (found.isRevoked && o.shopId === undefined)) {
+      throw new DomainError(Code.NotFound, ErrorReason.UNSPECIFIED, 'there is no such live grant');
+    }
+    await endGrants(tx, { id: o.id }, { by: o.by, why: 'revoked' });
   });
 }
 

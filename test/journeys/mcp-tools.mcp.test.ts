@@ -16,6 +16,20 @@ afterAll(() => browser?.close(), 60_000);
 
 type Call = readonly [tool: string, args: Record<string, unknown>];
 
+/** The id of an assistant that the owner has just connected, and that nothing else works with. */
+async function anotherAssistant(): Promise<string | undefined> {
+  const person = personOf(stack, 'owner');
+  const { client } = await signIn({ stack, browser, person, revision: '2026-07-28', hinted: true });
+  if (!client) throw new Error('not signed in');
+  const of = { name: 'list_connected_assistants', arguments: { limit: 50 } };
+  const { structuredContent } = await client.callTool(of);
+  await client.close();
+  const { assistants } = structuredContent as {
+    assistants: { assistant_id: string; is_this_connection: boolean }[];
+  };
+  return assistants.find(({ is_this_connection }) => is_this_connection)?.assistant_id;
+}
+
 /** A call of every tool, in an order in which all succeed. */
 async function everyCall(client: Client): Promise<readonly Call[]> {
   const { shop } = stack;
@@ -57,6 +71,8 @@ async function everyCall(client: Client): Promise<readonly Call[]> {
     ['update_webhook', { webhook_id: hook?.id, status: 'active' }],
     ['list_webhook_deliveries', ended],
     ['replay_webhook_delivery', { delivery_id: delivery?.id }],
+    ['list_connected_assistants', {}],
+    ['disconnect_assistant', { assistant_id: await anotherAssistant() }],
   ];
 }
 

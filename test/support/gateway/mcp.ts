@@ -1,12 +1,14 @@
 import { randomUUID } from 'node:crypto';
 import { request } from 'undici';
-import { issueAccessToken } from '../../../gateway/oauth/issue.ts';
+import type { ActionName } from '../../../gateway/actions/permissions.ts';
+import { issueAccessToken, storeGrant } from '../../../gateway/oauth/issue.ts';
 import { createOAuthKeys, type OAuthKeys } from '../../../gateway/oauth/keys.ts';
 import type { GatewayOptions } from '../../../gateway/start.ts';
 import { addMember } from '../../../gateway/tenancy/members.ts';
 import type { Role } from '../../../gateway/tenancy/permissions.ts';
 import { newKeyringText, parseKeyring } from '../../../services/platform/keyring.ts';
 import { startTestGateway, TEST_AUTHOR, type TestGateway } from './test-gateway.ts';
+import { GOOD_CALLS, SPARE_GRANT } from './tool-calls.ts';
 
 /** Where the gateway under test believes to be reached. */
 export const PUBLIC_URL = 'https://returns.example.com';
@@ -51,11 +53,13 @@ export interface McpBench extends TestGateway {
   /** Sends one request as a plain POST with the two headers of the interface. */
   rpc(token: string, method: string, params?: object): Promise<Posted>;
   call(token: string, name: string, args?: object): Promise<ToolResult>;
+  /** As `GOOD_CALLS`; who may not manage the team disconnects an assistant of their own. */
+  goodCall(member: SignedInMember, name: ActionName): Promise<object>;
 }
 
 /** A gateway over fake services, with people who are signed in. */
 export async function startMcpBench(options: Partial<GatewayOptions> = {}): Promise<McpBench> {
-  const keyring = parseKeyring(newKeyringText());
+  const keyring = options.oauthKeyring ?? parseKeyring(newKeyringText());
   const bench = await startTestGateway({
     publicUrl: PUBLIC_URL,
     oauthKeyring: keyring,
@@ -65,6 +69,13 @@ export async function startMcpBench(options: Partial<GatewayOptions> = {}): Prom
   });
   const { pool } = bench.database;
   const keys = createOAuthKeys(pool, keyring);
+  const by = TEST_AUTHOR;
+  /** A shop must keep an owner whatever a test does to the others. */
+  const addKeeper = (shopId: bigint) =>
+    addMember(pool, { shopId, email: `owner-${shopId}@example.com`, role: 'owner', by });
+  if (options.databaseUrl === undefined) {
+    await storeGrant(pool, SPARE_GRANT, { ...(await addKeeper(1n)), clientId: 'rms-mcp' });
+  }
   const mcpUrl = `http://127.0.0.1:${bench.gateway.port}/mcp`;
   const tokenFor: McpBench['tokenFor'] = (o) =>
     issueAccessToken(pool, keys, { issuer: PUBLIC_URL, clientId: 'rms-mcp', ...o });
@@ -95,12 +106,16 @@ export async function startMcpBench(options: Partial<GatewayOptions> = {}): Prom
     post,
     rpc,
     async member(role, shopId = 1n) {
-      const by = TEST_AUTHOR;
-      // A shop must keep an owner whatever a test does to this one.
-      await addMember(pool, { shopId, email: `owner-${shopId}@example.com`, role: 'owner', by });
+      await addKeeper(shopId);
       const email = `${randomUUID()}@example.com`;
       const { userId } = await addMember(pool, { shopId, email, role, name: 'Ada', by });
       return { userId, shopId, email, token: await tokenFor({ userId, shopId }) };
+    },
+    async goodCall({ userId, shopId }, name) {
+      if (name !== 'disconnect_assistant') return GOOD_CALLS[name];
+      const assistant_id = randomUUID();
+      await storeGrant(pool, assistant_id, { userId, shopId, clientId: 'rms-mcp' });
+      return { assistant_id };
     },
     async call(token, name, args = {}) {
       const { body, status, text } = await rpc(token, 'tools/call', { name, arguments: args });

@@ -4,6 +4,9 @@ import { FAKE } from './fake-objects.ts';
 const returnId = Number(FAKE.returns.open);
 const webhookId = Number(FAKE.webhook);
 
+/** A grant in the first shop of the bench that nobody works with: whoever manages the team may end it, repeatedly. */
+export const SPARE_GRANT = 'spare-grant-of-the-bench';
+
 /** One call of each tool that succeeds over the fake services. */
 export const GOOD_CALLS: Readonly<Record<ActionName, Readonly<Record<string, unknown>>>> = {
   get_shop_context: {},
@@ -39,4 +42,6 @@ export const GOOD_CALLS: Readonly<Record<ActionName, Readonly<Record<string, unk
   update_webhook: { webhook_id: webhookId, status: 'inactive' },
   list_webhook_deliveries: { webhook_id: webhookId, detail: 'full', state: 'delivered' },
   replay_webhook_delivery: { delivery_id: FAKE.delivery },
+  list_connected_assistants: { limit: 5 },
+  disconnect_assistant: { assistant_id: SPARE_GRANT },
 };

@@ -44,7 +44,16 @@ export interface SignInStack {
   }): Promise<Person>;
   begin(changes?: Record<string, string | undefined>): Begun;
   /** The whole way of a person who does as asked; ends at the app's redirect URI, or at a page without a way on. */
-  signIn(person: Person, o?: { begun?: Begun; shop?: bigint; browser?: Browser }): Promise<Shown>;
+  signIn(
+    person: Person,
+    o?: {
+      begun?: Begun;
+      shop?: bigint;
+      browser?: Browser;
+      /** Stops at the page that asks for consent, where one does. */
+      isConsentLeft?: boolean;
+    },
+  ): Promise<Shown>;
   /** @param replica which gateway to ask. */
   token(fields: Record<string, string>, replica?: number): Promise<TokenAnswer>;
   /** Signs in and exchanges the code. */
@@ -91,6 +100,7 @@ export async function startSignInStack(
       register: 100_000,
       authorize: 100_000,
       token: 100_000,
+      revoke: 100_000,
       callback: 100_000,
       resume: 100_000,
       signInPages: 100_000,
@@ -134,7 +144,8 @@ export async function startSignInStack(
     ] as const) {
       if (shown.text.includes(`name="${field}"`)) shown = await browser.submit(shown, value, until);
     }
-    return shown.text.includes('/allow"') ? browser.submit(shown, {}, until) : shown;
+    const isAsked = shown.text.includes('name="consent"') && !o.isConsentLeft;
+    return isAsked ? browser.submit(shown, {}, until) : shown;
   };
 
   const token: SignInStack['token'] = async (fields, replica = 0) => {

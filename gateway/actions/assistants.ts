@@ -1,0 +1,36 @@
+import type { MessageInitShape } from '@bufbuild/protobuf';
+import type pg from 'pg';
+import type { ActorSchema } from '../../proto/gen/rms/common/v1/actor_pb.ts';
+import { type LiveGrant, listGrants, revokeGrant } from '../tenancy/grants.ts';
+import { permits, type Role } from '../tenancy/permissions.ts';
+
+/** Who looks at the connected assistants of a shop. */
+export interface AssistantsViewer {
+  readonly shopId: bigint;
+  readonly userId: bigint;
+  readonly role: Role;
+  readonly actor: MessageInitShape<typeof ActorSchema>;
+  /** The address that the request came from. */
+  readonly source: string;
+}
+
+/** The connected assistants that a person may see and disconnect: their own, with `team.manage` all of the shop. */
+export interface Assistants {
+  /** Oldest first. @param o.after the grant that the page before ended with. */
+  list(o: { limit: number; after?: Pick<LiveGrant, 'id' | 'createdAt'> }): Promise<LiveGrant[]>;
+  /**
+   * Its tokens are refused from the next call on. Repeatable while the grant is remembered.
+   *
+   * @throws DomainError NOT_FOUND when there is none, or it is not theirs to end.
+   */
+  disconnect(id: string): Promise<void>;
+}
+
+export function createAssistants(pool: pg.Pool, viewer: AssistantsViewer): Assistants {
+  const { shopId, userId, role, actor, source } = viewer;
+  const whose = permits(role, ['team.manage']) ? { shopId } : { shopId, userId };
+  return {
+    list: (page) => listGrants(pool, { ...whose, ...page }),
+    disconnect: (id) => revokeGrant(pool, { ...whose, id, by: { actor, source } }),
+  };
+}

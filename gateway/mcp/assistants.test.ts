@@ -1,0 +1,195 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { newKeyringText, parseKeyring } from '../../services/platform/keyring.ts';
+import {
+  type McpBench,
+  PUBLIC_URL,
+  type SignedInMember,
+  startMcpBench,
+} from '../../test/support/gateway/mcp.ts';
+import { startTestGateway } from '../../test/support/gateway/test-gateway.ts';
+import { storeGrant } from '../oauth/issue.ts';
+
+const oauthKeyring = parseKeyring(newKeyringText());
+let bench: McpBench;
+beforeAll(async () => {
+  bench = await startMcpBench({ oauthKeyring });
+}, 60_000);
+afterAll(() => bench?.stop());
+
+const list = (member: SignedInMember, args = {}) =>
+  bench.call(member.token, 'list_connected_assistants', args);
+const disconnect = (member: SignedInMember, assistant_id: string, more = {}) =>
+  bench.call(member.token, 'disconnect_assistant', { assistant_id, ...more });
+/** Ids of the assistants that act for somebody, as somebody else sees them. */
+const idsOf = async (viewer: SignedInMember, { userId }: SignedInMember): Promise<string[]> => {
+  const { data } = await list(viewer, { limit: 50 });
+  const all: { assistant_id: string; user: { id: number } }[] = data.assistants;
+  return all.filter(({ user }) => user.id === Number(userId)).map((one) => one.assistant_id);
+};
+const ownId = async (member: SignedInMember): Promise<string> =>
+  (await idsOf(member, member))[0] ?? '';
+const statusOf = async ({ token }: SignedInMember) => (await bench.rpc(token, 'tools/list')).status;
+
+describe('list_connected_assistants', () => {
+  test("shows one's own, with what it is for and how long", async () => {
+    const shopId = await bench.newShop();
+    const [analyst] = [await bench.member('analyst', shopId), await bench.member('owner', shopId)];
+    const claude = {
+      userId: analyst.userId,
+      shopId,
+      clientId: 'https://claude.ai/oauth/mcp-oauth-client-metadata',
+      app: 'claude.ai',
+    };
+    await storeGrant(bench.database.pool, randomUUID(), claude);
+    const { data, text } = await list(analyst);
+    expect(data).toMatchObject({
+      assistants: [
+        { client: 'rms-mcp', app: null, is_own: true, is_this_connection: true },
+        { client: 'Claude', app: 'claude.ai', is_this_connection: false, last_used_at: null },
+      ],
+      next_cursor: null,
+    });
+    const [first] = data.assistants;
+    const days = (Date.parse(first.expires_at) - Date.parse(first.connected_at)) / 86_400_000;
+    expect(Math.round(days)).toBe(90);
+    expect(text).not.toContain(analyst.email);
+    expect(first.user).toMatchObject({ id: Number(analyst.userId), name: 'Ada' });
+  });
+
+  test('shows all of the shop with team.manage, and none of another shop', async () => {
+    const [shopId, otherShop] = [await bench.newShop(), await bench.newShop()];
+    const analyst = await bench.member('analyst', shopId);
+    const [admin, stranger] = [
+      await bench.member('admin', shopId),
+      await bench.member('owner', otherShop),
+    ];
+    expect(await idsOf(admin, analyst)).toHaveLength(1);
+    expect(await idsOf(analyst, admin)).toEqual([]);
+    expect(await idsOf(stranger, analyst)).toEqual([]);
+  });
+
+  test('pages, oldest first, and leaves out what has ended', async () => {
+    const shopId = await bench.newShop();
+    const member = await bench.member('warehouse', shopId);
+    const { pool } = bench.database;
+    for (let count = 0; count < 4; count += 1) {
+      await storeGrant(pool, randomUUID(), { ...member, clientId: `c${count}` });
+    }
+    // All of one moment: the id decides.
+    await pool.query(
+      "update oauth_grants set created_at = date_trunc('day', now()) where user_id = $1",
+      [member.userId],
+    );
+    await pool.query("update oauth_grants set expires_at = now() where client_id = 'c3'");
+    const seen: string[] = [];
+    let cursor: string | null = null;
+    do {
+      const { data } = await list(member, { limit: 1, ...(cursor !== null && { cursor }) });
+      seen.push(...data.assistants.map(({ client }: { client: string }) => client));
+      cursor = data.next_cursor;
+    } while (cursor !== null && seen.length < 10);
+    expect(seen.toSorted()).toEqual(['c0', 'c1', 'c2', 'rms-mcp']);
+  });
+
+  test.each([
+    'x',
+    Buffer.from('2026-99-99T00:00:00.000Z abcdefghijklmnopqrst').toString('base64url'),
+  ])('refuses the cursor %s', async (cursor) => {
+    const result = await list(await bench.member('owner'), { cursor });
+    expect(result).toMatchObject({
+      isError: true,
+      text: expect.stringContaining('cursor must be the next_cursor'),
+    });
+  });
+});
+
+describe('disconnect_assistant', () => {
+  test("ends one's own, on every replica with the next call, and is in the audit log", async () => {
+    const shopId = await bench.newShop();
+    const member = await bench.member('developer', shopId);
+    const other = { ...member, token: await bench.tokenFor(member) };
+    const [first = '', second = ''] = await idsOf(member, member);
+    expect(await statusOf(other)).toBe(200);
+    expect(await disconnect(member, second)).toMatchObject({
+      isError: false,
+      data: { assistant_id: second, disconnected: true },
+    });
+    expect([await statusOf(member), await statusOf(other)]).toEqual([200, 401]);
+    expect(await idsOf(member, member)).toEqual([first]);
+    const { rows } = await bench.database.pool.query(
+      `select action, actor_id, source, detail->>'why' as why from audit_log
+        where shop_id = $1 and action = 'assistant.disconnected' and subject = $2`,
+      [shopId, second],
+    );
+    expect(rows).toEqual([
+      {
+        action: 'assistant.disconnected',
+        actor_id: String(member.userId),
+        source: '127.0.0.1',
+        why: 'revoked',
+      },
+    ]);
+  });
+
+  test('is done once however often it is called, and may end the connection it comes from', async () => {
+    const member = await bench.member('analyst', await bench.newShop());
+    await bench.tokenFor(member);
+    const [own = '', other = ''] = await idsOf(member, member);
+    for (const key of [undefined, 'a', 'a', 'b']) {
+      const more = key === undefined ? {} : { idempotency_key: key };
+      expect(await disconnect(member, other, more)).toMatchObject({ isError: false });
+    }
+    const { rowCount } = await bench.database.pool.query(
+      "select from audit_log where action = 'assistant.disconnected' and subject = $1",
+      [other],
+    );
+    expect(rowCount).toBe(1);
+    expect(await disconnect(member, own)).toMatchObject({ isError: false });
+    expect(await statusOf(member)).toBe(401);
+  });
+
+  test('ends those of others with team.manage only, and never those of another shop', async () => {
+    const [shopId, otherShop] = [await bench.newShop(), await bench.newShop()];
+    const [analyst, agent, admin, stranger] = [
+      await bench.member('analyst', shopId),
+      await bench.member('returns_agent', shopId),
+      await bench.member('admin', shopId),
+      await bench.member('owner', otherShop),
+    ];
+    const id = await ownId(analyst);
+    for (const somebody of [agent, stranger]) {
+      expect(await disconnect(somebody, id)).toMatchObject({
+        isError: true,
+        text: expect.stringContaining('not yours to disconnect'),
+      });
+    }
+    expect(await statusOf(analyst)).toBe(200);
+    expect(await disconnect(admin, id)).toMatchObject({ isError: false });
+    expect(await statusOf(analyst)).toBe(401);
+  });
+
+  test('is heeded by another replica at once', async () => {
+    const member = await bench.member('owner', await bench.newShop());
+    const replica = await startTestGateway({
+      databaseUrl: bench.database.url,
+      publicUrl: PUBLIC_URL,
+      oauthKeyring,
+      mcpPerMinute: { requests: 100_000, refused: 100_000 },
+    });
+    const ask = () =>
+      fetch(`http://127.0.0.1:${replica.gateway.port}/mcp`, {
+        method: 'POST',
+        headers: {
+          authorization: `Bearer ${member.token}`,
+          'content-type': 'application/json',
+        },
+        body: JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/list' }),
+      });
+    const before = (await ask()).status;
+    await disconnect(member, await ownId(member));
+    const after = (await ask()).status;
+    await replica.stop();
+    expect([before, after]).toEqual([200, 401]);
+  });
+});

@@ -1,0 +1,154 @@
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import {
+  type Person,
+  type SignInStack,
+  startSignInStack,
+} from '../../test/support/oauth/sign-in-stack.ts';
+
+const CLAUDE = 'https://claude.ai/oauth/mcp-oauth-client-metadata';
+
+let stack: SignInStack;
+beforeAll(async () => {
+  stack = await startSignInStack();
+});
+afterAll(() => stack.stop());
+
+/** @param replica which gateway to ask. */
+async function revoke(fields: Record<string, string> | URLSearchParams, replica = 0) {
+  const response = await fetch(`${stack.replicas[replica]}/oauth/revoke`, {
+    method: 'POST',
+    body: new URLSearchParams(fields),
+  });
+  const text = await response.text();
+  return { status: response.status, text, headers: response.headers };
+}
+
+const client_id = 'rms-mcp';
+const refresh = (token: string, replica = 0) =>
+  stack.token({ grant_type: 'refresh_token', refresh_token: token }, replica);
+const call = async (token: string, replica = 0) => {
+  const response = await fetch(`${stack.replicas[replica]}/mcp`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
+    body: JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/list' }),
+  });
+  return response.status;
+};
+
+async function connected(): Promise<{ person: Person; access: string; refreshing: string }> {
+  const person = await stack.newPerson();
+  const { body } = await stack.tokens(person);
+  return { person, access: String(body.access_token), refreshing: String(body.refresh_token) };
+}
+
+describe('/oauth/revoke', () => {
+  test.each(['access', 'refreshing'] as const)(
+    'by the %s token ends the grant, on every replica at once',
+    async (kind) => {
+      const tokens = await connected();
+      const other = await connected();
+      const { status, text, headers } = await revoke({ token: tokens[kind], client_id }, 1);
+      expect({ status, text }).toEqual({ status: 200, text: '' });
+      expect(headers.get('cache-control')).toBe('no-store');
+      for (const replica of [0, 1]) {
+        expect(await call(tokens.access, replica)).toBe(401);
+        expect(await refresh(tokens.refreshing, replica)).toMatchObject({
+          status: 400,
+          body: { error: 'invalid_grant' },
+        });
+      }
+      expect(await call(other.access)).toBe(200);
+      // Again is no error.
+      expect((await revoke({ token: tokens[kind], client_id })).status).toBe(200);
+    },
+  );
+
+  test('by a refresh token that was used already ends the grant too', async () => {
+    const { access, refreshing } = await connected();
+    const { body } = await refresh(refreshing);
+    expect((await revoke({ token: refreshing, client_id })).status).toBe(200);
+    expect([await call(access), await call(String(body.access_token))]).toEqual([401, 401]);
+  });
+
+  test('is in the audit log, as done by the person', async () => {
+    const { person, access } = await connected();
+    for (const _ of [1, 2]) await revoke({ token: access, client_id });
+    const { rows } = await stack.under.database.pool.query(
+      `select actor_kind, source, detail->>'why' as why from audit_log
+        where action = 'assistant.disconnected' and actor_id = $1`,
+      [String(person.userId)],
+    );
+    expect(rows).toEqual([{ actor_kind: 'user', source: '127.0.0.1', why: 'token_revoked' }]);
+  });
+
+  test('makes the next sign-in ask again', async () => {
+    const { person, access } = await connected();
+    const page = await stack.signIn(person, { isConsentLeft: true });
+    expect(page.text).not.toContain('name="consent"');
+    await revoke({ token: access, client_id });
+    const asked = await stack.signIn(person, { isConsentLeft: true });
+    expect(asked.text).toContain('name="consent"');
+  });
+
+  test.each([
+    ['made up', 'x'.repeat(43)],
+    ['no token at all', 'eyJhbGciOiJub25lIn0.e30.'],
+    ['very long', 'x'.repeat(7_000)],
+  ])('answers 200 for what is no token of ours: %s', async (_, token) => {
+    for (const hint of [{}, { token_type_hint: 'access_token' }, { token_type_hint: 'x' }]) {
+      expect((await revoke({ token, client_id, ...hint })).status).toBe(200);
+    }
+  });
+
+  test('a client may leave out its name, but not take that of another', async () => {
+    const { access } = await connected();
+    const foreign = await revoke({ token: access, client_id: CLAUDE });
+    expect([foreign.status, JSON.parse(foreign.text)]).toMatchObject([
+      400,
+      { error: 'unauthorized_client' },
+    ]);
+    const unknown = await revoke({ token: access, client_id: 'nobody' });
+    expect([unknown.status, JSON.parse(unknown.text)]).toMatchObject([
+      401,
+      { error: 'invalid_client' },
+    ]);
+    expect(await call(access)).toBe(200);
+    expect((await revoke({ token: access })).status).toBe(200);
+    expect(await call(access)).toBe(401);
+  });
+
+  test('wants exactly one token, in a form', async () => {
+    const twice = new URLSearchParams([
+      ['token', 'a'],
+      ['token', 'b'],
+    ]);
+    for (const fields of [{ client_id }, { client_id, token: '' }, twice]) {
+      const { status, text } = await revoke(fields);
+      expect([status, JSON.parse(text).error]).toEqual([400, 'invalid_request']);
+    }
+    const json = await fetch(`${stack.baseUrl}/oauth/revoke`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: '{"token":"x"}',
+    });
+    expect(json.status).toBe(400);
+    expect((await revoke({ token: 'x'.repeat(9_000) })).status).toBe(413);
+    expect((await fetch(`${stack.baseUrl}/oauth/revoke`)).status).toBe(405);
+  });
+});
+
+test('has a limit of its own', async () => {
+  const small = await startSignInStack({
+    replicas: 1,
+    perHour: { revoke: 2, authorize: 100, token: 100 },
+  });
+  const ask = () =>
+    fetch(`${small.baseUrl}/oauth/revoke`, {
+      method: 'POST',
+      body: new URLSearchParams({ token: 'x' }),
+    });
+  const statuses = [(await ask()).status, (await ask()).status, (await ask()).status];
+  const token = await small.token({ grant_type: 'refresh_token', refresh_token: 'x' });
+  await small.stop();
+  expect([...statuses, token.status]).toEqual([200, 200, 429, 400]);
+});
