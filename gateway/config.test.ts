@@ -19,6 +19,7 @@ const PRODUCTION = {
   SERVICE_JWKS_FILE: '/jwks',
   SERVICE_ISSUER: 'https://kubernetes.default.svc',
   SERVICE_SUBJECTS: 'system:serviceaccount:rms:*',
+  TRANSPORT_SECURITY: 'mesh',
   TRUSTED_PROXIES: '10.0.0.0/8',
 };
 

@@ -22,6 +22,7 @@ const PRODUCTION = {
   SERVICE_JWKS_FILE: '/x',
   SERVICE_ISSUER: 'https://cluster',
   SERVICE_SUBJECTS: 'system:serviceaccount:rms:*',
+  TRANSPORT_SECURITY: 'mesh',
   TRUSTED_PROXIES: 'none',
 };
 const SIGN_IN = {

@@ -104,6 +104,7 @@ describe('configuration', () => {
         SERVICE_ISSUER: 'https://issuer',
         SERVICE_SUBJECTS: 'system:serviceaccount:rms:*',
         NODE_ENV: 'production',
+        TRANSPORT_SECURITY: 'mesh',
       };
       expect(faultsOf({ ...env, ...full })).toBe('');
     });

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { INTERNAL_CALLERS } from './grpc/callers.ts';
 import { keyringText } from './keyring.ts';
+import { transportFaults, transportShape } from './transport-security.ts';
 
 /** What a process refuses to start with: every fault in its environment, one per line. */
 export class ConfigError extends Error {
@@ -30,6 +31,7 @@ export function loadConfig<Shape extends z.ZodRawShape>(
   const faults = [
     ...(result.success ? [] : result.error.issues.map((issue) => faultOf(issue, shape, given))),
     ...('SERVICE_AUTH' in shape ? identityFaults(given) : []),
+    ...transportFaults(shape, given),
   ];
   if (result.success && faults.length === 0) return result.data;
   throw new ConfigError([...new Set(faults)].sort());
@@ -117,6 +119,7 @@ const levels = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as
 
 /** What every process has. */
 export const processShape = {
+  ...transportShape,
   NODE_ENV: z
     .enum(['development', 'test', 'production'], {
       error: 'wants development, test or production',
@@ -222,6 +225,17 @@ export const identityShape = {
     .describe(
       `Internal services that may call ours, as <service account>=<caller>, several separated by commas; callers: ${INTERNAL_CALLERS.join(', ')}`,
     ),
+  GRPC_TLS_CA_FILE: z
+    .string()
+    .optional()
+    .describe(
+      'File with the authorities of gRPC certificates; where it is set gRPC goes over TLS. The three files may change while the process runs',
+    ),
+  GRPC_TLS_CERT_FILE: z
+    .string()
+    .optional()
+    .describe('File with the own certificate, for the names by which others call this process'),
+  GRPC_TLS_KEY_FILE: z.string().optional().describe('File with the key of that certificate'),
 };
 
 /** What bounds the load on a process that answers gRPC calls. */
@@ -235,6 +249,10 @@ const loadShape = {
 
 /** The variables that every gRPC service has. */
 export const serviceShape = {
+  GRPC_TLS_CLIENT_CERTIFICATES: z
+    .enum(['none', 'required'], { error: 'wants none or required' })
+    .default('none')
+    .describe('Whether gRPC clients must show a certificate of GRPC_TLS_CA_FILE'),
   ...loadShape,
   ...processShape,
   ...databaseShape,

@@ -4,8 +4,10 @@ import type { MessageInitShape } from '@bufbuild/protobuf';
 import { createLocalJWKSet, errors, type JSONWebKeySet, jwtVerify } from 'jose';
 import { z } from 'zod';
 import { Actor_Kind, type ActorSchema } from '../../proto/gen/rms/common/v1/actor_pb.ts';
-import type { identityShape } from './config.ts';
+import type { identityShape, ServiceConfig } from './config.ts';
 import { ANY_CALLER } from './grpc/callers.ts';
+import type { GrpcTls } from './grpc/tls.ts';
+import { openTlsFiles } from './tls-files.ts';
 
 /** How a process proves who it is, and how it finds out who calls. */
 export interface ServiceIdentity {
@@ -21,10 +23,12 @@ export interface ServiceIdentity {
    * cluster the token of the pod says who it is.
    */
   as(name: string): ServiceIdentity;
+  /** Certificates for calls in both directions; plain text without. */
+  readonly tls?: GrpcTls;
 }
 
 /** What a client needs of an identity. */
-export type ClientIdentity = Pick<ServiceIdentity, 'token'>;
+export type ClientIdentity = Pick<ServiceIdentity, 'token' | 'tls'>;
 
 /** The actor of what a service does for a call that it answers. */
 export const serviceActor = (name: string): MessageInitShape<typeof ActorSchema> => ({
@@ -42,6 +46,27 @@ export const systemActor = (name: string): MessageInitShape<typeof ActorSchema> 
 
 /** The identity that the variables ask for; `loadConfig` has checked that they fit together. */
 export function identityFromConfig(config: IdentityConfig): ServiceIdentity {
+  const tls = tlsFromConfig(config);
+  const identity = tokensFromConfig(config);
+  return tls ? withTls(identity, tls) : identity;
+}
+
+function tlsFromConfig(config: IdentityConfig): GrpcTls | undefined {
+  if (config.GRPC_TLS_CA_FILE === undefined) return undefined;
+  const files = openTlsFiles({
+    caFile: config.GRPC_TLS_CA_FILE,
+    certFile: config.GRPC_TLS_CERT_FILE,
+    keyFile: config.GRPC_TLS_KEY_FILE,
+  });
+  return { files, requiresClientCertificate: config.GRPC_TLS_CLIENT_CERTIFICATES === 'required' };
+}
+
+/** The identity with certificates. */
+export function withTls(identity: ServiceIdentity, tls: GrpcTls): ServiceIdentity {
+  return { ...identity, tls, as: (name) => withTls(identity.as(name), tls) };
+}
+
+function tokensFromConfig(config: IdentityConfig): ServiceIdentity {
   if (config.SERVICE_AUTH === 'static') return staticIdentity(required(config.SERVICE_TOKEN));
   return kubernetesIdentity({
     tokenFile: required(config.SERVICE_TOKEN_FILE),
@@ -52,7 +77,8 @@ export function identityFromConfig(config: IdentityConfig): ServiceIdentity {
   });
 }
 
-type IdentityConfig = z.infer<z.ZodObject<typeof identityShape>>;
+type IdentityConfig = z.infer<z.ZodObject<typeof identityShape>> &
+  Partial<Pick<ServiceConfig, 'GRPC_TLS_CLIENT_CERTIFICATES'>>;
 
 function required<T>(value: T | undefined): T {
   if (value === undefined) throw new Error('the service identity is not fully configured');

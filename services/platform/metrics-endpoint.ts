@@ -4,15 +4,28 @@ import type { Meter } from '@opentelemetry/api';
 import type { PrometheusExporter } from '@opentelemetry/exporter-prometheus';
 import { standardOutput } from './log-output.ts';
 
-/** Serves `/metrics` for Prometheus on a port of its own; 0 takes a free one. */
+export interface MetricsEndpointOptions {
+  readonly reader: PrometheusExporter;
+  readonly host: string;
+  /** 0 takes a free one. */
+  readonly port: number;
+  /** What `/readyz` answers; without it there is none. */
+  readonly isReady?: () => Promise<boolean>;
+}
+
+/**
+ * Serves `/metrics` for Prometheus on a port of its own, and `/readyz` for the kubelet, whose gRPC probes
+ * speak no TLS.
+ */
 export async function serveMetrics(
-  reader: PrometheusExporter,
-  host: string,
-  port: number,
+  o: MetricsEndpointOptions,
 ): Promise<{ url: string; close(): Promise<void> }> {
-  const server = createServer((request, response) => {
+  const { reader, host, port, isReady } = o;
+  const server = createServer(async (request, response) => {
     if (request.url === '/metrics') return reader.getMetricsRequestHandler(request, response);
-    response.writeHead(404).end();
+    if (request.url !== '/readyz' || !isReady) return response.writeHead(404).end();
+    const ready = await isReady().catch(() => false);
+    return response.writeHead(ready ? 200 : 503).end();
   });
   server.listen(port, host);
   await once(server, 'listening');

@@ -1,9 +1,10 @@
 import { pathToFileURL } from 'node:url';
 import pg from 'pg';
-import { loadConfig, postgresUrl } from './config.ts';
+import { loadConfig, postgresUrl, processShape } from './config.ts';
 import { applyMigrations, migrationsOf, prepareMigrations } from './migrations.ts';
 import { runCommand } from './run-command.ts';
 import { roleOf, SCHEMAS, type SchemaDefinition } from './schemas.ts';
+import { transportShape } from './transport-security.ts';
 
 /** Any number that nothing else in the database locks. */
 const MIGRATION_LOCK = 7_240_311_905n;
@@ -112,7 +113,10 @@ function passwordsIn(env: NodeJS.ProcessEnv): Record<string, string> {
 
 /** The command: `DATABASE_URL` names the database as its migrator. */
 async function main(env: NodeJS.ProcessEnv): Promise<string> {
-  const config = loadConfig({ DATABASE_URL: postgresUrl }, env);
+  const config = loadConfig(
+    { DATABASE_URL: postgresUrl, NODE_ENV: processShape.NODE_ENV, ...transportShape },
+    env,
+  );
   const applied = await migrate({
     databaseUrl: config.DATABASE_URL,
     passwords: passwordsIn(env),

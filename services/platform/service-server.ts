@@ -50,6 +50,7 @@ export function startServiceServer(o: ServiceServerOptions): Promise<RunningServ
   return startGrpcServer({
     ...(o.host !== undefined && { host: o.host }),
     port: o.port,
+    ...(identity.tls && { tls: identity.tls }),
     interceptors: [
       serverInstrumentation(o.telemetry, record),
       errorInterceptor(logger),

@@ -101,10 +101,12 @@ export async function startService(
   definition: ServiceDefinition,
   o: ServiceOptions,
 ): Promise<RunningService> {
-  const runtime = await openRuntime(definition, o);
+  let isReady = async (): Promise<boolean> => false;
+  const runtime = await openRuntime(definition, o, () => isReady());
   const opened: Opened = { runtime, o, isStopping: false };
+  isReady = readinessOf(opened);
   try {
-    await startParts(definition, opened);
+    await startParts(definition, opened, isReady);
   } catch (error) {
     await close(opened);
     throw error;
@@ -138,12 +140,14 @@ interface Opened {
 async function openRuntime(
   { name, idleInTransactionMs }: ServiceDefinition,
   o: ServiceOptions,
+  isReady: () => Promise<boolean>,
 ): Promise<ServiceRuntime> {
   const level = o.logLevel ?? 'info';
   const logger = createLogger({ service: name, level, pretty: o.logPretty ?? false });
   const telemetry = await startTelemetry({
     service: name,
     metricsPort: o.metricsPort,
+    isReady,
     ...(o.host !== undefined && { host: o.host }),
     ...(o.otlpEndpoint !== undefined && { otlpEndpoint: o.otlpEndpoint }),
   });
@@ -167,12 +171,24 @@ async function openRuntime(
   return o.retentionDays === undefined ? runtime : { ...runtime, retentionDays: o.retentionDays };
 }
 
-async function startParts(definition: ServiceDefinition, opened: Opened): Promise<void> {
+function isOpen({ background }: Opened): boolean {
+  return background?.isRunning() ?? false;
+}
+
+/** Whether calls should come: the schema fits, the database answers, and no stop has begun. */
+function readinessOf(opened: Opened): () => Promise<boolean> {
+  const databaseAnswers = databaseProbe(opened.runtime.pool);
+  return async () => !opened.isStopping && isOpen(opened) && (await databaseAnswers());
+}
+
+async function startParts(
+  definition: ServiceDefinition,
+  opened: Opened,
+  isReady: () => Promise<boolean>,
+): Promise<void> {
   const { runtime, o } = opened;
   const parts = await definition.build(runtime);
   opened.parts = parts;
-  const databaseAnswers = databaseProbe(runtime.pool);
-  const isOpen = (): boolean => opened.background?.isRunning() ?? false;
   // First the port: health answers from the start, and one that is taken is found out at once.
   opened.server = await startServiceServer({
     ...runtime,
@@ -181,8 +197,8 @@ async function startParts(definition: ServiceDefinition, opened: Opened): Promis
     routes: parts.routes,
     reflection: o.reflection ?? false,
     ...(o.maxCallsInFlight !== undefined && { maxCallsInFlight: o.maxCallsInFlight }),
-    isOpen,
-    isReady: async () => !opened.isStopping && isOpen() && (await databaseAnswers()),
+    isOpen: () => isOpen(opened),
+    isReady,
   });
   opened.background = await startBackground({
     ...runtime,

@@ -36,6 +36,8 @@ export interface TelemetryOptions {
   readonly host?: string;
   /** Base address of an OTLP/HTTP collector; without it spans carry ids and go nowhere. */
   readonly otlpEndpoint?: string;
+  /** What `/readyz` answers on the metrics port. */
+  readonly isReady?: () => Promise<boolean>;
   /** Further receivers of spans (tests). */
   readonly spanProcessors?: readonly SpanProcessor[];
 }
@@ -55,7 +57,12 @@ export async function startTelemetry(o: TelemetryOptions): Promise<Telemetry> {
   const reader = new PrometheusExporter({ preventServerStart: true, withoutScopeInfo: true });
   const meters = new MeterProvider({ resource, readers: [reader] });
   const tracers = new TracerProvider({ resource, spanProcessors: processorsOf(o) });
-  const endpoint = await serveMetrics(reader, o.host ?? '127.0.0.1', o.metricsPort);
+  const endpoint = await serveMetrics({
+    reader,
+    host: o.host ?? '127.0.0.1',
+    port: o.metricsPort,
+    ...(o.isReady && { isReady: o.isReady }),
+  });
   const meter = meters.getMeter('rms');
   measureProcess(meter);
 

@@ -27,7 +27,7 @@ describe("the webhooks service's configuration", () => {
     ['API_CALENDAR', '2027-08-01'],
   ])('%s is for trials and refused in production', (name, value) => {
     expect(() => refuseInProduction(load({ [name]: value }))).not.toThrow();
-    const inProduction = { NODE_ENV: 'production' };
+    const inProduction = { NODE_ENV: 'production', TRANSPORT_SECURITY: 'mesh' };
     expect(() => refuseInProduction(load({ ...inProduction, [name]: value }))).toThrow(name);
     expect(() => refuseInProduction(load(inProduction))).not.toThrow();
   });

@@ -56,7 +56,9 @@ describe.each(named(workloads))('workload %s', (_, { container }) => {
 describe.each(named(processes))('deployment %s', (name, { container, pod }) => {
   test('is asked whether it is ready and whether it lives', () => {
     expect(container.readinessProbe).toEqual(
-      name === 'gateway' ? { httpGet: { path: '/readyz', port: 8080 } } : { grpc: { port: 8080 } },
+      name === 'gateway'
+        ? { httpGet: { path: '/readyz', port: 8080 } }
+        : { httpGet: { path: '/readyz', port: 9464 } },
     );
     expect(container.livenessProbe).toBeDefined();
   });

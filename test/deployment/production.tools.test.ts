@@ -46,6 +46,7 @@ describe('the production overlay', () => {
     expect(loadConfig({ ...processShape, ...identityShape }, env)).toMatchObject({
       SERVICE_AUTH: 'kubernetes',
       SERVICE_SUBJECTS: ['system:serviceaccount:rms:*'],
+      TRANSPORT_SECURITY: 'tls',
     });
   });
 
@@ -60,9 +61,14 @@ describe('the production overlay', () => {
         ],
       },
     });
-    const { SERVICE_TOKEN_FILE = '', SERVICE_JWKS_FILE = '' } = processData();
+    expect(spec.volumes).toContainEqual({
+      name: 'grpc-tls',
+      secret: { secretName: `${name}-tls` },
+    });
+    const files = Object.entries(processData()).filter(([variable]) => variable.endsWith('_FILE'));
+    expect(files.length).toBeGreaterThan(4);
     const folders = spec.containers[0].volumeMounts.map(({ mountPath }) => mountPath);
-    for (const file of [SERVICE_TOKEN_FILE, SERVICE_JWKS_FILE]) {
+    for (const [, file] of files) {
       expect(folders).toContain(file.slice(0, file.lastIndexOf('/')));
     }
     expect(spec.topologySpreadConstraints).toHaveLength(1);

@@ -1,12 +1,15 @@
 import { z } from 'zod';
-import { postgresUrl } from '../../services/platform/config.ts';
+import { postgresUrl, processShape } from '../../services/platform/config.ts';
 import { SCHEMAS } from '../../services/platform/schemas.ts';
+import { transportShape } from '../../services/platform/transport-security.ts';
 
 const ROOT = new URL('../../', import.meta.url);
 
 /** The migrator reads these by hand: it runs before there is anything to configure. */
 const migratorShape = {
   DATABASE_URL: postgresUrl,
+  NODE_ENV: processShape.NODE_ENV,
+  ...transportShape,
   ...Object.fromEntries(
     SCHEMAS.map(({ name }) => [`DB_PASSWORD_${name.toUpperCase()}`, z.string().min(1)]),
   ),

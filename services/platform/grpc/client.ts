@@ -32,6 +32,7 @@ export function createServiceClient<S extends DescService>(
   const transport = createGrpcTransport({
     target: o.target,
     timeoutMs: o.timeoutMs ?? DEFAULT_TIMEOUT_MS,
+    ...(o.identity.tls && { tls: o.identity.tls }),
     interceptors: [clientInstrumentation(o.telemetry), retryIdempotent(), sendIdentity(o.identity)],
   });
   return { client: createClient(service, transport), close: () => transport.close() };

@@ -1,8 +1,9 @@
 import { once } from 'node:events';
-import http2 from 'node:http2';
+import type http2 from 'node:http2';
 import type { ConnectRouter, HandlerContext, Interceptor } from '@connectrpc/connect';
 import { connectNodeAdapter } from '@connectrpc/connect-node';
 import { MAX_MESSAGE_BYTES } from './limits.ts';
+import { createHttp2Server, type GrpcTls } from './tls.ts';
 
 export interface RunningServer {
   /** The bound TCP port, also when 0 was asked for. */
@@ -24,6 +25,8 @@ export interface ServerOptions {
   readonly drainMs?: number;
   /** How long a connection is kept, more or less; five minutes unless told otherwise. Milliseconds. */
   readonly maxAgeMs?: number;
+  /** Plain text without. */
+  readonly tls?: GrpcTls;
 }
 
 /** Kubernetes kills after 45 s; this leaves time for what is stopped before and after. Milliseconds. */
@@ -43,11 +46,12 @@ const AGE_SPREAD = 0.2;
  */
 const SESSION_MEMORY_MB = Number.MAX_SAFE_INTEGER;
 
-/** Serves gRPC over clear-text HTTP/2: inside the cluster, mesh or network policy protects it. */
+/** Serves gRPC over HTTP/2, with TLS where it is given. */
 export async function startGrpcServer(o: ServerOptions): Promise<RunningServer> {
   const overdue = new AbortController();
-  const server = http2.createServer(
+  const server = createHttp2Server(
     { maxSessionMemory: SESSION_MEMORY_MB },
+    o.tls,
     connectNodeAdapter({
       routes: o.routes,
       interceptors: o.interceptors ?? [],
@@ -92,7 +96,7 @@ export async function startGrpcServer(o: ServerOptions): Promise<RunningServer> 
 
 /** The open connections. Each is ended at its age, its calls first. */
 function trackSessions(
-  server: http2.Http2Server,
+  server: http2.Http2Server | http2.Http2SecureServer,
   maxAgeMs: number,
 ): ReadonlySet<http2.ServerHttp2Session> {
   const sessions = new Set<http2.ServerHttp2Session>();

@@ -8,15 +8,9 @@ import {
   type Transport,
 } from '@connectrpc/connect';
 import { findTrailerError } from '@connectrpc/connect/protocol-grpc';
-import {
-  Client,
-  type ClientOptions,
-  credentials,
-  Metadata,
-  type ServiceError,
-  status,
-} from '@grpc/grpc-js';
+import { Client, type ClientOptions, Metadata, type ServiceError, status } from '@grpc/grpc-js';
 import { MAX_MESSAGE_BYTES } from './limits.ts';
+import { channelCredentials, type GrpcTls } from './tls.ts';
 
 export interface TransportOptions {
   /** A gRPC name, such as `dns:///destinations:8080`. */
@@ -24,6 +18,8 @@ export interface TransportOptions {
   /** Deadline of a call that names none. Milliseconds. */
   readonly timeoutMs: number;
   readonly interceptors: Interceptor[];
+  /** Plain text without. */
+  readonly tls?: GrpcTls;
 }
 
 /**
@@ -36,7 +32,7 @@ export interface TransportOptions {
  * @see https://github.com/grpc/grpc/blob/master/doc/naming.md
  */
 export function createGrpcTransport(o: TransportOptions): Transport & { close(): void } {
-  const open = (): Client => new Client(o.target, credentials.createInsecure(), CHANNEL_OPTIONS);
+  const open = (): Client => new Client(o.target, channelCredentials(o.tls), CHANNEL_OPTIONS);
   let channel = open();
   const replace = (exhausted: Client): void => {
     if (exhausted !== channel) return;
@@ -44,8 +40,14 @@ export function createGrpcTransport(o: TransportOptions): Transport & { close():
     exhausted.close();
   };
 
+  // A channel keeps the certificates that it was opened with. Its calls finish.
+  const forgetFiles = o.tls?.files.onChange(() => replace(channel));
+
   return {
-    close: () => channel.close(),
+    close() {
+      forgetFiles?.();
+      channel.close();
+    },
 
     async unary(method, signal, timeoutMs, header, input, contextValues) {
       const deadline = Date.now() + (timeoutMs ?? o.timeoutMs);

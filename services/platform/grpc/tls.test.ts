@@ -1,0 +1,185 @@
+import { once } from 'node:events';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { connect, type PeerCertificate, type TLSSocket } from 'node:tls';
+import { Code } from '@connectrpc/connect';
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { CartsService } from '../../../proto/gen/rms/carts/v1/carts_pb.ts';
+import { type Certificate, createAuthority } from '../../../test/support/certificates.ts';
+import { cart, failure, identity } from '../../../test/support/rpc-bench.ts';
+import { silentLogger, testTelemetry } from '../../../test/support/telemetry.ts';
+import { until } from '../../../test/support/until.ts';
+import { withTls } from '../identity.ts';
+import { startServiceServer } from '../service-server.ts';
+import type { Telemetry } from '../telemetry.ts';
+import { openTlsFiles } from '../tls-files.ts';
+import { createServiceClient } from './client.ts';
+import type { RunningServer } from './server.ts';
+
+const HOUR_MS = 3_600_000;
+const ours = createAuthority('ours');
+const others = createAuthority('others');
+
+let folder: string;
+let telemetry: Telemetry;
+let cleanups: (() => unknown)[];
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'rms-tls-'));
+  telemetry = await testTelemetry();
+  cleanups = [() => rm(folder, { recursive: true }), () => telemetry.stop()];
+});
+afterEach(async () => {
+  for (const cleanup of cleanups.reverse()) await cleanup();
+});
+
+/** The mounted files of one process. */
+async function files(name: string, o: { ca: string; certificate?: Certificate }) {
+  const path = (kind: string) => join(folder, `${name}.${kind}`);
+  await writeFile(path('ca'), o.ca);
+  if (o.certificate) {
+    await writeFile(path('key'), o.certificate.key);
+    await writeFile(path('crt'), o.certificate.cert);
+  }
+  const own = o.certificate && { certFile: path('crt'), keyFile: path('key') };
+  return openTlsFiles({ caFile: path('ca'), ...own, pollMs: 20 });
+}
+
+async function serve(
+  o: { certificate?: Certificate; ca?: string; requiresClientCertificate?: boolean } = {},
+): Promise<RunningServer> {
+  const certificate = o.certificate ?? ours.issue({ name: 'localhost' });
+  const tls = {
+    files: await files('server', { ca: o.ca ?? ours.cert, certificate }),
+    requiresClientCertificate: o.requiresClientCertificate ?? false,
+  };
+  const server = await startServiceServer({
+    port: 0,
+    routes: (router) => void router.service(CartsService, { getCart: () => ({}) }),
+    identity: withTls(identity, tls),
+    logger: silentLogger(),
+    telemetry,
+    reflection: false,
+    isReady: async () => true,
+    isOpen: () => true,
+  });
+  cleanups.push(() => server.stop());
+  return server;
+}
+
+async function clientOf(
+  { port }: RunningServer,
+  o: { ca?: string; certificate?: Certificate; name?: string } = {},
+) {
+  const { ca = ours.cert, certificate } = o;
+  const tls = {
+    files: await files('client', { ca, ...(certificate && { certificate }) }),
+    requiresClientCertificate: false,
+  };
+  const target = `dns:///${o.name ?? 'localhost'}:${port}`;
+  const made = createServiceClient(CartsService, {
+    target,
+    identity: withTls(identity, tls),
+    timeoutMs: 5_000,
+  });
+  cleanups.push(() => made.close());
+  return made.client;
+}
+
+/** The certificate that a new connection gets. */
+async function certificateOf({ port }: RunningServer): Promise<PeerCertificate> {
+  const socket: TLSSocket = connect({ port, ALPNProtocols: ['h2'], rejectUnauthorized: false });
+  await once(socket, 'secureConnect');
+  const certificate = socket.getPeerCertificate();
+  socket.destroy();
+  return certificate;
+}
+
+describe('gRPC over TLS', () => {
+  test('answers those who know the authority and the name', async () => {
+    const client = await clientOf(await serve());
+    await expect(client.getCart(cart)).resolves.toBeDefined();
+  });
+
+  test('a server of another authority, with another name, or past its time is UNAVAILABLE', async () => {
+    const hourAgo = new Date(Date.now() - HOUR_MS);
+    const expired = { from: new Date(hourAgo.getTime() - HOUR_MS), to: hourAgo };
+    for (const certificate of [
+      others.issue({ name: 'localhost' }),
+      ours.issue({ name: 'elsewhere' }),
+      ours.issue({ name: 'localhost', ...expired }),
+    ]) {
+      const client = await clientOf(await serve({ certificate }));
+      expect((await failure(client.getCart(cart))).code).toBe(Code.Unavailable);
+    }
+  });
+
+  test('a client without TLS gets nothing, and sends no token', async () => {
+    const server = await serve();
+    const plain = createServiceClient(CartsService, {
+      target: `127.0.0.1:${server.port}`,
+      identity,
+      timeoutMs: 5_000,
+    });
+    cleanups.push(() => plain.close());
+    const error = await failure(plain.client.getCart(cart));
+    expect([Code.Unavailable, Code.DeadlineExceeded]).toContain(error.code);
+  });
+
+  test('where clients must show a certificate, one of the same authority is let in and no other', async () => {
+    const server = await serve({ requiresClientCertificate: true });
+    const calls = async (o: { certificate?: Certificate }) =>
+      (await clientOf(server, o)).getCart(cart);
+    await expect(calls({ certificate: ours.issue({ name: 'gateway' }) })).resolves.toBeDefined();
+    expect((await failure(calls({}))).code).toBe(Code.Unavailable);
+    const foreign = { certificate: others.issue({ name: 'gateway' }) };
+    expect((await failure(calls(foreign))).code).toBe(Code.Unavailable);
+  });
+});
+
+describe('files that change', () => {
+  test('a new certificate is shown to new connections, without a restart and with no call lost', async () => {
+    const server = await serve();
+    const client = await clientOf(server);
+    await client.getCart(cart);
+    const before = (await certificateOf(server)).serialNumber;
+    await files('server', { ca: ours.cert, certificate: ours.issue({ name: 'localhost' }) });
+    await until(async () => {
+      await client.getCart(cart);
+      return (await certificateOf(server)).serialNumber !== before;
+    });
+  });
+
+  test('authorities change in three steps: both trusted, the new certificate, the old one gone', async () => {
+    const server = await serve();
+    const client = await clientOf(server);
+    await client.getCart(cart);
+    await files('client', { ca: ours.cert + others.cert });
+    await files('server', { ca: others.cert, certificate: others.issue({ name: 'localhost' }) });
+    await until(async () => (await certificateOf(server)).issuer.CN === 'others');
+    // A client that knows only the old authority is refused; ours has read both by then.
+    await until(() =>
+      client.getCart(cart).then(
+        () => true,
+        () => false,
+      ),
+    );
+    await files('client', { ca: others.cert });
+    await client.getCart(cart);
+    const late = await clientOf(server, { ca: ours.cert });
+    expect((await failure(late.getCart(cart))).code).toBe(Code.Unavailable);
+  });
+
+  test('half a renewal changes nothing: a certificate whose key is not there yet waits', async () => {
+    const server = await serve();
+    const client = await clientOf(server);
+    const before = (await certificateOf(server)).serialNumber;
+    const next = ours.issue({ name: 'localhost' });
+    await writeFile(join(folder, 'server.crt'), next.cert);
+    await client.getCart(cart);
+    expect((await certificateOf(server)).serialNumber).toBe(before);
+    await writeFile(join(folder, 'server.key'), next.key);
+    await until(async () => (await certificateOf(server)).serialNumber !== before);
+    await client.getCart(cart);
+  });
+});

@@ -1,0 +1,48 @@
+import http2 from 'node:http2';
+import { createSecureContext } from 'node:tls';
+import { type ChannelCredentials, credentials } from '@grpc/grpc-js';
+import type { TlsFiles } from '../tls-files.ts';
+
+/** TLS between services. Without it gRPC is plain text, for development or a mesh. */
+export interface GrpcTls {
+  readonly files: TlsFiles;
+  /** Servers refuse clients without a certificate of the same authorities. */
+  readonly requiresClientCertificate: boolean;
+}
+
+const MIN_VERSION = 'TLSv1.2';
+
+/**
+ * An HTTP/2 server, over TLS where it is given. New connections get what the files hold at that time;
+ * those that are open keep theirs until they end.
+ */
+export function createHttp2Server(
+  options: http2.ServerOptions,
+  tls: GrpcTls | undefined,
+  onRequest: (request: http2.Http2ServerRequest, response: http2.Http2ServerResponse) => void,
+): http2.Http2Server | http2.Http2SecureServer {
+  if (!tls) return http2.createServer(options, onRequest);
+  const material = () => ({ ...tls.files.current(), minVersion: MIN_VERSION }) as const;
+  const server = http2.createSecureServer(
+    {
+      ...options,
+      ...material(),
+      requestCert: tls.requiresClientCertificate,
+      rejectUnauthorized: tls.requiresClientCertificate,
+      allowHTTP1: false,
+    },
+    onRequest,
+  );
+  server.once(
+    'close',
+    tls.files.onChange(() => server.setSecureContext(material())),
+  );
+  return server;
+}
+
+/** What a channel is opened with: it verifies the server's certificate and its name. */
+export function channelCredentials(tls: GrpcTls | undefined): ChannelCredentials {
+  if (!tls) return credentials.createInsecure();
+  const context = createSecureContext({ ...tls.files.current(), minVersion: MIN_VERSION });
+  return credentials.createFromSecureContext(context);
+}
