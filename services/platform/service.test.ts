@@ -78,6 +78,11 @@ async function health(service: RunningService): Promise<Serving> {
   return (await createClient(Health, createGrpcTransport({ baseUrl })).check({})).status;
 }
 
+/** As the kubelet asks. */
+async function readyz({ metricsUrl }: RunningService): Promise<number> {
+  return (await fetch(new URL('/readyz', metricsUrl))).status;
+}
+
 /** A database that is asked while the machine stands still counts as away: then it is asked again. */
 function untilServing(service: RunningService): Promise<boolean> {
   return until(async () => (await health(service)) === Serving.SERVING);
@@ -95,6 +100,7 @@ describe('a running service', () => {
     const service = await start(() => answering);
     await clientOf(service).getCart(cart);
     await untilServing(service);
+    await until(async () => (await readyz(service)) === 200);
     const metrics = await (await fetch(service.metricsUrl)).text();
     expect(metrics).toContain('rpc_server_call_duration_seconds_count');
     expect(metrics).toContain('db_client_connections');
@@ -123,6 +129,7 @@ describe('a running service', () => {
        where datname = current_database() and usename = 'rms_carts' and pid <> pg_backend_pid()`,
     );
     await until(async () => (await health(service)) === Serving.NOT_SERVING);
+    expect(await readyz(service)).toBe(503);
   });
 
   test('a port that is taken is a fault of the start, and nothing stays open', async () => {

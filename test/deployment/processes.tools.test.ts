@@ -6,12 +6,7 @@ import { type Received, type Receiver, startReceiver } from '../../deploy/local/
 import { submission } from '../../deploy/local/demo/submission.ts';
 import { subscribe } from '../../deploy/local/demo/subscription.ts';
 import { connectServices, type Services } from '../../gateway/services.ts';
-import {
-  Health,
-  HealthCheckResponse_ServingStatus,
-} from '../../proto/gen/grpc/health/v1/health_pb.ts';
 import type { Return } from '../../proto/gen/rms/returns/v1/return_pb.ts';
-import { createServiceClient } from '../../services/platform/grpc/client.ts';
 import { type ServiceIdentity, staticIdentity } from '../../services/platform/identity.ts';
 import { until } from '../support/until.ts';
 import { type Cluster, startCluster } from './cluster.ts';
@@ -65,14 +60,9 @@ async function untilIn(name: string, isTrue: () => Promise<boolean>): Promise<vo
 
 describe('seven processes with only their manifests', () => {
   test.each(SERVICES)('%s serves, asked as the kubelet asks', async (name) => {
-    const target = cluster.addressOf(`${name}:8080`);
-    const nobody = { token: () => Promise.resolve('') };
-    const health = createServiceClient(Health, { target, identity: nobody, timeoutMs: 2_000 });
-    await untilIn(name, async () => {
-      const { status } = await health.client.check({});
-      return status === HealthCheckResponse_ServingStatus.SERVING;
-    });
-    health.close();
+    const { METRICS_PORT } = cluster.envOf(name);
+    const url = `http://127.0.0.1:${METRICS_PORT}/readyz`;
+    await untilIn(name, async () => (await fetch(url)).status === 200);
   });
 
   test('gateway is ready, asked as the kubelet asks', async () => {
