@@ -1,3 +1,4 @@
+import { Code, ConnectError } from '@connectrpc/connect';
 import type { MemoryFile } from '../memory.ts';
 import { seedPeople } from './people.ts';
 import { type SeedContext, type SeededShop, seedShop } from './shops.ts';
@@ -24,9 +25,24 @@ export async function seedDemo(
   const shops: SeededShop[] = [];
   for (const [at, id] of shopIds.entries()) {
     const progress = (share: number) => context.progress((at + share) / shopIds.length);
-    shops.push(await seedShop({ ...context, progress }, id, at === 0));
+    shops.push(await resuming(() => seedShop({ ...context, progress }, id, at === 0)));
   }
   seeded.shops = shops;
   await context.memory.save();
   return shops;
+}
+
+/** Times that a shop is tried. */
+const MOST_RUNS = 5;
+const BUSY = [Code.DeadlineExceeded, Code.Unavailable, Code.ResourceExhausted];
+
+/** Runs `work` again, which carries on where it stopped, while the machine is too busy to answer in time. */
+async function resuming<T>(work: () => Promise<T>): Promise<T> {
+  for (let run = 1; ; run += 1) {
+    try {
+      return await work();
+    } catch (error) {
+      if (run === MOST_RUNS || !BUSY.includes(ConnectError.from(error).code)) throw error;
+    }
+  }
 }
