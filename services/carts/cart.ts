@@ -45,7 +45,7 @@ function names(objectJson: string, variantId: bigint): boolean {
 
 /** A stored cart. */
 export interface Cart {
-  /** 32 random bytes, base64url: whoever knows it may read the cart. */
+  /** 32 bytes, base64url: a caller who knows it may read the cart. Only its hash is stored. */
   readonly token: string;
   readonly entries: readonly { readonly variantId: bigint; readonly objectJson: string }[];
   readonly shopify: string | undefined;

@@ -1,4 +1,4 @@
-import { createHash, randomBytes } from 'node:crypto';
+import { createHash } from 'node:crypto';
 import { create } from '@bufbuild/protobuf';
 import type pg from 'pg';
 import { CartCreatedSchema } from '../../proto/gen/rms/events/v1/events_pb.ts';
@@ -6,24 +6,32 @@ import { appendEvents } from '../platform/outbox/append.ts';
 import { inTransaction, type Queryable } from '../platform/postgres.ts';
 import { type Cart, keyConflict, type NewCart } from './cart.ts';
 import { findByKey, insertCart, type KeyUse } from './store.ts';
+import { randomToken, type TokenKeys, tokensOf } from './token.ts';
 
-const TOKEN_BYTES = 32;
+export interface CartDeps {
+  readonly pool: pg.Pool;
+  /** Derive the tokens of carts that are made with an idempotency key. */
+  readonly tokenKeys: TokenKeys;
+}
 
 /**
- * Stores a cart under a token nobody can guess, and tells of it without its `shopify`. Whoever has
- * the token may read the cart, so the event names it by the token's hash. A repeat with the same key
- * answers the first cart; of two at once the second waits for it.
+ * Stores a cart under a token nobody can guess, and appends its event without its `shopify`. A caller
+ * with the token may read the cart, so the table and the event have the token's hash only. A repeat with
+ * the same key answers the first cart; of two at once the second waits for it.
  *
- * @throws DomainError ALREADY_EXISTS for a key that was used with other content.
+ * @throws DomainError ALREADY_EXISTS for a key that was used with other content, or whose token was derived
+ *   by a key that is no longer on the ring.
  */
-export async function createCart(pool: pg.Pool, cart: NewCart): Promise<Cart> {
-  const token = randomBytes(TOKEN_BYTES).toString('base64url');
+export async function createCart({ pool, tokenKeys }: CartDeps, cart: NewCart): Promise<Cart> {
+  const { shopId, idempotencyKey: key } = cart;
+  const tokens = key === undefined ? [] : tokensOf(tokenKeys, shopId, key);
+  const token = tokens[0] ?? randomToken();
   const tokenHash = createHash('sha256').update(token).digest('hex');
   const value = create(CartCreatedSchema, { token: tokenHash, entries: cart.entries.length });
   return inTransaction(pool, async (tx) => {
     const use = keyUseOf(cart);
     const created = await insertCart(tx, cart, { token, use });
-    if (!created) return madeBefore(tx, cart.shopId, use);
+    if (!created) return madeBefore(tx, { shopId, use, tokens });
     await appendEvents(tx, [
       {
         trigger: 'cart.created',
@@ -45,8 +53,16 @@ function keyUseOf(cart: NewCart): KeyUse | undefined {
   return { key, requestHash: createHash('sha256').update(content).digest() };
 }
 
-async function madeBefore(tx: Queryable, shopId: bigint, use: KeyUse | undefined): Promise<Cart> {
-  const former = use && (await findByKey(tx, shopId, use.key));
+async function madeBefore(
+  tx: Queryable,
+  o: {
+    readonly shopId: bigint;
+    readonly use: KeyUse | undefined;
+    readonly tokens: readonly string[];
+  },
+): Promise<Cart> {
+  const { use } = o;
+  const former = use && (await findByKey(tx, { ...o, key: use.key }));
   if (!former) throw new Error('neither this cart nor one with its key was stored');
   if (!former.requestHash.equals(use.requestHash)) throw keyConflict();
   return former.cart;

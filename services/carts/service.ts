@@ -1,20 +1,20 @@
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import type { ConnectRouter } from '@connectrpc/connect';
-import type pg from 'pg';
 import { type CartSchema, CartsService } from '../../proto/gen/rms/carts/v1/carts_pb.ts';
 import { cleanText } from '../contract/limits.ts';
 import { parseInput } from '../platform/input.ts';
 import { type Cart, cartNotFound, newCart } from './cart.ts';
-import { createCart } from './create.ts';
+import { type CartDeps, createCart } from './create.ts';
 import { findCart } from './store.ts';
 
 /** The gRPC face of the service: parse, call, answer. */
-export function cartRoutes(pool: pg.Pool): (router: ConnectRouter) => void {
+export function cartRoutes(deps: CartDeps): (router: ConnectRouter) => void {
+  const { pool } = deps;
   return (router) => {
     router.service(CartsService, {
       async createCart(request) {
-        return { cart: toMessage(await createCart(pool, parseInput(newCart, request))) };
+        return { cart: toMessage(await createCart(deps, parseInput(newCart, request))) };
       },
 
       async getCart({ shopId, token }) {

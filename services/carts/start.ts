@@ -6,7 +6,7 @@ import {
 } from '../platform/service.ts';
 import { startLoop, type Worker } from '../platform/worker.ts';
 import { cartRoutes } from './service.ts';
-import { purgeCarts } from './store.ts';
+import { hashLeftTokens, purgeCarts } from './store.ts';
 
 /** How often old carts are looked for. Milliseconds. */
 const PURGE_EVERY_MS = 3_600_000;
@@ -18,7 +18,8 @@ export function startCarts(options: ServiceOptions): Promise<RunningService> {
       name: 'carts',
       publishes: true,
       build: (runtime) => ({
-        routes: cartRoutes(runtime.pool),
+        // The ring is one that every service has; a purpose of its own separates the two uses.
+        routes: cartRoutes({ pool: runtime.pool, tokenKeys: options.eventSignatures.keys }),
         workers: async () => [startPurge(runtime)],
       }),
     },
@@ -32,6 +33,9 @@ function startPurge({ pool, logger }: ServiceRuntime): Worker {
     name: 'purge carts',
     idleMs: PURGE_EVERY_MS,
     logger,
-    step: async () => ((await purgeCarts(pool)) ? 'again' : 'idle'),
+    step: async () => {
+      await hashLeftTokens(pool);
+      return (await purgeCarts(pool)) ? 'again' : 'idle';
+    },
   });
 }

@@ -1,8 +1,8 @@
 import type { Queryable } from '../platform/postgres.ts';
-import { CART_DAYS, type Cart, type NewCart } from './cart.ts';
+import { CART_DAYS, type Cart, keyConflict, type NewCart } from './cart.ts';
+import { hashOf } from './token.ts';
 
 interface Row {
-  readonly token: string;
   readonly variant_ids: bigint[];
   readonly object_texts: string[];
   readonly shopify: string | null;
@@ -10,7 +10,7 @@ interface Row {
   readonly created_at: Date;
 }
 
-const COLUMNS = 'token, variant_ids, object_texts, shopify, shopify_null, created_at';
+const COLUMNS = 'variant_ids, object_texts, shopify, shopify_null, created_at';
 
 /** A caller's key, and what it is used for. */
 export interface KeyUse {
@@ -26,13 +26,13 @@ export async function insertCart(
 ): Promise<Cart | undefined> {
   const { rows } = await tx.query<Row>(
     `insert into carts (shop_id, token, variant_ids, object_texts, shopify, shopify_null,
-       idempotency_key, request_hash)
-     values ($1, $2, $3, $4, $5, $6, $7, $8)
+       idempotency_key, request_hash, token_hashed)
+     values ($1, $2, $3, $4, $5, $6, $7, $8, true)
      on conflict (shop_id, idempotency_key) where idempotency_key is not null do nothing
      returning ${COLUMNS}`,
     [
       cart.shopId,
-      o.token,
+      hashOf(o.token),
       cart.entries.map((entry) => entry.variantId),
       cart.entries.map((entry) => entry.objectJson),
       cart.shopify ?? null,
@@ -41,21 +41,28 @@ export async function insertCart(
       o.use?.requestHash ?? null,
     ],
   );
-  return rows[0] && toCart(rows[0]);
+  return rows[0] && toCart(rows[0], o.token);
 }
 
-/** What was made with a key, and the hash of the request that did it. */
+/**
+ * What was made with a key, and the hash of the request that did it.
+ *
+ * @param o.tokens those that the key may stand for.
+ * @throws DomainError ALREADY_EXISTS when the cart has none of them.
+ */
 export async function findByKey(
   db: Queryable,
-  shopId: bigint,
-  key: string,
+  o: { readonly shopId: bigint; readonly key: string; readonly tokens: readonly string[] },
 ): Promise<{ readonly cart: Cart; readonly requestHash: Buffer } | undefined> {
-  const { rows } = await db.query<Row & { request_hash: Buffer }>(
-    `select ${COLUMNS}, request_hash from carts where shop_id = $1 and idempotency_key = $2`,
-    [shopId, key],
+  const { rows } = await db.query<Row & { token: string; request_hash: Buffer }>(
+    `select ${COLUMNS}, token, request_hash from carts where shop_id = $1 and idempotency_key = $2`,
+    [o.shopId, o.key],
   );
   const [row] = rows;
-  return row && { cart: toCart(row), requestHash: row.request_hash };
+  if (!row) return undefined;
+  const token = o.tokens.find((one) => hashOf(one) === row.token);
+  if (token === undefined) throw keyConflict();
+  return { cart: toCart(row, token), requestHash: row.request_hash };
 }
 
 /** undefined when the shop has no cart with that token that is young enough. */
@@ -66,10 +73,25 @@ export async function findCart(
 ): Promise<Cart | undefined> {
   const { rows } = await db.query<Row>(
     `select ${COLUMNS} from carts
-      where shop_id = $1 and token = $2 and created_at > now() - make_interval(days => $3)`,
-    [shopId, token, CART_DAYS],
+      where shop_id = $1 and token in ($2, $3) and token_hashed = (token = $2)
+        and created_at > now() - make_interval(days => $4)`,
+    [shopId, hashOf(token), token, CART_DAYS],
   );
-  return rows[0] && toCart(rows[0]);
+  return rows[0] && toCart(rows[0], token);
+}
+
+/** Until then a process of the release before may have inserted tokens as they are. */
+const ROLLOUT_HOURS = 1;
+
+/** Hashes the tokens of carts that such a process made. */
+export async function hashLeftTokens(db: Queryable): Promise<void> {
+  await db.query(
+    `update carts
+        set token = rtrim(translate(encode(sha256(convert_to(token, 'UTF8')), 'base64'), '+/', '-_'), '='),
+            token_hashed = true, idempotency_key = null, request_hash = null
+      where not token_hashed and created_at < now() - make_interval(hours => $1)`,
+    [ROLLOUT_HOURS],
+  );
 }
 
 const PURGE_BATCH = 1_000;
@@ -88,9 +110,9 @@ export async function purgeCarts(db: Queryable): Promise<boolean> {
   return rowCount === PURGE_BATCH;
 }
 
-function toCart(row: Row): Cart {
+function toCart(row: Row, token: string): Cart {
   return {
-    token: row.token,
+    token,
     entries: row.variant_ids.map((variantId, index) => ({
       variantId,
       objectJson: row.object_texts[index] ?? '',

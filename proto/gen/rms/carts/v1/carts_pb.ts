@@ -51,7 +51,7 @@ export const CartEntrySchema: GenMessage<CartEntry> = /*@__PURE__*/
  */
 export type Cart = Message<"rms.carts.v1.Cart"> & {
   /**
-   * 32 random bytes, base64url
+   * 32 bytes that nobody can guess, base64url; only their hash is stored
    *
    * @generated from field: string token = 1;
    */
