@@ -1,4 +1,4 @@
-import { parseExactJson } from '../../services/contract/exact-json.ts';
+import { endOfString, parseExactJson } from '../../services/contract/exact-json.ts';
 import { badBody } from '../errors.ts';
 
 const utf8 = new TextDecoder('utf-8', { fatal: true });
@@ -56,7 +56,6 @@ function parse(text: string, exactNumbers: boolean): unknown {
 }
 
 const QUOTE = 34;
-const BACKSLASH = 92;
 const COMMA = 44;
 const OPEN_LIST = 91;
 const CLOSE_LIST = 93;
@@ -82,13 +81,4 @@ function extentOf(text: string): { depth: number; entries: number } {
     }
   }
   return { depth: deepest, entries };
-}
-
-function endOfString(text: string, start: number): number {
-  for (let at = start + 1; at < text.length; at += 1) {
-    const code = text.charCodeAt(at);
-    if (code === QUOTE) return at;
-    if (code === BACKSLASH) at += 1;
-  }
-  return text.length;
 }

@@ -137,7 +137,6 @@ export const JSON_DEPTH_MAX = 32;
 /** Lists, objects and their entries in one body: empty ones cost far more memory than bytes. */
 export const JSON_ENTRIES_MAX = 100_000;
 
-const UNCLEAN = /[\0\p{Cs}]/u;
 const BASE64 = /^[A-Za-z0-9+/]*(={0,2})$/;
 
 /** How many Unicode characters a text has: a surrogate pair is one. */
@@ -159,7 +158,7 @@ export function fits(text: string, max: number): boolean {
 
 /** Whether a text can be stored and sent on: no NUL, no half of a surrogate pair. */
 export function cleanText(text: string): boolean {
-  return !UNCLEAN.test(text);
+  return text.isWellFormed() && !text.includes('\0');
 }
 
 /** Whether a text is empty or only white space: a required one then counts as missing. */
