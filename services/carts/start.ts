@@ -20,7 +20,7 @@ export function startCarts(options: ServiceOptions): Promise<RunningService> {
       build: (runtime) => ({
         // The ring is one that every service has; a purpose of its own separates the two uses.
         routes: cartRoutes({ pool: runtime.pool, tokenKeys: options.eventSignatures.keys }),
-        workers: async () => [startPurge(runtime)],
+        workers: async () => [startPurge({ ...runtime, pool: runtime.backgroundPool })],
       }),
     },
     options,

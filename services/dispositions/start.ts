@@ -15,13 +15,13 @@ export function startDispositions(options: DispositionsOptions): Promise<Running
     {
       name: 'dispositions',
       publishes: true,
-      build: ({ pool, identity, telemetry, logger }) => {
+      build: ({ pool, backgroundPool, identity, telemetry, logger }) => {
         const target = options.returnsTarget;
         const returns = createServiceClient(ReturnsService, { target, identity, telemetry });
         const deps = { pool, returns: returns.client };
         return {
           routes: dispositionRoutes(deps),
-          workers: async () => [startHandovers(deps, logger)],
+          workers: async () => [startHandovers({ ...deps, pool: backgroundPool }, logger)],
           close: async () => returns.close(),
         };
       },

@@ -1,4 +1,6 @@
 import pg from 'pg';
+import { forNobody } from './caller.ts';
+import { takeTransaction } from './caller-pool.ts';
 import { needsNewConnection } from './outage.ts';
 
 /** What a store needs of the database: a pool, or a connection inside a transaction. */
@@ -10,6 +12,18 @@ const IDLE_IN_TRANSACTION_TIMEOUT_MS = 30_000;
 /** How much longer the client waits, for a server that no longer answers at all. Milliseconds. */
 const ANSWER_GRACE_MS = 2_000;
 
+export interface PoolOptions {
+  readonly max?: number;
+  readonly applicationName?: string;
+  readonly statementTimeoutMs?: number;
+  /** How long a statement waits for a lock; as long as it may run unless given. */
+  readonly lockTimeoutMs?: number;
+  /** After so long without a statement a transaction is ended by the server; 30 s unless told otherwise. */
+  readonly idleInTransactionMs?: number;
+  /** Called with every error that the server reports on a connection of this pool. */
+  readonly onServerError?: (error: pg.DatabaseError) => void;
+}
+
 /**
  * A pool whose int8 columns arrive as bigint, numeric and date as text, timestamptz as Date.
  * The parsers belong to the pool: nothing is registered globally.
@@ -18,18 +32,7 @@ const ANSWER_GRACE_MS = 2_000;
  * told otherwise), and where the server itself hangs the client gives up 2 s later. Connections that
  * were lost leave the pool.
  */
-export function createPool(
-  url: string,
-  o: {
-    max?: number;
-    applicationName?: string;
-    statementTimeoutMs?: number;
-    /** After so long without a statement a transaction is ended by the server; 30 s unless told otherwise. */
-    idleInTransactionMs?: number;
-    /** Called with every error that the server reports on a connection of this pool. */
-    onServerError?: (error: pg.DatabaseError) => void;
-  } = {},
-): pg.Pool {
+export function createPool(url: string, o: PoolOptions = {}): pg.Pool {
   const statementTimeoutMs = o.statementTimeoutMs ?? STATEMENT_TIMEOUT_MS;
   const pool = new pg.Pool({
     connectionString: url,
@@ -37,6 +40,7 @@ export function createPool(
     ...(o.applicationName === undefined ? {} : { application_name: o.applicationName }),
     connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
     statement_timeout: statementTimeoutMs,
+    ...(o.lockTimeoutMs !== undefined && { lock_timeout: o.lockTimeoutMs }),
     idle_in_transaction_session_timeout: o.idleInTransactionMs ?? IDLE_IN_TRANSACTION_TIMEOUT_MS,
     query_timeout: statementTimeoutMs + ANSWER_GRACE_MS,
     keepAlive: true,
@@ -115,6 +119,15 @@ export async function inTransaction<T>(
   pool: pg.Pool,
   work: (tx: pg.PoolClient) => Promise<T>,
 ): Promise<T> {
+  const done = await takeTransaction(pool);
+  try {
+    return await transact(pool, work);
+  } finally {
+    done();
+  }
+}
+
+async function transact<T>(pool: pg.Pool, work: (tx: pg.PoolClient) => Promise<T>): Promise<T> {
   const client = await pool.connect();
   const works: ((pool: pg.Pool) => void)[] = [];
   try {
@@ -124,7 +137,10 @@ export async function inTransaction<T>(
     await client.query('commit');
     afterCommits.delete(client);
     client.release();
-    for (const one of works) one(pool);
+    // It stands for other commits as well: it goes on when this caller leaves.
+    forNobody(() => {
+      for (const one of works) one(pool);
+    });
     return result;
   } catch (error) {
     afterCommits.delete(client);

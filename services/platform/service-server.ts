@@ -1,6 +1,7 @@
 import type { DescService } from '@bufbuild/protobuf';
 import { Code, ConnectError, type ConnectRouter } from '@connectrpc/connect';
 import { Health } from '../../proto/gen/grpc/health/v1/health_pb.ts';
+import { callerScope } from './caller.ts';
 import { errorInterceptor } from './grpc/errors.ts';
 import { callerInterceptor, identityGate } from './grpc/gate.ts';
 import { createInFlight } from './grpc/in-flight.ts';
@@ -56,6 +57,7 @@ export function startServiceServer(o: ServiceServerOptions): Promise<RunningServ
       errorInterceptor(logger),
       callerInterceptor(logger),
       inFlight.interceptor,
+      callerScope(),
     ],
     async gate(context) {
       await identified(context);

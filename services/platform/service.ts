@@ -14,7 +14,7 @@ import type { RunningServer } from './grpc/server.ts';
 import { databaseProbe } from './health.ts';
 import { identityFromConfig, type ServiceIdentity } from './identity.ts';
 import { createLogger, type Logger } from './log.ts';
-import { createPool } from './postgres.ts';
+import { measurePools, openPools } from './pools.ts';
 import { startServiceServer } from './service-server.ts';
 import { shutDown } from './shutdown.ts';
 import { startTelemetry, type Telemetry } from './telemetry.ts';
@@ -24,7 +24,10 @@ import type { Worker } from './worker.ts';
 /** What a service is built with. */
 export interface ServiceRuntime {
   readonly name: string;
+  /** For calls: what their callers no longer wait for is cancelled. See `serveCallers`. */
   readonly pool: pg.Pool;
+  /** For all other work, which calls cannot keep from a connection. */
+  readonly backgroundPool: pg.Pool;
   /** Signs what is published, and hands on only what one of our processes has signed. */
   readonly bus: EventBus;
   readonly logger: Logger;
@@ -153,13 +156,12 @@ async function openRuntime(
   });
   const refusals = watchRefusals(logger, o.databaseUrl);
   refusals.measure(telemetry.meter);
-  const pool = createPool(o.databaseUrl, {
+  const pools = openPools(o, {
     applicationName: name,
     onServerError: refusals.note,
-    ...(o.poolMax !== undefined && { max: o.poolMax }),
     ...(idleInTransactionMs !== undefined && { idleInTransactionMs }),
   });
-  measurePool(telemetry, pool);
+  measurePools(telemetry, pools);
   const bus = signedBus({
     bus: o.bus,
     signatures: o.eventSignatures,
@@ -167,7 +169,7 @@ async function openRuntime(
     meter: telemetry.meter,
     logger,
   });
-  const runtime = { name, pool, bus, logger, telemetry, identity: o.identity.as(name) };
+  const runtime = { name, ...pools, bus, logger, telemetry, identity: o.identity.as(name) };
   return o.retentionDays === undefined ? runtime : { ...runtime, retentionDays: o.retentionDays };
 }
 
@@ -177,7 +179,7 @@ function isOpen({ background }: Opened): boolean {
 
 /** Whether calls should come: the schema fits, the database answers, and no stop has begun. */
 function readinessOf(opened: Opened): () => Promise<boolean> {
-  const databaseAnswers = databaseProbe(opened.runtime.pool);
+  const databaseAnswers = databaseProbe(opened.runtime.backgroundPool);
   return async () => !opened.isStopping && isOpen(opened) && (await databaseAnswers());
 }
 
@@ -202,6 +204,8 @@ async function startParts(
   });
   opened.background = await startBackground({
     ...runtime,
+    pool: runtime.backgroundPool,
+    callerPool: runtime.pool,
     publishes: definition.publishes,
     workers: parts.workers ?? [],
     ...(o.retentionDays !== undefined && { retentionDays: o.retentionDays }),
@@ -221,21 +225,10 @@ async function close(opened: Opened): Promise<void> {
     () => Promise.all([background?.stopWorkers(), server?.stop()]),
     () => background?.stopRelay(),
     () => parts?.close?.(),
-    () => within(CLOSE_MS, runtime.pool.end()),
+    () => within(CLOSE_MS, Promise.all([runtime.pool.end(), runtime.backgroundPool.end()])),
     () => runtime.telemetry.stop(),
     () => o.onStopped?.(),
   ]);
-}
-
-function measurePool(telemetry: Telemetry, pool: pg.Pool): void {
-  const gauge = telemetry.meter.createObservableGauge('db.client.connections', {
-    description: 'Connections of the pool by state; waiting counts callers without one',
-  });
-  gauge.addCallback((result) => {
-    result.observe(pool.totalCount - pool.idleCount, { state: 'used' });
-    result.observe(pool.idleCount, { state: 'idle' });
-    result.observe(pool.waitingCount, { state: 'waiting' });
-  });
 }
 
 /** {@link ServiceOptions} from the parsed variables; opens the Kafka bus, which the stop closes. */

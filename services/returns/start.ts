@@ -33,12 +33,12 @@ export function startReturns(options: ReturnsOptions): Promise<RunningService> {
       name: 'returns',
       publishes: true,
       build: (runtime) => {
-        const { pool, identity, telemetry, logger } = runtime;
+        const { pool, backgroundPool, identity, telemetry, logger } = runtime;
         const target = options.destinationsTarget;
         const channel = createServiceClient(DestinationsService, { target, identity, telemetry });
         const destinations = channel.client;
         const processing = buildProcessing(runtime, {
-          commerce: options.commerce ?? createEmbeddedCommerce(pool),
+          commerce: options.commerce ?? createEmbeddedCommerce(backgroundPool),
           destinations,
           onlySandboxShops: options.onlySandboxShops ?? false,
           ...(options.retryDelay && { retryDelay: options.retryDelay }),
@@ -48,8 +48,8 @@ export function startReturns(options: ReturnsOptions): Promise<RunningService> {
           routes: returnsRoutes({ pool, destinations }, processing.handlers),
           workers: async () => [
             ...(await processing.start()),
-            await hearFraudReports(runtime),
-            startPurge({ pool, logger, snapshotDays }),
+            await hearFraudReports({ ...runtime, pool: backgroundPool }),
+            startPurge({ pool: backgroundPool, logger, snapshotDays }),
           ],
           close: async () => channel.close(),
         };

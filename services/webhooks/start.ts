@@ -91,7 +91,7 @@ export async function startWebhooks(o: WebhooksOptions): Promise<RunningWebhooks
       publishes: false,
       idleInTransactionMs: IDLE_IN_TRANSACTION_MS,
       build(runtime) {
-        const { pool, logger, telemetry } = runtime;
+        const { pool, backgroundPool, logger, telemetry } = runtime;
         const sender = createSender({
           policy,
           meter: telemetry.meter,
@@ -116,13 +116,14 @@ export async function startWebhooks(o: WebhooksOptions): Promise<RunningWebhooks
           keptDays: Math.min(days.log, days.events),
           wake: () => replays?.wake(),
         };
-        const enginePool = poolBeside(pool, ENGINE_POOL);
+        const enginePool = poolBeside(backgroundPool, ENGINE_POOL);
         return {
           routes: webhooksRoutes({ pool, policy, keyring: o.keyring, clock, today, wake, jobs }),
           async workers() {
             // First what can fail: a loop that was begun before would never be stopped.
             const consumer = await startConsuming({
               ...runtime,
+              pool: backgroundPool,
               clock,
               today,
               readSnapshot,
@@ -138,10 +139,10 @@ export async function startWebhooks(o: WebhooksOptions): Promise<RunningWebhooks
               concurrency: o.concurrency ?? DEFAULT_CONCURRENCY,
               ...(o.leaseMs !== undefined && { leaseMs: o.leaseMs }),
             });
-            maintenance = startMaintenance({ ...parts, pool, days });
+            maintenance = startMaintenance({ ...parts, pool: backgroundPool, days });
             replays = startReplays({
               ...parts,
-              pool,
+              pool: backgroundPool,
               retained,
               readSnapshot,
               offsetMs: clock.offsetMs,

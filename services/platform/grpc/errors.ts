@@ -19,6 +19,8 @@ export function errorInterceptor(logger: Logger): Interceptor {
     } catch (error) {
       const rpc = `${req.service.typeName}/${req.method.name}`;
       const status = toStatus(error);
+      // A statement that was cancelled because its caller left is no outage.
+      if (req.signal.aborted && status.code === Code.Unavailable) throw status;
       if (status.code === Code.Unavailable) logger.warn({ err: error, rpc }, 'rpc unavailable');
       if (status.code === Code.Internal) logger.error({ err: error, rpc }, 'rpc failed');
       throw status;

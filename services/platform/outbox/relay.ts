@@ -17,6 +17,8 @@ import { backlogOf } from './store.ts';
 
 export interface RelayOptions {
   readonly pool: pg.Pool;
+  /** A second pool to the same database, whose commits are relayed as well. */
+  readonly callerPool?: pg.Pool;
   readonly bus: EventBus;
   readonly topic: string;
   readonly logger: Logger;
@@ -111,10 +113,11 @@ export function startRelay(o: RelayOptions): Relay {
     startPartitionKeeper({ ...o, table: 'event', owner, retentionDays }),
   ];
   const unobserve = observeBacklog(o);
-  const unhear = hearCommits(o.pool, () => {
+  const onCommit = (): readonly number[] => {
     look();
     return shards.held();
-  });
+  };
+  const unhear = [o.pool, o.callerPool ?? o.pool].map((pool) => hearCommits(pool, onCommit));
 
   /** Only a step that began after the flush was asked for has seen everything. */
   function endFlushes(step: number): void {
@@ -131,7 +134,7 @@ export function startRelay(o: RelayOptions): Relay {
       }),
     async stop() {
       unobserve();
-      unhear();
+      for (const end of unhear) end();
       await Promise.all([loop.stop(), ...workers.map((worker) => worker.stop())]);
       await within(SETTLE_MS, publisher.settled());
       // With no shards it only forgets what was acknowledged meanwhile.

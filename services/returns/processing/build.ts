@@ -36,11 +36,11 @@ export interface Processing {
 
 /** Everything of processing: its RPCs and its workers. Nothing runs until `start`. */
 export function buildProcessing(runtime: ServiceRuntime, deps: ProcessingDeps): Processing {
-  const { pool, logger } = runtime;
+  const { pool, backgroundPool, logger } = runtime;
   const { meter } = runtime.telemetry;
   const gate = deps.onlySandboxShops ? sandboxShopsOnly({ logger, meter }) : EVERY_SHOP;
   const runDeps = {
-    pool,
+    pool: backgroundPool,
     logger,
     commerce: resilient(deps.commerce),
     destinations: deps.destinations,
@@ -67,9 +67,10 @@ export function buildProcessing(runtime: ServiceRuntime, deps: ProcessingDeps): 
     async start() {
       const run = (job: Parameters<typeof runJob>[1], signal: AbortSignal) =>
         runJob(runDeps, job, signal);
-      const worker = startProcessingWorker({ pool, logger, run });
+      const own = { pool: backgroundPool, logger };
+      const worker = startProcessingWorker({ ...own, run });
       wake = worker.wake;
-      return [worker, startExpiry({ pool, logger }), startJobPurge({ pool, logger })];
+      return [worker, startExpiry(own), startJobPurge(own)];
     },
   };
 }

@@ -1,0 +1,130 @@
+import { Code, ConnectError } from '@connectrpc/connect';
+import type pg from 'pg';
+import { presentCaller } from './caller.ts';
+import { overloaded } from './errors.ts';
+import { createPermits, NoPermit, type Permits, type Release } from './permits.ts';
+
+/** Most who wait for a connection, beyond what calls in flight are bounded to for most services. */
+const MAX_WAITING = 256;
+/** As long as `createPool` waits for a connection. Milliseconds. */
+const WAIT_MS = 5_000;
+/** Transactions may hold so much of the pool: those that wait for a lock leave the rest to reads. */
+const TRANSACTIONS = 0.75;
+
+/** Most statements end by themselves soon after their caller left. Milliseconds. */
+const GRACE_MS = 100;
+/** How soon a statement is cancelled again, if the first time came between two. Milliseconds. */
+const AGAIN_MS = 500;
+
+/** The bounds of pools that serve callers. */
+const bounded = new WeakMap<pg.Pool, { connections: Permits; transactions: Permits }>();
+
+/**
+ * Makes a pool serve callers: it hands out no connection to one that has left, stops waiting for one when
+ * the caller leaves, and cancels what the caller's connection is doing. Who waits is bounded, and so are the
+ * connections of transactions.
+ *
+ * @param background sends the cancellations, over connections that callers cannot use up.
+ */
+export function serveCallers(pool: pg.Pool, background: pg.Pool): pg.Pool {
+  const size = pool.options.max;
+  const bounds = { maxWaiting: MAX_WAITING, waitMs: WAIT_MS };
+  const connections = createPermits({ size, ...bounds });
+  const transactions = createPermits({ size: Math.ceil(size * TRANSACTIONS), ...bounds });
+  bounded.set(pool, { connections, transactions });
+  const plain: () => Promise<pg.PoolClient> = pool.connect.bind(pool);
+
+  const connect = async (): Promise<pg.PoolClient> => {
+    const caller = presentCaller();
+    const permit = await takeFor(caller, connections);
+    try {
+      return lend(await plain(), { caller, permit, background });
+    } catch (error) {
+      permit();
+      throw error;
+    }
+  };
+  // `pool.query` calls it with a callback.
+  const either = (callback?: Callback) => {
+    const connected = connect();
+    if (!callback) return connected;
+    connected.then(
+      (client) => callback(undefined, client, (destroy) => client.release(destroy)),
+      (error) => callback(error, undefined, () => {}),
+    );
+    return undefined;
+  };
+  return Object.assign(pool, { connect: either });
+}
+
+type Callback = (
+  error: Error | undefined,
+  client: pg.PoolClient | undefined,
+  done: (destroy?: Error | boolean) => void,
+) => void;
+
+/** The place of one transaction; nothing to wait for where the pool does not serve callers. */
+export async function takeTransaction(pool: pg.Pool): Promise<Release> {
+  const bounds = bounded.get(pool);
+  return bounds ? takeFor(presentCaller(), bounds.transactions) : () => {};
+}
+
+/** How many wait for a connection of the pool, or for a transaction. */
+export function waitingFor(pool: pg.Pool): number {
+  const bounds = bounded.get(pool);
+  const waiting = bounds ? bounds.connections.waiting() + bounds.transactions.waiting() : 0;
+  return waiting + pool.waitingCount;
+}
+
+async function takeFor(caller: AbortSignal | undefined, permits: Permits): Promise<Release> {
+  if (caller?.aborted) throw callerLeft();
+  try {
+    return permits.tryTake() ?? (await permits.take({ signal: caller }));
+  } catch (error) {
+    if (caller?.aborted) throw callerLeft();
+    throw error instanceof NoPermit ? overloaded() : error;
+  }
+}
+
+/** Nobody gets this answer. */
+function callerLeft(): ConnectError {
+  return new ConnectError('the caller left', Code.Canceled);
+}
+
+/** Gives a connection to a caller until it is released, and cancels what it does if the caller leaves first. */
+function lend(
+  client: pg.PoolClient,
+  o: { caller: AbortSignal | undefined; permit: Release; background: pg.Pool },
+): pg.PoolClient {
+  const { caller, permit, background } = o;
+  const release = client.release.bind(client);
+  if (caller?.aborted) {
+    release();
+    throw callerLeft();
+  }
+  const processId: unknown = Reflect.get(client, 'processID');
+  const sendCancel = () => background.query('select pg_cancel_backend($1)', [processId]);
+  let cancelling: Promise<unknown> | undefined;
+  let timer: NodeJS.Timeout | undefined;
+  const cancel = (): void => {
+    cancelling = (cancelling ?? Promise.resolve()).then(sendCancel).catch(() => {});
+    timer = setTimeout(cancel, AGAIN_MS);
+  };
+  const onLeave = (): void => {
+    timer = setTimeout(cancel, GRACE_MS);
+  };
+  caller?.addEventListener('abort', onLeave, { once: true });
+
+  client.release = (destroy) => {
+    caller?.removeEventListener('abort', onLeave);
+    clearTimeout(timer);
+    const giveBack = (): void => {
+      release(destroy);
+      permit();
+    };
+    // A cancellation that is under way must not meet the next user of the connection.
+    if (cancelling !== undefined) void cancelling.then(giveBack);
+    else giveBack();
+  };
+  return client;
+}

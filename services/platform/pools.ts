@@ -1,0 +1,55 @@
+import type pg from 'pg';
+import { serveCallers, waitingFor } from './caller-pool.ts';
+import { createPool, type PoolOptions } from './postgres.ts';
+import type { Telemetry } from './telemetry.ts';
+
+/** The connections of a service. */
+export interface Pools {
+  /** For calls: what their callers no longer wait for is cancelled. See `serveCallers`. */
+  readonly pool: pg.Pool;
+  /** For all other work, which calls cannot keep from a connection. */
+  readonly backgroundPool: pg.Pool;
+}
+
+const DEFAULT_POOL_MAX = 10;
+/** Connections for background work, for each one for calls. */
+const BACKGROUND_SHARE = 0.5;
+
+/** The longest deadline of a call; a caller that leaves earlier has its statements cancelled. Milliseconds. */
+const STATEMENT_TIMEOUT_MS = 20_000;
+/** Below the deadline of most calls: those that wait for a lock get an answer. Milliseconds. */
+const LOCK_TIMEOUT_MS = 4_000;
+
+/** Opens both pools of a service; connections are made as they are needed. */
+export function openPools(
+  o: { readonly databaseUrl: string; readonly poolMax?: number },
+  settings: PoolOptions,
+): Pools {
+  const max = o.poolMax ?? DEFAULT_POOL_MAX;
+  const backgroundPool = createPool(o.databaseUrl, {
+    ...settings,
+    max: Math.ceil(max * BACKGROUND_SHARE),
+  });
+  const pool = createPool(o.databaseUrl, {
+    ...settings,
+    max,
+    lockTimeoutMs: LOCK_TIMEOUT_MS,
+    statementTimeoutMs: STATEMENT_TIMEOUT_MS,
+  });
+  return { pool: serveCallers(pool, backgroundPool), backgroundPool };
+}
+
+/** The connections by state and pool. */
+export function measurePools(telemetry: Telemetry, { pool, backgroundPool }: Pools): void {
+  const gauge = telemetry.meter.createObservableGauge('db.client.connections', {
+    description: 'Connections by pool and state; waiting counts callers without one',
+  });
+  const pools = { calls: pool, background: backgroundPool };
+  gauge.addCallback((result) => {
+    for (const [name, one] of Object.entries(pools)) {
+      result.observe(one.totalCount - one.idleCount, { state: 'used', pool: name });
+      result.observe(one.idleCount, { state: 'idle', pool: name });
+      result.observe(waitingFor(one), { state: 'waiting', pool: name });
+    }
+  });
+}

@@ -1,0 +1,57 @@
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import pg from 'pg';
+import { type ReturnsBench, startReturnsBench } from '../../test/support/returns-bench.ts';
+import { failure } from '../../test/support/rpc-bench.ts';
+import { actor } from '../../test/support/running-service.ts';
+import { until } from '../../test/support/until.ts';
+import { isUnavailable } from '../platform/errors.ts';
+
+let bench: ReturnsBench;
+beforeAll(async () => {
+  bench = await startReturnsBench();
+});
+afterAll(() => bench.stop());
+
+const WRITES = 40;
+
+test('while the outbox is locked, reads are answered and writes end with their callers', async () => {
+  const { shopId, id: returnId } = await bench.submit(await bench.shop());
+  const lock = new pg.Client(bench.db.migratorUrl);
+  await lock.connect();
+  await lock.query('begin');
+  await lock.query('lock table returns.outbox in access exclusive mode');
+
+  const flag = () =>
+    bench.client.flagReturn({ shopId, actor, returnId, reasons: ['odd'] }, { timeoutMs: 1_500 });
+  const writes = Array.from({ length: WRITES }, () => failure(flag()));
+  await until(async () => (await waitingForLocks()) > 1);
+  for (let nth = 0; nth < 20; nth += 1) {
+    await bench.client.findReturn({
+      shopId,
+      actor,
+      selector: { case: 'returnId', value: returnId },
+    });
+  }
+  for (const error of await Promise.all(writes)) expect(isUnavailable(error)).toBe(true);
+  // The lock is still there, and nothing waits for it any more on behalf of those who left.
+  await until(async () => (await waitingForLocks()) === 0);
+
+  await lock.query('rollback');
+  await lock.end();
+  await until(() =>
+    flag().then(
+      () => true,
+      () => false,
+    ),
+  );
+});
+
+/** Statements of calls that wait for a lock: flagging a return, and those behind it. */
+async function waitingForLocks(): Promise<number> {
+  const { rows } = await bench.db.pool.query<{ count: bigint }>(
+    `select count(*) from pg_stat_activity
+      where datname = current_database() and wait_event_type = 'Lock'
+        and (query like '%insert into events%' or query ~ 'for (no key )?update')`,
+  );
+  return Number(rows[0]?.count ?? 0);
+}
