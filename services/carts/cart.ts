@@ -34,10 +34,13 @@ export const newCart = z
   });
 export type NewCart = z.infer<typeof newCart>;
 
+/** Made once: making a schema costs more than reading an entry. */
+const cartObject = z.looseObject({ variant_id: z.number() });
+
 function names(objectJson: string, variantId: bigint): boolean {
-  const schema = z.looseObject({ variant_id: z.literal(Number(variantId)) });
   try {
-    return schema.safeParse(JSON.parse(objectJson)).success;
+    const { data } = cartObject.safeParse(JSON.parse(objectJson));
+    return data?.variant_id === Number(variantId);
   } catch {
     return false;
   }

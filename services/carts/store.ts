@@ -24,12 +24,13 @@ export async function insertCart(
   cart: NewCart,
   o: { readonly token: string; readonly use: KeyUse | undefined },
 ): Promise<Cart | undefined> {
-  const { rows } = await tx.query<Row>(
+  // What was sent is what is stored: reading a megabyte of arrays back would cost more than writing it.
+  const { rows } = await tx.query<Pick<Row, 'created_at'>>(
     `insert into carts (shop_id, token, variant_ids, object_texts, shopify, shopify_null,
        idempotency_key, request_hash, token_hashed)
      values ($1, $2, $3, $4, $5, $6, $7, $8, true)
      on conflict (shop_id, idempotency_key) where idempotency_key is not null do nothing
-     returning ${COLUMNS}`,
+     returning created_at`,
     [
       cart.shopId,
       hashOf(o.token),
@@ -41,7 +42,9 @@ export async function insertCart(
       o.use?.requestHash ?? null,
     ],
   );
-  return rows[0] && toCart(rows[0], o.token);
+  const { entries, shopify, shopifyNull } = cart;
+  const [row] = rows;
+  return row && { token: o.token, entries, shopify, shopifyNull, createdAt: row.created_at };
 }
 
 /**
