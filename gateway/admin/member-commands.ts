@@ -3,6 +3,7 @@ import { printable } from '../../services/contract/printable.ts';
 import { addMember, listMembers, removeMember } from '../tenancy/members.ts';
 import { ROLES, type Role } from '../tenancy/permissions.ts';
 import { requireShop } from '../tenancy/shops.ts';
+import { unlinkAccount } from '../tenancy/sign-in-accounts.ts';
 import { role, shopId } from './arguments.ts';
 import type { Print, Run } from './commands.ts';
 
@@ -14,7 +15,7 @@ const NAME_MAX = 200;
 
 /** `member …`: the people of a shop. */
 export function memberCommands(run: Run, print: Print): Command {
-  const member = new Command('member').description('add, remove or list members of a shop');
+  const member = new Command('member').description('add, remove, unlink or list members of a shop');
   member
     .command('add')
     .description('add a member, or give one another role')
@@ -38,6 +39,19 @@ export function memberCommands(run: Run, print: Print): Command {
       run(async ({ pool, by }) => {
         await removeMember(pool, { shopId: o.shop, email: o.email, by });
         print('removed');
+      }),
+    );
+  member
+    .command('unlink')
+    .description(
+      'forget which account of the identity provider a member signs in with, and disconnect the member; the next account that proves the address is linked',
+    )
+    .requiredOption('--shop <id>', 'the shop', shopId)
+    .requiredOption('--email <email>', 'address of the person')
+    .action((o: ShopOption & { email: string }) =>
+      run(async ({ pool, by }) => {
+        await unlinkAccount(pool, { shopId: o.shop, email: o.email, by });
+        print('unlinked');
       }),
     );
   member

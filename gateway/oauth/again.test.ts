@@ -1,9 +1,7 @@
 import { randomUUID } from 'node:crypto';
-import { once } from 'node:events';
-import { createServer, IncomingMessage } from 'node:http';
+import { IncomingMessage } from 'node:http';
 import { Socket } from 'node:net';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { exportJWK, generateKeyPair, SignJWT } from 'jose';
 import pg from 'pg';
 import { freePorts } from '../../deploy/local/free-ports.ts';
 import { newKeyringText, parseKeyring } from '../../services/platform/keyring.ts';
@@ -14,6 +12,11 @@ import {
   type TestGateway,
 } from '../../test/support/gateway/test-gateway.ts';
 import { Browser } from '../../test/support/oauth/browser.ts';
+import {
+  type FakeIdentity,
+  SIGN_IN_CLIENT,
+  startFakeIdentity,
+} from '../../test/support/oauth/fake-identity.ts';
 import { CLIENT_ID, REDIRECT } from '../../test/support/oauth/sign-in-stack.ts';
 import { addMember, type Member } from '../tenancy/members.ts';
 import { createSupportedClients } from './clients/supported-clients.ts';
@@ -24,81 +27,14 @@ import { createSignIn } from './sign-in.ts';
 import { createTickets } from './tickets.ts';
 import { IdentityProviderAway } from './upstream.ts';
 
-const SIGN_IN_CLIENT = { clientId: 'gateway', clientSecret: 'x' };
-
-/** An identity provider that vouches for whomever it is asked about, whenever it answers at all. */
-interface Identity {
-  readonly issuer: string;
-  isAway: boolean;
-  /** The address that it would send a browser back to, from the one that the browser was sent to. */
-  callbackOf(sentTo: URL): string;
-  stop(): void;
-}
-
-async function startIdentity(port: number): Promise<Identity> {
-  const { privateKey, publicKey } = await generateKeyPair('RS256');
-  const keys = [{ ...(await exportJWK(publicKey)), kid: 'k', alg: 'RS256' }];
-  /** What each code that was not used yet stands for. */
-  const codes = new Map<string, URLSearchParams>();
-  const issuer = `http://127.0.0.1:${port}`;
-
-  const redeem = async (req: IncomingMessage): Promise<object> => {
-    const code = new URLSearchParams(Buffer.concat(await req.toArray()).toString()).get('code');
-    const asked = codes.get(code ?? '');
-    if (code === null || !asked) return { error: 'invalid_grant' };
-    codes.delete(code);
-    const claims = { nonce: asked.get('nonce'), email: asked.get('login_hint') };
-    const id_token = await new SignJWT({ ...claims, email_verified: true })
-      .setProtectedHeader({ alg: 'RS256', kid: 'k' })
-      .setIssuer(issuer)
-      .setAudience(SIGN_IN_CLIENT.clientId)
-      .setSubject('somebody')
-      .setIssuedAt()
-      .setExpirationTime('5 min')
-      .sign(privateKey);
-    return { access_token: 'x', token_type: 'Bearer', id_token };
-  };
-  const answer = async (req: IncomingMessage): Promise<object> => {
-    if (req.url === '/token') return redeem(req);
-    if (req.url === '/jwks') return { keys };
-    return {
-      issuer,
-      authorization_endpoint: `${issuer}/authorize`,
-      token_endpoint: `${issuer}/token`,
-      jwks_uri: `${issuer}/jwks`,
-    };
-  };
-  const server = createServer(async (req, res) => {
-    const body = identity.isAway ? {} : await answer(req);
-    const status = identity.isAway ? 503 : 'error' in body ? 400 : 200;
-    res.writeHead(status, { 'Content-Type': 'application/json' }).end(JSON.stringify(body));
-  });
-  await once(server.listen(port, '127.0.0.1'), 'listening');
-  const identity: Identity = {
-    issuer,
-    isAway: false,
-    callbackOf({ searchParams }) {
-      const code = randomUUID();
-      codes.set(code, searchParams);
-      const back = new URLSearchParams({ code, state: searchParams.get('state') ?? '' });
-      return `${searchParams.get('redirect_uri')}?${back}`;
-    },
-    stop() {
-      server.closeAllConnections();
-      server.close();
-    },
-  };
-  return identity;
-}
-
-let identity: Identity;
+let identity: FakeIdentity;
 let under: TestGateway;
 let baseUrl: string;
 let migrator: pg.Client;
 beforeAll(async () => {
   const [port = 0, identityPort = 0] = await freePorts(2);
   baseUrl = `http://127.0.0.1:${port}`;
-  identity = await startIdentity(identityPort);
+  identity = await startFakeIdentity(identityPort);
   under = await startTestGateway({
     port,
     publicUrl: baseUrl,
@@ -234,7 +170,7 @@ describe('the way back from the identity provider', () => {
       upstream: {
         origin: () => Promise.reject(new IdentityProviderAway()),
         begin: async () => ({ url: identity.issuer, expectation }),
-        finish: async () => ({ email, emailVerified: true }),
+        finish: async () => ({ issuer: 'i', subject: 's', email, emailVerified: true }),
       },
       requests: {
         find: async () => request,

@@ -16,6 +16,9 @@ const KNOWN = [
   'request_uri',
 ] as const;
 
+/** What `max_age` is called for the provider, which takes that name from OpenID requests only. */
+export const MAX_AGE = 'sign_in_max_age';
+
 const PROMPTS: ReadonlySet<string> = new Set(['none', 'login', 'consent', 'select_account']);
 
 /** A request as the provider may see it, or the answer it gets instead. */
@@ -68,6 +71,9 @@ function errorIn(query: URLSearchParams): Record<string, string> | undefined {
   if ((query.get('response_type') ?? 'code') !== 'code') {
     return { error: 'unsupported_response_type', error_description: 'the only type is code' };
   }
+  if (query.has('max_age') && !/^\d{1,9}$/.test(query.get('max_age') ?? '')) {
+    return { error: 'invalid_request', error_description: 'max_age is a number of seconds' };
+  }
   if ((query.get('response_mode') || 'query') !== 'query') {
     return { error: 'unsupported_response_mode', error_description: 'the only mode is query' };
   }
@@ -85,5 +91,7 @@ function forProvider(query: URLSearchParams): URLSearchParams {
   known.set('scope', MCP_SCOPE);
   const prompts = (query.get('prompt') ?? '').split(' ').filter((prompt) => PROMPTS.has(prompt));
   if (prompts.length > 0) known.set('prompt', prompts.join(' '));
+  const maxAge = query.get('max_age');
+  if (maxAge !== null) known.set(MAX_AGE, maxAge);
   return known;
 }

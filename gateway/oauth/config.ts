@@ -22,6 +22,11 @@ export const oauthShape = {
     .describe('OpenID issuer that people sign in at; without it assistants cannot connect'),
   SIGN_IN_CLIENT_ID: z.string().min(1).optional().describe('Our client id at that issuer'),
   SIGN_IN_CLIENT_SECRET: z.string().min(1).optional().describe('Our client secret at that issuer'),
+  SIGN_IN_REQUIRED_ACR: list
+    .default([])
+    .describe(
+      'Authentication context classes (acr) of which a sign-in must have one; any will do when empty',
+    ),
   SIGN_IN_FORM_ORIGINS: list
     .refine((origins) => origins.every(isOrigin), {
       error: 'wants origins such as https://login.example.com',
@@ -75,12 +80,13 @@ export interface OAuthOptions {
 export function oauthOptions(config: OAuthConfig): OAuthOptions {
   const { SIGN_IN_ISSUER: issuer, SIGN_IN_CLIENT_ID: clientId } = config;
   const { SIGN_IN_CLIENT_SECRET: clientSecret, OAUTH_KEYRING: keyring } = config;
+  const { SIGN_IN_REQUIRED_ACR: requiredAcr } = config;
   const isComplete = issuer !== undefined && clientId !== undefined && clientSecret !== undefined;
   return {
     mcpClientId: config.MCP_CLIENT_ID,
     mcpGrantDays: config.MCP_GRANT_DAYS,
     signInFormOrigins: config.SIGN_IN_FORM_ORIGINS,
-    ...(isComplete && { signIn: { issuer, clientId, clientSecret } }),
+    ...(isComplete && { signIn: { issuer, clientId, clientSecret, requiredAcr } }),
     ...(keyring !== undefined && { oauthKeyring: parseKeyring(keyring) }),
     ...(config.MCP_CLIENTS !== undefined && {
       mcpClients: parseClientDocuments(config.MCP_CLIENTS),

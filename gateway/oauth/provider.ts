@@ -3,6 +3,7 @@ import type pg from 'pg';
 import { MCP_SCOPE } from './access-token.ts';
 import { isMember, parseAccountId } from './account.ts';
 import { createAdapters, failingClosed } from './adapter.ts';
+import { MAX_AGE } from './authorize-request.ts';
 import type { SupportedClients } from './clients/supported-clients.ts';
 import type { Cookies } from './cookies.ts';
 import type { Grants } from './grants.ts';
@@ -73,6 +74,7 @@ function configuration(o: ProviderOptions, key: SigningKey): Configuration {
     clientAuthMethods: ['none'],
     responseTypes: ['code'],
     scopes: [],
+    extraParams: [MAX_AGE],
     pkce: { required: () => true },
     allowOmittingSingleRegisteredRedirectUri: false,
     clockTolerance: 0,

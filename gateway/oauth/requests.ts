@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import type Provider from 'oidc-provider';
 import { MCP_SCOPE } from './access-token.ts';
 import { type Account, accountId } from './account.ts';
+import { MAX_AGE } from './authorize-request.ts';
 import { appOf } from './clients/redirect-uri.ts';
 import { grantingWith } from './granting.ts';
 import { mcpResource } from './issue.ts';
@@ -15,6 +16,8 @@ export interface AuthorizationRequest {
   readonly loginHint?: string | undefined;
   /** What the client wants a person to be asked (OpenID Connect, 3.1.2.1). */
   readonly prompts: readonly string[];
+  /** How long ago a person may have signed in at the identity provider. Seconds. */
+  readonly maxAgeS?: number | undefined;
   /** The address given so far, where a shop is still to be chosen. */
   readonly email?: string | undefined;
   /** Granted or refused, and the app has not been told yet. */
@@ -107,13 +110,14 @@ export function requestOf(interaction: {
   const { client_id: clientId, redirect_uri: redirectUri } = interaction.params;
   if (typeof clientId !== 'string' || typeof redirectUri !== 'string') return undefined;
   const email = interaction.lastSubmission?.email;
-  const { login_hint: loginHint, prompt } = interaction.params;
+  const { login_hint: loginHint, prompt, [MAX_AGE]: maxAge } = interaction.params;
   return {
     uid: interaction.uid,
     clientId,
     redirectUri,
     prompts: typeof prompt === 'string' ? prompt.split(' ') : [],
     isDecided: interaction.result !== undefined,
+    ...(typeof maxAge === 'string' && { maxAgeS: Number(maxAge) }),
     ...(typeof loginHint === 'string' && { loginHint }),
     ...(typeof email === 'string' && { email }),
   };

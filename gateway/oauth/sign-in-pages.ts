@@ -27,6 +27,10 @@ export interface SignInPages {
   noEmail(request: AuthorizationRequest): Answer;
   /** The identity provider vouches for another address than the one given. */
   otherEmail(request: AuthorizationRequest): Answer;
+  /** The shop knows another account of the identity provider by the address. */
+  otherAccount(request: AuthorizationRequest): Answer;
+  /** The person signed in, but not as recently, or not in the way, that is demanded. */
+  tooWeak(request: AuthorizationRequest): Answer;
 }
 
 export function createSignInPages(o: {
@@ -90,6 +94,18 @@ export function createSignInPages(o: {
         request,
         'That was another address',
         'You signed in with another address than the one you gave, or with one that is not confirmed. Connect again and use the same address in both places.',
+      ),
+    otherAccount: (request) =>
+      message(
+        request,
+        'Another account is linked to this address',
+        'The shop knows your address by another account of the page where you sign in. If that account was yours and is gone, ask an owner or admin of the shop to remove you from the team and add you again, or the operator of this service to unlink it. Then connect again.',
+      ),
+    tooWeak: (request) =>
+      message(
+        request,
+        'A fresh or stronger sign-in is needed',
+        'The page where you sign in did not confirm what is needed here: that you have just signed in, or that you used a second factor. Connect again and sign in there once more. If this page comes again, tell the operator of this service.',
       ),
   };
 }

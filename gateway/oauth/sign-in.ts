@@ -2,12 +2,14 @@ import type { IncomingMessage } from 'node:http';
 import type pg from 'pg';
 import { z } from 'zod';
 import type { Logger } from '../../services/platform/log.ts';
+import { linkAccount, type SignInAccount } from '../tenancy/sign-in-accounts.ts';
 import { parseEmail } from '../tenancy/users.ts';
 import { type ShopOfUser, shopsOfEmail } from './account.ts';
 import type { SupportedClients } from './clients/supported-clients.ts';
 import { createConsentStep } from './consent.ts';
 import type { Cookies } from './cookies.ts';
 import { SignInLost } from './failures.ts';
+import { granting } from './granting.ts';
 import { type Answer, ended, redirect } from './pages/answer.ts';
 import { SIGN_IN_TTL_S, signInPath } from './provider.ts';
 import type { AuthorizationRequest, AuthorizationRequests } from './requests.ts';
@@ -48,6 +50,7 @@ const sentUpstream = z.object({
   codeVerifier: z.string(),
   /** What the identity provider was told to ask. */
   prompts: z.array(z.string()).default([]),
+  authenticatedSince: z.number().optional(),
 });
 type SentUpstream = z.infer<typeof sentUpstream>;
 
@@ -104,9 +107,10 @@ export function createSignIn(o: SignInOptions): SignIn {
     const browser = o.cookies.browserOf(req);
     const wanted = PROMPTS_THERE.filter((prompt) => request.prompts.includes(prompt));
     const prompts = asked.prompts ?? wanted;
-    const { url, expectation } = await o.upstream.begin(email, prompts);
-    const { state, nonce, codeVerifier } = expectation;
-    await keep(state, { uid, email, shopId, browser, nonce, codeVerifier, prompts });
+    const demands = { prompts, maxAgeS: request.maxAgeS };
+    const { url, expectation } = await o.upstream.begin(email, demands);
+    const { state, ...expected } = expectation;
+    await keep(state, { uid, email, shopId, browser, prompts, ...expected });
     return redirect(url, [o.cookies.keepBrowser(browser)]);
   };
 
@@ -135,15 +139,21 @@ export function createSignIn(o: SignInOptions): SignIn {
     return resume === undefined ? ended() : redirect(resume);
   };
 
-  /** Somebody proved that the address is theirs: now it counts which shops it belongs to. */
+  /** Somebody proved that the address is theirs: now it counts which shops know them by it. */
   const arrive = async (
     req: IncomingMessage,
     request: AuthorizationRequest,
-    { email, shopId }: SentUpstream,
+    { email, shopId, account }: SentUpstream & { readonly account: SignInAccount },
   ): Promise<Answer> => {
-    const shops = await shopsOfEmail(o.pool, email);
-    const fitting = shops.filter((shop) => shopId === null || String(shop.shopId) === shopId);
-    const [shop, ...more] = fitting;
+    const { source } = granting();
+    const { mine, others } = await linkAccount(o.pool, { email, account, source });
+    const isWanted = (id: bigint): boolean => shopId === null || String(id) === shopId;
+    const shops = (await shopsOfEmail(o.pool, email)).filter((shop) => mine.includes(shop.shopId));
+    const [shop, ...more] = shops.filter((one) => isWanted(one.shopId));
+    if (!shop && others.some(isWanted)) {
+      o.logger.warn({ shops: others.map(String) }, 'sign-in refused: another account is linked');
+      return pages.otherAccount(request);
+    }
     if (!shop) return pages.noEmail(request);
     if (more.length > 0) return askShop(request, email, shops);
     return consent.begin(req, request, { shop, email });
@@ -166,9 +176,14 @@ export function createSignIn(o: SignInOptions): SignIn {
     url: URL,
     { state, sent, request }: { state: string; sent: SentUpstream; request: AuthorizationRequest },
   ): Promise<Answer> => {
+    let account: SignInAccount;
     try {
       const identity = await identify(url, state, sent);
-      if (!proves(identity, sent.email)) return pages.otherEmail(request);
+      if (!proves(identity, sent.email)) {
+        o.logger.warn('sign-in refused: another address, or one that is not confirmed');
+        return pages.otherEmail(request);
+      }
+      account = { issuer: identity.issuer, subject: identity.subject };
     } catch (error) {
       if (!(error instanceof SignInRefused)) throw error;
       // A wrong secret of ours, for one, would else be known to the people it keeps out alone.
@@ -178,9 +193,10 @@ export function createSignIn(o: SignInOptions): SignIn {
       if (error.isNotUnderstood && prompts.length < sent.prompts.length) {
         return sendUpstream(req, request, { ...sent, prompts });
       }
+      if (error.isTooWeak) return pages.tooWeak(request);
       return error.isDenied ? refuse(sent.uid, 'sign-in was refused') : ended();
     }
-    return arrive(req, request, sent);
+    return arrive(req, request, { ...sent, account });
   };
 
   return {

@@ -8,6 +8,8 @@ export interface SignInProvider {
   readonly issuer: string;
   readonly clientId: string;
   readonly clientSecret: string;
+  /** Authentication context classes of which a sign-in must have one; any will do when absent or empty. */
+  readonly requiredAcr?: readonly string[];
 }
 
 /** What a sign-in at the identity provider must come back with; kept until then. */
@@ -15,10 +17,25 @@ export interface Expectation {
   readonly state: string;
   readonly nonce: string;
   readonly codeVerifier: string;
+  /**
+   * The earliest time of authentication that counts, in seconds since 1970; absent where an older one will do.
+   */
+  readonly authenticatedSince?: number | undefined;
+}
+
+/** What a person is to be asked there. */
+export interface Demands {
+  /** Such as `login`, whatever they were asked before. */
+  readonly prompts?: readonly string[];
+  /** How long ago they may have signed in there. Seconds. */
+  readonly maxAgeS?: number | undefined;
 }
 
 /** Who the identity provider says somebody is. */
 export interface Identity {
+  /** `iss` and `sub`: what identifies the person. */
+  readonly issuer: string;
+  readonly subject: string;
   readonly email: string | undefined;
   readonly emailVerified: boolean;
 }
@@ -29,12 +46,11 @@ export interface Upstream {
   /**
    * The address to send a browser to, and what to expect of it.
    *
-   * @param prompts what a person is to be asked there, whatever they were asked before.
    * @throws IdentityProviderAway
    */
   begin(
     email: string,
-    prompts?: readonly string[],
+    demands?: Demands,
   ): Promise<{ readonly url: string; readonly expectation: Expectation }>;
   /**
    * Reads the address that the browser came back with, exchanges the code in it, and checks all that
@@ -49,7 +65,10 @@ export interface Upstream {
  * Whether the identity is that of the address, which is as `parseEmail` answers it. Another spelling that
  * is only composed into it (a Kelvin sign for a K) may be another account there, of somebody else.
  */
-export function proves({ email, emailVerified }: Identity, asked: string): boolean {
+export function proves(
+  { email, emailVerified }: Pick<Identity, 'email' | 'emailVerified'>,
+  asked: string,
+): boolean {
   if (!emailVerified || email === undefined) return false;
   return email.normalize('NFC') === email && parseEmail(email) === asked;
 }
@@ -66,6 +85,8 @@ export class SignInRefused extends Error {
   readonly isDenied: boolean;
   /** It did not understand what was asked of it, such as a prompt that it does not know. */
   readonly isNotUnderstood: boolean;
+  /** The person did sign in, but not as recently, or not in the way, that was asked for. */
+  readonly isTooWeak: boolean;
   /** Names of what happened, for the log: nothing of what was sent. */
   readonly reason: string;
 
@@ -74,15 +95,32 @@ export class SignInRefused extends Error {
     this.isDenied = cause instanceof oidc.AuthorizationResponseError;
     this.isNotUnderstood =
       cause instanceof oidc.AuthorizationResponseError && cause.error === 'invalid_request';
+    this.isTooWeak = cause instanceof WeakAuthentication;
     this.reason = namesOf(cause);
   }
 }
+
+/** Somebody signed in, and not as was asked for. */
+class WeakAuthentication extends Error {
+  override readonly name = 'WeakAuthentication';
+  /** The claim that says so. */
+  readonly code: 'auth_time' | 'acr';
+
+  constructor(code: 'auth_time' | 'acr') {
+    super(`the ${code} of the id token is not what was asked for`);
+    this.code = code;
+  }
+}
+
+/** How far the clock of the identity provider may be behind ours. Seconds. */
+const CLOCK_SKEW_S = 60;
 
 /** A person is waiting. Seconds. */
 const TIMEOUT_S = 5;
 
 /** Speaks to the identity provider as a confidential client with PKCE; discovery happens at first use. */
 export function createUpstream(o: SignInProvider & { readonly redirectUri: string }): Upstream {
+  const acrs = o.requiredAcr ?? [];
   let discovered: Promise<oidc.Configuration> | undefined;
   const configuration = (): Promise<oidc.Configuration> => {
     discovered ??= discover(o).catch((error: unknown) => {
@@ -97,12 +135,17 @@ export function createUpstream(o: SignInProvider & { readonly redirectUri: strin
       const { authorization_endpoint: endpoint } = (await configuration()).serverMetadata();
       return new URL(endpoint ?? o.issuer).origin;
     },
-    async begin(email, prompts = []) {
+    async begin(email, { prompts = [], maxAgeS: asked } = {}) {
       const config = await configuration();
+      // The time of authentication is promised only where `max_age` is asked for (OpenID Connect Core, 2).
+      const maxAgeS = prompts.includes('login') ? 0 : asked;
       const expectation = {
         state: oidc.randomState(),
         nonce: oidc.randomNonce(),
         codeVerifier: oidc.randomPKCECodeVerifier(),
+        ...(maxAgeS !== undefined && {
+          authenticatedSince: Math.floor(Date.now() / 1_000) - maxAgeS - CLOCK_SKEW_S,
+        }),
       };
       const url = oidc.buildAuthorizationUrl(config, {
         redirect_uri: o.redirectUri,
@@ -113,13 +156,15 @@ export function createUpstream(o: SignInProvider & { readonly redirectUri: strin
         code_challenge_method: 'S256',
         login_hint: email,
         ...(prompts.length > 0 && { prompt: prompts.join(' ') }),
+        ...(maxAgeS !== undefined && { max_age: String(maxAgeS) }),
+        ...(acrs.length > 0 && { acr_values: acrs.join(' ') }),
       });
       return { url: url.href, expectation };
     },
     async finish(url, expectation) {
       const config = await configuration();
       try {
-        return await identify(config, url, expectation);
+        return await identify(config, url, { ...expectation, acrs });
       } catch (error) {
         throw isAway(error) ? away(error) : new SignInRefused(error);
       }
@@ -130,7 +175,12 @@ export function createUpstream(o: SignInProvider & { readonly redirectUri: strin
 async function discover(o: SignInProvider): Promise<oidc.Configuration> {
   const issuer = new URL(o.issuer);
   // An identity provider without TLS is one on the same machine; configuration allows no other.
-  const execute = issuer.protocol === 'http:' ? [oidc.allowInsecureRequests] : [];
+  const isLocal = issuer.protocol === 'http:';
+  const execute = [
+    // Without it the signature of an ID token that comes by the back channel is not looked at.
+    oidc.enableNonRepudiationChecks,
+    ...(isLocal ? [oidc.allowInsecureRequests] : []),
+  ];
   try {
     const found = await oidc.discovery(issuer, o.clientId, o.clientSecret, undefined, {
       timeout: TIMEOUT_S,
@@ -153,7 +203,7 @@ function isWebAddress(text: unknown): boolean {
 async function identify(
   config: oidc.Configuration,
   url: URL,
-  expectation: Expectation,
+  expectation: Expectation & { readonly acrs: readonly string[] },
 ): Promise<Identity> {
   const tokens = await oidc.authorizationCodeGrant(config, url, {
     expectedState: expectation.state,
@@ -163,12 +213,20 @@ async function identify(
   });
   const claims = tokens.claims();
   if (!claims) throw new Error('an id token was expected');
+  const { authenticatedSince: since, acrs } = expectation;
+  if (since !== undefined && !(Number(claims.auth_time) >= since)) {
+    throw new WeakAuthentication('auth_time');
+  }
+  if (acrs.length > 0 && !acrs.some((acr) => acr === claims.acr))
+    throw new WeakAuthentication('acr');
   // Some providers say the address only when asked for it.
   const source =
     typeof claims.email === 'string' || config.serverMetadata().userinfo_endpoint === undefined
       ? claims
       : await oidc.fetchUserInfo(config, tokens.access_token, claims.sub);
   return {
+    issuer: claims.iss,
+    subject: claims.sub,
     email: typeof source.email === 'string' ? source.email : undefined,
     // Some providers write it as text.
     emailVerified: String(source.email_verified) === 'true',

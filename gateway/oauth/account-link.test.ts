@@ -1,0 +1,265 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
+import { freePorts } from '../../deploy/local/free-ports.ts';
+import { newKeyringText, parseKeyring } from '../../services/platform/keyring.ts';
+import {
+  startTestGateway,
+  TEST_AUTHOR,
+  type TestGateway,
+} from '../../test/support/gateway/test-gateway.ts';
+import { Browser, type Shown } from '../../test/support/oauth/browser.ts';
+import {
+  type FakeIdentity,
+  SIGN_IN_CLIENT,
+  startFakeIdentity,
+} from '../../test/support/oauth/fake-identity.ts';
+import { CLIENT_ID, REDIRECT } from '../../test/support/oauth/sign-in-stack.ts';
+import { listGrants } from '../tenancy/grants.ts';
+import { addMember, removeMember } from '../tenancy/members.ts';
+import { unlinkAccount } from '../tenancy/sign-in-accounts.ts';
+import { storeGrant } from './issue.ts';
+
+const REQUIRED_ACR = ['urn:mfa', 'phr'];
+
+let identity: FakeIdentity;
+let under: TestGateway;
+let baseUrl: string;
+/** Another gateway, which wants a second factor. */
+let strict: TestGateway;
+let strictUrl: string;
+beforeAll(async () => {
+  const [port = 0, strictPort = 0, identityPort = 0] = await freePorts(3);
+  baseUrl = `http://127.0.0.1:${port}`;
+  strictUrl = `http://127.0.0.1:${strictPort}`;
+  identity = await startFakeIdentity(identityPort);
+  const signIn = { issuer: identity.issuer, ...SIGN_IN_CLIENT };
+  const oauthKeyring = parseKeyring(newKeyringText());
+  const perHour = { authorize: 100_000, callback: 100_000, resume: 100_000, signInPages: 100_000 };
+  under = await startTestGateway({ port, publicUrl: baseUrl, signIn, oauthKeyring, perHour });
+  strict = await startTestGateway({
+    port: strictPort,
+    publicUrl: strictUrl,
+    databaseUrl: under.database.url,
+    signIn: { ...signIn, requiredAcr: REQUIRED_ACR },
+    oauthKeyring,
+    perHour,
+  });
+});
+afterEach(() => {
+  identity.claims = {};
+  identity.isForging = false;
+});
+afterAll(async () => {
+  await strict.stop();
+  await under.stop();
+  identity.stop();
+});
+
+interface Person {
+  readonly email: string;
+  readonly shopId: bigint;
+  readonly userId: bigint;
+}
+
+async function newMember(email = `${randomUUID()}@example.com`): Promise<Person> {
+  const shopId = await under.newShop();
+  const { pool } = under.database;
+  const keeper = { shopId, email: `keeper-${email}`, role: 'owner' as const, by: TEST_AUTHOR };
+  await addMember(pool, keeper);
+  return { ...(await addMember(pool, { ...keeper, email, role: 'analyst' })), email };
+}
+
+interface Wanted {
+  readonly email: string;
+  readonly claims?: Record<string, unknown>;
+  readonly query?: Record<string, string>;
+  readonly at?: string;
+}
+
+/** Comes back from the identity provider with those claims. @returns the page, and where the browser was sent. */
+async function arrive(o: Wanted): Promise<{ shown: Shown; sentTo: URL }> {
+  const query = new URLSearchParams({
+    response_type: 'code',
+    client_id: CLIENT_ID,
+    redirect_uri: REDIRECT,
+    code_challenge: 'x'.repeat(43),
+    code_challenge_method: 'S256',
+    login_hint: o.email,
+    ...o.query,
+  });
+  const browser = new Browser();
+  const { headers } = await browser.send(`${o.at ?? baseUrl}/oauth/authorize?${query}`);
+  const sentTo = new URL(headers.get('location') ?? '');
+  identity.claims = o.claims ?? {};
+  const shown = await browser.open(identity.callbackOf(sentTo), REDIRECT);
+  return { shown, sentTo };
+}
+
+/** The page that asks for consent, for that shop. */
+const isIn = ({ shown }: { shown: Shown }, { shopId }: Person): boolean =>
+  shown.status === 200 && shown.text.includes(`no. ${shopId})`);
+const isOther = ({ shown }: { shown: Shown }): boolean =>
+  shown.status === 403 && shown.text.includes('Another account is linked');
+
+const actionsOf = async ({ shopId, userId }: Person): Promise<string[]> => {
+  const { rows } = await under.database.pool.query<{ action: string }>(
+    "select action from audit_log where shop_id = $1 and subject = $2 and action like 'member.%' order by id",
+    [shopId, String(userId)],
+  );
+  return rows.map(({ action }) => action);
+};
+
+describe('a person is an account of the identity provider', () => {
+  test('from the first sign-in on: the same address with another account is refused', async () => {
+    const person = await newMember();
+    const { email } = person;
+    expect(isIn(await arrive({ email, claims: { sub: 'first' } }), person)).toBe(true);
+    expect(isIn(await arrive({ email, claims: { sub: 'first' } }), person)).toBe(true);
+    const other = await arrive({ email, claims: { sub: 'second' } });
+    expect(isOther(other)).toBe(true);
+    expect(other.shown.text).toContain('remove you from the team and add you again');
+    expect(await actionsOf(person)).toEqual(['member.added', 'member.account_linked']);
+    const { rows } = await under.database.pool.query(
+      `select sign_in_issuer, sign_in_subject from memberships where user_id = $1`,
+      [person.userId],
+    );
+    expect(rows).toEqual([{ sign_in_issuer: identity.issuer, sign_in_subject: 'first' }]);
+  });
+
+  test('in all shops that know nobody by the address, at once', async () => {
+    const one = await newMember();
+    const { email } = one;
+    const two = await newMember(email);
+    expect(isIn(await arriveAt(one, 'first'), one)).toBe(true);
+    expect(isOther(await arriveAt(two, 'second'))).toBe(true);
+  });
+
+  /** With several shops one is chosen first. */
+  async function arriveAt({ email, shopId }: Person, sub: string): Promise<{ shown: Shown }> {
+    const query = new URLSearchParams({
+      response_type: 'code',
+      client_id: CLIENT_ID,
+      redirect_uri: REDIRECT,
+      code_challenge: 'x'.repeat(43),
+      code_challenge_method: 'S256',
+      login_hint: email,
+    });
+    const browser = new Browser();
+    const shops = await browser.open(`${baseUrl}/oauth/authorize?${query}`, REDIRECT);
+    const toIdentity = await browser.submit(shops, { shop_id: String(shopId) }, identity.issuer);
+    identity.claims = { sub };
+    return { shown: await browser.open(identity.callbackOf(toIdentity.url), REDIRECT) };
+  }
+
+  test.each(['removed and added again', 'unlinked by the operator'])(
+    'who is %s may come with another account, and the former one is out',
+    async (how) => {
+      const person = await newMember();
+      const { email, shopId } = person;
+      const { pool } = under.database;
+      await arrive({ email, claims: { sub: 'first' } });
+      if (how.startsWith('removed')) {
+        await removeMember(pool, { shopId, email, by: TEST_AUTHOR });
+        await addMember(pool, { shopId, email, role: 'analyst', by: TEST_AUTHOR });
+      } else {
+        await unlinkAccount(pool, { shopId, email, by: TEST_AUTHOR });
+        expect(await actionsOf(person)).toContain('member.account_unlinked');
+      }
+      expect(isIn(await arrive({ email, claims: { sub: 'second' } }), person)).toBe(true);
+      expect(isOther(await arrive({ email, claims: { sub: 'first' } }))).toBe(true);
+    },
+  );
+
+  test('a changed role changes nothing about it', async () => {
+    const person = await newMember();
+    const { email, shopId } = person;
+    await arrive({ email, claims: { sub: 'first' } });
+    await addMember(under.database.pool, { shopId, email, role: 'developer', by: TEST_AUTHOR });
+    expect(isOther(await arrive({ email, claims: { sub: 'second' } }))).toBe(true);
+  });
+
+  test('an address that changed at the identity provider is taken along, unless it is that of somebody else', async () => {
+    const person = await newMember();
+    const [sub, moved] = [randomUUID(), `moved-${person.email}`];
+    await arrive({ email: person.email, claims: { sub } });
+    expect(isIn(await arrive({ email: moved, claims: { sub } }), person)).toBe(true);
+    expect(await actionsOf(person)).toContain('member.address_changed');
+    // The former address is nobody's now.
+    const former = await arrive({ email: person.email, claims: { sub: randomUUID() } });
+    expect(former.shown.text).toContain('No email was found');
+
+    const other = await newMember();
+    const { email } = other;
+    await arrive({ email, claims: { sub: randomUUID() } });
+    expect(isOther(await arrive({ email, claims: { sub } }))).toBe(true);
+    expect(isIn(await arrive({ email: moved, claims: { sub } }), person)).toBe(true);
+  });
+
+  test('unlinking ends the assistants of the member, and needs a member', async () => {
+    const { email, shopId, userId } = await newMember();
+    const { pool } = under.database;
+    await storeGrant(pool, randomUUID(), { shopId, userId, clientId: CLIENT_ID });
+    expect(await listGrants(pool, { shopId })).toHaveLength(1);
+    await unlinkAccount(pool, { shopId, email, by: TEST_AUTHOR });
+    expect(await listGrants(pool, { shopId })).toEqual([]);
+    const nobody = unlinkAccount(pool, { shopId, email: 'nobody@example.com', by: TEST_AUTHOR });
+    await expect(nobody).rejects.toThrow('no such member');
+  });
+});
+
+describe('an ID token', () => {
+  test('that the published keys did not sign is refused', async () => {
+    const { email } = await newMember();
+    identity.isForging = true;
+    const { shown } = await arrive({ email });
+    expect([shown.status, shown.text.includes('This sign-in has ended')]).toEqual([400, true]);
+  });
+
+  const now = () => Math.floor(Date.now() / 1_000);
+  const DAY_S = 86_400;
+  test.each<[string, Record<string, string>, string | null, () => unknown, boolean]>([
+    ['nothing', {}, null, () => undefined, true],
+    ['nothing, and is old', {}, null, () => now() - DAY_S, true],
+    ['prompt=login', { prompt: 'login' }, '0', now, true],
+    ['prompt=login, and is old', { prompt: 'login' }, '0', () => now() - DAY_S, false],
+    ['prompt=login, and says nothing', { prompt: 'login' }, '0', () => undefined, false],
+    ['max_age', { max_age: '3600' }, '3600', () => now() - 60, true],
+    ['max_age, and is old', { max_age: '3600' }, '3600', () => now() - DAY_S, false],
+    ['max_age, and says nothing', { max_age: '3600' }, '3600', () => undefined, false],
+  ])('for an app that asks for %s', async (_, query, maxAge, authTime, isGood) => {
+    const person = await newMember();
+    const claims = { sub: randomUUID(), auth_time: authTime() };
+    const { shown, sentTo } = await arrive({ email: person.email, query, claims });
+    expect(sentTo.searchParams.get('max_age')).toBe(maxAge);
+    const isRefused = shown.status === 403 && shown.text.includes('fresh or stronger sign-in');
+    expect([isIn({ shown }, person), isRefused]).toEqual([isGood, !isGood]);
+  });
+
+  test.each(['-1', 'x', '', '1.5'])('max_age %j is no number of seconds', async (max_age) => {
+    const query = new URLSearchParams({
+      response_type: 'code',
+      client_id: CLIENT_ID,
+      redirect_uri: REDIRECT,
+      code_challenge: 'x'.repeat(43),
+      code_challenge_method: 'S256',
+      max_age,
+    });
+    const { headers } = await new Browser().send(`${baseUrl}/oauth/authorize?${query}`);
+    expect(headers.get('location')).toContain('error=invalid_request');
+  });
+
+  test.each([
+    ['urn:mfa', true],
+    ['phr', true],
+    ['pwd', false],
+    [undefined, false],
+    [['phr'], false],
+  ])('of the class %j, where one of others is required, is good: %j', async (acr, isGood) => {
+    const person = await newMember();
+    const claims = { sub: randomUUID(), acr };
+    const { shown, sentTo } = await arrive({ email: person.email, claims, at: strictUrl });
+    expect(sentTo.searchParams.get('acr_values')).toBe('urn:mfa phr');
+    expect(isIn({ shown }, person)).toBe(isGood);
+    expect(shown.text.includes('fresh or stronger sign-in')).toBe(!isGood);
+  });
+});

@@ -1,0 +1,140 @@
+import { Code } from '@connectrpc/connect';
+import type pg from 'pg';
+import { Actor_Kind } from '../../proto/gen/rms/common/v1/actor_pb.ts';
+import { ErrorReason } from '../../proto/gen/rms/common/v1/error_pb.ts';
+import { DomainError } from '../../services/platform/errors.ts';
+import { inTransaction, type Queryable } from '../../services/platform/postgres.ts';
+import { type Author, recordAudit } from './audit.ts';
+import { endGrants } from './grants.ts';
+import { findUser } from './users.ts';
+
+/** An account of the identity provider: only both together identify a person (OpenID Connect Core, 5.7). */
+export interface SignInAccount {
+  readonly issuer: string;
+  readonly subject: string;
+}
+
+/** Whom the shops of an address know by it. */
+export interface KnownAs {
+  /** Shops that know this account; the ones that knew none before among them. */
+  readonly mine: readonly bigint[];
+  /** Shops that know another account by the address. */
+  readonly others: readonly bigint[];
+}
+
+/**
+ * Says in which shops an account may act that has proved an address. Memberships that nobody has signed in to
+ * are linked to the account; from then on they count for it alone, whoever has the address later. An account
+ * that is known, with an address that no member has, takes its address along.
+ *
+ * @param o.email as `parseEmail` answers it.
+ * @param o.source network address of the person's browser, for the audit log.
+ */
+export function linkAccount(
+  pool: pg.Pool,
+  o: {
+    readonly email: string;
+    readonly account: SignInAccount;
+    readonly source?: string | undefined;
+  },
+): Promise<KnownAs> {
+  return inTransaction(pool, async (tx) => {
+    const author = (userId: bigint): Author => ({
+      actor: { kind: Actor_Kind.USER, id: String(userId), name: '' },
+      ...(o.source !== undefined && { source: o.source }),
+    });
+    for (const [action, changed] of [
+      ['member.address_changed', await moveAddress(tx, o)],
+      ['member.account_linked', await linkFree(tx, o)],
+    ] as const) {
+      for (const { shopId, userId } of changed) {
+        const by = author(userId);
+        await recordAudit(tx, { shopId, by, action, subject: String(userId) });
+      }
+    }
+    const { rows } = await tx.query<{ shopId: bigint; isMine: boolean }>(
+      `select m.shop_id as "shopId", m.sign_in_issuer = $2 and m.sign_in_subject = $3 as "isMine"
+         from memberships m join users u on u.id = m.user_id
+        where u.email = $1`,
+      [o.email, o.account.issuer, o.account.subject],
+    );
+    const shopsWhere = (isMine: boolean) =>
+      rows.filter((row) => row.isMine === isMine).map(({ shopId }) => shopId);
+    return { mine: shopsWhere(true), others: shopsWhere(false) };
+  });
+}
+
+/**
+ * Forgets which account a member signs in with, and ends the member's assistants; the next account that proves
+ * the address is linked.
+ *
+ * @throws DomainError NOT_FOUND when the shop has no such member.
+ */
+export function unlinkAccount(
+  pool: pg.Pool,
+  o: { readonly shopId: bigint; readonly email: string; readonly by: Author },
+): Promise<void> {
+  return inTransaction(pool, async (tx) => {
+    const { shopId, by } = o;
+    const user = await findUser(tx, o.email);
+    const { rowCount } = await tx.query(
+      `update memberships set sign_in_issuer = null, sign_in_subject = null
+        where shop_id = $1 and user_id = $2`,
+      [shopId, user?.id ?? null],
+    );
+    if (!user || rowCount !== 1) {
+      throw new DomainError(Code.NotFound, ErrorReason.UNSPECIFIED, 'the shop has no such member');
+    }
+    await endGrants(tx, { shopId, userId: user.id }, { by, why: 'account_unlinked' });
+    await recordAudit(tx, {
+      shopId,
+      by,
+      action: 'member.account_unlinked',
+      subject: String(user.id),
+    });
+  });
+}
+
+interface Membership {
+  readonly shopId: bigint;
+  readonly userId: bigint;
+}
+
+/** Memberships of the address that know no account yet. */
+async function linkFree(
+  tx: Queryable,
+  { email, account }: { readonly email: string; readonly account: SignInAccount },
+): Promise<Membership[]> {
+  const { rows } = await tx.query<Membership>(
+    `update memberships m set sign_in_issuer = $2, sign_in_subject = $3
+       from users u
+      where u.id = m.user_id and u.email = $1 and m.sign_in_subject is null
+     returning m.shop_id as "shopId", m.user_id as "userId"`,
+    [email, account.issuer, account.subject],
+  );
+  return rows;
+}
+
+/** Gives the address to the one person whom all of their shops know by the account, where it is nobody else's. */
+async function moveAddress(
+  tx: Queryable,
+  { email, account }: { readonly email: string; readonly account: SignInAccount },
+): Promise<Membership[]> {
+  const { rows } = await tx.query<Membership>(
+    `with people as (
+       select m.user_id from memberships m
+        where m.sign_in_issuer = $2 and m.sign_in_subject = $3 group by m.user_id
+     ), moved as (
+       update users u set email = $1
+        where u.id in (select user_id from people) and (select count(*) from people) = 1
+          and not exists (select from users other where other.email = $1)
+          and not exists (select from memberships m where m.user_id = u.id
+                and (m.sign_in_issuer, m.sign_in_subject) is distinct from ($2, $3))
+       returning u.id
+     )
+     select m.shop_id as "shopId", m.user_id as "userId"
+       from memberships m join moved on moved.id = m.user_id`,
+    [email, account.issuer, account.subject],
+  );
+  return rows;
+}

@@ -1,0 +1,84 @@
+import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
+import { createServer, type IncomingMessage } from 'node:http';
+import { exportJWK, generateKeyPair, SignJWT } from 'jose';
+
+/** Our client there. */
+export const SIGN_IN_CLIENT = { clientId: 'gateway', clientSecret: 'x' };
+
+/** An identity provider that vouches for whomever it is asked about, whenever it answers at all. */
+export interface FakeIdentity {
+  readonly issuer: string;
+  isAway: boolean;
+  /** Claims of the next ID tokens, beside or instead of the usual ones; undefined leaves one out. */
+  claims: Record<string, unknown>;
+  /** Whether ID tokens are signed by a key that is not published. */
+  isForging: boolean;
+  /** The address that it would send a browser back to, from the one that the browser was sent to. */
+  callbackOf(sentTo: URL): string;
+  stop(): void;
+}
+
+export async function startFakeIdentity(port: number): Promise<FakeIdentity> {
+  const { privateKey, publicKey } = await generateKeyPair('RS256');
+  const { privateKey: unpublished } = await generateKeyPair('RS256');
+  const keys = [{ ...(await exportJWK(publicKey)), kid: 'k', alg: 'RS256' }];
+  /** What each code that was not used yet stands for. */
+  const codes = new Map<string, URLSearchParams>();
+  const issuer = `http://127.0.0.1:${port}`;
+
+  const redeem = async (req: IncomingMessage): Promise<object> => {
+    const code = new URLSearchParams(Buffer.concat(await req.toArray()).toString()).get('code');
+    const asked = codes.get(code ?? '');
+    if (code === null || !asked) return { error: 'invalid_grant' };
+    codes.delete(code);
+    const claims = {
+      iss: issuer,
+      sub: 'somebody',
+      nonce: asked.get('nonce'),
+      email: asked.get('login_hint'),
+      email_verified: true,
+      ...identity.claims,
+    };
+    const id_token = await new SignJWT(claims)
+      .setProtectedHeader({ alg: 'RS256', kid: 'k' })
+      .setAudience(SIGN_IN_CLIENT.clientId)
+      .setIssuedAt()
+      .setExpirationTime('5 min')
+      .sign(identity.isForging ? unpublished : privateKey);
+    return { access_token: 'x', token_type: 'Bearer', id_token };
+  };
+  const answer = async (req: IncomingMessage): Promise<object> => {
+    if (req.url === '/token') return redeem(req);
+    if (req.url === '/jwks') return { keys };
+    return {
+      issuer,
+      authorization_endpoint: `${issuer}/authorize`,
+      token_endpoint: `${issuer}/token`,
+      jwks_uri: `${issuer}/jwks`,
+    };
+  };
+  const server = createServer(async (req, res) => {
+    const body = identity.isAway ? {} : await answer(req);
+    const status = identity.isAway ? 503 : 'error' in body ? 400 : 200;
+    res.writeHead(status, { 'Content-Type': 'application/json' }).end(JSON.stringify(body));
+  });
+  await once(server.listen(port, '127.0.0.1'), 'listening');
+  const identity: FakeIdentity = {
+    issuer,
+    isAway: false,
+    claims: {},
+    isForging: false,
+    callbackOf({ searchParams }) {
+      const code = randomUUID();
+      codes.set(code, searchParams);
+      const back = new URLSearchParams({ code, state: searchParams.get('state') ?? '' });
+      return `${searchParams.get('redirect_uri')}?${back}`;
+    },
+    stop() {
+      server.closeAllConnections();
+      server.close();
+    },
+  };
+  return identity;
+}
