@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { kafkaFaults, kafkaSecurityShape } from './bus/kafka-config.ts';
 import { INTERNAL_CALLERS } from './grpc/callers.ts';
 import { keyringText } from './keyring.ts';
 import { transportFaults, transportShape } from './transport-security.ts';
@@ -31,6 +32,7 @@ export function loadConfig<Shape extends z.ZodRawShape>(
   const faults = [
     ...(result.success ? [] : result.error.issues.map((issue) => faultOf(issue, shape, given))),
     ...('SERVICE_AUTH' in shape ? identityFaults(given) : []),
+    ...('KAFKA_TLS' in shape ? kafkaFaults(given) : []),
     ...transportFaults(shape, given),
   ];
   if (result.success && faults.length === 0) return result.data;
@@ -154,6 +156,7 @@ export const databaseShape = {
 
 /** What a process that publishes or listens has. */
 export const busShape = {
+  ...kafkaSecurityShape,
   KAFKA_BROKERS: list
     .refine((brokers) => brokers.length > 0, 'wants host:port, several separated by commas')
     .describe('Kafka brokers, as host:port separated by commas'),

@@ -6,6 +6,7 @@ import { type Background, startBackground } from './background.ts';
 import type { EventBus } from './bus/event-bus.ts';
 import { type EventSignatures, signaturesFromConfig } from './bus/event-signature.ts';
 import { createKafkaBus } from './bus/kafka.ts';
+import { securityFromConfig } from './bus/kafka-security.ts';
 import { signedBus } from './bus/signed-bus.ts';
 import type { ServiceConfig } from './config.ts';
 import { rememberDays } from './consumer.ts';
@@ -243,6 +244,7 @@ export function optionsFromConfig(config: ServiceConfig): ServiceOptions {
     clientId: hostname(),
     logger,
     retentionDays: config.RETENTION_DAYS,
+    security: securityFromConfig(config),
   });
   return {
     host: config.HOST,

@@ -9,7 +9,7 @@ function refused(shape: Parameters<typeof loadConfig>[0], env: Record<string, st
     return [];
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;
-    const about = /^(DATABASE_URL|KAFKA_TLS|GRPC_TLS_\w+)/;
+    const about = /^(DATABASE_URL|KAFKA_(?:TLS|SASL)\w*|GRPC_TLS_\w+)/;
     return error.faults.flatMap((fault) => about.exec(fault)?.[0] ?? []);
   }
 }
@@ -51,6 +51,21 @@ describe('production', () => {
     );
   });
 
+  test('refuses plain Kafka, and to send a secret to a plain token endpoint', () => {
+    const env = { ...production, ...CERTIFICATES, ...VERIFIED };
+    expect(refused(serviceShape, env)).toEqual(['KAFKA_TLS']);
+    expect(refused(serviceShape, { ...env, KAFKA_TLS: 'false' })).toEqual(['KAFKA_TLS']);
+    const encrypted = { ...env, KAFKA_TLS: 'true' };
+    expect(refused(serviceShape, encrypted)).toEqual([]);
+    const oauth = {
+      KAFKA_SASL_MECHANISM: 'oauthbearer',
+      KAFKA_SASL_USERNAME: 'rms',
+      KAFKA_SASL_PASSWORD: 'secret',
+      KAFKA_SASL_TOKEN_URL: 'http://issuer/token',
+    };
+    expect(refused(serviceShape, { ...encrypted, ...oauth })).toEqual(['KAFKA_SASL_TOKEN_URL']);
+  });
+
   test('takes all of it where a mesh encrypts', () => {
     for (const shape of [serviceShape, gatewayShape, migrator]) {
       expect(refused(shape, { ...production, ...PLAIN, TRANSPORT_SECURITY: 'mesh' })).toEqual([]);
@@ -62,6 +77,26 @@ test('development takes plain connections', () => {
   for (const shape of [serviceShape, gatewayShape, migrator]) {
     expect(refused(shape, PLAIN)).toEqual([]);
   }
+});
+
+test('what a Kafka login needs is there, and nothing that would not be used', () => {
+  const ofService = (env: Record<string, string>) => refused(serviceShape, { ...PLAIN, ...env });
+  const scram = { KAFKA_SASL_MECHANISM: 'scram-sha-512', KAFKA_SASL_USERNAME: 'rms' };
+  expect(ofService({ ...scram, KAFKA_SASL_PASSWORD: 'x' })).toEqual([]);
+  expect(ofService({ ...scram, KAFKA_SASL_PASSWORD_FILE: '/x' })).toEqual([]);
+  expect(ofService(scram)).toEqual(['KAFKA_SASL_PASSWORD']);
+  expect(ofService({ KAFKA_SASL_MECHANISM: 'plain' })).toEqual([
+    'KAFKA_SASL_PASSWORD',
+    'KAFKA_SASL_USERNAME',
+  ]);
+  const oauth = { KAFKA_SASL_MECHANISM: 'oauthbearer' };
+  expect(ofService({ ...oauth, KAFKA_SASL_TOKEN_FILE: '/x' })).toEqual([]);
+  expect(ofService(oauth)).toHaveLength(3);
+  expect(ofService({ KAFKA_SASL_PASSWORD: 'x' })).toEqual(['KAFKA_SASL_PASSWORD']);
+  expect(ofService({ KAFKA_TLS_CA_FILE: '/x' })).toEqual(['KAFKA_TLS_CA_FILE']);
+  expect(ofService({ KAFKA_TLS: 'true', KAFKA_TLS_CERT_FILE: '/x' })).toEqual([
+    'KAFKA_TLS_CERT_FILE',
+  ]);
 });
 
 test('certificates are complete or absent, everywhere', () => {

@@ -20,6 +20,9 @@ export function transportFaults(shape: object, env: Readonly<Record<string, unkn
   if ('KAFKA_TLS' in shape && env.KAFKA_TLS !== 'true') {
     faults.push(`KAFKA_TLS: production wants true${OR_MESH}`);
   }
+  if ('KAFKA_TLS' in shape && String(env.KAFKA_SASL_TOKEN_URL ?? '').startsWith('http:')) {
+    faults.push(`KAFKA_SASL_TOKEN_URL: production wants https${OR_MESH}`);
+  }
   if ('GRPC_TLS_CA_FILE' in shape && env.GRPC_TLS_CA_FILE === undefined) {
     faults.push(`GRPC_TLS_CA_FILE is missing: production takes gRPC over TLS only${OR_MESH}`);
   }

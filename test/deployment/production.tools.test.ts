@@ -1,8 +1,14 @@
 import { describe, expect, test } from '@jest/globals';
 import { z } from 'zod';
 import { gatewayShape } from '../../gateway/config.ts';
-import { identityShape, loadConfig, processShape } from '../../services/platform/config.ts';
+import {
+  identityShape,
+  loadConfig,
+  processShape,
+  serviceShape,
+} from '../../services/platform/config.ts';
 import { OWN_CALLERS } from '../../services/platform/grpc/callers.ts';
+import { newKeyringText } from '../../services/platform/keyring.ts';
 import { renderOverlay } from './kubectl.ts';
 
 const named = z.looseObject({ kind: z.string(), metadata: z.looseObject({ name: z.string() }) });
@@ -20,6 +26,8 @@ const PROCESSES = [
   'webhooks',
 ];
 
+const SERVICES = PROCESSES.filter((name) => name !== 'gateway');
+
 const podShape = z.looseObject({
   spec: z.looseObject({
     template: z.looseObject({
@@ -28,7 +36,10 @@ const podShape = z.looseObject({
         topologySpreadConstraints: z.array(z.unknown()),
         volumes: z.array(z.unknown()),
         containers: z.tuple([
-          z.looseObject({ volumeMounts: z.array(z.looseObject({ mountPath: z.string() })) }),
+          z.looseObject({
+            env: z.array(z.object({ name: z.string(), value: z.string().optional() })),
+            volumeMounts: z.array(z.looseObject({ mountPath: z.string() })),
+          }),
         ]),
       }),
     }),
@@ -74,6 +85,27 @@ describe('the production overlay', () => {
     expect(spec.topologySpreadConstraints).toHaveLength(1);
   });
 
+  test.each(SERVICES)('encrypts every connection of %s', (name) => {
+    const deployment = ofKind('Deployment').find(({ metadata }) => metadata.name === name);
+    const [{ env, volumeMounts }] = podShape.parse(deployment).spec.template.spec.containers;
+    const literals = env.flatMap(({ name: key, value }) =>
+      value === undefined ? [] : [[key, value]],
+    );
+    const secrets = {
+      DATABASE_URL: 'postgres://rms@db/rms?sslmode=verify-full',
+      EVENT_KEYRING: newKeyringText(),
+      KAFKA_BROKERS: 'kafka.example.com:9093',
+      KAFKA_SASL_USERNAME: 'rms',
+    };
+    const own = Object.fromEntries(literals);
+    const all = { ...processData(), ...own, ...secrets, NODE_ENV: 'production' };
+    expect(loadConfig(serviceShape, all)).toMatchObject({ KAFKA_TLS: true });
+    const folders = volumeMounts.map(({ mountPath }) => mountPath);
+    for (const [, file] of literals.filter(([key = '']) => key.endsWith('_FILE'))) {
+      expect(folders).toContain(file?.slice(0, file.lastIndexOf('/')));
+    }
+  });
+
   test.each(PROCESSES)('runs %s as an account of its own, by which the others know it', (name) => {
     const deployment = ofKind('Deployment').find(({ metadata }) => metadata.name === name);
     const { spec } = podShape.parse(deployment).spec.template;
@@ -99,8 +131,7 @@ describe('the production overlay', () => {
         }),
       })
       .parse(policy).spec;
-    const services = PROCESSES.filter((name) => name !== 'gateway');
-    expect(podSelector.matchExpressions[0].values.toSorted()).toEqual(services);
+    expect(podSelector.matchExpressions[0].values.toSorted()).toEqual(SERVICES);
     expect(ingress).toEqual([
       { from: [{ podSelector: {} }], ports: [{ port: 8080 }] },
       { ports: [{ port: 9464 }] },

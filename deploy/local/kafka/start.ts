@@ -25,7 +25,11 @@ export interface LocalKafkaOptions {
   /** Of the first broker; the others and the controllers take free ones. */
   readonly port?: number;
   /** Besides the usual ones, or instead of them. */
-  readonly settings?: BrokerSettings;
+  readonly settings?: BrokerSettings | ((node: KafkaNode) => BrokerSettings);
+  /** Further arguments of the tool that formats the storage of a new broker. */
+  readonly formatArguments?: readonly string[];
+  /** Further arguments of Java. */
+  readonly javaArguments?: readonly string[];
   readonly javaHome?: string;
   readonly onProgress?: Progress;
 }
@@ -54,10 +58,11 @@ export async function startKafka(o: LocalKafkaOptions): Promise<LocalKafka> {
   await mkdir(folder, { recursive: true });
   await stopLeftovers(folder);
   const nodes = await nodesIn(folder, o.count ?? 1, o.port);
-  const jvm = jvmArguments(jars);
+  const jvm = [...(o.javaArguments ?? []), ...jvmArguments(jars)];
   for (const node of nodes) {
-    await writeSettings(node, nodes, o.settings);
-    await format(node, { java, jvm });
+    const settings = typeof o.settings === 'function' ? o.settings(node) : o.settings;
+    await writeSettings(node, nodes, settings);
+    await format(node, { java, jvm }, o.formatArguments ?? []);
   }
 
   const running = new Map<number, ChildProcess>();
@@ -128,10 +133,10 @@ interface Java {
   readonly jvm: readonly string[];
 }
 
-async function format(node: KafkaNode, { java, jvm }: Java) {
+async function format(node: KafkaNode, { java, jvm }: Java, others: readonly string[]) {
   if (existsSync(join(node.folder, 'meta.properties'))) return;
   const tool = ['kafka.tools.StorageTool', 'format', '-t', CLUSTER_ID, '-c', node.properties];
-  await run(java, [...jvm, ...tool]);
+  await run(java, [...jvm, ...tool, ...others]);
 }
 
 const pidFile = (folder: string, node: KafkaNode) => join(folder, `broker-${node.id}.pid`);

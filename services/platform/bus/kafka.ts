@@ -3,6 +3,7 @@ import type { Logger } from '../log.ts';
 import { within } from '../within.ts';
 import type { EventBus } from './event-bus.ts';
 import { createKafkaProducer } from './kafka-producer.ts';
+import { type KafkaSecurity, securitySettings } from './kafka-security.ts';
 import { createSessionTime } from './kafka-session-time.ts';
 import { subscribeToKafka } from './kafka-subscription.ts';
 import { createTopicKeeper } from './kafka-topics.ts';
@@ -13,6 +14,8 @@ export interface KafkaBusOptions {
   readonly logger: Logger;
   /** How long topics made here keep their records; 7 unless told otherwise. */
   readonly retentionDays?: number;
+  /** Plain text without. */
+  readonly security?: KafkaSecurity;
 }
 
 const CONNECT_TIMEOUT_MS = 3_000;
@@ -24,6 +27,7 @@ export function createKafkaBus(o: KafkaBusOptions): EventBus {
   ignoreNegativeTimeouts();
   const kafka = new Kafka({
     clientId: o.clientId,
+    ...securitySettings(o.security ?? {}),
     // Each client begins with the first: another each time, as one that hangs answers nobody.
     brokers: () => shuffled(o.brokers),
     connectionTimeout: CONNECT_TIMEOUT_MS,

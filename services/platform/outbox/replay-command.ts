@@ -2,6 +2,7 @@ import { parseArgs } from 'node:util';
 import { eventsTopic } from '../bus/event-bus.ts';
 import { signaturesFromConfig } from '../bus/event-signature.ts';
 import { createKafkaBus } from '../bus/kafka.ts';
+import { securityFromConfig } from '../bus/kafka-security.ts';
 import { signingBus } from '../bus/signed-bus.ts';
 import { busShape, databaseShape, loadConfig, processShape } from '../config.ts';
 import { createLogger } from '../log.ts';
@@ -28,6 +29,7 @@ export async function runReplay(service: string, args: readonly string[]): Promi
     clientId: `${service}-replay`,
     logger,
     retentionDays: config.RETENTION_DAYS,
+    security: securityFromConfig(config),
   });
   const bus = signingBus(kafka, signaturesFromConfig(config));
   try {

@@ -1,0 +1,86 @@
+import { z } from 'zod';
+
+const flag = z
+  .enum(['true', 'false'], { error: 'wants true or false' })
+  .default('false')
+  .transform((text) => text === 'true');
+
+/** How the brokers are reached; see `kafka-security.ts`. */
+export const kafkaSecurityShape = {
+  KAFKA_TLS: flag.describe('Whether Kafka is reached over TLS; production wants it'),
+  KAFKA_TLS_CA_FILE: z
+    .string()
+    .optional()
+    .describe("File with the authorities of the brokers' certificates; public ones without"),
+  KAFKA_TLS_CERT_FILE: z
+    .string()
+    .optional()
+    .describe('File with the own certificate, where brokers ask for one'),
+  KAFKA_TLS_KEY_FILE: z.string().optional().describe('File with the key of that certificate'),
+  KAFKA_SASL_MECHANISM: z
+    .enum(['plain', 'scram-sha-256', 'scram-sha-512', 'oauthbearer'], {
+      error: 'wants plain, scram-sha-256, scram-sha-512 or oauthbearer',
+    })
+    .optional()
+    .describe('How this process proves to the brokers who it is'),
+  KAFKA_SASL_USERNAME: z
+    .string()
+    .optional()
+    .describe('User name; the client id where tokens come from KAFKA_SASL_TOKEN_URL'),
+  KAFKA_SASL_PASSWORD: z
+    .string()
+    .optional()
+    .describe('Password of that user, or secret of that client'),
+  KAFKA_SASL_PASSWORD_FILE: z
+    .string()
+    .optional()
+    .describe('File with the password, read for every connection; instead of KAFKA_SASL_PASSWORD'),
+  KAFKA_SASL_TOKEN_FILE: z
+    .string()
+    .optional()
+    .describe('File with a token that something else renews, for oauthbearer'),
+  KAFKA_SASL_TOKEN_URL: z
+    .url({ protocol: /^https?$/, error: 'wants an http or https address' })
+    .optional()
+    .describe(
+      'Token endpoint for oauthbearer, by the client credentials grant; https in production',
+    ),
+  KAFKA_SASL_SCOPE: z.string().optional().describe('Scope to ask for at that endpoint'),
+};
+
+type Variables = Readonly<Record<string, unknown>>;
+
+/** What must hold between the variables of {@link kafkaSecurityShape}. */
+export function kafkaFaults(env: Variables): string[] {
+  return [...tlsFaults(env), ...saslFaults(env)];
+}
+
+function tlsFaults(env: Variables): string[] {
+  const files = ['KAFKA_TLS_CA_FILE', 'KAFKA_TLS_CERT_FILE', 'KAFKA_TLS_KEY_FILE'];
+  const unused = env.KAFKA_TLS === 'true' ? [] : files.filter((name) => env[name] !== undefined);
+  const isHalf = (env.KAFKA_TLS_CERT_FILE === undefined) !== (env.KAFKA_TLS_KEY_FILE === undefined);
+  return [
+    ...unused.map((name) => `${name}: needs KAFKA_TLS=true`),
+    ...(isHalf
+      ? ['KAFKA_TLS_CERT_FILE and KAFKA_TLS_KEY_FILE are set together or not at all']
+      : []),
+  ];
+}
+
+function saslFaults(env: Variables): string[] {
+  const mechanism = env.KAFKA_SASL_MECHANISM;
+  if (mechanism === undefined) {
+    return Object.keys(kafkaSecurityShape)
+      .filter((name) => name.startsWith('KAFKA_SASL_') && env[name] !== undefined)
+      .map((name) => `${name}: needs KAFKA_SASL_MECHANISM`);
+  }
+  if (mechanism === 'oauthbearer' && env.KAFKA_SASL_TOKEN_FILE !== undefined) return [];
+  const faults: string[] = [];
+  const wants = (name: string) => {
+    if (env[name] === undefined) faults.push(`${name} is missing (KAFKA_SASL_MECHANISM needs it)`);
+  };
+  wants('KAFKA_SASL_USERNAME');
+  if (env.KAFKA_SASL_PASSWORD_FILE === undefined) wants('KAFKA_SASL_PASSWORD');
+  if (mechanism === 'oauthbearer') wants('KAFKA_SASL_TOKEN_URL');
+  return faults;
+}

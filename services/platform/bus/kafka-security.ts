@@ -1,0 +1,130 @@
+import { readFileSync } from 'node:fs';
+import { isIP } from 'node:net';
+import { connect } from 'node:tls';
+import type { ISocketFactory, KafkaConfig, SASLOptions } from 'kafkajs';
+import type { z } from 'zod';
+import type { kafkaSecurityShape } from './kafka-config.ts';
+import { clientCredentials } from './oauth-token.ts';
+
+/** How brokers are reached and how we prove who we are. */
+export interface KafkaSecurity {
+  /** Plain text without. */
+  readonly tls?: {
+    /** Authorities of the brokers' certificates; public ones without. */
+    readonly caFile?: string | undefined;
+    readonly certFile?: string | undefined;
+    readonly keyFile?: string | undefined;
+  };
+  readonly sasl?: KafkaSasl;
+}
+
+/** A password in a file is read for every connection, so it may change while the process runs. */
+export interface Secret {
+  readonly text?: string | undefined;
+  readonly file?: string | undefined;
+}
+
+export type KafkaSasl =
+  | {
+      readonly mechanism: 'plain' | 'scram-sha-256' | 'scram-sha-512';
+      readonly username: string;
+      readonly password: Secret;
+    }
+  | { readonly mechanism: 'oauthbearer'; readonly token: OAuthToken };
+
+/** A token that something else keeps up to date in a file, or one that the issuer gives for our credentials. */
+export type OAuthToken =
+  | { readonly file: string }
+  | {
+      readonly url: string;
+      readonly clientId: string;
+      readonly clientSecret: Secret;
+      readonly scope?: string | undefined;
+    };
+
+type KafkaVariables = z.infer<z.ZodObject<typeof kafkaSecurityShape>>;
+
+/** What the variables ask for; `loadConfig` has checked that they fit together. */
+export function securityFromConfig(config: KafkaVariables): KafkaSecurity {
+  const tls = {
+    caFile: config.KAFKA_TLS_CA_FILE,
+    certFile: config.KAFKA_TLS_CERT_FILE,
+    keyFile: config.KAFKA_TLS_KEY_FILE,
+  };
+  const sasl = saslFromConfig(config);
+  return { ...(config.KAFKA_TLS && { tls }), ...(sasl && { sasl }) };
+}
+
+function saslFromConfig(config: KafkaVariables): KafkaSasl | undefined {
+  const { KAFKA_SASL_MECHANISM: mechanism, KAFKA_SASL_USERNAME: username = '' } = config;
+  const password = { text: config.KAFKA_SASL_PASSWORD, file: config.KAFKA_SASL_PASSWORD_FILE };
+  if (mechanism === undefined) return undefined;
+  if (mechanism !== 'oauthbearer') return { mechanism, username, password };
+  const { KAFKA_SASL_TOKEN_FILE: file, KAFKA_SASL_TOKEN_URL: url = '' } = config;
+  if (file !== undefined) return { mechanism, token: { file } };
+  const scope = config.KAFKA_SASL_SCOPE;
+  return { mechanism, token: { url, clientId: username, clientSecret: password, scope } };
+}
+
+/** The part of the library's settings that is about security. */
+export function securitySettings({
+  tls,
+  sasl,
+}: KafkaSecurity): Pick<KafkaConfig, 'ssl' | 'sasl' | 'socketFactory'> {
+  return {
+    ...(tls && { ssl: true, socketFactory: secureSockets(tls) }),
+    ...(sasl && { sasl: saslSettings(sasl) }),
+  };
+}
+
+const KEEP_ALIVE_MS = 60_000;
+
+/** Reads the files for every connection: they may change while the process runs. Certificate and name are verified. */
+function secureSockets({ caFile, certFile, keyFile }: NonNullable<KafkaSecurity['tls']>) {
+  const factory: ISocketFactory = ({ host, port, onConnect }) => {
+    const socket = connect(
+      {
+        host,
+        port,
+        minVersion: 'TLSv1.2',
+        ...(isIP(host) === 0 && { servername: host }),
+        ...(caFile !== undefined && { ca: readFileSync(caFile) }),
+        ...(certFile !== undefined && { cert: readFileSync(certFile) }),
+        ...(keyFile !== undefined && { key: readFileSync(keyFile) }),
+      },
+      onConnect,
+    );
+    return socket.setKeepAlive(true, KEEP_ALIVE_MS);
+  };
+  return factory;
+}
+
+function saslSettings(sasl: KafkaSasl): SASLOptions {
+  if (sasl.mechanism === 'oauthbearer') {
+    const token = tokenSource(sasl.token);
+    return {
+      mechanism: 'oauthbearer',
+      oauthBearerProvider: async () => ({ value: await token() }),
+    };
+  }
+  const { mechanism, username, password } = sasl;
+  return {
+    mechanism,
+    username,
+    // The library reads it whenever it proves who we are.
+    get password() {
+      return secretText(password);
+    },
+  };
+}
+
+function tokenSource(token: OAuthToken): () => Promise<string> {
+  if ('file' in token) return async () => readFileSync(token.file, 'utf8').trim();
+  const { clientSecret, ...rest } = token;
+  return clientCredentials({ ...rest, clientSecret: () => secretText(clientSecret) });
+}
+
+/** Files end with a line break more often than not. @throws when the file cannot be read. */
+function secretText({ text, file }: Secret): string {
+  return file === undefined ? (text ?? '') : readFileSync(file, 'utf8').replace(/\r?\n$/, '');
+}
