@@ -35,7 +35,7 @@ export function assemble(
     issuer,
     pool,
     tickets,
-    grants: createGrants(pool, mcpResource(issuer), logger),
+    grants: createGrants(pool, mcpResource(issuer)),
     clients,
     cookies,
     grantDays,

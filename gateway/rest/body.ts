@@ -2,7 +2,6 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Readable } from 'node:stream';
 import { createGunzip } from 'node:zlib';
 import { badBody, tooLarge, unsupportedMediaType } from '../errors.ts';
-import type { HeldBytes } from '../http/body-budget.ts';
 
 /** The client went away before its request was complete: there is nobody to answer. */
 export class ClientGone extends Error {
@@ -14,27 +13,19 @@ export interface BodyMeter {
   bodyBytes: number;
 }
 
-/** What a body may take. */
-export interface BodyBounds {
-  /** The limit as sent and after inflation. */
-  readonly maxBytes: number;
-  /** Counts also what is read of a body that is refused. */
-  readonly meter: BodyMeter;
-  /** The share of the budget of bytes in memory; whoever has it releases it. */
-  readonly held: Pick<HeldBytes, 'growTo'>;
-}
-
 /**
  * Reads the body of a request: media type, size and encoding are judged in this order.
  *
+ * @param maxBytes the limit as sent and after inflation.
+ * @param meter counts also what is read of a body that is refused.
  * @returns the bytes, inflated; undefined when there is no body.
- * @throws HttpRefusal 415 (media type, encoding), 413 (size), 400 (broken gzip), 429 or 503 (budget);
- *   ClientGone.
+ * @throws HttpRefusal 415 (media type, encoding), 413 (size), 400 (broken gzip); ClientGone.
  */
 export async function readBody(
   req: IncomingMessage,
   res: ServerResponse,
-  bounds: BodyBounds,
+  maxBytes: number,
+  meter: BodyMeter = { bodyBytes: 0 },
 ): Promise<Buffer | undefined> {
   if (!announcesBody(req)) return undefined;
   if (!isJson(req.headers['content-type'])) {
@@ -45,10 +36,9 @@ export async function readBody(
     return undefined;
   }
   const inflate = mustInflate(req.headers['content-encoding']);
-  const announced = Number(req.headers['content-length'] ?? 0);
-  if (announced > bounds.maxBytes) throw tooLarge(bounds.maxBytes);
-  bounds.held.growTo(announced);
+  if (Number(req.headers['content-length'] ?? 0) > maxBytes) throw tooLarge(maxBytes);
   askForBody(req, res);
+  const bounds = { maxBytes, meter };
   const bytes = inflate ? await inflated(req, bounds) : await collect(req, req, bounds);
   return bytes.length === 0 && isChunked(req) ? undefined : bytes;
 }
@@ -84,19 +74,22 @@ function mustInflate(encoding: string | undefined): boolean {
   throw unsupportedMediaType('The body may be encoded with gzip, or not at all.');
 }
 
-const NOTHING: BodyBounds = { maxBytes: 0, meter: { bodyBytes: 0 }, held: { growTo: () => {} } };
-
 async function isEmpty(req: IncomingMessage, res: ServerResponse): Promise<boolean> {
   askForBody(req, res);
   try {
-    return (await collect(req, req, NOTHING)).length === 0;
+    return (await collect(req, req, { maxBytes: 0, meter: { bodyBytes: 0 } })).length === 0;
   } catch (error) {
     if (error instanceof ClientGone) throw error;
     return false;
   }
 }
 
-async function inflated(req: IncomingMessage, bounds: BodyBounds): Promise<Buffer> {
+interface Bounds {
+  readonly maxBytes: number;
+  readonly meter: BodyMeter;
+}
+
+async function inflated(req: IncomingMessage, bounds: Bounds): Promise<Buffer> {
   const gunzip = createGunzip();
   try {
     return await collect(req.pipe(gunzip), req, bounds);
@@ -113,10 +106,8 @@ async function inflated(req: IncomingMessage, bounds: BodyBounds): Promise<Buffe
 async function collect(
   source: Readable,
   req: IncomingMessage,
-  { maxBytes, meter, held }: BodyBounds,
+  { maxBytes, meter }: Bounds,
 ): Promise<Buffer> {
-  // Nobody says so again when the client has left already.
-  if (req.destroyed) throw new ClientGone();
   const chunks: Buffer[] = [];
   let size = 0;
   const listeners = new AbortController();
@@ -129,13 +120,8 @@ async function collect(
       heard(source, 'data', (chunk) => {
         size += chunk.length;
         meter.bodyBytes += chunk.length;
-        if (size > maxBytes) return reject(tooLarge(maxBytes));
-        try {
-          held.growTo(size);
-        } catch (error) {
-          return reject(error);
-        }
         chunks.push(chunk);
+        if (size > maxBytes) reject(tooLarge(maxBytes));
       });
       heard(source, 'end', () => resolve());
       // Stays: what breaks after we stopped listening must not end the process.

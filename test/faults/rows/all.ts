@@ -1,26 +1,36 @@
 import type { Row } from '../row.ts';
 import { backlogRows } from './backlogs.ts';
+import { blankImportRow } from './blank-import.ts';
 import { clockRows } from './clock.ts';
 import { crashLoopRow } from './crash-loop.ts';
 import { dependenciesRow } from './dependencies.ts';
 import { frozenWorkerRow } from './frozen-worker.ts';
+import { fullLogRow } from './full-log.ts';
 import { hangingRows } from './hanging.ts';
 import { kafkaRows } from './kafka.ts';
+import { lockedOutboxRow } from './locked-outbox.ts';
 import { nastyAnswersRow } from './nasty-answers.ts';
 import { postgresRow } from './postgres.ts';
 import { processingRow } from './processing.ts';
+import { processingOutageRow } from './processing-outage.ts';
+import { refusalsRow } from './refusals.ts';
 import { sigkillRows } from './sigkill.ts';
 
 /** The suite, in the order in which it is run and printed. */
 export const ROWS: readonly Row[] = [
   ...sigkillRows,
   postgresRow,
+  refusalsRow,
+  processingOutageRow,
+  lockedOutboxRow,
   ...kafkaRows,
   frozenWorkerRow,
   ...hangingRows,
   crashLoopRow,
   dependenciesRow,
   nastyAnswersRow,
+  fullLogRow,
+  blankImportRow,
   ...clockRows,
   processingRow,
   ...backlogRows,

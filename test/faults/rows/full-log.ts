@@ -1,0 +1,157 @@
+import { execFile } from 'node:child_process';
+import { closeSync, constants, createReadStream, openSync } from 'node:fs';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { freePorts } from '../../../deploy/local/free-ports.ts';
+import { inTurns } from '../in-turns.ts';
+import type { Outcome, Row, RowContext } from '../row.ts';
+import { type ServiceProcess, serviceProcess } from '../system/service-process.ts';
+import { HopelessError, waitFor } from '../wait.ts';
+
+const START_MS = 60_000;
+const ANSWER_MS = 10_000;
+const AT_ONCE = 20;
+/** A line an answer, of some 300 bytes; a process keeps 1 MiB of them, and a pipe 64 KiB. */
+const ENOUGH_LINES = 6_000;
+const DROPPED = 'log lines were dropped';
+
+/** A process whose log goes to a disk that is full, or to a reader that stands still, goes on and can be stopped. */
+export const fullLogRow: Row = {
+  name: 'full-log-disk',
+  fault: 'the disk of the log is full; the reader of the log stands still',
+  mustHold:
+    'requests are answered; lines are dropped, counted and reported; SIGTERM stops in order',
+  budgetMs: { short: 150_000, full: 150_000 },
+  async run(context) {
+    await context.system.startFront();
+    const folder = await mkdtemp(join(tmpdir(), 'rms-faults-log-'));
+    try {
+      const [port, metricsPort, otherPort, otherMetricsPort] = await freePorts(4);
+      const [full, paused] = await Promise.all([
+        onFullDisk(context, { port, metricsPort }),
+        withPausedReader(context, {
+          pipe: join(folder, 'log'),
+          ports: { port: otherPort, metricsPort: otherMetricsPort },
+        }),
+      ]);
+      const none = { lost: 0, duplicates: 0, unexplained: 0, doubts: [] };
+      const inFlight = full.answers + paused.answers;
+      const figures = [`${inFlight} answers`, `${paused.dropped} lines dropped`];
+      const problems = [...full.problems, ...paused.problems];
+      return { ...none, trials: 2, inFlight, figures, problems } satisfies Outcome;
+    } finally {
+      await rm(folder, { recursive: true, force: true });
+    }
+  },
+};
+
+interface Found {
+  readonly answers: number;
+  readonly problems: readonly string[];
+}
+
+async function onFullDisk(context: RowContext, ports: Ports): Promise<Found> {
+  const gateway = await startGateway(context, { logFile: '/dev/full', ports });
+  try {
+    const answers = await ask(gateway, 50);
+    return { answers, problems: problemsOfStop('a full disk', await gateway.process.stop()) };
+  } finally {
+    await gateway.process.kill();
+  }
+}
+
+async function withPausedReader(
+  context: RowContext,
+  { pipe, ports }: { readonly pipe: string; readonly ports: Ports },
+): Promise<Found & { readonly dropped: number }> {
+  await promisify(execFile)('mkfifo', [pipe]);
+  // Both ends at once, so that neither waits for the other to be opened.
+  const reader = openSync(pipe, constants.O_RDWR | constants.O_NONBLOCK);
+  const gateway = await startGateway(context, { logFile: pipe, ports });
+  try {
+    const answers = await ask(gateway, ENOUGH_LINES);
+    const dropped = await droppedBy(gateway);
+    const wasReported = await reportIn(pipe);
+    const problems = problemsOfStop('a reader that stands still', await gateway.process.stop());
+    if (dropped === 0) problems.push('no line was dropped');
+    if (!wasReported) problems.push('no line says how many lines were dropped');
+    return { answers, dropped, problems };
+  } finally {
+    await gateway.process.kill();
+    closeSync(reader);
+  }
+}
+
+interface Ports {
+  readonly port: number | undefined;
+  readonly metricsPort: number | undefined;
+}
+
+interface Gateway {
+  readonly process: ServiceProcess;
+  readonly url: string;
+  readonly metricsUrl: string;
+}
+
+/** One more gateway, whose log goes there. */
+async function startGateway(
+  { system }: RowContext,
+  { logFile, ports }: { readonly logFile: string; readonly ports: Ports },
+): Promise<Gateway> {
+  const { port = 0, metricsPort = 0 } = ports;
+  const [known] = system.members('gateway');
+  if (!known) throw new Error('there is no gateway');
+  const running = serviceProcess({
+    name: 'gateway-log',
+    args: ['gateway/main.ts'],
+    env: { ...known.process.env, PORT: String(port), METRICS_PORT: String(metricsPort) },
+    logFile,
+  });
+  running.start();
+  const url = `http://127.0.0.1:${port}`;
+  const isReady = async () => {
+    if (!running.isRunning()) throw new HopelessError('the gateway ended');
+    return (await fetch(`${url}/readyz`)).status === 200;
+  };
+  await waitFor(isReady, { what: 'a gateway serves', withinMs: START_MS });
+  return { process: running, url, metricsUrl: `http://127.0.0.1:${metricsPort}/metrics` };
+}
+
+/** Asks for what does not exist: each answer is a line of the log. @throws when one does not come. */
+async function ask({ url }: Gateway, count: number): Promise<number> {
+  const numbers = Array.from({ length: count }, (_, n) => n);
+  const statuses = await inTurns(numbers, AT_ONCE, async (n) => {
+    const answer = await fetch(`${url}/api/2026-10/nothing/${n}`, {
+      signal: AbortSignal.timeout(ANSWER_MS),
+    });
+    await answer.arrayBuffer();
+    return answer.status;
+  });
+  return statuses.length;
+}
+
+async function droppedBy({ metricsUrl }: Gateway): Promise<number> {
+  const page = await (await fetch(metricsUrl)).text();
+  return Number(/^log_lines_dropped_total\S* (\d+)/m.exec(page)?.[1] ?? 0);
+}
+
+/** Reads on until the report comes. */
+async function reportIn(pipe: string): Promise<boolean> {
+  const log = createReadStream(pipe, { encoding: 'utf8', signal: AbortSignal.timeout(ANSWER_MS) });
+  let tail = '';
+  try {
+    for await (const chunk of log) {
+      tail = `${tail.slice(-DROPPED.length)}${chunk}`;
+      if (tail.includes(DROPPED)) return true;
+    }
+    return false;
+  } catch {
+    return false;
+  }
+}
+
+function problemsOfStop(what: string, code: number | null): string[] {
+  return code === 0 ? [] : [`with ${what} SIGTERM ended with ${code ?? 'SIGKILL'}`];
+}
