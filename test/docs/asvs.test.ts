@@ -1,0 +1,49 @@
+import { existsSync, readFileSync } from 'node:fs';
+import { describe, expect, test } from '@jest/globals';
+
+/** Requirements of levels 1 and 2 in each chapter of ASVS 5.0.0. */
+const REQUIREMENTS = [27, 11, 19, 10, 9, 35, 18, 7, 7, 29, 14, 9, 13, 9, 13, 16, 7];
+
+interface Row {
+  readonly id: string;
+  readonly state: string;
+  readonly proof: string;
+}
+
+const page = readFileSync('docs/security/asvs.md', 'utf8');
+const rows: readonly Row[] = [
+  ...page.matchAll(/^\| (V[\d.]+) \| [12] \| [^|]+ \| ([^|]+) \| ([^|]+) \|$/gm),
+].map(([, id = '', state = '', proof = '']) => ({ id, state, proof }));
+
+describe('the page about ASVS', () => {
+  test('has every requirement of levels 1 and 2 once', () => {
+    const chapters = REQUIREMENTS.map(
+      (_count, index) => rows.filter(({ id }) => id.startsWith(`V${index + 1}.`)).length,
+    );
+    expect(chapters).toEqual(REQUIREMENTS);
+    expect(new Set(rows.map(({ id }) => id)).size).toBe(rows.length);
+  });
+
+  test('calls nothing met without naming what exists', () => {
+    const unproven = rows.filter(({ state, proof }) => {
+      const named = [...proof.matchAll(/`([\w./-]+\/[\w./-]+|[A-Z]+\.md|[\w.]+\.json)`/g)];
+      const missing = named.filter(([, path = '']) => !existsSync(path));
+      return missing.length > 0 || (state === 'met' && named.length === 0 && !isPlain(proof));
+    });
+    expect(unproven).toEqual([]);
+  });
+
+  test('has at least 95 % of what applies met', () => {
+    const applying = rows.filter(({ state }) => state !== 'n/a');
+    const met = applying.filter(({ state }) => state === 'met');
+    expect(rows.filter(({ state }) => !['met', 'no', 'n/a'].includes(state))).toEqual([]);
+    expect(met.length / applying.length).toBeGreaterThanOrEqual(0.95);
+  });
+});
+
+/** A reason that no single file could show. */
+function isPlain(proof: string): boolean {
+  return ['JavaScript; no native code of our own', '`npm run sbom`, run by `.ci/run`'].includes(
+    proof,
+  );
+}
