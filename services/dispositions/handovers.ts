@@ -28,16 +28,29 @@ export async function findOldestPending(db: Queryable, o: Lines): Promise<Inspec
   return rows.map(toInspection);
 }
 
-/** Forgets what returns has taken over. */
+/** Longer texts are left to returns, which has taken them over. Bytes. */
+const LONG_TEXT_BYTES = 2_000;
+
+/** Deletes handovers that returns has taken, and the long texts that it stores now. */
 export async function deleteHandovers(db: Queryable, shopId: bigint, ids: readonly bigint[]) {
   // Nobody waits for the disk: what a crash takes back is handed over once more, and ignored.
   await db.query({
     name: 'delete-handovers',
-    text: `with forgotten as (
+    text: `with deleted as (
              delete from handovers where shop_id = $1 and inspection_id = any ($2::bigint[])
+           ), shortened as (
+             update inspections
+                set note = case when octet_length(note) <= $3 then note end,
+                    note_sha256 = case when octet_length(note) > $3
+                                       then sha256(convert_to(note, 'UTF8')) end,
+                    description = case when octet_length(description) > $3 then '' else description end,
+                    description_sha256 = case when octet_length(description) > $3
+                                              then sha256(convert_to(description, 'UTF8')) end
+              where shop_id = $1 and id = any ($2::bigint[])
+                and (octet_length(note) > $3 or octet_length(description) > $3)
            )
            select set_config('synchronous_commit', 'off', true)`,
-    values: [shopId, ids],
+    values: [shopId, ids, LONG_TEXT_BYTES],
   });
 }
 

@@ -6,6 +6,7 @@ import { ItemsInspectedSchema } from '../../proto/gen/rms/events/v1/events_pb.ts
 import { appendEvents } from '../platform/outbox/append.ts';
 import { inTransaction, type Queryable } from '../platform/postgres.ts';
 import type { Finding, Inspection, Kind } from './inspection.ts';
+import { withTextsOf } from './long-texts.ts';
 import { findDefaultOutcome } from './settings.ts';
 import { type Current, insertInspections, lockLines } from './store.ts';
 
@@ -40,7 +41,13 @@ export async function record(pool: pg.Pool, batch: Batch): Promise<Recorded> {
   return inTransaction(pool, async (tx) => {
     const findings = await withDefaults(tx, batch);
     const lines = { ...batch, lineItemIds: findings.map((finding) => finding.lineItemId) };
-    const current = await lockLines(tx, lines);
+    const locked = await lockLines(tx, lines);
+    const current = new Map(
+      findings.flatMap((finding) => {
+        const one = locked.get(finding.lineItemId);
+        return one ? [[finding.lineItemId, withTextsOf(one, finding)]] : [];
+      }),
+    );
     const news = findings.filter((finding) => !repeats(finding, current.get(finding.lineItemId)));
     const stored = await insertInspections(tx, { ...lines, findings: news });
     const recorded = [...stored.inspections.values()].sort((a, b) => (a.id < b.id ? -1 : 1));
@@ -64,7 +71,7 @@ async function withDefaults(tx: Queryable, batch: Batch): Promise<readonly Findi
 function repeats(finding: Finding, current: Current | undefined): boolean {
   if (!current) return false;
   const { inspectedAt, ...said } = finding;
-  const { inspectedAt: recordedFor, id, actor, isFresh, ...recorded } = current;
+  const { inspectedAt: recordedFor, id, actor, isFresh, hashes, ...recorded } = current;
   const isSameTime = inspectedAt ? inspectedAt.getTime() === recordedFor.getTime() : isFresh;
   return isSameTime && isDeepStrictEqual(said, recorded);
 }

@@ -15,6 +15,8 @@ export interface Row {
   readonly description: string | null;
   readonly return_processor: string | null;
   readonly note: string | null;
+  readonly note_sha256: Buffer | null;
+  readonly description_sha256: Buffer | null;
   readonly inspected_at: Date;
   readonly images: string[];
   readonly actor_kind: string;
@@ -24,7 +26,7 @@ export interface Row {
 
 /** What {@link toInspection} reads, of the table `inspections` under the name `i`. */
 export const COLUMNS = `i.id, i.line_item_id, i.outcome, i.category, i.subject, i.title, i.category_parent,
-  i.description, i.return_processor, i.note, i.inspected_at, i.images, i.actor_kind, i.actor_id, i.actor_name`;
+  i.description, i.return_processor, i.note, i.note_sha256, i.description_sha256, i.inspected_at, i.images, i.actor_kind, i.actor_id, i.actor_name`;
 
 export function toInspection(row: Row): Inspection {
   return {

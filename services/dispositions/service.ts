@@ -5,6 +5,7 @@ import { parseInput } from '../platform/input.ts';
 import type { HandOverDeps } from './hand-over.ts';
 import { inspect } from './inspect.ts';
 import { conditionOf, dispositionOf, type Inspection, outcomeText } from './inspection.ts';
+import { withNotes } from './long-texts.ts';
 import { assessRequest, gradeRequest, readRequest, settingsEdit } from './requests.ts';
 import { findDefaultOutcome, saveDefaultOutcome } from './settings.ts';
 import { findCurrent } from './store.ts';
@@ -36,7 +37,7 @@ export function dispositionRoutes(deps: HandOverDeps): (router: ConnectRouter) =
         const { shopId, lineItemIds } = parseInput(readRequest, request);
         const current = await findCurrent(pool, { shopId, kind: 'assessment', lineItemIds });
         const asked = [...new Set(lineItemIds)].flatMap((line) => current.get(line) ?? []);
-        return { items: asked.map(toDispositionRecord) };
+        return { items: (await withNotes(deps, shopId, asked)).map(toDispositionRecord) };
       },
 
       getSettings: ({ shopId }) => settingsOf(pool, shopId),

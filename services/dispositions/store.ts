@@ -13,6 +13,8 @@ export interface Lines {
 /** The newest inspection of a line, and whether the same finding without a time would only repeat it. */
 export interface Current extends Inspection {
   readonly isFresh: boolean;
+  /** Of the texts that only returns has: SHA-256. */
+  readonly hashes: { readonly note: Buffer | null; readonly description: Buffer | null };
 }
 
 /** How long after a recorded finding an equal one without a time counts as the same call again. */
@@ -45,7 +47,13 @@ export async function findCurrent(db: Queryable, o: Lines): Promise<Map<bigint, 
 
 function byLine(rows: readonly CurrentRow[]): Map<bigint, Current> {
   const found = rows.flatMap((row) =>
-    row.id === null ? [] : { ...toInspection(row), isFresh: row.is_fresh },
+    row.id === null
+      ? []
+      : {
+          ...toInspection(row),
+          isFresh: row.is_fresh,
+          hashes: { note: row.note_sha256, description: row.description_sha256 },
+        },
   );
   return new Map(found.map((current) => [current.lineItemId, current]));
 }

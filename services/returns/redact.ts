@@ -1,12 +1,12 @@
-import { create, fromBinary, toBinary } from '@bufbuild/protobuf';
+import { create } from '@bufbuild/protobuf';
 import type pg from 'pg';
 import { z } from 'zod';
 import { CustomerRedactedSchema } from '../../proto/gen/rms/events/v1/events_pb.ts';
-import { ReturnSchema } from '../../proto/gen/rms/returns/v1/return_pb.ts';
 import type { RedactCustomerRequest } from '../../proto/gen/rms/returns/v1/returns_pb.ts';
 import { callerShape, parseInput, requiredText } from '../platform/input.ts';
 import type { Queryable } from '../platform/postgres.ts';
 import { fittingIds } from './store/load.ts';
+import { changeSnapshot } from './store/snapshot-store.ts';
 import { type Changer, changeReturns } from './store/transition.ts';
 
 /** Returns redacted in one transaction; fewer of those that are large, since it holds them all. */
@@ -104,22 +104,11 @@ async function clearSnapshots(
     'select return_id, revision from snapshots where shop_id = $1 and return_id = any($2::bigint[])',
     [shopId, returnIds],
   );
-  for (const row of rows) await clearSnapshot(tx, shopId, row);
-}
-
-async function clearSnapshot(tx: Queryable, shopId: bigint, of: SnapshotKey): Promise<void> {
-  const key = [shopId, of.return_id, of.revision];
-  const { rows } = await tx.query<{ value: Uint8Array }>(
-    'select value from snapshots where shop_id = $1 and return_id = $2 and revision = $3',
-    key,
-  );
-  // The purge may have been there meanwhile.
-  if (!rows[0]) return;
-  const snapshot = fromBinary(ReturnSchema, rows[0].value);
-  delete snapshot.customer;
-  for (const line of snapshot.lineItems) line.uploads = [];
-  await tx.query(
-    'update snapshots set value = $4 where shop_id = $1 and return_id = $2 and revision = $3',
-    [...key, toBinary(ReturnSchema, snapshot)],
-  );
+  for (const { return_id: returnId, revision } of rows) {
+    // The purge may have been there in the meantime.
+    await changeSnapshot(tx, { shopId, returnId, revision }, (snapshot) => {
+      delete snapshot.customer;
+      for (const line of snapshot.lineItems) line.uploads = [];
+    });
+  }
 }

@@ -25,7 +25,7 @@ import { summarize } from './queries/summarize.ts';
 import { addNote, getTimeline } from './queries/timeline.ts';
 import { redactCustomer } from './redact.ts';
 import { loadSettings, updateSettings } from './settings.ts';
-import { ownersOf } from './store/line-owners.ts';
+import { notesOf, ownersOf } from './store/line-owners.ts';
 import { submitReturn } from './submit/submit.ts';
 import { addCustomerUpload } from './uploads.ts';
 
@@ -87,5 +87,10 @@ const lineCheck = z.object({
 async function checkLineItems(pool: pg.Pool, request: CheckLineItemsRequest) {
   const { shopId, lineItemIds } = parseInput(lineCheck, request);
   const owners = await ownersOf(pool, shopId, lineItemIds);
-  return [...owners].map(([lineItemId, returnId]) => ({ lineItemId, returnId }));
+  const notes = request.withNotes ? await notesOf(pool, shopId, lineItemIds) : undefined;
+  return [...owners].map(([lineItemId, returnId]) => ({
+    lineItemId,
+    returnId,
+    ...notes?.get(lineItemId),
+  }));
 }

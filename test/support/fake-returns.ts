@@ -38,6 +38,13 @@ export async function startFakeReturns(): Promise<FakeReturns> {
     throw refusal(fake.refuseWith);
   };
 
+  const noteOf = (lineItemId: bigint) => {
+    const handed = fake.assessments.flatMap(({ assessments }) => assessments);
+    const last = handed.findLast((one) => one.lineItemId === lineItemId);
+    const { assessmentId = 0n, disposition } = last ?? {};
+    return { assessmentId, ...(disposition?.note !== undefined && { note: disposition.note }) };
+  };
+
   const server = await startGrpcServer({
     port: 0,
     interceptors: [errorInterceptor(pino({ level: 'silent' }))],
@@ -47,7 +54,7 @@ export async function startFakeReturns(): Promise<FakeReturns> {
           fake.checks += 1;
           const owners = lineItemIds.flatMap((lineItemId) => {
             const returnId = lines.get(`${shopId}:${lineItemId}`);
-            return returnId === undefined ? [] : { lineItemId, returnId };
+            return returnId === undefined ? [] : { lineItemId, returnId, ...noteOf(lineItemId) };
           });
           return { owners };
         },

@@ -25,6 +25,8 @@ export interface NewEvent {
   readonly actor: Actor;
   /** An encoded rms.returns.v1.Return, taken into the event as it is. */
   readonly snapshot?: Uint8Array;
+  /** Those who need the snapshot read it back, though there would be room for it. */
+  readonly leavesSnapshotOut?: boolean;
   readonly detail?: Event['detail'];
   readonly occurredAt?: Date;
 }
@@ -80,7 +82,8 @@ select shop_id, (now() at time zone 'utc')::date, position, shard, key, length(v
 function encode(event: NewEvent, traceparent: string) {
   const id = randomUUID();
   const occurredAt = event.occurredAt ?? new Date();
-  const fits = event.snapshot && event.snapshot.length <= MAX_SNAPSHOT_BYTES;
+  const fits =
+    event.snapshot && !event.leavesSnapshotOut && event.snapshot.length <= MAX_SNAPSHOT_BYTES;
   const message = create(EventSchema, {
     eventId: id,
     schema: EVENT_SCHEMA_NAME,

@@ -1,9 +1,9 @@
-import { fromBinary, type MessageInitShape } from '@bufbuild/protobuf';
+import type { MessageInitShape } from '@bufbuild/protobuf';
 import { Code } from '@connectrpc/connect';
 import type pg from 'pg';
 import { z } from 'zod';
 import { ErrorReason } from '../../../proto/gen/rms/common/v1/error_pb.ts';
-import { type Return, ReturnSchema } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
+import type { Return } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import type {
   FindReturnRequest,
   FindReturnsRequest,
@@ -15,6 +15,7 @@ import { DomainError, invalidField } from '../../platform/errors.ts';
 import { callerShape, id, parseInput } from '../../platform/input.ts';
 import { returnNotFound } from '../refusals.ts';
 import { loadFitting, loadReturn } from '../store/load.ts';
+import { readSnapshot } from '../store/snapshot-store.ts';
 import { type Selector, selectReturns } from './select.ts';
 
 /** Selectors of one FindReturns. */
@@ -102,11 +103,8 @@ const snapshotWish = z.object({ ...callerShape, returnId: id, revision: id });
  */
 export async function getSnapshot(pool: pg.Pool, request: GetSnapshotRequest): Promise<Return> {
   const { shopId, returnId, revision } = parseInput(snapshotWish, request);
-  const { rows } = await pool.query<{ value: Uint8Array }>(
-    'select value from snapshots where shop_id = $1 and return_id = $2 and revision = $3',
-    [shopId, returnId, revision],
-  );
-  if (rows[0]) return fromBinary(ReturnSchema, rows[0].value);
+  const kept = await readSnapshot(pool, { shopId, returnId, revision });
+  if (kept) return kept;
   const present = await loadReturn(pool, shopId, returnId);
   if (present?.revision === revision) return present;
   if (!present) throw returnNotFound();

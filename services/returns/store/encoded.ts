@@ -8,6 +8,8 @@ export interface EncodedReturn {
   readonly revision: bigint;
   /** A whole rms.returns.v1.Return. */
   readonly bytes: Uint8Array;
+  /** The same, not encoded. */
+  readonly of: Return;
 }
 
 /** What a change is judged by: everything but the revision, its time, and whether processing is queued. */
@@ -28,5 +30,6 @@ export function encodeReturn(of: Return, details = encodeDetails(of)): EncodedRe
     id,
     revision,
     bytes: Buffer.concat([details, toBinary(ReturnSchema, rest)]),
+    of,
   };
 }

@@ -1,3 +1,4 @@
+import { invalidField } from '../../platform/errors.ts';
 import type { Queryable } from '../../platform/postgres.ts';
 import { lineItemNotFound } from '../refusals.ts';
 
@@ -15,6 +16,45 @@ export async function ownersOf(
     values: [shopId, lineItemIds],
   });
   return new Map(rows.map((row) => [row.id, row.return_id]));
+}
+
+/** The latest assessment of a line, and its note. */
+export interface AssessedNote {
+  readonly assessmentId: bigint;
+  readonly note?: string;
+}
+
+/** Lines whose notes one answer surely has room for. */
+const NOTES_MAX = 30;
+
+/**
+ * The latest assessment of each line of the shop that has one, by line.
+ *
+ * @throws DomainError INVALID_ARGUMENT for more than 30 lines.
+ */
+export async function notesOf(
+  db: Queryable,
+  shopId: bigint,
+  lineItemIds: readonly bigint[],
+): Promise<Map<bigint, AssessedNote>> {
+  if (lineItemIds.length > NOTES_MAX) {
+    throw invalidField('line_item_ids', `must hold at most ${NOTES_MAX} where notes are asked for`);
+  }
+  const { rows } = await db.query<{
+    line_item_id: bigint;
+    assessment_id: bigint;
+    note: string | null;
+  }>(
+    `select line_item_id, assessment_id, note from line_dispositions
+      where shop_id = $1 and line_item_id = any($2::bigint[])`,
+    [shopId, lineItemIds],
+  );
+  return new Map(
+    rows.map(({ line_item_id, assessment_id: assessmentId, note }) => [
+      line_item_id,
+      { assessmentId, ...(note !== null && { note }) },
+    ]),
+  );
 }
 
 /**

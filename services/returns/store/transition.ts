@@ -9,6 +9,7 @@ import { returnNotFound } from '../refusals.ts';
 import { requireRoom } from './details-size.ts';
 import { type EncodedReturn, encodeDetails, encodeReturn } from './encoded.ts';
 import { fittingParts, loadReturns } from './load.ts';
+import { keepSnapshot, longTextBytes } from './snapshot-store.ts';
 import { addTimeline, type NewTimelineEntry } from './timeline-store.ts';
 
 /** An event with a detail of its own, beside the one that tells of the change itself. */
@@ -229,19 +230,25 @@ function eventsOf(
   return [...own, ...details];
 }
 
+/** Long texts that an event may copy. Bytes. */
+const COPIED_TEXT_BYTES = 16 * 1024;
+
+function isLeftOut({ bytes, of }: EncodedReturn): boolean {
+  if (bytes.length <= COPIED_TEXT_BYTES) return false;
+  return bytes.length > MAX_SNAPSHOT_BYTES || longTextBytes(of) > COPIED_TEXT_BYTES;
+}
+
 /**
  * Appends events about returns, each with its snapshot, and keeps those snapshots that are too large
- * for an event.
+ * for an event, or would copy more long texts into it than 16 KiB.
  */
 export async function publish(
   tx: Queryable,
   by: Changer,
   events: readonly (DetailEvent & { readonly snapshot: EncodedReturn })[],
 ): Promise<void> {
-  const snapshots = new Set(events.map((event) => event.snapshot));
-  for (const snapshot of snapshots) {
-    if (snapshot.bytes.length > MAX_SNAPSHOT_BYTES) await keepSnapshot(tx, snapshot);
-  }
+  const kept = new Set(events.map((event) => event.snapshot).filter(isLeftOut));
+  for (const snapshot of kept) await keepSnapshot(tx, snapshot);
   await appendEvents(
     tx,
     events.map(
@@ -253,16 +260,9 @@ export async function publish(
         key: `${by.shopId}:${event.returnId}`,
         actor: by.actor,
         snapshot: event.snapshot.bytes,
+        leavesSnapshotOut: kept.has(event.snapshot),
         ...(event.detail && { detail: event.detail }),
       }),
     ),
-  );
-}
-
-async function keepSnapshot(tx: Queryable, snapshot: EncodedReturn): Promise<void> {
-  await tx.query(
-    `insert into snapshots (shop_id, return_id, revision, value) values ($1, $2, $3, $4)
-     on conflict (shop_id, return_id, revision) do nothing`,
-    [snapshot.shopId, snapshot.id, snapshot.revision, snapshot.bytes],
   );
 }

@@ -1,0 +1,76 @@
+import { Code } from '@connectrpc/connect';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import {
+  type DispositionsBench,
+  startDispositionsBench,
+} from '../../test/support/dispositions-bench.ts';
+import { actor, refusal } from '../../test/support/running-service.ts';
+import { copiesOf } from '../../test/support/stored-copies.ts';
+import { until } from '../../test/support/until.ts';
+
+let bench: DispositionsBench;
+beforeAll(async () => {
+  bench = await startDispositionsBench();
+});
+afterAll(() => bench.stop());
+
+const longText = (mark: string) => `${mark}${'é'.repeat(2_000)}`;
+
+describe('a long note', () => {
+  test('stays with returns once that has taken it over, and is answered all the same', async () => {
+    const { shopId, line } = bench.shopWithLines(1);
+    const note = longText('kept by returns');
+    const items = [{ lineItemId: line, note }];
+    expect(await bench.assess(shopId, items)).toMatchObject([{ disposition: { note } }]);
+    expect(await copiesOf(bench.db.pool, 'kept by returns')).toEqual([]);
+    expect(await bench.currentOf(shopId, [line])).toMatchObject([{ disposition: { note } }]);
+  });
+
+  test('of a repeated call is known by its hash, and another one is not', async () => {
+    const { shopId, line } = bench.shopWithLines(1);
+    const assess = (note: string) => bench.assess(shopId, [{ lineItemId: line, note }]);
+    const first = await assess(longText('one'));
+    expect(await assess(longText('one'))).toEqual(first);
+    expect(await bench.events(shopId)).toHaveLength(1);
+    await assess(longText('two'));
+    await assess('short');
+    expect(await bench.events(shopId)).toHaveLength(3);
+  });
+
+  test('and description of a grading are treated alike', async () => {
+    const { shopId, line } = bench.shopWithLines(1);
+    const items = [
+      {
+        lineItemId: line,
+        category: 'grade_a',
+        description: longText('crack'),
+        note: longText('dent'),
+      },
+    ];
+    const grade = () => bench.client.gradeItems({ shopId, actor, items });
+    const first = await grade();
+    expect(await copiesOf(bench.db.pool, 'crack')).toEqual([]);
+    expect(await copiesOf(bench.db.pool, 'dent')).toEqual([]);
+    expect(await grade()).toEqual(first);
+    expect(await bench.events(shopId)).toHaveLength(1);
+  });
+
+  test('is kept while returns has not taken it over', async () => {
+    const { shopId, line } = bench.shopWithLines(1);
+    const note = longText('pending');
+    bench.returns.refuseWith = Code.Unavailable;
+    await refusal(bench.assess(shopId, [{ lineItemId: line, note }]));
+    expect(await bench.currentOf(shopId, [line])).toMatchObject([{ disposition: { note } }]);
+    bench.returns.refuseWith = undefined;
+    await bench.makeDue(shopId);
+    await until(async () => (await bench.pendingOf(shopId)) === 0);
+    expect(bench.handedTo(shopId)).toMatchObject([{ disposition: { note } }]);
+    expect(await copiesOf(bench.db.pool, 'pending')).toEqual([]);
+  });
+});
+
+test('a short note stays', async () => {
+  const { shopId, line } = bench.shopWithLines(1);
+  await bench.assess(shopId, [{ lineItemId: line, note: 'a scratch at the back' }]);
+  expect(await copiesOf(bench.db.pool, 'a scratch')).toEqual(['inspections']);
+});

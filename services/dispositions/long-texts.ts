@@ -1,0 +1,42 @@
+import { createHash } from 'node:crypto';
+import { DISPOSITION_ITEMS_MAX } from '../contract/limits.ts';
+import { DISPOSITIONS, type HandOverDeps } from './hand-over.ts';
+import type { Finding } from './inspection.ts';
+import type { Current } from './store.ts';
+
+/** The inspection with those of the finding's texts of which it has the hash: they are the same. */
+export function withTextsOf(current: Current, finding: Finding): Current {
+  const { note, description } = current.hashes;
+  return {
+    ...current,
+    ...(isHashOf(note, finding.note) && { note: finding.note }),
+    ...(isHashOf(description, finding.description) && { description: finding.description }),
+  };
+}
+
+function isHashOf(hash: Buffer | null, text: string | undefined): boolean {
+  if (hash === null || text === undefined) return false;
+  return createHash('sha256').update(text).digest().equals(hash);
+}
+
+/**
+ * Assessments with their notes, of which returns stores the long ones. One that is replaced while this
+ * runs comes without its note.
+ */
+export async function withNotes(
+  { returns }: Pick<HandOverDeps, 'returns'>,
+  shopId: bigint,
+  assessments: readonly Current[],
+): Promise<readonly Current[]> {
+  const lacking = assessments.filter(({ hashes }) => hashes.note !== null);
+  const notes = new Map<bigint, string>();
+  for (let from = 0; from < lacking.length; from += DISPOSITION_ITEMS_MAX) {
+    const some = lacking.slice(from, from + DISPOSITION_ITEMS_MAX);
+    const lineItemIds = some.map(({ lineItemId }) => lineItemId);
+    const call = { shopId, actor: DISPOSITIONS, lineItemIds, withNotes: true };
+    for (const { assessmentId, note } of (await returns.checkLineItems(call)).owners) {
+      if (note !== undefined) notes.set(assessmentId, note);
+    }
+  }
+  return assessments.map((one) => ({ ...one, note: one.note ?? notes.get(one.id) }));
+}

@@ -1,0 +1,140 @@
+import { createHash } from 'node:crypto';
+import { clone, fromBinary, toBinary } from '@bufbuild/protobuf';
+import { type Return, ReturnSchema } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
+import type { Queryable } from '../../platform/postgres.ts';
+import type { EncodedReturn } from './encoded.ts';
+
+/** Notes and descriptions above this are stored once: a snapshot has their hash. Bytes. */
+const LONG_TEXT_BYTES = 2_000;
+/** No text holds NUL, so this cannot be one. */
+const HASH_PREFIX = '\0sha256:';
+/**
+ * The first byte of a snapshot whose long texts are left out. No message begins with it, so a process of
+ * the release before fails to read one, instead of taking hashes for notes.
+ */
+const WITHOUT_TEXTS = 0;
+
+/** Which snapshot. */
+export interface SnapshotKey {
+  readonly shopId: bigint;
+  readonly returnId: bigint;
+  readonly revision: bigint;
+}
+
+/** How much of a return is long texts. Bytes. */
+export function longTextBytes(of: Return): number {
+  let bytes = 0;
+  forTexts(of, (text) => {
+    if (isLong(text)) bytes += Buffer.byteLength(text);
+    return text;
+  });
+  return bytes;
+}
+
+/**
+ * Keeps a snapshot that its events leave out. Its long texts are those of the lines, or of the timeline
+ * once a line has others, and are not copied.
+ */
+export async function keepSnapshot(tx: Queryable, snapshot: EncodedReturn): Promise<void> {
+  await tx.query(
+    `insert into snapshots (shop_id, return_id, revision, value) values ($1, $2, $3, $4)
+     on conflict (shop_id, return_id, revision) do nothing`,
+    [snapshot.shopId, snapshot.id, snapshot.revision, withoutTexts(snapshot.of)],
+  );
+}
+
+/** Reads a kept snapshot whole; undefined when there is none. */
+export async function readSnapshot(db: Queryable, key: SnapshotKey): Promise<Return | undefined> {
+  const stored = await readStored(db, key);
+  if (!stored) return undefined;
+  const wanted = new Set<string>();
+  forTexts(stored, (text) => {
+    if (text.startsWith(HASH_PREFIX)) wanted.add(text);
+    return text;
+  });
+  if (wanted.size === 0) return stored;
+  const { rows } = await db.query<{ text: string }>(TEXTS, [
+    key.shopId,
+    key.returnId,
+    [...wanted].map((hash) => Buffer.from(hash.slice(HASH_PREFIX.length), 'base64url')),
+    LONG_TEXT_BYTES,
+  ]);
+  const texts = new Map(rows.map(({ text }) => [hashOf(text), text]));
+  forTexts(stored, (text) => {
+    if (!wanted.has(text)) return text;
+    const found = texts.get(text);
+    if (found === undefined) throw new Error('a text of a snapshot is not stored');
+    return found;
+  });
+  return stored;
+}
+
+/** Changes a kept snapshot, its long texts aside; does nothing when there is none. */
+export async function changeSnapshot(
+  tx: Queryable,
+  key: SnapshotKey,
+  change: (of: Return) => void,
+): Promise<void> {
+  const stored = await readStored(tx, key);
+  if (!stored) return;
+  change(stored);
+  await tx.query(
+    'update snapshots set value = $4 where shop_id = $1 and return_id = $2 and revision = $3',
+    [key.shopId, key.returnId, key.revision, withoutTexts(stored)],
+  );
+}
+
+async function readStored(db: Queryable, key: SnapshotKey): Promise<Return | undefined> {
+  const { rows } = await db.query<{ value: Buffer }>(
+    'select value from snapshots where shop_id = $1 and return_id = $2 and revision = $3',
+    [key.shopId, key.returnId, key.revision],
+  );
+  const value = rows[0]?.value;
+  if (!value) return undefined;
+  return fromBinary(ReturnSchema, value[0] === WITHOUT_TEXTS ? value.subarray(1) : value);
+}
+
+function withoutTexts(of: Return): Buffer {
+  const short = clone(ReturnSchema, of);
+  let isWhole = true;
+  forTexts(short, (text) => {
+    const stored = isLong(text) ? hashOf(text) : text;
+    if (stored.startsWith(HASH_PREFIX)) isWhole = false;
+    return stored;
+  });
+  const marker = isWhole ? [] : [Buffer.of(WITHOUT_TEXTS)];
+  return Buffer.concat([...marker, toBinary(ReturnSchema, short)]);
+}
+
+function isLong(text: string): boolean {
+  // A text has at most three bytes for each unit of its length.
+  return text.length * 3 > LONG_TEXT_BYTES && Buffer.byteLength(text) > LONG_TEXT_BYTES;
+}
+
+function hashOf(text: string): string {
+  return `${HASH_PREFIX}${createHash('sha256').update(text).digest('base64url')}`;
+}
+
+/** Replaces the notes and descriptions of all lines. */
+function forTexts(of: Return, replace: (text: string) => string): void {
+  for (const { condition, disposition } of of.lineItems) {
+    if (disposition?.note !== undefined) disposition.note = replace(disposition.note);
+    if (condition?.note !== undefined) condition.note = replace(condition.note);
+    if (condition) condition.description = replace(condition.description);
+  }
+}
+
+const TEXTS = `
+select text from (
+  select d.note as text
+    from return_lines l join line_dispositions d on d.shop_id = l.shop_id and d.line_item_id = l.id
+   where l.shop_id = $1 and l.return_id = $2
+  union all
+  select unnest(array[c.note, c.description])
+    from return_lines l join line_conditions c on c.shop_id = l.shop_id and c.line_item_id = l.id
+   where l.shop_id = $1 and l.return_id = $2
+  union all
+  select unnest(array[facts ->> 'former_note', facts ->> 'former_description'])
+    from timeline where shop_id = $1 and return_id = $2 and kind in ('line.assessed', 'line.graded')
+) texts
+ where octet_length(text) > $4 and sha256(convert_to(text, 'UTF8')) = any ($3::bytea[])`;
