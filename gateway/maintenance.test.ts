@@ -39,6 +39,45 @@ describe('maintenance of the gateway', () => {
     expect(await left('select key from rate_limits')).toEqual(['kept']);
   });
 
+  test('removes more than one batch, by statements that are bounded', async () => {
+    const other = await createTestDatabase('gateway');
+    await other.pool.query(
+      `insert into rate_limits (key, points, expire)
+       select 'past ' || n, 1, 0 from generate_series(1, 12000) n`,
+    );
+    const deleted: number[] = [];
+    const db = new Proxy(other.pool, {
+      get(pool, name) {
+        const member: unknown = Reflect.get(pool, name);
+        if (typeof member !== 'function') return member;
+        if (name !== 'query') return member.bind(pool);
+        return async (...statement: unknown[]) => {
+          const result = await Reflect.apply(member, pool, statement);
+          if (String(statement[0]).includes('rate_limits')) deleted.push(result.rowCount);
+          return result;
+        };
+      },
+    });
+    await purgeAll(db, silentLogger(), new AbortController().signal);
+    expect(deleted).toEqual([5_000, 5_000, 2_000]);
+    await other.drop();
+  });
+
+  test('removes audit entries of more than one batch', async () => {
+    const other = await createTestDatabase('gateway');
+    await other.pool.query(
+      `with founder as (insert into users (email) values ('owner@example.com') returning id),
+            shop as (insert into shops (name, currency, founder_id)
+                     select 'Shop', 'GBP', id from founder returning id)
+       insert into audit_log (shop_id, at, actor_kind, actor_id, actor_name, action, subject)
+       select shop.id, now() - interval '14 months', 'system', 'test', '', 'past', 'past'
+         from shop, generate_series(1, 5001)`,
+    );
+    await purgeAll(other.pool, silentLogger(), new AbortController().signal);
+    expect((await other.pool.query('select from audit_log')).rowCount).toBe(0);
+    await other.drop();
+  });
+
   test('a purge that fails is logged, keeps none of the others from running, and waits for its turn', async () => {
     const other = await createTestDatabase('gateway');
     const migrator = new pg.Client({ connectionString: other.migratorUrl });

@@ -12,10 +12,28 @@ const KEEP_COUNTERS_MS = 60 * 60_000;
 /** Removes some of what nobody needs any more; true when there may be more. Safe to run twice. */
 type Purge = (db: Queryable) => Promise<unknown>;
 
+/** Rows of one statement: a purge must not hold locks and fill the write-ahead log for long. */
+const BATCH = 5_000;
+
+async function purgeCounters(db: Queryable): Promise<boolean> {
+  const { rowCount } = await db.query(
+    `delete from rate_limits where key in (
+       select key from rate_limits where expire < $1 order by expire limit $2 for update skip locked)`,
+    [Date.now() - KEEP_COUNTERS_MS, BATCH],
+  );
+  return rowCount === BATCH;
+}
+
+async function purgeAuditLog(db: Queryable): Promise<boolean> {
+  const { rows } = await db.query<{ purged: bigint }>('select purge_audit_log($1) as purged', [
+    BATCH,
+  ]);
+  return Number(rows[0]?.purged) === BATCH;
+}
+
 const PURGES: Readonly<Record<string, Purge>> = {
-  counters: (db) =>
-    db.query('delete from rate_limits where expire < $1', [Date.now() - KEEP_COUNTERS_MS]),
-  'audit log': (db) => db.query('select purge_audit_log()'),
+  counters: purgeCounters,
+  'audit log': purgeAuditLog,
   'tool calls': purgeCalls,
   tickets: purgeTickets,
   keys: purgeOAuthKeys,

@@ -94,7 +94,7 @@ export function methodOf(message: object): string | undefined {
 }
 
 /** Methods that metrics count by name: a caller's own words would be endless. */
-const KNOWN: ReadonlySet<string> = new Set([
+export const MCP_METHODS: ReadonlySet<string> = new Set([
   'initialize',
   'ping',
   'server/discover',
@@ -112,7 +112,7 @@ const KNOWN: ReadonlySet<string> = new Set([
 
 function operationOf(message: object): string {
   const method = methodOf(message) ?? '';
-  return KNOWN.has(method) ? `mcp ${method}` : 'mcp other';
+  return MCP_METHODS.has(method) ? `mcp ${method}` : 'mcp other';
 }
 
 function failed(status: number, code: number, message: string): Read {

@@ -101,9 +101,18 @@ export async function abandonCall(db: Queryable, call: KeyedCall): Promise<void>
 }
 
 /** Removes what is older than a day. Safe to run twice. */
-export async function purgeCalls(db: Queryable): Promise<void> {
-  await db.query(`delete from tool_calls where started_at < now() - interval '24 hours'`);
+export async function purgeCalls(db: Queryable): Promise<boolean> {
+  const { rowCount } = await db.query(
+    `delete from tool_calls where ctid in (
+       select ctid from tool_calls where started_at < now() - interval '24 hours'
+        order by started_at limit $1 for update skip locked)`,
+    [PURGE_BATCH],
+  );
+  return rowCount === PURGE_BATCH;
 }
+
+/** Rows of one statement. */
+const PURGE_BATCH = 1_000;
 
 /**
  * Equal for input that says the same, in whatever order its names came; the key itself does not count.
