@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
@@ -135,6 +136,18 @@ describe("a partner's token", () => {
     const [, payload] = (await token()).split('.');
     const header = Buffer.from('{"alg":"none"}').toString('base64url');
     expect((await list(`${header}.${payload}.`)).status).toBe(401);
+  });
+
+  test('is named as the actor of the write that it makes', async () => {
+    const requestId = randomUUID();
+    const headers = { authorization: `Bearer ${await token()}`, 'x-request-id': requestId };
+    const json = { topic: 'return', trigger: 'return.closed', url: 'https://hooks.example.com/' };
+    expect((await send({ path: '/api/v1/webhooks', key: null, headers, json })).status).toBe(201);
+    const { rows } = await under.database.pool.query(
+      `select actor_kind, actor_id from audit_log where request_id = $1 and detail->>'phase' = 'asked'`,
+      [requestId],
+    );
+    expect(rows).toEqual([{ actor_kind: 'partner_app', actor_id: 'app' }]);
   });
 
   test('without the scope is refused as such', async () => {

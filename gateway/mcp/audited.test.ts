@@ -1,0 +1,38 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { FAKE } from '../../test/support/gateway/fake-objects.ts';
+import { type McpBench, startMcpBench } from '../../test/support/gateway/mcp.ts';
+
+let bench: McpBench;
+beforeAll(async () => {
+  bench = await startMcpBench();
+}, 60_000);
+afterAll(() => bench?.stop());
+
+test('a write of an assistant is in the audit log with person, client, address and request', async () => {
+  const { token, userId } = await bench.member('owner');
+  const requestId = randomUUID();
+  const params = { name: 'update_webhook', arguments: { webhook_id: 41, status: 'inactive' } };
+  const { body } = await bench.post({
+    token,
+    headers: { 'x-request-id': requestId, 'x-forwarded-for': '2001:db8:1:2::9' },
+    body: { jsonrpc: '2.0', id: 1, method: 'tools/call', params },
+  });
+  expect(body.result.isError).not.toBe(true);
+  const { rows } = await bench.database.pool.query(
+    `select actor_kind, actor_id, source, action, subject, detail from audit_log
+      where request_id = $1 order by id`,
+    [requestId],
+  );
+  const common = {
+    actor_kind: 'user',
+    actor_id: String(userId),
+    source: '2001:db8:1:2::/64',
+    action: 'mcp.update_webhook',
+    subject: String(FAKE.webhook),
+  };
+  expect(rows).toMatchObject([
+    { ...common, detail: { phase: 'asked', client_id: 'rms-mcp' } },
+    { ...common, detail: { phase: 'done', client_id: 'rms-mcp' } },
+  ]);
+});
