@@ -17,12 +17,14 @@ import { SHOP_MIB_PER_DAY } from './auth/byte-quota.ts';
 import { proxiesFault } from './auth/client-ip.ts';
 import { HOURLY_LIMITS } from './auth/hourly-limits.ts';
 import { MCP_LIMITS } from './auth/mcp-limits.ts';
+import { BODY_BUDGET } from './http/body-budget.ts';
 import { MAX_REQUESTS_IN_FLIGHT } from './http/in-flight.ts';
 import { HTTP_LIMITS } from './http/server.ts';
 import { oauthFaults, oauthOptions, oauthShape } from './oauth/config.ts';
 import type { GatewayOptions } from './start.ts';
 
 const perHour = (points: number) => wholeNumber(1, 1_000_000).default(points);
+const MIB = 1024 * 1024;
 const target = (name: string) => grpcTarget.describe(`gRPC name of the ${name} service`);
 
 /** Undefined where nothing was said: behind a balancer everybody would then share its address. */
@@ -100,6 +102,14 @@ export const gatewayShape = {
   MCP_REFUSED_PER_MINUTE: wholeNumber(1, 1_000_000)
     .default(MCP_LIMITS.refused)
     .describe('Refused requests to /mcp a minute and address, above which 429 stands in for 401'),
+  BODY_MIB: wholeNumber(43, 100_000)
+    .default(BODY_BUDGET.process / MIB)
+    .describe(
+      'MiB of request bodies in memory at once, after inflation; eight times as much must fit into the memory limit',
+    ),
+  BODY_MIB_PER_CALLER: wholeNumber(32, 100_000)
+    .default(BODY_BUDGET.caller / MIB)
+    .describe('MiB of them that one key, app or user may have; the largest body is 32'),
   MAX_CONNECTIONS: wholeNumber(10, 1_000_000)
     .default(HTTP_LIMITS.maxConnections)
     .describe(
@@ -182,6 +192,7 @@ export function loadGatewayOptions(env: NodeJS.ProcessEnv = process.env): Gatewa
       requests: config.MCP_REQUESTS_PER_MINUTE,
       refused: config.MCP_REFUSED_PER_MINUTE,
     },
+    bodyBudget: { process: config.BODY_MIB * MIB, caller: config.BODY_MIB_PER_CALLER * MIB },
     httpLimits: { maxConnections: config.MAX_CONNECTIONS },
     trustedProxies: config.TRUSTED_PROXIES ?? [],
     mcpAllowedOrigins: config.MCP_ALLOWED_ORIGINS,

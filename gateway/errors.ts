@@ -90,6 +90,17 @@ export function rateLimited(retryAfterS: number): HttpRefusal {
   return new HttpRefusal(error, { headers: { 'Retry-After': String(retryAfterS) } });
 }
 
+/** Seconds after which some of a caller's other bodies have been worked off. */
+const BODIES_RETRY_S = 1;
+
+/** The caller has as many bytes of bodies on their way as it may have at once. */
+export function tooManyBytes(): HttpRefusal {
+  const detail =
+    'Too many bytes are being sent at once with this credential. Send fewer at a time.';
+  const error = messageError(429, CODE.rateLimited, { title: 'Too Many Requests', detail });
+  return new HttpRefusal(error, { headers: { 'Retry-After': String(BODIES_RETRY_S) } });
+}
+
 export function unsupportedMediaType(detail: string): HttpRefusal {
   const title = 'Unsupported Media Type';
   return new HttpRefusal(messageError(415, CODE.unsupportedMediaType, { title, detail }));

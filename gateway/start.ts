@@ -1,9 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type pg from 'pg';
 import type { DestinationStream } from 'pino';
 import { watchRefusals } from '../services/platform/database-refusals.ts';
 import type { ServiceIdentity } from '../services/platform/identity.ts';
-import { createLogger, type Logger } from '../services/platform/log.ts';
+import { createLogger } from '../services/platform/log.ts';
 import { createPool } from '../services/platform/postgres.ts';
 import { shutDown } from '../services/platform/shutdown.ts';
 import { startTelemetry, type Telemetry } from '../services/platform/telemetry.ts';
@@ -11,11 +10,12 @@ import { within } from '../services/platform/within.ts';
 import { createReturnReader } from './actions/read-returns.ts';
 import { type AppDependencies, createApp } from './app.ts';
 import { createApiKeyCheck } from './auth/api-key-check.ts';
-import { type ClientIp, createClientIp } from './auth/client-ip.ts';
-import type { HourlyLimits, HourlySizes } from './auth/hourly-limits.ts';
+import { createClientIp } from './auth/client-ip.ts';
+import type { HourlySizes } from './auth/hourly-limits.ts';
 import { createLimits } from './auth/limits.ts';
 import type { McpSizes } from './auth/mcp-limits.ts';
 import { createPartnerTokenCheck, type PartnerOAuth } from './auth/partner-tokens.ts';
+import { type BodyBudgetSizes, measuredBodyBudget } from './http/body-budget.ts';
 import { connectionMetrics } from './http/connection-metrics.ts';
 import { createInFlight, MAX_REQUESTS_IN_FLIGHT } from './http/in-flight.ts';
 import { createReadiness } from './http/probes.ts';
@@ -25,7 +25,7 @@ import { createMcp } from './mcp/router.ts';
 import { type OAuthOptions, supportedClients } from './oauth/config.ts';
 import { DEFAULT_GRANT_DAYS } from './oauth/issue.ts';
 import { createOAuthKeys } from './oauth/keys.ts';
-import { createOAuth } from './oauth/router.ts';
+import { createOAuth, type OAuthDependencies } from './oauth/router.ts';
 import { connectServices, type ServiceTargets } from './services.ts';
 import { startWorkers } from './workers.ts';
 
@@ -58,6 +58,8 @@ export interface GatewayOptions extends OAuthOptions {
   readonly mcpPerMinute?: Partial<McpSizes>;
   /** Addresses or CIDR ranges of our own proxies. */
   readonly trustedProxies?: readonly string[];
+  /** Bytes of bodies in memory; `BODY_BUDGET` when absent. */
+  readonly bodyBudget?: Partial<BodyBudgetSizes>;
   /** What one server waits for and holds; its own defaults when absent. */
   readonly httpLimits?: Partial<HttpLimits>;
   /** Without it every partner's token is refused. */
@@ -133,6 +135,7 @@ export async function startGateway(o: GatewayOptions): Promise<RunningGateway> {
     logger,
     telemetry,
     byteQuota: limits.byteQuota,
+    bodies: measuredBodyBudget(telemetry.meter, o.bodyBudget),
   };
   const mcp = createMcp({
     ...common,
@@ -144,7 +147,7 @@ export async function startGateway(o: GatewayOptions): Promise<RunningGateway> {
     ...common,
     audit: workers.audit,
     mcp,
-    oauth: oauthRouter(o, { pool, logger, clientIp, limits: limits.hourlyLimits }),
+    oauth: oauthRouter(o, { ...common, pool, limits: limits.hourlyLimits }),
     auth: {
       apiKeys: createApiKeyCheck(pool, (keyId) => workers.keyUsage.used(keyId)),
       partnerTokens,
@@ -218,19 +221,16 @@ export async function startGateway(o: GatewayOptions): Promise<RunningGateway> {
 /** Everything under `/.well-known` and `/oauth`. */
 function oauthRouter(
   o: GatewayOptions,
-  {
-    pool,
-    logger,
-    clientIp,
-    limits,
-  }: { pool: pg.Pool; logger: Logger; clientIp: ClientIp; limits: HourlyLimits },
+  shared: Pick<OAuthDependencies, 'pool' | 'logger' | 'clientIp' | 'limits' | 'bodies'>,
 ) {
   const { signIn: provider, oauthKeyring: keyring } = o;
+  const { pool, logger, clientIp, limits, bodies } = shared;
   return createOAuth({
     pool,
     logger,
     limits,
     clientIp,
+    bodies,
     issuer: o.publicUrl ?? `http://127.0.0.1:${o.port}`,
     clients: supportedClients(o),
     grantDays: o.mcpGrantDays ?? DEFAULT_GRANT_DAYS,

@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { JSON_DEPTH_MAX } from '../../services/contract/limits.ts';
 import type { BodyCharge } from '../auth/body-charge.ts';
 import { HttpRefusal } from '../errors.ts';
-import type { BodyMeter } from '../rest/body.ts';
+import type { BodyBounds } from '../rest/body.ts';
 import { readChargedBody } from '../rest/charged-body.ts';
 import { parseJson } from '../rest/json.ts';
 import type { Answer } from '../rest/respond.ts';
@@ -36,7 +36,7 @@ export type Read =
 export async function readMessage(
   req: IncomingMessage,
   res: ServerResponse,
-  o: { readonly meter: BodyMeter; readonly charge: BodyCharge },
+  o: Omit<BodyBounds, 'maxBytes'> & { readonly charge: BodyCharge },
 ): Promise<Read> {
   try {
     const bytes = await readChargedBody(req, res, { ...o, maxBytes: BODY_BYTES_MAX });
@@ -55,6 +55,10 @@ export async function readMessage(
     if (status === 429) {
       const refused = { code: RPC.rateLimited, message: problem.detail };
       return { ok: false, answer: rpcError(status, refused, error.headers) };
+    }
+    if (status === 503) {
+      const failure = { code: RPC.internal, message: problem.detail };
+      return { ok: false, answer: rpcError(status, failure, error.headers) };
     }
     return status === 400
       ? failed(status, RPC.parseError, `Parse error: ${problem.detail}`)

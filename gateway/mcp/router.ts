@@ -14,6 +14,7 @@ import { createGathering } from '../auth/gathered.ts';
 import type { McpLimits } from '../auth/mcp-limits.ts';
 import type { RateLimit } from '../auth/rate-limits.ts';
 import { HttpRefusal } from '../errors.ts';
+import type { BodyBudget } from '../http/body-budget.ts';
 import type { Exchange } from '../http/exchange.ts';
 import type { InFlight, Place } from '../http/in-flight.ts';
 import type { AccessTokenCheck, SignedIn } from '../oauth/access-token.ts';
@@ -41,6 +42,7 @@ export interface McpDependencies {
   readonly limits: McpLimits;
   /** Bytes a shop and day. */
   readonly byteQuota: ByteQuota;
+  readonly bodies: BodyBudget;
   readonly pool: pg.Pool;
   readonly clientIp: ClientIp;
   readonly inFlight: InFlight;
@@ -104,7 +106,8 @@ export function createMcp(deps: McpDependencies): McpServer {
       takePoints: (points) => deps.limits.body(user.userId, points),
     });
     const meter = exchange ?? { bodyBytes: 0 };
-    const read = await place.during(() => readMessage(req, res, { meter, charge }));
+    const held = deps.bodies.open(`user:${user.userId}`, res);
+    const read = await place.during(() => readMessage(req, res, { meter, charge, held }));
     if (!read.ok) return read.answer;
     const { operation } = read;
     const { message, oddArguments } = loosened(read.message);

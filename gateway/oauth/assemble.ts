@@ -35,7 +35,7 @@ export function assemble(
     issuer,
     pool,
     tickets,
-    grants: createGrants(pool, mcpResource(issuer)),
+    grants: createGrants(pool, mcpResource(issuer), logger),
     clients,
     cookies,
     grantDays,

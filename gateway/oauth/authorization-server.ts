@@ -6,6 +6,7 @@ import type { OAuthKeys } from './keys.ts';
 import { type Answer, badRequest, ended, RETRY_AFTER_S, unavailable } from './pages/answer.ts';
 import { createProvider, type ProviderOptions } from './provider.ts';
 import { type AuthorizationRequest, requestOf } from './requests.ts';
+import { logTokens } from './token-log.ts';
 
 /** oidc-provider behind plain node requests, always with the newest signing key. */
 export interface AuthorizationServer {
@@ -59,6 +60,7 @@ function build(
     { ...o, renderError: (ctx, out) => put(ctx, errorPage(out.error, ctx.oidc.route)) },
     key,
   );
+  logTokens(provider, o.logger);
   provider.on('server_error', (_ctx, err) => o.logger.error({ err }, 'sign-in failed'));
   // What is thrown past the provider's own handlers is answered here, and told to our log alone.
   provider.silent = true;

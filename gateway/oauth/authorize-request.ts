@@ -22,7 +22,10 @@ export const MAX_AGE = 'sign_in_max_age';
 const PROMPTS: ReadonlySet<string> = new Set(['none', 'login', 'consent', 'select_account']);
 
 /** A request as the provider may see it, or the answer it gets instead. */
-export type Checked = { readonly query: URLSearchParams } | { readonly refusal: Answer };
+export type Checked =
+  | { readonly query: URLSearchParams }
+  /** The reason is for the log. */
+  | { readonly refusal: Answer; readonly reason: string };
 
 /**
  * What is decided before the provider sees a request: whom an answer may be sent to at all. Until that
@@ -36,13 +39,15 @@ export function checkAuthorizeRequest(
   const repeated = [...new Set(query.keys())].filter(
     (name) => name !== 'resource' && query.getAll(name).length > 1,
   );
-  if (repeated.length > 0) return refuse('The address names one thing twice.');
+  if (repeated.length > 0)
+    return refuse('repeated parameter', 'The address names one thing twice.');
   const clientId = query.get('client_id') ?? '';
   const redirectUri = query.get('redirect_uri') ?? '';
   if (!clients.ids.includes(clientId))
-    return refuse('The app that sent you here is not known to us.');
+    return refuse('unknown client', 'The app that sent you here is not known to us.');
   if (!clients.allows(clientId, redirectUri)) {
     return refuse(
+      'redirect URI not listed',
       'The app that sent you here wants its answer at an address that is not on our list.',
     );
   }
@@ -52,13 +57,14 @@ export function checkAuthorizeRequest(
     const state = query.get('state');
     const answer = { ...error, ...(state !== null && { state }), iss: issuer };
     for (const [name, value] of Object.entries(answer)) url.searchParams.set(name, value);
-    return { refusal: redirect(url.href) };
+    return { refusal: redirect(url.href), reason: error.error ?? 'invalid_request' };
   }
   return { query: forProvider(query) };
 }
 
-function refuse(why: string): Checked {
+function refuse(reason: string, why: string): Checked {
   return {
+    reason,
     refusal: badRequest(`${why} Go back to it and try again; if it stays so, tell its maker.`),
   };
 }

@@ -113,7 +113,10 @@ export function createConsentStep(o: {
     async allow(req, uid, csrf) {
       // Found, not taken: when the grant cannot be stored at the moment, the form can be sent again.
       const waiting = await waitingOf(req, uid);
-      if (!waiting || !isSame(csrf, waiting.who.csrf)) return ended();
+      if (!waiting || !isSame(csrf, waiting.who.csrf)) {
+        o.logger.warn('consent refused: not the form, or not the browser, of the sign-in');
+        return ended();
+      }
       const { request, who } = waiting;
       const answer = await grant(request, accountOf(who), true);
       if (answer.status === 303) {

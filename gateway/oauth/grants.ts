@@ -4,6 +4,7 @@ import type pg from 'pg';
 import { Actor_Kind } from '../../proto/gen/rms/common/v1/actor_pb.ts';
 import { ErrorReason } from '../../proto/gen/rms/common/v1/error_pb.ts';
 import { DomainError } from '../../services/platform/errors.ts';
+import type { Logger } from '../../services/platform/log.ts';
 import { inTransaction, type Queryable } from '../../services/platform/postgres.ts';
 import { recordAudit } from '../tenancy/audit.ts';
 import { endGrants } from '../tenancy/grants.ts';
@@ -37,7 +38,7 @@ export interface Grants {
 }
 
 /** @param resource address of the MCP server, the only one that grants are for. */
-export function createGrants(pool: pg.Pool, resource: string): Grants {
+export function createGrants(pool: pg.Pool, resource: string, logger: Logger): Grants {
   return {
     async put(id, grant) {
       const known = granting();
@@ -60,10 +61,8 @@ export function createGrants(pool: pg.Pool, resource: string): Grants {
     },
     async revoke(id) {
       const why = 'token_reused';
-      await inTransaction(
-        pool,
-        async (tx) => void (await endGrants(tx, { id }, { by: GATEWAY, why })),
-      );
+      const ended = await inTransaction(pool, (tx) => endGrants(tx, { id }, { by: GATEWAY, why }));
+      if (ended > 0) logger.warn({ grantId: id, why }, 'grant ended: a code or token came again');
     },
   };
 }

@@ -4,8 +4,10 @@ import type { Logger } from '../../services/platform/log.ts';
 import type { ClientIp } from '../auth/client-ip.ts';
 import type { HourlyLimits } from '../auth/hourly-limits.ts';
 import { HttpRefusal, messageError } from '../errors.ts';
+import type { BodyBudget } from '../http/body-budget.ts';
 import type { SupportedClients } from './clients/supported-clients.ts';
 import { bodyWanted, endpoint, forDataClients } from './endpoint.ts';
+import { holdBody, SIGN_IN_BODY_BYTES_MAX } from './held-body.ts';
 import type { OAuthKeys } from './keys.ts';
 import { authorizationServerMetadata, protectedResourceMetadata } from './metadata.ts';
 import { clientMetadata, parseRequest } from './register.ts';
@@ -18,6 +20,7 @@ export interface OAuthDependencies {
   /** The public base address: issuer of everything. */
   readonly issuer: string;
   readonly limits: HourlyLimits;
+  readonly bodies: BodyBudget;
   readonly clientIp: ClientIp;
   readonly clients: SupportedClients;
   /** Days that a grant lives at most. */
@@ -27,8 +30,6 @@ export interface OAuthDependencies {
   /** Without them the metadata is served, and everything else answers 503. */
   readonly signIn?: { readonly keys: OAuthKeys; readonly provider: SignInProvider } | undefined;
 }
-
-const REGISTRATION_LIMIT = '64kb';
 
 /**
  * The sign-in of assistants: `/.well-known/*` and `/oauth/*` (interface: MCP server endpoints). Other
@@ -57,6 +58,7 @@ export function createOAuth(o: OAuthDependencies): Router {
     res.setHeader('Cross-Origin-Opener-Policy', 'unsafe-none');
     next();
   });
+  router.use('/oauth', holdBody(o.bodies, o.clientIp));
   if (o.signIn) registration(router, o);
   router.use(signInRoutes(o));
   router.use(refuseBodies);
@@ -69,7 +71,7 @@ function registration(router: Router, o: OAuthDependencies): void {
     POST: [
       o.limits.register,
       bodyWanted,
-      express.text({ type: () => true, limit: REGISTRATION_LIMIT, defaultCharset: 'utf-8' }),
+      express.text({ type: () => true, limit: SIGN_IN_BODY_BYTES_MAX, defaultCharset: 'utf-8' }),
       sendJson(201, (body) => clientMetadata(o.clients, parseRequest(String(body ?? '')))),
     ],
   });

@@ -38,7 +38,11 @@ export function signInRoutes(o: OAuthDependencies): Router {
       o.limits.authorize,
       async (req, res) => {
         const checked = checkAuthorizeRequest(o.clients, o.issuer, queryOf(req));
-        if ('refusal' in checked) return sendAnswer(res, checked.refusal);
+        if ('refusal' in checked) {
+          const requestId = res.getHeader('X-Request-Id');
+          o.logger.warn({ requestId, detail: checked.reason }, 'authorization refused');
+          return sendAnswer(res, checked.refusal);
+        }
         await handOrFail(o, parts, { req, res, url: `/oauth/authorize?${checked.query}` });
       },
     ],

@@ -5,6 +5,7 @@ import type { Logger } from '../../services/platform/log.ts';
 import { linkAccount, type SignInAccount } from '../tenancy/sign-in-accounts.ts';
 import { parseEmail } from '../tenancy/users.ts';
 import { type ShopOfUser, shopsOfEmail } from './account.ts';
+import { appOf } from './clients/redirect-uri.ts';
 import type { SupportedClients } from './clients/supported-clients.ts';
 import { createConsentStep } from './consent.ts';
 import type { Cookies } from './cookies.ts';
@@ -154,7 +155,10 @@ export function createSignIn(o: SignInOptions): SignIn {
       o.logger.warn({ shops: others.map(String) }, 'sign-in refused: another account is linked');
       return pages.otherAccount(request);
     }
-    if (!shop) return pages.noEmail(request);
+    if (!shop) {
+      o.logger.info('sign-in refused: no shop is linked to the address');
+      return pages.noEmail(request);
+    }
     if (more.length > 0) return askShop(request, email, shops);
     return consent.begin(req, request, { shop, email });
   };
@@ -253,6 +257,11 @@ export function createSignIn(o: SignInOptions): SignIn {
 
     askConsent: (req, uid) => consent.ask(req, uid),
     allow: (req, uid, csrf) => consent.allow(req, uid, csrf),
-    cancel: (uid) => refuse(uid, 'the user said no'),
+    async cancel(uid) {
+      const [request, isAsked] = await Promise.all([o.requests.find(uid), consent.isWaiting(uid)]);
+      const to = request && { clientId: request.clientId, app: appOf(request.redirectUri) };
+      o.logger.info({ ...to }, isAsked ? 'consent denied' : 'sign-in cancelled');
+      return refuse(uid, 'the user said no');
+    },
   };
 }

@@ -2,6 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Readable } from 'node:stream';
 import { createGunzip } from 'node:zlib';
 import { badBody, tooLarge, unsupportedMediaType } from '../errors.ts';
+import type { HeldBytes } from '../http/body-budget.ts';
 
 /** The client went away before its request was complete: there is nobody to answer. */
 export class ClientGone extends Error {
@@ -13,19 +14,27 @@ export interface BodyMeter {
   bodyBytes: number;
 }
 
+/** What a body may take. */
+export interface BodyBounds {
+  /** The limit as sent and after inflation. */
+  readonly maxBytes: number;
+  /** Counts also what is read of a body that is refused. */
+  readonly meter: BodyMeter;
+  /** The share of the budget of bytes in memory; whoever has it releases it. */
+  readonly held: Pick<HeldBytes, 'growTo'>;
+}
+
 /**
  * Reads the body of a request: media type, size and encoding are judged in this order.
  *
- * @param maxBytes the limit as sent and after inflation.
- * @param meter counts also what is read of a body that is refused.
  * @returns the bytes, inflated; undefined when there is no body.
- * @throws HttpRefusal 415 (media type, encoding), 413 (size), 400 (broken gzip); ClientGone.
+ * @throws HttpRefusal 415 (media type, encoding), 413 (size), 400 (broken gzip), 429 or 503 (budget);
+ *   ClientGone.
  */
 export async function readBody(
   req: IncomingMessage,
   res: ServerResponse,
-  maxBytes: number,
-  meter: BodyMeter = { bodyBytes: 0 },
+  bounds: BodyBounds,
 ): Promise<Buffer | undefined> {
   if (!announcesBody(req)) return undefined;
   if (!isJson(req.headers['content-type'])) {
@@ -36,9 +45,10 @@ export async function readBody(
     return undefined;
   }
   const inflate = mustInflate(req.headers['content-encoding']);
-  if (Number(req.headers['content-length'] ?? 0) > maxBytes) throw tooLarge(maxBytes);
+  const announced = Number(req.headers['content-length'] ?? 0);
+  if (announced > bounds.maxBytes) throw tooLarge(bounds.maxBytes);
+  bounds.held.growTo(announced);
   askForBody(req, res);
-  const bounds = { maxBytes, meter };
   const bytes = inflate ? await inflated(req, bounds) : await collect(req, req, bounds);
   return bytes.length === 0 && isChunked(req) ? undefined : bytes;
 }
@@ -74,22 +84,19 @@ function mustInflate(encoding: string | undefined): boolean {
   throw unsupportedMediaType('The body may be encoded with gzip, or not at all.');
 }
 
+const NOTHING: BodyBounds = { maxBytes: 0, meter: { bodyBytes: 0 }, held: { growTo: () => {} } };
+
 async function isEmpty(req: IncomingMessage, res: ServerResponse): Promise<boolean> {
   askForBody(req, res);
   try {
-    return (await collect(req, req, { maxBytes: 0, meter: { bodyBytes: 0 } })).length === 0;
+    return (await collect(req, req, NOTHING)).length === 0;
   } catch (error) {
     if (error instanceof ClientGone) throw error;
     return false;
   }
 }
 
-interface Bounds {
-  readonly maxBytes: number;
-  readonly meter: BodyMeter;
-}
-
-async function inflated(req: IncomingMessage, bounds: Bounds): Promise<Buffer> {
+async function inflated(req: IncomingMessage, bounds: BodyBounds): Promise<Buffer> {
   const gunzip = createGunzip();
   try {
     return await collect(req.pipe(gunzip), req, bounds);
@@ -106,8 +113,10 @@ async function inflated(req: IncomingMessage, bounds: Bounds): Promise<Buffer> {
 async function collect(
   source: Readable,
   req: IncomingMessage,
-  { maxBytes, meter }: Bounds,
+  { maxBytes, meter, held }: BodyBounds,
 ): Promise<Buffer> {
+  // Nobody says so again when the client has left already.
+  if (req.destroyed) throw new ClientGone();
   const chunks: Buffer[] = [];
   let size = 0;
   const listeners = new AbortController();
@@ -120,8 +129,13 @@ async function collect(
       heard(source, 'data', (chunk) => {
         size += chunk.length;
         meter.bodyBytes += chunk.length;
+        if (size > maxBytes) return reject(tooLarge(maxBytes));
+        try {
+          held.growTo(size);
+        } catch (error) {
+          return reject(error);
+        }
         chunks.push(chunk);
-        if (size > maxBytes) reject(tooLarge(maxBytes));
       });
       heard(source, 'end', () => resolve());
       // Stays: what breaks after we stopped listening must not end the process.

@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { BodyCharge } from '../auth/body-charge.ts';
 import type { Admission } from '../auth/rate-limits.ts';
 import { rateLimited } from '../errors.ts';
-import { announcesBody, type BodyMeter, readBody } from './body.ts';
+import { announcesBody, type BodyBounds, readBody } from './body.ts';
 
 /**
  * Reads a body and charges for it, also for one that is refused: its bytes were read and inflated.
@@ -13,10 +13,10 @@ import { announcesBody, type BodyMeter, readBody } from './body.ts';
 export async function readChargedBody(
   req: IncomingMessage,
   res: ServerResponse,
-  o: { readonly maxBytes: number; readonly meter: BodyMeter; readonly charge: BodyCharge },
+  o: BodyBounds & { readonly charge: BodyCharge },
 ): Promise<Buffer | undefined> {
   if (announcesBody(req)) requireAdmitted(o.charge.check());
-  const read = await readBody(req, res, o.maxBytes, o.meter).catch((error: unknown) => {
+  const read = await readBody(req, res, o).catch((error: unknown) => {
     // Never rejects. The answer does not wait: the client may still be sending.
     void o.charge.take(o.meter.bodyBytes);
     throw error;

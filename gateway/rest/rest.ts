@@ -14,6 +14,7 @@ import type { Logger } from '../../services/platform/log.ts';
 import type { ReadReturn } from '../actions/read-returns.ts';
 import { type BodyCharge, bodyCharge } from '../auth/body-charge.ts';
 import type { ByteQuota } from '../auth/byte-quota.ts';
+import type { Caller } from '../auth/caller.ts';
 import { addressOf, type ClientIp } from '../auth/client-ip.ts';
 import type { LeasedLimit } from '../auth/leased-limit.ts';
 import type { Refusal } from '../auth/refusal.ts';
@@ -28,6 +29,7 @@ import {
   unknownPath,
   unknownVersion,
 } from '../errors.ts';
+import type { BodyBudget, HeldBytes } from '../http/body-budget.ts';
 import type { Exchange } from '../http/exchange.ts';
 import type { InFlight, Place } from '../http/in-flight.ts';
 import type { Services } from '../services.ts';
@@ -45,6 +47,7 @@ export interface RestDependencies {
   readonly services: Services;
   readonly readReturn: ReadReturn;
   readonly auth: Authentication;
+  readonly bodies: BodyBudget;
   readonly restLimit: LeasedLimit;
   /** Requests a minute and key, where the key has no limit of its own. */
   readonly restPerMinute: number;
@@ -148,7 +151,7 @@ async function answerInPlace(
   route: OperationRoute,
   incoming: Placed,
 ): Promise<Answer> {
-  const { operation, served } = route;
+  const { operation } = route;
   const { req, exchange } = incoming;
   const ip = addressOf(deps.clientIp, req);
   const onRefused = (refusal: Refusal): void => {
@@ -164,20 +167,41 @@ async function answerInPlace(
   const admission = await take(1);
   if (!admission.admitted) throw rateLimited(admission.retryAfterS);
 
-  const { services, readReturn } = deps;
-  const context = { services, readReturn, shopId: caller.shopId, actor: caller.actor };
   const charge = bodyCharge({
     quota: deps.byteQuota,
     shopId: caller.shopId,
     // Any request that is allowed passes while the window is full: one point of it was taken above.
     takePoints: (points) => take(Math.min(points, limit - 1)),
   });
-  const body = await readInput(route, incoming, charge);
+  const held = deps.bodies.open(caller.limitKey);
+  try {
+    const body = await readInput(route, incoming, { charge, held });
+    return await perform(deps, route, { req, caller, body, ip, requestId: exchange.requestId });
+  } finally {
+    held.release();
+  }
+}
+
+async function perform(
+  deps: RestDependencies,
+  route: OperationRoute,
+  o: {
+    readonly req: IncomingMessage;
+    readonly caller: Caller;
+    readonly body: BodyOf<OperationId>;
+    readonly ip: string;
+    readonly requestId: string;
+  },
+): Promise<Answer> {
+  const { operation, served } = route;
+  const { req, caller, body, ip, requestId } = o;
+  const { services, readReturn } = deps;
+  const context = { services, readReturn, shopId: caller.shopId, actor: caller.actor };
   const query = readQuery(operation, served.served, req.url ?? '');
   const id = readPathId(route);
   const { deliveryId = '' } = route;
   const request = { context, id, deliveryId, body, query };
-  const about = { operation, caller, address: ip, requestId: exchange.requestId };
+  const about = { operation, caller, address: ip, requestId };
   const version = served.served;
   const newest = await audited(
     deps.audit,
@@ -205,13 +229,13 @@ const BOUNDS = { maxDepth: JSON_DEPTH_MAX, maxEntries: JSON_ENTRIES_MAX };
 async function readInput(
   { operation, served }: OperationRoute,
   { req, res, exchange, place }: Placed,
-  charge: BodyCharge,
+  o: { readonly charge: BodyCharge; readonly held: HeldBytes },
 ): Promise<BodyOf<OperationId>> {
   const { maxBytes } = operation.body ?? {};
   const bytes =
     maxBytes === undefined
       ? undefined
-      : await place.during(() => readChargedBody(req, res, { maxBytes, meter: exchange, charge }));
+      : await place.during(() => readChargedBody(req, res, { ...o, maxBytes, meter: exchange }));
   const exactNumbers = operation.body?.exactNumbers ?? false;
   const json = bytes && parseJsonObject(bytes, { ...BOUNDS, exactNumbers });
   const result = validateBody(operation.id, served.served, json);

@@ -24,6 +24,9 @@ export const webhooksShape = {
   WEBHOOK_CONCURRENCY: wholeNumber(1, 1_000)
     .default(512)
     .describe('Places for deliveries in flight in this process'),
+  WEBHOOK_SHOP_BYTES_PER_MINUTE: wholeNumber(1024 ** 2, 1024 ** 4)
+    .default(1024 ** 3)
+    .describe('Most bytes that deliveries of one shop send in a minute; what is over it waits'),
   WEBHOOK_LOG_DAYS: wholeNumber(1, 365)
     .default(30)
     .describe('Days for which finished deliveries, their attempts and payloads are kept'),

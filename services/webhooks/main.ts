@@ -15,6 +15,7 @@ await runMain('webhooks', async () => {
     keyring: parseKeyring(config.WEBHOOK_KEYRING),
     allowedOrigins: config.WEBHOOK_ALLOWED_ORIGINS,
     concurrency: config.WEBHOOK_CONCURRENCY,
+    shopBytesPerMinute: config.WEBHOOK_SHOP_BYTES_PER_MINUTE,
     logDays: config.WEBHOOK_LOG_DAYS,
     ...(standing !== undefined && { today: () => new Date(`${standing}T00:00:00Z`) }),
   });

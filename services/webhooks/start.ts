@@ -29,6 +29,10 @@ export interface WebhooksOptions extends ServiceOptions {
   readonly today?: () => Date;
   /** Most attempts in flight. */
   readonly concurrency?: number;
+  /** Most bytes that a shop's deliveries send in a minute, over all processes. */
+  readonly shopBytesPerMinute?: number;
+  /** The clock of those minutes (tests). Milliseconds. */
+  readonly shopBytesNow?: () => number;
   /** How long finished deliveries are kept. Days. */
   readonly logDays?: number;
   /** Total time of one attempt (tests). Milliseconds. */
@@ -45,6 +49,8 @@ export interface RunningWebhooks extends RunningService {
 }
 
 const DEFAULT_CONCURRENCY = 512;
+/** 1 GiB. */
+export const DEFAULT_SHOP_BYTES_PER_MINUTE = 1024 ** 3;
 const DEFAULT_LOG_DAYS = 30;
 const DEFAULT_EVENT_DAYS = 7;
 
@@ -137,6 +143,8 @@ export async function startWebhooks(o: WebhooksOptions): Promise<RunningWebhooks
               signingKeys: createSigningKeys(o.keyring),
               send: sender.send,
               concurrency: o.concurrency ?? DEFAULT_CONCURRENCY,
+              shopBytesPerMinute: o.shopBytesPerMinute ?? DEFAULT_SHOP_BYTES_PER_MINUTE,
+              ...(o.shopBytesNow && { shopBytesNow: o.shopBytesNow }),
               ...(o.leaseMs !== undefined && { leaseMs: o.leaseMs }),
             });
             maintenance = startMaintenance({ ...parts, pool: backgroundPool, days });

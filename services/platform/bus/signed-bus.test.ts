@@ -115,6 +115,19 @@ describe('a bus whose records are signed', () => {
     expect(logged).toEqual([]);
   });
 
+  test('hands on genuine records after the clock of the machine was set a month ahead', async () => {
+    const heard = await heardBy(open());
+    const signed = signRecord('t', record('a'), { signatures, now: Date.now() });
+    const { now } = Date;
+    Date.now = () => now() + 30 * DAY_MS;
+    try {
+      await raw.publish('t', [signed]);
+    } finally {
+      Date.now = now;
+    }
+    expect(heard).toEqual(['a']);
+  });
+
   test('sets aside what others wrote, counts it, and goes on with the same key', async () => {
     const bus = open();
     const heard = await heardBy(bus);

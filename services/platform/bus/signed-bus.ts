@@ -6,12 +6,20 @@ import { type EventSignatures, judgeRecord, signRecord, type Verdict } from './e
 /** Refused records may come by the thousand: one line says how many. Milliseconds. */
 const WARN_EVERY_MS = 5_000;
 
+/**
+ * Milliseconds since 1970, by the time at which the process began and how long it has run: a clock that is set
+ * while it runs must not make genuine records look old.
+ */
+function steadyNow(): number {
+  return Math.round(performance.timeOrigin + performance.now());
+}
+
 /** A bus that signs what is published over it. */
 export function signingBus(bus: EventBus, signatures: EventSignatures): EventBus {
   return {
     ...bus,
     publish(topic, records) {
-      const now = Date.now();
+      const now = steadyNow();
       return bus.publish(
         topic,
         records.map((record) => signRecord(topic, record, { signatures, now })),
@@ -66,7 +74,7 @@ export function signedBus(o: SignedBusOptions): EventBus {
 
       function judge(record: ReceivedRecord): Verdict {
         const { signatures, rememberMs: maxAgeMs } = o;
-        return judgeRecord(record, { signatures, now: Date.now(), maxAgeMs });
+        return judgeRecord(record, { signatures, now: steadyNow(), maxAgeMs });
       }
 
       return o.bus.subscribe({

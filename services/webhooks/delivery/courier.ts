@@ -13,6 +13,7 @@ import { allot, type EndpointRoom, freeFor, freePlaces, type Standing } from './
 import { putOffPause } from './schedule.ts';
 import type { EndpointChange, Settled, Settlement } from './settle.ts';
 import { createSettler } from './settler.ts';
+import type { ShopBytes } from './shop-bytes.ts';
 
 export interface CourierOptions extends AttemptOptions {
   readonly pool: pg.Pool;
@@ -25,6 +26,9 @@ export interface CourierOptions extends AttemptOptions {
   readonly retryNowMs: () => number;
   /** The circuit of an endpoint closed. */
   readonly onClosed: (endpoint: { shopId: bigint; endpointId: bigint }) => void;
+  readonly shopBytes: ShopBytes;
+  /** Lanes of a shop that has used its bytes up; to be looked at again after that time. Milliseconds. */
+  readonly onWait: (lanes: readonly LoadedLane[], waitMs: number) => Promise<void>;
   /** A request has ended while lanes had more to send. */
   readonly onRoom: () => void;
   /** An attempt could not be made. */
@@ -77,7 +81,7 @@ export function createCourier(o: CourierOptions): Courier {
   });
 
   async function take(): Promise<void> {
-    const hungry = board.hungry();
+    const hungry = await withoutWaiting(board.hungry());
     hasMore = hungry.length > 0;
     if (!hasMore) return;
     const load = flights.load();
@@ -89,21 +93,32 @@ export function createCourier(o: CourierOptions): Courier {
     const rows = await read(asked, maxBytes);
     const cameOf = new Map<string, number>();
     const bytesOf = mapStandings(() => 0);
+    const waiting = new Set<string>();
     const standings = new Map(asked.map(({ lane, standing }) => [lane.key, standing]));
     for (const row of rows) {
       const key = laneKeyOf(row);
       cameOf.set(key, (cameOf.get(key) ?? 0) + 1);
       bytesOf[standings.get(key) ?? 'failing'] += row.bytes;
-      begin(row, key);
+      if (!begin(row, key)) waiting.add(key);
     }
     for (const { lane, standing, limit, wakes } of asked) {
       const isFull = cameOf.get(lane.key) === limit;
       const isCut = bytesOf[standing] >= maxBytes[standing];
       if (cameOf.has(lane.key)) board.took(lane, standing);
-      lane.isHungry = isFull || isCut || lane.wakes !== wakes;
+      lane.isHungry = isFull || isCut || waiting.has(lane.key) || lane.wakes !== wakes;
       lane.idleSinceMs = performance.now();
     }
     hasMore = board.hungry().length > 0;
+  }
+
+  /** What a shop has due when its bytes of the minute are used up waits in the table, not here. */
+  async function withoutWaiting(lanes: readonly LoadedLane[]): Promise<readonly LoadedLane[]> {
+    const { shopBytes } = o;
+    const byWait = Map.groupBy(lanes, ({ shopId }) => shopBytes.waitMs(shopId));
+    const free = byWait.get(0) ?? [];
+    byWait.delete(0);
+    for (const [waitMs, waiting] of byWait) await o.onWait(waiting, waitMs);
+    return free;
   }
 
   function places(
@@ -147,12 +162,14 @@ export function createCourier(o: CourierOptions): Courier {
     return readDue(o.pool, readings, { except, maxBytes, offsetMs: o.offsetMs() });
   }
 
-  function begin(due: Due, laneKey: string): void {
+  /** @returns false when it must wait for its shop's bytes. */
+  function begin(due: Due, laneKey: string): boolean {
     const lane = board.lanes.get(laneKey);
     const health = lane && board.health(lane.endpointKey);
     // Asked at the last moment: a process that was stopped meanwhile begins nothing.
     const token = shards.tokenOf(due.shard);
-    if (!lane || !health || token === undefined || flights.get(due.id)) return;
+    if (!lane || !health || token === undefined || flights.get(due.id)) return true;
+    if (!o.shopBytes.take(due.shopId, due.bytes)) return false;
     noteRead(lane, due);
     const { endpointKey } = lane;
     const standing = standingOf(health, flights.ofEndpoint(endpointKey).slow);
@@ -172,6 +189,7 @@ export function createCourier(o: CourierOptions): Courier {
         open.delete(work);
       });
     open.add(work);
+    return true;
   }
 
   function land(flight: Flight, settlement: Settlement): void {

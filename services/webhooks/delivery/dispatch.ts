@@ -15,6 +15,7 @@ import { type DeliveryMetrics, deliveryMetrics } from './metrics.ts';
 import { startPulse } from './pulse.ts';
 import type { RetryClock } from './retry-clock.ts';
 import type { Settled, Settlement } from './settle.ts';
+import { createShopBytes } from './shop-bytes.ts';
 
 export interface DispatchOptions extends AttemptOptions {
   readonly pool: pg.Pool;
@@ -22,6 +23,10 @@ export interface DispatchOptions extends AttemptOptions {
   readonly clock: RetryClock;
   /** Places for attempts in this process; when endpoints hang, up to twice as many are open. */
   readonly concurrency: number;
+  /** What the requests of one shop may hold in a minute. */
+  readonly shopBytesPerMinute: number;
+  /** The clock of those minutes (tests). Milliseconds. */
+  readonly shopBytesNow?: () => number;
   /** How long a shard is kept without a sign of life (tests). Milliseconds. */
   readonly leaseMs?: number;
 }
@@ -62,7 +67,17 @@ export function startDispatching(o: DispatchOptions): Dispatcher {
   const metrics = deliveryMetrics(o.telemetry.meter, {
     inFlight: () => flights.size(),
     lanes: () => board.lanes.size,
+    shopsWaiting: () => shopBytes.waiting(),
     oldestResultMs: () => courier.oldestResultMs(),
+  });
+  const shopBytes = createShopBytes({
+    perMinute: o.shopBytesPerMinute,
+    ...(o.shopBytesNow && { now: o.shopBytesNow }),
+    share: () => shards.held().length / DELIVERY_SHARDS,
+    onUsedUp(shopId) {
+      metrics.bytesUsedUp();
+      o.logger.warn({ shop: shopId }, 'bytes of the minute used up: the shop waits');
+    },
   });
   const keeper = createLaneKeeper({
     ...o,
@@ -79,6 +94,8 @@ export function startDispatching(o: DispatchOptions): Dispatcher {
     shards,
     offsetMs: o.clock.offsetMs,
     retryNowMs: keeper.retryNowMs,
+    shopBytes,
+    onWait: keeper.postpone,
     onClosed: keeper.release,
     onRoom: () => pulse.wake(PACE_MS),
     onPutOff: metrics.putOff,

@@ -1,7 +1,7 @@
 import type pg from 'pg';
 import type { ShardHolder } from '../../platform/shards.ts';
 import type { Announcement } from './announce.ts';
-import { type Board, MAX_LANES, rouse } from './board.ts';
+import { type Board, type LoadedLane, MAX_LANES, rouse } from './board.ts';
 import type { Flights } from './flights.ts';
 import { endpointKeyOf, type LaneRef, laneKeyOf, shardOf } from './lane.ts';
 import { createLaneParker } from './lane-parker.ts';
@@ -26,6 +26,8 @@ export interface LaneKeeper {
   load(): Promise<void>;
   /** Lets go of lanes that are idle, or in the way of others. Says when the next step is due by itself. Milliseconds. */
   park(): Promise<number>;
+  /** Lets go of lanes that must wait. Milliseconds. */
+  postpone(lanes: readonly LoadedLane[], pauseMs: number): Promise<void>;
   hear(announcement: Announcement): void;
   /** The circuit of an endpoint closed: what was held back is due. */
   release(endpoint: { shopId: bigint; endpointId: bigint }): void;
@@ -137,6 +139,7 @@ export function createLaneKeeper(o: LaneKeeperOptions): LaneKeeper {
       const untilPark = isBusy ? PARK_EVERY_MS : POLL_MS;
       return Math.max(0, Math.min(scanAtMs - performance.now(), untilPark));
     },
+    postpone: parker.postpone,
     hear({ keys, isChange, reset }) {
       if (reset) {
         if (shards.tokenOf(shardOf(reset.endpointId)) === undefined) return;

@@ -23,6 +23,8 @@ export interface LaneParker {
   parkIdle(): Promise<void>;
   /** Where there are more lanes than can be looked after: puts those back that come to nothing. */
   makeRoom(): Promise<void>;
+  /** Lets go of lanes that have something due and must wait. Milliseconds. */
+  postpone(lanes: readonly LoadedLane[], pauseMs: number): Promise<void>;
 }
 
 /** How long a lane is kept though nothing is due: busy ones need not be parked and found again. */
@@ -76,6 +78,16 @@ export function createLaneParker(o: LaneParkerOptions): LaneParker {
       const ready = await parkLanes(o.pool, parkings);
       for (const lane of idle) settleParked(lane, ready.get(lane.key));
     },
+    async postpone(lanes, pauseMs) {
+      for (const lane of lanes) lane.isHungry = false;
+      // One with attempts in flight is asked again when it has been idle for a while.
+      const free = lanes.filter((lane) => flights.ofLane(lane.key).size === 0);
+      if (free.length === 0) return;
+      await putBack(o.pool, free, { offsetMs: o.clock.offsetMs(), pauseMs });
+      // Those that were notified in the meantime are asked again.
+      for (const lane of free) if (!lane.isHungry) board.remove(lane.key);
+      o.onReadyAt(o.retryNowMs() + pauseMs);
+    },
     // Hanging endpoints by the thousand must not keep away those that answer: who had no turn for a
     // while goes, and comes again after the others.
     async makeRoom() {
@@ -88,7 +100,7 @@ export function createLaneParker(o: LaneParkerOptions): LaneParker {
         if (late.length === MAX_PUT_BACK_AT_ONCE) break;
       }
       if (late.length === 0) return;
-      await putBack(o.pool, late, o.clock.offsetMs());
+      await putBack(o.pool, late, { offsetMs: o.clock.offsetMs() });
       for (const lane of late) board.remove(lane.key);
       o.onMaybeReady();
     },

@@ -166,13 +166,15 @@ select extract(epoch from now())::float8 * 1000 + $2 as "nowMs", (
              order by l.ready_at limit 1) n) as "nextMs"`;
 
 /**
- * Lanes that are let go of although something is due go behind all that are ready. Those that somebody
- * writes to at this moment keep their place.
+ * Lanes that are let go of although something is due go behind all that are ready, or are ready again
+ * after a pause. Those that somebody writes to at this moment keep their place.
+ *
+ * @param pauseMs from now on.
  */
 export async function putBack(
   db: Queryable,
   lanes: readonly LaneRef[],
-  offsetMs: number,
+  { offsetMs, pauseMs = 0 }: { offsetMs: number; pauseMs?: number },
 ): Promise<void> {
   await db.query({
     name: 'put-back-lanes',
@@ -183,9 +185,14 @@ export async function putBack(
               where l.ready_at <= now() + $3 * interval '1 ms'
               order by l.shop_id, l.subscription_id for no key update of l skip locked
            )
-           update lanes l set ready_at = now() + $3 * interval '1 ms'
+           update lanes l set ready_at = now() + ($3 + $4::float8) * interval '1 ms'
              from late where l.shop_id = late.shop_id and l.subscription_id = late.subscription_id`,
-    values: [lanes.map((lane) => lane.shopId), lanes.map((lane) => lane.subscriptionId), offsetMs],
+    values: [
+      lanes.map((lane) => lane.shopId),
+      lanes.map((lane) => lane.subscriptionId),
+      offsetMs,
+      pauseMs,
+    ],
   });
 }
 

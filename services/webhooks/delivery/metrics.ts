@@ -13,12 +13,19 @@ export interface DeliveryMetrics {
   /** An attempt could not be made. */
   putOff(): void;
   noticed(kind: 'disabled' | 'warned', percent: number): void;
+  /** A shop has used up what it may send in a minute. */
+  bytesUsedUp(): void;
 }
 
 /** Attempts by result, how long they take, how late deliveries arrive, what is under way. */
 export function deliveryMetrics(
   meter: Meter,
-  now: { inFlight: () => number; lanes: () => number; oldestResultMs: () => number },
+  now: {
+    inFlight: () => number;
+    lanes: () => number;
+    shopsWaiting: () => number;
+    oldestResultMs: () => number;
+  },
 ): DeliveryMetrics {
   const attempts = meter.createCounter('webhooks.attempts', { description: 'Attempts by result' });
   const duration = meter.createHistogram('webhooks.attempt.duration', {
@@ -41,6 +48,14 @@ export function deliveryMetrics(
   const putOffs = meter.createCounter('webhooks.put_off', {
     description: 'Attempts that could not be made, by no fault of their receivers',
   });
+  const usedUp = meter.createCounter('webhooks.shop_bytes_used_up', {
+    description: 'Times that a shop had used up the bytes that it may send in a minute',
+  });
+  meter
+    .createObservableGauge('webhooks.shops_waiting', {
+      description: 'Shops whose deliveries wait because their bytes of the minute are used up',
+    })
+    .addCallback((result) => result.observe(now.shopsWaiting()));
   const disabled = meter.createCounter('webhooks.subscriptions.disabled', {
     description: 'Subscriptions set inactive for failing',
   });
@@ -77,6 +92,7 @@ export function deliveryMetrics(
     },
     stale: (count) => staleOnes.add(count),
     putOff: () => putOffs.add(1),
+    bytesUsedUp: () => usedUp.add(1),
     noticed(kind, percent) {
       if (kind === 'disabled') disabled.add(1);
       else warned.add(1, { percent });

@@ -1,0 +1,25 @@
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { type McpBench, startMcpBench } from '../../test/support/gateway/mcp.ts';
+
+const MIB = 1024 * 1024;
+/** The body is no JSON: that it was read says 400. */
+const body = (size: number): string => '{'.padEnd(size, ' ');
+
+let bench: McpBench;
+beforeAll(async () => {
+  bench = await startMcpBench({ bodyBudget: { process: 2 * MIB, caller: 1.75 * MIB } });
+});
+afterAll(() => bench.stop());
+
+test.each([
+  ["beyond a person's budget", 1.8 * MIB, 429, 42_900],
+  ['beyond that of the process', 1.6 * MIB, 503, -32_603],
+  ['within both', 1.4 * MIB, 400, -32_700],
+])('bytes of bodies at /mcp %s', async (_, size, status, code) => {
+  const { token } = await bench.member('owner');
+  const answer = await bench.post({ token, raw: body(size) });
+  expect(answer).toMatchObject({ status, body: { id: null, error: { code } } });
+  const retryAfter = answer.headers['retry-after'];
+  if (status === 400) expect(retryAfter).toBeUndefined();
+  else expect(retryAfter).toMatch(/^[1-9]\d*$/);
+});

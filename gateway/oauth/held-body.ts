@@ -1,0 +1,33 @@
+import type { RequestHandler } from 'express';
+import { addressOf, type ClientIp } from '../auth/client-ip.ts';
+import { HttpRefusal } from '../errors.ts';
+import type { BodyBudget } from '../http/body-budget.ts';
+import { announcesBody } from '../rest/body.ts';
+import { send } from '../rest/respond.ts';
+
+/** The largest body that sign-in reads, inflated: a registration. Bytes. */
+export const SIGN_IN_BODY_BYTES_MAX = 64 * 1024;
+
+/** Counts the body of a sign-in request in the budget of bodies, by address: parsers of others read it. */
+export function holdBody(bodies: BodyBudget, clientIp: ClientIp): RequestHandler {
+  return async (req, res, next) => {
+    if (!announcesBody(req)) return next();
+    const held = bodies.open(`address:${addressOf(clientIp, req)}`, res);
+    const length = Number(req.headers['content-length'] ?? SIGN_IN_BODY_BYTES_MAX);
+    const isInflated = req.headers['content-encoding'] !== undefined;
+    try {
+      held.growTo(isInflated ? SIGN_IN_BODY_BYTES_MAX : Math.min(length, SIGN_IN_BODY_BYTES_MAX));
+    } catch (error) {
+      if (!(error instanceof HttpRefusal)) throw error;
+      const { status, problem } = error.error;
+      const message = problem.detail;
+      const json = { error: 'temporarily_unavailable', error_description: message };
+      return send(req, res, {
+        status,
+        headers: error.headers,
+        body: { contentType: 'application/json', json: { ...json, message, errors: {} } },
+      });
+    }
+    next();
+  };
+}

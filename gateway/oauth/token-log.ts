@@ -1,0 +1,51 @@
+import type Provider from 'oidc-provider';
+import type { KoaContextWithOIDC } from 'oidc-provider';
+import type { Logger } from '../../services/platform/log.ts';
+import { parseAccountId } from './account.ts';
+
+/** Words of oidc-provider for what was wrong with a request; longer ones, or others, may be what was sent. */
+const DETAIL = /^[a-zA-Z0-9 _(),.;:-]{1,120}$/;
+
+/**
+ * Has issued, refreshed and refused tokens logged: who, for which shop, client and grant, and under which
+ * request. Never a token or a code.
+ */
+export function logTokens(provider: Provider, logger: Logger): void {
+  provider.on('grant.success', (ctx) => {
+    const token = ctx.oidc.entities.AccessToken;
+    const account = parseAccountId(token?.accountId ?? '');
+    const isRefresh = ctx.oidc.params?.grant_type === 'refresh_token';
+    logger.info(
+      {
+        ...requestOf(ctx),
+        ...(account && { userId: String(account.userId), shopId: String(account.shopId) }),
+        clientId: ctx.oidc.client?.clientId,
+        grantId: token?.grantId,
+      },
+      isRefresh ? 'token refreshed' : 'token issued',
+    );
+  });
+  provider.on('grant.error', (ctx, error) => {
+    logger.warn({ ...requestOf(ctx), ...reasonOf(error) }, 'token refused');
+  });
+  provider.on('authorization.error', (ctx, error) => {
+    logger.warn({ ...requestOf(ctx), ...reasonOf(error) }, 'authorization refused');
+  });
+}
+
+/** The request's id, under which the access line has the address. */
+function requestOf(ctx: KoaContextWithOIDC) {
+  return {
+    requestId: ctx.res.getHeader('X-Request-Id'),
+    clientId: ctx.oidc?.client?.clientId,
+  };
+}
+
+function reasonOf(error: Error): { error: string; detail?: string } {
+  const name: unknown = Reflect.get(error, 'error');
+  const detail: unknown = Reflect.get(error, 'error_detail') ?? error.message;
+  return {
+    error: typeof name === 'string' ? name : error.name,
+    ...(typeof detail === 'string' && DETAIL.test(detail) && { detail }),
+  };
+}

@@ -1,0 +1,71 @@
+import { beforeEach, describe, expect, test } from '@jest/globals';
+import { createShopBytes, type ShopBytes } from './shop-bytes.ts';
+
+const MIB = 1024 * 1024;
+const OVERHEAD = 1_024;
+let nowMs: number;
+let share: number;
+let usedUp: bigint[];
+let bytes: ShopBytes;
+
+beforeEach(() => {
+  nowMs = 1_000;
+  share = 1;
+  usedUp = [];
+  bytes = createShopBytes({
+    perMinute: 8 * MIB,
+    share: () => share,
+    onUsedUp: (shopId) => usedUp.push(shopId),
+    now: () => nowMs,
+  });
+});
+
+/** How many requests of 1 MiB in all may go until one must wait. */
+function countUntilWait(shopId: bigint): number {
+  let count = 0;
+  while (bytes.take(shopId, MIB - OVERHEAD)) count += 1;
+  return count;
+}
+
+describe('the bytes of a shop', () => {
+  test('end within a minute, and begin again with the next', () => {
+    expect(countUntilWait(1n)).toBe(8);
+    expect(bytes.waitMs(1n)).toBe(60_000);
+    nowMs += 59_999;
+    expect([bytes.take(1n, 1), bytes.waitMs(1n)]).toEqual([false, 1]);
+    nowMs += 1;
+    expect([bytes.waitMs(1n), countUntilWait(1n)]).toEqual([0, 8]);
+    expect(usedUp).toEqual([1n, 1n]);
+  });
+
+  test('are its own: other shops go on', () => {
+    countUntilWait(1n);
+    expect(bytes.waiting()).toBe(1);
+    expect([bytes.waitMs(2n), countUntilWait(2n)]).toEqual([0, 8]);
+    expect(bytes.waiting()).toBe(2);
+  });
+
+  test('once used up, hold back small requests too, so that none overtakes', () => {
+    bytes.take(1n, 7 * MIB);
+    expect(bytes.take(1n, 2 * MIB)).toBe(false);
+    expect(bytes.take(1n, 1)).toBe(false);
+  });
+
+  test('let the first request go, however large', () => {
+    expect(bytes.take(1n, 24 * MIB)).toBe(true);
+    expect(bytes.take(1n, 1)).toBe(false);
+  });
+
+  test('count the headers of empty requests', () => {
+    let count = 0;
+    while (bytes.take(1n, 0)) count += 1;
+    expect(count).toBe((8 * MIB) / OVERHEAD);
+  });
+
+  test('are divided among processes as the shards are, to a quarter', () => {
+    share = 1 / 2;
+    expect(countUntilWait(1n)).toBe(4);
+    share = 0;
+    expect(countUntilWait(2n)).toBe(2);
+  });
+});
