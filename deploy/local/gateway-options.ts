@@ -18,6 +18,7 @@ export const LIMITS = {
   register: HOURLY_LIMITS.register,
   authorize: HOURLY_LIMITS.authorize,
   token: HOURLY_LIMITS.token,
+  revoke: HOURLY_LIMITS.revoke,
   mcp_calls: HOURLY_LIMITS.mcpCalls,
   callback: HOURLY_LIMITS.callback,
   resume: HOURLY_LIMITS.resume,

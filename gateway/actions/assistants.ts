@@ -1,6 +1,7 @@
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import type pg from 'pg';
 import type { ActorSchema } from '../../proto/gen/rms/common/v1/actor_pb.ts';
+import type { Author } from '../tenancy/audit.ts';
 import { type LiveGrant, listGrants, revokeGrant } from '../tenancy/grants.ts';
 import { permits, type Role } from '../tenancy/permissions.ts';
 
@@ -10,8 +11,8 @@ export interface AssistantsViewer {
   readonly userId: bigint;
   readonly role: Role;
   readonly actor: MessageInitShape<typeof ActorSchema>;
-  /** The address that the request came from. */
-  readonly source: string;
+  /** Where the request came from, for the audit log. */
+  readonly from: Pick<Author, 'source' | 'requestId'>;
 }
 
 /** The connected assistants that a person may see and disconnect: their own, with `team.manage` all of the shop. */
@@ -27,10 +28,10 @@ export interface Assistants {
 }
 
 export function createAssistants(pool: pg.Pool, viewer: AssistantsViewer): Assistants {
-  const { shopId, userId, role, actor, source } = viewer;
+  const { shopId, userId, role, actor, from } = viewer;
   const whose = permits(role, ['team.manage']) ? { shopId } : { shopId, userId };
   return {
     list: (page) => listGrants(pool, { ...whose, ...page }),
-    disconnect: (id) => revokeGrant(pool, { ...whose, id, by: { actor, source } }),
+    disconnect: (id) => revokeGrant(pool, { ...whose, id, by: { actor, ...from } }),
   };
 }

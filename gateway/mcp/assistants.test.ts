@@ -118,7 +118,7 @@ describe('disconnect_assistant', () => {
     expect([await statusOf(member), await statusOf(other)]).toEqual([200, 401]);
     expect(await idsOf(member, member)).toEqual([first]);
     const { rows } = await bench.database.pool.query(
-      `select action, actor_id, source, detail->>'why' as why from audit_log
+      `select action, actor_id, source, request_id, detail->>'why' as why from audit_log
         where shop_id = $1 and action = 'assistant.disconnected' and subject = $2`,
       [shopId, second],
     );
@@ -127,6 +127,7 @@ describe('disconnect_assistant', () => {
         action: 'assistant.disconnected',
         actor_id: String(member.userId),
         source: '127.0.0.1',
+        request_id: expect.any(String),
         why: 'revoked',
       },
     ]);

@@ -115,7 +115,11 @@ export function createMcp(deps: McpDependencies): McpServer {
     const refusal = await gate.count(message, user);
     if (refusal) return refusal;
     const shop = { services, readReturn, destinationNames, shopId: user.shopId };
-    const assistants = createAssistants(pool, { ...user, actor, source });
+    const assistants = createAssistants(pool, {
+      ...user,
+      actor,
+      from: { source, ...(exchange && { requestId: exchange.requestId }) },
+    });
     const who = { actor, user, assistants };
     const context = { ...shop, ...who, calendar, isResumed: false, callId: randomUUID() };
     const gone = new AbortController();

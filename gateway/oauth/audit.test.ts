@@ -28,7 +28,7 @@ const age = (seconds: number): Promise<unknown> =>
 describe('the audit log', () => {
   const entriesOf = async (userId: bigint) => {
     const { rows } = await stack.under.database.pool.query<{ subject: string }>(
-      `select action, subject, actor_kind, actor_id, source, detail from audit_log
+      `select action, subject, actor_kind, actor_id, source, request_id, detail from audit_log
         where action like 'assistant.%' and (actor_id = $1 or detail->>'user_id' = $1) order by id`,
       [String(userId)],
     );
@@ -44,7 +44,8 @@ describe('the audit log', () => {
       actor_kind: 'user',
       actor_id: userId,
       source: '127.0.0.1',
-      detail: { client_id: CLIENT_ID, app: 'claude.ai' },
+      request_id: expect.any(String),
+      detail: { client_id: CLIENT_ID, app: 'claude.ai', consent: 'given' },
     };
     const [first, ...others] = await entriesOf(somebody.userId);
     expect(first).toMatchObject(connected);

@@ -4,6 +4,8 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 export interface Granting {
   /** The address that the person's browser came from. */
   readonly source?: string;
+  /** Of the HTTP request that it is made with. */
+  readonly requestId?: string;
   /** The host that the code goes to, or the scheme of an app. */
   readonly app?: string;
   /** Whether the person was asked for this grant, and agreed. */

@@ -100,10 +100,18 @@ async function recordConnected(
   const actor = { kind: Actor_Kind.USER, id: String(o.userId), name: rows[0]?.name ?? '' };
   await recordAudit(tx, {
     shopId: o.shopId,
-    by: { actor, ...(o.source !== undefined && { source: o.source }) },
+    by: {
+      actor,
+      ...(o.source !== undefined && { source: o.source }),
+      ...(o.requestId !== undefined && { requestId: o.requestId }),
+    },
     action: 'assistant.connected',
     subject: o.id,
-    detail: { client_id: o.clientId, ...(o.app !== undefined && { app: o.app }) },
+    detail: {
+      client_id: o.clientId,
+      ...(o.app !== undefined && { app: o.app }),
+      ...(o.isConsented !== undefined && { consent: o.isConsented ? 'given' : 'remembered' }),
+    },
   });
 }
 

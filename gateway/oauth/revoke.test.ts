@@ -74,11 +74,18 @@ describe('/oauth/revoke', () => {
     const { person, access } = await connected();
     for (const _ of [1, 2]) await revoke({ token: access, client_id });
     const { rows } = await stack.under.database.pool.query(
-      `select actor_kind, source, detail->>'why' as why from audit_log
+      `select actor_kind, source, request_id, detail->>'why' as why from audit_log
         where action = 'assistant.disconnected' and actor_id = $1`,
       [String(person.userId)],
     );
-    expect(rows).toEqual([{ actor_kind: 'user', source: '127.0.0.1', why: 'token_revoked' }]);
+    expect(rows).toEqual([
+      {
+        actor_kind: 'user',
+        source: '127.0.0.1',
+        request_id: expect.any(String),
+        why: 'token_revoked',
+      },
+    ]);
   });
 
   test('makes the next sign-in ask again', async () => {

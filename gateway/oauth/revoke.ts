@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { Actor_Kind } from '../../proto/gen/rms/common/v1/actor_pb.ts';
 import type { Logger } from '../../services/platform/log.ts';
 import { inTransaction } from '../../services/platform/postgres.ts';
+import type { Author } from '../tenancy/audit.ts';
 import { endGrants } from '../tenancy/grants.ts';
 import { verifyAccessToken } from './access-token.ts';
 import { parseAccountId } from './account.ts';
@@ -52,13 +53,13 @@ export function createRevocation(o: {
   readonly token: string;
   /** Empty when the client does not name itself. */
   readonly clientId: string;
-  /** The address that the request came from. */
-  readonly source: string;
+  /** Where the request came from, for the audit log. */
+  readonly from: Pick<Author, 'source' | 'requestId'>;
 }) => Promise<Revoked> {
   const tickets = createTickets(o.pool);
   const resource = mcpResource(o.issuer);
 
-  return async ({ token, clientId, source }) => {
+  return async ({ token, clientId, from }) => {
     if (token === '') return refused(400, 'invalid_request', 'the parameter token is missing');
     if (clientId !== '' && !o.clients.ids.includes(clientId)) {
       return refused(401, 'invalid_client', 'no such client');
@@ -73,7 +74,7 @@ export function createRevocation(o: {
     }
     const actor = { kind: Actor_Kind.USER, id: holder.userId, name: '' };
     const ended = await inTransaction(o.pool, (tx) =>
-      endGrants(tx, { id: holder.grantId }, { by: { actor, source }, why: 'token_revoked' }),
+      endGrants(tx, { id: holder.grantId }, { by: { actor, ...from }, why: 'token_revoked' }),
     );
     if (ended > 0) o.logger.info({ ...holder }, 'grant ended by token revocation');
     return { status: 200 };

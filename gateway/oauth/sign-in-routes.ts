@@ -39,8 +39,8 @@ export function signInRoutes(o: OAuthDependencies): Router {
       async (req, res) => {
         const checked = checkAuthorizeRequest(o.clients, o.issuer, queryOf(req));
         if ('refusal' in checked) {
-          const requestId = res.getHeader('X-Request-Id');
-          o.logger.warn({ requestId, detail: checked.reason }, 'authorization refused');
+          const event = { ...requestIdOf(res), detail: checked.reason };
+          o.logger.warn(event, 'authorization refused');
           return sendAnswer(res, checked.refusal);
         }
         await handOrFail(o, parts, { req, res, url: `/oauth/authorize?${checked.query}` });
@@ -131,7 +131,8 @@ function dataRoutes(
       express.urlencoded({ extended: false, limit: FORM_LIMIT }),
       dataBy(async (req, res) => {
         const [token, clientId] = [field(req, 'token'), field(req, 'client_id')];
-        const answer = await revoke({ token, clientId, source: addressOf(o.clientIp, req) });
+        const from = { source: addressOf(o.clientIp, req), ...requestIdOf(res) };
+        const answer = await revoke({ token, clientId, from });
         res.status(answer.status);
         if ('body' in answer) res.json(answer.body);
         else res.end();
@@ -169,7 +170,8 @@ function pageHandlers(o: OAuthDependencies, { signIn, cookies, waits }: SignInPa
     (work: (req: Request) => Promise<Answer>): RequestHandler =>
     async (req, res) => {
       const source = addressOf(o.clientIp, req);
-      const worked = grantingWith({ source }, () => work(req));
+      const known = { source, ...requestIdOf(res) };
+      const worked = grantingWith(known, () => work(req));
       sendAnswer(res, await worked.catch((error) => failureAnswer(error, o.logger)));
     };
   /** A page of one sign-in, for the browser that began it, sent by our own form. */
@@ -255,4 +257,10 @@ function isFromElsewhere(req: Request, ownOrigin: string): boolean {
   if (site !== undefined && site !== 'same-origin') return true;
   const isHidden = origin === 'null' && site === 'same-origin';
   return origin !== undefined && origin !== ownOrigin && !isHidden;
+}
+
+/** The id under which the access line of the request has its address. */
+function requestIdOf(res: Response): { requestId?: string } {
+  const requestId = res.getHeader('X-Request-Id');
+  return typeof requestId === 'string' ? { requestId } : {};
 }

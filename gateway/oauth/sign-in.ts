@@ -146,8 +146,7 @@ export function createSignIn(o: SignInOptions): SignIn {
     request: AuthorizationRequest,
     { email, shopId, account }: SentUpstream & { readonly account: SignInAccount },
   ): Promise<Answer> => {
-    const { source } = granting();
-    const { mine, others } = await linkAccount(o.pool, { email, account, source });
+    const { mine, others } = await linkAccount(o.pool, { email, account, from: granting() });
     const isWanted = (id: bigint): boolean => shopId === null || String(id) === shopId;
     const shops = (await shopsOfEmail(o.pool, email)).filter((shop) => mine.includes(shop.shopId));
     const [shop, ...more] = shops.filter((one) => isWanted(one.shopId));

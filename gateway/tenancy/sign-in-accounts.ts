@@ -28,20 +28,21 @@ export interface KnownAs {
  * that is known, with an address that no member has, takes its address along.
  *
  * @param o.email as `parseEmail` answers it.
- * @param o.source network address of the person's browser, for the audit log.
+ * @param o.from where the request came from, for the audit log.
  */
 export function linkAccount(
   pool: pg.Pool,
   o: {
     readonly email: string;
     readonly account: SignInAccount;
-    readonly source?: string | undefined;
+    readonly from?: Pick<Author, 'source' | 'requestId'>;
   },
 ): Promise<KnownAs> {
   return inTransaction(pool, async (tx) => {
     const author = (userId: bigint): Author => ({
       actor: { kind: Actor_Kind.USER, id: String(userId), name: '' },
-      ...(o.source !== undefined && { source: o.source }),
+      ...(o.from?.source !== undefined && { source: o.from.source }),
+      ...(o.from?.requestId !== undefined && { requestId: o.from.requestId }),
     });
     for (const [action, changed] of [
       ['member.address_changed', await moveAddress(tx, o)],
