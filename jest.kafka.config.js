@@ -7,5 +7,6 @@ export default {
   testMatch: ['**/*.kafka.test.ts'],
   testPathIgnorePatterns: ['/node_modules/'],
   testTimeout: 120_000,
-  maxWorkers: 1,
+  // Each file has brokers of its own, and mostly waits for them.
+  maxWorkers: 2,
 };

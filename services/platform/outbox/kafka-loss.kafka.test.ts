@@ -14,6 +14,7 @@ import { until } from '../../../test/support/until.ts';
 import { type EventBus, eventsTopic } from '../bus/event-bus.ts';
 import { createKafkaBus } from '../bus/kafka.ts';
 import { consumeEvents } from '../consumer.ts';
+import { newKeyringText } from '../keyring.ts';
 import { inTransaction } from '../postgres.ts';
 import type { Telemetry } from '../telemetry.ts';
 import { appendEvents } from './append.ts';
@@ -125,6 +126,7 @@ describe('events over kafka', () => {
         NODE_ENV: 'test',
         DATABASE_URL: database.url,
         KAFKA_BROKERS: cluster.brokers.join(','),
+        EVENT_KEYRING: newKeyringText(),
       },
     });
     expect(stdout).toContain(`${all.length} event(s) published again`);
