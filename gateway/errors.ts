@@ -93,10 +93,12 @@ export function rateLimited(retryAfterS: number): HttpRefusal {
 /** Seconds after which some of a caller's other bodies have been worked off. */
 const BODIES_RETRY_S = 1;
 
-/** The caller has as many bytes of bodies on their way as it may have at once. */
-export function tooManyBytes(): HttpRefusal {
+/** The caller has as many bytes of bodies, or of answers, in memory as it may have at once. */
+export function tooManyBytes(of: 'bodies' | 'answers'): HttpRefusal {
   const detail =
-    'Too many bytes are being sent at once with this credential. Send fewer at a time.';
+    of === 'bodies'
+      ? 'Too many bytes are being sent at once with this credential. Send fewer at a time.'
+      : 'Too many bytes of answers are waiting to be read. Read them, and ask for fewer at a time.';
   const error = messageError(429, CODE.rateLimited, { title: 'Too Many Requests', detail });
   return new HttpRefusal(error, { headers: { 'Retry-After': String(BODIES_RETRY_S) } });
 }

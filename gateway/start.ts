@@ -15,7 +15,7 @@ import type { HourlySizes } from './auth/hourly-limits.ts';
 import { createLimits } from './auth/limits.ts';
 import type { McpSizes } from './auth/mcp-limits.ts';
 import { createPartnerTokenCheck, type PartnerOAuth } from './auth/partner-tokens.ts';
-import { type BodyBudgetSizes, measuredBodyBudget } from './http/body-budget.ts';
+import { type BodyBudgetSizes, measuredBudgets } from './http/body-budget.ts';
 import { connectionMetrics } from './http/connection-metrics.ts';
 import { createInFlight, MAX_REQUESTS_IN_FLIGHT } from './http/in-flight.ts';
 import { createReadiness } from './http/probes.ts';
@@ -60,6 +60,8 @@ export interface GatewayOptions extends OAuthOptions {
   readonly trustedProxies?: readonly string[];
   /** Bytes of bodies in memory; `BODY_BUDGET` when absent. */
   readonly bodyBudget?: Partial<BodyBudgetSizes>;
+  /** Of answers that wait to be read; `ANSWER_BUDGET` when absent. */
+  readonly answerBudget?: Partial<BodyBudgetSizes>;
   /** What one server waits for and holds; its own defaults when absent. */
   readonly httpLimits?: Partial<HttpLimits>;
   /** Without it every partner's token is refused. */
@@ -135,7 +137,7 @@ export async function startGateway(o: GatewayOptions): Promise<RunningGateway> {
     logger,
     telemetry,
     byteQuota: limits.byteQuota,
-    bodies: measuredBodyBudget(telemetry.meter, o.bodyBudget),
+    ...measuredBudgets(telemetry.meter, { bodies: o.bodyBudget, answers: o.answerBudget }),
   };
   const mcp = createMcp({
     ...common,

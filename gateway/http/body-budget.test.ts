@@ -19,7 +19,7 @@ function statusOf(work: () => void): number {
 
 describe('the budget of bodies', () => {
   test('a caller may have the largest body, and not a byte more', () => {
-    const budget = createBodyBudget(sizes);
+    const budget = createBodyBudget(sizes, { of: 'bodies' });
     const [one, two] = [budget.open('a'), budget.open('a')];
     expect(statusOf(() => one.growTo(32 * MIB))).toBe(200);
     expect(statusOf(() => two.growTo(1))).toBe(429);
@@ -28,7 +28,7 @@ describe('the budget of bodies', () => {
   });
 
   test('a refusal says when to come back', () => {
-    const budget = createBodyBudget(sizes);
+    const budget = createBodyBudget(sizes, { of: 'bodies' });
     const growTo = (caller: string) => budget.open(caller).growTo(32 * MIB);
     growTo('a');
     for (const caller of ['a', 'b']) {
@@ -39,7 +39,7 @@ describe('the budget of bodies', () => {
   });
 
   test('large bodies leave a quarter to callers with small ones', () => {
-    const budget = createBodyBudget(sizes);
+    const budget = createBodyBudget(sizes, { of: 'bodies' });
     budget.open('a').growTo(32 * MIB);
     budget.open('b').growTo(16 * MIB);
     expect(statusOf(() => budget.open('c').growTo(2 * MIB))).toBe(503);
@@ -50,7 +50,7 @@ describe('the budget of bodies', () => {
   });
 
   test('counts nothing for a request whose client has left already', () => {
-    const budget = createBodyBudget(sizes);
+    const budget = createBodyBudget(sizes, { of: 'bodies' });
     const res = Object.assign(Object.create(ServerResponse.prototype), { _closed: true });
     const held = budget.open('a', res);
     held.growTo(MIB);
@@ -65,7 +65,7 @@ describe('the budget of bodies', () => {
     });
     fc.assert(
       fc.property(fc.array(step), (steps) => {
-        const budget = createBodyBudget(sizes);
+        const budget = createBodyBudget(sizes, { of: 'bodies' });
         let expected = 0;
         const open = steps.map(({ caller, total, isOver }) => {
           const held = budget.open(caller);

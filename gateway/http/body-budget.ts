@@ -18,6 +18,9 @@ const MIB = 1024 * 1024;
  */
 export const BODY_BUDGET: BodyBudgetSizes = { process: 64 * MIB, caller: 32 * MIB };
 
+/** Answers are held until the client has read them: two of the largest for a caller. */
+export const ANSWER_BUDGET: BodyBudgetSizes = { process: 96 * MIB, caller: 56 * MIB };
+
 /** A caller that holds no more than this may use the last quarter: large bodies cannot keep out small ones. */
 const SMALL_BYTES = MIB;
 const LARGE_PART = 0.75;
@@ -42,10 +45,13 @@ export interface BodyBudget {
   open(caller: string, res?: ServerResponse): HeldBytes;
 }
 
-/** Counts the body bytes that are in memory. */
+/** Counts the bytes that are in memory. */
 export function createBodyBudget(
   sizes: BodyBudgetSizes,
-  refused: (whose: 'process' | 'caller') => void = () => {},
+  o: {
+    readonly of: 'bodies' | 'answers';
+    readonly refused?: (whose: 'process' | 'caller') => void;
+  },
 ): BodyBudget & { readonly heldBytes: () => number } {
   const byCaller = new Map<string, number>();
   let all = 0;
@@ -53,13 +59,13 @@ export function createBodyBudget(
   const refusalOf = (caller: string, more: number): HttpRefusal | undefined => {
     const own = (byCaller.get(caller) ?? 0) + more;
     if (own > sizes.caller) {
-      refused('caller');
-      return tooManyBytes();
+      o.refused?.('caller');
+      return tooManyBytes(o.of);
     }
     const most = own > SMALL_BYTES ? sizes.process * LARGE_PART : sizes.process;
     if (all + more <= most) return undefined;
-    refused('process');
-    return unavailable(new Error('the bodies in memory have used up their budget'));
+    o.refused?.('process');
+    return unavailable(new Error(`the ${o.of} in memory have used up their budget`));
   };
   const add = (caller: string, bytes: number): void => {
     all += bytes;
@@ -96,18 +102,30 @@ export function createBodyBudget(
   };
 }
 
-/** A budget of bodies that `/metrics` shows. */
-export function measuredBodyBudget(meter: Meter, sizes: Partial<BodyBudgetSizes> = {}): BodyBudget {
+/** Budgets of bodies and of answers that `/metrics` shows. */
+export function measuredBudgets(
+  meter: Meter,
+  sizes: {
+    readonly bodies?: Partial<BodyBudgetSizes> | undefined;
+    readonly answers?: Partial<BodyBudgetSizes> | undefined;
+  } = {},
+): { readonly bodies: BodyBudget; readonly answers: BodyBudget } {
   const refusals = meter.createCounter('http.server.bodies.refused', {
-    description: 'Requests refused because the budget of body bytes was used up',
+    description: 'Requests refused because a budget of bytes in memory was used up',
   });
-  const budget = createBodyBudget({ ...BODY_BUDGET, ...sizes }, (whose) =>
-    refusals.add(1, { budget: whose }),
-  );
-  meter
-    .createObservableGauge('http.server.body.bytes', {
-      description: 'Bytes of request bodies in memory',
-    })
-    .addCallback((result) => result.observe(budget.heldBytes()));
-  return budget;
+  const held = meter.createObservableGauge('http.server.body.bytes', {
+    description: 'Bytes of request bodies, and of answers that wait to be read, in memory',
+  });
+  const measured = (of: 'bodies' | 'answers', most: BodyBudgetSizes): BodyBudget => {
+    const budget = createBodyBudget(most, {
+      of,
+      refused: (whose) => refusals.add(1, { of, budget: whose }),
+    });
+    held.addCallback((result) => result.observe(budget.heldBytes(), { of }));
+    return budget;
+  };
+  return {
+    bodies: measured('bodies', { ...BODY_BUDGET, ...sizes.bodies }),
+    answers: measured('answers', { ...ANSWER_BUDGET, ...sizes.answers }),
+  };
 }

@@ -20,20 +20,25 @@ const DRAIN_MS = 3_000;
  * Closing at once would reset the connection and with it lose the answer on its way; reading without
  * end would let a client stream for ever. So a large unread body is discarded for a while after the
  * whole answer is out, and then the connection closes.
+ *
+ * @param hold counts the bytes that wait for the client to read them, before any is sent; may throw.
  */
 export async function send(
   req: IncomingMessage,
   res: ServerResponse,
   answer: Answer,
+  hold: (bytes: number) => void = () => {},
 ): Promise<void> {
   if (res.destroyed || res.headersSent) return;
   // A text goes out in one write with its headers, which are ASCII; bytes would go beside them.
   const body = answer.body && JSON.stringify(answer.body.json);
+  const bytes = Buffer.byteLength(body ?? '');
+  hold(bytes);
   res.statusCode = answer.status;
   for (const [name, value] of Object.entries(answer.headers)) res.setHeader(name, value);
   if (answer.body && body !== undefined) {
     res.setHeader('Content-Type', answer.body.contentType);
-    res.setHeader('Content-Length', Buffer.byteLength(body));
+    res.setHeader('Content-Length', bytes);
   }
   const unread = !req.complete && announcesBody(req);
   if (!unread || isSmall(req)) {

@@ -48,6 +48,8 @@ export interface RestDependencies {
   readonly readReturn: ReadReturn;
   readonly auth: Authentication;
   readonly bodies: BodyBudget;
+  /** Of answers that wait to be read, by shop. */
+  readonly answers: BodyBudget;
   readonly restLimit: LeasedLimit;
   /** Requests a minute and key, where the key has no limit of its own. */
   readonly restPerMinute: number;
@@ -83,7 +85,12 @@ export function createRest(deps: RestDependencies, calendar: () => Date) {
     const headers = { ...NO_STORE, ...('served' in route && route.served.headers) };
     try {
       const answer = await answerRoute(deps, route, { req, res, exchange });
-      await send(req, res, { ...answer, headers: { ...headers, ...answer.headers } });
+      const whole = { ...answer, headers: { ...headers, ...answer.headers } };
+      await send(req, res, whole, (bytes) => {
+        // A write has been done: its answer is not refused, and no larger than its body.
+        if (route.kind !== 'operation' || route.operation.method !== 'GET') return;
+        deps.answers.open(String(exchange.shopId), res).growTo(bytes);
+      });
     } catch (error) {
       if (error instanceof ClientGone) return true;
       const refusal = refusalOf(error, route, exchange.requestId);
