@@ -46,8 +46,14 @@ async function files(name: string, o: { ca: string; certificate?: Certificate })
 }
 
 async function serve(
-  o: { certificate?: Certificate; ca?: string; requiresClientCertificate?: boolean } = {},
+  o: {
+    certificate?: Certificate;
+    ca?: string;
+    requiresClientCertificate?: boolean;
+    getCart?: () => Promise<object>;
+  } = {},
 ): Promise<RunningServer> {
+  const getCart = o.getCart ?? (() => ({}));
   const certificate = o.certificate ?? ours.issue({ name: 'localhost' });
   const tls = {
     files: await files('server', { ca: o.ca ?? ours.cert, certificate }),
@@ -55,7 +61,7 @@ async function serve(
   };
   const server = await startServiceServer({
     port: 0,
-    routes: (router) => void router.service(CartsService, { getCart: () => ({}) }),
+    routes: (router) => void router.service(CartsService, { getCart }),
     identity: withTls(identity, tls),
     logger: silentLogger(),
     telemetry,
@@ -67,7 +73,7 @@ async function serve(
   return server;
 }
 
-async function clientOf(
+async function connection(
   { port }: RunningServer,
   o: { ca?: string; certificate?: Certificate; name?: string } = {},
 ) {
@@ -83,8 +89,11 @@ async function clientOf(
     timeoutMs: 5_000,
   });
   cleanups.push(() => made.close());
-  return made.client;
+  return { client: made.client, tls };
 }
+
+const clientOf = async (...given: Parameters<typeof connection>) =>
+  (await connection(...given)).client;
 
 /** The certificate that a new connection gets. */
 async function certificateOf({ port }: RunningServer): Promise<PeerCertificate> {
@@ -110,7 +119,10 @@ describe('gRPC over TLS', () => {
       ours.issue({ name: 'localhost', ...expired }),
     ]) {
       const client = await clientOf(await serve({ certificate }));
-      expect((await failure(client.getCart(cart))).code).toBe(Code.Unavailable);
+      const error = await failure(client.getCart(cart));
+      expect(error.code).toBe(Code.Unavailable);
+      // What the log of the caller says.
+      expect(error.message).toMatch(/certificate/);
     }
   });
 
@@ -148,6 +160,27 @@ describe('files that change', () => {
       await client.getCart(cart);
       return (await certificateOf(server)).serialNumber !== before;
     });
+  });
+
+  test('a call under way finishes on the connection that it began on', async () => {
+    const held = Promise.withResolvers<void>();
+    const entered = Promise.withResolvers<void>();
+    const server = await serve({
+      getCart: async () => {
+        entered.resolve();
+        await held.promise;
+        return {};
+      },
+    });
+    const { client, tls } = await connection(server);
+    const changed = Promise.withResolvers<void>();
+    cleanups.push(tls.files.onChange(changed.resolve));
+    const call = client.getCart(cart, { timeoutMs: 60_000 });
+    await entered.promise;
+    await files('client', { ca: ours.cert + others.cert });
+    await changed.promise;
+    held.resolve();
+    await expect(call).resolves.toBeDefined();
   });
 
   test('authorities change in three steps: both trusted, the new certificate, the old one gone', async () => {
