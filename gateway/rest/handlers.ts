@@ -64,6 +64,7 @@ export const HANDLERS: { readonly [K in OperationId]: RestHandler<K> } = {
 const REFUSED: ReadonlyMap<number, string> = new Map([
   [RefusedCode.UNPROCESSABLE_FLAGGED_RETURN, 'UNPROCESSABLE_FLAGGED_RETURN'],
   [RefusedCode.UNPROCESSABLE_RETURN, 'UNPROCESSABLE_RETURN'],
+  [RefusedCode.NO_COMMERCE_PROVIDER, 'UNPROCESSABLE_RETURN'],
 ]);
 
 /** Interface, Process return: `true` acknowledges; a refusal is an answer as well. */

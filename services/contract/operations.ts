@@ -181,7 +181,7 @@ export const OPERATIONS: readonly Operation[] = [
     success: { status: 200, schema: dispositionList },
     summary: 'Assess dispositions',
     description:
-      'Records what becomes of 1 to 30 returned line items, all or nothing. A later assessment replaces the former.',
+      'Records what becomes of 1 to 30 returned line items, all or nothing. A later assessment replaces the former. One that would make the details of a return larger than 24 MiB is refused (422).',
     tag: 'Dispositions',
     errors: { 403: [shapes.forbidden], 422: [shapes.messageError] },
   },

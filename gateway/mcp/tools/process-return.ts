@@ -97,9 +97,17 @@ async function resultOf(
 }
 
 function refusal({ code, message }: { code: RefusedCode; message: string }): ToolRefusal {
-  const next =
-    code === RefusedCode.UNPROCESSABLE_FLAGGED_RETURN
-      ? 'Show the person why it is in review (get_return_timeline). Only when the person decides that it may go on, unflag_return and process it again.'
-      : 'It is at its end, and processing cannot change that. Read it with get_return.';
-  return new ToolRefusal(`${message} ${next}`);
+  return new ToolRefusal(`${message} ${NEXT.get(code) ?? AT_ITS_END}`);
 }
+
+const AT_ITS_END = 'It is at its end, and processing cannot change that. Read it with get_return.';
+const NEXT: ReadonlyMap<RefusedCode, string> = new Map([
+  [
+    RefusedCode.UNPROCESSABLE_FLAGGED_RETURN,
+    'Show the person why it is in review (get_return_timeline). Only when the person decides that it may go on, unflag_return and process it again.',
+  ],
+  [
+    RefusedCode.NO_COMMERCE_PROVIDER,
+    'Nothing was changed. Tell the person that the operator of the service has to set up the provider.',
+  ],
+]);

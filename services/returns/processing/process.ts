@@ -99,7 +99,7 @@ function answerWithoutQueueing(standing: Standing): Answer | undefined {
 
 function withoutProvider(): Answer {
   const message = `The return cannot be processed: ${NO_PROVIDER}.`;
-  return refused(RefusalCode.UNPROCESSABLE_RETURN, message);
+  return refused(RefusalCode.NO_COMMERCE_PROVIDER, message);
 }
 
 function refused(code: RefusalCode, message: string): Answer {

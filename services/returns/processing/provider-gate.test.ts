@@ -36,7 +36,7 @@ describe('production with the embedded commerce provider', () => {
     expect(result).toMatchObject({
       case: 'refused',
       value: {
-        code: Refusal.UNPROCESSABLE_RETURN,
+        code: Refusal.NO_COMMERCE_PROVIDER,
         message: expect.stringContaining('no commerce provider'),
       },
     });

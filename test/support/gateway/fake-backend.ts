@@ -143,6 +143,13 @@ function fakes(): FakeServices {
               { field: `items[${index}].line_item_id` },
             );
           }
+          if (item.note === FAKE.noteWithoutRoom) {
+            throw new DomainError(
+              Code.InvalidArgument,
+              ErrorReason.RETURN_TOO_LARGE,
+              'the details of return 11 would be larger than 24 MiB (25165824 bytes)',
+            );
+          }
           const outcome = item.outcome || DispositionOutcome.BACK_TO_STOCK;
           const { returnProcessor, note } = item;
           return {

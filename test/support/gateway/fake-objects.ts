@@ -22,6 +22,8 @@ export const FAKE = {
   lineItem: 21n,
   /** Every line item from here on is the shop's. */
   manyLinesFrom: 1_000n,
+  /** A note that its return has no room for. */
+  noteWithoutRoom: 'as long as a book',
   destination: 31n,
   webhook: 41n,
   delivery: 'msg_0199e1a4-7b20-8abc-8def-000000000041',
