@@ -210,6 +210,13 @@ describe('JSON', () => {
     expect(await post(entries(49_999))).toMatchObject({ status: 400, body: SHAPE });
     expect((await post(`{"cart":[1],"x":[${'0,'.repeat(100_000)}0]}`)).status).toBe(400);
   });
+  test('10,000 numbers are kept as they were sent, more are 400', async () => {
+    const post = (raw: string) => send({ path: CART, raw, headers: JSON_TYPE });
+    const cart = (count: number) => `{"cart":[1],"x":[${'1.10,'.repeat(count)}0]}`;
+    expect((await post(cart(10_000))).status).toBe(200);
+    expect(await post(cart(10_001))).toMatchObject({ status: 400, body: SHAPE });
+  });
+
   test('brackets inside strings do not count', async () => {
     expect((await post(`{"cart":[1],"x":"${'[{\\"'.repeat(100)}"}`)).status).toBe(200);
   });

@@ -1,4 +1,5 @@
 import { endOfString, parseExactJson } from '../../services/contract/exact-json.ts';
+import { JSON_KEPT_NUMBERS_MAX } from '../../services/contract/limits.ts';
 import { badBody } from '../errors.ts';
 
 const utf8 = new TextDecoder('utf-8', { fatal: true });
@@ -49,8 +50,13 @@ function decode(bytes: Uint8Array): string {
 
 function parse(text: string, exactNumbers: boolean): unknown {
   try {
-    return exactNumbers ? parseExactJson(text) : JSON.parse(text);
-  } catch {
+    return exactNumbers ? parseExactJson(text, JSON_KEPT_NUMBERS_MAX) : JSON.parse(text);
+  } catch (error) {
+    if (error instanceof RangeError) {
+      throw badBody(
+        `The body must not have more than ${JSON_KEPT_NUMBERS_MAX} numbers with zeros at their end, exponents, or more digits than a double holds.`,
+      );
+    }
     throw badBody('The body must be JSON.');
   }
 }

@@ -17,12 +17,13 @@ const sourceAccess = JSON as unknown as SourceAccess;
  * Parses JSON so that JSON.stringify writes every number as it stands in `text`: `1.10`, and integers
  * above 2^53 digit by digit.
  *
- * @throws SyntaxError when it is no JSON.
+ * @param maxKept how many numbers may be kept as their text.
+ * @throws SyntaxError when it is no JSON, RangeError when more numbers would be kept.
  */
-export function parseExactJson(text: string): unknown {
+export function parseExactJson(text: string, maxKept = Number.POSITIVE_INFINITY): unknown {
   // In quotes behind a mark that nobody can guess: a reviver would cost some twenty times the parsing.
   const mark = crypto.randomUUID().slice(-MARK_LENGTH);
-  const marked = withMarkedNumbers(text, mark);
+  const marked = withMarkedNumbers(text, mark, maxKept);
   return marked === text ? JSON.parse(text) : unmarked(JSON.parse(marked), mark);
 }
 
@@ -37,9 +38,10 @@ const NINE = 57;
 const NUMBER = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?/y;
 
 /** The text, with every number marked and in quotes that a double would not write in the same way. */
-function withMarkedNumbers(text: string, mark: string): string {
+function withMarkedNumbers(text: string, mark: string, most: number): string {
   let marked = '';
   let copied = 0;
+  let kept = 0;
   for (let at = 0; at < text.length; at += 1) {
     const code = text.charCodeAt(at);
     if (code === QUOTE) at = endOfString(text, at);
@@ -49,6 +51,8 @@ function withMarkedNumbers(text: string, mark: string): string {
       if (!isExact(source) && !isName(text, end)) {
         marked += `${text.slice(copied, at)}"${mark}${source}"`;
         copied = end;
+        kept += 1;
+        if (kept > most) throw new RangeError(`more than ${most} numbers to keep`);
       }
       at = end - 1;
     }
@@ -81,13 +85,12 @@ function unmarked(value: unknown, mark: string): unknown {
   if (typeof value === 'string') {
     return value.startsWith(mark) ? sourceAccess.rawJSON(value.slice(mark.length)) : value;
   }
-  if (typeof value !== 'object' || value === null) return value;
-  // Every key is its own, `__proto__` too: JSON.parse made it.
-  const entries: Record<string, unknown> = value as Record<string, unknown>;
-  for (const key of Object.keys(entries)) {
-    const inner = entries[key];
-    const restored = unmarked(inner, mark);
-    if (restored !== inner) entries[key] = restored;
+  if (Array.isArray(value)) {
+    for (let at = 0; at < value.length; at += 1) value[at] = unmarked(value[at], mark);
+  } else if (typeof value === 'object' && value !== null) {
+    // Every key is its own, `__proto__` too: JSON.parse made it.
+    const entries = value as Record<string, unknown>;
+    for (const key of Object.keys(entries)) entries[key] = unmarked(entries[key], mark);
   }
   return value;
 }

@@ -136,6 +136,8 @@ export const DETAILS_BYTES_MAX = 24 * 1024 * 1024;
 export const JSON_DEPTH_MAX = 32;
 /** Lists, objects and their entries in one body: empty ones cost far more memory than bytes. */
 export const JSON_ENTRIES_MAX = 100_000;
+/** Numbers of one body that are kept as their text, such as `1.10`: they cost far more than others. */
+export const JSON_KEPT_NUMBERS_MAX = 10_000;
 
 const BASE64 = /^[A-Za-z0-9+/]*(={0,2})$/;
 

@@ -8,7 +8,7 @@ const PHRASES: Readonly<Record<number, string>> = {
   200: 'Done',
   201: 'Created',
   204: 'Done, without a body',
-  400: 'The body is not JSON, not an object, nests deeper than 32, or has more than 100,000 entries',
+  400: 'The body is not JSON, not an object, nests deeper than 32, has more than 100,000 entries, or more than 10,000 numbers that must be kept digit by digit',
   401: 'The credential is missing, unknown, expired, revoked or lacks the scope',
   403: 'The credential lacks the scope',
   404: 'This shop has no such object',

@@ -1,0 +1,133 @@
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import type { ActionName } from '../../gateway/actions/permissions.ts';
+import { BYTES_PER_POINT } from '../../gateway/auth/body-charge.ts';
+import { MCP_METHODS } from '../../gateway/mcp/message.ts';
+import { TOOLS } from '../../gateway/mcp/tools.ts';
+import { OPERATIONS } from '../../services/contract/operations.ts';
+import type { Received, Sent } from '../support/gateway/rest-client.ts';
+import { type Journey, startJourney } from '../support/journeys/journey.ts';
+import {
+  COSTLY_PARAMETERS,
+  costlyArguments,
+  costlyRequests,
+  FILLINGS,
+  MESSAGE_FILLINGS,
+} from '../support/security/costly-requests.ts';
+import { cpuOfRequest, median } from '../support/security/cpu.ts';
+
+/** How many times the CPU of a read a request may take, in gateway and services together. */
+const READS_MAX = 20;
+const ROUNDS = 3;
+/** A machine that does something else at the moment makes single rounds dear, not all of them. */
+const TRIES = 3;
+const READS = 20;
+const REQUESTS = 4;
+
+let journey: Journey;
+
+beforeAll(async () => {
+  journey = await startJourney();
+  for (let warm = 0; warm < 200; warm += 1) await read();
+});
+afterAll(() => journey?.stop());
+
+const read = () => journey.send(costlyRequests(journey.stack.shop).getReturnDetails());
+
+/** How many reads a request costs: the least of some tries, each the median of its rounds. */
+async function readsOf(send: () => Promise<Received>, limit: number): Promise<number> {
+  await send();
+  // Less than half of what is allowed needs no second look.
+  const first = await roundOf(send);
+  if (first <= limit / 2) return first;
+  const tries: number[] = [];
+  while (tries.length < TRIES && !(Math.min(...tries) <= limit)) {
+    const rounds: number[] = [];
+    while (rounds.length < ROUNDS) rounds.push(await roundOf(send));
+    tries.push(median(rounds));
+  }
+  return Math.min(...tries);
+}
+
+async function roundOf(send: () => Promise<Received>): Promise<number> {
+  const metricsUrl = journey.stack.file.metrics.gateway ?? '';
+  await journey.stack.control('POST', '/limits/reset');
+  const one = await cpuOfRequest(metricsUrl, READS, read);
+  return (await cpuOfRequest(metricsUrl, REQUESTS, send)) / one;
+}
+
+/** The request with a further field of its body, which is ignored. */
+function filled({ json, ...sent }: Sent, filling: string): Sent {
+  const body = JSON.stringify(json);
+  const comma = body === '{}' ? '' : ',';
+  const raw = `${body.slice(0, -1)}${comma}"unknown":${filling}}`;
+  return { ...sent, raw, headers: { 'content-type': 'application/json' } };
+}
+
+/** Those whose body may be legal with an unknown field of any content. */
+const FILLABLE = OPERATIONS.filter(
+  ({ id, body }) => body && !['assessDispositions', 'processReturn'].includes(id),
+).map(({ id }) => id);
+
+describe('the CPU of an operation of the REST API', () => {
+  test.each(OPERATIONS.map(({ id }) => id))('%s', async (id) => {
+    const request = costlyRequests(journey.stack.shop)[id]();
+    const send = () => journey.send(request);
+    expect([413, 415, 429, 500, 503]).not.toContain((await send()).status);
+    expect(await readsOf(send, READS_MAX)).toBeLessThanOrEqual(READS_MAX);
+  });
+
+  test.each(
+    FILLABLE.flatMap((id) => Object.keys(FILLINGS).map((filling) => [id, filling] as const)),
+  )('%s with %s', async (id, filling) => {
+    const requests = costlyRequests(journey.stack.shop);
+    // A full cart fills a body by itself.
+    const json = id === 'createCart' ? { cart: [1] } : requests[id]().json;
+    const request = filled({ ...requests[id](), json }, FILLINGS[filling] ?? '');
+    const send = () => journey.send(request);
+    expect([400, 413, 415, 429, 500, 503]).not.toContain((await send()).status);
+    expect(await readsOf(send, READS_MAX)).toBeLessThanOrEqual(READS_MAX);
+  });
+
+  test('of the largest body costs no more than two reads for each point of the limit', async () => {
+    const note = '\\ud83d\\ude00'.repeat(65_535);
+    const ids = journey.stack.shop.fixtures.line_items.slice(0, 30);
+    const items = ids.map((id) => `{"line_item_id":${id},"note":"${note}"}`);
+    const raw = `{"items":[${items.join(',')}]}`;
+    const { path } = costlyRequests(journey.stack.shop).assessDispositions();
+    const points = Math.ceil(raw.length / BYTES_PER_POINT);
+    const send = () => journey.send({ path, raw, headers: { 'content-type': 'application/json' } });
+    expect((await send()).status).toBe(200);
+    expect((await readsOf(send, 2 * points)) / points).toBeLessThanOrEqual(2);
+  });
+});
+
+describe('the CPU of a method of /mcp', () => {
+  const call = (method: string, params: object) => {
+    const owner = journey.stack.file.users.find(({ name }) => name === 'owner');
+    const token = owner?.mcp_tokens[String(journey.stack.shop.id)] ?? '';
+    const raw = JSON.stringify({ jsonrpc: '2.0', id: 1, method, params });
+    const headers = { 'content-type': 'application/json', authorization: `Bearer ${token}` };
+    return () => journey.send({ path: '/mcp', key: null, raw, headers });
+  };
+
+  test.each(
+    [...MCP_METHODS].flatMap((method) =>
+      Object.keys(MESSAGE_FILLINGS).map((filling) => [method, filling] as const),
+    ),
+  )('%s with %s', async (method, filling) => {
+    const params =
+      method === 'tools/call' ? { name: 'get_shop_context' } : COSTLY_PARAMETERS[method];
+    const send = call(method, { ...params, _meta: MESSAGE_FILLINGS[filling] });
+    expect([413, 415, 429, 500, 503]).not.toContain((await send()).status);
+    expect(await readsOf(send, READS_MAX)).toBeLessThanOrEqual(READS_MAX);
+  });
+
+  test.each(Object.keys(TOOLS) as ActionName[])('tools/call %s', async (name) => {
+    const send = call('tools/call', {
+      name,
+      arguments: costlyArguments(journey.stack.shop)[name],
+    });
+    expect((await send()).status).toBe(200);
+    expect(await readsOf(send, READS_MAX)).toBeLessThanOrEqual(READS_MAX);
+  });
+});

@@ -1,0 +1,137 @@
+import type { ActionName } from '../../../gateway/actions/permissions.ts';
+import type { OperationId } from '../../../services/contract/operations.ts';
+import type { Sent } from '../gateway/rest-client.ts';
+import { NOBODYS_DELIVERY } from '../journeys/refusals.ts';
+import type { StackShop } from '../stack.ts';
+
+const NOTE_MAX = 65_535;
+const ENTRIES_MAX = 100_000;
+const BODY_MAX = 1024 * 1024;
+/** Numbers that are kept as they were sent. */
+const KEPT_NUMBERS = 10_000;
+
+/** Values of an unknown field, which is ignored, that make a body as dear to read as it may be. */
+export const FILLINGS: Readonly<Record<string, string>> = {
+  'nothing else': 'null',
+  'a text of 1 MiB': `"${'x'.repeat(BODY_MAX - 4_096)}"`,
+  'escapes of 1 MiB': `"${'\\u00e9'.repeat((BODY_MAX - 4_096) / 6)}"`,
+  'as many numbers as a body may have': `[${'1.10,'.repeat(KEPT_NUMBERS)}${'1,'.repeat(ENTRIES_MAX - KEPT_NUMBERS - 3_000)}0]`,
+  'as many objects as a body may have': `[${'{"a":1},'.repeat(ENTRIES_MAX / 2 - 2_000)}0]`,
+};
+
+/** The costliest legal request of each operation, without filling. */
+export function costlyRequests(shop: StackShop): Record<OperationId, () => Sent> {
+  const { returns, destinations, webhooks, line_items } = shop.fixtures;
+  const open = returns.open?.[0]?.id ?? 0;
+  const hook = webhooks[0]?.id ?? 0;
+  const webhook = {
+    topic: 'return',
+    trigger: 'return.closed',
+    url: `https://hooks.example.com/${'x'.repeat(1_900)}`,
+    status: 'inactive',
+  };
+  const address = Object.fromEntries(
+    ['line1', 'line2', 'city', 'state', 'zip'].map((name) => [name, 'x'.repeat(255)]),
+  );
+  const at = (path: string) => `/api/2026-10${path}`;
+  const notes = line_items.slice(0, 30).map((line_item_id) => ({
+    line_item_id,
+    note: 'x'.repeat(NOTE_MAX),
+  }));
+  return {
+    listWebhooks: () => ({ path: at('/webhooks') }),
+    createWebhook: () => ({
+      path: at('/webhooks'),
+      json: { ...webhook, url: 'https://10.0.0.1/' },
+    }),
+    updateWebhook: () => ({ method: 'PUT', path: at(`/webhooks/${hook}`), json: webhook }),
+    deleteWebhook: () => ({ method: 'DELETE', path: at('/webhooks/987654321') }),
+    listDeliveries: () => ({ path: at(`/webhooks/${hook}/deliveries?limit=100`) }),
+    replayDelivery: () => ({
+      method: 'POST',
+      path: at(`/webhooks/${hook}/deliveries/${NOBODYS_DELIVERY}/replay`),
+    }),
+    assessDispositions: () => ({ path: at('/dispositioning/assess'), json: { items: notes } }),
+    updateDestination: () => ({
+      method: 'PUT',
+      path: at(`/destinations/${destinations.linked}`),
+      json: { name: 'x'.repeat(191), address },
+    }),
+    getReturnDetails: () => ({ path: at(`/warehouse/return/details?return_id=${open}`) }),
+    createFraudReport: () => ({
+      path: at(`/returns/${returns.fraud_reported?.[0]?.id}/fraud-report`),
+      json: { category: 'other', comment: 'x'.repeat(512) },
+    }),
+    processReturn: () => ({
+      path: at(`/warehouse/return/${returns.closed?.[0]?.id}/process`),
+      json: Object.fromEntries(Array.from({ length: 50 }, (_, n) => [`k${n}`, 'x'.repeat(300)])),
+    }),
+    createCart: () => ({
+      path: at('/cart'),
+      json: {
+        cart: Array.from({ length: 500 }, (_, n) => ({ variant_id: n + 1, x: 'x'.repeat(1_900) })),
+      },
+    }),
+  };
+}
+
+/** Arguments of each tool that make it do the most. */
+export function costlyArguments(shop: StackShop): Record<ActionName, object> {
+  const { returns, destinations, webhooks, line_items } = shop.fixtures;
+  const return_id = returns.open?.[0]?.id;
+  const closed = { return_id: returns.closed?.[0]?.id };
+  const webhook_id = webhooks[0]?.id;
+  const reason = 'x'.repeat(500);
+  return {
+    get_shop_context: {},
+    search_returns: { limit: 50, detail: 'full', include_archived: true, query: 'a' },
+    get_return: { return_id, detail: 'full' },
+    get_return_timeline: { return_id, limit: 50, detail: 'full' },
+    get_returns_summary: {},
+    process_return: closed,
+    add_return_note: { return_id, text: 'x'.repeat(NOTE_MAX) },
+    flag_return: { ...closed, reason },
+    unflag_return: { ...closed, reason },
+    cancel_return: { ...closed, reason },
+    record_dispositions: {
+      items: line_items
+        .slice(0, 30)
+        .map((line_item_id) => ({ line_item_id, note: 'x'.repeat(NOTE_MAX) })),
+    },
+    list_destinations: { limit: 50 },
+    update_destination: { destination_id: destinations.linked, name: 'x'.repeat(191) },
+    list_fraud_categories: {},
+    create_fraud_report: {
+      return_id: returns.fraud_reported?.[0]?.id,
+      category: 'other',
+      comment: 'x',
+    },
+    get_fraud_report: { return_id: returns.fraud_reported?.[0]?.id },
+    create_cart: { items: Array.from({ length: 500 }, (_, n) => ({ variant_id: n + 1 })) },
+    list_webhooks: { limit: 50 },
+    update_webhook: { webhook_id, status: 'inactive' },
+    list_webhook_deliveries: { limit: 50, detail: 'full' },
+    replay_webhook_delivery: { webhook_id, delivery_id: NOBODYS_DELIVERY },
+    list_connected_assistants: {},
+    disconnect_assistant: { assistant_id: 'none' },
+  };
+}
+
+/** Parameters that make a method do the most. */
+export const COSTLY_PARAMETERS: Readonly<Record<string, object>> = {
+  initialize: {
+    protocolVersion: '2025-11-25',
+    capabilities: {},
+    clientInfo: { name: 'x', version: '1' },
+  },
+  'prompts/get': { name: 'triage_todays_returns' },
+  'resources/read': { uri: 'rms://vocabulary' },
+};
+
+/** Values beside the parameters that make a message as dear to read as it may be. */
+export const MESSAGE_FILLINGS: Readonly<Record<string, object>> = {
+  'nothing else': {},
+  'a text of 8 MB': { x: 'x'.repeat(8_000_000) },
+  'as many numbers as a message may have': { x: Array.from({ length: 9_900 }, () => 1.5) },
+  'as many objects as a message may have': { x: Array.from({ length: 4_900 }, () => ({ a: 1 })) },
+};
