@@ -21,9 +21,10 @@ test('while the outbox is locked, reads are answered and writes end with their c
   await lock.query('begin');
   await lock.query('lock table returns.outbox in access exclusive mode');
 
-  const flag = () =>
-    bench.client.flagReturn({ shopId, actor, returnId, reasons: ['odd'] }, { timeoutMs: 1_500 });
-  const writes = Array.from({ length: WRITES }, () => failure(flag()));
+  const leaving = new AbortController();
+  const flag = (options: { signal?: AbortSignal } = {}) =>
+    bench.client.flagReturn({ shopId, actor, returnId, reasons: ['odd'] }, options);
+  const writes = Array.from({ length: WRITES }, () => failure(flag({ signal: leaving.signal })));
   await until(async () => (await waitingForLocks()) > 1);
   for (let nth = 0; nth < 20; nth += 1) {
     await bench.client.findReturn({
@@ -32,6 +33,7 @@ test('while the outbox is locked, reads are answered and writes end with their c
       selector: { case: 'returnId', value: returnId },
     });
   }
+  leaving.abort();
   for (const error of await Promise.all(writes)) expect(isUnavailable(error)).toBe(true);
   // The lock is still there, and nothing waits for it any more on behalf of those who left.
   await until(async () => (await waitingForLocks()) === 0);
