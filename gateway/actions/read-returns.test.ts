@@ -2,7 +2,10 @@ import { create } from '@bufbuild/protobuf';
 import { Code, ConnectError } from '@connectrpc/connect';
 import { describe, expect, test } from '@jest/globals';
 import { Actor_Kind } from '../../proto/gen/rms/common/v1/actor_pb.ts';
+import { ErrorInfoSchema, ErrorReason } from '../../proto/gen/rms/common/v1/error_pb.ts';
 import { type Return, ReturnSchema } from '../../proto/gen/rms/returns/v1/return_pb.ts';
+import { forCaller } from '../../services/platform/caller.ts';
+import { until } from '../../test/support/until.ts';
 import type { Services } from '../services.ts';
 import { createReturnReader, type Reader } from './read-returns.ts';
 
@@ -129,4 +132,46 @@ describe('reading returns', () => {
       expect(alone).toEqual([]);
     },
   );
+
+  test('large returns are read two at a time, for as long as their answers take; small ones pass', async () => {
+    const LARGE = 1n;
+    const held = Promise.withResolvers<void>();
+    let reading = 0;
+    const { client } = fakeReturns();
+    const read = reads({
+      ...client,
+      async findReturn(request, options) {
+        const isLarge = request.selector?.case === 'returnId' && request.selector.value === LARGE;
+        if (!isLarge) return client.findReturn(request, options);
+        if (request.maxBytes) throw tooLarge();
+        reading += 1;
+        await held.promise;
+        return client.findReturn(request, options);
+      },
+    });
+    const ends = Array.from({ length: 20 }, () => new AbortController());
+    const all = ends.map((end, at) =>
+      forCaller(end.signal, () => read(LARGE, { ...KEY, shopId: BigInt(at + 1) })),
+    );
+    const settled = Promise.allSettled(all);
+    await until(() => reading === 2);
+    expect(await read(7n)).toBe(7n);
+    expect(reading).toBe(2);
+
+    held.resolve();
+    await all[0];
+    // Its answer is not out yet: what it takes is still there.
+    await read(7n);
+    expect(reading).toBe(2);
+    ends[0]?.abort();
+    await until(() => reading === 3);
+    for (const end of ends) end.abort();
+    await settled;
+  });
 });
+
+function tooLarge(): ConnectError {
+  const value = { reason: ErrorReason.ANSWER_TOO_LARGE };
+  const details = [{ desc: ErrorInfoSchema, value }];
+  return new ConnectError('too large', Code.ResourceExhausted, undefined, details);
+}

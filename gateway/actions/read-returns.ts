@@ -2,9 +2,12 @@ import type { MessageInitShape } from '@bufbuild/protobuf';
 import { trace } from '@opentelemetry/api';
 import DataLoader from 'dataloader';
 import type { ActorSchema } from '../../proto/gen/rms/common/v1/actor_pb.ts';
+import { ErrorReason } from '../../proto/gen/rms/common/v1/error_pb.ts';
 import type { Return } from '../../proto/gen/rms/returns/v1/return_pb.ts';
 import type { DetailsSelector } from '../../services/contract/resources/details-query.ts';
-import { isUnavailable } from '../../services/platform/errors.ts';
+import { forNobody, presentCaller } from '../../services/platform/caller.ts';
+import { isUnavailable, overloaded, reasonOf } from '../../services/platform/errors.ts';
+import { createPermits, NoPermit, type Permits } from '../../services/platform/permits.ts';
 import type { Services } from '../services.ts';
 import { sent } from './context.ts';
 
@@ -24,6 +27,13 @@ const MAX_BATCH = 32;
 /** From the question to its answer, whichever way it goes. Milliseconds. */
 const DEADLINE_MS = 5_000;
 
+/** Above this a return is read under a permit: lines and uploads, as JSON. Bytes. */
+const SMALL_BYTES = 1024 * 1024;
+/** A large one takes several times its size in memory, here and at its service, until it is sent. */
+const LARGE = { size: 2, maxWaiting: 16, waitMs: 4_000 };
+/** Of one that is large, from its permit on. Milliseconds. */
+const LARGE_DEADLINE_MS = 10_000;
+
 /** Reads of one shop and actor that go out at the end of this turn. */
 interface Gathering {
   readonly loader: DataLoader<DetailsSelector, Return | undefined>;
@@ -40,12 +50,13 @@ interface Gathering {
  * of them; the others' spans name that trace (`batch.trace_id`).
  *
  * What a batch does not answer (absent, too large for company, or the batch failed) is asked alone, in
- * what is left of the time: no read fails for another's sake. A batch's work is bounded by the service,
+ * what is left of the time, and a large one once few others are in flight: no read fails for another's sake. A batch's work is bounded by the service,
  * so one that is not answered in time says that the service is away, which fails all of them: asking
  * 32 times more would keep it away.
  */
 export function createReturnReader(returns: Returns): ReadReturn {
   const gathering = new Map<string, Gathering>();
+  const large = createPermits(LARGE);
 
   const gather = (reader: Reader): Gathering => {
     const key = `${reader.shopId}:${reader.actor.kind}:${reader.actor.id}`;
@@ -57,7 +68,8 @@ export function createReturnReader(returns: Returns): ReadReturn {
     }
     const ask = (selectors: readonly DetailsSelector[]) => {
       gathering.delete(key);
-      return askTogether(returns, reader, selectors);
+      // It goes on when one of those who share it leaves.
+      return forNobody(() => askTogether(returns, reader, selectors));
     };
     const loader = new DataLoader<DetailsSelector, Return | undefined>(ask, {
       cache: false,
@@ -74,9 +86,29 @@ export function createReturnReader(returns: Returns): ReadReturn {
     const found = await gather(reader).loader.load(selector);
     if (found) return found;
     const timeoutMs = Math.max(1, DEADLINE_MS - (performance.now() - askedAt));
-    const answer = await returns.findReturn({ ...reader, selector }, { timeoutMs });
+    const request = { ...reader, selector };
+    try {
+      const answer = await returns.findReturn({ ...request, maxBytes: SMALL_BYTES }, { timeoutMs });
+      return sent(answer.return, 'return');
+    } catch (error) {
+      if (reasonOf(error) !== ErrorReason.ANSWER_TOO_LARGE) throw error;
+    }
+    await enterLarge(large);
+    const answer = await returns.findReturn(request, { timeoutMs: LARGE_DEADLINE_MS });
     return sent(answer.return, 'return');
   };
+}
+
+/** Takes a permit that lasts until the request is answered, or its client has left. @throws ConnectError OVERLOADED. */
+async function enterLarge(large: Permits): Promise<void> {
+  const caller = presentCaller();
+  try {
+    const release = await large.take({ signal: caller });
+    if (!caller || caller.aborted) release();
+    else caller.addEventListener('abort', release, { once: true });
+  } catch (error) {
+    throw error instanceof NoPermit ? overloaded() : error;
+  }
 }
 
 /** The return of each selector; undefined where only asking alone tells. Rejects when the service is away. */

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import express from 'express';
 import type pg from 'pg';
+import { forCaller } from '../../services/platform/caller.ts';
 import type { Logger } from '../../services/platform/log.ts';
 import type { Telemetry } from '../../services/platform/telemetry.ts';
 import { createAssistants } from '../actions/assistants.ts';
@@ -18,7 +19,7 @@ import type { BodyBudget } from '../http/body-budget.ts';
 import type { Exchange } from '../http/exchange.ts';
 import type { InFlight, Place } from '../http/in-flight.ts';
 import type { AccessTokenCheck, SignedIn } from '../oauth/access-token.ts';
-import { ClientGone } from '../rest/body.ts';
+import { ClientGone, endOf } from '../rest/body.ts';
 import { type Answer, send } from '../rest/respond.ts';
 import type { Services } from '../services.ts';
 import { createCatalogue } from './catalogue.ts';
@@ -122,9 +123,8 @@ export function createMcp(deps: McpDependencies): McpServer {
     });
     const who = { actor, user, assistants };
     const context = { ...shop, ...who, calendar, isResumed: false, callId: randomUUID() };
-    const gone = new AbortController();
-    res.once('close', () => gone.abort());
-    return protocol.answer({
+    const gone = endOf(res);
+    const request = {
       url: `${publicUrl}/mcp`,
       headers: req.headers,
       message,
@@ -132,8 +132,9 @@ export function createMcp(deps: McpDependencies): McpServer {
         const requestId = exchange?.requestId ?? '';
         return createServer(parts, { context, requestId, source, oddArguments });
       },
-      signal: gone.signal,
-    });
+      signal: gone,
+    };
+    return forCaller(gone, () => protocol.answer(request));
   };
 
   return {

@@ -9,6 +9,16 @@ export class ClientGone extends Error {
   override readonly name = 'ClientGone';
 }
 
+const GONE = new ClientGone('the connection is closed');
+
+/** Aborts when the answer is out, or the client has left. */
+export function endOf(res: ServerResponse): AbortSignal {
+  const end = new AbortController();
+  // With one reason for all: an error of its own for each would cost more than the signal.
+  res.once('close', () => end.abort(GONE));
+  return end.signal;
+}
+
 /** Counts the bytes of a body, inflated, as they are read. */
 export interface BodyMeter {
   bodyBytes: number;

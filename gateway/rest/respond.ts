@@ -14,6 +14,16 @@ const KEEP_BYTES = 64 * 1024;
 const DRAIN_BYTES = 64 * 1024 * 1024;
 const DRAIN_MS = 3_000;
 
+/** Characters of an answer that must be taken in time, and how long that is. Milliseconds. */
+const LARGE = 1024 * 1024;
+const TAKE_MS = 60_000;
+
+/** Ends the connection of a client that does not take a large answer: it stays in memory until then. */
+function endUnread(res: ServerResponse): void {
+  const timer = setTimeout(() => res.destroy(), TAKE_MS).unref();
+  res.once('close', () => clearTimeout(timer));
+}
+
 /**
  * Sends an answer, also while the client is still sending its body.
  *
@@ -40,6 +50,7 @@ export async function send(
     res.setHeader('Content-Type', answer.body.contentType);
     res.setHeader('Content-Length', bytes);
   }
+  if (body !== undefined && body.length > LARGE) endUnread(res);
   const unread = !req.complete && announcesBody(req);
   if (!unread || isSmall(req)) {
     res.end(body);

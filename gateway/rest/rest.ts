@@ -10,6 +10,8 @@ import {
   validateQuery,
 } from '../../services/contract/validate.ts';
 import { newestActive } from '../../services/contract/versions.ts';
+import { forCaller } from '../../services/platform/caller.ts';
+import { isUnavailable } from '../../services/platform/errors.ts';
 import type { Logger } from '../../services/platform/log.ts';
 import type { ReadReturn } from '../actions/read-returns.ts';
 import { type BodyCharge, bodyCharge } from '../auth/body-charge.ts';
@@ -35,7 +37,7 @@ import type { InFlight, Place } from '../http/in-flight.ts';
 import type { Services } from '../services.ts';
 import type { AuditWriter } from '../tenancy/audit-writer.ts';
 import { audited, namedInBody } from './audited.ts';
-import { ClientGone } from './body.ts';
+import { ClientGone, endOf } from './body.ts';
 import { readChargedBody } from './charged-body.ts';
 import { type Authentication, authenticate, requireScope } from './credential.ts';
 import { HANDLERS, type RestRequest } from './handlers.ts';
@@ -84,7 +86,8 @@ export function createRest(deps: RestDependencies, calendar: () => Date) {
     const version = 'served' in route ? route.served.served : newestActive(today);
     const headers = { ...NO_STORE, ...('served' in route && route.served.headers) };
     try {
-      const answer = await answerRoute(deps, route, { req, res, exchange });
+      const work = () => answerRoute(deps, route, { req, res, exchange });
+      const answer = await forCaller(endOf(res), work);
       const whole = { ...answer, headers: { ...headers, ...answer.headers } };
       await send(req, res, whole, (bytes) => {
         // A write has been done: its answer is not refused, and no larger than its body.
@@ -92,7 +95,7 @@ export function createRest(deps: RestDependencies, calendar: () => Date) {
         deps.answers.open(String(exchange.shopId), res).growTo(bytes);
       });
     } catch (error) {
-      if (error instanceof ClientGone) return true;
+      if (error instanceof ClientGone || (res.destroyed && isUnavailable(error))) return true;
       const refusal = refusalOf(error, route, exchange.requestId);
       report(deps.logger, refusal, exchange);
       const { contentType, body } = shapeError(version, refusal.error);

@@ -20,6 +20,7 @@ import { recordPartnerShipment } from './logistics/shipments.ts';
 import type { Processing } from './processing/build.ts';
 import { countEvents, readEvents } from './queries/events.ts';
 import { findReturn, findReturns, getReturns, getSnapshot } from './queries/find.ts';
+import { createLargeReads } from './queries/large.ts';
 import { searchReturns } from './queries/search.ts';
 import { summarize } from './queries/summarize.ts';
 import { addNote, getTimeline } from './queries/timeline.ts';
@@ -37,6 +38,7 @@ export function returnsRoutes(
   processing: Processing['handlers'],
 ): Routes {
   const { pool } = deps;
+  const reads = { pool, large: createLargeReads() };
   const handlers: ServiceImpl<typeof ReturnsService> = {
     ...processing,
     submitReturn: (request) => submitReturn(deps, request),
@@ -61,8 +63,10 @@ export function returnsRoutes(
     readEvents: async (request) => readEvents(pool, request),
     countEvents: async (request) => countEvents(pool, request),
     getSnapshot: async (request) => ({ return: await getSnapshot(pool, request) }),
-    findReturn: async (request) => ({ return: await findReturn(pool, request) }),
-    findReturns: async (request) => ({ found: await findReturns(pool, request) }),
+    findReturn: async (request, { signal }) => ({
+      return: await findReturn(reads, request, signal),
+    }),
+    findReturns: async (request) => ({ found: await findReturns(reads, request) }),
     searchReturns: async (request) => searchReturns(pool, request),
     getTimeline: async (request) => getTimeline(pool, request),
     summarize: async (request) => summarize(pool, request),

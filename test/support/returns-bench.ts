@@ -114,6 +114,7 @@ export async function startReturnsBench(o: Pick<ReturnsOptions, 'onlySandboxShop
 
   return {
     client,
+    target: running.target,
     db,
     bus: there(bus),
     metricsUrl,

@@ -25,6 +25,8 @@ export const actor: Actor = create(ActorSchema, {
 
 export interface RunningTestService<S extends DescService> {
   readonly client: Client<S>;
+  /** gRPC name of the service. */
+  readonly target: string;
   readonly db: TestDatabase;
   /** The events that a shop's changes left in the outbox's archive, oldest first. */
   events(shopId: bigint): Promise<Event[]>;
@@ -52,6 +54,7 @@ export async function runService<S extends DescService>(o: {
   const { client, close } = createServiceClient(o.service, { target, identity, timeoutMs: 20_000 });
   return {
     client,
+    target,
     db,
     async events(shopId) {
       const { rows } = await db.pool.query<{ value: Buffer }>(

@@ -1,10 +1,12 @@
 import type { DescService } from '@bufbuild/protobuf';
+import { MethodOptions_IdempotencyLevel as Idempotency } from '@bufbuild/protobuf/wkt';
 import { type Client, createClient, type Interceptor } from '@connectrpc/connect';
+import { presentCaller } from '../caller.ts';
 import type { ClientIdentity } from '../identity.ts';
 import type { Telemetry } from '../telemetry.ts';
 import { clientInstrumentation } from './instrumentation.ts';
 import { retryIdempotent } from './retry.ts';
-import { createGrpcTransport } from './transport.ts';
+import { createGrpcTransport, NEVER } from './transport.ts';
 
 /** Every call has a deadline: a hung pod must not hang its callers. Milliseconds. */
 const DEFAULT_TIMEOUT_MS = 5_000;
@@ -33,9 +35,25 @@ export function createServiceClient<S extends DescService>(
     target: o.target,
     timeoutMs: o.timeoutMs ?? DEFAULT_TIMEOUT_MS,
     ...(o.identity.tls && { tls: o.identity.tls }),
-    interceptors: [clientInstrumentation(o.telemetry), retryIdempotent(), sendIdentity(o.identity)],
+    interceptors: [
+      readsEndWithCaller(),
+      clientInstrumentation(o.telemetry),
+      retryIdempotent(),
+      sendIdentity(o.identity),
+    ],
   });
   return { client: createClient(service, transport), close: () => transport.close() };
+}
+
+/** Cancels reads whose caller leaves. A write goes on to its deadline: it may be what the caller left for. */
+function readsEndWithCaller(): Interceptor {
+  return (next) => (req) => {
+    const caller = presentCaller();
+    if (!caller || req.method.idempotency !== Idempotency.NO_SIDE_EFFECTS) return next(req);
+    // Nothing may gather at a signal that lives as long as the process.
+    const signal = req.signal === NEVER ? caller : AbortSignal.any([req.signal, caller]);
+    return next({ ...req, signal });
+  };
 }
 
 /** Sends the service token as `authorization: Bearer …`, read again for each call. */

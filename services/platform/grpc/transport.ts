@@ -55,13 +55,13 @@ export function createGrpcTransport(o: TransportOptions): Transport & { close():
       const unary = { stream: false, service: method.parent, method } as const;
       const send: Next = async (req) => {
         if (!isMessage(req.message, method.input)) throw foreign(path);
-        const { message: asked, header } = req;
+        const { message: asked, header, signal: leave } = req;
         const answer = await exchange(channel, {
           replace,
           path,
           metadata: metadataOf(header),
           deadline,
-          signal,
+          signal: leave === NEVER ? undefined : leave,
           write: () => bufferOf(toBinary(method.input, asked)),
           read: (bytes) => fromBinary(method.output, bytes),
         });
@@ -104,7 +104,7 @@ type Next = ReturnType<Interceptor>;
  * The signal of calls that nobody can give up. Their time is limited by the deadline that the channel
  * keeps: signals of their own, and the errors with stacks that end them, would cost more than the calls.
  */
-const NEVER = new AbortController().signal;
+export const NEVER = new AbortController().signal;
 // Retries of many calls listen at once, each for its pause.
 setMaxListeners(0, NEVER);
 

@@ -14,8 +14,9 @@ import type {
 import { DomainError, invalidField } from '../../platform/errors.ts';
 import { callerShape, id, parseInput } from '../../platform/input.ts';
 import { returnNotFound } from '../refusals.ts';
-import { loadFitting, loadReturn } from '../store/load.ts';
+import { loadFitting, loadReturn, loadReturnWithin } from '../store/load.ts';
 import { readSnapshot } from '../store/snapshot-store.ts';
+import { answerTooLarge, LARGE_BYTES, type LargeReads } from './large.ts';
 import { type Selector, selectReturns } from './select.ts';
 
 /** Selectors of one FindReturns. */
@@ -42,15 +43,48 @@ export async function getReturns(pool: pg.Pool, request: GetReturnsRequest): Pro
  * Reads one return by its id, its order's id (the commerce provider's, else ours) or its order's
  * name; of several the newest.
  *
- * @throws DomainError INVALID_ARGUMENT when nothing says which; RETURN_NOT_FOUND.
+ * A large one waits until few others are being read.
+ *
+ * @param call ends with the call: then its answer has been sent, or its caller has left.
+ * @throws DomainError INVALID_ARGUMENT when nothing says which; RETURN_NOT_FOUND; ANSWER_TOO_LARGE.
  */
-export async function findReturn(pool: pg.Pool, request: FindReturnRequest): Promise<Return> {
-  const { shopId, selector } = request;
+export async function findReturn(
+  { pool, large }: FindDependencies,
+  request: FindReturnRequest,
+  call: AbortSignal,
+): Promise<Return> {
+  const { shopId, selector, maxBytes } = request;
   if (selector.case === undefined) throw invalidField('selector', 'is required');
-  const [returnId] = await selectReturns(pool, shopId, [selector]);
-  const found = returnId === undefined ? undefined : await loadReturn(pool, shopId, returnId);
+  if (maxBytes < 0) throw invalidField('max_bytes', 'must not be negative');
+  const [id] = await selectReturns(pool, shopId, [selector]);
+  if (id === undefined) throw returnNotFound();
+  if (!large.isKnown(shopId, id)) {
+    const within = Math.min(maxBytes || LARGE_BYTES, LARGE_BYTES);
+    const found = await loadReturnWithin(pool, shopId, { id, maxBytes: within });
+    if (!found) throw returnNotFound();
+    if (found !== 'large') return found;
+    large.remember(shopId, id);
+  }
+  if (maxBytes > 0 && maxBytes <= LARGE_BYTES) throw answerTooLarge();
+  await large.enter(call);
+  const found = await readLarge(pool, shopId, { id, maxBytes });
   if (!found) throw returnNotFound();
+  if (found === 'large') throw answerTooLarge();
   return found;
+}
+
+export interface FindDependencies {
+  readonly pool: pg.Pool;
+  readonly large: LargeReads;
+}
+
+function readLarge(
+  pool: pg.Pool,
+  shopId: bigint,
+  { id, maxBytes }: { readonly id: bigint; readonly maxBytes: number },
+): Promise<Return | 'large' | undefined> {
+  if (maxBytes > 0) return loadReturnWithin(pool, shopId, { id, maxBytes });
+  return loadReturn(pool, shopId, id);
 }
 
 const given = z.custom<Selector>(
@@ -73,7 +107,7 @@ const wishes = z.object({
  * @throws DomainError INVALID_ARGUMENT when nothing says which, or there are more than 32.
  */
 export async function findReturns(
-  pool: pg.Pool,
+  { pool, large }: FindDependencies,
   request: FindReturnsRequest,
 ): Promise<MessageInitShape<typeof FoundReturnSchema>[]> {
   const { shopId, selectors } = parseInput(wishes, request);
@@ -89,7 +123,8 @@ export async function findReturns(
     if (others) others.push(position);
     else positions.set(returnId, [position]);
   });
-  const found = await loadFitting(pool, shopId, [...positions.keys()]);
+  const ids = [...positions.keys()].filter((id) => !large.isKnown(shopId, id));
+  const found = await loadFitting(pool, shopId, ids, { roomBytes: LARGE_BYTES });
   return found.map((ret) => ({ positions: positions.get(ret.id) ?? [], return: ret }));
 }
 

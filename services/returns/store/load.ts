@@ -61,6 +61,26 @@ select r.shop_id, r.id, r.revision, r.created_at, r.updated_at, r.edited_at, r.a
  where r.shop_id = $1 and `;
 // For one id a plan of its own: that of an array is made anew for every call.
 const LOAD_ONE = `${LOAD_SELECTED}r.id = $2`;
+const storedBytes = (of: string) =>
+  `coalesce(octet_length(${of}.note), 0) + coalesce(pg_column_size(${of}.images), 0)`;
+// As it is stored, which is told without reading it: an estimate, too low where images compress well.
+const STORED_BYTES = `
+(select coalesce(sum(${storedBytes('c')} + coalesce(octet_length(c.description), 0)
+                   + ${storedBytes('d')}), 0)
+   from return_lines l
+   left join line_conditions c on c.shop_id = l.shop_id and c.line_item_id = l.id
+   left join line_dispositions d on d.shop_id = l.shop_id and d.line_item_id = l.id
+  where l.shop_id = r.shop_id and l.return_id = r.id and l.removed_at is null)
++ (select coalesce(sum(octet_length(u.url)), 0) from uploads u
+    where u.shop_id = r.shop_id and u.return_id = r.id)`;
+// What is too large is neither sent nor taken apart, and seldom made into JSON, which takes a third of a second.
+const LOAD_ONE_WITHIN = `
+with found as materialized (${LOAD_ONE} and ${STORED_BYTES} <= $3),
+     sized as materialized (
+       select octet_length(lines::text) + octet_length(uploads::text) > $3 as is_large from found
+       union all
+       select true from returns r where r.shop_id = $1 and r.id = $2 and ${STORED_BYTES} > $3)
+select sized.is_large, fitting.* from sized left join found fitting on not sized.is_large`;
 const LOAD_RETURNS = `${LOAD_SELECTED}r.id = any($2::bigint[])`;
 
 /** What names, sums that follow and tags add to the texts of a line. Bytes. */
@@ -69,7 +89,7 @@ const LINE_BYTES = 1_000;
 const ROOM_BYTES = 8 * 1024 * 1024;
 // The parts are measured where they are, so that what has no room is neither sent nor taken apart.
 const LOAD_FITTING = `
-with found as materialized (${LOAD_RETURNS})
+with found as materialized (${LOAD_RETURNS} and ($4 or ${STORED_BYTES} <= $3))
 select * from (
   select found.*, row_number() over w as place,
          sum(octet_length(lines::text) + ${LINE_BYTES} * json_array_length(lines)
@@ -202,6 +222,25 @@ export async function loadReturn(
 ): Promise<Return | undefined> {
   const [found] = await loadReturns(db, shopId, [id]);
   return found;
+}
+
+/**
+ * Reads one whole return unless its lines and uploads, as JSON, are larger than `maxBytes`; undefined when the
+ * shop has none with that id.
+ */
+export async function loadReturnWithin(
+  db: Queryable,
+  shopId: bigint,
+  { id, maxBytes }: { readonly id: bigint; readonly maxBytes: number },
+): Promise<Return | 'large' | undefined> {
+  const { rows } = await db.query<ReturnRow & { readonly is_large: boolean }>({
+    name: 'load-one-return-within',
+    text: LOAD_ONE_WITHIN,
+    values: [shopId, id, maxBytes],
+  });
+  const [row] = rows;
+  if (!row) return undefined;
+  return row.is_large ? 'large' : toReturn(row);
 }
 
 /** Reads one label; undefined when the shop has none with that id. */

@@ -1,0 +1,72 @@
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { request } from 'undici';
+import { restClient } from '../support/gateway/rest-client.ts';
+import { startTestGateway, type TestGateway } from '../support/gateway/test-gateway.ts';
+import { firstLine, type ReturnsBench, startReturnsBench } from '../support/returns-bench.ts';
+import { identity } from '../support/running-service.ts';
+
+const MEBIBYTE = 2 ** 20;
+/** As large as a return may be. */
+const SIZE = 24 * MEBIBYTE;
+const READERS = 20;
+
+let returns: ReturnsBench;
+let under: TestGateway;
+beforeAll(async () => {
+  returns = await startReturnsBench();
+  const { target } = returns;
+  under = await startTestGateway({
+    identity,
+    targets: {
+      ...{ returns: target, dispositions: target, destinations: target },
+      ...{ fraud: target, carts: target, webhooks: target },
+    },
+  });
+}, 60_000);
+afterAll(() => Promise.all([under.stop(), returns.stop()]), 60_000);
+
+const pathOf = (id: bigint) => `/api/2026-10/warehouse/return/details?return_id=${id}`;
+
+test('20 clients that read the largest return, or leave in the middle, disturb no other shop', async () => {
+  const send = restClient(under);
+  // The gateway made its first shop under the number that the service gives to its first.
+  const large = await returns.submit(await returns.shop());
+  const url = `https://x.example/${'x'.repeat(2_000)}`;
+  await returns.db.pool.query(
+    `insert into uploads (shop_id, return_id, line_item_id, kind, url)
+     select $1, $2, $3, 'image', $4 from generate_series(1, $5)`,
+    [large.shopId, large.id, firstLine(large), url, Math.ceil(SIZE / url.length)],
+  );
+  const other = await returns.submit(await returns.shop());
+  const key = await under.newKey({ shopId: await under.newShop() });
+  const readOther = () => send({ path: pathOf(other.id), key });
+  expect((await readOther()).status).toBe(200);
+
+  const state = { isOver: false };
+  const readers = Array.from({ length: READERS }, (_, nth) => leaveOrRead(large.id, nth % 2 === 0));
+  const reading = Promise.all(readers).finally(() => {
+    state.isOver = true;
+  });
+  const statuses = new Set<number>();
+  do statuses.add((await readOther()).status);
+  while (!state.isOver);
+
+  for (const { status, retryAfter } of await reading) {
+    if (status === 503) expect(Number(retryAfter)).toBeGreaterThanOrEqual(1);
+    else expect(status).toBe(200);
+  }
+  expect([...statuses]).toEqual([200]);
+  const whole = await send({ path: pathOf(large.id) });
+  expect(whole.status).toBe(200);
+  expect(whole.text.length).toBeGreaterThan(SIZE);
+}, 120_000);
+
+/** A client that leaves at the first bytes of the answer, or takes all of it. */
+async function leaveOrRead(id: bigint, leaves: boolean) {
+  const { statusCode, headers, body } = await request(`${under.gateway.baseUrl}${pathOf(id)}`, {
+    headers: { 'x-authorization': under.key },
+  });
+  if (leaves) body.on('error', () => {}).destroy();
+  else await body.dump({ limit: Number.MAX_SAFE_INTEGER });
+  return { status: statusCode, retryAfter: headers['retry-after'] };
+}
