@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import autocannon from 'autocannon';
 import { Pool } from 'undici';
+import { type Flood, type FloodResult, flood } from './flood.ts';
 import { serveParent } from './ipc.ts';
 import { monotonicMs } from './stats.ts';
 
@@ -33,6 +34,8 @@ export interface LoadResult {
 let unique = 0;
 
 const methods = {
+  flood: (o: Flood): Promise<FloodResult> => flood(o),
+
   /** Closed loop: as many requests as so many connections get answered. */
   async saturate(o: Load & { connections: number; seconds: number }): Promise<LoadResult> {
     let next = 0;

@@ -3,6 +3,7 @@ import { backlog } from './backlog.ts';
 import { closed } from './closed.ts';
 import { endpoints } from './endpoints.ts';
 import { mcp } from './mcp.ts';
+import { overload } from './overload.ts';
 import { read } from './read.ts';
 import { start } from './start.ts';
 import { steady } from './steady.ts';
@@ -20,5 +21,6 @@ export const ROWS: readonly Row[] = [
   read,
   mcp,
   write,
+  overload,
   start,
 ];
