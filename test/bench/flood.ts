@@ -14,6 +14,8 @@ export interface Flood extends Load {
 export interface FloodResult {
   readonly sent: number;
   readonly accepted: number;
+  /** Accepted while there was more to send: what came later was no longer overload. */
+  readonly acceptedInTime: number;
   readonly acceptedP99: number;
   readonly refused: number;
   readonly refusedP99: number;
@@ -31,23 +33,29 @@ export async function flood(o: Flood): Promise<FloodResult> {
   const requests = o.lists.flat();
   const acceptedMs: number[] = [];
   const refusedMs: number[] = [];
+  let acceptedInTime = 0;
   let failed = 0;
+  const started = monotonicMs();
 
   const send = async (request: LoadRequest, due: number): Promise<void> => {
     for (let attempt = 0; attempt <= o.retries; attempt += 1) {
       const begun = monotonicMs();
       const { status, retryAfterS } = await answerOf(pool, request, o.headers);
-      if (status >= 200 && status < 300) return void acceptedMs.push(monotonicMs() - due);
+      const now = monotonicMs();
+      if (status >= 200 && status < 300) {
+        acceptedMs.push(now - due);
+        if (now < started + o.seconds * 1_000) acceptedInTime += 1;
+        return;
+      }
       if (status !== 503 || !(retryAfterS >= 1)) {
         failed += 1;
         return;
       }
-      refusedMs.push(monotonicMs() - begun);
+      refusedMs.push(now - begun);
       if (attempt < o.retries) await sleep(retryAfterS * 1_000);
     }
   };
 
-  const started = monotonicMs();
   const pending: Promise<void>[] = [];
   const count = Math.round(o.perSecond * o.seconds);
   while (pending.length < count) {
@@ -64,6 +72,7 @@ export async function flood(o: Flood): Promise<FloodResult> {
   return {
     sent: count,
     accepted: acceptedMs.length,
+    acceptedInTime,
     acceptedP99: p99(acceptedMs),
     refused: refusedMs.length,
     refusedP99: p99(refusedMs),

@@ -82,7 +82,7 @@ async function measure(
   });
   bench.note(`${name}: ${JSON.stringify(result)}`);
   const recovery = await recover(load, { what, perSecond: capacity / 2, p99: full.p99 });
-  const goodput = result.accepted / seconds / capacity;
+  const goodput = result.acceptedInTime / seconds / capacity;
   return [
     figure({ name: `${name}: capacity`, value: capacity, unit: '/s', digits: 0 }),
     atLeast(0.8, {
