@@ -1,6 +1,4 @@
-import { SHOP_MIB_PER_DAY } from '../../gateway/auth/byte-quota.ts';
 import { HOURLY_LIMITS } from '../../gateway/auth/hourly-limits.ts';
-import { MCP_LIMITS } from '../../gateway/auth/mcp-limits.ts';
 import { DEFAULT_CLIENT_ID } from '../../gateway/oauth/config.ts';
 import type { ServiceTargets } from '../../gateway/services.ts';
 import type { GatewayOptions } from '../../gateway/start.ts';
@@ -10,23 +8,34 @@ import type { Database } from './database.ts';
 import { oauthKeyringOf, signInSecretOf } from './memory.ts';
 import type { Plan } from './parts.ts';
 
-/** Limits of the local gateway: REST so high that only the key `limited` ever meets its own. */
+const MIB = 1024 * 1024;
+
+/** Far above what trials and tests send from the one address of this machine. */
+const GENEROUS = 100_000;
+
+/**
+ * Limits of the local gateway: those that the interface names are as it says, save for REST, which is so
+ * high that only the key `limited` meets its own. No trial or test meets the others by accident.
+ */
 export const LIMITS = {
-  rest_per_minute: 100_000,
+  rest_per_minute: GENEROUS,
   failed_credentials: 60,
   well_known: HOURLY_LIMITS.wellKnown,
   register: HOURLY_LIMITS.register,
   authorize: HOURLY_LIMITS.authorize,
   token: HOURLY_LIMITS.token,
-  revoke: HOURLY_LIMITS.revoke,
   mcp_calls: HOURLY_LIMITS.mcpCalls,
-  callback: HOURLY_LIMITS.callback,
-  resume: HOURLY_LIMITS.resume,
-  sign_in_pages: HOURLY_LIMITS.signInPages,
-  jwks: HOURLY_LIMITS.jwks,
-  mcp_requests_per_minute: MCP_LIMITS.requests,
-  mcp_refused_per_minute: MCP_LIMITS.refused,
-  shop_mib_per_day: SHOP_MIB_PER_DAY,
+  revoke: GENEROUS,
+  callback: GENEROUS,
+  resume: GENEROUS,
+  sign_in_pages: GENEROUS,
+  jwks: GENEROUS,
+  mcp_requests_per_minute: GENEROUS,
+  mcp_refused_per_minute: GENEROUS,
+  shop_mib_per_day: 1_000_000,
+  body_mib: 128,
+  body_mib_per_caller: 64,
+  requests_in_flight: 1_000,
 } as const;
 
 /** How the gateway is known where its users sign in. */
@@ -63,7 +72,7 @@ export function gatewayOptions(
     poolMax: 8,
     targets: o.targets,
     identity: o.identity,
-    restPerMinute: LIMITS.rest_per_minute,
+    ...limitOptions(),
     trustedProxies: ['127.0.0.1/32'],
     partnerOAuth: {
       issuer: plan.authUrl,
@@ -76,6 +85,32 @@ export function gatewayOptions(
     logLevel: plan.surroundings.logLevel,
     logPretty: true,
     ...(plan.options.calendar && { calendar: plan.options.calendar }),
+  };
+}
+
+function limitOptions(): Partial<GatewayOptions> {
+  return {
+    restPerMinute: LIMITS.rest_per_minute,
+    failedCredentialsPerMinute: LIMITS.failed_credentials,
+    perHour: {
+      wellKnown: LIMITS.well_known,
+      register: LIMITS.register,
+      authorize: LIMITS.authorize,
+      token: LIMITS.token,
+      mcpCalls: LIMITS.mcp_calls,
+      revoke: LIMITS.revoke,
+      callback: LIMITS.callback,
+      resume: LIMITS.resume,
+      signInPages: LIMITS.sign_in_pages,
+      jwks: LIMITS.jwks,
+    },
+    mcpPerMinute: {
+      requests: LIMITS.mcp_requests_per_minute,
+      refused: LIMITS.mcp_refused_per_minute,
+    },
+    shopMibPerDay: LIMITS.shop_mib_per_day,
+    bodyBudget: { process: LIMITS.body_mib * MIB, caller: LIMITS.body_mib_per_caller * MIB },
+    maxRequestsInFlight: LIMITS.requests_in_flight,
   };
 }
 

@@ -11,6 +11,7 @@ import { startReturns } from '../../services/returns/start.ts';
 import { startWebhooks } from '../../services/webhooks/start.ts';
 import { SERVICE_NAMES, type ServiceName } from './clients.ts';
 import type { Database } from './database.ts';
+import { LIMITS } from './gateway-options.ts';
 import type { Memory } from './memory.ts';
 
 /** What every service of the local stack is started with. */
@@ -54,6 +55,7 @@ export async function startLocalServices(o: LocalServicesOptions): Promise<Local
     metricsPort: o.memory.ports[`${name}-metrics`],
     databaseUrl: o.database.urlOf(name),
     poolMax: POOL_MAX,
+    maxCallsInFlight: LIMITS.requests_in_flight,
     bus: o.bus,
     eventSignatures: o.eventSignatures,
     identity: o.identity,

@@ -4,7 +4,7 @@ import { presentCaller } from './caller.ts';
 import { overloaded } from './errors.ts';
 import { createPermits, NoPermit, type Permits, type Release } from './permits.ts';
 
-/** Most who wait for a connection, beyond what calls in flight are bounded to for most services. */
+/** At least so many may wait for a connection: all calls of a service with 128 of each kind in flight. */
 const MAX_WAITING = 256;
 /** As long as `createPool` waits for a connection. Milliseconds. */
 const WAIT_MS = 5_000;
@@ -25,10 +25,11 @@ const bounded = new WeakMap<pg.Pool, { connections: Permits; transactions: Permi
  * connections of transactions.
  *
  * @param background sends the cancellations, over connections that callers cannot use up.
+ * @param calls most calls in flight at once: all of them may wait.
  */
-export function serveCallers(pool: pg.Pool, background: pg.Pool): pg.Pool {
+export function serveCallers(pool: pg.Pool, background: pg.Pool, calls = MAX_WAITING): pg.Pool {
   const size = pool.options.max;
-  const bounds = { maxWaiting: MAX_WAITING, waitMs: WAIT_MS };
+  const bounds = { maxWaiting: Math.max(calls, MAX_WAITING), waitMs: WAIT_MS };
   const connections = createPermits({ size, ...bounds });
   const transactions = createPermits({ size: Math.ceil(size * TRANSACTIONS), ...bounds });
   bounded.set(pool, { connections, transactions });

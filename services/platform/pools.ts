@@ -22,7 +22,11 @@ const LOCK_TIMEOUT_MS = 4_000;
 
 /** Opens both pools of a service; connections are made as they are needed. */
 export function openPools(
-  o: { readonly databaseUrl: string; readonly poolMax?: number },
+  o: {
+    readonly databaseUrl: string;
+    readonly poolMax?: number;
+    readonly maxCallsInFlight?: number;
+  },
   settings: PoolOptions,
 ): Pools {
   const max = o.poolMax ?? DEFAULT_POOL_MAX;
@@ -36,7 +40,9 @@ export function openPools(
     lockTimeoutMs: LOCK_TIMEOUT_MS,
     statementTimeoutMs: STATEMENT_TIMEOUT_MS,
   });
-  return { pool: serveCallers(pool, backgroundPool), backgroundPool };
+  // Reads and other calls are bounded apart: all of them may wait.
+  const calls = 2 * (o.maxCallsInFlight ?? 0);
+  return { pool: serveCallers(pool, backgroundPool, calls), backgroundPool };
 }
 
 /** The connections by state and pool. */

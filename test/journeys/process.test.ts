@@ -68,6 +68,12 @@ async function closed(fixture: string, json?: object) {
   return { ref, body, ledger: await ledgerOf(ref.id) };
 }
 
+test('nothing is refused for load where some hundred requests come at once', async () => {
+  const list = { path: '/api/2026-10/webhooks' };
+  const answers = await Promise.all(Array.from({ length: 150 }, () => journey.send(list)));
+  expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200]));
+});
+
 describe('processing fulfils what remains', () => {
   test('a refund, once, in the presentment currency', async () => {
     const { ref, body, ledger } = await closed('two_currencies');
