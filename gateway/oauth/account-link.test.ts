@@ -215,6 +215,19 @@ describe('an ID token', () => {
     expect([shown.status, shown.text.includes('This sign-in has ended')]).toEqual([400, true]);
   });
 
+  test.each([
+    ['another nonce', { nonce: 'x'.repeat(43) }],
+    ['no nonce', { nonce: undefined }],
+    ['another audience', { aud: 'somebody-else' }],
+    ['another issuer', { iss: 'https://elsewhere.example' }],
+    ['a past end', { exp: 1 }],
+    ['no subject', { sub: undefined }],
+  ])('with %s is refused', async (_, claims) => {
+    const { email } = await newMember();
+    const { shown } = await arrive({ email, claims });
+    expect([shown.status, shown.text.includes('This sign-in has ended')]).toEqual([400, true]);
+  });
+
   const now = () => Math.floor(Date.now() / 1_000);
   const DAY_S = 86_400;
   test.each<[string, Record<string, string>, string | null, () => unknown, boolean]>([

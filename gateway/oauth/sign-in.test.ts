@@ -42,10 +42,12 @@ describe('sign-in', () => {
         token_type: 'Bearer',
         expires_in: 43_200,
         scope: 'mcp',
-        refresh_token: expect.any(String),
+        // 43 characters of 64: more than 128 random bits.
+        refresh_token: expect.stringMatching(/^[\w-]{43,}$/),
         access_token: expect.any(String),
       },
     });
+    expect(shown.url.searchParams.get('code')).toMatch(/^[\w-]{43,}$/);
     expect(headers.get('cache-control')).toBe('no-store');
     const token = String(body.access_token);
     expect(decodeProtectedHeader(token)).toMatchObject({ alg: 'ES256', typ: 'at+jwt' });

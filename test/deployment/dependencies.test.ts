@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import { describe, expect, test } from '@jest/globals';
 import {
   docsReadBy,
@@ -32,6 +33,11 @@ describe('the image', () => {
 
   test('has at most 30 packages of its own choice, so that each can be watched', () => {
     expect(packages().image.size).toBeLessThanOrEqual(30);
+  });
+
+  test('starts no process and runs no text as code', () => {
+    const dangerous = /node:(child_process|cluster|vm)\b|\beval\(|\bnew Function\(/;
+    expect(shipped.filter((file) => dangerous.test(readFileSync(file, 'utf8')))).toEqual([]);
   });
 
   test('imports no file that .dockerignore leaves out', () => {

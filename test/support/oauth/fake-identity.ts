@@ -34,17 +34,17 @@ export async function startFakeIdentity(port: number): Promise<FakeIdentity> {
     codes.delete(code);
     const claims = {
       iss: issuer,
+      aud: SIGN_IN_CLIENT.clientId,
       sub: 'somebody',
       nonce: asked.get('nonce'),
       email: asked.get('login_hint'),
       email_verified: true,
+      exp: Math.floor(Date.now() / 1_000) + 300,
       ...identity.claims,
     };
     const id_token = await new SignJWT(claims)
       .setProtectedHeader({ alg: 'RS256', kid: 'k' })
-      .setAudience(SIGN_IN_CLIENT.clientId)
       .setIssuedAt()
-      .setExpirationTime('5 min')
       .sign(identity.isForging ? unpublished : privateKey);
     return { access_token: 'x', token_type: 'Bearer', id_token };
   };
