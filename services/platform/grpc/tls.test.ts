@@ -110,6 +110,24 @@ describe('gRPC over TLS', () => {
     await expect(client.getCart(cart)).resolves.toBeDefined();
   });
 
+  test('takes TLS 1.2 and 1.3, and nothing older', async () => {
+    const { port } = await serve();
+    const handshake = async (version: 'TLSv1.1' | 'TLSv1.2' | 'TLSv1.3') => {
+      const only = { minVersion: version, maxVersion: version };
+      // Without it our own side offers nothing as old as that.
+      const old = version === 'TLSv1.1' && { ciphers: 'ALL:@SECLEVEL=0' };
+      const socket = connect({ port, ...only, ...old, rejectUnauthorized: false });
+      const isDone = once(socket, 'secureConnect').then(
+        () => true,
+        () => false,
+      );
+      return isDone.finally(() => socket.destroy());
+    };
+    expect(await handshake('TLSv1.3')).toBe(true);
+    expect(await handshake('TLSv1.2')).toBe(true);
+    expect(await handshake('TLSv1.1')).toBe(false);
+  });
+
   test('a server of another authority, with another name, or past its time is UNAVAILABLE', async () => {
     const hourAgo = new Date(Date.now() - HOUR_MS);
     const expired = { from: new Date(hourAgo.getTime() - HOUR_MS), to: hourAgo };

@@ -1,0 +1,50 @@
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import {
+  REDIRECT,
+  type SignInStack,
+  startSignInStack,
+  type TokenAnswer,
+} from '../../test/support/oauth/sign-in-stack.ts';
+
+const DAY_S = 24 * 3_600;
+const INVALID_GRANT = { status: 400, body: { error: 'invalid_grant' } };
+
+let stack: SignInStack;
+beforeAll(async () => {
+  stack = await startSignInStack({ replicas: 1 });
+});
+afterAll(() => stack.stop());
+
+/** Has every code and refresh token expire that much earlier. */
+const shorten = (seconds: number): Promise<unknown> =>
+  stack.under.database.pool.query(
+    "update oauth_tickets set expires_at = expires_at - $1 * interval '1 second'",
+    [seconds],
+  );
+
+const refresh = (token: unknown): Promise<TokenAnswer> =>
+  stack.token({ grant_type: 'refresh_token', refresh_token: String(token) });
+
+test('a code lives for a minute', async () => {
+  const begun = stack.begin();
+  const { url } = await stack.signIn(await stack.newPerson(), { begun });
+  await shorten(60);
+  const answer = await stack.token({
+    grant_type: 'authorization_code',
+    code: url.searchParams.get('code') ?? '',
+    redirect_uri: REDIRECT,
+    code_verifier: begun.verifier,
+  });
+  expect(answer).toMatchObject(INVALID_GRANT);
+});
+
+test('a refresh token lives for 30 days, and each use gives a new one as long', async () => {
+  const { body } = await stack.tokens(await stack.newPerson());
+  await shorten(29 * DAY_S);
+  const used = await refresh(body.refresh_token);
+  await shorten(29 * DAY_S);
+  const last = await refresh(used.body.refresh_token);
+  expect([used.status, last.status]).toEqual([200, 200]);
+  await shorten(30 * DAY_S);
+  expect(await refresh(last.body.refresh_token)).toMatchObject(INVALID_GRANT);
+});
