@@ -20,6 +20,7 @@ import { connectionMetrics } from './http/connection-metrics.ts';
 import { createInFlight, MAX_REQUESTS_IN_FLIGHT } from './http/in-flight.ts';
 import { createReadiness } from './http/probes.ts';
 import { type HttpLimits, type RunningHttpServer, startHttpServer } from './http/server.ts';
+import { shedEarly } from './http/shed-early.ts';
 import { mcpOptions } from './mcp/options.ts';
 import { createMcp } from './mcp/router.ts';
 import { type OAuthOptions, supportedClients } from './oauth/config.ts';
@@ -166,7 +167,8 @@ export async function startGateway(o: GatewayOptions): Promise<RunningGateway> {
   const connections = connectionMetrics(telemetry.meter);
   const servers = new Set<RunningHttpServer>();
   const listen = async (calendar: () => Date, port: number): Promise<RunningHttpServer> => {
-    const server = await startHttpServer(createApp(deps, calendar), {
+    const app = shedEarly(deps.inFlight, calendar, createApp(deps, calendar));
+    const server = await startHttpServer(app, {
       host,
       port,
       counts: connections,

@@ -29,9 +29,13 @@ export interface Exchange {
 const SANE_ID = /^[A-Za-z0-9._-]{1,128}$/;
 
 /** A caller's own `X-Request-Id` is kept when it is harmless in logs and headers. */
-export function newExchange(req: IncomingMessage, clientIp: ClientIp): Exchange {
+export function requestIdOf(req: IncomingMessage): string {
   const given = req.headers['x-request-id'];
-  const requestId = typeof given === 'string' && SANE_ID.test(given) ? given : randomUUID();
+  return typeof given === 'string' && SANE_ID.test(given) ? given : randomUUID();
+}
+
+export function newExchange(req: IncomingMessage, clientIp: ClientIp): Exchange {
+  const requestId = requestIdOf(req);
   const address = addressOf(clientIp, req);
   return { requestId, address, startedAt: performance.now(), bodyBytes: 0 };
 }

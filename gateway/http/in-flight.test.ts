@@ -7,7 +7,7 @@ import { restClient } from '../../test/support/gateway/rest-client.ts';
 import { startTestGateway, type TestGateway } from '../../test/support/gateway/test-gateway.ts';
 import { until } from '../../test/support/until.ts';
 
-/** So many reads; a quarter of them for most other operations. */
+/** So many reads; half of them for most other operations. */
 const SIZE = 8;
 const READ = `/api/v1/warehouse/return/details?return_id=${FAKE.returns.open}`;
 
@@ -70,6 +70,28 @@ describe('requests in flight', () => {
     expect((await send({ path: READ })).status).toBe(200);
     const metrics = await (await fetch(under.gateway.metricsUrl)).text();
     expect(metrics).toMatch(/http_server_shed_total\{.*operation="getReturnDetails".*\} 21/);
+  });
+
+  test('a refusal has the form of the version that was asked for', async () => {
+    const { send, state, letGo } = await startHolding();
+    // Eight are in flight, and one waits for a place until it is refused.
+    const first = Array.from({ length: 3 * SIZE }, () => send({ path: READ }));
+    await until(() => state.begun === SIZE);
+    const path = READ.replace('v1', 'unstable');
+    const answers = await Promise.all(
+      Array.from({ length: SIZE }, () => send({ path, headers: { 'x-request-id': 'mine' } })),
+    );
+    for (const { status, headers, body } of answers) {
+      expect([status, headers['content-type']]).toEqual([503, 'application/problem+json']);
+      expect(headers['x-service-api-version']).toBe('unstable');
+      expect(headers['x-service-api-warning']).toEqual(expect.any(String));
+      expect(headers['cache-control']).toBe('no-store');
+      expect(headers['x-content-type-options']).toBe('nosniff');
+      expect(headers['x-request-id']).toBe('mine');
+      expect(body).toMatchObject({ status: 503, title: 'Service Unavailable' });
+    }
+    letGo();
+    await Promise.all(first);
   });
 
   test('a client that is slow to send its body holds no place', async () => {

@@ -25,6 +25,10 @@ export interface Place {
 export interface InFlight {
   /** Takes a place, or waits for one for a moment. @throws HttpRefusal 503. */
   enter(name: LoadName, exchange: Exchange | undefined): Promise<Place>;
+  /** Whether some operation may have no place left. */
+  isCrowded(): boolean;
+  /** Whether there is neither a place nor room to wait for one. If so, the refusal is counted. */
+  refuses(name: LoadName): boolean;
 }
 
 export const MAX_REQUESTS_IN_FLIGHT = 128;
@@ -32,14 +36,14 @@ export const MAX_REQUESTS_IN_FLIGHT = 128;
 /** What costs many times as much as a read has so much less room: the wait for an answer stays alike. */
 const SHARES: Partial<Record<LoadName, number>> = {
   getReturnDetails: 1,
-  assessDispositions: 1 / 8,
-  mcp: 1 / 2,
-  signIn: 1 / 2,
+  assessDispositions: 1 / 4,
+  signIn: 1,
 };
-const SHARE = 1 / 4;
+const SHARE = 1 / 2;
 
-/** A burst is smoothed; beyond it the refusal comes at once. Milliseconds. */
+/** A burst is smoothed; beyond it the refusal comes at once. Milliseconds, and its share of the places. */
 const QUEUE_MS = 20;
+const QUEUE_SHARE = 1 / 8;
 
 /** How often refusals are summed up in the log: a line for each would be load of its own. Milliseconds. */
 const LOG_EVERY_MS = 1_000;
@@ -62,9 +66,16 @@ export function createInFlight(o: {
 
   const permitsOf = (name: LoadName): Permits => {
     const size = Math.max(1, Math.round(o.size * (SHARES[name] ?? SHARE)));
-    const permits = all.get(name) ?? createPermits({ size, maxWaiting: size, waitMs: QUEUE_MS });
+    const maxWaiting = Math.ceil(size * QUEUE_SHARE);
+    const known = all.get(name);
+    if (known) return known;
+    const permits = createPermits({ size, maxWaiting, waitMs: QUEUE_MS });
     all.set(name, permits);
     return permits;
+  };
+  const count = (name: LoadName): void => {
+    shed.add(1, { operation: name });
+    log();
   };
   const take = async (name: LoadName, exchange: Exchange | undefined): Promise<Release> => {
     const permits = permitsOf(name);
@@ -72,14 +83,19 @@ export function createInFlight(o: {
       return permits.tryTake() ?? (await permits.take());
     } catch (error) {
       if (!(error instanceof NoPermit)) throw error;
-      shed.add(1, { operation: name });
-      log();
+      count(name);
       if (exchange) exchange.isShed = true;
       throw overloaded();
     }
   };
 
   return {
+    isCrowded: () => [...all.values()].some((permits) => permits.isFull()),
+    refuses(name) {
+      const isFull = all.get(name)?.isFull() ?? false;
+      if (isFull) count(name);
+      return isFull;
+    },
     async enter(name, exchange) {
       let release: Release | undefined = await take(name, exchange);
       return {

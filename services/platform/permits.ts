@@ -19,6 +19,8 @@ export interface Permits {
   used(): number;
   /** How many wait. */
   waiting(): number;
+  /** Whether `take` would refuse at once. */
+  isFull(): boolean;
 }
 
 export interface PermitOptions {
@@ -94,5 +96,6 @@ export function createPermits({ size, maxWaiting, waitMs }: PermitOptions): Perm
     },
     used: () => used,
     waiting: () => waiters.size,
+    isFull: () => used >= size && waiters.size >= maxWaiting,
   };
 }
