@@ -7,8 +7,9 @@ import { restClient } from '../../test/support/gateway/rest-client.ts';
 import { startTestGateway, type TestGateway } from '../../test/support/gateway/test-gateway.ts';
 import { until } from '../../test/support/until.ts';
 
-/** So many reads; half of them for most other operations. */
+/** Places of an operation, and of a burst. */
 const SIZE = 8;
+const BURST = 2 * SIZE;
 const READ = `/api/v1/warehouse/return/details?return_id=${FAKE.returns.open}`;
 
 function dial(port: number, head: string): Promise<Socket> {
@@ -42,8 +43,8 @@ async function startHolding() {
 describe('requests in flight', () => {
   test('beyond the bound they get 503 with Retry-After, though nothing finishes', async () => {
     const { send, state, letGo } = await startHolding();
-    const first = Array.from({ length: SIZE }, () => send({ path: READ }));
-    await until(() => state.begun === SIZE);
+    const first = Array.from({ length: BURST }, () => send({ path: READ }));
+    await until(() => state.begun === BURST);
 
     // One without a credential: the refusal costs no look at it.
     const refused = await Promise.all([
@@ -56,7 +57,7 @@ describe('requests in flight', () => {
       expect(headers['x-request-id']).toEqual(expect.any(String));
       expect(body).toEqual({ message: expect.any(String), errors: {} });
     }
-    expect(state.begun).toBe(SIZE);
+    expect(state.begun).toBe(BURST);
     // Other operations, probes and sign-in go on.
     expect((await send({ path: '/api/v1/webhooks' })).status).toBe(200);
     expect((await send({ path: '/readyz' })).status).toBe(200);
@@ -65,7 +66,7 @@ describe('requests in flight', () => {
 
     letGo();
     expect((await Promise.all(first)).map(({ status }) => status)).toEqual(
-      new Array<number>(SIZE).fill(200),
+      new Array<number>(BURST).fill(200),
     );
     expect((await send({ path: READ })).status).toBe(200);
     const metrics = await (await fetch(under.gateway.metricsUrl)).text();
@@ -74,9 +75,8 @@ describe('requests in flight', () => {
 
   test('a refusal has the form of the version that was asked for', async () => {
     const { send, state, letGo } = await startHolding();
-    // Eight are in flight, and one waits for a place until it is refused.
-    const first = Array.from({ length: 3 * SIZE }, () => send({ path: READ }));
-    await until(() => state.begun === SIZE);
+    const first = Array.from({ length: BURST }, () => send({ path: READ }));
+    await until(() => state.begun === BURST);
     const path = READ.replace('v1', 'unstable');
     const answers = await Promise.all(
       Array.from({ length: SIZE }, () => send({ path, headers: { 'x-request-id': 'mine' } })),

@@ -2,12 +2,6 @@ import type { ServerResponse } from 'node:http';
 import type { RequestHandler } from 'express';
 import type { OperationId } from '../../services/contract/operations.ts';
 import type { Logger } from '../../services/platform/log.ts';
-import {
-  createPermits,
-  NoPermit,
-  type Permits,
-  type Release,
-} from '../../services/platform/permits.ts';
 import type { Telemetry } from '../../services/platform/telemetry.ts';
 import { loadRetryAfterS, overloaded } from '../errors.ts';
 import type { Exchange } from './exchange.ts';
@@ -23,27 +17,25 @@ export interface Place {
 }
 
 export interface InFlight {
-  /** Takes a place, or waits for one for a moment. @throws HttpRefusal 503. */
+  /** Takes a place. @throws HttpRefusal 503. */
   enter(name: LoadName, exchange: Exchange | undefined): Promise<Place>;
   /** Whether some operation may have no place left. */
   isCrowded(): boolean;
-  /** Whether there is neither a place nor room to wait for one. If so, the refusal is counted. */
+  /** Whether there is no place; if so, the refusal is counted. */
   refuses(name: LoadName): boolean;
 }
 
 export const MAX_REQUESTS_IN_FLIGHT = 128;
 
-/** What costs many times as much as a read has so much less room: the wait for an answer stays alike. */
-const SHARES: Partial<Record<LoadName, number>> = {
-  getReturnDetails: 1,
-  assessDispositions: 1 / 4,
-  signIn: 1,
-};
-const SHARE = 1 / 2;
+/** What costs several times as much as a read has less room, so that the wait for an answer stays alike. */
+const SHARES: Partial<Record<LoadName, number>> = { assessDispositions: 1 / 4 };
 
-/** A burst is smoothed; beyond it the refusal comes at once. Milliseconds, and its share of the places. */
-const QUEUE_MS = 20;
-const QUEUE_SHARE = 1 / 8;
+/**
+ * A burst, such as a hundred writes sent at once, is served although it is beyond the bound: so many times
+ * the bound, and only for so long. What stays crowded longer is overload. Milliseconds.
+ */
+const BURST = 2;
+const BURST_MS = 500;
 
 /** How often refusals are summed up in the log: a line for each would be load of its own. Milliseconds. */
 const LOG_EVERY_MS = 1_000;
@@ -51,64 +43,90 @@ const LOG_EVERY_MS = 1_000;
 /**
  * Bounds the requests that the gateway works on, for each operation apart.
  *
- * @param o.size of the cheapest operation; the others get a share of it.
+ * @param o.size of each operation; dispositions get a share of it.
  */
 export function createInFlight(o: {
   readonly size: number;
   readonly logger: Logger;
   readonly telemetry: Telemetry;
+  /** Milliseconds, monotonic. */
+  readonly now?: () => number;
 }): InFlight {
-  const all = new Map<LoadName, Permits>();
+  const { now = () => performance.now() } = o;
+  const loads = new Map<LoadName, Load>();
   const shed = o.telemetry.meter.createCounter('http.server.shed', {
     description: 'Requests refused because too many were in flight',
   });
   const log = summary(o.logger);
 
-  const permitsOf = (name: LoadName): Permits => {
-    const size = Math.max(1, Math.round(o.size * (SHARES[name] ?? SHARE)));
-    const maxWaiting = Math.ceil(size * QUEUE_SHARE);
-    const known = all.get(name);
-    if (known) return known;
-    const permits = createPermits({ size, maxWaiting, waitMs: QUEUE_MS });
-    all.set(name, permits);
-    return permits;
+  const loadOf = (name: LoadName): Load => {
+    const load = loads.get(name) ?? newLoad(Math.max(1, Math.round(o.size * (SHARES[name] ?? 1))));
+    loads.set(name, load);
+    return load;
   };
-  const count = (name: LoadName): void => {
+  const refuse = (name: LoadName): void => {
     shed.add(1, { operation: name });
     log();
   };
-  const take = async (name: LoadName, exchange: Exchange | undefined): Promise<Release> => {
-    const permits = permitsOf(name);
-    try {
-      return permits.tryTake() ?? (await permits.take());
-    } catch (error) {
-      if (!(error instanceof NoPermit)) throw error;
-      count(name);
-      if (exchange) exchange.isShed = true;
-      throw overloaded();
-    }
+  const take = (name: LoadName, exchange: Exchange | undefined): (() => void) => {
+    const load = loadOf(name);
+    if (!isFull(load, now())) return enterLoad(load, now());
+    refuse(name);
+    if (exchange) exchange.isShed = true;
+    throw overloaded();
   };
 
   return {
-    isCrowded: () => [...all.values()].some((permits) => permits.isFull()),
+    isCrowded: () => [...loads.values()].some((load) => isFull(load, now())),
     refuses(name) {
-      const isFull = all.get(name)?.isFull() ?? false;
-      if (isFull) count(name);
-      return isFull;
+      const load = loads.get(name);
+      if (!load || !isFull(load, now())) return false;
+      refuse(name);
+      return true;
     },
     async enter(name, exchange) {
-      let release: Release | undefined = await take(name, exchange);
+      let release: (() => void) | undefined = take(name, exchange);
       return {
         async during(wait) {
           release?.();
           release = undefined;
           const result = await wait();
-          release = await take(name, exchange);
+          release = take(name, exchange);
           return result;
         },
         release: () => release?.(),
       };
     },
+  };
+}
+
+/** What is in flight of one kind. */
+interface Load {
+  readonly bound: number;
+  used: number;
+  /** Since when as many as the bound are in flight; undefined while fewer are. Milliseconds, monotonic. */
+  crowdedSince: number | undefined;
+}
+
+function newLoad(bound: number): Load {
+  return { bound, used: 0, crowdedSince: undefined };
+}
+
+function isFull({ bound, used, crowdedSince }: Load, now: number): boolean {
+  if (crowdedSince === undefined) return false;
+  return used >= BURST * bound || now - crowdedSince > BURST_MS;
+}
+
+/** Answers what gives the place back; the second call does nothing. */
+function enterLoad(load: Load, now: number): () => void {
+  load.used += 1;
+  if (load.used >= load.bound) load.crowdedSince ??= now;
+  let isHeld = true;
+  return () => {
+    if (!isHeld) return;
+    isHeld = false;
+    load.used -= 1;
+    if (load.used < load.bound) load.crowdedSince = undefined;
   };
 }
 

@@ -19,8 +19,6 @@ export interface Permits {
   used(): number;
   /** How many wait. */
   waiting(): number;
-  /** Whether `take` would refuse at once. */
-  isFull(): boolean;
 }
 
 export interface PermitOptions {
@@ -96,6 +94,5 @@ export function createPermits({ size, maxWaiting, waitMs }: PermitOptions): Perm
     },
     used: () => used,
     waiting: () => waiters.size,
-    isFull: () => used >= size && waiters.size >= maxWaiting,
   };
 }

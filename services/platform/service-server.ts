@@ -26,12 +26,12 @@ export interface ServiceServerOptions {
   readonly isReady: () => Promise<boolean>;
   /** Whether calls are taken at all; until then they are UNAVAILABLE. */
   readonly isOpen: () => boolean;
-  /** Most calls in flight, of those that only read and of the others; 128 when absent. */
+  /** Most calls in flight, of those that only read and of the others; 512 when absent. */
   readonly maxCallsInFlight?: number;
 }
 
-/** Ten times the connections to the database: enough to keep them busy, and a wait of a moment. */
-export const MAX_CALLS_IN_FLIGHT = 128;
+/** More than a gateway lets through in a burst: gateways refuse first, and more cheaply. */
+export const MAX_CALLS_IN_FLIGHT = 512;
 
 /** A gRPC server with everything that all services have in common around the service's own routes. */
 export function startServiceServer(o: ServiceServerOptions): Promise<RunningServer> {

@@ -1,0 +1,25 @@
+import { expect, test } from '@jest/globals';
+import { createLogger } from '../../services/platform/log.ts';
+import { startTelemetry } from '../../services/platform/telemetry.ts';
+import { createInFlight } from './in-flight.ts';
+
+const SIZE = 8;
+
+test('a burst is served for a moment; what stays crowded longer is refused at the bound', async () => {
+  const clock = { ms: 0 };
+  const logger = createLogger({ service: 'test', level: 'fatal', pretty: false });
+  const telemetry = await startTelemetry({ service: 'test', metricsPort: 0 });
+  const inFlight = createInFlight({ size: SIZE, logger, telemetry, now: () => clock.ms });
+  const enter = () => inFlight.enter('createCart', undefined);
+  const places = await Promise.all(Array.from({ length: SIZE + 2 }, enter));
+  expect(inFlight.isCrowded()).toBe(false);
+  clock.ms += 501;
+  expect([inFlight.isCrowded(), inFlight.refuses('createCart')]).toEqual([true, true]);
+  await expect(enter()).rejects.toMatchObject({ error: { status: 503 } });
+  // Other operations have places of their own, and room again begins with fewer than the bound.
+  expect(inFlight.refuses('updateDestination')).toBe(false);
+  for (const place of places.slice(0, 3)) place.release();
+  expect(inFlight.isCrowded()).toBe(false);
+  await enter();
+  await telemetry.stop();
+});
