@@ -1,4 +1,5 @@
 import { expect, jest, test } from '@jest/globals';
+import { forCaller, presentCaller } from './caller.ts';
 import { databaseProbe } from './health.ts';
 import type { Queryable } from './postgres.ts';
 
@@ -17,6 +18,21 @@ test('a database that answers is ready, one that fails is not', async () => {
   expect(await databaseProbe(database(async () => ({ rows: [] })).pool)()).toBe(true);
   const failing = database(() => Promise.reject(new Error('away')));
   expect(await databaseProbe(failing.pool)()).toBe(false);
+});
+
+test('one pool that answers is enough', async () => {
+  const hanging = database(() => new Promise(() => {}));
+  const { pool } = database(async () => ({ rows: [] }));
+  expect(await databaseProbe(hanging.pool, pool)()).toBe(true);
+  expect(await databaseProbe(pool, hanging.pool)()).toBe(true);
+});
+
+test('a caller of a probe who leaves takes the answer from nobody', async () => {
+  const seen: (AbortSignal | undefined)[] = [];
+  const { pool } = database(async () => seen.push(presentCaller()));
+  const probe = databaseProbe(pool);
+  expect(await forCaller(new AbortController().signal, probe)).toBe(true);
+  expect(seen).toEqual([undefined]);
 });
 
 test('many probes are one question', async () => {

@@ -3,6 +3,7 @@ import {
   Health,
   HealthCheckResponse_ServingStatus as Status,
 } from '../../proto/gen/grpc/health/v1/health_pb.ts';
+import { forNobody } from './caller.ts';
 import type { Queryable } from './postgres.ts';
 import { within } from './within.ts';
 
@@ -34,20 +35,25 @@ export function healthRoutes(services: readonly string[], isReady: () => Promise
 /**
  * Whether the database answers; asked once at a time, at most four times a second. Monotonic time:
  * a clock that is set back must not keep an old answer.
+ *
+ * @param pools one that answers is enough: another may have all its connections wait for a lock, which
+ *   calls that need no such lock must not suffer from.
  */
-export function databaseProbe(pool: Queryable): () => Promise<boolean> {
+export function databaseProbe(...pools: readonly Queryable[]): () => Promise<boolean> {
   let last: Promise<boolean> | undefined;
   let until = 0;
   return () => {
     if (last && performance.now() < until) return last;
     until = performance.now() + PROBE_TIMEOUT_MS;
-    last = ask(pool).finally(() => {
+    // The caller of one probe may leave while others wait for the same answer.
+    last = forNobody(() => ask(pools)).finally(() => {
       until = performance.now() + PROBE_CACHE_MS;
     });
     return last;
   };
 }
 
-function ask(pool: Queryable): Promise<boolean> {
-  return within(PROBE_TIMEOUT_MS, pool.query('select 1')).catch(() => false);
+function ask(pools: readonly Queryable[]): Promise<boolean> {
+  const answer = Promise.any(pools.map((pool) => pool.query('select 1')));
+  return within(PROBE_TIMEOUT_MS, answer).catch(() => false);
 }

@@ -132,6 +132,33 @@ describe('a running service', () => {
     expect(await readyz(service)).toBe(503);
   });
 
+  test('serves while all its background work waits for a lock', async () => {
+    let background: pg.Pool | undefined;
+    const service = await start(({ backgroundPool }) => {
+      background = backgroundPool;
+      return answering;
+    });
+    const lock = await database.pool.connect();
+    cleanups.push(() => lock.release(true));
+    await lock.query('begin');
+    await lock.query('lock table outbox in exclusive mode');
+    const size = background?.options.max ?? 0;
+    for (let nth = 0; nth < size; nth += 1) {
+      background?.query('delete from outbox').catch(() => {});
+    }
+    const allWait = async () => {
+      const { rows } = await database.pool.query(
+        `select from pg_stat_activity
+          where datname = current_database() and wait_event_type = 'Lock'`,
+      );
+      return rows.length === size;
+    };
+    await until(allWait);
+    await untilServing(service);
+    expect(await readyz(service)).toBe(200);
+    expect(await allWait()).toBe(true);
+  });
+
   test('a port that is taken is a fault of the start, and nothing stays open', async () => {
     const first = await start(() => answering);
     let closed = false;

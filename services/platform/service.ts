@@ -180,7 +180,8 @@ function isOpen({ background }: Opened): boolean {
 
 /** Whether calls should come: the schema fits, the database answers, and no stop has begun. */
 function readinessOf(opened: Opened): () => Promise<boolean> {
-  const databaseAnswers = databaseProbe(opened.runtime.backgroundPool);
+  const { pool, backgroundPool } = opened.runtime;
+  const databaseAnswers = databaseProbe(backgroundPool, pool);
   return async () => !opened.isStopping && isOpen(opened) && (await databaseAnswers());
 }
 
