@@ -57,13 +57,17 @@ export async function findByKey(
   db: Queryable,
   o: { readonly shopId: bigint; readonly key: string; readonly tokens: readonly string[] },
 ): Promise<{ readonly cart: Cart; readonly requestHash: Buffer } | undefined> {
-  const { rows } = await db.query<Row & { token: string; request_hash: Buffer }>(
-    `select ${COLUMNS}, token, request_hash from carts where shop_id = $1 and idempotency_key = $2`,
+  const { rows } = await db.query<
+    Row & { token: string; token_hashed: boolean; request_hash: Buffer }
+  >(
+    `select ${COLUMNS}, token, token_hashed, request_hash from carts
+      where shop_id = $1 and idempotency_key = $2`,
     [o.shopId, o.key],
   );
   const [row] = rows;
   if (!row) return undefined;
-  const token = o.tokens.find((one) => hashOf(one) === row.token);
+  // A process of the release before keeps the token itself.
+  const token = row.token_hashed ? o.tokens.find((one) => hashOf(one) === row.token) : row.token;
   if (token === undefined) throw keyConflict();
   return { cart: toCart(row, token), requestHash: row.request_hash };
 }

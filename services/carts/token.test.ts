@@ -59,6 +59,19 @@ describe('the stored token', () => {
     await expect(gone).rejects.toMatchObject({ code: Code.AlreadyExists });
   });
 
+  test('of a cart that the release before inserts with a key is answered to a repeat', async () => {
+    const shopId = newShop();
+    const cart = { shopId, actor, entries: [{ variantId: 1n }], idempotencyKey: 'k' };
+    await service.client.createCart(cart);
+    const token = 'k'.repeat(43);
+    await service.db.pool.query(
+      'update carts set token = $2, token_hashed = false where shop_id = $1',
+      [shopId, token],
+    );
+    expect((await service.client.createCart(cart)).cart).toMatchObject({ token });
+    expect(await rowsOf(shopId)).toHaveLength(1);
+  });
+
   test('of a cart that the release before inserts is read, and hashed an hour later', async () => {
     const shopId = newShop();
     const token = 't'.repeat(43);
