@@ -113,12 +113,15 @@ export function createCourier(o: CourierOptions): Courier {
 
   /** What a shop has due when its bytes of the minute are used up waits in the table, not here. */
   async function withoutWaiting(lanes: readonly LoadedLane[]): Promise<readonly LoadedLane[]> {
-    const { shopBytes } = o;
-    const byWait = Map.groupBy(lanes, ({ shopId }) => shopBytes.waitMs(shopId));
-    const free = byWait.get(0) ?? [];
-    byWait.delete(0);
-    for (const [waitMs, waiting] of byWait) await o.onWait(waiting, waitMs);
-    return free;
+    const waiting = new Set<bigint>();
+    // Asked once for each shop: its lanes wait for the same moment, and one statement puts them off.
+    for (const [shopId, ofShop] of Map.groupBy(lanes, (lane) => lane.shopId)) {
+      const waitMs = o.shopBytes.waitMs(shopId);
+      if (waitMs === 0) continue;
+      waiting.add(shopId);
+      await o.onWait(ofShop, waitMs);
+    }
+    return lanes.filter(({ shopId }) => !waiting.has(shopId));
   }
 
   function places(
