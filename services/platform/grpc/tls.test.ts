@@ -1,5 +1,6 @@
 import { once } from 'node:events';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { type AddressInfo, connect as connectPlain, createServer, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { connect, type PeerCertificate, type TLSSocket } from 'node:tls';
@@ -61,7 +62,7 @@ async function serve(
   };
   const server = await startServiceServer({
     port: 0,
-    routes: (router) => void router.service(CartsService, { getCart }),
+    routes: (router) => void router.service(CartsService, { getCart, createCart: () => ({}) }),
     identity: withTls(identity, tls),
     logger: silentLogger(),
     telemetry,
@@ -198,6 +199,31 @@ describe('files that change', () => {
     await files('client', { ca: ours.cert + others.cert });
     await changed.promise;
     held.resolve();
+    await expect(call).resolves.toBeDefined();
+  });
+
+  test('a call that waits for a connection meanwhile is sent over the new one, also one that nobody may repeat', async () => {
+    const server = await serve();
+    const reached = Promise.withResolvers<void>();
+    const sockets: Socket[] = [];
+    // The first connection is never answered, the later ones are those of the server.
+    const front = createServer((socket) => {
+      sockets.push(socket.on('error', () => {}));
+      if (sockets.length === 1) return reached.resolve();
+      const behind = connectPlain(server.port, '127.0.0.1').on('error', () => {});
+      sockets.push(behind);
+      socket.pipe(behind).pipe(socket);
+    });
+    await once(front.listen(0, '127.0.0.1'), 'listening');
+    cleanups.push(() => {
+      for (const socket of sockets) socket.destroy();
+      front.close();
+    });
+    const { port } = front.address() as AddressInfo;
+    const { client } = await connection({ ...server, port });
+    const call = client.createCart({ shopId: 1n, actor: cart.actor }, { timeoutMs: 60_000 });
+    await reached.promise;
+    await files('client', { ca: ours.cert + others.cert });
     await expect(call).resolves.toBeDefined();
   });
 

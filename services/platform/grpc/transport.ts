@@ -56,7 +56,8 @@ export function createGrpcTransport(o: TransportOptions): Transport & { close():
       const send: Next = async (req) => {
         if (!isMessage(req.message, method.input)) throw foreign(path);
         const { message: asked, header, signal: leave } = req;
-        const answer = await exchange(channel, {
+        const answer = await exchange({
+          current: () => channel,
           replace,
           path,
           metadata: metadataOf(header),
@@ -109,6 +110,8 @@ export const NEVER = new AbortController().signal;
 setMaxListeners(0, NEVER);
 
 interface Exchange<T> {
+  /** The channel of calls that begin now. */
+  readonly current: () => Client;
   /** Has later calls go over new connections. */
   readonly replace: (exhausted: Client) => void;
   readonly path: string;
@@ -125,14 +128,18 @@ const MOST_REFUSALS = 5;
 
 /**
  * One request and its answer; undefined when the answer has no message. What met the end of its connection
- * was looked at by nobody (HTTP/2: REFUSED_STREAM), so it is sent again, whatever it asks for.
+ * was looked at by nobody (HTTP/2: REFUSED_STREAM), so it is sent again, whatever it asks for; so is what
+ * waited for a connection while its channel was replaced.
  */
-async function exchange<T>(channel: Client, o: Exchange<T>): Promise<T | undefined> {
+async function exchange<T>(o: Exchange<T>): Promise<T | undefined> {
   for (let refusals = 0; ; refusals += 1) {
+    const channel = o.current();
     try {
       return await exchangeOnce(channel, o);
     } catch (error) {
-      if (isServiceError(error) && isRefused(error) && refusals < MOST_REFUSALS) continue;
+      const isUnseen =
+        isServiceError(error) && (isRefused(error) || (isUnsent(error) && channel !== o.current()));
+      if (isUnseen && refusals < MOST_REFUSALS) continue;
       if (isServiceError(error) && isExhausted(error)) {
         o.replace(channel);
         throw new ConnectError('connection exhausted', Code.Unavailable);
@@ -147,6 +154,13 @@ const REFUSED = 'Stream refused by server';
 
 function isRefused({ code, details }: ServiceError): boolean {
   return code === status.UNAVAILABLE && details === REFUSED;
+}
+
+/** As grpc-js words it, of calls that waited for a connection when their channel was closed. */
+const UNSENT = 'Channel closed before call started';
+
+function isUnsent({ code, details }: ServiceError): boolean {
+  return code === status.UNAVAILABLE && details === UNSENT;
 }
 
 /** HTTP/2: ENHANCE_YOUR_CALM, which says nothing about the call: the peer has no memory left for the connection. */
