@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { afterEach, describe, expect, test } from '@jest/globals';
 import pg from 'pg';
@@ -110,6 +111,19 @@ describe('requests in flight', () => {
     const slow = await Promise.all(Array.from({ length: SIZE }, () => dial(port, head)));
     const sent = { path: '/api/v1/cart', json: { cart: [1] } };
     await until(async () => (await send(sent)).status === 200);
+    for (const socket of slow) socket.destroy();
+  });
+
+  test('a client without a credential that is slow to send its body keeps nobody from /mcp', async () => {
+    under = await startTestGateway({ maxRequestsInFlight: SIZE });
+    const head = ['POST /mcp HTTP/1.1', 'Host: x', 'Content-Length: 100000', '', '{'].join('\r\n');
+    const slow = await Promise.all(
+      Array.from({ length: SIZE / 2 }, () => dial(under.gateway.port, head)),
+    );
+    const answers = await Promise.all(slow.map((socket) => once(socket, 'data')));
+    for (const [text] of answers) expect(String(text)).toMatch(/^HTTP\/1.1 40[13]/);
+    const { status } = await restClient(under)({ path: '/mcp', method: 'POST', key: null });
+    expect(status).not.toBe(503);
     for (const socket of slow) socket.destroy();
   });
 

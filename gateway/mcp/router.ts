@@ -149,9 +149,15 @@ export function createMcp(deps: McpDependencies): McpServer {
           place = await deps.inFlight.enter('mcp', exchange);
           const known = { exchange, calendar: calendar(), place };
           const result = await answer(req, res, known);
-          if (result instanceof Response) await relay(result, { req, res, headers });
-          else await send(req, res, { ...result, headers: { ...headers, ...result.headers } });
+          if (result instanceof Response) {
+            await relay(result, { req, res, headers });
+            return;
+          }
+          // The work is done: whoever is still sending a body, credential or not, keeps nobody out.
+          place.release();
+          await send(req, res, { ...result, headers: { ...headers, ...result.headers } });
         } catch (error) {
+          place?.release();
           if (error instanceof ClientGone) return;
           if (error instanceof HttpRefusal) return send(req, res, refused(error, headers));
           logger.error({ err: error, requestId: exchange?.requestId }, 'mcp request failed');
