@@ -3,9 +3,9 @@ import express, { type ErrorRequestHandler, type Express, type Router } from 'ex
 import type { Telemetry } from '../services/platform/telemetry.ts';
 import type { HourlyLimits } from './auth/hourly-limits.ts';
 import { HttpRefusal, internalError, manyHosts, noHost, unknownPath } from './errors.ts';
+import { boundSignIn } from './http/bound-sign-in.ts';
 import { docsRouter } from './http/docs.ts';
 import { type Exchange, hostsOf } from './http/exchange.ts';
-import { boundSignIn } from './http/in-flight.ts';
 import { createInstrumentation } from './http/instrument.ts';
 import { livez, type Readiness, readyz } from './http/probes.ts';
 import { SECURITY_HEADERS } from './http/security-headers.ts';
@@ -21,6 +21,8 @@ export interface AppDependencies extends RestDependencies {
   readonly mcp: McpServer;
   /** `/.well-known` and `/oauth`. */
   readonly oauth: Router;
+  /** How long a form of sign-in may take to arrive; see `boundSignIn`. Milliseconds. */
+  readonly signInBodyMs: number;
   /** Whether `/docs` is shown. */
   readonly docs: boolean;
   /** Where partners sign in (`{auth_url}`); undefined where they cannot. */
@@ -59,7 +61,7 @@ export function createApp(deps: AppDependencies, calendar: () => Date): Express 
     if (exchange && operation) exchange.operation = operation;
     next();
   });
-  app.use(boundSignIn(deps.inFlight, (res) => exchanges.get(res)));
+  app.use(boundSignIn(deps.inFlight, (res) => exchanges.get(res), deps.signInBodyMs));
   app.use(deps.oauth);
   app.use(deps.mcp.router((res) => exchanges.get(res), calendar));
   app.use(docsRouter(calendar, { page: deps.docs, authUrl: deps.authUrl }));

@@ -19,7 +19,12 @@ import { type BodyBudgetSizes, measuredBudgets } from './http/body-budget.ts';
 import { connectionMetrics } from './http/connection-metrics.ts';
 import { createInFlight, MAX_REQUESTS_IN_FLIGHT } from './http/in-flight.ts';
 import { createReadiness } from './http/probes.ts';
-import { type HttpLimits, type RunningHttpServer, startHttpServer } from './http/server.ts';
+import {
+  HTTP_LIMITS,
+  type HttpLimits,
+  type RunningHttpServer,
+  startHttpServer,
+} from './http/server.ts';
 import { shedEarly } from './http/shed-early.ts';
 import { mcpOptions } from './mcp/options.ts';
 import { createMcp } from './mcp/router.ts';
@@ -160,6 +165,7 @@ export async function startGateway(o: GatewayOptions): Promise<RunningGateway> {
     hourlyLimits: limits.hourlyLimits,
     restPerMinute: o.restPerMinute ?? 300,
     readiness: createReadiness(pool, () => state.isStopping),
+    signInBodyMs: o.httpLimits?.headersMs ?? HTTP_LIMITS.headersMs,
     docs: o.docs ?? true,
     authUrl: o.partnerOAuth?.issuer,
   };

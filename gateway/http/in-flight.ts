@@ -1,9 +1,7 @@
-import type { ServerResponse } from 'node:http';
-import type { RequestHandler } from 'express';
 import type { OperationId } from '../../services/contract/operations.ts';
 import type { Logger } from '../../services/platform/log.ts';
 import type { Telemetry } from '../../services/platform/telemetry.ts';
-import { loadRetryAfterS, overloaded } from '../errors.ts';
+import { overloaded } from '../errors.ts';
 import type { Exchange } from './exchange.ts';
 
 /** What is bounded on its own: an operation that is slow or overloaded keeps no other out. */
@@ -23,6 +21,8 @@ export interface InFlight {
   isCrowded(): boolean;
   /** Whether there is no place; if so, the refusal is counted. */
   refuses(name: LoadName): boolean;
+  /** How many places there are, a burst aside. */
+  sizeOf(name: LoadName): number;
 }
 
 export const MAX_REQUESTS_IN_FLIGHT = 128;
@@ -59,8 +59,9 @@ export function createInFlight(o: {
   });
   const log = summary(o.logger);
 
+  const sizeOf = (name: LoadName): number => Math.max(1, Math.round(o.size * (SHARES[name] ?? 1)));
   const loadOf = (name: LoadName): Load => {
-    const load = loads.get(name) ?? newLoad(Math.max(1, Math.round(o.size * (SHARES[name] ?? 1))));
+    const load = loads.get(name) ?? newLoad(sizeOf(name));
     loads.set(name, load);
     return load;
   };
@@ -77,6 +78,7 @@ export function createInFlight(o: {
   };
 
   return {
+    sizeOf,
     isCrowded: () => [...loads.values()].some((load) => isFull(load, now())),
     refuses(name) {
       const load = loads.get(name);
@@ -141,29 +143,4 @@ function summary(logger: Logger): () => void {
       refused = 0;
     }, LOG_EVERY_MS).unref();
   };
-}
-
-/** Bounds the paths of sign-in; a refusal is worded as OAuth does (RFC 6749, 4.1.2.1). */
-export function boundSignIn(
-  inFlight: InFlight,
-  exchangeOf: (res: ServerResponse) => Exchange | undefined,
-): RequestHandler {
-  return async (_req, res, next) => {
-    const exchange = exchangeOf(res);
-    if (!exchange?.operation) return next();
-    const place = await inFlight.enter('signIn', exchange).catch(() => undefined);
-    if (!place) return refuseSignIn(res);
-    res.once('close', () => place.release());
-    next();
-  };
-}
-
-function refuseSignIn(res: ServerResponse): void {
-  const message = 'There are too many requests at the moment. Try again shortly.';
-  res.statusCode = 503;
-  res.setHeader('Retry-After', String(loadRetryAfterS()));
-  res.setHeader('Cache-Control', 'no-store');
-  res.setHeader('Content-Type', 'application/json');
-  const error = 'temporarily_unavailable';
-  res.end(JSON.stringify({ error, error_description: message, message, errors: {} }));
 }

@@ -1,0 +1,74 @@
+import { once } from 'node:events';
+import { connect, type Socket } from 'node:net';
+import { afterEach, describe, expect, test } from '@jest/globals';
+import { type SignInStack, startSignInStack } from '../../test/support/oauth/sign-in-stack.ts';
+import { until } from '../../test/support/until.ts';
+
+/** A quarter of it is for one address: four requests. */
+const SIZE = 16;
+const METADATA = '/.well-known/oauth-protected-resource';
+
+let stack: SignInStack;
+afterEach(() => stack.stop());
+
+/** A request of an address whose body does not come. */
+async function begin(path: string, address: string): Promise<Socket> {
+  const head = [
+    `POST ${path} HTTP/1.1`,
+    'Host: x',
+    `X-Forwarded-For: ${address}`,
+    'Content-Type: application/x-www-form-urlencoded',
+    'Content-Length: 100',
+    '',
+    'a',
+  ];
+  const socket = connect(stack.under.gateway.port, '127.0.0.1');
+  socket.on('error', () => socket.destroy()).resume();
+  await once(socket, 'connect');
+  socket.write(head.join('\r\n'));
+  return socket;
+}
+
+const from = (address: string) =>
+  fetch(`${stack.baseUrl}${METADATA}`, { headers: { 'x-forwarded-for': address } });
+
+describe.each(['/oauth/token', '/oauth/register', '/oauth/revoke'])(
+  'bodies that do not come, at %s',
+  (path) => {
+    test('hold the places of their address alone, and no longer than headers may take', async () => {
+      stack = await startSignInStack({
+        replicas: 1,
+        maxRequestsInFlight: SIZE,
+        httpLimits: { headersMs: 3_000 },
+      });
+      const slow: Socket[] = [];
+      const refused = await until(async () => {
+        const answer = await from('203.0.113.1');
+        if (answer.status === 429) return answer;
+        slow.push(await begin(path, '203.0.113.1'));
+        return undefined;
+      });
+      const left = slow.filter(({ closed }) => !closed).map((socket) => once(socket, 'close'));
+      expect(Number(refused.headers.get('retry-after'))).toBeGreaterThanOrEqual(1);
+      expect(await refused.json()).toMatchObject({ error: 'temporarily_unavailable', errors: {} });
+      expect((await from('203.0.113.2')).status).toBe(200);
+
+      await until(async () => (await from('203.0.113.1')).status === 200);
+      await Promise.all(left);
+    });
+  },
+);
+
+test('an address that leaves gives its places back, each once', async () => {
+  stack = await startSignInStack({ replicas: 1, maxRequestsInFlight: SIZE });
+  for (let round = 0; round < 3; round += 1) {
+    const slow: Socket[] = [];
+    await until(async () => {
+      if ((await from('203.0.113.1')).status === 429) return true;
+      slow.push(await begin('/oauth/token', '203.0.113.1'));
+      return false;
+    });
+    for (const socket of slow) socket.destroy();
+    await until(async () => (await from('203.0.113.1')).status === 200);
+  }
+});
