@@ -27,6 +27,7 @@ describe('configuration', () => {
       KAFKA_BROKERS: ['a:9092', 'b:9092'],
       SERVICE_AUTH: 'static',
       LOG_PRETTY: false,
+      MAX_CALLS_IN_FLIGHT: 512,
       RETENTION_DAYS: 7,
       EVENT_SIGNATURES: 'required',
     });

@@ -241,10 +241,13 @@ export const identityShape = {
   GRPC_TLS_KEY_FILE: z.string().optional().describe('File with the key of that certificate'),
 };
 
+/** More than a gateway lets through in a burst: gateways refuse first, and more cheaply. */
+export const MAX_CALLS_IN_FLIGHT = 512;
+
 /** What bounds the load on a process that answers gRPC calls. */
 const loadShape = {
   MAX_CALLS_IN_FLIGHT: wholeNumber(1, 10_000)
-    .default(128)
+    .default(MAX_CALLS_IN_FLIGHT)
     .describe(
       'Most calls in flight, of those that only read and of the others; beyond it calls are refused',
     ),

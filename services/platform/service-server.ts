@@ -2,6 +2,7 @@ import type { DescService } from '@bufbuild/protobuf';
 import { Code, ConnectError, type ConnectRouter } from '@connectrpc/connect';
 import { Health } from '../../proto/gen/grpc/health/v1/health_pb.ts';
 import { callerScope } from './caller.ts';
+import { MAX_CALLS_IN_FLIGHT } from './config.ts';
 import { errorInterceptor } from './grpc/errors.ts';
 import { callerInterceptor, identityGate } from './grpc/gate.ts';
 import { createInFlight } from './grpc/in-flight.ts';
@@ -29,9 +30,6 @@ export interface ServiceServerOptions {
   /** Most calls in flight, of those that only read and of the others; 512 when absent. */
   readonly maxCallsInFlight?: number;
 }
-
-/** More than a gateway lets through in a burst: gateways refuse first, and more cheaply. */
-export const MAX_CALLS_IN_FLIGHT = 512;
 
 /** A gRPC server with everything that all services have in common around the service's own routes. */
 export function startServiceServer(o: ServiceServerOptions): Promise<RunningServer> {
