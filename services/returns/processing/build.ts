@@ -7,6 +7,7 @@ import { resilient } from '../commerce/resilient.ts';
 import type { Destinations } from '../destinations.ts';
 import { startExpiry, sweepExpired } from '../expiry.ts';
 import { openInstantRefund, settleInstantRefund } from '../instant-refunds/instant-refunds.ts';
+import { measureBacklog } from './backlog.ts';
 import { type RetryDelay, retryDelay } from './jobs.ts';
 import { processReturn } from './process.ts';
 import { EVERY_SHOP, sandboxShopsOnly } from './provider-gate.ts';
@@ -70,7 +71,8 @@ export function buildProcessing(runtime: ServiceRuntime, deps: ProcessingDeps): 
       const own = { pool: backgroundPool, logger };
       const worker = startProcessingWorker({ ...own, run });
       wake = worker.wake;
-      return [worker, startExpiry(own), startJobPurge(own)];
+      const backlog = measureBacklog({ pool: backgroundPool, meter });
+      return [worker, startExpiry(own), startJobPurge(own), backlog];
     },
   };
 }
