@@ -1,8 +1,10 @@
 import { create } from '@bufbuild/protobuf';
 import type { Client } from '@connectrpc/connect';
 import type pg from 'pg';
+import { ErrorReason } from '../../proto/gen/rms/common/v1/error_pb.ts';
 import { FraudReportCreatedSchema } from '../../proto/gen/rms/events/v1/events_pb.ts';
 import type { ReturnsService } from '../../proto/gen/rms/returns/v1/returns_pb.ts';
+import { reasonOf } from '../platform/errors.ts';
 import { serviceActor } from '../platform/identity.ts';
 import { appendEvents } from '../platform/outbox/append.ts';
 import { inTransaction, violatedConstraint } from '../platform/postgres.ts';
@@ -11,7 +13,7 @@ import { insertReport } from './store.ts';
 
 export interface FraudDeps {
   readonly pool: pg.Pool;
-  readonly returns: Pick<Client<typeof ReturnsService>, 'getReturns'>;
+  readonly returns: Pick<Client<typeof ReturnsService>, 'findReturn'>;
 }
 
 /** Only the gateway names people: who reports stands in the report. */
@@ -25,13 +27,7 @@ const FRAUD = serviceActor('fraud');
  */
 export async function createReport(deps: FraudDeps, report: NewReport): Promise<Report> {
   const { shopId, actor, returnId } = report;
-  const { returns } = await deps.returns.getReturns({
-    shopId,
-    actor: FRAUD,
-    returnIds: [returnId],
-  });
-  if (returns.length === 0) throw returnNotFound(returnId);
-
+  await requireReturn(deps, { shopId, returnId });
   try {
     return await inTransaction(deps.pool, async (tx) => {
       const created = await insertReport(tx, report);
@@ -54,5 +50,22 @@ export async function createReport(deps: FraudDeps, report: NewReport): Promise<
     });
   } catch (error) {
     throw violatedConstraint(error) === 'reports_one_per_return' ? reportExists(returnId) : error;
+  }
+}
+
+/** Of a larger return nothing is read: that it is there is all that is asked. Bytes. */
+const MAX_BYTES = 1024 * 1024;
+
+async function requireReturn(
+  { returns }: FraudDeps,
+  { shopId, returnId }: Pick<NewReport, 'shopId' | 'returnId'>,
+): Promise<void> {
+  const selector = { case: 'returnId', value: returnId } as const;
+  try {
+    await returns.findReturn({ shopId, actor: FRAUD, selector, maxBytes: MAX_BYTES });
+  } catch (error) {
+    const reason = reasonOf(error);
+    if (reason === ErrorReason.RETURN_NOT_FOUND) throw returnNotFound(returnId);
+    if (reason !== ErrorReason.ANSWER_TOO_LARGE) throw error;
   }
 }

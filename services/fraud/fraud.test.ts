@@ -136,6 +136,14 @@ describe('create fraud report', () => {
     ]);
   });
 
+  test('of a large return is recorded without reading it', async () => {
+    const of = shopWithReturn();
+    returns.areLarge = true;
+    const made = await report(of).finally(() => (returns.areLarge = false));
+    expect(made).toMatchObject({ returnId: of.returnId });
+    expect(returns.readWhole).toBe(0);
+  });
+
   test('is unavailable while returns is away, and records nothing', async () => {
     const of = shopWithReturn();
     returns.refuseWith = Code.Unavailable;

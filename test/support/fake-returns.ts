@@ -10,6 +10,8 @@ import {
 import { DomainError } from '../../services/platform/errors.ts';
 import { errorInterceptor } from '../../services/platform/grpc/errors.ts';
 import { startGrpcServer } from '../../services/platform/grpc/server.ts';
+import { answerTooLarge } from '../../services/returns/queries/large.ts';
+import { returnNotFound } from '../../services/returns/refusals.ts';
 
 /** A small returns service that knows which lines and returns exist, and remembers what it was handed. */
 export interface FakeReturns {
@@ -24,6 +26,10 @@ export interface FakeReturns {
   refused: number;
   /** Refuses only handovers that hold this line, while it is set. */
   refuseLine: bigint | undefined;
+  /** Whether its returns are larger than callers that name a limit take. */
+  areLarge: boolean;
+  /** How many large returns were read. */
+  readWhole: number;
   addReturn(shopId: bigint, returnId: bigint, lineItemIds?: readonly bigint[]): void;
   stop(): Promise<void>;
 }
@@ -58,10 +64,13 @@ export async function startFakeReturns(): Promise<FakeReturns> {
           });
           return { owners };
         },
-        getReturns({ shopId, returnIds }) {
+        findReturn({ shopId, selector, maxBytes }) {
           if (fake.refuseWith !== undefined) throw refusal(fake.refuseWith);
-          const found = returnIds.filter((id) => returns.has(`${shopId}:${id}`));
-          return { returns: found.map((id) => create(ReturnSchema, { id })) };
+          const id = selector.case === 'returnId' ? selector.value : 0n;
+          if (!returns.has(`${shopId}:${id}`)) throw returnNotFound();
+          if (fake.areLarge && maxBytes > 0) throw answerTooLarge();
+          if (fake.areLarge) fake.readWhole += 1;
+          return { return: create(ReturnSchema, { id }) };
         },
         applyAssessments(request) {
           take(request.assessments.map(({ lineItemId }) => lineItemId));
@@ -84,6 +93,8 @@ export async function startFakeReturns(): Promise<FakeReturns> {
     refuseWith: undefined,
     refused: 0,
     refuseLine: undefined,
+    areLarge: false,
+    readWhole: 0,
     addReturn(shopId, returnId, lineItemIds = []) {
       returns.add(`${shopId}:${returnId}`);
       for (const lineItemId of lineItemIds) lines.set(`${shopId}:${lineItemId}`, returnId);

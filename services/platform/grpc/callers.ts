@@ -57,7 +57,7 @@ const TABLE: Readonly<Record<Caller, readonly DescMethod[]>> = {
   returns: rpcs(DestinationsService, 'getDestination'),
   dispositions: rpcs(ReturnsService, 'checkLineItems', 'applyAssessments', 'applyGradings'),
   destinations: [],
-  fraud: rpcs(ReturnsService, 'getReturns'),
+  fraud: rpcs(ReturnsService, 'findReturn'),
   carts: [],
   webhooks: rpcs(ReturnsService, 'getSnapshot', 'readEvents', 'countEvents'),
   // Where shoppers ask for returns and finish their checkout.
