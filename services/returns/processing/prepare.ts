@@ -16,6 +16,7 @@ export class NotProcessable extends Error {
 }
 
 export interface Prepared {
+  /** Without its lines, which may be many megabytes: they are not kept while the provider is asked. */
   readonly details: Return;
   readonly settings: Settings;
   /** As the shop has it, unless the commerce provider was asked for this return's card before. */
@@ -53,6 +54,6 @@ export async function prepare(pool: pg.Pool, job: Job, gate = EVERY_SHOP): Promi
       paidMinor: await paidMinor(tx, job, details.presentmentCurrency),
     });
     const steps = await intendSteps(tx, job, wanted);
-    return { details, settings, giftCardsAreExternal, steps };
+    return { details: { ...details, lineItems: [] }, settings, giftCardsAreExternal, steps };
   });
 }
