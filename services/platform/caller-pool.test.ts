@@ -86,6 +86,26 @@ describe('a pool that serves callers', () => {
     }
   });
 
+  test('one cancellation at a time is under way, so that its end gives the connection back', async () => {
+    const held = Promise.withResolvers<void>();
+    let sent = 0;
+    const query = () => {
+      sent += 1;
+      return held.promise;
+    };
+    // All its connections are in use; only `query` is called.
+    const busy = { query } as unknown as pg.Pool;
+    pool = serveCallers(createPool(database.url, { max: 1 }), busy);
+    const leaving = new AbortController();
+    const left = forCaller(leaving.signal, () => pool.query('select pg_sleep(2)'));
+    await until(() => pool.totalCount - pool.idleCount === 1);
+    leaving.abort();
+    await left;
+    held.resolve();
+    await pool.query('select 1');
+    expect(sent).toBeLessThanOrEqual(1);
+  });
+
   test('transactions that wait for a lock leave connections to reads', async () => {
     open(4);
     const lock = await database.pool.connect();

@@ -107,9 +107,13 @@ function lend(
   const sendCancel = () => background.query('select pg_cancel_backend($1)', [processId]);
   let cancelling: Promise<unknown> | undefined;
   let timer: NodeJS.Timeout | undefined;
+  let isReleased = false;
   const cancel = (): void => {
-    cancelling = (cancelling ?? Promise.resolve()).then(sendCancel).catch(() => {});
-    timer = setTimeout(cancel, AGAIN_MS);
+    cancelling = sendCancel()
+      .catch(() => {})
+      .then(() => {
+        if (!isReleased) timer = setTimeout(cancel, AGAIN_MS);
+      });
   };
   const onLeave = (): void => {
     timer = setTimeout(cancel, GRACE_MS);
@@ -117,6 +121,7 @@ function lend(
   caller?.addEventListener('abort', onLeave, { once: true });
 
   client.release = (destroy) => {
+    isReleased = true;
     caller?.removeEventListener('abort', onLeave);
     clearTimeout(timer);
     const giveBack = (): void => {
