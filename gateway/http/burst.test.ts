@@ -20,6 +20,12 @@ test('a burst is served for a moment; what stays crowded longer is refused at th
   expect(inFlight.refuses('updateDestination')).toBe(false);
   for (const place of places.slice(0, 3)) place.release();
   expect(inFlight.isCrowded()).toBe(false);
+  // Soon after a refusal the bound is strict: what comes in batches frees all places for moments.
   await enter();
+  expect(inFlight.isCrowded()).toBe(true);
+  clock.ms += 1_001;
+  for (const place of places.slice(3)) place.release();
+  await Promise.all(Array.from({ length: SIZE + 1 }, enter));
+  expect(inFlight.isCrowded()).toBe(false);
   await telemetry.stop();
 });

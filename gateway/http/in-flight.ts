@@ -36,6 +36,8 @@ const SHARES: Partial<Record<LoadName, number>> = { assessDispositions: 1 / 4 };
  */
 const BURST = 2;
 const BURST_MS = 500;
+/** For so long after a refusal there is no burst: answers come in batches, and free all places for moments. */
+const STRICT_MS = 1_000;
 
 /** How often refusals are summed up in the log: a line for each would be load of its own. Milliseconds. */
 const LOG_EVERY_MS = 1_000;
@@ -66,6 +68,7 @@ export function createInFlight(o: {
     return load;
   };
   const refuse = (name: LoadName): void => {
+    loadOf(name).refusedAt = now();
     shed.add(1, { operation: name });
     log();
   };
@@ -108,15 +111,18 @@ interface Load {
   used: number;
   /** Since when as many as the bound are in flight; undefined while fewer are. Milliseconds, monotonic. */
   crowdedSince: number | undefined;
+  /** When one was refused last. Milliseconds, monotonic. */
+  refusedAt: number;
 }
 
 function newLoad(bound: number): Load {
-  return { bound, used: 0, crowdedSince: undefined };
+  return { bound, used: 0, crowdedSince: undefined, refusedAt: Number.NEGATIVE_INFINITY };
 }
 
-function isFull({ bound, used, crowdedSince }: Load, now: number): boolean {
+function isFull({ bound, used, crowdedSince, refusedAt }: Load, now: number): boolean {
   if (crowdedSince === undefined) return false;
-  return used >= BURST * bound || now - crowdedSince > BURST_MS;
+  const isBurst = now - crowdedSince <= BURST_MS && now - refusedAt > STRICT_MS;
+  return !isBurst || used >= BURST * bound;
 }
 
 /** Answers what gives the place back; the second call does nothing. */

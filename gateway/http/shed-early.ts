@@ -1,7 +1,8 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 import { shapeError } from '../../services/contract/shape.ts';
 import type { Served } from '../../services/contract/versions.ts';
-import { overloaded } from '../errors.ts';
+import { loadRetryAfterS, overloaded } from '../errors.ts';
+import { announcesBody } from '../rest/body.ts';
 import { send } from '../rest/respond.ts';
 import { resolveRoute } from '../rest/route.ts';
 import { requestIdOf } from './exchange.ts';
@@ -30,14 +31,37 @@ export function shedEarly(
   };
 }
 
-async function refuse(req: IncomingMessage, res: ServerResponse, served: Served): Promise<void> {
-  const { error, headers } = overloaded();
-  const { contentType, body } = shapeError(served.served, error);
-  res.setHeaders(SECURITY_HEADERS);
-  res.setHeader('X-Request-Id', requestIdOf(req));
-  await send(req, res, {
-    status: error.status,
-    headers: { 'Cache-Control': 'no-store', ...served.headers, ...headers },
-    body: { contentType, json: body },
+const FIXED = { ...Object.fromEntries(SECURITY_HEADERS), 'Cache-Control': 'no-store' };
+
+/** The body of the refusal in each version: always the same. */
+const bodies = new Map<string, { readonly contentType: string; readonly text: string }>();
+
+function bodyFor(version: string) {
+  const known = bodies.get(version);
+  if (known) return known;
+  const { contentType, body } = shapeError(version, overloaded().error);
+  const made = { contentType, text: JSON.stringify(body) };
+  bodies.set(version, made);
+  return made;
+}
+
+function refuse(req: IncomingMessage, res: ServerResponse, served: Served): void {
+  const { contentType, text } = bodyFor(served.served);
+  const headers = {
+    ...FIXED,
+    ...served.headers,
+    'Retry-After': String(loadRetryAfterS()),
+    'X-Request-Id': requestIdOf(req),
+  };
+  if (announcesBody(req)) {
+    const json: unknown = JSON.parse(text);
+    return void send(req, res, { status: 503, headers, body: { contentType, json } });
+  }
+  // Without a body to wait for, the answer goes out in one write.
+  res.writeHead(503, {
+    ...headers,
+    'Content-Type': contentType,
+    'Content-Length': Buffer.byteLength(text),
   });
+  res.end(text);
 }
