@@ -9,8 +9,8 @@ export default {
   globalSetup: '<rootDir>/test/support/global-setup.ts',
   globalTeardown: '<rootDir>/test/support/global-teardown.ts',
   testMatch: ['**/*.test.ts'],
-  // These need Java, kubectl or chromium: `npm run test:kafka`, `test:deploy`, `test:mcp`; attacks are `test:security`.
-  testPathIgnorePatterns: ['/node_modules/', '\\.(kafka|tools|mcp|security)\\.test\\.ts$'],
+  // These need Java, kubectl or chromium: `npm run test:kafka`, `test:deploy`, `test:mcp`; attacks are `test:security`, `test:cost`.
+  testPathIgnorePatterns: ['/node_modules/', '\\.(kafka|tools|mcp|security|cost)\\.test\\.ts$'],
   modulePathIgnorePatterns: ['<rootDir>/test/mcp-clients/node_modules'],
   // Ends what hangs; how fast something is, no test says.
   testTimeout: 60_000,
