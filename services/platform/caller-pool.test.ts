@@ -96,6 +96,8 @@ describe('a pool that serves callers', () => {
     // All its connections are in use; only `query` is called.
     const busy = { query } as unknown as pg.Pool;
     pool = serveCallers(createPool(database.url, { max: 1 }), busy);
+    // A connection that is still being made would not be lent to somebody who left.
+    await pool.query('select 1');
     const leaving = new AbortController();
     const left = forCaller(leaving.signal, () => pool.query('select pg_sleep(2)'));
     await until(() => pool.totalCount - pool.idleCount === 1);
