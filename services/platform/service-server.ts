@@ -49,6 +49,7 @@ export function startServiceServer(o: ServiceServerOptions): Promise<RunningServ
   return startGrpcServer({
     ...(o.host !== undefined && { host: o.host }),
     port: o.port,
+    logger,
     ...(identity.tls && { tls: identity.tls }),
     interceptors: [
       serverInstrumentation(o.telemetry, record),

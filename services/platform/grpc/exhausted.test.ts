@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import http2 from 'node:http2';
 import type { AddressInfo } from 'node:net';
 import { create, toBinary } from '@bufbuild/protobuf';
-import { expect, test } from '@jest/globals';
+import { expect, jest, test } from '@jest/globals';
 import {
   CartsService,
   GetCartRequestSchema,
@@ -33,9 +33,12 @@ function responseOrEnd(stream: http2.ClientHttp2Stream): Promise<unknown> {
   });
 }
 
-test('large answers that callers give up unread leave the connection to others', async () => {
+test('large answers that callers give up unread leave the connection to others, and print nothing', async () => {
+  const printed = jest.spyOn(console, 'error').mockImplementation(() => {});
+  const failed: unknown[] = [];
   const server = await startGrpcServer({
     port: 0,
+    logger: { error: (event: unknown) => void failed.push(event) },
     routes: (router) =>
       void router.service(CartsService, {
         getCart: ({ token }) => ({ cart: { token: token === 'large' ? LARGE : 'small' } }),
@@ -58,8 +61,14 @@ test('large answers that callers give up unread leave the connection to others',
   stream.resume();
   await new Promise((resolve) => stream.on('error', () => {}).once('close', resolve));
   expect(status).toBe('0');
+  // Also one that leaves with its connection.
+  const last = session.request({ ...HEADERS, ':path': PATH });
+  last.end(question('large'));
+  await responseOrEnd(last);
   session.destroy();
   await server.stop();
+  expect([printed.mock.calls, failed]).toEqual([[], []]);
+  printed.mockRestore();
 });
 
 test('a connection that its server calls exhausted is replaced, and the call counts as not answered', async () => {

@@ -1,8 +1,9 @@
 import { once } from 'node:events';
 import type http2 from 'node:http2';
 import type { ConnectRouter, HandlerContext, Interceptor } from '@connectrpc/connect';
-import { connectNodeAdapter } from '@connectrpc/connect-node';
+import type { Logger } from '../log.ts';
 import { MAX_MESSAGE_BYTES } from './limits.ts';
+import { createNodeHandler } from './node-handler.ts';
 import { createHttp2Server, type GrpcTls } from './tls.ts';
 
 export interface RunningServer {
@@ -27,6 +28,7 @@ export interface ServerOptions {
   readonly maxAgeMs?: number;
   /** Plain text without. */
   readonly tls?: GrpcTls;
+  readonly logger?: Pick<Logger, 'error'>;
 }
 
 /** Kubernetes kills after 45 s; this leaves time for what is stopped before and after. Milliseconds. */
@@ -52,7 +54,7 @@ export async function startGrpcServer(o: ServerOptions): Promise<RunningServer> 
   const server = createHttp2Server(
     { maxSessionMemory: SESSION_MEMORY_MB },
     o.tls,
-    connectNodeAdapter({
+    createNodeHandler({
       routes: o.routes,
       interceptors: o.interceptors ?? [],
       connect: false,
@@ -62,6 +64,8 @@ export async function startGrpcServer(o: ServerOptions): Promise<RunningServer> 
       // Inside a cluster gzip costs more than the bytes it saves.
       compressMinBytes: MAX_MESSAGE_BYTES,
       shutdownSignal: overdue.signal,
+      onAnswerFailed: (rpc, error) => o.logger?.error({ err: error, rpc }, 'rpc answer not sent'),
+
       ...(o.gate && { requestGate: o.gate }),
     }),
   );

@@ -1,0 +1,46 @@
+import type { Http2ServerRequest, Http2ServerResponse } from 'node:http2';
+import { Code, ConnectError, createConnectRouter } from '@connectrpc/connect';
+import {
+  type ConnectNodeAdapterOptions,
+  compressionBrotli,
+  compressionGzip,
+  universalRequestFromNodeRequest,
+  universalResponseToNodeResponse,
+} from '@connectrpc/connect-node';
+
+export type NodeHandlerOptions = Omit<
+  ConnectNodeAdapterOptions,
+  'fallback' | 'contextValues' | 'requestPathPrefix'
+> & {
+  /** An answer could not be sent although its caller is still there. */
+  readonly onAnswerFailed: (rpc: string, error: unknown) => void;
+};
+
+/**
+ * Does what the library's `connectNodeAdapter` does, which prints to standard error whenever a caller
+ * leaves in the middle of an answer. Here such a caller causes no output.
+ */
+export function createNodeHandler(o: NodeHandlerOptions) {
+  const router = createConnectRouter({
+    acceptCompression: [compressionGzip, compressionBrotli],
+    ...o,
+  });
+  o.routes(router);
+  const handlers = new Map(router.handlers.map((handler) => [handler.requestPath, handler]));
+
+  return (req: Http2ServerRequest, res: Http2ServerResponse): void => {
+    const [path = ''] = req.url.split('?', 1);
+    const handler = handlers.get(path);
+    if (!handler) {
+      res.writeHead(404);
+      res.end();
+      return;
+    }
+    handler(universalRequestFromNodeRequest(req, res, undefined, undefined))
+      .then((answer) => universalResponseToNodeResponse(answer, res))
+      .catch((error: unknown) => {
+        const hasLeft = res.stream.destroyed || ConnectError.from(error).code === Code.Aborted;
+        if (!hasLeft) o.onAnswerFailed(handler.requestPath, error);
+      });
+  };
+}
