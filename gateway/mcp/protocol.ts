@@ -10,6 +10,7 @@ import {
   SUPPORTED_PROTOCOL_VERSIONS,
 } from '@modelcontextprotocol/server';
 import type { Logger } from '../../services/platform/log.ts';
+import { ClientGone } from '../rest/body.ts';
 import type { Answer } from '../rest/respond.ts';
 import { askAlone } from './ask-alone.ts';
 import { idOf, RPC, rpcError } from './rpc-error.ts';
@@ -26,7 +27,7 @@ export interface Incoming {
 }
 
 export interface Protocol {
-  /** A `Response` is the library's own, which may be a stream. */
+  /** A `Response` is the library's own, which may be a stream. @throws ClientGone. */
   answer(incoming: Incoming): Promise<Answer | Response>;
   close(): Promise<void>;
 }
@@ -49,6 +50,7 @@ export function createProtocol(logger: Logger): Protocol {
   );
   return {
     async answer(incoming) {
+      if (incoming.signal.aborted) throw new ClientGone();
       if (isOlder(incoming)) return answerOlder(incoming);
       const { url, message, signal } = incoming;
       const headers = headersOf(incoming.headers);

@@ -32,6 +32,7 @@ import { createProtocol } from './protocol.ts';
 import { relay } from './relay.ts';
 import { RPC, rpcError } from './rpc-error.ts';
 import { createServer, type ServerParts } from './server.ts';
+import { createToolWork, type ToolWork } from './tool-work.ts';
 
 export interface McpDependencies {
   readonly tokens: AccessTokenCheck;
@@ -88,9 +89,9 @@ export function createMcp(deps: McpDependencies): McpServer {
   const answer = async (
     req: IncomingMessage,
     res: ServerResponse,
-    known: { exchange: Exchange | undefined; calendar: Date; place: Place },
+    known: { exchange: Exchange | undefined; calendar: Date; place: Place; work: ToolWork },
   ): Promise<Answer | Response> => {
-    const { exchange, calendar, place } = known;
+    const { exchange, calendar, place, work } = known;
     const admitted = await gate.admit(req);
     if ('answer' in admitted) {
       if (exchange && admitted.refusal) exchange.refusal = admitted.refusal;
@@ -130,7 +131,7 @@ export function createMcp(deps: McpDependencies): McpServer {
       message,
       server: () => {
         const requestId = exchange?.requestId ?? '';
-        return createServer(parts, { context, requestId, source, oddArguments });
+        return createServer(parts, { context, requestId, source, oddArguments, work });
       },
       signal: gone,
     };
@@ -144,27 +145,30 @@ export function createMcp(deps: McpDependencies): McpServer {
       router.all('/mcp', async (req, res) => {
         const headers = gate.headers(req);
         const exchange = exchangeOf(res);
+        const work = createToolWork();
         let place: Place | undefined;
+        // A client that leaves does not end what it began: without its place, it could begin any number.
+        const leave = (): void => work.whenOver(() => place?.release());
         try {
           place = await deps.inFlight.enter('mcp', exchange);
-          const known = { exchange, calendar: calendar(), place };
+          const known = { exchange, calendar: calendar(), place, work };
           const result = await answer(req, res, known);
           if (result instanceof Response) {
             await relay(result, { req, res, headers });
             return;
           }
           // The work is done: whoever is still sending a body, credential or not, keeps nobody out.
-          place.release();
+          leave();
           await send(req, res, { ...result, headers: { ...headers, ...result.headers } });
         } catch (error) {
-          place?.release();
+          leave();
           if (error instanceof ClientGone) return;
           if (error instanceof HttpRefusal) return send(req, res, refused(error, headers));
           logger.error({ err: error, requestId: exchange?.requestId }, 'mcp request failed');
           const failed = { code: RPC.internal, message: 'Something went wrong on our side.' };
           await send(req, res, rpcError(500, failed, headers));
         } finally {
-          place?.release();
+          leave();
         }
       });
       return router;

@@ -14,6 +14,7 @@ import { promptFault, promptsFor } from './prompts.ts';
 import { RESOURCES, readResource } from './resources.ts';
 import { runTool, type ToolRunner } from './run-tool.ts';
 import type { ToolContext } from './tool.ts';
+import type { ToolWork } from './tool-work.ts';
 import { toolNamed } from './tools.ts';
 
 /** What every request's server shares. */
@@ -30,6 +31,7 @@ export interface Caller {
   readonly source: string;
   /** Arguments of a tool that are no object: the tool says so. */
   readonly oddArguments: unknown;
+  readonly work: Pick<ToolWork, 'run'>;
 }
 
 /** Of a name that the caller chose, in the text of a refusal. Characters. */
@@ -79,7 +81,7 @@ export function createServer(parts: ServerParts, caller: Caller): Server {
         ...(isTraceparent(traceparent) && { traceparent }),
         attributes: { 'mcp.tool.name': tool.name },
       },
-      () => runTool(parts, call),
+      () => caller.work.run(() => runTool(parts, call)),
     );
   });
   server.setRequestHandler('prompts/list', () => ({
