@@ -113,6 +113,13 @@ export function tooLarge(maxBytes: number): HttpRefusal {
   return new HttpRefusal(messageError(413, CODE.tooLarge, { title: 'Content Too Large', detail }));
 }
 
+/** The body comes more slowly than a client with a slow line would send it. */
+export function tooSlow(): HttpRefusal {
+  const detail = 'The request took too long to arrive.';
+  const title = 'Request Timeout';
+  return new HttpRefusal(messageError(408, CODE.badRequest, { title, detail }));
+}
+
 export function badBody(detail: string): HttpRefusal {
   return new HttpRefusal(messageError(400, CODE.badRequest, { title: 'Bad Request', detail }));
 }

@@ -133,40 +133,62 @@ describe('reading returns', () => {
     },
   );
 
-  test('large returns are read two at a time, for as long as their answers take; small ones pass', async () => {
-    const LARGE = 1n;
+  const LARGE = 1n;
+
+  /** Reads of which the large ones wait until they are let go; `shops` says for whom they have begun. */
+  function largeReads() {
     const held = Promise.withResolvers<void>();
-    let reading = 0;
-    const { client } = fakeReturns();
+    const shops: unknown[] = [];
+    const { client } = fakeReturns({ together: async (ids) => ids.filter((id) => id !== LARGE) });
     const read = reads({
       ...client,
       async findReturn(request, options) {
         const isLarge = request.selector?.case === 'returnId' && request.selector.value === LARGE;
         if (!isLarge) return client.findReturn(request, options);
         if (request.maxBytes) throw tooLarge();
-        reading += 1;
+        shops.push(request.shopId);
         await held.promise;
         return client.findReturn(request, options);
       },
     });
+    return { read, shops, letGo: held.resolve };
+  }
+
+  test('large returns are read two at a time, until their answers are made; small ones pass', async () => {
+    const { read, shops, letGo } = largeReads();
     const ends = Array.from({ length: 20 }, () => new AbortController());
     const all = ends.map((end, at) =>
       forCaller(end.signal, () => read(LARGE, { ...KEY, shopId: BigInt(at + 1) })),
     );
     const settled = Promise.allSettled(all);
-    await until(() => reading === 2);
+    await until(() => shops.length === 2);
     expect(await read(7n)).toBe(7n);
-    expect(reading).toBe(2);
+    expect(shops.length).toBe(2);
 
-    held.resolve();
+    letGo();
     await all[0];
-    // Its answer is not out yet: what it takes is still there.
+    // Its answer is not made yet: what it takes is still there.
     await read(7n);
-    expect(reading).toBe(2);
+    expect(shops.length).toBe(2);
     ends[0]?.abort();
-    await until(() => reading === 3);
+    await until(() => shops.length === 3);
     for (const end of ends) end.abort();
     await settled;
+  });
+
+  test('one shop reads one large return at a time, whatever it asks for; another shop is not kept out', async () => {
+    const { read, shops, letGo } = largeReads();
+    const end = new AbortController();
+    const ask = (shopId: bigint) =>
+      forCaller(end.signal, () => read(LARGE, { ...KEY, shopId })).catch(() => {});
+    const greedy = [1n, 1n, 1n, 1n].map(ask);
+    await until(() => shops.length === 1);
+    const other = ask(2n);
+    await until(() => shops.length === 2);
+    expect(shops).toEqual([1n, 2n]);
+    letGo();
+    end.abort();
+    await Promise.all([...greedy, other]);
   });
 });
 

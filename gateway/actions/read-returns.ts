@@ -6,8 +6,8 @@ import { ErrorReason } from '../../proto/gen/rms/common/v1/error_pb.ts';
 import type { Return } from '../../proto/gen/rms/returns/v1/return_pb.ts';
 import type { DetailsSelector } from '../../services/contract/resources/details-query.ts';
 import { forNobody, presentCaller } from '../../services/platform/caller.ts';
-import { isUnavailable, overloaded, reasonOf } from '../../services/platform/errors.ts';
-import { createPermits, NoPermit, type Permits } from '../../services/platform/permits.ts';
+import { isUnavailable, reasonOf } from '../../services/platform/errors.ts';
+import { createShopPermits } from '../../services/platform/shop-permits.ts';
 import type { Services } from '../services.ts';
 import { sent } from './context.ts';
 
@@ -29,8 +29,8 @@ const DEADLINE_MS = 5_000;
 
 /** Above this a return is read under a permit: lines and uploads, as JSON. Bytes. */
 const SMALL_BYTES = 1024 * 1024;
-/** A large one takes several times its size in memory, here and at its service, until it is sent. */
-const LARGE = { size: 2, maxWaiting: 16, waitMs: 4_000 };
+/** A large one takes several times its size in memory, here and at its service, until its answer is made. */
+const LARGE = { size: 2, maxWaiting: 16, waitMs: 4_000, perShop: { size: 1, maxWaiting: 8 } };
 /** Of one that is large, from its permit on. Milliseconds. */
 const LARGE_DEADLINE_MS = 10_000;
 
@@ -56,7 +56,7 @@ interface Gathering {
  */
 export function createReturnReader(returns: Returns): ReadReturn {
   const gathering = new Map<string, Gathering>();
-  const large = createPermits(LARGE);
+  const large = createShopPermits(LARGE);
 
   const gather = (reader: Reader): Gathering => {
     const key = `${reader.shopId}:${reader.actor.kind}:${reader.actor.id}`;
@@ -93,22 +93,10 @@ export function createReturnReader(returns: Returns): ReadReturn {
     } catch (error) {
       if (reasonOf(error) !== ErrorReason.ANSWER_TOO_LARGE) throw error;
     }
-    await enterLarge(large);
+    await large.takeUntil(reader.shopId, presentCaller());
     const answer = await returns.findReturn(request, { timeoutMs: LARGE_DEADLINE_MS });
     return sent(answer.return, 'return');
   };
-}
-
-/** Takes a permit that lasts until the request is answered, or its client has left. @throws ConnectError OVERLOADED. */
-async function enterLarge(large: Permits): Promise<void> {
-  const caller = presentCaller();
-  try {
-    const release = await large.take({ signal: caller });
-    if (!caller || caller.aborted) release();
-    else caller.addEventListener('abort', release, { once: true });
-  } catch (error) {
-    throw error instanceof NoPermit ? overloaded() : error;
-  }
 }
 
 /** The return of each selector; undefined where only asking alone tells. Rejects when the service is away. */

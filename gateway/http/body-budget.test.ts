@@ -5,7 +5,7 @@ import { HttpRefusal } from '../errors.ts';
 import { createBodyBudget } from './body-budget.ts';
 
 const MIB = 1024 * 1024;
-const sizes = { process: 64 * MIB, caller: 32 * MIB };
+const sizes = { process: 64 * MIB, shop: 40 * MIB, caller: 32 * MIB };
 
 function statusOf(work: () => void): number {
   try {
@@ -20,7 +20,7 @@ function statusOf(work: () => void): number {
 describe('the budget of bodies', () => {
   test('a caller may have the largest body, and not a byte more', () => {
     const budget = createBodyBudget(sizes, { of: 'bodies' });
-    const [one, two] = [budget.open('a'), budget.open('a')];
+    const [one, two] = [budget.open({ caller: 'a' }), budget.open({ caller: 'a' })];
     expect(statusOf(() => one.growTo(32 * MIB))).toBe(200);
     expect(statusOf(() => two.growTo(1))).toBe(429);
     one.release();
@@ -29,7 +29,7 @@ describe('the budget of bodies', () => {
 
   test('a refusal says when to come back', () => {
     const budget = createBodyBudget(sizes, { of: 'bodies' });
-    const growTo = (caller: string) => budget.open(caller).growTo(32 * MIB);
+    const growTo = (caller: string) => budget.open({ caller }).growTo(32 * MIB);
     growTo('a');
     for (const caller of ['a', 'b']) {
       expect(() => growTo(caller)).toThrow(
@@ -40,19 +40,68 @@ describe('the budget of bodies', () => {
 
   test('large bodies leave a quarter to callers with small ones', () => {
     const budget = createBodyBudget(sizes, { of: 'bodies' });
-    budget.open('a').growTo(32 * MIB);
-    budget.open('b').growTo(16 * MIB);
-    expect(statusOf(() => budget.open('c').growTo(2 * MIB))).toBe(503);
+    budget.open({ caller: 'a' }).growTo(32 * MIB);
+    budget.open({ caller: 'b' }).growTo(16 * MIB);
+    expect(statusOf(() => budget.open({ caller: 'c' }).growTo(2 * MIB))).toBe(503);
     for (let caller = 0; caller < 16; caller += 1) {
-      expect(statusOf(() => budget.open(`small ${caller}`).growTo(MIB))).toBe(200);
+      expect(statusOf(() => budget.open({ caller: `small ${caller}` }).growTo(MIB))).toBe(200);
     }
-    expect(statusOf(() => budget.open('late').growTo(1))).toBe(503);
+    expect(statusOf(() => budget.open({ caller: 'late' }).growTo(1))).toBe(503);
+  });
+
+  test('many callers of one shop have no more than the shop; others keep their part', () => {
+    const budget = createBodyBudget(sizes, { of: 'bodies' });
+    const open = (caller: string, shop: string) => budget.open({ caller, shop });
+    expect(statusOf(() => open('a', '1').growTo(32 * MIB))).toBe(200);
+    const second = open('b', '1');
+    expect(statusOf(() => second.growTo(8 * MIB))).toBe(200);
+    expect(statusOf(() => second.growTo(8 * MIB + 1))).toBe(429);
+    expect(statusOf(() => open('c', '1').growTo(1))).toBe(429);
+    expect(statusOf(() => open('d', '2').growTo(8 * MIB))).toBe(200);
+    second.release();
+    expect(statusOf(() => open('c', '1').growTo(1))).toBe(200);
+  });
+
+  test('what was read is free at once', () => {
+    const budget = createBodyBudget(sizes, { of: 'answers' });
+    const held = budget.open({ caller: 'a' });
+    held.growTo(32 * MIB);
+    held.shrinkTo(12 * MIB);
+    expect(budget.heldBytes()).toBe(12 * MIB);
+    expect(statusOf(() => budget.open({ caller: 'a' }).growTo(20 * MIB))).toBe(200);
+    held.release();
+    expect(budget.heldBytes()).toBe(20 * MIB);
+  });
+
+  test('without room, answers that are read slowly give way, the slowest first', () => {
+    const clock = { ms: 0 };
+    const budget = createBodyBudget(sizes, { of: 'answers', now: () => clock.ms });
+    const ended: string[] = [];
+    const open = (caller: string, bytes: number) => {
+      const held = budget.open({ caller, end: () => ended.push(caller) });
+      held.growTo(bytes);
+      return held;
+    };
+    const [slow, fast] = [open('slow', 20 * MIB), open('fast', 12 * MIB)];
+    open('silent', 16 * MIB);
+    clock.ms += 4_999;
+    expect(statusOf(() => open('late', 16 * MIB))).toBe(503);
+    clock.ms += 1;
+    slow.shrinkTo(18 * MIB);
+    fast.shrinkTo(5 * MIB);
+    open('late', 20 * MIB);
+    expect(ended).toEqual(['silent']);
+    open('latest', 20 * MIB);
+    expect(ended).toEqual(['silent', 'slow']);
+    // One that is read fast, one that has just begun: neither is ended.
+    expect(statusOf(() => open('last', 20 * MIB))).toBe(503);
+    expect(budget.heldBytes()).toBe(45 * MIB);
   });
 
   test('counts nothing for a request whose client has left already', () => {
     const budget = createBodyBudget(sizes, { of: 'bodies' });
     const res = Object.assign(Object.create(ServerResponse.prototype), { _closed: true });
-    const held = budget.open('a', res);
+    const held = budget.open({ caller: 'a', res });
     held.growTo(MIB);
     expect(budget.heldBytes()).toBe(0);
   });
@@ -60,6 +109,7 @@ describe('the budget of bodies', () => {
   test('counts what is held, whatever came and went', () => {
     const step = fc.record({
       caller: fc.constantFrom('a', 'b', 'c'),
+      shop: fc.constantFrom('1', '2'),
       total: fc.integer({ min: 0, max: 40 * MIB }),
       isOver: fc.boolean(),
     });
@@ -67,8 +117,8 @@ describe('the budget of bodies', () => {
       fc.property(fc.array(step), (steps) => {
         const budget = createBodyBudget(sizes, { of: 'bodies' });
         let expected = 0;
-        const open = steps.map(({ caller, total, isOver }) => {
-          const held = budget.open(caller);
+        const open = steps.map(({ caller, shop, total, isOver }) => {
+          const held = budget.open({ caller, shop });
           if (statusOf(() => held.growTo(total)) === 200 && !isOver) expected += total;
           if (isOver) held.release();
           return held;

@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { announcesBody } from '../rest/body.ts';
+import { AnswerNotRead } from '../rest/large-answer.ts';
 
 /** Why the server ended a connection that the client kept. */
 export type EndReason =
@@ -104,6 +105,7 @@ export function createConnections(limits: ConnectionLimits, counts: ConnectionCo
           endUnlessSent(req, limits.unreadBodyMs, () => end(socket, 'body not sent'));
       });
       res.once('close', () => {
+        if (res.errored instanceof AnswerNotRead) counts.ended('answer not read');
         connection.inFlight.delete(res);
         connection.unreadSince = undefined;
         if (receiving.get(socket) === req) receiving.delete(socket);

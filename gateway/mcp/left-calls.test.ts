@@ -87,7 +87,7 @@ describe.each([
       const before = calls.begun;
       const client = call('flag_return', isModern);
       let status: unknown;
-      client.status.then((value) => {
+      void client.status.then((value) => {
         status = value;
       });
       await until(() => calls.begun > before || status !== undefined);

@@ -1,15 +1,24 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
-import { send } from '../rest/respond.ts';
+import { type HoldAnswer, send } from '../rest/respond.ts';
 
 /** Headers of the library's answers that reach the client; ours decide about all others. */
 const KEPT = ['allow', 'x-accel-buffering'];
 
-/** Sends on what the protocol's library answered: JSON as a whole, a stream as it comes. */
+/**
+ * Sends on what the protocol's library answered: JSON as a whole, a stream as it comes.
+ *
+ * @throws HttpRefusal of `hold`, which counts the bytes of JSON.
+ */
 export async function relay(
   response: Response,
-  o: { req: IncomingMessage; res: ServerResponse; headers: Readonly<Record<string, string>> },
+  o: {
+    req: IncomingMessage;
+    res: ServerResponse;
+    headers: Readonly<Record<string, string>>;
+    hold: HoldAnswer;
+  },
 ): Promise<void> {
   const { req, res } = o;
   const headers: Record<string, string> = { ...o.headers };
@@ -21,16 +30,13 @@ export async function relay(
   if (!response.body || contentType === null) {
     return send(req, res, { status: response.status, headers });
   }
-  const isStream = contentType.startsWith('text/event-stream');
-  const text = isStream ? undefined : await response.text();
-  res.statusCode = response.status;
-  for (const [name, value] of Object.entries(headers)) res.setHeader(name, value);
-  if (text !== undefined) {
-    res.setHeader('Content-Type', 'application/json');
-    res.setHeader('Content-Length', Buffer.byteLength(text));
-    res.end(text);
-    return;
+  const { status } = response;
+  if (!contentType.startsWith('text/event-stream')) {
+    const body = { contentType: 'application/json', text: await response.text() };
+    return send(req, res, { status, headers, body }, o.hold);
   }
+  res.statusCode = status;
+  for (const [name, value] of Object.entries(headers)) res.setHeader(name, value);
   res.setHeader('Content-Type', 'text/event-stream');
   res.flushHeaders();
   // A client that leaves in the middle is no failure of ours.

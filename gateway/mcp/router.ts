@@ -15,12 +15,13 @@ import { createGathering } from '../auth/gathered.ts';
 import type { McpLimits } from '../auth/mcp-limits.ts';
 import type { RateLimit } from '../auth/rate-limits.ts';
 import { HttpRefusal } from '../errors.ts';
-import type { BodyBudget } from '../http/body-budget.ts';
+import { type BodyBudget, SMALL_BYTES } from '../http/body-budget.ts';
 import type { Exchange } from '../http/exchange.ts';
 import type { InFlight, Place } from '../http/in-flight.ts';
 import type { AccessTokenCheck, SignedIn } from '../oauth/access-token.ts';
 import { ClientGone, endOf } from '../rest/body.ts';
-import { type Answer, send } from '../rest/respond.ts';
+import { holdAnswer } from '../rest/large-answer.ts';
+import { type Answer, type HoldAnswer, send } from '../rest/respond.ts';
 import type { Services } from '../services.ts';
 import { createCatalogue } from './catalogue.ts';
 import { createGate } from './gate.ts';
@@ -45,6 +46,8 @@ export interface McpDependencies {
   /** Bytes a shop and day. */
   readonly byteQuota: ByteQuota;
   readonly bodies: BodyBudget;
+  /** Of answers that wait to be read, by shop. */
+  readonly answers: BodyBudget;
   readonly pool: pg.Pool;
   readonly clientIp: ClientIp;
   readonly inFlight: InFlight;
@@ -89,9 +92,15 @@ export function createMcp(deps: McpDependencies): McpServer {
   const answer = async (
     req: IncomingMessage,
     res: ServerResponse,
-    known: { exchange: Exchange | undefined; calendar: Date; place: Place; work: ToolWork },
+    known: {
+      exchange: Exchange | undefined;
+      calendar: Date;
+      place: Place;
+      work: ToolWork;
+      end: AbortSignal;
+    },
   ): Promise<Answer | Response> => {
-    const { exchange, calendar, place, work } = known;
+    const { exchange, calendar, place, work, end } = known;
     const admitted = await gate.admit(req);
     if ('answer' in admitted) {
       if (exchange && admitted.refusal) exchange.refusal = admitted.refusal;
@@ -108,7 +117,8 @@ export function createMcp(deps: McpDependencies): McpServer {
       takePoints: (points) => deps.limits.body(user.userId, points),
     });
     const meter = exchange ?? { bodyBytes: 0 };
-    const held = deps.bodies.open(`user:${user.userId}`, res);
+    const holder = { caller: `user:${user.userId}`, shop: String(user.shopId), res };
+    const held = deps.bodies.open(holder);
     const read = await place.during(() => readMessage(req, res, { meter, charge, held }));
     if (!read.ok) return read.answer;
     const { operation } = read;
@@ -124,7 +134,6 @@ export function createMcp(deps: McpDependencies): McpServer {
     });
     const who = { actor, user, assistants };
     const context = { ...shop, ...who, calendar, isResumed: false, callId: randomUUID() };
-    const gone = endOf(res);
     const request = {
       url: `${publicUrl}/mcp`,
       headers: req.headers,
@@ -133,9 +142,9 @@ export function createMcp(deps: McpDependencies): McpServer {
         const requestId = exchange?.requestId ?? '';
         return createServer(parts, { context, requestId, source, oddArguments, work });
       },
-      signal: gone,
+      signal: end,
     };
-    return forCaller(gone, () => protocol.answer(request));
+    return forCaller(end, () => protocol.answer(request));
   };
 
   return {
@@ -146,20 +155,27 @@ export function createMcp(deps: McpDependencies): McpServer {
         const headers = gate.headers(req);
         const exchange = exchangeOf(res);
         const work = createToolWork();
+        const end = endOf(res);
+        const hold: HoldAnswer = (bytes) => {
+          end.made();
+          // A small one may be that of a write, which is done.
+          if (bytes <= SMALL_BYTES) return undefined;
+          return holdAnswer(deps.answers, { shopId: exchange?.shopId, res, bytes });
+        };
         let place: Place | undefined;
         // A client that leaves does not end what it began: without its place, it could begin any number.
         const leave = (): void => work.whenOver(() => place?.release());
         try {
           place = await deps.inFlight.enter('mcp', exchange);
-          const known = { exchange, calendar: calendar(), place, work };
+          const known = { exchange, calendar: calendar(), place, work, end: end.signal };
           const result = await answer(req, res, known);
           if (result instanceof Response) {
-            await relay(result, { req, res, headers });
+            await relay(result, { req, res, headers, hold });
             return;
           }
           // The work is done: whoever is still sending a body, credential or not, keeps nobody out.
           leave();
-          await send(req, res, { ...result, headers: { ...headers, ...result.headers } });
+          await send(req, res, { ...result, headers: { ...headers, ...result.headers } }, hold);
         } catch (error) {
           leave();
           if (error instanceof ClientGone) return;

@@ -12,7 +12,7 @@ export const SIGN_IN_BODY_BYTES_MAX = 64 * 1024;
 export function holdBody(bodies: BodyBudget, clientIp: ClientIp): RequestHandler {
   return async (req, res, next) => {
     if (!announcesBody(req)) return next();
-    const held = bodies.open(`address:${addressOf(clientIp, req)}`, res);
+    const held = bodies.open({ caller: `address:${addressOf(clientIp, req)}`, res });
     const length = Number(req.headers['content-length'] ?? SIGN_IN_BODY_BYTES_MAX);
     const isInflated = req.headers['content-encoding'] !== undefined;
     try {

@@ -1,23 +1,27 @@
 import { connect, type Socket } from 'node:net';
 import { gzipSync } from 'node:zlib';
 import { create } from '@bufbuild/protobuf';
+import { Code } from '@connectrpc/connect';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { ErrorReason } from '../../proto/gen/rms/common/v1/error_pb.ts';
 import { CustomerSchema } from '../../proto/gen/rms/returns/v1/return_pb.ts';
+import { DomainError } from '../../services/platform/errors.ts';
 import { sampleReturn } from '../../test/support/gateway/fake-objects.ts';
 import { type Received, restClient, type Sent } from '../../test/support/gateway/rest-client.ts';
 import { startTestGateway, type TestGateway } from '../../test/support/gateway/test-gateway.ts';
 import { until } from '../../test/support/until.ts';
 
 const MIB = 1024 * 1024;
-/** More than the kernel takes for a client that does not read. */
-const ANSWER_BYTES = 8 * MIB;
+/** Some of it the kernel takes for a client that does not read. */
+const ANSWER_BYTES = 16 * MIB;
+const UNREAD_BYTES = 4 * MIB;
 let under: TestGateway;
 let send: (sent: Sent) => Promise<Received>;
 
 beforeAll(async () => {
   under = await startTestGateway({
     bodyBudget: { process: 8 * MIB, caller: 2 * MIB },
-    answerBudget: { process: 64 * MIB, caller: 20 * MIB },
+    answerBudget: { process: 64 * MIB, shop: ANSWER_BYTES + UNREAD_BYTES },
   });
   send = restClient(under);
 });
@@ -32,20 +36,25 @@ const gzipped = (size: number, key = under.key): Promise<Received> => {
   return send({ path: ASSESS, raw: gzipSync(body(size)), key, headers });
 };
 
-/** A caller that announces a body, sends a part of it, and stays. */
-function holding(key: string, size: number) {
+/** A caller that announces a body, sends a part of it (all but a byte), and stays. */
+function holding(key: string, size: number, sent = size - 1) {
   const socket = connect(under.gateway.port, '127.0.0.1');
   const lines = [`POST ${ASSESS} HTTP/1.1`, 'host: x', `x-authorization: ${key}`];
-  const about = ['content-type: application/json', `content-length: ${size}`, '', '{'];
+  const about = [
+    'content-type: application/json',
+    `content-length: ${size}`,
+    '',
+    '{'.padEnd(sent, ' '),
+  ];
   socket.on('error', () => {}).resume();
   socket.write([...lines, ...about].join('\r\n'));
   return { leave: () => socket.destroy() };
 }
 
 /** A client that asks, and does not read. */
-function reader(path: string): Socket {
+function reader(path: string, key = under.key): Socket {
   const socket = connect(under.gateway.port, '127.0.0.1');
-  const lines = [`GET ${path} HTTP/1.1`, 'host: x', `x-authorization: ${under.key}`];
+  const lines = [`GET ${path} HTTP/1.1`, 'host: x', `x-authorization: ${key}`];
   socket.on('error', () => {}).pause();
   socket.write(`${lines.join('\r\n')}\r\n\r\n`);
   return socket;
@@ -72,7 +81,7 @@ describe('bytes of bodies in memory', () => {
   test('beyond that of the process: 503 with Retry-After, while small bodies pass', async () => {
     const keys = await Promise.all(Array.from({ length: 4 }, () => under.newKey()));
     const held = keys.slice(1).map((key) => holding(key, 2 * MIB));
-    await until(async () => (await heldBytes()) === 6 * MIB);
+    await until(async () => (await heldBytes()) === 6 * MIB - 3);
     const answer = await assess(1.5 * MIB, keys[0]);
     expect(answer).toMatchObject({ status: 503, ...BUSY });
     expect(answer.headers['retry-after']).toMatch(/^[1-9]\d*$/);
@@ -80,6 +89,15 @@ describe('bytes of bodies in memory', () => {
     for (const one of held) one.leave();
     await until(async () => (await heldBytes()) === 0);
     expect((await assess(1.5 * MIB, keys[0])).status).toBe(200);
+  });
+
+  test('are counted as they arrive: an announcement alone holds nothing', async () => {
+    const keys = await Promise.all(Array.from({ length: 5 }, () => under.newKey()));
+    const held = keys.slice(1).map((key) => holding(key, 2 * MIB, 1_000));
+    await until(async () => (await heldBytes()) === 4_000);
+    expect((await assess(2 * MIB, keys[0])).status).toBe(200);
+    for (const one of held) one.leave();
+    await until(async () => (await heldBytes()) === 0);
   });
 
   test('are given back after every end of a request', async () => {
@@ -98,19 +116,42 @@ describe('bytes of answers in memory', () => {
   test('answers that nobody reads: beyond the budget of a shop 429, others are answered', async () => {
     const customer = create(CustomerSchema, { firstName: 'x'.repeat(ANSWER_BYTES) });
     under.services.returns.findReturn = () => ({ return: { ...sampleReturn(), customer } });
-    const readers = [];
-    for (const number of [1, 2]) {
-      readers.push(reader(DETAILS));
-      await until(async () => (await heldBytes('answers')) > number * ANSWER_BYTES);
-    }
+    const one = reader(DETAILS);
+    await until(async () => (await heldBytes('answers')) > UNREAD_BYTES);
     const refused = await send({ path: DETAILS });
     expect(refused.status).toBe(429);
     expect(refused).toMatchObject(BUSY);
     expect(refused.headers['retry-after']).toMatch(/^[1-9]\d*$/);
     expect((await send({ path: '/api/v1/webhooks' })).status).toBe(200);
-    for (const one of readers) one.destroy();
+    one.destroy();
     await until(async () => (await heldBytes('answers')) === 0);
     expect((await send({ path: DETAILS })).status).toBe(200);
+    under.resetServices();
+  });
+
+  test('answers that nobody reads keep no other shop from a large return', async () => {
+    const customer = create(CustomerSchema, { firstName: 'x'.repeat(ANSWER_BYTES) });
+    let large = 0;
+    under.services.returns.findReturn = ({ maxBytes }) => {
+      if (maxBytes > 0) {
+        const reason = ErrorReason.ANSWER_TOO_LARGE;
+        throw new DomainError(Code.ResourceExhausted, reason, 'too large');
+      }
+      large += 1;
+      return { return: { ...sampleReturn(), customer } };
+    };
+    const keys = [];
+    for (let nth = 0; nth < 3; nth += 1)
+      keys.push(await under.newKey({ shopId: await under.newShop() }));
+    const readers = [];
+    for (const key of keys.slice(1)) {
+      readers.push(reader(DETAILS, key));
+      await until(async () => large === readers.length && (await heldBytes('answers')) > 0);
+    }
+    const answer = await send({ path: DETAILS, ...(keys[0] && { key: keys[0] }) });
+    expect(answer.status).toBe(200);
+    for (const one of readers) one.destroy();
+    await until(async () => (await heldBytes('answers')) === 0);
     under.resetServices();
   });
 });

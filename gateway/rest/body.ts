@@ -1,8 +1,9 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Readable } from 'node:stream';
 import { createGunzip } from 'node:zlib';
-import { badBody, tooLarge, unsupportedMediaType } from '../errors.ts';
-import type { HeldBytes } from '../http/body-budget.ts';
+import { badBody, tooLarge, tooSlow, unsupportedMediaType } from '../errors.ts';
+import { type HeldBytes, SMALL_BYTES } from '../http/body-budget.ts';
+import { type MinimumRate, type RateWatch, watchRate } from '../http/minimum-rate.ts';
 
 /** The client went away before its request was complete: there is nobody to answer. */
 export class ClientGone extends Error {
@@ -11,12 +12,19 @@ export class ClientGone extends Error {
 
 const GONE = new ClientGone('the connection is closed');
 
-/** Aborts when the answer is out, or the client has left. */
-export function endOf(res: ServerResponse): AbortSignal {
+/** The end of the work for a request: its answer is made, or the client has left. */
+export interface WorkEnd {
+  readonly signal: AbortSignal;
+  /** The answer is made. */
+  made(): void;
+}
+
+export function endOf(res: ServerResponse): WorkEnd {
   const end = new AbortController();
   // With one reason for all: an error of its own for each would cost more than the signal.
-  res.once('close', () => end.abort(GONE));
-  return end.signal;
+  const made = (): void => end.abort(GONE);
+  res.once('close', made);
+  return { signal: end.signal, made };
 }
 
 /** Counts the bytes of a body, inflated, as they are read. */
@@ -31,15 +39,17 @@ export interface BodyBounds {
   /** Counts also what is read of a body that is refused. */
   readonly meter: BodyMeter;
   /** The share of the budget of bytes in memory; whoever has it releases it. */
-  readonly held: Pick<HeldBytes, 'growTo'>;
+  readonly held: Pick<HeldBytes, 'growTo' | 'requireRoom'>;
+  /** How fast a body must come once it holds much memory; `MINIMUM_RATE` when absent. */
+  readonly rate?: MinimumRate;
 }
 
 /**
  * Reads the body of a request: media type, size and encoding are judged in this order.
  *
  * @returns the bytes, inflated; undefined when there is no body.
- * @throws HttpRefusal 415 (media type, encoding), 413 (size), 400 (broken gzip), 429 or 503 (budget);
- *   ClientGone.
+ * @throws HttpRefusal 415 (media type, encoding), 413 (size), 400 (broken gzip), 408 (too slow), 429 or
+ *   503 (budget); ClientGone.
  */
 export async function readBody(
   req: IncomingMessage,
@@ -57,7 +67,8 @@ export async function readBody(
   const inflate = mustInflate(req.headers['content-encoding']);
   const announced = Number(req.headers['content-length'] ?? 0);
   if (announced > bounds.maxBytes) throw tooLarge(bounds.maxBytes);
-  bounds.held.growTo(announced);
+  // Refused before it is sent; counted as it comes, so that an announcement alone holds nothing.
+  bounds.held.requireRoom(announced);
   askForBody(req, res);
   const bytes = inflate ? await inflated(req, bounds) : await collect(req, req, bounds);
   return bytes.length === 0 && isChunked(req) ? undefined : bytes;
@@ -94,7 +105,11 @@ function mustInflate(encoding: string | undefined): boolean {
   throw unsupportedMediaType('The body may be encoded with gzip, or not at all.');
 }
 
-const NOTHING: BodyBounds = { maxBytes: 0, meter: { bodyBytes: 0 }, held: { growTo: () => {} } };
+const NOTHING: BodyBounds = {
+  maxBytes: 0,
+  meter: { bodyBytes: 0 },
+  held: { growTo: () => {}, requireRoom: () => {} },
+};
 
 async function isEmpty(req: IncomingMessage, res: ServerResponse): Promise<boolean> {
   askForBody(req, res);
@@ -123,12 +138,13 @@ async function inflated(req: IncomingMessage, bounds: BodyBounds): Promise<Buffe
 async function collect(
   source: Readable,
   req: IncomingMessage,
-  { maxBytes, meter, held }: BodyBounds,
+  { maxBytes, meter, held, rate }: BodyBounds,
 ): Promise<Buffer> {
   // Nobody says so again when the client has left already.
   if (req.destroyed) throw new ClientGone();
   const chunks: Buffer[] = [];
   let size = 0;
+  let watch: RateWatch | undefined;
   const listeners = new AbortController();
   const heard = (emitter: Readable, event: string, listener: (chunk: Buffer) => void): void => {
     emitter.on(event, listener);
@@ -145,6 +161,8 @@ async function collect(
         } catch (error) {
           return reject(error);
         }
+        if (size > SMALL_BYTES) watch ??= watchRate(() => reject(tooSlow()), rate);
+        watch?.moved(chunk.length);
         chunks.push(chunk);
       });
       heard(source, 'end', () => resolve());
@@ -157,6 +175,7 @@ async function collect(
       });
     });
   } finally {
+    watch?.stop();
     listeners.abort();
     req.pause();
   }

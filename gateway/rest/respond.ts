@@ -1,11 +1,16 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { HeldBytes } from '../http/body-budget.ts';
 import { announcesBody, awaitsContinue } from './body.ts';
+import { LARGE, sendLarge } from './large-answer.ts';
 
 export interface Answer {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
   /** Absent: an answer without a body. */
-  readonly body?: { readonly contentType: string; readonly json: unknown };
+  readonly body?: { readonly contentType: string } & (
+    | { readonly json: unknown }
+    | { readonly text: string }
+  );
 }
 
 /** Bytes of an unread body that are taken in silence, to keep the connection. */
@@ -14,15 +19,8 @@ const KEEP_BYTES = 64 * 1024;
 const DRAIN_BYTES = 64 * 1024 * 1024;
 const DRAIN_MS = 3_000;
 
-/** Characters of an answer that must be taken in time, and how long that is. Milliseconds. */
-const LARGE = 1024 * 1024;
-const TAKE_MS = 60_000;
-
-/** Ends the connection of a client that does not take a large answer: it stays in memory until then. */
-function endUnread(res: ServerResponse): void {
-  const timer = setTimeout(() => res.destroy(), TAKE_MS).unref();
-  res.once('close', () => clearTimeout(timer));
-}
+/** See {@link send}. */
+export type HoldAnswer = (bytes: number) => Pick<HeldBytes, 'shrinkTo'> | undefined;
 
 /**
  * Sends an answer, also while the client is still sending its body.
@@ -31,29 +29,32 @@ function endUnread(res: ServerResponse): void {
  * end would let a client stream for ever. So a large unread body is discarded for a while after the
  * whole answer is out, and then the connection closes.
  *
- * @param hold counts the bytes that wait for the client to read them, before any is sent; may throw.
+ * @param hold counts the bytes that wait for the client to read them, once the answer is made and before
+ *   any is sent; may throw.
  */
 export async function send(
   req: IncomingMessage,
   res: ServerResponse,
   answer: Answer,
-  hold: (bytes: number) => void = () => {},
+  hold: HoldAnswer = () => undefined,
 ): Promise<void> {
   if (res.destroyed || res.headersSent) return;
   // A text goes out in one write with its headers, which are ASCII; bytes would go beside them.
-  const body = answer.body && JSON.stringify(answer.body.json);
+  const body = answer.body && textOf(answer.body);
   const bytes = Buffer.byteLength(body ?? '');
-  hold(bytes);
+  const held = hold(bytes);
   res.statusCode = answer.status;
   for (const [name, value] of Object.entries(answer.headers)) res.setHeader(name, value);
   if (answer.body && body !== undefined) {
     res.setHeader('Content-Type', answer.body.contentType);
     res.setHeader('Content-Length', bytes);
   }
-  if (body !== undefined && body.length > LARGE) endUnread(res);
   const unread = !req.complete && announcesBody(req);
   if (!unread || isSmall(req)) {
-    res.end(body);
+    // Nobody waits for the client: what the answer was made from is free from here on.
+    if (body !== undefined && body.length > LARGE && req.method !== 'HEAD')
+      void sendLarge(res, body, { held });
+    else res.end(body);
     req.resume();
     return;
   }
@@ -64,6 +65,10 @@ export async function send(
   if (body && req.method !== 'HEAD') res.write(body);
   await drain(req);
   res.end();
+}
+
+function textOf(body: NonNullable<Answer['body']>): string {
+  return 'text' in body ? body.text : JSON.stringify(body.json);
 }
 
 function isSmall(req: IncomingMessage): boolean {

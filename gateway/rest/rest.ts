@@ -42,6 +42,7 @@ import { readChargedBody } from './charged-body.ts';
 import { type Authentication, authenticate, requireScope } from './credential.ts';
 import { HANDLERS, type RestRequest } from './handlers.ts';
 import { parseJsonObject } from './json.ts';
+import { holdAnswer } from './large-answer.ts';
 import { type Answer, send } from './respond.ts';
 import { type Route, resolveRoute } from './route.ts';
 
@@ -87,12 +88,14 @@ export function createRest(deps: RestDependencies, calendar: () => Date) {
     const headers = { ...NO_STORE, ...('served' in route && route.served.headers) };
     try {
       const work = () => answerRoute(deps, route, { req, res, exchange });
-      const answer = await forCaller(endOf(res), work);
+      const end = endOf(res);
+      const answer = await forCaller(end.signal, work);
       const whole = { ...answer, headers: { ...headers, ...answer.headers } };
       await send(req, res, whole, (bytes) => {
+        end.made();
         // A write has been done: its answer is not refused, and no larger than its body.
-        if (route.kind !== 'operation' || route.operation.method !== 'GET') return;
-        deps.answers.open(String(exchange.shopId), res).growTo(bytes);
+        if (route.kind !== 'operation' || route.operation.method !== 'GET') return undefined;
+        return holdAnswer(deps.answers, { shopId: exchange.shopId, res, bytes });
       });
     } catch (error) {
       if (error instanceof ClientGone || (res.destroyed && isUnavailable(error))) return true;
@@ -183,7 +186,7 @@ async function answerInPlace(
     // Any request that is allowed passes while the window is full: one point of it was taken above.
     takePoints: (points) => take(Math.min(points, limit - 1)),
   });
-  const held = deps.bodies.open(caller.limitKey);
+  const held = deps.bodies.open({ caller: caller.limitKey, shop: String(caller.shopId) });
   try {
     const body = await readInput(route, incoming, { charge, held });
     return await perform(deps, route, { req, caller, body, ip, requestId: exchange.requestId });

@@ -66,7 +66,7 @@ export async function findReturn(
     large.remember(shopId, id);
   }
   if (maxBytes > 0 && maxBytes <= LARGE_BYTES) throw answerTooLarge();
-  await large.enter(call);
+  await large.enter(shopId, call);
   const found = await readLarge(pool, shopId, { id, maxBytes });
   if (!found) throw returnNotFound();
   if (found === 'large') throw answerTooLarge();

@@ -1,15 +1,13 @@
 import { Code } from '@connectrpc/connect';
 import { ErrorReason } from '../../../proto/gen/rms/common/v1/error_pb.ts';
-import { DomainError, overloaded } from '../../platform/errors.ts';
-import { createPermits, NoPermit } from '../../platform/permits.ts';
+import { DomainError } from '../../platform/errors.ts';
+import { createShopPermits } from '../../platform/shop-permits.ts';
 
 /** Above this a return is read under a permit: lines and uploads, as JSON. Bytes. */
 export const LARGE_BYTES = 1024 * 1024;
 
 /** One takes several times its size in memory until it is sent. */
-const MOST_AT_ONCE = 2;
-const MAX_WAITING = 32;
-const WAIT_MS = 5_000;
+const LARGE = { size: 2, maxWaiting: 32, waitMs: 5_000, perShop: { size: 1, maxWaiting: 8 } };
 
 /** A large return is not measured again for so long; it seldom becomes small. Milliseconds. */
 const REMEMBER_MS = 60_000;
@@ -21,15 +19,15 @@ export interface LargeReads {
   isKnown(shopId: bigint, id: bigint): boolean;
   remember(shopId: bigint, id: bigint): void;
   /**
-   * Waits until one more may be read. The permit lasts until the call has ended, its answer sent.
+   * Waits until one more of the shop may be read. The permit lasts until the call has ended, its answer sent.
    *
    * @throws ConnectError OVERLOADED; the signal's reason when the caller leaves.
    */
-  enter(call: AbortSignal): Promise<void>;
+  enter(shopId: bigint, call: AbortSignal): Promise<void>;
 }
 
 export function createLargeReads(): LargeReads {
-  const permits = createPermits({ size: MOST_AT_ONCE, maxWaiting: MAX_WAITING, waitMs: WAIT_MS });
+  const permits = createShopPermits(LARGE);
   const known = new Map<string, number>();
   const keyOf = (shopId: bigint, id: bigint): string => `${shopId}:${id}`;
 
@@ -45,15 +43,7 @@ export function createLargeReads(): LargeReads {
       const [oldest] = known.keys();
       if (known.size > MAX_REMEMBERED && oldest !== undefined) known.delete(oldest);
     },
-    async enter(call) {
-      try {
-        const release = await permits.take({ signal: call });
-        if (call.aborted) release();
-        else call.addEventListener('abort', release, { once: true });
-      } catch (error) {
-        throw error instanceof NoPermit ? overloaded() : error;
-      }
-    },
+    enter: (shopId, call) => permits.takeUntil(shopId, call),
   };
 }
 

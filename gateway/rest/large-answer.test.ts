@@ -1,0 +1,93 @@
+import { once } from 'node:events';
+import { createServer, get, type IncomingMessage, type RequestListener } from 'node:http';
+import { type AddressInfo, connect } from 'node:net';
+import { text } from 'node:stream/consumers';
+import { afterEach, describe, expect, test } from '@jest/globals';
+import { until } from '../../test/support/until.ts';
+import { HttpRefusal } from '../errors.ts';
+import type { EndReason } from '../http/connections.ts';
+import { startHttpServer } from '../http/server.ts';
+import { readBody } from './body.ts';
+import { sendLarge } from './large-answer.ts';
+
+const MIB = 1024 * 1024;
+/** A minimum that nobody misses but a client that stands still. */
+const RATE = { bytesPerS: 1, windowMs: 200 };
+
+const cleanups: (() => Promise<void>)[] = [];
+afterEach(async () => {
+  for (const cleanup of cleanups.splice(0)) await cleanup();
+});
+
+async function serve(listener: RequestListener) {
+  const ended: EndReason[] = [];
+  const server = await startHttpServer(listener, {
+    host: '127.0.0.1',
+    port: 0,
+    counts: { opened: () => {}, closed: () => {}, ended: (reason) => ended.push(reason) },
+  });
+  cleanups.push(() => server.stop());
+  return { port: server.port, ended };
+}
+
+describe('a large answer', () => {
+  test('arrives as it is, and is held no longer than until it is read', async () => {
+    const answer = `a${'\u{1f4e6}é'.repeat(2 * MIB)}`;
+    const left: number[] = [];
+    const { port } = await serve((_req, res) => {
+      res.setHeader('Content-Length', Buffer.byteLength(answer));
+      void sendLarge(res, answer, { held: { shrinkTo: (bytes) => left.push(bytes) } });
+    });
+    const [res]: IncomingMessage[] = await once(get({ port }), 'response');
+    expect(res && (await text(res)) === answer).toBe(true);
+    expect(left.length).toBeGreaterThan(10);
+    expect(left).toEqual(left.toSorted((a, b) => b - a));
+    expect(left.at(-1)).toBe(0);
+  });
+
+  test('that its client does not read ends the connection', async () => {
+    const { port, ended } = await serve((_req, res) => {
+      void sendLarge(res, 'x'.repeat(32 * MIB), { rate: RATE });
+    });
+    const socket = connect(port, '127.0.0.1')
+      .pause()
+      .on('error', () => {});
+    socket.write('GET / HTTP/1.1\r\nhost: x\r\n\r\n');
+    await until(() => ended.length > 0);
+    expect(ended).toEqual(['answer not read']);
+    socket.destroy();
+  });
+});
+
+describe('a large body', () => {
+  /** What reading it comes to. */
+  async function reading(send: (socket: ReturnType<typeof connect>) => void): Promise<unknown> {
+    const outcome = Promise.withResolvers<unknown>();
+    const held = { growTo: () => {}, requireRoom: () => {} };
+    const bounds = { maxBytes: 4 * MIB, meter: { bodyBytes: 0 }, held, rate: RATE };
+    const server = createServer((req, res) => {
+      readBody(req, res, bounds).then((bytes) => outcome.resolve(bytes?.length), outcome.resolve);
+    });
+    await once(server.listen(0, '127.0.0.1'), 'listening');
+    const { port } = server.address() as AddressInfo;
+    const socket = connect(port, '127.0.0.1').on('error', () => {});
+    const head = ['POST / HTTP/1.1', 'host: x', 'content-type: application/json'];
+    socket.write(`${head.join('\r\n')}\r\ncontent-length: ${2 * MIB}\r\n\r\n`);
+    send(socket);
+    cleanups.push(async () => {
+      socket.destroy();
+      server.close();
+    });
+    return outcome.promise;
+  }
+
+  test('that stops in the middle is refused', async () => {
+    const outcome = await reading((socket) => void socket.write(Buffer.alloc(1.5 * MIB, ' ')));
+    expect(outcome).toBeInstanceOf(HttpRefusal);
+    expect(outcome).toMatchObject({ error: { status: 408 } });
+  });
+
+  test('that keeps coming is read', async () => {
+    expect(await reading((socket) => void socket.write(Buffer.alloc(2 * MIB, ' ')))).toBe(2 * MIB);
+  });
+});

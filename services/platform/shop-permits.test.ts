@@ -1,0 +1,50 @@
+import { expect, test } from '@jest/globals';
+import { until } from '../../test/support/until.ts';
+import { isOverloaded } from './errors.ts';
+import { createShopPermits } from './shop-permits.ts';
+
+const OPTIONS = {
+  ...{ size: 2, maxWaiting: 2, waitMs: 600_000 },
+  perShop: { size: 1, maxWaiting: 3 },
+};
+
+function bench() {
+  const permits = createShopPermits(OPTIONS);
+  const order: string[] = [];
+  const take = (shopId: bigint) => {
+    const end = new AbortController();
+    const taken = permits.takeUntil(shopId, end.signal).then(() => void order.push(`${shopId}`));
+    return { taken, end: () => end.abort(new Error('left')) };
+  };
+  return { take, order };
+}
+
+test('one shop takes one permit, however many it asks for; others pass, shop by shop', async () => {
+  const { take, order } = bench();
+  const greedy = [1n, 1n, 1n].map(take);
+  await until(() => order.length === 1);
+  const second = take(2n);
+  await second.taken;
+  const third = take(3n);
+  greedy[0]?.end();
+  await third.taken;
+  second.end();
+  await greedy[1]?.taken;
+  expect(order).toEqual(['1', '2', '3', '1']);
+  greedy[2]?.end();
+  await expect(greedy[2]?.taken).rejects.toThrow('left');
+});
+
+test('the queue of a shop is bounded, and full for that shop alone', async () => {
+  const { take } = bench();
+  const [first, ...waiting] = [1n, 1n, 1n, 1n].map(take);
+  await first?.taken;
+  const refused: unknown = await take(1n).taken.catch((error: unknown) => error);
+  expect(isOverloaded(refused)).toBe(true);
+  await take(2n).taken;
+  for (const one of waiting) one.end();
+  const left = await Promise.allSettled(waiting.map((one) => one.taken));
+  expect(left.map(({ status }) => status)).toEqual(['rejected', 'rejected', 'rejected']);
+  first?.end();
+  await take(1n).taken;
+});
