@@ -20,7 +20,7 @@ let send: (sent: Sent) => Promise<Received>;
 
 beforeAll(async () => {
   under = await startTestGateway({
-    bodyBudget: { process: 8 * MIB, caller: 2 * MIB },
+    bodyBudget: { process: 8 * MIB, shop: 8 * MIB, caller: 2 * MIB },
     answerBudget: { process: 64 * MIB, shop: ANSWER_BYTES + UNREAD_BYTES },
   });
   send = restClient(under);
