@@ -208,6 +208,27 @@ test('few large returns are held at a time, though one call is about lines of al
   expect(again.returns.map((one) => one.id)).toEqual(returns.map((one) => one.id));
 }, 60_000);
 
+test('a return that was above the limit before there was one may become smaller, not larger', async () => {
+  const submitted = await bench.submit(await bench.shop(), { lines: [line(), line()] });
+  const [first = 0n, second = 0n] = submitted.lineItems.map((one) => one.lineItemId);
+  const noted = (id: bigint, lineItemId: bigint, note: string) => {
+    const of = assessment(id, lineItemId);
+    return assess(submitted.shopId, [{ ...of, disposition: { ...of.disposition, note } }]);
+  };
+  await noted(1n, first, 'n'.repeat(60_000));
+  for (let n = 0; n < 6; n++) await makeLarge(bench.db.pool, submitted);
+  expect(await refusal(noted(2n, second, 'one more'))).toMatchObject({
+    reason: 'RETURN_TOO_LARGE',
+  });
+  await noted(3n, first, 'short');
+  expect(await refusal(noted(4n, first, 'longer again'))).toMatchObject({
+    reason: 'RETURN_TOO_LARGE',
+  });
+  const { lineItems } = await bench.read(submitted);
+  expect(lineItems.map((one) => one.disposition?.note)).toEqual(['short', undefined]);
+  expect(await bench.triggers(submitted)).toEqual(['return.updated', 'return.updated']);
+}, 60_000);
+
 /** A pool that notes every statement it sends. */
 function countingPool() {
   const pool = createPool(bench.db.url, { max: 1 });

@@ -1,8 +1,11 @@
 import type pg from 'pg';
 import type { Actor } from '../../../proto/gen/rms/common/v1/actor_pb.ts';
+import { ErrorReason } from '../../../proto/gen/rms/common/v1/error_pb.ts';
 import type { Return } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
+import { DETAILS_BYTES_MAX } from '../../contract/limits.ts';
+import { DomainError } from '../../platform/errors.ts';
 import { inTransaction, type Queryable } from '../../platform/postgres.ts';
-import { requireRoom } from '../store/details-size.ts';
+import { detailsBytes, requireRoom } from '../store/details-size.ts';
 import { encodeReturn } from '../store/encoded.ts';
 import { lockReturnsOfLines } from '../store/line-owners.ts';
 import { fittingParts, loadReturns } from '../store/load.ts';
@@ -39,34 +42,84 @@ export interface InspectionKind<T extends Inspected> {
  * @returns the returns concerned, by id, as many as one answer has room for; none unless
  *   `by.wantsReturns`.
  * @throws DomainError LINE_ITEM_NOT_FOUND when a line is not the shop's, RETURN_TOO_LARGE when the details
- *   of a return would be, and then none is taken over.
+ *   of a return would be, and then none is taken over. What is too large already may become smaller.
  */
 export async function takeOver<T extends Inspected>(
   pool: pg.Pool,
   by: Changer & { readonly inspections: readonly T[]; readonly wantsReturns: boolean },
   kind: InspectionKind<T>,
 ): Promise<readonly Return[]> {
-  const wanted = latestPerLine(by.inspections, kind.idOf);
-  return inTransaction(pool, async (tx) => {
-    const returnIds = await lockReturnsOfLines(tx, by.shopId, [...wanted.keys()]);
-    const changedIds = await store(tx, { ...by, inspections: wanted }, kind);
-    const shownIds = by.wantsReturns ? returnIds : changedIds;
-    let answered: readonly Return[] = [];
-    for await (const part of fittingParts(tx, by.shopId, shownIds)) {
-      const shown = await loadReturns(tx, by.shopId, part);
-      await publish(tx, by, updates(shown, changedIds));
-      if (by.wantsReturns) answered = fitting([...answered, ...shown]);
-    }
-    return answered;
-  });
+  const wanted = { ...by, inspections: latestPerLine(by.inspections, kind.idOf) };
+  try {
+    return await inTransaction(pool, (tx) => takeOverIn(tx, wanted, kind));
+  } catch (error) {
+    if (!isTooLarge(error)) throw error;
+    // Returns from before there was a limit may be above it. Only they are measured first, since that
+    // means to read them twice.
+    return inTransaction(pool, async (tx) => {
+      const before = await aboveLimit(tx, by.shopId, [...wanted.inspections.keys()]);
+      if (before.size === 0) throw error;
+      return takeOverIn(tx, wanted, kind, before);
+    });
+  }
 }
 
-function updates(shown: readonly Return[], changedIds: readonly bigint[]) {
+/** @param before bytes of the details of returns that are above the limit already, by id. */
+async function takeOverIn<T extends Inspected>(
+  tx: Queryable,
+  by: Changer & {
+    readonly inspections: ReadonlyMap<bigint, T>;
+    readonly wantsReturns: boolean;
+  },
+  kind: InspectionKind<T>,
+  before?: ReadonlyMap<bigint, number>,
+): Promise<readonly Return[]> {
+  const returnIds = await lockReturnsOfLines(tx, by.shopId, [...by.inspections.keys()]);
+  const changedIds = await store(tx, by, kind);
+  const shownIds = by.wantsReturns ? returnIds : changedIds;
+  let answered: readonly Return[] = [];
+  for await (const part of fittingParts(tx, by.shopId, shownIds)) {
+    const shown = await loadReturns(tx, by.shopId, part);
+    await publish(tx, by, updates(shown, changedIds, before));
+    if (by.wantsReturns) answered = fitting([...answered, ...shown]);
+  }
+  return answered;
+}
+
+function isTooLarge(error: unknown): boolean {
+  return error instanceof DomainError && error.reason === ErrorReason.RETURN_TOO_LARGE;
+}
+
+/** The returns of these lines that are above the limit, locked, with the bytes of their details. */
+async function aboveLimit(
+  tx: Queryable,
+  shopId: bigint,
+  lineItemIds: readonly bigint[],
+): Promise<Map<bigint, number>> {
+  const returnIds = await lockReturnsOfLines(tx, shopId, lineItemIds);
+  const above = new Map<bigint, number>();
+  for await (const part of fittingParts(tx, shopId, returnIds)) {
+    for (const one of await loadReturns(tx, shopId, part)) {
+      const bytes = detailsBytes(one);
+      if (bytes > DETAILS_BYTES_MAX) above.set(one.id, bytes);
+    }
+  }
+  return above;
+}
+
+function updates(
+  shown: readonly Return[],
+  changedIds: readonly bigint[],
+  before: ReadonlyMap<bigint, number> | undefined,
+) {
   return shown
     .filter((one) => changedIds.includes(one.id))
     .map((one) => {
       const snapshot = encodeReturn(one);
-      requireRoom(one, { encodedBytes: snapshot.bytes.length });
+      requireRoom(one, {
+        encodedBytes: snapshot.bytes.length,
+        bytesBefore: () => before?.get(one.id),
+      });
       return { trigger: 'return.updated', returnId: one.id, snapshot };
     });
 }

@@ -109,7 +109,10 @@ function sized(bytes: number): Return {
   return of;
 }
 const check = (after: Return, before?: Return) =>
-  requireRoom(after, { encodedBytes: toBinary(ReturnSchema, after).length, before });
+  requireRoom(after, {
+    encodedBytes: toBinary(ReturnSchema, after).length,
+    bytesBefore: () => before && detailsBytes(before),
+  });
 
 describe('the size of details', () => {
   const cases: [string, Return][] = [

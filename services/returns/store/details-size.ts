@@ -36,16 +36,17 @@ export function detailsBytes(of: Return): number {
  *
  * @param o.encodedBytes of the details as a message: JSON can take sixteen times as much at most, so that
  *   a usual return costs nothing here.
+ * @param o.bytesBefore {@link detailsBytes} before the change; undefined for a new return.
  * @throws DomainError RETURN_TOO_LARGE.
  */
 export function requireRoom(
   after: Return,
-  o: { readonly encodedBytes: number; readonly before?: Return | undefined },
+  o: { readonly encodedBytes: number; readonly bytesBefore?: () => number | undefined },
 ): void {
   if (o.encodedBytes * GROWTH_MAX <= DETAILS_BYTES_MAX) return;
   const bytes = detailsBytes(after);
   if (bytes <= DETAILS_BYTES_MAX) return;
-  if (o.before && detailsBytes(o.before) >= bytes) return;
+  if ((o.bytesBefore?.() ?? 0) >= bytes) return;
   throw detailsTooLarge(after.id);
 }
 

@@ -6,7 +6,7 @@ import { type Return, ReturnState } from '../../../proto/gen/rms/returns/v1/retu
 import { appendEvents, MAX_SNAPSHOT_BYTES, type NewEvent } from '../../platform/outbox/append.ts';
 import { inTransaction, type Queryable } from '../../platform/postgres.ts';
 import { returnNotFound } from '../refusals.ts';
-import { requireRoom } from './details-size.ts';
+import { detailsBytes, requireRoom } from './details-size.ts';
 import { type EncodedReturn, encodeDetails, encodeReturn } from './encoded.ts';
 import { fittingParts, loadReturns } from './load.ts';
 import { keepSnapshot, longTextBytes } from './snapshot-store.ts';
@@ -141,7 +141,11 @@ async function changeLocked<T>(
     .map((after) => after.id);
   if (by.takesIn) {
     for (const [i, after] of written.entries()) {
-      requireRoom(after, { encodedBytes: details[i]?.length ?? 0, before: before[i] });
+      const former = before[i];
+      requireRoom(after, {
+        encodedBytes: details[i]?.length ?? 0,
+        bytesBefore: () => former && detailsBytes(former),
+      });
     }
   }
   await endLines(tx, by.shopId, before, written);
