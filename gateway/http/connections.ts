@@ -99,11 +99,13 @@ export function createConnections(limits: ConnectionLimits, counts: ConnectionCo
       if (!connection) return;
       connection.inFlight.add(res);
       silent.delete(socket);
-      if (announcesBody(req)) receiving.set(socket, req);
-      res.once('finish', () => {
-        if (!req.complete)
-          endUnlessSent(req, limits.unreadBodyMs, () => end(socket, 'body not sent'));
-      });
+      if (announcesBody(req)) {
+        receiving.set(socket, req);
+        res.once('finish', () => {
+          if (!req.complete)
+            endUnlessSent(req, limits.unreadBodyMs, () => end(socket, 'body not sent'));
+        });
+      }
       res.once('close', () => {
         if (res.errored instanceof AnswerNotRead) counts.ended('answer not read');
         connection.inFlight.delete(res);

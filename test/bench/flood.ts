@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { Pool } from 'undici';
 import type { Load, LoadRequest } from './http-load.ts';
+import { keepAliveClient } from './keep-alive.ts';
 import { monotonicMs } from './stats.ts';
 
 export interface Flood extends Load {
@@ -23,13 +23,13 @@ export interface FloodResult {
   readonly failed: number;
 }
 
-const CONNECTIONS = 256;
+const CONNECTIONS = 512;
 /** How often what is due is sent. Milliseconds. */
 const TICK_MS = 5;
 
 /** Open loop: each request at its time, whatever became of those before. */
 export async function flood(o: Flood): Promise<FloodResult> {
-  const pool = new Pool(o.origin, { connections: CONNECTIONS });
+  const client = keepAliveClient(o, CONNECTIONS);
   const requests = o.lists.flat();
   const acceptedMs: number[] = [];
   const refusedMs: number[] = [];
@@ -40,7 +40,7 @@ export async function flood(o: Flood): Promise<FloodResult> {
   const send = async (request: LoadRequest, due: number): Promise<void> => {
     for (let attempt = 0; attempt <= o.retries; attempt += 1) {
       const begun = monotonicMs();
-      const { status, retryAfterS } = await answerOf(pool, request, o.headers);
+      const { status, retryAfterS } = await client.send(request);
       const now = monotonicMs();
       if (status >= 200 && status < 300) {
         acceptedMs.push(now - due);
@@ -68,30 +68,58 @@ export async function flood(o: Flood): Promise<FloodResult> {
     await sleep(TICK_MS);
   }
   await Promise.all(pending);
-  await pool.close();
+  client.close();
   return {
     sent: count,
     accepted: acceptedMs.length,
     acceptedInTime,
-    acceptedP99: p99(acceptedMs),
+    acceptedP99: quantile(acceptedMs, 0.99),
     refused: refusedMs.length,
-    refusedP99: p99(refusedMs),
+    refusedP99: quantile(refusedMs, 0.99),
     failed,
   };
 }
 
-async function answerOf(pool: Pool, { method, path, body }: LoadRequest, headers: Load['headers']) {
-  const answer = await pool
-    .request({ method, path, headers, ...(body !== undefined && { body }) })
-    .catch(() => undefined);
-  await answer?.body.dump().catch(() => {});
+/** What was served in a closed loop. */
+export interface ClosedResult {
+  readonly perSecond: number;
+  /** Milliseconds. */
+  readonly p50: number;
+  readonly p99: number;
+}
+
+/**
+ * As many requests as so many connections get answered, one after another.
+ *
+ * @throws Error on any other answer than 2xx.
+ */
+export async function closedLoop(
+  o: Load & { connections: number; seconds: number },
+): Promise<ClosedResult> {
+  const client = keepAliveClient(o, o.connections);
+  const times: number[] = [];
+  const end = monotonicMs() + o.seconds * 1_000;
+  const loop = async (requests: readonly LoadRequest[]): Promise<void> => {
+    for (let at = 0; monotonicMs() < end; at += 1) {
+      const request = requests[at % requests.length];
+      if (!request) throw new Error('there is nothing to send');
+      const begun = monotonicMs();
+      const { status } = await client.send(request);
+      if (status < 200 || status > 299) throw new Error(`answered ${status} below capacity`);
+      times.push(monotonicMs() - begun);
+    }
+  };
+  const list = (at: number) => o.lists[at % o.lists.length] ?? [];
+  await Promise.all(Array.from({ length: o.connections }, (_, at) => loop(list(at))));
+  client.close();
   return {
-    status: answer?.statusCode ?? 0,
-    retryAfterS: Number(answer?.headers['retry-after'] ?? 0),
+    perSecond: times.length / o.seconds,
+    p50: quantile(times, 0.5),
+    p99: quantile(times, 0.99),
   };
 }
 
-function p99(values: readonly number[]): number {
+function quantile(values: readonly number[], q: number): number {
   const sorted = values.toSorted((a, b) => a - b);
-  return sorted[Math.floor(sorted.length * 0.99)] ?? 0;
+  return sorted[Math.floor(sorted.length * q)] ?? 0;
 }

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import autocannon from 'autocannon';
 import { Pool } from 'undici';
-import { type Flood, type FloodResult, flood } from './flood.ts';
+import { type ClosedResult, closedLoop, type Flood, type FloodResult, flood } from './flood.ts';
 import { serveParent } from './ipc.ts';
 import { monotonicMs } from './stats.ts';
 
@@ -35,6 +35,8 @@ let unique = 0;
 
 const methods = {
   flood: (o: Flood): Promise<FloodResult> => flood(o),
+  closedLoop: (o: Load & { connections: number; seconds: number }): Promise<ClosedResult> =>
+    closedLoop(o),
 
   /** Closed loop: as many requests as so many connections get answered. */
   async saturate(o: Load & { connections: number; seconds: number }): Promise<LoadResult> {
