@@ -1,5 +1,5 @@
-import { createRequire } from 'node:module';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { kafkaPrototype } from './kafka-internals.ts';
 
 /** How long a member looks for its group's coordinator before it gives up its place. Milliseconds. */
 const SEEK_MS = 12_000;
@@ -39,7 +39,7 @@ const patched = new WeakSet<object>();
  * Changes the library's own class, once a process. Without effect should it look different one day.
  */
 export function keepMembership(): void {
-  const prototype = groupPrototype();
+  const prototype = kafkaPrototype('kafkajs/src/consumer/consumerGroup.js', isMember);
   if (!prototype || patched.has(prototype)) return;
   patched.add(prototype);
   const { heartbeat, joinAndSync } = prototype;
@@ -62,16 +62,8 @@ export function keepMembership(): void {
   };
 }
 
-function groupPrototype(): Member | undefined {
-  const found: unknown = createRequire(import.meta.url)('kafkajs/src/consumer/consumerGroup.js');
-  const prototype: unknown = typeof found === 'function' ? found.prototype : undefined;
-  return isMember(prototype) ? prototype : undefined;
-}
-
-function isMember(value: unknown): value is Member {
+function isMember(value: object): value is Member {
   return (
-    typeof value === 'object' &&
-    value !== null &&
     'heartbeat' in value &&
     typeof value.heartbeat === 'function' &&
     'joinAndSync' in value &&

@@ -1,4 +1,4 @@
-import { createRequire } from 'node:module';
+import { kafkaPrototype } from './kafka-internals.ts';
 
 /** The library's group of one consumer. Each join gives it another offset manager, which knows from where to read. */
 interface Group {
@@ -24,8 +24,8 @@ const origins = new WeakMap<object, unknown>();
  * Changes the library's own classes, once a process. Without effect should they look different one day.
  */
 export function passOverStaleBatches(): void {
-  const group = prototypeOf('kafkajs/src/consumer/consumerGroup.js', isGroup);
-  const runner = prototypeOf('kafkajs/src/consumer/runner.js', isRunner);
+  const group = kafkaPrototype('kafkajs/src/consumer/consumerGroup.js', isGroup);
+  const runner = kafkaPrototype('kafkajs/src/consumer/runner.js', isRunner);
   if (!group || !runner || patched.has(group)) return;
   patched.add(group);
   const { fetch } = group;
@@ -43,14 +43,6 @@ export function passOverStaleBatches(): void {
       await handleBatch.call(this, batch);
     }
   };
-}
-
-function prototypeOf<T>(file: string, is: (value: object) => value is T & object): T | undefined {
-  const found: unknown = createRequire(import.meta.url)(file);
-  const prototype: unknown = typeof found === 'function' ? found.prototype : undefined;
-  return typeof prototype === 'object' && prototype !== null && is(prototype)
-    ? prototype
-    : undefined;
 }
 
 function isGroup(value: object): value is Group {

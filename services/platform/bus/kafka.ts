@@ -2,6 +2,7 @@ import { Kafka, type LogEntry, logLevel } from 'kafkajs';
 import type { Logger } from '../log.ts';
 import { within } from '../within.ts';
 import type { EventBus } from './event-bus.ts';
+import { stopIdleTimers } from './kafka-idle-timers.ts';
 import { createKafkaProducer } from './kafka-producer.ts';
 import { type KafkaSecurity, securitySettings } from './kafka-security.ts';
 import { createSessionTime } from './kafka-session-time.ts';
@@ -24,7 +25,7 @@ const HEALTH_TIMEOUT_MS = 3_000;
 
 /** Events over Apache Kafka. Connects when it is first used, so a broker may come up later. */
 export function createKafkaBus(o: KafkaBusOptions): EventBus {
-  ignoreNegativeTimeouts();
+  stopIdleTimers();
   const kafka = new Kafka({
     clientId: o.clientId,
     ...securitySettings(o.security ?? {}),
@@ -81,15 +82,6 @@ function log(logger: Logger, { level, namespace, log: fields }: LogEntry): void 
     message.startsWith('Response ') || message.includes('group.min.session.timeout.ms');
   if (level <= logLevel.WARN && !isRefusal) logger.warn(line, message);
   else logger.debug(line, message);
-}
-
-/** kafkajs 2.2.4 schedules in the past, and Node warns each time. Only that warning is dropped. */
-function ignoreNegativeTimeouts(): void {
-  const emit = process.emitWarning;
-  if (emit.name === 'emitOtherWarnings') return;
-  process.emitWarning = function emitOtherWarnings(...args: unknown[]) {
-    if (args[1] !== 'TimeoutNegativeWarning') Reflect.apply(emit, process, args);
-  };
 }
 
 function shuffled<T>(items: readonly T[]): T[] {

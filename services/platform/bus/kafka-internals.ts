@@ -1,0 +1,18 @@
+import { createRequire } from 'node:module';
+
+/**
+ * The prototype of one of the library's own classes, to replace methods whose behaviour no option changes.
+ *
+ * @param file path of the module within the package, such as `kafkajs/src/consumer/runner.js`.
+ * @param has whether it has the methods that are to be replaced.
+ * @returns undefined when the library looks different one day: nothing is replaced then.
+ */
+export function kafkaPrototype<T>(
+  file: string,
+  has: (value: object) => value is T & object,
+): (T & object) | undefined {
+  const found: unknown = createRequire(import.meta.url)(file);
+  const prototype: unknown = typeof found === 'function' ? found.prototype : undefined;
+  const isObject = typeof prototype === 'object' && prototype !== null;
+  return isObject && has(prototype) ? prototype : undefined;
+}
