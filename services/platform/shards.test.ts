@@ -1,7 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals';
 import { createTestDatabase, type TestDatabase } from '../../test/support/database.ts';
-import { createShardHolder, TEND_EVERY_MS } from './shards.ts';
+import { until } from '../../test/support/until.ts';
+import { createShardHolder, REBALANCE_EVERY_MS } from './shards.ts';
 
 const SHARDS = 8;
 /** A machine that stands still must not lose them: where a lease ends, the test ends it. Milliseconds. */
@@ -31,17 +32,32 @@ describe('shards', () => {
     return rows.map((row) => row.owner);
   };
 
+  /** As if the process had not renewed its lease in time. */
+  const endProcess = (owner: string) =>
+    database.pool.query(
+      `update leases set expires_at = now() - interval '1 second' where name = 'relay/process/' || $1`,
+      [owner],
+    );
+
+  const waitForBlocked = () =>
+    until(async () => {
+      const { rows } = await database.pool.query(
+        `select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
+      );
+      return rows.length > 0;
+    });
+
   test('are shared out evenly, and given back', async () => {
     const [first, second] = [randomUUID(), randomUUID()].map((owner) => holder(owner));
     if (!first || !second) throw new Error('there are two');
-    await first.tend();
+    await first.rebalance();
     expect(first.held()).toHaveLength(SHARDS);
-    await second.tend();
-    await first.tend();
-    await second.tend();
+    await second.rebalance();
+    await first.rebalance();
+    await second.rebalance();
     expect([first.held().length, second.held().length]).toEqual([SHARDS / 2, SHARDS / 2]);
     await second.release();
-    await first.tend();
+    await first.rebalance();
     expect(first.held()).toHaveLength(SHARDS);
     await first.release();
     expect(await members()).toEqual([]);
@@ -49,16 +65,9 @@ describe('shards', () => {
 
   test('processes that were killed leave no row for ever', async () => {
     const [killed, late, next] = ['killed', 'late', 'next'];
-    for (const owner of [killed, late]) await holder(owner).tend();
-    await database.pool.query(
-      `update leases set expires_at = now() - interval '1 hour' where owner = $1`,
-      [killed],
-    );
-    await database.pool.query(
-      `update leases set expires_at = now() - interval '1 second' where owner = $1`,
-      [late],
-    );
-    await holder(next).tend();
+    for (const owner of [killed, late]) await holder(owner).rebalance();
+    await endProcess(killed);
+    await holder(next).rebalance();
     expect(await members()).toEqual([late, next]);
   });
 
@@ -67,16 +76,16 @@ describe('shards', () => {
     const first = holder('busy', () => isBusy);
     const second = holder('newcomer');
     await database.pool.query('delete from leases');
-    await first.tend();
-    await second.tend();
-    await first.tend();
+    await first.rebalance();
+    await second.rebalance();
+    await first.rebalance();
     expect(first.held()).toHaveLength(SHARDS / 2);
     expect(second.held()).toEqual([]);
-    await second.tend();
+    await second.rebalance();
     expect(second.held()).toEqual([]);
     isBusy = false;
-    await first.tend();
-    await second.tend();
+    await first.rebalance();
+    await second.rebalance();
     expect(second.held()).toHaveLength(SHARDS / 2);
     await Promise.all([first.release(), second.release()]);
   });
@@ -84,16 +93,16 @@ describe('shards', () => {
   test('with nothing under way are given up first, and those that stay do not change', async () => {
     const busy = new Set<number>();
     const [first, second] = [holder('old', (shard) => busy.has(shard)), holder('young')];
-    await first.tend();
+    await first.rebalance();
     for (const shard of first.held().slice(SHARDS / 2)) busy.add(shard);
-    await second.tend();
-    await first.tend();
-    await second.tend();
+    await second.rebalance();
+    await first.rebalance();
+    await second.rebalance();
     expect(new Set(first.held())).toEqual(busy);
     expect(second.held()).toHaveLength(SHARDS / 2);
     const before = [first.held(), second.held()];
     for (const shard of second.held()) busy.add(shard);
-    for (const one of [first, second, first, second]) await one.tend();
+    for (const one of [first, second, first, second]) await one.rebalance();
     expect([first.held(), second.held()]).toEqual(before);
     await Promise.all([first.release(), second.release()]);
   });
@@ -101,13 +110,13 @@ describe('shards', () => {
   test('that are all busy are done with one by one, each handed over when it is', async () => {
     const busy = new Set(Array.from({ length: SHARDS }, (_, shard) => shard));
     const [first, second] = [holder('full', (shard) => busy.has(shard)), holder('empty')];
-    await first.tend();
-    await second.tend();
-    await first.tend();
+    await first.rebalance();
+    await second.rebalance();
+    await first.rebalance();
     const [kept = -1] = first.held();
     busy.delete(kept);
-    await first.tend();
-    await second.tend();
+    await first.rebalance();
+    await second.rebalance();
     expect(second.held()).toEqual([kept]);
     expect(first.held()).toHaveLength(SHARDS / 2);
     await Promise.all([first.release(), second.release()]);
@@ -116,32 +125,32 @@ describe('shards', () => {
   test('of one that leaves go to the others at once, those that are busy when they are done', async () => {
     const busy = new Set<number>();
     const [first, second] = [holder('leaving', (shard) => busy.has(shard)), holder('staying')];
-    await first.tend();
-    await second.tend();
-    await first.tend();
-    await second.tend();
+    await first.rebalance();
+    await second.rebalance();
+    await first.rebalance();
+    await second.rebalance();
     const [last = -1] = first.held();
     const token = first.tokenOf(last);
     busy.add(last);
     // However long this takes, it is the moment after the leaving.
     const clock = jest.spyOn(performance, 'now').mockReturnValue(performance.now());
-    first.leave();
+    first.drain();
     expect([first.held(), first.tokenOf(last)]).toEqual([[], undefined]);
-    const restMs = await first.tend().finally(() => clock.mockRestore());
+    const restMs = await first.rebalance().finally(() => clock.mockRestore());
     expect(restMs).toBeLessThan(100);
     expect(await members()).toEqual(['staying']);
-    await second.tend();
+    await second.rebalance();
     expect(second.held()).toHaveLength(SHARDS - 1);
     // What is under way may still be written in its name.
-    await first.tend();
+    await first.rebalance();
     const { rows } = await database.pool.query(
       `select token from leases where name = 'relay/shard/' || $1 and expires_at > now()`,
       [last],
     );
     expect(rows).toEqual([{ token }]);
     busy.delete(last);
-    await first.tend();
-    await second.tend();
+    await first.rebalance();
+    await second.rebalance();
     expect(second.held()).toHaveLength(SHARDS);
     expect(await members()).toEqual(['staying']);
     await Promise.all([first.release(), second.release()]);
@@ -149,20 +158,20 @@ describe('shards', () => {
 
   test('are tended again when the lease of another ends, and seldom while all live', async () => {
     const [dead, heir] = [holder('dead'), holder('heir')];
-    await dead.tend();
-    await heir.tend();
-    await dead.tend();
-    await heir.tend();
-    await dead.tend();
-    expect(await heir.tend()).toBe(TEND_EVERY_MS);
+    await dead.rebalance();
+    await heir.rebalance();
+    await dead.rebalance();
+    await heir.rebalance();
+    await dead.rebalance();
+    expect(await heir.rebalance()).toBe(REBALANCE_EVERY_MS);
     await database.pool.query(
       `update leases set expires_at = clock_timestamp() + interval '500 milliseconds' where owner = 'dead'`,
     );
-    const restMs = await heir.tend();
+    const restMs = await heir.rebalance();
     // A machine that stood still in between has seen the lease end already.
-    expect(restMs < TEND_EVERY_MS || heir.held().length === SHARDS).toBe(true);
+    expect(restMs < REBALANCE_EVERY_MS || heir.held().length === SHARDS).toBe(true);
     await database.pool.query('select pg_sleep($1)', [restMs / 1000]);
-    await heir.tend();
+    await heir.rebalance();
     expect(heir.held()).toHaveLength(SHARDS);
     await Promise.all([dead.release(), heir.release()]);
   });
@@ -170,30 +179,91 @@ describe('shards', () => {
   test('are tended often by who waits for them and by who gives them up, for a moment', async () => {
     let isBusy = true;
     const [first, second] = [holder('giver', () => isBusy), holder('taker')];
-    expect(await first.tend()).toBe(TEND_EVERY_MS);
-    expect(await second.tend()).toBeLessThan(100);
-    expect(await first.tend()).toBeLessThan(100);
+    expect(await first.rebalance()).toBe(REBALANCE_EVERY_MS);
+    expect(await second.rebalance()).toBeLessThan(100);
+    expect(await first.rebalance()).toBeLessThan(100);
     isBusy = false;
-    expect(await first.tend()).toBe(TEND_EVERY_MS);
-    expect(await second.tend()).toBe(TEND_EVERY_MS);
+    expect(await first.rebalance()).toBe(REBALANCE_EVERY_MS);
+    expect(await second.rebalance()).toBe(REBALANCE_EVERY_MS);
     expect(second.held()).toHaveLength(SHARDS / 2);
     await Promise.all([first.release(), second.release()]);
   });
 
   test('that nobody took are kept over an outage longer than their lease', async () => {
     const before = holder('patient');
-    await before.tend();
+    await before.rebalance();
     const token = before.tokenOf(0);
     expect(token).toBeDefined();
     await database.pool.query(`update leases set expires_at = now() - interval '1 minute'`);
-    await before.tend();
+    await before.rebalance();
     expect(before.tokenOf(0)).toBe(token);
     await database.pool.query(`update leases set expires_at = now() - interval '1 minute'`);
     const other = holder('quick');
-    await other.tend();
+    await other.rebalance();
     expect(other.tokenOf(0)).toBeGreaterThan(token ?? 0n);
-    await before.tend();
+    await before.rebalance();
     expect(before.tokenOf(0)).toBeUndefined();
     await Promise.all([before.release(), other.release()]);
+  });
+
+  test('a renewal writes one row, whatever is held', async () => {
+    const one = holder('thrifty');
+    await one.rebalance();
+    const versions = async () => {
+      const { rows } = await database.pool.query<{ name: string; version: string }>(
+        `select name, xmin::text as version from leases where owner = 'thrifty'`,
+      );
+      return new Map(rows.map(({ name, version }) => [name, version]));
+    };
+    const before = await versions();
+    await one.rebalance();
+    const after = await versions();
+    const changed = [...after].filter(([name, version]) => before.get(name) !== version);
+    expect(changed.map(([name]) => name)).toEqual(['relay/process/thrifty']);
+    await one.release();
+  });
+
+  test('stay with a process that renews its lease while another takes it for dead', async () => {
+    const [slow, heir] = [holder('slow'), holder('hasty')];
+    await slow.rebalance();
+    await endProcess('slow');
+    const renewal = await database.pool.connect();
+    await renewal.query('begin');
+    await renewal.query(
+      `update leases set expires_at = now() + interval '1 minute' where name = 'relay/process/slow'`,
+    );
+    const taking = heir.rebalance();
+    await waitForBlocked();
+    await renewal.query('commit');
+    renewal.release();
+    await taking;
+    await slow.rebalance();
+    expect(slow.tokenOf(0)).toBeDefined();
+    expect(heir.tokenOf(0)).toBeUndefined();
+    await Promise.all([slow.release(), heir.release()]);
+  });
+
+  test('are taken from a process that was dead for a moment, which then takes its share again', async () => {
+    const [back, heir] = [holder('back'), holder('heir of it')];
+    await back.rebalance();
+    await endProcess('back');
+    await heir.rebalance();
+    expect(heir.held()).toHaveLength(SHARDS);
+    await back.rebalance();
+    expect(back.held()).toEqual([]);
+    for (const one of [back, heir, back]) await one.rebalance();
+    expect([back.held().length, heir.held().length]).toEqual([SHARDS / 2, SHARDS / 2]);
+    await Promise.all([back.release(), heir.release()]);
+  });
+
+  test('are taken from a process that died before the clock of the database was set back', async () => {
+    const [dead, heir] = [holder('of tomorrow'), holder('of today')];
+    await dead.rebalance();
+    await database.pool.query(
+      `update leases set expires_at = now() + interval '1 hour' where name = 'relay/process/of tomorrow'`,
+    );
+    await heir.rebalance();
+    expect(heir.held()).toHaveLength(SHARDS);
+    await heir.release();
   });
 });

@@ -2,30 +2,36 @@ import type pg from 'pg';
 import {
   acquireLeases,
   type HeldLeases,
+  type LeaseNames,
   type Renewal,
   releaseLeases,
-  removeLeases,
+  removeDeadProcesses,
+  removeOwner,
   renewLeases,
 } from './shard-leases.ts';
 
 /**
  * After a crash another replica goes on when this time is over. A holder that lives may be kept from
- * tending for four fifths of it: at 2.5 s one lost its shards on a machine where 15 processes wanted each core. Milliseconds.
+ * renewing for four fifths of it: at 2.5 s one lost its shards on a machine where 15 processes wanted each core. Milliseconds.
  */
 export const SHARD_LEASE_MS = 3_000;
 
-/** How often {@link ShardHolder.tend} is to be called when nothing changes. Milliseconds. */
-export const TEND_EVERY_MS = 600;
+/** How often {@link ShardHolder.rebalance} is to be called when nothing changes. Milliseconds. */
+export const REBALANCE_EVERY_MS = 600;
 
-/** For so long after a member came or went, those that wait for shards or give some up tend them often. Milliseconds. */
-const UNREST_MS = 2_000;
-const TEND_OFTEN_MS = 50;
+/** For so long after a member came or went, those that wait for shards or hand some over rebalance often. Milliseconds. */
+const UNSETTLED_MS = 2_000;
+const REBALANCE_OFTEN_MS = 50;
 
 /** A lease is looked at only when it has surely ended; those of one process end almost together. Milliseconds. */
 const AFTER_END_MS = 20;
 
-/** A member without a sign of life for so long does not come back. Milliseconds. */
-const FORGET_AFTER_MS = 60_000;
+/**
+ * The rows of shards count only while their process lives, so they are seldom renewed. They expire all the same,
+ * for a release of before that knows nothing of processes. Milliseconds.
+ */
+const ROW_MS = 60_000;
+const PROLONG_EVERY_MS = 20_000;
 
 export interface ShardOptions {
   readonly pool: pg.Pool;
@@ -36,11 +42,11 @@ export interface ShardOptions {
   /** Shards are numbered from 0 to one less than this. */
   readonly count: number;
   /**
-   * Whether something of the shard is under way. One that another replica is to have is given up
-   * only when nothing is; until then nothing new is to be begun. Nothing ever is unless told so.
+   * Whether something of the shard is in flight. A shard that another replica is to have is handed over
+   * only when nothing is; until then nothing new is to be begun. By default nothing ever is.
    */
   readonly isBusy?: (shard: number) => boolean;
-  /** Longer in tests: a machine that stands still must not lose them. {@link SHARD_LEASE_MS} unless told otherwise. */
+  /** Longer in tests: a machine that stands still must not lose them. {@link SHARD_LEASE_MS} by default. */
   readonly leaseMs?: number;
 }
 
@@ -53,17 +59,17 @@ export interface ShardHolder {
    */
   tokenOf(shard: number): bigint | undefined;
   /**
-   * Says that we are alive, keeps our share of the shards, takes free ones, gives back extra ones.
+   * Renews the lease of this process, keeps its share of the shards, takes free ones, hands over extra ones.
    * Resolves to how soon it is to be called again: when a lease of another ends, which none does
    * while its holder lives, or while shards change hands. Milliseconds.
    */
-  tend(): Promise<number>;
+  rebalance(): Promise<number>;
   /**
-   * From now on nothing is to be begun, and each {@link ShardHolder.tend} gives back what nothing is
-   * under way of; what is under way may still be written down in the name of its token. For a stop
-   * that waits: whoever hangs in one shard keeps back that one only.
+   * From now on nothing is to be begun, and each {@link ShardHolder.rebalance} hands over the shards with
+   * nothing in flight. What is in flight may still be recorded in the name of its token. For a graceful
+   * stop: a hanging endpoint delays only its own shard.
    */
-  leave(): void;
+  drain(): void;
   /** Gives everything back at once, for the others to take. */
   release(): Promise<void>;
 }
@@ -75,56 +81,77 @@ export function shardLease(name: string, shard: number): string {
 
 interface Held {
   readonly token: bigint;
-  /** By the monotonic clock: what the database says happened after this moment began. */
-  safeUntil: number;
-  /** To be given up as soon as nothing of it is under way. */
+  /** To be handed over as soon as nothing of it is in flight. */
   isLeaving: boolean;
 }
 
 /** Divides the shards evenly among the replicas that are alive. */
 export function createShardHolder(o: ShardOptions): ShardHolder {
   const shards = new Map<number, Held>();
-  const memberPrefix = `${o.name}/member/`;
-  const memberName = memberPrefix + o.owner;
+  const names: LeaseNames = {
+    prefix: `${o.name}/`,
+    processPrefix: `${o.name}/process/`,
+    memberPrefix: `${o.name}/member/`,
+  };
+  const processName = names.processPrefix + o.owner;
+  const memberName = names.memberPrefix + o.owner;
   const leaseMs = o.leaseMs ?? SHARD_LEASE_MS;
-  const lease = { owner: o.owner, ttlMs: leaseMs };
+  /** Tokens of the rows of this process; undefined while it has none. */
+  let processToken: bigint | undefined;
   let membership: bigint | undefined;
+  /** By the monotonic clock: what the database says happened after this moment began. */
+  let safeUntil = Number.NEGATIVE_INFINITY;
+  let prolongedAt = performance.now();
   let membersBefore = 0;
-  let unrestUntil = 0;
-  let isGoing = false;
+  let unsettledUntil = 0;
+  let isDraining = false;
 
-  const isSafe = ({ safeUntil, isLeaving }: Held, now: number): boolean =>
-    !isGoing && !isLeaving && now < safeUntil;
+  const isSafe = ({ isLeaving }: Held): boolean =>
+    !isDraining && !isLeaving && performance.now() < safeUntil;
 
   const leasesOf = (held: readonly (readonly [number, Held])[]): Map<string, bigint> =>
     new Map(held.map(([shard, { token }]) => [shardLease(o.name, shard), token]));
 
-  /** Everything that this process holds, its membership included. */
+  /** What counts as long as the process lives: its shards and its membership. */
   function ownLeases(): HeldLeases {
     const own = leasesOf([...shards]);
     if (membership !== undefined) own.set(memberName, membership);
     return own;
   }
 
-  async function renew(): Promise<Renewal> {
+  async function renew(token: bigint): Promise<Renewal> {
     const asked = performance.now();
-    const entries = [...shards];
-    const where = { memberPrefix, prefix: `${o.name}/` };
-    const renewal = await renewLeases(o.pool, ownLeases(), { ttlMs: leaseMs, ...where });
-    if (!renewal.renewed.has(memberName)) membership = undefined;
-    for (const [shard, held] of entries) {
-      const isOurs = renewal.renewed.has(shardLease(o.name, shard));
-      if (isOurs) held.safeUntil = asked + leaseMs;
-      else shards.delete(shard);
+    const isProlonging = asked >= prolongedAt + PROLONG_EVERY_MS;
+    const renewal = await renewLeases(
+      o.pool,
+      { name: processName, token, ttlMs: leaseMs },
+      { held: ownLeases(), names, ...(isProlonging && { prolongMs: rowMs(leaseMs) }) },
+    );
+    if (isProlonging) prolongedAt = asked;
+    if (renewal.isAlive) safeUntil = asked + leaseMs;
+    else processToken = undefined;
+    if (!renewal.held.has(memberName)) membership = undefined;
+    for (const shard of [...shards.keys()]) {
+      if (!renewal.held.has(shardLease(o.name, shard))) shards.delete(shard);
     }
     return renewal;
   }
 
   /** Each process has a name of its own: the row of one that was killed is never taken over. */
+  async function begin(): Promise<bigint | undefined> {
+    shards.clear();
+    membership = undefined;
+    await removeOwner(o.pool, { owner: o.owner, prefix: names.prefix });
+    const asked = performance.now();
+    const lease = { owner: o.owner, ttlMs: leaseMs, limit: 1 };
+    processToken = (await acquireLeases(o.pool, [processName], lease)).get(processName);
+    safeUntil = asked + leaseMs;
+    return processToken;
+  }
+
   async function join(): Promise<void> {
-    await removeLeases(o.pool, { prefix: memberPrefix, endedMs: FORGET_AFTER_MS });
-    const taken = await acquireLeases(o.pool, [memberName], { ...lease, limit: 1 });
-    membership = taken.get(memberName);
+    const lease = { owner: o.owner, ttlMs: rowMs(leaseMs), limit: 1 };
+    membership = (await acquireLeases(o.pool, [memberName], lease)).get(memberName);
   }
 
   async function takeFree(room: number): Promise<void> {
@@ -132,19 +159,18 @@ export function createShardHolder(o: ShardOptions): ShardHolder {
       (shard) => !shards.has(shard),
     );
     if (room <= 0 || others.length === 0) return;
-    const asked = performance.now();
-    const names = others.map((shard) => shardLease(o.name, shard));
-    const taken = await acquireLeases(o.pool, names, { ...lease, limit: room });
+    const leases = others.map((shard) => shardLease(o.name, shard));
+    const lease = { owner: o.owner, ttlMs: rowMs(leaseMs), limit: room };
+    const taken = await acquireLeases(o.pool, leases, lease);
     for (const shard of others) {
       const token = taken.get(shardLease(o.name, shard));
-      if (token === undefined) continue;
-      shards.set(shard, { token, safeUntil: asked + leaseMs, isLeaving: false });
+      if (token !== undefined) shards.set(shard, { token, isLeaving: false });
     }
   }
 
   const isBusy = (shard: number): boolean => o.isBusy?.(shard) ?? false;
 
-  /** First what nothing is under way of, then what is being left anyway, then what was taken last. */
+  /** First what has nothing in flight, then what is leaving anyway, then what was taken last. */
   function inOrderOfLeaving(): { shard: number; held: Held; rank: number }[] {
     return [...shards]
       .map(([shard, held]) => ({ shard, held, rank: isBusy(shard) ? (held.isLeaving ? 1 : 2) : 0 }))
@@ -152,7 +178,7 @@ export function createShardHolder(o: ShardOptions): ShardHolder {
       .toSorted((a, b) => a.rank - b.rank);
   }
 
-  async function giveUpExtra(share: number): Promise<void> {
+  async function handOverExtra(share: number): Promise<void> {
     const extra = shards.size - share;
     if (extra <= 0) {
       for (const held of shards.values()) held.isLeaving = false;
@@ -168,60 +194,71 @@ export function createShardHolder(o: ShardOptions): ShardHolder {
   }
 
   /** The others count without us as soon as we are no member. */
-  async function resign(): Promise<void> {
+  async function leaveMembers(): Promise<void> {
     if (membership === undefined) return;
     const own = new Map([[memberName, membership]]);
     membership = undefined;
     await releaseLeases(o.pool, own);
   }
 
-  /** Notes whether members came or went. Milliseconds until the next tending. */
-  function restAfter({ members, othersEndMs }: Omit<Renewal, 'renewed'>): number {
+  /** Notes whether members came or went. Milliseconds until the next rebalance. */
+  function restAfter({ members, othersEndMs }: Pick<Renewal, 'members' | 'othersEndMs'>): number {
     const now = performance.now();
     if (members !== membersBefore) {
       membersBefore = members;
-      unrestUntil = now + UNREST_MS;
+      unsettledUntil = now + UNSETTLED_MS;
     }
     const isShort = shards.size < Math.floor(o.count / members);
     const isLeaving = [...shards.values()].some((held) => held.isLeaving);
-    if (now < unrestUntil && (isShort || isLeaving)) return TEND_OFTEN_MS;
-    return Math.min(TEND_EVERY_MS, (othersEndMs ?? TEND_EVERY_MS) + AFTER_END_MS);
+    if (now < unsettledUntil && (isShort || isLeaving)) return REBALANCE_OFTEN_MS;
+    return Math.min(REBALANCE_EVERY_MS, (othersEndMs ?? REBALANCE_EVERY_MS) + AFTER_END_MS);
+  }
+
+  /** Hands over what it can. Milliseconds until the next time. */
+  async function drainStep(): Promise<number> {
+    await leaveMembers();
+    await handOverExtra(0);
+    const isUnsettled = shards.size > 0 && performance.now() < unsettledUntil;
+    return isUnsettled ? REBALANCE_OFTEN_MS : REBALANCE_EVERY_MS;
   }
 
   return {
-    held() {
-      const now = performance.now();
-      return [...shards].filter(([, held]) => isSafe(held, now)).map(([shard]) => shard);
-    },
+    held: () => [...shards].filter(([, held]) => isSafe(held)).map(([shard]) => shard),
     tokenOf(shard) {
       const held = shards.get(shard);
-      return held && isSafe(held, performance.now()) ? held.token : undefined;
+      return held && isSafe(held) ? held.token : undefined;
     },
-    async tend() {
-      const { members: known, othersEndMs } = await renew();
-      if (isGoing) {
-        await resign();
-        await giveUpExtra(0);
-        return shards.size > 0 && performance.now() < unrestUntil ? TEND_OFTEN_MS : TEND_EVERY_MS;
-      }
+    async rebalance() {
+      const token = processToken ?? (isDraining ? undefined : await begin());
+      if (token === undefined) return REBALANCE_EVERY_MS;
+      const { members: known, dead, othersEndMs, isAlive } = await renew(token);
+      if (!isAlive) return isDraining ? REBALANCE_EVERY_MS : REBALANCE_OFTEN_MS;
+      if (isDraining) return drainStep();
+      if (dead > 0) await removeDeadProcesses(o.pool, { owner: o.owner, ttlMs: leaseMs, names });
       const isNew = membership === undefined;
       if (isNew) await join();
       const members = Math.max(1, known + (isNew ? 1 : 0));
       const share = Math.ceil(o.count / members);
-      await giveUpExtra(share);
+      await handOverExtra(share);
       await takeFree(share - shards.size);
       return restAfter({ members, othersEndMs });
     },
-    leave() {
-      if (isGoing) return;
-      isGoing = true;
-      unrestUntil = performance.now() + UNREST_MS;
+    drain() {
+      if (isDraining) return;
+      isDraining = true;
+      unsettledUntil = performance.now() + UNSETTLED_MS;
     },
     async release() {
-      const own = ownLeases();
+      const own = new Map(ownLeases());
+      if (processToken !== undefined) own.set(processName, processToken);
       shards.clear();
-      membership = undefined;
+      [processToken, membership] = [undefined, undefined];
       await releaseLeases(o.pool, own);
     },
   };
+}
+
+/** The rows of shards outlast the lease of their process. */
+function rowMs(leaseMs: number): number {
+  return Math.max(ROW_MS, 4 * leaseMs);
 }

@@ -175,7 +175,7 @@ describe('outbox relay', () => {
     // Both know of each other when each has renewed a lease since both are there.
     const renewals = async () => {
       const { rows } = await database.pool.query<{ expires_at: Date }>(
-        `select expires_at from leases where starts_with(name, 'relay/member/') order by owner`,
+        `select expires_at from leases where starts_with(name, 'relay/process/') order by owner`,
       );
       return rows.map((row) => row.expires_at.getTime());
     };

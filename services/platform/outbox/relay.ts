@@ -6,7 +6,7 @@ import type { EventBus } from '../bus/event-bus.ts';
 import { listen } from '../listen.ts';
 import type { Logger } from '../log.ts';
 import { startPartitionKeeper } from '../partitions.ts';
-import { createShardHolder, TEND_EVERY_MS } from '../shards.ts';
+import { createShardHolder, REBALANCE_EVERY_MS } from '../shards.ts';
 import type { Telemetry } from '../telemetry.ts';
 import { within } from '../within.ts';
 import { startLoop, type Worker } from '../worker.ts';
@@ -96,11 +96,11 @@ export function startRelay(o: RelayOptions): Relay {
 
   const tending = startLoop({
     name: 'outbox shards',
-    idleMs: TEND_EVERY_MS,
+    idleMs: REBALANCE_EVERY_MS,
     logger: o.logger,
     step: async () => {
       const before = shards.held().length;
-      const restMs = await shards.tend();
+      const restMs = await shards.rebalance();
       hasShare = true;
       if (shards.held().length > before || flushers.length > 0) look();
       return restMs;

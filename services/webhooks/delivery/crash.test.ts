@@ -59,7 +59,7 @@ async function takeUp(shopId: bigint): Promise<Settlement[]> {
     name: DELIVERY_LEASES,
     count: DELIVERY_SHARDS,
   });
-  await shards.tend();
+  await shards.rebalance();
   const { rows } = await db.pool.query<{ subscriptionId: bigint; endpointId: bigint }>(
     'select subscription_id as "subscriptionId", endpoint_id as "endpointId" from lanes where shop_id = $1',
     [shopId],

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type pg from 'pg';
 import { listen } from '../../platform/listen.ts';
 import type { Logger } from '../../platform/log.ts';
-import { createShardHolder, TEND_EVERY_MS } from '../../platform/shards.ts';
+import { createShardHolder, REBALANCE_EVERY_MS } from '../../platform/shards.ts';
 import { startLoop, type Worker } from '../../platform/worker.ts';
 import { DUE_CHANNEL_PREFIX, parseAnnouncement } from './announce.ts';
 import type { AttemptOptions } from './attempt.ts';
@@ -113,11 +113,11 @@ export function startDispatching(o: DispatchOptions): Dispatcher {
   });
   const tending = startLoop({
     name: 'delivery shards',
-    idleMs: TEND_EVERY_MS,
+    idleMs: REBALANCE_EVERY_MS,
     logger: o.logger,
     async step() {
       const before = shards.held().join();
-      const restMs = await shards.tend();
+      const restMs = await shards.rebalance();
       if (shards.held().join() !== before) pulse.wake();
       return restMs;
     },
@@ -134,7 +134,7 @@ export function startDispatching(o: DispatchOptions): Dispatcher {
     now: () => new Date(keeper.retryNowMs() - o.clock.offsetMs()),
     holds: (shard) => shards.tokenOf(shard) !== undefined,
     async stop() {
-      shards.leave();
+      shards.drain();
       await Promise.all([pulse.stop(), listening.stop()]);
       tending.wake();
       await courier.drain(STOP);

@@ -30,7 +30,7 @@ beforeEach(async () => {
     // A machine that stands still must not lose them.
     leaseMs: 60_000,
   });
-  await shards.tend();
+  await shards.rebalance();
 });
 afterEach(() => shards.release());
 

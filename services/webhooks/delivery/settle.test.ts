@@ -54,7 +54,7 @@ async function read(count: number): Promise<Due[]> {
     const at = { today: new Date('2026-11-21T00:00:00Z'), offsetMs: 0 };
     await fanOut(tx, events, await lockLanes(tx, events), at);
   });
-  await shards.tend();
+  await shards.rebalance();
   const { rows } = await db.pool.query<{ endpointId: bigint }>(
     'select endpoint_id as "endpointId" from lanes where shop_id = $1',
     [shopId],
