@@ -13,8 +13,8 @@ export interface BackgroundOptions {
   /** The service and its schema. */
   readonly name: string;
   readonly pool: pg.Pool;
-  /** Whose commits are relayed as well. */
-  readonly callerPool?: pg.Pool;
+  /** Pools whose commits are relayed as well. */
+  readonly writers?: readonly pg.Pool[];
   readonly bus: EventBus;
   readonly logger: Logger;
   readonly telemetry: Telemetry;

@@ -1,6 +1,6 @@
 import type pg from 'pg';
 import { serveCallers, waitingFor } from './caller-pool.ts';
-import { createPool, type PoolOptions } from './postgres.ts';
+import { createPool, type PoolOptions, poolBeside } from './postgres.ts';
 import type { Telemetry } from './telemetry.ts';
 
 /** The connections of a service. */
@@ -9,18 +9,24 @@ export interface Pools {
   readonly pool: pg.Pool;
   /** For all other work, which calls cannot keep from a connection. */
   readonly backgroundPool: pg.Pool;
+  /** For the relay of the outbox and for consumers: a few statements, over and over, planned once a connection. */
+  readonly streamPool: pg.Pool;
 }
 
 const DEFAULT_POOL_MAX = 10;
 /** Connections for background work, for each one for calls. */
 const BACKGROUND_SHARE = 0.5;
+/** A relay reads, deletes and renews its lease at the same time; a consumer mostly needs one. */
+const STREAM_CONNECTIONS = 3;
+/** The planner would make a plan for each call: that takes longer than the statement itself. */
+const STREAM_SETTINGS = { plan_cache_mode: 'force_generic_plan' };
 
 /** The longest deadline of a call; a caller that leaves earlier has its statements cancelled. Milliseconds. */
 const STATEMENT_TIMEOUT_MS = 20_000;
 /** Below the deadline of most calls: those that wait for a lock get an answer. Milliseconds. */
 const LOCK_TIMEOUT_MS = 4_000;
 
-/** Opens both pools of a service; connections are made as they are needed. */
+/** Opens the pools of a service; connections are made as they are needed. */
 export function openPools(
   o: {
     readonly databaseUrl: string;
@@ -42,15 +48,25 @@ export function openPools(
   });
   // Reads and other calls are bounded apart: all of them may wait.
   const calls = 2 * (o.maxCallsInFlight ?? 0);
-  return { pool: serveCallers(pool, backgroundPool, calls), backgroundPool };
+  const stream = { max: STREAM_CONNECTIONS, settings: STREAM_SETTINGS };
+  return {
+    pool: serveCallers(pool, backgroundPool, calls),
+    backgroundPool,
+    streamPool: poolBeside(backgroundPool, stream),
+  };
+}
+
+/** Closes all of them, after what uses their connections at present. */
+export async function closePools({ pool, backgroundPool, streamPool }: Pools): Promise<void> {
+  await Promise.all([pool.end(), backgroundPool.end(), streamPool.end()]);
 }
 
 /** The connections by state and pool. */
-export function measurePools(telemetry: Telemetry, { pool, backgroundPool }: Pools): void {
+export function measurePools(telemetry: Telemetry, o: Pools): void {
   const gauge = telemetry.meter.createObservableGauge('db.client.connections', {
     description: 'Connections by pool and state; waiting counts callers without one',
   });
-  const pools = { calls: pool, background: backgroundPool };
+  const pools = { calls: o.pool, background: o.backgroundPool, stream: o.streamPool };
   gauge.addCallback((result) => {
     for (const [name, one] of Object.entries(pools)) {
       result.observe(one.totalCount - one.idleCount, { state: 'used', pool: name });

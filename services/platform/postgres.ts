@@ -9,6 +9,8 @@ export type Queryable = Pick<pg.ClientBase, 'query'>;
 const CONNECT_TIMEOUT_MS = 5_000;
 const STATEMENT_TIMEOUT_MS = 30_000;
 const IDLE_IN_TRANSACTION_TIMEOUT_MS = 30_000;
+/** The plans of a connection and its login are paid for again once it was closed. Milliseconds. */
+const IDLE_MS = 5 * 60_000;
 /** How much longer the client waits, for a server that no longer answers at all. Milliseconds. */
 const ANSWER_GRACE_MS = 2_000;
 
@@ -44,6 +46,7 @@ export function createPool(url: string, o: PoolOptions = {}): pg.Pool {
     idle_in_transaction_session_timeout: o.idleInTransactionMs ?? IDLE_IN_TRANSACTION_TIMEOUT_MS,
     query_timeout: statementTimeoutMs + ANSWER_GRACE_MS,
     keepAlive: true,
+    idleTimeoutMillis: IDLE_MS,
     types: { getTypeParser: parserOf },
     ...(o.onServerError && { Client: clientReporting(o.onServerError) }),
   });

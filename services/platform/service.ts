@@ -1,7 +1,6 @@
 import { hostname } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ConnectRouter } from '@connectrpc/connect';
-import type pg from 'pg';
 import { type Background, startBackground } from './background.ts';
 import type { EventBus } from './bus/event-bus.ts';
 import { type EventSignatures, signaturesFromConfig } from './bus/event-signature.ts';
@@ -15,7 +14,7 @@ import type { RunningServer } from './grpc/server.ts';
 import { databaseProbe } from './health.ts';
 import { identityFromConfig, type ServiceIdentity } from './identity.ts';
 import { createLogger, type Logger } from './log.ts';
-import { measurePools, openPools } from './pools.ts';
+import { closePools, measurePools, openPools, type Pools } from './pools.ts';
 import { startServiceServer } from './service-server.ts';
 import { shutDown } from './shutdown.ts';
 import { startTelemetry, type Telemetry } from './telemetry.ts';
@@ -23,12 +22,8 @@ import { within } from './within.ts';
 import type { Worker } from './worker.ts';
 
 /** What a service is built with. */
-export interface ServiceRuntime {
+export interface ServiceRuntime extends Pools {
   readonly name: string;
-  /** For calls: what their callers no longer wait for is cancelled. See `serveCallers`. */
-  readonly pool: pg.Pool;
-  /** For all other work, which calls cannot keep from a connection. */
-  readonly backgroundPool: pg.Pool;
   /** Signs what is published, and hands on only what one of our processes has signed. */
   readonly bus: EventBus;
   readonly logger: Logger;
@@ -206,8 +201,8 @@ async function startParts(
   });
   opened.background = await startBackground({
     ...runtime,
-    pool: runtime.backgroundPool,
-    callerPool: runtime.pool,
+    pool: runtime.streamPool,
+    writers: [runtime.pool, runtime.backgroundPool],
     publishes: definition.publishes,
     workers: parts.workers ?? [],
     ...(o.retentionDays !== undefined && { retentionDays: o.retentionDays }),
@@ -227,7 +222,7 @@ async function close(opened: Opened): Promise<void> {
     () => Promise.all([background?.stopWorkers(), server?.stop()]),
     () => background?.stopRelay(),
     () => parts?.close?.(),
-    () => within(CLOSE_MS, Promise.all([runtime.pool.end(), runtime.backgroundPool.end()])),
+    () => within(CLOSE_MS, closePools(runtime)),
     () => runtime.telemetry.stop(),
     () => o.onStopped?.(),
   ]);

@@ -33,7 +33,7 @@ export function startReturns(options: ReturnsOptions): Promise<RunningService> {
       name: 'returns',
       publishes: true,
       build: (runtime) => {
-        const { pool, backgroundPool, identity, telemetry, logger } = runtime;
+        const { pool, backgroundPool, streamPool, identity, telemetry, logger } = runtime;
         const target = options.destinationsTarget;
         const channel = createServiceClient(DestinationsService, { target, identity, telemetry });
         const destinations = channel.client;
@@ -48,7 +48,7 @@ export function startReturns(options: ReturnsOptions): Promise<RunningService> {
           routes: returnsRoutes({ pool, destinations }, processing.handlers),
           workers: async () => [
             ...(await processing.start()),
-            await hearFraudReports({ ...runtime, pool: backgroundPool }),
+            await hearFraudReports({ ...runtime, pool: streamPool }),
             startPurge({ pool: backgroundPool, logger, snapshotDays }),
           ],
           close: async () => channel.close(),

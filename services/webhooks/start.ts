@@ -97,7 +97,7 @@ export async function startWebhooks(o: WebhooksOptions): Promise<RunningWebhooks
       publishes: false,
       idleInTransactionMs: IDLE_IN_TRANSACTION_MS,
       build(runtime) {
-        const { pool, backgroundPool, logger, telemetry } = runtime;
+        const { pool, backgroundPool, streamPool, logger, telemetry } = runtime;
         const sender = createSender({
           policy,
           meter: telemetry.meter,
@@ -129,7 +129,7 @@ export async function startWebhooks(o: WebhooksOptions): Promise<RunningWebhooks
             // First what can fail: a loop that was begun before would never be stopped.
             const consumer = await startConsuming({
               ...runtime,
-              pool: backgroundPool,
+              pool: streamPool,
               clock,
               today,
               readSnapshot,

@@ -17,8 +17,8 @@ import { backlogOf } from './store.ts';
 
 export interface RelayOptions {
   readonly pool: pg.Pool;
-  /** A second pool to the same database, whose commits are relayed as well. */
-  readonly callerPool?: pg.Pool;
+  /** Other pools to the same database, whose commits are relayed as well. */
+  readonly writers?: readonly pg.Pool[];
   readonly bus: EventBus;
   readonly topic: string;
   readonly logger: Logger;
@@ -117,7 +117,7 @@ export function startRelay(o: RelayOptions): Relay {
     look();
     return shards.held();
   };
-  const unhear = [o.pool, o.callerPool ?? o.pool].map((pool) => hearCommits(pool, onCommit));
+  const unhear = [o.pool, ...(o.writers ?? [])].map((pool) => hearCommits(pool, onCommit));
 
   /** Only a step that began after the flush was asked for has seen everything. */
   function endFlushes(step: number): void {
