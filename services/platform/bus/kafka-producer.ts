@@ -2,39 +2,34 @@ import { setImmediate } from 'node:timers/promises';
 import type { Kafka, Producer } from 'kafkajs';
 import { within } from '../within.ts';
 import type { BusRecord } from './event-bus.ts';
+import { createSendQueues, type PartitionBatch, type SendQueues } from './kafka-send-queues.ts';
 import type { TopicKeeper } from './kafka-topics.ts';
 import { murmur2 } from './murmur2.ts';
 
-/** What one send carries, so that it stays under the broker's limit with its framing. */
-const MAX_SEND_BYTES = 1_000_000;
-const MAX_SEND_RECORDS = 500;
-const RECORD_OVERHEAD_BYTES = 200;
 const ACK_TIMEOUT_MS = 6_000;
 /** kafkajs tries again by itself what fails fast; a broker that hangs it would ask five times, for a minute. */
 const ANSWER_MS = 12_000;
-
-interface Waiting {
-  readonly record: BusRecord;
-  readonly resolve: () => void;
-  readonly reject: (error: unknown) => void;
-}
-
-interface Lane {
-  readonly topic: string;
-  readonly partition: number;
-  readonly waiting: Waiting[];
-  isSending: boolean;
-}
 
 export interface KafkaProducer {
   publish(topic: string, records: readonly BusRecord[]): Promise<void>;
   close(): Promise<void>;
 }
 
+/** A topic with records to publish. */
+interface Publishing {
+  readonly topic: string;
+  readonly queues: SendQueues;
+  /** Sends in flight, by what they are for: the next one of its kind gathers what comes until then. */
+  readonly inFlight: Set<string>;
+  isGathering: boolean;
+}
+
 /**
- * Publishes without losing what was acknowledged. kafkajs loses records when one send spans several
- * leaders and one of them dies, so each send goes to one partition that is chosen here, a partition
- * has one send at a time, and the answer must name it.
+ * Publishes without losing what was acknowledged. One send carries records of all partitions of one
+ * leader. kafkajs drops the records of a partition, and says nothing, when a send spans several leaders
+ * and one of them dies; the answer then lacks the partition, so each is looked up in it. It also sends
+ * everything again when one partition is refused. So a partition goes alone until it has been
+ * acknowledged, and after a failure. A partition has one send in flight at a time: its records stay in order.
  *
  * After a broker that does not answer kafkajs goes on asking it, as it looks for the new leader only
  * when a connection breaks; and one that began with such a broker never works at all. So a producer that
@@ -42,46 +37,86 @@ export interface KafkaProducer {
  */
 export function createKafkaProducer(o: { kafka: Kafka; topics: TopicKeeper }): KafkaProducer {
   let current = openProducer(o.kafka);
-  /** Replaced, with something still under way: closed before, they would open their connections again. */
+  /** Replaced, with a send still in flight: closed before, they would open their connections again. */
   const retired = new Set<OpenProducer>();
-  const lanes = new Map<string, Lane>();
+  const topics = new Map<string, Publishing>();
 
-  function laneOf(topic: string, partition: number): Lane {
-    const name = `${topic}/${partition}`;
-    const lane = lanes.get(name) ?? { topic, partition, waiting: [], isSending: false };
-    lanes.set(name, lane);
-    return lane;
+  function publishingOf(topic: string): Publishing {
+    const known = topics.get(topic);
+    if (known) return known;
+    const queues = createSendQueues();
+    const made = { topic, queues, inFlight: new Set<string>(), isGathering: false };
+    topics.set(topic, made);
+    return made;
   }
 
-  async function drain(lane: Lane): Promise<void> {
-    if (lane.isSending) return;
-    lane.isSending = true;
-    // What is published in this turn of the event loop goes out in one send.
+  /** What is published in this turn of the event loop goes out in one send. */
+  async function gather(publishing: Publishing): Promise<void> {
+    if (publishing.isGathering) return;
+    publishing.isGathering = true;
     await setImmediate();
-    while (lane.waiting.length > 0) {
-      const batch = takeSend(lane.waiting);
-      try {
-        await send(lane, batch);
-        for (const { resolve } of batch) resolve();
-      } catch (error) {
-        // What stands behind must not overtake what failed: its publisher sends all of it again.
-        for (const { reject } of [...batch, ...lane.waiting.splice(0)]) reject(error);
-        o.topics.check(lane.topic);
-      }
-    }
-    lane.isSending = false;
+    publishing.isGathering = false;
+    sendReady(publishing);
   }
 
-  async function send(lane: Lane, batch: readonly Waiting[]): Promise<void> {
+  function sendReady(publishing: Publishing): void {
+    const { topic, queues, inFlight } = publishing;
+    const sendOf = (one: number): string =>
+      queues.isProven(one) ? `leader ${o.topics.leaderOf(topic, one)}` : `partition ${one}`;
+    for (const [name, partitions] of Map.groupBy(queues.ready(), sendOf)) {
+      if (inFlight.has(name)) continue;
+      inFlight.add(name);
+      const batches = queues.take(partitions);
+      // Not awaited: the other leaders get theirs at the same time. Failures reach the publishers.
+      void send(publishing, batches).finally(() => {
+        inFlight.delete(name);
+        sendReady(publishing);
+      });
+    }
+  }
+
+  /** Never rejects: those who wait for the records are told. */
+  async function send(
+    { topic, queues }: Publishing,
+    batches: readonly PartitionBatch[],
+  ): Promise<void> {
+    const lost = new Set(batches);
+    try {
+      const acknowledged = await askBroker(topic, batches);
+      for (const batch of batches) {
+        if (!acknowledged.has(batch.partition)) continue;
+        lost.delete(batch);
+        queues.sent(batch);
+      }
+      for (const batch of lost) {
+        queues.failed(batch, new Error(`${topic}/${batch.partition} was not acknowledged`));
+      }
+    } catch (error) {
+      for (const batch of batches) queues.failed(batch, error);
+    }
+    if (lost.size > 0) o.topics.check(topic);
+  }
+
+  /** The partitions that a broker has acknowledged. */
+  async function askBroker(
+    topic: string,
+    batches: readonly PartitionBatch[],
+  ): Promise<ReadonlySet<number>> {
     const used = current;
     used.sends += 1;
-    const sending = sendWith(used, lane, batch).finally(() => {
-      used.sends -= 1;
-      closeIfDone(used);
-    });
+    let acknowledged: ReadonlySet<number> = new Set();
+    const sending = sendWith(used, topic, batches)
+      .then((partitions) => {
+        acknowledged = partitions;
+      })
+      .finally(() => {
+        used.sends -= 1;
+        closeIfDone(used);
+      });
     try {
-      if (!(await within(ANSWER_MS, sending))) throw new UnansweredError(lane);
+      if (!(await within(ANSWER_MS, sending))) throw new UnansweredError(topic);
       used.hasPublished = true;
+      return acknowledged;
     } catch (error) {
       const isOfNoUse = error instanceof UnansweredError || !used.hasPublished;
       if (isOfNoUse && used === current) {
@@ -98,42 +133,18 @@ export function createKafkaProducer(o: { kafka: Kafka; topics: TopicKeeper }): K
     if (one.sends === 0 && retired.delete(one)) one.producer.disconnect().catch(() => {});
   }
 
-  async function sendWith(
-    { producer, connect }: OpenProducer,
-    { topic, partition }: Lane,
-    batch: readonly Waiting[],
-  ): Promise<void> {
-    await connect();
-    const answers = await producer.send({
-      topic,
-      acks: -1,
-      timeout: ACK_TIMEOUT_MS,
-      messages: batch.map(({ record }) => ({
-        partition,
-        key: record.key,
-        value: Buffer.from(record.value),
-        headers: { ...record.headers },
-      })),
-    });
-    // A send to a partition without a leader resolves all the same, with nothing written.
-    const answer = answers.find((candidate) => candidate.partition === partition);
-    if (answer?.errorCode !== 0) throw new Error(`${topic}/${partition} was not acknowledged`);
-  }
-
   return {
     async publish(topic, records) {
       if (records.length === 0) return;
       const count = await o.topics.partitions(topic);
+      const publishing = publishingOf(topic);
       const done = records.map(
         (record) =>
           new Promise<void>((resolve, reject) => {
-            const lane = laneOf(topic, murmur2(record.key) % count);
-            lane.waiting.push({ record, resolve, reject });
+            publishing.queues.add(murmur2(record.key) % count, { record, resolve, reject });
           }),
       );
-      const partitions = new Set(records.map((record) => murmur2(record.key) % count));
-      // Not awaited: a lane goes on with the records of others. Failures reach `done`.
-      for (const partition of partitions) drain(laneOf(topic, partition)).catch(() => {});
+      void gather(publishing);
       await Promise.all(done);
     },
     async close() {
@@ -142,10 +153,36 @@ export function createKafkaProducer(o: { kafka: Kafka; topics: TopicKeeper }): K
   };
 }
 
+/** Which partitions the answer names. */
+async function sendWith(
+  { producer, connect }: OpenProducer,
+  topic: string,
+  batches: readonly PartitionBatch[],
+): Promise<ReadonlySet<number>> {
+  await connect();
+  const answers = await producer.send({
+    topic,
+    acks: -1,
+    timeout: ACK_TIMEOUT_MS,
+    messages: batches.flatMap(({ partition, records }) =>
+      records.map(({ record }) => ({
+        partition,
+        key: record.key,
+        value: Buffer.from(record.value.buffer, record.value.byteOffset, record.value.length),
+        headers: { ...record.headers },
+      })),
+    ),
+  });
+  // A send to a partition without a leader resolves all the same, with nothing written.
+  return new Set(
+    answers.filter(({ errorCode }) => errorCode === 0).map(({ partition }) => partition),
+  );
+}
+
 interface OpenProducer {
   readonly producer: Producer;
   readonly connect: () => Promise<void>;
-  /** Under way. */
+  /** In flight. */
   sends: number;
   hasPublished: boolean;
 }
@@ -165,8 +202,8 @@ function openProducer(kafka: Kafka): OpenProducer {
 
 /** A broker took the records and did not answer in time. They may be there. */
 class UnansweredError extends Error {
-  constructor({ topic, partition }: Lane) {
-    super(`${topic}/${partition} was not acknowledged within ${ANSWER_MS} ms`);
+  constructor(topic: string) {
+    super(`records of ${topic} were not acknowledged within ${ANSWER_MS} ms`);
   }
 }
 
@@ -187,15 +224,4 @@ function connector(producer: Producer): () => Promise<void> {
 function chosen(partition: number | undefined): number {
   if (partition === undefined) throw new Error('every record names its partition');
   return partition;
-}
-
-function takeSend(waiting: Waiting[]): Waiting[] {
-  let bytes = 0;
-  let count = 0;
-  for (const { record } of waiting) {
-    bytes += record.value.length + record.key.length + RECORD_OVERHEAD_BYTES;
-    if (count > 0 && (bytes > MAX_SEND_BYTES || count >= MAX_SEND_RECORDS)) break;
-    count += 1;
-  }
-  return waiting.splice(0, count);
 }

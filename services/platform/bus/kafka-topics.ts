@@ -13,8 +13,10 @@ const ELECTION_EVERY_MS = 50;
 export interface TopicKeeper {
   /** How many partitions the topic has; it is made when missing. Kafka is asked once a topic. */
   partitions(topic: string): Promise<number>;
+  /** The broker that led the partition when the topic was last looked at; -1 before. */
+  leaderOf(topic: string, partition: number): number;
   /**
-   * Looks at the topic anew, and makes it again should it be gone: a send or a read of it failed.
+   * Looks at the topic again, and makes it again should it be gone: a send or a read of it failed.
    * Nobody waits for that: the number of partitions stays what it was.
    */
   check(topic: string): void;
@@ -24,8 +26,8 @@ export interface TopicKeeper {
 }
 
 export function createTopicKeeper(kafka: Kafka, retentionDays: number): TopicKeeper {
-  const known = new Map<string, number>();
-  const asking = new Map<string, Promise<number>>();
+  const known = new Map<string, Leaders>();
+  const asking = new Map<string, Promise<Leaders>>();
   const admin = kafka.admin();
   let connecting: Promise<void> | undefined;
 
@@ -41,25 +43,25 @@ export function createTopicKeeper(kafka: Kafka, retentionDays: number): TopicKee
   }
 
   /** Idempotent: who finds the topic made meanwhile is content. */
-  async function ensure(topic: string): Promise<number> {
+  async function ensure(topic: string): Promise<Leaders> {
     const client = await connected();
     if (!(await client.listTopics()).includes(topic)) {
       await client.createTopics({ topics: [definition(topic)], waitForLeaders: false });
     }
     for (const end = performance.now() + ELECTION_MS; ; await sleep(ELECTION_EVERY_MS)) {
-      const count = await ledPartitions(client, topic);
-      if (count > 0) return count;
+      const leaders = await leadersOf(client, topic);
+      if (leaders.size > 0) return leaders;
       if (performance.now() > end) throw new Error(`Kafka names no leader for ${topic}`);
     }
   }
 
-  function ask(topic: string): Promise<number> {
+  function ask(topic: string): Promise<Leaders> {
     const asked = asking.get(topic);
     if (asked !== undefined) return asked;
     const answer = ensure(topic)
-      .then((count) => {
-        known.set(topic, count);
-        return count;
+      .then((leaders) => {
+        known.set(topic, leaders);
+        return leaders;
       })
       .finally(() => asking.delete(topic));
     asking.set(topic, answer);
@@ -82,8 +84,9 @@ export function createTopicKeeper(kafka: Kafka, retentionDays: number): TopicKee
 
   return {
     async partitions(topic) {
-      return known.get(topic) ?? (await ask(topic));
+      return (known.get(topic) ?? (await ask(topic))).size;
     },
+    leaderOf: (topic, partition) => known.get(topic)?.get(partition) ?? -1,
     check(topic) {
       ask(topic).catch(() => {});
     },
@@ -98,13 +101,17 @@ export function createTopicKeeper(kafka: Kafka, retentionDays: number): TopicKee
   };
 }
 
-/** 0 while the topic is so young that not every partition has a leader. */
-async function ledPartitions(client: Admin, topic: string): Promise<number> {
+/** The leader of each partition. */
+type Leaders = ReadonlyMap<number, number>;
+
+/** Empty while the topic is so young that not every partition has a leader. */
+async function leadersOf(client: Admin, topic: string): Promise<Leaders> {
   try {
     const { topics } = await client.fetchTopicMetadata({ topics: [topic] });
-    return topics.find(({ name }) => name === topic)?.partitions.length ?? 0;
+    const partitions = topics.find(({ name }) => name === topic)?.partitions ?? [];
+    return new Map(partitions.map(({ partitionId, leader }) => [partitionId, leader]));
   } catch (error) {
-    if (isYoung(error)) return 0;
+    if (isYoung(error)) return new Map();
     throw error;
   }
 }

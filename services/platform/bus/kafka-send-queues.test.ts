@@ -1,0 +1,85 @@
+import { expect, test } from '@jest/globals';
+import { createSendQueues, type PartitionBatch } from './kafka-send-queues.ts';
+
+/** Queues, and what became of each record: its text once it is acknowledged, the error once it is not. */
+function queues() {
+  const outcomes: string[] = [];
+  const all = createSendQueues();
+  const add = (partition: number, text: string, bytes = text.length) =>
+    all.add(partition, {
+      record: { key: text, value: Buffer.alloc(bytes), headers: {} },
+      resolve: () => outcomes.push(text),
+      reject: (error) => outcomes.push(`${text}: ${String(error)}`),
+    });
+  return { ...all, add, outcomes };
+}
+const texts = (batches: readonly PartitionBatch[]) =>
+  batches.map(({ partition, records }) => [partition, ...records.map(({ record }) => record.key)]);
+
+test('one send carries what waits of all partitions, each in its order', () => {
+  const { add, take, ready } = queues();
+  add(0, 'a');
+  add(1, 'b');
+  add(0, 'c');
+  expect(texts(take(ready()))).toEqual([
+    [0, 'a', 'c'],
+    [1, 'b'],
+  ]);
+});
+
+test('a partition in flight is not ready until its batch is sent', () => {
+  const { add, take, ready, sent, isProven, outcomes } = queues();
+  add(0, 'a');
+  const [batch] = take(ready());
+  add(0, 'b');
+  expect(ready()).toEqual([]);
+  expect(isProven(0)).toBe(false);
+  if (batch) sent(batch);
+  expect(isProven(0)).toBe(true);
+  expect(outcomes).toEqual(['a']);
+  expect(ready()).toEqual([0]);
+});
+
+test('what waits behind a failed batch fails with it, and other partitions do not', () => {
+  const { add, take, ready, sent, failed, isProven, outcomes } = queues();
+  add(0, 'a');
+  add(1, 'b');
+  const [first, second] = take(ready());
+  add(0, 'c');
+  if (first) failed(first, 'lost');
+  if (second) sent(second);
+  expect(outcomes).toEqual(['a: lost', 'c: lost', 'b']);
+  expect([isProven(0), isProven(1)]).toEqual([false, true]);
+  add(0, 'd');
+  expect(texts(take(ready()))).toEqual([[0, 'd']]);
+});
+
+test('a send stays under a megabyte, but for a record that is larger alone', () => {
+  const { add, take, ready, sent } = queues();
+  add(0, 'large', 2_000_000);
+  add(1, 'half', 600_000);
+  add(2, 'other half', 600_000);
+  const first = take(ready());
+  expect(texts(first)).toEqual([[0, 'large']]);
+  const second = take(ready());
+  expect(texts(second)).toEqual([[1, 'half']]);
+  for (const batch of [...first, ...second]) sent(batch);
+  expect(texts(take(ready()))).toEqual([[2, 'other half']]);
+});
+
+test('a send carries 500 records at most, and a busy partition does not keep the others waiting', () => {
+  const { add, take, ready, sent } = queues();
+  for (let n = 0; n < 1_200; n += 1) add(0, `n${n}`);
+  add(1, 'other');
+  const counts: (readonly [number, number])[] = [];
+  for (let batches = take(ready()); batches.length > 0; batches = take(ready())) {
+    for (const { partition, records } of batches) counts.push([partition, records.length]);
+    for (const batch of batches) sent(batch);
+  }
+  expect(counts).toEqual([
+    [0, 500],
+    [1, 1],
+    [0, 499],
+    [0, 201],
+  ]);
+});

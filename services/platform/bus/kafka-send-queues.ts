@@ -1,0 +1,106 @@
+import type { BusRecord } from './event-bus.ts';
+
+/** What one send carries, so that it stays under the broker's limit with its framing. */
+const MAX_SEND_BYTES = 1_000_000;
+const MAX_SEND_RECORDS = 500;
+const RECORD_OVERHEAD_BYTES = 200;
+
+/** A record and its publisher, who waits for the acknowledgement. */
+export interface Waiting {
+  readonly record: BusRecord;
+  readonly resolve: () => void;
+  readonly reject: (error: unknown) => void;
+}
+
+/** The records of one partition in one send. */
+export interface PartitionBatch {
+  readonly partition: number;
+  readonly records: readonly Waiting[];
+}
+
+/** The records of one topic that wait to be sent, by partition, each in the order in which it came. */
+export interface SendQueues {
+  add(partition: number, waiting: Waiting): void;
+  /** Partitions with records to send, none of which is in flight. */
+  ready(): number[];
+  /** Whether the last batch of the partition was acknowledged. */
+  isProven(partition: number): boolean;
+  /**
+   * Takes what one send may carry of these partitions, which are in flight until `sent` or `failed`. The first
+   * record is taken whatever its size. Those that were not served come first the next time.
+   */
+  take(partitions: readonly number[]): PartitionBatch[];
+  /** The batch was acknowledged. */
+  sent(batch: PartitionBatch): void;
+  /** The batch was not: what waits behind it must not overtake it, so its publishers send all of it again. */
+  failed(batch: PartitionBatch, error: unknown): void;
+}
+
+interface Queue {
+  readonly waiting: Waiting[];
+  isInFlight: boolean;
+  isProven: boolean;
+}
+
+export function createSendQueues(): SendQueues {
+  const queues = new Map<number, Queue>();
+
+  const queueOf = (partition: number): Queue => {
+    const queue = queues.get(partition) ?? { waiting: [], isInFlight: false, isProven: false };
+    queues.set(partition, queue);
+    return queue;
+  };
+
+  return {
+    add(partition, waiting) {
+      queueOf(partition).waiting.push(waiting);
+    },
+    ready: () =>
+      [...queues]
+        .filter(([, { waiting, isInFlight }]) => waiting.length > 0 && !isInFlight)
+        .map(([partition]) => partition),
+    isProven: (partition) => queueOf(partition).isProven,
+    take(partitions) {
+      const room = { bytes: MAX_SEND_BYTES, records: MAX_SEND_RECORDS };
+      const batches: PartitionBatch[] = [];
+      for (const partition of partitions) {
+        const queue = queueOf(partition);
+        const records = takeRecords(queue.waiting, room, batches.length === 0);
+        if (records.length === 0) break;
+        queue.isInFlight = true;
+        // Behind the others, the next time.
+        queues.delete(partition);
+        queues.set(partition, queue);
+        batches.push({ partition, records });
+      }
+      return batches;
+    },
+    sent({ partition, records }) {
+      Object.assign(queueOf(partition), { isInFlight: false, isProven: true });
+      for (const { resolve } of records) resolve();
+    },
+    failed({ partition, records }, error) {
+      const queue = queueOf(partition);
+      Object.assign(queue, { isInFlight: false, isProven: false });
+      for (const { reject } of [...records, ...queue.waiting.splice(0)]) reject(error);
+    },
+  };
+}
+
+/** Takes from the front what fits, and what it takes from the room. */
+function takeRecords(
+  waiting: Waiting[],
+  room: { bytes: number; records: number },
+  isFirst: boolean,
+): Waiting[] {
+  let count = 0;
+  for (const { record } of waiting) {
+    const bytes = record.value.length + record.key.length + RECORD_OVERHEAD_BYTES;
+    const fits = bytes <= room.bytes && room.records > 0;
+    if (!fits && !(isFirst && count === 0)) break;
+    room.bytes -= bytes;
+    room.records -= 1;
+    count += 1;
+  }
+  return waiting.splice(0, count);
+}
