@@ -25,7 +25,10 @@ export interface ReturnsQuery {
   readonly cursor?: string | undefined;
 }
 
-/** A page of the shop's returns, newest first, and how many match in all (to 10,000). */
+/**
+ * A page of the shop's returns, newest first, and how many match in all (to 10,000). The returns come without
+ * notes, descriptions, images and uploads.
+ */
 export function searchReturns(
   context: ActionContext,
   wanted: ReturnsQuery,
@@ -43,5 +46,7 @@ export function searchReturns(
     destinationId: wanted.destinationId ?? 0n,
     pageSize: wanted.limit,
     cursor: wanted.cursor ?? '',
+    // Neither the summary of a return nor its lines in short show them.
+    withoutLongTexts: true,
   });
 }

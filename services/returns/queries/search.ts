@@ -4,7 +4,7 @@ import { z } from 'zod';
 import { type Return, ReturnState } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import type { SearchReturnsRequest } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
 import { callerShape, parseInput, text, time } from '../../platform/input.ts';
-import { loadFitting } from '../store/load.ts';
+import { loadFitting, loadListed } from '../store/load.ts';
 import { stateText } from '../store/texts.ts';
 import { optionalId } from '../submit/submission.ts';
 import { decodeCursor, encodeCursor, pageSize } from './cursor.ts';
@@ -109,7 +109,9 @@ export async function searchReturns(
     [...valuesOf(wanted), after, lastId, wanted.pageSize + 1],
   );
   const ids = found.rows.slice(0, wanted.pageSize).map((row) => row.id);
-  const returns = await loadFitting(pool, wanted.shopId, ids, { keepsFirst: true });
+  const returns = request.withoutLongTexts
+    ? await loadListed(pool, wanted.shopId, ids)
+    : await loadFitting(pool, wanted.shopId, ids, { keepsFirst: true });
   const nextCursor = found.rows.length > returns.length ? cursorAfter(returns.at(-1)) : '';
   // A first page that holds all needs no second look.
   if (after === null && nextCursor === '') return { returns, nextCursor, total: ids.length };

@@ -23,22 +23,31 @@ const COLUMNS = [
   'consolidation_destination_id',
 ];
 const INSPECTION = ['return_processor', 'note'];
+/** Columns of an inspection that a list does not show: they may be of many megabytes. */
+const LONG = ['description', 'note', 'images'];
 const CONDITION = ['grade', 'category_name', 'category_parent', 'description', 'subject', 'title'];
 
 /**
  * A text array of line `l` with its condition `c` and disposition `d`, which may be null: an array of
  * texts becomes JSON in a quarter of the time that an object with a name for each column takes.
  */
-export const LINE_TEXTS = `array[
-  ${COLUMNS.map((name) => `l.${name}::text`).join(', ')}, ${millisecondsOf('l.returned_at')},
-  c.grading_id::text, ${inspected('c', CONDITION)},
-  d.assessment_id::text, ${inspected('d', ['outcome'])}]`;
+export const LINE_TEXTS = lineTexts([]);
 
-function inspected(of: string, columns: readonly string[]): string {
-  const texts = [...columns, ...INSPECTION].map((name) => `${of}.${name}`);
-  return [...texts, millisecondsOf(`${of}.inspected_at`), `array_to_json(${of}.images)::text`].join(
-    ', ',
-  );
+/** {@link LINE_TEXTS} with null for the notes, descriptions and pictures of inspections. */
+export const LISTED_LINE_TEXTS = lineTexts(LONG);
+
+function lineTexts(without: readonly string[]): string {
+  return `array[
+  ${COLUMNS.map((name) => `l.${name}::text`).join(', ')}, ${millisecondsOf('l.returned_at')},
+  c.grading_id::text, ${inspected('c', CONDITION, without)},
+  d.assessment_id::text, ${inspected('d', ['outcome'], without)}]`;
+}
+
+function inspected(of: string, columns: readonly string[], without: readonly string[]): string {
+  const unless = (name: string, text: string) => (without.includes(name) ? 'null' : text);
+  const texts = [...columns, ...INSPECTION].map((name) => unless(name, `${of}.${name}`));
+  const images = unless('images', `array_to_json(${of}.images)::text`);
+  return [...texts, millisecondsOf(`${of}.inspected_at`), images].join(', ');
 }
 
 /** Text that no setting of the session changes. */

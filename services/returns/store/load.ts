@@ -1,6 +1,6 @@
 import type { Label, Return } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import type { Queryable } from '../../platform/postgres.ts';
-import { LINE_TEXTS } from './line-row.ts';
+import { LINE_TEXTS, LISTED_LINE_TEXTS } from './line-row.ts';
 import type { LabelRow, ReturnRow } from './rows.ts';
 import { toLabel, toReturn } from './to-message.ts';
 
@@ -11,8 +11,14 @@ const labelJson = `json_build_object('id', b.id, 'return_id', b.return_id,
   'status', b.status, 'line_item_ids', b.line_item_ids, 'created_at', b.created_at,
   'updated_at', b.updated_at)`;
 
+const UPLOADS = `array_to_json(array(
+         select json_build_object('id', u.id, 'line_item_id', u.line_item_id, 'kind', u.kind,
+           'source', u.source, 'media_type', u.media_type, 'url', u.url, 'created_at', u.created_at)
+         from uploads u where u.shop_id = r.shop_id and u.return_id = r.id
+         order by u.id))`;
+
 // Lists come as one JSON text each: the driver takes arrays apart letter by letter.
-const LOAD_SELECTED = `
+const selected = (lineTexts: string, uploads: string) => `
 select r.shop_id, r.id, r.revision, r.created_at, r.updated_at, r.edited_at, r.archived_at,
        r.order_id, r.order_name, r.order_number, r.provider_order_number, o.provider_order_id,
        r.customer_email, r.customer_first_name, r.customer_last_name, r.customer_address,
@@ -22,17 +28,13 @@ select r.shop_id, r.id, r.revision, r.created_at, r.updated_at, r.edited_at, r.a
        r.presentment_return_credit, r.presentment_handling_fee, r.presentment_refund,
        r.destination_id, r.status_page_url, r.package_reference, r.flag_reasons, r.processing,
        array_to_json(array(
-         select ${LINE_TEXTS}
+         select ${lineTexts}
          from return_lines l
          left join line_conditions c on c.shop_id = l.shop_id and c.line_item_id = l.id
          left join line_dispositions d on d.shop_id = l.shop_id and d.line_item_id = l.id
          where l.shop_id = r.shop_id and l.return_id = r.id and l.removed_at is null
          order by l.position)) as lines,
-       array_to_json(array(
-         select json_build_object('id', u.id, 'line_item_id', u.line_item_id, 'kind', u.kind,
-           'source', u.source, 'media_type', u.media_type, 'url', u.url, 'created_at', u.created_at)
-         from uploads u where u.shop_id = r.shop_id and u.return_id = r.id
-         order by u.id)) as uploads,
+       ${uploads} as uploads,
        array_to_json(array(
          select json_build_object('id', e.id, 'product_id', e.product_id,
            'variant_id', e.variant_id, 'sku', e.sku, 'title', e.title, ${exchangeAmounts},
@@ -59,6 +61,7 @@ select r.shop_id, r.id, r.revision, r.created_at, r.updated_at, r.edited_at, r.a
   from returns r
   join orders o on o.shop_id = r.shop_id and o.id = r.order_id
  where r.shop_id = $1 and `;
+const LOAD_SELECTED = selected(LINE_TEXTS, UPLOADS);
 // For one id a plan of its own: that of an array is made anew for every call.
 const LOAD_ONE = `${LOAD_SELECTED}r.id = $2`;
 const storedBytes = (of: string) =>
@@ -87,9 +90,11 @@ const LOAD_RETURNS = `${LOAD_SELECTED}r.id = any($2::bigint[])`;
 const LINE_BYTES = 1_000;
 /** Lines and uploads of one answer, as JSON: what several callers wait for stays small. Bytes. */
 const ROOM_BYTES = 8 * 1024 * 1024;
+/** The same of a page for a list. A line takes about two thousand: 500 lines cost as much as ten reads. Bytes. */
+const LISTED_ROOM_BYTES = 1024 * 1024;
 // The parts are measured where they are, so that what has no room is neither sent nor taken apart.
-const LOAD_FITTING = `
-with found as materialized (${LOAD_RETURNS} and ($4 or ${STORED_BYTES} <= $3))
+const fitting = (returns: string) => `
+with found as materialized (${returns})
 select * from (
   select found.*, row_number() over w as place,
          sum(octet_length(lines::text) + ${LINE_BYTES} * json_array_length(lines)
@@ -98,6 +103,8 @@ select * from (
   window w as (order by array_position($2::bigint[], id))) measured
  where bytes_so_far <= $3 or ($4 and place = 1)
  order by place`;
+const LOAD_FITTING = fitting(`${LOAD_RETURNS} and ($4 or ${STORED_BYTES} <= $3)`);
+const LOAD_LISTED = fitting(`${selected(LISTED_LINE_TEXTS, `'[]'::json`)}r.id = any($2::bigint[])`);
 
 const inspectionBytes = (of: string) =>
   `coalesce(octet_length(${of}.note), 0) + coalesce(octet_length(array_to_string(${of}.images, '')), 0)`;
@@ -176,6 +183,22 @@ export async function loadFitting(
     text: LOAD_FITTING,
     values: [shopId, near, roomBytes, keepsFirst],
   });
+  return rows.map(toReturn);
+}
+
+/**
+ * Reads returns for a list, in the order of `ids`: without notes, descriptions and pictures of inspections,
+ * and without uploads. The first always, then up to the first that has no room. Ids that are absent or another
+ * shop's are left out.
+ */
+export async function loadListed(
+  db: Queryable,
+  shopId: bigint,
+  ids: readonly bigint[],
+): Promise<Return[]> {
+  if (ids.length === 0) return [];
+  const values = [shopId, ids, LISTED_ROOM_BYTES, true];
+  const { rows } = await db.query<ReturnRow>({ name: 'load-listed', text: LOAD_LISTED, values });
   return rows.map(toReturn);
 }
 

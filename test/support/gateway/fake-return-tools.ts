@@ -9,7 +9,9 @@ import { FAKE, NOW, sampleReturn } from './fake-objects.ts';
 /** What only tools ask of the returns service: one open return, whose state a change answers. */
 export function fakeReturnTools(): Partial<ServiceImpl<typeof ReturnsService>> {
   return {
-    searchReturns: ({ cursor, pageSize }) => {
+    searchReturns: ({ cursor, pageSize, withoutLongTexts }) => {
+      // No tool shows them, and to load them costs more than all else.
+      if (!withoutLongTexts) throw invalidField('without_long_texts', 'must be set');
       if (cursor !== '' && cursor !== 'next') {
         throw invalidField('cursor', 'is none that this service gave out');
       }
