@@ -9,8 +9,9 @@ import { detailsBytes, requireRoom } from '../store/details-size.ts';
 import { encodeReturn } from '../store/encoded.ts';
 import { lockReturnsOfLines } from '../store/line-owners.ts';
 import { fittingParts, loadReturns } from '../store/load.ts';
+import { type HashedReturn, idsOfLongTexts, loadHashed } from '../store/load-hashed.ts';
 import { actorKindText } from '../store/texts.ts';
-import { type Changer, publish } from '../store/transition.ts';
+import { type Changer, COPIED_TEXT_BYTES, publish } from '../store/transition.ts';
 import { fitting } from './fitting.ts';
 
 /** What inspections of every kind say. */
@@ -79,11 +80,38 @@ async function takeOverIn<T extends Inspected>(
   const shownIds = by.wantsReturns ? returnIds : changedIds;
   let answered: readonly Return[] = [];
   for await (const part of fittingParts(tx, by.shopId, shownIds)) {
-    const shown = await loadReturns(tx, by.shopId, part);
-    await publish(tx, by, updates(shown, changedIds, before));
-    if (by.wantsReturns) answered = fitting([...answered, ...shown]);
+    const shown = await (by.wantsReturns ? loadWhole : loadForEvents)(tx, by.shopId, part);
+    const changed = shown.filter(({ of }) => changedIds.includes(of.id));
+    await publish(
+      tx,
+      by,
+      changed.map((one) => updateOf(one, before)),
+    );
+    if (by.wantsReturns) answered = fitting([...answered, ...shown.map(({ of }) => of)]);
   }
   return answered;
+}
+
+/** A return after the change; with `leftOut` its long texts are hashes. */
+type Shown = Pick<HashedReturn, 'of'> & Partial<HashedReturn>;
+
+async function loadWhole(
+  tx: Queryable,
+  shopId: bigint,
+  ids: readonly bigint[],
+): Promise<readonly Shown[]> {
+  return (await loadReturns(tx, shopId, ids)).map((of) => ({ of }));
+}
+
+/** No event copies many long texts, so where nobody else wants them they stay in the database. */
+async function loadForEvents(
+  tx: Queryable,
+  shopId: bigint,
+  ids: readonly bigint[],
+): Promise<readonly Shown[]> {
+  const hashed = await idsOfLongTexts(tx, shopId, { ids, bytes: COPIED_TEXT_BYTES });
+  const whole = ids.filter((id) => !hashed.includes(id));
+  return [...(await loadWhole(tx, shopId, whole)), ...(await loadHashed(tx, shopId, hashed))];
 }
 
 function isTooLarge(error: unknown): boolean {
@@ -99,29 +127,22 @@ async function aboveLimit(
   const returnIds = await lockReturnsOfLines(tx, shopId, lineItemIds);
   const above = new Map<bigint, number>();
   for await (const part of fittingParts(tx, shopId, returnIds)) {
-    for (const one of await loadReturns(tx, shopId, part)) {
-      const bytes = detailsBytes(one);
-      if (bytes > DETAILS_BYTES_MAX) above.set(one.id, bytes);
+    for (const { of, leftOut } of await loadForEvents(tx, shopId, part)) {
+      const bytes = detailsBytes(of) + (leftOut?.jsonBytes ?? 0);
+      if (bytes > DETAILS_BYTES_MAX) above.set(of.id, bytes);
     }
   }
   return above;
 }
 
-function updates(
-  shown: readonly Return[],
-  changedIds: readonly bigint[],
-  before: ReadonlyMap<bigint, number> | undefined,
-) {
-  return shown
-    .filter((one) => changedIds.includes(one.id))
-    .map((one) => {
-      const snapshot = encodeReturn(one);
-      requireRoom(one, {
-        encodedBytes: snapshot.bytes.length,
-        bytesBefore: () => before?.get(one.id),
-      });
-      return { trigger: 'return.updated', returnId: one.id, snapshot };
-    });
+function updateOf({ of, leftOut }: Shown, before: ReadonlyMap<bigint, number> | undefined) {
+  const snapshot = { ...encodeReturn(of), isHashed: leftOut !== undefined };
+  requireRoom(of, {
+    encodedBytes: snapshot.bytes.length,
+    leftOut,
+    bytesBefore: () => before?.get(of.id),
+  });
+  return { trigger: 'return.updated', returnId: of.id, snapshot };
 }
 
 /** Answers the returns whose details differ now, by id; they have their next revision. */

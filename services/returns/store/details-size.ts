@@ -2,6 +2,7 @@ import type { Amount } from '../../../proto/gen/rms/common/v1/money_pb.ts';
 import type { Condition, LineItem, Return } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import { DETAILS_BYTES_MAX } from '../../contract/limits.ts';
 import { detailsTooLarge } from '../refusals.ts';
+import type { LeftOut } from './load-hashed.ts';
 
 /**
  * How large the details of a return are: the bytes of their JSON in UTF-8, in the longest form that any
@@ -37,14 +38,20 @@ export function detailsBytes(of: Return): number {
  * @param o.encodedBytes of the details as a message: JSON can take sixteen times as much at most, so that
  *   a usual return costs nothing here.
  * @param o.bytesBefore {@link detailsBytes} before the change; undefined for a new return.
+ * @param o.leftOut what `after` lacks of the details.
  * @throws DomainError RETURN_TOO_LARGE.
  */
 export function requireRoom(
   after: Return,
-  o: { readonly encodedBytes: number; readonly bytesBefore?: () => number | undefined },
+  o: {
+    readonly encodedBytes: number;
+    readonly bytesBefore?: () => number | undefined;
+    readonly leftOut?: LeftOut | undefined;
+  },
 ): void {
-  if (o.encodedBytes * GROWTH_MAX <= DETAILS_BYTES_MAX) return;
-  const bytes = detailsBytes(after);
+  const { bytes: encodedMore, jsonBytes: more } = o.leftOut ?? { bytes: 0, jsonBytes: 0 };
+  if ((o.encodedBytes + encodedMore) * GROWTH_MAX <= DETAILS_BYTES_MAX) return;
+  const bytes = detailsBytes(after) + more;
   if (bytes <= DETAILS_BYTES_MAX) return;
   if ((o.bytesBefore?.() ?? 0) >= bytes) return;
   throw detailsTooLarge(after.id);

@@ -10,6 +10,8 @@ export interface EncodedReturn {
   readonly bytes: Uint8Array;
   /** The same, not encoded. */
   readonly of: Return;
+  /** Its long texts are hashes, in both forms: no event may carry it. */
+  readonly isHashed?: boolean;
 }
 
 /** What a change is judged by: everything but the revision, its time, and whether processing is queued. */

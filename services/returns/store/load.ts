@@ -11,14 +11,18 @@ const labelJson = `json_build_object('id', b.id, 'return_id', b.return_id,
   'status', b.status, 'line_item_ids', b.line_item_ids, 'created_at', b.created_at,
   'updated_at', b.updated_at)`;
 
-const UPLOADS = `array_to_json(array(
+export const UPLOADS = `array_to_json(array(
          select json_build_object('id', u.id, 'line_item_id', u.line_item_id, 'kind', u.kind,
            'source', u.source, 'media_type', u.media_type, 'url', u.url, 'created_at', u.created_at)
          from uploads u where u.shop_id = r.shop_id and u.return_id = r.id
          order by u.id))`;
 
-// Lists come as one JSON text each: the driver takes arrays apart letter by letter.
-const selected = (lineTexts: string, uploads: string) => `
+/**
+ * Selects what {@link ReturnRow} names of the shop $1, up to a condition on `r` that follows.
+ *
+ * Lists come as one JSON text each: the driver takes arrays apart letter by letter.
+ */
+export const selected = (lineTexts: string, uploads: string) => `
 select r.shop_id, r.id, r.revision, r.created_at, r.updated_at, r.edited_at, r.archived_at,
        r.order_id, r.order_name, r.order_number, r.provider_order_number, o.provider_order_id,
        r.customer_email, r.customer_first_name, r.customer_last_name, r.customer_address,

@@ -5,7 +5,7 @@ import type { Queryable } from '../../platform/postgres.ts';
 import type { EncodedReturn } from './encoded.ts';
 
 /** Notes and descriptions above this are stored once: a snapshot has their hash. Bytes. */
-const LONG_TEXT_BYTES = 2_000;
+export const LONG_TEXT_BYTES = 2_000;
 /** No text holds NUL, so this cannot be one. */
 const HASH_PREFIX = '\0sha256:';
 /**
@@ -112,11 +112,16 @@ function isLong(text: string): boolean {
 }
 
 function hashOf(text: string): string {
-  return `${HASH_PREFIX}${createHash('sha256').update(text).digest('base64url')}`;
+  return hashText(createHash('sha256').update(text).digest());
+}
+
+/** What stands in a snapshot for a text. @param sha256 of the text in UTF-8. */
+export function hashText(sha256: Buffer): string {
+  return `${HASH_PREFIX}${sha256.toString('base64url')}`;
 }
 
 /** Replaces the notes and descriptions of all lines. */
-function forTexts(of: Return, replace: (text: string) => string): void {
+export function forTexts(of: Return, replace: (text: string) => string): void {
   for (const { condition, disposition } of of.lineItems) {
     if (disposition?.note !== undefined) disposition.note = replace(disposition.note);
     if (condition?.note !== undefined) condition.note = replace(condition.note);

@@ -235,9 +235,10 @@ function eventsOf(
 }
 
 /** Long texts that an event may copy. Bytes. */
-const COPIED_TEXT_BYTES = 16 * 1024;
+export const COPIED_TEXT_BYTES = 16 * 1024;
 
-function isLeftOut({ bytes, of }: EncodedReturn): boolean {
+function isLeftOut({ bytes, of, isHashed }: EncodedReturn): boolean {
+  if (isHashed) return true;
   if (bytes.length <= COPIED_TEXT_BYTES) return false;
   return bytes.length > MAX_SNAPSHOT_BYTES || longTextBytes(of) > COPIED_TEXT_BYTES;
 }

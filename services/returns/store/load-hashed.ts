@@ -1,0 +1,99 @@
+import type { Return } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
+import type { Queryable } from '../../platform/postgres.ts';
+import { lineTextsWith } from './line-row.ts';
+import { selected, UPLOADS } from './load.ts';
+import type { ReturnRow } from './rows.ts';
+import { forTexts, hashText, LONG_TEXT_BYTES } from './snapshot-store.ts';
+import { toReturn } from './to-message.ts';
+
+/** A return with the hashes of its long texts in their place, as a stored snapshot has it. */
+export interface HashedReturn {
+  readonly of: Return;
+  /** How much larger the return is with its texts. Bytes. */
+  readonly leftOut: LeftOut;
+}
+
+export interface LeftOut {
+  /** In UTF-8. */
+  readonly bytes: number;
+  /** As JSON. */
+  readonly jsonBytes: number;
+}
+
+const isLong = (column: string) => `octet_length(${column}) > ${LONG_TEXT_BYTES}`;
+/** A letter says which it is: any text may look like a hash. */
+const TEXT = 't';
+const hashOrText = (column: string) => `
+  case when ${isLong(column)} then 'h' || encode(sha256(convert_to(${column}, 'UTF8')), 'hex')
+       else '${TEXT}' || ${column} end`;
+
+/** Long texts of the lines of return `r`. */
+const longTexts = (what: string) => `
+  select ${what}
+    from return_lines l
+    left join line_conditions c on c.shop_id = l.shop_id and c.line_item_id = l.id
+    left join line_dispositions d on d.shop_id = l.shop_id and d.line_item_id = l.id
+   cross join lateral (values (c.note), (c.description), (d.note)) long (text)
+   where l.shop_id = r.shop_id and l.return_id = r.id and l.removed_at is null
+     and ${isLong('long.text')}`;
+
+const LOAD_HASHED = `
+select r.*, long_texts.*
+  from (${selected(lineTextsWith(hashOrText), UPLOADS)}r.id = any($2::bigint[])) r
+ cross join lateral (${longTexts(`
+   count(*)::int as hashes, coalesce(sum(octet_length(long.text)), 0)::int as bytes,
+   coalesce(sum(octet_length(to_json(long.text)::text)), 0)::int as json_bytes`)}) long_texts
+ order by r.id`;
+
+interface HashedRow extends ReturnRow {
+  readonly hashes: number;
+  readonly bytes: number;
+  readonly json_bytes: number;
+}
+
+/** What a hash takes as JSON. Bytes. */
+const HASH_JSON_BYTES = Buffer.byteLength(JSON.stringify(hashText(Buffer.alloc(32))));
+
+/**
+ * Reads returns by id without their long texts, which the database hashes: to send them here and encode them
+ * would cost most of the change of a line.
+ */
+export async function loadHashed(
+  db: Queryable,
+  shopId: bigint,
+  ids: readonly bigint[],
+): Promise<HashedReturn[]> {
+  if (ids.length === 0) return [];
+  const { rows } = await db.query<HashedRow>({
+    name: 'load-hashed',
+    text: LOAD_HASHED,
+    values: [shopId, ids],
+  });
+  return rows.map((row) => {
+    const of = toReturn(row);
+    forTexts(of, hashedText);
+    const jsonBytes = row.json_bytes - row.hashes * HASH_JSON_BYTES;
+    return { of, leftOut: { bytes: row.bytes, jsonBytes } };
+  });
+}
+
+function hashedText(text: string): string {
+  if (text === '' || text.startsWith(TEXT)) return text.slice(TEXT.length);
+  return hashText(Buffer.from(text.slice(1), 'hex'));
+}
+
+/** Those of `ids` whose long texts are more than `bytes` together. */
+export async function idsOfLongTexts(
+  db: Queryable,
+  shopId: bigint,
+  { ids, bytes }: { readonly ids: readonly bigint[]; readonly bytes: number },
+): Promise<bigint[]> {
+  const { rows } = await db.query<{ id: bigint }>({
+    name: 'ids-of-long-texts',
+    text: `select r.id from returns r
+            where r.shop_id = $1 and r.id = any($2::bigint[])
+              and (${longTexts('coalesce(sum(octet_length(long.text)), 0)')}) > $3`,
+    values: [shopId, ids, bytes],
+  });
+  return rows.map((row) => row.id);
+}
