@@ -18,9 +18,17 @@ export async function assessDispositions(
   context: ActionContext,
   body: AssessBody,
 ): Promise<DispositionRecord[]> {
-  const request = { ...callerOf(context), items: body.items.map(inputOf) };
+  // Notes are of megabytes, and those of the request are known here.
+  const items = body.items.map(inputOf);
+  const request = { ...callerOf(context), items, withoutNotes: true };
   const answer = await context.services.dispositions.assess(request, { timeoutMs: TIMEOUT_MS });
-  return answer.items;
+  const sentItems = new Map(items.map((item) => [item.lineItemId, item]));
+  return answer.items.map((record) => withNote(record, sentItems.get(record.lineItemId)?.note));
+}
+
+function withNote(record: DispositionRecord, note: string | undefined): DispositionRecord {
+  if (!record.disposition || note === undefined) return record;
+  return { ...record, disposition: { ...record.disposition, note } };
 }
 
 /** The present disposition of each line that has one, by line. */

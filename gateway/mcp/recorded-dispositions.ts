@@ -18,6 +18,21 @@ type Item = AssessBody['items'][number];
 const OUTCOME = enumText(DispositionOutcomeSchema);
 const WHERE_TO_LOOK = 'the lines with get_return';
 
+/** Characters of a note that an assistant is answered: it has sent the note itself. */
+export const NOTE_SHOWN = 1_000;
+
+/** A recorded disposition as an assistant is answered it: the beginning of a long note is enough. */
+export function recordedView(record: DispositionRecord): DispositionEntry {
+  const entry = dispositionView(record);
+  return { ...entry, note: entry.note === null ? null : beginningOf(entry.note) };
+}
+
+function beginningOf(note: string): string {
+  if (note.length <= NOTE_SHOWN) return note;
+  // The cut may be inside of a pair of surrogates.
+  return `${note.slice(0, NOTE_SHOWN).toWellFormed()}…`;
+}
+
 /**
  * Judges a call that was to record dispositions. They are recorded all or none, so one line that has none
  * says that nothing was done; but what the others have somebody recorded, and it is not to be replaced.
@@ -37,7 +52,7 @@ export async function lookAtDispositions(
     const isOutcomeSaid = items.every(({ disposition_outcome }) => disposition_outcome);
     const usual = isOutcomeSaid ? undefined : await readDefaultOutcome(context);
     const isRecorded = items.every((item, at) => says(records[at], item, { usual, since }));
-    if (isRecorded) return { items: records.map(dispositionView) };
+    if (isRecorded) return { items: records.map(recordedView) };
     throw new OutcomeUnknown(WHERE_TO_LOOK);
   };
 }

@@ -26,6 +26,16 @@ describe('a long note', () => {
     expect(await bench.currentOf(shopId, [line])).toMatchObject([{ disposition: { note } }]);
   });
 
+  test('is left out of the answer to a caller that does not want it back', async () => {
+    const { shopId, line } = bench.shopWithLines(1);
+    const items = [{ lineItemId: line, note: longText('mine') }];
+    const answer = await bench.client.assess({ shopId, actor, items, withoutNotes: true });
+    expect(answer.items.map(({ disposition }) => disposition?.note)).toEqual([undefined]);
+    expect(await bench.currentOf(shopId, [line])).toMatchObject([
+      { disposition: { note: longText('mine') } },
+    ]);
+  });
+
   test('of a repeated call is known by its hash, and another one is not', async () => {
     const { shopId, line } = bench.shopWithLines(1);
     const assess = (note: string) => bench.assess(shopId, [{ lineItemId: line, note }]);

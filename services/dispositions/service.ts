@@ -18,7 +18,11 @@ export function dispositionRoutes(deps: HandOverDeps): (router: ConnectRouter) =
       async assess(request) {
         const { shopId, actor, items } = parseInput(assessRequest, request);
         const batch = { shopId, actor, kind: 'assessment', findings: items } as const;
-        return { items: (await inspect(deps, batch)).map(toDispositionRecord) };
+        const recorded = await inspect(deps, batch);
+        const shown = request.withoutNotes
+          ? recorded.map((one) => ({ ...one, note: undefined }))
+          : recorded;
+        return { items: shown.map(toDispositionRecord) };
       },
 
       async gradeItems(request) {

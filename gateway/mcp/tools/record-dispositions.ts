@@ -9,10 +9,9 @@ import {
 } from '../../../services/contract/limits.ts';
 import { disposition } from '../../../services/contract/resources/disposition.ts';
 import { choice, id, text, typed } from '../../../services/contract/resources/fields.ts';
-import { dispositionView } from '../../../services/contract/views/disposition.ts';
 import { assessDispositions } from '../../actions/dispositions.ts';
 import { idempotencyKey, time, UNTRUSTED } from '../fields.ts';
-import { lookAtDispositions } from '../recorded-dispositions.ts';
+import { lookAtDispositions, NOTE_SHOWN, recordedView } from '../recorded-dispositions.ts';
 import { defineTool, ToolRefusal } from '../tool.ts';
 
 const dispositionInput = z.strictObject(
@@ -57,7 +56,11 @@ export const recordDispositions = defineTool({
     idempotency_key: idempotencyKey,
   }),
   output: z.strictObject({
-    items: z.array(disposition).describe(`In the order of the request. Notes: ${UNTRUSTED}`),
+    items: z
+      .array(disposition)
+      .describe(
+        `In the order of the request. Notes: cut after ${NOTE_SHOWN} characters. ${UNTRUSTED}`,
+      ),
   }),
   subject: ({ items }) => items.map(({ line_item_id }) => line_item_id).join(','),
   look: (context, { items }, since) => lookAtDispositions(context, items, since),
@@ -65,6 +68,6 @@ export const recordDispositions = defineTool({
     const lines = new Set(items.map(({ line_item_id }) => line_item_id));
     if (lines.size < items.length) throw new ToolRefusal('items must not name a line item twice.');
     const recorded = await assessDispositions(context, { items });
-    return { items: recorded.map(dispositionView) };
+    return { items: recorded.map(recordedView) };
   },
 });

@@ -133,7 +133,7 @@ function fakes(): FakeServices {
     dispositions: {
       getDispositions: () => ({ items: [] }),
       getSettings: () => ({ settings: { defaultOutcome: DispositionOutcome.BACK_TO_STOCK } }),
-      assess: ({ items }) => ({
+      assess: ({ items, withoutNotes }) => ({
         items: items.map((item, index) => {
           if (item.lineItemId !== FAKE.lineItem && item.lineItemId < FAKE.manyLinesFrom) {
             throw new DomainError(
@@ -158,7 +158,7 @@ function fakes(): FakeServices {
               outcome,
               inspectedAt: item.inspectedAt ?? NOW,
               ...(returnProcessor !== undefined && { returnProcessor }),
-              ...(note !== undefined && { note }),
+              ...(note !== undefined && !withoutNotes && { note }),
             },
           };
         }),

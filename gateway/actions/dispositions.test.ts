@@ -1,0 +1,60 @@
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import type { AssessRequest } from '../../proto/gen/rms/dispositions/v1/dispositions_pb.ts';
+import { DispositionOutcome } from '../../proto/gen/rms/returns/v1/return_pb.ts';
+import { FAKE, NOW } from '../../test/support/gateway/fake-objects.ts';
+import { type McpBench, startMcpBench } from '../../test/support/gateway/mcp.ts';
+import { restClient } from '../../test/support/gateway/rest-client.ts';
+
+let bench: McpBench;
+/** What the dispositions service was asked. */
+let asked: AssessRequest | undefined;
+beforeAll(async () => {
+  bench = await startMcpBench();
+  const disposition = { outcome: DispositionOutcome.DONATE, inspectedAt: NOW };
+  Object.assign(bench.services.dispositions, {
+    assess: (request: AssessRequest) => {
+      asked = request;
+      const items = request.items.map(({ lineItemId, note }) => ({
+        lineItemId,
+        disposition: { ...disposition, ...(!request.withoutNotes && { note }) },
+      }));
+      // The order is the service's to keep, and not relied on.
+      return { items: items.reverse() };
+    },
+  });
+}, 60_000);
+afterAll(() => bench?.stop());
+
+const line = Number(FAKE.lineItem);
+
+test('notes are answered as they were sent, without coming back from their service', async () => {
+  const baseUrl = `http://127.0.0.1:${bench.gateway.port}`;
+  const json = {
+    items: [
+      { line_item_id: line, note: 'a note' },
+      { line_item_id: line + 1, note: '' },
+      { line_item_id: line + 2, note: null },
+    ],
+  };
+  const path = '/api/2026-10/dispositioning/assess';
+  const { status, body } = await restClient(bench)({ path, json, baseUrl });
+  expect({ status, body }).toMatchObject({
+    status: 200,
+    body: [
+      { line_item_id: line + 2, note: null },
+      { line_item_id: line + 1, note: '' },
+      { line_item_id: line, note: 'a note' },
+    ],
+  });
+  expect(asked?.withoutNotes).toBe(true);
+});
+
+test('an assistant is answered the beginning of a long note', async () => {
+  const { token } = await bench.member('owner');
+  const notes = ['n'.repeat(1_000), 'n'.repeat(1_001), `${'n'.repeat(999)}\u{1f4e6}`];
+  const items = notes.map((note, at) => ({ line_item_id: line + at, note }));
+  const answer = await bench.call(token, 'record_dispositions', { items });
+  const shown = answer.data.items.map(({ note }: { note: string }) => note).reverse();
+  expect(shown).toEqual([notes[0], `${notes[0]}…`, `${'n'.repeat(999)}\ufffd…`]);
+  expect(asked?.items.map(({ note }) => note)).toEqual(notes);
+});
