@@ -144,14 +144,20 @@ const BASE64 = /^[A-Za-z0-9+/]*(={0,2})$/;
 /** How many Unicode characters a text has: a surrogate pair is one. */
 export function characters(text: string): number {
   let count = text.length;
-  for (let index = 0; index < text.length - 1; index++) {
-    if (isHigh(text.charCodeAt(index)) && isLow(text.charCodeAt(index + 1))) {
-      count--;
-      index++;
-    }
+  let isAfterHigh = false;
+  // Each unit is read once: notes of megabytes are counted in every service.
+  for (let index = 0; index < text.length; index++) {
+    const kind = text.charCodeAt(index) & SURROGATE_BITS;
+    if (isAfterHigh && kind === LOW) count--;
+    isAfterHigh = kind === HIGH;
   }
   return count;
 }
+
+/** Where these bits of a UTF-16 unit say that it is half of a pair, and which half. */
+const SURROGATE_BITS = 0xfc00;
+const HIGH = 0xd800;
+const LOW = 0xdc00;
 
 /** Whether a text has at most `max` Unicode characters; cheap for short texts. */
 export function fits(text: string, max: number): boolean {
@@ -173,12 +179,4 @@ export function isBase64(text: string): boolean {
   const padding = BASE64.exec(text)?.[1];
   if (padding === undefined) return false;
   return padding === '' ? text.length % 4 !== 1 : text.length % 4 === 0;
-}
-
-function isHigh(unit: number): boolean {
-  return unit >= 0xd800 && unit <= 0xdbff;
-}
-
-function isLow(unit: number): boolean {
-  return unit >= 0xdc00 && unit <= 0xdfff;
 }

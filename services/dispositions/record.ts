@@ -45,7 +45,9 @@ export async function record(pool: pg.Pool, batch: Batch): Promise<Recorded> {
     const current = new Map(
       findings.flatMap((finding) => {
         const one = locked.get(finding.lineItemId);
-        return one ? [[finding.lineItemId, withTextsOf(one, finding)]] : [];
+        // Texts of other times are not compared: to hash them takes longest.
+        if (!one || !isSameTime(finding, one)) return [];
+        return [[finding.lineItemId, withTextsOf(one, finding)]];
       }),
     );
     const news = findings.filter((finding) => !repeats(finding, current.get(finding.lineItemId)));
@@ -71,9 +73,12 @@ async function withDefaults(tx: Queryable, batch: Batch): Promise<readonly Findi
 function repeats(finding: Finding, current: Current | undefined): boolean {
   if (!current) return false;
   const { inspectedAt, ...said } = finding;
-  const { inspectedAt: recordedFor, id, actor, isFresh, hashes, ...recorded } = current;
-  const isSameTime = inspectedAt ? inspectedAt.getTime() === recordedFor.getTime() : isFresh;
-  return isSameTime && isDeepStrictEqual(said, recorded);
+  const { inspectedAt: _, id, actor, isFresh, hashes, ...recorded } = current;
+  return isDeepStrictEqual(said, recorded);
+}
+
+function isSameTime({ inspectedAt }: Finding, current: Current): boolean {
+  return inspectedAt ? inspectedAt.getTime() === current.inspectedAt.getTime() : current.isFresh;
 }
 
 /** The event's key is a line whose lock is held. */
