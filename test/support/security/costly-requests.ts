@@ -19,6 +19,20 @@ export const FILLINGS: Readonly<Record<string, string>> = {
   'as many objects as a body may have': `[${'{"a":1},'.repeat(ENTRIES_MAX / 2 - 2_000)}0]`,
 };
 
+let notesMade = 0;
+
+/** A full note unlike any before: what was sent a minute ago would not be recorded again. */
+export function newNote(filling: string): string {
+  notesMade += 1;
+  const mark = String(notesMade).padStart(9, '0');
+  return mark + filling.repeat(NOTE_MAX - mark.length);
+}
+
+/** Dispositions of as many lines as a request may have, each with a full note. */
+function notedLines(lineItems: readonly number[]) {
+  return lineItems.slice(0, 30).map((line_item_id) => ({ line_item_id, note: newNote('x') }));
+}
+
 /** The costliest legal request of each operation, without filling. */
 export function costlyRequests(shop: StackShop): Record<OperationId, () => Sent> {
   const { returns, destinations, webhooks, line_items } = shop.fixtures;
@@ -34,10 +48,6 @@ export function costlyRequests(shop: StackShop): Record<OperationId, () => Sent>
     ['line1', 'line2', 'city', 'state', 'zip'].map((name) => [name, 'x'.repeat(255)]),
   );
   const at = (path: string) => `/api/2026-10${path}`;
-  const notes = line_items.slice(0, 30).map((line_item_id) => ({
-    line_item_id,
-    note: 'x'.repeat(NOTE_MAX),
-  }));
   return {
     listWebhooks: () => ({ path: at('/webhooks') }),
     createWebhook: () => ({
@@ -51,7 +61,10 @@ export function costlyRequests(shop: StackShop): Record<OperationId, () => Sent>
       method: 'POST',
       path: at(`/webhooks/${hook}/deliveries/${NOBODYS_DELIVERY}/replay`),
     }),
-    assessDispositions: () => ({ path: at('/dispositioning/assess'), json: { items: notes } }),
+    assessDispositions: () => ({
+      path: at('/dispositioning/assess'),
+      json: { items: notedLines(line_items) },
+    }),
     updateDestination: () => ({
       method: 'PUT',
       path: at(`/destinations/${destinations.linked}`),
@@ -93,11 +106,7 @@ export function costlyArguments(shop: StackShop): Record<ActionName, object> {
     flag_return: { ...closed, reason },
     unflag_return: { ...closed, reason },
     cancel_return: { ...closed, reason },
-    record_dispositions: {
-      items: line_items
-        .slice(0, 30)
-        .map((line_item_id) => ({ line_item_id, note: 'x'.repeat(NOTE_MAX) })),
-    },
+    record_dispositions: { items: notedLines(line_items) },
     list_destinations: { limit: 50 },
     update_destination: { destination_id: destinations.linked, name: 'x'.repeat(191) },
     list_fraud_categories: {},
