@@ -20,7 +20,6 @@ import { recordPartnerShipment } from './logistics/shipments.ts';
 import type { Processing } from './processing/build.ts';
 import { countEvents, readEvents } from './queries/events.ts';
 import { findReturn, findReturns, getReturns, getSnapshot } from './queries/find.ts';
-import { createLargeReads } from './queries/large.ts';
 import { searchReturns } from './queries/search.ts';
 import { summarize } from './queries/summarize.ts';
 import { addNote, getTimeline } from './queries/timeline.ts';
@@ -38,7 +37,6 @@ export function returnsRoutes(
   processing: Processing['handlers'],
 ): Routes {
   const { pool } = deps;
-  const reads = { pool, large: createLargeReads() };
   const handlers: ServiceImpl<typeof ReturnsService> = {
     ...processing,
     submitReturn: (request) => submitReturn(deps, request),
@@ -59,15 +57,16 @@ export function returnsRoutes(
     addCustomerUpload: async (request) => ({ return: await addCustomerUpload(pool, request) }),
     addNote: async (request) => ({ entry: await addNote(pool, request) }),
     redactCustomer: async (request) => redactCustomer(pool, request),
-    getReturns: async (request) => ({ returns: await getReturns(pool, request) }),
+    getReturns: async (request) => ({ returns: [...(await getReturns(pool, request))] }),
     readEvents: async (request) => readEvents(pool, request),
     countEvents: async (request) => countEvents(pool, request),
     getSnapshot: async (request) => ({ return: await getSnapshot(pool, request) }),
-    findReturn: async (request, { signal }) => ({
-      return: await findReturn(reads, request, signal),
-    }),
-    findReturns: async (request) => ({ found: await findReturns(reads, request) }),
-    searchReturns: async (request) => searchReturns(pool, request),
+    findReturn: async (request) => ({ return: await findReturn(pool, request) }),
+    findReturns: async (request) => ({ found: await findReturns(pool, request) }),
+    searchReturns: async (request) => {
+      const { returns, ...rest } = await searchReturns(pool, request);
+      return { ...rest, returns: [...returns] };
+    },
     getTimeline: async (request) => getTimeline(pool, request),
     summarize: async (request) => summarize(pool, request),
     checkLineItems: async (request) => ({ owners: await checkLineItems(pool, request) }),

@@ -8,6 +8,7 @@ import { buildProcessing } from './processing/build.ts';
 import type { RetryDelay } from './processing/jobs.ts';
 import { startPurge } from './purge.ts';
 import { returnsRoutes } from './service.ts';
+import { shareLarge } from './store/large.ts';
 
 /** As long as events are kept, unless told otherwise. */
 const DEFAULT_SNAPSHOT_DAYS = 7;
@@ -34,6 +35,7 @@ export function startReturns(options: ReturnsOptions): Promise<RunningService> {
       publishes: true,
       build: (runtime) => {
         const { pool, backgroundPool, streamPool, identity, telemetry, logger } = runtime;
+        shareLarge(pool, backgroundPool, streamPool);
         const target = options.destinationsTarget;
         const channel = createServiceClient(DestinationsService, { target, identity, telemetry });
         const destinations = channel.client;

@@ -6,7 +6,8 @@ import { startFakeBackend } from '../support/gateway/fake-backend.ts';
 import { TEST_AUTHOR } from '../support/gateway/test-gateway.ts';
 import { until } from '../support/until.ts';
 import { type Answered, ask, inflate, repeat, sendHalfHeaders } from './attacks.ts';
-import { type GatewayProcess, startGatewayInCgroup } from './gateway-in-cgroup.ts';
+import { startGatewayInCgroup } from './gateway-in-cgroup.ts';
+import type { ProcessInCgroup } from './process-in-cgroup.ts';
 
 /**
  * How long the attack lasts. Seconds. In CI it is short and outcomes alone are asserted;
@@ -22,7 +23,7 @@ const SPARE_FILES = 30;
 
 let database: TestDatabase;
 let backend: Awaited<ReturnType<typeof startFakeBackend>>;
-let gateway: GatewayProcess;
+let gateway: ProcessInCgroup;
 /** Keys of shops of their own: an attacker with the usual limits, others, and attackers whom no rate limit holds back. */
 let attacker: string;
 let other: string;

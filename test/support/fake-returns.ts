@@ -10,8 +10,8 @@ import {
 import { DomainError } from '../../services/platform/errors.ts';
 import { errorInterceptor } from '../../services/platform/grpc/errors.ts';
 import { startGrpcServer } from '../../services/platform/grpc/server.ts';
-import { answerTooLarge } from '../../services/returns/queries/large.ts';
 import { returnNotFound } from '../../services/returns/refusals.ts';
+import { answerTooLarge } from '../../services/returns/store/large.ts';
 
 /** A small returns service that knows which lines and returns exist, and remembers what it was handed. */
 export interface FakeReturns {

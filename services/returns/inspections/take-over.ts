@@ -4,14 +4,26 @@ import { ErrorReason } from '../../../proto/gen/rms/common/v1/error_pb.ts';
 import type { Return } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import { DETAILS_BYTES_MAX } from '../../contract/limits.ts';
 import { DomainError } from '../../platform/errors.ts';
-import { inTransaction, type Queryable } from '../../platform/postgres.ts';
+import type { Queryable } from '../../platform/postgres.ts';
 import { detailsBytes, requireRoom } from '../store/details-size.ts';
 import { encodeReturn } from '../store/encoded.ts';
 import { lockReturnsOfLines } from '../store/line-owners.ts';
-import { fittingParts, loadReturns } from '../store/load.ts';
-import { type HashedReturn, idsOfLongTexts, loadHashed } from '../store/load-hashed.ts';
+import { fittingParts } from '../store/load.ts';
+import {
+  bytesOfImages,
+  type HashedReturn,
+  idsOfLongTexts,
+  loadHashed,
+} from '../store/load-hashed.ts';
 import { actorKindText } from '../store/texts.ts';
-import { type Changer, COPIED_TEXT_BYTES, publish } from '../store/transition.ts';
+import {
+  type Changer,
+  COPIED_TEXT_BYTES,
+  changing,
+  loadForChange,
+  publish,
+  requirePermit,
+} from '../store/transition.ts';
 import { fitting } from './fitting.ts';
 
 /** What inspections of every kind say. */
@@ -52,12 +64,12 @@ export async function takeOver<T extends Inspected>(
 ): Promise<readonly Return[]> {
   const wanted = { ...by, inspections: latestPerLine(by.inspections, kind.idOf) };
   try {
-    return await inTransaction(pool, (tx) => takeOverIn(tx, wanted, kind));
+    return await changing(pool, by.shopId, (tx) => takeOverIn(tx, wanted, kind));
   } catch (error) {
     if (!isTooLarge(error)) throw error;
     // Returns from before there was a limit may be above it. Only they are measured first, since that
     // means to read them twice.
-    return inTransaction(pool, async (tx) => {
+    return changing(pool, by.shopId, async (tx) => {
       const before = await aboveLimit(tx, by.shopId, [...wanted.inspections.keys()]);
       if (before.size === 0) throw error;
       return takeOverIn(tx, wanted, kind, before);
@@ -100,7 +112,7 @@ async function loadWhole(
   shopId: bigint,
   ids: readonly bigint[],
 ): Promise<readonly Shown[]> {
-  return (await loadReturns(tx, shopId, ids)).map((of) => ({ of }));
+  return (await loadForChange(tx, shopId, ids)).map((of) => ({ of }));
 }
 
 /** No event copies many long texts, so where nobody else wants them they stay in the database. */
@@ -110,6 +122,7 @@ async function loadForEvents(
   ids: readonly bigint[],
 ): Promise<readonly Shown[]> {
   const hashed = await idsOfLongTexts(tx, shopId, { ids, bytes: COPIED_TEXT_BYTES });
+  if (hashed.length > 0) await requirePermit(tx, () => bytesOfImages(tx, shopId, hashed));
   const whole = ids.filter((id) => !hashed.includes(id));
   return [...(await loadWhole(tx, shopId, whole)), ...(await loadHashed(tx, shopId, hashed))];
 }

@@ -10,12 +10,12 @@ import {
 } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
 import { DomainError } from '../../platform/errors.ts';
 import { callerShape, id, parseInput } from '../../platform/input.ts';
-import { inTransaction, type Queryable } from '../../platform/postgres.ts';
+import type { Queryable } from '../../platform/postgres.ts';
 import { type Destinations, destinationOf } from '../destinations.ts';
 import { returnNotFound, stateForbids } from '../refusals.ts';
 import { loadSettings } from '../settings.ts';
 import { loadReturn } from '../store/load.ts';
-import { changeReturn, changeReturnIn, isLive } from '../store/transition.ts';
+import { changeReturn, changeReturnIn, changing, isLive } from '../store/transition.ts';
 import { cancelRequest, issueLabelRequest } from './label-request-store.ts';
 
 const labelWish = z.object({ ...callerShape, returnId: id });
@@ -63,7 +63,7 @@ export async function cancelLabelRequest(
   request: CancelLabelRequestRequest,
 ): Promise<LabelRequest> {
   const by = parseInput(withdrawal, request);
-  return inTransaction(pool, async (tx) => {
+  return changing(pool, by.shopId, async (tx) => {
     const returnId = await returnOfRequest(tx, by.shopId, by.requestId);
     const { value } = await changeReturnIn(tx, { ...by, returnId }, async (inside, current) => {
       const cancelled = await cancelRequest(inside, by.shopId, by.requestId);

@@ -22,14 +22,20 @@ import {
   text,
   time,
 } from '../../platform/input.ts';
-import { inTransaction, type Queryable } from '../../platform/postgres.ts';
+import type { Queryable } from '../../platform/postgres.ts';
 import { formatAmount, parseAmount } from '../money/money.ts';
 import { pastTime } from '../past.ts';
 import { lineItemNotFound, stateForbids } from '../refusals.ts';
 import { oncePerKey, requestHash } from '../store/idempotency.ts';
 import { loadLabel } from '../store/load.ts';
 import { labelStatusText, stateText } from '../store/texts.ts';
-import { changeReturn, changeReturnIn, type DetailEvent, isLive } from '../store/transition.ts';
+import {
+  changeReturn,
+  changeReturnIn,
+  changing,
+  type DetailEvent,
+  isLive,
+} from '../store/transition.ts';
 import { fulfilOpenRequest } from './label-request-store.ts';
 
 const NAME_MAX = 191;
@@ -65,7 +71,7 @@ export async function recordLabel(pool: pg.Pool, request: RecordLabelRequest): P
     key: wanted.idempotencyKey,
     hash: requestHash(RecordLabelRequestSchema, request),
   };
-  return inTransaction(pool, async (tx) => {
+  return changing(pool, wanted.shopId, async (tx) => {
     const { id: labelId } = await oncePerKey(tx, use, () => addLabel(tx, wanted));
     return existing(tx, wanted.shopId, labelId);
   });

@@ -9,13 +9,13 @@ import {
 } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
 import { callerShape, id, parseInput, requiredText, text, time } from '../../platform/input.ts';
 import { appendEvents } from '../../platform/outbox/append.ts';
-import { inTransaction, type Queryable } from '../../platform/postgres.ts';
+import type { Queryable } from '../../platform/postgres.ts';
 import { type Destinations, destinationOf } from '../destinations.ts';
 import { pastTime } from '../past.ts';
 import { idempotencyConflict } from '../refusals.ts';
 import { oncePerKey, requestHash } from '../store/idempotency.ts';
 import { returnsOfLines } from '../store/line-owners.ts';
-import { changeReturnsInParts } from '../store/transition.ts';
+import { changeReturnsInParts, changing } from '../store/transition.ts';
 import { optionalId } from '../submit/submission.ts';
 
 const newShipment = z.object({
@@ -53,7 +53,7 @@ export async function recordPartnerShipment(
     hash: requestHash(RecordPartnerShipmentRequestSchema, request),
     field: 'partner_shipment_id',
   };
-  return inTransaction(deps.pool, async (tx) => {
+  return changing(deps.pool, wanted.shopId, async (tx) => {
     const { id: shipmentId } = await oncePerKey(tx, use, () => record(tx, wanted, processedAt));
     const shipment = await loadShipment(tx, wanted.shopId, shipmentId);
     if (!shipment) throw idempotencyConflict('partner_shipment_id');

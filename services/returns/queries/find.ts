@@ -14,9 +14,9 @@ import type {
 import { DomainError, invalidField } from '../../platform/errors.ts';
 import { callerShape, id, parseInput } from '../../platform/input.ts';
 import { returnNotFound } from '../refusals.ts';
-import { loadFitting, loadReturn, loadReturnWithin } from '../store/load.ts';
-import { readSnapshot } from '../store/snapshot-store.ts';
-import { answerTooLarge, LARGE_BYTES, type LargeReads } from './large.ts';
+import { answerTooLarge, LARGE_BYTES, largeOf } from '../store/large.ts';
+import { loadFitting, loadPage, loadReturn, loadReturnWithin } from '../store/load.ts';
+import { readSnapshot, type SnapshotKey } from '../store/snapshot-store.ts';
 import { type Selector, selectReturns } from './select.ts';
 
 /** Selectors of one FindReturns. */
@@ -34,9 +34,12 @@ const batch = z.object({
  *
  * @throws DomainError INVALID_ARGUMENT.
  */
-export async function getReturns(pool: pg.Pool, request: GetReturnsRequest): Promise<Return[]> {
+export async function getReturns(
+  pool: pg.Pool,
+  request: GetReturnsRequest,
+): Promise<readonly Return[]> {
   const { shopId, returnIds } = parseInput(batch, request);
-  return loadFitting(pool, shopId, returnIds, { keepsFirst: true });
+  return loadPage(pool, shopId, returnIds);
 }
 
 /**
@@ -45,14 +48,10 @@ export async function getReturns(pool: pg.Pool, request: GetReturnsRequest): Pro
  *
  * A large one waits until few others are being read.
  *
- * @param call ends with the call: then its answer has been sent, or its caller has left.
  * @throws DomainError INVALID_ARGUMENT when nothing says which; RETURN_NOT_FOUND; ANSWER_TOO_LARGE.
  */
-export async function findReturn(
-  { pool, large }: FindDependencies,
-  request: FindReturnRequest,
-  call: AbortSignal,
-): Promise<Return> {
+export async function findReturn(pool: pg.Pool, request: FindReturnRequest): Promise<Return> {
+  const large = largeOf(pool);
   const { shopId, selector, maxBytes } = request;
   if (selector.case === undefined) throw invalidField('selector', 'is required');
   if (maxBytes < 0) throw invalidField('max_bytes', 'must not be negative');
@@ -66,16 +65,10 @@ export async function findReturn(
     large.remember(shopId, id);
   }
   if (maxBytes > 0 && maxBytes <= LARGE_BYTES) throw answerTooLarge();
-  await large.enter(shopId, call);
-  const found = await readLarge(pool, shopId, { id, maxBytes });
+  const found = await large.within(shopId, () => readLarge(pool, shopId, { id, maxBytes }));
   if (!found) throw returnNotFound();
   if (found === 'large') throw answerTooLarge();
   return found;
-}
-
-export interface FindDependencies {
-  readonly pool: pg.Pool;
-  readonly large: LargeReads;
 }
 
 function readLarge(
@@ -107,7 +100,7 @@ const wishes = z.object({
  * @throws DomainError INVALID_ARGUMENT when nothing says which, or there are more than 32.
  */
 export async function findReturns(
-  { pool, large }: FindDependencies,
+  pool: pg.Pool,
   request: FindReturnsRequest,
 ): Promise<MessageInitShape<typeof FoundReturnSchema>[]> {
   const { shopId, selectors } = parseInput(wishes, request);
@@ -123,7 +116,7 @@ export async function findReturns(
     if (others) others.push(position);
     else positions.set(returnId, [position]);
   });
-  const ids = [...positions.keys()].filter((id) => !large.isKnown(shopId, id));
+  const ids = [...positions.keys()].filter((id) => !largeOf(pool).isKnown(shopId, id));
   const found = await loadFitting(pool, shopId, ids, { roomBytes: LARGE_BYTES });
   return found.map((ret) => ({ positions: positions.get(ret.id) ?? [], return: ret }));
 }
@@ -138,14 +131,28 @@ const snapshotWish = z.object({ ...callerShape, returnId: id, revision: id });
  */
 export async function getSnapshot(pool: pg.Pool, request: GetSnapshotRequest): Promise<Return> {
   const { shopId, returnId, revision } = parseInput(snapshotWish, request);
-  const kept = await readSnapshot(pool, { shopId, returnId, revision });
-  if (kept) return kept;
-  const present = await loadReturn(pool, shopId, returnId);
-  if (present?.revision === revision) return present;
-  if (!present) throw returnNotFound();
+  const key = { shopId, returnId, revision };
+  const small = await readAt(pool, key, LARGE_BYTES);
+  const found =
+    small === 'large' ? await largeOf(pool).within(shopId, () => readAt(pool, key)) : small;
+  if (!found || found === 'large') throw returnNotFound();
+  if (found.revision === revision) return found;
   throw new DomainError(
     Code.NotFound,
     ErrorReason.RETURN_NOT_FOUND,
     `the return is not kept as it was at revision ${revision}`,
   );
+}
+
+/** The snapshot, else the return as it is now; `large` when it has more than `maxBytes`. */
+async function readAt(
+  pool: pg.Pool,
+  key: SnapshotKey,
+  maxBytes?: number,
+): Promise<Return | 'large' | undefined> {
+  const kept = await readSnapshot(pool, key, maxBytes);
+  if (kept) return kept;
+  const { shopId, returnId: id } = key;
+  if (maxBytes === undefined) return loadReturn(pool, shopId, id);
+  return loadReturnWithin(pool, shopId, { id, maxBytes });
 }

@@ -4,7 +4,7 @@ import { z } from 'zod';
 import { type Return, ReturnState } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import type { SearchReturnsRequest } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
 import { callerShape, parseInput, text, time } from '../../platform/input.ts';
-import { loadFitting, loadListed } from '../store/load.ts';
+import { loadListed, loadPage } from '../store/load.ts';
 import { stateText } from '../store/texts.ts';
 import { optionalId } from '../submit/submission.ts';
 import { decodeCursor, encodeCursor, pageSize } from './cursor.ts';
@@ -96,7 +96,7 @@ function valuesOf(wanted: Search) {
 export async function searchReturns(
   pool: pg.Pool,
   request: SearchReturnsRequest,
-): Promise<{ returns: Return[]; nextCursor: string; total: number }> {
+): Promise<{ returns: readonly Return[]; nextCursor: string; total: number }> {
   const wanted = parseInput(search, request);
   const [createdAt, lastId] = decodeCursor(wanted.cursor, cursorParts) ?? [null, null];
   const after = createdAt === null ? null : new Date(Number(createdAt));
@@ -111,7 +111,7 @@ export async function searchReturns(
   const ids = found.rows.slice(0, wanted.pageSize).map((row) => row.id);
   const returns = request.withoutLongTexts
     ? await loadListed(pool, wanted.shopId, ids)
-    : await loadFitting(pool, wanted.shopId, ids, { keepsFirst: true });
+    : await loadPage(pool, wanted.shopId, ids);
   const nextCursor = found.rows.length > returns.length ? cursorAfter(returns.at(-1)) : '';
   // A first page that holds all needs no second look.
   if (after === null && nextCursor === '') return { returns, nextCursor, total: ids.length };

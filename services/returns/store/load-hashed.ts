@@ -97,3 +97,26 @@ export async function idsOfLongTexts(
   });
   return rows.map((row) => row.id);
 }
+
+/** What is large beside long texts: pictures of inspections, and uploads. */
+export async function bytesOfImages(
+  db: Queryable,
+  shopId: bigint,
+  ids: readonly bigint[],
+): Promise<number> {
+  const { rows } = await db.query<{ bytes: number }>({
+    name: 'bytes-of-images',
+    text: `select coalesce(sum(part.bytes), 0)::int as bytes from (
+             select coalesce(octet_length(array_to_string(c.images, '')), 0)
+                    + coalesce(octet_length(array_to_string(d.images, '')), 0) as bytes
+               from return_lines l
+               left join line_conditions c on c.shop_id = l.shop_id and c.line_item_id = l.id
+               left join line_dispositions d on d.shop_id = l.shop_id and d.line_item_id = l.id
+              where l.shop_id = $1 and l.return_id = any($2::bigint[]) and l.removed_at is null
+             union all
+             select octet_length(url) from uploads
+              where shop_id = $1 and return_id = any($2::bigint[])) part`,
+    values: [shopId, ids],
+  });
+  return rows[0]?.bytes ?? 0;
+}

@@ -1,5 +1,7 @@
+import type pg from 'pg';
 import type { Label, Return } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import type { Queryable } from '../../platform/postgres.ts';
+import { LARGE_BYTES, largeOf } from './large.ts';
 import { LINE_TEXTS, LISTED_LINE_TEXTS } from './line-row.ts';
 import type { LabelRow, ReturnRow } from './rows.ts';
 import { toLabel, toReturn } from './to-message.ts';
@@ -162,6 +164,26 @@ export async function loadReturns(
   });
 }
 
+/**
+ * {@link loadReturns}, unless their lines and uploads, as JSON, are larger than `maxBytes` together. Of
+ * several of which some are absent it may say that they are large.
+ */
+export async function loadReturnsWithin(
+  db: Queryable,
+  shopId: bigint,
+  o: { readonly ids: readonly bigint[]; readonly maxBytes: number },
+): Promise<readonly Return[] | 'large'> {
+  const [id, ...others] = new Set(o.ids);
+  if (id === undefined) return [];
+  if (others.length > 0) {
+    const found = await loadFitting(db, shopId, o.ids, { roomBytes: o.maxBytes });
+    return found.length === others.length + 1 ? found : 'large';
+  }
+  const found = await loadReturnWithin(db, shopId, { id, maxBytes: o.maxBytes });
+  if (found === 'large') return found;
+  return found ? [found] : [];
+}
+
 /** How much one answer holds. */
 export interface Room {
   /** Of lines and uploads, as JSON; 8 MiB unless told otherwise. */
@@ -204,6 +226,22 @@ export async function loadListed(
   const values = [shopId, ids, LISTED_ROOM_BYTES, true];
   const { rows } = await db.query<ReturnRow>({ name: 'load-listed', text: LOAD_LISTED, values });
   return rows.map(toReturn);
+}
+
+/**
+ * Reads whole returns for an answer, as {@link loadFitting} with its first kept; what is large waits until
+ * few others are in memory.
+ *
+ * @throws ConnectError OVERLOADED when it waited too long.
+ */
+export async function loadPage(
+  pool: pg.Pool,
+  shopId: bigint,
+  ids: readonly bigint[],
+): Promise<readonly Return[]> {
+  const small = await loadReturnsWithin(pool, shopId, { ids, maxBytes: LARGE_BYTES });
+  if (small !== 'large') return small;
+  return largeOf(pool).within(shopId, () => loadFitting(pool, shopId, ids, { keepsFirst: true }));
 }
 
 /**

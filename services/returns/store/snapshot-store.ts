@@ -6,6 +6,8 @@ import type { EncodedReturn } from './encoded.ts';
 
 /** Notes and descriptions above this are stored once: a snapshot has their hash. Bytes. */
 export const LONG_TEXT_BYTES = 2_000;
+/** No more fits into a column. */
+const MAX_BYTES = 2 ** 31 - 1;
 /** No text holds NUL, so this cannot be one. */
 const HASH_PREFIX = '\0sha256:';
 /**
@@ -43,10 +45,17 @@ export async function keepSnapshot(tx: Queryable, snapshot: EncodedReturn): Prom
   );
 }
 
-/** Reads a kept snapshot whole; undefined when there is none. */
-export async function readSnapshot(db: Queryable, key: SnapshotKey): Promise<Return | undefined> {
-  const stored = await readStored(db, key);
-  if (!stored) return undefined;
+/**
+ * Reads a kept snapshot whole; undefined when there is none, `large` when its bytes, or those of its long
+ * texts, are more than `maxBytes`.
+ */
+export async function readSnapshot(
+  db: Queryable,
+  key: SnapshotKey,
+  maxBytes = MAX_BYTES,
+): Promise<Return | 'large' | undefined> {
+  const stored = await readStored(db, key, maxBytes);
+  if (!stored || stored === 'large') return stored;
   const wanted = new Set<string>();
   forTexts(stored, (text) => {
     if (text.startsWith(HASH_PREFIX)) wanted.add(text);
@@ -58,7 +67,9 @@ export async function readSnapshot(db: Queryable, key: SnapshotKey): Promise<Ret
     key.returnId,
     [...wanted].map((hash) => Buffer.from(hash.slice(HASH_PREFIX.length), 'base64url')),
     LONG_TEXT_BYTES,
+    maxBytes,
   ]);
+  if (rows.length === 0 && maxBytes < MAX_BYTES) return 'large';
   const texts = new Map(rows.map(({ text }) => [hashOf(text), text]));
   forTexts(stored, (text) => {
     if (!wanted.has(text)) return text;
@@ -75,8 +86,8 @@ export async function changeSnapshot(
   key: SnapshotKey,
   change: (of: Return) => void,
 ): Promise<void> {
-  const stored = await readStored(tx, key);
-  if (!stored) return;
+  const stored = await readStored(tx, key, MAX_BYTES);
+  if (!stored || stored === 'large') return;
   change(stored);
   await tx.query(
     'update snapshots set value = $4 where shop_id = $1 and return_id = $2 and revision = $3',
@@ -84,13 +95,20 @@ export async function changeSnapshot(
   );
 }
 
-async function readStored(db: Queryable, key: SnapshotKey): Promise<Return | undefined> {
-  const { rows } = await db.query<{ value: Buffer }>(
-    'select value from snapshots where shop_id = $1 and return_id = $2 and revision = $3',
-    [key.shopId, key.returnId, key.revision],
+async function readStored(
+  db: Queryable,
+  key: SnapshotKey,
+  maxBytes: number,
+): Promise<Return | 'large' | undefined> {
+  const { rows } = await db.query<{ value: Buffer | null }>(
+    `select case when octet_length(value) <= $4 then value end as value
+       from snapshots where shop_id = $1 and return_id = $2 and revision = $3`,
+    [key.shopId, key.returnId, key.revision, maxBytes],
   );
-  const value = rows[0]?.value;
-  if (!value) return undefined;
+  const [row] = rows;
+  if (!row) return undefined;
+  const { value } = row;
+  if (!value) return 'large';
   return fromBinary(ReturnSchema, value[0] === WITHOUT_TEXTS ? value.subarray(1) : value);
 }
 
@@ -130,6 +148,7 @@ export function forTexts(of: Return, replace: (text: string) => string): void {
 }
 
 const TEXTS = `
+with found as materialized (
 select text from (
   select d.note as text
     from return_lines l join line_dispositions d on d.shop_id = l.shop_id and d.line_item_id = l.id
@@ -142,4 +161,5 @@ select text from (
   select unnest(array[facts ->> 'former_note', facts ->> 'former_description'])
     from timeline where shop_id = $1 and return_id = $2 and kind in ('line.assessed', 'line.graded')
 ) texts
- where octet_length(text) > $4 and sha256(convert_to(text, 'UTF8')) = any ($3::bytea[])`;
+ where octet_length(text) > $4 and sha256(convert_to(text, 'UTF8')) = any ($3::bytea[]))
+select text from found where (select sum(octet_length(text)) from found) <= $5`;

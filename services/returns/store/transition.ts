@@ -8,7 +8,8 @@ import { inTransaction, type Queryable } from '../../platform/postgres.ts';
 import { returnNotFound } from '../refusals.ts';
 import { detailsBytes, requireRoom } from './details-size.ts';
 import { type EncodedReturn, encodeDetails, encodeReturn } from './encoded.ts';
-import { fittingParts, loadReturns } from './load.ts';
+import { LARGE_BYTES, largeOf } from './large.ts';
+import { fittingParts, loadReturns, loadReturnsWithin } from './load.ts';
 import { keepSnapshot, longTextBytes } from './snapshot-store.ts';
 import { addTimeline, type NewTimelineEntry } from './timeline-store.ts';
 
@@ -46,6 +47,65 @@ export function isLive(state: ReturnState): boolean {
   return state === ReturnState.OPEN || state === ReturnState.REVIEW;
 }
 
+/** Whether the transactions of {@link changing} may work on large returns. */
+const mayBeLarge = new WeakMap<Queryable, boolean>();
+
+/** Thrown to roll back: the returns are large, and the transaction has no permit for that. */
+class NeedsPermit extends Error {
+  override readonly name = 'NeedsPermit';
+}
+
+/**
+ * A transaction that changes returns. Where they turn out to be large it is rolled back and done again
+ * under a permit: nobody waits for a permit with a connection in hand.
+ *
+ * @param work may be called twice; reads what it changes by {@link loadForChange}.
+ * @throws ConnectError OVERLOADED when no permit came in time.
+ */
+export async function changing<T>(
+  pool: pg.Pool,
+  shopId: bigint,
+  work: (tx: pg.PoolClient) => Promise<T>,
+): Promise<T> {
+  const attempt = (isPermitted: boolean): Promise<T> =>
+    inTransaction(pool, async (tx) => {
+      mayBeLarge.set(tx, isPermitted);
+      try {
+        return await work(tx);
+      } finally {
+        mayBeLarge.delete(tx);
+      }
+    });
+  const large = largeOf(pool);
+  try {
+    return await attempt(large.isPermitted());
+  } catch (error) {
+    if (!(error instanceof NeedsPermit)) throw error;
+  }
+  return large.within(shopId, () => attempt(true));
+}
+
+/** Reads returns inside of {@link changing}, in the order of `ids`. */
+export async function loadForChange(
+  tx: Queryable,
+  shopId: bigint,
+  ids: readonly bigint[],
+): Promise<readonly Return[]> {
+  if (mayBeLarge.get(tx) !== false) return loadReturns(tx, shopId, ids);
+  const found = await loadReturnsWithin(tx, shopId, { ids, maxBytes: LARGE_BYTES });
+  if (found === 'large') throw new NeedsPermit();
+  return found;
+}
+
+/**
+ * For what is read by other ways inside of {@link changing}.
+ *
+ * @param bytesOf asked only where there is no permit.
+ */
+export async function requirePermit(tx: Queryable, bytesOf: () => Promise<number>): Promise<void> {
+  if (mayBeLarge.get(tx) === false && (await bytesOf()) > LARGE_BYTES) throw new NeedsPermit();
+}
+
 /**
  * The only way to change one return; see {@link changeReturns}.
  *
@@ -56,7 +116,7 @@ export async function changeReturn<T>(
   by: Changer & { readonly returnId: bigint },
   work: (tx: pg.PoolClient, current: Return) => Promise<Change<T>>,
 ): Promise<{ readonly value: T; readonly return: Return }> {
-  return inTransaction(pool, (tx) => changeReturnIn(tx, by, work));
+  return changing(pool, by.shopId, (tx) => changeReturnIn(tx, by, work));
 }
 
 /** {@link changeReturn} inside a transaction of the caller's. */
@@ -93,7 +153,7 @@ export async function changeReturns<T>(
   by: Changer & { readonly returnIds: readonly bigint[] },
   work: (tx: pg.PoolClient, current: readonly Return[]) => Promise<Change<T>>,
 ): Promise<Changed<T>> {
-  return inTransaction(pool, (tx) => changeReturnsIn(tx, by, work));
+  return changing(pool, by.shopId, (tx) => changeReturnsIn(tx, by, work));
 }
 
 /** {@link changeReturns} inside a transaction of the caller's. */
@@ -131,7 +191,7 @@ async function changeLocked<T>(
   work: (tx: pg.PoolClient, current: readonly Return[]) => Promise<Change<T>>,
 ): Promise<Changed<T>> {
   const ids = by.returnIds;
-  const before = await loadReturns(tx, by.shopId, ids);
+  const before = await loadForChange(tx, by.shopId, ids);
   const change = await work(tx, before);
   await addTimeline(tx, by, change.timeline ?? []);
   const written = await loadReturns(tx, by.shopId, ids);

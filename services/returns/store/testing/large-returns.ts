@@ -37,7 +37,10 @@ export async function statementsDuring(work: () => Promise<unknown>): Promise<Ra
 
 /** How many whole returns each statement read, of those that read any. */
 export function readAtOnce(statements: readonly Ran[]): number[] {
-  const whole = statements.map(({ rows }) => rows.filter((row) => 'provider_orders' in row).length);
+  // A row of nulls says that a return is large.
+  const whole = statements.map(
+    ({ rows }) => rows.filter((row) => Reflect.get(row, 'provider_orders')).length,
+  );
   return whole.filter((count) => count > 0);
 }
 

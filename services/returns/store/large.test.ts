@@ -1,0 +1,93 @@
+import { create } from '@bufbuild/protobuf';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import type pg from 'pg';
+import { ReturnState } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
+import {
+  FlagReturnRequestSchema,
+  UnflagReturnRequestSchema,
+} from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
+import { type ReturnsBench, startReturnsBench } from '../../../test/support/returns-bench.ts';
+import { actor } from '../../../test/support/running-service.ts';
+import { until } from '../../../test/support/until.ts';
+import { forCaller } from '../../platform/caller.ts';
+import { createPool } from '../../platform/postgres.ts';
+import { flagReturn, unflagReturn } from '../flag.ts';
+import { largeOf } from './large.ts';
+import { makeLarge } from './testing/large-returns.ts';
+
+let bench: ReturnsBench;
+/** With one connection: who waits with it in hand keeps everybody else waiting. */
+let pool: pg.Pool;
+beforeAll(async () => {
+  bench = await startReturnsBench();
+  pool = createPool(bench.db.url, { max: 1 });
+});
+afterAll(async () => {
+  await pool.end();
+  await bench.stop();
+});
+
+async function newLarge() {
+  const made = await bench.submit(await bench.shop());
+  await makeLarge(bench.db.pool, made);
+  return {
+    shopId: made.shopId,
+    id: made.id,
+    by: { shopId: made.shopId, actor, returnId: made.id },
+  };
+}
+
+/** Has all permits until it is let go. */
+async function takeAll(): Promise<() => Promise<void>> {
+  const held = Promise.withResolvers<void>();
+  let taken = 0;
+  const work = (): Promise<void> => {
+    taken += 1;
+    return held.promise;
+  };
+  const all = [1n, 2n].map((shopId) => largeOf(pool).within(shopId, work));
+  await until(() => taken === all.length);
+  return async () => {
+    held.resolve();
+    await Promise.all(all);
+  };
+}
+
+type By = Awaited<ReturnType<typeof newLarge>>['by'];
+const flag = (by: By) =>
+  flagReturn(pool, create(FlagReturnRequestSchema, { ...by, reasons: ['Odd'] }));
+const unflag = (by: By) => unflagReturn(pool, create(UnflagReturnRequestSchema, by));
+
+describe('a change of a large return', () => {
+  test('waits for its permit without a connection, and is then done once', async () => {
+    const large = await newLarge();
+    const letGo = await takeAll();
+    let isDone = false;
+    const flagged = flag(large.by).finally(() => {
+      isDone = true;
+    });
+    // The first attempt is over once others have the connection, again and again.
+    for (let nth = 0; nth < 20; nth += 1) await pool.query('select pg_sleep(0.01)');
+    expect(isDone).toBe(false);
+    expect(pool.waitingCount).toBe(0);
+    await letGo();
+    expect((await flagged).state).toBe(ReturnState.REVIEW);
+    expect(await bench.triggers(large)).toEqual(['return.updated']);
+  });
+
+  test('of a call that has a permit needs no other', async () => {
+    const large = await newLarge();
+    const call = new AbortController();
+    await forCaller(call.signal, async () => {
+      await flag(large.by);
+      const open = await unflag(large.by);
+      expect(open.state).toBe(ReturnState.OPEN);
+    });
+    // Until the call has ended, its shop has no second one.
+    const next = largeOf(pool).within(large.shopId, async () => 'next');
+    const first = await Promise.race([next, pool.query('select 1').then(() => 'still waiting')]);
+    expect(first).toBe('still waiting');
+    call.abort();
+    expect(await next).toBe('next');
+  });
+});

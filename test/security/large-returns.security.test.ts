@@ -1,0 +1,110 @@
+import { fileURLToPath } from 'node:url';
+import type { Client } from '@connectrpc/connect';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { Outcome, type Return, ReturnState } from '../../proto/gen/rms/returns/v1/return_pb.ts';
+import { ReturnsService } from '../../proto/gen/rms/returns/v1/returns_pb.ts';
+import { isOverloaded } from '../../services/platform/errors.ts';
+import { createServiceClient } from '../../services/platform/grpc/client.ts';
+import { createTestDatabase, type TestDatabase } from '../support/database.ts';
+import { firstLine, line, newId, there } from '../support/returns-bench.ts';
+import { actor, identity, newShop } from '../support/running-service.ts';
+import { type ProcessInCgroup, startInCgroup } from './process-in-cgroup.ts';
+
+const MIB = 1024 * 1024;
+/** Largest returns that are changed, or read, at once; each is of a shop of its own. */
+const AT_ONCE = 8;
+/** Almost as large as details may be. */
+const RETURN_BYTES = 23 * MIB;
+const CALL_MS = 60_000;
+
+let database: TestDatabase;
+let service: ProcessInCgroup;
+let client: Client<typeof ReturnsService>;
+let close: () => void;
+let all: readonly Return[];
+
+beforeAll(async () => {
+  database = await createTestDatabase('returns');
+});
+afterAll(() => database?.drop());
+afterEach(async () => {
+  close();
+  await service.stop();
+});
+
+beforeEach(async () => {
+  service = await startInCgroup(fileURLToPath(new URL('returns-process.ts', import.meta.url)), {
+    DATABASE_URL: database.url,
+    SERVICE_TOKEN: 't'.repeat(32),
+  });
+  const target = `127.0.0.1:${service.port}`;
+  ({ client, close } = createServiceClient(ReturnsService, {
+    target,
+    identity,
+    timeoutMs: CALL_MS,
+  }));
+  all = await Promise.all(Array.from({ length: AT_ONCE }, newLargeReturn));
+});
+
+async function newLargeReturn(): Promise<Return> {
+  const shopId = newShop();
+  await client.updateSettings({ shopId, actor, settings: { currency: 'GBP' } });
+  const submitted = await client.submitReturn({
+    ...{ shopId, actor, idempotencyKey: `${shopId}`, currency: 'GBP', lines: [line()] },
+    outcome: Outcome.REFUND,
+    order: { providerOrderId: newId(), name: '#1001' },
+  });
+  const made = there(submitted.return);
+  const url = `https://x.example/${'x'.repeat(2_000)}`;
+  await database.pool.query(
+    `insert into uploads (shop_id, return_id, line_item_id, kind, url)
+     select $1, $2, $3, 'image', $4 from generate_series(1, $5)`,
+    [shopId, made.id, firstLine(made), url, Math.ceil(RETURN_BYTES / (url.length + 90))],
+  );
+  return made;
+}
+
+/** Has all done at once, and those that were refused again until none is. */
+async function atOnce(work: (of: Return) => Promise<unknown>): Promise<void> {
+  let left = all;
+  while (left.length > 0) {
+    const outcomes = await Promise.allSettled(left.map(work));
+    left = left.filter((_, nth) => {
+      const outcome = outcomes[nth];
+      if (outcome?.status !== 'rejected') return false;
+      if (!isOverloaded(outcome.reason)) throw outcome.reason;
+      return true;
+    });
+  }
+}
+
+function finish(): void {
+  if (process.env.ATTACK_SECONDS !== undefined) {
+    const peak = Math.round(service.peakBytes() / MIB);
+    process.stdout.write(`${expect.getState().currentTestName}: peak ${peak} MiB\n`);
+  }
+  expect(service.isRunning()).toBe(true);
+  expect(service.peakBytes()).toBeLessThanOrEqual(service.limitBytes);
+}
+
+const ids = ({ shopId, id }: Return) => ({ shopId, actor, returnId: id });
+
+describe('a returns service with the memory of its manifest', () => {
+  test('changes the largest returns of many shops at once', async () => {
+    await atOnce(async (of) => {
+      const { return: changed } = await client.flagReturn({ ...ids(of), reasons: ['Odd'] });
+      expect(changed?.state).toBe(ReturnState.REVIEW);
+    });
+    finish();
+  });
+
+  test('reads them', async () => {
+    await atOnce(({ shopId, id }) => client.getReturns({ shopId, actor, returnIds: [id] }));
+    finish();
+  });
+
+  test('reads snapshots of them', async () => {
+    await atOnce((of) => client.getSnapshot({ ...ids(of), revision: of.revision }));
+    finish();
+  });
+});
