@@ -4,6 +4,16 @@ import { ADMITTED, type Admission } from './rate-limits.ts';
 /** Inflated bytes of a body that one point of a rate limit pays for. */
 export const BYTES_PER_POINT = 64 * 1024;
 
+/** Answers above this cost further points; bytes. */
+const LARGE_ANSWER = 1024 * 1024;
+/** Bytes of a large answer that one point pays for: about one and a half times the CPU of a small read. */
+const ANSWER_BYTES_PER_POINT = 256 * 1024;
+
+/** The points that an answer costs beyond the one that its request has paid. */
+export function pointsOfAnswer(bytes: number): number {
+  return bytes > LARGE_ANSWER ? Math.ceil(bytes / ANSWER_BYTES_PER_POINT) : 0;
+}
+
 export interface BodyCharge {
   /** Refuses, before anything is read, a shop that has used its day up. Counts nothing. */
   check(): Admission;

@@ -22,6 +22,8 @@ export interface Exchange {
   pastWindow?: boolean;
   /** Bytes of the body that were read, inflated. */
   bodyBytes: number;
+  /** Takes what a large answer costs from the caller's rate limit; set once the caller is known. */
+  chargeAnswer?: (bytes: number) => void;
   /** Refused because too many were in flight: counted, and not logged one by one. */
   isShed?: boolean;
 }

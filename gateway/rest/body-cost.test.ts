@@ -1,6 +1,8 @@
 import { gzipSync } from 'node:zlib';
+import { create } from '@bufbuild/protobuf';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
-import { FAKE } from '../../test/support/gateway/fake-objects.ts';
+import { CustomerSchema } from '../../proto/gen/rms/returns/v1/return_pb.ts';
+import { FAKE, sampleReturn } from '../../test/support/gateway/fake-objects.ts';
 import { type Received, restClient, type Sent } from '../../test/support/gateway/rest-client.ts';
 import { startTestGateway, type TestGateway } from '../../test/support/gateway/test-gateway.ts';
 
@@ -74,6 +76,23 @@ describe('a body costs a point of the rate limit for each 64 KiB', () => {
     const path = '/api/v1/dispositioning/assess';
     expect((await send({ path, json: { items }, key })).status).toBe(200);
     expect(await readsLeft(key, 1)).toBe(0);
+  });
+});
+
+describe('an answer above 1 MiB costs a point for each 256 KiB', () => {
+  const DETAILS = `/api/v1/warehouse/return/details?return_id=${FAKE.returns.open}`;
+  afterEach(() => under.resetServices());
+
+  test.each([
+    ['800 KiB: none beyond its own', 800, 19],
+    ['2 MiB: nine', 2 * KIB, 10],
+    ['8 MiB: what is left of the window, and it is answered all the same', 8 * KIB, 0],
+  ])('%s', async (_size, kib, left) => {
+    const customer = create(CustomerSchema, { firstName: 'x'.repeat(kib * KIB) });
+    under.services.returns.findReturn = () => ({ return: { ...sampleReturn(), customer } });
+    const key = await under.newKey({ restPerMinute: 20 });
+    expect((await send({ path: DETAILS, key })).status).toBe(200);
+    expect(await readsLeft(key, 22)).toBe(left);
   });
 });
 

@@ -14,7 +14,7 @@ import { forCaller } from '../../services/platform/caller.ts';
 import { isUnavailable } from '../../services/platform/errors.ts';
 import type { Logger } from '../../services/platform/log.ts';
 import type { ReadReturn } from '../actions/read-returns.ts';
-import { type BodyCharge, bodyCharge } from '../auth/body-charge.ts';
+import { type BodyCharge, bodyCharge, pointsOfAnswer } from '../auth/body-charge.ts';
 import type { ByteQuota } from '../auth/byte-quota.ts';
 import type { Caller } from '../auth/caller.ts';
 import { addressOf, type ClientIp } from '../auth/client-ip.ts';
@@ -93,6 +93,7 @@ export function createRest(deps: RestDependencies, calendar: () => Date) {
       const whole = { ...answer, headers: { ...headers, ...answer.headers } };
       await send(req, res, whole, (bytes) => {
         end.made();
+        exchange.chargeAnswer?.(bytes);
         // A write has been done: its answer is not refused, and no larger than its body.
         if (route.kind !== 'operation' || route.operation.method !== 'GET') return undefined;
         return holdAnswer(deps.answers, { shopId: exchange.shopId, res, bytes });
@@ -179,6 +180,11 @@ async function answerInPlace(
   const take = (points: number) => deps.restLimit.take(caller.limitKey, limit, points);
   const admission = await take(1);
   if (!admission.admitted) throw rateLimited(admission.retryAfterS);
+  exchange.chargeAnswer = (bytes) => {
+    const points = Math.min(pointsOfAnswer(bytes), limit - 1);
+    // The answer is made and goes out: what it uses up, later requests do not have.
+    if (points > 0) void take(points).catch(() => {});
+  };
 
   const charge = bodyCharge({
     quota: deps.byteQuota,
