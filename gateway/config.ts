@@ -61,7 +61,7 @@ export const gatewayShape = {
   MAX_REQUESTS_IN_FLIGHT: wholeNumber(8, 10_000)
     .default(MAX_REQUESTS_IN_FLIGHT)
     .describe(
-      'Most requests in flight of each operation, a quarter of it for dispositions, twice as many for a moment; beyond it they are refused',
+      'Most requests in flight of each operation, a quarter of it for dispositions, four times as many for a second; beyond it they are refused',
     ),
   FAILED_CREDENTIALS_PER_MINUTE: wholeNumber(1, 1_000_000)
     .default(60)

@@ -35,7 +35,7 @@ export const LIMITS = {
   shop_mib_per_day: 1_000_000,
   body_mib: 128,
   body_mib_per_caller: 64,
-  requests_in_flight: 2_000,
+  requests_in_flight: 256,
 } as const;
 
 /** How the gateway is known where its users sign in. */

@@ -11,7 +11,6 @@ import { startReturns } from '../../services/returns/start.ts';
 import { startWebhooks } from '../../services/webhooks/start.ts';
 import { SERVICE_NAMES, type ServiceName } from './clients.ts';
 import type { Database } from './database.ts';
-import { LIMITS } from './gateway-options.ts';
 import type { Memory } from './memory.ts';
 
 /** What every service of the local stack is started with. */
@@ -40,6 +39,8 @@ export interface LocalServices {
 
 /** Connections of each service: seven pools share one small PostgreSQL. */
 const POOL_MAX = 5;
+/** The gateway bounds what comes in; internal callers of a trial may send hundreds at once. */
+const MAX_CALLS_IN_FLIGHT = 2_000;
 
 /**
  * Starts the six services in this process, each on a port of its own.
@@ -55,7 +56,7 @@ export async function startLocalServices(o: LocalServicesOptions): Promise<Local
     metricsPort: o.memory.ports[`${name}-metrics`],
     databaseUrl: o.database.urlOf(name),
     poolMax: POOL_MAX,
-    maxCallsInFlight: LIMITS.requests_in_flight,
+    maxCallsInFlight: MAX_CALLS_IN_FLIGHT,
     bus: o.bus,
     eventSignatures: o.eventSignatures,
     identity: o.identity,

@@ -13,7 +13,7 @@ test('a burst is served for a moment; what stays crowded longer is refused at th
   const enter = () => inFlight.enter('createCart', undefined);
   const places = await Promise.all(Array.from({ length: SIZE + 2 }, enter));
   expect(inFlight.isCrowded()).toBe(false);
-  clock.ms += 501;
+  clock.ms += 1_001;
   expect([inFlight.isCrowded(), inFlight.refuses('createCart')]).toEqual([true, true]);
   await expect(enter()).rejects.toMatchObject({ error: { status: 503 } });
   // Other operations have places of their own, and room again begins with fewer than the bound.

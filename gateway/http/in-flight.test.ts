@@ -10,7 +10,7 @@ import { until } from '../../test/support/until.ts';
 
 /** Places of an operation, and of a burst. */
 const SIZE = 8;
-const BURST = 2 * SIZE;
+const BURST = 4 * SIZE;
 const READ = `/api/v1/warehouse/return/details?return_id=${FAKE.returns.open}`;
 
 function dial(port: number, head: string): Promise<Socket> {

@@ -25,7 +25,8 @@ export interface InFlight {
   sizeOf(name: LoadName): number;
 }
 
-export const MAX_REQUESTS_IN_FLIGHT = 128;
+/** Enough to keep a process busy; more only makes all of them wait longer. */
+export const MAX_REQUESTS_IN_FLIGHT = 64;
 
 /** What costs several times as much as a read has less room, so that the wait for an answer stays alike. */
 const SHARES: Partial<Record<LoadName, number>> = { assessDispositions: 1 / 4 };
@@ -34,8 +35,8 @@ const SHARES: Partial<Record<LoadName, number>> = { assessDispositions: 1 / 4 };
  * A burst, such as a hundred writes sent at once, is served although it is beyond the bound: so many times
  * the bound, and only for so long. What stays crowded longer is overload. Milliseconds.
  */
-const BURST = 2;
-const BURST_MS = 500;
+const BURST = 4;
+const BURST_MS = 1_000;
 /** For so long after a refusal there is no burst: answers come in batches, and free all places for moments. */
 const STRICT_MS = 1_000;
 

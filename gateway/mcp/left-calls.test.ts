@@ -11,12 +11,12 @@ import { until } from '../../test/support/until.ts';
 import type { ActionName } from '../actions/permissions.ts';
 
 /** With a burst, so many run at most. */
-const MOST_AT_ONCE = 2;
+const MOST_AT_ONCE = 4;
 
 let bench: McpBench;
 let owner: SignedInMember;
 beforeAll(async () => {
-  bench = await startMcpBench({ maxRequestsInFlight: MOST_AT_ONCE / 2 });
+  bench = await startMcpBench({ maxRequestsInFlight: MOST_AT_ONCE / 4 });
   owner = await bench.member('owner');
 });
 afterAll(() => bench.stop());

@@ -6,18 +6,22 @@ import { monotonicMs } from './stats.ts';
 export interface Flood extends Load {
   readonly perSecond: number;
   readonly seconds: number;
-  /** How often a client that is refused sends the same again, each time after the pause that it was told. */
-  readonly retries: number;
+  /** So long before, with the same load, of which nothing is counted. */
+  readonly warmUpSeconds: number;
+  /** Whether a client that is refused sends the same again after the pause that it was told: in the place of a new request. */
+  readonly isRetrying: boolean;
 }
 
-/** What became of a flood. Times from when a request was due, those of refusals from when it was sent. Milliseconds. */
+/** What became of a flood. Times from when a request was due. Milliseconds. */
 export interface FloodResult {
+  /** Repetitions included. */
   readonly sent: number;
   readonly accepted: number;
   /** Accepted while there was more to send: what came later was no longer overload. */
   readonly acceptedInTime: number;
   readonly acceptedP99: number;
   readonly refused: number;
+  readonly refusedP50: number;
   readonly refusedP99: number;
   /** Answers other than 2xx and 503, refusals without `Retry-After`, and connections that failed. */
   readonly failed: number;
@@ -31,52 +35,82 @@ const TICK_MS = 5;
 export async function flood(o: Flood): Promise<FloodResult> {
   const client = keepAliveClient(o, CONNECTIONS);
   const requests = o.lists.flat();
-  const acceptedMs: number[] = [];
-  const refusedMs: number[] = [];
-  let acceptedInTime = 0;
-  let failed = 0;
-  const started = monotonicMs();
+  const book = newBook();
+  const again = createAgain();
+  const began = monotonicMs();
+  const countedFrom = began + o.warmUpSeconds * 1_000;
+  const end = countedFrom + o.seconds * 1_000;
 
   const send = async (request: LoadRequest, due: number): Promise<void> => {
-    for (let attempt = 0; attempt <= o.retries; attempt += 1) {
-      const begun = monotonicMs();
-      const { status, retryAfterS } = await client.send(request);
-      const now = monotonicMs();
-      if (status >= 200 && status < 300) {
-        acceptedMs.push(now - due);
-        if (now < started + o.seconds * 1_000) acceptedInTime += 1;
-        return;
-      }
-      if (status !== 503 || !(retryAfterS >= 1)) {
-        failed += 1;
-        return;
-      }
-      refusedMs.push(now - begun);
-      if (attempt < o.retries) await sleep(retryAfterS * 1_000);
+    const { status, retryAfterS } = await client.send(request);
+    const now = monotonicMs();
+    const isRefused = status === 503 && retryAfterS >= 1;
+    if (isRefused && o.isRetrying) again.add(request, retryAfterS, now);
+    if (due < countedFrom) return;
+    if (isRefused) book.refusedMs.push(now - due);
+    else if (status < 200 || status > 299) book.failed += 1;
+    else {
+      book.acceptedMs.push(now - due);
+      if (now < end) book.acceptedInTime += 1;
     }
   };
 
-  const pending: Promise<void>[] = [];
-  const count = Math.round(o.perSecond * o.seconds);
-  while (pending.length < count) {
-    const due = Math.min(count, Math.floor(((monotonicMs() - started) * o.perSecond) / 1_000));
-    while (pending.length < due) {
-      const request = requests[pending.length % requests.length];
+  const pending = new Set<Promise<void>>();
+  const count = Math.round((o.perSecond * (end - began)) / 1_000);
+  for (let at = 0; at < count; ) {
+    for (const now = monotonicMs(); at < count; at += 1) {
+      const due = began + (at * 1_000) / o.perSecond;
+      if (due > now) break;
+      const request = again.take(now) ?? requests[at % requests.length];
       if (!request) throw new Error('there is nothing to send');
-      pending.push(send(request, started + (pending.length * 1_000) / o.perSecond));
+      if (due >= countedFrom) book.sent += 1;
+      const sending = send(request, due).finally(() => pending.delete(sending));
+      pending.add(sending);
     }
     await sleep(TICK_MS);
   }
   await Promise.all(pending);
   client.close();
+  return resultOf(book);
+}
+
+interface Book {
+  readonly acceptedMs: number[];
+  readonly refusedMs: number[];
+  sent: number;
+  acceptedInTime: number;
+  failed: number;
+}
+
+function newBook(): Book {
+  return { acceptedMs: [], refusedMs: [], sent: 0, acceptedInTime: 0, failed: 0 };
+}
+
+function resultOf({ acceptedMs, refusedMs, ...book }: Book): FloodResult {
   return {
-    sent: count,
+    ...book,
     accepted: acceptedMs.length,
-    acceptedInTime,
     acceptedP99: quantile(acceptedMs, 0.99),
     refused: refusedMs.length,
+    refusedP50: quantile(refusedMs, 0.5),
     refusedP99: quantile(refusedMs, 0.99),
-    failed,
+  };
+}
+
+/** Requests that are to be sent again, each from its time on. */
+function createAgain() {
+  /** By the pause, so that each list is in the order of its times. */
+  const lists = new Map<number, { readonly request: LoadRequest; readonly from: number }[]>();
+  return {
+    add(request: LoadRequest, pauseS: number, now: number): void {
+      const list = lists.get(pauseS) ?? [];
+      lists.set(pauseS, list);
+      list.push({ request, from: now + pauseS * 1_000 });
+    },
+    take(now: number): LoadRequest | undefined {
+      const list = [...lists.values()].find(([first]) => first && first.from <= now);
+      return list?.shift()?.request;
+    },
   };
 }
 

@@ -9,6 +9,8 @@ const READERS = 64;
 const WRITERS = 16;
 const SECONDS = 20;
 const QUICK_SECONDS = 4;
+/** Connections are made and code is compiled in it. */
+const WARM_UP_SECONDS = 5;
 /** Sent at half of capacity, a second at a time, until it is as before. */
 const RECOVERY_S = 10;
 
@@ -16,13 +18,13 @@ interface Case {
   readonly name: string;
   readonly load: Load;
   readonly connections: number;
-  readonly retries: number;
+  readonly isRetrying: boolean;
 }
 
 /** What is left of the work when three times as much comes as can be done. */
 export const overload: Row = {
   name: 'overload',
-  about: `Capacity in a closed loop (${READERS} connections that read, ${WRITERS} that write), then ${TIMES} times as much in an open loop, of reads, of writes, and of reads whose clients send again after Retry-After; then half of capacity until it is answered as before. Load on the same machine.`,
+  about: `Capacity in a closed loop (${READERS} connections that read, ${WRITERS} that write), then ${TIMES} times as much in an open loop, counted after ${WARM_UP_SECONDS} s: of reads, of writes, and of reads whose clients send again after Retry-After, repetitions included; then half of capacity until it is answered as before. Load on the same machine.`,
   async run(bench) {
     const { platform } = bench;
     await platform.run(['gateway', 'returns', 'dispositions', 'webhooks']);
@@ -52,9 +54,9 @@ export const overload: Row = {
     try {
       const figures: Figure[] = [];
       for (const one of [
-        { name: 'reads', load: reads, connections: READERS, retries: 0 },
-        { name: 'writes', load: writes, connections: WRITERS, retries: 0 },
-        { name: 'reads that retry', load: reads, connections: READERS, retries: 2 },
+        { name: 'reads', load: reads, connections: READERS, isRetrying: false },
+        { name: 'writes', load: writes, connections: WRITERS, isRetrying: false },
+        { name: 'reads that retry', load: reads, connections: READERS, isRetrying: true },
       ]) {
         figures.push(...(await measure(bench, load, one)));
       }
@@ -68,7 +70,7 @@ export const overload: Row = {
 async function measure(
   bench: Bench,
   load: Worker<HttpLoadMethods>,
-  { name, load: what, connections, retries }: Case,
+  { name, load: what, connections, isRetrying }: Case,
 ): Promise<Figure[]> {
   const seconds = bench.quick ? QUICK_SECONDS : SECONDS;
   // The first of it warms up.
@@ -78,7 +80,7 @@ async function measure(
   bench.note(`${name}: capacity ${capacity.toFixed(0)}/s, p99 ${full.p99.toFixed(1)} ms`);
   const result = await load.call('flood', {
     ...what,
-    ...{ perSecond: capacity * TIMES, seconds, retries },
+    ...{ perSecond: capacity * TIMES, seconds, isRetrying, warmUpSeconds: WARM_UP_SECONDS },
   });
   bench.note(`${name}: ${JSON.stringify(result)}`);
   const recovery = await recover(load, { what, perSecond: capacity / 2, p99: full.p99 });
@@ -99,7 +101,7 @@ async function measure(
       value: result.refusedP99,
       unit: ' ms',
       digits: 0,
-      more: `${result.refused} of ${result.sent} sent`,
+      more: `median ${result.refusedP50.toFixed(0)} ms, ${result.refused} of ${result.sent} sent`,
     }),
     atMost(0, { name: `${name}: other failures`, value: result.failed, digits: 0 }),
     atMost(RECOVERY_S, {
@@ -117,8 +119,9 @@ async function recover(
   o: { what: Load; perSecond: number; p99: number },
 ): Promise<number> {
   for (let second = 1; second <= 3 * RECOVERY_S; second += 1) {
-    const slice = { ...o.what, perSecond: o.perSecond, seconds: 1, retries: 0 };
-    const { sent, accepted, acceptedP99 } = await load.call('flood', slice);
+    const slice = { ...o.what, perSecond: o.perSecond, seconds: 1 };
+    const plain = { warmUpSeconds: 0, isRetrying: false };
+    const { sent, accepted, acceptedP99 } = await load.call('flood', { ...slice, ...plain });
     if (accepted === sent && acceptedP99 <= o.p99) return second;
   }
   return Number.POSITIVE_INFINITY;
