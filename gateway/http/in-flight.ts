@@ -26,7 +26,7 @@ export interface InFlight {
 }
 
 /** Enough to keep a process busy; more only makes all of them wait longer. */
-export const MAX_REQUESTS_IN_FLIGHT = 64;
+export const MAX_REQUESTS_IN_FLIGHT = 96;
 
 /** What costs several times as much as a read has less room, so that the wait for an answer stays alike. */
 const SHARES: Partial<Record<LoadName, number>> = { assessDispositions: 1 / 4 };
