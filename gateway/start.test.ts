@@ -1,5 +1,6 @@
-import { connect, createServer } from 'node:net';
+import { connect } from 'node:net';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { freePort } from '../deploy/local/free-ports.ts';
 import { staticIdentity } from '../services/platform/identity.ts';
 import { createTestDatabase, type TestDatabase } from '../test/support/database.ts';
 import { type GatewayOptions, startGateway } from './start.ts';
@@ -19,16 +20,6 @@ const targets = {
   carts: AWAY,
   webhooks: AWAY,
 };
-
-/** A port that was free a moment ago. */
-async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((done) => server.listen(0, '127.0.0.1', done));
-  const address = server.address();
-  await new Promise((done) => server.close(done));
-  if (address === null || typeof address === 'string') throw new Error('no port was given');
-  return address.port;
-}
 
 function listens(port: number): Promise<boolean> {
   return new Promise((resolve) => {

@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { createServer } from 'node:net';
+import { createServer, type Server } from 'node:net';
 
 /**
  * Below the range from which kernels take the near ends of connections and ports that nobody named
@@ -9,33 +9,64 @@ import { createServer } from 'node:net';
 const FIRST = 20_000;
 const LAST = 32_767;
 
+/** Ports that one process holds together; the first is its lock. */
+const BLOCK = 16;
+const BLOCKS = Math.floor((LAST - FIRST + 1) / BLOCK);
+const spare: number[] = [];
+
 /**
- * Neighbouring TCP ports on loopback that nothing listens on. Processes that ask at the same time
- * begin to look in different places; one process should ask once.
+ * TCP ports on loopback that nothing listens on. This process is given none of them again, and other
+ * processes are given none of them while this one lives.
  *
  * @param taken ports that are not to be had, although nothing listens there yet.
  * @throws Error when there are none.
  */
 export async function freePorts(count: number, taken: readonly number[] = []): Promise<number[]> {
-  const blocks = Math.floor((LAST - FIRST + 1) / count);
-  for (let tried = 0; tried < blocks; tried += 1) {
-    const first = FIRST + ((process.pid + tried) % blocks) * count;
-    const ports = Array.from({ length: count }, (_, at) => first + at);
-    if (ports.some((port) => taken.includes(port))) continue;
-    const free = await Promise.all(ports.map(isFree));
-    if (free.every(Boolean)) return ports;
+  const ports: number[] = [];
+  while (ports.length < count) {
+    const port = spare.shift();
+    if (port === undefined) spare.push(...(await holdBlock()));
+    else if (!taken.includes(port) && (await isFree(port))) ports.push(port);
   }
-  throw new Error(`no ${count} free ports between ${FIRST} and ${LAST}`);
+  return ports;
+}
+
+/** One port, as {@link freePorts} gives it. */
+export async function freePort(): Promise<number> {
+  const [port = 0] = await freePorts(1);
+  return port;
+}
+
+/**
+ * The ports of a block that no other process holds. This process listens on the first port until it
+ * ends: the operating system then releases the block, however the process ends.
+ */
+async function holdBlock(): Promise<number[]> {
+  for (let tried = 0; tried < BLOCKS; tried += 1) {
+    const first = FIRST + ((process.pid + tried) % BLOCKS) * BLOCK;
+    const lock = await listen(first);
+    if (!lock) continue;
+    lock.unref();
+    return Array.from({ length: BLOCK - 1 }, (_, at) => first + 1 + at);
+  }
+  throw new Error(`no free ports between ${FIRST} and ${LAST}`);
 }
 
 /** Whether nothing listens on a TCP port of loopback. */
 export async function isFree(port: number): Promise<boolean> {
+  const server = await listen(port);
+  if (!server) return false;
+  await new Promise((closed) => server.close(closed));
+  return true;
+}
+
+/** A server on a port of loopback; `undefined` when the port is in use. */
+async function listen(port: number): Promise<Server | undefined> {
   const server = createServer();
   try {
     await once(server.listen(port, '127.0.0.1'), 'listening');
+    return server;
   } catch {
-    return false;
+    return undefined;
   }
-  await new Promise((closed) => server.close(closed));
-  return true;
 }

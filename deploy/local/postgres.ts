@@ -7,7 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import pg from 'pg';
 import { alive, endProcess } from './end-process.ts';
-import { freePorts, isFree } from './free-ports.ts';
+import { freePort } from './free-ports.ts';
 import { keepRunning } from './keep-running.ts';
 import { postgresBinaries, type Unprivileged, unprivileged } from './postgres-binaries.ts';
 
@@ -234,32 +234,4 @@ async function isPostgresOf(pid: number, data: string): Promise<boolean> {
     stdout: (await readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '')).replaceAll('\0', ' '),
   }));
   return stdout.includes(data);
-}
-
-/** Processes that start together have neighbouring ids: so many ports apart they do not meet. */
-const PORTS_AT_ONCE = 8;
-const taken: number[] = [];
-let spare: number[] = [];
-let last: Promise<unknown> = Promise.resolve();
-
-/**
- * A port of loopback on which a server can come back after it was down: see {@link freePorts}. This
- * process is given none twice, though the first server may not listen yet.
- */
-export function freePort(): Promise<number> {
-  // One after the other: two that ask together would be given the same.
-  const next = last.then(nextPort);
-  last = next.catch(() => {});
-  return next;
-}
-
-async function nextPort(): Promise<number> {
-  for (;;) {
-    if (spare.length === 0) {
-      spare = await freePorts(PORTS_AT_ONCE, taken);
-      taken.push(...spare);
-    }
-    const port = spare.shift() ?? 0;
-    if (await isFree(port)) return port;
-  }
 }

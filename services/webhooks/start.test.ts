@@ -1,6 +1,5 @@
-import { once } from 'node:events';
-import { createServer } from 'node:net';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { freePort } from '../../deploy/local/free-ports.ts';
 import { createTestDatabase, type TestDatabase } from '../../test/support/database.ts';
 import { eventSignatures, identity } from '../../test/support/running-service.ts';
 import { until } from '../../test/support/until.ts';
@@ -14,16 +13,6 @@ beforeAll(async () => {
   db = await createTestDatabase('webhooks');
 });
 afterAll(() => db.drop());
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const address = server.address();
-  const closed = once(server, 'close');
-  server.close();
-  await closed;
-  return typeof address === 'object' && address ? address.port : 0;
-}
 
 describe('a start that cannot listen to events', () => {
   test('fails, and has begun nothing that would go on', async () => {

@@ -6,7 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { endChild } from '../end-process.ts';
-import { freePort } from '../postgres.ts';
+import { freePort } from '../free-ports.ts';
 import { findJava, kafkaJars, type Progress } from './jars.ts';
 import { type BrokerSettings, type KafkaNode, nodeIn, writeSettings } from './node-config.ts';
 

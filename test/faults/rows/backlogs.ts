@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { LOCAL_ACTOR } from '../../../deploy/local/clients.ts';
-import { freePort } from '../../../deploy/local/postgres.ts';
+import { freePort } from '../../../deploy/local/free-ports.ts';
 import { SubscriptionStatus } from '../../../proto/gen/rms/webhooks/v1/webhooks_pb.ts';
 import { addBacklog } from '../../bench/backlog.ts';
 import { resetStatements, statementsSince } from '../../bench/statements.ts';

@@ -1,0 +1,44 @@
+import { execFile } from 'node:child_process';
+import { once } from 'node:events';
+import { createServer } from 'node:net';
+import { promisify } from 'node:util';
+import { expect, test } from '@jest/globals';
+import { freePorts } from './free-ports.ts';
+
+const run = promisify(execFile);
+
+/** The ports that another process is given; it ends when this test ends its input. */
+const OTHER = `
+  const { freePorts } = await import('${new URL('free-ports.ts', import.meta.url).href}');
+  console.log(JSON.stringify(await freePorts(40)));
+  process.stdin.resume();
+`;
+
+test('no port is given to two processes that live at once, though nothing listens on it', async () => {
+  const others = Array.from({ length: 4 }, () =>
+    run(process.execPath, ['--input-type=module', '-e', OTHER]),
+  );
+  const own = await freePorts(40);
+  const first = await Promise.all(others.map(({ child }) => once(child.stdout ?? fail(), 'data')));
+  const ports = [...own, ...first.flatMap(([data]) => JSON.parse(String(data)))];
+  for (const { child } of others) child.stdin?.end();
+  await Promise.all(others);
+  expect(ports).toHaveLength(200);
+  expect(new Set(ports).size).toBe(200);
+});
+
+test('no port is given twice, nor one that is taken or listened on', async () => {
+  const first = await freePorts(20);
+  const next = Math.max(...first) + 1;
+  const server = createServer().listen(next + 1, '127.0.0.1');
+  await once(server, 'listening');
+  const given = (await Promise.all([freePorts(20, [next]), freePorts(20)])).flat();
+  expect(given).not.toContain(next);
+  expect(given).not.toContain(next + 1);
+  expect(new Set([...first, ...given]).size).toBe(60);
+  await new Promise((closed) => server.close(closed));
+});
+
+function fail(): never {
+  throw new Error('the process has no output');
+}
