@@ -1,10 +1,9 @@
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { rm } from 'node:fs/promises';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { type Hook, type HookPartner, startPartner, verified } from '../support/journeys/hooks.ts';
 import { type Journey, startJourney } from '../support/journeys/journey.ts';
 import type { Ref } from '../support/stack.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 import { until } from '../support/until.ts';
 
 /** Returns that are on their way while the process is killed. */
@@ -17,7 +16,7 @@ let folder: string;
 let journey: Journey;
 let partner: HookPartner;
 beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'rms-kill-'));
+  folder = temporaryFolder();
   journey = await startJourney(['--data', folder]);
   partner = await startPartner(journey, journey.stack.shop);
 }, 120_000);

@@ -1,11 +1,10 @@
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { rmSync } from 'node:fs';
 import pg from 'pg';
 import { startPostgres } from '../../deploy/local/postgres.ts';
 import { migrate } from '../../services/platform/migrate.ts';
 import { SCHEMAS } from '../../services/platform/schemas.ts';
 import { COMPILE_CACHE } from './compile-cache.ts';
+import { temporaryFolder } from './temporary-folder.ts';
 
 /** Copied for every test file, so that each begins with all migrations applied and no rows. */
 const TEMPLATE = 'rms_template';
@@ -40,7 +39,7 @@ async function migrateEach(databaseUrl: string): Promise<Record<string, string>>
 }
 
 async function startThrowAway(): Promise<string> {
-  const folder = mkdtempSync(join(tmpdir(), 'rms-test-'));
+  const folder = temporaryFolder();
   const postgres = await startPostgres({ folder, durable: false });
   Object.assign(globalThis, {
     stopTestPostgres: async () => {

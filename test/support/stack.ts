@@ -1,10 +1,10 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createWriteStream } from 'node:fs';
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { temporaryFolder } from './temporary-folder.ts';
 
 /** Longest start of a stack on a busy machine. Milliseconds. */
 const START_MS = 90_000;
@@ -92,7 +92,7 @@ export async function startTestStack(
   args: readonly string[] = [],
   o: StartedStackOptions = {},
 ): Promise<TestStack> {
-  const folder = await mkdtemp(join(tmpdir(), 'rms-test-'));
+  const folder = temporaryFolder();
   const path = join(folder, 'stack.json');
   const child = spawn(
     process.execPath,
