@@ -3,7 +3,7 @@ import { timestampMs } from '@bufbuild/protobuf/wkt';
 import type { Counter, Histogram } from '@opentelemetry/api';
 import type pg from 'pg';
 import type { Event } from '../../proto/gen/rms/events/v1/events_pb.ts';
-import type { EventBus, ReceivedRecord } from './bus/event-bus.ts';
+import { type EventBus, type ReceivedRecord, RetryLaterError } from './bus/event-bus.ts';
 import { isUnavailable } from './errors.ts';
 import type { Logger } from './log.ts';
 import { isOutage } from './outage.ts';
@@ -11,11 +11,10 @@ import { parseEvent } from './outbox/parse.ts';
 import { startPartitionKeeper } from './partitions.ts';
 import { dayOfEvent, parkRecord, readEvent } from './poison.ts';
 import { inTransaction, type Queryable } from './postgres.ts';
+import { createRecordFailures, type RecordFailures } from './record-failures.ts';
 import { type Telemetry, withTraceparent } from './telemetry.ts';
 import type { Worker } from './worker.ts';
 
-/** How often a record is tried before it is put aside. */
-const ATTEMPTS = 3;
 /** A handled event is remembered longer than it is kept for a replay, by its publisher and by Kafka. */
 const MIN_REMEMBER_DAYS = 14;
 const REMEMBER_LONGER_DAYS = 7;
@@ -45,12 +44,15 @@ export interface ConsumeOptions {
    * events after it threw.
    */
   readonly handle: (tx: pg.PoolClient, events: readonly Event[]) => Promise<void>;
+  /** Between the tries of a record that fails (tests). Milliseconds. */
+  readonly recordPausesMs?: readonly number[];
 }
 
 /**
  * Listens to topics: every event has its effect once, a batch is one transaction. A record that
- * cannot be handled is put aside after three tries while the others go on; an outage counts
- * nothing and makes the bus wait.
+ * cannot be handled is put aside after three tries, with pauses between; records of other keys go on.
+ * An outage counts nothing and makes the bus wait. It is an outage, too, when the records of many keys
+ * fail in a row.
  */
 export async function consumeEvents(o: ConsumeOptions): Promise<Worker> {
   const meter = o.telemetry.meter;
@@ -62,16 +64,20 @@ export async function consumeEvents(o: ConsumeOptions): Promise<Worker> {
     parked: meter.createCounter('events_parked_total', {
       description: 'Records put aside because they could not be handled.',
     }),
+    failed: meter.createCounter('events_failed_total', {
+      description: 'Failed tries of single records, by what they were taken for.',
+    }),
     lag: meter.createHistogram('events_lag', {
       description: 'Time from an event to the commit of its effect.',
       unit: 's',
       advice: { explicitBucketBoundaries: [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5, 30, 120, 600] },
     }),
   };
+  const consumer = { ...o, counters, failures: createRecordFailures(o.recordPausesMs) };
   const subscription = await o.bus.subscribe({
     group: o.group,
     topics: o.topics,
-    handle: (records) => handleBatch({ ...o, counters }, records),
+    handle: (records) => handleRecords(consumer, records),
   });
   const keeper = startPartitionKeeper({
     ...o,
@@ -90,19 +96,31 @@ interface Counters {
   readonly handled: Counter;
   readonly repeated: Counter;
   readonly parked: Counter;
+  readonly failed: Counter;
   readonly lag: Histogram;
 }
-type Consumer = ConsumeOptions & { readonly counters: Counters };
+interface Consumer extends ConsumeOptions {
+  readonly counters: Counters;
+  readonly failures: RecordFailures;
+}
 
-async function handleBatch(o: Consumer, records: readonly ReceivedRecord[]): Promise<void> {
-  try {
-    const events = records.map((record) => parseEvent(record.value));
-    await handleEvents(o, events);
-  } catch (error) {
-    if (isPassing(error)) throw error;
-    // Something in the batch is at fault. One by one, in order, the others come through.
-    for (const record of records) await handleOrPark(o, record);
+/**
+ * Handles all records together. When that fails, the bus gives each key alone, so that no key waits for
+ * another; the records of one key are then handled one by one, in order.
+ */
+async function handleRecords(o: Consumer, records: readonly ReceivedRecord[]): Promise<void> {
+  const keys = new Set(records.map(({ topic, key }) => `${topic}\n${key}`));
+  if (keys.size > 1 || !records.some(o.failures.hasFailed)) {
+    try {
+      return await handleEvents(
+        o,
+        records.map((record) => parseEvent(record.value)),
+      );
+    } catch (error) {
+      if (isPassing(error) || keys.size > 1) throw error;
+    }
   }
+  for (const record of records) await handleOne(o, record);
 }
 
 /** Trouble that is nobody's fault: the same records will do later. */
@@ -122,6 +140,7 @@ async function handleEvents(o: Consumer, received: readonly Event[]): Promise<vo
   // A batch has many causes; only a single event can carry its trace on.
   const alone = events.length === 1 && first !== undefined;
   const handled = alone ? await withTraceparent(first.traceparent, work) : await work();
+  if (handled.length > 0) o.failures.noteSuccess();
   const attributes = { group: o.group };
   o.counters.handled.add(handled.length, attributes);
   o.counters.repeated.add(events.length - handled.length, attributes);
@@ -131,20 +150,24 @@ async function handleEvents(o: Consumer, received: readonly Event[]): Promise<vo
   }
 }
 
-async function handleOrPark(o: Consumer, record: ReceivedRecord): Promise<void> {
-  for (let attempt = 1; ; attempt += 1) {
-    try {
-      return await handleEvents(o, [parseEvent(record.value)]);
-    } catch (error) {
-      if (isPassing(error)) throw error;
-      if (attempt === ATTEMPTS) return await park(o, record, error);
-    }
+/** @throws what the bus is to wait for, before it gives the record and those after it again. */
+async function handleOne(o: Consumer, record: ReceivedRecord): Promise<void> {
+  try {
+    await handleEvents(o, [parseEvent(record.value)]);
+  } catch (error) {
+    if (isPassing(error)) throw error;
+    const next = o.failures.note(record);
+    o.counters.failed.add(1, { group: o.group, as: next === 'outage' ? 'outage' : 'record' });
+    if (next === 'outage') throw error;
+    if (next !== 'set-aside') throw new RetryLaterError(next.pauseMs, { cause: error });
+    await park(o, record, error);
   }
+  o.failures.forget(record);
 }
 
 async function park(o: Consumer, record: ReceivedRecord, error: unknown): Promise<void> {
   await inTransaction(o.pool, async (tx) => {
-    await parkRecord(tx, { consumer: o.group, record, error, attempts: ATTEMPTS });
+    await parkRecord(tx, { consumer: o.group, record, error, attempts: o.failures.attempts });
     // If it comes again it is not tried again; only a replay does that.
     const event = readEvent(record.value);
     if (event) await remember(tx, o.group, [event]);

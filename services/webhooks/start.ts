@@ -39,6 +39,8 @@ export interface WebhooksOptions extends ServiceOptions {
   readonly attemptMs?: number;
   /** How long a shard is kept without a sign of life (tests). Milliseconds. */
   readonly leaseMs?: number;
+  /** Between the tries of an event that cannot be handled (tests). Milliseconds. */
+  readonly recordPausesMs?: readonly number[];
   /** How names are resolved (tests). */
   readonly resolve?: Resolve;
 }
@@ -135,6 +137,7 @@ export async function startWebhooks(o: WebhooksOptions): Promise<RunningWebhooks
               readSnapshot,
               holds: (shard) => dispatcher?.holds(shard) ?? false,
               onCommitted: (lanes) => dispatcher?.wake(lanes),
+              ...(o.recordPausesMs && { recordPausesMs: o.recordPausesMs }),
             });
             const parts = { logger, telemetry, clock, today };
             dispatcher = startDispatching({

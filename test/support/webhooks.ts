@@ -123,6 +123,7 @@ export async function runWebhooks(
     returnsTarget: '127.0.0.1:1',
     allowedOrigins: ['http://127.0.0.1:*'],
     keyring,
+    recordPausesMs: [1, 1],
     ...o,
   });
   const target = `127.0.0.1:${running.port}`;

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { ReceivedRecord } from './event-bus.ts';
+import { type ReceivedRecord, RetryLaterError } from './event-bus.ts';
 
 /** A record on its way to a handler, and whom to tell once it is dealt with. */
 export interface Delivery {
@@ -100,7 +100,7 @@ export function createDispatcher(o: DispatcherOptions): Dispatcher {
     begun.delete(startedMs);
     const [key = '', ...others] = taken;
     if (error === undefined) settle(batch);
-    else if (others.length === 0) await rest(key);
+    else if (others.length === 0) await rest(key, error);
     else for (const suspect of taken) suspects.set(suspect, 0);
     for (const one of taken) busy.delete(one);
     pump();
@@ -141,12 +141,13 @@ export function createDispatcher(o: DispatcherOptions): Dispatcher {
   }
 
   /** Lets a key wait after its failure, longer each time, while the others go on. */
-  async function rest(key: string): Promise<void> {
+  async function rest(key: string, error: unknown): Promise<void> {
     const failures = (suspects.get(key) ?? 0) + 1;
     suspects.set(key, failures);
     busy.set(key, 0);
     const ceiling = (o.firstBackoffMs ?? 100) * 2 ** (failures - 1);
-    const pause = Math.min(ceiling, o.maxBackoffMs ?? 5_000) * (0.75 + Math.random() / 4);
+    const growing = Math.min(ceiling, o.maxBackoffMs ?? 5_000) * (0.75 + Math.random() / 4);
+    const pause = error instanceof RetryLaterError ? error.pauseMs : growing;
     pump();
     await sleep(pause, undefined, { signal: stopping.signal }).catch(() => {});
   }

@@ -11,13 +11,24 @@ export interface ReceivedRecord extends BusRecord {
   readonly position: string;
 }
 
+/** A handler rejects with it when its records are to be given again after this pause. Milliseconds. */
+export class RetryLaterError extends Error {
+  override readonly name = 'RetryLaterError';
+  readonly pauseMs: number;
+
+  constructor(pauseMs: number, o: { readonly cause: unknown }) {
+    super('the record is tried again later', o);
+    this.pauseMs = pauseMs;
+  }
+}
+
 export interface Subscription {
   /** Members of one group share the records; every group gets all of them. */
   readonly group: string;
   readonly topics: readonly string[];
   /**
    * Resolves when the records are dealt with. While it rejects they are given again, with growing
-   * pauses; records of other keys go on.
+   * pauses, or after that of a {@link RetryLaterError}; records of other keys go on.
    */
   readonly handle: (records: readonly ReceivedRecord[]) => Promise<void>;
 }

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Consumer, EachBatchPayload, Kafka, KafkaMessage } from 'kafkajs';
 import type { Logger } from '../log.ts';
+import { logSeldom } from '../log-seldom.ts';
 import { within } from '../within.ts';
 import { createDispatcher, type Dispatcher } from './dispatcher.ts';
 import type { ReceivedRecord, Subscription } from './event-bus.ts';
@@ -32,6 +33,8 @@ const CONCURRENCY = 3;
 /** Longer than a full batch takes. */
 const BESIDE_AFTER_MS = 500;
 const BATCH_SIZE = 250;
+/** In an outage each key fails again and again: one line says how often. Milliseconds. */
+const WARN_EVERY_MS = 1_000;
 
 export interface KafkaSubscriptionOptions extends Subscription {
   readonly kafka: Kafka;
@@ -85,9 +88,11 @@ async function beginSession(o: KafkaSubscriptionOptions, sessionMs: number): Pro
       restartOnFailure: async () => false,
     },
   });
-  const onFailure = (error: unknown, records: readonly ReceivedRecord[]) => {
-    o.logger.warn({ err: error, group: o.group, records: records.length }, 'records not handled');
-  };
+  const seldom = logSeldom(WARN_EVERY_MS);
+  const onFailure = (error: unknown, { length: records }: readonly ReceivedRecord[]) =>
+    seldom((failures) => {
+      o.logger.warn({ err: error, group: o.group, records, failures }, 'records not handled');
+    });
   const dispatcher = createDispatcher({
     handle: o.handle,
     onFailure,

@@ -1,5 +1,6 @@
 import type { Meter } from '@opentelemetry/api';
 import type { Logger } from '../log.ts';
+import { logSeldom } from '../log-seldom.ts';
 import type { EventBus, ReceivedRecord, Subscription } from './event-bus.ts';
 import { type EventSignatures, judgeRecord, signRecord, type Verdict } from './event-signature.ts';
 
@@ -90,16 +91,12 @@ export function signedBus(o: SignedBusOptions): EventBus {
 
 /** Logs the first refused record, and later how many there were since. */
 function warning(logger: Logger, group: string) {
-  let warnedAt = Number.NEGATIVE_INFINITY;
-  let count = 0;
-  return ({ topic, position }: ReceivedRecord, reason: Verdict): void => {
-    count += 1;
-    if (performance.now() < warnedAt + WARN_EVERY_MS) return;
-    logger.error(
-      { group, topic, position, reason, records: count },
-      'records set aside: not signed by one of our processes',
+  const seldom = logSeldom(WARN_EVERY_MS);
+  return ({ topic, position }: ReceivedRecord, reason: Verdict): void =>
+    seldom((count) =>
+      logger.error(
+        { group, topic, position, reason, records: count },
+        'records set aside: not signed by one of our processes',
+      ),
     );
-    warnedAt = performance.now();
-    count = 0;
-  };
 }

@@ -25,6 +25,8 @@ export interface ConsumeOptions extends ServiceRuntime {
   readonly holds: (shard: number) => boolean;
   /** Called after a batch was committed, with the lanes where something is due now. */
   readonly onCommitted: (lanes: readonly LaneRef[]) => void;
+  /** See `consumeEvents` (tests). */
+  readonly recordPausesMs?: readonly number[];
 }
 
 /** The lanes that the batch under way has written to. */
@@ -95,8 +97,12 @@ function announcing(o: ConsumeOptions): EventBus {
         ...subscription,
         async handle(records) {
           const lanes: LaneRef[] = [];
-          await touched.run(lanes, () => subscription.handle(records));
-          if (lanes.length > 0) o.onCommitted(lanes);
+          try {
+            await touched.run(lanes, () => subscription.handle(records));
+          } finally {
+            // Also when it fails: those before the record at fault were committed.
+            if (lanes.length > 0) o.onCommitted(lanes);
+          }
         },
       }),
   };

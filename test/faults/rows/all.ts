@@ -4,6 +4,7 @@ import { blankImportRow } from './blank-import.ts';
 import { clockRows } from './clock.ts';
 import { crashLoopRow } from './crash-loop.ts';
 import { dependenciesRow } from './dependencies.ts';
+import { failingRecordsRow } from './failing-records.ts';
 import { frozenWorkerRow } from './frozen-worker.ts';
 import { fullLogRow } from './full-log.ts';
 import { hangingRows } from './hanging.ts';
@@ -21,6 +22,7 @@ export const ROWS: readonly Row[] = [
   ...sigkillRows,
   postgresRow,
   refusalsRow,
+  failingRecordsRow,
   processingOutageRow,
   lockedOutboxRow,
   ...kafkaRows,
