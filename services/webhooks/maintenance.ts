@@ -6,8 +6,8 @@ import { startDayKeeper } from '../platform/partitions.ts';
 import type { Queryable } from '../platform/postgres.ts';
 import type { Telemetry } from '../platform/telemetry.ts';
 import { startLoop, type Worker } from '../platform/worker.ts';
-import { endBacklog } from './delivery/backlog.ts';
-import type { RetryClock } from './delivery/retry-clock.ts';
+import type { RetryClock } from './delivery/attempt/retry-clock.ts';
+import { endBacklog } from './delivery/queue/end-waiting.ts';
 import { forgetLateAnswers } from './fan-out/redact.ts';
 import { purgeJobs } from './jobs/job-store.ts';
 
@@ -144,7 +144,7 @@ const SUBSCRIPTIONS = `
 delete from subscriptions s using (
   select shop_id, id from subscriptions o
    where o.deleted_at < now() - $1 * interval '1 day'
-     and not exists (select from lanes l where l.shop_id = o.shop_id and l.subscription_id = o.id)
+     and not exists (select from subscription_queues l where l.shop_id = o.shop_id and l.subscription_id = o.id)
      and not exists (select from deliveries d where d.shop_id = o.shop_id and d.subscription_id = o.id)
    limit $2) as old
 where s.shop_id = old.shop_id and s.id = old.id`;

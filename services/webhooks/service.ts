@@ -5,7 +5,7 @@ import { payloadVersionServed } from '../contract/versions.ts';
 import { invalidField } from '../platform/errors.ts';
 import type { Keyring } from '../platform/keyring.ts';
 import { inTransaction } from '../platform/postgres.ts';
-import type { RetryClock } from './delivery/retry-clock.ts';
+import type { RetryClock } from './delivery/attempt/retry-clock.ts';
 import type { UrlPolicy } from './guard/guard.ts';
 import { type JobsContext, jobMethods } from './jobs/methods.ts';
 import { backlogsOf } from './log/backlogs.ts';

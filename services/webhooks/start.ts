@@ -4,8 +4,8 @@ import { systemActor } from '../platform/identity.ts';
 import type { Keyring } from '../platform/keyring.ts';
 import { poolBeside } from '../platform/postgres.ts';
 import { type RunningService, type ServiceOptions, startService } from '../platform/service.ts';
-import { type Dispatcher, startDispatching } from './delivery/dispatch.ts';
-import { createRetryClock } from './delivery/retry-clock.ts';
+import { createRetryClock } from './delivery/attempt/retry-clock.ts';
+import { type Dispatcher, startDispatcher } from './delivery/dispatcher.ts';
 import { startConsuming } from './fan-out/consume.ts';
 import { type ReadSnapshot, unlessGone } from './fan-out/snapshots.ts';
 import type { UrlPolicy } from './guard/guard.ts';
@@ -136,11 +136,11 @@ export async function startWebhooks(o: WebhooksOptions): Promise<RunningWebhooks
               today,
               readSnapshot,
               holds: (shard) => dispatcher?.holds(shard) ?? false,
-              onCommitted: (lanes) => dispatcher?.wake(lanes),
+              onCommitted: (queues) => dispatcher?.wake(queues),
               ...(o.recordPausesMs && { recordPausesMs: o.recordPausesMs }),
             });
             const parts = { logger, telemetry, clock, today };
-            dispatcher = startDispatching({
+            dispatcher = startDispatcher({
               ...parts,
               pool: enginePool,
               signingKeys: createSigningKeys(o.keyring),

@@ -6,8 +6,8 @@ import { payloadVersionServed } from '../contract/versions.ts';
 import { invalidField } from '../platform/errors.ts';
 import { inTransaction } from '../platform/postgres.ts';
 import { currentTraceparent } from '../platform/telemetry.ts';
-import { announce } from './delivery/announce.ts';
-import { lockLane } from './delivery/lane-changes.ts';
+import { notifyDue } from './delivery/queue/notify.ts';
+import { lockQueue } from './delivery/queue/queue-changes.ts';
 import { insertDeliveries } from './fan-out/insert.ts';
 import { shapeBody } from './fan-out/shape.ts';
 import { stateForbids } from './log/delivery.ts';
@@ -48,9 +48,9 @@ export function addTestDelivery(
     if (!body) throw invalidField('trigger', `is not delivered to topic ${topic}`);
     const { subscriptionId } = o;
     const delivery = { event, subscriptionId, topic, version, body, isTest: true };
-    await lockLane(tx, o);
+    await lockQueue(tx, o);
     const [id] = await insertDeliveries(tx, [delivery], o);
-    await announce(tx, [o], { isChange: false });
+    await notifyDue(tx, [o], { isChange: false });
     return getDelivery(tx, { shopId: o.shopId, id: id ?? '', withBody: false });
   });
 }

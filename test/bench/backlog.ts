@@ -7,7 +7,7 @@ const PART = 50_000;
 
 /**
  * Puts due deliveries into the queue of the webhooks service, in turn over the subscriptions of the
- * shops, as fan-out does: payload, delivery, queue, and the lane told.
+ * shops, as fan-out does: payload, delivery, queue, and the queue of the subscription marked due.
  */
 export async function addBacklog(
   admin: pg.Client,
@@ -22,24 +22,26 @@ export async function addBacklog(
 /** Forgets all that waits; the service must not run. */
 export async function dropBacklog(admin: pg.Client): Promise<void> {
   await admin.query('truncate webhooks.queue');
-  await admin.query('update webhooks.lanes set ready_at = null where ready_at is not null');
+  await admin.query(
+    'update webhooks.subscription_queues set ready_at = null where ready_at is not null',
+  );
 }
 
 const ADD = `
-with lane as (
-  select row_number() over (order by shop_id) - 1 as nth, count(*) over () as lanes, *
-  from webhooks.lanes where shop_id = any ($1::bigint[])
+with target as (
+  select row_number() over (order by shop_id) - 1 as nth, count(*) over () as queues, *
+  from webhooks.subscription_queues where shop_id = any ($1::bigint[])
 ), given as materialized (
   select l.*, r.id, r.event_id
   from generate_series(1, $2::int) as n
-  join lane l on l.nth = n % l.lanes
+  join target l on l.nth = n % l.queues
   cross join lateral (
     select (lpad(to_hex((extract(epoch from clock_timestamp()) * 1000)::bigint), 12, '0')
              || '8' || substr(md5(n::text || random()), 1, 3) || '8' || substr(md5(n::text || random()), 1, 15))::uuid as id,
            gen_random_uuid() as event_id
   ) r
 ), woken as (
-  update webhooks.lanes l set ready_at = now()
+  update webhooks.subscription_queues l set ready_at = now()
   from (select distinct shop_id, subscription_id from given) g
   where l.shop_id = g.shop_id and l.subscription_id = g.subscription_id
 ), bodies as (

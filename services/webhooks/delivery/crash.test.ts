@@ -8,9 +8,9 @@ import { runWebhooks, startReceiver } from '../../../test/support/webhooks.ts';
 import { sampleEvent } from '../../contract/sample-event.ts';
 import { createShardHolder } from '../../platform/shards.ts';
 import { NO_TIMING, type Outcome } from '../sender/outcome.ts';
-import { DELIVERY_LEASES, DELIVERY_SHARDS } from './lane.ts';
-import { readDue } from './read-due.ts';
-import { type Settlement, settle } from './settle.ts';
+import { DELIVERY_LEASES, DELIVERY_SHARDS } from './queue/queue-ref.ts';
+import { readDue } from './queue/read-due.ts';
+import { type AttemptResult, writeResults } from './results/write-results.ts';
 
 let db: TestDatabase;
 
@@ -52,7 +52,7 @@ async function leaveWaiting(count: number) {
 const AN_HOUR_MS = 3_600_000;
 
 /** Another process that took up what is due of a shop, and then died. */
-async function takeUp(shopId: bigint): Promise<Settlement[]> {
+async function takeUp(shopId: bigint): Promise<AttemptResult[]> {
   const shards = createShardHolder({
     pool: db.pool,
     owner: randomUUID(),
@@ -61,16 +61,16 @@ async function takeUp(shopId: bigint): Promise<Settlement[]> {
   });
   await shards.rebalance();
   const { rows } = await db.pool.query<{ subscriptionId: bigint; endpointId: bigint }>(
-    'select subscription_id as "subscriptionId", endpoint_id as "endpointId" from lanes where shop_id = $1',
+    'select subscription_id as "subscriptionId", endpoint_id as "endpointId" from subscription_queues where shop_id = $1',
     [shopId],
   );
   const due = await readDue(
     db.pool,
-    rows.map((lane) => ({
+    rows.map((queue) => ({
       shopId,
-      ...lane,
+      ...queue,
       limit: 100,
-      standing: 'trusted' as const,
+      healthClass: 'trusted' as const,
       mode: 'all' as const,
       freshFromMs: 0,
       retriesFromMs: 0,
@@ -91,7 +91,7 @@ function expireLeases(): Promise<unknown> {
   return db.pool.query(`update leases set expires_at = now() - interval '1 second'`);
 }
 
-describe('what a process had in flight when it died', () => {
+describe('what a process had in tracked when it died', () => {
   test('is sent again by another, and what the dead one still writes is refused', async () => {
     const { receiver, shopId } = await leaveWaiting(1);
     const taken = await takeUp(shopId);
@@ -109,8 +109,8 @@ describe('what a process had in flight when it died', () => {
       delivery.id,
     ]);
 
-    const settled = await settle(db.pool, taken, [], { offsetMs: 0 });
-    expect(settled.stale).toHaveLength(1);
+    const written = await writeResults(db.pool, taken, [], { offsetMs: 0 });
+    expect(written.stale).toHaveLength(1);
     expect((await webhooks.deliveries(shopId))[0]?.attempts).toHaveLength(2);
     await webhooks.stop();
     await receiver.stop();

@@ -80,18 +80,18 @@ describe('an event without its snapshot', () => {
     const shopId = newShop();
     await webhooks.subscribe({ shopId, url: receiver.url });
     const { event, snapshot } = oversize(shopId);
-    let asked = 0;
+    let picked = 0;
     getSnapshot = () => {
-      asked += 1;
-      if (asked < 3) throw new ConnectError('away', Code.Unavailable);
+      picked += 1;
+      if (picked < 3) throw new ConnectError('away', Code.Unavailable);
       return snapshot;
     };
     await webhooks.publish(event);
     await until(() => receiver.received.length === 1);
-    expect(asked).toBe(3);
+    expect(picked).toBe(3);
   });
 
-  test('is parked when the snapshot is gone, and holds up no other', async () => {
+  test('is unloaded when the snapshot is gone, and holds up no other', async () => {
     const shopId = newShop();
     await webhooks.subscribe({ shopId, url: receiver.url });
     getSnapshot = () => undefined;
@@ -106,14 +106,14 @@ describe('an event without its snapshot', () => {
 
 describe('a snapshot that was left out', () => {
   /** The events that were put aside, by what they were about. */
-  const parked = async (returnId: bigint) => {
+  const unloaded = async (returnId: bigint) => {
     const { rows } = await webhooks.db.pool.query<{ value: Buffer }>(
       'select value from poison_records',
     );
     return rows.filter(({ value }) => fromBinary(EventSchema, value).returnId === returnId).length;
   };
 
-  test('whose reading is refused parks its event, and holds up no other of the return', async () => {
+  test('whose reading is refused unloads its event, and holds up no other of the return', async () => {
     const shopId = newShop();
     await webhooks.subscribe({ shopId, url: receiver.url });
     const { event } = oversize(shopId);
@@ -125,26 +125,26 @@ describe('a snapshot that was left out', () => {
     await webhooks.publish(refused, next);
     await until(() => receiver.received.length === 1);
     expect(receiver.received[0]?.headers['x-service-event-id']).toBe(next.eventId);
-    expect(await parked(refused.returnId)).toBe(1);
+    expect(await unloaded(refused.returnId)).toBe(1);
   });
 
   test('is read for nobody who does not wait for it, and not again for one that was handled', async () => {
     const shopId = newShop();
     const { event, snapshot } = oversize(shopId);
-    let asked = 0;
+    let picked = 0;
     getSnapshot = () => {
-      asked += 1;
+      picked += 1;
       return snapshot;
     };
     await webhooks.subscribe({ shopId, url: receiver.url, trigger: 'return.created' });
     await webhooks.publish(event);
-    expect(asked).toBe(0);
+    expect(picked).toBe(0);
     await webhooks.subscribe({ shopId, url: receiver.url });
     const wanted = oversize(shopId).event;
     await webhooks.publish(wanted);
     await webhooks.publish(wanted);
     await until(() => receiver.received.length === 1);
-    expect(asked).toBe(1);
+    expect(picked).toBe(1);
   });
 });
 
@@ -263,9 +263,10 @@ describe('retention', () => {
     );
     await webhooks.client.deleteSubscription({ shopId, actor, subscriptionId: id });
     await until(async () => {
-      const { rows } = await webhooks.db.pool.query('select from lanes where shop_id = $1', [
-        shopId,
-      ]);
+      const { rows } = await webhooks.db.pool.query(
+        'select from subscription_queues where shop_id = $1',
+        [shopId],
+      );
       return rows.length === 0;
     });
     const long = `update subscriptions set deleted_at = now() - interval '31 days' where shop_id = $1`;

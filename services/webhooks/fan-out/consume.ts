@@ -6,10 +6,10 @@ import { type EventBus, eventsTopic } from '../../platform/bus/event-bus.ts';
 import { consumeEvents } from '../../platform/consumer.ts';
 import type { ServiceRuntime } from '../../platform/service.ts';
 import type { Worker } from '../../platform/worker.ts';
-import { announce } from '../delivery/announce.ts';
-import type { LaneRef } from '../delivery/lane.ts';
-import type { RetryClock } from '../delivery/retry-clock.ts';
-import { fanOut, lockLanes } from './fan-out.ts';
+import type { RetryClock } from '../delivery/attempt/retry-clock.ts';
+import { notifyDue } from '../delivery/queue/notify.ts';
+import type { QueueRef } from '../delivery/queue/queue-ref.ts';
+import { fanOut, lockQueues } from './fan-out.ts';
 import { redactReturns } from './redact.ts';
 import { lockShops } from './shop-locks.ts';
 import { type ReadSnapshot, readAhead, withSnapshots } from './snapshots.ts';
@@ -23,19 +23,19 @@ export interface ConsumeOptions extends ServiceRuntime {
   readonly readSnapshot: ReadSnapshot;
   /** Whether this process sends for the shard; others are told by the database. */
   readonly holds: (shard: number) => boolean;
-  /** Called after a batch was committed, with the lanes where something is due now. */
-  readonly onCommitted: (lanes: readonly LaneRef[]) => void;
+  /** Called after a batch was committed, with the queues where something is due now. */
+  readonly onCommitted: (queues: readonly QueueRef[]) => void;
   /** See `consumeEvents` (tests). */
   readonly recordPausesMs?: readonly number[];
 }
 
-/** The lanes that the batch under way has written to. */
-const touched = new AsyncLocalStorage<LaneRef[]>();
+/** The queues that the batch under way has written to. */
+const touched = new AsyncLocalStorage<QueueRef[]>();
 
 /**
  * Listens to returns, the only source of webhook triggers, and fans each event out in the
  * transaction that marks it as seen. No HTTP here: what is written is delivered by the dispatcher.
- * Returns is asked before it, for snapshots that no event could carry.
+ * Returns is picked before it, for snapshots that no event could carry.
  */
 export function startConsuming(o: ConsumeOptions): Promise<Worker> {
   const fannedOut = o.telemetry.meter.createCounter('webhooks.fanned_out', {
@@ -56,14 +56,14 @@ export function startConsuming(o: ConsumeOptions): Promise<Worker> {
       const strange = events.filter((event) => !known.includes(event) && !isRedaction(event));
       if (strange.length > 0) skipped.add(strange.length);
       // All at once, in one order: two batches never wait for each other in a ring.
-      const open = await lockLanes(tx, known);
+      const open = await lockQueues(tx, known);
       const at = { today: o.today(), offsetMs: o.clock.offsetMs() };
       for await (const part of withSnapshots(tx, known, o.readSnapshot)) {
-        const { written, lanes } = await fanOut(tx, part, open, at);
+        const { written, queues } = await fanOut(tx, part, open, at);
         if (written > 0) fannedOut.add(written);
-        touched.getStore()?.push(...lanes);
-        const elsewhere = lanes.filter((lane) => !o.holds(lane.shard));
-        await announce(tx, elsewhere, { isChange: false });
+        touched.getStore()?.push(...queues);
+        const elsewhere = queues.filter((queue) => !o.holds(queue.shard));
+        await notifyDue(tx, elsewhere, { isChange: false });
       }
     },
   });
@@ -96,12 +96,12 @@ function announcing(o: ConsumeOptions): EventBus {
       o.bus.subscribe({
         ...subscription,
         async handle(records) {
-          const lanes: LaneRef[] = [];
+          const queues: QueueRef[] = [];
           try {
-            await touched.run(lanes, () => subscription.handle(records));
+            await touched.run(queues, () => subscription.handle(records));
           } finally {
             // Also when it fails: those before the record at fault were committed.
-            if (lanes.length > 0) o.onCommitted(lanes);
+            if (queues.length > 0) o.onCommitted(queues);
           }
         },
       }),

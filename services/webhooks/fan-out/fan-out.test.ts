@@ -4,7 +4,7 @@ import { until } from '../../../test/support/until.ts';
 import { runWebhooks, type WebhooksUnderTest } from '../../../test/support/webhooks.ts';
 import { sampleEvent } from '../../contract/sample-event.ts';
 import { inTransaction } from '../../platform/postgres.ts';
-import { fanOut, lockLanes } from './fan-out.ts';
+import { fanOut, lockQueues } from './fan-out.ts';
 
 let webhooks: WebhooksUnderTest;
 
@@ -27,28 +27,28 @@ test('what is written while its subscription is changed is seen to wait', async 
     return rows[0]?.waits ?? false;
   };
   const changed = await inTransaction(pool, async (tx) => {
-    const lanes = await lockLanes(tx, [event]);
-    await fanOut(tx, [event], lanes, { today: new Date(), offsetMs: 0 });
+    const queues = await lockQueues(tx, [event]);
+    await fanOut(tx, [event], queues, { today: new Date(), offsetMs: 0 });
     const change = webhooks.client.updateSubscription({ shopId, actor, subscriptionId, ...fields });
     await until(somebodyWaits);
     return { change };
   });
   await changed.change;
   const { rows } = await pool.query(
-    'select ready_at is not null as "isReady" from lanes where shop_id = $1',
+    'select ready_at is not null as "isReady" from subscription_queues where shop_id = $1',
     [shopId],
   );
   expect(rows).toEqual([{ isReady: true }]);
 });
 
-test('what had to wait for its lane is due when it is written, not when its transaction began', async () => {
+test('what had to wait for its queue is due when it is written, not when its transaction began', async () => {
   const shopId = newShop();
   await webhooks.subscribe({ shopId, url: 'https://example.com/hooks' });
   const event = sampleEvent('return.closed', shopId);
   const { rows } = await inTransaction(webhooks.db.pool, async (tx) => {
-    const lanes = await lockLanes(tx, [event]);
+    const queues = await lockQueues(tx, [event]);
     const { rows: locked } = await tx.query<{ at: Date }>('select clock_timestamp() as at');
-    await fanOut(tx, [event], lanes, { today: new Date(), offsetMs: 0 });
+    await fanOut(tx, [event], queues, { today: new Date(), offsetMs: 0 });
     return tx.query<{ isLater: boolean }>(
       'select next_attempt_at >= $2 and queued_at >= $2 as "isLater" from queue where shop_id = $1',
       [shopId, locked[0]?.at],

@@ -1,46 +1,46 @@
 import type { Event } from '../../../proto/gen/rms/events/v1/events_pb.ts';
 import { newestActive, payloadVersionServed } from '../../contract/versions.ts';
 import type { Queryable } from '../../platform/postgres.ts';
-import type { LaneRef } from '../delivery/lane.ts';
+import type { QueueRef } from '../delivery/queue/queue-ref.ts';
 import { insertDeliveries, type NewDelivery } from './insert.ts';
 import { shapeBody } from './shape.ts';
 
-/** A lane that gets deliveries, and what it wants. */
-export interface Match extends LaneRef {
+/** A queue that gets deliveries, and what it wants. */
+export interface Match extends QueueRef {
   readonly topic: string;
   readonly trigger: string;
   readonly shard: number;
   /** Of payloads, as its shop has set it. */
   readonly version: string | null;
-  /** Of the returns that are asked about, those whose customer was redacted: the same for all lanes. */
+  /** Of the returns that are picked about, those whose customer was redacted: the same for all queues. */
   readonly redacted: readonly string[];
 }
 
 export interface FannedOut {
   readonly written: number;
   /** Where something is due now. */
-  readonly lanes: readonly Match[];
+  readonly queues: readonly Match[];
 }
 
 /**
- * Writes a delivery for every subscription among `lanes` that waits for one of the events; a repeated
+ * Writes a delivery for every subscription among `queues` that waits for one of the events; a repeated
  * event adds none. Payloads are shaped here, once, for the version the shop has set.
  *
- * @param lanes from {@link lockLanes}, in this transaction.
+ * @param queues from {@link lockQueues}, in this transaction.
  */
 export async function fanOut(
   tx: Queryable,
   events: readonly Event[],
-  lanes: readonly Match[],
+  queues: readonly Match[],
   o: { today: Date; offsetMs: number },
 ): Promise<FannedOut> {
-  const wanted = events.filter((event) => lanes.some((lane) => isFor(lane, event)));
-  if (wanted.length === 0) return { written: 0, lanes: [] };
-  const redacted = new Set(lanes[0]?.redacted);
+  const wanted = events.filter((event) => queues.some((queue) => isFor(queue, event)));
+  if (wanted.length === 0) return { written: 0, queues: [] };
+  const redacted = new Set(queues[0]?.redacted);
   const shape = shapeOnce();
   const deliveries = wanted.flatMap((event) =>
-    lanes
-      .filter((lane) => isFor(lane, event))
+    queues
+      .filter((queue) => isFor(queue, event))
       .flatMap(({ subscriptionId, topic, version: set }): NewDelivery[] => {
         const { version } = payloadVersionServed(set ?? newestActive(o.today), o.today);
         const isRedacted = redacted.has(returnKeyOf(event));
@@ -49,23 +49,26 @@ export async function fanOut(
       }),
   );
   const ids = await insertDeliveries(tx, deliveries, { offsetMs: o.offsetMs });
-  return { written: ids.length, lanes: lanes.filter((lane) => wanted.some((e) => isFor(lane, e))) };
+  return {
+    written: ids.length,
+    queues: queues.filter((queue) => wanted.some((e) => isFor(queue, e))),
+  };
 }
 
 /**
- * The open lanes of the events' shops and triggers, locked until the deliveries are committed: one
- * that is closed, moved or parked meanwhile would otherwise miss them. With what their bodies depend
+ * The open queues of the events' shops and triggers, locked until the deliveries are committed: one
+ * that is closed, moved or unloaded meanwhile would otherwise miss them. With what their bodies depend
  * on, in one statement; the caller keeps redactions away.
  */
-export async function lockLanes(tx: Queryable, events: readonly Event[]): Promise<Match[]> {
+export async function lockQueues(tx: Queryable, events: readonly Event[]): Promise<Match[]> {
   if (events.length === 0) return [];
   const pairs = new Map(events.map((event) => [`${event.shopId} ${event.trigger}`, event]));
   const { rows } = await tx.query<Match>({
-    name: 'lock-lanes',
+    name: 'lock-queues',
     text: `select l.shop_id as "shopId", l.subscription_id as "subscriptionId", l.topic, l.trigger, l.shard,
                   (select v.version from payload_versions v where v.shop_id = l.shop_id) as version,
                   array(${REDACTED.replace('$1', '$3').replace('$2', '$4')}) as redacted
-             from lanes l
+             from subscription_queues l
              join unnest($1::bigint[], $2::text[]) as g (shop_id, trigger)
                on g.shop_id = l.shop_id and g.trigger = l.trigger
             where l.is_open

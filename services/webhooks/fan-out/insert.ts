@@ -19,8 +19,8 @@ export function eventKeyOf({ eventId, occurredAt }: Event): EventKey {
 }
 
 /**
- * Stores bodies and deliveries, due at once, and has their lanes looked at. What was delivered to a
- * subscription before, or waits for it, is left as it is. The caller has locked the lanes.
+ * Stores bodies and deliveries, due at once, and has their queues looked at. What was delivered to a
+ * subscription before, or waits for it, is left as it is. The caller has locked the queues.
  *
  * @param o.offsetMs of the retry clock.
  * @param o.isRetry to be sent after what is fresh.
@@ -68,10 +68,10 @@ export async function insertDeliveries(
   return rows.map((row) => row.id);
 }
 
-// Due by the time of the statement, after the lanes were locked, not of the transaction, which may have
-// waited long for them: who reads a lane goes on where the last reading ended, and would pass over it.
+// Due by the time of the statement, after the queues were locked, not of the transaction, which may have
+// waited long for them: who reads a queue goes on where the last reading ended, and would pass over it.
 // A body that was emptied by a redaction comes back without the customer: it was shaped so.
-// A lane that is ready already stays so. One whose circuit holds back what waits is looked at when its
+// A queue that is ready already stays so. One whose circuit holds back what waits is looked at when its
 // probe is due, unless nothing waits: the oldest of all is sent by its own schedule.
 const INSERT = `
 with stored as (
@@ -92,8 +92,8 @@ with stored as (
   select g.shop_id, g.subscription_id, g.id, g.payload_id, g.bytes, $20::boolean, statement_timestamp() + $9 * interval '1 ms',
          statement_timestamp() + $9 * interval '1 ms'
     from given g join added a on a.shop_id = g.shop_id and a.id = g.id
-), roused as (
-  update lanes l set ready_at = statement_timestamp() + $9 * interval '1 ms'
+), marked as (
+  update subscription_queues l set ready_at = statement_timestamp() + $9 * interval '1 ms'
     from (select distinct shop_id, subscription_id from added) a, endpoints e
    where l.shop_id = a.shop_id and l.subscription_id = a.subscription_id
      and l.is_open and l.expire_before is null

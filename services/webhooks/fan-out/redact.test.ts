@@ -15,7 +15,7 @@ import {
 } from '../../../test/support/webhooks.ts';
 import { sampleEvent } from '../../contract/sample-event.ts';
 import { inTransaction } from '../../platform/postgres.ts';
-import { requeue } from '../delivery/requeue.ts';
+import { requeue } from '../delivery/queue/requeue.ts';
 import { addBackfilled } from '../jobs/add-backfilled.ts';
 import { forgetLateAnswers, redactReturns } from './redact.ts';
 import { shapeBody } from './shape.ts';
@@ -133,10 +133,10 @@ describe('a body that comes back without the customer', () => {
     const how = { topic: 'return', version: rows[0]?.version ?? '' };
     const body = shapeBody(event, { ...how, isRedacted: false });
     if (!body) throw new Error('it has a body');
-    const lane = { shopId, subscriptionId: second.id };
+    const queue = { shopId, subscriptionId: second.id };
     await inTransaction(webhooks.db.pool, (tx) => {
       const backfilled = { ...how, event, subscriptionId: second.id, body, isTest: false };
-      return addBackfilled(tx, lane, [backfilled], { offsetMs: 0 });
+      return addBackfilled(tx, queue, [backfilled], { offsetMs: 0 });
     });
     const fresh = await until(() => ofSubscription(second.id));
 

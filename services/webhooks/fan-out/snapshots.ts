@@ -73,9 +73,9 @@ async function unhandledAmong(db: Queryable, events: readonly Event[]): Promise<
  * their size: only those that some subscription waits for are read back, and a part ends when it
  * holds 8 MiB of them.
  *
- * One that is gone stays out, and its event is parked by the consumer if somebody waits for it.
+ * One that is gone stays out, and its event is unloaded by the consumer if somebody waits for it.
  *
- * @throws what the read throws: an outage gives the batch again, anything else parks the event.
+ * @throws what the read throws: an outage gives the batch again, anything else unloads the event.
  */
 export async function* withSnapshots(
   tx: Queryable,
@@ -101,14 +101,14 @@ export async function* withSnapshots(
 }
 
 /**
- * The ids of the events that an active subscription waits for. Not locked, as returns is asked
+ * The ids of the events that an active subscription waits for. Not locked, as returns is picked
  * next: one that is made meanwhile finds no snapshot, and the batch is tried again.
  */
 async function wantedAmong(tx: Queryable, events: readonly Event[]): Promise<Set<string>> {
   if (events.length === 0) return new Set();
   const { rows } = await tx.query<{ shopId: bigint; topic: string; trigger: string }>(
     `select distinct s.shop_id as "shopId", s.topic, s.trigger
-       from lanes s
+       from subscription_queues s
        join unnest($1::bigint[], $2::text[]) as given (shop_id, trigger)
          on given.shop_id = s.shop_id and given.trigger = s.trigger
       where s.is_open`,

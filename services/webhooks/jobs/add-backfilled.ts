@@ -1,7 +1,7 @@
 import type { Queryable } from '../../platform/postgres.ts';
-import { announce } from '../delivery/announce.ts';
-import type { LaneRef } from '../delivery/lane.ts';
-import { lockLane } from '../delivery/lane-changes.ts';
+import { notifyDue } from '../delivery/queue/notify.ts';
+import { lockQueue } from '../delivery/queue/queue-changes.ts';
+import type { QueueRef } from '../delivery/queue/queue-ref.ts';
 import { redactedAmong, returnKeyOf } from '../fan-out/fan-out.ts';
 import { insertDeliveries, type NewDelivery } from '../fan-out/insert.ts';
 import { bodyWithoutCustomer } from '../fan-out/without-customer.ts';
@@ -14,7 +14,7 @@ import { bodyWithoutCustomer } from '../fan-out/without-customer.ts';
  */
 export async function addBackfilled(
   tx: Queryable,
-  lane: LaneRef,
+  queue: QueueRef,
   deliveries: readonly NewDelivery[],
   o: { offsetMs: number },
 ): Promise<number> {
@@ -27,10 +27,10 @@ export async function addBackfilled(
     if (!redacted.has(returnKeyOf(delivery.event))) return delivery;
     return { ...delivery, body: bodyWithoutCustomer(delivery.topic, delivery.body) };
   });
-  await lockLane(tx, lane);
+  await lockQueue(tx, queue);
   const { offsetMs } = o;
   const ids = await insertDeliveries(tx, fitting, { offsetMs, isRetry: true });
   if (ids.length === 0) return 0;
-  await announce(tx, [lane], { isChange: false });
+  await notifyDue(tx, [queue], { isChange: false });
   return ids.length;
 }

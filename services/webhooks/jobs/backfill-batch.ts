@@ -17,7 +17,7 @@ import {
 import { addBackfilled } from './add-backfilled.ts';
 import { failPart, lockPart, noteProgress, type Part } from './claim.ts';
 import type { RetainedEvents, RetainedSpan } from './retained-events.ts';
-import { roomOf } from './room.ts';
+import { capacityOf } from './room.ts';
 
 export interface BackfillBatchDependencies {
   readonly pool: pg.Pool;
@@ -86,7 +86,7 @@ async function lookAt(
     await failPart(tx, part, fault ?? '');
     return { batch: 0, restMs: 0, topic: '' };
   }
-  const { batch, restMs } = await roomOf(tx, part, target);
+  const { batch, restMs } = await capacityOf(tx, part, target);
   if (batch === 0) {
     await noteProgress(tx, part, { cursor: part.cursor, done: 0, skipped: 0, restMs });
   }

@@ -1,5 +1,5 @@
 import type { Queryable } from '../../platform/postgres.ts';
-import { HAS_BODY } from '../delivery/requeue.ts';
+import { HAS_BODY } from '../delivery/queue/requeue.ts';
 import { type Filter, occurredAt } from '../log/filter.ts';
 import { STATE } from '../log/rows.ts';
 import { MAX_JOB } from './job.ts';

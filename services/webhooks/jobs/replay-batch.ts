@@ -2,11 +2,11 @@ import { fromJson } from '@bufbuild/protobuf';
 import type pg from 'pg';
 import { DeliveryFilterSchema } from '../../../proto/gen/rms/webhooks/v1/webhooks_pb.ts';
 import { inTransaction, type Queryable } from '../../platform/postgres.ts';
-import { requeue } from '../delivery/requeue.ts';
+import { requeue } from '../delivery/queue/requeue.ts';
 import { type ParsedFilter, parseFilter } from '../log/filter.ts';
 import { lockSubscriptionShared } from '../subscriptions/subscription-store.ts';
 import { type Claim, failPart, lockPart, noteProgress, type Part } from './claim.ts';
-import { roomOf } from './room.ts';
+import { capacityOf } from './room.ts';
 
 /** Deliveries that one batch looks at, so that a rare state is not searched for without end. */
 const SCANNED = 1_000;
@@ -32,7 +32,7 @@ export function replayBatch(
       await failPart(tx, claim, 'the subscription was deleted');
       return 0;
     }
-    const { batch, restMs } = await roomOf(tx, claim, target);
+    const { batch, restMs } = await capacityOf(tx, claim, target);
     if (batch === 0) {
       if (part.isStuck) await failPart(tx, claim, 'nothing was taken for a week');
       else await noteProgress(tx, claim, { cursor: part.cursor, done: 0, skipped: 0, restMs });

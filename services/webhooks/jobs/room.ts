@@ -1,5 +1,5 @@
 import type { Queryable } from '../../platform/postgres.ts';
-import type { LaneRef } from '../delivery/lane.ts';
+import type { QueueRef } from '../delivery/queue/queue-ref.ts';
 import type { LockedSubscription } from '../subscriptions/subscription-store.ts';
 
 /** How far a job may run ahead of what a subscription takes. Deliveries. */
@@ -21,9 +21,9 @@ export interface Room {
 }
 
 /** What may be added to what waits behind an active subscription: a job never runs far ahead. */
-export async function roomOf(
+export async function capacityOf(
   db: Queryable,
-  of: LaneRef,
+  of: QueueRef,
   target: Pick<LockedSubscription, 'isActive'>,
 ): Promise<Room> {
   if (!target.isActive) return { batch: 0, restMs: INACTIVE_REST_MS };

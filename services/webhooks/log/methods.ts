@@ -7,7 +7,7 @@ import type {
 } from '../../../proto/gen/rms/webhooks/v1/webhooks_pb.ts';
 import { invalidField } from '../../platform/errors.ts';
 import { optionalIdempotencyKey, parseInput } from '../../platform/input.ts';
-import type { RetryClock } from '../delivery/retry-clock.ts';
+import type { RetryClock } from '../delivery/attempt/retry-clock.ts';
 import { deliveryMessage } from '../views.ts';
 import { deliveryNotFound, parseWebhookId } from './delivery.ts';
 import { parseFilter, resolveFilter } from './filter.ts';

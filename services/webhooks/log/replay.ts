@@ -1,6 +1,6 @@
 import type pg from 'pg';
 import { inTransaction, type Queryable } from '../../platform/postgres.ts';
-import { HAS_BODY, requeue } from '../delivery/requeue.ts';
+import { HAS_BODY, requeue } from '../delivery/queue/requeue.ts';
 import { subscriptionNotFound } from '../subscriptions/subscription.ts';
 import { deliveryNotFound, parseWebhookId, stateForbids } from './delivery.ts';
 import { getDelivery } from './get.ts';

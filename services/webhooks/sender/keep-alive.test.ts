@@ -10,10 +10,10 @@ describe('a connection', () => {
     const receiver = await peer((socket) => onRequest(socket, () => socket.write(OK)));
     const send = sender({ attemptMs: 15_000 });
     let left = 1_000;
-    const lanes = Array.from({ length: 8 }, async () => {
+    const queues = Array.from({ length: 8 }, async () => {
       while (left-- > 0) expect((await send(receiver.url)).result).toBe('delivered');
     });
-    await Promise.all(lanes);
+    await Promise.all(queues);
     expect(receiver.connections()).toBeLessThanOrEqual(8);
   });
 

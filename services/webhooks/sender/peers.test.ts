@@ -1,6 +1,6 @@
 import { gzipSync } from 'node:zlib';
 import { describe, expect, test } from '@jest/globals';
-import { onRequest, sendingFixtures, untilHeard } from './testing/sending.ts';
+import { onRequest, sendingFixtures, untilNotified } from './testing/sending.ts';
 
 const { sender, peer } = sendingFixtures();
 const MIB = 1024 * 1024;
@@ -72,7 +72,7 @@ describe('an attempt ends in its time, whatever the peer does', () => {
   test('and tells the status that had come', async () => {
     const receiver = await answering('HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nhalf');
     const send = sender({ attemptMs: ATTEMPT_MS });
-    expect(await untilHeard(() => send(receiver.url))).toMatchObject({
+    expect(await untilNotified(() => send(receiver.url))).toMatchObject({
       result: 'timeout',
       status: 200,
       excerpt: 'half',

@@ -10,7 +10,7 @@ import {
   onRequest,
   peerOf,
   sendingFixtures,
-  untilHeard,
+  untilNotified,
 } from './testing/sending.ts';
 
 const { sender, peer } = sendingFixtures();
@@ -110,7 +110,7 @@ describe('an attempt', () => {
       ),
     );
     const send = sender({ attemptMs: 600 });
-    expect(await untilHeard(() => send(receiver.url))).toMatchObject({
+    expect(await untilNotified(() => send(receiver.url))).toMatchObject({
       result: 'timeout',
       retryAfterMs: 7_000,
     });
@@ -232,7 +232,7 @@ describe('the timing', () => {
       onRequest(socket, () => socket.write('HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n')),
     );
     const send = sender({ attemptMs: 600 });
-    const { timing } = await untilHeard(() => send(receiver.url));
+    const { timing } = await untilNotified(() => send(receiver.url));
     expect(timing).toMatchObject({ waitMs: expect.any(Number), readMs: null });
   });
 });

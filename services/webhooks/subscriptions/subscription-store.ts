@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
 import type pg from 'pg';
 import { inTransaction, type Queryable } from '../../platform/postgres.ts';
-import type { LaneRef } from '../delivery/lane.ts';
-import { addLane, changeLane, closeLane, lockLane } from '../delivery/lane-changes.ts';
+import { addQueue, changeQueue, closeQueue, lockQueue } from '../delivery/queue/queue-changes.ts';
+import type { QueueRef } from '../delivery/queue/queue-ref.ts';
 import { type LimitedHost, lockQuota, requireCapacityAtHost } from './host-limit.ts';
 import type { Secret } from './secrets.ts';
 import {
@@ -76,7 +76,7 @@ export function createSubscription(
       [shopId, topic, trigger, endpointId, status, o.offsetMs],
     );
     const id = rows[0]?.id ?? 0n;
-    await addLane(tx, { shopId, subscriptionId: id });
+    await addQueue(tx, { shopId, subscriptionId: id });
     const secret = await o.withSecret(tx, id);
     return { subscription: await getSubscription(tx, shopId, id), secret };
   });
@@ -111,8 +111,8 @@ export function updateSubscription(
     await lockQuota(tx, shopId);
     const before = await lockSubscription(tx, shopId, id);
     await requireCapacityFor(tx, target, { ...o, before });
-    // Before the address, as everywhere: who waits for the lane must not keep outcomes from being written.
-    await lockLane(tx, { shopId, subscriptionId: id });
+    // Before the address, as everywhere: who waits for the queue must not keep outcomes from being written.
+    await lockQueue(tx, { shopId, subscriptionId: id });
     const endpointId = url === undefined ? before.endpointId : await endpointOf(tx, shopId, url);
     const status = o.fields.status ?? before.status;
     const isSwitchedOn = status === 'active' && before.status === 'inactive';
@@ -139,7 +139,7 @@ export function updateSubscription(
       ],
     );
     const inactiveSince = isSwitchedOn ? before.inactiveSince : null;
-    await changeLane(tx, { shopId, subscriptionId: id }, { inactiveSince, offsetMs: o.offsetMs });
+    await changeQueue(tx, { shopId, subscriptionId: id }, { inactiveSince, offsetMs: o.offsetMs });
     return getSubscription(tx, shopId, id);
   });
 }
@@ -178,7 +178,7 @@ export function deleteSubscription(pool: pg.Pool, shopId: bigint, id: bigint): P
       [shopId, id],
     );
     await tx.query('delete from secrets where shop_id = $1 and subscription_id = $2', [shopId, id]);
-    await closeLane(tx, { shopId, subscriptionId: id });
+    await closeQueue(tx, { shopId, subscriptionId: id });
   });
 }
 
@@ -195,7 +195,7 @@ export interface LockedSubscription {
  */
 export async function lockSubscriptionShared(
   tx: Queryable,
-  of: LaneRef,
+  of: QueueRef,
 ): Promise<LockedSubscription | undefined> {
   const { rows } = await tx.query<LockedSubscription>(
     `select topic, trigger, status = 'active' as "isActive" from subscriptions
@@ -215,7 +215,7 @@ interface LockedRow {
 }
 
 /**
- * Recording results locks the row too, so that nothing comes in between; fan-out locks the lane alone.
+ * Recording results locks the row too, so that nothing comes in between; fan-out locks the queue alone.
  *
  * @throws DomainError NOT_FOUND.
  */

@@ -27,7 +27,7 @@ select json_build_object(
   'deliveries', (select json_agg(json_build_object('subscription', d.subscription_id, 'id', d.id, 'ended', d.ended,
                           'created', d.created_at, 'finished', d.finished_at,
                           'queued', (select json_agg(q) from webhooks.queue q where q.shop_id = d.shop_id and q.id = d.id),
-                          'lane', (select row_to_json(l) from webhooks.lanes l
+                          'subscription_queue', (select row_to_json(l) from webhooks.subscription_queues l
                                     where l.shop_id = d.shop_id and l.subscription_id = d.subscription_id),
                           'attempts', (select json_agg(json_build_object('at', a.started_at, 'status', a.status, 'error', a.error))
                                          from webhooks.attempts a where a.shop_id = d.shop_id and a.delivery_id = d.id)))

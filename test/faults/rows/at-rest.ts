@@ -16,7 +16,7 @@ export async function addAtRest(admin: pg.Client): Promise<void> {
 
 /** The log of their deliveries stays; nothing looks after it. */
 export async function removeAtRest(admin: pg.Client): Promise<void> {
-  for (const table of ['queue', 'lanes', 'secrets', 'subscriptions', 'endpoints']) {
+  for (const table of ['queue', 'subscription_queues', 'secrets', 'subscriptions', 'endpoints']) {
     await admin.query(`delete from webhooks.${table} where shop_id = $1`, [SHOP_ID]);
   }
 }
@@ -34,7 +34,7 @@ with addresses as (
   insert into webhooks.secrets (shop_id, subscription_id, key_id, sealed)
   select shop_id, id, 'none', 'none' from subscribed
 )
-insert into webhooks.lanes (shop_id, subscription_id, endpoint_id, topic, trigger, shard, is_open, ready_at)
+insert into webhooks.subscription_queues (shop_id, subscription_id, endpoint_id, topic, trigger, shard, is_open, ready_at)
 select shop_id, id, endpoint_id, 'return', 'return.created', endpoint_id % 32, true, now() + interval '1 day'
   from subscribed`;
 
@@ -43,7 +43,7 @@ with given as materialized (
   select shop_id, subscription_id,
          (lpad(to_hex((extract(epoch from now()) * 1000)::bigint), 12, '0')
            || '8' || substr(md5(random()::text), 1, 3) || '8' || substr(md5(random()::text), 1, 15))::uuid as id
-    from webhooks.lanes where shop_id = $1
+    from webhooks.subscription_queues where shop_id = $1
 ), bodies as (
   insert into webhooks.payloads (shop_id, id, event_id, trigger, topic, api_version, body)
   select shop_id, id, id, 'return.created', 'return', '2026-10', '{}' from given

@@ -64,7 +64,7 @@ async function measure(context: RowContext, trial: Trial, admin: pg.Client): Pro
   return { buffersPerClaim: buffers / Math.max(1, claimed), wait };
 }
 
-/** Finding lanes that are ready, and reading what is due in them. */
+/** Finding queues that are ready, and reading what is due in them. */
 function isClaim(text: string): boolean {
   return text.includes('fresh_from') || (text.includes('ready_at') && /^\s*select/i.test(text));
 }
@@ -162,7 +162,7 @@ async function surround(context: RowContext, trial: Trial, admin: pg.Client): Pr
   // when all of them wait and are tried again.
   await untilFailed(admin, dead, { count, times: 1 });
   const busy = [await measure(context, trial, admin)];
-  // Claims of one row for each of many lanes cost more each, dead or not: what the dead ones cost
+  // Claims of one row for each of many queues cost more each, dead or not: what the dead ones cost
   // the others shows while all of them wait for a later retry.
   const times = full ? FAILURES.full : FAILURES.short;
   const failed = await untilFailed(admin, dead, { count, times });

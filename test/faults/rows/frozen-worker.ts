@@ -65,5 +65,5 @@ export const frozenWorkerRow: Row = {
 
 /** Outcomes that were refused because their sender no longer holds the work, over all workers. */
 async function stale(system: Parameters<typeof metricOf>[0]): Promise<number> {
-  return metricOf(system, 'webhooks', 'webhooks_settle_stale_total');
+  return metricOf(system, 'webhooks', 'webhooks_results_stale_total');
 }

@@ -89,7 +89,7 @@ const MOST_TRIES = 10;
  * Sends until the head of an answer was heard, a few times: a machine that stands still hears nothing
  * in a short time. Gives the last outcome.
  */
-export async function untilHeard(send: () => Promise<Outcome>): Promise<Outcome> {
+export async function untilNotified(send: () => Promise<Outcome>): Promise<Outcome> {
   for (let nth = 1; ; nth += 1) {
     const outcome = await send();
     if (outcome.status > 0 || nth === MOST_TRIES) return outcome;

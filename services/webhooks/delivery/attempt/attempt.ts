@@ -1,0 +1,84 @@
+import type { KeyObject } from 'node:crypto';
+import { type Span, SpanKind } from '@opentelemetry/api';
+import { payloadVersionServed } from '../../../contract/versions.ts';
+import { currentTraceparent, inSpan, type Telemetry } from '../../../platform/telemetry.ts';
+import { webhookIdOf } from '../../log/delivery.ts';
+import { headersOf } from '../../sender/headers.ts';
+import type { Outcome } from '../../sender/outcome.ts';
+import type { Send } from '../../sender/send.ts';
+import type { SigningKeys } from '../../subscriptions/signing-keys.ts';
+import type { Due } from '../queue/read-due.ts';
+import type { AttemptResult } from '../results/write-results.ts';
+import { pauseAfter } from './retry-schedule.ts';
+
+export interface AttemptOptions {
+  readonly telemetry: Telemetry;
+  /** Today in the version calendar. */
+  readonly today: () => Date;
+  readonly signingKeys: SigningKeys;
+  readonly send: Send;
+}
+
+/**
+ * One delivery, once: signed and sent, as part of the trace of its event. What is to be written down.
+ * Rejects when it cannot be made, for want of a key for instance; never throws.
+ */
+export async function attempt(o: AttemptOptions, due: Due, token: bigint): Promise<AttemptResult> {
+  const { body } = due;
+  // Nothing to send, or nobody to send it for: no request, and the subscription has failed nothing.
+  if (!body || !due.sealed) {
+    return { due, token, sent: undefined, ended: 'dropped', pauseMs: 0 };
+  }
+  const keys = o.signingKeys(due, due.sealed);
+  return inSpan(
+    o.telemetry.tracer,
+    {
+      name: 'webhook',
+      kind: SpanKind.CLIENT,
+      traceparent: due.traceparent,
+      attributes: { 'rms.trigger': due.trigger, 'rms.attempt': due.roundAttempts + 1 },
+    },
+    async (span) => resultOf(due, token, await post(o, { due, keys, body, span })),
+  );
+}
+
+interface Request {
+  readonly due: Due;
+  readonly keys: readonly KeyObject[];
+  readonly body: Buffer;
+  readonly span: Span;
+}
+
+async function post(o: AttemptOptions, { due, keys, body, span }: Request) {
+  const served = payloadVersionServed(due.apiVersion, o.today());
+  const headers = headersOf(
+    {
+      webhookId: webhookIdOf(due.id),
+      trigger: due.trigger,
+      eventId: due.eventId,
+      apiVersion: due.apiVersion,
+      sunset: served.version === due.apiVersion ? served.headers.Sunset : undefined,
+      revision: due.revision,
+      traceparent: currentTraceparent(),
+      keys,
+      body,
+    },
+    new Date(),
+  );
+  const outcome = await o.send({ url: due.url, headers, body });
+  span.setAttribute('http.response.status_code', outcome.status);
+  return { outcome, headers: JSON.stringify(headers) };
+}
+
+function resultOf(
+  due: Due,
+  token: bigint,
+  sent: { outcome: Outcome; headers: string },
+): AttemptResult {
+  const { result, retryAfterMs } = sent.outcome;
+  if (result === 'delivered') return { due, token, sent, ended: 'delivered', pauseMs: 0 };
+  const pauseMs = pauseAfter(due.roundAttempts + 1, retryAfterMs);
+  return pauseMs === undefined
+    ? { due, token, sent, ended: 'exhausted', pauseMs: 0 }
+    : { due, token, sent, ended: null, pauseMs };
+}

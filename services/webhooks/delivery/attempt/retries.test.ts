@@ -1,0 +1,242 @@
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import {
+  DeliveryState,
+  SubscriptionStatus,
+} from '../../../../proto/gen/rms/webhooks/v1/webhooks_pb.ts';
+import { actor, newShop } from '../../../../test/support/running-service.ts';
+import { until } from '../../../../test/support/until.ts';
+import {
+  type Receiver,
+  runWebhooks,
+  startReceiver,
+  type WebhooksUnderTest,
+} from '../../../../test/support/webhooks.ts';
+import { sampleEvent } from '../../../contract/sample-event.ts';
+
+let webhooks: WebhooksUnderTest;
+let receiver: Receiver;
+
+beforeAll(async () => {
+  // A machine that stands still must not lose its shards: what fails then counts for nothing.
+  webhooks = await runWebhooks({ leaseMs: 60_000 });
+});
+afterAll(() => webhooks.stop());
+beforeEach(async () => {
+  receiver = await startReceiver();
+});
+afterEach(() => receiver.stop());
+
+const HOUR = 3_600;
+const DAY = 24 * HOUR;
+/** More than each pause with all its jitter, in order. Seconds. */
+const PAUSES = [6, 36, 360, 2_160, 2.4 * HOUR, 6 * HOUR, 12 * HOUR, 16.8 * HOUR, DAY, 1.2 * DAY];
+
+/** How far this file has moved the retry clock. Seconds. */
+let ahead = 0;
+
+function advance(seconds: number): void {
+  ahead += seconds;
+  webhooks.advance(seconds);
+}
+
+/** One event to one subscription of a new shop. */
+async function deliverOne() {
+  const shopId = newShop();
+  const { id } = await webhooks.subscribe({ shopId, url: receiver.url });
+  await webhooks.publish(sampleEvent('return.closed', shopId));
+  return { shopId, id };
+}
+
+/** The shop's only delivery, once it has been attempted so often. */
+function written(shopId: bigint, attempts: number) {
+  return until(async () => {
+    const [delivery] = await webhooks.deliveries(shopId);
+    return delivery?.attempts.length === attempts && delivery;
+  });
+}
+
+/** When the last attempt started, and when real time and the retry clock make the next one due. Seconds. */
+async function retryOf(shopId: bigint): Promise<{ startedAt: number; dueAt: number }> {
+  const { rows } = await webhooks.db.pool.query<{ startedAt: number; dueAt: number }>(
+    `select extract(epoch from a.started_at)::float8 as "startedAt",
+            extract(epoch from q.next_attempt_at)::float8 - $2 as "dueAt"
+       from queue q join attempts a on a.shop_id = q.shop_id and a.delivery_id = q.id
+      where q.shop_id = $1 order by a.number desc limit 1`,
+    [shopId, ahead],
+  );
+  return rows[0] ?? { startedAt: 0, dueAt: 0 };
+}
+
+async function subscription(shopId: bigint) {
+  return (await webhooks.client.listSubscriptions({ shopId, actor })).subscriptions[0];
+}
+
+describe('a failed attempt', () => {
+  test('is repeated with the same id and bytes until it succeeds', async () => {
+    receiver.answer = (response, _, nth) => {
+      response.writeHead(nth < 3 ? 500 : 204).end();
+    };
+    const { shopId } = await deliverOne();
+    await written(shopId, 1);
+    expect(receiver.received).toHaveLength(1);
+    advance(6);
+    await written(shopId, 2);
+    advance(36);
+    const delivery = await written(shopId, 3);
+    expect(delivery.state).toBe(DeliveryState.DELIVERED);
+    expect(delivery.attempts.map((attempt) => attempt.status)).toEqual([500, 500, 204]);
+    const [first, ...others] = receiver.received;
+    for (const other of others) {
+      expect(other.body).toBe(first?.body);
+      expect(other.headers['webhook-id']).toBe(first?.headers['webhook-id']);
+      expect(
+        Math.abs(Number(other.headers['webhook-timestamp']) - Date.now() / 1_000),
+      ).toBeLessThan(30);
+    }
+  });
+
+  test('is repeated ten times, then kept as exhausted and can be replayed', async () => {
+    receiver.answer = (response) => void response.writeHead(503).end();
+    const { shopId } = await deliverOne();
+    for (const [index, pause] of PAUSES.entries()) {
+      const waiting = await written(shopId, index + 1);
+      expect(waiting.state).toBe(DeliveryState.WAITING);
+      advance(pause);
+    }
+    const exhausted = await written(shopId, 11);
+    expect(exhausted.state).toBe(DeliveryState.EXHAUSTED);
+    expect(exhausted.nextAttemptAt).toBeUndefined();
+    advance(10 * DAY);
+
+    receiver.answer = (response) => void response.writeHead(200).end();
+    await webhooks.client.replayDelivery({ shopId, actor, deliveryId: exhausted.id });
+    const replayed = await written(shopId, 12);
+    expect(replayed).toMatchObject({ id: exhausted.id, state: DeliveryState.DELIVERED });
+    expect(receiver.received).toHaveLength(12);
+    expect(receiver.received[11]?.headers['webhook-id']).toBe(exhausted.id);
+    expect(receiver.received[11]?.body).toBe(receiver.received[0]?.body);
+  });
+
+  test.each([301, 302, 307, 400, 404, 500])('is an answer of %i', async (status) => {
+    receiver.answer = (response) => {
+      response.writeHead(status, { location: receiver.url }).end('why');
+    };
+    const { shopId } = await deliverOne();
+    const { attempts, state } = await written(shopId, 1);
+    expect(state).toBe(DeliveryState.WAITING);
+    expect(attempts[0]).toMatchObject({
+      status,
+      error: `answered ${status}`,
+      responseExcerpt: 'why',
+    });
+    expect(receiver.received).toHaveLength(1);
+  });
+});
+
+/**
+ * For a pause's upper bound: an attempt may last, and be written down late. How long exactly the
+ * pauses are is the matter of schedule.test.ts. Seconds.
+ */
+const LATE = 60;
+
+describe('Retry-After', () => {
+  test.each([
+    ['seconds, when later than the schedule', '120', 120],
+    ['seconds, when earlier than the schedule', '1', 5],
+    ['more than a day', '999999999999', DAY],
+    ['garbage', 'soon', 5],
+    ['a date that is past', 'Wed, 21 Oct 2015 07:28:00 GMT', 5],
+  ])('%s', async (_, value, pause) => {
+    receiver.answer = (response) => void response.writeHead(429, { 'retry-after': value }).end();
+    const { shopId } = await deliverOne();
+    await written(shopId, 1);
+    const { startedAt, dueAt } = await retryOf(shopId);
+    expect(dueAt - startedAt).toBeGreaterThanOrEqual(pause);
+    expect(dueAt - startedAt).toBeLessThan(pause + LATE);
+  });
+
+  test('as an HTTP date', async () => {
+    const at = new Date(Date.now() + 600_000).toUTCString();
+    receiver.answer = (response) => void response.writeHead(503, { 'retry-after': at }).end();
+    const { shopId } = await deliverOne();
+    await written(shopId, 1);
+    const { dueAt } = await retryOf(shopId);
+    expect(dueAt).toBeGreaterThanOrEqual(Date.parse(at) / 1_000 - 1);
+    expect(dueAt).toBeLessThan(Date.parse(at) / 1_000 + LATE);
+  });
+});
+
+describe('410 Gone', () => {
+  test('sets the subscription inactive at once and holds what waits', async () => {
+    receiver.answer = (response) => void response.writeHead(410).end();
+    const { shopId } = await deliverOne();
+    const delivery = await written(shopId, 1);
+    expect(delivery.state).toBe(DeliveryState.HELD);
+    expect(await subscription(shopId)).toMatchObject({
+      status: SubscriptionStatus.INACTIVE,
+      inactiveReason: 'the endpoint answered 410 Gone',
+    });
+    await webhooks.publish(sampleEvent('return.closed', shopId));
+    expect(await webhooks.deliveries(shopId)).toHaveLength(1);
+  });
+});
+
+test('410 Gone of an address that was left meanwhile says nothing of the new one', async () => {
+  let answer = (_status: number): void => {};
+  receiver.answer = (response) => {
+    answer = (status) => void response.writeHead(status).end();
+  };
+  const { shopId, id: subscriptionId } = await deliverOne();
+  await until(() => receiver.received.length === 1);
+  const moved = await startReceiver();
+  const fields = { topic: 'return', trigger: 'return.closed', url: moved.url };
+  await webhooks.client.updateSubscription({ shopId, actor, subscriptionId, ...fields });
+  answer(410);
+  await written(shopId, 1);
+  expect(await subscription(shopId)).toMatchObject({ status: SubscriptionStatus.ACTIVE });
+  await moved.stop();
+});
+
+describe('only failures', () => {
+  test('for five days, and ten of them, set the subscription inactive', async () => {
+    receiver.answer = (response) => void response.writeHead(500).end();
+    const { shopId, id } = await deliverOne();
+    await written(shopId, 1);
+    await webhooks.db.pool.query(
+      `update subscriptions set failures = 9 where shop_id = $1 and id = $2`,
+      [shopId, id],
+    );
+    advance(6);
+    await written(shopId, 2);
+    expect(await subscription(shopId)).toMatchObject({ status: SubscriptionStatus.ACTIVE });
+    advance(5 * DAY);
+    const held = await written(shopId, 3);
+    expect(held.state).toBe(DeliveryState.HELD);
+    expect(await subscription(shopId)).toMatchObject({
+      status: SubscriptionStatus.INACTIVE,
+      inactiveReason: 'only failures for 5 days',
+    });
+  });
+
+  test('for five days are not enough when they are fewer than ten', async () => {
+    receiver.answer = (response) => void response.writeHead(500).end();
+    const { shopId } = await deliverOne();
+    await written(shopId, 1);
+    advance(6 * DAY);
+    expect((await written(shopId, 2)).state).toBe(DeliveryState.WAITING);
+    expect(await subscription(shopId)).toMatchObject({ status: SubscriptionStatus.ACTIVE });
+  });
+
+  test('do not count over a success', async () => {
+    receiver.answer = (response, _, nth) => void response.writeHead(nth === 1 ? 500 : 200).end();
+    const { shopId } = await deliverOne();
+    await written(shopId, 1);
+    advance(6);
+    await written(shopId, 2);
+    const { rows } = await webhooks.db.pool.query(
+      'select failures, failing_since from subscriptions where shop_id = $1',
+      [shopId],
+    );
+    expect(rows).toEqual([{ failures: 0, failing_since: null }]);
+  });
+});

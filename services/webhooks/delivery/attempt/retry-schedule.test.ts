@@ -1,0 +1,61 @@
+import { describe, expect, test } from '@jest/globals';
+import fc from 'fast-check';
+import { ATTEMPT_MS } from '../../sender/send.ts';
+import { MAX_ATTEMPTS, pauseAfter, putOffPause } from './retry-schedule.ts';
+
+const HOUR_MS = 3_600_000;
+const SCHEDULE_MS = [
+  5_000,
+  30_000,
+  300_000,
+  1_800_000,
+  2 * HOUR_MS,
+  5 * HOUR_MS,
+  10 * HOUR_MS,
+  14 * HOUR_MS,
+  20 * HOUR_MS,
+  24 * HOUR_MS,
+];
+
+test('an attempt has 15 seconds in all', () => {
+  expect(ATTEMPT_MS).toBe(15_000);
+});
+
+describe('the retry schedule', () => {
+  test('has ten pauses, each with up to a fifth more', () => {
+    expect(MAX_ATTEMPTS).toBe(11);
+    SCHEDULE_MS.forEach((pause, index) => {
+      expect(pauseAfter(index + 1, undefined, () => 0)).toBe(pause);
+      expect(pauseAfter(index + 1, undefined, () => 0.999_999)).toBeLessThanOrEqual(
+        (pause * 6) / 5,
+      );
+    });
+    expect(pauseAfter(11, undefined)).toBeUndefined();
+  });
+
+  test('is never undercut, and waits as long as it is picked to, up to a day', () => {
+    fc.assert(
+      fc.property(
+        fc.integer({ min: 1, max: 10 }),
+        fc.option(fc.nat({ max: 10 * 24 * HOUR_MS }), { nil: undefined }),
+        fc.double({ min: 0, max: 1, noNaN: true }),
+        (failed, picked, random) => {
+          const pause = pauseAfter(failed, picked, () => random) ?? 0;
+          expect(pause).toBeGreaterThanOrEqual(SCHEDULE_MS[failed - 1] ?? 0);
+          expect(pause).toBeGreaterThanOrEqual(Math.min(picked ?? 0, 24 * HOUR_MS));
+          expect(pause).toBeLessThanOrEqual((6 * 24 * HOUR_MS) / 5);
+        },
+      ),
+    );
+  });
+});
+
+test('what cannot be sent is put off for a minute, then longer, for ten at most', () => {
+  let waited = 0;
+  const pauses = Array.from({ length: 6 }, () => {
+    const pause = putOffPause(waited);
+    waited += pause;
+    return pause / 60_000;
+  });
+  expect(pauses).toEqual([1, 1, 2, 4, 8, 10]);
+});

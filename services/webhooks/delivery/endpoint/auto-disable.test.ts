@@ -1,0 +1,63 @@
+import { describe, expect, test } from '@jest/globals';
+import fc from 'fast-check';
+import { actionOnFailing } from './auto-disable.ts';
+
+const DAY_MS = 24 * 3_600_000;
+const cases = fc.record({
+  failures: fc.integer({ min: 0, max: 40 }),
+  share: fc.double({ min: 0, max: 1.5, noNaN: true }),
+  warnedPercent: fc.constantFrom(0, 50, 70, 90),
+});
+
+function judge({
+  failures,
+  share,
+  warnedPercent,
+}: {
+  failures: number;
+  share: number;
+  warnedPercent: number;
+}) {
+  return actionOnFailing({ failures, failingSinceMs: 0, warnedPercent }, share * 5 * DAY_MS);
+}
+
+describe('a subscription that only fails', () => {
+  test('is switched off after five days with at least ten failures, never before', () => {
+    fc.assert(
+      fc.property(cases, (one) => {
+        expect(judge(one).kind === 'disable').toBe(one.failures >= 10 && one.share >= 1);
+      }),
+    );
+  });
+
+  test('is warned of once each at 50, 70 and 90 % of the time', () => {
+    fc.assert(
+      fc.property(cases, (one) => {
+        const verdict = judge(one);
+        const due = [90, 70, 50].find((percent) => one.share * 100 >= percent) ?? 0;
+        const isWarned = one.failures >= 10 && one.share < 1 && due > one.warnedPercent;
+        expect(verdict.kind === 'warn' ? verdict.percent : 0).toBe(isWarned ? due : 0);
+      }),
+    );
+  });
+
+  test('gets all three warnings in a life, whenever it is looked at', () => {
+    fc.assert(
+      fc.property(
+        fc.array(fc.double({ min: 0, max: 0.99, noNaN: true }), { maxLength: 50 }),
+        (shares) => {
+          let warnedPercent = 0;
+          const given: number[] = [];
+          for (const share of shares.toSorted((a, b) => a - b)) {
+            const verdict = judge({ failures: 10, share, warnedPercent });
+            if (verdict.kind !== 'warn') continue;
+            warnedPercent = verdict.percent;
+            given.push(verdict.percent);
+          }
+          expect(given).toEqual(given.toSorted((a, b) => a - b));
+          expect(new Set(given).size).toBe(given.length);
+        },
+      ),
+    );
+  });
+});

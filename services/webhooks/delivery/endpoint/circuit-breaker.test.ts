@@ -1,0 +1,103 @@
+import { describe, expect, test } from '@jest/globals';
+import fc from 'fast-check';
+import {
+  afterAttempt,
+  type EndpointHealth,
+  MAX_IN_FLIGHT,
+  NEW_ENDPOINT,
+  probePause,
+  type Sign,
+} from './circuit-breaker.ts';
+
+const failures = fc.constantFrom<Pick<Sign, 'result' | 'status'>>(
+  { result: 'failed', status: 0 },
+  { result: 'failed', status: 404 },
+  { result: 'failed', status: 503 },
+  { result: 'timeout', status: 0 },
+  { result: 'throttled', status: 429 },
+  { result: 'gone', status: 410 },
+);
+const success = { result: 'delivered', status: 200 } as const;
+const attempts = fc.array(
+  fc.record({
+    what: fc.oneof({ arbitrary: failures, weight: 3 }, fc.constant(success)),
+    deliveryId: fc.constantFrom('a', 'b', 'c', 'd'),
+    pauseMs: fc.nat(3_000),
+  }),
+  { maxLength: 60 },
+);
+
+/** The endpoint after each attempt. */
+function courseOf(steps: typeof attempts extends fc.Arbitrary<infer T> ? T : never) {
+  let atMs = 1_000_000;
+  let health: EndpointHealth = NEW_ENDPOINT;
+  return steps.map(({ what, deliveryId, pauseMs }) => {
+    atMs += pauseMs;
+    const before = health;
+    const sign = { ...what, deliveryId, atMs };
+    health = afterAttempt(before, sign);
+    return { before, sign, health };
+  });
+}
+
+describe('what an endpoint may have in tracked', () => {
+  test('begins with 2, grows by one on success to at most 8, is halved on overload and never below 1', () => {
+    expect(NEW_ENDPOINT.maxInFlight).toBe(2);
+    fc.assert(
+      fc.property(attempts, (steps) => {
+        for (const { before, sign, health } of courseOf(steps)) {
+          const { maxInFlight } = health;
+          expect(maxInFlight).toBeGreaterThanOrEqual(1);
+          expect(maxInFlight).toBeLessThanOrEqual(MAX_IN_FLIGHT);
+          const isOverload =
+            sign.result === 'timeout' || sign.result === 'throttled' || sign.status >= 500;
+          if (sign.result === 'delivered') {
+            expect(maxInFlight).toBe(
+              before.circuit ? 2 : Math.min(before.maxInFlight + 1, MAX_IN_FLIGHT),
+            );
+          } else if (isOverload) {
+            expect(maxInFlight).toBe(Math.max(1, Math.floor(before.maxInFlight / 2)));
+          } else expect(maxInFlight).toBe(before.maxInFlight);
+        }
+      }),
+    );
+  });
+});
+
+describe('the circuit', () => {
+  test('opens after ten failures in a row of three deliveries over five seconds, and closes with a success', () => {
+    fc.assert(
+      fc.property(attempts, (steps) => {
+        let row: Sign[] = [];
+        for (const { sign, health } of courseOf(steps)) {
+          row = sign.result === 'delivered' ? [] : [...row, sign];
+          const over = sign.atMs - (row[0]?.atMs ?? sign.atMs);
+          const isDown =
+            row.length >= 10 &&
+            new Set(row.map((one) => one.deliveryId)).size >= 3 &&
+            over >= 5_000;
+          expect(health.circuit !== null).toBe(isDown);
+          expect(health.failures).toBe(row.length);
+        }
+      }),
+    );
+  });
+
+  test('is probed every 30 s at first, then after a tenth of the outage, at least every ten minutes', () => {
+    fc.assert(
+      fc.property(fc.nat(10 * 24 * 3_600_000), (openForMs) => {
+        const pause = probePause(openForMs);
+        expect(pause).toBeCloseTo(Math.min(Math.max(30_000, openForMs / 10), 600_000), 6);
+      }),
+    );
+  });
+
+  test('keeps the time at which it opened while it fails', () => {
+    const down = { result: 'timeout', status: 0 } as const;
+    let health: EndpointHealth = NEW_ENDPOINT;
+    for (let n = 0; n < 20; n += 1) {
+      health = afterAttempt(health, { ...down, deliveryId: `${n}`, atMs: n * 1_000 });
+    }
+    expect(health.circuit).toEqual({ openedAtMs: 9_000, heldUntilMs: 19_000 + 30_000 });
+  });
+});

@@ -1,0 +1,98 @@
+import type { Outcome } from '../../sender/outcome.ts';
+
+/** How an address fares: how much it may have in tracked, and whether its circuit is open. Times by the retry clock, ms. */
+export interface EndpointHealth {
+  readonly maxInFlight: number;
+  /** Failures since the last success, and when the first of them was. */
+  readonly failures: number;
+  readonly failingSinceMs: number | null;
+  /** The first deliveries that failed since then; not more than need be told apart. */
+  readonly failed: readonly string[];
+  readonly circuit: Circuit | null;
+}
+
+/** An open circuit: only a probe is sent, when its time has come. */
+export interface Circuit {
+  readonly openedAtMs: number;
+  /** When anything is tried next, unless the oldest delivery is due before. */
+  readonly heldUntilMs: number;
+}
+
+export const MAX_IN_FLIGHT = 8;
+const START_IN_FLIGHT = 2;
+
+/** A circuit opens after so many failures in a row, of so many deliveries, over such a time. */
+const OPEN_FAILURES = 10;
+const OPEN_DELIVERIES = 3;
+const OPEN_AFTER_MS = 5_000;
+
+/** Between two probes: a tenth of the outage, within these bounds. */
+const PROBE_SHARE = 0.1;
+const MIN_PROBE_MS = 30_000;
+const MAX_PROBE_MS = 600_000;
+
+export const NEW_ENDPOINT: EndpointHealth = {
+  maxInFlight: START_IN_FLIGHT,
+  failures: 0,
+  failingSinceMs: null,
+  failed: [],
+  circuit: null,
+};
+
+/** What an attempt says about its address. */
+export interface Sign {
+  readonly result: Outcome['result'];
+  readonly status: number;
+  readonly deliveryId: string;
+  /** By the retry clock. Milliseconds. */
+  readonly atMs: number;
+}
+
+/**
+ * How an address fares after an attempt: a success lets it have one more in tracked and closes its
+ * circuit; a timeout, 429 or 5xx halves what it may have. It is the same object if nothing changed.
+ */
+export function afterAttempt(health: EndpointHealth, sign: Sign): EndpointHealth {
+  return sign.result === 'delivered' ? afterSuccess(health) : afterFailure(health, sign);
+}
+
+function afterSuccess(health: EndpointHealth): EndpointHealth {
+  if (health.circuit) return NEW_ENDPOINT;
+  if (health.maxInFlight === MAX_IN_FLIGHT && health.failures === 0) return health;
+  return { ...NEW_ENDPOINT, maxInFlight: Math.min(health.maxInFlight + 1, MAX_IN_FLIGHT) };
+}
+
+function afterFailure(health: EndpointHealth, sign: Sign): EndpointHealth {
+  const failures = health.failures + 1;
+  const failingSinceMs = health.failingSinceMs ?? sign.atMs;
+  const failed =
+    health.failed.length >= OPEN_DELIVERIES || health.failed.includes(sign.deliveryId)
+      ? health.failed
+      : [...health.failed, sign.deliveryId];
+  const isDown =
+    failures >= OPEN_FAILURES &&
+    failed.length >= OPEN_DELIVERIES &&
+    sign.atMs - failingSinceMs >= OPEN_AFTER_MS;
+  return {
+    maxInFlight: isOverload(sign)
+      ? Math.max(Math.floor(health.maxInFlight / 2), 1)
+      : health.maxInFlight,
+    failures,
+    failingSinceMs,
+    failed,
+    circuit: health.circuit || isDown ? held(health.circuit?.openedAtMs ?? sign.atMs, sign) : null,
+  };
+}
+
+function held(openedAtMs: number, { atMs }: Sign): Circuit {
+  return { openedAtMs, heldUntilMs: atMs + probePause(atMs - openedAtMs) };
+}
+
+/** How long nothing is tried while a circuit is open. Milliseconds. */
+export function probePause(openForMs: number): number {
+  return Math.min(Math.max(openForMs * PROBE_SHARE, MIN_PROBE_MS), MAX_PROBE_MS);
+}
+
+function isOverload({ result, status }: Sign): boolean {
+  return result === 'timeout' || result === 'throttled' || status >= 500;
+}

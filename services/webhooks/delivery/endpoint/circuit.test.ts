@@ -1,0 +1,207 @@
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import {
+  DeliveryState,
+  SubscriptionStatus,
+} from '../../../../proto/gen/rms/webhooks/v1/webhooks_pb.ts';
+import { actor, newShop } from '../../../../test/support/running-service.ts';
+import { until } from '../../../../test/support/until.ts';
+import {
+  type Receiver,
+  runWebhooks,
+  startReceiver,
+  type WebhooksUnderTest,
+} from '../../../../test/support/webhooks.ts';
+import { sampleEvent } from '../../../contract/sample-event.ts';
+
+let webhooks: WebhooksUnderTest;
+
+beforeAll(async () => {
+  // A machine that stands still must not lose its shards: what fails then counts for nothing.
+  webhooks = await runWebhooks({ leaseMs: 60_000 });
+});
+afterAll(() => webhooks.stop());
+
+const BACKLOG = 12;
+const HOUR = 3_600;
+
+interface Down {
+  readonly receiver: Receiver;
+  readonly shopId: bigint;
+  readonly id: bigint;
+  readonly isOpen: () => Promise<boolean>;
+}
+
+/** An endpoint whose circuit is open, with deliveries that wait behind it. */
+async function goDown(): Promise<Down> {
+  const receiver = await startReceiver();
+  receiver.answer = (response) => void response.writeHead(500).end();
+  const shopId = newShop();
+  const { id } = await webhooks.subscribe({ shopId, url: receiver.url });
+  const publish = (count: number) =>
+    webhooks.publish(...Array.from({ length: count }, () => sampleEvent('return.closed', shopId)));
+  await publish(5);
+  await until(() => receiver.received.length === 5);
+  // More than five seconds of failing.
+  webhooks.advance(6);
+  await until(() => receiver.received.length >= 10);
+  const isOpen = async () => {
+    const { rows } = await webhooks.db.pool.query<{ open: boolean }>(
+      'select circuit_opened_at is not null as open from endpoints where shop_id = $1',
+      [shopId],
+    );
+    return rows[0]?.open ?? false;
+  };
+  await until(isOpen);
+  await publish(BACKLOG - 5);
+  return { receiver, shopId, id, isOpen };
+}
+
+/** What each delivery of the shop has cost. */
+async function attemptsOf(shopId: bigint): Promise<number[]> {
+  return (await webhooks.deliveries(shopId)).map(({ attempts }) => attempts.length);
+}
+
+describe('an open circuit', () => {
+  test('holds the backlog and burns no attempts: only probes are sent', async () => {
+    const { receiver, shopId } = await goDown();
+    const before = receiver.received.length;
+    // Half an hour in steps: its oldest keeps the schedule, the rest waits for probes.
+    for (let minute = 0; minute < 30; minute += 1) webhooks.advance(60);
+    await until(() => receiver.received.length > before);
+    webhooks.advance(1);
+    const fresh = (await attemptsOf(shopId)).slice(0, BACKLOG - 5);
+    expect(fresh.filter((count) => count === 0).length).toBeGreaterThanOrEqual(BACKLOG - 7);
+    expect(receiver.received.length - before).toBeLessThanOrEqual(8);
+    // A database that is picked while the machine stands still is given up: then it is picked again.
+    await until(async () => /^webhooks_circuits_open\S* [1-9]/m.test(await webhooks.metrics()));
+    await receiver.stop();
+  });
+
+  test('closes with the first success, and all that was held goes out at once', async () => {
+    const { receiver, shopId, isOpen } = await goDown();
+    receiver.answer = (response) => void response.writeHead(200).end();
+    webhooks.advance(61);
+    await until(async () => !(await isOpen()));
+    // Those that failed before wait for their own time.
+    webhooks.advance(HOUR);
+    await until(async () =>
+      (await webhooks.deliveries(shopId)).every((one) => one.state === DeliveryState.DELIVERED),
+    );
+    const ids = new Set(receiver.received.map((one) => one.headers['webhook-id']));
+    expect(ids.size).toBe(BACKLOG);
+    await receiver.stop();
+  });
+
+  test('is forgotten when a person switches the subscription on again', async () => {
+    const { receiver, shopId, id: subscriptionId, isOpen } = await goDown();
+    receiver.answer = (response) => void response.writeHead(200).end();
+    const set = (status: SubscriptionStatus) =>
+      webhooks.client.updateSubscription({
+        shopId,
+        actor,
+        subscriptionId,
+        topic: 'return',
+        trigger: 'return.closed',
+        url: receiver.url,
+        status,
+      });
+    await set(SubscriptionStatus.INACTIVE);
+    await set(SubscriptionStatus.ACTIVE);
+    await until(async () => (await attemptsOf(shopId)).slice(0, BACKLOG - 5).every((n) => n === 1));
+    expect(await isOpen()).toBe(false);
+    await receiver.stop();
+  });
+
+  test('is forgotten, too, while another subscription of the address is being sent to', async () => {
+    const { receiver, shopId, id: subscriptionId } = await goDown();
+    await webhooks.subscribe({ shopId, url: receiver.url, trigger: 'return.created' });
+    const set = (status: SubscriptionStatus) =>
+      webhooks.client.updateSubscription({
+        shopId,
+        actor,
+        subscriptionId,
+        topic: 'return',
+        trigger: 'return.closed',
+        url: receiver.url,
+        status,
+      });
+    await set(SubscriptionStatus.INACTIVE);
+    // Nobody answers any more.
+    receiver.answer = () => {};
+    const before = receiver.received.length;
+    await webhooks.publish(sampleEvent('return.created', shopId));
+    await until(() => receiver.received.length === before + 1);
+    await set(SubscriptionStatus.ACTIVE);
+    await until(() => receiver.received.length === before + 2);
+    await receiver.stop();
+  });
+
+  test('delays no other endpoint', async () => {
+    const { receiver, isOpen } = await goDown();
+    const other = await startReceiver();
+    const shopId = newShop();
+    await webhooks.subscribe({ shopId, url: other.url });
+    await webhooks.publish(sampleEvent('return.closed', shopId));
+    await until(() => other.received.length === 1);
+    expect(await isOpen()).toBe(true);
+    await Promise.all([receiver.stop(), other.stop()]);
+  });
+});
+
+describe('a subscription that only fails', () => {
+  test('is warned of, once at each share of the time', async () => {
+    const receiver = await startReceiver();
+    receiver.answer = (response) => void response.writeHead(500).end();
+    const shopId = newShop();
+    await webhooks.subscribe({ shopId, url: receiver.url });
+    await webhooks.publish(sampleEvent('return.closed', shopId));
+    await until(async () => (await attemptsOf(shopId))[0] === 1);
+    const { pool } = webhooks.db;
+    const percent = async () => {
+      const { rows } = await pool.query<{ percent: number }>(
+        'select warned_percent as percent from subscriptions where shop_id = $1',
+        [shopId],
+      );
+      return rows[0]?.percent;
+    };
+    const failFor = async (share: number, nth: number) => {
+      await pool.query(
+        `update subscriptions set failures = 20, failing_since = now() + $3 * interval '1 s' - $2 * interval '5 days'
+          where shop_id = $1`,
+        [shopId, share, ahead],
+      );
+      advance(12 * HOUR);
+      await until(async () => (await attemptsOf(shopId))[0] === nth);
+    };
+    let ahead = Number((await retryClock()) ?? 0);
+    const advance = (seconds: number) => {
+      ahead += seconds;
+      webhooks.advance(seconds);
+    };
+    await failFor(0.3, 2);
+    expect(await percent()).toBe(0);
+    await failFor(0.45, 3);
+    expect(await percent()).toBe(50);
+    await failFor(0.65, 4);
+    expect(await percent()).toBe(70);
+    await failFor(0.85, 5);
+    expect(await percent()).toBe(90);
+    expect(await webhooks.metrics()).toMatch(
+      /^webhooks_subscriptions_warned\S*percent="90"\S* 1$/m,
+    );
+    receiver.answer = (response) => void response.writeHead(200).end();
+    advance(24 * HOUR);
+    await until(async () => (await percent()) === 0);
+    await receiver.stop();
+  });
+
+  /** How far the retry clock is ahead: what it says of a delivery that was queued now. Seconds. */
+  async function retryClock(): Promise<number | undefined> {
+    const { rows } = await webhooks.db.pool.query<{ ahead: number }>(
+      `select extract(epoch from q.queued_at - d.created_at)::float8 as ahead
+         from queue q join deliveries d on d.shop_id = q.shop_id and d.id = q.id
+        order by q.queued_at desc limit 1`,
+    );
+    return rows[0]?.ahead;
+  }
+});

@@ -1,0 +1,148 @@
+import type pg from 'pg';
+import { inTransaction, type Queryable } from '../../../platform/postgres.ts';
+import { dayOf, rangeOfDay } from '../../delivery-id.ts';
+import { notifyDue } from './notify.ts';
+import type { QueueRef } from './queue-ref.ts';
+
+/** How long a delivery may be held, by the retry clock. */
+export const HELD_DAYS = 30;
+
+/** Queues looked at in one pass. */
+const MAX_ACTIVE_QUEUES = 100;
+
+/** Deliveries ended by one statement. */
+export const END_BATCH = 1_000;
+
+export interface Ended {
+  readonly dropped: number;
+  readonly expired: number;
+  /** There may be more of the same. */
+  readonly isMore: boolean;
+}
+
+/**
+ * Writes down, a batch at a time, what a change of a subscription has decided already: deliveries of
+ * deleted ones are dropped, those held for 30 days expire. None of them is being sent.
+ *
+ * @param offsetMs of the retry clock.
+ */
+export async function endBacklog(pool: pg.Pool, offsetMs: number): Promise<Ended> {
+  let dropped = 0;
+  let expired = 0;
+  let isMore = false;
+  for (const queue of await queuesToEnd(pool)) {
+    const ended = await drain(pool, queue);
+    isMore ||= ended === END_BATCH;
+    if (queue.isDeleted) dropped += ended;
+    else expired += ended;
+  }
+  for (const queue of await queuesHeldTooLong(pool, offsetMs)) {
+    const ended = await endWaiting(pool, queue, { as: 'expired', before: queue.before });
+    isMore ||= ended === END_BATCH;
+    expired += ended;
+  }
+  return { dropped, expired, isMore };
+}
+
+interface Draining extends QueueRef {
+  readonly isDeleted: boolean;
+  /** What was queued before it is to expire. */
+  readonly before: Date | null;
+}
+
+async function queuesToEnd(db: Queryable): Promise<Draining[]> {
+  const { rows } = await db.query<Draining>(
+    `select shop_id as "shopId", subscription_id as "subscriptionId", is_deleted as "isDeleted",
+            expire_before as before
+       from subscription_queues where is_deleted or expire_before is not null
+      order by shop_id, subscription_id limit ${MAX_ACTIVE_QUEUES}`,
+  );
+  return rows;
+}
+
+/** Ends a batch; when it was the last, the queue is as it is to be. */
+async function drain(pool: pg.Pool, queue: Draining): Promise<number> {
+  const as = queue.isDeleted ? 'dropped' : 'expired';
+  const ended = await endWaiting(pool, queue, {
+    as,
+    before: queue.isDeleted ? null : queue.before,
+  });
+  if (ended < END_BATCH) await finish(pool, queue);
+  return ended;
+}
+
+/** What is being written down at this moment was passed over: then its turn comes again. */
+function finish(pool: pg.Pool, queue: Draining): Promise<void> {
+  const key = [queue.shopId, queue.subscriptionId];
+  return inTransaction(pool, async (tx) => {
+    if (queue.isDeleted) {
+      await tx.query(
+        `delete from subscription_queues where shop_id = $1 and subscription_id = $2 and not exists (
+           select from queue where shop_id = $1 and subscription_id = $2)`,
+        key,
+      );
+      return;
+    }
+    await tx.query(
+      `update subscription_queues l set expire_before = null, ready_at = case when l.is_open then now() end
+        where l.shop_id = $1 and l.subscription_id = $2
+          and date_trunc('milliseconds', l.expire_before) = $3 and not exists (
+          select from queue where shop_id = $1 and subscription_id = $2 and queued_at < $3)`,
+      [...key, queue.before],
+    );
+    await notifyDue(tx, [queue], { isChange: true });
+  });
+}
+
+/** Of inactive subscriptions. */
+async function queuesHeldTooLong(
+  db: Queryable,
+  offsetMs: number,
+): Promise<(QueueRef & { before: Date })[]> {
+  const { rows } = await db.query<QueueRef & { before: Date }>(
+    `with late as (
+       select now() + $1 * interval '1 ms' - interval '${HELD_DAYS} days' as before
+     )
+     select s.shop_id as "shopId", s.id as "subscriptionId", late.before
+       from late join subscriptions s on s.inactive_since < late.before
+      where s.status = 'inactive' and s.deleted_at is null and exists (
+        select from queue q
+         where q.shop_id = s.shop_id and q.subscription_id = s.id and q.queued_at < late.before)
+      order by s.inactive_since limit ${MAX_ACTIVE_QUEUES}`,
+    [offsetMs],
+  );
+  return rows;
+}
+
+/** Ends up to {@link END_BATCH} deliveries of a queue, those queued before a time or all. Returns how many. */
+function endWaiting(
+  pool: pg.Pool,
+  queue: QueueRef,
+  o: { as: 'dropped' | 'expired'; before: Date | null },
+): Promise<number> {
+  return inTransaction(pool, async (tx) => {
+    const { rows } = await tx.query<{ id: string }>(
+      `with late as (
+         select shop_id, subscription_id, id from queue
+          where shop_id = $1 and subscription_id = $2 and ($3::timestamptz is null or queued_at < $3)
+          limit ${END_BATCH} for update skip locked
+       )
+       delete from queue q using late
+        where q.shop_id = late.shop_id and q.subscription_id = late.subscription_id and q.id = late.id
+       returning q.id`,
+      [queue.shopId, queue.subscriptionId, o.before],
+    );
+    const ids = rows.map((row) => row.id).sort();
+    // One day at a time, as for settling.
+    for (const [day, ofDay] of Map.groupBy(ids, (id) => dayOf(id).getTime())) {
+      const { first, end } = rangeOfDay(new Date(day));
+      await tx.query(
+        `update deliveries set ended = $3, finished_at = now()
+          where shop_id = $1 and id = any($2::uuid[]) and ended is null
+            and id >= '${first}' and id < '${end}'`,
+        [queue.shopId, ofDay, o.as],
+      );
+    }
+    return ids.length;
+  });
+}

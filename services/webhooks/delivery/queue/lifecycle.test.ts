@@ -1,0 +1,246 @@
+import { Code } from '@connectrpc/connect';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import {
+  DeliveryState,
+  SubscriptionStatus,
+} from '../../../../proto/gen/rms/webhooks/v1/webhooks_pb.ts';
+import { actor, newShop, refusal } from '../../../../test/support/running-service.ts';
+import { until } from '../../../../test/support/until.ts';
+import {
+  type Receiver,
+  runWebhooks,
+  startReceiver,
+  type WebhooksUnderTest,
+} from '../../../../test/support/webhooks.ts';
+import { sampleEvent } from '../../../contract/sample-event.ts';
+import { endBacklog } from './end-waiting.ts';
+
+let webhooks: WebhooksUnderTest;
+let receiver: Receiver;
+
+beforeAll(async () => {
+  webhooks = await runWebhooks();
+});
+afterAll(() => webhooks.stop());
+beforeEach(async () => {
+  receiver = await startReceiver();
+});
+afterEach(() => receiver.stop());
+
+const DAY = 24 * 3_600;
+const CLOSED = { topic: 'return', trigger: 'return.closed' };
+
+/** A subscription whose first delivery failed once and now waits for its next attempt. */
+async function withWaiting() {
+  receiver.answer = (response) => void response.writeHead(500).end();
+  const shopId = newShop();
+  const { id, secret } = await webhooks.subscribe({ shopId, url: receiver.url });
+  await webhooks.publish(sampleEvent('return.closed', shopId));
+  await until(async () => (await webhooks.deliveries(shopId))[0]?.attempts.length === 1);
+  receiver.answer = (response) => void response.writeHead(200).end();
+  const set = (change: {
+    url?: string;
+    topic?: string;
+    trigger?: string;
+    status?: SubscriptionStatus;
+  }) =>
+    webhooks.client.updateSubscription({
+      shopId,
+      actor,
+      subscriptionId: id,
+      url: receiver.url,
+      ...CLOSED,
+      ...change,
+    });
+  const state = async () => (await webhooks.deliveries(shopId))[0]?.state;
+  return { shopId, id, secret, set, state };
+}
+
+describe('an inactive subscription', () => {
+  test('holds what waits, gets nothing new, and goes on when it is active', async () => {
+    const { shopId, set, state } = await withWaiting();
+    await set({ status: SubscriptionStatus.INACTIVE });
+    expect(await state()).toBe(DeliveryState.HELD);
+    await webhooks.publish(sampleEvent('return.closed', shopId));
+    expect(await webhooks.deliveries(shopId)).toHaveLength(1);
+    webhooks.advance(60);
+    await set({});
+    expect(await state()).toBe(DeliveryState.HELD);
+    expect(receiver.received).toHaveLength(1);
+    await set({ status: SubscriptionStatus.ACTIVE });
+    await until(async () => (await state()) === DeliveryState.DELIVERED);
+    expect(receiver.received).toHaveLength(2);
+  });
+
+  test('ends what it held for 30 days as expired', async () => {
+    const { shopId, set, state } = await withWaiting();
+    await set({ status: SubscriptionStatus.INACTIVE });
+    await endBacklog(webhooks.db.pool, 29 * DAY * 1_000);
+    expect(await state()).toBe(DeliveryState.HELD);
+    webhooks.advance(30 * DAY + 1);
+    await until(async () => (await state()) === DeliveryState.EXPIRED);
+    expect((await webhooks.deliveries(shopId))[0]?.finishedAt).toBeDefined();
+    await until(async () => /^webhooks_expired_total\S* [1-9]/m.test(await webhooks.metrics()));
+    await set({ status: SubscriptionStatus.ACTIVE });
+    expect(receiver.received).toHaveLength(1);
+  });
+
+  test('expires what is overdue even when it is set active first', async () => {
+    const { shopId, set, state } = await withWaiting();
+    await set({ status: SubscriptionStatus.INACTIVE });
+    await webhooks.db.pool.query(
+      `update subscriptions set inactive_since = inactive_since - interval '31 days' where shop_id = $1`,
+      [shopId],
+    );
+    await webhooks.db.pool.query(
+      `update queue set queued_at = queued_at - interval '31 days' where shop_id = $1`,
+      [shopId],
+    );
+    await set({ status: SubscriptionStatus.ACTIVE });
+    webhooks.advance(0);
+    await until(async () => (await state()) === DeliveryState.EXPIRED);
+    expect(receiver.received).toHaveLength(1);
+    await webhooks.publish(sampleEvent('return.closed', shopId));
+    await until(() => receiver.received.length === 2);
+  });
+});
+
+describe('an update', () => {
+  test('sends what waits to the new address, with the same secret', async () => {
+    const { set, state, shopId, secret, id } = await withWaiting();
+    const elsewhere = await startReceiver();
+    await set({ url: elsewhere.url });
+    webhooks.advance(6);
+    await until(async () => (await state()) === DeliveryState.DELIVERED);
+    expect(elsewhere.received).toHaveLength(1);
+    expect(receiver.received).toHaveLength(1);
+    const { secrets } = await webhooks.client.revealSecret({ shopId, actor, subscriptionId: id });
+    expect(secrets.map((one) => one.value)).toEqual([secret]);
+    await elsewhere.stop();
+  });
+
+  test('keeps whatever is not given, an address too that would be refused by now', async () => {
+    const shopId = newShop();
+    const { id: subscriptionId } = await webhooks.subscribe({ shopId, url: receiver.url });
+    const refused = 'https://10.0.0.1/';
+    await webhooks.db.pool.query('update endpoints set url = $2 where shop_id = $1', [
+      shopId,
+      refused,
+    ]);
+    const change = (given: { trigger?: string; status?: SubscriptionStatus }) =>
+      webhooks.client.updateSubscription({ shopId, actor, subscriptionId, ...given });
+    await change({ trigger: 'return.created' });
+    const status = SubscriptionStatus.INACTIVE;
+    const { subscription } = await change({ status });
+    expect(subscription).toMatchObject({
+      topic: CLOSED.topic,
+      trigger: 'return.created',
+      url: refused,
+      status,
+    });
+    expect(await refusal(change({ trigger: 'return.opened' }))).toMatchObject({ field: 'trigger' });
+  });
+
+  test('of topic or trigger counts for later events only', async () => {
+    const { shopId, set, state } = await withWaiting();
+    await set({ topic: 'label', trigger: 'label.created' });
+    webhooks.advance(6);
+    await until(async () => (await state()) === DeliveryState.DELIVERED);
+    expect(receiver.received[1]?.headers['x-service-event']).toBe('return.closed');
+    await webhooks.publish(
+      sampleEvent('return.closed', shopId),
+      sampleEvent('label.created', shopId),
+    );
+    await until(() => receiver.received.length === 3);
+    expect(JSON.parse(receiver.received[2]?.body ?? '')).toMatchObject({ topic: 'label' });
+  });
+});
+
+describe('a deletion', () => {
+  test('drops what waits and keeps the log', async () => {
+    const { shopId, id, state } = await withWaiting();
+    await webhooks.client.deleteSubscription({ shopId, actor, subscriptionId: id });
+    expect(await state()).toBe(DeliveryState.DROPPED);
+    webhooks.advance(60);
+    const [logged] = await webhooks.deliveries(shopId);
+    expect(logged?.attempts).toHaveLength(1);
+    expect((await webhooks.client.listSubscriptions({ shopId, actor })).subscriptions).toEqual([]);
+    await webhooks.publish(sampleEvent('return.closed', shopId));
+    expect(await webhooks.deliveries(shopId)).toHaveLength(1);
+    const replay = webhooks.client.replayDelivery({ shopId, actor, deliveryId: logged?.id ?? '' });
+    expect(await refusal(replay)).toMatchObject({ code: Code.FailedPrecondition });
+    const again = webhooks.client.deleteSubscription({ shopId, actor, subscriptionId: id });
+    expect(await refusal(again)).toMatchObject({ code: Code.NotFound });
+    expect(receiver.received).toHaveLength(1);
+  });
+});
+
+describe('a payload that is gone', () => {
+  test('drops the delivery, and the subscription has failed nothing', async () => {
+    const { shopId, state } = await withWaiting();
+    const failures = async () => {
+      const { rows } = await webhooks.db.pool.query<{ failures: number }>(
+        'select failures from subscriptions where shop_id = $1',
+        [shopId],
+      );
+      return rows[0]?.failures;
+    };
+    expect(await failures()).toBe(1);
+    await webhooks.db.pool.query('update payloads set body = null where shop_id = $1', [shopId]);
+    webhooks.advance(6);
+    await until(async () => (await state()) === DeliveryState.DROPPED);
+    const [dropped] = await webhooks.deliveries(shopId);
+    expect(dropped?.nextAttemptAt).toBeUndefined();
+    expect(dropped?.attempts).toHaveLength(1);
+    expect(await failures()).toBe(1);
+    expect(receiver.received).toHaveLength(1);
+  });
+});
+
+describe('a replay', () => {
+  test('is refused while the delivery waits, and of what does not exist or is another shop’s', async () => {
+    const { shopId } = await withWaiting();
+    const [waiting] = await webhooks.deliveries(shopId);
+    const replay = (shop: bigint, deliveryId: string) =>
+      refusal(webhooks.client.replayDelivery({ shopId: shop, actor, deliveryId }));
+    expect(await replay(shopId, waiting?.id ?? '')).toMatchObject({
+      code: Code.FailedPrecondition,
+      reason: 'STATE_FORBIDS',
+    });
+    const missing = { code: Code.NotFound, reason: 'DELIVERY_NOT_FOUND' };
+    expect(await replay(newShop(), waiting?.id ?? '')).toMatchObject(missing);
+    expect(await replay(shopId, 'msg_x')).toMatchObject(missing);
+  });
+
+  test('with a key is one, however often it is picked for and however it ended', async () => {
+    const { shopId, state } = await withWaiting();
+    webhooks.advance(6);
+    await until(async () => (await state()) === DeliveryState.DELIVERED);
+    const [delivered] = await webhooks.deliveries(shopId);
+    const deliveryId = delivered?.id ?? '';
+    const replay = (idempotencyKey: string) =>
+      webhooks.client.replayDelivery({ shopId, actor, deliveryId, idempotencyKey });
+    await Promise.all([replay('one'), replay('one'), replay('one')]);
+    await until(() => receiver.received.length === 3);
+    await until(async () => (await state()) === DeliveryState.DELIVERED);
+    expect((await replay('one')).delivery?.state).toBe(DeliveryState.DELIVERED);
+    await replay('two');
+    await until(() => receiver.received.length === 4);
+    await until(async () => (await state()) === DeliveryState.DELIVERED);
+    expect(receiver.received).toHaveLength(4);
+    expect(await refusal(replay('x'.repeat(201)))).toMatchObject({ field: 'idempotency_key' });
+  });
+
+  test('behind an inactive subscription is held', async () => {
+    const { shopId, set, state } = await withWaiting();
+    webhooks.advance(6);
+    await until(async () => (await state()) === DeliveryState.DELIVERED);
+    await set({ status: SubscriptionStatus.INACTIVE });
+    const [delivered] = await webhooks.deliveries(shopId);
+    await webhooks.client.replayDelivery({ shopId, actor, deliveryId: delivered?.id ?? '' });
+    expect(await state()).toBe(DeliveryState.HELD);
+    await set({ status: SubscriptionStatus.ACTIVE });
+    await until(() => receiver.received.length === 3);
+    expect(receiver.received[2]?.headers['webhook-id']).toBe(delivered?.id);
+  });
+});

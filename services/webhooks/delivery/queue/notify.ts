@@ -1,0 +1,60 @@
+import type { Queryable } from '../../../platform/postgres.ts';
+import { endpointKeyOf, type QueueRef, queueKeyOf } from './queue-ref.ts';
+
+/** Commits notify `webhooks_due_<schema>`. */
+export const DUE_CHANNEL_PREFIX = 'webhooks_due_';
+
+/** PostgreSQL takes 8,000 bytes; more queues than this are announced as "look at all". */
+const MAX_ACTIVE_QUEUES = 150;
+const CHANGED = '!';
+const RESET = '~';
+
+/** What is notified: queues by their keys, or none for all of them. */
+export interface QueueNotification {
+  readonly keys: readonly string[];
+  /** The queues themselves are not what they were: another endpoint, opened, closed. */
+  readonly isChange: boolean;
+  /** This, and nothing else: nothing is held against the endpoint any more. */
+  readonly reset?: { readonly shopId: bigint; readonly endpointId: bigint };
+}
+
+/**
+ * Tells every process, once the transaction commits, that something of the queues is due, or that
+ * they were changed.
+ */
+export async function notifyDue(
+  tx: Queryable,
+  queues: readonly QueueRef[],
+  o: { isChange: boolean },
+): Promise<void> {
+  if (queues.length === 0) return;
+  const keys = queues.length > MAX_ACTIVE_QUEUES ? '' : queues.map(queueKeyOf).join(',');
+  await notify(tx, (o.isChange ? CHANGED : '') + keys);
+}
+
+/** Tells every process, once the transaction commits, that a person has seen to the endpoint. */
+export async function notifyReset(
+  tx: Queryable,
+  endpoint: { shopId: bigint; endpointId: bigint },
+): Promise<void> {
+  await notify(tx, RESET + endpointKeyOf(endpoint));
+}
+
+async function notify(tx: Queryable, payload: string): Promise<void> {
+  await tx.query({
+    name: 'notifyDue',
+    text: 'select pg_notify($1 || current_schema(), $2)',
+    values: [DUE_CHANNEL_PREFIX, payload],
+  });
+}
+
+export function parseNotification(payload: string): QueueNotification {
+  if (payload.startsWith(RESET)) {
+    const [shopId = '', endpointId = ''] = payload.slice(RESET.length).split(':');
+    const reset = { shopId: BigInt(shopId), endpointId: BigInt(endpointId) };
+    return { isChange: true, keys: [], reset };
+  }
+  const isChange = payload.startsWith(CHANGED);
+  const text = isChange ? payload.slice(CHANGED.length) : payload;
+  return { isChange, keys: text === '' ? [] : text.split(',') };
+}

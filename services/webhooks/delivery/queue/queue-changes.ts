@@ -1,0 +1,88 @@
+import type { Queryable } from '../../../platform/postgres.ts';
+import { HELD_DAYS } from './end-waiting.ts';
+import { notifyDue, notifyReset } from './notify.ts';
+import { DELIVERY_SHARDS, type QueueRef } from './queue-ref.ts';
+
+/** Before anything is queued for it, or it is judged whether anything is: others at it would miss the one or the other. */
+export async function lockQueue(tx: Queryable, queue: QueueRef): Promise<void> {
+  await tx.query(
+    'select from subscription_queues where shop_id = $1 and subscription_id = $2 for no key update',
+    [queue.shopId, queue.subscriptionId],
+  );
+}
+
+/** Makes the queue of a new subscription. */
+export async function addQueue(tx: Queryable, queue: QueueRef): Promise<void> {
+  await tx.query(
+    `insert into subscription_queues (shop_id, subscription_id, endpoint_id, topic, trigger, shard, is_open)
+     select shop_id, id, endpoint_id, topic, trigger, endpoint_id % ${DELIVERY_SHARDS}, status = 'active'
+       from subscriptions where shop_id = $1 and id = $2`,
+    [queue.shopId, queue.subscriptionId],
+  );
+}
+
+/**
+ * Makes the queue what its subscription is by now; what waits goes on, to its address, if it is
+ * active. The caller has locked the subscription, and the queue before this begins: what an event that is
+ * fanned out at this moment adds must be seen to wait.
+ *
+ * @param o.inactiveSince of one that was switched on a moment ago: what was held for too long ends
+ *   before the rest goes on, and its address, which a person has seen to, is tried at once.
+ * @param o.offsetMs of the retry clock.
+ */
+export async function changeQueue(
+  tx: Queryable,
+  queue: QueueRef,
+  o: { inactiveSince: Date | null; offsetMs: number },
+): Promise<void> {
+  const key = [queue.shopId, queue.subscriptionId];
+  if (o.inactiveSince) await resetEndpoint(tx, queue);
+  // Times are cut to what the backlog's worker can say again.
+  await tx.query(
+    `with now_ as (
+       select date_trunc('milliseconds', now() + $3 * interval '1 ms') as at
+     ), after as (
+       select s.*, case when $4::timestamptz < now_.at - interval '${HELD_DAYS} days'
+                        then now_.at - interval '${HELD_DAYS} days' else l.expire_before end as expire_before,
+              now_.at, exists (
+                select from queue q where q.shop_id = s.shop_id and q.subscription_id = s.id) as waits
+         from subscriptions s join subscription_queues l on l.shop_id = s.shop_id and l.subscription_id = s.id, now_
+        where s.shop_id = $1 and s.id = $2
+     )
+     update subscription_queues l
+        set endpoint_id = a.endpoint_id, shard = a.endpoint_id % ${DELIVERY_SHARDS}, topic = a.topic,
+            trigger = a.trigger, is_open = a.status = 'active', expire_before = a.expire_before,
+            ready_at = case when a.status = 'active' and a.expire_before is null and a.waits then a.at end
+       from after a
+      where l.shop_id = a.shop_id and l.subscription_id = a.id`,
+    [...key, o.offsetMs, o.inactiveSince],
+  );
+  await notifyDue(tx, [queue], { isChange: true });
+}
+
+/** Whoever sends to the address may know of failures that are not written down: told in any case. */
+async function resetEndpoint(tx: Queryable, queue: QueueRef): Promise<void> {
+  const { rows } = await tx.query<{ endpointId: bigint }>(
+    `with reset as (
+       update endpoints e
+          set flight_cap = default, consecutive_failures = 0, failing_since = null, failed_deliveries = '{}',
+              circuit_opened_at = null, held_until = null
+         from subscriptions s
+        where s.shop_id = $1 and s.id = $2 and e.shop_id = s.shop_id and e.id = s.endpoint_id
+          and e.consecutive_failures > 0
+     )
+     select endpoint_id as "endpointId" from subscriptions where shop_id = $1 and id = $2`,
+    [queue.shopId, queue.subscriptionId],
+  );
+  for (const { endpointId } of rows) await notifyReset(tx, { shopId: queue.shopId, endpointId });
+}
+
+/** The subscription is deleted: nothing waits any more; the rows that say so go by and by. */
+export async function closeQueue(tx: Queryable, queue: QueueRef): Promise<void> {
+  await tx.query(
+    `update subscription_queues set is_open = false, is_deleted = true, expire_before = null, ready_at = null
+      where shop_id = $1 and subscription_id = $2`,
+    [queue.shopId, queue.subscriptionId],
+  );
+  await notifyDue(tx, [queue], { isChange: true });
+}

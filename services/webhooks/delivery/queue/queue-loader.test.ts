@@ -1,0 +1,119 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import type pg from 'pg';
+import { createTestDatabase, type TestDatabase } from '../../../../test/support/database.ts';
+import { newShop } from '../../../../test/support/running-service.ts';
+import { until } from '../../../../test/support/until.ts';
+import { keyring } from '../../../../test/support/webhooks.ts';
+import { createShardHolder, type ShardHolder } from '../../../platform/shards.ts';
+import { addSecret } from '../../subscriptions/secrets.ts';
+import { createSubscription } from '../../subscriptions/subscription-store.ts';
+import { createRetryClock } from '../attempt/retry-clock.ts';
+import { type ActiveQueues, createActiveQueues } from '../scheduler/active-queues.ts';
+import { createInFlightAttempts } from '../scheduler/in-flight.ts';
+import { createQueueLoader } from './queue-loader.ts';
+import { DELIVERY_LEASES, DELIVERY_SHARDS, queueKeyOf } from './queue-ref.ts';
+
+let db: TestDatabase;
+let shards: ShardHolder;
+
+beforeAll(async () => {
+  db = await createTestDatabase('webhooks');
+});
+afterAll(() => db.drop());
+beforeEach(async () => {
+  shards = createShardHolder({
+    pool: db.pool,
+    owner: randomUUID(),
+    name: DELIVERY_LEASES,
+    count: DELIVERY_SHARDS,
+    // A machine that stands still must not lose them.
+    leaseMs: 60_000,
+  });
+  await shards.rebalance();
+});
+afterEach(() => shards.release());
+
+/** A queue of a shop of its own, and its endpoint. */
+async function newQueue(path = '') {
+  const shopId = newShop();
+  const fields = { topic: 'return', trigger: 'return.closed', status: undefined };
+  const { subscription } = await createSubscription(db.pool, shopId, {
+    fields: { ...fields, url: `https://partner.example/${path}` },
+    offsetMs: 0,
+    limitedHost: () => undefined,
+    withSecret: (tx, subscriptionId) => addSecret(tx, { shopId, subscriptionId }, keyring),
+  });
+  return { shopId, subscriptionId: subscription.id };
+}
+
+/** @param pool over which it asks. */
+function keeperOf(active: ActiveQueues, pool: pg.Pool) {
+  const about = { active, shards, inFlight: createInFlightAttempts(), clock: createRetryClock() };
+  return createQueueLoader({ ...about, pool, onReset: () => {}, onWork: () => {} });
+}
+
+/** Asks as the pool does; `between` runs before the second of two statements that look for ready queues. */
+function interrupted(between: () => Promise<unknown>): pg.Pool {
+  const looks = ['find-ready-queues', 'find-next-ready'];
+  let nth = 0;
+  const query = async (statement: pg.QueryConfig) => {
+    if (looks.includes(statement.name ?? '')) nth += 1;
+    if (nth === 2) await between();
+    return db.pool.query(statement);
+  };
+  return new Proxy(db.pool, {
+    get: (target, name) => (name === 'query' ? query : Reflect.get(target, name)),
+  });
+}
+
+describe('a queue that went to another endpoint', () => {
+  test('is looked after at that one, though nobody was told', async () => {
+    const queue = await newQueue();
+    await db.pool.query('update subscription_queues set ready_at = now() where shop_id = $1', [
+      queue.shopId,
+    ]);
+    const active = createActiveQueues();
+    const loader = keeperOf(active, db.pool);
+    await loader.load();
+    const before = active.queues.get(queueKeyOf(queue));
+    expect(before).toBeDefined();
+    const { rows } = await db.pool.query<{ id: bigint }>(
+      `with moved as (
+         insert into endpoints (shop_id, url, url_sha256)
+         values ($1, 'https://other.example/', sha256('other')) returning id)
+       update subscription_queues l set endpoint_id = m.id, shard = m.id % ${DELIVERY_SHARDS}
+         from moved m where l.shop_id = $1 returning m.id`,
+      [queue.shopId],
+    );
+    // What is notified when the connection is new again.
+    loader.notify({ keys: [], isChange: false });
+    await loader.load();
+    expect(active.queues.get(queueKeyOf(queue))?.endpointId).toBe(rows[0]?.id);
+    expect(active.health(before?.endpointKey ?? '')).toBeUndefined();
+  });
+});
+
+describe('a queue that becomes ready', () => {
+  test('between two looks is found at once', async () => {
+    const queue = await newQueue();
+    await db.pool.query(
+      `update subscription_queues set ready_at = clock_timestamp() + interval '150 milliseconds' where shop_id = $1`,
+      [queue.shopId],
+    );
+    const active = createActiveQueues();
+    const isReady = async () => {
+      const { rows } = await db.pool.query<{ isReady: boolean }>(
+        'select ready_at < clock_timestamp() as "isReady" from subscription_queues where shop_id = $1',
+        [queue.shopId],
+      );
+      return rows[0]?.isReady;
+    };
+    const loader = keeperOf(
+      active,
+      interrupted(() => until(isReady)),
+    );
+    await loader.load();
+    expect(active.queues.has(queueKeyOf(queue))).toBe(true);
+  });
+});

@@ -1,0 +1,173 @@
+import type pg from 'pg';
+import type { ShardHolder } from '../../../platform/shards.ts';
+import type { RetryClock } from '../attempt/retry-clock.ts';
+import {
+  type ActiveQueue,
+  type ActiveQueues,
+  MAX_ACTIVE_QUEUES,
+  markDue,
+} from '../scheduler/active-queues.ts';
+import type { InFlightAttempts } from '../scheduler/in-flight.ts';
+import type { QueueNotification } from './notify.ts';
+import { endpointKeyOf, type QueueRef, queueKeyOf, shardOf } from './queue-ref.ts';
+import { createQueueUnloader } from './queue-unloader.ts';
+import { findNextReady, findQueues, findReadyQueues, markQueuesDue } from './ready-queues.ts';
+
+export interface QueueLoaderOptions {
+  readonly pool: pg.Pool;
+  readonly clock: RetryClock;
+  readonly active: ActiveQueues;
+  readonly inFlight: InFlightAttempts;
+  readonly shards: ShardHolder;
+  /** A person has seen to an endpoint. */
+  readonly onReset: (endpoint: { shopId: bigint; endpointId: bigint }) => void;
+  /** There is work for a step. */
+  readonly onWork: () => void;
+}
+
+/** Loads queues that have become ready, and lets go of those that have nothing due. */
+export interface QueueLoader {
+  /** Lets go of queues whose shard is lost, loads those that are ready. */
+  load(): Promise<void>;
+  /** Lets go of queues that are idle, or in the way of others. Says when the next step is due by itself. Milliseconds. */
+  unload(): Promise<number>;
+  /** Lets go of queues that must wait. Milliseconds. */
+  postpone(queues: readonly ActiveQueue[], pauseMs: number): Promise<void>;
+  notify(notification: QueueNotification): void;
+  /** The circuit of an endpoint closed: what was held back is due. */
+  release(endpoint: { shopId: bigint; endpointId: bigint }): void;
+  /** The retry clock, as the database keeps it. */
+  retryNowMs(): number;
+}
+
+/** In case a notification was lost. */
+const POLL_MS = 5_000;
+const UNLOAD_EVERY_MS = 100;
+
+export function createQueueLoader(o: QueueLoaderOptions): QueueLoader {
+  const { active, shards } = o;
+  const notified = new Map<string, QueueRef>();
+  /** Endpoints whose circuit closed, and whose queues are still to be told. */
+  const closedCircuits = new Map<string, { shopId: bigint; endpointId: bigint }>();
+  let heldBefore = '';
+  let scanAtMs = 0;
+  let unloadAtMs = 0;
+  /** From the monotonic clock to the database's; its own until it was picked. */
+  let skewMs = Date.now() - performance.now();
+
+  const retryNowMs = (): number => performance.now() + skewMs + o.clock.offsetMs();
+  const unloader = createQueueUnloader({
+    ...o,
+    retryNowMs,
+    onReadyAt: scanBy,
+    onMaybeReady: () => {
+      scanAtMs = Math.min(scanAtMs, performance.now() + UNLOAD_EVERY_MS);
+    },
+  });
+
+  function unloadLost(held: readonly number[]): void {
+    const now = held.toSorted((a, b) => a - b).join();
+    if (now === heldBefore) return;
+    heldBefore = now;
+    scanAtMs = 0;
+    active.keepOnly(held);
+  }
+
+  async function scan(held: readonly number[]): Promise<void> {
+    const picked = performance.now();
+    const offsetMs = o.clock.offsetMs();
+    scanAtMs = picked + POLL_MS;
+    // First who called: the others may be many, and wait for something else.
+    if (notified.size > 0) await loadNotified(held);
+    // Before those that are ready are looked for: one that becomes so between the two is found by both.
+    const { nowMs, nextMs } = await findNextReady(o.pool, { shards: held, offsetMs });
+    skewMs = nowMs - offsetMs - performance.now();
+    if (nextMs !== null) scanBy(nextMs);
+    const limit = MAX_ACTIVE_QUEUES - active.queues.size;
+    if (limit > 0) {
+      const except = [...active.queues.values()];
+      const found = await findReadyQueues(o.pool, { shards: held, except, limit, offsetMs });
+      found.forEach(active.add);
+      if (found.length === limit) scanAtMs = Math.min(scanAtMs, picked + UNLOAD_EVERY_MS);
+    }
+  }
+
+  /** @param retryMs by the retry clock. */
+  function scanBy(retryMs: number): void {
+    scanAtMs = Math.min(scanAtMs, performance.now() + Math.max(0, retryMs - retryNowMs()) + 1);
+  }
+
+  async function loadNotified(held: readonly number[]): Promise<void> {
+    const limit = MAX_ACTIVE_QUEUES - active.queues.size;
+    if (limit <= 0) return;
+    const queues = [...notified.values()].slice(0, limit);
+    for (const queue of queues) notified.delete(queueKeyOf(queue));
+    const offsetMs = o.clock.offsetMs();
+    const found = await findQueues(o.pool, queues, { shards: held, limit, offsetMs });
+    found.forEach(active.add);
+  }
+
+  /** In a step, so that none of them is unloaded at the same time for what was so until now. */
+  async function markClosedCircuitsDue(): Promise<void> {
+    for (const [key, endpoint] of [...closedCircuits]) {
+      if (await markQueuesDue(o.pool, endpoint, o.clock.offsetMs())) continue;
+      closedCircuits.delete(key);
+    }
+    scanAtMs = 0;
+  }
+
+  function notifyOf(key: string): void {
+    const [shop = '', subscription = ''] = key.split(':');
+    if (notified.size >= MAX_ACTIVE_QUEUES) scanAtMs = 0;
+    else notified.set(key, { shopId: BigInt(shop), subscriptionId: BigInt(subscription) });
+  }
+
+  return {
+    retryNowMs,
+    async load() {
+      const held = shards.held();
+      unloadLost(held);
+      if (closedCircuits.size > 0) await markClosedCircuitsDue();
+      if (held.length === 0) return;
+      if (performance.now() >= scanAtMs) await scan(held);
+      else if (notified.size > 0) await loadNotified(held);
+    },
+    async unload() {
+      const now = performance.now();
+      if (now >= unloadAtMs && active.queues.size > 0) {
+        await unloader.unloadIdle();
+        await unloader.unloadWaiting();
+        unloadAtMs = performance.now() + UNLOAD_EVERY_MS;
+      }
+      if (notified.size > 0 || active.due().length > 0) return UNLOAD_EVERY_MS / 4;
+      const isBusy = active.queues.size > 0 || closedCircuits.size > 0;
+      const untilUnload = isBusy ? UNLOAD_EVERY_MS : POLL_MS;
+      return Math.max(0, Math.min(scanAtMs - performance.now(), untilUnload));
+    },
+    postpone: unloader.postpone,
+    notify({ keys, isChange, reset }) {
+      if (reset) {
+        if (shards.tokenOf(shardOf(reset.endpointId)) === undefined) return;
+        o.onReset(reset);
+        closedCircuits.set(endpointKeyOf(reset), reset);
+        o.onWork();
+        return;
+      }
+      if (keys.length === 0) {
+        scanAtMs = 0;
+        for (const queue of active.queues.values()) markDue(queue);
+      }
+      for (const key of keys) {
+        const queue = active.queues.get(key);
+        if (queue && isChange) active.remove(key);
+        if (queue && !isChange) markDue(queue);
+        else notifyOf(key);
+      }
+      o.onWork();
+    },
+    release(endpoint) {
+      closedCircuits.set(endpointKeyOf(endpoint), endpoint);
+      o.onWork();
+    },
+  };
+}

@@ -1,0 +1,31 @@
+import { shardLease } from '../../../platform/shards.ts';
+
+/** Which queue; there is one for each subscription. */
+export interface QueueRef {
+  readonly shopId: bigint;
+  readonly subscriptionId: bigint;
+}
+
+/** Shards that the endpoints are divided into. */
+export const DELIVERY_SHARDS = 32;
+
+/** The first part of the names of the shards' leases. */
+export const DELIVERY_LEASES = 'deliveries';
+
+/** All queues of an endpoint are in one shard, so that one process counts all that it has in tracked. */
+export function shardOf(endpointId: bigint): number {
+  return Number(endpointId % BigInt(DELIVERY_SHARDS));
+}
+
+/** Names the lease of a shard, which what is written of its endpoints is checked against. */
+export function leaseOf({ shard }: { readonly shard: number }): string {
+  return shardLease(DELIVERY_LEASES, shard);
+}
+
+export function queueKeyOf({ shopId, subscriptionId }: QueueRef): string {
+  return `${shopId}:${subscriptionId}`;
+}
+
+export function endpointKeyOf(o: { shopId: bigint; endpointId: bigint }): string {
+  return `${o.shopId}:${o.endpointId}`;
+}

@@ -1,0 +1,114 @@
+import type pg from 'pg';
+import type { RetryClock } from '../attempt/retry-clock.ts';
+import {
+  type ActiveQueue,
+  type ActiveQueues,
+  MAX_ACTIVE_QUEUES,
+  markDue,
+  unloadingOf,
+} from '../scheduler/active-queues.ts';
+import type { InFlightAttempts } from '../scheduler/in-flight.ts';
+import { rescheduleQueues, unloadQueues } from './ready-queues.ts';
+
+export interface QueueUnloaderOptions {
+  readonly pool: pg.Pool;
+  readonly clock: RetryClock;
+  readonly active: ActiveQueues;
+  readonly inFlight: InFlightAttempts;
+  /** The retry clock, as the database keeps it. */
+  readonly retryNowMs: () => number;
+  /** A queue that was let go of is ready then, by the retry clock. */
+  readonly onReadyAt: (retryMs: number) => void;
+  /** Queues that were let go of may be ready already. */
+  readonly onMaybeReady: () => void;
+}
+
+/** Lets go of queues, so that others have their turn; the loader finds them again when they are ready. */
+export interface QueueUnloader {
+  /** Parks queues that have had nothing due for a while. */
+  unloadIdle(): Promise<void>;
+  /** Where there are more queues than can be looked after: puts those back that come to nothing. */
+  unloadWaiting(): Promise<void>;
+  /** Lets go of queues that have something due and must wait. Milliseconds. */
+  postpone(queues: readonly ActiveQueue[], pauseMs: number): Promise<void>;
+}
+
+/** How long a queue is kept though nothing is due: busy ones need not be unloaded and found again. */
+const IDLE_MS = 2_500;
+const IDLE_HELD_MS = 100;
+const IDLE_CROWDED_MS = 10;
+const MAX_UNLOADED_AT_ONCE = 500;
+/** When there are more queues than can be looked after: how long one stays that comes to nothing, and how many go at once. */
+const STAY_MS = 1_000;
+const MAX_RESCHEDULED_AT_ONCE = 250;
+
+export function createQueueUnloader(o: QueueUnloaderOptions): QueueUnloader {
+  const { active, inFlight } = o;
+
+  function isIdle(queue: ActiveQueue, now: number): boolean {
+    if (queue.hasDueWork || inFlight.ofQueue(queue.key).size > 0) return false;
+    const isHeld = active.health(queue.endpointKey)?.circuit !== null;
+    const isCrowded = active.queues.size > MAX_ACTIVE_QUEUES / 2;
+    const patience = isCrowded ? IDLE_CROWDED_MS : isHeld ? IDLE_HELD_MS : IDLE_MS;
+    return now - queue.idleSinceMs >= patience;
+  }
+
+  /** @param readyMs by the retry clock; null for never, undefined when the queue is not what it was. */
+  function afterUnload(queue: ActiveQueue, readyMs: number | null | undefined): void {
+    // It was told meanwhile that something is due.
+    if (queue.hasDueWork && readyMs !== undefined) return;
+    if (readyMs === null) active.remove(queue.key);
+    else if (readyMs === undefined) {
+      active.remove(queue.key);
+      o.onMaybeReady();
+    } else if (readyMs > o.retryNowMs()) {
+      active.remove(queue.key);
+      o.onReadyAt(readyMs);
+    } else {
+      queue.readWholeAtMs = Number.NEGATIVE_INFINITY;
+      queue.idleSinceMs = performance.now();
+      markDue(queue);
+    }
+  }
+
+  return {
+    async unloadIdle() {
+      const now = performance.now();
+      const idle: ActiveQueue[] = [];
+      for (const queue of active.queues.values()) {
+        if (isIdle(queue, now)) idle.push(queue);
+        if (idle.length === MAX_UNLOADED_AT_ONCE) break;
+      }
+      if (idle.length === 0) return;
+      const unloadings = idle.map((queue) => unloadingOf(queue, active.health(queue.endpointKey)));
+      const ready = await unloadQueues(o.pool, unloadings);
+      for (const queue of idle) afterUnload(queue, ready.get(queue.key));
+    },
+    async postpone(queues, pauseMs) {
+      for (const queue of queues) queue.hasDueWork = false;
+      // One with attempts in tracked is picked again when it has been idle for a while.
+      const free = queues.filter((queue) => inFlight.ofQueue(queue.key).size === 0);
+      if (free.length === 0) return;
+      await rescheduleQueues(o.pool, free, { offsetMs: o.clock.offsetMs(), pauseMs });
+      // Those that were notified in the meantime are picked again.
+      for (const queue of free) if (!queue.hasDueWork) active.remove(queue.key);
+      o.onReadyAt(o.retryNowMs() + pauseMs);
+    },
+    // Hanging endpoints by the thousand must not keep away those that answer: who had no turn for a
+    // while goes, and comes again after the others.
+    async unloadWaiting() {
+      if (active.queues.size < MAX_ACTIVE_QUEUES) return;
+      const before = performance.now() - STAY_MS;
+      const late: ActiveQueue[] = [];
+      for (const queue of active.queues.values()) {
+        if (queue.loadedAtMs > before || inFlight.ofQueue(queue.key).size > 0) continue;
+        late.push(queue);
+        if (late.length === MAX_RESCHEDULED_AT_ONCE) break;
+      }
+      if (late.length === 0) return;
+      await rescheduleQueues(o.pool, late, { offsetMs: o.clock.offsetMs() });
+      for (const queue of late) active.remove(queue.key);
+      o.onMaybeReady();
+    },
+  };
+}

@@ -1,0 +1,148 @@
+import type { Queryable } from '../../../platform/postgres.ts';
+import type { HealthClass } from '../scheduler/fair-share.ts';
+import type { QueueRef } from './queue-ref.ts';
+
+/** A delivery that is due, with all that its attempt needs, as fresh as the statement that read it. */
+export interface Due extends QueueRef {
+  readonly id: string;
+  readonly endpointId: bigint;
+  readonly shard: number;
+  readonly url: string;
+  readonly payloadId: string;
+  readonly eventId: string;
+  readonly trigger: string;
+  readonly apiVersion: string;
+  readonly revision: bigint;
+  readonly traceparent: string;
+  /** All attempts before this one, and those of this round. */
+  readonly attempts: number;
+  readonly roundAttempts: number;
+  /** Of the body. */
+  readonly bytes: number;
+  /** By the retry clock, ms. */
+  readonly dueAtMs: number;
+  readonly queuedAtMs: number;
+  /** The same, to the microsecond, as the database says it: each round has its own. */
+  readonly round: string;
+  /** Fresh, or a retry or replay. */
+  readonly isRetry: boolean;
+  /** The subscription's signing secrets in force as they are stored, newest first; see `signingKeys`. Null without one. */
+  readonly sealed: string | null;
+  /** The subscription has failed since its last success. */
+  readonly isFailing: boolean;
+  /** Null when it was removed while the delivery waited. */
+  readonly body: Buffer | null;
+}
+
+/** What to read of a queue. `any-probe`: one delivery, the oldest that is due; `oldest-probe`: the oldest of all, if it is due. */
+export type ReadMode = 'all' | 'any-probe' | 'oldest-probe';
+
+// As numbers in the statement.
+const HEALTH_CLASSES: readonly HealthClass[] = ['trusted', 'new', 'slow', 'failing'];
+const MODES: readonly ReadMode[] = ['all', 'any-probe', 'oldest-probe'];
+
+export interface Reading extends QueueRef {
+  /** A queue that has gone to another endpoint meanwhile gives nothing. */
+  readonly endpointId: bigint;
+  readonly limit: number;
+  readonly mode: ReadMode;
+  /** Of its endpoint: whose bytes these are. */
+  readonly healthClass: HealthClass;
+  /** Where to begin, by the retry clock, ms: before it all was read. 0 for the beginning. */
+  readonly freshFromMs: number;
+  readonly retriesFromMs: number;
+}
+
+/**
+ * Reads what is due in each queue, fresh deliveries before retries. Every queue is a few steps along an
+ * index, however long its backlog.
+ *
+ * @param o.except deliveries under way already.
+ * @param o.maxBytes of bodies, for the queues of each healthClass; the one that goes over it is the last.
+ * @param o.offsetMs of the retry clock.
+ * @returns the rows, queue by queue.
+ */
+export async function readDue(
+  db: Queryable,
+  readings: readonly Reading[],
+  o: {
+    except: readonly string[];
+    maxBytes: Readonly<Record<HealthClass, number>>;
+    offsetMs: number;
+  },
+): Promise<Due[]> {
+  const { rows } = await db.query<Due>({
+    name: 'read-due',
+    text: READ_DUE,
+    values: [
+      readings.map((one) => one.shopId),
+      readings.map((one) => one.subscriptionId),
+      readings.map((one) => one.endpointId),
+      readings.map((one) => one.limit),
+      readings.map((one) => MODES.indexOf(one.mode)),
+      readings.map((one) => one.freshFromMs),
+      readings.map((one) => one.retriesFromMs),
+      o.except,
+      o.offsetMs,
+      HEALTH_CLASSES.map((healthClass) => o.maxBytes[healthClass]),
+      readings.map((one) => HEALTH_CLASSES.indexOf(one.healthClass) + 1),
+    ],
+  });
+  return rows;
+}
+
+// Branches that a mode does not want are not executed. The limit of the lateral part stops before the
+// retries when there are fresh ones enough. `offset 0` has each body looked up by its key, in its day alone,
+// whatever the statistics say.
+const READ_DUE = `
+with wanted as materialized (
+  select g.*, l.shard, e.url, s.failures > 0 as is_failing, (
+           select string_agg(c.key_id || ':' || encode(c.sealed, 'hex'), ',' order by c.id desc)
+             from secrets c
+            where c.shop_id = g.shop_id and c.subscription_id = g.subscription_id
+              and (c.expires_at is null or c.expires_at > now())) as sealed
+    from unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::integer[], $5::smallint[], $6::float8[], $7::float8[],
+                $11::smallint[])
+         with ordinality as g (shop_id, subscription_id, endpoint_id, most, mode, fresh_from, retries_from, healthClass, n)
+    join subscription_queues l on l.shop_id = g.shop_id and l.subscription_id = g.subscription_id
+                and l.endpoint_id = g.endpoint_id and l.is_open and l.expire_before is null
+    join subscriptions s on s.shop_id = g.shop_id and s.id = g.subscription_id
+    join endpoints e on e.shop_id = g.shop_id and e.id = g.endpoint_id
+), due as materialized (
+  select w.n, w.healthClass, w.shard, w.url, w.is_failing, w.sealed, w.endpoint_id, q.*,
+         sum(q.bytes) over (partition by w.healthClass order by w.n, q.nth) - q.bytes as bytes_before
+    from wanted w cross join lateral (
+      select r.*, row_number() over () as nth from (
+        (select o.* from (
+           select * from queue a where w.mode > 0
+              and a.shop_id = w.shop_id and a.subscription_id = w.subscription_id order by a.id limit 1) o
+          where o.next_attempt_at <= now() + $9 * interval '1 ms' and o.id <> all($8::uuid[]))
+        union all
+        (select * from queue a where w.mode = 1
+            and a.shop_id = w.shop_id and a.subscription_id = w.subscription_id and a.is_retry
+            and a.next_attempt_at <= now() + $9 * interval '1 ms' and a.id <> all($8::uuid[])
+          order by a.next_attempt_at, a.id limit 1)
+        union all
+        (select * from queue a where w.mode < 2
+            and a.shop_id = w.shop_id and a.subscription_id = w.subscription_id and not a.is_retry
+            and a.next_attempt_at >= to_timestamp(w.fresh_from / 1000)
+            and a.next_attempt_at <= now() + $9 * interval '1 ms' and a.id <> all($8::uuid[])
+          order by a.next_attempt_at, a.id limit w.most)
+        union all
+        (select * from queue a where w.mode = 0
+            and a.shop_id = w.shop_id and a.subscription_id = w.subscription_id and a.is_retry
+            and a.next_attempt_at >= to_timestamp(w.retries_from / 1000)
+            and a.next_attempt_at <= now() + $9 * interval '1 ms' and a.id <> all($8::uuid[])
+          order by a.next_attempt_at, a.id limit w.most)
+        limit w.most) r) q
+)
+select d.shop_id as "shopId", d.subscription_id as "subscriptionId", d.id, d.endpoint_id as "endpointId",
+       d.shard, d.url, d.payload_id as "payloadId", p.event_id as "eventId", p.trigger,
+       p.api_version as "apiVersion", p.revision, p.traceparent, d.attempts, d.round_attempts as "roundAttempts",
+       d.bytes, extract(epoch from d.next_attempt_at)::float8 * 1000 as "dueAtMs",
+       extract(epoch from d.queued_at)::float8 * 1000 as "queuedAtMs", d.queued_at::text as round, d.is_retry as "isRetry",
+       d.sealed, d.is_failing as "isFailing", p.body
+  from due d left join lateral (
+         select * from payloads b where b.shop_id = d.shop_id and b.id = d.payload_id offset 0) p on true
+ where d.bytes_before < ($10::float8[])[d.healthClass]
+ order by d.n, d.nth`;

@@ -1,0 +1,224 @@
+import type { Queryable } from '../../../platform/postgres.ts';
+import type { EndpointHealth } from '../endpoint/circuit-breaker.ts';
+import { endpointKeyOf, type QueueRef, queueKeyOf } from './queue-ref.ts';
+
+/** A queue as it lies in the table, with how its endpoint fares. */
+export interface StoredQueue extends QueueRef {
+  readonly key: string;
+  readonly endpointId: bigint;
+  readonly endpointKey: string;
+  readonly shard: number;
+  readonly health: EndpointHealth;
+}
+
+interface Row extends QueueRef {
+  endpointId: bigint;
+  shard: number;
+  maxInFlight: number;
+  failures: number;
+  failingSinceMs: number | null;
+  failed: string[];
+  openedAtMs: number | null;
+  heldUntilMs: number | null;
+}
+
+export interface Finding {
+  readonly shards: readonly number[];
+  readonly limit: number;
+  readonly offsetMs: number;
+}
+
+/**
+ * Queues of the shards that are ready, those that have been for longest first, without those given. One of
+ * these that goes to another endpoint by now is found all the same.
+ */
+export async function findReadyQueues(
+  db: Queryable,
+  o: Finding & { except: readonly (QueueRef & { readonly endpointId: bigint })[] },
+): Promise<StoredQueue[]> {
+  const { rows } = await db.query<Row>({
+    name: 'find-ready-queues',
+    text: FIND,
+    values: [
+      o.shards,
+      o.except.map((queue) => queue.shopId),
+      o.except.map((queue) => queue.subscriptionId),
+      o.except.map((queue) => queue.endpointId),
+      o.limit,
+      o.offsetMs,
+    ],
+  });
+  return rows.map(toQueue);
+}
+
+/** Those of the queues that are ready and in the shards. */
+export async function findQueues(
+  db: Queryable,
+  queues: readonly QueueRef[],
+  o: Finding,
+): Promise<StoredQueue[]> {
+  const { rows } = await db.query<Row>({
+    name: 'find-queues',
+    text: FIND_GIVEN,
+    values: [
+      queues.map((queue) => queue.shopId),
+      queues.map((queue) => queue.subscriptionId),
+      o.shards,
+      o.limit,
+      o.offsetMs,
+    ],
+  });
+  return rows.map(toQueue);
+}
+
+/** The database's time, and when the next queue of the shards is ready after it; by the retry clock, ms. */
+export async function findNextReady(
+  db: Queryable,
+  o: { shards: readonly number[]; offsetMs: number },
+): Promise<{ nowMs: number; nextMs: number | null }> {
+  const { rows } = await db.query<{ nowMs: number; nextMs: number | null }>({
+    name: 'find-next-ready',
+    text: FIND_NEXT,
+    values: [o.shards, o.offsetMs],
+  });
+  return rows[0] ?? { nowMs: Date.now() + o.offsetMs, nextMs: null };
+}
+
+export interface Unloading extends QueueRef {
+  readonly endpointId: bigint;
+  /** Of an open circuit, by the retry clock, ms. */
+  readonly heldUntilMs: number | null;
+}
+
+/**
+ * Has the queues looked at again when they are due; says when that is: null for never. Those that are not
+ * as given, and those that somebody writes to at this moment, are left as they are and out.
+ */
+export async function unloadQueues(
+  db: Queryable,
+  queues: readonly Unloading[],
+): Promise<Map<string, number | null>> {
+  const { rows } = await db.query<QueueRef & { readyMs: number | null }>({
+    name: 'unload-queues',
+    text: `select shop as "shopId", subscription as "subscriptionId",
+                  extract(epoch from ready)::float8 * 1000 as "readyMs"
+             from unload_queues($1, $2, $3, array(
+               select to_timestamp(u.ms / 1000) from unnest($4::float8[]) with ordinality as u (ms, n) order by u.n))`,
+    values: [
+      queues.map((queue) => queue.shopId),
+      queues.map((queue) => queue.subscriptionId),
+      queues.map((queue) => queue.endpointId),
+      queues.map((queue) => queue.heldUntilMs),
+    ],
+  });
+  return new Map(rows.map((row) => [queueKeyOf(row), row.readyMs]));
+}
+
+function toQueue(row: Row): StoredQueue {
+  const { shopId, subscriptionId, endpointId, shard } = row;
+  const { maxInFlight, failures, failingSinceMs, failed, openedAtMs, heldUntilMs } = row;
+  const circuit = openedAtMs === null || heldUntilMs === null ? null : { openedAtMs, heldUntilMs };
+  return {
+    key: queueKeyOf(row),
+    shopId,
+    subscriptionId,
+    endpointId,
+    endpointKey: endpointKeyOf(row),
+    shard,
+    health: { maxInFlight, failures, failingSinceMs, failed, circuit },
+  };
+}
+
+const COLUMNS = `l.shop_id as "shopId", l.subscription_id as "subscriptionId", l.endpoint_id as "endpointId", l.shard,
+       e.flight_cap as "maxInFlight", e.consecutive_failures as failures,
+       extract(epoch from e.failing_since)::float8 * 1000 as "failingSinceMs",
+       e.failed_deliveries::text[] as failed,
+       extract(epoch from e.circuit_opened_at)::float8 * 1000 as "openedAtMs",
+       extract(epoch from e.held_until)::float8 * 1000 as "heldUntilMs"`;
+
+const FIND = `
+select ${COLUMNS}
+  from unnest($1::smallint[]) as s (shard)
+ cross join lateral (
+   select * from subscription_queues r
+    where r.shard = s.shard and r.ready_at <= now() + $6 * interval '1 ms'
+      and (r.shop_id, r.subscription_id, r.endpoint_id) not in (
+        select * from unnest($2::bigint[], $3::bigint[], $4::bigint[]))
+    order by r.ready_at limit $5) l
+  join endpoints e on e.shop_id = l.shop_id and e.id = l.endpoint_id
+ order by l.ready_at limit $5`;
+
+const FIND_GIVEN = `
+select ${COLUMNS}
+  from unnest($1::bigint[], $2::bigint[]) as g (shop_id, subscription_id)
+  join subscription_queues l on l.shop_id = g.shop_id and l.subscription_id = g.subscription_id
+  join endpoints e on e.shop_id = l.shop_id and e.id = l.endpoint_id
+ where l.shard = any($3::smallint[]) and l.ready_at <= now() + $5 * interval '1 ms'
+ limit $4`;
+
+const FIND_NEXT = `
+select extract(epoch from now())::float8 * 1000 + $2 as "nowMs", (
+         select extract(epoch from min(n.ready_at))::float8 * 1000
+           from unnest($1::smallint[]) as s (shard)
+          cross join lateral (
+            select l.ready_at from subscription_queues l
+             where l.shard = s.shard and l.ready_at > now() + $2 * interval '1 ms'
+             order by l.ready_at limit 1) n) as "nextMs"`;
+
+/**
+ * Queues that are let go of although something is due go behind all that are ready, or are ready again
+ * after a pause. Those that somebody writes to at this moment keep their place.
+ *
+ * @param pauseMs from now on.
+ */
+export async function rescheduleQueues(
+  db: Queryable,
+  queues: readonly QueueRef[],
+  { offsetMs, pauseMs = 0 }: { offsetMs: number; pauseMs?: number },
+): Promise<void> {
+  await db.query({
+    name: 'reschedule-queues',
+    text: `with late as (
+             select l.shop_id, l.subscription_id from subscription_queues l
+               join unnest($1::bigint[], $2::bigint[]) as g (shop_id, subscription_id)
+                 on g.shop_id = l.shop_id and g.subscription_id = l.subscription_id
+              where l.ready_at <= now() + $3 * interval '1 ms'
+              order by l.shop_id, l.subscription_id for no key update of l skip locked
+           )
+           update subscription_queues l set ready_at = now() + ($3 + $4::float8) * interval '1 ms'
+             from late where l.shop_id = late.shop_id and l.subscription_id = late.subscription_id`,
+    values: [
+      queues.map((queue) => queue.shopId),
+      queues.map((queue) => queue.subscriptionId),
+      offsetMs,
+      pauseMs,
+    ],
+  });
+}
+
+/**
+ * The circuit of an endpoint closed: its queues that wait for its next probe are ready now. Returns
+ * whether there are more, which somebody writes to at this moment.
+ */
+export async function markQueuesDue(
+  db: Queryable,
+  endpoint: { shopId: bigint; endpointId: bigint },
+  offsetMs: number,
+): Promise<boolean> {
+  const { rows } = await db.query<{ isMore: boolean }>(
+    `with held as (
+       select shop_id, subscription_id from subscription_queues
+        where shop_id = $1 and endpoint_id = $2 and ready_at > now() + $3 * interval '1 ms'
+        order by shop_id, subscription_id for no key update skip locked
+     ), woken as (
+       update subscription_queues l set ready_at = now() + $3 * interval '1 ms'
+         from held where l.shop_id = held.shop_id and l.subscription_id = held.subscription_id
+          and l.ready_at is not null
+       returning 1
+     )
+     select count(*) > (select count(*) from woken) as "isMore" from subscription_queues
+      where shop_id = $1 and endpoint_id = $2 and ready_at > now() + $3 * interval '1 ms'`,
+    [endpoint.shopId, endpoint.endpointId, offsetMs],
+  );
+  return rows[0]?.isMore ?? false;
+}

@@ -1,0 +1,92 @@
+import type { Queryable } from '../../../platform/postgres.ts';
+import { dayOf, rangeOfDay } from '../../delivery-id.ts';
+import { notifyDue } from './notify.ts';
+import type { QueueRef } from './queue-ref.ts';
+
+/**
+ * Starts finished deliveries anew, with the whole schedule: same `webhook-id`, same bytes, to the
+ * present address of their subscription, after what is fresh. Those that wait already, and those whose
+ * payload is gone (see {@link HAS_BODY}), are left as they are. Behind an inactive subscription they are held.
+ *
+ * The caller has locked the subscriptions (`for share` is enough): none is deleted until the commit.
+ *
+ * @param o.offsetMs of the retry clock.
+ * @param o.key of the call: what was last started by it is left as it is.
+ * @returns the ids of those that were started.
+ */
+export async function requeue(
+  tx: Queryable,
+  o: { shopId: bigint; ids: readonly string[]; offsetMs: number; key?: string | undefined },
+): Promise<string[]> {
+  if (o.ids.length === 0) return [];
+  const queues = await lockQueuesOf(tx, o);
+  const started: string[] = [];
+  const days = Map.groupBy(o.ids, (id) => dayOf(id).getTime());
+  for (const [day, ids] of [...days].sort(([a], [b]) => a - b)) {
+    const { rows } = await tx.query<{ id: string }>(requeueOf(new Date(day)), [
+      o.shopId,
+      ids,
+      o.offsetMs,
+      o.key ?? null,
+    ]);
+    started.push(...rows.map((row) => row.id));
+  }
+  if (started.length > 0) await notifyDue(tx, queues, { isChange: false });
+  return started;
+}
+
+/** Before the deliveries, as everywhere. A queue that is being unloaded meanwhile would miss them. */
+async function lockQueuesOf(
+  tx: Queryable,
+  o: { shopId: bigint; ids: readonly string[] },
+): Promise<QueueRef[]> {
+  const { rows } = await tx.query<QueueRef>({
+    name: 'lock-queues-of',
+    text: `select l.shop_id as "shopId", l.subscription_id as "subscriptionId" from subscription_queues l
+            where l.shop_id = $1 and l.subscription_id in (
+              select d.subscription_id from deliveries d where d.shop_id = $1 and d.id = any($2::uuid[]))
+            order by l.subscription_id for no key update of l`,
+    values: [o.shopId, o.ids],
+  });
+  return rows;
+}
+
+/**
+ * Whether the bytes that a finished delivery `d` brought are still those of its payload `p`. One that was
+ * redacted is stored anew, without the customer, for deliveries that come later: whatever ended before
+ * brought others under its id, which are gone.
+ */
+export const HAS_BODY =
+  '(p.body is not null and (p.redacted_at is null or d.finished_at >= p.redacted_at))';
+
+// The payload is locked too: a redaction at this moment is waited for, and then seen, or waits itself.
+// One day at a time, as for settling.
+const requeueOf = (day: Date): string => {
+  const { first, end } = rangeOfDay(day);
+  return `
+with wanted as materialized (
+  select d.shop_id, d.id, d.subscription_id, d.payload_id, octet_length(p.body) as bytes
+    from deliveries d join payloads p on p.shop_id = d.shop_id and p.id = d.payload_id
+   where d.shop_id = $1 and d.id = any($2::uuid[]) and d.ended is not null and ${HAS_BODY}
+     and d.id >= '${first}' and d.id < '${end}' and p.id >= '${first}' and p.id < '${end}'
+     and ($4::text is null or d.replay_key is distinct from $4)
+   order by d.id for update of d for share of p
+), started as (
+  update deliveries d set ended = null, finished_at = null, replay_key = coalesce($4, d.replay_key)
+    from wanted w where d.shop_id = w.shop_id and d.id = w.id and d.id >= '${first}' and d.id < '${end}'
+), queued as (
+  insert into queue (shop_id, subscription_id, id, payload_id, bytes, is_retry, next_attempt_at, queued_at, attempts)
+  select w.shop_id, w.subscription_id, w.id, w.payload_id, w.bytes, true,
+         now() + $3 * interval '1 ms', now() + $3 * interval '1 ms', coalesce((
+           select max(a.number) from attempts a where a.shop_id = w.shop_id and a.delivery_id = w.id), 0)
+    from wanted w
+  on conflict (shop_id, subscription_id, id) do nothing
+  returning id, subscription_id
+), marked as (
+  update subscription_queues l set ready_at = now() + $3 * interval '1 ms'
+   where l.shop_id = $1 and l.subscription_id in (select q.subscription_id from queued q)
+     and l.is_open and l.expire_before is null
+     and (l.ready_at is null or l.ready_at > now() + $3 * interval '1 ms')
+)
+select id from queued order by id`;
+};

@@ -1,0 +1,239 @@
+import type { Queryable } from '../../../platform/postgres.ts';
+import { actionOnFailing, FAILING_DAYS } from '../endpoint/auto-disable.ts';
+import { leaseOf, type QueueRef, queueKeyOf } from '../queue/queue-ref.ts';
+import type { AttemptResult } from './write-results.ts';
+
+/** A subscription was switched off, or is on its way to it. */
+export interface Notice extends QueueRef {
+  readonly kind: 'disabled' | 'warned';
+  /** Of the time after which it is switched off. */
+  readonly percent: number;
+}
+
+const REASON_GONE = 'the endpoint answered 410 Gone';
+const REASON_FAILING = `only failures for ${FAILING_DAYS} days`;
+
+interface Subscription extends QueueRef {
+  readonly endpointId: bigint;
+  readonly isActive: boolean;
+  readonly failures: number;
+  readonly failingSinceMs: number | null;
+  readonly warnedPercent: number;
+  readonly nowMs: number;
+}
+
+export interface CountedFailures {
+  readonly notices: readonly Notice[];
+  /** Queues that somebody else holds at this moment, perhaps for long: nothing of them was counted. */
+  readonly busy: ReadonlySet<string>;
+}
+
+/** What is to be written of a subscription. */
+interface FailureCount {
+  failures: number;
+  failingSinceMs: number | null;
+  warnedPercent: number;
+  /** Why it is switched off; empty when it is not. */
+  reason: string;
+}
+
+/**
+ * Counts the failures of subscriptions, and forgets them after a success; warns of the switching off,
+ * and switches off. The caller holds the leases. Waits for nobody: what others hold is passed over.
+ *
+ * @param o.offsetMs of the retry clock.
+ */
+export async function countFailures(
+  tx: Queryable,
+  attemptResults: readonly AttemptResult[],
+  o: { offsetMs: number },
+): Promise<CountedFailures> {
+  const { subscriptions, busy } = await lockSubscriptions(tx, attemptResults, o.offsetMs);
+  const waiting = await stillWaiting(tx, attemptResults);
+  const counts: Judged[] = [];
+  for (const subscription of subscriptions) {
+    const key = queueKeyOf(subscription);
+    const own = attemptResults.filter(({ due }) => queueKeyOf(due) === key && waiting.has(due.id));
+    if (own.length === 0) continue;
+    const counted = countedOf(subscription, own);
+    const notice = subscription.isActive ? judge(subscription, counted, own) : undefined;
+    counts.push({ of: subscription, counted, notice });
+  }
+  const disabled = counts.filter(({ counted }) => counted.reason !== '').map(({ of }) => of);
+  const locked = await lockQueues(tx, disabled);
+  for (const key of disabled.map(queueKeyOf)) if (!locked.has(key)) busy.add(key);
+  const counted = counts.filter(({ of }) => !busy.has(queueKeyOf(of)));
+  await writeCounts(tx, counted, o.offsetMs);
+  return { busy, notices: counted.flatMap(({ notice }) => notice ?? []) };
+}
+
+interface Judged {
+  readonly of: Subscription;
+  readonly counted: FailureCount;
+  readonly notice: Notice | undefined;
+}
+
+/** In the order in which the attempts ended. */
+function countedOf(subscription: Subscription, own: readonly AttemptResult[]): FailureCount {
+  let { failures, failingSinceMs, warnedPercent } = subscription;
+  for (const { ended } of own) {
+    if (ended === 'delivered') {
+      failures = 0;
+      failingSinceMs = null;
+      warnedPercent = 0;
+    } else {
+      failures += 1;
+      failingSinceMs ??= subscription.nowMs;
+    }
+  }
+  return { failures, failingSinceMs, warnedPercent, reason: '' };
+}
+
+/** What the owner is to notify; the counted keeps why the subscription is switched off, or the warning. */
+function judge(
+  subscription: Subscription,
+  counted: FailureCount,
+  own: readonly AttemptResult[],
+): Notice | undefined {
+  const { shopId, subscriptionId, nowMs } = subscription;
+  // The answer of an address that was left meanwhile says nothing of the new one.
+  const isGone = own.some(
+    ({ due, sent }) =>
+      sent?.outcome.result === 'gone' && due.endpointId === subscription.endpointId,
+  );
+  if (isGone) {
+    counted.reason = REASON_GONE;
+    return { kind: 'disabled', percent: 100, shopId, subscriptionId };
+  }
+  if (counted.failingSinceMs === null) return undefined;
+  const { failures, failingSinceMs, warnedPercent } = counted;
+  const verdict = actionOnFailing({ failures, failingSinceMs, warnedPercent }, nowMs);
+  if (verdict.kind === 'disable') {
+    counted.reason = REASON_FAILING;
+    return { kind: 'disabled', percent: 100, shopId, subscriptionId };
+  }
+  if (verdict.kind === 'none') return undefined;
+  counted.warnedPercent = verdict.percent;
+  return { kind: 'warned', percent: verdict.percent, shopId, subscriptionId };
+}
+
+async function lockSubscriptions(
+  tx: Queryable,
+  attemptResults: readonly AttemptResult[],
+  offsetMs: number,
+): Promise<{ subscriptions: Subscription[]; busy: Set<string> }> {
+  const { rows } = await tx.query<Subscription & { isBusy: boolean }>({
+    name: 'lock-failing',
+    text: LOCK,
+    values: [
+      attemptResults.map(({ due }) => due.shopId),
+      attemptResults.map(({ due }) => due.subscriptionId),
+      offsetMs,
+    ],
+  });
+  return {
+    subscriptions: rows.filter(({ isBusy }) => !isBusy),
+    busy: new Set(rows.filter(({ isBusy }) => isBusy).map(queueKeyOf)),
+  };
+}
+
+const LOCK = `
+with given as (
+  select distinct shop_id, id from unnest($1::bigint[], $2::bigint[]) as g (shop_id, id)
+), mine as materialized (
+  select s.* from subscriptions s join given g on g.shop_id = s.shop_id and g.id = s.id
+   where s.deleted_at is null
+   order by s.shop_id, s.id for no key update of s skip locked
+)
+select g.shop_id as "shopId", g.id as "subscriptionId", m.endpoint_id as "endpointId",
+       m.status = 'active' as "isActive", m.failures,
+       extract(epoch from m.failing_since)::float8 * 1000 as "failingSinceMs",
+       m.warned_percent as "warnedPercent", extract(epoch from now())::float8 * 1000 + $3 as "nowMs",
+       m.id is null as "isBusy"
+  from given g
+  join subscriptions s on s.shop_id = g.shop_id and s.id = g.id and s.deleted_at is null
+  left join mine m on m.shop_id = g.shop_id and m.id = g.id
+ order by g.shop_id, g.id`;
+
+/** In order, as everywhere. Returns those that were free. */
+async function lockQueues(
+  tx: Queryable,
+  queues: readonly QueueRef[],
+): Promise<ReadonlySet<string>> {
+  if (queues.length === 0) return new Set();
+  const { rows } = await tx.query<QueueRef>({
+    name: 'lock-queues-of-disabled',
+    text: `select l.shop_id as "shopId", l.subscription_id as "subscriptionId" from subscription_queues l
+             join unnest($1::bigint[], $2::bigint[]) as g (shop_id, subscription_id)
+               on g.shop_id = l.shop_id and g.subscription_id = l.subscription_id
+            order by l.shop_id, l.subscription_id for no key update of l skip locked`,
+    values: [queues.map((queue) => queue.shopId), queues.map((queue) => queue.subscriptionId)],
+  });
+  return new Set(rows.map(queueKeyOf));
+}
+
+/**
+ * Those that nobody has written down: a repetition of what was committed counts nothing. For `any(array[…])`
+ * see `writeResults`.
+ */
+async function stillWaiting(
+  tx: Queryable,
+  attemptResults: readonly AttemptResult[],
+): Promise<ReadonlySet<string>> {
+  const { rows } = await tx.query<{ id: string }>({
+    name: 'still-waiting',
+    text: `select q.id from queue q
+             join unnest($1::bigint[], $2::bigint[], $3::uuid[], $4::integer[], $5::text[], $6::bigint[])
+                  as g (shop_id, subscription_id, id, attempts, lease, token)
+               on q.shop_id = any(array[g.shop_id]) and q.subscription_id = g.subscription_id and q.id = g.id
+              and q.attempts = g.attempts
+             join leases l on l.name = g.lease and l.token = g.token`,
+    values: [
+      attemptResults.map(({ due }) => due.shopId),
+      attemptResults.map(({ due }) => due.subscriptionId),
+      attemptResults.map(({ due }) => due.id),
+      attemptResults.map(({ due }) => due.attempts),
+      attemptResults.map(({ due }) => leaseOf(due)),
+      attemptResults.map(({ token }) => token),
+    ],
+  });
+  return new Set(rows.map((row) => row.id));
+}
+
+async function writeCounts(
+  tx: Queryable,
+  counts: readonly Judged[],
+  offsetMs: number,
+): Promise<void> {
+  if (counts.length === 0) return;
+  await tx.query({
+    name: 'write-tallies',
+    text: WRITE,
+    values: [
+      counts.map(({ of }) => of.shopId),
+      counts.map(({ of }) => of.subscriptionId),
+      counts.map(({ counted }) => counted.failures),
+      counts.map(({ counted }) => counted.failingSinceMs),
+      counts.map(({ counted }) => counted.warnedPercent),
+      counts.map(({ counted }) => counted.reason),
+      offsetMs,
+    ],
+  });
+}
+
+const WRITE = `
+with given as (
+  select * from unnest($1::bigint[], $2::bigint[], $3::integer[], $4::float8[], $5::smallint[], $6::text[])
+    as g (shop_id, id, failures, failing_since, warned_percent, reason)
+), written as (
+  update subscriptions s
+     set failures = g.failures, failing_since = to_timestamp(g.failing_since / 1000),
+         warned_percent = g.warned_percent,
+         status = case when g.reason = '' then s.status else 'inactive' end,
+         inactive_reason = case when g.reason = '' then s.inactive_reason else g.reason end,
+         inactive_since = case when g.reason = '' then s.inactive_since else now() + $7 * interval '1 ms' end,
+         updated_at = case when g.reason = '' then s.updated_at else now() end
+    from given g where s.shop_id = g.shop_id and s.id = g.id
+)
+update subscription_queues l set is_open = false, ready_at = null
+  from given g where g.reason <> '' and l.shop_id = g.shop_id and l.subscription_id = g.id`;

@@ -1,0 +1,258 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type pg from 'pg';
+import type { Logger } from '../../../platform/log.ts';
+import { isOutage } from '../../../platform/outage.ts';
+import { queueKeyOf } from '../queue/queue-ref.ts';
+import {
+  type AttemptResult,
+  type EndpointChange,
+  type WrittenResults,
+  writeResults,
+} from './write-results.ts';
+
+export interface ResultWriterOptions {
+  readonly pool: pg.Pool;
+  readonly logger: Logger;
+  readonly offsetMs: () => number;
+  /** How addresses fare that changed since the last call; picked once per statement. */
+  readonly takeChanges: () => EndpointChange[];
+  /** Told of what was written, or given up. */
+  readonly onWritten: (batch: readonly AttemptResult[], written: WrittenResults) => void;
+}
+
+export interface ResultWriter {
+  add(attemptResult: AttemptResult): void;
+  /** For how long the oldest result has not been recorded; 0 when all are. Milliseconds. */
+  oldestMs(): number;
+  /** Resolves when everything is written; undecided outcomes are given up after the time. Milliseconds. */
+  drain(timeoutMs: number): Promise<void>;
+}
+
+/** Outcomes written by one statement. */
+const MAX_BATCH = 256;
+/** Outcomes that end together are written together: after so long, or as soon as there are so many. Milliseconds. */
+const GATHER_MS = 20;
+const ENOUGH = 64;
+const FIRST_PAUSE_MS = 50;
+const MAX_PAUSE_MS = 1_000;
+/** Until outcomes that were passed over are tried again. Milliseconds. */
+const PASSED_PAUSE_MS = 100;
+/** The first and the longest pause of a result that the database refuses in every form. Milliseconds. */
+const FIRST_REFUSED_PAUSE_MS = 1_000;
+const MAX_REFUSED_PAUSE_MS = 60_000;
+/** Queues whose failures are remembered here. */
+const MAX_FAILING = 10_000;
+
+const NOTHING: WrittenResults = { stale: [], passed: [], notices: [] };
+const NOT_RECORDED = 'delivery results were not recorded; the deliveries are sent again';
+
+/** A result that is to be written later. */
+interface Postponed {
+  readonly one: AttemptResult;
+  /** By the monotonic clock. Milliseconds. */
+  atMs: number;
+}
+
+/**
+ * Writes outcomes down, in batches: while one statement runs, the outcomes for the next one gather.
+ * Over an outage a batch is written again until it succeeds: whether the leases still hold, the
+ * statement finds out. Outcomes that were passed over are tried again with a later one. A result that the
+ * database refuses in every form stays here, is tried again after a growing pause, and so keeps its
+ * delivery from being sent again.
+ */
+export function createResultWriter(o: ResultWriterOptions): ResultWriter {
+  const waiting: AttemptResult[] = [];
+  let postponed: Postponed[] = [];
+  /** Deliveries whose results are not recorded, oldest first, by when they were added. Milliseconds. */
+  const unrecorded = new Map<string, number>();
+  /** How often a delivery's result was refused in every form. */
+  const refusals = new Map<string, number>();
+  /** What was read as free of failures may have failed since. */
+  const failing = new Set<string>();
+  let running: Promise<void> | undefined;
+  let onEnough = (): void => {};
+  let endRest = (): void => {};
+  let giveUpAt = Number.POSITIVE_INFINITY;
+
+  async function run(): Promise<void> {
+    await gathered();
+    while (waiting.length + postponed.length > 0) {
+      takeDue();
+      if (waiting.length === 0) {
+        await rest(Math.min(...postponed.map(({ atMs }) => atMs)) - performance.now());
+        continue;
+      }
+      const batch = waiting.splice(0, MAX_BATCH).map(withFailing);
+      const written = await untilWritten(batch, o.takeChanges());
+      const again =
+        performance.now() < giveUpAt ? new Set(written.passed) : new Set<AttemptResult>();
+      for (const one of again) postpone(one);
+      if (again.size === 0 && written.passed.length > 0) {
+        o.logger.error({ deliveries: written.passed.length }, NOT_RECORDED);
+      }
+      const done = batch.filter((one) => !again.has(one));
+      for (const { due } of done) {
+        unrecorded.delete(due.id);
+        refusals.delete(due.id);
+      }
+      o.onWritten(done, written);
+    }
+  }
+
+  function takeDue(): void {
+    const now = performance.now();
+    const due = postponed.filter(({ atMs }) => atMs <= now);
+    if (due.length === 0) return;
+    postponed = postponed.filter(({ atMs }) => atMs > now);
+    waiting.unshift(...due.map(({ one }) => one));
+  }
+
+  function postpone(one: AttemptResult): void {
+    const refused = refusals.get(one.due.id) ?? 0;
+    const isDraining = giveUpAt < Number.POSITIVE_INFINITY;
+    const longer = Math.min(FIRST_REFUSED_PAUSE_MS * 2 ** (refused - 1), MAX_REFUSED_PAUSE_MS);
+    const pauseMs = refused === 0 || isDraining ? PASSED_PAUSE_MS : longer;
+    postponed.push({ one, atMs: performance.now() + pauseMs });
+  }
+
+  async function rest(ms: number): Promise<void> {
+    await new Promise<void>((done) => {
+      const timer = setTimeout(done, ms);
+      endRest = () => {
+        clearTimeout(timer);
+        done();
+      };
+    });
+    endRest = () => {};
+  }
+
+  async function gathered(): Promise<void> {
+    await new Promise<void>((done) => {
+      const timer = setTimeout(done, GATHER_MS);
+      onEnough = () => {
+        clearTimeout(timer);
+        done();
+      };
+      if (waiting.length >= ENOUGH || giveUpAt < Number.POSITIVE_INFINITY) onEnough();
+    });
+    onEnough = () => {};
+  }
+
+  function withFailing(attemptResult: AttemptResult): AttemptResult {
+    const key = queueKeyOf(attemptResult.due);
+    if (attemptResult.ended !== 'delivered') {
+      if (failing.size >= MAX_FAILING) failing.clear();
+      if (attemptResult.sent) failing.add(key);
+      return attemptResult;
+    }
+    if (!failing.delete(key) || attemptResult.due.isFailing) return attemptResult;
+    return { ...attemptResult, due: { ...attemptResult.due, isFailing: true } };
+  }
+
+  async function untilWritten(
+    batch: readonly AttemptResult[],
+    changes: EndpointChange[],
+  ): Promise<WrittenResults> {
+    let pause = FIRST_PAUSE_MS;
+    for (;;) {
+      try {
+        return await writeResults(o.pool, batch, changes, { offsetMs: o.offsetMs() });
+      } catch (error) {
+        if (!isOutage(error)) return apart(batch, changes, error);
+        if (performance.now() >= giveUpAt) {
+          o.logger.error({ err: error, deliveries: batch.length }, NOT_RECORDED);
+          return NOTHING;
+        }
+        o.logger.warn(
+          { err: error, deliveries: batch.length },
+          'delivery results not recorded, retrying',
+        );
+        await sleep(pause);
+        pause = Math.min(pause * 2, MAX_PAUSE_MS);
+      }
+    }
+  }
+
+  /** Something of it is at fault: the rest is written all the same. */
+  async function apart(
+    batch: readonly AttemptResult[],
+    changes: EndpointChange[],
+    error: unknown,
+  ): Promise<WrittenResults> {
+    if (changes.length === 0) return oneByOne(batch, error);
+    if (batch.length > 0) {
+      await untilWritten([], changes);
+      return oneByOne(batch, error);
+    }
+    o.logger.error({ err: error }, 'the health of endpoints cannot be recorded');
+    return NOTHING;
+  }
+
+  /** One of them is at fault: the others are written all the same, and of that one what can be. */
+  async function oneByOne(
+    batch: readonly AttemptResult[],
+    error: unknown,
+  ): Promise<WrittenResults> {
+    const [first] = batch;
+    if (batch.length === 1 && first) {
+      const about = { err: error, delivery: first.due.id };
+      o.logger.error(about, 'a delivery result cannot be recorded as it is');
+      const less = lessOf(first);
+      if (!less) {
+        refusals.set(first.due.id, (refusals.get(first.due.id) ?? 0) + 1);
+        return { ...NOTHING, passed: [first] };
+      }
+      const written = await untilWritten([less], []);
+      return { ...written, passed: written.passed.length > 0 ? [first] : [] };
+    }
+    const parts: WrittenResults[] = [];
+    for (const one of batch) parts.push(await untilWritten([one], []));
+    return {
+      stale: parts.flatMap((part) => part.stale),
+      passed: parts.flatMap((part) => part.passed),
+      notices: parts.flatMap((part) => part.notices),
+    };
+  }
+
+  function start(): void {
+    running ??= run().finally(() => {
+      running = undefined;
+      if (waiting.length > 0) start();
+    });
+  }
+
+  return {
+    add(attemptResult) {
+      waiting.push(attemptResult);
+      unrecorded.set(attemptResult.due.id, performance.now());
+      start();
+      endRest();
+      if (waiting.length >= ENOUGH) onEnough();
+    },
+    oldestMs() {
+      const [oldest] = unrecorded.values();
+      return oldest === undefined ? 0 : performance.now() - oldest;
+    },
+    async drain(timeoutMs) {
+      giveUpAt = performance.now() + timeoutMs;
+      for (const one of postponed) one.atMs = performance.now();
+      endRest();
+      onEnough();
+      while (running !== undefined) await running;
+    },
+  };
+}
+
+/** What follows from an attempt that left no trace is put off, so that it is not made over and over. Milliseconds. */
+const UNTOLD_PAUSE_MS = 60_000;
+
+/** What may be written of an outcome that was refused: first without its texts, then only what follows from it. */
+function lessOf(one: AttemptResult): AttemptResult | undefined {
+  const { sent, pauseMs } = one;
+  if (!sent) return undefined;
+  if (sent.headers === '') {
+    return { ...one, sent: undefined, pauseMs: Math.max(pauseMs, UNTOLD_PAUSE_MS) };
+  }
+  const outcome = { ...sent.outcome, error: 'what came of it cannot be shown', excerpt: '' };
+  return { ...one, sent: { outcome, headers: '' } };
+}

@@ -1,0 +1,305 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { createTestDatabase, type TestDatabase } from '../../../../test/support/database.ts';
+import { newShop } from '../../../../test/support/running-service.ts';
+import { until } from '../../../../test/support/until.ts';
+import { keyring } from '../../../../test/support/webhooks.ts';
+import { sampleEvent } from '../../../contract/sample-event.ts';
+import { inTransaction } from '../../../platform/postgres.ts';
+import { createShardHolder, type ShardHolder } from '../../../platform/shards.ts';
+import { fanOut, lockQueues } from '../../fan-out/fan-out.ts';
+import { NO_TIMING, type Outcome } from '../../sender/outcome.ts';
+import { addSecret } from '../../subscriptions/secrets.ts';
+import { createSubscription } from '../../subscriptions/subscription-store.ts';
+import { NEW_ENDPOINT } from '../endpoint/circuit-breaker.ts';
+import { DELIVERY_LEASES, DELIVERY_SHARDS } from '../queue/queue-ref.ts';
+import { type Due, readDue } from '../queue/read-due.ts';
+import { requeue } from '../queue/requeue.ts';
+import { type AttemptResult, writeResults } from './write-results.ts';
+
+let db: TestDatabase;
+let shards: ShardHolder;
+
+beforeAll(async () => {
+  db = await createTestDatabase('webhooks');
+  shards = createShardHolder({
+    pool: db.pool,
+    owner: randomUUID(),
+    name: DELIVERY_LEASES,
+    count: DELIVERY_SHARDS,
+    // A machine that stands still must not lose them.
+    leaseMs: 60_000,
+  });
+});
+afterAll(() => db.drop());
+
+const NO_LIMIT = { trusted: 1e9, new: 1e9, slow: 1e9, failing: 1e9 };
+
+const FIELDS = { topic: 'return', trigger: 'return.closed', url: 'https://a.example/' };
+
+/** So many deliveries of one subscription, read as due. */
+async function read(count: number): Promise<Due[]> {
+  const shopId = newShop();
+  const { subscription } = await createSubscription(db.pool, shopId, {
+    fields: { ...FIELDS, status: undefined },
+    offsetMs: 0,
+    limitedHost: () => undefined,
+    withSecret: (tx, subscriptionId) => addSecret(tx, { shopId, subscriptionId }, keyring),
+  });
+  await inTransaction(db.pool, async (tx) => {
+    const events = Array.from({ length: count }, () => sampleEvent('return.closed', shopId));
+    const at = { today: new Date('2026-11-21T00:00:00Z'), offsetMs: 0 };
+    await fanOut(tx, events, await lockQueues(tx, events), at);
+  });
+  await shards.rebalance();
+  const { rows } = await db.pool.query<{ endpointId: bigint }>(
+    'select endpoint_id as "endpointId" from subscription_queues where shop_id = $1',
+    [shopId],
+  );
+  const endpointId = rows[0]?.endpointId ?? 0n;
+  return readOf({ shopId, subscriptionId: subscription.id, endpointId }, count);
+}
+
+/** What is due in a queue. */
+function readOf(
+  { shopId, subscriptionId, endpointId }: Pick<Due, 'shopId' | 'subscriptionId' | 'endpointId'>,
+  count: number,
+): Promise<Due[]> {
+  const reading = {
+    shopId,
+    subscriptionId,
+    endpointId,
+    limit: count,
+    mode: 'all' as const,
+    healthClass: 'trusted' as const,
+    freshFromMs: 0,
+    retriesFromMs: 0,
+  };
+  return readDue(db.pool, [reading], { except: [], maxBytes: NO_LIMIT, offsetMs: 0 });
+}
+
+function attemptResult(
+  due: Due,
+  result: Outcome['result'],
+  token = shards.tokenOf(due.shard) ?? 0n,
+): AttemptResult {
+  const outcome: Outcome = {
+    result,
+    startedAt: new Date(),
+    durationMs: 5,
+    timing: NO_TIMING,
+    status: result === 'delivered' ? 200 : 500,
+    error: '',
+    excerpt: 'answer',
+    retryAfterMs: undefined,
+  };
+  const isDelivered = result === 'delivered';
+  return {
+    due,
+    token,
+    sent: { outcome, headers: '{}' },
+    ended: isDelivered ? 'delivered' : null,
+    pauseMs: isDelivered ? 0 : 5_000,
+  };
+}
+
+async function rowsOf(shopId: bigint) {
+  const { rows } = await db.pool.query(
+    `select (select count(*)::int from queue where shop_id = $1) as queued,
+            (select count(*)::int from attempts where shop_id = $1) as attempts,
+            (select count(*)::int from deliveries where shop_id = $1 and ended = 'delivered') as delivered,
+            (select failures from subscriptions where shop_id = $1) as failures`,
+    [shopId],
+  );
+  return rows[0];
+}
+
+/** Whether some session waits for another's row. */
+async function somebodyWaits(): Promise<boolean> {
+  const { rows } = await db.pool.query<{ waits: boolean }>(
+    `select exists (select from pg_stat_activity
+      where datname = current_database() and wait_event_type = 'Lock') as waits`,
+  );
+  return rows[0]?.waits ?? false;
+}
+
+describe('a batch of outcomes', () => {
+  test('is written once, though it is repeated when nobody knows whether it was committed', async () => {
+    const due = await read(6);
+    const batch = due.map((one, nth) => attemptResult(one, nth % 2 ? 'failed' : 'delivered'));
+    const expected = { queued: 3, attempts: 6, delivered: 3, failures: 1 };
+    for (let time = 0; time < 3; time += 1) {
+      expect((await writeResults(db.pool, batch, [], { offsetMs: 0 })).stale).toEqual([]);
+      expect(await rowsOf(due[0]?.shopId ?? 0n)).toEqual(expected);
+    }
+  });
+
+  test('leaves out what is written in the name of a lost lease, and only that', async () => {
+    const [first, second] = await read(2);
+    if (!first || !second) throw new Error('there are two');
+    const batch = [attemptResult(first, 'delivered'), attemptResult(second, 'delivered', 1n)];
+    const { stale } = await writeResults(db.pool, batch, [], { offsetMs: 0 });
+    expect(stale.map(({ due }) => due.id)).toEqual([second.id]);
+    expect(await rowsOf(first.shopId)).toMatchObject({ queued: 1, attempts: 1, delivered: 1 });
+  });
+
+  test('of failures in the name of a lost lease counts none', async () => {
+    const [due] = await read(1);
+    if (!due) throw new Error('there is one');
+    await writeResults(db.pool, [attemptResult(due, 'failed', 1n)], [], { offsetMs: 0 });
+    expect(await rowsOf(due.shopId)).toMatchObject({ queued: 1, attempts: 0, failures: 0 });
+  });
+
+  test('waits for a take-over that is under way, and is refused', async () => {
+    const [due] = await read(1);
+    if (!due) throw new Error('there is one');
+    const lease = `deliveries/shard/${due.shard}`;
+    const written = await inTransaction(db.pool, async (other) => {
+      await other.query(`update leases set token = nextval('lease_tokens') where name = $1`, [
+        lease,
+      ]);
+      return {
+        done: writeResults(db.pool, [attemptResult(due, 'delivered')], [], { offsetMs: 0 }),
+      };
+    });
+    expect((await written.done).stale).toHaveLength(1);
+    expect(await rowsOf(due.shopId)).toMatchObject({ queued: 1, delivered: 0 });
+  });
+
+  test('of a delivery that was dropped meanwhile says that it arrived, if it did', async () => {
+    const [arrived, failed] = await read(2);
+    if (!arrived || !failed) throw new Error('there are two');
+    await db.pool.query('delete from queue where shop_id = $1', [arrived.shopId]);
+    await db.pool.query(
+      `update deliveries set ended = 'dropped', finished_at = now() where shop_id = $1`,
+      [arrived.shopId],
+    );
+    await writeResults(
+      db.pool,
+      [attemptResult(arrived, 'delivered'), attemptResult(failed, 'failed')],
+      [],
+      {
+        offsetMs: 0,
+      },
+    );
+    const { rows } = await db.pool.query<{ id: string; ended: string }>(
+      'select id, ended from deliveries where shop_id = $1',
+      [arrived.shopId],
+    );
+    expect(new Map(rows.map((row) => [row.id, row.ended]))).toEqual(
+      new Map([
+        [arrived.id, 'delivered'],
+        [failed.id, 'dropped'],
+      ]),
+    );
+    expect(await rowsOf(arrived.shopId)).toMatchObject({ attempts: 2, queued: 0 });
+  });
+
+  test('of a delivery that is dropped at this moment says that it arrived, if it did', async () => {
+    const [due] = await read(1);
+    if (!due) throw new Error('there is one');
+    const written = await inTransaction(db.pool, async (other) => {
+      await other.query('delete from queue where shop_id = $1', [due.shopId]);
+      await other.query(
+        `update deliveries set ended = 'dropped', finished_at = now() where shop_id = $1`,
+        [due.shopId],
+      );
+      const done = writeResults(db.pool, [attemptResult(due, 'delivered')], [], { offsetMs: 0 });
+      await until(somebodyWaits);
+      return { done };
+    });
+    await written.done;
+    expect(await rowsOf(due.shopId)).toMatchObject({ queued: 0, attempts: 1, delivered: 1 });
+  });
+
+  test('of a delivery that is started anew at this moment leaves it on its way', async () => {
+    const [due] = await read(1);
+    if (!due) throw new Error('there is one');
+    const { shopId, id } = due;
+    await db.pool.query('delete from queue where shop_id = $1', [shopId]);
+    await db.pool.query(
+      `update deliveries set ended = 'expired', finished_at = now() where shop_id = $1`,
+      [shopId],
+    );
+    const written = await inTransaction(db.pool, async (other) => {
+      expect(await requeue(other, { shopId, ids: [id], offsetMs: 0 })).toEqual([id]);
+      const done = writeResults(db.pool, [attemptResult(due, 'delivered')], [], { offsetMs: 0 });
+      await until(somebodyWaits);
+      return { done };
+    });
+    await written.done;
+    expect(await rowsOf(shopId)).toMatchObject({ queued: 1, delivered: 0 });
+  });
+
+  test('of an earlier round leaves a replay on its way, whatever it says', async () => {
+    const due = await read(3);
+    const [repeated, late, lateFailure] = due;
+    if (!repeated || !late || !lateFailure) throw new Error('there are three');
+    const { shopId } = repeated;
+    await writeResults(db.pool, [attemptResult(repeated, 'delivered')], [], { offsetMs: 0 });
+    await db.pool.query('delete from queue where shop_id = $1', [shopId]);
+    await db.pool.query(
+      `update deliveries set ended = 'expired', finished_at = now()
+        where shop_id = $1 and ended is null`,
+      [shopId],
+    );
+    const ids = due.map(({ id }) => id);
+    const started = await inTransaction(db.pool, (tx) => requeue(tx, { shopId, ids, offsetMs: 0 }));
+    expect(started).toHaveLength(3);
+    const batch = [
+      attemptResult(repeated, 'delivered'),
+      attemptResult(late, 'delivered'),
+      attemptResult(lateFailure, 'failed'),
+    ];
+    for (let time = 0; time < 2; time += 1) {
+      await writeResults(db.pool, batch, [], { offsetMs: 0 });
+      expect(await rowsOf(shopId)).toMatchObject({ queued: 3, attempts: 3, delivered: 0 });
+      const { rows } = await db.pool.query(
+        `select attempts, round_attempts as round, next_attempt_at <= now() as "isDue"
+           from queue where shop_id = $1`,
+        [shopId],
+      );
+      expect(rows).toEqual(Array(3).fill({ attempts: 1, round: 0, isDue: true }));
+    }
+    const again = await readOf(lateFailure, 3);
+    await writeResults(
+      db.pool,
+      again.map((one) => attemptResult(one, 'delivered')),
+      [],
+      { offsetMs: 0 },
+    );
+    expect(await rowsOf(shopId)).toMatchObject({ queued: 0, attempts: 6, delivered: 3 });
+  });
+
+  test('of a subscription that somebody else holds is passed over, but not how its endpoint fares', async () => {
+    const [due] = await read(1);
+    if (!due) throw new Error('there is one');
+    const { shopId, endpointId, shard } = due;
+    const token = shards.tokenOf(shard) ?? 0n;
+    const health = { ...NEW_ENDPOINT, failures: 3, failingSinceMs: Date.now() };
+    const change = { shopId, endpointId, shard, token, health };
+    const { passed } = await inTransaction(db.pool, async (other) => {
+      await other.query('select from subscriptions where shop_id = $1 for update', [shopId]);
+      return writeResults(db.pool, [attemptResult(due, 'failed')], [change], { offsetMs: 0 });
+    });
+    expect(passed).toHaveLength(1);
+    expect(await rowsOf(shopId)).toMatchObject({ queued: 1, attempts: 0, failures: 0 });
+    const { rows } = await db.pool.query(
+      'select consecutive_failures as failures from endpoints where shop_id = $1',
+      [shopId],
+    );
+    expect(rows).toEqual([{ failures: 3 }]);
+  });
+
+  test('keeps no answer to a payload that was redacted meanwhile', async () => {
+    const [due] = await read(1);
+    if (!due) throw new Error('there is one');
+    await db.pool.query('update payloads set redacted_at = now() where shop_id = $1', [due.shopId]);
+    await writeResults(db.pool, [attemptResult(due, 'failed')], [], { offsetMs: 0 });
+    const { rows } = await db.pool.query(
+      'select response_excerpt as answer from attempts where shop_id = $1',
+      [due.shopId],
+    );
+    expect(rows).toEqual([{ answer: '' }]);
+  });
+});

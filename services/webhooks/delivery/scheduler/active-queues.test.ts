@@ -1,0 +1,73 @@
+import { describe, expect, test } from '@jest/globals';
+import { type EndpointHealth, NEW_ENDPOINT } from '../endpoint/circuit-breaker.ts';
+import type { StoredQueue } from '../queue/ready-queues.ts';
+import { createActiveQueues } from './active-queues.ts';
+
+const DOWN: EndpointHealth = {
+  maxInFlight: 1,
+  failures: 10,
+  failingSinceMs: 0,
+  failed: [],
+  circuit: { openedAtMs: 0, heldUntilMs: 30_000 },
+};
+
+const queueOf = (n: bigint, health = DOWN): StoredQueue => ({
+  key: `1:${n}`,
+  shopId: 1n,
+  subscriptionId: n,
+  endpointId: 5n,
+  endpointKey: '1:5',
+  shard: 5,
+  health,
+});
+
+const SUCCESS = { result: 'delivered', status: 200, deliveryId: 'd', atMs: 40_000 } as const;
+
+describe('how an endpoint fares', () => {
+  test('is remembered while an attempt is open, though its only queue is changed', () => {
+    const active = createActiveQueues();
+    active.add(queueOf(1n));
+    const leave = active.enter('1:5');
+    active.remove('1:1');
+    expect(active.note('1:5', SUCCESS)).toEqual({ health: NEW_ENDPOINT, isClosed: true });
+    active.add(queueOf(1n));
+    leave();
+    expect(active.health('1:5')).toEqual(NEW_ENDPOINT);
+    active.remove('1:1');
+    expect(active.health('1:5')).toBeUndefined();
+  });
+
+  test('is read anew when its shard was away, whatever an older attempt is about to say', () => {
+    const active = createActiveQueues();
+    active.add(queueOf(1n));
+    const leave = active.enter('1:5');
+    active.keepOnly([4]);
+    expect(active.queues.size).toBe(0);
+    active.add(queueOf(1n, NEW_ENDPOINT));
+    leave();
+    expect(active.health('1:5')).toEqual(NEW_ENDPOINT);
+  });
+
+  test('is forgotten when a person has seen to it, and its queues are looked at', () => {
+    const active = createActiveQueues();
+    active.add(queueOf(1n));
+    for (const queue of active.due()) queue.hasDueWork = false;
+    active.reset('1:5');
+    expect(active.health('1:5')).toEqual(NEW_ENDPOINT);
+    expect(active.due()).toHaveLength(1);
+  });
+});
+
+describe('a queue', () => {
+  test('that is known with another endpoint is replaced, and read from the beginning', () => {
+    const active = createActiveQueues();
+    active.add(queueOf(1n));
+    for (const queue of active.due()) queue.hasDueWork = false;
+    active.add(queueOf(1n));
+    expect(active.due()).toEqual([]);
+    active.add({ ...queueOf(1n, NEW_ENDPOINT), endpointId: 6n, endpointKey: '1:6', shard: 6 });
+    expect(active.due()).toMatchObject([{ endpointId: 6n, shard: 6 }]);
+    expect(active.health('1:5')).toBeUndefined();
+    expect(active.health('1:6')).toEqual(NEW_ENDPOINT);
+  });
+});

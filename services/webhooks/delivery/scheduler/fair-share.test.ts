@@ -1,0 +1,270 @@
+import { describe, expect, test } from '@jest/globals';
+import fc from 'fast-check';
+import {
+  type Candidate,
+  type Capacity,
+  type EndpointCapacity,
+  freeCapacity,
+  type HealthClass,
+  shareFairly,
+} from './fair-share.ts';
+
+const healthClasses = fc.constantFrom<HealthClass>('trusted', 'new', 'slow', 'failing');
+
+interface Scene {
+  readonly candidates: readonly Candidate[];
+  readonly rooms: ReadonlyMap<string, EndpointCapacity>;
+}
+
+/** Shops with endpoints with queues, in any order. */
+const scenes: fc.Arbitrary<Scene> = fc
+  .array(
+    fc.array(
+      fc.record({
+        queues: fc.integer({ min: 1, max: 3 }),
+        free: fc.integer({ min: -1, max: 8 }),
+        healthClass: healthClasses,
+      }),
+      { minLength: 1, maxLength: 4 },
+    ),
+    { minLength: 1, maxLength: 5 },
+  )
+  .chain((shops) => {
+    const rooms = new Map<string, EndpointCapacity>();
+    const candidates: Candidate[] = shops.flatMap((endpoints, shop) =>
+      endpoints.flatMap(({ queues, ...room }, nth) => {
+        const endpointKey = `${shop}:${nth}`;
+        rooms.set(endpointKey, room);
+        return Array.from({ length: queues }, (_, queue) => ({
+          key: `${endpointKey}:${queue}`,
+          shopId: BigInt(shop),
+          endpointKey,
+          turn: 0,
+        }));
+      }),
+    );
+    return fc
+      .shuffledSubarray(candidates, { minLength: candidates.length, maxLength: candidates.length })
+      .map((shuffled) => ({ candidates: shuffled, rooms }));
+  });
+
+const places = fc.record({
+  all: fc.integer({ min: 0, max: 40 }),
+  untrusted: fc.integer({ min: 0, max: 40 }),
+  bad: fc.integer({ min: 0, max: 40 }),
+  reserved: fc.record({ new: fc.nat(5), failing: fc.nat(5) }),
+});
+
+/** So many places for all, trusted ones above all. */
+const placesFor = (all: number): Capacity => ({
+  all,
+  untrusted: 0,
+  bad: 0,
+  reserved: { new: 0, failing: 0 },
+});
+
+const queueOf = (shopId: bigint, key: string): Candidate => ({
+  key,
+  shopId,
+  endpointKey: key,
+  turn: 0,
+});
+
+const sum = (numbers: Iterable<number>): number => [...numbers].reduce((a, b) => a + b, 0);
+
+function given({ candidates, rooms }: Scene, free: Capacity) {
+  const result = shareFairly(candidates, free, {
+    capacityOf: (key) => rooms.get(key) ?? { free: 0, healthClass: 'failing' },
+    turnOf: () => 0,
+  });
+  const of = (isOf: (one: Candidate) => boolean) =>
+    sum(candidates.filter(isOf).map(({ key }) => result.get(key) ?? 0));
+  const healthClassOf = ({ endpointKey }: Candidate) => rooms.get(endpointKey)?.healthClass;
+  return { result, of, healthClassOf, total: sum(result.values()) };
+}
+
+describe('the allotment of places', () => {
+  test('never exceeds what there is: in all, by healthClass, by endpoint', () => {
+    fc.assert(
+      fc.property(scenes, places, (scene, free) => {
+        const { of, healthClassOf, total } = given(scene, free);
+        const { reserved } = free;
+        const beside = reserved.new + reserved.failing;
+        const ofHealthClass = (...some: HealthClass[]) =>
+          of((one) => some.some((healthClass) => healthClass === healthClassOf(one)));
+        expect(total).toBeLessThanOrEqual(free.all + beside);
+        expect(ofHealthClass('trusted')).toBeLessThanOrEqual(free.all);
+        expect(ofHealthClass('new', 'slow', 'failing')).toBeLessThanOrEqual(
+          free.untrusted + beside,
+        );
+        expect(ofHealthClass('slow')).toBeLessThanOrEqual(free.bad);
+        expect(ofHealthClass('slow', 'failing')).toBeLessThanOrEqual(free.bad + reserved.failing);
+        for (const [key, room] of scene.rooms) {
+          expect(of((one) => one.endpointKey === key)).toBeLessThanOrEqual(Math.max(0, room.free));
+        }
+      }),
+    );
+  });
+
+  test('leaves no place empty that a trusted endpoint could use', () => {
+    fc.assert(
+      fc.property(scenes, places, (scene, free) => {
+        const { of, total } = given(scene, free);
+        if (total >= free.all) return;
+        for (const [key, room] of scene.rooms) {
+          if (room.healthClass !== 'trusted') continue;
+          expect(of((one) => one.endpointKey === key)).toBe(Math.max(0, room.free));
+        }
+      }),
+    );
+  });
+
+  test('gives no shop two more than another that could still use one', () => {
+    fc.assert(
+      fc.property(scenes, fc.integer({ min: 0, max: 40 }), (scene, all) => {
+        const rooms = new Map(
+          [...scene.rooms].map(([key, { free }]) => [
+            key,
+            { free, healthClass: 'trusted' as const },
+          ]),
+        );
+        const { of } = given({ ...scene, rooms }, placesFor(all));
+        const shops = [...new Set(scene.candidates.map(({ shopId }) => shopId))];
+        const got = shops.map((shop) => of(({ shopId }) => shopId === shop));
+        const could = shops.map((shop) =>
+          sum(
+            [...rooms]
+              .filter(([key]) => key.startsWith(`${shop}:`))
+              .map(([, { free }]) => Math.max(0, free)),
+          ),
+        );
+        const most = Math.max(...got);
+        shops.forEach((_, at) => {
+          const left = (could[at] ?? 0) - (got[at] ?? 0);
+          if (left > 0) expect(most - (got[at] ?? 0)).toBeLessThanOrEqual(1);
+        });
+      }),
+    );
+  });
+
+  test('a shop with many endpoints has no more turns than a shop with one', () => {
+    const candidates = [1, 2, 3, 4].map((n) => queueOf(1n, `a${n}`));
+    candidates.push(queueOf(2n, 'b'));
+    const rooms = placesFor(4);
+    const capacityOf = () => ({ free: 3, healthClass: 'trusted' }) as const;
+    const result = shareFairly(candidates, rooms, { capacityOf, turnOf: () => 0 });
+    expect(result.get('b')).toBe(2);
+    expect(sum(result.values())).toBe(4);
+  });
+
+  test('what is new in a busy shop has its turn before a crowd that had one', () => {
+    const crowd = Array.from({ length: 50 }, (_, n) => queueOf(1n, `c${n}`));
+    const candidates = [...crowd, queueOf(2n, 'busy'), queueOf(2n, 'fresh')];
+    const capacityOf = (key: string): EndpointCapacity => ({
+      free: 8,
+      healthClass: key === 'busy' ? 'trusted' : 'new',
+    });
+    const turnOf = (shop: bigint, healthClass: HealthClass) =>
+      shop === 1n ? 1 : healthClass === 'trusted' ? 9 : 0;
+    const free = { all: 0, untrusted: 0, bad: 0, reserved: { new: 1, failing: 1 } };
+    expect([...shareFairly(candidates, free, { capacityOf, turnOf })]).toEqual([['fresh', 1]]);
+  });
+
+  test('one place at a time, shops take turns, and the endpoints and queues of each', () => {
+    const turns = new Map<string | bigint, number>();
+    const turnOf = (key: string | bigint) => turns.get(key) ?? 0;
+    const capacityOf = () => ({ free: 8, healthClass: 'trusted' }) as const;
+    const queues = ['x1', 'x2', 'y1', 'z1'].map((key) => ({
+      ...queueOf(1n, key),
+      endpointKey: key.slice(0, 1),
+    }));
+    const got = Array.from({ length: 16 }, (_, nth) => {
+      const candidates = [...queues, queueOf(2n, 'b')].map((one) => ({
+        ...one,
+        turn: turnOf(one.key),
+      }));
+      const [key = ''] = shareFairly(candidates, placesFor(1), { capacityOf, turnOf }).keys();
+      turns.set(key, nth + 1).set(key === 'b' ? 2n : 1n, nth + 1);
+      return key;
+    });
+    const times = (key: string) => got.filter((one) => one === key).length;
+    expect(times('b')).toBe(8);
+    expect(['x1', 'x2', 'y1', 'z1'].map(times)).toEqual([2, 2, 2, 2]);
+  });
+});
+
+describe('places', () => {
+  const loads = fc
+    .record({
+      most: fc.integer({ min: 4, max: 1_000 }),
+      trusted: fc.nat(2_000),
+      new: fc.nat(2_000),
+      slow: fc.nat(2_000),
+      failing: fc.nat(2_000),
+    })
+    .map(({ trusted, ...load }) => ({
+      ...load,
+      all: trusted + load.new + load.slow + load.failing,
+    }));
+
+  test('are never more than twice the configured number in all', () => {
+    fc.assert(
+      fc.property(loads, (load) => {
+        const free = freeCapacity(load);
+        expect(free.all).toBeGreaterThanOrEqual(0);
+        expect(load.all + free.all).toBeLessThanOrEqual(Math.max(load.all, 2 * load.most));
+        expect(free.untrusted).toBeLessThanOrEqual(free.all);
+        expect(free.bad).toBeLessThanOrEqual(free.untrusted);
+      }),
+    );
+  });
+
+  test('half of them stay for trusted endpoints, three quarters for those that are not bad', () => {
+    fc.assert(
+      fc.property(loads, (load) => {
+        const free = freeCapacity(load);
+        const half = Math.floor(load.most / 2);
+        const quarter = Math.floor(load.most / 4);
+        const bad = load.slow + load.failing;
+        expect(free.untrusted + load.new + bad).toBeLessThanOrEqual(Math.max(half, load.new + bad));
+        expect(free.bad + bad).toBeLessThanOrEqual(Math.max(quarter, bad));
+      }),
+    );
+  });
+
+  test('half of them stay for trusted endpoints, however long reserved ones hang, second by second', () => {
+    fc.assert(
+      fc.property(
+        fc.integer({ min: 4, max: 1_000 }),
+        fc.integer({ min: 1, max: 60 }),
+        (most, s) => {
+          let slow = 0;
+          for (let second = 0; second < s; second += 1) {
+            const { untrusted, reserved } = freeCapacity({
+              most,
+              all: slow,
+              new: 0,
+              slow,
+              failing: 0,
+            });
+            slow += Math.max(untrusted, reserved.new) + reserved.failing;
+          }
+          const { all } = freeCapacity({ most, all: slow, new: 0, slow, failing: 0 });
+          expect(all).toBeGreaterThanOrEqual(Math.floor(most / 2) - 2);
+        },
+      ),
+    );
+  });
+
+  test('are left for others when all that is open hangs, some for what was never tried', () => {
+    expect(freeCapacity({ most: 512, all: 512, new: 0, slow: 512, failing: 0 })).toEqual({
+      all: 256,
+      untrusted: 0,
+      bad: 0,
+      reserved: { new: 16, failing: 0 },
+    });
+    const hanging = { most: 512, all: 300, new: 0, slow: 300, failing: 0 };
+    expect(freeCapacity(hanging).reserved).toEqual({ new: 16, failing: 8 });
+    expect(freeCapacity({ ...hanging, all: 310, new: 10 }).reserved.new).toBe(6);
+  });
+});

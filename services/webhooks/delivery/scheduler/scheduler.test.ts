@@ -1,0 +1,32 @@
+import { expect, test } from '@jest/globals';
+import { NEW_ENDPOINT } from '../endpoint/circuit-breaker.ts';
+import { createActiveQueues } from './active-queues.ts';
+import { createScheduler, type SchedulerOptions } from './scheduler.ts';
+
+const LANES = 100;
+
+test('all queues of a shop that waits for its bytes are put off together', async () => {
+  const active = createActiveQueues();
+  for (let n = 1n; n <= LANES; n += 1n) {
+    const ids = { shopId: 1n, subscriptionId: n, endpointId: n, endpointKey: `1:${n}` };
+    active.add({ ...ids, key: `1:${n}`, shard: 0, health: NEW_ENDPOINT });
+  }
+  let nowMs = 0;
+  const putOff: number[] = [];
+  const used: Partial<SchedulerOptions> = {
+    active,
+    shopBytes: {
+      take: () => false,
+      // The clock runs while queues are looked at.
+      waitMs: () => {
+        nowMs += 0.01;
+        return 60_000 - nowMs;
+      },
+      waiting: () => 1,
+    },
+    onWait: async (queues) => void putOff.push(queues.length),
+  };
+  // Nothing is read or sent, so the rest is not needed.
+  await createScheduler(used as SchedulerOptions).take();
+  expect(putOff).toEqual([LANES]);
+});

@@ -1,0 +1,89 @@
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from '@jest/globals';
+import { DeliveryState } from '../../../../proto/gen/rms/webhooks/v1/webhooks_pb.ts';
+import { newShop } from '../../../../test/support/running-service.ts';
+import { until } from '../../../../test/support/until.ts';
+import {
+  type Receiver,
+  runWebhooks,
+  startReceiver,
+  type WebhooksUnderTest,
+} from '../../../../test/support/webhooks.ts';
+import { sampleEvent } from '../../../contract/sample-event.ts';
+
+/** A process that has but begun sends as if it held a quarter of all shards. */
+const PER_MINUTE = 4 * 64 * 1024;
+const EVENTS = 100;
+
+let webhooks: WebhooksUnderTest;
+let receiver: Receiver;
+/** The clock of the minutes; it stands. */
+let nowMs = 0;
+
+beforeAll(async () => {
+  webhooks = await runWebhooks({
+    shopBytesPerMinute: PER_MINUTE,
+    shopBytesNow: () => nowMs,
+  });
+});
+afterAll(() => webhooks.stop());
+beforeEach(async () => {
+  receiver = await startReceiver();
+});
+afterEach(() => receiver.stop());
+
+const events = (shopId: bigint, count: number) =>
+  Array.from({ length: count }, () => sampleEvent('return.closed', shopId));
+const arrived = (path: string) => receiver.received.filter((one) => one.path === path);
+const bytesOf = (path: string): number =>
+  arrived(path).reduce((sum, { body }) => sum + Buffer.byteLength(body), 0);
+const gauge = async (name: string): Promise<number> =>
+  Number(new RegExp(`^${name}\\S* (\\d+)`, 'm').exec(await webhooks.metrics())?.[1]);
+
+test('what is over the bytes of a shop waits for its next minute: no attempt, no memory, no other shop', async () => {
+  const [busy, other] = [newShop(), newShop()];
+  await webhooks.subscribe({ shopId: busy, url: `${receiver.url}/busy` });
+  await webhooks.subscribe({ shopId: other, url: `${receiver.url}/other` });
+  await webhooks.publish(...events(busy, EVENTS));
+  await webhooks.publish(...events(other, 5));
+  await until(() => arrived('/hook/other').length === 5);
+  await until(async () => (await gauge('webhooks_shops_waiting')) === 1);
+
+  // Its queue is not in memory any more.
+  await until(async () => (await gauge('webhooks_queues_active')) === 0);
+  expect(bytesOf('/hook/busy')).toBeLessThanOrEqual(PER_MINUTE);
+  const { length: first } = arrived('/hook/busy');
+  expect(first).toBeGreaterThan(0);
+  expect(first).toBeLessThan(EVENTS);
+  const waiting = (await webhooks.deliveries(busy)).filter(
+    ({ state }) => state === DeliveryState.WAITING,
+  );
+  expect(waiting).toHaveLength(EVENTS - first);
+  expect(waiting.flatMap(({ attempts }) => attempts)).toEqual([]);
+
+  // Another shop that begins then is served, and further events do not make the first one spin.
+  await webhooks.publish(...events(busy, 1));
+  await webhooks.publish(...events(other, 5));
+  await until(() => arrived('/hook/other').length === 10);
+  await until(async () => (await gauge('webhooks_queues_active')) === 0);
+  expect(arrived('/hook/busy')).toHaveLength(first);
+
+  while (arrived('/hook/busy').length <= EVENTS) {
+    const before = arrived('/hook/busy').length;
+    nowMs += 60_000;
+    webhooks.advance(61);
+    await until(() => arrived('/hook/busy').length > before);
+    await until(
+      async () =>
+        arrived('/hook/busy').length > EVENTS || (await gauge('webhooks_shops_waiting')) === 1,
+    );
+  }
+  const all = await until(async () => {
+    const deliveries = await webhooks.deliveries(busy);
+    return deliveries.every(({ state }) => state === DeliveryState.DELIVERED) && deliveries;
+  });
+  expect(all).toHaveLength(EVENTS + 1);
+  expect(all.every(({ attempts }) => attempts.length === 1)).toBe(true);
+  expect(new Set(arrived('/hook/busy').map(({ headers }) => headers['webhook-id'])).size).toBe(
+    EVENTS + 1,
+  );
+});

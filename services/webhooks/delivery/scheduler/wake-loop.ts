@@ -1,0 +1,84 @@
+import type { Logger } from '../../../platform/log.ts';
+import { isTold, type Worker } from '../../../platform/worker.ts';
+
+export interface WakeLoopOptions {
+  /** Names it in logs. */
+  readonly name: string;
+  readonly logger: Logger;
+  /** Does what there is to do; says after how long there is more by itself. Milliseconds. */
+  readonly step: () => Promise<number>;
+}
+
+export interface WakeLoop extends Worker {
+  /** Has the next step begin within this time, at once if nothing is said. Milliseconds. */
+  wake(withinMs?: number): void;
+}
+
+/** Wakes that come close together are one. Milliseconds. */
+const MIN_GAP_MS = 2;
+const FIRST_BACKOFF_MS = 100;
+const MAX_BACKOFF_MS = 2_000;
+
+/**
+ * Repeats a step, one at a time, when it is woken or when the last one said. As loops go, this one is
+ * woken thousands of times a second: it makes nothing but a timer. A step that throws is logged and
+ * tried again soon.
+ */
+export function startWakeLoop(o: WakeLoopOptions): WakeLoop {
+  let timer: NodeJS.Timeout | undefined;
+  let dueAt = Number.POSITIVE_INFINITY;
+  let running: Promise<void> | undefined;
+  let endedAt = Number.NEGATIVE_INFINITY;
+  let failures = 0;
+  let isStopped = false;
+
+  function wake(withinMs = 0): void {
+    if (isStopped) return;
+    const at = Math.max(performance.now() + withinMs, endedAt + MIN_GAP_MS);
+    if (at >= dueAt) return;
+    dueAt = at;
+    if (!running) arm();
+  }
+
+  function arm(): void {
+    clearTimeout(timer);
+    if (dueAt === Number.POSITIVE_INFINITY) return;
+    timer = setTimeout(begin, Math.max(0, dueAt - performance.now()));
+  }
+
+  function begin(): void {
+    dueAt = Number.POSITIVE_INFINITY;
+    running = turn().finally(() => {
+      running = undefined;
+      if (!isStopped) arm();
+    });
+  }
+
+  async function turn(): Promise<void> {
+    let pause: number;
+    try {
+      pause = await o.step();
+      failures = 0;
+      endedAt = performance.now();
+    } catch (error) {
+      failures += 1;
+      pause = Math.min(FIRST_BACKOFF_MS * 2 ** (failures - 1), MAX_BACKOFF_MS);
+      pause *= 0.75 + Math.random() / 4;
+      // A wake does not shorten the pause after a failure.
+      endedAt = performance.now() + pause;
+      dueAt = Number.POSITIVE_INFINITY;
+      if (isTold(failures)) o.logger.error({ err: error, loop: o.name, failures }, 'step failed');
+    }
+    wake(pause);
+  }
+
+  wake();
+  return {
+    wake,
+    async stop() {
+      isStopped = true;
+      clearTimeout(timer);
+      await running;
+    },
+  };
+}
