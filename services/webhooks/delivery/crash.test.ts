@@ -91,7 +91,7 @@ function expireLeases(): Promise<unknown> {
   return db.pool.query(`update leases set expires_at = now() - interval '1 second'`);
 }
 
-describe('what a process had in tracked when it died', () => {
+describe('what a process had in flight when it died', () => {
   test('is sent again by another, and what the dead one still writes is refused', async () => {
     const { receiver, shopId } = await leaveWaiting(1);
     const taken = await takeUp(shopId);

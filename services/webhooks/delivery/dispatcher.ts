@@ -46,11 +46,11 @@ const PACE_MS = 4;
 const STOP = { attemptsMs: 16_500, writeMs: 2_500 };
 
 /**
- * Sends what is due, until stopped; `stop` waits for the attempts in tracked, and gives back at once the
+ * Sends what is due, until stopped; `stop` waits for the attempts in flight, and gives back at once the
  * shards that have none.
  *
  * Replicas share the shards, and with them the endpoints, so that one process counts all that an
- * endpoint has in tracked. A step reads what there is room for. Attempts run on their own: no endpoint
+ * endpoint has in flight. A step reads what there is room for. Attempts run on their own: no endpoint
  * waits for another's. What became of them is written in batches.
  */
 export function startDispatcher(o: DispatcherOptions): Dispatcher {

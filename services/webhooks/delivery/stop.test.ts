@@ -14,7 +14,7 @@ beforeAll(async () => {
 afterAll(() => db.drop());
 
 describe('a process that stops while an endpoint hangs', () => {
-  test('leaves the other endpoints to the next at once, and writes down what it had in tracked', async () => {
+  test('leaves the other endpoints to the next at once, and writes down what it had in flight', async () => {
     const receiver = await startReceiver();
     let answer = (): void => {};
     receiver.answer = (response, { path }) => {

@@ -40,7 +40,7 @@ function courseOf(steps: typeof attempts extends fc.Arbitrary<infer T> ? T : nev
   });
 }
 
-describe('what an endpoint may have in tracked', () => {
+describe('what an endpoint may have in flight', () => {
   test('begins with 2, grows by one on success to at most 8, is halved on overload and never below 1', () => {
     expect(NEW_ENDPOINT.maxInFlight).toBe(2);
     fc.assert(

@@ -1,6 +1,6 @@
 import type { Outcome } from '../../sender/outcome.ts';
 
-/** How an address fares: how much it may have in tracked, and whether its circuit is open. Times by the retry clock, ms. */
+/** How an address fares: how much it may have in flight, and whether its circuit is open. Times by the retry clock, ms. */
 export interface EndpointHealth {
   readonly maxInFlight: number;
   /** Failures since the last success, and when the first of them was. */
@@ -49,7 +49,7 @@ export interface Sign {
 }
 
 /**
- * How an address fares after an attempt: a success lets it have one more in tracked and closes its
+ * How an address fares after an attempt: a success lets it have one more in flight and closes its
  * circuit; a timeout, 429 or 5xx halves what it may have. It is the same object if nothing changed.
  */
 export function afterAttempt(health: EndpointHealth, sign: Sign): EndpointHealth {

@@ -99,7 +99,7 @@ async function written(call: () => Promise<unknown>): Promise<number> {
 }
 
 describe('a long backlog', () => {
-  test('is held and closedCircuits, moved and deleted by changes of one row', async () => {
+  test('is held and released, moved and deleted by changes of one row', async () => {
     const { shopId, subscriptionId, set } = await withBacklog();
     const states = async () =>
       new Set((await webhooks.deliveries(shopId)).map((delivery) => delivery.state));

@@ -12,7 +12,7 @@ export const DELIVERY_SHARDS = 32;
 /** The first part of the names of the shards' leases. */
 export const DELIVERY_LEASES = 'deliveries';
 
-/** All queues of an endpoint are in one shard, so that one process counts all that it has in tracked. */
+/** All queues of an endpoint are in one shard, so that one process counts all that it has in flight. */
 export function shardOf(endpointId: bigint): number {
   return Number(endpointId % BigInt(DELIVERY_SHARDS));
 }

@@ -86,7 +86,7 @@ export function createQueueUnloader(o: QueueUnloaderOptions): QueueUnloader {
     },
     async postpone(queues, pauseMs) {
       for (const queue of queues) queue.hasDueWork = false;
-      // One with attempts in tracked is picked again when it has been idle for a while.
+      // One with attempts in flight is picked again when it has been idle for a while.
       const free = queues.filter((queue) => inFlight.ofQueue(queue.key).size === 0);
       if (free.length === 0) return;
       await rescheduleQueues(o.pool, free, { offsetMs: o.clock.offsetMs(), pauseMs });

@@ -58,7 +58,7 @@ export interface Reading extends QueueRef {
  * index, however long its backlog.
  *
  * @param o.except deliveries under way already.
- * @param o.maxBytes of bodies, for the queues of each healthClass; the one that goes over it is the last.
+ * @param o.maxBytes of bodies, for the queues of each health class; the one that goes over it is the last.
  * @param o.offsetMs of the retry clock.
  * @returns the rows, queue by queue.
  */

@@ -42,7 +42,7 @@ function written(shopId: bigint, attempts: number) {
   });
 }
 
-test('an attempt without an answer in time has failed, and halves what the endpoint may have in tracked', async () => {
+test('an attempt without an answer in time has failed, and halves what the endpoint may have in flight', async () => {
   receiver.answer = () => {};
   const shopId = await deliverOne();
   const { attempts } = await written(shopId, 1);

@@ -36,7 +36,7 @@ export interface Load {
   readonly most: number;
   /** Everything, outcomes that are not written down included. */
   readonly all: number;
-  /** By the healthClass of their endpoints; what is open for more than a moment is slow. */
+  /** By the health class of their endpoints; what is open for more than a moment is slow. */
   readonly new: number;
   readonly slow: number;
   readonly failing: number;
@@ -71,7 +71,7 @@ export function freeCapacity({ most, all, new: untried, slow, failing }: Load): 
   };
 }
 
-/** How much of it all endpoints of a healthClass may have. */
+/** How much of it all endpoints of a health class may have. */
 export function freeFor(places: Capacity, healthClass: HealthClass): number {
   if (healthClass === 'trusted') return places.all;
   if (healthClass === 'slow') return places.bad;
@@ -84,14 +84,14 @@ export function freeFor(places: Capacity, healthClass: HealthClass): number {
 /** How it stands with those who ask. */
 export interface ShareOptions {
   readonly capacityOf: (endpointKey: string) => EndpointCapacity;
-  /** When the shop was last given a place for an endpoint of the healthClass: the greater, the later. */
+  /** When the shop was last given a place for an endpoint of the health class: the greater, the later. */
   readonly turnOf: (shopId: bigint, healthClass: HealthClass) => number;
 }
 
 /**
  * Who may read how many: shops take turns, then the endpoints of a shop, then the queues of an
  * endpoint, one place at a time. Whoever waited for longest begins: with one place at a time, too,
- * everyone has a turn. A shop has its turns for each healthClass: what is new in a busy shop waits no
+ * everyone has a turn. A shop has its turns for each health class: what is new in a busy shop waits no
  * longer than in another.
  *
  * @returns how many by queue, those whose turn was first in front.
@@ -143,7 +143,7 @@ interface Endpoint {
   readonly queues: string[];
 }
 
-/** Its endpoints of one healthClass. */
+/** Its endpoints of one health class. */
 interface Shop {
   readonly turn: number;
   readonly endpoints: Endpoint[];

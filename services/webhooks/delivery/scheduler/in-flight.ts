@@ -34,7 +34,7 @@ export interface InFlightAttempts {
   age(nowMs: number): void;
   /** All, whether open or not yet written down. */
   size(): number;
-  /** How many there are, those of a healthClass being open, and how many bytes of bodies are held. */
+  /** How many there are, those of a health class being open, and how many bytes of bodies are held. */
   load(): { readonly places: Held; readonly bytes: Held };
   ofEndpoint(key: string): { readonly open: number; readonly slow: number };
   ofQueue(key: string): ReadonlySet<string>;
@@ -42,7 +42,7 @@ export interface InFlightAttempts {
   get(deliveryId: string): TrackedAttempt | undefined;
 }
 
-/** In all, and by healthClass: those that are open for long count as slow. */
+/** In all, and by health class: those that are open for long count as slow. */
 export type Held = Readonly<Record<HealthClass | 'all', number>>;
 
 const NONE: Count = { open: 0, slow: 0 };
