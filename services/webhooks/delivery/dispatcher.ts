@@ -105,7 +105,7 @@ export function startDispatcher(o: DispatcherOptions): Dispatcher {
     name: 'dispatch',
     logger: o.logger,
     async step() {
-      inFlight.age(performance.now());
+      inFlight.markSlow(performance.now());
       await loader.load();
       await scheduler.take();
       return loader.unload();

@@ -1,6 +1,6 @@
 /**
- * The clock of retries, holds and the count of failing days: the database's, plus an offset that
- * only tests and the local stack move. Leases and `webhook-timestamp` keep real time.
+ * The clock of retries, held deliveries and failing days: the database's clock plus an offset that only
+ * tests and the local stack move. Leases and `webhook-timestamp` use real time.
  */
 export interface RetryClock {
   /** How far the retry clock is ahead of real time. Milliseconds. */

@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { ATTEMPT_MS } from '../../sender/send.ts';
-import { MAX_ATTEMPTS, pauseAfter, putOffPause } from './retry-schedule.ts';
+import { MAX_ATTEMPTS, pauseAfter, reschedulePause } from './retry-schedule.ts';
 
 const HOUR_MS = 3_600_000;
 const SCHEDULE_MS = [
@@ -53,7 +53,7 @@ describe('the retry schedule', () => {
 test('what cannot be sent is put off for a minute, then longer, for ten at most', () => {
   let waited = 0;
   const pauses = Array.from({ length: 6 }, () => {
-    const pause = putOffPause(waited);
+    const pause = reschedulePause(waited);
     waited += pause;
     return pause / 60_000;
   });

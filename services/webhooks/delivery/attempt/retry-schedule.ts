@@ -19,14 +19,14 @@ const PAUSES_MS: readonly number[] = [
 /** The first attempt and one after each pause. */
 export const MAX_ATTEMPTS = PAUSES_MS.length + 1;
 
-/** Up to this share of a pause is added at random, so that a recovering endpoint is not stormed. */
+/** Up to this part of a pause is added at random, so that retries do not arrive at the same moment. */
 const JITTER = 0.2;
 
 /** Longest wait a receiver may ask for. Milliseconds. */
 const MAX_RETRY_AFTER_MS = 24 * HOUR_MS;
 
 /**
- * How long to wait after a failed attempt, never less than the schedule says.
+ * How long to wait after a failed attempt: as the schedule says, or longer if the receiver asks for it.
  *
  * @param failed attempts made so far in this round, at least 1.
  * @param retryAfterMs what the receiver picked for, see `parseRetryAfter`.
@@ -44,13 +44,13 @@ export function pauseAfter(
   return Math.max(scheduled, Math.min(retryAfterMs ?? 0, MAX_RETRY_AFTER_MS));
 }
 
-const MIN_PUT_OFF_MS = MINUTE_MS;
-const MAX_PUT_OFF_MS = 10 * MINUTE_MS;
+const MIN_RESCHEDULE_MS = MINUTE_MS;
+const MAX_RESCHEDULE_MS = 10 * MINUTE_MS;
 
 /**
- * How long a delivery waits whose attempt could not be made, by no fault of its receiver: as long as it
- * has waited, so twice as long each time. Milliseconds.
+ * How long a delivery waits when its attempt could not be made and the receiver is not at fault: as long as
+ * it has waited already, so the pause doubles. Milliseconds.
  */
-export function putOffPause(waitedMs: number): number {
-  return Math.min(Math.max(waitedMs, MIN_PUT_OFF_MS), MAX_PUT_OFF_MS);
+export function reschedulePause(waitedMs: number): number {
+  return Math.min(Math.max(waitedMs, MIN_RESCHEDULE_MS), MAX_RESCHEDULE_MS);
 }

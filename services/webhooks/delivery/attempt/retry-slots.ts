@@ -1,20 +1,20 @@
-/** Retries that endpoints get which just began to fail, in each second of this process. */
+/** Retries a second, in this process, of endpoints that have just begun to fail. */
 export const RETRIES_PER_SECOND = 50;
 
-/** Longer pauses have enough jitter of their own. Milliseconds. */
+/** Longer pauses have enough jitter. Milliseconds. */
 const MAX_PAUSE_MS = 400_000;
-/** How much later a retry may become; where even that is full, it goes anywhere in it. Milliseconds. */
+/** How much later a retry may become. When every second until then is full, the retry gets a random one. Milliseconds. */
 const MAX_DELAY_MS = 300_000;
 const SECOND_MS = 1_000;
 
 export interface RetrySlots {
-  /** The same pause, or one that ends in the next second which is not full. Milliseconds. */
+  /** The same pause, or a longer one that ends in the next second that is not full. Milliseconds. */
   take(pauseMs: number): number;
 }
 
 /**
- * Spreads the retries of endpoints that begin to fail together. Thousands that come back within the
- * few seconds that jitter leaves would take the processor and the database from the others.
+ * Spreads the retries of endpoints that begin to fail together. Jitter leaves only a few seconds between
+ * them; thousands at once would slow every other delivery down.
  *
  * @param now a monotonic clock. Milliseconds.
  */

@@ -1,18 +1,18 @@
-/** Only failures for this long, and at least this many, switch a subscription off. */
+/** A subscription is disabled after failing for this long without a success, and at least this often. */
 export const FAILING_DAYS = 5;
 export const FAILING_MIN = 10;
 
 const DAY_MS = 24 * 3_600_000;
 
-/** Shares of that time at which its owner is warned, once each. Percent. */
+/** Parts of that time after which its owner is warned, once each. Percent. */
 const WARNINGS: readonly number[] = [90, 70, 50];
 
-/** What is known of a subscription's failures; times by the retry clock. */
+/** Failures of a subscription. Times by the retry clock. */
 export interface Failing {
   /** Since the last success. */
   readonly failures: number;
   readonly failingSinceMs: number;
-  /** Of the last warning that was given; 0 for none. */
+  /** Of the last warning; 0 for none. */
   readonly warnedPercent: number;
 }
 
@@ -21,7 +21,7 @@ export type Verdict =
   | { readonly kind: 'warn'; readonly percent: number }
   | { readonly kind: 'none' };
 
-/** What a failure at this time leads to. Of warnings that are overdue together the last is given. */
+/** What a failure at this time leads to. Of several overdue warnings only the last is given. */
 export function actionOnFailing(failing: Failing, nowMs: number): Verdict {
   if (failing.failures < FAILING_MIN) return { kind: 'none' };
   const share = (nowMs - failing.failingSinceMs) / (FAILING_DAYS * DAY_MS);

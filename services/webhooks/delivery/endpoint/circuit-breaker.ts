@@ -1,27 +1,27 @@
 import type { Outcome } from '../../sender/outcome.ts';
 
-/** How an address fares: how much it may have in flight, and whether its circuit is open. Times by the retry clock, ms. */
+/** How many attempts an endpoint may have in flight, and whether its circuit is open. Times by the retry clock, ms. */
 export interface EndpointHealth {
   readonly maxInFlight: number;
   /** Failures since the last success, and when the first of them was. */
   readonly failures: number;
   readonly failingSinceMs: number | null;
-  /** The first deliveries that failed since then; not more than need be told apart. */
+  /** The first deliveries that failed since then, at most as many as opening the circuit needs. */
   readonly failed: readonly string[];
   readonly circuit: Circuit | null;
 }
 
-/** An open circuit: only a probe is sent, when its time has come. */
+/** An open circuit: only probes are sent. */
 export interface Circuit {
   readonly openedAtMs: number;
-  /** When anything is tried next, unless the oldest delivery is due before. */
+  /** When the next probe is sent, unless the oldest delivery is due before. */
   readonly heldUntilMs: number;
 }
 
 export const MAX_IN_FLIGHT = 8;
 const START_IN_FLIGHT = 2;
 
-/** A circuit opens after so many failures in a row, of so many deliveries, over such a time. */
+/** A circuit opens after this many failures in a row, of this many deliveries, over at least this time. */
 const OPEN_FAILURES = 10;
 const OPEN_DELIVERIES = 3;
 const OPEN_AFTER_MS = 5_000;
@@ -39,7 +39,7 @@ export const NEW_ENDPOINT: EndpointHealth = {
   circuit: null,
 };
 
-/** What an attempt says about its address. */
+/** What an attempt says about its endpoint. */
 export interface Sign {
   readonly result: Outcome['result'];
   readonly status: number;
@@ -49,8 +49,8 @@ export interface Sign {
 }
 
 /**
- * How an address fares after an attempt: a success lets it have one more in flight and closes its
- * circuit; a timeout, 429 or 5xx halves what it may have. It is the same object if nothing changed.
+ * The health of an endpoint after an attempt. A success allows one more attempt in flight and closes the
+ * circuit; a timeout, 429 or 5xx halves the number. Returns the same object when nothing changed.
  */
 export function afterAttempt(health: EndpointHealth, sign: Sign): EndpointHealth {
   return sign.result === 'delivered' ? afterSuccess(health) : afterFailure(health, sign);
@@ -88,7 +88,7 @@ function held(openedAtMs: number, { atMs }: Sign): Circuit {
   return { openedAtMs, heldUntilMs: atMs + probePause(atMs - openedAtMs) };
 }
 
-/** How long nothing is tried while a circuit is open. Milliseconds. */
+/** Time between two probes of an open circuit. Milliseconds. */
 export function probePause(openForMs: number): number {
   return Math.min(Math.max(openForMs * PROBE_SHARE, MIN_PROBE_MS), MAX_PROBE_MS);
 }

@@ -16,13 +16,13 @@ export const END_BATCH = 1_000;
 export interface Ended {
   readonly dropped: number;
   readonly expired: number;
-  /** There may be more of the same. */
+  /** There may be more to end. */
   readonly isMore: boolean;
 }
 
 /**
- * Writes down, a batch at a time, what a change of a subscription has decided already: deliveries of
- * deleted ones are dropped, those held for 30 days expire. None of them is being sent.
+ * Ends deliveries that will not be sent, a batch at a time: those of deleted subscriptions are dropped,
+ * those held for 30 days expire. None of them is in flight.
  *
  * @param offsetMs of the retry clock.
  */
@@ -60,7 +60,7 @@ async function queuesToEnd(db: Queryable): Promise<Draining[]> {
   return rows;
 }
 
-/** Ends a batch; when it was the last, the queue is as it is to be. */
+/** Ends a batch. After the last one the queue is brought into its final state. */
 async function drain(pool: pg.Pool, queue: Draining): Promise<number> {
   const as = queue.isDeleted ? 'dropped' : 'expired';
   const ended = await endWaiting(pool, queue, {
@@ -71,7 +71,7 @@ async function drain(pool: pg.Pool, queue: Draining): Promise<number> {
   return ended;
 }
 
-/** What is being written down at this moment was passed over: then its turn comes again. */
+/** Does nothing while rows are left: a result that was being recorded had locked them. */
 function finish(pool: pg.Pool, queue: Draining): Promise<void> {
   const key = [queue.shopId, queue.subscriptionId];
   return inTransaction(pool, async (tx) => {

@@ -4,7 +4,7 @@ import { endpointKeyOf, type QueueRef, queueKeyOf } from './queue-ref.ts';
 /** Commits notify `webhooks_due_<schema>`. */
 export const DUE_CHANNEL_PREFIX = 'webhooks_due_';
 
-/** PostgreSQL takes 8,000 bytes; more queues than this are announced as "look at all". */
+/** A notification holds 8,000 bytes at most. More queues than this are notified as "all queues". */
 const MAX_ACTIVE_QUEUES = 150;
 const CHANGED = '!';
 const RESET = '~';
@@ -12,15 +12,15 @@ const RESET = '~';
 /** What is notified: queues by their keys, or none for all of them. */
 export interface QueueNotification {
   readonly keys: readonly string[];
-  /** The queues themselves are not what they were: another endpoint, opened, closed. */
+  /** The queues themselves changed: another endpoint, opened, closed. */
   readonly isChange: boolean;
-  /** This, and nothing else: nothing is held against the endpoint any more. */
+  /** Stands alone: the health of the endpoint was reset. */
   readonly reset?: { readonly shopId: bigint; readonly endpointId: bigint };
 }
 
 /**
- * Tells every process, once the transaction commits, that something of the queues is due, or that
- * they were changed.
+ * Notifies every process when the transaction commits: something in the queues is due, or the queues
+ * changed.
  */
 export async function notifyDue(
   tx: Queryable,
@@ -32,7 +32,7 @@ export async function notifyDue(
   await notify(tx, (o.isChange ? CHANGED : '') + keys);
 }
 
-/** Tells every process, once the transaction commits, that a person has seen to the endpoint. */
+/** Notifies every process when the transaction commits: a person has repaired the endpoint. */
 export async function notifyReset(
   tx: Queryable,
   endpoint: { shopId: bigint; endpointId: bigint },

@@ -3,7 +3,7 @@ import { HELD_DAYS } from './end-waiting.ts';
 import { notifyDue, notifyReset } from './notify.ts';
 import { DELIVERY_SHARDS, type QueueRef } from './queue-ref.ts';
 
-/** Before anything is queued for it, or it is judged whether anything is: others at it would miss the one or the other. */
+/** Taken before anything is queued, and before a decision that depends on what is queued. */
 export async function lockQueue(tx: Queryable, queue: QueueRef): Promise<void> {
   await tx.query(
     'select from subscription_queues where shop_id = $1 and subscription_id = $2 for no key update',
@@ -11,7 +11,7 @@ export async function lockQueue(tx: Queryable, queue: QueueRef): Promise<void> {
   );
 }
 
-/** Makes the queue of a new subscription. */
+/** Creates the queue of a new subscription. */
 export async function addQueue(tx: Queryable, queue: QueueRef): Promise<void> {
   await tx.query(
     `insert into subscription_queues (shop_id, subscription_id, endpoint_id, topic, trigger, shard, is_open)
@@ -22,12 +22,12 @@ export async function addQueue(tx: Queryable, queue: QueueRef): Promise<void> {
 }
 
 /**
- * Makes the queue what its subscription is by now; what waits goes on, to its address, if it is
- * active. The caller has locked the subscription, and the queue before this begins: what an event that is
- * fanned out at this moment adds must be seen to wait.
+ * Brings the queue in line with its changed subscription. What waits is sent to the new address, if the
+ * subscription is active. The caller has locked the subscription and the queue, so that deliveries which a
+ * parallel fan-out adds are seen.
  *
- * @param o.inactiveSince of one that was switched on a moment ago: what was held for too long ends
- *   before the rest goes on, and its address, which a person has seen to, is tried at once.
+ * @param o.inactiveSince of a subscription that was just activated: deliveries held for too long expire
+ *   before the rest is sent, and the circuit of its endpoint is reset.
  * @param o.offsetMs of the retry clock.
  */
 export async function changeQueue(
@@ -37,7 +37,7 @@ export async function changeQueue(
 ): Promise<void> {
   const key = [queue.shopId, queue.subscriptionId];
   if (o.inactiveSince) await resetEndpoint(tx, queue);
-  // Times are cut to what the backlog's worker can say again.
+  // Milliseconds, because a JavaScript date must be able to carry the value back.
   await tx.query(
     `with now_ as (
        select date_trunc('milliseconds', now() + $3 * interval '1 ms') as at
@@ -60,7 +60,7 @@ export async function changeQueue(
   await notifyDue(tx, [queue], { isChange: true });
 }
 
-/** Whoever sends to the address may know of failures that are not written down: told in any case. */
+/** Notifies even when no failure is stored: the process that sends may know of failures that are not recorded yet. */
 async function resetEndpoint(tx: Queryable, queue: QueueRef): Promise<void> {
   const { rows } = await tx.query<{ endpointId: bigint }>(
     `with reset as (
@@ -77,7 +77,7 @@ async function resetEndpoint(tx: Queryable, queue: QueueRef): Promise<void> {
   for (const { endpointId } of rows) await notifyReset(tx, { shopId: queue.shopId, endpointId });
 }
 
-/** The subscription is deleted: nothing waits any more; the rows that say so go by and by. */
+/** The subscription is deleted. Maintenance later drops what its queue holds. */
 export async function closeQueue(tx: Queryable, queue: QueueRef): Promise<void> {
   await tx.query(
     `update subscription_queues set is_open = false, is_deleted = true, expire_before = null, ready_at = null

@@ -1,6 +1,6 @@
 import { shardLease } from '../../../platform/shards.ts';
 
-/** Which queue; there is one for each subscription. */
+/** Names a queue. Each subscription has one. */
 export interface QueueRef {
   readonly shopId: bigint;
   readonly subscriptionId: bigint;
@@ -12,12 +12,12 @@ export const DELIVERY_SHARDS = 32;
 /** The first part of the names of the shards' leases. */
 export const DELIVERY_LEASES = 'deliveries';
 
-/** All queues of an endpoint are in one shard, so that one process counts all that it has in flight. */
+/** All queues of an endpoint are in one shard, so that one process counts all its attempts in flight. */
 export function shardOf(endpointId: bigint): number {
   return Number(endpointId % BigInt(DELIVERY_SHARDS));
 }
 
-/** Names the lease of a shard, which what is written of its endpoints is checked against. */
+/** Name of the lease of a shard. Results are only recorded while the lease is held. */
 export function leaseOf({ shard }: { readonly shard: number }): string {
   return shardLease(DELIVERY_LEASES, shard);
 }

@@ -1,8 +1,8 @@
 import type { Queryable } from '../../../platform/postgres.ts';
-import type { HealthClass } from '../scheduler/fair-share.ts';
+import type { HealthClass } from '../scheduler/capacity.ts';
 import type { QueueRef } from './queue-ref.ts';
 
-/** A delivery that is due, with all that its attempt needs, as fresh as the statement that read it. */
+/** A delivery that is due, with all that its attempt needs. */
 export interface Due extends QueueRef {
   readonly id: string;
   readonly endpointId: bigint;
@@ -17,12 +17,12 @@ export interface Due extends QueueRef {
   /** All attempts before this one, and those of this round. */
   readonly attempts: number;
   readonly roundAttempts: number;
-  /** Of the body. */
+  /** Length of the body. */
   readonly bytes: number;
   /** By the retry clock, ms. */
   readonly dueAtMs: number;
   readonly queuedAtMs: number;
-  /** The same, to the microsecond, as the database says it: each round has its own. */
+  /** `queuedAtMs` as text with microseconds. Each time a delivery is queued it differs. */
   readonly round: string;
   /** Fresh, or a retry or replay. */
   readonly isRetry: boolean;
@@ -34,7 +34,7 @@ export interface Due extends QueueRef {
   readonly body: Buffer | null;
 }
 
-/** What to read of a queue. `any-probe`: one delivery, the oldest that is due; `oldest-probe`: the oldest of all, if it is due. */
+/** What to read from a queue. `any-probe`: the oldest delivery that is due. `oldest-probe`: the oldest delivery, if it is due. */
 export type ReadMode = 'all' | 'any-probe' | 'oldest-probe';
 
 // As numbers in the statement.
@@ -42,25 +42,25 @@ const HEALTH_CLASSES: readonly HealthClass[] = ['trusted', 'new', 'slow', 'faili
 const MODES: readonly ReadMode[] = ['all', 'any-probe', 'oldest-probe'];
 
 export interface Reading extends QueueRef {
-  /** A queue that has gone to another endpoint meanwhile gives nothing. */
+  /** A queue that has moved to another endpoint gives nothing. */
   readonly endpointId: bigint;
   readonly limit: number;
   readonly mode: ReadMode;
-  /** Of its endpoint: whose bytes these are. */
+  /** Health class of its endpoint, whose share of the bytes is used. */
   readonly healthClass: HealthClass;
-  /** Where to begin, by the retry clock, ms: before it all was read. 0 for the beginning. */
+  /** Where to begin, by the retry clock, ms: everything before was read. 0 for the beginning. */
   readonly freshFromMs: number;
   readonly retriesFromMs: number;
 }
 
 /**
- * Reads what is due in each queue, fresh deliveries before retries. Every queue is a few steps along an
- * index, however long its backlog.
+ * Reads what is due in each queue, fresh deliveries before retries. Costs a few index steps for each queue,
+ * however many deliveries wait in it.
  *
- * @param o.except deliveries under way already.
- * @param o.maxBytes of bodies, for the queues of each health class; the one that goes over it is the last.
+ * @param o.except deliveries in flight.
+ * @param o.maxBytes of bodies, for the queues of each health class. The delivery that exceeds it is the last.
  * @param o.offsetMs of the retry clock.
- * @returns the rows, queue by queue.
+ * @returns the deliveries, queue by queue.
  */
 export async function readDue(
   db: Queryable,
@@ -91,9 +91,9 @@ export async function readDue(
   return rows;
 }
 
-// Branches that a mode does not want are not executed. The limit of the lateral part stops before the
-// retries when there are fresh ones enough. `offset 0` has each body looked up by its key, in its day alone,
-// whatever the statistics say.
+// Branches of other modes are not executed. The limit of the lateral part stops before the retries when there
+// are enough fresh deliveries. `offset 0` makes the planner look each body up by its key in the partition of
+// its day, whatever the statistics say.
 const READ_DUE = `
 with wanted as materialized (
   select g.*, l.shard, e.url, s.failures > 0 as is_failing, (

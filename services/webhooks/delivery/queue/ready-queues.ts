@@ -2,7 +2,7 @@ import type { Queryable } from '../../../platform/postgres.ts';
 import type { EndpointHealth } from '../endpoint/circuit-breaker.ts';
 import { endpointKeyOf, type QueueRef, queueKeyOf } from './queue-ref.ts';
 
-/** A queue as it lies in the table, with how its endpoint fares. */
+/** A queue as it is stored, with the health of its endpoint. */
 export interface StoredQueue extends QueueRef {
   readonly key: string;
   readonly endpointId: bigint;
@@ -29,8 +29,8 @@ export interface Finding {
 }
 
 /**
- * Queues of the shards that are ready, those that have been for longest first, without those given. One of
- * these that goes to another endpoint by now is found all the same.
+ * Queues of the shards that are ready, longest ready first, except the given ones. A given queue that has
+ * moved to another endpoint is found all the same.
  */
 export async function findReadyQueues(
   db: Queryable,
@@ -51,7 +51,7 @@ export async function findReadyQueues(
   return rows.map(toQueue);
 }
 
-/** Those of the queues that are ready and in the shards. */
+/** Those of the given queues that are ready and in the shards. */
 export async function findQueues(
   db: Queryable,
   queues: readonly QueueRef[],
@@ -91,8 +91,8 @@ export interface Unloading extends QueueRef {
 }
 
 /**
- * Has the queues looked at again when they are due; says when that is: null for never. Those that are not
- * as given, and those that somebody writes to at this moment, are left as they are and out.
+ * Stores when each queue is due next, and returns that time: null for never. Queues that differ from the
+ * given ones, and those that another transaction writes to, are unchanged and not in the result.
  */
 export async function unloadQueues(
   db: Queryable,
@@ -166,10 +166,10 @@ select extract(epoch from now())::float8 * 1000 + $2 as "nowMs", (
              order by l.ready_at limit 1) n) as "nextMs"`;
 
 /**
- * Queues that are let go of although something is due go behind all that are ready, or are ready again
- * after a pause. Those that somebody writes to at this moment keep their place.
+ * Puts queues that are unloaded although something is due behind all that are ready, or makes them ready
+ * after a pause. Skips queues that another transaction writes to.
  *
- * @param pauseMs from now on.
+ * @param pauseMs from now.
  */
 export async function rescheduleQueues(
   db: Queryable,
@@ -197,8 +197,8 @@ export async function rescheduleQueues(
 }
 
 /**
- * The circuit of an endpoint closed: its queues that wait for its next probe are ready now. Returns
- * whether there are more, which somebody writes to at this moment.
+ * The circuit of an endpoint closed: makes its queues that wait for the next probe ready. Returns whether
+ * some were skipped because another transaction writes to them.
  */
 export async function markQueuesDue(
   db: Queryable,

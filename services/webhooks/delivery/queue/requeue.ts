@@ -4,14 +4,14 @@ import { notifyDue } from './notify.ts';
 import type { QueueRef } from './queue-ref.ts';
 
 /**
- * Starts finished deliveries anew, with the whole schedule: same `webhook-id`, same bytes, to the
- * present address of their subscription, after what is fresh. Those that wait already, and those whose
- * payload is gone (see {@link HAS_BODY}), are left as they are. Behind an inactive subscription they are held.
+ * Sends finished deliveries again, with the whole retry schedule: same `webhook-id`, same bytes, to the
+ * present address of their subscription, after fresh deliveries. Skips those that are queued already and
+ * those whose payload is gone (see {@link HAS_BODY}). An inactive subscription holds them.
  *
- * The caller has locked the subscriptions (`for share` is enough): none is deleted until the commit.
+ * The caller has locked the subscriptions (`for share` is enough), so that none is deleted before the commit.
  *
  * @param o.offsetMs of the retry clock.
- * @param o.key of the call: what was last started by it is left as it is.
+ * @param o.key of the call: deliveries that the same call has started are skipped.
  * @returns the ids of those that were started.
  */
 export async function requeue(
@@ -35,7 +35,7 @@ export async function requeue(
   return started;
 }
 
-/** Before the deliveries, as everywhere. A queue that is being unloaded meanwhile would miss them. */
+/** Locks queues before deliveries, as everywhere: a queue that is unloaded at the same time would miss them. */
 async function lockQueuesOf(
   tx: Queryable,
   o: { shopId: bigint; ids: readonly string[] },
@@ -52,15 +52,14 @@ async function lockQueuesOf(
 }
 
 /**
- * Whether the bytes that a finished delivery `d` brought are still those of its payload `p`. One that was
- * redacted is stored anew, without the customer, for deliveries that come later: whatever ended before
- * brought others under its id, which are gone.
+ * Whether payload `p` still holds the bytes that the finished delivery `d` sent. A redacted payload is stored
+ * again without the customer for later deliveries; what ended before had sent other bytes under its id.
  */
 export const HAS_BODY =
   '(p.body is not null and (p.redacted_at is null or d.finished_at >= p.redacted_at))';
 
-// The payload is locked too: a redaction at this moment is waited for, and then seen, or waits itself.
-// One day at a time, as for settling.
+// The payload is locked too, so that a parallel redaction comes before or after as a whole. One statement
+// for each day, as for results.
 const requeueOf = (day: Date): string => {
   const { first, end } = rangeOfDay(day);
   return `

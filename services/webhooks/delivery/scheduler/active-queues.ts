@@ -6,7 +6,7 @@ import {
 } from '../endpoint/circuit-breaker.ts';
 import type { Due, ReadMode } from '../queue/read-due.ts';
 import type { StoredQueue, Unloading } from '../queue/ready-queues.ts';
-import type { EndpointCapacity, HealthClass } from './fair-share.ts';
+import type { EndpointCapacity, HealthClass } from './capacity.ts';
 
 /** A queue that this process looks after at present. Times: `...Ms` by the monotonic clock unless said otherwise. */
 export interface ActiveQueue extends StoredQueue {
@@ -58,7 +58,7 @@ export interface ActiveQueues {
   health(endpointKey: string): EndpointHealth | undefined;
   /** Notes what an attempt said; returns how the endpoint fares, and whether its circuit closed. */
   note(endpointKey: string, sign: Sign): { health: EndpointHealth; isClosed: boolean } | undefined;
-  room(endpointKey: string, o: { open: number; slow: number }): EndpointCapacity;
+  capacity(endpointKey: string, o: { open: number; slow: number }): EndpointCapacity;
   /** The queue has had its turn, and with it its shop. */
   took(queue: ActiveQueue, healthClass: HealthClass): void;
   turnOf(shopId: bigint, healthClass: HealthClass): number;
@@ -135,7 +135,7 @@ export function createActiveQueues(): ActiveQueues {
         isClosed: before.circuit !== null && !endpoint.health.circuit,
       };
     },
-    room(key, { open, slow }) {
+    capacity(key, { open, slow }) {
       const health = endpoints.get(key)?.health;
       if (!health) return { free: 0, healthClass: 'failing' };
       const free = health.circuit ? 1 - open : health.maxInFlight - open;

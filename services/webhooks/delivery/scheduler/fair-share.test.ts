@@ -1,19 +1,18 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import {
-  type Candidate,
   type Capacity,
   type EndpointCapacity,
   freeCapacity,
   type HealthClass,
-  shareFairly,
-} from './fair-share.ts';
+} from './capacity.ts';
+import { type Candidate, shareFairly } from './fair-share.ts';
 
 const healthClasses = fc.constantFrom<HealthClass>('trusted', 'new', 'slow', 'failing');
 
 interface Scene {
   readonly candidates: readonly Candidate[];
-  readonly rooms: ReadonlyMap<string, EndpointCapacity>;
+  readonly capacities: ReadonlyMap<string, EndpointCapacity>;
 }
 
 /** Shops with endpoints with queues, in any order. */
@@ -30,11 +29,11 @@ const scenes: fc.Arbitrary<Scene> = fc
     { minLength: 1, maxLength: 5 },
   )
   .chain((shops) => {
-    const rooms = new Map<string, EndpointCapacity>();
+    const capacities = new Map<string, EndpointCapacity>();
     const candidates: Candidate[] = shops.flatMap((endpoints, shop) =>
-      endpoints.flatMap(({ queues, ...room }, nth) => {
+      endpoints.flatMap(({ queues, ...capacity }, nth) => {
         const endpointKey = `${shop}:${nth}`;
-        rooms.set(endpointKey, room);
+        capacities.set(endpointKey, capacity);
         return Array.from({ length: queues }, (_, queue) => ({
           key: `${endpointKey}:${queue}`,
           shopId: BigInt(shop),
@@ -45,7 +44,7 @@ const scenes: fc.Arbitrary<Scene> = fc
     );
     return fc
       .shuffledSubarray(candidates, { minLength: candidates.length, maxLength: candidates.length })
-      .map((shuffled) => ({ candidates: shuffled, rooms }));
+      .map((shuffled) => ({ candidates: shuffled, capacities }));
   });
 
 const places = fc.record({
@@ -72,14 +71,14 @@ const queueOf = (shopId: bigint, key: string): Candidate => ({
 
 const sum = (numbers: Iterable<number>): number => [...numbers].reduce((a, b) => a + b, 0);
 
-function given({ candidates, rooms }: Scene, free: Capacity) {
+function given({ candidates, capacities }: Scene, free: Capacity) {
   const result = shareFairly(candidates, free, {
-    capacityOf: (key) => rooms.get(key) ?? { free: 0, healthClass: 'failing' },
+    capacityOf: (key) => capacities.get(key) ?? { free: 0, healthClass: 'failing' },
     turnOf: () => 0,
   });
   const of = (isOf: (one: Candidate) => boolean) =>
     sum(candidates.filter(isOf).map(({ key }) => result.get(key) ?? 0));
-  const healthClassOf = ({ endpointKey }: Candidate) => rooms.get(endpointKey)?.healthClass;
+  const healthClassOf = ({ endpointKey }: Candidate) => capacities.get(endpointKey)?.healthClass;
   return { result, of, healthClassOf, total: sum(result.values()) };
 }
 
@@ -99,7 +98,7 @@ describe('the allotment of places', () => {
         );
         expect(ofHealthClass('slow')).toBeLessThanOrEqual(free.bad);
         expect(ofHealthClass('slow', 'failing')).toBeLessThanOrEqual(free.bad + reserved.failing);
-        for (const [key, room] of scene.rooms) {
+        for (const [key, room] of scene.capacities) {
           expect(of((one) => one.endpointKey === key)).toBeLessThanOrEqual(Math.max(0, room.free));
         }
       }),
@@ -111,7 +110,7 @@ describe('the allotment of places', () => {
       fc.property(scenes, places, (scene, free) => {
         const { of, total } = given(scene, free);
         if (total >= free.all) return;
-        for (const [key, room] of scene.rooms) {
+        for (const [key, room] of scene.capacities) {
           if (room.healthClass !== 'trusted') continue;
           expect(of((one) => one.endpointKey === key)).toBe(Math.max(0, room.free));
         }
@@ -122,18 +121,18 @@ describe('the allotment of places', () => {
   test('gives no shop two more than another that could still use one', () => {
     fc.assert(
       fc.property(scenes, fc.integer({ min: 0, max: 40 }), (scene, all) => {
-        const rooms = new Map(
-          [...scene.rooms].map(([key, { free }]) => [
+        const capacities = new Map(
+          [...scene.capacities].map(([key, { free }]) => [
             key,
             { free, healthClass: 'trusted' as const },
           ]),
         );
-        const { of } = given({ ...scene, rooms }, placesFor(all));
+        const { of } = given({ ...scene, capacities }, placesFor(all));
         const shops = [...new Set(scene.candidates.map(({ shopId }) => shopId))];
         const got = shops.map((shop) => of(({ shopId }) => shopId === shop));
         const could = shops.map((shop) =>
           sum(
-            [...rooms]
+            [...capacities]
               .filter(([key]) => key.startsWith(`${shop}:`))
               .map(([, { free }]) => Math.max(0, free)),
           ),
@@ -150,9 +149,9 @@ describe('the allotment of places', () => {
   test('a shop with many endpoints has no more turns than a shop with one', () => {
     const candidates = [1, 2, 3, 4].map((n) => queueOf(1n, `a${n}`));
     candidates.push(queueOf(2n, 'b'));
-    const rooms = placesFor(4);
+    const capacities = placesFor(4);
     const capacityOf = () => ({ free: 3, healthClass: 'trusted' }) as const;
-    const result = shareFairly(candidates, rooms, { capacityOf, turnOf: () => 0 });
+    const result = shareFairly(candidates, capacities, { capacityOf, turnOf: () => 0 });
     expect(result.get('b')).toBe(2);
     expect(sum(result.values())).toBe(4);
   });

@@ -1,7 +1,7 @@
 import type { Due } from '../queue/read-due.ts';
-import type { HealthClass } from './fair-share.ts';
+import type { HealthClass } from './capacity.ts';
 
-/** An attempt that was begun and is not written down yet. */
+/** An attempt that began and whose result is not recorded yet. */
 export interface TrackedAttempt {
   readonly due: Due;
   readonly queueKey: string;
@@ -23,18 +23,18 @@ interface Count {
 const SLOW_MS = 1_000;
 const MIN_KEPT = 64;
 
-/** What this process has under way: requests that are open, and outcomes that are not written down. */
+/** What this process has in flight: open requests, and results that are not recorded yet. */
 export interface InFlightAttempts {
   begin(tracked: Omit<TrackedAttempt, 'isOpen' | 'isSlow'>): TrackedAttempt;
-  /** The request has ended; its outcome is still to be written down. */
+  /** The request has ended. Its result is not recorded yet. */
   complete(tracked: TrackedAttempt): void;
-  /** Nothing is left of it. */
-  end(tracked: TrackedAttempt): void;
-  /** Finds those that have become slow. */
-  age(nowMs: number): void;
-  /** All, whether open or not yet written down. */
+  /** The result is recorded. */
+  remove(tracked: TrackedAttempt): void;
+  /** Marks attempts that have become slow. */
+  markSlow(nowMs: number): void;
+  /** All attempts, open or not. */
   size(): number;
-  /** How many there are, those of a health class being open, and how many bytes of bodies are held. */
+  /** Attempts and bytes of their bodies. By health class only open attempts count, in `all` every one. */
   load(): { readonly places: Held; readonly bytes: Held };
   ofEndpoint(key: string): { readonly open: number; readonly slow: number };
   ofQueue(key: string): ReadonlySet<string>;
@@ -42,7 +42,7 @@ export interface InFlightAttempts {
   get(deliveryId: string): TrackedAttempt | undefined;
 }
 
-/** In all, and by health class: those that are open for long count as slow. */
+/** By health class; attempts that are open for more than a second count as slow. */
 export type Held = Readonly<Record<HealthClass | 'all', number>>;
 
 const NONE: Count = { open: 0, slow: 0 };
@@ -55,7 +55,7 @@ export function createInFlightAttempts(): InFlightAttempts {
   const shards = new Map<number, number>();
   const places: Record<HealthClass, number> = { trusted: 0, new: 0, slow: 0, failing: 0 };
   const bytes = { ...places, all: 0 };
-  /** In the order of their beginnings; those that ended are passed over. */
+  /** Attempts that are not slow, oldest first. Those that ended are skipped. */
   let young: TrackedAttempt[] = [];
   let open = 0;
 
@@ -78,7 +78,7 @@ export function createInFlightAttempts(): InFlightAttempts {
     count.open -= 1;
     if (tracked.isSlow) count.slow -= 1;
     if (count.open === 0) endpoints.delete(tracked.endpointKey);
-    // One that stays open must not keep the bodies of all that came and went after it.
+    // An attempt that stays open must not keep the bodies of all that began after it.
     if (young.length > MIN_KEPT && young.length > 2 * open)
       young = young.filter((one) => one.isOpen);
   }
@@ -101,7 +101,7 @@ export function createInFlightAttempts(): InFlightAttempts {
       return tracked;
     },
     complete,
-    end(tracked) {
+    remove(tracked) {
       complete(tracked);
       const { due, queueKey } = tracked;
       if (!all.delete(due.id)) return;
@@ -114,11 +114,11 @@ export function createInFlightAttempts(): InFlightAttempts {
       if (left === 0) shards.delete(due.shard);
       else shards.set(due.shard, left);
     },
-    age(nowMs) {
-      let passed = 0;
+    markSlow(nowMs) {
+      let skipped = 0;
       for (const tracked of young) {
         if (tracked.isOpen && nowMs - tracked.startedMs < SLOW_MS) break;
-        passed += 1;
+        skipped += 1;
         if (!tracked.isOpen) continue;
         places[healthClassOf(tracked)] -= 1;
         bytes[healthClassOf(tracked)] -= tracked.due.bytes;
@@ -127,7 +127,7 @@ export function createInFlightAttempts(): InFlightAttempts {
         bytes.slow += tracked.due.bytes;
         countOf(tracked.endpointKey).slow += 1;
       }
-      if (passed > 0) young = young.slice(passed);
+      if (skipped > 0) young = young.slice(skipped);
     },
     size: () => all.size,
     load: () => ({ places: { ...places, all: all.size }, bytes }),

@@ -3,7 +3,7 @@ import type { Logger } from '../../../platform/log.ts';
 import type { ShardHolder } from '../../../platform/shards.ts';
 import type { Outcome } from '../../sender/outcome.ts';
 import { type AttemptOptions, attempt } from '../attempt/attempt.ts';
-import { putOffPause } from '../attempt/retry-schedule.ts';
+import { reschedulePause } from '../attempt/retry-schedule.ts';
 import { createRetrySlots } from '../attempt/retry-slots.ts';
 import { NEW_ENDPOINT } from '../endpoint/circuit-breaker.ts';
 import { endpointKeyOf, queueKeyOf, shardOf } from '../queue/queue-ref.ts';
@@ -18,13 +18,8 @@ import {
   noteRead,
   startOf,
 } from './active-queues.ts';
-import {
-  type EndpointCapacity,
-  freeCapacity,
-  freeFor,
-  type HealthClass,
-  shareFairly,
-} from './fair-share.ts';
+import { type EndpointCapacity, freeCapacity, freeFor, type HealthClass } from './capacity.ts';
+import { shareFairly } from './fair-share.ts';
 import type { Held, InFlightAttempts, TrackedAttempt } from './in-flight.ts';
 import type { ShopBytes } from './shop-bytes.ts';
 
@@ -85,7 +80,7 @@ export function createScheduler(o: SchedulerOptions): Scheduler {
     onWritten(batch, written) {
       for (const { due } of batch) {
         const tracked = inFlight.get(due.id);
-        if (tracked) inFlight.end(tracked);
+        if (tracked) inFlight.remove(tracked);
         const queue = active.queues.get(queueKeyOf(due));
         if (queue) queue.idleSinceMs = performance.now();
       }
@@ -144,8 +139,8 @@ export function createScheduler(o: SchedulerOptions): Scheduler {
   ): Map<string, number> {
     const free = freeCapacity({ most: o.concurrency, ...held });
     const capacityOf = (key: string): EndpointCapacity => {
-      const room = active.room(key, inFlight.ofEndpoint(key));
-      return maxBytes[room.healthClass] > 0 ? room : { ...room, free: 0 };
+      const capacity = active.capacity(key, inFlight.ofEndpoint(key));
+      return maxBytes[capacity.healthClass] > 0 ? capacity : { ...capacity, free: 0 };
     };
     return shareFairly(due, free, { capacityOf, turnOf: active.turnOf });
   }
@@ -156,7 +151,7 @@ export function createScheduler(o: SchedulerOptions): Scheduler {
       const queue = active.queues.get(key);
       if (!queue) return [];
       const { endpointKey, notifications } = queue;
-      const { healthClass } = active.room(endpointKey, inFlight.ofEndpoint(endpointKey));
+      const { healthClass } = active.capacity(endpointKey, inFlight.ofEndpoint(endpointKey));
       return [{ queue, healthClass, limit, notifications }];
     });
   }
@@ -197,7 +192,7 @@ export function createScheduler(o: SchedulerOptions): Scheduler {
       .catch((error: unknown): AttemptResult => {
         o.logger.error({ err: error, delivery: due.id }, 'attempt could not be made');
         o.onPutOff();
-        const pauseMs = putOffPause(o.retryNowMs() - due.queuedAtMs);
+        const pauseMs = reschedulePause(o.retryNowMs() - due.queuedAtMs);
         return { due, token, sent: undefined, ended: null, pauseMs };
       })
       .then((attemptResult) => complete(tracked, attemptResult))

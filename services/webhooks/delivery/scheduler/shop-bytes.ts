@@ -16,7 +16,7 @@ export interface ShopBytesOptions {
   readonly perMinute: number;
   /** The part of all deliveries that this process sends, 0 to 1: it may send as much of the bytes. */
   readonly share: () => number;
-  /** A shop has used its bytes up; once for each wait. */
+  /** Called once for each time that a shop has used its bytes up. */
   readonly onUsedUp: (shopId: bigint) => void;
   /** The monotonic clock, milliseconds (tests). */
   readonly now?: () => number;
@@ -25,7 +25,7 @@ export interface ShopBytesOptions {
 /** Headers, and what TLS and TCP add: nobody sends many empty requests for free. */
 const OVERHEAD_BYTES = 1_024;
 const MINUTE_MS = 60_000;
-/** Shares change when processes come and go; one that has just begun must not stop a busy shop. */
+/** A process that has just started has a small share; a busy shop must go on during that time. */
 const LEAST_SHARE = 1 / 4;
 
 interface Minute {

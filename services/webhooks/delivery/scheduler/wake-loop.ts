@@ -2,27 +2,27 @@ import type { Logger } from '../../../platform/log.ts';
 import { isTold, type Worker } from '../../../platform/worker.ts';
 
 export interface WakeLoopOptions {
-  /** Names it in logs. */
+  /** Its name in logs. */
   readonly name: string;
   readonly logger: Logger;
-  /** Does what there is to do; says after how long there is more by itself. Milliseconds. */
+  /** Does what there is to do. Resolves to the time after which there is more to do anyway. Milliseconds. */
   readonly step: () => Promise<number>;
 }
 
 export interface WakeLoop extends Worker {
-  /** Has the next step begin within this time, at once if nothing is said. Milliseconds. */
+  /** The next step begins within this time, by default at once. Milliseconds. */
   wake(withinMs?: number): void;
 }
 
-/** Wakes that come close together are one. Milliseconds. */
+/** Between two steps, so that wakes that come close together start one step. Milliseconds. */
 const MIN_GAP_MS = 2;
 const FIRST_BACKOFF_MS = 100;
 const MAX_BACKOFF_MS = 2_000;
 
 /**
- * Repeats a step, one at a time, when it is woken or when the last one said. As loops go, this one is
- * woken thousands of times a second: it makes nothing but a timer. A step that throws is logged and
- * tried again soon.
+ * Repeats a step, one at a time, when it is woken or when the last step asked for it. A step that throws is
+ * logged and repeated after a growing pause. It is woken thousands of times a second, so unlike `startLoop`
+ * it allocates nothing but a timer.
  */
 export function startWakeLoop(o: WakeLoopOptions): WakeLoop {
   let timer: NodeJS.Timeout | undefined;
@@ -48,13 +48,13 @@ export function startWakeLoop(o: WakeLoopOptions): WakeLoop {
 
   function begin(): void {
     dueAt = Number.POSITIVE_INFINITY;
-    running = turn().finally(() => {
+    running = runStep().finally(() => {
       running = undefined;
       if (!isStopped) arm();
     });
   }
 
-  async function turn(): Promise<void> {
+  async function runStep(): Promise<void> {
     let pause: number;
     try {
       pause = await o.step();
