@@ -16,12 +16,14 @@ import { processingRow } from './processing.ts';
 import { processingOutageRow } from './processing-outage.ts';
 import { refusalsRow } from './refusals.ts';
 import { sigkillRows } from './sigkill.ts';
+import { unrecordedResultsRow } from './unrecorded-results.ts';
 
 /** The suite, in the order in which it is run and printed. */
 export const ROWS: readonly Row[] = [
   ...sigkillRows,
   postgresRow,
   refusalsRow,
+  unrecordedResultsRow,
   failingRecordsRow,
   processingOutageRow,
   lockedOutboxRow,

@@ -40,6 +40,9 @@ const PASSED_PAUSE_MS = 100;
 /** The first and the longest pause of a result that the database refuses in every form. Milliseconds. */
 const FIRST_REFUSED_PAUSE_MS = 1_000;
 const MAX_REFUSED_PAUSE_MS = 60_000;
+/** So many results that are refused in a row share one cause: the others are not tried, and no pause is long. */
+const SHARED_CAUSE = 5;
+const MAX_SHARED_PAUSE_MS = 4_000;
 /** Queues whose failures are remembered here. */
 const MAX_FAILING = 10_000;
 
@@ -110,7 +113,8 @@ export function createResultWriter(o: ResultWriterOptions): ResultWriter {
   function postpone(one: AttemptResult): void {
     const refused = refusals.get(one.due.id) ?? 0;
     const isDraining = giveUpAt < Number.POSITIVE_INFINITY;
-    const longer = Math.min(FIRST_REFUSED_PAUSE_MS * 2 ** (refused - 1), MAX_REFUSED_PAUSE_MS);
+    const longest = refusals.size >= SHARED_CAUSE ? MAX_SHARED_PAUSE_MS : MAX_REFUSED_PAUSE_MS;
+    const longer = Math.min(FIRST_REFUSED_PAUSE_MS * 2 ** (refused - 1), longest);
     const pauseMs = refused === 0 || isDraining ? PASSED_PAUSE_MS : longer;
     postponed.push({ one, atMs: performance.now() + pauseMs });
   }
@@ -199,19 +203,34 @@ export function createResultWriter(o: ResultWriterOptions): ResultWriter {
       o.logger.error(about, 'a delivery result cannot be recorded as it is');
       const less = lessOf(first);
       if (!less) {
-        refusals.set(first.due.id, (refusals.get(first.due.id) ?? 0) + 1);
+        noteRefusal(first);
         return { ...NOTHING, passed: [first] };
       }
       const written = await untilWritten([less], []);
       return { ...written, passed: written.passed.length > 0 ? [first] : [] };
     }
     const parts: WrittenResults[] = [];
-    for (const one of batch) parts.push(await untilWritten([one], []));
+    let untried: readonly AttemptResult[] = [];
+    let inRow = 0;
+    for (const [at, one] of batch.entries()) {
+      const refusedBefore = refusals.get(one.due.id);
+      parts.push(await untilWritten([one], []));
+      inRow = refusals.get(one.due.id) === refusedBefore ? 0 : inRow + 1;
+      if (inRow < SHARED_CAUSE) continue;
+      untried = batch.slice(at + 1);
+      break;
+    }
+    for (const one of untried) noteRefusal(one);
     return {
       stale: parts.flatMap((part) => part.stale),
-      passed: parts.flatMap((part) => part.passed),
+      // Those come first the next time.
+      passed: [...untried, ...parts.flatMap((part) => part.passed)],
       notices: parts.flatMap((part) => part.notices),
     };
+  }
+
+  function noteRefusal({ due }: AttemptResult): void {
+    refusals.set(due.id, (refusals.get(due.id) ?? 0) + 1);
   }
 
   function start(): void {

@@ -1,0 +1,74 @@
+import { afterEach, expect, jest, test } from '@jest/globals';
+import type pg from 'pg';
+import { silentLogger } from '../../../../test/support/telemetry.ts';
+import { leaseOf } from '../queue/queue-ref.ts';
+import type { Due } from '../queue/read-due.ts';
+import { createResultWriter } from './result-writer.ts';
+import type { AttemptResult } from './write-results.ts';
+
+afterEach(() => void jest.useRealTimers());
+
+function resultOf(nth: number): AttemptResult {
+  const id = `018f0000-0000-7000-8000-${String(nth).padStart(12, '0')}`;
+  const due: Due = {
+    id,
+    shopId: 1n,
+    subscriptionId: BigInt(nth),
+    endpointId: 1n,
+    shard: 1,
+    url: 'https://a.example/',
+    payloadId: id,
+    eventId: id,
+    trigger: 'return.closed',
+    apiVersion: '2026-10',
+    revision: 1n,
+    traceparent: '',
+    attempts: 0,
+    roundAttempts: 0,
+    bytes: 2,
+    dueAtMs: 0,
+    queuedAtMs: 0,
+    round: '',
+    isRetry: false,
+    sealed: null,
+    isFailing: false,
+    body: null,
+  };
+  return { due, token: 1n, sent: undefined, ended: 'dropped', pauseMs: 0 };
+}
+
+test('results that the database refuses one after another are tried by samples, and recorded soon after', async () => {
+  jest.useFakeTimers();
+  let isRefused = true;
+  let statements = 0;
+  const recorded = new Set<string>();
+  const pool = {
+    query: async () => {
+      statements += 1;
+      if (isRefused) throw new Error('refused for a reason that is no outage');
+      return { rows: [{ name: leaseOf({ shard: 1 }), token: 1n }] };
+    },
+  };
+  const writer = createResultWriter({
+    // Only this much of it is used for results of this kind.
+    pool: pool as unknown as pg.Pool,
+    logger: silentLogger(),
+    offsetMs: () => 0,
+    takeChanges: () => [],
+    onWritten: (batch) => {
+      for (const { due } of batch) recorded.add(due.id);
+    },
+  });
+  for (let nth = 0; nth < 200; nth += 1) writer.add(resultOf(nth));
+  await jest.advanceTimersByTimeAsync(500);
+  // All together, then five alone.
+  expect(statements).toBe(6);
+  await jest.advanceTimersByTimeAsync(580_000);
+  expect(recorded.size).toBe(0);
+  expect(writer.oldestMs()).toBeGreaterThan(580_000);
+
+  isRefused = false;
+  await jest.advanceTimersByTimeAsync(5_000);
+  expect(recorded.size).toBe(200);
+  expect(writer.oldestMs()).toBe(0);
+});
