@@ -206,6 +206,19 @@ describe('shards', () => {
     await Promise.all([before.release(), other.release()]);
   });
 
+  test('are begun by nobody whose own lease has ended, though no other has taken them', async () => {
+    const one = holder('late to renew');
+    await one.rebalance();
+    const now = performance.now();
+    const clock = jest.spyOn(performance, 'now').mockReturnValue(now + LEASE_MS / 2);
+    expect(one.held()).toHaveLength(SHARDS);
+    clock.mockReturnValue(now + LEASE_MS + 1);
+    const late = [one.held(), one.tokenOf(0)];
+    clock.mockRestore();
+    expect(late).toEqual([[], undefined]);
+    await one.release();
+  });
+
   test('a renewal writes one row, whatever is held', async () => {
     const one = holder('thrifty');
     await one.rebalance();

@@ -54,7 +54,7 @@ async function runRows(options: Options): Promise<Run> {
     const stream = run === 1 ? name : `${name}, run ${run}`;
     return { ...options, random: random.fork(stream), say };
   };
-  const systems = shareSystem(options);
+  const systems = shareSystem();
 
   const runApart = (row: ApartRow): Promise<Finished> =>
     untilSure(options, say, (run) => finish(row, options, () => row.runApart(contextOf(row, run))));
@@ -95,11 +95,11 @@ async function runRows(options: Options): Promise<Run> {
 }
 
 /** The system that rows share: started when one needs it, a fresh one after its end. */
-function shareSystem({ full }: Options) {
+function shareSystem() {
   let system: System | undefined;
   return {
     async get(): Promise<System> {
-      system ??= await startSystem(say, { isDurable: full });
+      system ??= await startSystem(say);
       return system;
     },
     async end(): Promise<void> {
@@ -170,6 +170,10 @@ async function main(): Promise<void> {
   if (options.writeDocs) await writeDocs(run);
   const broken = run.finished.filter((one) => !passes(one)).length;
   say(`${run.finished.length - broken} of ${run.finished.length} rows hold; seed ${options.seed}`);
+  const repeated = run.finished.filter(({ repeats }) => repeats !== undefined);
+  if (repeated.length > 0) {
+    say(`rows that needed repeats: ${repeated.map(({ row }) => row.name).join(', ')}`);
+  }
   process.exitCode = broken === 0 ? 0 : 1;
 }
 

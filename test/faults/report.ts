@@ -12,6 +12,8 @@ export interface Finished {
   readonly outcome: Outcome;
   /** Milliseconds. */
   readonly tookMs: number;
+  /** How often it ran again because of a doubt; absent when one try was enough. */
+  readonly repeats?: number;
 }
 
 export interface Run {
@@ -45,7 +47,7 @@ export function markdownOf(run: Run): string {
       outcome.unexplained,
       outcome.figures.join('; '),
       lasted(one.tookMs),
-      passes(one) ? 'holds' : '**does not hold**',
+      verdictOf(one),
     ];
     return `| ${cells.join(' | ')} |`;
   });
@@ -63,6 +65,11 @@ export function markdownOf(run: Run): string {
   ].join('\n');
 }
 
+function verdictOf(one: Finished): string {
+  if (!passes(one)) return '**does not hold**';
+  return one.repeats === undefined ? 'holds' : `holds, after ${one.repeats} repeats`;
+}
+
 /** `12 s`, `3 min`. */
 function lasted(ms: number): string {
   return ms < 100_000 ? `${Math.round(ms / 1_000)} s` : `${Math.round(ms / 60_000)} min`;
@@ -74,6 +81,7 @@ export function jsonOf(run: Run): string {
     name: one.row.name,
     passes: passes(one),
     took_ms: Math.round(one.tookMs),
+    repeats: one.repeats ?? 0,
     ...one.outcome,
   }));
   const { seed, full, slack, startedAt: started_at } = run;

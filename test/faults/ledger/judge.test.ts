@@ -20,6 +20,7 @@ function arrival(o: Partial<Arrival>): Arrival {
     fault: '',
     accepted: true,
     sha256: 'same',
+    about: null,
     ...o,
   };
 }
@@ -71,6 +72,14 @@ describe('judge', () => {
     const book = bookOf([first, arrival({ at: 9_000 })], [ended(first, endedAt)]);
     const { unexplained } = judge(book, PATHS, [{ from: 2_000, to: 2_010 }]);
     expect(unexplained.length === 0).toBe(isExplained);
+  });
+
+  test('a fault explains one repeat of a delivery, two faults explain two', () => {
+    const all = [arrival({ at: 1_900 }), arrival({ at: 9_000 }), arrival({ at: 9_500 })];
+    const book = bookOf(all);
+    const fault = { from: 2_000, to: 2_010 };
+    expect(judge(book, PATHS, [fault]).unexplained).toHaveLength(1);
+    expect(judge(book, PATHS, [fault, { ...fault }]).unexplained).toEqual([]);
   });
 
   test('a fault of another process explains nothing', () => {

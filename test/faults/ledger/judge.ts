@@ -75,15 +75,20 @@ export function judge(
     const receipts = book.withId(id);
     violations.push(...wrongIn(id, receipts));
     const accepted = receipts.filter((one) => one.accepted && !wasGivenUp(one));
+    // One fault cuts an attempt off once: it explains one repeat of a delivery, not any number.
+    const spent = new Set<Fault>();
     for (const [nth, receipt] of accepted.entries()) {
       if (nth === 0) continue;
       duplicates += 1;
       const earlier = accepted.slice(0, nth);
-      const isExplained = cutOff.some(
-        ({ fault, left }) =>
-          (fault.from <= receipt.at && inFlightAt(earlier, fault).length > 0) || left.has(receipt),
+      const cause = cutOff.find(
+        ({ fault }) =>
+          !spent.has(fault) && fault.from <= receipt.at && inFlightAt(earlier, fault).length > 0,
       );
-      if (!isExplained) unexplained.push(`${id} at ${receipt.path} came again: ${told(accepted)}`);
+      if (cause) spent.add(cause.fault);
+      else if (!cutOff.some(({ left }) => left.has(receipt))) {
+        unexplained.push(`${id} at ${receipt.path} came again: ${told(accepted)}`);
+      }
     }
   }
   return { duplicates, unexplained, violations };

@@ -1,6 +1,10 @@
+import { fromBinary } from '@bufbuild/protobuf';
+import { EventSchema } from '../../../proto/gen/rms/events/v1/events_pb.ts';
 import type { System } from '../system/system.ts';
 import { nowMs, waitFor } from '../wait.ts';
 import { createBalance, type Due } from './balance.ts';
+import { misfitOf } from './bodies.ts';
+import { createChangeBook } from './change-book.ts';
 import type { Publisher } from './publisher.ts';
 import type { TrialShop } from './shop.ts';
 
@@ -12,6 +16,10 @@ export interface Ledger {
   missing(): readonly Due[];
   /** Acknowledged changes without the event that they should have made. */
   unrecorded(publishers: readonly Publisher[]): string[];
+  /** Events of acknowledged returns without a change that made them. */
+  extra(publishers: readonly Publisher[]): string[];
+  /** Requests whose body or headers are not those of the event that they name, in words. */
+  misfits(): Promise<string[]>;
   /**
    * Waits until nothing is queued, unpublished or undelivered.
    *
@@ -42,7 +50,7 @@ export async function openLedger(system: System, shops: readonly TrialShop[]): P
   const subscribed = shops.flatMap(({ id, subscriptions }) =>
     subscriptions.map((one) => ({ ...one, shopId: BigInt(id) })),
   );
-  const seen = new Map<string, Set<string>>();
+  const changes = createChangeBook();
   const balance = createBalance();
   const read = new Map<string, number>();
   let last = start;
@@ -60,8 +68,7 @@ export async function openLedger(system: System, shops: readonly TrialShop[]): P
     const { rows: events } = await system.pool.query<EventRow>(EVENTS, [from, shopIds]);
     for (const event of events) {
       if (event.position > last) last = event.position;
-      const triggers = seen.get(event.key) ?? new Set();
-      seen.set(event.key, triggers.add(event.trigger));
+      changes.add(event);
       for (const { shopId, trigger, path } of subscribed) {
         if (shopId !== event.shopId || trigger !== event.trigger) continue;
         balance.owe({ eventId: event.eventId, trigger, path, at: event.createdAt.getTime() });
@@ -94,11 +101,27 @@ export async function openLedger(system: System, shops: readonly TrialShop[]): P
     refresh: () => refresh(beginning()),
     all: () => balance.all(),
     missing: () => balance.missing(),
-    unrecorded: (publishers) =>
-      publishers
-        .flatMap(({ acknowledged }) => acknowledged)
-        .filter(({ key, trigger }) => !seen.get(key)?.has(trigger))
-        .map(({ key, trigger }) => `${trigger} of ${key}`),
+    unrecorded: (publishers) => changes.missing(publishers.flatMap((one) => one.acknowledged)),
+    extra: (publishers) => changes.extra(publishers.flatMap((one) => one.acknowledged)),
+    async misfits() {
+      const receipts = subscribed.flatMap(({ path }) => system.sink.book.at(path));
+      const byEvent = Map.groupBy(receipts, ({ eventId }) => eventId);
+      const wrong: string[] = [];
+      for (let after = start; ; ) {
+        const { rows: events } = await system.pool.query<ValueRow>(VALUES, [after, shopIds, PAGE]);
+        for (const { eventId, value } of events) {
+          const event = fromBinary(EventSchema, value);
+          for (const one of byEvent.get(eventId) ?? [])
+            wrong.push(...[misfitOf(one, event) ?? []].flat());
+          byEvent.delete(eventId);
+        }
+        const last = events.at(-1);
+        if (!last) break;
+        after = last.position;
+      }
+      const strange = [...byEvent.keys()].map((id) => `event ${id} arrived but is not stored`);
+      return [...wrong, ...strange];
+    },
     async untilQuiet(withinMs) {
       const isQuiet = async (): Promise<boolean> => {
         await refresh(beginning());
@@ -120,6 +143,19 @@ export async function openLedger(system: System, shops: readonly TrialShop[]): P
 const EVENTS = `
 select position, event_id as "eventId", trigger, key, shop_id as "shopId", created_at as "createdAt"
   from returns.events where position > $1 and shop_id = any($2) order by position`;
+
+interface ValueRow {
+  readonly position: bigint;
+  readonly eventId: string;
+  readonly value: Buffer;
+}
+
+/** Events whose bodies are compared at a time. */
+const PAGE = 1_000;
+
+const VALUES = `
+select position, event_id as "eventId", value
+  from returns.events where position > $1 and shop_id = any($2) order by position limit $3`;
 
 const UNDONE = `
 select (select count(*) from returns.outbox where shop_id = any($1))

@@ -144,7 +144,8 @@ function callsOf(o: PublisherOptions, openReturns: bigint[]): { next(): Call } {
     return async ({ client }) => {
       await client.recordLabel(request, settings);
       openReturns.push(returnId);
-      return [{ trigger: 'label.created', key: keyOf(returnId), at: Date.now() }];
+      const change = { key: keyOf(returnId), at: Date.now() };
+      return ['label.created', 'return.updated'].map((trigger) => ({ trigger, ...change }));
     };
   };
   const processOne = (returnId: bigint): Call => {

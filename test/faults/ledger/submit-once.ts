@@ -4,7 +4,7 @@ import { waitFor } from '../wait.ts';
 import type { TrialShop } from './shop.ts';
 
 /**
- * Submits one return in a shop, and no more, however long the answer takes: each further one would bring
+ * Submits one return in a shop, the nth, and no more, however long the answer takes: each further one would bring
  * deliveries and retries of its own.
  *
  * @throws OverdueError
@@ -12,13 +12,14 @@ import type { TrialShop } from './shop.ts';
 export async function submitOnce(
   { services }: System,
   shop: TrialShop,
-  o: { readonly withinMs: number },
+  { withinMs, nth = 0 }: { readonly withinMs: number; readonly nth?: number },
 ): Promise<void> {
   const submit = async (): Promise<true> => {
     // A repeat under the same key is the same return.
-    const request = submission(shop, { key: `faults-${shop.id}-once`, serial: shop.id, lines: 1 });
+    const key = `faults-${shop.id}-once-${nth}`;
+    const request = submission(shop, { key, serial: shop.id * 100 + nth, lines: 1 });
     await services.returns.submitReturn(request);
     return true;
   };
-  await waitFor(submit, { what: 'a return is submitted', withinMs: o.withinMs });
+  await waitFor(submit, { what: 'a return is submitted', withinMs });
 }

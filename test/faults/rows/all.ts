@@ -9,6 +9,7 @@ import { frozenWorkerRow } from './frozen-worker.ts';
 import { fullLogRow } from './full-log.ts';
 import { hangingRows } from './hanging.ts';
 import { kafkaRows } from './kafka.ts';
+import { latencyRow } from './latency.ts';
 import { lockedOutboxRow } from './locked-outbox.ts';
 import { nastyAnswersRow } from './nasty-answers.ts';
 import { postgresRow } from './postgres.ts';
@@ -20,6 +21,7 @@ import { unrecordedResultsRow } from './unrecorded-results.ts';
 
 /** The suite, in the order in which it is run and printed. */
 export const ROWS: readonly Row[] = [
+  latencyRow,
   ...sigkillRows,
   postgresRow,
   refusalsRow,

@@ -40,8 +40,8 @@ const SERVICES = ['returns', 'webhooks', 'gateway', 'carts'] as const;
 const ROLES = SERVICES.map(roleOf);
 
 /**
- * Changes what the roles log in with, and ends their connections: each must log in again. The server of the
- * short form asks for no password, so the right to log in goes with it.
+ * Takes the right to log in and the password from the roles, or gives them back, and ends their connections:
+ * each must log in again.
  */
 async function setLogins(admin: pg.Client, right: string, password: string): Promise<void> {
   const login = `${right} password ${pg.escapeLiteral(password)}`;

@@ -1,6 +1,7 @@
 import { type Fault, judge } from '../ledger/judge.ts';
 import { type Ledger, openLedger } from '../ledger/ledger.ts';
 import { type Publisher, type PublisherOptions, startPublisher } from '../ledger/publisher.ts';
+import { untilRecorded } from '../ledger/recorded.ts';
 import { openShop, type TrialShop, type Wanted } from '../ledger/shop.ts';
 import { whereaboutsOf } from '../ledger/whereabouts.ts';
 import { type Outcome, type RowContext, someOf } from '../row.ts';
@@ -78,7 +79,11 @@ export async function withTrial(
     },
     async finish({ quietMs, passesOn = false, ...o }) {
       await Promise.all(publishers.map((one) => one.stop()));
-      await ledger.untilQuiet(quietMs).catch((error: Error) => problems.push(error.message));
+      const ids = shops.map(({ id }) => id);
+      await ledger
+        .untilQuiet(quietMs)
+        .then(() => untilRecorded(system, ids, quietMs))
+        .catch((error: Error) => problems.push(error.message));
       await system.sink.flush();
       const verdict = judge(system.sink.book, paths, faults);
       const werePassedOn = await isPassedOn(system, openedAt, verdict.unexplained.length);
@@ -90,7 +95,9 @@ export async function withTrial(
         ...(await Promise.all(stuck)),
         ...someOf(lost.map(({ eventId, path }) => `lost: event ${eventId} for ${path}`)),
         ...someOf(unrecorded.map((text) => `acknowledged but not stored: ${text}`)),
+        ...someOf(ledger.extra(publishers)),
         ...someOf(verdict.violations),
+        ...someOf(await ledger.misfits()),
       );
       // A process stood still where no fault of the row explains it: the machine may have done that.
       if (!werePassedOn) problems.push(...someOf(unexplained));

@@ -4,6 +4,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net';
 import { gzipSync } from 'node:zlib';
 import { nowMs } from '../wait.ts';
+import { aboutOf } from './about.ts';
 import { answerNastily } from './answers.ts';
 import type { Arrival, Behaviour, Ending, FromSink, ToSink } from './protocol.ts';
 import { createVerifier } from './verify.ts';
@@ -40,6 +41,7 @@ async function receive(req: IncomingMessage, res: ServerResponse): Promise<void>
   const chunks: Buffer[] = [];
   for await (const chunk of req) chunks.push(chunk);
   const body = Buffer.concat(chunks);
+  const text = body.toString('utf8');
   const path = req.url ?? '/';
   const behaviour = behaviours.get(path) ?? { kind: 'accept' };
   const header = (name: string): string => String(req.headers[name] ?? '');
@@ -59,9 +61,10 @@ async function receive(req: IncomingMessage, res: ServerResponse): Promise<void>
     sequence: Number(header('x-service-sequence')),
     at: nowMs(),
     fromPort: req.socket.remotePort ?? 0,
-    fault: verifier.faultOf(path, signed, body.toString('utf8')),
+    fault: verifier.faultOf(path, signed, text),
     accepted: behaviour.kind === 'accept' || behaviour.kind === 'hang',
     sha256: createHash('sha256').update(body).digest('hex'),
+    about: aboutOf(text),
   });
   res.once('close', () => {
     endings.push({ number, at: nowMs(), answered: res.writableFinished });

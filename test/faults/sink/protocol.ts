@@ -1,3 +1,5 @@
+import type { About } from './about.ts';
+
 /** How an endpoint of the sink answers. */
 export type Behaviour =
   | { readonly kind: 'accept'; readonly delayMs?: number }
@@ -29,6 +31,7 @@ export interface Arrival {
   readonly accepted: boolean;
   /** Of the body. */
   readonly sha256: string;
+  readonly about: About | null;
 }
 
 /** The end of a request: answered in full, or cut off. */

@@ -24,15 +24,8 @@ export interface DatabaseServer {
 
 const ORPHANS_MS = 60_000;
 
-/**
- * @param o.isDurable its writes reach the disk. Without, they reach the operating system: they outlive
- *   the death of every process, not that of the machine, and no trial waits for a slow disk.
- */
-export async function startDatabaseServer(
-  folder: string,
-  o: { isDurable: boolean },
-): Promise<DatabaseServer> {
-  const { isDurable: durable } = o;
+/** Its writes reach the disk before they are acknowledged, as in production. */
+export async function startDatabaseServer(folder: string): Promise<DatabaseServer> {
   const settings = {
     shared_preload_libraries: 'pg_stat_statements',
     max_connections: '200',
@@ -43,14 +36,14 @@ export async function startDatabaseServer(
     synchronous_commit: 'on',
     full_page_writes: 'on',
   };
-  let server: LocalPostgres = await startPostgres({ folder, durable, settings });
+  let server: LocalPostgres = await startPostgres({ folder, settings });
   const { port } = server;
   const adminUrl = async (): Promise<string> => {
     const password = (await readFile(join(folder, 'password'), 'utf8')).trim();
     return `postgres://postgres:${password}@127.0.0.1:${port}/rms`;
   };
   const start = async (): Promise<void> => {
-    const restart = () => startPostgres({ folder, port, durable, settings });
+    const restart = () => startPostgres({ folder, port, settings });
     // A machine that is busy for the moment may be too slow for a start.
     server = await restart().catch(restart);
   };

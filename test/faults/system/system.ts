@@ -74,16 +74,11 @@ export interface System {
 /** A machine that is busy for the moment may be too slow for one of its starts. */
 const MOST_STARTS = 3;
 
-export interface SystemOptions {
-  /** See `startDatabaseServer`. */
-  readonly isDurable: boolean;
-}
-
 /** Starts database, broker, sink and the core services, each as its own process, and waits until all serve. */
-export async function startSystem(say: (text: string) => void, o: SystemOptions): Promise<System> {
+export async function startSystem(say: (text: string) => void): Promise<System> {
   for (let start = 1; ; start += 1) {
     try {
-      return await startOnce(say, o);
+      return await startOnce(say);
     } catch (error) {
       if (start === MOST_STARTS) throw error;
       say(`it did not start, once more: ${error instanceof Error ? error.message : String(error)}`);
@@ -91,7 +86,7 @@ export async function startSystem(say: (text: string) => void, o: SystemOptions)
   }
 }
 
-async function startOnce(say: (text: string) => void, o: SystemOptions): Promise<System> {
+async function startOnce(say: (text: string) => void): Promise<System> {
   const folder = await mkdtemp(join(tmpdir(), 'rms-faults-'));
   const stoppers: (() => Promise<unknown>)[] = [];
   const stop = async (): Promise<void> => {
@@ -101,7 +96,7 @@ async function startOnce(say: (text: string) => void, o: SystemOptions): Promise
   try {
     say('starting PostgreSQL, Kafka and the sink');
     const starting = [
-      startDatabaseServer(join(folder, 'postgres'), o),
+      startDatabaseServer(join(folder, 'postgres')),
       startBroker(join(folder, 'kafka')),
       startSink(),
     ] as const;

@@ -95,6 +95,19 @@ describe('a queue that went to another endpoint', () => {
 });
 
 describe('a queue that becomes ready', () => {
+  test('is looked after as soon as another replica says so, before the next search', async () => {
+    const queue = await newQueue();
+    const active = createActiveQueues();
+    const loader = keeperOf(active, db.pool);
+    await loader.load();
+    await db.pool.query('update subscription_queues set ready_at = now() where shop_id = $1', [
+      queue.shopId,
+    ]);
+    loader.notify({ keys: [queueKeyOf(queue)], isChange: false });
+    await loader.load();
+    expect(active.queues.has(queueKeyOf(queue))).toBe(true);
+  });
+
   test('between two looks is found at once', async () => {
     const queue = await newQueue();
     await db.pool.query(

@@ -1,0 +1,79 @@
+import { expect, test } from '@jest/globals';
+import type pg from 'pg';
+import type { ShardHolder } from '../../../platform/shards.ts';
+import { createRetryClock } from '../attempt/retry-clock.ts';
+import { NEW_ENDPOINT } from '../endpoint/circuit-breaker.ts';
+import { createQueueUnloader } from '../queue/queue-unloader.ts';
+import { createActiveQueues, markDue } from './active-queues.ts';
+import { createInFlightAttempts } from './in-flight.ts';
+import { createScheduler, type SchedulerOptions } from './scheduler.ts';
+
+/** A queue that this process looks after, and databases that answer `rows` after something was done. */
+function activeQueue(rows: readonly object[]) {
+  const active = createActiveQueues();
+  const ids = { shopId: 1n, subscriptionId: 1n, endpointId: 1n, endpointKey: '1:1' };
+  active.add({ ...ids, key: '1:1', shard: 1, health: NEW_ENDPOINT });
+  const queue = active.queues.get('1:1');
+  if (!queue) throw new Error('it was added');
+  const databaseThat = (during: () => void) => {
+    const query = async () => {
+      during();
+      return { rows };
+    };
+    return { query } as unknown as pg.Pool;
+  };
+  return { active, queue, databaseThat };
+}
+
+const ALL_SHARDS: Pick<ShardHolder, 'tokenOf'> = { tokenOf: () => 1n };
+
+function schedulerOf(o: Pick<SchedulerOptions, 'active' | 'pool'>) {
+  const used: Partial<SchedulerOptions> = {
+    ...o,
+    inFlight: createInFlightAttempts(),
+    shards: ALL_SHARDS as ShardHolder,
+    concurrency: 8,
+    offsetMs: () => 0,
+    retryNowMs: () => Date.now(),
+    shopBytes: { take: () => true, waitMs: () => 0, waiting: () => 0 },
+  };
+  return createScheduler(used as SchedulerOptions);
+}
+
+test('a notification that comes while its queue is read is not lost', async () => {
+  const { active, queue, databaseThat } = activeQueue([]);
+  await schedulerOf({ active, pool: databaseThat(() => markDue(queue)) }).take();
+  expect(active.due()).toEqual([queue]);
+});
+
+test('a queue with nothing due is not read again until a notification comes', async () => {
+  const { active, queue, databaseThat } = activeQueue([]);
+  await schedulerOf({ active, pool: databaseThat(() => {}) }).take();
+  expect(active.due()).toEqual([]);
+  markDue(queue);
+  expect(active.due()).toEqual([queue]);
+});
+
+test('a notification that comes while its queue is unloaded keeps it', async () => {
+  const nothingDue = { shopId: 1n, subscriptionId: 1n, readyMs: null };
+  const { active, queue, databaseThat } = activeQueue([nothingDue]);
+  queue.hasDueWork = false;
+  queue.idleSinceMs = Number.NEGATIVE_INFINITY;
+  const unloaderOver = (pool: pg.Pool) =>
+    createQueueUnloader({
+      ...{ pool, active, inFlight: createInFlightAttempts(), clock: createRetryClock() },
+      ...{ retryNowMs: () => Date.now(), onReadyAt: () => {}, onMaybeReady: () => {} },
+    });
+  await unloaderOver(databaseThat(() => markDue(queue))).unloadIdle();
+  expect(active.due()).toEqual([queue]);
+  queue.hasDueWork = false;
+  await unloaderOver(databaseThat(() => {})).unloadIdle();
+  expect(active.queues.size).toBe(0);
+});
+
+test('an endpoint has no more attempts in flight than it may have', () => {
+  const { active } = activeQueue([]);
+  const free = (open: number) => active.room('1:1', { open, slow: 0 }).free;
+  expect(free(0)).toBe(NEW_ENDPOINT.maxInFlight);
+  expect(free(NEW_ENDPOINT.maxInFlight)).toBe(0);
+});

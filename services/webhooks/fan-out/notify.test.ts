@@ -1,0 +1,49 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, afterEach, beforeAll, expect, test } from '@jest/globals';
+import pg from 'pg';
+import { createTestDatabase, type TestDatabase } from '../../../test/support/database.ts';
+import { newShop } from '../../../test/support/running-service.ts';
+import { until } from '../../../test/support/until.ts';
+import { runWebhooks } from '../../../test/support/webhooks.ts';
+import { sampleEvent } from '../../contract/sample-event.ts';
+import { createShardHolder } from '../../platform/shards.ts';
+import { DELIVERY_LEASES, DELIVERY_SHARDS, queueKeyOf } from '../delivery/queue/queue-ref.ts';
+
+let db: TestDatabase;
+
+beforeAll(async () => {
+  db = await createTestDatabase('webhooks');
+});
+afterAll(() => db.drop());
+
+const stops: (() => Promise<unknown>)[] = [];
+afterEach(async () => {
+  for (const stop of stops.splice(0).reverse()) await stop();
+});
+
+test('the replica that holds an endpoint is notified of what another has matched for it', async () => {
+  const other = createShardHolder({
+    pool: db.pool,
+    owner: randomUUID(),
+    name: DELIVERY_LEASES,
+    count: DELIVERY_SHARDS,
+    // A machine that stands still must not lose them.
+    leaseMs: 60_000,
+  });
+  // It takes all, and hands over none.
+  await other.rebalance();
+  stops.push(() => other.release());
+  const webhooks = await runWebhooks({ db, leaseMs: 60_000 });
+  stops.push(() => webhooks.stop());
+  const shopId = newShop();
+  const { id: subscriptionId } = await webhooks.subscribe({ shopId, url: 'http://127.0.0.1:1/' });
+  const listener = new pg.Client({ connectionString: db.url });
+  await listener.connect();
+  stops.push(() => listener.end());
+  const heard: string[] = [];
+  listener.on('notification', ({ payload = '' }) => heard.push(...payload.split(',')));
+  await listener.query('listen webhooks_due_webhooks');
+  await webhooks.publish(sampleEvent('return.closed', shopId));
+  await until(() => heard.includes(queueKeyOf({ shopId, subscriptionId })));
+  expect(other.held()).toHaveLength(DELIVERY_SHARDS);
+});

@@ -1,0 +1,41 @@
+import { describe, expect, test } from '@jest/globals';
+import { sampleEvent } from '../../../services/contract/sample-event.ts';
+import { shapeBody } from '../../../services/webhooks/fan-out/shape.ts';
+import { aboutOf } from '../sink/about.ts';
+import { misfitOf } from './bodies.ts';
+
+const VERSION = '2026-10';
+const event = sampleEvent('return.closed', 7n);
+
+/** A request that brings the body of an event under the headers of {@link event}. */
+function bringing(of: typeof event) {
+  const body = shapeBody(of, { topic: 'return', version: VERSION, isRedacted: false });
+  const about = aboutOf(Buffer.from(body ?? []).toString('utf8'));
+  return { webhookId: 'msg_1', path: '/a', trigger: 'return.closed', sequence: 3, about };
+}
+
+describe('a body', () => {
+  test('of its own event fits', () => {
+    expect(misfitOf(bringing(event), event)).toBeUndefined();
+  });
+
+  test.each([
+    ['another return', 'returnId', { ...event.snapshot, id: 99n }],
+    ['another revision', 'updatedAt', { ...event.snapshot, updatedAt: { seconds: 1n, nanos: 0 } }],
+    ['another revision, by its labels', 'labels', { ...event.snapshot, labels: [] }],
+  ])('of %s does not', (_name, field, snapshot) => {
+    const other = { ...event, snapshot } as typeof event;
+    expect(misfitOf(bringing(other), event)).toContain(field);
+  });
+
+  test('that is no object does not', () => {
+    expect(misfitOf({ ...bringing(event), about: aboutOf('[') }, event)).toContain('returnId');
+  });
+
+  test.each([
+    ['trigger', { trigger: 'return.updated' }],
+    ['sequence', { sequence: 2 }],
+  ])('fits, but its header %s does not', (_name, header) => {
+    expect(misfitOf({ ...bringing(event), ...header }, event)).toBeDefined();
+  });
+});

@@ -1,0 +1,57 @@
+import { timestampDate } from '@bufbuild/protobuf/wkt';
+import type { Event } from '../../../proto/gen/rms/events/v1/events_pb.ts';
+import { ReturnState } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
+import type { About } from '../sink/about.ts';
+import type { Receipt } from '../sink/arrival-book.ts';
+
+const STATES: Readonly<Record<number, string | null>> = {
+  [ReturnState.UNSPECIFIED]: null,
+  [ReturnState.OPEN]: 'open',
+  [ReturnState.REVIEW]: 'review',
+  [ReturnState.CLOSED]: 'closed',
+  [ReturnState.CANCELLED]: 'cancelled',
+  [ReturnState.EXPIRED]: 'expired',
+};
+
+/** A request, with what its body says. */
+type Request = Pick<Receipt, 'webhookId' | 'path' | 'trigger' | 'sequence' | 'about'>;
+
+/**
+ * Holds a request against the stored event that it names: a body that is rightly signed may still be that of
+ * another return, trigger or revision. Written without the code that shapes payloads.
+ *
+ * @returns what does not fit, in words; undefined when all does.
+ */
+export function misfitOf(request: Request, event: Event): string | undefined {
+  const { sequence, trigger: header, about } = request;
+  const given: Record<string, unknown> = { sequence, header, ...about };
+  const wanted = { sequence: Number(event.revision), header: event.trigger, ...wantedOf(event) };
+  const wrong = Object.entries(wanted).flatMap(([name, value]) => {
+    const [is, should] = [JSON.stringify(given[name]), JSON.stringify(value)];
+    return is === should ? [] : [`${name} is ${is}, not ${should}`];
+  });
+  if (wrong.length === 0) return undefined;
+  return `${request.webhookId} at ${request.path} brought another body: ${wrong.join(', ')}`;
+}
+
+/** What a body of the topic `return` must say, by the return as it was after the change. */
+function wantedOf({ trigger, shopId, returnId, snapshot }: Event): About {
+  return {
+    topic: 'return',
+    trigger,
+    shopId: Number(shopId),
+    returnId: Number(returnId),
+    ...(snapshot
+      ? {
+          state: STATES[snapshot.state],
+          updatedAt: snapshot.updatedAt && secondOf(timestampDate(snapshot.updatedAt)),
+          labels: snapshot.labels.map(({ trackingNumber }) => trackingNumber),
+        }
+      : { state: undefined, updatedAt: undefined, labels: undefined }),
+  };
+}
+
+/** `2026-11-21 10:00:00`, UTC. */
+function secondOf(time: Date): string {
+  return time.toISOString().slice(0, 19).replace('T', ' ');
+}

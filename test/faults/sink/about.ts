@@ -1,0 +1,37 @@
+/** What a body of the topic `return` says it is about: enough to tell one return and one revision from others. */
+export interface About {
+  readonly topic: unknown;
+  readonly trigger: unknown;
+  readonly shopId: unknown;
+  readonly returnId: unknown;
+  readonly state: unknown;
+  readonly updatedAt: unknown;
+  /** Tracking numbers of its labels, in order. */
+  readonly labels: unknown;
+}
+
+/** What the text of a body says; null when it is no JSON object. */
+export function aboutOf(body: string): About | null {
+  try {
+    const parsed: unknown = JSON.parse(body);
+    if (typeof parsed !== 'object' || parsed === null) return null;
+    const fields = parsed as Record<string, unknown>;
+    const { topic, trigger, shop_id: shopId, id: returnId, state, updated_at: updatedAt } = fields;
+    return {
+      topic,
+      trigger,
+      shopId,
+      returnId,
+      state,
+      updatedAt,
+      labels: trackingIn(fields.labels),
+    };
+  } catch {
+    return null;
+  }
+}
+
+function trackingIn(labels: unknown): unknown {
+  if (!Array.isArray(labels)) return labels;
+  return labels.map((label: { tracking_number?: unknown }) => label.tracking_number);
+}
