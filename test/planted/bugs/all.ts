@@ -1,0 +1,19 @@
+import type { Bug } from '../bug.ts';
+import { consumerBugs } from './consumer.ts';
+import { jobBugs } from './jobs.ts';
+import { matchingBugs } from './matching.ts';
+import { recordingBugs } from './recording.ts';
+import { replicaBugs } from './replicas.ts';
+import { retryBugs } from './retries.ts';
+import { sendingBugs } from './sending.ts';
+
+/** All of them, along the way of a change to its receiver. */
+export const BUGS: readonly Bug[] = [
+  ...consumerBugs,
+  ...matchingBugs,
+  ...replicaBugs,
+  ...sendingBugs,
+  ...recordingBugs,
+  ...retryBugs,
+  ...jobBugs,
+];

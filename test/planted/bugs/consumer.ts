@@ -1,0 +1,55 @@
+import type { Bug } from '../bug.ts';
+
+/** Bugs between Kafka and the handler. */
+export const consumerBugs: readonly Bug[] = [
+  {
+    name: 'offset-before-commit',
+    promise: 'a record is read again until it is handled',
+    file: 'services/platform/bus/kafka-offsets.ts',
+    find: 'p.open.add(received);',
+    replace: '',
+    tests: ['services/platform/bus/kafka-offsets.test.ts'],
+    row: 'kill-consumer',
+  },
+  {
+    name: 'duplicates-not-remembered',
+    promise: 'an event that comes again has its effect once',
+    file: 'services/platform/consumer.ts',
+    find: 'return once.filter((event) => fresh.has(event.eventId));',
+    replace: 'return fresh.size < 0 ? [] : once;',
+    tests: ['services/platform/consumer.test.ts'],
+  },
+  {
+    name: 'outage-parks-records',
+    promise: 'an outage parks nothing',
+    file: 'services/platform/consumer.ts',
+    find: 'return isOutage(error) || isUnavailable(error);',
+    replace: 'return isOutage(error) && isUnavailable(error);',
+    tests: ['services/platform/consumer.test.ts'],
+    row: 'database-refusals',
+  },
+  {
+    name: 'order-of-a-key-broken',
+    promise: 'events of one return are handled in their order',
+    file: 'services/platform/bus/dispatcher.ts',
+    find: 'if (busy.has(key)) continue;',
+    replace: '',
+    tests: ['services/platform/bus/dispatcher.test.ts'],
+  },
+  {
+    name: 'handled-before-its-effect',
+    promise: 'an event is remembered in the transaction of its effect',
+    file: 'services/platform/consumer.ts',
+    find: 'const fresh = await remember(tx, o.group, events);',
+    replace: 'const fresh = await remember(o.pool, o.group, events);',
+    tests: ['services/platform/consumer.test.ts'],
+  },
+  {
+    name: 'forged-event-handled',
+    promise: 'only events of our own processes are handled',
+    file: 'services/platform/bus/signed-bus.ts',
+    find: "return verdict === 'valid' || isAccepted;",
+    replace: "return verdict !== 'expired' || isAccepted;",
+    tests: ['services/platform/bus/signed-bus.test.ts'],
+  },
+];

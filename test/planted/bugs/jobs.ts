@@ -1,0 +1,39 @@
+import type { Bug } from '../bug.ts';
+
+/** Bugs of replays and backfills. */
+export const jobBugs: readonly Bug[] = [
+  {
+    name: 'replay-starts-two',
+    promise: 'a replay that is asked for again under one key is one',
+    file: 'services/webhooks/delivery/queue/requeue.ts',
+    find: 'and ($4::text is null or d.replay_key is distinct from $4)',
+    replace: 'and ($4::text is null or true)',
+    tests: ['services/webhooks/delivery/queue/lifecycle.test.ts'],
+  },
+  {
+    name: 'replay-of-redacted-bytes',
+    promise: 'what had ended when its customer asked to be forgotten is not sent again',
+    file: 'services/webhooks/delivery/queue/requeue.ts',
+    find: "'(p.body is not null and (p.redacted_at is null or d.finished_at >= p.redacted_at))'",
+    replace: "'(p.body is not null)'",
+    tests: ['services/webhooks/fan-out/redact.test.ts'],
+  },
+  {
+    name: 'backfill-skips-a-page',
+    promise: 'a new subscription gets all that is retained',
+    file: 'services/webhooks/jobs/backfill-batch.ts',
+    find: 'const { events, nextCursor } = await o.retained.read(span);',
+    replace:
+      "const first = await o.retained.read(span);\n  const { events, nextCursor } = first.nextCursor === '' ? first : await o.retained.read({ ...span, cursor: first.nextCursor });",
+    tests: ['services/webhooks/jobs/backfill.test.ts'],
+  },
+  {
+    name: 'backfill-repeats-what-was-delivered',
+    promise: 'what was delivered already is not delivered again',
+    file: 'services/webhooks/fan-out/insert.ts',
+    find: 'on conflict (shop_id, id) do nothing\n  returning shop_id, id, subscription_id',
+    replace:
+      'on conflict (shop_id, id) do update set ended = null\n  returning shop_id, id, subscription_id',
+    tests: ['services/webhooks/jobs/backfill.test.ts'],
+  },
+];

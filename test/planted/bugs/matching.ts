@@ -1,0 +1,71 @@
+import type { Bug } from '../bug.ts';
+
+/** Bugs of matching: which events become which deliveries, with which bodies. */
+export const matchingBugs: readonly Bug[] = [
+  {
+    name: 'body-of-another-event',
+    promise: 'a delivery brings the body of its own event',
+    file: 'services/webhooks/fan-out/fan-out.ts',
+    find: 'return shaped.get(key);',
+    replace: 'return shaped.size % 20 === 0 ? [...shaped.values()][0] : shaped.get(key);',
+    tests: ['services/webhooks/fan-out/own-bodies.test.ts'],
+    row: 'kill-worker',
+  },
+  {
+    name: 'event-of-another-shop',
+    promise: 'a shop gets its own events only',
+    file: 'services/webhooks/fan-out/fan-out.ts',
+    find: 'return match.shopId === event.shopId && match.trigger === event.trigger;',
+    replace: 'return match.trigger === event.trigger;',
+    tests: ['services/webhooks/fan-out/own-bodies.test.ts'],
+  },
+  {
+    name: 'snapshot-of-another-revision',
+    promise: 'a body shows the return as it was at the revision of its event',
+    file: 'services/webhooks/fan-out/snapshots.ts',
+    find: 'const snapshot = await read(event);',
+    replace: 'const snapshot = await read({ ...event, revision: event.revision - 1n });',
+    tests: ['services/webhooks/fan-out/consume.test.ts'],
+  },
+  {
+    name: 'payload-version-of-another-shop',
+    promise: 'payloads are shaped for the payload version of the shop',
+    file: 'services/webhooks/fan-out/fan-out.ts',
+    find: '(select v.version from payload_versions v where v.shop_id = l.shop_id) as version',
+    replace: '(select v.version from payload_versions v order by v.shop_id limit 1) as version',
+    tests: ['services/webhooks/fan-out/own-bodies.test.ts'],
+  },
+  {
+    name: 'redacted-customer-sent-again',
+    promise: 'who asked to be forgotten is in no later body',
+    file: 'services/webhooks/fan-out/fan-out.ts',
+    find: 'const isRedacted = redacted.has(returnKeyOf(event));',
+    replace: 'const isRedacted = false;',
+    tests: ['services/webhooks/fan-out/consume.test.ts'],
+  },
+  {
+    name: 'inactive-subscription-gets-events',
+    promise: 'an inactive subscription gets no new events',
+    file: 'services/webhooks/fan-out/fan-out.ts',
+    find: 'where l.is_open\n',
+    replace: 'where true\n',
+    tests: ['services/webhooks/delivery/queue/lifecycle.test.ts'],
+  },
+  {
+    name: 'second-subscription-left-out',
+    promise: 'every subscription to an event gets it',
+    file: 'services/webhooks/fan-out/fan-out.ts',
+    find: '.filter((queue) => isFor(queue, event))\n      .flatMap(',
+    replace: '.filter((queue) => isFor(queue, event))\n      .slice(0, 1)\n      .flatMap(',
+    tests: ['services/webhooks/fan-out/own-bodies.test.ts'],
+    row: 'kill-worker',
+  },
+  {
+    name: 'another-webhook-id-each-time',
+    promise: 'one id for ever: webhook-id follows from event and subscription',
+    file: 'services/webhooks/delivery-id.ts',
+    find: 'return idOf(event, own);',
+    replace: 'return idOf({ ...event, occurredAt: new Date() }, own);',
+    tests: ['services/webhooks/delivery-id.test.ts'],
+  },
+];

@@ -1,0 +1,57 @@
+import type { Bug } from '../bug.ts';
+
+/** Bugs of what is recorded of attempts. */
+export const recordingBugs: readonly Bug[] = [
+  {
+    name: 'result-dropped',
+    promise: 'every result is recorded: nothing that arrived stays in the queue',
+    file: 'services/webhooks/delivery/results/result-writer.ts',
+    find: 'const batch = waiting.splice(0, MAX_BATCH).map(withFailing);',
+    replace:
+      'const batch = waiting.splice(0, MAX_BATCH).map(withFailing).filter(() => Math.random() > 0.02);',
+    tests: ['services/webhooks/fan-out/own-bodies.test.ts'],
+    row: 'kill-worker',
+  },
+  {
+    name: 'outage-swallowed',
+    promise: 'an outage of the database costs no result',
+    file: 'services/webhooks/delivery/results/result-writer.ts',
+    find: 'if (performance.now() >= giveUpAt) {',
+    replace: 'if (performance.now() >= 0) {',
+    tests: ['services/webhooks/delivery/crash.test.ts'],
+    row: 'postgres-restart',
+  },
+  {
+    name: 'no-fencing',
+    promise: 'what a process records after it lost its lease is refused',
+    file: 'services/webhooks/delivery/results/write-results.ts',
+    find: 'response_excerpt, round)\n    join leased l on l.name = g.lease and l.token = g.token',
+    replace: 'response_excerpt, round)\n    join leased l on l.name = g.lease',
+    tests: ['services/webhooks/delivery/results/write-results.test.ts'],
+    row: 'frozen-worker',
+  },
+  {
+    name: 'failure-recorded-as-delivered',
+    promise: 'what was committed is delivered until your endpoint answers 2xx',
+    file: 'services/webhooks/delivery/attempt/attempt.ts',
+    find: "if (result === 'delivered') return",
+    replace: "if (result === 'delivered' || result === 'timeout') return",
+    tests: ['services/webhooks/delivery/results/late-answers.test.ts'],
+  },
+  {
+    name: 'success-does-not-end-failures',
+    promise: 'one success starts the count of failures again',
+    file: 'services/webhooks/delivery/results/count-failures.ts',
+    find: 'failures = 0;\n      failingSinceMs = null;',
+    replace: 'failures += 0;',
+    tests: ['services/webhooks/delivery/attempt/retries.test.ts'],
+  },
+  {
+    name: 'answer-of-an-earlier-round-ends-a-replay',
+    promise: 'a replay is sent, whatever an older attempt says',
+    file: 'services/webhooks/delivery/results/write-results.ts',
+    find: "and q.queued_at = g.round and (g.ended = 'delivered'",
+    replace: "and (g.ended = 'delivered'",
+    tests: ['services/webhooks/delivery/results/write-results.test.ts'],
+  },
+];

@@ -1,0 +1,71 @@
+import type { Bug } from '../bug.ts';
+
+/** Bugs of how processes share the work: leases, notifications, wake-ups. */
+export const replicaBugs: readonly Bug[] = [
+  {
+    name: 'replica-not-notified',
+    promise: 'fresh deliveries flow at once, whichever replica holds their endpoint',
+    file: 'services/webhooks/fan-out/consume.ts',
+    find: 'const elsewhere = queues.filter((queue) => !o.holds(queue.shard));',
+    replace: 'const elsewhere = queues.filter(() => false);',
+    tests: ['services/webhooks/fan-out/notify.test.ts'],
+    row: 'replica-latency',
+  },
+  {
+    name: 'notification-not-heard',
+    promise: 'fresh deliveries flow at once, whichever replica holds their endpoint',
+    file: 'services/webhooks/delivery/queue/queue-loader.ts',
+    find: 'else if (notified.size > 0) await loadNotified(held);',
+    replace: '',
+    tests: ['services/webhooks/delivery/queue/queue-loader.test.ts'],
+    row: 'replica-latency',
+  },
+  {
+    name: 'wake-up-lost-while-reading',
+    promise: 'what becomes due while a queue is read is sent at once',
+    file: 'services/webhooks/delivery/scheduler/scheduler.ts',
+    find: 'waiting.has(queue.key) || queue.notifications !== notifications;',
+    replace: 'waiting.has(queue.key);',
+    tests: ['services/webhooks/delivery/scheduler/wake-ups.test.ts'],
+  },
+  {
+    name: 'wake-up-lost-while-unloading',
+    promise: 'what becomes due while a queue is let go of is sent at once',
+    file: 'services/webhooks/delivery/queue/queue-unloader.ts',
+    find: 'if (queue.hasDueWork && readyMs !== undefined) return;',
+    replace: '',
+    tests: ['services/webhooks/delivery/scheduler/wake-ups.test.ts'],
+  },
+  {
+    name: 'wake-up-lost-during-a-step',
+    promise: 'a wake-up during a step is followed by another step',
+    file: 'services/webhooks/delivery/scheduler/wake-loop.ts',
+    find: 'if (!isStopped) arm();',
+    replace: 'if (!isStopped && dueAt === Number.POSITIVE_INFINITY) arm();',
+    tests: ['services/webhooks/delivery/scheduler/wake-loop.test.ts'],
+  },
+  {
+    name: 'own-lease-end-ignored',
+    promise: 'a process whose lease has ended begins nothing',
+    file: 'services/platform/shards.ts',
+    find: '!isDraining && !isLeaving && performance.now() < safeUntil;',
+    replace: '!isDraining && !isLeaving;',
+    tests: ['services/platform/shards.test.ts'],
+  },
+  {
+    name: 'taken-shards-kept',
+    promise: 'a shard that another process has taken is let go of',
+    file: 'services/platform/shards.ts',
+    find: 'if (!renewal.held.has(shardLease(o.name, shard))) shards.delete(shard);',
+    replace: '',
+    tests: ['services/platform/shards.test.ts'],
+  },
+  {
+    name: 'busy-shard-handed-over',
+    promise: 'a shard is handed over only when nothing of it is in flight',
+    file: 'services/platform/shards.ts',
+    find: 'if (held.isLeaving && rank === 0) ready.push([shard, held]);',
+    replace: 'if (held.isLeaving) ready.push([shard, held]);',
+    tests: ['services/platform/shards.test.ts'],
+  },
+];

@@ -1,0 +1,78 @@
+import type { Bug } from '../bug.ts';
+
+/** Bugs of what follows a failure. */
+export const retryBugs: readonly Bug[] = [
+  {
+    name: 'retry-pause-off-by-one',
+    promise: 'again after 5 s, 30 s, 5 min …: eleven attempts',
+    file: 'services/webhooks/delivery/attempt/retry-schedule.ts',
+    find: 'const pause = PAUSES_MS[failed - 1];',
+    replace: 'const pause = PAUSES_MS[failed];',
+    tests: ['services/webhooks/delivery/attempt/retry-schedule.test.ts'],
+  },
+  {
+    name: 'retry-after-ignored',
+    promise: 'a retry never comes before your Retry-After',
+    file: 'services/webhooks/delivery/attempt/retry-schedule.ts',
+    find: 'return Math.max(scheduled, Math.min(retryAfterMs ?? 0, MAX_RETRY_AFTER_MS));',
+    replace: 'return scheduled;',
+    tests: ['services/webhooks/delivery/attempt/retry-schedule.test.ts'],
+    row: 'nasty-answers',
+  },
+  {
+    name: 'jitter-negative',
+    promise: 'a retry never comes before its time',
+    file: 'services/webhooks/delivery/attempt/retry-schedule.ts',
+    find: 'const scheduled = pause + Math.floor(',
+    replace: 'const scheduled = pause - Math.floor(',
+    tests: ['services/webhooks/delivery/attempt/retry-schedule.test.ts'],
+  },
+  {
+    name: 'retry-sent-at-once',
+    promise: 'a retry never comes before its time',
+    file: 'services/webhooks/delivery/results/write-results.ts',
+    find: "then now() + ($24 + g.pause_ms) * interval '1 ms'",
+    replace: "then now() + $24 * interval '1 ms'",
+    tests: ['services/webhooks/delivery/attempt/retries.test.ts'],
+  },
+  {
+    name: 'gone-does-not-disable',
+    promise: '410 Gone sets the subscription inactive at once',
+    file: 'services/webhooks/delivery/results/count-failures.ts',
+    find: 'if (isGone) {',
+    replace: 'if (isGone && nowMs < 0) {',
+    tests: ['services/webhooks/delivery/attempt/retries.test.ts'],
+  },
+  {
+    name: 'circuit-never-closes',
+    promise: 'one success closes the circuit, and the backlog flows',
+    file: 'services/webhooks/delivery/endpoint/circuit-breaker.ts',
+    find: 'if (health.circuit) return NEW_ENDPOINT;',
+    replace: 'if (health.circuit) return health;',
+    tests: ['services/webhooks/delivery/endpoint/circuit-breaker.test.ts'],
+  },
+  {
+    name: 'circuit-never-opens',
+    promise: 'the circuit opens after ten failures in a row: the backlog burns no attempts',
+    file: 'services/webhooks/delivery/endpoint/circuit-breaker.ts',
+    find: 'failures >= OPEN_FAILURES &&',
+    replace: 'failures >= OPEN_FAILURES * 1_000 &&',
+    tests: ['services/webhooks/delivery/endpoint/circuit-breaker.test.ts'],
+  },
+  {
+    name: 'disabled-too-early',
+    promise: 'only failures for five days set a subscription inactive',
+    file: 'services/webhooks/delivery/endpoint/auto-disable.ts',
+    find: 'if (share >= 1) return',
+    replace: 'if (share >= 0.8) return',
+    tests: ['services/webhooks/delivery/endpoint/auto-disable.test.ts'],
+  },
+  {
+    name: 'held-never-expires',
+    promise: 'what is held for 30 days ends as expired',
+    file: 'services/webhooks/delivery/queue/end-waiting.ts',
+    find: 'as before\n     )\n     select s.shop_id',
+    replace: "- interval '1000 days' as before\n     )\n     select s.shop_id",
+    tests: ['services/webhooks/delivery/queue/lifecycle.test.ts'],
+  },
+];

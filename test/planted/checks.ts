@@ -1,0 +1,114 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+/** Longest time of one run of tests, or of one row. Milliseconds. */
+const LONGEST_MS = 600_000;
+
+/** A test that failed. */
+export interface Failure {
+  /** Its full name. */
+  readonly test: string;
+  /** First line of what it says. */
+  readonly reason: string;
+}
+
+/** What a run of checks came to. */
+export interface Checked {
+  readonly failures: readonly Failure[];
+  /** What could not be run at all, such as a file that does not load: that catches nothing. */
+  readonly broken: readonly string[];
+}
+
+interface Command {
+  readonly folder: string;
+  readonly args: readonly string[];
+}
+
+/** Runs a program of the copy with Node; resolves to its exit code and what it said. It is killed when it takes too long. */
+async function node({ folder, args }: Command): Promise<{ code: number | null; said: string }> {
+  const child = spawn(process.execPath, args, { cwd: folder, stdio: ['ignore', 'pipe', 'pipe'] });
+  const chunks: Buffer[] = [];
+  for (const stream of [child.stdout, child.stderr]) stream.on('data', (one) => chunks.push(one));
+  const end = (): void => void child.kill('SIGKILL');
+  process.once('exit', end);
+  const overdue = setTimeout(end, LONGEST_MS);
+  const [code] = (await once(child, 'close')) as [number | null];
+  clearTimeout(overdue);
+  process.removeListener('exit', end);
+  return { code, said: Buffer.concat(chunks).toString('utf8') };
+}
+
+interface JestReport {
+  readonly testResults: readonly {
+    readonly name: string;
+    readonly message: string;
+    readonly assertionResults: readonly {
+      readonly fullName: string;
+      readonly status: string;
+      readonly failureMessages: readonly string[];
+    }[];
+  }[];
+}
+
+/** Runs test files, each of which must exist. */
+export async function runTests(folder: string, files: readonly string[]): Promise<Checked> {
+  const out = await mkdtemp(join(tmpdir(), 'rms-planted-'));
+  const report = join(out, 'report.json');
+  const flags = ['--experimental-vm-modules', '--disable-warning=ExperimentalWarning'];
+  const jest = ['node_modules/jest/bin/jest.js', '--json', `--outputFile=${report}`];
+  try {
+    const { said } = await node({
+      folder,
+      args: [...flags, ...jest, '--runTestsByPath', ...files],
+    });
+    const text = await readFile(report, 'utf8').catch(() => '');
+    if (text === '') return { failures: [], broken: [firstLine(said.slice(-500))] };
+    return checkedOf(JSON.parse(text) as JestReport, files);
+  } finally {
+    await rm(out, { recursive: true, force: true });
+  }
+}
+
+function checkedOf({ testResults }: JestReport, files: readonly string[]): Checked {
+  const failures = testResults.flatMap(({ assertionResults }) =>
+    assertionResults
+      .filter(({ status }) => status === 'failed')
+      .map(({ fullName, failureMessages }) => ({
+        test: fullName,
+        reason: firstLine(failureMessages[0] ?? ''),
+      })),
+  );
+  const unread = testResults.filter(({ assertionResults }) => assertionResults.length === 0);
+  const missing = files.filter((file) => !testResults.some(({ name }) => name.endsWith(file)));
+  return {
+    failures,
+    broken: [
+      ...unread.map(({ name, message }) => `${name} does not run: ${firstLine(message)}`),
+      ...missing.map((file) => `${file} does not exist`),
+    ],
+  };
+}
+
+/** Runs a row of the fault suite in its short form. */
+export async function runRow(folder: string, row: string): Promise<Checked> {
+  const { code, said } = await node({ folder, args: ['test/faults/main.ts', '--only', row] });
+  if (code === 0) return { failures: [], broken: [] };
+  const line = said.split('\n').find((one) => one.startsWith(`- ${row}`));
+  if (line === undefined) return { failures: [], broken: [firstLine(said.slice(-500))] };
+  return { failures: [{ test: `fault row ${row}`, reason: line.slice(2) }], broken: [] };
+}
+
+/** Without the colours of a terminal. */
+function firstLine(text: string): string {
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: that is how colours are written.
+  const plain = text.replaceAll(/\u001b\[[\d;]*m/g, '');
+  return (
+    plain
+      .split('\n')
+      .find((line) => line.trim() !== '')
+      ?.trim() ?? ''
+  );
+}

@@ -1,0 +1,45 @@
+import { execFile } from 'node:child_process';
+import { rmSync } from 'node:fs';
+import { mkdtemp, readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { type Bug, planted } from './bug.ts';
+
+const run = promisify(execFile);
+const ROOT = fileURLToPath(new URL('../../', import.meta.url)).replace(/\/$/, '');
+
+/** A copy of the checkout that may be broken. */
+export interface Copy {
+  readonly folder: string;
+  /** Plants a bug for the time of `work`. */
+  withBug<T>(bug: Bug, work: () => Promise<T>): Promise<T>;
+  remove(): Promise<void>;
+}
+
+/**
+ * Makes a git worktree beside the checkout, where `node_modules` can be hard-linked. What is changed and not
+ * committed is in it, untracked files are not.
+ */
+export async function makeCopy(): Promise<Copy> {
+  const git = async (...args: string[]) => (await run('git', args, { cwd: ROOT })).stdout.trim();
+  const folder = await mkdtemp(`${ROOT}-planted-`);
+  // Also of a run that is interrupted nothing stays.
+  const remove = (): void => rmSync(folder, { recursive: true, force: true });
+  process.once('exit', remove);
+  await git('worktree', 'add', '--detach', folder, (await git('stash', 'create')) || 'HEAD');
+  await run('cp', ['-al', join(ROOT, 'node_modules'), join(folder, 'node_modules')]);
+  return {
+    folder,
+    async withBug(bug, work) {
+      const file = join(folder, bug.file);
+      const text = await readFile(file, 'utf8');
+      await writeFile(file, planted(bug, text));
+      return work().finally(() => writeFile(file, text));
+    },
+    async remove() {
+      remove();
+      await git('worktree', 'prune');
+    },
+  };
+}

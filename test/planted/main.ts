@@ -1,0 +1,111 @@
+import { parseArgs } from 'node:util';
+import type { Bug } from './bug.ts';
+import { BUGS } from './bugs/all.ts';
+import { type Checked, type Failure, runRow, runTests } from './checks.ts';
+import { type Copy, makeCopy } from './copy.ts';
+
+// `npm run test:planted`: plants bugs, one at a time, into a copy of the checkout, and sees whether tests fail.
+
+/** So many may survive. */
+const MOST_SURVIVORS = 2;
+
+const USAGE = `usage: npm run test:planted -- [options]
+  --only <name>  this bug; may be given several times
+  --list         the bugs`;
+
+/** What became of a bug. */
+interface Fate {
+  readonly bug: Bug;
+  /** Absent when nothing failed. */
+  readonly caughtBy?: Failure;
+  /** Why a check could not be run: that catches nothing. */
+  readonly broken?: string;
+}
+
+const say = (text: string): void => void process.stdout.write(`${text}\n`);
+
+function chosen(only: readonly string[]): readonly Bug[] {
+  const unknown = only.filter((name) => !BUGS.some((bug) => bug.name === name));
+  if (unknown.length > 0) throw new Error(`there is no bug ${unknown.join(', ')}\n${USAGE}`);
+  return only.length === 0 ? BUGS : BUGS.filter(({ name }) => only.includes(name));
+}
+
+/** A test that fails without a bug would catch every one. */
+async function assertSound({ folder }: Copy, bugs: readonly Bug[]): Promise<void> {
+  const files = [...new Set(bugs.flatMap(({ tests }) => tests))];
+  say(`without a bug: ${files.length} test files`);
+  let checked = await runTests(folder, files);
+  if (checked.failures.length > 0) checked = await runTests(folder, files);
+  const wrong = [...checked.broken, ...checked.failures.map(({ test }) => test)];
+  if (wrong.length > 0) throw new Error(`fails without a bug: ${wrong.join('; ')}`);
+}
+
+/** Tries one file after the other, then the row, until something fails. */
+async function fateOf(copy: Copy, bug: Bug): Promise<Fate> {
+  const { folder } = copy;
+  const checks: (() => Promise<Checked>)[] = bug.tests.map(
+    (file) => () => runTests(folder, [file]),
+  );
+  const { row } = bug;
+  if (row !== undefined) checks.push(() => runRow(folder, row));
+  return copy.withBug(bug, async () => {
+    for (const check of checks) {
+      const { failures, broken } = await check();
+      const [caughtBy] = failures;
+      if (caughtBy) return { bug, caughtBy };
+      if (broken.length > 0) return { bug, broken: broken.join('; ') };
+    }
+    return { bug };
+  });
+}
+
+function tableOf(fates: readonly Fate[]): string {
+  const lines = fates.map(({ bug, caughtBy, broken }) => {
+    const survived = ['**SURVIVED**', broken].filter(Boolean).join(': ');
+    const by = caughtBy ? `${caughtBy.test}: ${caughtBy.reason}` : survived;
+    return `| ${bug.name} | ${bug.promise} | ${by.replaceAll('|', '\\|')} |`;
+  });
+  return ['| Bug | Promise broken | Caught by |', '|---|---|---|', ...lines].join('\n');
+}
+
+async function main(): Promise<void> {
+  const { values } = parseArgs({
+    options: {
+      only: { type: 'string', multiple: true, default: [] },
+      list: { type: 'boolean', default: false },
+    },
+  });
+  if (values.list) {
+    for (const { name, promise } of BUGS) say(`${name.padEnd(32)} ${promise}`);
+    return;
+  }
+  const bugs = chosen(values.only);
+  const copy = await makeCopy();
+  try {
+    await assertSound(copy, bugs);
+    const fates: Fate[] = [];
+    for (const bug of bugs) {
+      const fate = await fateOf(copy, bug);
+      fates.push(fate);
+      say(`${bug.name}: ${fate.caughtBy ? `caught by ${fate.caughtBy.test}` : 'SURVIVED'}`);
+    }
+    const survivors = fates.filter(({ caughtBy }) => !caughtBy).length;
+    say(`\n${tableOf(fates)}\n\n${fates.length - survivors} of ${fates.length} caught`);
+    const most = values.only.length > 0 ? 0 : MOST_SURVIVORS;
+    process.exitCode = survivors > most ? 1 : 0;
+  } finally {
+    await copy.remove();
+  }
+}
+
+// So that an interrupted run leaves no processes behind: they are killed on exit.
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
+  process.once(signal, () => process.exit(130));
+}
+
+try {
+  await main();
+} catch (error) {
+  process.stderr.write(`${error instanceof Error ? error.message : String(error)}\n`);
+  process.exitCode = 2;
+}
