@@ -38,7 +38,9 @@ function isRoomy(folder: string): boolean {
 /** Removes what killed runs left: it would use memory until the machine restarts. */
 export function removeLeftovers(parent: string): void {
   for (const name of readdirSync(parent)) {
-    const pid = Number(name.startsWith(PREFIX) ? name.slice(PREFIX.length).split('-', 1)[0] : Number.NaN);
+    const pid = Number(
+      name.startsWith(PREFIX) ? name.slice(PREFIX.length).split('-', 1)[0] : Number.NaN,
+    );
     if (pid > 0 && !alive(pid)) rmSync(join(parent, name), { recursive: true, force: true });
   }
 }
