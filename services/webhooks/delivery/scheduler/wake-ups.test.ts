@@ -73,7 +73,7 @@ test('a notification that comes while its queue is unloaded keeps it', async () 
 
 test('an endpoint has no more attempts in flight than it may have', () => {
   const { active } = activeQueue([]);
-  const free = (open: number) => active.room('1:1', { open, slow: 0 }).free;
+  const free = (open: number) => active.capacity('1:1', { open, slow: 0 }).free;
   expect(free(0)).toBe(NEW_ENDPOINT.maxInFlight);
   expect(free(NEW_ENDPOINT.maxInFlight)).toBe(0);
 });
