@@ -1,6 +1,7 @@
 import { timestampDate, timestampFromDate } from '@bufbuild/protobuf/wkt';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { DispositionOutcome } from '../../proto/gen/rms/returns/v1/return_pb.ts';
+import { countStatements } from '../../test/support/counted-statements.ts';
 import {
   type DispositionsBench,
   FINDING,
@@ -19,21 +20,6 @@ beforeAll(async () => {
   bench = await startDispositionsBench();
 });
 afterAll(() => bench.stop());
-
-/** A pool of one connection that counts its statements, but for the notice of a commit, which comes when it comes. */
-function countingPool() {
-  let count = 0;
-  const pool = createPool(bench.db.url, { max: 1 });
-  pool.on('connect', (client) => {
-    const query = client.query;
-    const counted = (...given: unknown[]) => {
-      if (!String(given[0]).includes('pg_notify')) count += 1;
-      return Reflect.apply(query, client, given);
-    };
-    Object.assign(client, { query: counted });
-  });
-  return { pool, statements: () => count };
-}
 
 const at = (text: string) => timestampFromDate(new Date(text));
 
@@ -165,13 +151,14 @@ describe('assess', () => {
   });
 
   test('needs no more statements for thirty lines than for one', async () => {
-    const { pool, statements } = countingPool();
+    const pool = createPool(bench.db.url, { max: 1 });
+    const { statements } = countStatements(pool);
     const needed = async (count: number) => {
       const { shopId, lines } = bench.shopWithLines(count);
       const findings = lines.map((lineItemId) => ({ ...FINDING, lineItemId }));
-      const before = statements();
+      const before = statements.length;
       await record(pool, { shopId, actor, kind: 'assessment', findings });
-      return statements() - before;
+      return statements.length - before;
     };
     const one = await needed(1);
     const thirty = await needed(30);

@@ -1,4 +1,5 @@
 import type { Actor } from '../../proto/gen/rms/common/v1/actor_pb.ts';
+import { type PackedTexts, packedText, packTexts } from '../platform/packed-texts.ts';
 import type { Queryable } from '../platform/postgres.ts';
 import type { Finding, Inspection, Kind } from './inspection.ts';
 import { COLUMNS, kindText, type Row, toInspection } from './rows.ts';
@@ -121,18 +122,21 @@ export async function insertInspections(
 ): Promise<Stored> {
   // Nothing new: a repeat, perhaps of a call whose handover failed.
   if (o.findings.length === 0) return { inspections: new Map(), othersPending: true };
+  const texts = packTexts();
+  const records = o.findings.map((finding) => toRecord(finding, texts));
   const { rows } = await tx.query<InsertedRow>({
     name: 'insert-inspections',
     text: INSERT,
     values: [
       o.shopId,
       o.kind,
-      JSON.stringify(o.findings.map(toRecord)),
+      JSON.stringify(records),
       kindText.toText(o.actor.kind),
       o.actor.id,
       o.actor.name,
       OWN_HANDOVER_SECONDS,
       o.lineItemIds,
+      texts.bytes(),
     ],
   });
   const { kind, id, name } = o.actor;
@@ -154,13 +158,14 @@ const INSERT = `
 with given as (
   select * from jsonb_to_recordset($3::jsonb) as g (
     line_item_id bigint, outcome text, category text, subject text, title text, category_parent text,
-    description text, return_processor text, note text, inspected_at timestamptz, images text[])
+    description integer[], return_processor text, note integer[], inspected_at timestamptz, images text[])
 ), i as (
   insert into inspections (shop_id, kind, line_item_id, outcome, category, subject, title,
     category_parent, description, return_processor, note, inspected_at, time_defaulted, images,
     actor_kind, actor_id, actor_name)
   select $1::bigint, $2::text, line_item_id, outcome, category, subject, title,
-    category_parent, description, return_processor, note,
+    category_parent, ${packedText('description', '$9::bytea')}, return_processor,
+    ${packedText('note', '$9::bytea')},
     coalesce(inspected_at, date_trunc('milliseconds', now())), inspected_at is null, images,
     $4::text, $5::text, $6::text
   from given
@@ -182,7 +187,7 @@ select i.id, i.line_item_id, i.inspected_at,
        ) as others_pending
   from i`;
 
-function toRecord(finding: Finding) {
+function toRecord(finding: Finding, texts: PackedTexts) {
   return {
     line_item_id: String(finding.lineItemId),
     outcome: finding.outcome,
@@ -190,9 +195,9 @@ function toRecord(finding: Finding) {
     subject: finding.subject,
     title: finding.title,
     category_parent: finding.categoryParent,
-    description: finding.description,
+    description: texts.add(finding.description),
     return_processor: finding.returnProcessor,
-    note: finding.note,
+    note: texts.add(finding.note),
     inspected_at: finding.inspectedAt,
     images: finding.images,
   };

@@ -2,6 +2,7 @@ import pg from 'pg';
 import { forNobody } from './caller.ts';
 import { takeTransaction } from './caller-pool.ts';
 import { needsNewConnection } from './outage.ts';
+import { type Member, memberOf, refuse, StatementGroup } from './statement-group.ts';
 
 /** What a store needs of the database: a pool, or a connection inside a transaction. */
 export type Queryable = Pick<pg.ClientBase, 'query'>;
@@ -47,7 +48,7 @@ export function createPool(url: string, o: PoolOptions = {}): pg.Pool {
     query_timeout: statementTimeoutMs + ANSWER_GRACE_MS,
     keepAlive: true,
     idleTimeoutMillis: IDLE_MS,
-    types: { getTypeParser: parserOf },
+    types: TYPES,
     ...(o.onServerError && { Client: clientReporting(o.onServerError) }),
   });
   return withListeners(pool);
@@ -84,6 +85,7 @@ function withListeners(pool: pg.Pool): pg.Pool {
 }
 
 const INT8_ARRAY = 1016;
+const TYPES: pg.CustomTypesConfig = { getTypeParser: parserOf };
 
 function parserOf(oid: number, format?: 'text' | 'binary') {
   if (format === 'binary') return pg.types.getTypeParser(oid, 'binary');
@@ -99,24 +101,74 @@ function bigints(text: string): (bigint | null)[] {
   return inside.split(',').map((item) => (item === 'NULL' ? null : BigInt(item)));
 }
 
-/** What is to happen after the commit of the transaction under way on a connection. */
-const afterCommits = new WeakMap<Queryable, ((pool: pg.Pool) => void)[]>();
+/** A transaction under way on a connection. */
+interface Transaction {
+  /** What is to happen after its commit. */
+  readonly works: ((pool: pg.Pool) => void)[];
+  readonly send: (members: readonly Member[]) => void;
+  /** Statements that {@link together} is about to send. */
+  collected: Member[] | undefined;
+  /** No statement was sent, some were, or the commit was. */
+  state: 'new' | 'open' | 'over';
+}
+
+const transactions = new WeakMap<Queryable, Transaction>();
 
 /**
  * Has `work` called once the transaction is committed; never after a rollback. It must not throw.
  * False when the transaction is not one of `inTransaction`: then nobody will call it.
  */
 export function afterCommit(tx: Queryable, work: (pool: pg.Pool) => void): boolean {
-  const works = afterCommits.get(tx);
+  const works = transactions.get(tx)?.works;
   works?.push(work);
   return works !== undefined;
 }
 
 /**
- * Runs `work` in one transaction: commits when it resolves, rolls back when it rejects.
+ * Sends the statements that `work` begins at once, before it waits for anything, to the server together: they
+ * take one round trip. Each sees what those before it did. After one that fails none of the rest takes place.
+ * Outside of a transaction each goes by itself.
+ */
+export function together<T>(tx: Queryable, work: () => Promise<T>): Promise<T> {
+  const transaction = transactions.get(tx);
+  if (!transaction) return work();
+  const { result, members } = collect(transaction, work);
+  transaction.send(members);
+  return result;
+}
+
+/**
+ * {@link together}, with the commit of the transaction behind the last statement. Nothing may follow that can
+ * fail, and no other statement.
+ */
+export async function committing<T>(tx: Queryable, work: () => Promise<T>): Promise<T> {
+  const transaction = transactions.get(tx);
+  if (!transaction) return work();
+  const { result, members } = collect(transaction, work);
+  const commit = memberOf(['commit'], TYPES);
+  transaction.send([...members, commit]);
+  const value = await result;
+  await commit.result;
+  transaction.state = 'over';
+  return value;
+}
+
+function collect<T>(transaction: Transaction, work: () => Promise<T>) {
+  const members: Member[] = [];
+  transaction.collected = members;
+  try {
+    return { result: work(), members };
+  } finally {
+    transaction.collected = undefined;
+  }
+}
+
+/**
+ * Runs `work` in one transaction: commits when it resolves, rolls back when it rejects. It begins with the
+ * first statement, in the same round trip.
  *
- * An outage during the commit leaves open whether it took place: the caller hears of the outage, and
- * whoever repeats the request must be recognised by a key.
+ * An outage during the commit leaves open whether it took place: the caller gets the outage, and a repeat of
+ * the request must be recognised by a key.
  */
 export async function inTransaction<T>(
   pool: pg.Pool,
@@ -132,23 +184,30 @@ export async function inTransaction<T>(
 
 async function transact<T>(pool: pg.Pool, work: (tx: pg.PoolClient) => Promise<T>): Promise<T> {
   const client = await pool.connect();
-  const works: ((pool: pg.Pool) => void)[] = [];
+  const { tx, transaction } = transactionOn(client);
   try {
-    await client.query('begin');
-    afterCommits.set(client, works);
-    const result = await work(client);
-    await client.query('commit');
-    afterCommits.delete(client);
+    const result = await work(tx);
+    if (transaction.state === 'open') {
+      transaction.state = 'over';
+      await client.query('commit');
+    }
+    transactions.delete(tx);
     client.release();
     // It stands for other commits as well: it goes on when this caller leaves.
     forNobody(() => {
-      for (const one of works) one(pool);
+      for (const one of transaction.works) one(pool);
     });
     return result;
   } catch (error) {
-    afterCommits.delete(client);
+    const { state } = transaction;
+    transactions.delete(tx);
+    transaction.state = 'over';
     if (needsNewConnection(error)) {
       client.release(true);
+      throw error;
+    }
+    if (state === 'new') {
+      client.release();
       throw error;
     }
     // A connection that cannot roll back is broken and must not return to the pool.
@@ -158,6 +217,49 @@ async function transact<T>(pool: pg.Pool, work: (tx: pg.PoolClient) => Promise<T
     );
     throw error;
   }
+}
+
+/** The connection as `work` has it: the first statement, or the first group, goes behind a `begin`. */
+function transactionOn(client: pg.PoolClient): { tx: pg.PoolClient; transaction: Transaction } {
+  // What comes after the first statement waits for the answer to `begin`: without it, it would be committed
+  // by itself.
+  let begun: Promise<unknown> = Promise.resolve();
+  const send = (members: readonly Member[]): void => {
+    if (transaction.state === 'new') {
+      transaction.state = 'open';
+      const begin = memberOf(['begin'], TYPES);
+      begun = begin.result;
+      client.query(new StatementGroup([begin, ...members]));
+      return;
+    }
+    begun
+      .then(() => requireOpen(transaction))
+      .then(
+        () => client.query(new StatementGroup(members)),
+        (error) => refuse(members, error),
+      );
+  };
+  const query = (...args: unknown[]): Promise<unknown> => {
+    if (transaction.state !== 'new' && !transaction.collected) {
+      return begun.then(() => {
+        requireOpen(transaction);
+        return Reflect.apply(client.query, client, args);
+      });
+    }
+    const member = memberOf(args, TYPES);
+    if (transaction.collected) transaction.collected.push(member);
+    else send([member]);
+    return member.result;
+  };
+  const tx: pg.PoolClient = Object.create(client, { query: { value: query } });
+  const transaction: Transaction = { works: [], send, collected: undefined, state: 'new' };
+  transactions.set(tx, transaction);
+  return { tx, transaction };
+}
+
+/** A statement that comes too late would be committed by itself. */
+function requireOpen({ state }: Transaction): void {
+  if (state === 'over') throw new Error('the transaction is over');
 }
 
 const INTEGRITY_CLASS = '23';

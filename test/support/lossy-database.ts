@@ -11,8 +11,8 @@ export interface LossyDatabase {
   close(): Promise<void>;
 }
 
-/** PostgreSQL's simple query message: `Q`, its length, the text, a zero byte. */
-const COMMIT = Buffer.from('Q\0\0\0\x0bcommit\0');
+/** The text of the statement in PostgreSQL's messages, by itself or behind others. */
+const COMMIT = Buffer.from('commit\0');
 
 /** A door to a database, behind which the answer to a commit can be lost: whether it took place is then unknown. */
 export async function lossyDatabase(databaseUrl: string): Promise<LossyDatabase> {

@@ -42,7 +42,7 @@ const KIND: InspectionKind<Assessment> = {
       columns: {
         outcome: 'text',
         return_processor: 'text',
-        note: 'text',
+        note: 'packed text',
         inspected_at: 'timestamptz',
         images: 'text[]',
       },
@@ -51,10 +51,10 @@ const KIND: InspectionKind<Assessment> = {
     }),
   },
   idOf: (one) => one.assessmentId,
-  rowOf: ({ disposition, images: pictures }) => ({
+  rowOf: ({ disposition, images: pictures }, texts) => ({
     outcome: dispositionText.toText(disposition.outcome),
     return_processor: disposition.returnProcessor,
-    note: disposition.note,
+    note: texts.add(disposition.note),
     inspected_at: disposition.inspectedAt,
     images: pictures,
   }),

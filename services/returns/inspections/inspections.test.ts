@@ -8,6 +8,7 @@ import {
   type AssessmentSchema,
   type GradingSchema,
 } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
+import { countStatements } from '../../../test/support/counted-statements.ts';
 import {
   firstLine,
   invalid,
@@ -176,7 +177,8 @@ describe('apply assessments', () => {
 
   test('needs no more statements for thirty lines than for one', async () => {
     const shopId = await bench.shop();
-    const { pool, sent } = countingPool();
+    const pool = createPool(bench.db.url, { max: 1 });
+    const { statements: sent } = countStatements(pool);
     const counts = [];
     for (const lines of [1, 30]) {
       const submitted = await bench.submit(shopId, {
@@ -228,22 +230,6 @@ test('a return that was above the limit before there was one may become smaller,
   expect(lineItems.map((one) => one.disposition?.note)).toEqual(['short', undefined]);
   expect(await bench.triggers(submitted)).toEqual(['return.updated', 'return.updated']);
 }, 60_000);
-
-/** A pool that notes every statement it sends. */
-function countingPool() {
-  const pool = createPool(bench.db.url, { max: 1 });
-  const sent: unknown[] = [];
-  pool.on('connect', (client) => {
-    const query = client.query;
-    Object.assign(client, {
-      query(...args: unknown[]) {
-        sent.push(args[0]);
-        return Reflect.apply(query, client, args);
-      },
-    });
-  });
-  return { pool, sent };
-}
 
 describe('apply gradings', () => {
   test('shows the condition, with the pictures of the grading before those of the assessment', async () => {

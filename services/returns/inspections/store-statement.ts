@@ -1,10 +1,15 @@
+import { packedText } from '../../platform/packed-texts.ts';
+
+/** How a column comes; those that may be long come packed. */
+type ColumnType = 'text' | 'text[]' | 'timestamptz' | 'packed text';
+
 /** Where one kind of inspection is kept, and what the timeline says of it. */
 export interface InspectionTable {
   readonly table: 'line_dispositions' | 'line_conditions';
   /** The column with the dispositions service's id. */
   readonly idColumn: string;
   /** What the details show of it, with types: all other columns but the keys. */
-  readonly columns: Readonly<Record<string, string>>;
+  readonly columns: Readonly<Record<string, ColumnType>>;
   /** The kind of its timeline entries, and columns whose former values they keep. */
   readonly entry: string;
   readonly former: readonly string[];
@@ -14,19 +19,24 @@ export interface InspectionTable {
  * One statement that stores those inspections that are newer than what is there, tells the timelines of
  * them with what was there before, and gives returns whose details differ now their next revision.
  *
- * $1 is the shop, $2 the inspections as JSON, each of another line, $3 the ids of their lines. The
- * returns are locked. Answers the ids of those that changed.
+ * $1 is the shop, $2 the inspections as JSON, each of another line, $3 the ids of their lines, $4 their
+ * packed texts. The returns are locked. Answers the ids of those that changed.
  */
 export function storeStatement(o: InspectionTable): string {
   const names = Object.keys(o.columns);
   const listed = names.join(', ');
   const of = (alias: string) => names.map((name) => `${alias}.${name}`).join(', ');
-  const types = Object.entries(o.columns).map(([name, type]) => `${name} ${type}`);
+  const isPacked = (name: string) => o.columns[name] === 'packed text';
+  const types = names.map((name) => `${name} ${isPacked(name) ? 'integer[]' : o.columns[name]}`);
+  const unpacked = names.map((name) =>
+    isPacked(name) ? `${packedText(name, '$4::bytea')} as ${name}` : name,
+  );
   // Lines are looked up by ids: how many rows come out of JSON is unknown, and whole tables would be
   // read to meet them.
   return `
 with given as materialized (
-  select * from jsonb_to_recordset($2::jsonb) as g (line_item_id bigint, inspection_id bigint,
+  select line_item_id, inspection_id, ${unpacked.join(', ')}, text, facts, actor_kind, actor_id, actor_name
+    from jsonb_to_recordset($2::jsonb) as g (line_item_id bigint, inspection_id bigint,
     ${types.join(', ')}, text text, facts jsonb, actor_kind text, actor_id text, actor_name text)
 ), former as materialized (
   select k.* from ${o.table} k where k.shop_id = $1 and k.line_item_id = any($3::bigint[])

@@ -4,6 +4,7 @@ import { ErrorReason } from '../../../proto/gen/rms/common/v1/error_pb.ts';
 import type { Return } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import { DETAILS_BYTES_MAX } from '../../contract/limits.ts';
 import { DomainError } from '../../platform/errors.ts';
+import { type PackedTexts, packTexts } from '../../platform/packed-texts.ts';
 import type { Queryable } from '../../platform/postgres.ts';
 import { detailsBytes, requireRoom } from '../store/details-size.ts';
 import { encodeReturn } from '../store/encoded.ts';
@@ -39,7 +40,7 @@ export interface InspectionKind<T extends Inspected> {
   readonly statement: { readonly name: string; readonly text: string };
   /** Grows per line: the dispositions service's own id. */
   readonly idOf: (inspection: T) => bigint;
-  readonly rowOf: (inspection: T) => Readonly<Record<string, unknown>>;
+  readonly rowOf: (inspection: T, texts: PackedTexts) => Readonly<Record<string, unknown>>;
   /** What the timeline says, beside what was there before. */
   readonly entryOf: (inspection: T) => {
     readonly text: string;
@@ -164,12 +165,13 @@ async function store<T extends Inspected>(
   by: Changer & { readonly inspections: ReadonlyMap<bigint, T> },
   kind: InspectionKind<T>,
 ): Promise<bigint[]> {
+  const texts = packTexts();
   const rows = [...by.inspections.values()].map((inspection) => {
     const actor = inspection.actor ?? by.actor;
     return {
       line_item_id: `${inspection.lineItemId}`,
       inspection_id: `${kind.idOf(inspection)}`,
-      ...kind.rowOf(inspection),
+      ...kind.rowOf(inspection, texts),
       ...kind.entryOf(inspection),
       actor_kind: actorKindText.toText(actor.kind),
       actor_id: actor.id,
@@ -178,7 +180,7 @@ async function store<T extends Inspected>(
   });
   const { rows: changed } = await tx.query<{ id: bigint }>({
     ...kind.statement,
-    values: [by.shopId, JSON.stringify(rows), [...by.inspections.keys()]],
+    values: [by.shopId, JSON.stringify(rows), [...by.inspections.keys()], texts.bytes()],
   });
   return changed.map((row) => row.id).sort((a, b) => (a < b ? -1 : 1));
 }

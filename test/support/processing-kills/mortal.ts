@@ -1,5 +1,6 @@
 import { setImmediate as soon } from 'node:timers/promises';
 import type pg from 'pg';
+import { StatementGroup } from '../../../services/platform/statement-group.ts';
 import type { CommerceProvider } from '../../../services/returns/commerce/provider.ts';
 import type { Destinations } from '../../../services/returns/destinations.ts';
 
@@ -108,8 +109,36 @@ function clientOf(life: Life, client: pg.PoolClient): pg.PoolClient {
 }
 
 function queryOf(life: Life, target: pg.Pool | pg.PoolClient) {
-  return (...args: unknown[]) =>
-    life.step(async () => Reflect.apply(target.query, target, args) as Promise<unknown>);
+  return (...args: unknown[]) => {
+    const [first] = args;
+    if (first instanceof StatementGroup) return runGroup(life, target, first);
+    return life.step(async () => Reflect.apply(target.query, target, args) as Promise<unknown>);
+  };
+}
+
+/** Statements that go together are one step; what they answer is heard at its end. */
+async function runGroup(
+  life: Life,
+  target: pg.Pool | pg.PoolClient,
+  group: StatementGroup,
+): Promise<void> {
+  const answers: (() => void)[] = [];
+  const listeners = group.members.map(({ query }) => query.callback);
+  for (const [n, { query }] of group.members.entries()) {
+    query.callback = (error, result) => answers.push(() => listeners[n]?.(error, result));
+  }
+  try {
+    await life.step(
+      () =>
+        new Promise<void>((resolve) => {
+          group.callback = () => resolve();
+          target.query(group);
+        }),
+    );
+    for (const answer of answers) answer();
+  } catch (error) {
+    for (const listener of listeners) listener?.(error as Error);
+  }
 }
 
 export function commerceOf(life: Life, provider: CommerceProvider): CommerceProvider {

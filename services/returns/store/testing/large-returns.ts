@@ -1,6 +1,7 @@
 import { jest } from '@jest/globals';
 import pg from 'pg';
 import type { Return } from '../../../../proto/gen/rms/returns/v1/return_pb.ts';
+import { StatementGroup } from '../../../platform/statement-group.ts';
 
 // What the tests of large returns share.
 
@@ -24,10 +25,14 @@ export async function statementsDuring(work: () => Promise<unknown>): Promise<Ra
   const spy = jest.spyOn(pg.Client.prototype, 'query');
   try {
     await work();
-    const texts = spy.mock.calls.map(([query]: unknown[]) => textOf(query));
-    const answers = await Promise.allSettled(spy.mock.results.map(({ value }) => value as unknown));
+    const sent = spy.mock.calls.flatMap(([query]: unknown[], n) =>
+      query instanceof StatementGroup
+        ? query.members.map((one) => ({ text: one.query.text, answer: one.result }))
+        : [{ text: textOf(query), answer: spy.mock.results[n]?.value as unknown }],
+    );
+    const answers = await Promise.allSettled(sent.map(({ answer }) => answer));
     return answers.map((answer, n) => ({
-      text: texts[n] ?? '',
+      text: sent[n]?.text ?? '',
       rows: answer.status === 'fulfilled' ? rowsOf(answer.value) : [],
     }));
   } finally {

@@ -1,0 +1,39 @@
+import type pg from 'pg';
+import { StatementGroup } from '../../services/platform/statement-group.ts';
+
+/** What was sent to PostgreSQL. */
+export interface Sent {
+  /** Texts, in order; those of a group one by one. */
+  readonly statements: string[];
+  /** How often something was sent and an answer waited for. */
+  roundTrips: number;
+}
+
+/**
+ * Counts what the connections of a pool send, but for the notice of a commit, which comes when it comes. Call it
+ * before the pool has connected.
+ */
+export function countStatements(
+  pool: pg.Pool,
+  sent: Sent = { statements: [], roundTrips: 0 },
+): Sent {
+  pool.on('connect', (client) => {
+    const query = client.query;
+    const counted = (...given: unknown[]) => {
+      const texts = textsOf(given[0]);
+      if (!texts.some((text) => text.includes('pg_notify($1'))) {
+        sent.roundTrips += 1;
+        sent.statements.push(...texts);
+      }
+      return Reflect.apply(query, client, given);
+    };
+    Object.assign(client, { query: counted });
+  });
+  return sent;
+}
+
+function textsOf(query: unknown): string[] {
+  if (query instanceof StatementGroup) return query.members.map((one) => one.query.text);
+  if (typeof query === 'string') return [query];
+  return [query instanceof Object && 'text' in query ? String(query.text) : ''];
+}
