@@ -3,8 +3,9 @@ import { create } from '@bufbuild/protobuf';
 import type pg from 'pg';
 import type { Actor } from '../../proto/gen/rms/common/v1/actor_pb.ts';
 import { ItemsInspectedSchema } from '../../proto/gen/rms/events/v1/events_pb.ts';
+import { allInOrder } from '../platform/all-in-order.ts';
 import { appendEvents } from '../platform/outbox/append.ts';
-import { inTransaction, type Queryable } from '../platform/postgres.ts';
+import { committing, inTransaction, type Queryable, together } from '../platform/postgres.ts';
 import type { Finding, Inspection, Kind } from './inspection.ts';
 import { withTextsOf } from './long-texts.ts';
 import { findDefaultOutcome } from './settings.ts';
@@ -39,9 +40,10 @@ export interface Recorded {
  */
 export async function record(pool: pg.Pool, batch: Batch): Promise<Recorded> {
   return inTransaction(pool, async (tx) => {
-    const findings = await withDefaults(tx, batch);
-    const lines = { ...batch, lineItemIds: findings.map((finding) => finding.lineItemId) };
-    const locked = await lockLines(tx, lines);
+    const lines = { ...batch, lineItemIds: batch.findings.map((finding) => finding.lineItemId) };
+    const [findings, locked] = await together(tx, () =>
+      allInOrder([withDefaults(tx, batch), lockLines(tx, lines)]),
+    );
     const current = new Map(
       findings.flatMap((finding) => {
         const one = locked.get(finding.lineItemId);
@@ -51,9 +53,14 @@ export async function record(pool: pg.Pool, batch: Batch): Promise<Recorded> {
       }),
     );
     const news = findings.filter((finding) => !repeats(finding, current.get(finding.lineItemId)));
-    const stored = await insertInspections(tx, { ...lines, findings: news });
+    const newLines = news.map((finding) => finding.lineItemId);
+    const [stored] = await committing(tx, () =>
+      allInOrder([
+        insertInspections(tx, { ...lines, findings: news }),
+        announce(tx, batch, newLines),
+      ]),
+    );
     const recorded = [...stored.inspections.values()].sort((a, b) => (a.id < b.id ? -1 : 1));
-    if (news.length > 0) await announce(tx, batch, [...stored.inspections.keys()]);
     const inspections = findings.map(({ lineItemId }) => {
       const inspection = stored.inspections.get(lineItemId) ?? current.get(lineItemId);
       if (!inspection) throw new Error('a finding was not recorded');
@@ -83,6 +90,7 @@ function isSameTime({ inspectedAt }: Finding, current: Current): boolean {
 
 /** The event's key is a line whose lock is held. */
 async function announce(tx: Queryable, batch: Batch, lineItemIds: readonly bigint[]) {
+  if (lineItemIds.length === 0) return;
   const { shopId, actor, kind } = batch;
   const value = create(ItemsInspectedSchema, { lineItemIds: [...lineItemIds] });
   const detail = { case: 'itemsInspected', value } as const;

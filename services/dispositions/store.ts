@@ -1,6 +1,7 @@
 import type { Actor } from '../../proto/gen/rms/common/v1/actor_pb.ts';
+import { allInOrder } from '../platform/all-in-order.ts';
 import { type PackedTexts, packedText, packTexts } from '../platform/packed-texts.ts';
-import type { Queryable } from '../platform/postgres.ts';
+import { type Queryable, together } from '../platform/postgres.ts';
 import type { Finding, Inspection, Kind } from './inspection.ts';
 import { COLUMNS, kindText, type Row, toInspection } from './rows.ts';
 
@@ -64,33 +65,31 @@ function byLine(rows: readonly CurrentRow[]): Map<bigint, Current> {
  * Answers the newest inspection of each that has one, by line.
  */
 export async function lockLines(tx: Queryable, o: Lines): Promise<Map<bigint, Current>> {
-  const locked = await lockAll(tx, o);
-  if (locked) return locked;
-  await tx.query({
+  const [, { rows }] = await together(tx, () =>
+    allInOrder([rememberLines(tx, o), lockRows(tx, o)]),
+  );
+  // Who had to wait sees the line as it is now, beside its inspection of the time before: look again.
+  const isOutdated = rows.some((row) => row.newest_id !== row.id);
+  return isOutdated ? findCurrent(tx, o) : byLine(rows);
+}
+
+/** Gives lines that were never inspected a row; in their order, as the locks are taken. */
+function rememberLines(tx: Queryable, o: Lines) {
+  return tx.query({
     name: 'remember-lines',
     text: `insert into inspected_lines (shop_id, kind, line_item_id)
            select $1::bigint, $2::text, line from unnest($3::bigint[]) as given (line) order by line
            on conflict (shop_id, kind, line_item_id) do nothing`,
     values: [o.shopId, o.kind, o.lineItemIds],
   });
-  return (await lockAll(tx, o)) ?? new Map();
 }
 
-/** Locks the lines if all have rows; else none, and answers nothing: a few held would break the order. */
-async function lockAll(tx: Queryable, o: Lines): Promise<Map<bigint, Current> | undefined> {
-  const { rows } = await tx.query<CurrentRow>({
+function lockRows(tx: Queryable, o: Lines) {
+  return tx.query<CurrentRow>({
     name: 'lock-lines',
-    text: `${SELECT_CURRENT}
-              and cardinality($3) = (
-                    select count(*) from inspected_lines
-                     where shop_id = $1 and kind = $2 and line_item_id = any ($3::bigint[]))
-            order by l.line_item_id for update of l`,
+    text: `${SELECT_CURRENT} order by l.line_item_id for update of l`,
     values: [o.shopId, o.kind, o.lineItemIds, REPEAT_SECONDS],
   });
-  if (rows.length === 0) return undefined;
-  // Who had to wait sees the line as it is now, beside its inspection of the time before: look again.
-  const isOutdated = rows.some((row) => row.newest_id !== row.id);
-  return isOutdated ? findCurrent(tx, o) : byLine(rows);
 }
 
 /** Until then the call that recorded a finding hands it over itself; then the job does. */

@@ -105,13 +105,15 @@ function bigints(text: string): (bigint | null)[] {
 interface Transaction {
   /** What is to happen after its commit. */
   readonly works: ((pool: pg.Pool) => void)[];
-  readonly send: (members: readonly Member[]) => void;
+  /** Sends statements in one message; `isLast` when the commit is among them. */
+  readonly send: (members: readonly Member[], isLast?: boolean) => void;
   /** Statements that {@link together} is about to send. */
   collected: Member[] | undefined;
-  /** No statement was sent, some were, or the commit was. */
-  state: 'new' | 'open' | 'over';
+  /** No statement was sent, some were, or the commit was among them. */
+  state: 'new' | 'open' | 'committing';
 }
 
+/** Those that have not ended. */
 const transactions = new WeakMap<Queryable, Transaction>();
 
 /**
@@ -131,25 +133,24 @@ export function afterCommit(tx: Queryable, work: (pool: pg.Pool) => void): boole
  */
 export function together<T>(tx: Queryable, work: () => Promise<T>): Promise<T> {
   const transaction = transactions.get(tx);
-  if (!transaction) return work();
+  if (!transaction || transaction.collected) return work();
   const { result, members } = collect(transaction, work);
-  transaction.send(members);
+  if (members.length > 0) transaction.send(members);
   return result;
 }
 
 /**
- * {@link together}, with the commit of the transaction behind the last statement. Nothing may follow that can
- * fail, and no other statement.
+ * {@link together}, with the commit of the transaction behind the last statement. A statement that comes later is
+ * refused, and what fails later does not take the commit back.
  */
 export async function committing<T>(tx: Queryable, work: () => Promise<T>): Promise<T> {
   const transaction = transactions.get(tx);
-  if (!transaction) return work();
+  if (!transaction || transaction.collected) return work();
   const { result, members } = collect(transaction, work);
   const commit = memberOf(['commit'], TYPES);
-  transaction.send([...members, commit]);
+  transaction.send([...members, commit], true);
   const value = await result;
   await commit.result;
-  transaction.state = 'over';
   return value;
 }
 
@@ -187,11 +188,9 @@ async function transact<T>(pool: pg.Pool, work: (tx: pg.PoolClient) => Promise<T
   const { tx, transaction } = transactionOn(client);
   try {
     const result = await work(tx);
-    if (transaction.state === 'open') {
-      transaction.state = 'over';
-      await client.query('commit');
-    }
+    const isOpen = transaction.state === 'open';
     transactions.delete(tx);
+    if (isOpen) await client.query('commit');
     client.release();
     // It stands for other commits as well: it goes on when this caller leaves.
     forNobody(() => {
@@ -199,14 +198,12 @@ async function transact<T>(pool: pg.Pool, work: (tx: pg.PoolClient) => Promise<T
     });
     return result;
   } catch (error) {
-    const { state } = transaction;
     transactions.delete(tx);
-    transaction.state = 'over';
     if (needsNewConnection(error)) {
       client.release(true);
       throw error;
     }
-    if (state === 'new') {
+    if (transaction.state === 'new') {
       client.release();
       throw error;
     }
@@ -224,27 +221,30 @@ function transactionOn(client: pg.PoolClient): { tx: pg.PoolClient; transaction:
   // What comes after the first statement waits for the answer to `begin`: without it, it would be committed
   // by itself.
   let begun: Promise<unknown> = Promise.resolve();
-  const send = (members: readonly Member[]): void => {
+  const send = (members: readonly Member[], isLast = false): void => {
     if (transaction.state === 'new') {
-      transaction.state = 'open';
+      transaction.state = isLast ? 'committing' : 'open';
       const begin = memberOf(['begin'], TYPES);
       begun = begin.result;
       client.query(new StatementGroup([begin, ...members]));
       return;
     }
-    begun
-      .then(() => requireOpen(transaction))
-      .then(
-        () => client.query(new StatementGroup(members)),
-        (error) => refuse(members, error),
-      );
+    const sending = ready();
+    if (isLast && transaction.state === 'open') transaction.state = 'committing';
+    sending.then(
+      () => client.query(new StatementGroup(members)),
+      (error) => refuse(members, error),
+    );
+  };
+  /** A statement that comes too late would be committed by itself. */
+  const ready = async (): Promise<void> => {
+    if (transaction.state !== 'open') throw new Error(OVER);
+    await begun;
+    if (transactions.get(tx) !== transaction) throw new Error(OVER);
   };
   const query = (...args: unknown[]): Promise<unknown> => {
     if (transaction.state !== 'new' && !transaction.collected) {
-      return begun.then(() => {
-        requireOpen(transaction);
-        return Reflect.apply(client.query, client, args);
-      });
+      return ready().then(() => Reflect.apply(client.query, client, args));
     }
     const member = memberOf(args, TYPES);
     if (transaction.collected) transaction.collected.push(member);
@@ -257,10 +257,7 @@ function transactionOn(client: pg.PoolClient): { tx: pg.PoolClient; transaction:
   return { tx, transaction };
 }
 
-/** A statement that comes too late would be committed by itself. */
-function requireOpen({ state }: Transaction): void {
-  if (state === 'over') throw new Error('the transaction is over');
-}
+const OVER = 'the transaction is over';
 
 const INTEGRITY_CLASS = '23';
 

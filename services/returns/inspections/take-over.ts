@@ -3,9 +3,10 @@ import type { Actor } from '../../../proto/gen/rms/common/v1/actor_pb.ts';
 import { ErrorReason } from '../../../proto/gen/rms/common/v1/error_pb.ts';
 import type { Return } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import { DETAILS_BYTES_MAX } from '../../contract/limits.ts';
+import { allInOrder } from '../../platform/all-in-order.ts';
 import { DomainError } from '../../platform/errors.ts';
 import { type PackedTexts, packTexts } from '../../platform/packed-texts.ts';
-import type { Queryable } from '../../platform/postgres.ts';
+import { committing, type Queryable, together } from '../../platform/postgres.ts';
 import { detailsBytes, requireRoom } from '../store/details-size.ts';
 import { encodeReturn } from '../store/encoded.ts';
 import { lockReturnsOfLines } from '../store/line-owners.ts';
@@ -16,15 +17,9 @@ import {
   idsOfLongTexts,
   loadHashed,
 } from '../store/load-hashed.ts';
+import { COPIED_TEXT_BYTES, publish } from '../store/publish.ts';
 import { actorKindText } from '../store/texts.ts';
-import {
-  type Changer,
-  COPIED_TEXT_BYTES,
-  changing,
-  loadForChange,
-  publish,
-  requirePermit,
-} from '../store/transition.ts';
+import { type Changer, changing, loadForChange, requirePermit } from '../store/transition.ts';
 import { fitting } from './fitting.ts';
 
 /** What inspections of every kind say. */
@@ -88,22 +83,28 @@ async function takeOverIn<T extends Inspected>(
   kind: InspectionKind<T>,
   before?: ReadonlyMap<bigint, number>,
 ): Promise<readonly Return[]> {
-  const returnIds = await lockReturnsOfLines(tx, by.shopId, [...by.inspections.keys()]);
-  const changedIds = await store(tx, by, kind);
+  const lineItemIds = [...by.inspections.keys()];
+  const [returnIds, changedIds, longIds] = await together(tx, () =>
+    allInOrder([
+      lockReturnsOfLines(tx, by.shopId, lineItemIds),
+      store(tx, by, kind),
+      by.wantsReturns ? NONE : idsToHash(tx, by.shopId, lineItemIds),
+    ]),
+  );
   const shownIds = by.wantsReturns ? returnIds : changedIds;
   let answered: readonly Return[] = [];
   for await (const part of fittingParts(tx, by.shopId, shownIds)) {
-    const shown = await (by.wantsReturns ? loadWhole : loadForEvents)(tx, by.shopId, part);
+    const shown = await loadShown(tx, by.shopId, { ids: part, longIds });
     const changed = shown.filter(({ of }) => changedIds.includes(of.id));
-    await publish(
-      tx,
-      by,
-      changed.map((one) => updateOf(one, before)),
-    );
+    const updates = changed.map((one) => updateOf(one, before));
+    const end = part.length === shownIds.length ? committing : together;
+    await end(tx, () => publish(tx, by, updates));
     if (by.wantsReturns) answered = fitting([...answered, ...shown.map(({ of }) => of)]);
   }
   return answered;
 }
+
+const NONE: Promise<bigint[]> = Promise.resolve([]);
 
 /** A return after the change; with `leftOut` its long texts are hashes. */
 type Shown = Pick<HashedReturn, 'of'> & Partial<HashedReturn>;
@@ -117,12 +118,17 @@ async function loadWhole(
 }
 
 /** No event copies many long texts, so where nobody else wants them they stay in the database. */
-async function loadForEvents(
+function idsToHash(tx: Queryable, shopId: bigint, lineItemIds: readonly bigint[]) {
+  return idsOfLongTexts(tx, shopId, { lineItemIds, bytes: COPIED_TEXT_BYTES });
+}
+
+/** @param o.longIds those that are read without their long texts. */
+async function loadShown(
   tx: Queryable,
   shopId: bigint,
-  ids: readonly bigint[],
+  { ids, longIds }: { readonly ids: readonly bigint[]; readonly longIds: readonly bigint[] },
 ): Promise<readonly Shown[]> {
-  const hashed = await idsOfLongTexts(tx, shopId, { ids, bytes: COPIED_TEXT_BYTES });
+  const hashed = ids.filter((id) => longIds.includes(id));
   if (hashed.length > 0) await requirePermit(tx, () => bytesOfImages(tx, shopId, hashed));
   const whole = ids.filter((id) => !hashed.includes(id));
   return [...(await loadWhole(tx, shopId, whole)), ...(await loadHashed(tx, shopId, hashed))];
@@ -138,10 +144,12 @@ async function aboveLimit(
   shopId: bigint,
   lineItemIds: readonly bigint[],
 ): Promise<Map<bigint, number>> {
-  const returnIds = await lockReturnsOfLines(tx, shopId, lineItemIds);
+  const [returnIds, longIds] = await together(tx, () =>
+    allInOrder([lockReturnsOfLines(tx, shopId, lineItemIds), idsToHash(tx, shopId, lineItemIds)]),
+  );
   const above = new Map<bigint, number>();
   for await (const part of fittingParts(tx, shopId, returnIds)) {
-    for (const { of, leftOut } of await loadForEvents(tx, shopId, part)) {
+    for (const { of, leftOut } of await loadShown(tx, shopId, { ids: part, longIds })) {
       const bytes = detailsBytes(of) + (leftOut?.jsonBytes ?? 0);
       if (bytes > DETAILS_BYTES_MAX) above.set(of.id, bytes);
     }

@@ -82,18 +82,19 @@ function hashedText(text: string): string {
   return hashText(Buffer.from(text.slice(1), 'hex'));
 }
 
-/** Those of `ids` whose long texts are more than `bytes` together. */
+/** The returns of these lines whose long texts are more than `bytes` together. */
 export async function idsOfLongTexts(
   db: Queryable,
   shopId: bigint,
-  { ids, bytes }: { readonly ids: readonly bigint[]; readonly bytes: number },
+  o: { readonly lineItemIds: readonly bigint[]; readonly bytes: number },
 ): Promise<bigint[]> {
   const { rows } = await db.query<{ id: bigint }>({
     name: 'ids-of-long-texts',
     text: `select r.id from returns r
-            where r.shop_id = $1 and r.id = any($2::bigint[])
+            where r.shop_id = $1
+              and r.id = any(array(select return_id from return_lines where shop_id = $1 and id = any($2::bigint[])))
               and (${longTexts('coalesce(sum(octet_length(long.text)), 0)')}) > $3`,
-    values: [shopId, ids, bytes],
+    values: [shopId, o.lineItemIds, o.bytes],
   });
   return rows.map((row) => row.id);
 }

@@ -3,14 +3,13 @@ import type pg from 'pg';
 import type { Actor } from '../../../proto/gen/rms/common/v1/actor_pb.ts';
 import type { Event } from '../../../proto/gen/rms/events/v1/events_pb.ts';
 import { type Return, ReturnState } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
-import { appendEvents, MAX_SNAPSHOT_BYTES, type NewEvent } from '../../platform/outbox/append.ts';
 import { inTransaction, type Queryable } from '../../platform/postgres.ts';
 import { returnNotFound } from '../refusals.ts';
 import { detailsBytes, requireRoom } from './details-size.ts';
-import { type EncodedReturn, encodeDetails, encodeReturn } from './encoded.ts';
+import { encodeDetails, encodeReturn } from './encoded.ts';
 import { LARGE_BYTES, largeOf } from './large.ts';
 import { fittingParts, loadReturns, loadReturnsWithin } from './load.ts';
-import { keepSnapshot, longTextBytes } from './snapshot-store.ts';
+import { publish } from './publish.ts';
 import { addTimeline, type NewTimelineEntry } from './timeline-store.ts';
 
 /** An event with a detail of its own, beside the one that tells of the change itself. */
@@ -292,42 +291,4 @@ function eventsOf(
   const own = o.changed ? [{ trigger, returnId: current.id }] : [];
   const details = (o.change.events ?? []).filter((event) => event.returnId === current.id);
   return [...own, ...details];
-}
-
-/** Long texts that an event may copy. Bytes. */
-export const COPIED_TEXT_BYTES = 16 * 1024;
-
-function isLeftOut({ bytes, of, isHashed }: EncodedReturn): boolean {
-  if (isHashed) return true;
-  if (bytes.length <= COPIED_TEXT_BYTES) return false;
-  return bytes.length > MAX_SNAPSHOT_BYTES || longTextBytes(of) > COPIED_TEXT_BYTES;
-}
-
-/**
- * Appends events about returns, each with its snapshot, and keeps those snapshots that are too large
- * for an event, or would copy more long texts into it than 16 KiB.
- */
-export async function publish(
-  tx: Queryable,
-  by: Changer,
-  events: readonly (DetailEvent & { readonly snapshot: EncodedReturn })[],
-): Promise<void> {
-  const kept = new Set(events.map((event) => event.snapshot).filter(isLeftOut));
-  for (const snapshot of kept) await keepSnapshot(tx, snapshot);
-  await appendEvents(
-    tx,
-    events.map(
-      (event): NewEvent => ({
-        trigger: event.trigger,
-        shopId: by.shopId,
-        returnId: event.returnId,
-        revision: event.snapshot.revision,
-        key: `${by.shopId}:${event.returnId}`,
-        actor: by.actor,
-        snapshot: event.snapshot.bytes,
-        leavesSnapshotOut: kept.has(event.snapshot),
-        ...(event.detail && { detail: event.detail }),
-      }),
-    ),
-  );
 }

@@ -26,8 +26,8 @@ import { encodeReturn } from '../store/encoded.ts';
 import { findUse, oncePerKey, requestHash } from '../store/idempotency.ts';
 import type { Currencies } from '../store/line-message.ts';
 import { loadReturn } from '../store/load.ts';
+import { publish } from '../store/publish.ts';
 import { addTimeline } from '../store/timeline-store.ts';
-import { publish } from '../store/transition.ts';
 import {
   type Submission,
   type SubmittedExchange,

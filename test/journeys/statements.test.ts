@@ -1,0 +1,91 @@
+import { create } from '@bufbuild/protobuf';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import {
+  ApplyAssessmentsRequestSchema,
+  ApplyAssessmentsResponseSchema,
+  CheckLineItemsResponseSchema,
+} from '../../proto/gen/rms/returns/v1/returns_pb.ts';
+import type { HandOverDeps } from '../../services/dispositions/hand-over.ts';
+import { inspect } from '../../services/dispositions/inspect.ts';
+import { createPool } from '../../services/platform/postgres.ts';
+import { applyAssessments } from '../../services/returns/inspections/assessments.ts';
+import { newReturn, newShop } from '../../services/returns/processing/testing.ts';
+import { ownersOf } from '../../services/returns/store/line-owners.ts';
+import { countStatements, type Sent } from '../support/counted-statements.ts';
+import { createTestDatabase, type TestDatabase } from '../support/database.ts';
+import { FINDING } from '../support/dispositions-bench.ts';
+import { actor } from '../support/running-service.ts';
+
+// What a write costs PostgreSQL. A limit here is reached by what is merged, not by what is left out: that an
+// operation keeps its promises, the tests of its service say.
+
+let returns: TestDatabase;
+let dispositions: TestDatabase;
+beforeAll(async () => {
+  [returns, dispositions] = await Promise.all([
+    createTestDatabase('returns'),
+    createTestDatabase('dispositions'),
+  ]);
+});
+afterAll(() => Promise.all([returns.drop(), dispositions.drop()]));
+
+/** Pools of both services, which count together. */
+function countedPools() {
+  const sent: Sent = { statements: [], roundTrips: 0 };
+  const pools = [returns, dispositions].map(({ url }) => createPool(url, { max: 1 }));
+  const [ofReturns, ofDispositions] = pools.map((pool) => {
+    countStatements(pool, sent);
+    return pool;
+  });
+  if (!ofReturns || !ofDispositions) throw new Error('a pool is missing');
+  return {
+    sent,
+    ofReturns,
+    ofDispositions,
+    end: () => Promise.all(pools.map((pool) => pool.end())),
+  };
+}
+
+describe('recording an assessment', () => {
+  /** The returns service as dispositions calls it, without the network between them. */
+  const depsOf = ({
+    ofReturns,
+    ofDispositions,
+  }: ReturnType<typeof countedPools>): HandOverDeps => ({
+    pool: ofDispositions,
+    returns: {
+      checkLineItems: async ({ shopId = 0n, lineItemIds = [] }) => {
+        const owners = await ownersOf(ofReturns, shopId, lineItemIds);
+        return create(CheckLineItemsResponseSchema, {
+          owners: [...owners].map(([lineItemId, returnId]) => ({ lineItemId, returnId })),
+        });
+      },
+      applyAssessments: async (request) => {
+        await applyAssessments(ofReturns, create(ApplyAssessmentsRequestSchema, request));
+        return create(ApplyAssessmentsResponseSchema);
+      },
+      applyGradings: () => Promise.reject(new Error('nothing is graded')),
+    },
+  });
+
+  test.each([
+    ['of a line for the first time', 0],
+    ['of a line that was assessed before', 1],
+  ])('%s takes at most 7 round trips', async (_, earlier) => {
+    const shopId = await newShop(returns.pool);
+    const { lineItems } = await newReturn(returns.pool, shopId);
+    const lineItemId = lineItems[0]?.lineItemId ?? 0n;
+    const pools = countedPools();
+    const assess = (note: string) => {
+      const findings = [{ ...FINDING, lineItemId, note }];
+      return inspect(depsOf(pools), { shopId, actor, kind: 'assessment', findings });
+    };
+    for (let n = 0; n < earlier; n += 1) await assess(`note ${n}`);
+    const before = pools.sent.roundTrips;
+    expect(await assess('the last')).toMatchObject([{ lineItemId, note: 'the last' }]);
+    const took = pools.sent.roundTrips - before;
+    await pools.end();
+    expect(took).toBeLessThanOrEqual(7);
+    expect(took).toBeGreaterThan(3);
+  });
+});
