@@ -8,8 +8,17 @@ import {
 import type { HandOverDeps } from '../../services/dispositions/hand-over.ts';
 import { inspect } from '../../services/dispositions/inspect.ts';
 import { createPool } from '../../services/platform/postgres.ts';
+import { createEmbeddedCommerce } from '../../services/returns/commerce/embedded.ts';
 import { applyAssessments } from '../../services/returns/inspections/assessments.ts';
-import { newReturn, newShop } from '../../services/returns/processing/testing.ts';
+import { runJob } from '../../services/returns/processing/run.ts';
+import {
+  ask,
+  claimOne,
+  newReturn,
+  newShop,
+  runDeps,
+  triggersOf,
+} from '../../services/returns/processing/testing.ts';
 import { ownersOf } from '../../services/returns/store/line-owners.ts';
 import { countStatements, type Sent } from '../support/counted-statements.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
@@ -87,5 +96,21 @@ describe('recording an assessment', () => {
     await pools.end();
     expect(took).toBeLessThanOrEqual(7);
     expect(took).toBeGreaterThan(3);
+  });
+});
+
+describe('processing a return', () => {
+  test('until it is closed takes at most 20 statements', async () => {
+    const shopId = await newShop(returns.pool);
+    const of = await newReturn(returns.pool, shopId);
+    const pool = createPool(returns.url);
+    const { statements } = countStatements(pool);
+    const deps = runDeps(pool, createEmbeddedCommerce(pool));
+    expect(await ask(pool, of)).toMatchObject({ case: 'queued' });
+    await runJob(deps, await claimOne(pool), AbortSignal.any([]));
+    await pool.end();
+    expect(await triggersOf(returns.pool, of)).toEqual(['return.closed']);
+    expect(statements.length).toBeLessThanOrEqual(20);
+    expect(statements.length).toBeGreaterThan(10);
   });
 });

@@ -3,7 +3,7 @@ import { StatementGroup } from '../../services/platform/statement-group.ts';
 
 /** What was sent to PostgreSQL. */
 export interface Sent {
-  /** Texts, in order; those of a group one by one. */
+  /** Texts, in order; those of a group one by one, but for a begin or commit that goes with others. */
   readonly statements: string[];
   /** How often something was sent and an answer waited for. */
   roundTrips: number;
@@ -33,7 +33,11 @@ export function countStatements(
 }
 
 function textsOf(query: unknown): string[] {
-  if (query instanceof StatementGroup) return query.members.map((one) => one.query.text);
+  if (query instanceof StatementGroup) {
+    const texts = query.members.map((one) => one.query.text);
+    const others = texts.filter((text) => text !== 'begin' && text !== 'commit');
+    return others.length > 0 ? others : texts;
+  }
   if (typeof query === 'string') return [query];
   return [query instanceof Object && 'text' in query ? String(query.text) : ''];
 }

@@ -48,11 +48,7 @@ export interface EmbeddedCommerce extends CommerceProvider {
  */
 export function createEmbeddedCommerce(pool: Pool): EmbeddedCommerce {
   const place = (kind: EntryKind, request: CommerceRequest, extra: Extra) =>
-    inBooks(async () => {
-      const failure = await plannedFailure(pool, request);
-      if (failure) throw new CommerceFailure(failure, `told to fail (${failure})`);
-      return record(pool, kind, { ...request, ...extra });
-    });
+    inBooks(() => record(pool, kind, { ...request, ...extra }));
   return {
     async createExchangeOrder(request) {
       const { details, items } = request;
@@ -129,28 +125,25 @@ select ${COLUMNS} from commerce_ledger
 where shop_id = (select shop_id from returns where id = $1) and return_id = $1
 order by provider_id`;
 
-async function plannedFailure(db: Queryable, request: CommerceRequest) {
-  const { rows } = await db.query<{ kind: FailureKind }>({
-    name: 'commerce-planned-failure',
-    text: `update commerce_failures set remaining = remaining - 1
-           where shop_id = $1 and return_id = $2 and remaining > 0 returning kind`,
-    values: [request.shopId, request.returnId],
-  });
-  return rows[0]?.kind;
-}
-
-// The prefix of the name tells people what the order is for.
+// Nothing is placed where a failure is planned. The prefix of the name says to people what the order is for.
 const PLACE = `
-insert into commerce_ledger as ledger
-  (shop_id, idempotency_key, return_id, kind, name, amount, currency, items, additional_details)
-values ($1, $2, $3, $4, $5, $6, $7, $8, $9)
-on conflict (shop_id, idempotency_key) do update set calls = ledger.calls + 1
-returning ${COLUMNS}`;
+with failed as (
+  update commerce_failures set remaining = remaining - 1
+   where shop_id = $1 and return_id = $3 and remaining > 0 returning kind as failure
+), placed as (
+  insert into commerce_ledger as ledger
+    (shop_id, idempotency_key, return_id, kind, name, amount, currency, items, additional_details)
+  select $1::bigint, $2::text, $3::bigint, $4::text, $5::text, $6::numeric, $7::text, $8::json, $9::json
+   where not exists (select from failed)
+  on conflict (shop_id, idempotency_key) do update set calls = ledger.calls + 1
+  returning ${COLUMNS}
+)
+select * from failed full join placed on true`;
 
 const NAME_PREFIX = { exchange_order: '#EX', gift_card: '#GC', refund: '#RF' } as const;
 
 async function record(db: Queryable, kind: EntryKind, request: CommerceRequest & Extra) {
-  const { rows } = await db.query<EntryRow>({
+  const { rows } = await db.query<EntryRow & { readonly failure: FailureKind | null }>({
     name: 'commerce-place',
     text: PLACE,
     values: [
@@ -169,6 +162,8 @@ async function record(db: Queryable, kind: EntryKind, request: CommerceRequest &
   });
   const [row] = rows;
   if (!row) throw new Error('the ledger answered nothing');
+  const { failure } = row;
+  if (failure) throw new CommerceFailure(failure, `told to fail (${failure})`);
   return row;
 }
 

@@ -49,15 +49,27 @@ export async function isPaidForGood(tx: Queryable, of: OfReturn): Promise<boolea
   return rowCount !== 0;
 }
 
-/** What instant refunds paid for good, in minor units of `currency`. */
-export async function paidMinor(tx: Queryable, of: OfReturn, currency: string): Promise<bigint> {
-  const { rows } = await tx.query<{ amount: string }>({
-    name: 'credit-paid',
-    text: `select amount from instant_refunds
-           where shop_id = $1 and return_id = $2 and state in (${PAID_FOR_GOOD})`,
+/** What processing must know of the instant refunds of a return. */
+export interface Credits {
+  /** Whether one is open. */
+  readonly hasOpen: boolean;
+  /** What they paid for good, in minor units of `currency`. */
+  paidMinor(currency: string): bigint;
+}
+
+/** A caller who decides by it holds the return's row lock. */
+export async function creditsOf(tx: Queryable, of: OfReturn): Promise<Credits> {
+  const { rows } = await tx.query<{ amount: string; is_open: boolean }>({
+    name: 'credits-of-return',
+    text: `select amount, state = 'open' as is_open from instant_refunds
+           where shop_id = $1 and return_id = $2 and state in ('open', ${PAID_FOR_GOOD})`,
     values: [of.shopId, of.returnId],
   });
-  return rows.reduce((sum, row) => sum + minorOf(row.amount, currency), 0n);
+  const paid = rows.filter((row) => !row.is_open);
+  return {
+    hasOpen: paid.length < rows.length,
+    paidMinor: (currency) => paid.reduce((sum, row) => sum + minorOf(row.amount, currency), 0n),
+  };
 }
 
 /** A credit of the shop. */

@@ -10,24 +10,16 @@ import {
   ReturnState,
 } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import { RestockMode, type Settings } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
-import type { Queryable } from '../../platform/postgres.ts';
+import { allInOrder } from '../../platform/all-in-order.ts';
+import { type Queryable, together } from '../../platform/postgres.ts';
 import { cancelOpenLabelRequest } from '../labels/label-request-store.ts';
 import { formatAmount, minorOf } from '../money/money.ts';
 import { changeReturn, type DetailEvent } from '../store/transition.ts';
-import { finishJob, type Job } from './jobs.ts';
-import { noteRefused, showOutcomes } from './outcomes.ts';
+import { finishFailed, type Job } from './jobs.ts';
+import { noteRefused, showAndClose, showOutcomes } from './outcomes.ts';
 import type { Step } from './plan.ts';
 import { NotProcessable } from './prepare.ts';
 import { restockItems } from './restock.ts';
-
-// What was asked for and dropped out of the plan is asked for by nobody: closing would hide it.
-const CLOSE = `
-update returns r set state = 'closed', archived_at = now(), processing = false
-where r.shop_id = $1 and r.id = $2
-  and not exists (
-    select from processing_outcomes o
-    where o.shop_id = r.shop_id and o.return_id = r.id
-      and o.asked_at is not null and o.done_at is null)`;
 
 const UNANSWERED =
   'the commerce provider was asked for what is not planned any more, and has not answered. Compare its books with the return';
@@ -52,19 +44,15 @@ export async function closeReturn(pool: pg.Pool, o: Closing): Promise<void> {
   const { job } = o;
   await changeReturn(pool, job, async (tx, current) => {
     if (current.state !== ReturnState.OPEN) throw new NotProcessable('the return is not open');
-    await showOutcomes(tx, job);
-    const { rowCount } = await tx.query({
-      name: 'processing-close',
-      text: CLOSE,
-      values: [job.shopId, job.returnId],
-    });
-    if (rowCount !== 1) throw new NotProcessable(UNANSWERED);
-    const events = [
-      ...restockEvents(o, current),
-      ...(await giftCardEvents(tx, o, current)),
-      ...(await cancelOpenLabelRequest(tx, job)),
-    ];
-    await finishJob(tx, job, 'done');
+    const [isClosed, giftCards, labels] = await together(tx, () =>
+      allInOrder([
+        showAndClose(tx, job),
+        giftCardEvents(tx, o, current),
+        cancelOpenLabelRequest(tx, job),
+      ]),
+    );
+    if (!isClosed) throw new NotProcessable(UNANSWERED);
+    const events = [...restockEvents(o, current), ...giftCards, ...labels];
     const text = 'The return was processed and closed';
     return {
       value: undefined,
@@ -134,7 +122,7 @@ export async function failJob(
       text: 'update returns set processing = false where shop_id = $1 and id = $2',
       values: [job.shopId, job.returnId],
     });
-    await finishJob(tx, job, 'failed');
+    await finishFailed(tx, job);
     const source = job.source === '' ? {} : { source: job.source };
     const value = create(ProcessingFailedSchema, { message, ...source });
     return {

@@ -5,6 +5,11 @@ import { systemActor } from '../../platform/identity.ts';
 import type { Queryable } from '../../platform/postgres.ts';
 import { currentTraceparent } from '../../platform/telemetry.ts';
 import type { AdditionalDetails } from '../commerce/provider.ts';
+import {
+  insertTimelineWhere,
+  type NewTimelineEntry,
+  timelineRows,
+} from '../store/timeline-store.ts';
 
 /**
  * After a worker that was killed, another goes on this soon. A worker that lives renews its leases
@@ -40,22 +45,30 @@ export class LeaseLost extends Error {
   override readonly name = 'LeaseLost';
 }
 
-/** Queues a run and marks its return as queued. The caller holds the return's row lock and has seen that none is queued. */
+const QUEUE = `
+with queued as (
+  insert into processing_jobs (shop_id, return_id, details, source, actor, traceparent)
+  values ($1, $3, $4, $5, $6, $7)
+), marked as (
+  update returns set processing = true where shop_id = $1 and id = $3
+)
+${insertTimelineWhere('true')}, pg_notify($8 || current_schema(), '')`;
+
+/**
+ * Queues a run, marks its return as queued, and notes it in the timeline. The caller holds the return's row
+ * lock and has seen that none is queued.
+ */
 export async function queueJob(
   tx: Queryable,
   job: Pick<Job, 'shopId' | 'returnId' | 'details' | 'source' | 'actor'>,
+  entry: NewTimelineEntry,
 ): Promise<void> {
   await tx.query({
     name: 'processing-queue',
-    text: `with queued as (
-             insert into processing_jobs (shop_id, return_id, details, source, actor, traceparent)
-             values ($1, $2, $3, $4, $5, $6)
-           ), marked as (
-             update returns set processing = true where shop_id = $1 and id = $2
-           )
-           select pg_notify($7 || current_schema(), '')`,
+    text: QUEUE,
     values: [
       job.shopId,
+      timelineRows(job.actor, [entry]),
       job.returnId,
       JSON.stringify(job.details),
       job.source,
@@ -167,7 +180,7 @@ async function write(db: Queryable, job: Job, change: Change): Promise<void> {
            where shop_id = $1 and id = $2 and lease_token = $3 and state = 'running'`,
     values: [job.shopId, job.id, job.token, ...change.values],
   });
-  if (rowCount !== 1) throw new LeaseLost(`job ${job.id} was taken over`);
+  if (rowCount !== 1) throw leaseLost(job);
 }
 
 interface Change {
@@ -176,16 +189,30 @@ interface Change {
   readonly values: readonly unknown[];
 }
 
-/** Begins the lease anew, inside the transaction that it fences. @throws LeaseLost */
-export function renewLease(tx: Queryable, job: Job): Promise<void> {
-  const set = 'due_at = now() + make_interval(secs => $4)';
-  return write(tx, job, { name: 'processing-renew', set, values: [LEASE_S] });
+/** Locks the return of a job, then begins the lease again, which fences the transaction. @throws LeaseLost */
+export async function lockReturnOf(tx: Queryable, job: Job): Promise<void> {
+  const { rowCount } = await tx.query({
+    name: 'processing-lock',
+    text: `with locked as (
+             select shop_id, id from returns where shop_id = $1 and id = $5 for update
+           )
+           update processing_jobs job set due_at = now() + make_interval(secs => $4)
+             from locked
+            where job.shop_id = locked.shop_id and job.return_id = locked.id and job.id = $2
+              and job.lease_token = $3 and job.state = 'running'`,
+    values: [job.shopId, job.id, job.token, LEASE_S, job.returnId],
+  });
+  if (rowCount !== 1) throw leaseLost(job);
 }
 
-/** Ends the run, in the transaction that shows its end. @throws LeaseLost */
-export function finishJob(tx: Queryable, job: Job, state: 'done' | 'failed'): Promise<void> {
-  const set = 'state = $4, finished_at = now()';
-  return write(tx, job, { name: 'processing-finish', set, values: [state] });
+/** Ends the run as failed, in the transaction that shows its end. @throws LeaseLost */
+export function finishFailed(tx: Queryable, job: Job): Promise<void> {
+  const set = "state = 'failed', finished_at = now()";
+  return write(tx, job, { name: 'processing-finish', set, values: [] });
+}
+
+export function leaseLost(job: Job): LeaseLost {
+  return new LeaseLost(`job ${job.id} was taken over`);
 }
 
 /**

@@ -5,7 +5,7 @@ import {
   type NewTimelineEntry,
   timelineRows,
 } from '../store/timeline-store.ts';
-import { type Job, LEASE_S, LeaseLost } from './jobs.ts';
+import { type Job, LEASE_S, leaseLost } from './jobs.ts';
 import type { OutcomeKind, Step } from './plan.ts';
 
 type OfReturn = Pick<Job, 'shopId' | 'returnId'>;
@@ -88,7 +88,7 @@ export async function noteAsked(db: Queryable, job: Job, step: Step): Promise<vo
     text: NOTE_ASKED,
     values: [job.shopId, job.returnId, step.kind, step.key, job.id, LEASE_S, job.token],
   });
-  if (rowCount !== 1) throw new LeaseLost(`job ${job.id} was taken over`);
+  if (rowCount !== 1) throw leaseLost(job);
 }
 
 /**
@@ -177,11 +177,12 @@ export async function recordOutcome(
       result.createdAt ?? null,
     ],
   });
-  if (rowCount !== 1) throw new LeaseLost(`job ${job.id} was taken over`);
+  if (rowCount !== 1) throw leaseLost(job);
 }
 
-const SHOW = `
-with shown as (
+/** CTEs that make done outcomes of return $2 of shop $1 part of its details. */
+const SHOWN = `
+shown as (
   update processing_outcomes set shown_at = now()
   where shop_id = $1 and return_id = $2 and done_at is not null and shown_at is null
   returning *
@@ -191,16 +192,53 @@ with shown as (
     provider_id::bigint, name,
     case kind when 'gift_card' then amount end, case kind when 'gift_card' then currency end
   from shown where kind in ('exchange_order', 'gift_card')
-)
-insert into refunds
-  (shop_id, return_id, gateway, provider, provider_refund_id, value, currency, provider_created_at)
-select shop_id, return_id, gateway, provider, provider_id, amount, currency, provider_created_at
-from shown where kind = 'refund'`;
+), refunded as (
+  insert into refunds
+    (shop_id, return_id, gateway, provider, provider_refund_id, value, currency, provider_created_at)
+  select shop_id, return_id, gateway, provider, provider_id, amount, currency, provider_created_at
+  from shown where kind = 'refund'
+)`;
 
 /**
  * Makes what was done since the last run part of the return's details: at the end of a run, so that
  * one run is one change of the details, whether it succeeded or not.
  */
 export async function showOutcomes(tx: Queryable, of: OfReturn): Promise<void> {
-  await tx.query({ name: 'processing-show', text: SHOW, values: [of.shopId, of.returnId] });
+  const text = `with ${SHOWN} select from shown`;
+  await tx.query({ name: 'processing-show', text, values: [of.shopId, of.returnId] });
+}
+
+// What was asked for and dropped out of the plan is asked for by nobody: closing would hide it.
+const CLOSE = `
+with ${SHOWN}, closed as (
+  update returns r set state = 'closed', archived_at = now(), processing = false
+  where r.shop_id = $1 and r.id = $2
+    and not exists (
+      select from processing_outcomes o
+      where o.shop_id = r.shop_id and o.return_id = r.id
+        and o.asked_at is not null and o.done_at is null)
+  returning r.id
+), finished as (
+  update processing_jobs set state = 'done', finished_at = now()
+  where shop_id = $1 and id = $3 and lease_token = $4 and state = 'running'
+  returning id
+)
+select exists (select from closed) as closed, exists (select from finished) as finished`;
+
+/**
+ * {@link showOutcomes}, closes the return and ends the run. The caller rolls back when the return was not
+ * closed, because the provider has not answered about something.
+ *
+ * @returns whether it was closed.
+ * @throws LeaseLost.
+ */
+export async function showAndClose(tx: Queryable, job: Job): Promise<boolean> {
+  const { rows } = await tx.query<{ closed: boolean; finished: boolean }>({
+    name: 'processing-close',
+    text: CLOSE,
+    values: [job.shopId, job.returnId, job.id, job.token],
+  });
+  if (!rows[0]?.closed) return false;
+  if (!rows[0].finished) throw leaseLost(job);
+  return true;
 }

@@ -1,11 +1,12 @@
 import type pg from 'pg';
 import { type Return, ReturnState } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import { GiftCardMode, type Settings } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
-import { inTransaction } from '../../platform/postgres.ts';
-import { hasOpenCredit, paidMinor } from '../instant-refunds/instant-refunds-store.ts';
+import { allInOrder } from '../../platform/all-in-order.ts';
+import { committing, inTransaction, together } from '../../platform/postgres.ts';
+import { creditsOf } from '../instant-refunds/instant-refunds-store.ts';
 import { loadSettings } from '../settings.ts';
 import { loadReturn } from '../store/load.ts';
-import { type Job, renewLease } from './jobs.ts';
+import { type Job, lockReturnOf } from './jobs.ts';
 import { intendSteps, mayHaveFulfilled } from './outcomes.ts';
 import { planSteps, type Step } from './plan.ts';
 import { EVERY_SHOP, NO_PROVIDER } from './provider-gate.ts';
@@ -33,17 +34,17 @@ export interface Prepared {
  */
 export async function prepare(pool: pg.Pool, job: Job, gate = EVERY_SHOP): Promise<Prepared> {
   return inTransaction(pool, async (tx) => {
-    await tx.query({
-      name: 'processing-lock',
-      text: 'select from returns where shop_id = $1 and id = $2 for update',
-      values: [job.shopId, job.returnId],
-    });
-    await renewLease(tx, job);
-    const details = await loadReturn(tx, job.shopId, job.returnId);
+    const [, details, credits, settings] = await together(tx, () =>
+      allInOrder([
+        lockReturnOf(tx, job),
+        loadReturn(tx, job.shopId, job.returnId),
+        creditsOf(tx, job),
+        loadSettings(tx, job.shopId),
+      ]),
+    );
     if (details?.state !== ReturnState.OPEN) throw new NotProcessable('the return is not open');
-    if (await hasOpenCredit(tx, job)) throw new NotProcessable('an instant refund is open');
+    if (credits.hasOpen) throw new NotProcessable('an instant refund is open');
     if (!(await gate.allows(tx, job))) throw new NotProcessable(NO_PROVIDER);
-    const settings = await loadSettings(tx, job.shopId);
     // A card that the provider issued, or may have, stays with it: one from outside would be a second.
     const giftCardsAreExternal =
       settings.giftCardMode === GiftCardMode.EXTERNAL &&
@@ -51,9 +52,9 @@ export async function prepare(pool: pg.Pool, job: Job, gate = EVERY_SHOP): Promi
     const wanted = planSteps({
       details,
       giftCardsAreExternal,
-      paidMinor: await paidMinor(tx, job, details.presentmentCurrency),
+      paidMinor: credits.paidMinor(details.presentmentCurrency),
     });
-    const steps = await intendSteps(tx, job, wanted);
+    const steps = await committing(tx, () => intendSteps(tx, job, wanted));
     return { details: { ...details, lineItems: [] }, settings, giftCardsAreExternal, steps };
   });
 }

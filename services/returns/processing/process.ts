@@ -6,12 +6,12 @@ import {
   type ProcessReturnResponseSchema,
   ProcessReturnResponse_Refused_Code as RefusalCode,
 } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
+import { allInOrder } from '../../platform/all-in-order.ts';
 import { callerShape, id, parseInput, text } from '../../platform/input.ts';
-import { inTransaction, type Queryable } from '../../platform/postgres.ts';
+import { committing, inTransaction, type Queryable, together } from '../../platform/postgres.ts';
 import type { AdditionalDetails } from '../commerce/provider.ts';
 import { hasOpenCredit } from '../instant-refunds/instant-refunds-store.ts';
 import { returnNotFound } from '../refusals.ts';
-import { addTimeline } from '../store/timeline-store.ts';
 import { detailText, parseDetails } from './details.ts';
 import { queueJob } from './jobs.ts';
 import { EVERY_SHOP, NO_PROVIDER } from './provider-gate.ts';
@@ -42,8 +42,8 @@ export async function processReturn(
     const answer = answerWithoutQueueing(standing);
     if (answer) return answer;
     if (!(await gate.allows(tx, { shopId, returnId }))) return withoutProvider();
-    await queueJob(tx, { shopId, returnId, details, source, actor });
-    await addTimeline(tx, { shopId, actor }, [queuedEntry(request, details)]);
+    const job = { shopId, returnId, details, source, actor };
+    await committing(tx, () => queueJob(tx, job, queuedEntry(request, details)));
     return { case: 'queued', value: {} };
   });
 }
@@ -69,13 +69,17 @@ async function lockStanding(
   tx: Queryable,
   of: { shopId: bigint; returnId: bigint },
 ): Promise<Standing> {
-  const { rows } = await tx.query<{ state: string; processing: boolean }>({
-    name: 'processing-standing',
-    text: 'select state, processing from returns where shop_id = $1 and id = $2 for update',
-    values: [of.shopId, of.returnId],
-  });
+  const locked = () =>
+    tx.query<{ state: string; processing: boolean }>({
+      name: 'processing-standing',
+      text: 'select state, processing from returns where shop_id = $1 and id = $2 for update',
+      values: [of.shopId, of.returnId],
+    });
+  const [{ rows }, isOpen] = await together(tx, () =>
+    allInOrder([locked(), hasOpenCredit(tx, of)]),
+  );
   const [row] = rows;
-  if (row) return { ...row, hasOpenCredit: await hasOpenCredit(tx, of) };
+  if (row) return { ...row, hasOpenCredit: isOpen };
   throw returnNotFound();
 }
 

@@ -60,7 +60,8 @@ describe('production with the embedded commerce provider', () => {
     const { id } = await bench.submit(shopId);
     await inTransaction(bench.db.pool, async (tx) => {
       await tx.query('update settings set sandbox = false where shop_id = $1', [shopId]);
-      await queueJob(tx, { shopId, returnId: id, details: {}, source: '', actor });
+      const job = { shopId, returnId: id, details: {}, source: '', actor };
+      await queueJob(tx, job, { returnId: id, kind: 'return.processing.queued', text: 'queued' });
     });
     const triggers = async () => (await bench.events(shopId)).map(({ trigger }) => trigger);
     await until(async () => (await triggers()).includes('return.processing.failed'));

@@ -3,14 +3,15 @@ import type pg from 'pg';
 import type { Actor } from '../../../proto/gen/rms/common/v1/actor_pb.ts';
 import type { Event } from '../../../proto/gen/rms/events/v1/events_pb.ts';
 import { type Return, ReturnState } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
-import { inTransaction, type Queryable } from '../../platform/postgres.ts';
+import { allInOrder } from '../../platform/all-in-order.ts';
+import { committing, inTransaction, type Queryable, together } from '../../platform/postgres.ts';
 import { returnNotFound } from '../refusals.ts';
 import { detailsBytes, requireRoom } from './details-size.ts';
 import { encodeDetails, encodeReturn } from './encoded.ts';
 import { LARGE_BYTES, largeOf } from './large.ts';
 import { fittingParts, loadReturns, loadReturnsWithin } from './load.ts';
 import { publish } from './publish.ts';
-import { addTimeline, type NewTimelineEntry } from './timeline-store.ts';
+import { insertTimelineWhere, type NewTimelineEntry, timelineRows } from './timeline-store.ts';
 
 /** An event with a detail of its own, beside the one that tells of the change itself. */
 export interface DetailEvent {
@@ -115,14 +116,19 @@ export async function changeReturn<T>(
   by: Changer & { readonly returnId: bigint },
   work: (tx: pg.PoolClient, current: Return) => Promise<Change<T>>,
 ): Promise<{ readonly value: T; readonly return: Return }> {
-  return changing(pool, by.shopId, (tx) => changeReturnIn(tx, by, work));
+  return changing(pool, by.shopId, (tx) => changeReturnIn(tx, by, work, committing));
 }
 
-/** {@link changeReturn} inside a transaction of the caller's. */
+/**
+ * {@link changeReturn} inside a transaction of the caller's.
+ *
+ * @param end `committing` when nothing follows in the transaction.
+ */
 export async function changeReturnIn<T>(
   tx: pg.PoolClient,
   by: Changer & { readonly returnId: bigint },
   work: (tx: pg.PoolClient, current: Return) => Promise<Change<T>>,
+  end: typeof together = together,
 ): Promise<{ readonly value: T; readonly return: Return }> {
   const changed = await changeReturnsIn(
     tx,
@@ -131,6 +137,7 @@ export async function changeReturnIn<T>(
       if (!current) throw returnNotFound();
       return work(inside, current);
     },
+    end,
   );
   const [after] = changed.returns;
   if (!after) throw returnNotFound();
@@ -152,17 +159,25 @@ export async function changeReturns<T>(
   by: Changer & { readonly returnIds: readonly bigint[] },
   work: (tx: pg.PoolClient, current: readonly Return[]) => Promise<Change<T>>,
 ): Promise<Changed<T>> {
-  return changing(pool, by.shopId, (tx) => changeReturnsIn(tx, by, work));
+  return changing(pool, by.shopId, (tx) => changeReturnsIn(tx, by, work, committing));
 }
 
-/** {@link changeReturns} inside a transaction of the caller's. */
+/** {@link changeReturns} inside a transaction of the caller's; `end` as that of {@link changeReturnIn}. */
 export async function changeReturnsIn<T>(
   tx: pg.PoolClient,
   by: Changer & { readonly returnIds: readonly bigint[] },
   work: (tx: pg.PoolClient, current: readonly Return[]) => Promise<Change<T>>,
+  end: typeof together = together,
 ): Promise<Changed<T>> {
-  const ids = await lockReturns(tx, by.shopId, by.returnIds);
-  return changeLocked(tx, { ...by, returnIds: ids }, work);
+  const wanted = inOrderOfIds(by.returnIds);
+  const [ids, before] = await together(tx, () =>
+    allInOrder([lockReturns(tx, by.shopId, wanted), loadForChange(tx, by.shopId, wanted)]),
+  );
+  return changeLocked(tx, { ...by, returnIds: ids, before, end }, work);
+}
+
+function inOrderOfIds(ids: readonly bigint[]): bigint[] {
+  return [...new Set(ids)].sort((a, b) => (a < b ? -1 : 1));
 }
 
 /**
@@ -177,22 +192,25 @@ export async function changeReturnsInParts(
   by: Changer & { readonly returnIds: readonly bigint[] },
   work: (tx: pg.PoolClient, current: readonly Return[]) => Promise<Change<void>>,
 ): Promise<readonly bigint[]> {
-  const ids = await lockReturns(tx, by.shopId, by.returnIds);
+  const ids = await lockReturns(tx, by.shopId, inOrderOfIds(by.returnIds));
   for await (const part of fittingParts(tx, by.shopId, ids)) {
-    await changeLocked(tx, { ...by, returnIds: part }, work);
+    const before = await loadForChange(tx, by.shopId, part);
+    await changeLocked(tx, { ...by, returnIds: part, before, end: together }, work);
   }
   return ids;
 }
 
 async function changeLocked<T>(
   tx: pg.PoolClient,
-  by: Changer & { readonly returnIds: readonly bigint[] },
+  by: Changer & {
+    readonly returnIds: readonly bigint[];
+    readonly before: readonly Return[];
+    readonly end: typeof together;
+  },
   work: (tx: pg.PoolClient, current: readonly Return[]) => Promise<Change<T>>,
 ): Promise<Changed<T>> {
-  const ids = by.returnIds;
-  const before = await loadForChange(tx, by.shopId, ids);
+  const { returnIds: ids, before } = by;
   const change = await work(tx, before);
-  await addTimeline(tx, by, change.timeline ?? []);
   const written = await loadReturns(tx, by.shopId, ids);
   const details = written.map(encodeDetails);
   const changedIds = written
@@ -207,8 +225,11 @@ async function changeLocked<T>(
       });
     }
   }
-  await endLines(tx, by.shopId, before, written);
-  const after = await bumpRevisions(tx, by.shopId, { written, changedIds });
+  const endedIds = written
+    .filter((current, i) => !isLive(current.state) && isLive(before[i]?.state ?? current.state))
+    .map((current) => current.id);
+  const { timeline = [] } = change;
+  const after = await recordChange(tx, by, { written, changedIds, endedIds, timeline });
   const events = after.flatMap((current, i) => {
     const told = eventsOf(current, {
       before: before[i],
@@ -219,7 +240,7 @@ async function changeLocked<T>(
     const snapshot = encodeReturn(current, details[i]);
     return told.map((event) => ({ ...event, snapshot }));
   });
-  await publish(tx, by, events);
+  await by.end(tx, () => publish(tx, by, events));
   return { value: change.value, returns: after };
 }
 
@@ -228,13 +249,12 @@ async function lockReturns(
   shopId: bigint,
   returnIds: readonly bigint[],
 ): Promise<bigint[]> {
-  const wanted = new Set(returnIds);
   const { rows } = await tx.query<{ id: bigint }>({
     name: 'lock-returns',
     text: 'select id from returns where shop_id = $1 and id = any($2::bigint[]) order by id for update',
-    values: [shopId, [...wanted]],
+    values: [shopId, returnIds],
   });
-  if (rows.length !== wanted.size) throw returnNotFound();
+  if (rows.length !== returnIds.length) throw returnNotFound();
   return rows.map((row) => row.id);
 }
 
@@ -242,20 +262,35 @@ function isSame(one: Uint8Array | undefined, other: Uint8Array | undefined): boo
   return one !== undefined && other !== undefined && Buffer.compare(one, other) === 0;
 }
 
-/** Gives the changed ones their next revision; answers all as they are then. */
-async function bumpRevisions(
+// Lines of returns that came to their end are free for another return.
+const RECORD_CHANGE = `
+with noted as (${insertTimelineWhere('true')}
+), ended as (
+  update return_lines set live = false
+   where shop_id = $1 and return_id = any($4::bigint[]) and live
+)
+update returns
+   set revision = revision + 1, updated_at = greatest(updated_at, clock_timestamp())
+ where shop_id = $1 and id = any($3::bigint[])
+returning id, revision, updated_at`;
+
+/** Writes what follows from a change. Gives the changed ones their next revision; answers all as they are then. */
+async function recordChange(
   tx: Queryable,
-  shopId: bigint,
-  o: { readonly written: readonly Return[]; readonly changedIds: readonly bigint[] },
+  by: Changer,
+  o: {
+    readonly written: readonly Return[];
+    readonly changedIds: readonly bigint[];
+    readonly endedIds: readonly bigint[];
+    readonly timeline: readonly NewTimelineEntry[];
+  },
 ): Promise<readonly Return[]> {
-  if (o.changedIds.length === 0) return o.written;
+  // What ends differs, too.
+  if (o.changedIds.length === 0 && o.timeline.length === 0) return o.written;
   const { rows } = await tx.query<{ id: bigint; revision: bigint; updated_at: Date }>({
-    name: 'bump-revisions',
-    text: `update returns
-              set revision = revision + 1, updated_at = greatest(updated_at, clock_timestamp())
-            where shop_id = $1 and id = any($2::bigint[])
-           returning id, revision, updated_at`,
-    values: [shopId, o.changedIds],
+    name: 'record-change',
+    text: RECORD_CHANGE,
+    values: [by.shopId, timelineRows(by.actor, o.timeline), o.changedIds, o.endedIds],
   });
   const bumped = new Map(rows.map((row) => [row.id, row]));
   return o.written.map((current) => {
@@ -263,23 +298,6 @@ async function bumpRevisions(
     if (!row) return current;
     return { ...current, revision: row.revision, updatedAt: timestampFromDate(row.updated_at) };
   });
-}
-
-/** Frees the order lines of returns that came to their end for another return. */
-async function endLines(
-  tx: Queryable,
-  shopId: bigint,
-  before: readonly Return[],
-  after: readonly Return[],
-): Promise<void> {
-  const ended = after.filter(
-    (current, i) => !isLive(current.state) && isLive(before[i]?.state ?? current.state),
-  );
-  if (ended.length === 0) return;
-  await tx.query(
-    'update return_lines set live = false where shop_id = $1 and return_id = any($2::bigint[]) and live',
-    [shopId, ended.map((current) => current.id)],
-  );
 }
 
 function eventsOf(
