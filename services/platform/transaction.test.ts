@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import { connect, createServer, type Server } from 'node:net';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import type pg from 'pg';
+import { countStatements } from '../../test/support/counted-statements.ts';
 import { createTestDatabase, type TestDatabase } from '../../test/support/database.ts';
 import { until } from '../../test/support/until.ts';
 import { isOutage } from './outage.ts';
@@ -147,6 +148,15 @@ describe('a transaction', () => {
   });
 });
 
+test('a transaction takes no statement behind its commit', async () => {
+  const work = inTransaction(pool, async (tx) => {
+    await committing(tx, () => see(tx, 'in time'));
+    await see(tx, 'late');
+  });
+  expect(await caught(work)).toMatchObject({ message: 'the transaction is over' });
+  expect(await seen()).toEqual(['in time']);
+});
+
 describe('statements that go together', () => {
   test('answer one by one, and end at the one that fails', async () => {
     const answers = await inTransaction(pool, async (tx) => {
@@ -191,6 +201,21 @@ describe('statements that go together', () => {
     expect(isOutage(await caught(work))).toBe(true);
     await hasty.end();
     expect(await seen()).toEqual([]);
+  });
+
+  test('join those they are among', async () => {
+    const sent = countStatements(pool);
+    await inTransaction(pool, (tx) =>
+      committing(tx, () =>
+        Promise.all([
+          see(tx, 'a'),
+          together(tx, () => see(tx, 'b')),
+          committing(tx, () => see(tx, 'c')),
+        ]),
+      ),
+    );
+    expect(sent.roundTrips).toBe(1);
+    expect(await seen()).toEqual(['a', 'b', 'c']);
   });
 
   test('outside of a transaction go one by one', async () => {
