@@ -6,28 +6,31 @@ import { createShardHolder, REBALANCE_EVERY_MS } from '../../platform/shards.ts'
 import { startLoop, type Worker } from '../../platform/worker.ts';
 import type { AttemptOptions } from './attempt/attempt.ts';
 import type { RetryClock } from './attempt/retry-clock.ts';
+import { createAttemptRunner } from './attempt/runner.ts';
+import { createHealthChanges } from './endpoint/health-changes.ts';
 import { DUE_CHANNEL_PREFIX, parseNotification } from './queue/notify.ts';
 import { createQueueLoader } from './queue/queue-loader.ts';
 import { DELIVERY_LEASES, DELIVERY_SHARDS, type QueueRef, queueKeyOf } from './queue/queue-ref.ts';
-import { type DeliveryMetrics, deliveryMetrics } from './results/metrics.ts';
+import { type DeliveryMetrics, deliveryMetrics, observeDelivery } from './results/metrics.ts';
+import { createResultWriter } from './results/result-writer.ts';
 import type { AttemptResult, WrittenResults } from './results/write-results.ts';
 import { createActiveQueues } from './scheduler/active-queues.ts';
 import { createInFlightAttempts } from './scheduler/in-flight.ts';
 import { createScheduler } from './scheduler/scheduler.ts';
 import { createShopBytes } from './scheduler/shop-bytes.ts';
-import { startWakeLoop } from './scheduler/wake-loop.ts';
+import { createWakeLoop } from './scheduler/wake-loop.ts';
 
 export interface DispatcherOptions extends AttemptOptions {
   readonly pool: pg.Pool;
   readonly logger: Logger;
   readonly clock: RetryClock;
-  /** Capacity for attempts in this process; when endpoints hang, up to twice as many are open. */
+  /** Attempts in flight in this process; up to twice as many are open when endpoints hang. */
   readonly concurrency: number;
-  /** What the requests of one shop may hold in a minute. */
+  /** Bytes that the requests of one shop may hold in a minute. */
   readonly shopBytesPerMinute: number;
   /** The clock of those minutes (tests). Milliseconds. */
   readonly shopBytesNow?: () => number;
-  /** How long a shard is kept without a sign of life (tests). Milliseconds. */
+  /** How long a shard is kept without a renewal (tests). Milliseconds. */
   readonly leaseMs?: number;
 }
 
@@ -40,22 +43,24 @@ export interface Dispatcher extends Worker {
   holds(shard: number): boolean;
 }
 
-/** Requests that end close together are followed by one reading. Milliseconds. */
-const PACE_MS = 4;
-/** What a stop waits for: the longest attempt, then the writing. Milliseconds. */
-const STOP = { attemptsMs: 16_500, writeMs: 2_500 };
+/** What a stop waits for: the longest attempt, then its result. Milliseconds. */
+const STOP = { attemptsMs: 16_500, resultsMs: 2_500 };
 
 /**
- * Sends what is due, until stopped; `stop` waits for the attempts in flight, and gives back at once the
- * shards that have none.
+ * Sends what is due, until stopped. Replicas share the shards, and with them the endpoints, so that one
+ * process counts all attempts in flight of an endpoint. Each step loads queues, picks those that may send,
+ * starts their attempts, and unloads idle queues; results are recorded in batches as attempts end.
  *
- * Replicas share the shards, and with them the endpoints, so that one process counts all that an
- * endpoint has in flight. A step reads what there is room for. Attempts run on their own: no endpoint
- * waits for another's. What became of them is written in batches.
+ * On a stop a shard is handed over as soon as it has nothing in flight; `stop` waits for the rest.
  */
 export function startDispatcher(o: DispatcherOptions): Dispatcher {
-  const inFlight = createInFlightAttempts();
+  const { meter } = o.telemetry;
+  const { offsetMs } = o.clock;
+  const metrics = deliveryMetrics(meter);
   const active = createActiveQueues();
+  const inFlight = createInFlightAttempts();
+  const healthChanges = createHealthChanges();
+  const wakeLoop = createWakeLoop({ name: 'dispatch', logger: o.logger });
   const shards = createShardHolder({
     pool: o.pool,
     owner: randomUUID(),
@@ -63,12 +68,6 @@ export function startDispatcher(o: DispatcherOptions): Dispatcher {
     count: DELIVERY_SHARDS,
     isBusy: (shard) => inFlight.ofShard(shard) > 0,
     ...(o.leaseMs !== undefined && { leaseMs: o.leaseMs }),
-  });
-  const metrics = deliveryMetrics(o.telemetry.meter, {
-    inFlight: () => inFlight.size(),
-    queues: () => active.queues.size,
-    shopsWaiting: () => shopBytes.waiting(),
-    oldestResultMs: () => scheduler.oldestResultMs(),
   });
   const shopBytes = createShopBytes({
     perMinute: o.shopBytesPerMinute,
@@ -79,39 +78,37 @@ export function startDispatcher(o: DispatcherOptions): Dispatcher {
       o.logger.warn({ shop: shopId }, 'bytes of the minute used up: the shop waits');
     },
   });
-  const loader = createQueueLoader({
+  const results = createResultWriter({
     ...o,
-    active,
-    inFlight,
-    shards,
-    onReset: (endpoint) => scheduler.reset(endpoint),
-    onWork: () => wakeLoop.wake(),
-  });
-  const scheduler = createScheduler({
-    ...o,
-    active,
-    inFlight,
-    shards,
-    offsetMs: o.clock.offsetMs,
-    retryNowMs: loader.retryNowMs,
-    shopBytes,
-    onWait: loader.postpone,
-    onClosed: loader.release,
-    onRoom: () => wakeLoop.wake(PACE_MS),
-    onPutOff: metrics.putOff,
-    onWritten: (batch, written) => report(o, metrics, batch, written),
-  });
-  const wakeLoop = startWakeLoop({
-    name: 'dispatch',
-    logger: o.logger,
-    async step() {
-      inFlight.markSlow(performance.now());
-      await loader.load();
-      await scheduler.take();
-      return loader.unload();
+    offsetMs,
+    healthChanges,
+    onRecorded(batch, written) {
+      for (const { due } of batch) {
+        inFlight.remove(due.id);
+        active.noteIdle(queueKeyOf(due));
+      }
+      report(o, metrics, batch, written);
     },
   });
-  const tending = startLoop({
+  const about = { ...o, active, inFlight, shards, healthChanges, wakeLoop, metrics, results };
+  const loader = createQueueLoader(about);
+  const attempts = createAttemptRunner({ ...about, loader });
+  const { retryNowMs } = loader;
+  const sendDue = createScheduler({ ...about, loader, shopBytes, attempts, offsetMs, retryNowMs });
+  observeDelivery(meter, {
+    inFlight: inFlight.size,
+    queues: () => active.queues.size,
+    shopsWaiting: shopBytes.waiting,
+    oldestResultMs: results.oldestMs,
+  });
+
+  wakeLoop.start(async () => {
+    inFlight.markSlow(performance.now());
+    await loader.load();
+    await sendDue();
+    return loader.unload();
+  });
+  const rebalancing = startLoop({
     name: 'delivery shards',
     idleMs: REBALANCE_EVERY_MS,
     logger: o.logger,
@@ -131,14 +128,15 @@ export function startDispatcher(o: DispatcherOptions): Dispatcher {
 
   return {
     wake: (queues = []) => loader.notify({ keys: queues.map(queueKeyOf), isChange: false }),
-    now: () => new Date(loader.retryNowMs() - o.clock.offsetMs()),
+    now: () => new Date(retryNowMs() - offsetMs()),
     holds: (shard) => shards.tokenOf(shard) !== undefined,
     async stop() {
       shards.drain();
       await Promise.all([wakeLoop.stop(), listening.stop()]);
-      tending.wake();
-      await scheduler.drain(STOP);
-      await tending.stop();
+      rebalancing.wake();
+      await attempts.drain(STOP.attemptsMs);
+      await results.drain(STOP.resultsMs);
+      await rebalancing.stop();
       await shards.release();
     },
   };
@@ -150,10 +148,13 @@ function report(
   batch: readonly AttemptResult[],
   { stale, notices }: WrittenResults,
 ): void {
-  metrics.written(batch, o.clock.offsetMs());
+  metrics.recorded(batch, o.clock.offsetMs());
   if (stale.length > 0) {
     metrics.stale(stale.length);
-    o.logger.warn({ attempts: stale.length }, 'the lease was lost before the attempts ended');
+    o.logger.warn(
+      { attempts: stale.length },
+      'results not recorded: the lease of the shard was lost',
+    );
   }
   for (const { kind, percent, shopId, subscriptionId } of notices) {
     const about = { shop: shopId, subscription: subscriptionId, percent };

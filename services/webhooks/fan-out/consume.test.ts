@@ -80,15 +80,15 @@ describe('an event without its snapshot', () => {
     const shopId = newShop();
     await webhooks.subscribe({ shopId, url: receiver.url });
     const { event, snapshot } = oversize(shopId);
-    let picked = 0;
+    let asked = 0;
     getSnapshot = () => {
-      picked += 1;
-      if (picked < 3) throw new ConnectError('away', Code.Unavailable);
+      asked += 1;
+      if (asked < 3) throw new ConnectError('away', Code.Unavailable);
       return snapshot;
     };
     await webhooks.publish(event);
     await until(() => receiver.received.length === 1);
-    expect(picked).toBe(3);
+    expect(asked).toBe(3);
   });
 
   test('is unloaded when the snapshot is gone, and holds up no other', async () => {
@@ -131,20 +131,20 @@ describe('a snapshot that was left out', () => {
   test('is read for nobody who does not wait for it, and not again for one that was handled', async () => {
     const shopId = newShop();
     const { event, snapshot } = oversize(shopId);
-    let picked = 0;
+    let asked = 0;
     getSnapshot = () => {
-      picked += 1;
+      asked += 1;
       return snapshot;
     };
     await webhooks.subscribe({ shopId, url: receiver.url, trigger: 'return.created' });
     await webhooks.publish(event);
-    expect(picked).toBe(0);
+    expect(asked).toBe(0);
     await webhooks.subscribe({ shopId, url: receiver.url });
     const wanted = oversize(shopId).event;
     await webhooks.publish(wanted);
     await webhooks.publish(wanted);
     await until(() => receiver.received.length === 1);
-    expect(picked).toBe(1);
+    expect(asked).toBe(1);
   });
 });
 

@@ -1,9 +1,9 @@
-import { AsyncLocalStorage } from 'node:async_hooks';
 import type pg from 'pg';
 import type { Event } from '../../../proto/gen/rms/events/v1/events_pb.ts';
 import { TRIGGERS } from '../../contract/limits.ts';
-import { type EventBus, eventsTopic } from '../../platform/bus/event-bus.ts';
+import { eventsTopic } from '../../platform/bus/event-bus.ts';
 import { consumeEvents } from '../../platform/consumer.ts';
+import { afterCommit } from '../../platform/postgres.ts';
 import type { ServiceRuntime } from '../../platform/service.ts';
 import type { Worker } from '../../platform/worker.ts';
 import type { RetryClock } from '../delivery/attempt/retry-clock.ts';
@@ -21,21 +21,18 @@ export interface ConsumeOptions extends ServiceRuntime {
   /** Today in the version calendar. */
   readonly today: () => Date;
   readonly readSnapshot: ReadSnapshot;
-  /** Whether this process sends for the shard; others are told by the database. */
+  /** Whether this process sends for the shard; others are notified by the database. */
   readonly holds: (shard: number) => boolean;
-  /** Called after a batch was committed, with the queues where something is due now. */
+  /** Called after a commit with the queues where something is due now. */
   readonly onCommitted: (queues: readonly QueueRef[]) => void;
   /** See `consumeEvents` (tests). */
   readonly recordPausesMs?: readonly number[];
 }
 
-/** The queues that the batch under way has written to. */
-const touched = new AsyncLocalStorage<QueueRef[]>();
-
 /**
  * Listens to returns, the only source of webhook triggers, and fans each event out in the
- * transaction that marks it as seen. No HTTP here: what is written is delivered by the dispatcher.
- * Returns is picked before it, for snapshots that no event could carry.
+ * transaction that marks it as seen. The dispatcher delivers what is written. Snapshots that are too large
+ * for an event are read from the returns service before the transaction.
  */
 export function startConsuming(o: ConsumeOptions): Promise<Worker> {
   const fannedOut = o.telemetry.meter.createCounter('webhooks.fanned_out', {
@@ -46,7 +43,6 @@ export function startConsuming(o: ConsumeOptions): Promise<Worker> {
   });
   return consumeEvents({
     ...o,
-    bus: announcing(o),
     group: 'webhooks',
     topics: [eventsTopic('returns')],
     prepare: (events) => readAhead(o.pool, events, o.readSnapshot),
@@ -61,7 +57,7 @@ export function startConsuming(o: ConsumeOptions): Promise<Worker> {
       for await (const part of withSnapshots(tx, known, o.readSnapshot)) {
         const { written, queues } = await fanOut(tx, part, open, at);
         if (written > 0) fannedOut.add(written);
-        touched.getStore()?.push(...queues);
+        afterCommit(tx, () => o.onCommitted(queues));
         const elsewhere = queues.filter((queue) => !o.holds(queue.shard));
         await notifyDue(tx, elsewhere, { isChange: false });
       }
@@ -84,26 +80,4 @@ async function redact(tx: pg.PoolClient, events: readonly Event[]): Promise<void
 
 function isRedaction(event: Event): boolean {
   return event.detail.case === 'customerRedacted';
-}
-
-/** The bus as the consumer sees it: the dispatcher is told after a batch was committed. */
-function announcing(o: ConsumeOptions): EventBus {
-  return {
-    publish: (topic, records) => o.bus.publish(topic, records),
-    health: () => o.bus.health(),
-    close: () => o.bus.close(),
-    subscribe: (subscription) =>
-      o.bus.subscribe({
-        ...subscription,
-        async handle(records) {
-          const queues: QueueRef[] = [];
-          try {
-            await touched.run(queues, () => subscription.handle(records));
-          } finally {
-            // Also when it fails: those before the record at fault were committed.
-            if (queues.length > 0) o.onCommitted(queues);
-          }
-        },
-      }),
-  };
 }

@@ -12,7 +12,7 @@ export interface Match extends QueueRef {
   readonly shard: number;
   /** Of payloads, as its shop has set it. */
   readonly version: string | null;
-  /** Of the returns that are picked about, those whose customer was redacted: the same for all queues. */
+  /** Of the returns that were asked about, those whose customer was redacted: the same for all queues. */
   readonly redacted: readonly string[];
 }
 

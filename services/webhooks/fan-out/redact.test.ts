@@ -71,9 +71,7 @@ function countingBodies(client: pg.PoolClient): { tx: pg.PoolClient; most: () =>
     most = Math.max(most, result.rows.filter((row) => row.body).length);
     return result;
   };
-  const tx = new Proxy(client, {
-    get: (target, name) => (name === 'query' ? query : Reflect.get(target, name)),
-  });
+  const tx: pg.PoolClient = Object.create(client, { query: { value: query } });
   return { tx, most: () => most };
 }
 

@@ -101,7 +101,7 @@ export async function* withSnapshots(
 }
 
 /**
- * The ids of the events that an active subscription waits for. Not locked, as returns is picked
+ * The ids of the events that an active subscription waits for. Not locked, as returns is asked
  * next: one that is made meanwhile finds no snapshot, and the batch is tried again.
  */
 async function wantedAmong(tx: Queryable, events: readonly Event[]): Promise<Set<string>> {

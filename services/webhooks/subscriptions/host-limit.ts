@@ -5,7 +5,7 @@ import { judgeUrl, type UrlPolicy } from '../guard/guard.ts';
 import { hostLimitReached } from './subscription.ts';
 
 /**
- * Most active subscriptions of a shop to one host for one topic and trigger. A host is not picked whether
+ * Most active subscriptions of a shop to one host for one topic and trigger. A host is not asked whether
  * it wants our events: without this limit one event could send it a hundred copies.
  */
 export const MAX_ACTIVE_PER_HOST = 5;

@@ -40,8 +40,8 @@ export const replicaBugs: readonly Bug[] = [
     name: 'wake-up-lost-during-a-step',
     promise: 'a wake-up during a step is followed by another step',
     file: 'services/webhooks/delivery/scheduler/wake-loop.ts',
-    find: 'if (!isStopped) arm();',
-    replace: 'if (!isStopped && dueAt === Number.POSITIVE_INFINITY) arm();',
+    find: 'if (!isStopped) arm(next);',
+    replace: 'if (!isStopped && dueAt === Number.POSITIVE_INFINITY) arm(next);',
     tests: ['services/webhooks/delivery/scheduler/wake-loop.test.ts'],
   },
   {

@@ -47,7 +47,7 @@ export const sendingBugs: readonly Bug[] = [
   {
     name: 'hanging-endpoints-take-all',
     promise: 'an endpoint that hangs holds its own places only',
-    file: 'services/webhooks/delivery/scheduler/fair-share.ts',
+    file: 'services/webhooks/delivery/scheduler/capacity.ts',
     find: 'untrusted: freeUntrusted,',
     replace: 'untrusted: free,',
     tests: ['services/webhooks/delivery/scheduler/fair-share.test.ts'],

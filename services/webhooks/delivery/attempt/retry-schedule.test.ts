@@ -33,16 +33,16 @@ describe('the retry schedule', () => {
     expect(pauseAfter(11, undefined)).toBeUndefined();
   });
 
-  test('is never undercut, and waits as long as it is picked to, up to a day', () => {
+  test('is never undercut, and waits as long as it is asked to, up to a day', () => {
     fc.assert(
       fc.property(
         fc.integer({ min: 1, max: 10 }),
         fc.option(fc.nat({ max: 10 * 24 * HOUR_MS }), { nil: undefined }),
         fc.double({ min: 0, max: 1, noNaN: true }),
-        (failed, picked, random) => {
-          const pause = pauseAfter(failed, picked, () => random) ?? 0;
+        (failed, asked, random) => {
+          const pause = pauseAfter(failed, asked, () => random) ?? 0;
           expect(pause).toBeGreaterThanOrEqual(SCHEDULE_MS[failed - 1] ?? 0);
-          expect(pause).toBeGreaterThanOrEqual(Math.min(picked ?? 0, 24 * HOUR_MS));
+          expect(pause).toBeGreaterThanOrEqual(Math.min(asked ?? 0, 24 * HOUR_MS));
           expect(pause).toBeLessThanOrEqual((6 * 24 * HOUR_MS) / 5);
         },
       ),

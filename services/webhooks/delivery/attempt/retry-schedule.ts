@@ -29,7 +29,7 @@ const MAX_RETRY_AFTER_MS = 24 * HOUR_MS;
  * How long to wait after a failed attempt: as the schedule says, or longer if the receiver asks for it.
  *
  * @param failed attempts made so far in this round, at least 1.
- * @param retryAfterMs what the receiver picked for, see `parseRetryAfter`.
+ * @param retryAfterMs what the receiver asked for, see `parseRetryAfter`.
  * @param random 0 to 1.
  * @returns milliseconds, or undefined when the attempts are exhausted.
  */

@@ -34,7 +34,7 @@ describe('the retries of endpoints that fail together', () => {
     expect(Math.max(...pauses)).toBeLessThanOrEqual(306_000);
   });
 
-  test('are never earlier than picked for, whenever they fail', () => {
+  test('are never earlier than asked for, whenever they fail', () => {
     const steps = fc.array(
       fc.record({ passMs: fc.nat(3_000), pauseMs: fc.integer({ min: 1, max: 500_000 }) }),
       { maxLength: 300 },

@@ -72,7 +72,7 @@ describe('an open circuit', () => {
     const fresh = (await attemptsOf(shopId)).slice(0, BACKLOG - 5);
     expect(fresh.filter((count) => count === 0).length).toBeGreaterThanOrEqual(BACKLOG - 7);
     expect(receiver.received.length - before).toBeLessThanOrEqual(8);
-    // A database that is picked while the machine stands still is given up: then it is picked again.
+    // A database that is asked while the machine stands still is given up: then it is asked again.
     await until(async () => /^webhooks_circuits_open\S* [1-9]/m.test(await webhooks.metrics()));
     await receiver.stop();
   });

@@ -212,7 +212,7 @@ describe('a replay', () => {
     expect(await replay(shopId, 'msg_x')).toMatchObject(missing);
   });
 
-  test('with a key is one, however often it is picked for and however it ended', async () => {
+  test('with a key is one, however often it is asked for and however it ended', async () => {
     const { shopId, state } = await withWaiting();
     webhooks.advance(6);
     await until(async () => (await state()) === DeliveryState.DELIVERED);

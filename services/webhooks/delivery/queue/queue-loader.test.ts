@@ -9,6 +9,7 @@ import { createShardHolder, type ShardHolder } from '../../../platform/shards.ts
 import { addSecret } from '../../subscriptions/secrets.ts';
 import { createSubscription } from '../../subscriptions/subscription-store.ts';
 import { createRetryClock } from '../attempt/retry-clock.ts';
+import { createHealthChanges } from '../endpoint/health-changes.ts';
 import { type ActiveQueues, createActiveQueues } from '../scheduler/active-queues.ts';
 import { createInFlightAttempts } from '../scheduler/in-flight.ts';
 import { createQueueLoader } from './queue-loader.ts';
@@ -48,9 +49,16 @@ async function newQueue(path = '') {
 }
 
 /** @param pool over which it asks. */
-function keeperOf(active: ActiveQueues, pool: pg.Pool) {
-  const about = { active, shards, inFlight: createInFlightAttempts(), clock: createRetryClock() };
-  return createQueueLoader({ ...about, pool, onReset: () => {}, onWork: () => {} });
+function loaderOf(active: ActiveQueues, pool: pg.Pool) {
+  return createQueueLoader({
+    pool,
+    active,
+    shards,
+    inFlight: createInFlightAttempts(),
+    clock: createRetryClock(),
+    healthChanges: createHealthChanges(),
+    wakeLoop: { wake: () => {} },
+  });
 }
 
 /** Asks as the pool does; `between` runs before the second of two statements that look for ready queues. */
@@ -74,7 +82,7 @@ describe('a queue that went to another endpoint', () => {
       queue.shopId,
     ]);
     const active = createActiveQueues();
-    const loader = keeperOf(active, db.pool);
+    const loader = loaderOf(active, db.pool);
     await loader.load();
     const before = active.queues.get(queueKeyOf(queue));
     expect(before).toBeDefined();
@@ -98,7 +106,7 @@ describe('a queue that becomes ready', () => {
   test('is looked after as soon as another replica says so, before the next search', async () => {
     const queue = await newQueue();
     const active = createActiveQueues();
-    const loader = keeperOf(active, db.pool);
+    const loader = loaderOf(active, db.pool);
     await loader.load();
     await db.pool.query('update subscription_queues set ready_at = now() where shop_id = $1', [
       queue.shopId,
@@ -122,7 +130,7 @@ describe('a queue that becomes ready', () => {
       );
       return rows[0]?.isReady;
     };
-    const loader = keeperOf(
+    const loader = loaderOf(
       active,
       interrupted(() => until(isReady)),
     );

@@ -1,6 +1,8 @@
 import type pg from 'pg';
 import type { ShardHolder } from '../../../platform/shards.ts';
 import type { RetryClock } from '../attempt/retry-clock.ts';
+import type { HealthChanges } from '../endpoint/health-changes.ts';
+import { resetHealth } from '../endpoint/reset-health.ts';
 import {
   type ActiveQueue,
   type ActiveQueues,
@@ -8,6 +10,7 @@ import {
   markDue,
 } from '../scheduler/active-queues.ts';
 import type { InFlightAttempts } from '../scheduler/in-flight.ts';
+import type { WakeLoop } from '../scheduler/wake-loop.ts';
 import type { QueueNotification } from './notify.ts';
 import { endpointKeyOf, type QueueRef, queueKeyOf, shardOf } from './queue-ref.ts';
 import { createQueueUnloader } from './queue-unloader.ts';
@@ -19,23 +22,21 @@ export interface QueueLoaderOptions {
   readonly active: ActiveQueues;
   readonly inFlight: InFlightAttempts;
   readonly shards: ShardHolder;
-  /** A person has seen to an endpoint. */
-  readonly onReset: (endpoint: { shopId: bigint; endpointId: bigint }) => void;
-  /** There is work for a step. */
-  readonly onWork: () => void;
+  readonly healthChanges: HealthChanges;
+  readonly wakeLoop: Pick<WakeLoop, 'wake'>;
 }
 
-/** Loads queues that have become ready, and lets go of those that have nothing due. */
+/** Loads queues that have become ready, and unloads those that have nothing due. */
 export interface QueueLoader {
-  /** Lets go of queues whose shard is lost, loads those that are ready. */
+  /** Unloads queues of shards that are lost, loads those that are ready. */
   load(): Promise<void>;
-  /** Lets go of queues that are idle, or in the way of others. Says when the next step is due by itself. Milliseconds. */
+  /** Unloads queues that are idle or keep others out. Resolves to the time until the next step. Milliseconds. */
   unload(): Promise<number>;
-  /** Lets go of queues that must wait. Milliseconds. */
+  /** Unloads queues until the pause is over. Milliseconds. */
   postpone(queues: readonly ActiveQueue[], pauseMs: number): Promise<void>;
   notify(notification: QueueNotification): void;
-  /** The circuit of an endpoint closed: what was held back is due. */
-  release(endpoint: { shopId: bigint; endpointId: bigint }): void;
+  /** The circuit of an endpoint closed: what waited for a probe is due. */
+  endpointRecovered(endpoint: { shopId: bigint; endpointId: bigint }): void;
   /** The retry clock, as the database keeps it. */
   retryNowMs(): number;
 }
@@ -47,12 +48,12 @@ const UNLOAD_EVERY_MS = 100;
 export function createQueueLoader(o: QueueLoaderOptions): QueueLoader {
   const { active, shards } = o;
   const notified = new Map<string, QueueRef>();
-  /** Endpoints whose circuit closed, and whose queues are still to be told. */
+  /** Endpoints whose circuit closed and whose queues are not ready yet. */
   const closedCircuits = new Map<string, { shopId: bigint; endpointId: bigint }>();
   let heldBefore = '';
   let scanAtMs = 0;
   let unloadAtMs = 0;
-  /** From the monotonic clock to the database's; its own until it was picked. */
+  /** From the monotonic clock to the database's clock; to our own clock until the database answered. */
   let skewMs = Date.now() - performance.now();
 
   const retryNowMs = (): number => performance.now() + skewMs + o.clock.offsetMs();
@@ -74,12 +75,12 @@ export function createQueueLoader(o: QueueLoaderOptions): QueueLoader {
   }
 
   async function scan(held: readonly number[]): Promise<void> {
-    const picked = performance.now();
+    const began = performance.now();
     const offsetMs = o.clock.offsetMs();
-    scanAtMs = picked + POLL_MS;
-    // First who called: the others may be many, and wait for something else.
+    scanAtMs = began + POLL_MS;
+    // Notified queues first: the others may be many.
     if (notified.size > 0) await loadNotified(held);
-    // Before those that are ready are looked for: one that becomes so between the two is found by both.
+    // Before the search for ready queues: a queue that becomes ready between the two statements is found by both.
     const { nowMs, nextMs } = await findNextReady(o.pool, { shards: held, offsetMs });
     skewMs = nowMs - offsetMs - performance.now();
     if (nextMs !== null) scanBy(nextMs);
@@ -88,7 +89,7 @@ export function createQueueLoader(o: QueueLoaderOptions): QueueLoader {
       const except = [...active.queues.values()];
       const found = await findReadyQueues(o.pool, { shards: held, except, limit, offsetMs });
       found.forEach(active.add);
-      if (found.length === limit) scanAtMs = Math.min(scanAtMs, picked + UNLOAD_EVERY_MS);
+      if (found.length === limit) scanAtMs = Math.min(scanAtMs, began + UNLOAD_EVERY_MS);
     }
   }
 
@@ -107,7 +108,7 @@ export function createQueueLoader(o: QueueLoaderOptions): QueueLoader {
     found.forEach(active.add);
   }
 
-  /** In a step, so that none of them is unloaded at the same time for what was so until now. */
+  /** Part of a step, so that no queue is unloaded at the same time. */
   async function markClosedCircuitsDue(): Promise<void> {
     for (const [key, endpoint] of [...closedCircuits]) {
       if (await markQueuesDue(o.pool, endpoint, o.clock.offsetMs())) continue;
@@ -116,7 +117,7 @@ export function createQueueLoader(o: QueueLoaderOptions): QueueLoader {
     scanAtMs = 0;
   }
 
-  function notifyOf(key: string): void {
+  function addNotified(key: string): void {
     const [shop = '', subscription = ''] = key.split(':');
     if (notified.size >= MAX_ACTIVE_QUEUES) scanAtMs = 0;
     else notified.set(key, { shopId: BigInt(shop), subscriptionId: BigInt(subscription) });
@@ -148,9 +149,9 @@ export function createQueueLoader(o: QueueLoaderOptions): QueueLoader {
     notify({ keys, isChange, reset }) {
       if (reset) {
         if (shards.tokenOf(shardOf(reset.endpointId)) === undefined) return;
-        o.onReset(reset);
+        resetHealth(o, reset);
         closedCircuits.set(endpointKeyOf(reset), reset);
-        o.onWork();
+        o.wakeLoop.wake();
         return;
       }
       if (keys.length === 0) {
@@ -161,13 +162,13 @@ export function createQueueLoader(o: QueueLoaderOptions): QueueLoader {
         const queue = active.queues.get(key);
         if (queue && isChange) active.remove(key);
         if (queue && !isChange) markDue(queue);
-        else notifyOf(key);
+        else addNotified(key);
       }
-      o.onWork();
+      o.wakeLoop.wake();
     },
-    release(endpoint) {
+    endpointRecovered(endpoint) {
       closedCircuits.set(endpointKeyOf(endpoint), endpoint);
-      o.onWork();
+      o.wakeLoop.wake();
     },
   };
 }

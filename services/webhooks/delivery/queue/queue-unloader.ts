@@ -55,7 +55,7 @@ export function createQueueUnloader(o: QueueUnloaderOptions): QueueUnloader {
 
   /** @param readyMs by the retry clock; null for never, undefined when the queue is not what it was. */
   function afterUnload(queue: ActiveQueue, readyMs: number | null | undefined): void {
-    // It was told meanwhile that something is due.
+    // It was notified in the meantime.
     if (queue.hasDueWork && readyMs !== undefined) return;
     if (readyMs === null) active.remove(queue.key);
     else if (readyMs === undefined) {
@@ -65,7 +65,7 @@ export function createQueueUnloader(o: QueueUnloaderOptions): QueueUnloader {
       active.remove(queue.key);
       o.onReadyAt(readyMs);
     } else {
-      queue.readWholeAtMs = Number.NEGATIVE_INFINITY;
+      queue.fullScanAtMs = Number.NEGATIVE_INFINITY;
       queue.idleSinceMs = performance.now();
       markDue(queue);
     }
@@ -86,11 +86,11 @@ export function createQueueUnloader(o: QueueUnloaderOptions): QueueUnloader {
     },
     async postpone(queues, pauseMs) {
       for (const queue of queues) queue.hasDueWork = false;
-      // One with attempts in flight is picked again when it has been idle for a while.
+      // One with attempts in flight is looked at again when it has been idle for a while.
       const free = queues.filter((queue) => inFlight.ofQueue(queue.key).size === 0);
       if (free.length === 0) return;
       await rescheduleQueues(o.pool, free, { offsetMs: o.clock.offsetMs(), pauseMs });
-      // Those that were notified in the meantime are picked again.
+      // Those that were notified in the meantime are looked at again.
       for (const queue of free) if (!queue.hasDueWork) active.remove(queue.key);
       o.onReadyAt(o.retryNowMs() + pauseMs);
     },

@@ -8,25 +8,17 @@ const BATCH_BOUNDS = [1, 2, 5, 10, 25, 50, 100, 256];
 
 export interface DeliveryMetrics {
   /** @param offsetMs of the retry clock, which the time of queueing is kept by. */
-  written(batch: readonly AttemptResult[], offsetMs: number): void;
+  recorded(batch: readonly AttemptResult[], offsetMs: number): void;
   stale(attempts: number): void;
   /** An attempt could not be made. */
-  putOff(): void;
+  rescheduled(): void;
   noticed(kind: 'disabled' | 'warned', percent: number): void;
   /** A shop has used up what it may send in a minute. */
   bytesUsedUp(): void;
 }
 
-/** Attempts by result, how long they take, how late deliveries arrive, what is under way. */
-export function deliveryMetrics(
-  meter: Meter,
-  now: {
-    inFlight: () => number;
-    queues: () => number;
-    shopsWaiting: () => number;
-    oldestResultMs: () => number;
-  },
-): DeliveryMetrics {
+/** Counts attempts by result, how long they take, and how late deliveries arrive. */
+export function deliveryMetrics(meter: Meter): DeliveryMetrics {
   const attempts = meter.createCounter('webhooks.attempts', { description: 'Attempts by result' });
   const duration = meter.createHistogram('webhooks.attempt.duration', {
     unit: 's',
@@ -39,46 +31,27 @@ export function deliveryMetrics(
     advice: { explicitBucketBoundaries: LAG_BOUNDS_S },
   });
   const batches = meter.createHistogram('webhooks.results.batch', {
-    description: 'Attempts written down by one statement',
+    description: 'Results recorded by one statement',
     advice: { explicitBucketBoundaries: BATCH_BOUNDS },
   });
   const staleOnes = meter.createCounter('webhooks.results.stale', {
-    description: 'Attempts that were not written down: another process had taken over',
+    description: 'Results that were not recorded: another process had taken over',
   });
-  const putOffs = meter.createCounter('webhooks.deliveries.rescheduled', {
-    description: 'Attempts that could not be made, by no fault of their receivers',
+  const rescheduledOnes = meter.createCounter('webhooks.deliveries.rescheduled', {
+    description:
+      'Attempts that could not be made and were rescheduled; the receiver is not at fault',
   });
   const usedUp = meter.createCounter('webhooks.shop_bytes_used_up', {
     description: 'Times that a shop had used up the bytes that it may send in a minute',
   });
-  meter
-    .createObservableGauge('webhooks.shops_waiting', {
-      description: 'Shops whose deliveries wait because their bytes of the minute are used up',
-    })
-    .addCallback((result) => result.observe(now.shopsWaiting()));
   const disabled = meter.createCounter('webhooks.subscriptions.disabled', {
     description: 'Subscriptions set inactive for failing',
   });
   const warned = meter.createCounter('webhooks.subscriptions.warned', {
     description: 'Warnings that a subscription will be set inactive, by the share of the time',
   });
-  meter
-    .createObservableGauge('webhooks.in_flight', {
-      description: 'Attempts that are open or not yet written down',
-    })
-    .addCallback((result) => result.observe(now.inFlight()));
-  meter
-    .createObservableGauge('webhooks.results.oldest.age', {
-      unit: 's',
-      description: 'For how long the oldest delivery result could not be recorded',
-    })
-    .addCallback((result) => result.observe(now.oldestResultMs() / 1_000));
-  meter
-    .createObservableGauge('webhooks.queues.active', { description: 'Subscriptions looked after' })
-    .addCallback((result) => result.observe(now.queues()));
-
   return {
-    written(batch, offsetMs) {
+    recorded(batch, offsetMs) {
       batches.record(batch.length);
       for (const { due, sent, ended } of batch) {
         if (!sent) continue;
@@ -91,11 +64,41 @@ export function deliveryMetrics(
       }
     },
     stale: (count) => staleOnes.add(count),
-    putOff: () => putOffs.add(1),
+    rescheduled: () => rescheduledOnes.add(1),
     bytesUsedUp: () => usedUp.add(1),
     noticed(kind, percent) {
       if (kind === 'disabled') disabled.add(1);
       else warned.add(1, { percent });
     },
   };
+}
+
+/** Gauges of what this process does at the moment. */
+export function observeDelivery(
+  meter: Meter,
+  now: {
+    readonly inFlight: () => number;
+    readonly queues: () => number;
+    readonly shopsWaiting: () => number;
+    readonly oldestResultMs: () => number;
+  },
+): void {
+  const gauge = (name: string, description: string, value: () => number, unit = ''): void => {
+    meter
+      .createObservableGauge(name, { description, ...(unit && { unit }) })
+      .addCallback((result) => result.observe(value()));
+  };
+  gauge(
+    'webhooks.shops_waiting',
+    'Shops whose deliveries wait because their bytes of the minute are used up',
+    now.shopsWaiting,
+  );
+  gauge('webhooks.in_flight', 'Attempts that are open or not recorded yet', now.inFlight);
+  gauge(
+    'webhooks.results.oldest.age',
+    'For how long the oldest delivery result could not be recorded',
+    () => now.oldestResultMs() / 1_000,
+    's',
+  );
+  gauge('webhooks.queues.active', 'Queues in memory', now.queues);
 }

@@ -1,6 +1,7 @@
 import { afterEach, expect, jest, test } from '@jest/globals';
 import type pg from 'pg';
 import { silentLogger } from '../../../../test/support/telemetry.ts';
+import { createHealthChanges } from '../endpoint/health-changes.ts';
 import { leaseOf } from '../queue/queue-ref.ts';
 import type { Due } from '../queue/read-due.ts';
 import { createResultWriter } from './result-writer.ts';
@@ -54,8 +55,8 @@ test('results that the database refuses one after another are tried by samples, 
     pool: pool as unknown as pg.Pool,
     logger: silentLogger(),
     offsetMs: () => 0,
-    takeChanges: () => [],
-    onWritten: (batch) => {
+    healthChanges: createHealthChanges(),
+    onRecorded: (batch) => {
       for (const { due } of batch) recorded.add(due.id);
     },
   });

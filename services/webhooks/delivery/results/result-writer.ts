@@ -2,48 +2,44 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type pg from 'pg';
 import type { Logger } from '../../../platform/log.ts';
 import { isOutage } from '../../../platform/outage.ts';
+import type { EndpointChange, HealthChanges } from '../endpoint/health-changes.ts';
 import { queueKeyOf } from '../queue/queue-ref.ts';
-import {
-  type AttemptResult,
-  type EndpointChange,
-  type WrittenResults,
-  writeResults,
-} from './write-results.ts';
+import { type AttemptResult, type WrittenResults, writeResults } from './write-results.ts';
 
 export interface ResultWriterOptions {
   readonly pool: pg.Pool;
   readonly logger: Logger;
   readonly offsetMs: () => number;
-  /** How addresses fare that changed since the last call; picked once per statement. */
-  readonly takeChanges: () => EndpointChange[];
-  /** Told of what was written, or given up. */
-  readonly onWritten: (batch: readonly AttemptResult[], written: WrittenResults) => void;
+  /** Recorded together with the results. */
+  readonly healthChanges: Pick<HealthChanges, 'take'>;
+  /** Called with results that were recorded, or given up. */
+  readonly onRecorded: (batch: readonly AttemptResult[], written: WrittenResults) => void;
 }
 
 export interface ResultWriter {
   add(attemptResult: AttemptResult): void;
   /** For how long the oldest result has not been recorded; 0 when all are. Milliseconds. */
   oldestMs(): number;
-  /** Resolves when everything is written; undecided outcomes are given up after the time. Milliseconds. */
+  /** Resolves when everything is written; results that cannot be recorded are given up after the time. Milliseconds. */
   drain(timeoutMs: number): Promise<void>;
 }
 
-/** Outcomes written by one statement. */
+/** Results recorded by one statement. */
 const MAX_BATCH = 256;
-/** Outcomes that end together are written together: after so long, or as soon as there are so many. Milliseconds. */
+/** Results are recorded together: after this time, or as soon as there are this many. Milliseconds. */
 const GATHER_MS = 20;
 const ENOUGH = 64;
 const FIRST_PAUSE_MS = 50;
 const MAX_PAUSE_MS = 1_000;
-/** Until outcomes that were passed over are tried again. Milliseconds. */
+/** Until results that were skipped are tried again. Milliseconds. */
 const PASSED_PAUSE_MS = 100;
 /** The first and the longest pause of a result that the database refuses in every form. Milliseconds. */
 const FIRST_REFUSED_PAUSE_MS = 1_000;
 const MAX_REFUSED_PAUSE_MS = 60_000;
-/** So many results that are refused in a row share one cause: the others are not tried, and no pause is long. */
+/** This many refused results in a row have one cause: the others are not tried, and pauses stay short. */
 const SHARED_CAUSE = 5;
 const MAX_SHARED_PAUSE_MS = 4_000;
-/** Queues whose failures are remembered here. */
+/** Queues whose failures are remembered. */
 const MAX_FAILING = 10_000;
 
 const NOTHING: WrittenResults = { stale: [], passed: [], notices: [] };
@@ -57,11 +53,10 @@ interface Postponed {
 }
 
 /**
- * Writes outcomes down, in batches: while one statement runs, the outcomes for the next one gather.
- * Over an outage a batch is written again until it succeeds: whether the leases still hold, the
- * statement finds out. Outcomes that were passed over are tried again with a later one. A result that the
- * database refuses in every form stays here, is tried again after a growing pause, and so keeps its
- * delivery from being sent again.
+ * Records results in batches: while one statement runs, the results for the next one are collected. During
+ * an outage a batch is repeated until it succeeds; the statement itself checks that the leases still hold.
+ * Results that were skipped are tried again with a later batch. A result that the database refuses in every
+ * form stays in memory and is tried again after a growing pause; during that time its delivery is not sent again.
  */
 export function createResultWriter(o: ResultWriterOptions): ResultWriter {
   const waiting: AttemptResult[] = [];
@@ -70,7 +65,7 @@ export function createResultWriter(o: ResultWriterOptions): ResultWriter {
   const unrecorded = new Map<string, number>();
   /** How often a delivery's result was refused in every form. */
   const refusals = new Map<string, number>();
-  /** What was read as free of failures may have failed since. */
+  /** Queues with a failure since their deliveries were read. */
   const failing = new Set<string>();
   let running: Promise<void> | undefined;
   let onEnough = (): void => {};
@@ -86,7 +81,7 @@ export function createResultWriter(o: ResultWriterOptions): ResultWriter {
         continue;
       }
       const batch = waiting.splice(0, MAX_BATCH).map(withFailing);
-      const written = await untilWritten(batch, o.takeChanges());
+      const written = await untilWritten(batch, o.healthChanges.take());
       const again =
         performance.now() < giveUpAt ? new Set(written.passed) : new Set<AttemptResult>();
       for (const one of again) postpone(one);
@@ -98,7 +93,7 @@ export function createResultWriter(o: ResultWriterOptions): ResultWriter {
         unrecorded.delete(due.id);
         refusals.delete(due.id);
       }
-      o.onWritten(done, written);
+      o.onRecorded(done, written);
     }
   }
 
@@ -177,7 +172,7 @@ export function createResultWriter(o: ResultWriterOptions): ResultWriter {
     }
   }
 
-  /** Something of it is at fault: the rest is written all the same. */
+  /** Part of the batch is refused. Records the rest. */
   async function apart(
     batch: readonly AttemptResult[],
     changes: EndpointChange[],
@@ -192,7 +187,7 @@ export function createResultWriter(o: ResultWriterOptions): ResultWriter {
     return NOTHING;
   }
 
-  /** One of them is at fault: the others are written all the same, and of that one what can be. */
+  /** Records each result on its own, and of a refused one what the database accepts. */
   async function oneByOne(
     batch: readonly AttemptResult[],
     error: unknown,
@@ -223,7 +218,7 @@ export function createResultWriter(o: ResultWriterOptions): ResultWriter {
     for (const one of untried) noteRefusal(one);
     return {
       stale: parts.flatMap((part) => part.stale),
-      // Those come first the next time.
+      // The next batch begins with these.
       passed: [...untried, ...parts.flatMap((part) => part.passed)],
       notices: parts.flatMap((part) => part.notices),
     };
@@ -262,15 +257,15 @@ export function createResultWriter(o: ResultWriterOptions): ResultWriter {
   };
 }
 
-/** What follows from an attempt that left no trace is put off, so that it is not made over and over. Milliseconds. */
-const UNTOLD_PAUSE_MS = 60_000;
+/** An attempt of which nothing could be recorded is not repeated before this time. Milliseconds. */
+const UNRECORDED_PAUSE_MS = 60_000;
 
-/** What may be written of an outcome that was refused: first without its texts, then only what follows from it. */
+/** Less of a refused result: first without its texts, then only the next state of the delivery. */
 function lessOf(one: AttemptResult): AttemptResult | undefined {
   const { sent, pauseMs } = one;
   if (!sent) return undefined;
   if (sent.headers === '') {
-    return { ...one, sent: undefined, pauseMs: Math.max(pauseMs, UNTOLD_PAUSE_MS) };
+    return { ...one, sent: undefined, pauseMs: Math.max(pauseMs, UNRECORDED_PAUSE_MS) };
   }
   const outcome = { ...sent.outcome, error: 'what came of it cannot be shown', excerpt: '' };
   return { ...one, sent: { outcome, headers: '' } };

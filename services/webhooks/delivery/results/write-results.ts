@@ -2,50 +2,41 @@ import type pg from 'pg';
 import { inTransaction, type Queryable } from '../../../platform/postgres.ts';
 import { dayOf, rangeOfDay } from '../../delivery-id.ts';
 import type { Outcome } from '../../sender/outcome.ts';
-import type { EndpointHealth } from '../endpoint/circuit-breaker.ts';
+import type { EndpointChange } from '../endpoint/health-changes.ts';
 import { leaseOf, queueKeyOf } from '../queue/queue-ref.ts';
 import type { Due } from '../queue/read-due.ts';
 import { countFailures, type Notice } from './count-failures.ts';
 
-/** What is to be written down about a delivery that was taken up. */
+/** What became of one attempt, as it is to be recorded. */
 export interface AttemptResult {
   readonly due: Due;
   /** Of the shard's lease when the attempt began. */
   readonly token: bigint;
-  /** Undefined when nothing was sent: then it is dropped, for want of the payload, or just put off. */
+  /** Undefined when nothing was sent: the delivery is dropped because its payload is gone, or rescheduled. */
   readonly sent: { readonly outcome: Outcome; readonly headers: string } | undefined;
   /** How it ended; null when it is to be tried again after `pauseMs`. */
   readonly ended: 'delivered' | 'exhausted' | 'dropped' | null;
   readonly pauseMs: number;
 }
 
-/** How an address fares by now, where that is to be kept. */
-export interface EndpointChange {
-  readonly shopId: bigint;
-  readonly endpointId: bigint;
-  readonly shard: number;
-  readonly token: bigint;
-  readonly health: EndpointHealth;
-}
-
 export interface WrittenResults {
-  /** Not written: somebody else holds the shard by now. */
+  /** Not recorded: another process holds the shard now. */
   readonly stale: readonly AttemptResult[];
-  /** Not written yet: somebody else holds their subscriptions at this moment. */
+  /** Not recorded yet: another transaction has locked their subscriptions. */
   readonly passed: readonly AttemptResult[];
-  /** Subscriptions that were switched off, and warnings. */
+  /** Subscriptions that were disabled, and warnings. */
   readonly notices: readonly Notice[];
 }
 
 /**
- * Writes down what became of attempts, and when the next ones are due: one statement for all of them.
- * Where attempts failed, or an earlier failure is over, the subscriptions are judged in the same
- * transaction, before. It may be repeated when nobody knows whether it was committed.
+ * Records results of attempts and when the next attempts are due, in one statement. Where attempts failed, or
+ * the first one succeeded after failures, the failures of the subscriptions are counted before, in the same
+ * transaction. May be repeated when the answer of a commit was lost.
  *
- * What is written in the name of a lease that is lost by now is left out. A delivery that was dropped
- * meanwhile stays so, unless it arrived. One that was started anew meanwhile goes its way, whatever an
- * attempt of the earlier round says: that is only logged. What failed of a subscription that somebody
- * else holds is passed over, as it may take long.
+ * - A result whose lease is lost is left out.
+ * - A delivery that was dropped during its attempt stays dropped, unless it was delivered.
+ * - A delivery that was started again during its attempt goes on; the attempt is only logged.
+ * - A failure of a subscription that another transaction has locked is skipped: the lock may last long.
  *
  * @param o.offsetMs of the retry clock.
  */

@@ -8,59 +8,62 @@ import type { Due, ReadMode } from '../queue/read-due.ts';
 import type { StoredQueue, Unloading } from '../queue/ready-queues.ts';
 import type { EndpointCapacity, HealthClass } from './capacity.ts';
 
-/** A queue that this process looks after at present. Times: `...Ms` by the monotonic clock unless said otherwise. */
+/** A queue that this process sends from. Times: `...Ms` by the monotonic clock unless said otherwise. */
 export interface ActiveQueue extends StoredQueue {
   readonly loadedAtMs: number;
   /** Something may be due that was not read. */
   hasDueWork: boolean;
-  /** When it was last given a place; counted, not timed. */
+  /** When it was last given a place: a count, not a time. */
   turn: number;
-  /** Counts the times it was told that something is due. */
+  /** How often it was notified that something is due. */
   notifications: number;
   /** Since when nothing was due. */
   idleSinceMs: number;
   /** What is due before these was read already; by the retry clock. */
   freshFromMs: number;
   retriesFromMs: number;
-  readWholeAtMs: number;
+  fullScanAtMs: number;
 }
 
 interface LoadedEndpoint {
   readonly shard: number;
   health: EndpointHealth;
-  /** Queues and attempts: it is remembered until the last of them is gone. */
+  /** Queues and attempts. The endpoint is removed with the last of them. */
   users: number;
 }
 
-/** Queues that a process looks after at once; above half of it they go as soon as they are idle. */
+/** Most queues of a process. Above half of it, queues are unloaded as soon as they are idle. */
 export const MAX_ACTIVE_QUEUES = 2_000;
 
-/** What may commit after what was read although it is due before; it is found by the next whole reading otherwise. */
+/** Rows that commit late may be due before the read cursor, so each read starts this far back. Older ones are found by the next full scan. */
 const LATE_COMMIT_MS = 2_000;
-const WHOLE_READING_EVERY_MS = 10_000;
+const FULL_SCAN_EVERY_MS = 10_000;
 const TRUSTED_CAP = 3;
-/** Shops and healthClasses whose last turn is remembered. */
+/** Pairs of shop and health class whose last turn is remembered. */
 const MAX_TURNS = 20_000;
 
-/** The queues that this process looks after, and how their endpoints fare. */
+/** The queues that this process sends from, and the health of their endpoints. */
 export interface ActiveQueues {
   readonly queues: ReadonlyMap<string, ActiveQueue>;
+  /** Queues that may have due work. */
   due(): ActiveQueue[];
-  /** One that is looked after already stays as it is, unless it goes to another endpoint by now. */
+  /** Replaces a known queue only when its endpoint has changed. */
   add(queue: StoredQueue): void;
   remove(key: string): void;
-  /** Forgets what belongs to other shards: others look after it. */
+  /** Removes queues and endpoints of other shards: other processes send for them. */
   keepOnly(shards: readonly number[]): void;
-  /** An attempt begins: how its endpoint fares is remembered until the returned function is called. */
+  /** An attempt begins: keeps the health of its endpoint until the returned function is called. */
   enter(endpointKey: string): () => void;
-  /** A person has seen to the endpoint: nothing is held against it any more. */
+  /** Forgets the failures of an endpoint. */
   reset(endpointKey: string): void;
   health(endpointKey: string): EndpointHealth | undefined;
-  /** Notes what an attempt said; returns how the endpoint fares, and whether its circuit closed. */
+  /** Applies the outcome of an attempt. Returns the new health and whether the circuit closed; undefined when nothing changed. */
   note(endpointKey: string, sign: Sign): { health: EndpointHealth; isClosed: boolean } | undefined;
   capacity(endpointKey: string, o: { open: number; slow: number }): EndpointCapacity;
-  /** The queue has had its turn, and with it its shop. */
+  /** The queue and its shop have had a turn. */
   took(queue: ActiveQueue, healthClass: HealthClass): void;
+  /** The queue is idle from now, unless it gets more to do. */
+  noteIdle(key: string): void;
   turnOf(shopId: bigint, healthClass: HealthClass): number;
 }
 
@@ -98,7 +101,7 @@ export function createActiveQueues(): ActiveQueues {
         idleSinceMs: performance.now(),
         freshFromMs: 0,
         retriesFromMs: 0,
-        readWholeAtMs: Number.NEGATIVE_INFINITY,
+        fullScanAtMs: Number.NEGATIVE_INFINITY,
       });
       const known = endpoints.get(queue.endpointKey);
       const { health, shard } = queue;
@@ -147,6 +150,10 @@ export function createActiveQueues(): ActiveQueues {
       if (turns.size >= MAX_TURNS) turns.clear();
       turns.set(`${queue.shopId} ${healthClass}`, turn);
     },
+    noteIdle(key) {
+      const queue = queues.get(key);
+      if (queue) queue.idleSinceMs = performance.now();
+    },
     turnOf: (shopId, healthClass) => turns.get(`${shopId} ${healthClass}`) ?? 0,
   };
 }
@@ -163,24 +170,24 @@ export function modeOf(health: EndpointHealth | undefined, retryNowMs: number): 
   return retryNowMs >= health.circuit.heldUntilMs ? 'any-probe' : 'oldest-probe';
 }
 
-/** From where on to read; from the beginning every now and then. */
+/** Where to begin reading: from time to time at the beginning. */
 export function startOf(queue: ActiveQueue): { freshFromMs: number; retriesFromMs: number } {
   const now = performance.now();
-  if (now - queue.readWholeAtMs > WHOLE_READING_EVERY_MS) {
-    queue.readWholeAtMs = now;
+  if (now - queue.fullScanAtMs > FULL_SCAN_EVERY_MS) {
+    queue.fullScanAtMs = now;
     return { freshFromMs: 0, retriesFromMs: 0 };
   }
   return { freshFromMs: queue.freshFromMs, retriesFromMs: queue.retriesFromMs };
 }
 
-/** Notes up to where a queue was read. */
+/** Moves the read cursor. */
 export function noteRead(queue: ActiveQueue, { isRetry, dueAtMs }: Due): void {
   const from = dueAtMs - LATE_COMMIT_MS;
   if (isRetry) queue.retriesFromMs = Math.max(queue.retriesFromMs, from);
   else queue.freshFromMs = Math.max(queue.freshFromMs, from);
 }
 
-/** Something is due that may lie anywhere. */
+/** Something is due, at any place in the queue. */
 export function markDue(queue: ActiveQueue): void {
   queue.hasDueWork = true;
   queue.notifications += 1;

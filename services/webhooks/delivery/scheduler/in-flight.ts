@@ -29,7 +29,7 @@ export interface InFlightAttempts {
   /** The request has ended. Its result is not recorded yet. */
   complete(tracked: TrackedAttempt): void;
   /** The result is recorded. */
-  remove(tracked: TrackedAttempt): void;
+  remove(deliveryId: string): void;
   /** Marks attempts that have become slow. */
   markSlow(nowMs: number): void;
   /** All attempts, open or not. */
@@ -101,10 +101,12 @@ export function createInFlightAttempts(): InFlightAttempts {
       return tracked;
     },
     complete,
-    remove(tracked) {
+    remove(deliveryId) {
+      const tracked = all.get(deliveryId);
+      if (!tracked) return;
       complete(tracked);
+      all.delete(deliveryId);
       const { due, queueKey } = tracked;
-      if (!all.delete(due.id)) return;
       bytes[healthClassOf(tracked)] -= due.bytes;
       bytes.all -= due.bytes;
       const queue = queues.get(queueKey);

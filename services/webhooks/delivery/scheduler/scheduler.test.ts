@@ -1,20 +1,22 @@
 import { expect, test } from '@jest/globals';
 import { NEW_ENDPOINT } from '../endpoint/circuit-breaker.ts';
 import { createActiveQueues } from './active-queues.ts';
+import { createInFlightAttempts } from './in-flight.ts';
 import { createScheduler, type SchedulerOptions } from './scheduler.ts';
 
-const LANES = 100;
+const QUEUES = 100;
 
-test('all queues of a shop that waits for its bytes are put off together', async () => {
+test('all queues of a shop that waits for its bytes are postponed together', async () => {
   const active = createActiveQueues();
-  for (let n = 1n; n <= LANES; n += 1n) {
+  for (let n = 1n; n <= QUEUES; n += 1n) {
     const ids = { shopId: 1n, subscriptionId: n, endpointId: n, endpointKey: `1:${n}` };
     active.add({ ...ids, key: `1:${n}`, shard: 0, health: NEW_ENDPOINT });
   }
   let nowMs = 0;
-  const putOff: number[] = [];
+  const postponed: number[] = [];
   const used: Partial<SchedulerOptions> = {
     active,
+    inFlight: createInFlightAttempts(),
     shopBytes: {
       take: () => false,
       // The clock runs while queues are looked at.
@@ -24,9 +26,9 @@ test('all queues of a shop that waits for its bytes are put off together', async
       },
       waiting: () => 1,
     },
-    onWait: async (queues) => void putOff.push(queues.length),
+    loader: { postpone: async (queues) => void postponed.push(queues.length) },
   };
   // Nothing is read or sent, so the rest is not needed.
-  await createScheduler(used as SchedulerOptions).take();
-  expect(putOff).toEqual([LANES]);
+  await createScheduler(used as SchedulerOptions)();
+  expect(postponed).toEqual([QUEUES]);
 });

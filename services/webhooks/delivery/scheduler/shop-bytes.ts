@@ -80,7 +80,7 @@ export function createShopBytes(o: ShopBytesOptions): ShopBytes {
       return true;
     },
     waitMs(shopId) {
-      // Picked for every queue in memory, many times a second.
+      // Called for every queue in memory, many times a second.
       const minute = usedUp.has(shopId) ? current(shopId) : undefined;
       return minute ? Math.max(1, minute.startedMs + MINUTE_MS - now()) : 0;
     },

@@ -1,7 +1,7 @@
 import { expect, test } from '@jest/globals';
 import { until } from '../../../../test/support/until.ts';
 import { createLogger } from '../../../platform/log.ts';
-import { startWakeLoop } from './wake-loop.ts';
+import { createWakeLoop } from './wake-loop.ts';
 
 const logger = createLogger({ service: 'test', level: 'silent' });
 /** Longer than any test: nothing is done by itself. Milliseconds. */
@@ -10,14 +10,11 @@ const NEVER_MS = 10_000_000;
 test('a wake-up that comes while a step runs is followed by another step', async () => {
   let steps = 0;
   let end = (): void => {};
-  const loop = startWakeLoop({
-    name: 'test',
-    logger,
-    async step() {
-      steps += 1;
-      if (steps === 1) await new Promise<void>((done) => (end = done));
-      return NEVER_MS;
-    },
+  const loop = createWakeLoop({ name: 'test', logger });
+  loop.start(async () => {
+    steps += 1;
+    if (steps === 1) await new Promise<void>((done) => (end = done));
+    return NEVER_MS;
   });
   await until(() => steps === 1);
   loop.wake();
@@ -25,4 +22,16 @@ test('a wake-up that comes while a step runs is followed by another step', async
   await until(() => steps === 2);
   await loop.stop();
   expect(steps).toBe(2);
+});
+
+test('a wake-up before the start is followed by a first step', async () => {
+  let steps = 0;
+  const loop = createWakeLoop({ name: 'test', logger });
+  loop.wake();
+  loop.start(async () => {
+    steps += 1;
+    return NEVER_MS;
+  });
+  await until(() => steps === 1);
+  await loop.stop();
 });

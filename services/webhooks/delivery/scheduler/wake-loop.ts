@@ -5,11 +5,16 @@ export interface WakeLoopOptions {
   /** Its name in logs. */
   readonly name: string;
   readonly logger: Logger;
-  /** Does what there is to do. Resolves to the time after which there is more to do anyway. Milliseconds. */
-  readonly step: () => Promise<number>;
 }
 
 export interface WakeLoop extends Worker {
+  /**
+   * Begins with the first step.
+   *
+   * @param step does what there is to do. Resolves to the time after which there is more to do anyway.
+   *   Milliseconds.
+   */
+  start(step: () => Promise<number>): void;
   /** The next step begins within this time, by default at once. Milliseconds. */
   wake(withinMs?: number): void;
 }
@@ -20,11 +25,13 @@ const FIRST_BACKOFF_MS = 100;
 const MAX_BACKOFF_MS = 2_000;
 
 /**
- * Repeats a step, one at a time, when it is woken or when the last step asked for it. A step that throws is
+ * Repeats a step, one at a time, when it is woken or when the last step asked for it. Parts that wake it can
+ * be made before the step that uses them. A step that throws is
  * logged and repeated after a growing pause. It is woken thousands of times a second, so unlike `startLoop`
  * it allocates nothing but a timer.
  */
-export function startWakeLoop(o: WakeLoopOptions): WakeLoop {
+export function createWakeLoop(o: WakeLoopOptions): WakeLoop {
+  let step: (() => Promise<number>) | undefined;
   let timer: NodeJS.Timeout | undefined;
   let dueAt = Number.POSITIVE_INFINITY;
   let running: Promise<void> | undefined;
@@ -37,27 +44,27 @@ export function startWakeLoop(o: WakeLoopOptions): WakeLoop {
     const at = Math.max(performance.now() + withinMs, endedAt + MIN_GAP_MS);
     if (at >= dueAt) return;
     dueAt = at;
-    if (!running) arm();
+    if (step && !running) arm(step);
   }
 
-  function arm(): void {
+  function arm(next: () => Promise<number>): void {
     clearTimeout(timer);
     if (dueAt === Number.POSITIVE_INFINITY) return;
-    timer = setTimeout(begin, Math.max(0, dueAt - performance.now()));
+    timer = setTimeout(() => begin(next), Math.max(0, dueAt - performance.now()));
   }
 
-  function begin(): void {
+  function begin(next: () => Promise<number>): void {
     dueAt = Number.POSITIVE_INFINITY;
-    running = runStep().finally(() => {
+    running = run(next).finally(() => {
       running = undefined;
-      if (!isStopped) arm();
+      if (!isStopped) arm(next);
     });
   }
 
-  async function runStep(): Promise<void> {
+  async function run(next: () => Promise<number>): Promise<void> {
     let pause: number;
     try {
-      pause = await o.step();
+      pause = await next();
       failures = 0;
       endedAt = performance.now();
     } catch (error) {
@@ -72,8 +79,12 @@ export function startWakeLoop(o: WakeLoopOptions): WakeLoop {
     wake(pause);
   }
 
-  wake();
   return {
+    start(first) {
+      step = first;
+      dueAt = performance.now();
+      arm(first);
+    },
     wake,
     async stop() {
       isStopped = true;

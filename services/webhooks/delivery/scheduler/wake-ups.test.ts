@@ -8,7 +8,7 @@ import { createActiveQueues, markDue } from './active-queues.ts';
 import { createInFlightAttempts } from './in-flight.ts';
 import { createScheduler, type SchedulerOptions } from './scheduler.ts';
 
-/** A queue that this process looks after, and databases that answer `rows` after something was done. */
+/** A queue that this process sends from, and databases that answer `rows` after something was done. */
 function activeQueue(rows: readonly object[]) {
   const active = createActiveQueues();
   const ids = { shopId: 1n, subscriptionId: 1n, endpointId: 1n, endpointKey: '1:1' };
@@ -42,13 +42,13 @@ function schedulerOf(o: Pick<SchedulerOptions, 'active' | 'pool'>) {
 
 test('a notification that comes while its queue is read is not lost', async () => {
   const { active, queue, databaseThat } = activeQueue([]);
-  await schedulerOf({ active, pool: databaseThat(() => markDue(queue)) }).take();
+  await schedulerOf({ active, pool: databaseThat(() => markDue(queue)) })();
   expect(active.due()).toEqual([queue]);
 });
 
 test('a queue with nothing due is not read again until a notification comes', async () => {
   const { active, queue, databaseThat } = activeQueue([]);
-  await schedulerOf({ active, pool: databaseThat(() => {}) }).take();
+  await schedulerOf({ active, pool: databaseThat(() => {}) })();
   expect(active.due()).toEqual([]);
   markDue(queue);
   expect(active.due()).toEqual([queue]);

@@ -1,0 +1,101 @@
+import type { Logger } from '../../../platform/log.ts';
+import { within } from '../../../platform/within.ts';
+import type { Outcome } from '../../sender/outcome.ts';
+import type { HealthChanges } from '../endpoint/health-changes.ts';
+import type { QueueLoader } from '../queue/queue-loader.ts';
+import type { Due } from '../queue/read-due.ts';
+import type { DeliveryMetrics } from '../results/metrics.ts';
+import type { ResultWriter } from '../results/result-writer.ts';
+import type { AttemptResult } from '../results/write-results.ts';
+import type { ActiveQueue, ActiveQueues } from '../scheduler/active-queues.ts';
+import type { InFlightAttempts, TrackedAttempt } from '../scheduler/in-flight.ts';
+import { type AttemptOptions, attempt } from './attempt.ts';
+import { reschedulePause } from './retry-schedule.ts';
+import { createRetrySlots } from './retry-slots.ts';
+
+export interface RunnerOptions extends AttemptOptions {
+  readonly logger: Logger;
+  readonly active: ActiveQueues;
+  readonly inFlight: InFlightAttempts;
+  readonly healthChanges: HealthChanges;
+  readonly loader: Pick<QueueLoader, 'endpointRecovered' | 'retryNowMs'>;
+  readonly results: Pick<ResultWriter, 'add'>;
+  readonly metrics: Pick<DeliveryMetrics, 'rescheduled'>;
+}
+
+/** Runs attempts, each on its own: no endpoint waits for another. */
+export interface AttemptRunner {
+  /**
+   * Starts the attempt of a delivery. Its result goes to the result writer.
+   *
+   * @param o.token of the lease of its shard.
+   * @param o.onEnd called when the request has ended.
+   */
+  start(due: Due, o: { queue: ActiveQueue; token: bigint; onEnd: () => void }): void;
+  /** Resolves when no request is open, at the latest after this time. Milliseconds. */
+  drain(timeoutMs: number): Promise<void>;
+}
+
+/** Of an endpoint, in a row, whose retries are spread; later its limits in flight and its circuit bound its retries. */
+const FIRST_FAILURES = 3;
+
+export function createAttemptRunner(o: RunnerOptions): AttemptRunner {
+  const { active, inFlight } = o;
+  const open = new Set<Promise<void>>();
+  const retrySlots = createRetrySlots();
+
+  async function run(tracked: TrackedAttempt): Promise<void> {
+    const leave = active.enter(tracked.endpointKey);
+    const result = await resultOf(tracked);
+    inFlight.complete(tracked);
+    if (result.sent) noteHealth(tracked, result.sent.outcome);
+    o.results.add(spread(result, tracked.endpointKey));
+    leave();
+  }
+
+  async function resultOf({ due, token }: TrackedAttempt): Promise<AttemptResult> {
+    try {
+      return await attempt(o, due, token);
+    } catch (error) {
+      o.logger.error({ err: error, delivery: due.id }, 'attempt could not be made');
+      o.metrics.rescheduled();
+      const pauseMs = reschedulePause(o.loader.retryNowMs() - due.queuedAtMs);
+      return { due, token, sent: undefined, ended: null, pauseMs };
+    }
+  }
+
+  /** Endpoints that begin to fail at the same time are not tried again at the same time. */
+  function spread(result: AttemptResult, endpointKey: string): AttemptResult {
+    const failures = active.health(endpointKey)?.failures ?? 0;
+    const isRetried = result.sent !== undefined && result.ended === null;
+    if (!isRetried || failures === 0 || failures > FIRST_FAILURES) return result;
+    return { ...result, pauseMs: retrySlots.take(result.pauseMs) };
+  }
+
+  function noteHealth({ due, endpointKey, token }: TrackedAttempt, outcome: Outcome): void {
+    const { result, status } = outcome;
+    const sign = { result, status, deliveryId: due.id, atMs: o.loader.retryNowMs() };
+    const noted = active.note(endpointKey, sign);
+    if (!noted) return;
+    const { shopId, endpointId, shard } = due;
+    o.healthChanges.set(endpointKey, { shopId, endpointId, shard, token, health: noted.health });
+    if (noted.isClosed) o.loader.endpointRecovered({ shopId, endpointId });
+  }
+
+  return {
+    start(due, { queue, token, onEnd }) {
+      const { endpointKey, key: queueKey } = queue;
+      const { healthClass } = active.capacity(endpointKey, inFlight.ofEndpoint(endpointKey));
+      const startedMs = performance.now();
+      const tracked = inFlight.begin({ due, queueKey, endpointKey, token, healthClass, startedMs });
+      const running = run(tracked).finally(() => {
+        open.delete(running);
+        onEnd();
+      });
+      open.add(running);
+    },
+    async drain(timeoutMs) {
+      await within(timeoutMs, Promise.all(open));
+    },
+  };
+}
