@@ -251,7 +251,7 @@ function transactionOn(client: pg.PoolClient): { tx: pg.PoolClient; transaction:
     else send([member]);
     return member.result;
   };
-  const tx: pg.PoolClient = Object.create(client, { query: { value: query } });
+  const tx: pg.PoolClient = Object.assign(Object.create(client), { query });
   const transaction: Transaction = { works: [], send, collected: undefined, state: 'new' };
   transactions.set(tx, transaction);
   return { tx, transaction };
