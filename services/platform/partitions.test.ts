@@ -49,19 +49,24 @@ describe('event partitions', () => {
     expect(await tend()).toEqual({ made: 0, dropped: 0 });
   });
 
-  test('past the retention they are dropped, but not while a pointer refers to them', async () => {
-    const [kept, referred, dropped] = [await makePast(7), await makePast(9), await makePast(10)];
-    await migrator.query(
-      `insert into outbox (shop_id, day, position, shard, key, bytes)
-       values (1, current_date - 9, 1, 0, 'k', 1)`,
-    );
+  test('past the retention they are dropped, but not while an event of theirs is not published', async () => {
+    const [kept, waiting, dropped] = [await makePast(7), await makePast(9), await makePast(10)];
+    const insert = (daysAgo: number, position: number) =>
+      migrator.query(
+        `insert into events (shop_id, day, position, event_id, trigger, key, traceparent, occurred_at, value, shard, written_by)
+         values (1, current_date - $1::int, $2, gen_random_uuid(), 't', 'k', '', now(), '', 0, pg_current_xact_id())`,
+        [daysAgo, position],
+      );
+    await insert(10, 1);
+    await migrator.query('update outbox_progress set position = 1');
+    await insert(9, 2);
     expect(await tend()).toEqual({ made: 0, dropped: 1 });
-    expect(await partitions()).toEqual(expect.arrayContaining([kept, referred]));
+    expect(await partitions()).toEqual(expect.arrayContaining([kept, waiting]));
     expect(await partitions()).not.toContain(dropped);
 
-    await migrator.query('delete from outbox');
+    await migrator.query('update outbox_progress set position = 2');
     expect(await tend()).toEqual({ made: 0, dropped: 1 });
-    expect(await partitions()).not.toContain(referred);
+    expect(await partitions()).not.toContain(waiting);
   });
 
   test('an insert never fails for want of a partition', async () => {

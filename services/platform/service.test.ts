@@ -141,10 +141,10 @@ describe('a running service', () => {
     const lock = await database.pool.connect();
     cleanups.push(() => lock.release(true));
     await lock.query('begin');
-    await lock.query('lock table outbox in exclusive mode');
+    await lock.query('select pg_advisory_xact_lock(4711)');
     const size = background?.options.max ?? 0;
     for (let nth = 0; nth < size; nth += 1) {
-      background?.query('delete from outbox').catch(() => {});
+      background?.query('select pg_advisory_xact_lock(4711)').catch(() => {});
     }
     const allWait = async () => {
       const { rows } = await database.pool.query(

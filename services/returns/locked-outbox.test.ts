@@ -19,7 +19,7 @@ test('while the outbox is locked, reads are answered and writes end with their c
   const lock = new pg.Client(bench.db.migratorUrl);
   await lock.connect();
   await lock.query('begin');
-  await lock.query('lock table returns.outbox in access exclusive mode');
+  await lock.query('lock table returns.events in access exclusive mode');
 
   const leaving = new AbortController();
   const flag = (options: { signal?: AbortSignal } = {}) =>

@@ -8,7 +8,6 @@ const TABLES = {
   bench_returns: 'returns.returns',
   bench_timeline: 'returns.timeline',
   bench_events: 'returns.events',
-  bench_outbox: 'returns.outbox',
 };
 
 /** Makes the tables that the floors store in. */
@@ -71,11 +70,9 @@ with assessed as (${ASSESSED}), lines as (
   select nextval('bench_positions') as position, case n when 1 then $3::bytea else substring($3::bytea for 300) end as value
     from generate_series(1, 2) as n
 ), stored as (
-  insert into bench_events (shop_id, day, position, event_id, trigger, key, traceparent, occurred_at, value)
-  select $1, (now() at time zone 'utc')::date, position, gen_random_uuid(), 'return.updated', 'floor', '', now(), value
+  insert into bench_events (shop_id, day, position, event_id, trigger, key, traceparent, occurred_at, value, shard, written_by)
+  select $1, (now() at time zone 'utc')::date, position, gen_random_uuid(), 'return.updated', 'floor', '', now(), value,
+         0, pg_current_xact_id()
   from positions
-), pointed as (
-  insert into bench_outbox (shop_id, day, position, shard, key, bytes)
-  select $1, (now() at time zone 'utc')::date, position, 0, 'floor', length(value) from positions
 )
 ${ANSWER}`;

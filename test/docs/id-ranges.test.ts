@@ -17,7 +17,7 @@ const COLUMNS = `
      and a.attname ~ '(^|_)id$'`;
 
 /** The platform's own notes about events that are stored, or were, with their checked shop. */
-const NOTES = /\.(outbox|consumed_events)\.shop_id$/;
+const NOTES = /\.consumed_events\.shop_id$/;
 /** Ids of ours by which an order or a return is asked for: a provider's own start above them. */
 const SHORT = ['returns.orders.id', 'returns.returns.id'];
 

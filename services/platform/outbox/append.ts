@@ -41,8 +41,8 @@ export async function appendEvents(tx: Queryable, events: readonly NewEvent[]): 
   const traceparent = currentTraceparent();
   const encoded = events.map((event) => encode(event, traceparent));
   const shards = events.map((event) => murmur2(event.key) % SHARDS);
-  // Told after the commit where that is known; a notification inside it would have commits queue up.
-  const isTold = afterCommit(tx, (pool) => announceCommit(pool, shards));
+  // Announced after the commit where that is known; a notification inside it would have commits queue up.
+  const isAnnounced = afterCommit(tx, (pool) => announceCommit(pool, shards));
   const values = [
     events.map((event) => event.shopId),
     encoded.map((event) => event.id),
@@ -55,29 +55,29 @@ export async function appendEvents(tx: Queryable, events: readonly NewEvent[]): 
     traceparent,
   ];
   await tx.query({ name: 'outbox-append', text: APPEND, values });
-  if (!isTold) await tx.query(NOTIFY, [CHANNEL_PREFIX]);
+  if (!isAnnounced) await tx.query(NOTIFY, [CHANNEL_PREFIX]);
   return encoded.map((event) => event.id);
 }
 
-// Positions are drawn in the order of the array: the sort is below the volatile call. The values come as
-// one, which the driver sends as bytes; of an array it would make a text of hexadecimal digits.
+// A position is drawn after its transaction has a number: a snapshot in which the number is still to come was taken
+// before the position, so a relay that reads by that snapshot has no greater position behind it. Both must be below the
+// volatile call, like the sort, which draws positions in the order of the array. The values come as one, which the
+// driver sends as bytes; of an array it would make a text of hexadecimal digits.
 const APPEND = `
-with given as materialized (
+with mine as materialized (select pg_current_xact_id() as written_by),
+given as materialized (
   select nextval('event_positions') as position, sorted.*
   from (
-    select shop_id, event_id, trigger, key, occurred_at, shard,
+    select written_by, shop_id, event_id, trigger, key, occurred_at, shard,
            substring($6::bytea from (sum(bytes) over (order by n) - bytes)::integer + 1 for bytes) as value
-    from unnest($1::bigint[], $2::uuid[], $3::text[], $4::text[], $5::timestamptz[], $7::integer[], $8::smallint[])
+    from mine, unnest($1::bigint[], $2::uuid[], $3::text[], $4::text[], $5::timestamptz[], $7::integer[], $8::smallint[])
       with ordinality as u (shop_id, event_id, trigger, key, occurred_at, bytes, shard, n)
     order by n
   ) sorted
-), stored as (
-  insert into events (shop_id, day, position, event_id, trigger, key, traceparent, occurred_at, value)
-  select shop_id, (now() at time zone 'utc')::date, position, event_id, trigger, key, $9, occurred_at, value
-  from given
 )
-insert into outbox (shop_id, day, position, shard, key, bytes)
-select shop_id, (now() at time zone 'utc')::date, position, shard, key, length(value) from given`;
+insert into events (shop_id, day, position, event_id, trigger, key, traceparent, occurred_at, value, shard, written_by)
+select shop_id, (now() at time zone 'utc')::date, position, event_id, trigger, key, $9, occurred_at, value, shard, written_by
+from given`;
 
 function encode(event: NewEvent, traceparent: string) {
   const id = randomUUID();

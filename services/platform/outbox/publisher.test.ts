@@ -1,111 +1,195 @@
-import { expect, test } from '@jest/globals';
+import { randomUUID } from 'node:crypto';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import type pg from 'pg';
-import { silentLogger } from '../../../test/support/telemetry.ts';
-import type { BusRecord, EventBus } from '../bus/event-bus.ts';
-import { createPublisher } from './publisher.ts';
+import { createTestDatabase, type TestDatabase } from '../../../test/support/database.ts';
+import {
+  ALL_PUBLISHED,
+  appendTo,
+  drain,
+  later,
+  onTime,
+  publisherOn,
+  rememberingBus,
+  testEvent,
+} from '../../../test/support/outbox.ts';
+import { murmur2 } from '../bus/murmur2.ts';
+import { SHARDS } from './append.ts';
+import { backlogOf } from './store.ts';
 
-const SHARD = 3;
+const SHARD = 0;
+const SMALL = { events: 3, bytes: 1_000_000 };
 
-interface Answer {
-  readonly resolve: (rows: readonly object[]) => void;
-  readonly reject: (error: Error) => void;
-}
-
-/** A publisher whose database and bus answer when the test says so. */
-function open() {
-  const asked: Record<string, Answer[]> = { 'outbox-read': [], 'outbox-forget': [] };
-  const published: string[] = [];
-  const arrivals: { arrive: () => void; refuse: () => void }[] = [];
-  const query = ({ name }: { name: string }) =>
-    new Promise((resolve, reject) => {
-      asked[name]?.push({ resolve: (rows) => resolve({ rows }), reject });
-    });
-  const publish = (_: string, records: readonly BusRecord[]) => {
-    published.push(...records.map(({ key }) => key));
-    return new Promise<void>((resolve, reject) => {
-      arrivals.push({ arrive: resolve, refuse: () => reject(new Error('away')) });
-    });
-  };
-  const publisher = createPublisher({
-    pool: { query } as unknown as pg.Pool,
-    bus: { publish } as unknown as EventBus,
-    topic: 't',
-    logger: silentLogger(),
-    onChange: () => {},
-    onPublished: () => {},
-  });
-  const next = (name: string): Answer => {
-    const answer = asked[name]?.shift();
-    if (!answer) throw new Error(`nobody asked ${name}`);
-    return answer;
-  };
-  /** A whole step that finds these keys. */
-  const find = async (...rows: readonly object[]): Promise<void> => {
-    const step = publisher.step([SHARD], { isLook: true });
-    next('outbox-read').resolve(rows);
-    await step;
-  };
-  return { publisher, published, arrivals, next, find };
-}
-
-const row = (key: string, position: bigint) => ({
-  ...{ shard: SHARD, shop_id: 1n, day: '2026-11-21', position, key, bytes: 10 },
-  ...{ is_known: false, is_late: false, snapshot: '1:9:', found_at: position },
-  ...{ event_id: key, trigger: 'return.updated', traceparent: '', value: Buffer.alloc(0) },
-});
-
-const settled = () => new Promise((done) => setImmediate(done));
-
-test('a step that fails waits for its look, whose find is not sent without the shard', async () => {
-  const { publisher, published, arrivals, next, find } = open();
-  await find(row('first', 1n));
-  arrivals[0]?.arrive();
-  await settled();
-  const step = publisher.step([SHARD], { isLook: true, isPrompt: true });
-  next('outbox-forget').reject(new Error('no connection'));
-  let isOver = false;
-  const failing = expect(step)
-    .rejects.toThrow('no connection')
-    .finally(() => {
-      isOver = true;
-    });
-  await settled();
-  expect(isOver).toBe(false);
-  next('outbox-read').resolve([row('second', 2n)]);
-  await failing;
-  const without = publisher.step([], { isLook: false, isPrompt: true });
-  next('outbox-forget').resolve([]);
-  await without;
-  expect(published).toEqual(['first']);
-});
-
-test('a shard is busy while a step looks at it, until what the bus has is forgotten', async () => {
-  const { publisher, arrivals, next } = open();
-  const step = publisher.step([SHARD], { isLook: true });
-  expect(publisher.isBusy(SHARD)).toBe(true);
-  next('outbox-read').resolve([row('a', 1n)]);
-  await step;
-  expect(publisher.isBusy(SHARD)).toBe(true);
-  arrivals[0]?.arrive();
-  await settled();
-  expect(publisher.isBusy(SHARD)).toBe(true);
-  // Given up, what is done is forgotten at once, without gathering.
-  const last = publisher.step([], { isLook: false });
-  next('outbox-forget').resolve([]);
-  await last;
-  expect(publisher.isBusy(SHARD)).toBe(false);
-});
-
-test('a shard that is given up does not wait for a bus that hangs', async () => {
-  const { publisher, find } = open();
-  await find(row('a', 1n));
-  await publisher.step([], { isLook: false });
-  expect(publisher.isBusy(SHARD)).toBe(true);
-  const now = performance.now;
-  performance.now = () => now.call(performance) + 6_000;
-  try {
-    expect(publisher.isBusy(SHARD)).toBe(false);
-  } finally {
-    performance.now = now;
+/** Keys of one shard, each another. */
+function keysOfShard(count: number): string[] {
+  const keys: string[] = [];
+  while (keys.length < count) {
+    const key = randomUUID();
+    if (murmur2(key) % SHARDS === SHARD) keys.push(key);
   }
+  return keys;
+}
+
+let database: TestDatabase;
+beforeAll(async () => {
+  database = await createTestDatabase('fraud');
+});
+afterAll(() => database.drop());
+beforeEach(() => database.pool.query(ALL_PUBLISHED));
+afterEach(onTime);
+
+const append = (...keys: string[]) => appendTo(database.pool, ...keys.map((key) => testEvent(key)));
+const depth = async () => (await backlogOf(database.pool)).depth;
+
+describe('a key that the bus keeps or refuses', () => {
+  test('holds up no other, until its events fill the shard; none overtakes', async () => {
+    const memory = rememberingBus();
+    const publisher = publisherOn(database.pool, memory.bus, SMALL);
+    const [stuck = '', free = ''] = keysOfShard(2);
+    const release = Promise.withResolvers<void>();
+    memory.control.before = async ([record]) => {
+      if (record?.key === stuck) await release.promise;
+    };
+    const step = async () => {
+      publisher.notify([SHARD]);
+      later(1_000);
+      await publisher.step(true);
+      await new Promise(setImmediate);
+    };
+    await publisher.step(true);
+    for (const key of [stuck, free, stuck, free]) {
+      await append(key);
+      await step();
+    }
+    expect(memory.keys()).toEqual([free, free]);
+    // Two of three places are taken: a third, and the shard waits.
+    await append(stuck);
+    await step();
+    await append(free);
+    await step();
+    expect(memory.keys()).toEqual([free, free]);
+    expect(await depth()).toBe(4);
+    release.resolve();
+    await drain(publisher);
+    expect(memory.keys().filter((key) => key === stuck)).toHaveLength(3);
+    expect(memory.keys()).toHaveLength(6);
+  });
+
+  test('is known to the next relay, which repeats nothing of the others', async () => {
+    const memory = rememberingBus();
+    const [stuck = '', free = ''] = keysOfShard(2);
+    memory.control.before = async ([record]) => {
+      if (record?.key === stuck) throw new Error('refused');
+    };
+    const publisher = publisherOn(database.pool, memory.bus);
+    await append(stuck, free, stuck, free);
+    await publisher.step(true);
+    await publisher.step(true);
+    await publisher.finished();
+    await publisher.step(true);
+    expect(memory.keys()).toEqual([free, free]);
+    expect(await depth()).toBe(2);
+    memory.control.before = async () => {};
+    await append(stuck);
+    await drain(publisherOn(database.pool, memory.bus));
+    expect(memory.keys()).toEqual([free, free, stuck, stuck, stuck]);
+  });
+});
+
+test('a relay whose shard was taken changes nothing of it', async () => {
+  const [old, current] = [rememberingBus(), rememberingBus()];
+  const zombie = publisherOn(database.pool, old.bus);
+  await append(...keysOfShard(1));
+  await drain(zombie);
+  const heir = publisherOn(database.pool, current.bus);
+  const ids = await append(...keysOfShard(3));
+  await drain(heir);
+  // It still believes that the shard is its own: it learns how far the other came, before it sends anything.
+  await drain(zombie);
+  expect([old.ids().length, current.ids()]).toEqual([1, ids]);
+  expect(await depth()).toBe(0);
+});
+
+test('bodies in flight are bounded, of each shard apart', async () => {
+  const memory = rememberingBus();
+  memory.control.before = () => new Promise(() => {});
+  const asked: string[] = [];
+  const bus = {
+    publish: (topic: string, records: Parameters<typeof memory.bus.publish>[1]) => {
+      asked.push(...records.map(({ key }) => key));
+      return memory.bus.publish(topic, records);
+    },
+  };
+  const snapshot = new Uint8Array(800_000);
+  const keys = keysOfShard(5);
+  for (const key of keys) await appendTo(database.pool, { ...testEvent(key), snapshot });
+  const publisher = publisherOn(database.pool, bus);
+  await publisher.step(true);
+  await publisher.step(true);
+  expect(asked).toEqual(keys.slice(0, 2));
+  later(1_000);
+  for (let nth = 0; nth < 4; nth += 1) await publisher.step(true);
+  // 2 MiB, and one more that was begun below them.
+  expect(asked).toEqual(keys.slice(0, 3));
+});
+
+test('a statement that fails loses nothing', async () => {
+  const memory = rememberingBus();
+  let isBroken = false;
+  const pool = {
+    query: (async (config: pg.QueryConfig) => {
+      if (isBroken) throw new Error('no connection');
+      return database.pool.query(config);
+    }) as unknown as pg.Pool['query'],
+  };
+  const publisher = publisherOn(pool, memory.bus);
+  const ids = await append(...keysOfShard(2));
+  await publisher.step(true);
+  await publisher.step(true);
+  await publisher.finished();
+  ids.push(...(await append(...keysOfShard(2))));
+  publisher.notify([SHARD]);
+  isBroken = true;
+  await expect(publisher.step(true)).rejects.toThrow('no connection');
+  isBroken = false;
+  await drain(publisher);
+  expect(memory.ids()).toEqual(ids);
+  expect(await depth()).toBe(0);
+});
+
+describe('a shard that another relay is to have', () => {
+  const begin = async () => {
+    const memory = rememberingBus();
+    const arrival = Promise.withResolvers<void>();
+    memory.control.after = () => arrival.promise;
+    const publisher = publisherOn(database.pool, memory.bus);
+    await append(...keysOfShard(1));
+    await publisher.step(true);
+    const reading = publisher.step(true);
+    expect(publisher.isBusy(SHARD)).toBe(true);
+    await reading;
+    publisher.hold([]);
+    return { publisher, arrival };
+  };
+
+  test('is busy until what is in flight has arrived and is written down', async () => {
+    const { publisher, arrival } = await begin();
+    expect(publisher.isBusy(SHARD)).toBe(true);
+    arrival.resolve();
+    await publisher.finished();
+    expect(publisher.isBusy(SHARD)).toBe(true);
+    await publisher.step(false);
+    expect(publisher.isBusy(SHARD)).toBe(false);
+    expect(await depth()).toBe(0);
+  });
+
+  test('does not wait for a bus that hangs, and nothing more of it is read', async () => {
+    const { publisher } = await begin();
+    await append(...keysOfShard(1));
+    publisher.notify([SHARD]);
+    expect(await publisher.step(true)).toBe(Number.POSITIVE_INFINITY);
+    expect(publisher.isBusy(SHARD)).toBe(true);
+    later(6_000);
+    expect(publisher.isBusy(SHARD)).toBe(false);
+    expect(await depth()).toBe(2);
+  });
 });

@@ -1,118 +1,61 @@
-import type pg from 'pg';
 import type { EventBus } from '../bus/event-bus.ts';
 import type { Logger } from '../log.ts';
-import { deletePointers, waitingEvents } from './store.ts';
-import { type Lane, OutboxWindow } from './window.ts';
+import type { Queryable } from '../postgres.ts';
+import { OutboxShard, type Sending, type ShardLimits } from './shard.ts';
+import { advance } from './store.ts';
 
-/** Events of one key given to the bus at once. */
-const MAX_SEND = 100;
-const FIRST_BACKOFF_MS = 200;
-const MAX_BACKOFF_MS = 2_000;
-/** Acknowledgements are gathered for so long, or until there are so many, and deleted together. */
-const GATHER_MS = 200;
-const GATHER = 250;
-/**
- * A shard that another relay is to have waits for so long for what is on its way: a broker that hangs
- * must not hold up what goes to the others. What it got all the same is repeated. Milliseconds.
- */
-const HAND_OVER_MS = 5_000;
-/** Many keys fail at once when the bus is away: that is said once in a while. */
+/** Many keys fail at once when the bus is unavailable: that is logged once in a while. */
 const WARN_EVERY_MS = 5_000;
 
 export interface PublisherOptions {
-  readonly pool: pg.Pool;
+  readonly pool: Queryable;
   readonly bus: EventBus;
   readonly topic: string;
   readonly logger: Logger;
-  /** Something was acknowledged or failed: there is work for `step`. */
+  /** Something was published or refused: there may be work for `step`. */
   readonly onChange: () => void;
   readonly onPublished: (count: number) => void;
-}
-
-export interface StepResult {
-  /** Whether there is more to do at once. */
-  readonly isMore: boolean;
-  /** When there is, at the latest. Milliseconds from now. */
-  readonly restMs: number;
+  /** Smaller in tests. */
+  readonly limits?: ShardLimits;
 }
 
 export interface Publisher {
+  /** These shards are ours now: of others only what is in flight is finished and written down. */
+  hold(shards: readonly number[]): void;
+  /** Events may have been appended to these shards. */
+  notify(shards: readonly number[]): void;
   /**
-   * Forgets what the bus has (`isPrompt`: without gathering), looks for more when `isLook` says so
-   * or a look was not finished, and gives the bus what it may have.
+   * Writes down what is published (`isPrompt`: at once), reads the shards that have something, and sends it.
+   * Resolves to the time until it is to be called again at the latest. Milliseconds.
    */
-  step(shards: readonly number[], o: { isLook: boolean; isPrompt?: boolean }): Promise<StepResult>;
-  /** Nothing is held: nothing waits, is on its way or is to be forgotten. */
+  step(isPrompt: boolean): Promise<number>;
+  /** Everything that the shards had is published and written down. */
   isEmpty(): boolean;
-  /**
-   * Whether another relay that took the shard now would publish something of it again: for a few
-   * seconds after it was last given to `step`, at most.
-   */
+  /** Whether another relay that took the shard now would publish something of it again. */
   isBusy(shard: number): boolean;
-  /** Resolves when everything on its way is acknowledged or refused. */
-  settled(): Promise<void>;
+  /** Resolves when nothing is in flight. */
+  finished(): Promise<void>;
 }
 
 /**
- * Moves rows from the outbox to the bus, each key on its own: while one key is on its way nothing
- * else of that key is, so order holds, and a key that takes long holds up no other. A pointer is
- * deleted only after the bus has acknowledged; a crash between the two publishes the event again.
+ * Moves events from the outbox to the bus, each key on its own: while one key is in flight nothing else
+ * of that key is, so order holds. A crash between the acknowledgement and the next statement publishes again.
  */
 export function createPublisher(o: PublisherOptions): Publisher {
-  const window = new OutboxWindow();
-  const onTheWay = new Set<Promise<void>>();
-  /** Shards that a step under way looks at: it may yet send something of them. */
-  let begun: readonly number[] = [];
-  /** When each shard that was given up was last ours to begin. */
-  const leftAt = new Map<number, number>();
-  let isUnfinished = false;
-  let gatherUntil = 0;
+  const shards = new Map<number, OutboxShard>();
+  const inFlight = new Set<Promise<void>>();
   let warnedAt = Number.NEGATIVE_INFINITY;
 
-  async function forget(isPrompt: boolean): Promise<void> {
-    const done = [...window.done()];
-    if (done.length === 0) return;
-    if (!isPrompt && done.length < GATHER && performance.now() < gatherUntil) return;
-    await deletePointers(o.pool, done);
-    window.forget(done.length);
-  }
-
-  function keep(shards: readonly number[]): void {
-    for (const shard of window.keep(shards)) leftAt.set(shard, performance.now());
-    for (const shard of shards) leftAt.delete(shard);
-  }
-
-  async function look(shards: readonly number[]): Promise<void> {
-    // Without room, or after a failure, it is owed.
-    isUnfinished = shards.length > 0;
-    if (!isUnfinished || !window.hasRoom()) return;
-    isUnfinished = window.take(await waitingEvents(o.pool, window.request(shards)));
-  }
-
-  function sendAll(): void {
-    const now = performance.now();
-    for (const lane of window.lanes.values()) {
-      if (lane.sending.length > 0 || lane.waiting.length === 0 || now < lane.retryAt) continue;
-      const sending = send(lane).finally(() => onTheWay.delete(sending));
-      onTheWay.add(sending);
-    }
-  }
-
-  async function send(lane: Lane): Promise<void> {
-    const events = window.begin(lane, MAX_SEND);
+  async function send(shard: OutboxShard, sending: Sending): Promise<void> {
+    const records = sending.events.map(({ record }) => record);
     try {
-      await o.bus.publish(
-        o.topic,
-        events.map((event) => event.record),
-      );
-      if (window.done().length === 0) gatherUntil = performance.now() + GATHER_MS;
-      window.accept(lane);
-      o.onPublished(events.length);
+      await o.bus.publish(o.topic, records);
+      o.onPublished(records.length);
+      if (shard.published(sending, performance.now())) o.onChange();
     } catch (error) {
-      window.refuse(lane, performance.now() + backoff(lane.failures + 1));
-      warn(error, lane.failures);
+      warn(error, shard.refused(sending, performance.now()));
+      o.onChange();
     }
-    o.onChange();
   }
 
   function warn(error: unknown, failures: number): void {
@@ -121,45 +64,46 @@ export function createPublisher(o: PublisherOptions): Publisher {
     o.logger.warn({ err: error, topic: o.topic, failures }, 'events could not be published');
   }
 
-  function restMs(): number {
-    const times = [...window.lanes.values()]
-      .filter((lane) => lane.sending.length === 0)
-      .map((lane) => lane.retryAt);
-    if (window.done().length > 0) times.push(gatherUntil);
-    return Math.max(1, Math.min(...times) - performance.now());
+  async function readNext(isPrompt: boolean): Promise<void> {
+    const now = performance.now();
+    const requests = [...shards.values()].flatMap((shard) => shard.request(now, isPrompt) ?? []);
+    if (requests.length === 0) return;
+    try {
+      for (const page of await advance(o.pool, requests)) {
+        const shard = shards.get(page.shard);
+        if (!shard) continue;
+        for (const sending of shard.take(page, performance.now())) {
+          const sent = send(shard, sending).finally(() => inFlight.delete(sent));
+          inFlight.add(sent);
+        }
+      }
+    } finally {
+      for (const { shard } of requests) shards.get(shard)?.endRequest();
+    }
   }
 
   return {
-    async step(shards, { isLook, isPrompt = false }) {
-      keep(shards);
-      begun = shards;
-      // Who is to have a shard waits for what is done of it to be forgotten.
-      const isAwaited = window.done().some(({ shard }) => !shards.includes(shard));
-      const looking = isLook || isUnfinished ? look(shards) : undefined;
-      // A look that outlived its step would bring what the next one no longer holds.
-      const [forgotten, looked] = await Promise.allSettled([
-        forget(isPrompt || isAwaited),
-        looking,
-      ]);
-      begun = [];
-      if (forgotten.status === 'rejected') throw forgotten.reason;
-      if (looked.status === 'rejected') throw looked.reason;
-      sendAll();
-      return { isMore: isUnfinished && window.hasRoom(), restMs: restMs() };
+    hold(held) {
+      for (const shard of held) {
+        if (!shards.has(shard)) shards.set(shard, new OutboxShard(shard, o.limits));
+      }
+      for (const [number, shard] of shards) {
+        shard.hold(held.includes(number), performance.now());
+        if (shard.isOver()) shards.delete(number);
+      }
     },
-    isEmpty: () => window.isEmpty(),
-    isBusy(shard) {
-      const left = leftAt.get(shard);
-      if (left !== undefined && performance.now() > left + HAND_OVER_MS) return false;
-      return begun.includes(shard) || window.isBusy(shard);
+    notify(some) {
+      for (const shard of some) shards.get(shard)?.notify();
     },
-    async settled() {
-      await Promise.all(onTheWay);
+    async step(isPrompt) {
+      await readNext(isPrompt);
+      const now = performance.now();
+      return Math.min(...[...shards.values()].map((shard) => shard.nextAt(now))) - now;
+    },
+    isEmpty: () => [...shards.values()].every((shard) => shard.isEmpty()),
+    isBusy: (shard) => shards.get(shard)?.isBusy(performance.now()) ?? false,
+    async finished() {
+      await Promise.all(inFlight);
     },
   };
-}
-
-function backoff(failures: number): number {
-  const ceiling = Math.min(FIRST_BACKOFF_MS * 2 ** (failures - 1), MAX_BACKOFF_MS);
-  return ceiling * (0.5 + Math.random() / 2);
 }

@@ -1,51 +1,24 @@
 import { randomUUID } from 'node:crypto';
-import { create } from '@bufbuild/protobuf';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
-import { type Actor, Actor_Kind, ActorSchema } from '../../../proto/gen/rms/common/v1/actor_pb.ts';
 import { createTestDatabase, type TestDatabase } from '../../../test/support/database.ts';
+import {
+  ALL_PUBLISHED,
+  appendTo,
+  rememberingBus,
+  testEvent,
+} from '../../../test/support/outbox.ts';
 import { silentLogger, testTelemetry } from '../../../test/support/telemetry.ts';
 import { until } from '../../../test/support/until.ts';
-import type { BusRecord, EventBus } from '../bus/event-bus.ts';
+import type { EventBus } from '../bus/event-bus.ts';
 import { inTransaction } from '../postgres.ts';
 import type { Telemetry } from '../telemetry.ts';
 import { appendEvents, type NewEvent } from './append.ts';
-import { parseEvent } from './parse.ts';
 import { type Relay, startRelay } from './relay.ts';
 import { replayEvents } from './replay.ts';
 import { backlogOf } from './store.ts';
 
-const actor: Actor = create(ActorSchema, { kind: Actor_Kind.SYSTEM, id: 'test' });
-const event = (key: string, revision: bigint): NewEvent => ({
-  trigger: 'return.updated',
-  shopId: 1n,
-  returnId: 2n,
-  revision,
-  key,
-  actor,
-});
-
 /** A machine that stands still must not lose its shards to the other relay. Milliseconds. */
 const LEASE_MS = 60_000;
-
-/** A bus that remembers, and can be told to refuse or to answer late. */
-function rememberingBus() {
-  const published: BusRecord[] = [];
-  const control = { before: async (_: readonly BusRecord[]) => {}, after: async () => {} };
-  const bus: EventBus = {
-    async publish(_, records) {
-      await control.before(records);
-      published.push(...records);
-      await control.after();
-    },
-    subscribe: () => Promise.reject(new Error('nobody listens')),
-    health: async () => {},
-    close: async () => {},
-  };
-  const revisions = (key: string) =>
-    published.filter((r) => r.key === key).map((r) => parseEvent(r.value).revision);
-  const ids = () => published.map((r) => parseEvent(r.value).eventId);
-  return { bus, control, published, revisions, ids };
-}
 
 describe('outbox relay', () => {
   let database: TestDatabase;
@@ -58,9 +31,7 @@ describe('outbox relay', () => {
     await telemetry.stop();
     await database.drop();
   });
-  beforeEach(async () => {
-    await database.pool.query('delete from outbox');
-  });
+  beforeEach(() => database.pool.query(ALL_PUBLISHED));
 
   const running = new Set<Relay>();
   const stop = async (relay: Relay): Promise<void> => {
@@ -74,8 +45,7 @@ describe('outbox relay', () => {
     return relay;
   };
   afterEach(() => Promise.all([...running].map(stop)));
-  const append = (...events: NewEvent[]) =>
-    inTransaction(database.pool, (tx) => appendEvents(tx, events));
+  const append = (...events: NewEvent[]) => appendTo(database.pool, ...events);
   const holders = async () => {
     const { rows } = await database.pool.query<{ count: bigint }>(
       `select count(*) as count from leases where starts_with(name, 'relay/shard/') group by owner`,
@@ -84,13 +54,13 @@ describe('outbox relay', () => {
   };
   const isEmpty = async () => (await backlogOf(database.pool)).depth === 0;
 
-  test('publishes after the commit, at once, and forgets the pointer', async () => {
+  test('publishes after the commit, at once, and writes that down', async () => {
     const memory = rememberingBus();
     // No look of its own comes to its help: it is told.
     const relay = start(memory.bus, { pollMs: 3_600_000 });
     await relay.flush();
     const key = randomUUID();
-    const [id] = await append(event(key, 1n), event(key, 2n));
+    const [id] = await append(testEvent(key, 1n), testEvent(key, 2n));
     await until(() => memory.revisions(key).length === 2);
     expect(memory.revisions(key)).toEqual([1n, 2n]);
     expect(memory.published[0]?.headers).toMatchObject({ event_id: id, trigger: 'return.updated' });
@@ -103,7 +73,7 @@ describe('outbox relay', () => {
     const relay = start(memory.bus);
     const key = randomUUID();
     const failing = inTransaction(database.pool, async (tx) => {
-      await appendEvents(tx, [event(key, 1n)]);
+      await appendEvents(tx, [testEvent(key, 1n)]);
       throw new Error('no');
     });
     await expect(failing).rejects.toThrow('no');
@@ -117,8 +87,8 @@ describe('outbox relay', () => {
     const [late, early] = [randomUUID(), randomUUID()];
     const tx = await database.pool.connect();
     await tx.query('begin');
-    await appendEvents(tx, [event(late, 1n)]);
-    await append(event(early, 1n));
+    await appendEvents(tx, [testEvent(late, 1n)]);
+    await append(testEvent(early, 1n));
     await until(() => memory.revisions(early).length === 1);
     await relay.flush();
     await tx.query('commit');
@@ -140,7 +110,7 @@ describe('outbox relay', () => {
           'update leases set token = token + 1 where name = $1 returning token',
           [key],
         );
-        await appendEvents(tx, [event(key, rows[0]?.token ?? 0n), event(randomUUID(), 1n)]);
+        await appendEvents(tx, [testEvent(key, rows[0]?.token ?? 0n), testEvent(randomUUID(), 1n)]);
       });
     await Promise.all(Array.from({ length: 60 }, write));
     await until(isEmpty);
@@ -154,7 +124,7 @@ describe('outbox relay', () => {
     const relays = [start(memory.bus), start(memory.bus)];
     await until(async () => (await holders()).join() === '4,4');
     const keys = Array.from({ length: 40 }, () => randomUUID());
-    await append(...keys.map((key) => event(key, 1n)));
+    await append(...keys.map((key) => testEvent(key, 1n)));
     await until(isEmpty);
     expect(memory.ids().length).toBe(40);
     expect(new Set(memory.ids()).size).toBe(40);
@@ -169,7 +139,7 @@ describe('outbox relay', () => {
     start(memory.bus);
     await until(async () => (await holders()).join() === '8');
     const keys = Array.from({ length: 40 }, () => randomUUID());
-    await append(...keys.map((key) => event(key, 1n)));
+    await append(...keys.map((key) => testEvent(key, 1n)));
     await until(() => memory.ids().length === 40);
     start(memory.bus);
     // Both know of each other when each has renewed a lease since both are there.
@@ -194,7 +164,7 @@ describe('outbox relay', () => {
     memory.control.after = () => new Promise(() => {});
     const dying = start(memory.bus);
     const key = randomUUID();
-    const [id] = await append(event(key, 1n));
+    const [id] = await append(testEvent(key, 1n));
     await until(() => memory.revisions(key).length === 1);
     await stop(dying);
     expect(await isEmpty()).toBe(false);
@@ -219,7 +189,7 @@ describe('outbox relay', () => {
     };
     start(memory.bus);
     const key = randomUUID();
-    await append(event(hanging, 1n), event(key, 1n), event(key, 2n));
+    await append(testEvent(hanging, 1n), testEvent(key, 1n), testEvent(key, 2n));
     await until(() => asked.hanging === 1 && asked.other >= 2);
     expect((await backlogOf(database.pool)).depth).toBe(3);
     memory.control.before = async () => {};
@@ -229,7 +199,7 @@ describe('outbox relay', () => {
   });
 
   test('metrics say how much waits and for how long', async () => {
-    await append(event(randomUUID(), 1n));
+    await append(testEvent(randomUUID(), 1n));
     const memory = rememberingBus();
     memory.control.before = () => Promise.reject(new Error('away'));
     start(memory.bus);
@@ -245,7 +215,7 @@ describe('outbox relay', () => {
     const memory = rememberingBus();
     const from = new Date(Date.now() - 60_000);
     const key = randomUUID();
-    const ids = await append(...[1n, 2n, 3n].map((revision) => event(key, revision)));
+    const ids = await append(...[1n, 2n, 3n].map((revision) => testEvent(key, revision)));
     const to = new Date(Date.now() + 60_000);
     await replayEvents({ pool: database.pool, bus: memory.bus, topic: 't', from, to });
     expect(memory.ids().slice(-3)).toEqual(ids);

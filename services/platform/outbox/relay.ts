@@ -23,16 +23,16 @@ export interface RelayOptions {
   readonly topic: string;
   readonly logger: Logger;
   readonly telemetry: Telemetry;
-  /** How long published events are kept for a replay; 7 unless told otherwise. */
+  /** How long published events are kept for a replay; 7 by default. */
   readonly retentionDays?: number;
-  /** How often the outbox is looked at in case a notification was lost. Milliseconds. */
+  /** How often the outbox is read in case a notification was lost. Milliseconds. */
   readonly pollMs?: number;
   /** How long a shard is kept without a sign of life (tests). Milliseconds. */
   readonly leaseMs?: number;
 }
 
 export interface Relay extends Worker {
-  /** Looks at the outbox at once. */
+  /** Reads the outbox at once. */
   wake(): void;
   /** Resolves when the shards held here are empty; when the relay stops, too. */
   flush(): Promise<void>;
@@ -40,7 +40,7 @@ export interface Relay extends Worker {
 
 const DEFAULT_POLL_MS = 1_000;
 /** How long a stop waits for the bus; what it does not get is published by the next process. */
-const SETTLE_MS = 3_000;
+const STOP_MS = 3_000;
 const DEFAULT_RETENTION_DAYS = 7;
 
 /**
@@ -50,32 +50,27 @@ const DEFAULT_RETENTION_DAYS = 7;
 export function startRelay(o: RelayOptions): Relay {
   const owner = randomUUID();
   const pollMs = o.pollMs ?? DEFAULT_POLL_MS;
-  const shards = createShardHolder({
-    pool: o.pool,
-    owner,
-    name: 'relay',
-    count: SHARDS,
-    isBusy: (shard) => publisher.isBusy(shard),
-    ...(o.leaseMs !== undefined && { leaseMs: o.leaseMs }),
-  });
   const published = o.telemetry.meter.createCounter('outbox_published_total', {
     description: 'Events given to the event bus.',
   });
-  let flushers: { done: () => void; sinceStep: number }[] = [];
-  let steps = 0;
-  let hasShare = false;
-  let isLookDue = true;
-  let lookedAt = performance.now();
-
-  const look = (): void => {
-    isLookDue = true;
-    loop.wake();
-  };
   const publisher = createPublisher({
     ...o,
     onChange: () => loop.wake(),
     onPublished: (count) => published.add(count, { topic: o.topic }),
   });
+  const shards = createShardHolder({
+    ...{ pool: o.pool, owner, name: 'relay', count: SHARDS, isBusy: publisher.isBusy },
+    ...(o.leaseMs !== undefined && { leaseMs: o.leaseMs }),
+  });
+  let flushers: { done: () => void; sinceStep: number }[] = [];
+  let steps = 0;
+  let hasShare = false;
+  let readAt = Number.NEGATIVE_INFINITY;
+
+  const wake = (): void => {
+    readAt = Number.NEGATIVE_INFINITY;
+    loop.wake();
+  };
 
   const loop = startLoop({
     name: 'outbox relay',
@@ -86,15 +81,19 @@ export function startRelay(o: RelayOptions): Relay {
       // Before the shards are shared out an empty step says nothing.
       const wasComplete = hasShare;
       const isPrompt = flushers.length > 0;
-      const isLook = isLookDue || isPrompt || performance.now() >= lookedAt + pollMs;
-      if (isLook) [isLookDue, lookedAt] = [false, performance.now()];
-      const { isMore, restMs } = await publisher.step(shards.held(), { isLook, isPrompt });
-      if (isLook && !isMore && publisher.isEmpty() && wasComplete) endFlushes(steps);
-      return isMore ? 'again' : Math.min(restMs, pollMs);
+      const isRead = isPrompt || performance.now() >= readAt + pollMs;
+      publisher.hold(shards.held());
+      if (isRead) {
+        readAt = performance.now();
+        publisher.notify(shards.held());
+      }
+      const restMs = await publisher.step(isPrompt);
+      if (isRead && wasComplete && publisher.isEmpty()) endFlushes(steps);
+      return restMs <= 0 ? 'again' : Math.min(restMs, pollMs);
     },
   });
 
-  const tending = startLoop({
+  const rebalancing = startLoop({
     name: 'outbox shards',
     idleMs: REBALANCE_EVERY_MS,
     logger: o.logger,
@@ -102,19 +101,20 @@ export function startRelay(o: RelayOptions): Relay {
       const before = shards.held().length;
       const restMs = await shards.rebalance();
       hasShare = true;
-      if (shards.held().length > before || flushers.length > 0) look();
+      if (shards.held().length > before || flushers.length > 0) wake();
       return restMs;
     },
   });
   const retentionDays = o.retentionDays ?? DEFAULT_RETENTION_DAYS;
   const workers = [
-    tending,
-    listen({ ...o, channelPrefix: CHANNEL_PREFIX, onNotify: look }),
+    rebalancing,
+    listen({ ...o, channelPrefix: CHANNEL_PREFIX, onNotify: wake }),
     startPartitionKeeper({ ...o, table: 'event', owner, retentionDays }),
   ];
   const unobserve = observeBacklog(o);
-  const onCommit = (): readonly number[] => {
-    look();
+  const onCommit = (appended: readonly number[]): readonly number[] => {
+    publisher.notify(appended);
+    loop.wake();
     return shards.held();
   };
   const unhear = [o.pool, ...(o.writers ?? [])].map((pool) => hearCommits(pool, onCommit));
@@ -126,7 +126,7 @@ export function startRelay(o: RelayOptions): Relay {
   }
 
   return {
-    wake: look,
+    wake,
     flush: () =>
       new Promise((done) => {
         flushers.push({ done, sinceStep: steps });
@@ -136,9 +136,10 @@ export function startRelay(o: RelayOptions): Relay {
       unobserve();
       for (const end of unhear) end();
       await Promise.all([loop.stop(), ...workers.map((worker) => worker.stop())]);
-      await within(SETTLE_MS, publisher.settled());
-      // With no shards it only forgets what was acknowledged meanwhile.
-      await publisher.step([], { isLook: false, isPrompt: true });
+      await within(STOP_MS, publisher.finished());
+      // Without shards it only writes down what is published.
+      publisher.hold([]);
+      await publisher.step(true);
       await shards.release();
       endFlushes(Number.POSITIVE_INFINITY);
     },
@@ -148,7 +149,7 @@ export function startRelay(o: RelayOptions): Relay {
 function observeBacklog(o: RelayOptions): () => void {
   const { meter } = o.telemetry;
   const depth = meter.createObservableGauge('outbox_waiting', {
-    description: 'Events not yet given to the event bus.',
+    description: 'Events not yet given to the event bus; an estimate above 8,000.',
   });
   const age = meter.createObservableGauge('outbox_oldest_age_seconds', {
     description: 'Age of the oldest event not yet given to the event bus.',

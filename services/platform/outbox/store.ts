@@ -1,26 +1,56 @@
 import type { BusRecord } from '../bus/event-bus.ts';
 import type { Queryable } from '../postgres.ts';
+import { SHARDS } from './append.ts';
 
-/** Which row of `outbox` and `events`. */
-export interface Pointer {
-  readonly shopId: bigint;
-  /** YYYY-MM-DD, UTC. */
-  readonly day: string;
+export interface StoredEvent {
   readonly position: bigint;
-}
-
-export interface StoredEvent extends Pointer {
   readonly record: BusRecord;
 }
 
-export interface WaitingEvent extends StoredEvent {
-  readonly shard: number;
-  readonly bytes: number;
+/** A transaction's events lie beyond this position, or are published. By its number, as PostgreSQL writes it. */
+export type OpenTransactions = ReadonlyMap<string, bigint>;
+
+/** How far a shard is published: a row of `outbox_progress`, where the columns are described. */
+export interface Progress {
+  readonly position: bigint;
+  readonly open: OpenTransactions;
+  readonly waiting: readonly bigint[];
 }
 
-interface Row {
-  shop_id: bigint;
-  day: string;
+/** What to write down of a shard, and what to read of it. */
+export interface ShardRequest extends Progress {
+  readonly shard: number;
+  /** Of the row; -1 when it is not known. */
+  readonly version: bigint;
+  /** Whether the row is behind. */
+  readonly isChanged: boolean;
+  /** Of those that wait, the ones to read. */
+  readonly retry: readonly bigint[];
+  /** Events read at most. */
+  readonly limit: number;
+  /** Their bodies; the first is read whatever its size. */
+  readonly maxBytes: number;
+}
+
+/** Events of a shard that are not published, in order of position. */
+export interface ShardPage {
+  readonly shard: number;
+  readonly version: bigint;
+  /** Transactions that may have been in progress when the page was read; none of a page without events. */
+  readonly inProgress: readonly string[];
+  readonly events: readonly (StoredEvent & { readonly bytes: number })[];
+  /** More may follow the last of the events. */
+  readonly isCut: boolean;
+}
+
+/** The row of the shard is not the one that the request goes by: nothing was written or read. */
+export interface ShardMoved extends Progress {
+  readonly shard: number;
+  readonly version: bigint;
+  readonly isMoved: true;
+}
+
+interface EventRow {
   position: bigint;
   key: string;
   event_id: string;
@@ -29,127 +59,133 @@ interface Row {
   value: Buffer;
 }
 
-/** A shard, and how far a pass through it has come. */
-export interface ShardCursor {
-  readonly shard: number;
-  /** The position after which to read. */
-  readonly after: bigint;
-  /** What was committed when the pass began: it finds nothing else. Undefined at its beginning. */
-  readonly snapshot: string | undefined;
-}
-
-/** What one look at a shard found. */
-export interface ShardPage {
-  readonly shard: number;
-  /** In order of position. */
-  readonly events: readonly WaitingEvent[];
-  /** Where to read on; undefined when the end of the shard was reached. */
-  readonly next: ShardCursor | undefined;
-  /** Rows committed since the pass began were left for the next one. */
-  readonly isLeft: boolean;
-}
-
-export interface PageRequest {
-  readonly cursors: readonly ShardCursor[];
-  readonly exceptPositions: readonly bigint[];
-  readonly exceptKeys: readonly string[];
-  /** Rows looked at in each shard. */
-  readonly limit: number;
-  readonly maxBytes: number;
-}
-
-interface PageRow extends Row {
-  shard: number;
-  bytes: number;
-  is_known: boolean;
-  is_late: boolean;
-  snapshot: string;
-  value: Buffer;
-  found_at: bigint | null;
-}
+type ReadRow = { shard: number; limit: number; version: bigint | null; snapshot: string } & (
+  | { is_moved: true; read_to: bigint; open: string[]; open_after: bigint[]; waiting: bigint[] }
+  | (EventRow & { is_moved: false; found: bigint; bytes: number; own_number: string })
+  | { is_moved: false; found: null }
+);
 
 /**
- * Reads no further than `limit` rows of each shard, whatever they hold; an event's body only if it is taken.
- * A row that its pass must not see is late; one whose transaction is still to come was restored from another server.
+ * What is written need not reach the disk at once: after a crash of the database it is published again.
+ * An event is found once: those that wait were read before, so they are not of an open transaction.
  */
-const READ = {
-  name: 'outbox-read',
-  text: `select p.shard, p.shop_id, p.day, p.position, p.key, p.bytes, p.is_known, p.is_late, p.snapshot,
-                e.position as found_at, e.event_id, e.trigger, e.traceparent, e.value
-           from (
-             select o.*, pg_current_snapshot()::text as snapshot,
-                    sum(case when is_known or is_late then 0 else o.bytes end)
-                      over (order by o.position) - o.bytes as bytes_before
-               from unnest($1::smallint[], $2::bigint[], $7::pg_snapshot[]) as s (shard, after, seen)
-              cross join lateral (
-                select outbox.*, outbox.position = any ($3) or outbox.key = any ($4) as is_known,
-                       coalesce(not pg_visible_in_snapshot(outbox.written_by, s.seen)
-                         and outbox.written_by < pg_snapshot_xmax(pg_current_snapshot()), false) as is_late
-                  from outbox
-                 where outbox.shard = s.shard and outbox.position > s.after
-                 order by outbox.position limit $5
-              ) o
-           ) p
-           left join lateral (
-             select * from events
-              where events.shop_id = p.shop_id and events.day = p.day and events.position = p.position
-                and not p.is_known and not p.is_late and p.bytes_before < $6
-              limit 1
-           ) e on true
-          order by p.position`,
-};
+const ADVANCE = `
+with asked as materialized (
+  select * from json_to_recordset($1::json) as a (shard smallint, version bigint, is_changed boolean, position bigint,
+    open xid8[], open_after bigint[], waiting bigint[], retry bigint[], "limit" integer, max_bytes bigint)
+), recorded as (
+  update outbox_progress p
+     set version = p.version + 1, position = a.position, open = a.open, open_after = a.open_after, waiting = a.waiting
+    from asked a where a.is_changed and p.shard = a.shard and p.version = a.version
+  returning p.shard, p.version
+), current as (
+  select set_config('synchronous_commit', 'off', true), pg_current_snapshot()::text as snapshot
+)
+select a.shard, a."limit", current.snapshot, m.*, e.*,
+       case when e.position is not null then pg_current_xact_id()::text end as own_number
+  from current, asked a
+  join outbox_progress p on p.shard = a.shard
+  left join recorded r on r.shard = a.shard
+ cross join lateral (
+   select p.version <> a.version as is_moved,
+          case when p.version = a.version and a.is_changed then r.version else p.version end as version,
+          case when p.version <> a.version then p.position end as read_to,
+          case when p.version <> a.version then p.open::text[] end as open,
+          case when p.version <> a.version then p.open_after end as open_after,
+          case when p.version <> a.version then p.waiting end as waiting
+ ) m
+  left join lateral (
+    select array_agg(o.xid) as xids, array_agg(o.after) as afters, min(o.after) as after
+      from unnest(a.open, a.open_after) as o (xid, after)
+     where o.xid <> all (array(select pg_snapshot_xip(pg_current_snapshot())))
+  ) ended on true
+  left join lateral (
+    select counted.*
+      from (
+        select found.position, found.key, found.event_id, found.trigger, found.traceparent, found.value,
+               length(found.value) as bytes, count(*) over () as found,
+               sum(length(found.value)) over (order by found.position) as bytes_through
+          from (
+            (select * from events waiting
+              where waiting.shard = a.shard and waiting.position = any (a.retry))
+            union all
+            (select * from events later
+              where later.shard = a.shard and later.position > least(a.position, ended.after)
+                and (later.position > a.position or exists (
+                  select from unnest(ended.xids, ended.afters) as o (xid, after)
+                   where o.xid = later.written_by and later.position > o.after))
+              order by later.position limit a."limit")
+            order by position limit a."limit"
+          ) found
+      ) counted
+     where counted.bytes_through <= a.max_bytes or counted.bytes_through = counted.bytes
+  ) e on not m.is_moved
+ order by a.shard, e.position`;
 
 /**
- * What waits in the given shards beyond their cursors, without what is held already and without the
- * keys of which no more is wanted. The pages of a pass show the shard as it was when the pass began: a
- * row may commit behind the cursor, and the next of its key must not be found before it. At most
- * `limit` rows of each shard are looked at, so that the backlog of one key costs a look no more than
- * any other's; at most about `maxBytes` are taken.
+ * Writes down how far shards are published and reads what is next of them, in one statement; a body only if it is taken.
+ * A shard whose row another relay has changed is left as it is.
  */
-export async function waitingEvents(db: Queryable, o: PageRequest): Promise<ShardPage[]> {
-  const { rows } = await db.query<PageRow>({
-    ...READ,
-    values: [
-      o.cursors.map(({ shard }) => shard),
-      o.cursors.map(({ after }) => after),
-      o.exceptPositions,
-      o.exceptKeys,
-      o.limit,
-      o.maxBytes,
-      o.cursors.map(({ snapshot }) => snapshot ?? null),
-    ],
+export async function advance(
+  db: Queryable,
+  requests: readonly ShardRequest[],
+): Promise<(ShardPage | ShardMoved)[]> {
+  const { rows } = await db.query<ReadRow>({
+    name: 'outbox-advance',
+    text: ADVANCE,
+    values: [JSON.stringify(requests.map(toJson))],
   });
-  const byShard = Map.groupBy(rows, (row) => row.shard);
-  return o.cursors.map((cursor) => toPage(cursor, byShard.get(cursor.shard) ?? [], o.limit));
+  return [...Map.groupBy(rows, ({ shard }) => shard).values()].map(toPage);
 }
 
-function toPage(cursor: ShardCursor, rows: readonly PageRow[], limit: number): ShardPage {
-  const { shard, after } = cursor;
-  const isPassed = (row: PageRow): boolean => row.is_known || row.is_late;
-  // Rows beyond the bytes come without their body: they are read again.
-  const cut = rows.findIndex((row) => !isPassed(row) && row.found_at === null);
-  const seen = cut === -1 ? rows : rows.slice(0, cut);
-  const events = seen.filter((row) => !isPassed(row)).map(toWaiting);
-  const isLeft = seen.some((row) => row.is_late);
-  const isEnd = cut === -1 && (rows.length < limit || rows.every((row) => row.is_late));
-  if (isEnd) return { shard, events, next: undefined, isLeft };
-  const snapshot = cursor.snapshot ?? rows[0]?.snapshot;
+function toJson(o: ShardRequest): object {
   return {
-    shard,
-    events,
-    next: { shard, after: seen.at(-1)?.position ?? after, snapshot },
-    isLeft,
+    shard: o.shard,
+    version: String(o.version),
+    is_changed: o.isChanged,
+    position: String(o.position),
+    open: [...o.open.keys()],
+    open_after: [...o.open.values()].map(String),
+    waiting: o.waiting.map(String),
+    retry: o.retry.map(String),
+    limit: o.limit,
+    max_bytes: o.maxBytes,
   };
 }
 
-function toWaiting(row: PageRow): WaitingEvent {
-  return { ...toStored(row), shard: row.shard, bytes: row.bytes };
+/** @param rows all of one shard: one at least. */
+function toPage(rows: readonly ReadRow[]): ShardPage | ShardMoved {
+  const [first] = rows;
+  if (!first) throw new Error('a shard has a row');
+  const { shard, limit } = first;
+  const version = first.version ?? -1n;
+  if (first.is_moved) {
+    const open = new Map(first.open.map((xid, nth) => [xid, first.open_after[nth] ?? 0n]));
+    return { shard, version, isMoved: true, position: first.read_to, open, waiting: first.waiting };
+  }
+  const found = first.found ?? 0n;
+  const events = rows.flatMap((row) =>
+    row.is_moved || row.found === null ? [] : [{ ...toStored(row), bytes: row.bytes }],
+  );
+  const isCut = BigInt(events.length) < found || (limit > 0 && events.length >= limit);
+  const inProgress =
+    first.found === null ? [] : numbersInProgress(first.snapshot, first.own_number);
+  return { shard, version, inProgress, events, isCut };
 }
 
-function toStored(row: Row): StoredEvent {
+/**
+ * A snapshot `xmin:xmax:xip` names those in progress only below `xmax`, the greatest number that had ended. Greater ones
+ * had begun too: all that the reading transaction, which draws its own number last, finds taken.
+ */
+function numbersInProgress(snapshot: string, own: string): string[] {
+  const [, end = own, named = ''] = snapshot.split(':');
+  const numbers = named === '' ? [] : named.split(',');
+  for (let number = BigInt(end); number < BigInt(own); number += 1n) numbers.push(String(number));
+  return numbers;
+}
+
+function toStored(row: EventRow): StoredEvent {
   return {
-    shopId: row.shop_id,
-    day: row.day,
     position: row.position,
     record: {
       key: row.key,
@@ -163,32 +199,23 @@ function toStored(row: Row): StoredEvent {
   };
 }
 
-/** Forgets pointers to events that the bus has. */
-export async function deletePointers(db: Queryable, pointers: readonly Pointer[]): Promise<void> {
-  await db.query({
-    name: 'outbox-forget',
-    text: `delete from outbox o
-           using unnest($1::bigint[], $2::date[], $3::bigint[]) as done (shop_id, day, position)
-           where o.shop_id = done.shop_id and o.day = done.day and o.position = done.position`,
-    values: [
-      pointers.map((pointer) => pointer.shopId),
-      pointers.map((pointer) => pointer.day),
-      pointers.map((pointer) => pointer.position),
-    ],
-  });
-}
-
 export interface Backlog {
   readonly depth: number;
   /** Of the oldest; 0 when nothing waits. */
   readonly ageSeconds: number;
 }
 
+/** What is not published yet. A shard's events are counted up to 1,000; more are estimated by the positions drawn since. */
 export async function backlogOf(db: Queryable): Promise<Backlog> {
   const { rows } = await db.query<{ depth: bigint; age: number | null }>(
-    `select count(*) as depth,
-            extract(epoch from clock_timestamp() - min(created_at))::float8 as age
-     from outbox`,
+    `select sum(case when first.count < 1000 then first.count
+                     else greatest(first.count, (drawn.last_value - p.position) / ${SHARDS}) end)::bigint as depth,
+            extract(epoch from clock_timestamp() - min(first.oldest))::float8 as age
+       from event_positions drawn, outbox_progress p
+      cross join lateral (
+        select count(*) as count, min(created_at) as oldest
+          from (select created_at from outbox where shard = p.shard limit 1000) some
+      ) first`,
   );
   return { depth: Number(rows[0]?.depth ?? 0n), ageSeconds: Math.max(0, rows[0]?.age ?? 0) };
 }
@@ -198,8 +225,8 @@ export async function storedEvents(
   db: Queryable,
   o: { from: Date; to: Date; after: bigint; limit: number },
 ): Promise<StoredEvent[]> {
-  const { rows } = await db.query<Row>(
-    `select shop_id, day, position, key, event_id, trigger, traceparent, value
+  const { rows } = await db.query<EventRow>(
+    `select position, key, event_id, trigger, traceparent, value
      from events
      where created_at >= $1 and created_at < $2 and position > $3
        and day between ($1::timestamptz at time zone 'utc')::date

@@ -41,7 +41,7 @@ export const lockedOutboxRow: Row = {
         const from = nowMs();
         const unsettled = await unsettledIn(system, trial);
         await admin.query('begin');
-        await admin.query('lock table returns.outbox in access exclusive mode');
+        await admin.query('lock table returns.events in access exclusive mode');
         const end = performance.now() + LOCKED_MS[full ? 'full' : 'short'];
         const [reads, longestMs] = await Promise.all([
           readUntil(end, () => read(system, shop, publisher)),
@@ -109,7 +109,7 @@ function longestWaitUntil(end: number, system: System): Promise<number> {
     while (performance.now() < end) {
       const { rows } = await admin.query<{ ms: number | null }>(
         `select max(extract(epoch from clock_timestamp() - query_start))::float8 * 1000 as ms
-           from pg_stat_activity where usename = 'rms_returns' and wait_event_type = 'Lock' and query ilike '%insert into outbox%'`,
+           from pg_stat_activity where usename = 'rms_returns' and wait_event_type = 'Lock' and query ilike '%insert into events%'`,
       );
       longestMs = Math.max(longestMs, rows[0]?.ms ?? 0);
       await sleep(EVERY_MS);

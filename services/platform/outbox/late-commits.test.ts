@@ -1,0 +1,203 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import pg from 'pg';
+import { createTestDatabase, type TestDatabase } from '../../../test/support/database.ts';
+import {
+  ALL_PUBLISHED,
+  appendTo,
+  drain,
+  onTime,
+  publisherOn,
+  rememberingBus,
+  testEvent,
+} from '../../../test/support/outbox.ts';
+import { until } from '../../../test/support/until.ts';
+import { murmur2 } from '../bus/murmur2.ts';
+import { inTransaction } from '../postgres.ts';
+import { appendEvents, SHARDS } from './append.ts';
+import { backlogOf } from './store.ts';
+
+const SHARD = 0;
+const SMALL = { events: 3, bytes: 1_000_000 };
+
+/** Keys of one shard, each another. */
+function keysOfShard(count: number): string[] {
+  const keys: string[] = [];
+  while (keys.length < count) {
+    const key = randomUUID();
+    if (murmur2(key) % SHARDS === SHARD) keys.push(key);
+  }
+  return keys;
+}
+
+let database: TestDatabase;
+beforeAll(async () => {
+  database = await createTestDatabase('fraud');
+});
+afterAll(() => database.drop());
+beforeEach(() => database.pool.query(ALL_PUBLISHED));
+afterEach(onTime);
+
+const append = (...keys: string[]) => appendTo(database.pool, ...keys.map((key) => testEvent(key)));
+const depth = async () => (await backlogOf(database.pool)).depth;
+
+/** A transaction that is open until it is ended. */
+async function open() {
+  const tx = await database.pool.connect();
+  await tx.query('begin');
+  return {
+    append: (...keys: string[]) =>
+      appendEvents(
+        tx,
+        keys.map((key) => testEvent(key)),
+      ),
+    query: (text: string) => tx.query(text),
+    async end(how: 'commit' | 'rollback') {
+      await tx.query(how);
+      tx.release();
+    },
+  };
+}
+
+describe('a transaction that commits late', () => {
+  test('is published although the shard was read further, before the next event of its key', async () => {
+    const memory = rememberingBus();
+    const publisher = publisherOn(database.pool, memory.bus, SMALL);
+    const [slow = '', ...others] = keysOfShard(6);
+    const late = await open();
+    await late.append(slow);
+    await append(...others);
+    // The shard is loaded; then a page of three is read.
+    await publisher.step(true);
+    await publisher.step(true);
+    await publisher.finished();
+    expect(memory.keys()).toEqual(others.slice(0, 3));
+    await late.end('commit');
+    await append(slow);
+    await drain(publisher);
+    expect(memory.keys()).toEqual([...others.slice(0, 3), slow, ...others.slice(3), slow]);
+    expect(await depth()).toBe(0);
+  });
+
+  test('is published by a relay that was not there when it began, which repeats nothing', async () => {
+    const before = rememberingBus();
+    const late = await open();
+    const ids = await late.append(...keysOfShard(7));
+    const first = publisherOn(database.pool, before.bus);
+    await append(...keysOfShard(5));
+    await drain(first);
+    expect(before.ids()).toHaveLength(5);
+    await late.end('commit');
+    const after = rememberingBus();
+    await drain(publisherOn(database.pool, after.bus));
+    expect(after.ids()).toEqual(ids);
+  });
+
+  test('with more events than a page holds, goes on after a crash where it was', async () => {
+    const memory = rememberingBus();
+    const late = await open();
+    const ids = await late.append(...keysOfShard(8));
+    await append(...keysOfShard(5));
+    await drain(publisherOn(database.pool, memory.bus, SMALL));
+    expect(memory.ids()).toHaveLength(5);
+    await late.end('commit');
+    const dying = publisherOn(database.pool, memory.bus, SMALL);
+    for (let nth = 0; nth < 3; nth += 1) {
+      await dying.step(true);
+      await dying.finished();
+    }
+    // Its last page of three is not written down.
+    expect(memory.ids().slice(5)).toEqual(ids.slice(0, 6));
+    await drain(publisherOn(database.pool, memory.bus, SMALL));
+    expect(memory.ids().slice(11)).toEqual(ids.slice(3));
+  });
+
+  test('is published although it began after all that had ended', async () => {
+    const memory = rememberingBus();
+    const publisher = publisherOn(database.pool, memory.bus);
+    const [older, newer] = [await open(), await open()];
+    // The snapshot of the read does not name the newer one: no greater number has ended.
+    await older.append(...keysOfShard(1));
+    const ids = await newer.append(...keysOfShard(1));
+    await older.append(...keysOfShard(1));
+    await older.end('commit');
+    await drain(publisher);
+    expect(memory.ids()).toHaveLength(2);
+    await newer.end('commit');
+    await drain(publisher);
+    expect(memory.ids().slice(2)).toEqual(ids);
+  });
+
+  test('costs nothing when it is rolled back', async () => {
+    const memory = rememberingBus();
+    const publisher = publisherOn(database.pool, memory.bus);
+    const late = await open();
+    await late.append(...keysOfShard(1));
+    const ids = await append(...keysOfShard(1));
+    await drain(publisher);
+    await late.end('rollback');
+    await drain(publisher);
+    expect(memory.ids()).toEqual(ids);
+  });
+
+  test('may draw its position before the row: its number is older', async () => {
+    const { pool, migratorUrl } = database;
+    const migrator = new pg.Client({ connectionString: migratorUrl });
+    await migrator.connect();
+    // Holds an append between drawing the position and writing the row, which gives a transaction its number at the latest.
+    await migrator.query(`
+      set search_path to fraud;
+      create function hold_up() returns trigger language plpgsql as
+      $$ begin perform pg_advisory_xact_lock_shared(4711); return new; end $$;
+      create trigger hold_up before insert on events for each row when (new.trigger = 'held') execute function hold_up();
+      select pg_advisory_lock(4711)`);
+    const memory = rememberingBus();
+    const publisher = publisherOn(pool, memory.bus);
+    const [held = '', other = ''] = keysOfShard(2);
+    const appending = inTransaction(pool, (tx) =>
+      appendEvents(tx, [{ ...testEvent(held), trigger: 'held' }]),
+    );
+    await until(async () => {
+      const { rows } = await pool.query(
+        `select from pg_stat_activity where datname = current_database() and wait_event = 'advisory'`,
+      );
+      return rows.length === 1;
+    });
+    await append(other);
+    await drain(publisher);
+    expect(memory.keys()).toEqual([other]);
+    await migrator.query('select pg_advisory_unlock(4711)');
+    await appending;
+    await migrator.query('drop trigger hold_up on events; drop function hold_up()');
+    await migrator.end();
+    await drain(publisher);
+    expect(memory.keys()).toEqual([other, held]);
+  });
+});
+
+test('a database that was restored on another server is published to its end, and nothing twice', async () => {
+  const { pool, migratorUrl } = database;
+  const migrator = new pg.Client({ connectionString: migratorUrl });
+  await migrator.connect();
+  await migrator.query('set search_path to fraud');
+  const memory = rememberingBus();
+  await append(...keysOfShard(3));
+  await drain(publisherOn(pool, memory.bus));
+  // Of the server before: a transaction that committed late, by a number that is still to come here, and a backlog.
+  const [late = ''] = await append(...keysOfShard(1));
+  await pool.query(`
+    update outbox_progress set position = (select max(position) from events), version = version + 1,
+           open = array['123456789012345'::xid8], open_after = array[(select max(position) - 1 from events)]
+     where shard = ${SHARD}`);
+  const backlog = await append(...keysOfShard(5));
+  await migrator.query(
+    `update events set written_by = '123456789012345' where event_id = any ('{${[late, ...backlog].join()}}')`,
+  );
+  await migrator.end();
+  const publisher = publisherOn(pool, memory.bus, SMALL);
+  await drain(publisher);
+  expect(memory.ids().slice(3)).toEqual([late, ...backlog]);
+  const next = await append(...keysOfShard(1));
+  await drain(publisher);
+  expect(memory.ids().slice(9)).toEqual(next);
+});
