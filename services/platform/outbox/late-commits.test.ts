@@ -13,7 +13,6 @@ import {
 } from '../../../test/support/outbox.ts';
 import { until } from '../../../test/support/until.ts';
 import { murmur2 } from '../bus/murmur2.ts';
-import { inTransaction } from '../postgres.ts';
 import { appendEvents, SHARDS } from './append.ts';
 import { backlogOf } from './store.ts';
 
@@ -95,7 +94,8 @@ describe('a transaction that commits late', () => {
 
   test('with more events than a page holds, goes on after a crash where it was', async () => {
     const memory = rememberingBus();
-    const late = await open();
+    const [later, late] = [await open(), await open()];
+    const last = await later.append(...keysOfShard(1));
     const ids = await late.append(...keysOfShard(8));
     await append(...keysOfShard(5));
     await drain(publisherOn(database.pool, memory.bus, SMALL));
@@ -108,8 +108,10 @@ describe('a transaction that commits late', () => {
     }
     // Its last page of three is not written down.
     expect(memory.ids().slice(5)).toEqual(ids.slice(0, 6));
+    // Where the other begins does not matter to it.
+    await later.end('commit');
     await drain(publisherOn(database.pool, memory.bus, SMALL));
-    expect(memory.ids().slice(11)).toEqual(ids.slice(3));
+    expect(memory.ids().slice(11)).toEqual([...last, ...ids.slice(3)]);
   });
 
   test('is published although it began after all that had ended', async () => {
@@ -140,38 +142,45 @@ describe('a transaction that commits late', () => {
     expect(memory.ids()).toEqual(ids);
   });
 
-  test('may draw its position before the row: its number is older', async () => {
-    const { pool, migratorUrl } = database;
+  test('has its number before its first position', async () => {
+    const { pool, url, migratorUrl } = database;
     const migrator = new pg.Client({ connectionString: migratorUrl });
     await migrator.connect();
-    // Holds an append between drawing the position and writing the row, which gives a transaction its number at the latest.
+    // Holds an append at the moment at which it has drawn a position.
     await migrator.query(`
-      set search_path to fraud;
-      create function hold_up() returns trigger language plpgsql as
-      $$ begin perform pg_advisory_xact_lock_shared(4711); return new; end $$;
-      create trigger hold_up before insert on events for each row when (new.trigger = 'held') execute function hold_up();
+      create function fraud.nextval(name text) returns bigint language plpgsql as $$
+      declare position bigint := pg_catalog.nextval(name::regclass);
+      begin
+        perform pg_advisory_xact_lock_shared(4711);
+        return position;
+      end $$;
       select pg_advisory_lock(4711)`);
     const memory = rememberingBus();
     const publisher = publisherOn(pool, memory.bus);
     const [held = '', other = ''] = keysOfShard(2);
-    const appending = inTransaction(pool, (tx) =>
-      appendEvents(tx, [{ ...testEvent(held), trigger: 'held' }]),
-    );
-    await until(async () => {
-      const { rows } = await pool.query(
-        `select from pg_stat_activity where datname = current_database() and wait_event = 'advisory'`,
-      );
-      return rows.length === 1;
-    });
-    await append(other);
-    await drain(publisher);
-    expect(memory.keys()).toEqual([other]);
-    await migrator.query('select pg_advisory_unlock(4711)');
-    await appending;
-    await migrator.query('drop trigger hold_up on events; drop function hold_up()');
-    await migrator.end();
-    await drain(publisher);
-    expect(memory.keys()).toEqual([other, held]);
+    const slow = new pg.Client({ connectionString: url });
+    await slow.connect();
+    await slow.query('set search_path to fraud, pg_catalog');
+    try {
+      const appending = appendEvents(slow, [testEvent(held)]);
+      await until(async () => {
+        const { rows } = await pool.query(
+          `select from pg_stat_activity where datname = current_database() and wait_event = 'advisory'`,
+        );
+        return rows.length === 1;
+      });
+      await append(other);
+      await drain(publisher);
+      expect(memory.keys()).toEqual([other]);
+      await migrator.query('select pg_advisory_unlock(4711)');
+      await appending;
+      await drain(publisher);
+      expect(memory.keys()).toEqual([other, held]);
+    } finally {
+      await slow.end();
+      await migrator.query('drop function fraud.nextval(text)');
+      await migrator.end();
+    }
   });
 });
 

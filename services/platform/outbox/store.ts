@@ -214,7 +214,7 @@ export async function backlogOf(db: Queryable): Promise<Backlog> {
        from event_positions drawn, outbox_progress p
       cross join lateral (
         select count(*) as count, min(created_at) as oldest
-          from (select created_at from outbox where shard = p.shard limit 1000) some
+          from (select created_at from outbox where shard = p.shard limit 1000) counted
       ) first`,
   );
   return { depth: Number(rows[0]?.depth ?? 0n), ageSeconds: Math.max(0, rows[0]?.age ?? 0) };
