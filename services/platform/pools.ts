@@ -16,7 +16,7 @@ export interface Pools {
 const DEFAULT_POOL_MAX = 10;
 /** Connections for background work, for each one for calls. */
 const BACKGROUND_SHARE = 0.5;
-/** A relay reads, deletes and renews its lease at the same time; a consumer mostly needs one. */
+/** A relay reads and renews its lease at the same time; a consumer mostly needs one. */
 const STREAM_CONNECTIONS = 3;
 /** The planner would make a plan for each call: that takes longer than the statement itself. */
 const STREAM_SETTINGS = { plan_cache_mode: 'force_generic_plan' };

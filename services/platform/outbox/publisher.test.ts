@@ -117,6 +117,22 @@ test('what follows an event that was refused waits for it', async () => {
   expect(memory.revisions(key)).toEqual([1n, 2n]);
 });
 
+test('an event that waits and is published by the release before is not asked for any more', async () => {
+  const memory = rememberingBus();
+  memory.control.before = () => Promise.reject(new Error('refused'));
+  const publisher = publisherOn(database.pool, memory.bus);
+  await append(...keysOfShard(1));
+  await publisher.step(true);
+  await publisher.step(true);
+  await publisher.finished();
+  await database.pool.query('delete from outbox');
+  later(1_000);
+  expect(await publisher.step(true)).toBe(Number.POSITIVE_INFINITY);
+  later(1_000);
+  expect(await publisher.step(true)).toBe(Number.POSITIVE_INFINITY);
+  expect(publisher.isEmpty()).toBe(true);
+});
+
 test('a relay whose shard was taken changes nothing of it', async () => {
   const [old, current] = [rememberingBus(), rememberingBus()];
   const zombie = publisherOn(database.pool, old.bus);

@@ -1,5 +1,6 @@
 import type { EventBus } from '../bus/event-bus.ts';
 import type { Logger } from '../log.ts';
+import { logSeldom } from '../log-seldom.ts';
 import type { Queryable } from '../postgres.ts';
 import { OutboxShard, type Sending, type ShardLimits } from './shard.ts';
 import { advance } from './store.ts';
@@ -44,7 +45,7 @@ export interface Publisher {
 export function createPublisher(o: PublisherOptions): Publisher {
   const shards = new Map<number, OutboxShard>();
   const inFlight = new Set<Promise<void>>();
-  let warnedAt = Number.NEGATIVE_INFINITY;
+  const seldom = logSeldom(WARN_EVERY_MS);
 
   async function send(shard: OutboxShard, sending: Sending): Promise<void> {
     const records = sending.events.map(({ record }) => record);
@@ -53,15 +54,12 @@ export function createPublisher(o: PublisherOptions): Publisher {
       o.onPublished(records.length);
       if (shard.published(sending, performance.now())) o.onChange();
     } catch (error) {
-      warn(error, shard.refused(sending, performance.now()));
+      shard.refused(sending, performance.now());
+      seldom((count) =>
+        o.logger.warn({ err: error, topic: o.topic, count }, 'events could not be published'),
+      );
       o.onChange();
     }
-  }
-
-  function warn(error: unknown, failures: number): void {
-    if (performance.now() < warnedAt + WARN_EVERY_MS) return;
-    warnedAt = performance.now();
-    o.logger.warn({ err: error, topic: o.topic, failures }, 'events could not be published');
   }
 
   async function readNext(isPrompt: boolean): Promise<void> {

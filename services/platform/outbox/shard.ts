@@ -19,9 +19,8 @@ export const DEFAULT_LIMITS: ShardLimits = { events: 500, bytes: 2 * 1024 * 1024
 const HANG_MS = 250;
 /** What is published is written down with the next page, or after this time. Milliseconds. */
 const RECORD_MS = 200;
-const FIRST_BACKOFF_MS = 200;
-const MAX_BACKOFF_MS = 2_000;
-const RETRY_STEP_MS = 100;
+/** Until events that were refused are read again. Milliseconds. */
+const RETRY_MS = 500;
 /**
  * A shard that another relay is to have waits so long for what is in flight: a broker that hangs
  * must not hold up what goes to the others. What the broker got is published again. Milliseconds.
@@ -56,7 +55,8 @@ export class OutboxShard {
   #waiting = new Map<bigint, string | undefined>();
   /** Bytes in flight, by key. */
   readonly #sending = new Map<string, number>();
-  readonly #refused = new Map<string, { failures: number; retryAt: number }>();
+  /** When each key that was refused may be tried again. */
+  readonly #refused = new Map<string, number>();
   #page = { left: 0, until: 0 };
   #asked: Asked | undefined;
   #isDue = true;
@@ -144,14 +144,10 @@ export class OutboxShard {
     return page.left === 0 || page !== this.#page;
   }
 
-  /** The bus may not have them: they wait. Says how often in a row. */
-  refused({ key, page }: Sending, now: number): number {
-    const failures = (this.#refused.get(key)?.failures ?? 0) + 1;
-    // Many keys are refused at once: they are read again together.
-    const retryAt = Math.ceil((now + backoff(failures)) / RETRY_STEP_MS) * RETRY_STEP_MS;
-    this.#refused.set(key, { failures, retryAt });
+  /** The bus may not have them: they wait. */
+  refused({ key, page }: Sending, now: number): void {
+    this.#refused.set(key, now + RETRY_MS);
     this.#end(key, page);
-    return failures;
   }
 
   /** Everything that was read is published and written down, and there is nothing to read. */
@@ -175,11 +171,10 @@ export class OutboxShard {
     const isChanged = this.#changes > this.#recorded;
     if (this.#leftAt !== undefined) return isChanged ? now : Number.POSITIVE_INFINITY;
     if (!this.#isReady(now)) return this.#page.until;
-    const times = [isChanged ? this.#recordAt : Number.POSITIVE_INFINITY];
-    for (const [key, { retryAt }] of this.#refused)
-      if (!this.#sending.has(key)) times.push(retryAt);
-    if (this.#isDue && this.#room(this.#retryable(now)) > 0) times.push(now);
-    return Math.min(...times);
+    const retry = this.#retryable(now);
+    if ((this.#isDue || retry.length > 0) && this.#room(retry) > 0) return now;
+    const retries = [...this.#refused.values()].filter((at) => at > now);
+    return Math.min(isChanged ? this.#recordAt : Number.POSITIVE_INFINITY, ...retries);
   }
 
   #isIdle(): boolean {
@@ -207,7 +202,7 @@ export class OutboxShard {
   /** Positions that wait, without those of keys that are in flight or were refused just now. */
   #retryable(now: number): bigint[] {
     const isFree = (key: string): boolean =>
-      !this.#sending.has(key) && now >= (this.#refused.get(key)?.retryAt ?? now);
+      !this.#sending.has(key) && now >= (this.#refused.get(key) ?? now);
     return [...this.#waiting]
       .filter(([, key]) => key === undefined || isFree(key))
       .map(([at]) => at);
@@ -273,9 +268,4 @@ export class OutboxShard {
     this.#sending.delete(key);
     page.left -= 1;
   }
-}
-
-function backoff(failures: number): number {
-  const ceiling = Math.min(FIRST_BACKOFF_MS * 2 ** (failures - 1), MAX_BACKOFF_MS);
-  return ceiling * (0.5 + Math.random() / 2);
 }
