@@ -18,8 +18,6 @@ import { cpuOfRequest, median } from '../support/security/cpu.ts';
 
 /** How many times the CPU of a read a request may take, in gateway and services together. */
 const READS_MAX = 20;
-/** Thirty new notes of 65,535 characters each: 18 to 23 reads, for which the caller pays 31 points of its limit. */
-const LONG_NOTES_MAX = 25;
 const ROUNDS = 3;
 /** A machine that does something else at the moment makes single rounds dear, not all of them. */
 const TRIES = 3;
@@ -75,8 +73,7 @@ describe('the CPU of an operation of the REST API', () => {
   test.each(OPERATIONS.map(({ id }) => id))('%s', async (id) => {
     const send = () => journey.send(costlyRequests(journey.stack.shop)[id]());
     expect([413, 415, 429, 500, 503]).not.toContain((await send()).status);
-    const max = id === 'assessDispositions' ? LONG_NOTES_MAX : READS_MAX;
-    expect(await readsOf(send, max)).toBeLessThanOrEqual(max);
+    expect(await readsOf(send, READS_MAX)).toBeLessThanOrEqual(READS_MAX);
   });
 
   test.each(
