@@ -39,8 +39,8 @@ export const retryBugs: readonly Bug[] = [
     name: 'gone-does-not-disable',
     promise: '410 Gone sets the subscription inactive at once',
     file: 'services/webhooks/delivery/results/count-failures.ts',
-    find: 'if (isGone) {',
-    replace: 'if (isGone && nowMs < 0) {',
+    find: 'if (isGone) return ON_GONE;',
+    replace: 'if (isGone && nowMs < 0) return ON_GONE;',
     tests: ['services/webhooks/delivery/attempt/retries.test.ts'],
   },
   {

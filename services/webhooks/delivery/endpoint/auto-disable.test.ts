@@ -22,7 +22,7 @@ function judge({
 }
 
 describe('a subscription that only fails', () => {
-  test('is switched off after five days with at least ten failures, never before', () => {
+  test('is disabled after five days with at least ten failures, never before', () => {
     fc.assert(
       fc.property(cases, (one) => {
         expect(judge(one).kind === 'disable').toBe(one.failures >= 10 && one.share >= 1);
@@ -33,10 +33,10 @@ describe('a subscription that only fails', () => {
   test('is warned of once each at 50, 70 and 90 % of the time', () => {
     fc.assert(
       fc.property(cases, (one) => {
-        const verdict = judge(one);
+        const action = judge(one);
         const due = [90, 70, 50].find((percent) => one.share * 100 >= percent) ?? 0;
         const isWarned = one.failures >= 10 && one.share < 1 && due > one.warnedPercent;
-        expect(verdict.kind === 'warn' ? verdict.percent : 0).toBe(isWarned ? due : 0);
+        expect(action.kind === 'warn' ? action.percent : 0).toBe(isWarned ? due : 0);
       }),
     );
   });
@@ -49,10 +49,10 @@ describe('a subscription that only fails', () => {
           let warnedPercent = 0;
           const given: number[] = [];
           for (const share of shares.toSorted((a, b) => a - b)) {
-            const verdict = judge({ failures: 10, share, warnedPercent });
-            if (verdict.kind !== 'warn') continue;
-            warnedPercent = verdict.percent;
-            given.push(verdict.percent);
+            const action = judge({ failures: 10, share, warnedPercent });
+            if (action.kind !== 'warn') continue;
+            warnedPercent = action.percent;
+            given.push(action.percent);
           }
           expect(given).toEqual(given.toSorted((a, b) => a - b));
           expect(new Set(given).size).toBe(given.length);

@@ -16,16 +16,22 @@ export interface Failing {
   readonly warnedPercent: number;
 }
 
-export type Verdict =
-  | { readonly kind: 'disable' }
+export type FailureAction =
+  | { readonly kind: 'disable'; readonly reason: string }
   | { readonly kind: 'warn'; readonly percent: number }
   | { readonly kind: 'none' };
 
+/** An endpoint that answers 410 Gone wants no more deliveries: its subscription is disabled at once. */
+export const ON_GONE: FailureAction = {
+  kind: 'disable',
+  reason: 'the endpoint answered 410 Gone',
+};
+
 /** What a failure at this time leads to. Of several overdue warnings only the last is given. */
-export function actionOnFailing(failing: Failing, nowMs: number): Verdict {
+export function actionOnFailing(failing: Failing, nowMs: number): FailureAction {
   if (failing.failures < FAILING_MIN) return { kind: 'none' };
   const share = (nowMs - failing.failingSinceMs) / (FAILING_DAYS * DAY_MS);
-  if (share >= 1) return { kind: 'disable' };
+  if (share >= 1) return { kind: 'disable', reason: `only failures for ${FAILING_DAYS} days` };
   const percent = WARNINGS.find((at) => share * 100 >= at);
   return percent === undefined || percent <= failing.warnedPercent
     ? { kind: 'none' }

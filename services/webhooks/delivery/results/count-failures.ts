@@ -1,17 +1,14 @@
 import type { Queryable } from '../../../platform/postgres.ts';
-import { actionOnFailing, FAILING_DAYS } from '../endpoint/auto-disable.ts';
+import { actionOnFailing, type FailureAction, ON_GONE } from '../endpoint/auto-disable.ts';
 import { leaseOf, type QueueRef, queueKeyOf } from '../queue/queue-ref.ts';
 import type { AttemptResult } from './write-results.ts';
 
-/** A subscription was switched off, or is on its way to it. */
+/** A subscription was disabled, or soon will be. */
 export interface Notice extends QueueRef {
   readonly kind: 'disabled' | 'warned';
-  /** Of the time after which it is switched off. */
+  /** Part of the time after which it is disabled. */
   readonly percent: number;
 }
-
-const REASON_GONE = 'the endpoint answered 410 Gone';
-const REASON_FAILING = `only failures for ${FAILING_DAYS} days`;
 
 interface Subscription extends QueueRef {
   readonly endpointId: bigint;
@@ -24,22 +21,23 @@ interface Subscription extends QueueRef {
 
 export interface CountedFailures {
   readonly notices: readonly Notice[];
-  /** Queues that somebody else holds at this moment, perhaps for long: nothing of them was counted. */
+  /** Queues whose rows another transaction has locked: none of their failures were counted. */
   readonly busy: ReadonlySet<string>;
 }
 
-/** What is to be written of a subscription. */
+/** Failures of a subscription as they are to be stored. */
 interface FailureCount {
   failures: number;
   failingSinceMs: number | null;
   warnedPercent: number;
-  /** Why it is switched off; empty when it is not. */
+  /** Why it is disabled; empty when it is not. */
   reason: string;
 }
 
 /**
- * Counts the failures of subscriptions, and forgets them after a success; warns of the switching off,
- * and switches off. The caller holds the leases. Waits for nobody: what others hold is passed over.
+ * Counts failures of subscriptions, and resets the count after a success. Disables subscriptions that failed
+ * for too long and warns before. The caller holds the leases. Rows that are locked are skipped, as their locks
+ * may last long.
  *
  * @param o.offsetMs of the retry clock.
  */
@@ -89,32 +87,35 @@ function countedOf(subscription: Subscription, own: readonly AttemptResult[]): F
   return { failures, failingSinceMs, warnedPercent, reason: '' };
 }
 
-/** What the owner is to notify; the counted keeps why the subscription is switched off, or the warning. */
+/** Applies the rules of auto-disable to the count. Returns what the owner is notified of. */
 function judge(
   subscription: Subscription,
   counted: FailureCount,
   own: readonly AttemptResult[],
 ): Notice | undefined {
-  const { shopId, subscriptionId, nowMs } = subscription;
-  // The answer of an address that was left meanwhile says nothing of the new one.
+  const { shopId, subscriptionId } = subscription;
+  const action = actionFor(subscription, counted, own);
+  if (action.kind === 'none') return undefined;
+  if (action.kind === 'disable') {
+    counted.reason = action.reason;
+    return { kind: 'disabled', percent: 100, shopId, subscriptionId };
+  }
+  counted.warnedPercent = action.percent;
+  return { kind: 'warned', percent: action.percent, shopId, subscriptionId };
+}
+
+function actionFor(
+  { endpointId, nowMs }: Subscription,
+  { failures, failingSinceMs, warnedPercent }: FailureCount,
+  own: readonly AttemptResult[],
+): FailureAction {
+  // The answer of a former address says nothing about the present one.
   const isGone = own.some(
-    ({ due, sent }) =>
-      sent?.outcome.result === 'gone' && due.endpointId === subscription.endpointId,
+    ({ due, sent }) => sent?.outcome.result === 'gone' && due.endpointId === endpointId,
   );
-  if (isGone) {
-    counted.reason = REASON_GONE;
-    return { kind: 'disabled', percent: 100, shopId, subscriptionId };
-  }
-  if (counted.failingSinceMs === null) return undefined;
-  const { failures, failingSinceMs, warnedPercent } = counted;
-  const verdict = actionOnFailing({ failures, failingSinceMs, warnedPercent }, nowMs);
-  if (verdict.kind === 'disable') {
-    counted.reason = REASON_FAILING;
-    return { kind: 'disabled', percent: 100, shopId, subscriptionId };
-  }
-  if (verdict.kind === 'none') return undefined;
-  counted.warnedPercent = verdict.percent;
-  return { kind: 'warned', percent: verdict.percent, shopId, subscriptionId };
+  if (isGone) return ON_GONE;
+  if (failingSinceMs === null) return { kind: 'none' };
+  return actionOnFailing({ failures, failingSinceMs, warnedPercent }, nowMs);
 }
 
 async function lockSubscriptions(
