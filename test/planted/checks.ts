@@ -22,14 +22,24 @@ export interface Checked {
   readonly broken: readonly string[];
 }
 
-interface Command {
+/** Where checks run. */
+export interface Place {
+  /** The root of the copy. */
   readonly folder: string;
-  readonly args: readonly string[];
+  /** A PostgreSQL that all runs of tests share: to start one takes longer than most tests. */
+  readonly postgresUrl: string;
 }
 
 /** Runs a program of the copy with Node; resolves to its exit code and what it said. It is killed when it takes too long. */
-async function node({ folder, args }: Command): Promise<{ code: number | null; said: string }> {
-  const child = spawn(process.execPath, args, { cwd: folder, stdio: ['ignore', 'pipe', 'pipe'] });
+async function node(
+  { folder, postgresUrl }: Place,
+  args: readonly string[],
+): Promise<{ code: number | null; said: string }> {
+  const child = spawn(process.execPath, args, {
+    cwd: folder,
+    env: { ...process.env, TEST_POSTGRES_URL: postgresUrl },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
   const chunks: Buffer[] = [];
   for (const stream of [child.stdout, child.stderr]) stream.on('data', (one) => chunks.push(one));
   const end = (): void => void child.kill('SIGKILL');
@@ -54,16 +64,13 @@ interface JestReport {
 }
 
 /** Runs test files, each of which must exist. */
-export async function runTests(folder: string, files: readonly string[]): Promise<Checked> {
+export async function runTests(place: Place, files: readonly string[]): Promise<Checked> {
   const out = await mkdtemp(join(tmpdir(), 'rms-planted-'));
   const report = join(out, 'report.json');
   const flags = ['--experimental-vm-modules', '--disable-warning=ExperimentalWarning'];
   const jest = ['node_modules/jest/bin/jest.js', '--json', `--outputFile=${report}`];
   try {
-    const { said } = await node({
-      folder,
-      args: [...flags, ...jest, '--runTestsByPath', ...files],
-    });
+    const { said } = await node(place, [...flags, ...jest, '--runTestsByPath', ...files]);
     const text = await readFile(report, 'utf8').catch(() => '');
     if (text === '') return { failures: [], broken: [firstLine(said.slice(-500))] };
     return checkedOf(JSON.parse(text) as JestReport, files);
@@ -93,8 +100,8 @@ function checkedOf({ testResults }: JestReport, files: readonly string[]): Check
 }
 
 /** Runs a row of the fault suite in its short form. */
-export async function runRow(folder: string, row: string): Promise<Checked> {
-  const { code, said } = await node({ folder, args: ['test/faults/main.ts', '--only', row] });
+export async function runRow(place: Place, row: string): Promise<Checked> {
+  const { code, said } = await node(place, ['test/faults/main.ts', '--only', row]);
   if (code === 0) return { failures: [], broken: [] };
   const line = said.split('\n').find((one) => one.startsWith(`- ${row}`));
   if (line === undefined) return { failures: [], broken: [firstLine(said.slice(-500))] };

@@ -1,7 +1,11 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { parseArgs } from 'node:util';
+import { startPostgres } from '../../deploy/local/postgres.ts';
 import type { Bug } from './bug.ts';
 import { BUGS } from './bugs/all.ts';
-import { type Checked, type Failure, runRow, runTests } from './checks.ts';
+import { type Checked, type Failure, type Place, runRow, runTests } from './checks.ts';
 import { type Copy, makeCopy } from './copy.ts';
 
 // `npm run test:planted`: plants bugs, one at a time, into a copy of the checkout, and sees whether tests fail.
@@ -31,23 +35,20 @@ function chosen(only: readonly string[]): readonly Bug[] {
 }
 
 /** A test that fails without a bug would catch every one. */
-async function assertSound({ folder }: Copy, bugs: readonly Bug[]): Promise<void> {
+async function assertSound(place: Place, bugs: readonly Bug[]): Promise<void> {
   const files = [...new Set(bugs.flatMap(({ tests }) => tests))];
   say(`without a bug: ${files.length} test files`);
-  let checked = await runTests(folder, files);
-  if (checked.failures.length > 0) checked = await runTests(folder, files);
+  let checked = await runTests(place, files);
+  if (checked.failures.length > 0) checked = await runTests(place, files);
   const wrong = [...checked.broken, ...checked.failures.map(({ test }) => test)];
   if (wrong.length > 0) throw new Error(`fails without a bug: ${wrong.join('; ')}`);
 }
 
 /** Tries one file after the other, then the row, until something fails. */
-async function fateOf(copy: Copy, bug: Bug): Promise<Fate> {
-  const { folder } = copy;
-  const checks: (() => Promise<Checked>)[] = bug.tests.map(
-    (file) => () => runTests(folder, [file]),
-  );
+async function fateOf(copy: Copy, place: Place, bug: Bug): Promise<Fate> {
+  const checks: (() => Promise<Checked>)[] = bug.tests.map((file) => () => runTests(place, [file]));
   const { row } = bug;
-  if (row !== undefined) checks.push(() => runRow(folder, row));
+  if (row !== undefined) checks.push(() => runRow(place, row));
   return copy.withBug(bug, async () => {
     for (const check of checks) {
       const { failures, broken } = await check();
@@ -81,11 +82,15 @@ async function main(): Promise<void> {
   }
   const bugs = chosen(values.only);
   const copy = await makeCopy();
+  const data = mkdtempSync(join(tmpdir(), 'rms-planted-db-'));
+  process.once('exit', () => rmSync(data, { recursive: true, force: true }));
+  const postgres = await startPostgres({ folder: data, durable: false });
+  const place = { folder: copy.folder, postgresUrl: postgres.url };
   try {
-    await assertSound(copy, bugs);
+    await assertSound(place, bugs);
     const fates: Fate[] = [];
     for (const bug of bugs) {
-      const fate = await fateOf(copy, bug);
+      const fate = await fateOf(copy, place, bug);
       fates.push(fate);
       say(`${bug.name}: ${fate.caughtBy ? `caught by ${fate.caughtBy.test}` : 'SURVIVED'}`);
     }
@@ -94,6 +99,7 @@ async function main(): Promise<void> {
     const most = values.only.length > 0 ? 0 : MOST_SURVIVORS;
     process.exitCode = survivors > most ? 1 : 0;
   } finally {
+    await postgres.stop();
     await copy.remove();
   }
 }
