@@ -1,0 +1,32 @@
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { createTestDatabase, type TestDatabase } from '../../test/support/database.ts';
+import { killDelivery } from '../../test/support/delivery-kills/run.ts';
+import { testTelemetry } from '../../test/support/telemetry.ts';
+import type { Telemetry } from '../platform/telemetry.ts';
+
+/** FAULT_POINTS=1000 is every point; FAULT_SEED repeats a run. */
+const POINTS = Number(process.env.FAULT_POINTS ?? 30);
+const SEED = Number(process.env.FAULT_SEED ?? Date.now() % 1_000_000);
+const TRIAL_MS = 4_000;
+
+let db: TestDatabase;
+let telemetry: Telemetry;
+beforeAll(async () => {
+  db = await createTestDatabase('webhooks');
+  telemetry = await testTelemetry();
+});
+afterAll(async () => {
+  await telemetry.stop();
+  await db.drop();
+});
+
+test(
+  `killed at any await, matching, sending, recording and replaying lose and double nothing (seed ${SEED})`,
+  async () => {
+    const report = await killDelivery({ pool: db.pool, telemetry, points: POINTS, seed: SEED });
+    expect(report.allPoints).toBeGreaterThan(100);
+    // Steps vary a little: a death may come after the end.
+    expect(report.struck).toBeGreaterThan(Math.min(POINTS, report.allPoints) * 0.8);
+  },
+  60_000 + POINTS * TRIAL_MS,
+);

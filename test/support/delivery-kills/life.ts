@@ -1,0 +1,149 @@
+import { randomUUID } from 'node:crypto';
+import { toBinary } from '@bufbuild/protobuf';
+import type pg from 'pg';
+import { type Event, EventSchema } from '../../../proto/gen/rms/events/v1/events_pb.ts';
+import type { EventBus, Subscription } from '../../../services/platform/bus/event-bus.ts';
+import { createShardHolder } from '../../../services/platform/shards.ts';
+import type { Telemetry } from '../../../services/platform/telemetry.ts';
+import type { RetryClock } from '../../../services/webhooks/delivery/attempt/retry-clock.ts';
+import { createQueueLoader } from '../../../services/webhooks/delivery/queue/queue-loader.ts';
+import {
+  DELIVERY_LEASES,
+  DELIVERY_SHARDS,
+} from '../../../services/webhooks/delivery/queue/queue-ref.ts';
+import { createActiveQueues } from '../../../services/webhooks/delivery/scheduler/active-queues.ts';
+import { createInFlightAttempts } from '../../../services/webhooks/delivery/scheduler/in-flight.ts';
+import { createScheduler } from '../../../services/webhooks/delivery/scheduler/scheduler.ts';
+import { startConsuming } from '../../../services/webhooks/fan-out/consume.ts';
+import { replayDelivery } from '../../../services/webhooks/log/replay.ts';
+import { createSigningKeys } from '../../../services/webhooks/subscriptions/signing-keys.ts';
+import { type Life, poolOf } from '../processing-kills/mortal.ts';
+import { identity } from '../running-service.ts';
+import { silentLogger } from '../telemetry.ts';
+import { until } from '../until.ts';
+import { keyring } from '../webhooks.ts';
+import type { Sink } from './sink.ts';
+
+/** What outlives each process of a trial. */
+export interface World {
+  readonly pool: pg.Pool;
+  readonly telemetry: Telemetry;
+  readonly clock: RetryClock;
+  readonly sink: Sink;
+  readonly shopId: bigint;
+  readonly events: readonly Event[];
+  /** Of the delivery that is replayed once it has ended. */
+  readonly replayed: () => string | undefined;
+}
+
+const logger = silentLogger();
+const today = () => new Date('2026-11-21T00:00:00Z');
+/** Longer than any trial: where a lease ends, the trial ends it. Milliseconds. */
+const LEASE_MS = 600_000;
+/** Further than any pause of the schedule that a trial comes to. Seconds. */
+const LATER_S = 3_600;
+const MOST_ROUNDS = 10;
+
+/** One process of webhooks: matches, sends and records until nothing waits; then replays, and sends that. */
+export async function live(life: Life, world: World): Promise<void> {
+  const pool = poolOf(life, world.pool);
+  const handle = await matcherOver(pool, world);
+  await handle(
+    world.events.map((event, nth) => ({
+      topic: 'rms.returns.events.v1',
+      position: `0:${nth}`,
+      key: `${event.shopId}:${event.returnId}`,
+      value: toBinary(EventSchema, event),
+      headers: {},
+    })),
+  );
+  await sendAll(life, pool, world);
+  const webhookId = world.replayed();
+  if (webhookId === undefined) throw new Error('nothing was sent to be replayed');
+  // A caller asks again, under the same key, until it is answered.
+  const { shopId, clock } = world;
+  const offsetMs = clock.offsetMs();
+  await replayDelivery(pool, { shopId, webhookId, subscriptionId: 0n, key: 'once', offsetMs });
+  await sendAll(life, pool, world);
+}
+
+/** The handler of the consumer, on the mortal pool; what the consumer does on its own is left out. */
+async function matcherOver(pool: pg.Pool, world: World): Promise<Subscription['handle']> {
+  let handle: Subscription['handle'] = async () => {};
+  let used = world.pool;
+  const bus: EventBus = {
+    publish: async () => {},
+    health: async () => {},
+    close: async () => {},
+    async subscribe(subscription) {
+      handle = subscription.handle;
+      return { stop: async () => {} };
+    },
+  };
+  const either = new Proxy(world.pool, { get: (_target, name) => Reflect.get(used, name) });
+  const consumer = await startConsuming({
+    ...{ name: 'webhooks', bus, logger, telemetry: world.telemetry, clock: world.clock, today },
+    ...{ pool: either, backgroundPool: either, streamPool: either, identity },
+    readSnapshot: async () => undefined,
+    holds: () => true,
+    onCommitted: () => {},
+    recordPausesMs: [0, 0],
+  });
+  await consumer.stop();
+  used = pool;
+  return handle;
+}
+
+/** Sends what waits, retries included, as the owner of all shards. */
+async function sendAll(life: Life, pool: pg.Pool, world: World): Promise<void> {
+  const active = createActiveQueues();
+  const inFlight = createInFlightAttempts();
+  const shards = createShardHolder({
+    ...{ pool, owner: randomUUID(), name: DELIVERY_LEASES, count: DELIVERY_SHARDS },
+    leaseMs: LEASE_MS,
+  });
+  const common = { pool, logger, clock: world.clock, active, inFlight, shards };
+  const loader = createQueueLoader({ ...common, onReset: () => {}, onWork: () => {} });
+  const scheduler = createScheduler({
+    ...common,
+    telemetry: world.telemetry,
+    today,
+    signingKeys: createSigningKeys(keyring),
+    send: (sending) => life.step(() => world.sink.receive(sending)),
+    concurrency: 64,
+    offsetMs: world.clock.offsetMs,
+    retryNowMs: loader.retryNowMs,
+    shopBytes: { take: () => true, waitMs: () => 0, waiting: () => 0 },
+    onClosed: loader.release,
+    onWait: loader.postpone,
+    onRoom: () => {},
+    onPutOff: () => {},
+    onWritten: () => {},
+  });
+  try {
+    await shards.rebalance();
+    for (let round = 0; (await waiting(world)) > 0; round += 1) {
+      if (round === MOST_ROUNDS) throw new Error('something waits for ever');
+      loader.notify({ keys: [], isChange: false });
+      await loader.load();
+      await scheduler.take();
+      await until(() => inFlight.size() === 0 || life.isDead);
+      if (life.isDead) break;
+      world.clock.advance(LATER_S);
+    }
+    await shards.release();
+  } finally {
+    // Also what a dead process would repeat for ever ends here.
+    await scheduler.drain({ attemptsMs: 0, writeMs: 0 });
+  }
+  // What died was not heard of by whoever waited for it.
+  if (life.isDead) throw new Error('this process is dead');
+}
+
+async function waiting({ pool, shopId }: World): Promise<number> {
+  const { rows } = await pool.query<{ count: number }>(
+    'select count(*)::int as count from queue where shop_id = $1',
+    [shopId],
+  );
+  return rows[0]?.count ?? 0;
+}
