@@ -2,6 +2,7 @@ import type { Bug } from '../bug.ts';
 import { consumerBugs } from './consumer.ts';
 import { jobBugs } from './jobs.ts';
 import { matchingBugs } from './matching.ts';
+import { outboxBugs } from './outbox.ts';
 import { recordingBugs } from './recording.ts';
 import { replicaBugs } from './replicas.ts';
 import { retryBugs } from './retries.ts';
@@ -9,6 +10,7 @@ import { sendingBugs } from './sending.ts';
 
 /** All of them, along the way of a change to its receiver. */
 export const BUGS: readonly Bug[] = [
+  ...outboxBugs,
   ...consumerBugs,
   ...matchingBugs,
   ...replicaBugs,

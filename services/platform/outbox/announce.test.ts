@@ -1,0 +1,33 @@
+import { create } from '@bufbuild/protobuf';
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import pg from 'pg';
+import { Actor_Kind, ActorSchema } from '../../../proto/gen/rms/common/v1/actor_pb.ts';
+import { createTestDatabase, type TestDatabase } from '../../../test/support/database.ts';
+import { until } from '../../../test/support/until.ts';
+import { inTransaction } from '../postgres.ts';
+import { appendEvents } from './append.ts';
+
+let database: TestDatabase;
+let listener: pg.Client;
+beforeAll(async () => {
+  database = await createTestDatabase('fraud');
+  listener = new pg.Client({ connectionString: database.url });
+  await listener.connect();
+});
+afterAll(async () => {
+  await listener.end();
+  await database.drop();
+});
+
+test('a commit that nobody in this process relays notifies the relays of others', async () => {
+  let heard = 0;
+  listener.on('notification', () => {
+    heard += 1;
+  });
+  await listener.query('listen outbox_fraud');
+  const actor = create(ActorSchema, { kind: Actor_Kind.SYSTEM, id: 'test' });
+  const event = { trigger: 'return.updated', shopId: 1n, key: '1:1', actor };
+  await inTransaction(database.pool, (tx) => appendEvents(tx, [event]));
+  await until(() => heard > 0);
+  expect(heard).toBe(1);
+});

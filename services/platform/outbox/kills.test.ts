@@ -1,0 +1,142 @@
+import { create } from '@bufbuild/protobuf';
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { type Actor, Actor_Kind, ActorSchema } from '../../../proto/gen/rms/common/v1/actor_pb.ts';
+import { createTestDatabase, type TestDatabase } from '../../../test/support/database.ts';
+import {
+  type Death,
+  type Life,
+  mortal,
+  poolOf,
+  WHENS,
+} from '../../../test/support/processing-kills/mortal.ts';
+import { randomOf } from '../../../test/support/processing-kills/random.ts';
+import { shuffled } from '../../../test/support/shuffled.ts';
+import { silentLogger, testTelemetry } from '../../../test/support/telemetry.ts';
+import { until } from '../../../test/support/until.ts';
+import type { EventBus } from '../bus/event-bus.ts';
+import { inTransaction } from '../postgres.ts';
+import type { Telemetry } from '../telemetry.ts';
+import { appendEvents } from './append.ts';
+import { parseEvent } from './parse.ts';
+import { type Relay, startRelay } from './relay.ts';
+
+/** FAULT_POINTS=1000 is every point; FAULT_SEED repeats a run. */
+const POINTS = Number(process.env.FAULT_POINTS ?? 12);
+const SEED = Number(process.env.FAULT_SEED ?? Date.now() % 1_000_000);
+const TRIAL_MS = 6_000;
+/** Steps of a relay that reads, publishes and records: some of them are those of its start. */
+const STEPS = 30;
+const KEYS = 3;
+const REVISIONS = [1n, 2n, 3n];
+const LAST = 4n;
+/** Where a lease ends, the test ends it. Milliseconds. */
+const LEASE_MS = 600_000;
+
+const actor: Actor = create(ActorSchema, { kind: Actor_Kind.SYSTEM, id: 'test' });
+let database: TestDatabase;
+let telemetry: Telemetry;
+let serial = 0;
+beforeAll(async () => {
+  database = await createTestDatabase('fraud');
+  telemetry = await testTelemetry();
+});
+afterAll(async () => {
+  await telemetry.stop();
+  await database.drop();
+});
+
+/** What arrived, in order: a key and a revision each. */
+interface Arrived {
+  readonly key: string;
+  readonly revision: bigint;
+}
+
+/** Events of these revisions of each key: one transaction for each key. */
+async function append(keys: readonly string[], ...revisions: readonly bigint[]): Promise<void> {
+  for (const key of keys) {
+    const events = revisions.map((revision) => {
+      return { trigger: 'return.updated', shopId: 1n, returnId: 2n, revision, key, actor };
+    });
+    await inTransaction(database.pool, (tx) => appendEvents(tx, events));
+  }
+}
+
+/** A relay whose life may end, over a bus that keeps what it is given. */
+function relayOf(life: Life, arrived: Arrived[]): Relay {
+  const bus: EventBus = {
+    publish: (_topic, records) =>
+      life.step(async () => {
+        arrived.push(
+          ...records.map(({ key, value }) => ({ key, revision: parseEvent(value).revision })),
+        );
+      }),
+    subscribe: () => Promise.reject(new Error('nobody listens')),
+    health: async () => {},
+    close: async () => {},
+  };
+  const about = { topic: 'events', logger: silentLogger(), telemetry, pollMs: 50 };
+  return startRelay({ ...about, bus, pool: poolOf(life, database.pool), leaseMs: LEASE_MS });
+}
+
+/** As if the processes had not renewed their leases in time. */
+function endLeases() {
+  return database.pool.query(`update leases set expires_at = now() - interval '1 second'`);
+}
+
+async function liveUntil(life: Life, arrived: Arrived[], isOver: () => boolean): Promise<void> {
+  const relay = relayOf(life, arrived);
+  await until(() => life.isDead || isOver());
+  // What a dead process throws is heard by nobody.
+  await relay.stop().catch(() => {});
+  await life.settled();
+  await endLeases();
+}
+
+async function trial(death: Death): Promise<boolean> {
+  serial += 1;
+  const keys = Array.from({ length: KEYS }, (_, nth) => `${serial}:${nth}`);
+  const arrived: Arrived[] = [];
+  const timesOf = (key: string, revision: bigint) =>
+    arrived.filter((one) => one.key === key && one.revision === revision).length;
+  const isThere = (revision: bigint) => () => keys.every((key) => timesOf(key, revision) > 0);
+  await append(keys, ...REVISIONS);
+  const first = mortal(death);
+  await liveUntil(first, arrived, isThere(3n));
+  // What was published and not recorded comes again, before what is later of its key.
+  await append(keys, LAST);
+  await liveUntil(mortal(undefined), arrived, isThere(LAST));
+  const before = arrived.length;
+  // What was recorded as published is not published again by the next one.
+  const marker = `${serial}:marker`;
+  await append([marker], 1n);
+  await liveUntil(mortal(undefined), arrived, () => timesOf(marker, 1n) > 0);
+  expect(arrived.slice(before)).toEqual([{ key: marker, revision: 1n }]);
+  for (const key of keys) {
+    const own = arrived.filter((one) => one.key === key).map(({ revision }) => revision);
+    // In order, whatever is repeated.
+    expect([...new Set(own)]).toEqual([...REVISIONS, LAST]);
+    for (const revision of new Set(own)) {
+      expect(timesOf(key, revision)).toBeLessThanOrEqual(first.isDead ? 2 : 1);
+    }
+  }
+  return first.isDead;
+}
+
+test(
+  `a relay that is killed at any await loses no event, keeps the order of a key, and repeats only what was not recorded (seed ${SEED})`,
+  async () => {
+    const all = Array.from({ length: STEPS }, (_, nth) =>
+      WHENS.map((when): Death => ({ at: nth + 1, when })),
+    ).flat();
+    let struck = 0;
+    for (const death of shuffled(all, randomOf(SEED)).slice(0, POINTS)) {
+      const wasStruck = await trial(death).catch((cause: Error) => {
+        throw new Error(`killed ${death.when} step ${death.at}: ${cause.message}`, { cause });
+      });
+      if (wasStruck) struck += 1;
+    }
+    // Some of the later steps come only after everything was published.
+    expect(struck).toBeGreaterThan(Math.min(POINTS, all.length) / 4);
+  },
+  60_000 + POINTS * TRIAL_MS,
+);

@@ -1,0 +1,30 @@
+import type { Bug } from '../bug.ts';
+
+/** Bugs between a change and the bus. */
+export const outboxBugs: readonly Bug[] = [
+  {
+    name: 'appended-in-another-order',
+    promise: 'events of one transaction are published in their order',
+    file: 'services/platform/outbox/append.ts',
+    find: '    order by n\n  ) sorted',
+    replace: '    order by n desc\n  ) sorted',
+    tests: ['services/platform/outbox/kills.test.ts'],
+  },
+  {
+    name: 'commit-not-announced',
+    promise: 'a change is published at once, whichever process relays it',
+    file: 'services/platform/outbox/announce.ts',
+    find: 'if (shards.every((shard) => heard.has(shard))) return;',
+    replace: 'if (shards.length >= heard.size) return;',
+    tests: ['services/platform/outbox/announce.test.ts'],
+  },
+  {
+    name: 'published-before-the-commit',
+    promise: 'what is rolled back is never published',
+    file: 'services/platform/outbox/append.ts',
+    find: "await tx.query({ name: 'outbox-append', text: APPEND, values });",
+    replace:
+      "await tx.query({ name: 'outbox-append', text: APPEND, values });\n  await tx.query('commit');",
+    tests: ['services/platform/outbox/relay.test.ts'],
+  },
+];
