@@ -5,7 +5,7 @@ import { testTelemetry } from '../../test/support/telemetry.ts';
 import type { Telemetry } from '../platform/telemetry.ts';
 
 /** FAULT_POINTS=1000 is every point; FAULT_SEED repeats a run. */
-const POINTS = Number(process.env.FAULT_POINTS ?? 30);
+const POINTS = Number(process.env.FAULT_POINTS ?? 20);
 const SEED = Number(process.env.FAULT_SEED ?? Date.now() % 1_000_000);
 const TRIAL_MS = 4_000;
 

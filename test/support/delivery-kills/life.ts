@@ -6,11 +6,14 @@ import type { EventBus, Subscription } from '../../../services/platform/bus/even
 import { createShardHolder } from '../../../services/platform/shards.ts';
 import type { Telemetry } from '../../../services/platform/telemetry.ts';
 import type { RetryClock } from '../../../services/webhooks/delivery/attempt/retry-clock.ts';
+import { createAttemptRunner } from '../../../services/webhooks/delivery/attempt/runner.ts';
+import { createHealthChanges } from '../../../services/webhooks/delivery/endpoint/health-changes.ts';
 import { createQueueLoader } from '../../../services/webhooks/delivery/queue/queue-loader.ts';
 import {
   DELIVERY_LEASES,
   DELIVERY_SHARDS,
 } from '../../../services/webhooks/delivery/queue/queue-ref.ts';
+import { createResultWriter } from '../../../services/webhooks/delivery/results/result-writer.ts';
 import { createActiveQueues } from '../../../services/webhooks/delivery/scheduler/active-queues.ts';
 import { createInFlightAttempts } from '../../../services/webhooks/delivery/scheduler/in-flight.ts';
 import { createScheduler } from '../../../services/webhooks/delivery/scheduler/scheduler.ts';
@@ -96,29 +99,42 @@ async function matcherOver(pool: pg.Pool, world: World): Promise<Subscription['h
 
 /** Sends what waits, retries included, as the owner of all shards. */
 async function sendAll(life: Life, pool: pg.Pool, world: World): Promise<void> {
+  const { telemetry, clock } = world;
   const active = createActiveQueues();
   const inFlight = createInFlightAttempts();
+  const healthChanges = createHealthChanges();
   const shards = createShardHolder({
     ...{ pool, owner: randomUUID(), name: DELIVERY_LEASES, count: DELIVERY_SHARDS },
     leaseMs: LEASE_MS,
   });
-  const common = { pool, logger, clock: world.clock, active, inFlight, shards };
-  const loader = createQueueLoader({ ...common, onReset: () => {}, onWork: () => {} });
-  const scheduler = createScheduler({
-    ...common,
-    telemetry: world.telemetry,
-    today,
+  const results = createResultWriter({
+    ...{ pool, logger, offsetMs: clock.offsetMs, healthChanges },
+    onRecorded(batch) {
+      for (const { due } of batch) inFlight.remove(due.id);
+    },
+  });
+  const wakeLoop = { wake: () => {} };
+  const common = {
+    pool,
+    logger,
+    clock,
+    active,
+    inFlight,
+    shards,
+    healthChanges,
+    wakeLoop,
+    results,
+  };
+  const loader = createQueueLoader(common);
+  const attempts = createAttemptRunner({
+    ...{ ...common, telemetry, today, loader, metrics: { rescheduled: () => {} } },
     signingKeys: createSigningKeys(keyring),
     send: (sending) => life.step(() => world.sink.receive(sending)),
-    concurrency: 64,
-    offsetMs: world.clock.offsetMs,
-    retryNowMs: loader.retryNowMs,
+  });
+  const sendDue = createScheduler({
+    ...{ ...common, loader, attempts, concurrency: 64 },
+    ...{ offsetMs: clock.offsetMs, retryNowMs: loader.retryNowMs },
     shopBytes: { take: () => true, waitMs: () => 0, waiting: () => 0 },
-    onClosed: loader.release,
-    onWait: loader.postpone,
-    onRoom: () => {},
-    onPutOff: () => {},
-    onWritten: () => {},
   });
   try {
     await shards.rebalance();
@@ -126,15 +142,16 @@ async function sendAll(life: Life, pool: pg.Pool, world: World): Promise<void> {
       if (round === MOST_ROUNDS) throw new Error('something waits for ever');
       loader.notify({ keys: [], isChange: false });
       await loader.load();
-      await scheduler.take();
+      await sendDue();
       await until(() => inFlight.size() === 0 || life.isDead);
       if (life.isDead) break;
-      world.clock.advance(LATER_S);
+      clock.advance(LATER_S);
     }
     await shards.release();
   } finally {
     // Also what a dead process would repeat for ever ends here.
-    await scheduler.drain({ attemptsMs: 0, writeMs: 0 });
+    await attempts.drain(0);
+    await results.drain(0);
   }
   // What died was not heard of by whoever waited for it.
   if (life.isDead) throw new Error('this process is dead');
