@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { createTestDatabase, type TestDatabase } from '../../../test/support/database.ts';
+import { LeaseLost } from './jobs.ts';
 import { prepare } from './prepare.ts';
-import { ask, claimOne, exchangeWith, newReturn, newShop } from './testing.ts';
+import { ask, claimOne, endLeases, exchangeWith, newReturn, newShop } from './testing.ts';
 
 let db: TestDatabase;
 beforeAll(async () => {
@@ -17,4 +18,20 @@ test('a job keeps what the provider is asked for, and no lines: two dozen large 
   expect(details.lineItems).toEqual([]);
   expect(details).toMatchObject({ id: of.id, order: of.order, exchanges: of.exchanges });
   expect(steps.map(({ kind }) => kind)).toEqual(['exchange_order', 'refund']);
+});
+
+test('a worker that lost its job to another prepares nothing', async () => {
+  const of = await newReturn(db.pool, await newShop(db.pool));
+  await ask(db.pool, of);
+  const lost = await claimOne(db.pool);
+  await endLeases(db.pool);
+  const held = await claimOne(db.pool);
+  expect(held.id).toBe(lost.id);
+  await expect(prepare(db.pool, lost)).rejects.toThrow(LeaseLost);
+  const { rowCount } = await db.pool.query(
+    'select from processing_outcomes where shop_id = $1 and return_id = $2',
+    [of.shopId, of.id],
+  );
+  expect(rowCount).toBe(0);
+  expect((await prepare(db.pool, held)).steps).toHaveLength(1);
 });
