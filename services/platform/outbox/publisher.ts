@@ -64,7 +64,10 @@ export function createPublisher(o: PublisherOptions): Publisher {
 
   async function readNext(isPrompt: boolean): Promise<void> {
     const now = performance.now();
-    const requests = [...shards.values()].flatMap((shard) => shard.request(now, isPrompt) ?? []);
+    const all = [...shards.values()];
+    // A statement that is due for one shard writes down what is published of all.
+    if (!isPrompt && all.every((shard) => shard.nextAt(now) > now)) return;
+    const requests = all.flatMap((shard) => shard.request(now) ?? []);
     if (requests.length === 0) return;
     try {
       for (const page of await advance(o.pool, requests)) {

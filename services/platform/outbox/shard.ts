@@ -83,17 +83,15 @@ export class OutboxShard {
 
   /**
    * What to write down and read now; undefined when there is nothing. `take` or `endRequest` ends it.
-   * @param isPrompt Write down without waiting for more.
    */
-  request(now: number, isPrompt: boolean): ShardRequest | undefined {
+  request(now: number): ShardRequest | undefined {
     const isHeld = this.#leftAt === undefined;
     if (isHeld && !this.#isReady(now)) return undefined;
     const isChanged = this.#changes > this.#recorded;
     const retry = this.#retryable(now);
     const room = this.#room(retry);
     const isReading = isHeld && room > 0 && (this.#isDue || retry.length > 0);
-    const isRecording = isChanged && (isPrompt || !isHeld || now >= this.#recordAt);
-    if (!isReading && !isRecording) return undefined;
+    if (!isReading && !isChanged) return undefined;
     const request = {
       ...{
         shard: this.shard,
