@@ -77,7 +77,8 @@ function isHighSurrogate(unit: number): boolean {
   return unit >= 0xd8_00 && unit <= 0xdb_ff;
 }
 
-function drained(res: ServerResponse): Promise<void> {
+/** Waits until more can be written, or nothing can because the client has left. */
+export function drained(res: ServerResponse): Promise<void> {
   return new Promise((resolve) => {
     const done = (): void => {
       res.off('drain', done).off('close', done);
