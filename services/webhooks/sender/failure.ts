@@ -1,3 +1,5 @@
+import { isIP } from 'node:net';
+
 /** A connection that was not made because of where it would have led. */
 export class AddressRefused extends Error {
   override readonly name = 'AddressRefused';
@@ -13,6 +15,18 @@ export class AnswerRefused extends Error {
   override readonly name = 'AnswerRefused';
 }
 
+/** This process or its machine has no socket left: nothing that its receiver did. */
+export class OwnExhaustion extends Error {
+  override readonly name = 'OwnExhaustion';
+  /** Such as `EMFILE`. */
+  readonly code: string;
+
+  constructor(cause: unknown) {
+    super('this process has no socket left', { cause });
+    this.code = codeOf(cause);
+  }
+}
+
 /** A connection that was gone before the request was written to it. */
 export class ConnectionLost extends Error {
   override readonly name = 'ConnectionLost';
@@ -22,6 +36,23 @@ export class ConnectionLost extends Error {
 /** Whether it failed for want of time: ours, or the name servers' and the network's own. */
 export function isTooLate(error: unknown): boolean {
   return error instanceof TooLate || ['ETIMEDOUT', 'ETIMEOUT'].includes(codeOf(error));
+}
+
+/** Out of file descriptors, of this process or of the machine, or of buffers. */
+const OWN_LIMITS: ReadonlySet<string> = new Set(['EMFILE', 'ENFILE', 'ENOBUFS']);
+
+/** Whether an attempt failed for want of something of our own, whatever the receiver is like. */
+export function isOwnExhaustion(error: unknown): boolean {
+  if (typeof error !== 'object' || error === null) return false;
+  if ('errors' in error && Array.isArray(error.errors)) return error.errors.some(isOwnExhaustion);
+  const code = codeOf(error);
+  if (OWN_LIMITS.has(code)) return true;
+  // All local ports are in use. Of an IPv6 address it says that this machine has no IPv6, which does not pass.
+  if (code === 'EADDRNOTAVAIL') {
+    return 'address' in error && typeof error.address === 'string' && isIP(error.address) === 4;
+  }
+  // The resolver could not open a socket, or no name server is there.
+  return code === 'ECONNREFUSED' && 'syscall' in error && /^query/.test(String(error.syscall));
 }
 
 /** What is stored of an attempt that was not made because of where it would have led. */

@@ -7,6 +7,8 @@ export interface SenderMetrics {
   /** An address that webhooks may not reach: refused as a text, or when its name was resolved. */
   refused(stage: 'url' | 'connect'): void;
   opened(): void;
+  /** An attempt was not made for want of a socket of our own. @param code such as `EMFILE`. */
+  exhausted(code: string): void;
 }
 
 /** Connections, how often they were opened, and what was not connected to. */
@@ -20,6 +22,10 @@ export function senderMetrics(meter: Meter, pool: Pool): SenderMetrics {
   const opened = meter.createCounter('webhooks.connections_opened', {
     description: 'Connections to receivers opened',
   });
+  const exhausted = meter.createCounter('webhooks.sockets_exhausted', {
+    description:
+      'Attempts that were not made because this process had no socket left, by error code',
+  });
   meter
     .createObservableGauge('webhooks.connections', { description: 'Connections to receivers' })
     .addCallback((result) => {
@@ -30,5 +36,6 @@ export function senderMetrics(meter: Meter, pool: Pool): SenderMetrics {
     sentAgain: () => again.add(1),
     refused: (stage) => refused.add(1, { stage }),
     opened: () => opened.add(1),
+    exhausted: (code) => exhausted.add(1, { code }),
   };
 }

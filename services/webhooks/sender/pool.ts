@@ -23,6 +23,8 @@ export interface Pool {
   giveBack(connection: Connection): void;
   /** Forgets one that was closed. */
   forget(connection: Connection): void;
+  /** Closes those that wait to be used again. */
+  closeIdle(): void;
   readonly idle: () => number;
   readonly busy: () => number;
   /** Closes all connections, whatever they are doing. */
@@ -94,6 +96,12 @@ export function createPool(): Pool {
     forget(connection) {
       busy.delete(connection);
       removeIdle(connection);
+    },
+    closeIdle() {
+      const closing = [...idle];
+      idle.clear();
+      stacks.clear();
+      for (const connection of closing) connection.destroy(NOT_NEEDED);
     },
     idle: () => idle.size,
     busy: () => busy.size,

@@ -3,7 +3,14 @@ import type { UrlPolicy } from '../guard/guard.ts';
 import type { Answer } from './answer.ts';
 import { Connection } from './connection.ts';
 import { Deadline } from './deadline.ts';
-import { AddressRefused, codeOf, NOT_ALLOWED, TooLate } from './failure.ts';
+import {
+  AddressRefused,
+  codeOf,
+  isOwnExhaustion,
+  NOT_ALLOWED,
+  OwnExhaustion,
+  TooLate,
+} from './failure.ts';
 import { type SenderMetrics, senderMetrics } from './metrics.ts';
 import { createResolver, type Resolve } from './names.ts';
 import { type Dial, dialTcp, type OpenOptions, openSocket, trustOf } from './open-socket.ts';
@@ -34,9 +41,10 @@ export type Send = (sending: Sending) => Promise<Outcome>;
 
 export interface Sender {
   /**
-   * Makes one attempt: an HTTP POST with a total deadline. Never throws: whatever happens is the
-   * attempt's outcome. Success is any 2xx, read to its end (or to our limit) in time; a redirect
-   * is a failure.
+   * Makes one attempt: an HTTP POST with a total deadline. Whatever happens is the attempt's outcome.
+   * Success is any 2xx, read to its end (or to our limit) in time; a redirect is a failure.
+   *
+   * @throws OwnExhaustion, and nothing else: then it was no attempt.
    */
   readonly send: Send;
   /** Closes all connections; attempts still in flight fail. */
@@ -103,8 +111,16 @@ async function attempt(sending: Sending, parts: Parts): Promise<Outcome> {
   const deadline = new Deadline(parts.attemptMs);
   try {
     const answer = await exchange(parts, { target, sending, deadline, timing });
+    if (isOwnExhaustion(answer.error)) throw answer.error;
     return finish(judge(answer, timing, parts.now()));
   } catch (error) {
+    if (isOwnExhaustion(error)) {
+      const exhaustion = new OwnExhaustion(error);
+      parts.metrics.exhausted(exhaustion.code);
+      // Those that are only kept hold what others need.
+      parts.pool.closeIdle();
+      throw exhaustion;
+    }
     if (error instanceof AddressRefused) parts.metrics.refused('connect');
     return finish(failed(error));
   } finally {

@@ -5,6 +5,7 @@ import { clockRows } from './clock.ts';
 import { crashLoopRow } from './crash-loop.ts';
 import { dependenciesRow } from './dependencies.ts';
 import { failingRecordsRow } from './failing-records.ts';
+import { fewSocketsRow } from './few-sockets.ts';
 import { frozenWorkerRow } from './frozen-worker.ts';
 import { fullLogRow } from './full-log.ts';
 import { hangingRows } from './hanging.ts';
@@ -31,6 +32,7 @@ export const ROWS: readonly Row[] = [
   lockedOutboxRow,
   ...kafkaRows,
   frozenWorkerRow,
+  fewSocketsRow,
   ...hangingRows,
   crashLoopRow,
   dependenciesRow,

@@ -54,3 +54,17 @@ const MAX_RESCHEDULE_MS = 10 * MINUTE_MS;
 export function reschedulePause(waitedMs: number): number {
   return Math.min(Math.max(waitedMs, MIN_RESCHEDULE_MS), MAX_RESCHEDULE_MS);
 }
+
+const MIN_EXHAUSTED_MS = SECOND_MS;
+const MAX_EXHAUSTED_MS = MINUTE_MS;
+
+/**
+ * How long a delivery waits that this process had no socket for: as long as it has waited, up to a minute,
+ * with a share at random added. Milliseconds.
+ *
+ * @param random 0 to 1.
+ */
+export function exhaustedPause(waitedMs: number, random: () => number = Math.random): number {
+  const pause = Math.min(Math.max(waitedMs, MIN_EXHAUSTED_MS), MAX_EXHAUSTED_MS);
+  return pause + Math.floor(pause * JITTER * random());
+}

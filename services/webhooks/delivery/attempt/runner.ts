@@ -1,5 +1,6 @@
 import type { Logger } from '../../../platform/log.ts';
 import { within } from '../../../platform/within.ts';
+import { OwnExhaustion } from '../../sender/failure.ts';
 import type { Outcome } from '../../sender/outcome.ts';
 import type { HealthChanges } from '../endpoint/health-changes.ts';
 import type { QueueLoader } from '../queue/queue-loader.ts';
@@ -10,8 +11,9 @@ import type { AttemptResult } from '../results/write-results.ts';
 import type { ActiveQueue, ActiveQueues } from '../scheduler/active-queues.ts';
 import type { InFlightAttempts, TrackedAttempt } from '../scheduler/in-flight.ts';
 import { type AttemptOptions, attempt } from './attempt.ts';
-import { reschedulePause } from './retry-schedule.ts';
+import { exhaustedPause, reschedulePause } from './retry-schedule.ts';
 import { createRetrySlots } from './retry-slots.ts';
+import { createSocketShortage } from './socket-shortage.ts';
 
 export interface RunnerOptions extends AttemptOptions {
   readonly logger: Logger;
@@ -32,6 +34,8 @@ export interface AttemptRunner {
    * @param o.onEnd called when the request has ended.
    */
   start(due: Due, o: { queue: ActiveQueue; token: bigint; onEnd: () => void }): void;
+  /** Whether this process had no socket left a moment ago: nothing is to be started then. */
+  isShortOfSockets(): boolean;
   /** Resolves when no request is open, at the latest after this time. Milliseconds. */
   drain(timeoutMs: number): Promise<void>;
 }
@@ -43,6 +47,7 @@ export function createAttemptRunner(o: RunnerOptions): AttemptRunner {
   const { active, inFlight } = o;
   const open = new Set<Promise<void>>();
   const retrySlots = createRetrySlots();
+  const shortage = createSocketShortage(o.logger);
 
   async function run(tracked: TrackedAttempt): Promise<void> {
     const leave = active.enter(tracked.endpointKey);
@@ -57,11 +62,20 @@ export function createAttemptRunner(o: RunnerOptions): AttemptRunner {
     try {
       return await attempt(o, due, token);
     } catch (error) {
-      o.logger.error({ err: error, delivery: due.id }, 'attempt could not be made');
-      o.metrics.rescheduled();
-      const pauseMs = reschedulePause(o.loader.retryNowMs() - due.queuedAtMs);
-      return { due, token, sent: undefined, ended: null, pauseMs };
+      return { due, token, sent: undefined, ended: null, pauseMs: pauseUnmade(error, due) };
     }
+  }
+
+  /** The attempt was not made, by no fault of its receiver. Returns for how long it waits. Milliseconds. */
+  function pauseUnmade(error: unknown, due: Due): number {
+    const waitedMs = o.loader.retryNowMs() - due.queuedAtMs;
+    if (error instanceof OwnExhaustion) {
+      shortage.note(error);
+      return exhaustedPause(waitedMs);
+    }
+    o.logger.error({ err: error, delivery: due.id }, 'attempt could not be made');
+    o.metrics.rescheduled();
+    return reschedulePause(waitedMs);
   }
 
   /** Endpoints that begin to fail at the same time are not tried again at the same time. */
@@ -94,6 +108,7 @@ export function createAttemptRunner(o: RunnerOptions): AttemptRunner {
       });
       open.add(running);
     },
+    isShortOfSockets: shortage.isNow,
     async drain(timeoutMs) {
       await within(timeoutMs, Promise.all(open));
     },

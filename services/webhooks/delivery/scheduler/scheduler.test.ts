@@ -17,6 +17,7 @@ test('all queues of a shop that waits for its bytes are postponed together', asy
   const used: Partial<SchedulerOptions> = {
     active,
     inFlight: createInFlightAttempts(),
+    attempts: { isShortOfSockets: () => false, start: () => {} },
     shopBytes: {
       take: () => false,
       // The clock runs while queues are looked at.

@@ -10,7 +10,7 @@ import type { WakeLoop } from './wake-loop.ts';
 export interface SchedulerOptions extends PickOptions {
   readonly pool: pg.Pool;
   readonly shards: ShardHolder;
-  readonly attempts: Pick<AttemptRunner, 'start'>;
+  readonly attempts: Pick<AttemptRunner, 'isShortOfSockets' | 'start'>;
   readonly wakeLoop: Pick<WakeLoop, 'wake'>;
   readonly offsetMs: () => number;
   readonly retryNowMs: () => number;
@@ -29,6 +29,7 @@ export function createScheduler(o: SchedulerOptions): () => Promise<void> {
   let hasMore = false;
 
   return async () => {
+    if (o.attempts.isShortOfSockets()) return;
     const picks = await pick(o);
     hasMore = picks.hasMore;
     if (picks.picked.length === 0) return;
