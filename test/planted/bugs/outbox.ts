@@ -11,6 +11,14 @@ export const outboxBugs: readonly Bug[] = [
     tests: ['services/platform/outbox/kills.test.ts'],
   },
   {
+    name: 'progress-before-the-acknowledgement',
+    promise: 'an event is published until the bus has acknowledged it',
+    file: 'services/platform/outbox/publisher.ts',
+    find: 'await o.bus.publish(o.topic, records);',
+    replace: 'void o.bus.publish(o.topic, records).catch(() => {});',
+    tests: ['services/platform/outbox/kills.test.ts', 'services/platform/outbox/relay.test.ts'],
+  },
+  {
     name: 'commit-not-announced',
     promise: 'a change is published at once, whichever process relays it',
     file: 'services/platform/outbox/announce.ts',

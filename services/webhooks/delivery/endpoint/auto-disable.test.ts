@@ -30,6 +30,14 @@ describe('a subscription that only fails', () => {
     );
   });
 
+  test.each([
+    [0.999, 10, 'warn'],
+    [1, 9, 'none'],
+    [1, 10, 'disable'],
+  ])('after %d of the five days, with %d failures: %s', (share, failures, kind) => {
+    expect(judge({ failures, share, warnedPercent: 0 }).kind).toBe(kind);
+  });
+
   test('is warned of once each at 50, 70 and 90 % of the time', () => {
     fc.assert(
       fc.property(cases, (one) => {

@@ -83,6 +83,19 @@ describe('the circuit', () => {
     );
   });
 
+  test('that is open closes with one success, and the endpoint begins again', () => {
+    let health: EndpointHealth = NEW_ENDPOINT;
+    for (let n = 0; n < 10; n += 1) {
+      health = afterAttempt(health, {
+        ...{ result: 'failed', status: 500 },
+        ...{ deliveryId: `${n}`, atMs: n * 1_000 },
+      });
+    }
+    expect(health.circuit).not.toBeNull();
+    const closed = afterAttempt(health, { ...success, deliveryId: '0', atMs: 60_000 });
+    expect(closed).toEqual(NEW_ENDPOINT);
+  });
+
   test('is probed every 30 s at first, then after a tenth of the outage, at least every ten minutes', () => {
     fc.assert(
       fc.property(fc.nat(10 * 24 * 3_600_000), (openForMs) => {
