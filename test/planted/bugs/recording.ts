@@ -18,7 +18,7 @@ export const recordingBugs: readonly Bug[] = [
     file: 'services/webhooks/delivery/results/result-writer.ts',
     find: 'if (performance.now() >= giveUpAt) {',
     replace: 'if (performance.now() >= 0) {',
-    tests: ['services/webhooks/delivery/crash.test.ts'],
+    tests: ['services/webhooks/delivery/results/result-writer.test.ts'],
     row: 'postgres-restart',
   },
   {

@@ -1,6 +1,7 @@
 import { afterEach, expect, jest, test } from '@jest/globals';
 import type pg from 'pg';
 import { silentLogger } from '../../../../test/support/telemetry.ts';
+import { until } from '../../../../test/support/until.ts';
 import { createHealthChanges } from '../endpoint/health-changes.ts';
 import { leaseOf } from '../queue/queue-ref.ts';
 import type { Due } from '../queue/read-due.ts';
@@ -72,4 +73,31 @@ test('results that the database refuses one after another are tried by samples, 
   await jest.advanceTimersByTimeAsync(5_000);
   expect(recorded.size).toBe(200);
   expect(writer.oldestMs()).toBe(0);
+});
+
+test('results that meet an outage of the database are written again until it is over', async () => {
+  let isAway = true;
+  let statements = 0;
+  const recorded: string[] = [];
+  const pool = {
+    query: async () => {
+      statements += 1;
+      if (isAway) throw Object.assign(new Error('connection refused'), { code: 'ECONNREFUSED' });
+      return { rows: [{ name: leaseOf({ shard: 1 }), token: 1n }] };
+    },
+  };
+  const writer = createResultWriter({
+    pool: pool as unknown as pg.Pool,
+    logger: silentLogger(),
+    offsetMs: () => 0,
+    healthChanges: createHealthChanges(),
+    onRecorded: (batch) => recorded.push(...batch.map(({ due }) => due.id)),
+  });
+  const result = resultOf(1);
+  writer.add(result);
+  await until(() => statements >= 3);
+  expect(recorded).toEqual([]);
+  isAway = false;
+  await until(() => recorded.length > 0);
+  expect(recorded).toEqual([result.due.id]);
 });
