@@ -1,7 +1,8 @@
 import { describe, expect, test } from '@jest/globals';
 import { type EndpointHealth, NEW_ENDPOINT } from '../endpoint/circuit-breaker.ts';
+import type { Due } from '../queue/read-due.ts';
 import type { StoredQueue } from '../queue/ready-queues.ts';
-import { createActiveQueues } from './active-queues.ts';
+import { createActiveQueues, noteRead, startOf } from './active-queues.ts';
 
 const DOWN: EndpointHealth = {
   maxInFlight: 1,
@@ -70,4 +71,28 @@ describe('a queue', () => {
     expect(active.health('1:5')).toBeUndefined();
     expect(active.health('1:6')).toEqual(NEW_ENDPOINT);
   });
+});
+
+describe('from where a queue is read', () => {
+  test.each([false, true])(
+    'follows a clock of the database that was set back (retries: %s)',
+    (isRetry) => {
+      const active = createActiveQueues();
+      active.add(queueOf(1n));
+      const queue = active.queues.get('1:1');
+      if (!queue) throw new Error('it was added');
+      const from = () => (isRetry ? startOf(queue).retriesFromMs : startOf(queue).freshFromMs);
+      // No more of it is used.
+      const read = (dueAtMs: number) => noteRead(queue, { isRetry, dueAtMs } as Due);
+      expect(from()).toBe(0);
+      read(7_200_000);
+      expect(from()).toBeGreaterThan(3_600_000);
+      // After the next full scan.
+      queue.fullScanAtMs = Number.NEGATIVE_INFINITY;
+      expect(from()).toBe(0);
+      read(3_600_000);
+      expect(from()).toBeLessThan(3_600_000);
+      expect(from()).toBeGreaterThan(0);
+    },
+  );
 });

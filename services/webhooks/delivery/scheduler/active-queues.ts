@@ -175,7 +175,9 @@ export function startOf(queue: ActiveQueue): { freshFromMs: number; retriesFromM
   const now = performance.now();
   if (now - queue.fullScanAtMs > FULL_SCAN_EVERY_MS) {
     queue.fullScanAtMs = now;
-    return { freshFromMs: 0, retriesFromMs: 0 };
+    // What is read next sets them again. A clock of the database that was set back leaves them in the future.
+    queue.freshFromMs = 0;
+    queue.retriesFromMs = 0;
   }
   return { freshFromMs: queue.freshFromMs, retriesFromMs: queue.retriesFromMs };
 }
