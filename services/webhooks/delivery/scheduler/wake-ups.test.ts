@@ -28,16 +28,18 @@ function activeQueue(rows: readonly object[]) {
 const ALL_SHARDS: Pick<ShardHolder, 'tokenOf'> = { tokenOf: () => 1n };
 
 function schedulerOf(o: Pick<SchedulerOptions, 'active' | 'pool'>) {
-  const used: Partial<SchedulerOptions> = {
+  return createScheduler({
     ...o,
     inFlight: createInFlightAttempts(),
     shards: ALL_SHARDS as ShardHolder,
+    attempts: { start: () => {}, isShortOfSockets: () => false },
+    loader: { postpone: async () => {} },
+    wakeLoop: { wake: () => {} },
     concurrency: 8,
     offsetMs: () => 0,
     retryNowMs: () => Date.now(),
     shopBytes: { take: () => true, waitMs: () => 0, waiting: () => 0 },
-  };
-  return createScheduler(used as SchedulerOptions);
+  });
 }
 
 test('a notification that comes while its queue is read is not lost', async () => {
