@@ -31,7 +31,7 @@ export interface ConsumeOptions {
   readonly topics: readonly string[];
   readonly logger: Logger;
   readonly telemetry: Telemetry;
-  /** How long publishers keep their events for a replay; 7 unless told otherwise. */
+  /** How long publishers keep their events for a replay; 7 by default. */
   readonly retentionDays?: number;
   /**
    * Called before the transaction, which nothing of another service should keep open: gives the

@@ -6,7 +6,7 @@ import { isRefusedByServer } from './outage.ts';
 /** How often the log names the same cause. Milliseconds. */
 const LOG_EVERY_MS = 30_000;
 
-/** Counts and logs why the database refuses this process, for whoever operates it. */
+/** Counts and logs why the database refuses this process, for its operators. */
 export interface DatabaseRefusals {
   /** For {@link createPool}: called with every error of the server. */
   note(error: pg.DatabaseError): void;

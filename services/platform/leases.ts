@@ -6,15 +6,15 @@ import type { Queryable } from './postgres.ts';
 export interface Lease {
   readonly name: string;
   readonly owner: string;
-  /** Grows with every acquisition of any lease: what an older holder still does can be told apart. */
+  /** Grows with every acquisition of any lease: what an older holder still does can be recognised. */
   readonly token: bigint;
 }
 
-/** Somebody else holds the lease by now, or nobody does: the work must stop. */
+/** Another process holds the lease now, or nobody does: the work must stop. */
 export class LeaseLostError extends Error {}
 
 /**
- * Takes the lease if it is free or expired, whoever held it. Undefined when another holder has it;
+ * Takes the lease if it is free or expired, regardless of who held it. Undefined when another holder has it;
  * asking again as the same owner does not take it either.
  */
 export async function acquireLease(
@@ -48,7 +48,7 @@ export async function renewLease(db: Queryable, lease: Lease, ttlMs: number): Pr
   return rowCount === 1;
 }
 
-/** Gives the lease back; nothing happens when it is another's by now. */
+/** Gives the lease back; nothing happens when another process has it now. */
 export async function releaseLease(db: Queryable, lease: Lease): Promise<void> {
   await db.query('delete from leases where name = $1 and token = $2', [lease.name, lease.token]);
 }
@@ -64,7 +64,7 @@ export interface LeasedWork<T> {
   readonly signal?: AbortSignal;
 }
 
-/** Runs `work` under the lease, renewing it meanwhile. Undefined when another holder has it. */
+/** Runs `work` under the lease and renews it during that time. Undefined when another holder has it. */
 export async function withLease<T>(o: LeasedWork<T>): Promise<T | undefined> {
   const lease = await acquireLease(o.pool, o);
   if (!lease) return undefined;

@@ -13,14 +13,14 @@ export interface ListenOptions {
   readonly channelPrefix: string;
   /**
    * Called after each commit that notified, with what it said, and once with nothing whenever the
-   * connection is new: what was said meanwhile is lost.
+   * connection is new: notifications in between are lost.
    */
   readonly onNotify: (payload: string) => void;
 }
 
 /**
  * Listens to a channel of the service's own schema over a connection of its own, opened again as
- * needed. A notification only saves waiting: whoever listens looks by itself now and then as well,
+ * needed. A notification only saves waiting: every listener also looks by itself from time to time,
  * for a connection that died without a word.
  */
 export function listen(o: ListenOptions): Worker {

@@ -18,7 +18,7 @@ export interface MigrateOptions {
   readonly passwords?: Readonly<Record<string, string>>;
   readonly schemas?: readonly SchemaDefinition[];
   readonly onApplied?: (schema: string, name: string) => void;
-  /** For a table that somebody else uses; five minutes unless told otherwise. Milliseconds. */
+  /** For a table that somebody else uses; five minutes by default. Milliseconds. */
   readonly patienceMs?: number;
 }
 

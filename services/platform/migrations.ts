@@ -59,7 +59,7 @@ export async function applyMigrations(
   o: {
     migrations: readonly Migration[];
     onApplied?: (name: string) => void;
-    /** For a table that somebody else uses; five minutes unless told otherwise. Milliseconds. */
+    /** For a table that somebody else uses; five minutes by default. Milliseconds. */
     patienceMs?: number | undefined;
   },
 ): Promise<string[]> {

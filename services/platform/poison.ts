@@ -47,7 +47,7 @@ export interface PoisonReplay {
 const BATCH = 20;
 
 /**
- * Publishes parked records again, oldest first, to be tried anew by their listener; other groups
+ * Publishes parked records again, oldest first, to be tried again by their listener; other groups
  * drop them as known. One that fails again is parked again. May be cut off anywhere and run again,
  * or run twice at once: no record is lost, and none has its effect twice. Returns how many were
  * published.
@@ -102,7 +102,7 @@ async function parkedRecords(
 /**
  * Parking marked the event as handled; without that mark it is tried again. The mark is forgotten
  * once for each parked record: one that is there after that says that the event was handled, or
- * parked anew, and stays.
+ * set aside again, and stays.
  */
 async function release(o: PoisonReplay, { id, value }: ParkedRow): Promise<void> {
   const event = readEvent(value);

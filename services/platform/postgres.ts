@@ -21,7 +21,7 @@ export interface PoolOptions {
   readonly statementTimeoutMs?: number;
   /** How long a statement waits for a lock; as long as it may run unless given. */
   readonly lockTimeoutMs?: number;
-  /** After so long without a statement a transaction is ended by the server; 30 s unless told otherwise. */
+  /** After so long without a statement a transaction is ended by the server; 30 s by default. */
   readonly idleInTransactionMs?: number;
   /** Called with every error that the server reports on a connection of this pool. */
   readonly onServerError?: (error: pg.DatabaseError) => void;

@@ -32,7 +32,7 @@ export interface TelemetryOptions {
   readonly service: string;
   /** TCP port of `/metrics`; 0 takes a free one. */
   readonly metricsPort: number;
-  /** Address of `/metrics`; loopback unless told otherwise. */
+  /** Address of `/metrics`; loopback by default. */
   readonly host?: string;
   /** Base address of an OTLP/HTTP collector; without it spans carry ids and go nowhere. */
   readonly otlpEndpoint?: string;

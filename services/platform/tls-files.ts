@@ -11,7 +11,7 @@ export interface TlsMaterial {
 
 /** Files with certificates that change while the process runs. */
 export interface TlsFiles {
-  /** What the files held when they were last found good. */
+  /** The content of the files when they were last valid. */
   current(): TlsMaterial;
   /** Calls the listener when they hold something else, until the returned function is called. */
   onChange(listener: () => void): () => void;

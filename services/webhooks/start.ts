@@ -25,7 +25,7 @@ export interface WebhooksOptions extends ServiceOptions {
   readonly allowedOrigins?: readonly string[];
   /** Ports of the stack itself, which allowed origins do not include. */
   readonly refusedPorts?: () => readonly number[];
-  /** Today in the version calendar; the real day unless told otherwise. */
+  /** Today in the version calendar; by default the real day. */
   readonly today?: () => Date;
   /** Most attempts in flight. */
   readonly concurrency?: number;

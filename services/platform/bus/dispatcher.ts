@@ -13,8 +13,8 @@ export interface DispatcherOptions {
   /** Calls of the handler at one time. */
   readonly concurrency?: number;
   /**
-   * A call begins beside others only when those have lasted so long: what comes meanwhile gathers for the
-   * next one, and what takes long still holds up nobody. Milliseconds; 0 unless told otherwise.
+   * A call begins beside others only when those have lasted this long. Records that come during that time gather
+   * for the next call, and a slow call delays nobody. Milliseconds; 0 by default.
    */
   readonly besideAfterMs?: number;
   /** Records given to one call. */

@@ -33,7 +33,7 @@ const patched = new WeakSet<object>();
 /**
  * Lets a consumer keep its place in the group when the coordinator dies. The library ends such a
  * consumer and comes back as a new member, and the group then waits for the old one until its
- * session has run out; nobody reads meanwhile. Here it looks for the next coordinator, as the
+ * session has run out; nobody reads during that time. Here it looks for the next coordinator, as the
  * library itself does after NOT_COORDINATOR, and joins with the member id that it has.
  *
  * Changes the library's own class, once a process. Without effect should it look different one day.

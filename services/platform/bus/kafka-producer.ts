@@ -75,7 +75,7 @@ export function createKafkaProducer(o: { kafka: Kafka; topics: TopicKeeper }): K
     }
   }
 
-  /** Never rejects: those who wait for the records are told. */
+  /** Never rejects: the promises of the records do. */
   async function send(
     { topic, queues }: Publishing,
     batches: readonly PartitionBatch[],

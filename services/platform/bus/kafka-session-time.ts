@@ -2,7 +2,7 @@ import type { Logger } from '../log.ts';
 
 /** A member that was killed holds up its group for so long. */
 const WANTED_MS = 2_000;
-/** What brokers take unless told otherwise: the default of `group.min.session.timeout.ms`. */
+/** What brokers accept by default: the default of `group.min.session.timeout.ms`. */
 const USUAL_MS = 6_000;
 
 /** How long the sessions of a process last; found out by trying, and remembered. */

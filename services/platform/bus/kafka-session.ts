@@ -11,7 +11,7 @@ import { isSessionRefusal, type SessionTime } from './kafka-session-time.ts';
 import { passOverStaleBatches } from './kafka-stale-batches.ts';
 import type { TopicKeeper } from './kafka-topics.ts';
 
-/** Records of one partition received and not dealt with; more are not fetched meanwhile. */
+/** Most records of one partition that are received and not handled; then no more are fetched. */
 const MAX_OPEN = 1_000;
 /** The same over all partitions, in bytes: events may be large. What is being fetched comes on top. */
 const MAX_OPEN_BYTES = 32 * 1024 * 1024;
@@ -128,7 +128,7 @@ async function beginSession(o: KafkaSubscriptionOptions, sessionMs: number): Pro
 }
 
 /**
- * Signs of life and of death. Whoever joins reads on from the committed offsets: what was received
+ * Watches the session. A member that joins reads on from the committed offsets: what was received
  * before and is not with the handler comes again, here or elsewhere.
  */
 function follow(session: Session, o: KafkaSubscriptionOptions): void {

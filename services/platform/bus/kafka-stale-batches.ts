@@ -19,7 +19,7 @@ const origins = new WeakMap<object, unknown>();
  * Lets a consumer pass over what it fetched before it last joined its group. After some failed
  * fetches kafkajs 2.2.4 joins while other batches wait for their turn. Should one of those be taken
  * after the join, reading would go on behind it, and all that was received before it and forgotten
- * at the join would never be read again. As it is passed over, it is read again from the committed offset.
+ * at the join would never be read again. As it is skipped, it is read again from the committed offset.
  *
  * Changes the library's own classes, once a process. Without effect should they look different one day.
  */
@@ -33,7 +33,7 @@ export function passOverStaleBatches(): void {
   group.fetch = async function (this: Group, nodeId) {
     const origin = this.offsetManager;
     const batches = await fetch.call(this, nodeId);
-    // It joined meanwhile, by itself or through the fetch of another broker.
+    // It joined in the meantime, by itself or through the fetch of another broker.
     if (this.offsetManager !== origin) return [];
     for (const batch of batches) origins.set(batch, origin);
     return batches;

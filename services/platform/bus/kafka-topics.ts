@@ -42,7 +42,7 @@ export function createTopicKeeper(kafka: Kafka, retentionDays: number): TopicKee
     return admin;
   }
 
-  /** Idempotent: who finds the topic made meanwhile is content. */
+  /** Idempotent: a topic that another process has made in the meantime is fine. */
   async function ensure(topic: string): Promise<Leaders> {
     const client = await connected();
     if (!(await client.listTopics()).includes(topic)) {

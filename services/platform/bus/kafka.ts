@@ -13,7 +13,7 @@ export interface KafkaBusOptions {
   readonly brokers: readonly string[];
   readonly clientId: string;
   readonly logger: Logger;
-  /** How long topics made here keep their records; 7 unless told otherwise. */
+  /** How long topics made here keep their records; 7 by default. */
   readonly retentionDays?: number;
   /** Plain text without. */
   readonly security?: KafkaSecurity;

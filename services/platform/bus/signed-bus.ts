@@ -41,7 +41,7 @@ export interface SignedBusOptions {
 /**
  * A bus that signs what is published over it and hands on only records whose signature is valid.
  *
- * All others are set aside where they are: counted, logged with their place in the topic, and passed over.
+ * All others are set aside where they are: counted, logged with their place in the topic, and skipped.
  * Nothing of them is stored, so a flood of them fills nothing; the topic keeps them as long as all others.
  */
 export function signedBus(o: SignedBusOptions): EventBus {

@@ -4,7 +4,7 @@ import type pg from 'pg';
 export const CHANNEL_PREFIX = 'outbox_';
 export const NOTIFY = `select pg_notify($1 || current_schema(), '')`;
 
-/** Told which shards a commit appended to; answers which of them it relays itself. */
+/** Called with the shards that a commit appended to; returns those that it relays itself. */
 export type CommitListener = (shards: readonly number[]) => readonly number[];
 
 /** The relays of this process, by the pool whose commits they relay. */
@@ -22,10 +22,10 @@ export function hearCommits(pool: pg.Pool, listener: CommitListener): () => void
 }
 
 /**
- * Wakes whoever relays the shards: in this process directly, in another by a notification. That is
+ * Wakes the relays of the shards: in this process directly, in another by a notification. That is
  * a statement of its own, outside the transaction: PostgreSQL lets only one commit with a
  * notification proceed at a time, its wait for the disk included. One is under way at most, and
- * stands for all commits meanwhile. One that is lost costs the time until the relay's next look.
+ * stands for all commits during that time. One that is lost costs the time until the relay's next look.
  */
 export function announceCommit(pool: pg.Pool, shards: readonly number[]): void {
   const heard = new Set<number>();

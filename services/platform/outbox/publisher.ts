@@ -21,16 +21,16 @@ export interface PublisherOptions {
 }
 
 export interface Publisher {
-  /** These shards are ours now: of others only what is in flight is finished and written down. */
+  /** These shards are ours now. Of other shards only what is in flight is finished and recorded. */
   hold(shards: readonly number[]): void;
   /** Events may have been appended to these shards. */
   notify(shards: readonly number[]): void;
   /**
-   * Writes down what is published (`isPrompt`: at once), reads the shards that have something, and sends it.
+   * Records what is published (`isPrompt`: at once), reads the shards that have something, and sends it.
    * Resolves to the time until it is to be called again at the latest. Milliseconds.
    */
   step(isPrompt: boolean): Promise<number>;
-  /** Everything that the shards had is published and written down. */
+  /** Everything that the shards had is published and recorded. */
   isEmpty(): boolean;
   /** Whether another relay that took the shard now would publish something of it again. */
   isBusy(shard: number): boolean;
@@ -65,7 +65,7 @@ export function createPublisher(o: PublisherOptions): Publisher {
   async function readNext(isPrompt: boolean): Promise<void> {
     const now = performance.now();
     const all = [...shards.values()];
-    // A statement that is due for one shard writes down what is published of all.
+    // A statement that is due for one shard records what is published of all.
     if (!isPrompt && all.every((shard) => shard.nextAt(now) > now)) return;
     const requests = all.flatMap((shard) => shard.request(now) ?? []);
     if (requests.length === 0) return;

@@ -137,7 +137,7 @@ export function startRelay(o: RelayOptions): Relay {
       for (const end of unhear) end();
       await Promise.all([loop.stop(), ...workers.map((worker) => worker.stop())]);
       await within(STOP_MS, publisher.finished());
-      // Without shards it only writes down what is published.
+      // Without shards it only records what is published.
       publisher.hold([]);
       await publisher.step(true);
       await shards.release();

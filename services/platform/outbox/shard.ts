@@ -17,7 +17,7 @@ export interface ShardLimits {
 export const DEFAULT_LIMITS: ShardLimits = { events: 500, bytes: 2 * 1024 * 1024 };
 /** A page that is not published after this time no longer holds up the next one. Milliseconds. */
 const HANG_MS = 250;
-/** What is published is written down with the next page, or after this time. Milliseconds. */
+/** What is published is recorded with the next page, or after this time. Milliseconds. */
 const RECORD_MS = 200;
 /** Until events that were refused are read again. Milliseconds. */
 const RETRY_MS = 500;
@@ -41,8 +41,8 @@ interface Asked extends ShardRequest {
 }
 
 /**
- * What a relay knows of one shard of the outbox: a page of events is read, sent by key, and written down
- * as published with the request for the next page. A key that the bus refuses or keeps is passed over:
+ * What a relay knows of one shard of the outbox: a page of events is read, sent by key, and recorded
+ * as published with the request for the next page. A key that the bus refuses or keeps is skipped:
  * its events wait, so that later ones of other keys can be published, and its own never overtake.
  */
 export class OutboxShard {
@@ -82,7 +82,7 @@ export class OutboxShard {
   }
 
   /**
-   * What to write down and read now; undefined when there is nothing. `take` or `endRequest` ends it.
+   * What to record and read now; undefined when there is nothing. `take` or `endRequest` ends it.
    */
   request(now: number): ShardRequest | undefined {
     const isHeld = this.#leftAt === undefined;
@@ -148,7 +148,7 @@ export class OutboxShard {
     this.#end(key, page);
   }
 
-  /** Everything that was read is published and written down, and there is nothing to read. */
+  /** Everything that was read is published and recorded, and there is nothing to read. */
   isEmpty(): boolean {
     return !this.#isDue && this.#waiting.size === 0 && this.#isIdle();
   }

@@ -17,7 +17,7 @@ export interface Progress {
   readonly waiting: readonly bigint[];
 }
 
-/** What to write down of a shard, and what to read of it. */
+/** What to record of a shard, and what to read from it. */
 export interface ShardRequest extends Progress {
   readonly shard: number;
   /** Of the row; -1 when it is not known. */
@@ -123,7 +123,7 @@ select a.shard, a."limit", current.snapshot, m.*, e.*,
  order by a.shard, e.position`;
 
 /**
- * Writes down how far shards are published and reads what is next of them, in one statement; a body only if it is taken.
+ * Records how far shards are published and reads what is next in them, in one statement; a body only if it is taken.
  * A shard whose row another relay has changed is left as it is.
  */
 export async function advance(

@@ -57,7 +57,7 @@ export async function fanOut(
 
 /**
  * The open queues of the events' shops and triggers, locked until the deliveries are committed: one
- * that is closed, moved or unloaded meanwhile would otherwise miss them. With what their bodies depend
+ * that is closed, moved or unloaded at the same time would otherwise miss them. With what their bodies depend
  * on, in one statement; the caller keeps redactions away.
  */
 export async function lockQueues(tx: Queryable, events: readonly Event[]): Promise<Match[]> {

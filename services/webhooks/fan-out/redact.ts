@@ -4,7 +4,7 @@ import { bodyWithoutCustomer } from './without-customer.ts';
 
 /**
  * A customer was redacted: the stored payloads of those returns are nulled, those still to be
- * sent are shaped anew without the customer, once, and what receivers answered is forgotten.
+ * sent are shaped again without the customer, once, and what receivers answered is deleted.
  */
 export async function redactReturns(
   tx: Queryable,
@@ -103,7 +103,7 @@ async function shapeAnew(tx: Queryable, shopId: bigint, id: string): Promise<voi
   }
 }
 
-/** Longer than any attempt is being written down. */
+/** Longer than the recording of any result takes. */
 const LATE_MINUTES = 10;
 const MAX_LATE = 10_000;
 

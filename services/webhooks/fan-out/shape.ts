@@ -8,7 +8,7 @@ import { encodeBody, withoutCustomer } from './without-customer.ts';
  *
  * @param isRedacted leaves out who the customer is.
  * @returns undefined when the topic says nothing about such events.
- * @throws Error when it should but cannot, for want of the snapshot.
+ * @throws Error when it should but has no snapshot.
  */
 export function shapeBody(
   event: Event,

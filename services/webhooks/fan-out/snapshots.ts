@@ -12,7 +12,7 @@ export type ReadSnapshot = (o: {
   revision: bigint;
 }) => Promise<Return | undefined>;
 
-/** Snapshots that were read back and not yet let go, give or take the last one. */
+/** Bytes of snapshots that were read back and are held at once, the last one not counted. */
 const MAX_HELD_BYTES = 8 * 1024 * 1024;
 /** The same of a batch, before its transaction. */
 const MAX_READ_AHEAD_BYTES = 16 * 1024 * 1024;
@@ -102,7 +102,7 @@ export async function* withSnapshots(
 
 /**
  * The ids of the events that an active subscription waits for. Not locked, as returns is asked
- * next: one that is made meanwhile finds no snapshot, and the batch is tried again.
+ * next: a subscription made in between finds no snapshot, and the batch is tried again.
  */
 async function wantedAmong(tx: Queryable, events: readonly Event[]): Promise<Set<string>> {
   if (events.length === 0) return new Set();

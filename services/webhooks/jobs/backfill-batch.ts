@@ -15,9 +15,9 @@ import {
   lockSubscriptionShared,
 } from '../subscriptions/subscription-store.ts';
 import { addBackfilled } from './add-backfilled.ts';
+import { capacityOf } from './capacity.ts';
 import { failPart, lockPart, noteProgress, type Part } from './claim.ts';
 import type { RetainedEvents, RetainedSpan } from './retained-events.ts';
-import { capacityOf } from './room.ts';
 
 export interface BackfillBatchDependencies {
   readonly pool: pg.Pool;
@@ -35,9 +35,9 @@ const BATCH_BYTES = 8 * 1024 * 1024;
 /**
  * Sends a subscription the next retained events: returns is asked first, then the deliveries, where
  * the next batch begins and what came of it are one transaction. Ids are made from event and
- * subscription, so what was delivered before, or is fanned out at this moment, is passed over.
+ * subscription, so what was delivered before, or is fanned out at the same time, is skipped.
  *
- * @returns how many deliveries were written; undefined when the claim was another's by now.
+ * @returns how many deliveries were written; undefined when another process has the claim now.
  * @throws what returns or the database throws: the batch is done again later.
  */
 export async function backfillBatch(
@@ -58,7 +58,7 @@ export async function backfillBatch(
     const target = await lockSubscriptionShared(tx, part);
     if (!(await lockPart(tx, part))) return undefined;
     if (!target?.isActive || target.topic !== topic || target.trigger !== span.trigger) {
-      // Seen to by the next batch, which asks anew.
+      // The next batch decides, with a new read.
       await noteProgress(tx, part, { cursor: part.cursor, done: 0, skipped: 0, restMs: 0 });
       return 0;
     }
@@ -121,7 +121,7 @@ interface ShapedPage {
 
 type Shape = { topic: string; version: string; subscriptionId: bigint };
 
-/** The events of a page with their bodies, at most about 8 MiB of them: if need be the page is asked for anew, shorter. */
+/** The events of a page with their bodies, at most about 8 MiB. A page that holds more is read again, shorter. */
 async function shapedPage(
   o: BackfillBatchDependencies,
   span: RetainedSpan & { cursor: string; limit: number },

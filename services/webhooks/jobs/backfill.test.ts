@@ -24,6 +24,7 @@ import {
 } from '../../../test/support/webhooks.ts';
 import type { Trigger } from '../../contract/limits.ts';
 import { sampleEvent } from '../../contract/sample-event.ts';
+import { BATCH } from './capacity.ts';
 
 let returns: RetainingReturns;
 let webhooks: WebhooksUnderTest;
@@ -120,6 +121,16 @@ describe('a backfill', () => {
     await until(() => eventsAt(path).includes(witness.eventId));
     expect(eventsAt(path)).toEqual([...all, witness.eventId].sort());
     expect(new Set((await webhooks.deliveries(shopId)).map((one) => one.id)).size).toBe(31);
+  });
+
+  test('sends every page of what is retained', async () => {
+    const shopId = newShop();
+    const { id } = await webhooks.subscribe({ shopId, url: `${receiver.url}/${shopId}` });
+    const count = 2 * BATCH + 1;
+    retain(shopId, count);
+    const started = await backfill(shopId, id);
+    expect(await ended(shopId, started.id)).toMatchObject({ done: count, skipped: 0 });
+    await until(() => new Set(eventsAt(`/hook/${shopId}`)).size === count);
   });
 
   test('gives the bytes that fan-out gives, and leaves out customers that were redacted since', async () => {

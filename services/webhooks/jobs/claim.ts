@@ -40,12 +40,12 @@ export async function claimPart(pool: pg.Pool): Promise<Claim | undefined> {
   return rows[0];
 }
 
-/** Reads the claimed part; undefined when it is another's by now, or over. */
+/** Reads the claimed part; undefined when another process has it now, or it has ended. */
 export async function readPart(db: Queryable, claim: Claim): Promise<Part | undefined> {
   return selectPart(db, claim, '');
 }
 
-/** Locks the claimed part until the end of the transaction; undefined when it is another's by now, or over. */
+/** Locks the claimed part until the end of the transaction; undefined when another process has it now, or it has ended. */
 export async function lockPart(tx: Queryable, claim: Claim): Promise<Part | undefined> {
   return selectPart(tx, claim, 'for update of p');
 }

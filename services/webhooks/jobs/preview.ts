@@ -39,7 +39,7 @@ type Row = (Group | { readonly subscriptionId: null }) & { readonly scanned: num
 /**
  * Counts what a filter names, by subscription and by whether it can be replayed. Reads only.
  *
- * @param mostScanned deliveries of its time that are looked at; {@link SCANNED} unless told otherwise.
+ * @param mostScanned deliveries of its time that are read; {@link SCANNED} by default.
  */
 export async function previewReplay(
   db: Queryable,

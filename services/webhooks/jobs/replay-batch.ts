@@ -5,8 +5,8 @@ import { inTransaction, type Queryable } from '../../platform/postgres.ts';
 import { requeue } from '../delivery/queue/requeue.ts';
 import { type ParsedFilter, parseFilter } from '../log/filter.ts';
 import { lockSubscriptionShared } from '../subscriptions/subscription-store.ts';
+import { capacityOf } from './capacity.ts';
 import { type Claim, failPart, lockPart, noteProgress, type Part } from './claim.ts';
-import { capacityOf } from './room.ts';
 
 /** Deliveries that one batch looks at, so that a rare state is not searched for without end. */
 const SCANNED = 1_000;
@@ -14,10 +14,10 @@ const SCANNED = 1_000;
 /**
  * Sets the next deliveries of a replay on their way, oldest first: which they were, where the next
  * batch begins and what came of it are one transaction, so that each is replayed once, whatever is
- * killed when. Returns how many; undefined when the claim was another's by now.
+ * killed when. Returns how many; undefined when another process has the claim now.
  *
  * Only deliveries that had ended when the replay was started are taken: what it sent itself, and what
- * others replay meanwhile, is left alone.
+ * others replay at the same time, is left alone.
  */
 export function replayBatch(
   pool: pg.Pool,

@@ -97,7 +97,7 @@ async function spanOf(
   return { shopId: wish.shopId, topic, trigger, from, to };
 }
 
-/** From all that is kept to the present, unless told otherwise. */
+/** By default from the oldest that is kept until now. */
 function timeOf(
   given: { readonly from?: Date | undefined; readonly to?: Date | undefined },
   keptDays: number,

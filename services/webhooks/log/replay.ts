@@ -7,11 +7,11 @@ import { getDelivery } from './get.ts';
 import type { LoggedDelivery } from './rows.ts';
 
 /**
- * Starts a finished delivery anew, with the whole schedule: same `webhook-id`, same bytes, to the
+ * Sends a finished delivery again, with the whole retry schedule: same `webhook-id`, same bytes, to the
  * subscription's present address. Behind an inactive subscription it is held.
  *
  * @param o.subscriptionId the one it must be of, and which must exist; 0 for any.
- * @param o.key of the call: what it started before is its answer, however that fares.
+ * @param o.key of the call: what the same call started before is the answer, whatever became of it.
  * @param o.offsetMs of the retry clock.
  * @throws DomainError NOT_FOUND; FAILED_PRECONDITION when it waits already, its payload is gone or
  *   its subscription was deleted.

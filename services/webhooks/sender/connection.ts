@@ -14,7 +14,7 @@ export interface Post {
 /** A receiver that keeps connections open says so; idle ones are closed before common servers do. Milliseconds. */
 const KEEP_ALIVE_MS = 4_000;
 const MAX_KEEP_ALIVE_MS = 30_000;
-/** Then a name is resolved anew and a certificate looked at again. Milliseconds. */
+/** After this a name is resolved again and a certificate checked again. Milliseconds. */
 const MAX_AGE_MS = 300_000;
 const MAX_HEADER_BYTES = 16 * 1024;
 /**

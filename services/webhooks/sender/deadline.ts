@@ -1,6 +1,6 @@
 import { TooLate } from './failure.ts';
 
-/** The total time of one attempt: whatever is going on when it ends is told to stop. */
+/** The total time of one attempt: it stops whatever is still running. */
 export class Deadline {
   readonly #timer: NodeJS.Timeout;
   #stopCurrent: ((reason: TooLate) => void) | undefined;

@@ -33,7 +33,7 @@ export class ConnectionLost extends Error {
   readonly code = 'ECONNRESET';
 }
 
-/** Whether it failed for want of time: ours, or the name servers' and the network's own. */
+/** Whether time ran out: ours, or that of name servers or the network. */
 export function isTooLate(error: unknown): boolean {
   return error instanceof TooLate || ['ETIMEDOUT', 'ETIMEOUT'].includes(codeOf(error));
 }
@@ -41,7 +41,7 @@ export function isTooLate(error: unknown): boolean {
 /** Out of file descriptors, of this process or of the machine, or of buffers. */
 const OWN_LIMITS: ReadonlySet<string> = new Set(['EMFILE', 'ENFILE', 'ENOBUFS']);
 
-/** Whether an attempt failed for want of something of our own, whatever the receiver is like. */
+/** Whether an attempt failed because this process lacks something; the receiver is not at fault. */
 export function isOwnExhaustion(error: unknown): boolean {
   if (typeof error !== 'object' || error === null) return false;
   if ('errors' in error && Array.isArray(error.errors)) return error.errors.some(isOwnExhaustion);

@@ -7,7 +7,7 @@ export interface SenderMetrics {
   /** An address that webhooks may not reach: refused as a text, or when its name was resolved. */
   refused(stage: 'url' | 'connect'): void;
   opened(): void;
-  /** An attempt was not made for want of a socket of our own. @param code such as `EMFILE`. */
+  /** An attempt was not made because this process has no socket left. @param code such as `EMFILE`. */
   exhausted(code: string): void;
 }
 

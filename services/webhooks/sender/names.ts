@@ -17,7 +17,7 @@ const FAILED_MS = 2_000;
 const MAX_FAILED = 1_000;
 
 export interface NameOptions {
-  /** Name servers (tests); those of the machine unless told otherwise. */
+  /** Name servers (tests); by default those of the machine. */
   readonly servers?: readonly string[];
   readonly limitMs?: number;
   readonly atOnce?: number;

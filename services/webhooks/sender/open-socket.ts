@@ -55,7 +55,7 @@ export async function openSocket(
   const resolved = performance.now();
   if (isIP(host) === 0) timing.dnsMs = resolved - start;
   const socket = o.dial(addresses, verdict.port);
-  // Whoever waits for it is told by the promise; later errors go to the client on it.
+  // The promise rejects for the caller; later errors go to the client of the socket.
   socket.on('error', () => {});
   try {
     await once(socket, 'connect', { signal });

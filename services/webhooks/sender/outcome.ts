@@ -92,7 +92,7 @@ export function judge(answer: Answer, timing: Opening, now: Date): Rest {
   };
 }
 
-/** What a failure means, in the words of {@link describeFailure} unless told. */
+/** What a failure means, by default in the words of {@link describeFailure}. */
 export function failed(error: unknown, text = describeFailure(error)): Rest {
   return {
     result: isTooLate(error) ? 'timeout' : 'failed',

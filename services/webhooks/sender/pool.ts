@@ -7,7 +7,7 @@ import { ConnectionLost } from './failure.ts';
  * needs is closed by its age. A smaller number for each origin would close and open them burst by burst.
  */
 const MAX_IDLE = 512;
-/** How often answers are looked at for bytes that nobody is told of. Milliseconds. */
+/** How often answers are checked for bytes that no handler sees. Milliseconds. */
 const CHECK_MS = 1_000;
 
 /** Reasons for planned closes, which nobody reads: made once, for a stack costs more than a close. */

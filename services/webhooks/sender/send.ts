@@ -58,7 +58,7 @@ export interface SenderOptions {
   readonly resolve?: Resolve;
   /** Total time of one attempt (tests). Milliseconds. */
   readonly attemptMs?: number;
-  /** The time that dates in answers are measured against when these do not tell theirs; this machine's unless told. */
+  /** The time that dates in answers without a `Date` header are compared with; by default this machine's. */
   readonly now?: () => Date;
   /** How connections are begun (tests). */
   readonly dial?: Dial;

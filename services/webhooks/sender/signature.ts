@@ -9,7 +9,7 @@ export function newSecret(): string {
 }
 
 /**
- * A secret in the form that signs. Worth keeping: with a key made anew each time a signature costs
+ * A secret in the form that signs. Keep it: with a new key for each call a signature costs
  * three times as much.
  */
 export function signingKeyOf(secret: string): KeyObject {

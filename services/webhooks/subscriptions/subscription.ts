@@ -66,7 +66,7 @@ export function parseFields(given: GivenFields, policy: UrlPolicy): Subscription
   return { topic, trigger, url, status };
 }
 
-/** {@link parseFields} of a change: what is empty stays as it is, and is not judged anew. */
+/** {@link parseFields} of a change: what is empty stays as it is, and is not checked again. */
 export function parseChange(given: GivenFields, policy: UrlPolicy): SubscriptionChange {
   const [topic, trigger, url] = [given.topic, given.trigger, given.url].map(
     (one) => one || undefined,

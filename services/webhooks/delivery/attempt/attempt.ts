@@ -20,12 +20,12 @@ export interface AttemptOptions {
 }
 
 /**
- * One delivery, once: signed and sent, as part of the trace of its event. What is to be written down.
- * Rejects when it cannot be made, for want of a key for instance; never throws.
+ * Signs and sends one delivery, once, as part of the trace of its event. Resolves to the result that is to be
+ * recorded. Rejects when the attempt cannot be made, for example without a key; never throws.
  */
 export async function attempt(o: AttemptOptions, due: Due, token: bigint): Promise<AttemptResult> {
   const { body } = due;
-  // Nothing to send, or nobody to send it for: no request, and the subscription has failed nothing.
+  // Without a body or a secret there is no request, and no failure of the subscription.
   if (!body || !due.sealed) {
     return { due, token, sent: undefined, ended: 'dropped', pauseMs: 0 };
   }

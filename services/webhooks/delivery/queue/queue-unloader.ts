@@ -17,19 +17,19 @@ export interface QueueUnloaderOptions {
   readonly inFlight: InFlightAttempts;
   /** The retry clock, as the database keeps it. */
   readonly retryNowMs: () => number;
-  /** A queue that was let go of is ready then, by the retry clock. */
+  /** An unloaded queue is ready at this time, by the retry clock. */
   readonly onReadyAt: (retryMs: number) => void;
-  /** Queues that were let go of may be ready already. */
+  /** Unloaded queues may be ready already. */
   readonly onMaybeReady: () => void;
 }
 
-/** Lets go of queues, so that others have their turn; the loader finds them again when they are ready. */
+/** Unloads queues, so that others have their turn. The loader finds them again when they are ready. */
 export interface QueueUnloader {
   /** Parks queues that have had nothing due for a while. */
   unloadIdle(): Promise<void>;
-  /** Where there are more queues than can be looked after: puts those back that come to nothing. */
+  /** When memory is full of queues: unloads those that could not send anything. */
   unloadWaiting(): Promise<void>;
-  /** Lets go of queues that have something due and must wait. Milliseconds. */
+  /** Unloads queues that have something due and must wait. Milliseconds. */
   postpone(queues: readonly ActiveQueue[], pauseMs: number): Promise<void>;
 }
 
@@ -38,7 +38,7 @@ const IDLE_MS = 2_500;
 const IDLE_HELD_MS = 100;
 const IDLE_CROWDED_MS = 10;
 const MAX_UNLOADED_AT_ONCE = 500;
-/** When there are more queues than can be looked after: how long one stays that comes to nothing, and how many go at once. */
+/** When memory is full of queues: how long one that sends nothing stays, and how many are unloaded at once. */
 const STAY_MS = 1_000;
 const MAX_RESCHEDULED_AT_ONCE = 250;
 

@@ -174,7 +174,7 @@ async function lockQueues(
 }
 
 /**
- * Those that nobody has written down: a repetition of what was committed counts nothing. For `any(array[…])`
+ * Deliveries whose result is not recorded yet: the repetition of a committed statement counts nothing. For `any(array[…])`
  * see `writeResults`.
  */
 async function stillWaiting(

@@ -86,7 +86,7 @@ async function write(
 ): Promise<AttemptResult[]> {
   const stale: AttemptResult[] = [];
   const days = byDay(attemptResults);
-  // All of them were passed over: how their addresses fare is kept all the same.
+  // All of them were skipped. The health of their endpoints is recorded all the same.
   if (days.size === 0 && endpoints.length > 0) days.set(new Date().setUTCHours(0, 0, 0, 0), []);
   let changes = endpoints;
   for (const [day, ofDay] of days) {
@@ -173,7 +173,7 @@ select from leases where name = any($1::text[]) order by name for share`;
 //
 // What arrived although it was dropped or expired is said to be delivered: also when that happens at this
 // moment, and the queue still shows it (`being_dropped`). An answer may repeat what was sent: of a payload
-// whose customer was redacted meanwhile it is not kept.
+// whose customer was redacted during the attempt it is not kept.
 const settleOf = (day: Date): string => {
   const { first, end } = rangeOfDay(day);
   return `
@@ -187,7 +187,7 @@ with leased as materialized (
     as g (shop_id, subscription_id, id, lease, token, attempts, ended, pause_ms, payload_id, started_ms, duration_ms,
           dns_ms, connect_ms, tls_ms, wait_ms, read_ms, status, error, url, request_headers, response_excerpt, round)
     join leased l on l.name = g.lease and l.token = g.token
-), fares as (
+), health as (
   update endpoints e
      set flight_cap = g.flight_cap, consecutive_failures = g.failures,
          failing_since = to_timestamp(g.failing_since / 1000),
