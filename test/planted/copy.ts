@@ -27,6 +27,8 @@ export async function makeCopy(): Promise<Copy> {
   // Also of a run that is interrupted nothing stays.
   const remove = (): void => rmSync(folder, { recursive: true, force: true });
   process.once('exit', remove);
+  // Without the refresh a file that was only touched makes `stash create` fail.
+  await git('update-index', '-q', '--refresh').catch(() => {});
   await git('worktree', 'add', '--detach', folder, (await git('stash', 'create')) || 'HEAD');
   await run('cp', ['-al', join(ROOT, 'node_modules'), join(folder, 'node_modules')]);
   return {
