@@ -4,7 +4,7 @@ import { inParallel } from '../../deploy/local/demo/in-parallel.ts';
 import { startWorker, type Worker } from './child.ts';
 import type { PublisherMethods } from './publisher.ts';
 import type { Bench } from './row.ts';
-import type { Arrivals, SinkMethods } from './sink.ts';
+import type { Arrivals, Receivers, SinkMethods } from './sink.ts';
 
 /** Subscriptions made at the same time. */
 const PARALLEL = 16;
@@ -22,8 +22,18 @@ export interface Hooks {
   stop(): Promise<void>;
 }
 
-/** Starts publisher and sink, and subscribes each shop to `return.closed` at an address of its own. */
-export async function startHooks(bench: Bench, shops: readonly bigint[]): Promise<Hooks> {
+export interface HookOptions {
+  /** Subscriptions of each shop, each at an address of its own; an event has as many deliveries. */
+  readonly perShop?: number;
+  readonly receivers?: Receivers;
+}
+
+/** Starts publisher and sink, and subscribes each shop to `return.closed`. */
+export async function startHooks(
+  bench: Bench,
+  shops: readonly bigint[],
+  { perShop = 1, receivers = {} }: HookOptions = {},
+): Promise<Hooks> {
   const { platform } = bench;
   const sink = startWorker<SinkMethods>({ name: 'sink', args: ['test/bench/sink.ts'] });
   const publisher = startWorker<PublisherMethods>({
@@ -31,12 +41,13 @@ export async function startHooks(bench: Bench, shops: readonly bigint[]): Promis
     args: ['test/bench/publisher.ts'],
     env: { DATABASE_URL: platform.urlOf('returns') },
   });
-  const port = await sink.call('listen', undefined);
-  await sink.call('learn', await subscribe(bench, shops, `http://127.0.0.1:${port}`));
+  const port = await sink.call('listen', receivers);
+  const origin = `${receivers.certificate ? 'https' : 'http'}://127.0.0.1:${port}`;
+  await sink.call('learn', await subscribe(bench, { shops, perShop, origin }));
   let received = 0;
   sink.onTold((count) => {
     received = count;
-    publisher.call('received', count).catch(() => {});
+    publisher.call('received', Math.floor(count / perShop)).catch(() => {});
   });
   return {
     publisher,
@@ -59,18 +70,19 @@ export async function startHooks(bench: Bench, shops: readonly bigint[]): Promis
 /** Answers the secrets by path. */
 async function subscribe(
   { platform }: Bench,
-  shops: readonly bigint[],
-  origin: string,
+  o: { readonly shops: readonly bigint[]; readonly perShop: number; readonly origin: string },
 ): Promise<Map<string, string>> {
   const secrets = new Map<string, string>();
-  await inParallel(shops, PARALLEL, async (shopId) => {
-    const path = `/hooks/${shopId}`;
+  const subscriptions = o.shops.flatMap((shopId) =>
+    Array.from({ length: o.perShop }, (_, nth) => ({ shopId, path: `/hooks/${shopId}/${nth}` })),
+  );
+  await inParallel(subscriptions, PARALLEL, async ({ shopId, path }) => {
     const { secret } = await platform.services.webhooks.createSubscription({
       shopId,
       actor: LOCAL_ACTOR,
       topic: 'return',
       trigger: 'return.closed',
-      url: `${origin}${path}`,
+      url: `${o.origin}${path}`,
     });
     secrets.set(path, secret);
   });

@@ -1,27 +1,39 @@
-import type pg from 'pg';
 import type { NodeProcess } from './child.ts';
 import type { Platform } from './platform.ts';
-import { cpuOfProcess, cpuOfTree, residentOf } from './work.ts';
+import { cpuByKind, kindsOf } from './postgres-kinds.ts';
+import { cpuOfTree, type ProcessTime, readProcesses, residentOf } from './work.ts';
+
+/** Processes that only the bench has: the two ends of the path, and what calls the API. */
+const ENDS = ['sink', 'publisher', 'load'];
+/** Below this, a share is not named. CPU-s per 1,000. */
+const SMALLEST = 0.005;
 
 /** CPU-seconds by process: the product's, then what stands around it. */
 export interface Work {
   readonly byProcess: ReadonlyMap<string, number>;
-  /** Of PostgreSQL's, by who the backends worked for. */
-  readonly byClient: ReadonlyMap<string, number>;
+  /** PostgreSQL's, by kind of process: backends by who they worked for. Sums up to its part of `byProcess`. */
+  readonly byKind: ReadonlyMap<string, number>;
   readonly total: number;
 }
 
-/** Counts CPU-seconds of PostgreSQL, Kafka, the services and the processes of the bench itself. */
+/**
+ * Counts CPU-seconds of PostgreSQL, Kafka, the services and the processes of the bench itself, and notes
+ * what others took of the machine.
+ */
 export async function startMeter(
   platform: Platform,
   own: readonly NodeProcess[],
 ): Promise<() => Promise<Work>> {
-  const before = processTimes(platform, own);
-  const clientsBefore = await clientTimes(platform.admin);
+  const endSlice = platform.shares.begin();
+  const before = readProcesses();
+  const earlier = processTimes(platform, own, before);
   return async () => {
-    const byProcess = difference(processTimes(platform, own), before);
-    const byClient = difference(await clientTimes(platform.admin), clientsBefore);
-    return { byProcess, byClient, total: sumOf(byProcess) };
+    const after = readProcesses();
+    endSlice();
+    const byProcess = difference(processTimes(platform, own, after), earlier);
+    const kinds = await kindsOf(platform.admin);
+    const byKind = cpuByKind(platform.postgresPid, before, after, kinds);
+    return { byProcess, byKind, total: sumOf(byProcess) };
   };
 }
 
@@ -35,17 +47,31 @@ export function together(works: readonly Work[]): Work {
     return sums;
   };
   const byProcess = add(works.map((work) => work.byProcess));
-  return { byProcess, byClient: add(works.map((work) => work.byClient)), total: sumOf(byProcess) };
+  return { byProcess, byKind: add(works.map((work) => work.byKind)), total: sumOf(byProcess) };
+}
+
+/** CPU-seconds without the processes that only the bench has. */
+export function withoutEnds({ byProcess, total }: Work): number {
+  return ENDS.reduce((sum, name) => sum - (byProcess.get(name) ?? 0), total);
 }
 
 /** `webhooks 0.21, postgres 0.30 (webhooks 0.20, …), …`: CPU-seconds for each 1,000 of something. */
 export function perThousand(work: Work, count: number): string {
-  const each = (map: ReadonlyMap<string, number>) =>
-    [...map]
-      .filter(([, seconds]) => (seconds / count) * 1_000 >= 0.005)
-      .sort(([, a], [, b]) => b - a)
-      .map(([name, seconds]) => `${name} ${((seconds / count) * 1_000).toFixed(2)}`);
-  return [...each(work.byProcess), `inside postgres: ${each(work.byClient).join(', ')}`].join(', ');
+  const inside = partsOf(work.byKind, count).join(', ');
+  return partsOf(work.byProcess, count)
+    .map((part) => (part.startsWith('postgres ') ? `${part} (${inside})` : part))
+    .join(', ');
+}
+
+/** The largest first; what is too small to be named is one part, so that the parts sum up to the whole. */
+function partsOf(map: ReadonlyMap<string, number>, count: number): string[] {
+  const each = [...map].map(([name, seconds]) => [name, (seconds / count) * 1_000] as const);
+  const named = each.filter(([, value]) => value >= SMALLEST).sort(([, a], [, b]) => b - a);
+  const rest =
+    each.reduce((sum, [, value]) => sum + value, 0) - named.reduce((s, [, v]) => s + v, 0);
+  return [...named, ['rest', rest] as const]
+    .filter(([name, value]) => name !== 'rest' || Math.abs(value) >= SMALLEST)
+    .map(([name, value]) => `${name} ${value.toFixed(2)}`);
 }
 
 /** Resident memory of every process but PostgreSQL's. MB. */
@@ -53,25 +79,18 @@ export function residentText(processes: readonly NodeProcess[]): string {
   return processes.map(({ name, pid }) => `${name} ${residentOf(pid).toFixed(0)}`).join(', ');
 }
 
-function processTimes(platform: Platform, own: readonly NodeProcess[]): Map<string, number> {
+function processTimes(
+  platform: Platform,
+  own: readonly NodeProcess[],
+  all: readonly ProcessTime[],
+): Map<string, number> {
   return new Map([
-    ['postgres', cpuOfTree(platform.postgresPid)],
-    ['kafka', cpuOfTree(platform.kafkaPid)],
-    ...[...platform.processes(), ...own].map(({ name, pid }) => [name, cpuOfTree(pid)] as const),
+    ['postgres', cpuOfTree(platform.postgresPid, all)],
+    ['kafka', cpuOfTree(platform.kafkaPid, all)],
+    ...[...platform.processes(), ...own].map(
+      ({ name, pid }) => [name, cpuOfTree(pid, all)] as const,
+    ),
   ]);
-}
-
-/** Backends that ended meanwhile are missed: pools keep theirs. */
-async function clientTimes(admin: pg.Client): Promise<Map<string, number>> {
-  const { rows } = await admin.query<{ pid: number; client: string }>(
-    `select pid, case when backend_type = 'client backend' then application_name else backend_type end as client
-     from pg_stat_activity`,
-  );
-  const times = new Map<string, number>();
-  for (const { pid, client } of rows) {
-    times.set(client, (times.get(client) ?? 0) + cpuOfProcess(pid));
-  }
-  return times;
 }
 
 function difference(after: ReadonlyMap<string, number>, before: ReadonlyMap<string, number>) {

@@ -48,11 +48,14 @@ export interface Environment {
   readonly token: string;
   readonly brokers: string;
   readonly oauthKeyring: string;
+  /** The authority behind receivers over TLS. */
+  readonly authorityFile: string;
   readonly urlOf: (schema: string) => string;
 }
 
 /** What each process finds in its environment: what it must have, and no limit that would be measured instead. */
-export function environmentsOf({ places, token, brokers, oauthKeyring, urlOf }: Environment) {
+export function environmentsOf(o: Environment) {
+  const { places, token, brokers, oauthKeyring, urlOf } = o;
   const targets = Object.entries(places.targets).map(([name, target]) => [
     `${name.toUpperCase()}_TARGET`,
     target,
@@ -64,7 +67,8 @@ export function environmentsOf({ places, token, brokers, oauthKeyring, urlOf }: 
     LOG_LEVEL: 'warn',
     EVENT_KEYRING: newKeyringText(),
     WEBHOOK_KEYRING: newKeyringText(),
-    WEBHOOK_ALLOWED_ORIGINS: 'http://127.0.0.1:*',
+    WEBHOOK_ALLOWED_ORIGINS: 'http://127.0.0.1:*,https://127.0.0.1:*',
+    NODE_EXTRA_CA_CERTS: o.authorityFile,
     REST_PER_MINUTE: '1000000',
     SHOP_MIB_PER_DAY: '1000000',
     HOST: '127.0.0.1',

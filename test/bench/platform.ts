@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { rmSync } from 'node:fs';
-import { mkdtemp } from 'node:fs/promises';
+import { mkdtemp, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -17,7 +17,9 @@ import { staticIdentity } from '../../services/platform/identity.ts';
 import { newKeyringText } from '../../services/platform/keyring.ts';
 import { migrate } from '../../services/platform/migrate.ts';
 import { roleOf, SCHEMAS } from '../../services/platform/schemas.ts';
+import { type Certificate, createAuthority } from '../support/certificates.ts';
 import { type NodeProcess, startProcess } from './child.ts';
+import { createShareBook, type ShareBook } from './others.ts';
 import { environmentsOf, type ProcessName, placesOf } from './places.ts';
 
 /** Longer than a client's pause between two attempts to connect. Milliseconds. */
@@ -45,6 +47,10 @@ export interface Platform {
   readonly gatewayUrl: string;
   /** Opens the keys that sign access tokens. */
   readonly oauthKeyring: string;
+  /** For a receiver at 127.0.0.1; webhooks trusts it. */
+  readonly certificate: Certificate;
+  /** What others took of the machine while something was measured. */
+  readonly shares: ShareBook;
   urlOf(schema: string): string;
   /** Starts what is missing of these processes and stops the others. */
   run(names: readonly ProcessName[]): Promise<void>;
@@ -77,7 +83,12 @@ export async function startPlatform(): Promise<Platform> {
   const { services, close } = connectServices(places.targets, { identity });
   const brokers = kafka.brokers.join(',');
   const oauthKeyring = newKeyringText();
-  const variables = environmentsOf({ places, token, brokers, oauthKeyring, urlOf });
+  const authority = createAuthority('bench');
+  const authorityFile = join(folder, 'authority.pem');
+  await writeFile(authorityFile, authority.cert);
+  const variables = environmentsOf({
+    ...{ places, token, brokers, oauthKeyring, authorityFile, urlOf },
+  });
   const running = new Map<ProcessName, NodeProcess>();
 
   const start = async (name: ProcessName) => {
@@ -85,7 +96,7 @@ export async function startPlatform(): Promise<Platform> {
     const made = startProcess({ name, args: [file], env: variables(name) });
     running.set(name, made);
     await untilServing(made, places.ports(name)[0], name);
-    // Whoever called while it was away waits before trying again, at most a second.
+    // A client that called while it was unavailable waits up to a second before it tries again.
     await sleep(RECONNECT_MS);
   };
   const stop = async (name: ProcessName) => {
@@ -100,6 +111,8 @@ export async function startPlatform(): Promise<Platform> {
     services,
     gatewayUrl: `http://127.0.0.1:${places.ports('gateway')[0]}`,
     oauthKeyring,
+    certificate: authority.issue({ address: '127.0.0.1' }),
+    shares: createShareBook(process.pid),
     urlOf,
     processes: () => [...running.values()],
     metricsUrlOf: (name) => `http://127.0.0.1:${places.ports(name)[1]}/metrics`,

@@ -1,20 +1,59 @@
+import { othersFigure, type RowShares } from './others.ts';
 import type { Figure, Row } from './row.ts';
 
+const RUNS = 'to run';
+
+/** What a row found, and what others took of the machine while it was measured. */
+export interface Result {
+  readonly row: Row;
+  readonly figures: readonly Figure[];
+  readonly shares: RowShares;
+}
+
+/** Whether others took so little that the figures mean something. */
+export function mayBePublished({ shares }: Pick<Result, 'shares'>): boolean {
+  return othersFigure(shares).met === true;
+}
+
+/** A row that failed has only this figure. */
+export function failureOf(error: unknown): Figure {
+  const value = error instanceof Error ? (error.stack ?? error.message) : String(error);
+  return { name: 'the row', value: value.split('\n', 3).join(' '), goal: RUNS, met: false };
+}
+
+export function hasFailed({ figures }: Pick<Result, 'figures'>): boolean {
+  return figures.some(({ goal }) => goal === RUNS);
+}
+
 /** Prints what one row found. */
-export function printRow(figures: readonly Figure[]): void {
-  for (const { name, value, goal, met } of figures) {
-    const verdict = goal ? `   goal ${goal}: ${met ? 'met' : 'MISSED'}` : '';
+export function printRow({ figures, shares }: Result): void {
+  for (const { name, value, ...goal } of [...figures, othersFigure(shares)]) {
+    const [bound, outcome] = [goal.goal, outcomeOf(goal)];
+    const verdict = bound ? `   goal ${bound}: ${outcome.toUpperCase()}` : '';
     process.stdout.write(`  ${name}: ${value}${verdict}\n`);
   }
 }
 
-/** Everything as one table in Markdown. */
-export function summarise(results: ReadonlyMap<Row, readonly Figure[]>): string {
-  const lines = [...results].flatMap(([row, figures]) =>
-    figures.map(
-      ({ name, value, goal, met }) =>
-        `| ${row.name} | ${name} | ${value} | ${goal ?? ''} | ${goal ? (met ? 'met' : '**missed**') : ''} |`,
-    ),
+/** Everything as one table in Markdown. Of a row that others disturbed it says only that. */
+export function summarise(results: readonly Result[]): string {
+  const lines = results.flatMap((result) =>
+    publishedOf(result).map(({ name, value, ...goal }) => {
+      const outcome = outcomeOf(goal);
+      const shown = outcome === 'missed' ? '**missed**' : outcome;
+      return `| ${result.row.name} | ${name} | ${value} | ${goal.goal ?? ''} | ${shown} |`;
+    }),
   );
   return ['| Row | Figure | Measured | Goal | |', '|---|---|---|---|---|', ...lines].join('\n');
+}
+
+function publishedOf(result: Result): readonly Figure[] {
+  const others = othersFigure(result.shares);
+  if (mayBePublished(result)) return [...result.figures, others];
+  return [{ ...others, name: `not published: ${others.name}` }];
+}
+
+function outcomeOf({ goal, met }: Pick<Figure, 'goal' | 'met'>): string {
+  if (!goal) return '';
+  if (met === undefined) return 'not measured';
+  return met ? 'met' : 'missed';
 }

@@ -6,7 +6,7 @@ export interface Bench {
   /** Shorter everything: for development, and to see that the bench itself works. */
   readonly quick: boolean;
   readonly platform: Platform;
-  /** Does the work that is measured; with `--profile` it says what the processes did meanwhile. */
+  /** Does the work that is measured; with `--profile` it says what the processes did during it. */
   watch<T>(processes: readonly NodeProcess[], work: () => Promise<T>): Promise<T>;
   /** Prints what is going on. */
   note(text: string): void;
@@ -17,6 +17,8 @@ export interface Bench {
 export interface Figure {
   readonly name: string;
   readonly value: string;
+  /** The value as a number, where it is one. */
+  readonly number?: number;
   readonly goal?: string;
   /** Only where there is a goal. */
   readonly met?: boolean;
@@ -52,5 +54,9 @@ export function atLeast(bound: number, o: Goal): Figure {
 
 /** A value without a goal. */
 export function figure(o: Goal): Figure {
-  return { name: o.name, value: o.more ? `${text(o)} (${o.more})` : text(o) };
+  return {
+    name: o.name,
+    value: o.more ? `${text(o)} (${o.more})` : text(o),
+    number: o.value,
+  };
 }

@@ -1,5 +1,6 @@
 import { once } from 'node:events';
-import { createServer, type Socket } from 'node:net';
+import { createServer, type Server, type Socket } from 'node:net';
+import { createServer as createTlsServer } from 'node:tls';
 import { Webhook } from 'standardwebhooks';
 import { serveParent, tellParent } from './ipc.ts';
 import { monotonicMs } from './stats.ts';
@@ -19,25 +20,46 @@ export interface Arrivals {
   readonly invalid: number;
   /** Connections ever opened. */
   readonly connections: number;
-  /** Monotonic milliseconds of the first arrival, by event or return; only while they are kept. */
+  /** Monotonic milliseconds of the first arrival, by what they are kept by; only while they are. */
   readonly times: ReadonlyMap<string, number>;
 }
 
 const seen = new Set<string>();
 const secrets = new Map<string, Webhook>();
 /** What the times of arrivals are kept by, if at all. */
-type KeptBy = 'nothing' | 'event' | 'return';
+type KeptBy = 'nothing' | 'delivery' | 'event' | 'return';
 let keptBy: KeptBy = 'nothing';
 const times = new Map<string, number>();
 const counts = { received: 0, repeated: 0, verified: 0, invalid: 0, connections: 0 };
 
+/** How receivers behave. */
+export interface Receivers {
+  /** The shortest and the longest time until they answer. Milliseconds. */
+  readonly answerMs?: readonly [number, number];
+  /** With it they are reached over TLS. */
+  readonly certificate?: { readonly cert: string; readonly key: string };
+  /** Header names come as Go writes them (`Webhook-Id`), not as our sender does. */
+  readonly isCanonical?: boolean;
+}
+
+/** Any prime: answers take times all over the range, and the same ones in every run. */
+const STEP_MS = 37;
+let answerMs: Receivers['answerMs'];
+let names = { id: 'webhook-id', length: 'content-length' };
+let answered = 0;
+
 /** A receiver as cheap as one can be in Node: it reads just enough of HTTP to find where a request ends. */
-async function listen(): Promise<number> {
-  const server = createServer({ noDelay: true }, (socket) => {
+async function listen(o: Receivers): Promise<number> {
+  answerMs = o.answerMs;
+  if (o.isCanonical) names = { id: 'Webhook-Id', length: 'Content-Length' };
+  const accept = (socket: Socket): void => {
     counts.connections += 1;
     socket.on('error', () => socket.destroy());
     receive(socket);
-  });
+  };
+  const server: Server = o.certificate
+    ? createTlsServer({ ...o.certificate, noDelay: true }, accept)
+    : createServer({ noDelay: true }, accept);
   server.listen(0, '127.0.0.1', 4_096);
   await once(server, 'listening');
   const address = server.address();
@@ -60,28 +82,43 @@ function take(bytes: Buffer, socket: Socket): number {
   const end = bytes.indexOf(END_OF_HEAD);
   if (end < 0) return 0;
   const head = bytes.toString('latin1', 0, end);
-  const length = Number(headerOf(head, 'content-length') ?? 0);
+  const length = Number(headerOf(head, names.length) ?? 0);
   const whole = end + END_OF_HEAD.length + length;
   if (bytes.length < whole) return 0;
-  socket.write(ANSWER);
+  answer(socket);
   count(head, bytes.subarray(whole - length, whole));
   return whole;
 }
 
+function answer(socket: Socket): void {
+  if (!answerMs) {
+    socket.write(ANSWER);
+    return;
+  }
+  const [shortest, longest] = answerMs;
+  answered += 1;
+  const pause = shortest + ((answered * STEP_MS) % (longest - shortest + 1));
+  setTimeout(() => {
+    if (!socket.destroyed) socket.write(ANSWER);
+  }, pause);
+}
+
 function count(head: string, body: Buffer): void {
   counts.received += 1;
-  const id = headerOf(head, 'webhook-id') ?? '';
+  const id = headerOf(head, names.id) ?? '';
   if (seen.has(id)) counts.repeated += 1;
   else seen.add(id);
-  if (keptBy !== 'nothing') keepTime(head, body);
+  if (keptBy !== 'nothing') keepTime(keyOf(head, id, body));
   if (counts.received % VERIFY_EACH === 0) verify(head, id, body);
 }
 
-function keepTime(head: string, body: Buffer): void {
-  const key =
-    keptBy === 'event'
-      ? headerOf(head, 'X-Service-Event-Id')
-      : /"id":(\d+)/.exec(body.toString('utf8'))?.[1];
+function keyOf(head: string, id: string, body: Buffer): string | undefined {
+  if (keptBy === 'delivery') return id;
+  if (keptBy === 'event') return headerOf(head, 'X-Service-Event-Id');
+  return /"id":(\d+)/.exec(body.toString('utf8'))?.[1];
+}
+
+function keepTime(key: string | undefined): void {
   if (key && !times.has(key)) times.set(key, monotonicMs());
 }
 
@@ -110,7 +147,7 @@ function headerOf(head: string, name: string): string | undefined {
 }
 
 const methods = {
-  listen: async (_: undefined) => listen(),
+  listen: (o: Receivers): Promise<number> => listen(o),
   /** Secrets by path; what comes to other paths is counted and not verified. */
   learn(known: ReadonlyMap<string, string>) {
     for (const [path, secret] of known) secrets.set(path, new Webhook(secret));

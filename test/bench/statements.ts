@@ -15,7 +15,7 @@ export interface Statement {
   readonly walBytes: number;
 }
 
-/** Begins to count anew. */
+/** Begins to count from nothing. */
 export async function resetStatements(admin: pg.Client): Promise<void> {
   await admin.query('select pg_stat_statements_reset()');
 }
@@ -29,7 +29,7 @@ export async function statementsSince(admin: pg.Client): Promise<Statement[]> {
             s.wal_bytes::float8 as "walBytes"
      from pg_stat_statements s join pg_roles r on r.oid = s.userid
      where starts_with(r.rolname, 'rms_') and r.rolname <> 'rms_migrator' and s.toplevel
-     order by 4 desc`,
+     order by ms desc`,
   );
   return rows;
 }

@@ -2,30 +2,50 @@ import { readdirSync, readFileSync } from 'node:fs';
 
 /** The kernel counts in hundredths of a second. */
 const TICKS_PER_SECOND = 100;
+/** Among the flags of a process: a thread of the kernel (PF_KTHREAD). */
+const KERNEL_THREAD = 0x00200000;
 
-interface Stat {
+/** What the kernel says about a process at one moment. */
+export interface ProcessTime {
   readonly pid: number;
   readonly parent: number;
-  /** CPU-seconds of the process itself. */
+  /** When it began, in ticks since boot: with the pid it names a process for ever. */
+  readonly began: number;
+  readonly isKernel: boolean;
+  /** CPU-seconds (user and system) of the process itself. */
   readonly own: number;
-  /** CPU-seconds of children that ended. */
+  /** CPU-seconds of children that ended, and of theirs. */
   readonly ended: number;
 }
 
-/** CPU-seconds (user and system) that a process and all below it have used since they began. */
-export function cpuOfTree(root: number): number {
-  const stats = allStats();
-  return [...treeOf(root, stats)].reduce((sum, { own, ended }) => sum + own + ended, 0);
+/** All processes that this one can see. Read it once for everything that is to add up. */
+export function readProcesses(): ProcessTime[] {
+  const pids = readdirSync('/proc').filter((name) => /^\d+$/.test(name));
+  return pids.flatMap((pid) => {
+    const text = read(`/proc/${pid}/stat`);
+    return text === undefined ? [] : parseStat(Number(pid), text);
+  });
 }
 
-/** CPU-seconds of one process alone; 0 when it is gone. */
-export function cpuOfProcess(pid: number): number {
-  return statOf(pid)?.own ?? 0;
+/** A process and all below it. */
+export function treeOf(root: number, all: readonly ProcessTime[]): ProcessTime[] {
+  const tree = new Set(all.filter(({ pid }) => pid === root));
+  for (let before = -1; before < tree.size; ) {
+    before = tree.size;
+    const pids = new Set([...tree].map(({ pid }) => pid));
+    for (const one of all) if (pids.has(one.parent)) tree.add(one);
+  }
+  return [...tree];
+}
+
+/** CPU-seconds (user and system) that a process and all below it have used since they began. */
+export function cpuOfTree(root: number, all: readonly ProcessTime[] = readProcesses()): number {
+  return treeOf(root, all).reduce((sum, { own, ended }) => sum + own + ended, 0);
 }
 
 /** Resident memory of a process and all below it: shared pages counted once (PSS). MB. */
 export function memoryOfTree(root: number): number {
-  const pids = [...treeOf(root, allStats())].map(({ pid }) => pid);
+  const pids = treeOf(root, readProcesses()).map(({ pid }) => pid);
   return pids.reduce((sum, pid) => sum + kilobytes(`/proc/${pid}/smaps_rollup`, 'Pss'), 0) / 1024;
 }
 
@@ -34,32 +54,22 @@ export function residentOf(pid: number): number {
   return kilobytes(`/proc/${pid}/status`, 'VmRSS') / 1024;
 }
 
-function treeOf(root: number, stats: readonly Stat[]): Set<Stat> {
-  const tree = new Set(stats.filter(({ pid }) => pid === root));
-  for (let before = -1; before < tree.size; ) {
-    before = tree.size;
-    const pids = new Set([...tree].map(({ pid }) => pid));
-    for (const stat of stats) if (pids.has(stat.parent)) tree.add(stat);
-  }
-  return tree;
-}
-
-function allStats(): Stat[] {
-  const pids = readdirSync('/proc').filter((name) => /^\d+$/.test(name));
-  return pids.flatMap((pid) => statOf(Number(pid)) ?? []);
-}
-
-function statOf(pid: number): Stat | undefined {
-  const text = read(`/proc/${pid}/stat`);
-  if (text === undefined) return undefined;
+/** Reads the text of `/proc/<pid>/stat`. */
+export function parseStat(pid: number, text: string): ProcessTime {
   // The second field, the name, may hold anything; the third begins behind its last bracket.
   const fields = text
     .slice(text.lastIndexOf(')') + 2)
     .split(' ')
     .map(Number);
-  const seconds = (...at: number[]) =>
-    at.reduce((sum, index) => sum + (fields[index] ?? 0), 0) / TICKS_PER_SECOND;
-  return { pid, parent: fields[1] ?? 0, own: seconds(11, 12), ended: seconds(13, 14) };
+  const at = (index: number) => fields[index] ?? 0;
+  return {
+    pid,
+    parent: at(1),
+    began: at(19),
+    isKernel: (at(6) & KERNEL_THREAD) !== 0,
+    own: (at(11) + at(12)) / TICKS_PER_SECOND,
+    ended: (at(13) + at(14)) / TICKS_PER_SECOND,
+  };
 }
 
 function kilobytes(file: string, name: string): number {

@@ -1,13 +1,12 @@
 import { readFile, writeFile } from 'node:fs/promises';
-import { summarise } from './report.ts';
-import type { Figure, Row } from './row.ts';
+import { mayBePublished, type Result, summarise } from './report.ts';
 
 const PAGE = new URL('../../docs/performance.md', import.meta.url);
 const BEGIN = '<!-- figures: npm run bench -- --write-docs -->';
 const END = '<!-- end of figures -->';
 
 export interface Run {
-  readonly results: ReadonlyMap<Row, readonly Figure[]>;
+  readonly results: readonly Result[];
   readonly machine: readonly string[];
   /** The options it was started with. */
   readonly command: string;
@@ -30,7 +29,7 @@ export async function writeDocs(run: Run): Promise<void> {
 
 function figuresOf({ results, machine, command }: Run): string {
   const day = new Date().toISOString().slice(0, 10);
-  const rows = [...results.keys()].map(({ name, about }) => `- **${name}**: ${about}`);
+  const rows = results.map(({ row: { name, about } }) => `- **${name}**: ${about}`);
   return [
     `Measured on ${day} with \`${command}\`.`,
     '',
@@ -42,10 +41,11 @@ function figuresOf({ results, machine, command }: Run): string {
   ].join('\n');
 }
 
-/** Headings for goals that are missed and not spoken of. */
+/** Headings for goals that are missed and that the page does not explain yet. */
 function placesFor({ results }: Run, after: string): string {
-  return [...results]
-    .flatMap(([row, figures]) => figures.map((figure) => ({ row, ...figure })))
+  return results
+    .filter(mayBePublished)
+    .flatMap(({ row, figures }) => figures.map((figure) => ({ row, ...figure })))
     .filter(({ met }) => met === false)
     .map(({ row, name, value, goal }) => ({ title: `### ${row.name}: ${name}`, value, goal }))
     .filter(({ title }) => !after.includes(`${title}\n`))

@@ -2,19 +2,23 @@ import type { Row } from '../row.ts';
 import { backlog } from './backlog.ts';
 import { closed } from './closed.ts';
 import { endpoints } from './endpoints.ts';
+import { idle } from './idle.ts';
 import { mcp } from './mcp.ts';
 import { overload } from './overload.ts';
 import { read } from './read.ts';
 import { start } from './start.ts';
 import { steady } from './steady.ts';
-import { throughput } from './throughput.ts';
+import { fanOut, slowReceivers, throughput, tlsReceivers } from './throughput.ts';
 import { write } from './write.ts';
 
 /** All rows, in the order of the table of goals. */
 export const ROWS: readonly Row[] = [
   throughput,
+  slowReceivers,
+  tlsReceivers,
+  fanOut,
   steady(50, 2),
-  steady(200, 1.2),
+  steady(200, 1),
   closed,
   backlog,
   endpoints,
@@ -22,5 +26,6 @@ export const ROWS: readonly Row[] = [
   mcp,
   write,
   overload,
+  idle,
   start,
 ];

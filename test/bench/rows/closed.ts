@@ -2,12 +2,14 @@ import { percentile } from '../../../deploy/local/demo/percentiles.ts';
 import { startWorker } from '../child.ts';
 import { startHooks } from '../hooks.ts';
 import type { HttpLoadMethods, Load } from '../http-load.ts';
-import { perThousand, startMeter } from '../measure.ts';
+import { perThousand, startMeter, type Work, withoutEnds } from '../measure.ts';
 import { atMost, type Figure, figure, type Row } from '../row.ts';
 import { makeReturns, makeShop } from '../shop.ts';
 
 const PER_SECOND = 20;
 const LINES = 2;
+/** Of all processes, for 1,000 returns. CPU-seconds. */
+const CPU_GOAL = 25;
 
 /** From the call that processes a return to its `return.closed` at the sink. */
 export const closed: Row = {
@@ -41,14 +43,14 @@ export const closed: Row = {
       const latencies = due.map(
         (time, at) => (times.get(String(ids[warmUp + at])) ?? Number.NaN) - time,
       );
-      return figuresOf(latencies, perThousand(work, counted));
+      return figuresOf(latencies, work, counted);
     } finally {
       await Promise.all([load.stop(), hooks.stop()]);
     }
   },
 };
 
-function figuresOf(latencies: readonly number[], work: string): Figure[] {
+function figuresOf(latencies: readonly number[], work: Work, count: number): Figure[] {
   const ms = (share: number) => ({
     value: percentile(latencies, share),
     unit: ' ms',
@@ -58,7 +60,15 @@ function figuresOf(latencies: readonly number[], work: string): Figure[] {
     atMost(100, { name: 'call → return.closed received, p50', ...ms(0.5) }),
     atMost(500, { name: 'call → return.closed received, p99', ...ms(0.99) }),
     figure({ name: 'call → return.closed received, longest', ...ms(1) }),
-    { name: 'CPU-s per 1,000 returns, by process', value: work },
+    atMost(CPU_GOAL, {
+      name: 'CPU-s per 1,000 returns, all processes',
+      value: (work.total / count) * 1_000,
+    }),
+    figure({
+      name: 'CPU-s per 1,000 returns, without load, sink and publisher',
+      value: (withoutEnds(work) / count) * 1_000,
+    }),
+    { name: 'CPU-s per 1,000 returns, by process', value: perThousand(work, count) },
   ];
 }
 

@@ -1,6 +1,8 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { percentile } from '../../../deploy/local/demo/percentiles.ts';
 import { startHooks } from '../hooks.ts';
-import { perThousand, startMeter } from '../measure.ts';
+import { perThousand, startMeter, type Work, withoutEnds } from '../measure.ts';
+import { peerFigures } from '../peers/peer.ts';
 import { atMost, type Bench, type Figure, figure, type Row } from '../row.ts';
 import { costliest, resetStatements, statementsSince } from '../statements.ts';
 
@@ -8,11 +10,15 @@ const SHOPS = 50;
 const P50_MS = 30;
 const P99_MS = 55;
 
-/** Events to signed deliveries at a fixed rate, far below what goes. */
+/**
+ * Events to signed deliveries at a fixed rate, far below what goes.
+ *
+ * @param cpuGoal most CPU for a delivery, to Outpost's.
+ */
 export function steady(perSecond: number, cpuGoal: number): Row {
   return {
     name: `steady-${perSecond}`,
-    about: `Open loop, ${perSecond} events a second, each in a transaction of its own, ${SHOPS} shops with an endpoint each. Latency from the scheduled time of the event to the arrival at the sink.`,
+    about: `Open loop, ${perSecond} events a second, each in a transaction of its own, ${SHOPS} shops with an endpoint each. Latency from the scheduled time of the event to the arrival at the sink. The idle part is what the same processes took after it, without events.`,
     run: (bench) => run(bench, perSecond, cpuGoal),
   };
 }
@@ -40,16 +46,60 @@ async function run(bench: Bench, perSecond: number, cpuGoal: number): Promise<Fi
     for (const line of costliest(await statementsSince(platform.admin), 12)) bench.note(line);
     const { times } = await hooks.arrivals();
     const latencies = [...scheduled].map(([id, due]) => (times.get(id) ?? Number.NaN) - due);
-    const cpu = (work.total / scheduled.size) * 1_000;
-    const ms = (share: number) => ({ value: percentile(latencies, share), unit: ' ms', digits: 1 });
+    const idle = await idleShare(bench);
     return [
-      atMost(P50_MS, { name: 'event → received, p50', ...ms(0.5) }),
-      atMost(P99_MS, { name: 'event → received, p99', ...ms(0.99) }),
-      figure({ name: 'event → received, longest', ...ms(1) }),
-      atMost(cpuGoal, { name: 'CPU-s per 1,000, all processes', value: cpu }),
-      { name: 'CPU-s per 1,000, by process', value: perThousand(work, scheduled.size) },
+      ...latencyFigures(latencies),
+      ...cpuFigures(work, { count: scheduled.size, idle, perSecond }),
+      ...(await peerFigures(bench, {
+        goals: { cpu: cpuGoal },
+        ours: { perSecond, ...sums(work, scheduled.size) },
+        rate: perSecond,
+      })),
     ];
   } finally {
     await hooks.stop();
   }
+}
+
+function latencyFigures(latencies: readonly number[]): Figure[] {
+  const ms = (share: number) => ({ value: percentile(latencies, share), unit: ' ms', digits: 1 });
+  return [
+    atMost(P50_MS, { name: 'event → received, p50', ...ms(0.5) }),
+    atMost(P99_MS, { name: 'event → received, p99', ...ms(0.99) }),
+    figure({ name: 'event → received, longest', ...ms(1) }),
+  ];
+}
+
+/** CPU-s per 1,000 deliveries. */
+function sums(work: Work, count: number): { readonly cpu: number; readonly product: number } {
+  return {
+    cpu: (work.total / count) * 1_000,
+    product: (withoutEnds(work) / count) * 1_000,
+  };
+}
+
+function cpuFigures(
+  work: Work,
+  o: { readonly count: number; readonly idle: number; readonly perSecond: number },
+): Figure[] {
+  const { cpu, product } = sums(work, o.count);
+  return [
+    figure({ name: 'CPU-s per 1,000, all processes', value: cpu }),
+    figure({ name: 'CPU-s per 1,000, without sink and publisher', value: product }),
+    figure({
+      name: 'CPU-s per 1,000, of these the idle part',
+      value: (o.idle / o.perSecond) * 1_000,
+      more: `${(o.idle * 100).toFixed(1)} % of a core`,
+    }),
+    { name: 'CPU-s per 1,000, by process', value: perThousand(work, o.count) },
+  ];
+}
+
+/** Cores that services, Kafka and PostgreSQL use while nothing happens. */
+async function idleShare({ platform, quick }: Bench): Promise<number> {
+  const seconds = quick ? 2 : 20;
+  await sleep(quick ? 1_000 : 5_000);
+  const stop = await startMeter(platform, []);
+  await sleep(seconds * 1_000);
+  return (await stop()).total / seconds;
 }

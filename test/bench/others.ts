@@ -1,0 +1,108 @@
+import { readFileSync } from 'node:fs';
+import type { Figure } from './row.ts';
+import { cpuOfTree, type ProcessTime, readProcesses } from './work.ts';
+
+/** Figures are not published when others took more of the machine while they were measured. */
+export const MOST_OF_OTHERS = 0.02;
+/** Linux counts in hundredths of a second. */
+const TICKS_PER_SECOND = 100;
+
+/** What is read at the beginning and at the end of a slice. */
+export interface Reading {
+  /** Seconds of a clock that never goes back. */
+  readonly at: number;
+  readonly cores: number;
+  /** Seconds in which cores had nothing to do, all cores together, since boot. */
+  readonly idle: number;
+  /** CPU-seconds of all processes of the bench and of the kernel's threads. */
+  readonly own: number;
+}
+
+/** Of the machine, during something. Core-seconds. */
+export interface Share {
+  readonly others: number;
+  readonly machine: number;
+}
+
+/**
+ * What others took between two readings: all the time in which cores were not idle, less that of our own
+ * processes. What a hypervisor took from the machine (steal) is in it, and neighbours in other containers.
+ */
+export function shareBetween(before: Reading, after: Reading): Share {
+  const machine = after.cores * (after.at - before.at);
+  const busy = machine - (after.idle - before.idle);
+  return { machine, others: Math.max(0, busy - (after.own - before.own)) };
+}
+
+/** Reads the text of `/proc/stat`: cores, and the time that they were idle or waited for a disk. */
+export function parseMachine(text: string): Pick<Reading, 'cores' | 'idle'> {
+  const cores = text.match(/^cpu\d+ /gm)?.length ?? 0;
+  const [, , , idle = 0, waiting = 0] = (/^cpu +(.*)$/m.exec(text)?.[1] ?? '')
+    .split(' ')
+    .map(Number);
+  if (cores === 0) throw new Error('/proc/stat names no cores');
+  return { cores, idle: (idle + waiting) / TICKS_PER_SECOND };
+}
+
+/** Threads of the kernel work for whoever makes it work: on a machine of its own that is the bench. */
+export function ownOf(root: number, all: readonly ProcessTime[]): number {
+  const kernel = all.filter(({ isKernel }) => isKernel).reduce((sum, { own }) => sum + own, 0);
+  return cpuOfTree(root, all) + kernel;
+}
+
+/** Of one row. */
+export interface RowShares {
+  /** 0 to 1, over all slices. */
+  readonly mean: number;
+  readonly worst: number;
+  readonly slices: number;
+}
+
+export function sharesOf(slices: readonly Share[]): RowShares {
+  const sum = (of: (one: Share) => number) => slices.reduce((total, one) => total + of(one), 0);
+  return {
+    mean: sum(({ others }) => others) / sum(({ machine }) => machine),
+    worst: Math.max(...slices.map(({ others, machine }) => others / machine)),
+    slices: slices.length,
+  };
+}
+
+/** As a line of the row; whether it was met says whether the row may be published. */
+export function othersFigure({ mean, worst, slices }: RowShares): Figure {
+  const percent = (share: number) => `${(share * 100).toFixed(1)} %`;
+  return {
+    name: 'share of the machine that others took',
+    value: `${percent(mean)} (${percent(worst)} in the worst of ${slices} slices)`,
+    goal: `≤ ${percent(MOST_OF_OTHERS)}`,
+    met: mean <= MOST_OF_OTHERS,
+  };
+}
+
+/** Collects what others took in each slice of a row. */
+export interface ShareBook {
+  /** Begins a slice; call the answer at its end. */
+  begin(): () => void;
+  /** Those since the last call. */
+  take(): Share[];
+}
+
+/** @param root the process under which everything of the bench runs. */
+export function createShareBook(root: number): ShareBook {
+  let slices: Share[] = [];
+  const reading = (): Reading => ({
+    ...parseMachine(readFileSync('/proc/stat', 'utf8')),
+    own: ownOf(root, readProcesses()),
+    at: performance.now() / 1_000,
+  });
+  return {
+    begin() {
+      const before = reading();
+      return () => void slices.push(shareBetween(before, reading()));
+    },
+    take() {
+      const taken = slices;
+      slices = [];
+      return taken;
+    },
+  };
+}

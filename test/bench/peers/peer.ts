@@ -1,0 +1,132 @@
+import { execFile } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { z } from 'zod';
+import { atLeast, atMost, type Bench, type Figure } from '../row.ts';
+
+const run = promisify(execFile);
+const ROOT = fileURLToPath(new URL('../../../', import.meta.url));
+/** It is built first, and then measured: with everything that takes minutes. */
+const PATIENCE_MS = 30 * 60_000;
+/** Exit status of a peer's script that could not get its peer. */
+export const UNAVAILABLE = 3;
+
+/** What a peer's script prints as JSON, on its last line. */
+export const peerResult = z.object({
+  version: z.string(),
+  /** Deliveries a second. */
+  perSecond: z.number(),
+  /** CPU-s per 1,000 deliveries, of all processes. */
+  cpu: z.number(),
+  /** The same without sink and publisher. */
+  product: z.number(),
+  /** Milliseconds from the scheduled time of the event to its arrival; absent in the burst. */
+  p50: z.number().optional(),
+  p99: z.number().optional(),
+});
+export type PeerResult = z.infer<typeof peerResult>;
+
+/** Of the peer's figure: at least so many times the rate, at most so many times the CPU. */
+export interface PeerGoals {
+  readonly perSecond?: number;
+  readonly cpu: number;
+}
+
+export interface PeerComparison {
+  readonly goals: PeerGoals;
+  readonly ours: Pick<PeerResult, 'perSecond' | 'cpu' | 'product'>;
+  /** Events a second in an open loop; absent for the burst. */
+  readonly rate?: number;
+}
+
+/**
+ * Ours to Outpost's under the same load, after ours in the same run; the services are stopped for it. Where
+ * Outpost cannot be had the figures say why.
+ */
+export async function peerFigures(bench: Bench, o: PeerComparison): Promise<Figure[]> {
+  const command = commandOf(o.rate, bench.quick);
+  await bench.platform.run([]);
+  bench.note(`Outpost: ${command.join(' ')}`);
+  const found = await runPeer(bench, command);
+  return 'reason' in found ? absentFigures(o, found.reason, command) : ratios(o, found, command);
+}
+
+/** The command with which anybody repeats the peer's part. */
+export function commandOf(rate: number | undefined, isQuick: boolean): string[] {
+  const load = rate === undefined ? ['--burst'] : ['--per-second', String(rate)];
+  return ['node', 'test/bench/peers/outpost.ts', ...load, ...(isQuick ? ['--quick'] : [])];
+}
+
+async function runPeer(
+  { platform }: Bench,
+  [, ...args]: readonly string[],
+): Promise<PeerResult | { readonly reason: string }> {
+  const endSlice = platform.shares.begin();
+  try {
+    const { stdout } = await run(process.execPath, args, {
+      ...{ cwd: ROOT, timeout: PATIENCE_MS, killSignal: 'SIGTERM' },
+    });
+    // Only then others may have spoilt a figure: a peer that cannot be had has none.
+    endSlice();
+    return peerResult.parse(JSON.parse(stdout.trim().split('\n').at(-1) ?? ''));
+  } catch (error) {
+    const { code, stderr } = Object(error);
+    const text = `${stderr ?? error}`.trim();
+    if (code === UNAVAILABLE) return { reason: text };
+    throw new Error(`the peer's script failed: ${text}`, { cause: error });
+  }
+}
+
+/** The figures of a peer that was measured. */
+export function ratios(
+  { goals, ours }: PeerComparison,
+  theirs: PeerResult,
+  command: readonly string[],
+): Figure[] {
+  const beside = (of: 'perSecond' | 'cpu' | 'product', digits: number) => ({
+    value: ours[of] / theirs[of],
+    more: `${ours[of].toFixed(digits)} and ${theirs[of].toFixed(digits)}`,
+  });
+  const product = ours.product / theirs.product;
+  const cpu = beside('cpu', 2);
+  const figures = [
+    atMost(goals.cpu, {
+      name: 'CPU-s per 1,000, to Outpost',
+      value: cpu.value,
+      more: `${cpu.more}; without sink and publisher ${product.toFixed(2)}: ${beside('product', 2).more}`,
+    }),
+    { name: 'Outpost', value: [latencyText(theirs), sourceText(theirs, command)].join('') },
+  ];
+  if (goals.perSecond === undefined) return figures;
+  const rate = { name: 'deliveries a second, to Outpost', ...beside('perSecond', 0) };
+  return [atLeast(goals.perSecond, rate), ...figures];
+}
+
+/** The goals stay in the table, with the reason why nothing stands beside them. */
+export function absentFigures(
+  { goals }: PeerComparison,
+  reason: string,
+  command: readonly string[],
+): Figure[] {
+  const value = 'Outpost could not be had';
+  const rate = goals.perSecond;
+  return [
+    ...(rate === undefined
+      ? []
+      : [{ name: 'deliveries a second, to Outpost', value, goal: `≥ ${rate.toFixed(2)}` }]),
+    { name: 'CPU-s per 1,000, to Outpost', value, goal: `≤ ${goals.cpu.toFixed(2)}` },
+    {
+      name: 'Outpost',
+      value: `${value}: ${reason.replaceAll(/\s+/g, ' ')} (\`${command.join(' ')}\`)`,
+    },
+  ];
+}
+
+function latencyText({ p50, p99 }: PeerResult): string {
+  if (p50 === undefined || p99 === undefined) return '';
+  return `p50 ${p50.toFixed(1)} ms, p99 ${p99.toFixed(1)} ms; `;
+}
+
+function sourceText({ version }: PeerResult, command: readonly string[]): string {
+  return `${version}, \`${command.join(' ')}\``;
+}

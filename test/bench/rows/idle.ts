@@ -1,0 +1,68 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { startMeter } from '../measure.ts';
+import { withNpmStart } from '../npm-start.ts';
+import { atMost, type Bench, type Figure, figure, type Row } from '../row.ts';
+import { cpuOfTree } from '../work.ts';
+
+const STACK_GOAL = 8;
+const START_GOAL = 1.5;
+/** What follows a start must be over: groups of consumers, first vacuums. Milliseconds. */
+const PAUSE_MS = 30_000;
+/** Jobs that run once in a minute are in it. */
+const SECONDS = 60;
+const QUICK = { pauseMs: 2_000, seconds: 4 };
+
+/** What everything takes while nothing happens. */
+export const idle: Row = {
+  name: 'idle',
+  about: `Returns, webhooks, Kafka and PostgreSQL without a request or an event, for ${SECONDS} s after ${PAUSE_MS / 1_000} s of rest; then npm start in the same way, all its processes.`,
+  async run(bench) {
+    return [...(await stack(bench)), await npmStart(bench)];
+  },
+};
+
+async function stack({ platform, quick }: Bench): Promise<Figure[]> {
+  await platform.run([]);
+  await platform.run(['returns', 'webhooks']);
+  const { pauseMs, seconds } = lengthsOf(quick);
+  await sleep(pauseMs);
+  const stop = await startMeter(platform, []);
+  const began = performance.now();
+  await sleep(seconds * 1_000);
+  const work = await stop();
+  const share = (cpu: number) => (cpu / ((performance.now() - began) / 1_000)) * 100;
+  const unit = ' % of a core';
+  const kinds = [...work.byKind]
+    .map(([name, cpu]) => [name, share(cpu)] as const)
+    .filter(([, value]) => value >= 0.05)
+    .sort(([, a], [, b]) => b - a)
+    .map(([name, value]) => `${name} ${value.toFixed(1)}`);
+  return [
+    atMost(STACK_GOAL, {
+      ...{ name: 'returns, webhooks, Kafka and PostgreSQL', unit },
+      value: share(work.total),
+    }),
+    ...[...work.byProcess].map(([name, cpu]) =>
+      figure({
+        ...{ name: `of these ${name}`, unit, value: share(cpu) },
+        ...(name === 'postgres' && { more: kinds.join(', ') }),
+      }),
+    ),
+  ];
+}
+
+async function npmStart({ platform, quick }: Bench): Promise<Figure> {
+  await platform.run([]);
+  const { pauseMs, seconds } = lengthsOf(quick);
+  return withNpmStart(async ({ pid }) => {
+    await sleep(pauseMs);
+    const endSlice = platform.shares.begin();
+    const [before, began] = [cpuOfTree(pid), performance.now()];
+    await sleep(seconds * 1_000);
+    const cpu = (cpuOfTree(pid) - before) / ((performance.now() - began) / 1_000);
+    endSlice();
+    return atMost(START_GOAL, { name: 'npm start', value: cpu * 100, unit: ' % of a core' });
+  });
+}
+
+const lengthsOf = (quick: boolean) => (quick ? QUICK : { pauseMs: PAUSE_MS, seconds: SECONDS });
