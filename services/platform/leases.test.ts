@@ -60,6 +60,17 @@ describe('leases', () => {
     expect(await ask(name)).toBeUndefined();
   });
 
+  test('one that was taken before the clock was set back ends, unless its holder renews it', async () => {
+    const [left, kept] = [await ask(randomUUID()), await ask(randomUUID())];
+    if (!left || !kept) throw new Error('both were to be acquired');
+    await database.pool.query(`update leases set expires_at = now() + interval '1 hour'`);
+    const ends = async () => [await endOf(left.name), await endOf(kept.name)].map(Number);
+    expect(Math.min(...(await ends()))).toBeGreaterThan(Date.now() + 1_800_000);
+    for (const { name } of [left, kept]) expect(await ask(name)).toBeUndefined();
+    expect(Math.max(...(await ends()))).toBeLessThan(Date.now() + 1_800_000);
+    expect(await renewLease(database.pool, kept, 10_000)).toBe(true);
+  });
+
   test('tokens grow over a release too', async () => {
     const name = randomUUID();
     const first = await ask(name);

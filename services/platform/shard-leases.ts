@@ -1,9 +1,10 @@
+import type { ProcessLease } from './lease-watch.ts';
 import type { Queryable } from './postgres.ts';
 
 /**
  * The rows of `leases` by which processes divide shards. Each process has one row that it renews all the
- * time. The rows of its shards last much longer and count only as long as that row does: who finds the row of
- * a process expired removes it together with the process's other rows, and they are free.
+ * time. The rows of its shards count as long as that row exists: who finds that the process is dead removes
+ * it together with the process's other rows, and they are free.
  */
 
 /** Leases that a process holds: the token of each, by name. */
@@ -24,10 +25,10 @@ export interface Renewal {
   readonly isAlive: boolean;
   /** Names of those that are still ours; the others were taken by somebody else. */
   readonly held: ReadonlySet<string>;
-  /** How many processes take a share. */
-  readonly members: number;
-  /** How many others are dead and not yet removed. */
-  readonly dead: number;
+  /** Owners that take a share. */
+  readonly members: readonly string[];
+  /** Leases of all other processes. */
+  readonly others: readonly ProcessLease[];
   /** When the first lease of another ends, from now; null when there is none. Milliseconds. */
   readonly othersEndMs: number | null;
 }
@@ -57,27 +58,34 @@ export async function renewLeases(
   return { ...row, held: new Set(row.held) };
 }
 
-/**
- * Removes processes whose lease has expired, with everything that they held. One that renews its lease at
- * this moment stays. A lease that ends later than any may is from before the clock was set back.
- */
+/** Removes dead processes with everything that they held. One that renews its lease at this moment stays. */
 export async function removeDeadProcesses(
   db: Queryable,
-  o: { readonly owner: string; readonly ttlMs: number; readonly names: LeaseNames },
+  o: { readonly dead: readonly ProcessLease[]; readonly names: LeaseNames },
 ): Promise<void> {
-  await db.query(REMOVE_DEAD, [o.names.processPrefix, o.names.prefix, o.owner, o.ttlMs]);
+  if (o.dead.length === 0) return;
+  const leases = [o.dead.map(({ name }) => name), o.dead.map(({ expiresAt }) => expiresAt)];
+  await db.query(REMOVE_DEAD, [...leases, o.names.prefix]);
 }
 
-/** Takes at most `limit` of those that are free or expired: their tokens, by name. */
+/**
+ * Takes at most `limit` of those that are free: their tokens, by name. Free is also what a process left that
+ * has no row any more, once it has expired or ends later than any lease may, as after a clock was set back.
+ */
 export async function acquireLeases(
   db: Queryable,
   names: readonly string[],
-  o: { readonly owner: string; readonly ttlMs: number; readonly limit: number },
+  o: {
+    readonly owner: string;
+    readonly ttlMs: number;
+    readonly limit: number;
+    readonly names: Pick<LeaseNames, 'processPrefix'>;
+  },
 ): Promise<HeldLeases> {
   const { rows } = await db.query<{ name: string; token: bigint }>({
     name: 'shards-acquire',
     text: ACQUIRE,
-    values: [names, o.owner, o.ttlMs, o.limit],
+    values: [names, o.owner, o.ttlMs, o.limit, o.names.processPrefix],
   });
   return new Map(rows.map(({ name, token }) => [name, token]));
 }
@@ -99,9 +107,14 @@ export async function removeOwner(
   ]);
 }
 
-/** Whether the lease of a process `p`, of `ttl` milliseconds, has expired. */
-const isDead = (p: string, ttl: string): string =>
-  `(${p}.expires_at <= clock_timestamp() or ${p}.expires_at > clock_timestamp() + 2 * ${ttl}::float8 * interval '1 millisecond')`;
+/** Whether the process that holds the lease `l` has a row; `prefix` is that of such rows. */
+const hasProcess = (l: string, prefix: string): string =>
+  `exists (select from leases p where p.name = ${prefix} || ${l}.owner)`;
+
+/** Whether nobody holds the lease `l` any more that was taken for `ttl` milliseconds. */
+const isLeft = (l: string, ttl: string): string =>
+  `((${l}.expires_at <= clock_timestamp() or ${l}.expires_at > clock_timestamp() + 2 * ${ttl}::float8 * interval '1 millisecond')
+    and not ${hasProcess(l, '$5')})`;
 
 // Rows are locked in the order of their names, as everywhere: no two statements wait for each other.
 // Whether a lease is still ours its token says, not its expiry.
@@ -122,16 +135,17 @@ with alive as (
     ) mine
    where l.name = mine.name
 ), others as (
-  select p.owner, p.expires_at, ${isDead('p', '$3')} as is_dead
-    from leases p where starts_with(p.name, $8) and p.name <> $1
+  select p.name, p.owner, p.expires_at from leases p where starts_with(p.name, $8) and p.name <> $1
 )
 select set_config('synchronous_commit', 'off', true) as "isRelaxed",
        exists (select from alive) as "isAlive",
        array(select name from held) as held,
-       (select count(*)::int from leases m
-         where starts_with(m.name, $9) and m.expires_at > clock_timestamp()
-           and not exists (select from others where others.owner = m.owner and is_dead)) as members,
-       (select count(*)::int from others where is_dead) as dead,
+       array(select m.owner from leases m
+              where starts_with(m.name, $9) and (${hasProcess('m', '$8')} or m.expires_at > clock_timestamp())) as members,
+       (select coalesce(json_agg(json_build_object(
+                 'name', name, 'owner', owner, 'expiresAt', expires_at::text,
+                 'endsInMs', extract(epoch from expires_at - clock_timestamp())::float8 * 1000)), '[]')
+          from others) as others,
        (select extract(epoch from min(l.expires_at) - clock_timestamp())::float8 * 1000 from leases l
          where starts_with(l.name, $7) and l.name <> $1 and l.name <> all($4::text[])
            and l.expires_at > clock_timestamp()) as "othersEndMs"`;
@@ -140,15 +154,16 @@ const REMOVE_DEAD = `
 with dead as (
   delete from leases p using (
     select p.name from leases p
-     where starts_with(p.name, $1) and p.owner <> $3 and ${isDead('p', '$4')}
-     order by p.name for update
+      join unnest($1::text[], $2::timestamptz[]) as g (name, expires_at)
+        on g.name = p.name and g.expires_at = p.expires_at
+     order by p.name for update of p
   ) expired
   where p.name = expired.name
   returning p.owner
 )
 delete from leases l using (
   select l.name from leases l join dead on dead.owner = l.owner
-   where starts_with(l.name, $2) and not starts_with(l.name, $1)
+   where starts_with(l.name, $3) and l.name <> all($1::text[])
    order by l.name for update of l) as theirs
 where l.name = theirs.name`;
 
@@ -158,12 +173,12 @@ select free.name, $2, nextval('lease_tokens'), clock_timestamp() + $3 * interval
   from (
     select g.name from unnest($1::text[]) as g (name)
       left join leases l on l.name = g.name
-     where l.name is null or l.expires_at <= clock_timestamp()
+     where l.name is null or ${isLeft('l', '$3')}
      order by g.name limit $4
   ) free
 on conflict (name) do update
    set owner = excluded.owner, token = excluded.token, expires_at = excluded.expires_at
- where held.expires_at <= clock_timestamp()
+ where ${isLeft('held', '$3')}
 returning name, token`;
 
 const RELEASE = `

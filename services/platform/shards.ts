@@ -1,4 +1,5 @@
 import type pg from 'pg';
+import { createLeaseWatch, type ProcessLease } from './lease-watch.ts';
 import {
   acquireLeases,
   type HeldLeases,
@@ -96,6 +97,7 @@ export function createShardHolder(o: ShardOptions): ShardHolder {
   const processName = names.processPrefix + o.owner;
   const memberName = names.memberPrefix + o.owner;
   const leaseMs = o.leaseMs ?? SHARD_LEASE_MS;
+  const watch = createLeaseWatch(leaseMs);
   /** Tokens of the rows of this process; undefined while it has none. */
   let processToken: bigint | undefined;
   let membership: bigint | undefined;
@@ -119,7 +121,7 @@ export function createShardHolder(o: ShardOptions): ShardHolder {
     return own;
   }
 
-  async function renew(token: bigint): Promise<Renewal> {
+  async function renew(token: bigint): Promise<Renewal & { dead: readonly ProcessLease[] }> {
     const asked = performance.now();
     const isProlonging = asked >= prolongedAt + PROLONG_EVERY_MS;
     const renewal = await renewLeases(
@@ -134,7 +136,7 @@ export function createShardHolder(o: ShardOptions): ShardHolder {
     for (const shard of [...shards.keys()]) {
       if (!renewal.held.has(shardLease(o.name, shard))) shards.delete(shard);
     }
-    return renewal;
+    return { ...renewal, dead: watch.dead(renewal.others, asked) };
   }
 
   /** Each process has a name of its own: the row of one that was killed is never taken over. */
@@ -143,14 +145,14 @@ export function createShardHolder(o: ShardOptions): ShardHolder {
     membership = undefined;
     await removeOwner(o.pool, { owner: o.owner, prefix: names.prefix });
     const asked = performance.now();
-    const lease = { owner: o.owner, ttlMs: leaseMs, limit: 1 };
+    const lease = { owner: o.owner, ttlMs: leaseMs, limit: 1, names };
     processToken = (await acquireLeases(o.pool, [processName], lease)).get(processName);
     safeUntil = asked + leaseMs;
     return processToken;
   }
 
   async function join(): Promise<void> {
-    const lease = { owner: o.owner, ttlMs: rowMs(leaseMs), limit: 1 };
+    const lease = { owner: o.owner, ttlMs: rowMs(leaseMs), limit: 1, names };
     membership = (await acquireLeases(o.pool, [memberName], lease)).get(memberName);
   }
 
@@ -160,7 +162,7 @@ export function createShardHolder(o: ShardOptions): ShardHolder {
     );
     if (room <= 0 || others.length === 0) return;
     const leases = others.map((shard) => shardLease(o.name, shard));
-    const lease = { owner: o.owner, ttlMs: rowMs(leaseMs), limit: room };
+    const lease = { owner: o.owner, ttlMs: rowMs(leaseMs), limit: room, names };
     const taken = await acquireLeases(o.pool, leases, lease);
     for (const shard of others) {
       const token = taken.get(shardLease(o.name, shard));
@@ -202,7 +204,13 @@ export function createShardHolder(o: ShardOptions): ShardHolder {
   }
 
   /** Notes whether members came or went. Milliseconds until the next rebalance. */
-  function restAfter({ members, othersEndMs }: Pick<Renewal, 'members' | 'othersEndMs'>): number {
+  function restAfter({
+    members,
+    othersEndMs,
+  }: {
+    members: number;
+    othersEndMs: number | null;
+  }): number {
     const now = performance.now();
     if (members !== membersBefore) {
       membersBefore = members;
@@ -231,13 +239,14 @@ export function createShardHolder(o: ShardOptions): ShardHolder {
     async rebalance() {
       const token = processToken ?? (isDraining ? undefined : await begin());
       if (token === undefined) return REBALANCE_EVERY_MS;
-      const { members: known, dead, othersEndMs, isAlive } = await renew(token);
+      const { members: owners, dead, othersEndMs, isAlive } = await renew(token);
       if (!isAlive) return isDraining ? REBALANCE_EVERY_MS : REBALANCE_OFTEN_MS;
       if (isDraining) return drainStep();
-      if (dead > 0) await removeDeadProcesses(o.pool, { owner: o.owner, ttlMs: leaseMs, names });
+      await removeDeadProcesses(o.pool, { dead, names });
       const isNew = membership === undefined;
       if (isNew) await join();
-      const members = Math.max(1, known + (isNew ? 1 : 0));
+      const living = owners.filter((owner) => !dead.some((one) => one.owner === owner));
+      const members = Math.max(1, living.length + (isNew ? 1 : 0));
       const share = Math.ceil(o.count / members);
       await handOverExtra(share);
       await takeFree(share - shards.size);

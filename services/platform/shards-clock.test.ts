@@ -1,0 +1,48 @@
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { createTestDatabase, type TestDatabase } from '../../test/support/database.ts';
+import { later } from '../../test/support/later.ts';
+import { createShardHolder } from './shards.ts';
+
+const SHARDS = 8;
+/** A machine that stands still must not lose them. Milliseconds. */
+const LEASE_MS = 60_000;
+
+describe('shards, when the clock of the database is set', () => {
+  let database: TestDatabase;
+  beforeAll(async () => {
+    database = await createTestDatabase('fraud');
+  });
+  afterAll(() => database.drop());
+
+  const holder = (owner: string) =>
+    createShardHolder({
+      ...{ pool: database.pool, owner, name: 'relay', count: SHARDS, leaseMs: LEASE_MS },
+    });
+
+  /** As if the database's clock had been set: every time that it noted is another from now. */
+  const setClock = (step: string) =>
+    database.pool.query('update leases set expires_at = expires_at - $1::interval', [step]);
+
+  test('back: are taken from a process that died before', async () => {
+    const [dead, heir] = [holder('of tomorrow'), holder('of today')];
+    await dead.rebalance();
+    await setClock('-1 hour');
+    await heir.rebalance();
+    expect(heir.held()).toHaveLength(0);
+    await later(LEASE_MS / 2, () => heir.rebalance());
+    expect(heir.held()).toHaveLength(SHARDS);
+    await heir.release();
+  });
+
+  test.each(['1 hour', '-1 hour'])('by %s: stay where they are', async (step) => {
+    const both = [holder(`first, ${step}`), holder(`second, ${step}`)] as const;
+    for (const one of [...both, ...both]) await one.rebalance();
+    const tokens = () => both.map((one) => one.held().map((shard) => one.tokenOf(shard)));
+    const before = tokens();
+    expect(before.map(({ length }) => length)).toEqual([SHARDS / 2, SHARDS / 2]);
+    await setClock(step);
+    for (const one of [...both, ...both]) await one.rebalance();
+    expect(tokens()).toEqual(before);
+    for (const one of both) await one.release();
+  });
+});
