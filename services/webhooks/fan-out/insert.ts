@@ -88,9 +88,10 @@ with stored as (
   on conflict (shop_id, id) do nothing
   returning shop_id, id, subscription_id
 ), queued as (
-  insert into queue (shop_id, subscription_id, id, payload_id, bytes, is_retry, next_attempt_at, queued_at)
+  insert into queue (shop_id, subscription_id, id, payload_id, bytes, is_retry, next_attempt_at, queued_at, scheduled_at)
   select g.shop_id, g.subscription_id, g.id, g.payload_id, g.bytes, $20::boolean, statement_timestamp() + $9 * interval '1 ms',
-         statement_timestamp() + $9 * interval '1 ms'
+         statement_timestamp() + $9 * interval '1 ms',
+         case when $20::boolean then statement_timestamp() + $9 * interval '1 ms' end
     from given g join added a on a.shop_id = g.shop_id and a.id = g.id
 ), marked as (
   update subscription_queues l set ready_at = statement_timestamp() + $9 * interval '1 ms'

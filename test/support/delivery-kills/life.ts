@@ -125,7 +125,7 @@ async function sendAll(life: Life, pool: pg.Pool, world: World): Promise<void> {
     wakeLoop,
     results,
   };
-  const loader = createQueueLoader(common);
+  const loader = createQueueLoader({ ...common, metrics: { clockStep: () => {} } });
   const attempts = createAttemptRunner({
     ...{ ...common, telemetry, today, loader, metrics: { rescheduled: () => {} } },
     signingKeys: createSigningKeys(keyring),

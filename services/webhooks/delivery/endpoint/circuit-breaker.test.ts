@@ -3,6 +3,7 @@ import fc from 'fast-check';
 import {
   afterAttempt,
   type EndpointHealth,
+  heldUntil,
   MAX_IN_FLIGHT,
   NEW_ENDPOINT,
   probePause,
@@ -112,5 +113,48 @@ describe('the circuit', () => {
       health = afterAttempt(health, { ...down, deliveryId: `${n}`, atMs: n * 1_000 });
     }
     expect(health.circuit).toEqual({ openedAtMs: 9_000, heldUntilMs: 19_000 + 30_000 });
+  });
+});
+
+describe('a clock that was set back by an hour', () => {
+  const HOUR_MS = 3_600_000;
+  const down = { result: 'timeout', status: 0 } as const;
+  /** Fails until a moment, by the clock of before. */
+  function downAt(untilMs: number, count: number): EndpointHealth {
+    let health: EndpointHealth = NEW_ENDPOINT;
+    for (let n = count - 1; n >= 0; n -= 1) {
+      health = afterAttempt(health, { ...down, deliveryId: `${n}`, atMs: untilMs - n * 1_000 });
+    }
+    return health;
+  }
+
+  test('does not put the probe of an open circuit off', () => {
+    fc.assert(
+      fc.property(fc.nat(10 * 24 * HOUR_MS), (openForMs) => {
+        const openedAtMs = 1_000_000;
+        const atMs = openedAtMs + openForMs;
+        const circuit = { openedAtMs, heldUntilMs: atMs + probePause(openForMs) };
+        expect(heldUntil(circuit, atMs)).toBe(circuit.heldUntilMs);
+        expect(heldUntil(circuit, circuit.heldUntilMs + 1)).toBe(circuit.heldUntilMs);
+        expect(heldUntil(circuit, atMs - HOUR_MS)).toBe(atMs - HOUR_MS);
+      }),
+    );
+  });
+
+  test('does not keep a circuit from opening', () => {
+    let health = downAt(2 * HOUR_MS, 9);
+    expect(health.circuit).toBeNull();
+    for (const atMs of [HOUR_MS, HOUR_MS + 6_000]) {
+      health = afterAttempt(health, { ...down, deliveryId: 'later', atMs });
+    }
+    expect(health.circuit).toMatchObject({ openedAtMs: HOUR_MS + 6_000 });
+  });
+
+  test('counts the outage of an open circuit from the failure after', () => {
+    const { circuit } = afterAttempt(downAt(2 * HOUR_MS, 10), {
+      ...{ ...down, deliveryId: 'later' },
+      atMs: HOUR_MS,
+    });
+    expect(circuit).toEqual({ openedAtMs: HOUR_MS, heldUntilMs: HOUR_MS + 30_000 });
   });
 });

@@ -64,7 +64,8 @@ function afterSuccess(health: EndpointHealth): EndpointHealth {
 
 function afterFailure(health: EndpointHealth, sign: Sign): EndpointHealth {
   const failures = health.failures + 1;
-  const failingSinceMs = health.failingSinceMs ?? sign.atMs;
+  // Never after this failure, although the database's clock was set back in between.
+  const failingSinceMs = Math.min(health.failingSinceMs ?? sign.atMs, sign.atMs);
   const failed =
     health.failed.length >= OPEN_DELIVERIES || health.failed.includes(sign.deliveryId)
       ? health.failed
@@ -80,12 +81,27 @@ function afterFailure(health: EndpointHealth, sign: Sign): EndpointHealth {
     failures,
     failingSinceMs,
     failed,
-    circuit: health.circuit || isDown ? held(health.circuit?.openedAtMs ?? sign.atMs, sign) : null,
+    circuit: health.circuit || isDown ? held(health.circuit, sign) : null,
   };
 }
 
-function held(openedAtMs: number, { atMs }: Sign): Circuit {
+function held(circuit: Circuit | null, { atMs }: Sign): Circuit {
+  const openedAtMs = Math.min(circuit?.openedAtMs ?? atMs, atMs);
   return { openedAtMs, heldUntilMs: atMs + probePause(atMs - openedAtMs) };
+}
+
+/** More than the clocks of two processes differ by. Milliseconds. */
+const TOLERANCE_MS = 2_000;
+
+/**
+ * When the next probe is sent. A time that no pause reaches was noted before the database's clock was set back:
+ * then the probe is due.
+ *
+ * @param nowMs by the retry clock.
+ */
+export function heldUntil({ openedAtMs, heldUntilMs }: Circuit, nowMs: number): number {
+  const longestMs = probePause(nowMs - openedAtMs) + TOLERANCE_MS;
+  return heldUntilMs - nowMs <= longestMs ? heldUntilMs : nowMs;
 }
 
 /** Time between two probes of an open circuit. Milliseconds. */

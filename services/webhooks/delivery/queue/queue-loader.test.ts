@@ -3,6 +3,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } fr
 import type pg from 'pg';
 import { createTestDatabase, type TestDatabase } from '../../../../test/support/database.ts';
 import { newShop } from '../../../../test/support/running-service.ts';
+import { silentLogger } from '../../../../test/support/telemetry.ts';
 import { until } from '../../../../test/support/until.ts';
 import { keyring } from '../../../../test/support/webhooks.ts';
 import { createShardHolder, type ShardHolder } from '../../../platform/shards.ts';
@@ -52,6 +53,8 @@ async function newQueue(path = '') {
 function loaderOf(active: ActiveQueues, pool: pg.Pool) {
   return createQueueLoader({
     pool,
+    logger: silentLogger(),
+    metrics: { clockStep: () => {} },
     active,
     shards,
     inFlight: createInFlightAttempts(),
@@ -136,5 +139,22 @@ describe('a queue that becomes ready', () => {
     );
     await loader.load();
     expect(active.queues.has(queueKeyOf(queue))).toBe(true);
+  });
+});
+
+describe('a retry that began to wait before the clock of the database was set back', () => {
+  test('is corrected by the next scan, whether this process saw the step or not', async () => {
+    const queue = await newQueue();
+    await db.pool.query(
+      `insert into queue (shop_id, subscription_id, id, payload_id, bytes, is_retry, next_attempt_at, queued_at, scheduled_at)
+       values ($1, $2, gen_random_uuid(), gen_random_uuid(), 2, true, now() + interval '1 hour 5 seconds', now(), now() + interval '1 hour')`,
+      [queue.shopId, queue.subscriptionId],
+    );
+    await loaderOf(createActiveQueues(), db.pool).load();
+    const { rows } = await db.pool.query<{ isSoon: boolean }>(
+      `select next_attempt_at < clock_timestamp() + interval '6 seconds' as "isSoon" from queue where shop_id = $1`,
+      [queue.shopId],
+    );
+    expect(rows).toEqual([{ isSoon: true }]);
   });
 });

@@ -1,8 +1,10 @@
 import type pg from 'pg';
+import type { Logger } from '../../../platform/log.ts';
 import type { ShardHolder } from '../../../platform/shards.ts';
 import type { RetryClock } from '../attempt/retry-clock.ts';
 import type { HealthChanges } from '../endpoint/health-changes.ts';
 import { resetHealth } from '../endpoint/reset-health.ts';
+import type { DeliveryMetrics } from '../results/metrics.ts';
 import {
   type ActiveQueue,
   type ActiveQueues,
@@ -11,6 +13,7 @@ import {
 } from '../scheduler/active-queues.ts';
 import type { InFlightAttempts } from '../scheduler/in-flight.ts';
 import type { WakeLoop } from '../scheduler/wake-loop.ts';
+import { createClockSteps } from './clock-steps.ts';
 import type { QueueNotification } from './notify.ts';
 import { endpointKeyOf, type QueueRef, queueKeyOf, shardOf } from './queue-ref.ts';
 import { createQueueUnloader } from './queue-unloader.ts';
@@ -18,12 +21,14 @@ import { findNextReady, findQueues, findReadyQueues, markQueuesDue } from './rea
 
 export interface QueueLoaderOptions {
   readonly pool: pg.Pool;
+  readonly logger: Logger;
   readonly clock: RetryClock;
   readonly active: ActiveQueues;
   readonly inFlight: InFlightAttempts;
   readonly shards: ShardHolder;
   readonly healthChanges: HealthChanges;
   readonly wakeLoop: Pick<WakeLoop, 'wake'>;
+  readonly metrics: Pick<DeliveryMetrics, 'clockStep'>;
 }
 
 /** Loads queues that have become ready, and unloads those that have nothing due. */
@@ -53,10 +58,9 @@ export function createQueueLoader(o: QueueLoaderOptions): QueueLoader {
   let heldBefore = '';
   let scanAtMs = 0;
   let unloadAtMs = 0;
-  /** From the monotonic clock to the database's clock; to our own clock until the database answered. */
-  let skewMs = Date.now() - performance.now();
 
-  const retryNowMs = (): number => performance.now() + skewMs + o.clock.offsetMs();
+  const clockSteps = createClockSteps(o);
+  const { retryNowMs } = clockSteps;
   const unloader = createQueueUnloader({
     ...o,
     retryNowMs,
@@ -71,6 +75,7 @@ export function createQueueLoader(o: QueueLoaderOptions): QueueLoader {
     if (now === heldBefore) return;
     heldBefore = now;
     scanAtMs = 0;
+    clockSteps.noteNewShards();
     active.keepOnly(held);
   }
 
@@ -81,8 +86,10 @@ export function createQueueLoader(o: QueueLoaderOptions): QueueLoader {
     // Notified queues first: the others may be many.
     if (notified.size > 0) await loadNotified(held);
     // Before the search for ready queues: a queue that becomes ready between the two statements is found by both.
+    const askedMs = performance.now();
     const { nowMs, nextMs } = await findNextReady(o.pool, { shards: held, offsetMs });
-    skewMs = nowMs - offsetMs - performance.now();
+    clockSteps.note({ askedMs, answeredMs: performance.now(), databaseMs: nowMs - offsetMs });
+    if (await clockSteps.correct(held)) scanBy(nowMs + UNLOAD_EVERY_MS);
     if (nextMs !== null) scanBy(nextMs);
     const limit = MAX_ACTIVE_QUEUES - active.queues.size;
     if (limit > 0) {

@@ -80,7 +80,10 @@ export function createQueueUnloader(o: QueueUnloaderOptions): QueueUnloader {
         if (idle.length === MAX_UNLOADED_AT_ONCE) break;
       }
       if (idle.length === 0) return;
-      const unloadings = idle.map((queue) => unloadingOf(queue, active.health(queue.endpointKey)));
+      const nowMs = o.retryNowMs();
+      const unloadings = idle.map((queue) =>
+        unloadingOf(queue, active.health(queue.endpointKey), nowMs),
+      );
       const ready = await unloadQueues(o.pool, unloadings);
       for (const queue of idle) afterUnload(queue, ready.get(queue.key));
     },

@@ -91,7 +91,7 @@ export async function readDue(
   return rows;
 }
 
-// Branches of other modes are not executed. The limit of the lateral part stops before the retries when there
+// A fresh delivery is due whatever the clock says: it may have been set back since. Branches of other modes are not executed. The limit of the lateral part stops before the retries when there
 // are enough fresh deliveries. `offset 0` makes the planner look each body up by its key in the partition of
 // its day, whatever the statistics say.
 const READ_DUE = `
@@ -116,7 +116,7 @@ with wanted as materialized (
         (select o.* from (
            select * from queue a where w.mode > 0
               and a.shop_id = w.shop_id and a.subscription_id = w.subscription_id order by a.id limit 1) o
-          where o.next_attempt_at <= now() + $9 * interval '1 ms' and o.id <> all($8::uuid[]))
+          where (not o.is_retry or o.next_attempt_at <= now() + $9 * interval '1 ms') and o.id <> all($8::uuid[]))
         union all
         (select * from queue a where w.mode = 1
             and a.shop_id = w.shop_id and a.subscription_id = w.subscription_id and a.is_retry
@@ -125,8 +125,7 @@ with wanted as materialized (
         union all
         (select * from queue a where w.mode < 2
             and a.shop_id = w.shop_id and a.subscription_id = w.subscription_id and not a.is_retry
-            and a.next_attempt_at >= to_timestamp(w.fresh_from / 1000)
-            and a.next_attempt_at <= now() + $9 * interval '1 ms' and a.id <> all($8::uuid[])
+            and a.next_attempt_at >= to_timestamp(w.fresh_from / 1000) and a.id <> all($8::uuid[])
           order by a.next_attempt_at, a.id limit w.most)
         union all
         (select * from queue a where w.mode = 0

@@ -74,9 +74,9 @@ with wanted as materialized (
   update deliveries d set ended = null, finished_at = null, replay_key = coalesce($4, d.replay_key)
     from wanted w where d.shop_id = w.shop_id and d.id = w.id and d.id >= '${first}' and d.id < '${end}'
 ), queued as (
-  insert into queue (shop_id, subscription_id, id, payload_id, bytes, is_retry, next_attempt_at, queued_at, attempts)
+  insert into queue (shop_id, subscription_id, id, payload_id, bytes, is_retry, next_attempt_at, queued_at, scheduled_at, attempts)
   select w.shop_id, w.subscription_id, w.id, w.payload_id, w.bytes, true,
-         now() + $3 * interval '1 ms', now() + $3 * interval '1 ms', coalesce((
+         now() + $3 * interval '1 ms', now() + $3 * interval '1 ms', now() + $3 * interval '1 ms', coalesce((
            select max(a.number) from attempts a where a.shop_id = w.shop_id and a.delivery_id = w.id), 0)
     from wanted w
   on conflict (shop_id, subscription_id, id) do nothing

@@ -12,6 +12,8 @@ export interface DeliveryMetrics {
   stale(attempts: number): void;
   /** An attempt could not be made. */
   rescheduled(): void;
+  /** The clock of the database was set. Milliseconds. */
+  clockStep(stepMs: number): void;
   noticed(kind: 'disabled' | 'warned', percent: number): void;
   /** A shop has used up what it may send in a minute. */
   bytesUsedUp(): void;
@@ -41,6 +43,9 @@ export function deliveryMetrics(meter: Meter): DeliveryMetrics {
     description:
       'Attempts that could not be made and were rescheduled; the receiver is not at fault',
   });
+  const clockSteps = meter.createCounter('webhooks.database_clock.steps', {
+    description: 'Times that the clock of the database was set, by direction',
+  });
   const usedUp = meter.createCounter('webhooks.shop_bytes_used_up', {
     description: 'Times that a shop had used up the bytes that it may send in a minute',
   });
@@ -65,6 +70,7 @@ export function deliveryMetrics(meter: Meter): DeliveryMetrics {
     },
     stale: (count) => staleOnes.add(count),
     rescheduled: () => rescheduledOnes.add(1),
+    clockStep: (stepMs) => clockSteps.add(1, { direction: stepMs < 0 ? 'back' : 'forward' }),
     bytesUsedUp: () => usedUp.add(1),
     noticed(kind, percent) {
       if (kind === 'disabled') disabled.add(1);

@@ -208,6 +208,7 @@ with leased as materialized (
      set is_retry = true,
          next_attempt_at = case when q.queued_at = g.round then now() + ($24 + g.pause_ms) * interval '1 ms'
                                 else q.next_attempt_at end,
+         scheduled_at = case when q.queued_at = g.round then now() + $24 * interval '1 ms' else q.scheduled_at end,
          attempts = q.attempts + (g.started_ms is not null)::integer,
          round_attempts = q.round_attempts + (g.started_ms is not null and q.queued_at = g.round)::integer
     from given g

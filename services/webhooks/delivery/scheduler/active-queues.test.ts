@@ -83,7 +83,7 @@ describe('from where a queue is read', () => {
       if (!queue) throw new Error('it was added');
       const from = () => (isRetry ? startOf(queue).retriesFromMs : startOf(queue).freshFromMs);
       // No more of it is used.
-      const read = (dueAtMs: number) => noteRead(queue, { isRetry, dueAtMs } as Due);
+      const read = (dueAtMs: number) => noteRead(queue, { isRetry, dueAtMs } as Due, dueAtMs);
       expect(from()).toBe(0);
       read(7_200_000);
       expect(from()).toBeGreaterThan(3_600_000);
@@ -95,4 +95,14 @@ describe('from where a queue is read', () => {
       expect(from()).toBeGreaterThan(0);
     },
   );
+
+  test('is never in the future, although a fresh delivery of before the step is', () => {
+    const active = createActiveQueues();
+    active.add(queueOf(1n));
+    const queue = active.queues.get('1:1');
+    if (!queue) throw new Error('it was added');
+    startOf(queue);
+    noteRead(queue, { isRetry: false, dueAtMs: 7_200_000 } as Due, 3_600_000);
+    expect(startOf(queue).freshFromMs).toBeLessThan(3_600_000);
+  });
 });

@@ -1,6 +1,7 @@
 import {
   afterAttempt,
   type EndpointHealth,
+  heldUntil,
   NEW_ENDPOINT,
   type Sign,
 } from '../endpoint/circuit-breaker.ts';
@@ -167,7 +168,7 @@ export function healthClassOf(health: EndpointHealth, slow: number): HealthClass
 /** How a queue is to be read now. @param retryNowMs by the retry clock. */
 export function modeOf(health: EndpointHealth | undefined, retryNowMs: number): ReadMode {
   if (!health?.circuit) return 'all';
-  return retryNowMs >= health.circuit.heldUntilMs ? 'any-probe' : 'oldest-probe';
+  return retryNowMs >= heldUntil(health.circuit, retryNowMs) ? 'any-probe' : 'oldest-probe';
 }
 
 /** Where to begin reading: from time to time at the beginning. */
@@ -182,9 +183,9 @@ export function startOf(queue: ActiveQueue): { freshFromMs: number; retriesFromM
   return { freshFromMs: queue.freshFromMs, retriesFromMs: queue.retriesFromMs };
 }
 
-/** Moves the read cursor. */
-export function noteRead(queue: ActiveQueue, { isRetry, dueAtMs }: Due): void {
-  const from = dueAtMs - LATE_COMMIT_MS;
+/** Moves the read cursor, never into the future. @param retryNowMs by the retry clock. */
+export function noteRead(queue: ActiveQueue, { isRetry, dueAtMs }: Due, retryNowMs: number): void {
+  const from = Math.min(dueAtMs, retryNowMs) - LATE_COMMIT_MS;
   if (isRetry) queue.retriesFromMs = Math.max(queue.retriesFromMs, from);
   else queue.freshFromMs = Math.max(queue.freshFromMs, from);
 }
@@ -195,7 +196,13 @@ export function markDue(queue: ActiveQueue): void {
   queue.notifications += 1;
 }
 
-export function unloadingOf(queue: ActiveQueue, health: EndpointHealth | undefined): Unloading {
+/** @param retryNowMs by the retry clock. */
+export function unloadingOf(
+  queue: ActiveQueue,
+  health: EndpointHealth | undefined,
+  retryNowMs: number,
+): Unloading {
   const { shopId, subscriptionId, endpointId } = queue;
-  return { shopId, subscriptionId, endpointId, heldUntilMs: health?.circuit?.heldUntilMs ?? null };
+  const heldUntilMs = health?.circuit ? heldUntil(health.circuit, retryNowMs) : null;
+  return { shopId, subscriptionId, endpointId, heldUntilMs };
 }

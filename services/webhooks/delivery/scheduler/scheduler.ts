@@ -62,7 +62,7 @@ export function createScheduler(o: SchedulerOptions): () => Promise<void> {
     if (!queue || !active.health(queue.endpointKey) || token === undefined) return true;
     if (inFlight.get(due.id)) return true;
     if (!o.shopBytes.take(due.shopId, due.bytes)) return false;
-    noteRead(queue, due);
+    noteRead(queue, due, o.retryNowMs());
     o.attempts.start(due, { queue, token, onEnd });
     return true;
   }

@@ -1,0 +1,58 @@
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { newShop } from '../../../../test/support/running-service.ts';
+import { until } from '../../../../test/support/until.ts';
+import {
+  type Receiver,
+  runWebhooks,
+  startReceiver,
+  type WebhooksUnderTest,
+} from '../../../../test/support/webhooks.ts';
+import { sampleEvent } from '../../../contract/sample-event.ts';
+
+let webhooks: WebhooksUnderTest;
+let receiver: Receiver;
+
+beforeAll(async () => {
+  // A machine that stands still must not lose its shards: what fails then counts for nothing.
+  webhooks = await runWebhooks({ leaseMs: 60_000 });
+  receiver = await startReceiver();
+});
+afterAll(async () => {
+  await webhooks.stop();
+  await receiver.stop();
+});
+
+/** As if the database's clock had been set back by a day: every time of the shop's deliveries is another from now. */
+async function setBack(shopId: bigint): Promise<void> {
+  const { pool } = webhooks.db;
+  await pool.query(
+    `update queue set next_attempt_at = next_attempt_at + interval '1 day', scheduled_at = scheduled_at + interval '1 day'
+      where shop_id = $1`,
+    [shopId],
+  );
+  await pool.query(
+    `update subscription_queues set ready_at = ready_at + interval '1 day' where shop_id = $1`,
+    [shopId],
+  );
+}
+
+test('a retry waits as long as before although the clock of the database was set back by a day', async () => {
+  const shopId = newShop();
+  receiver.answer = (response, _, nth) => void response.writeHead(nth === 1 ? 500 : 204).end();
+  await webhooks.subscribe({ shopId, url: receiver.url });
+  await webhooks.publish(sampleEvent('return.closed', shopId));
+  await until(async () => (await webhooks.deliveries(shopId))[0]?.attempts.length === 1);
+  await setBack(shopId);
+  await until(async () => {
+    const { rows } = await webhooks.db.pool.query(
+      `select from queue where shop_id = $1 and next_attempt_at <= clock_timestamp() + interval '6 seconds'`,
+      [shopId],
+    );
+    return rows.length === 1;
+  });
+  expect(receiver.received).toHaveLength(1);
+  webhooks.advance(6);
+  await until(async () => (await webhooks.deliveries(shopId))[0]?.attempts.length === 2);
+  const ids = receiver.received.map(({ headers }) => headers['webhook-id']);
+  expect(ids).toEqual([ids[0], ids[0]]);
+});

@@ -1,0 +1,75 @@
+import { expect, test } from '@jest/globals';
+import type pg from 'pg';
+import { silentLogger } from '../../../../test/support/telemetry.ts';
+import { createRetryClock } from '../attempt/retry-clock.ts';
+import { NEW_ENDPOINT } from '../endpoint/circuit-breaker.ts';
+import { createActiveQueues } from '../scheduler/active-queues.ts';
+import { createClockSteps } from './clock-steps.ts';
+
+const HOUR_MS = 3_600_000;
+const SHARDS = [3];
+
+/** Clock steps over a database that notes the names of its statements, and has nothing to correct. */
+function newClockSteps() {
+  const [statements, lines, steps]: [string[], unknown[], number[]] = [[], [], []];
+  const active = createActiveQueues();
+  active.add({
+    ...{ key: '1:1', shopId: 1n, subscriptionId: 1n, endpointId: 5n, endpointKey: '1:5', shard: 3 },
+    health: NEW_ENDPOINT,
+  });
+  const query = async ({ name }: pg.QueryConfig) => {
+    statements.push(name ?? '');
+    return { rows: [{ count: 0 }] };
+  };
+  const clock = createRetryClock();
+  const clockSteps = createClockSteps({
+    pool: { query } as unknown as pg.Pool,
+    logger: Object.assign(silentLogger(), { warn: (fields: unknown) => void lines.push(fields) }),
+    clock,
+    active,
+    metrics: { clockStep: (stepMs) => void steps.push(Math.round(stepMs / HOUR_MS)) },
+  });
+  const note = (skewMs: number): void => {
+    const at = performance.now();
+    clockSteps.note({ askedMs: at, answeredMs: at, databaseMs: at + skewMs });
+  };
+  return { clockSteps, clock, active, note, statements, lines, steps };
+}
+
+test('a step is logged and counted once, and every queue in memory is read from its beginning', () => {
+  const { active, note, lines, steps } = newClockSteps();
+  const [queue] = active.due();
+  if (!queue) throw new Error('it was added');
+  for (const skewMs of [0, 0, -HOUR_MS, -HOUR_MS, 0, 0]) {
+    [queue.hasDueWork, queue.fullScanAtMs] = [false, performance.now()];
+    const before = steps.length;
+    note(skewMs);
+    const isStep = steps.length > before;
+    expect([queue.hasDueWork, queue.fullScanAtMs < 0]).toEqual([isStep, isStep]);
+  }
+  expect(steps).toEqual([-1, 1]);
+  expect(lines).toEqual([{ seconds: -3_600 }, { seconds: 3_600 }]);
+});
+
+test('the retry clock is that of the database, and the offset', () => {
+  const { clockSteps, clock, note } = newClockSteps();
+  note(5 * HOUR_MS);
+  clock.advance(3_600);
+  const aheadMs = clockSteps.retryNowMs() - performance.now();
+  expect(Math.abs(aheadMs - 6 * HOUR_MS)).toBeLessThan(1_000);
+});
+
+test('corrections are made now and then, after a step, and for shards that are new', async () => {
+  const { clockSteps, note, statements } = newClockSteps();
+  const correct = async (): Promise<string[]> => {
+    await clockSteps.correct(SHARDS);
+    return statements.splice(0);
+  };
+  note(0);
+  expect(await correct()).toEqual(['mark-fresh-ready', 'restart-waits']);
+  expect(await correct()).toEqual([]);
+  note(-HOUR_MS);
+  expect(await correct()).toEqual(['mark-fresh-ready', 'restart-waits']);
+  clockSteps.noteNewShards();
+  expect(await correct()).toEqual(['mark-fresh-ready']);
+});

@@ -1,0 +1,65 @@
+import type pg from 'pg';
+import type { Logger } from '../../../platform/log.ts';
+import type { RetryClock } from '../attempt/retry-clock.ts';
+import type { DeliveryMetrics } from '../results/metrics.ts';
+import { type ActiveQueues, markDue } from '../scheduler/active-queues.ts';
+import { markFreshReady, restartWaits } from './clock-set-back.ts';
+import { type ClockReading, createDatabaseClock } from './database-clock.ts';
+
+export interface ClockStepsOptions {
+  readonly pool: pg.Pool;
+  readonly logger: Logger;
+  readonly clock: RetryClock;
+  readonly active: ActiveQueues;
+  readonly metrics: Pick<DeliveryMetrics, 'clockStep'>;
+}
+
+/** Keeps the retry clock as the database has it, and limits what a step of that clock does to deliveries. */
+export interface ClockSteps {
+  /** The retry clock, as the database keeps it. */
+  retryNowMs(): number;
+  /** Logs and counts a step, and has the queues in memory read from their beginning. */
+  note(reading: ClockReading): void;
+  /** These shards were not all held until now: the clock may have been set in the meantime. */
+  noteNewShards(): void;
+  /** Corrects, every few seconds, what was noted before the clock was set back. Returns whether there is more. */
+  correct(shards: readonly number[]): Promise<boolean>;
+}
+
+const CORRECT_EVERY_MS = 5_000;
+
+export function createClockSteps(o: ClockStepsOptions): ClockSteps {
+  const databaseClock = createDatabaseClock();
+  let correctAtMs = 0;
+  let areFreshChecked = false;
+
+  return {
+    retryNowMs: () => databaseClock.nowMs() + o.clock.offsetMs(),
+    note(reading) {
+      const stepMs = databaseClock.read(reading);
+      if (stepMs === 0) return;
+      o.logger.warn({ seconds: Math.round(stepMs / 1_000) }, 'the clock of the database was set');
+      o.metrics.clockStep(stepMs);
+      correctAtMs = 0;
+      areFreshChecked = false;
+      for (const queue of o.active.queues.values()) {
+        queue.fullScanAtMs = Number.NEGATIVE_INFINITY;
+        markDue(queue);
+      }
+    },
+    noteNewShards() {
+      areFreshChecked = false;
+    },
+    async correct(shards) {
+      const affected = { shards, offsetMs: o.clock.offsetMs() };
+      if (!areFreshChecked) {
+        await markFreshReady(o.pool, affected);
+        areFreshChecked = true;
+      }
+      if (performance.now() < correctAtMs) return false;
+      const isMore = await restartWaits(o.pool, affected);
+      correctAtMs = isMore ? 0 : performance.now() + CORRECT_EVERY_MS;
+      return isMore;
+    },
+  };
+}

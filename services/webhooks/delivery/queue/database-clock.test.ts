@@ -1,0 +1,34 @@
+import { expect, test } from '@jest/globals';
+import { createDatabaseClock } from './database-clock.ts';
+
+const HOUR_MS = 3_600_000;
+
+/** A reading that takes some time, of a clock that is ahead of the monotonic one by `skewMs`. */
+function readingOf(skewMs: number, tookMs = 1) {
+  const askedMs = performance.now();
+  return { askedMs, answeredMs: askedMs + tookMs, databaseMs: askedMs + tookMs / 2 + skewMs };
+}
+
+test('a step of the clock is not confused with a late answer', () => {
+  const clock = createDatabaseClock();
+  const skewMs = 5_000_000;
+  for (const [skew, tookMs] of [
+    [skewMs, 8_000],
+    // Within what the slow answer left open.
+    [skewMs, 1],
+    [skewMs, 60_000],
+    [skewMs + 500, 1],
+  ] as const) {
+    expect(clock.read(readingOf(skew, tookMs))).toBe(0);
+  }
+  expect(Math.abs(clock.read(readingOf(skewMs - HOUR_MS)) + HOUR_MS)).toBeLessThan(1_000);
+  expect(Math.abs(clock.read(readingOf(skewMs)) - HOUR_MS)).toBeLessThan(1_000);
+});
+
+test('the clock follows each reading', () => {
+  const clock = createDatabaseClock();
+  for (const skewMs of [5_000_000, 5_000_000 - HOUR_MS, 5_000_000]) {
+    clock.read(readingOf(skewMs));
+    expect(Math.abs(clock.nowMs() - performance.now() - skewMs)).toBeLessThan(10);
+  }
+});
