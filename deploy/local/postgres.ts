@@ -25,6 +25,8 @@ export interface LocalPostgresOptions {
   readonly durable?: boolean;
   /** Further settings of the server, which win over those it is started with otherwise. */
   readonly settings?: Readonly<Record<string, string>>;
+  /** Added to the environment of the server. */
+  readonly env?: Readonly<Record<string, string>>;
   /** Starts the server again when it ends by itself, and is told so; it stays down when absent. */
   readonly onRestart?: (line: string) => void;
 }
@@ -58,7 +60,8 @@ export async function startPostgres(o: LocalPostgresOptions): Promise<LocalPostg
   const port = o.port ?? (await freePort());
   const superuser = { host: '127.0.0.1', port, user: 'postgres', password };
   const start = async (): Promise<ChildProcess> => {
-    const server = launch({ folder, data, port, durable, identity, settings: o.settings });
+    const { settings, env } = o;
+    const server = launch({ folder, data, port, durable, identity, settings, env });
     const end = () => void server.kill('SIGQUIT');
     // Whoever does not wait for it to be ready leaves nothing behind either.
     process.once('exit', end);
@@ -129,6 +132,7 @@ async function initialise({ folder, data, durable, identity }: Place): Promise<v
 interface Launch extends Place {
   readonly port: number;
   readonly settings: LocalPostgresOptions['settings'];
+  readonly env: LocalPostgresOptions['env'];
 }
 
 function launch({ folder, data, durable, identity, port, ...o }: Launch): ChildProcess {
@@ -157,6 +161,7 @@ function launch({ folder, data, durable, identity, port, ...o }: Launch): ChildP
     ...identity.options,
     cwd: '/',
     detached: true,
+    env: { ...process.env, ...o.env },
     stdio: ['ignore', log, log],
   });
   closeSync(log);

@@ -3,6 +3,7 @@ import { backlogRows } from './backlogs.ts';
 import { blankImportRow } from './blank-import.ts';
 import { clockRows } from './clock.ts';
 import { crashLoopRow } from './crash-loop.ts';
+import { databaseClockRow } from './database-clock.ts';
 import { dependenciesRow } from './dependencies.ts';
 import { failingRecordsRow } from './failing-records.ts';
 import { fewSocketsRow } from './few-sockets.ts';
@@ -40,6 +41,7 @@ export const ROWS: readonly Row[] = [
   fullLogRow,
   blankImportRow,
   ...clockRows,
+  databaseClockRow,
   processingRow,
   ...backlogRows,
 ];

@@ -15,8 +15,12 @@ export interface DatabaseServer {
   pid(): number;
   /** SIGKILL for the server and all its processes, as when the machine dies. */
   crash(): Promise<void>;
-  /** Starts it again over its data; resolves when it is ready. */
-  start(): Promise<void>;
+  /**
+   * Starts it again over its data; resolves when it is ready.
+   *
+   * @param env added to its environment, for this life only.
+   */
+  start(env?: Readonly<Record<string, string>>): Promise<void>;
   /** What its log tells, since the last call, of processes of its own that ended by a signal; not by ours. */
   deaths(): Promise<string[]>;
   stop(): Promise<void>;
@@ -42,8 +46,8 @@ export async function startDatabaseServer(folder: string): Promise<DatabaseServe
     const password = (await readFile(join(folder, 'password'), 'utf8')).trim();
     return `postgres://postgres:${password}@127.0.0.1:${port}/rms`;
   };
-  const start = async (): Promise<void> => {
-    const restart = () => startPostgres({ folder, port, settings });
+  const start: DatabaseServer['start'] = async (env = {}) => {
+    const restart = () => startPostgres({ folder, port, settings, env });
     // A machine that is busy for the moment may be too slow for a start.
     server = await restart().catch(restart);
   };

@@ -1,0 +1,36 @@
+import { existsSync, writeFileSync } from 'node:fs';
+
+/** Where the package `libfaketime` of Debian lies, by processor. */
+const LIBRARIES = ['x86_64', 'aarch64'].map(
+  (processor) => `/usr/lib/${processor}-linux-gnu/faketime/libfaketime.so.1`,
+);
+
+/** A wall clock for a server, which can be set while the server runs. Its monotonic clock stays right. */
+export interface FakedTime {
+  /** For the environment of the server. */
+  readonly env: Readonly<Record<string, string>>;
+  /** From real time. The server notices it within about a second. */
+  set(offsetSeconds: number): void;
+}
+
+/**
+ * @param file is written; the server must be able to read it.
+ * @throws Error where the library is not installed.
+ */
+export function fakedTime(file: string): FakedTime {
+  const library = LIBRARIES.find((path) => existsSync(path));
+  if (!library) throw new Error('skipped: libfaketime is missing (apt-get install libfaketime)');
+  const set = (offsetSeconds: number): void => {
+    writeFileSync(file, `${offsetSeconds < 0 ? '' : '+'}${offsetSeconds}s\n`, { mode: 0o644 });
+  };
+  set(0);
+  return {
+    set,
+    env: {
+      LD_PRELOAD: library,
+      FAKETIME_TIMESTAMP_FILE: file,
+      FAKETIME_CACHE_DURATION: '1',
+      FAKETIME_DONT_FAKE_MONOTONIC: '1',
+    },
+  };
+}
