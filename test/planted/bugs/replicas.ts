@@ -53,6 +53,15 @@ export const replicaBugs: readonly Bug[] = [
     tests: ['services/platform/shards.test.ts'],
   },
   {
+    name: 'clock-step-takes-shards',
+    promise: 'nothing is repeated because the clock of PostgreSQL was set',
+    file: 'services/platform/lease-watch.ts',
+    find: 'return askedMs - sinceMs >= ttlMs / 2 || (!known && hasJustEnded);',
+    replace: 'return askedMs > 0 || hasJustEnded;',
+    tests: ['services/platform/shards-clock.test.ts'],
+    row: 'clock-database',
+  },
+  {
     name: 'taken-shards-kept',
     promise: 'a shard that another process has taken is let go of',
     file: 'services/platform/shards.ts',

@@ -68,6 +68,23 @@ export const retryBugs: readonly Bug[] = [
     tests: ['services/webhooks/delivery/endpoint/auto-disable.test.ts'],
   },
   {
+    name: 'clock-set-back-unnoticed',
+    promise: 'no retry is delayed by more than its pause when the clock of PostgreSQL is set back',
+    file: 'services/webhooks/delivery/queue/clock-steps.ts',
+    find: 'const isMore = await restartWaits(o.pool, affected);',
+    replace: 'const isMore = false;',
+    tests: ['services/webhooks/delivery/queue/clock-set-back-delivery.test.ts'],
+    row: 'clock-database',
+  },
+  {
+    name: 'clock-set-back-early',
+    promise: 'no retry comes early when the clock of PostgreSQL is set back',
+    file: 'services/webhooks/delivery/queue/clock-set-back.ts',
+    find: 'set next_attempt_at = g.now_at + (q.next_attempt_at - q.scheduled_at)',
+    replace: 'set next_attempt_at = g.now_at',
+    tests: ['services/webhooks/delivery/queue/clock-set-back.test.ts'],
+  },
+  {
     name: 'held-never-expires',
     promise: 'what is held for 30 days ends as expired',
     file: 'services/webhooks/delivery/queue/end-waiting.ts',
