@@ -35,6 +35,7 @@ export function rememberingBus() {
       await control.after();
     },
     subscribe: () => Promise.reject(new Error('nobody listens')),
+    hasCaughtUp: async () => true,
     health: async () => {},
     close: async () => {},
   };

@@ -42,6 +42,11 @@ export interface EventBus {
   publish(topic: string, records: readonly BusRecord[]): Promise<void>;
   /** `stop` waits for the handlers in flight; what is left is given to the group's next subscriber. */
   subscribe(s: Subscription): Promise<{ stop(): Promise<void> }>;
+  /**
+   * Whether the group has dealt with everything of the topic that was published before this call: what it has not
+   * handled then is lost. Waits some seconds for it. Rejects when the bus cannot be reached.
+   */
+  hasCaughtUp(group: string, topic: string, signal: AbortSignal): Promise<boolean>;
   /** Rejects when the bus cannot be reached. */
   health(): Promise<void>;
   close(): Promise<void>;

@@ -99,6 +99,9 @@ export function createInProcessBus(o: InProcessBusOptions = {}): EventBus {
       };
     },
 
+    // What it has published is dealt with.
+    hasCaughtUp: async () => true,
+
     async health() {
       assertOpen();
     },

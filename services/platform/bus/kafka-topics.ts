@@ -10,6 +10,17 @@ const DAY_MS = 24 * 60 * 60 * 1_000;
 const ELECTION_MS = 10_000;
 const ELECTION_EVERY_MS = 50;
 
+/** Offsets of one partition. */
+export interface PartitionProgress {
+  readonly partition: number;
+  /** Of the first record that is still there, or would be. */
+  readonly start: bigint;
+  /** Of the next record. */
+  readonly end: bigint;
+  /** The next one that the group reads; -1 while it has committed none. */
+  readonly committed: bigint;
+}
+
 export interface TopicKeeper {
   /** How many partitions the topic has; it is made when missing. Kafka is asked once a topic. */
   partitions(topic: string): Promise<number>;
@@ -22,6 +33,8 @@ export interface TopicKeeper {
   check(topic: string): void;
   /** Rejects when no broker answers. */
   reach(): Promise<void>;
+  /** Where the partitions of the topic begin and end, and up to where the group has dealt with each. */
+  progressOf(group: string, topic: string): Promise<PartitionProgress[]>;
   close(): Promise<void>;
 }
 
@@ -93,6 +106,20 @@ export function createTopicKeeper(kafka: Kafka, retentionDays: number): TopicKee
     async reach() {
       const client = await connected();
       await client.describeCluster();
+    },
+    async progressOf(groupId, topic) {
+      const client = await connected();
+      const committed = new Map<number, bigint>();
+      for (const { partitions } of await client.fetchOffsets({ groupId, topics: [topic] })) {
+        for (const { partition, offset } of partitions) committed.set(partition, BigInt(offset));
+      }
+      const ends = await client.fetchTopicOffsets(topic);
+      return ends.map(({ partition, low, high }) => ({
+        partition,
+        start: BigInt(low),
+        end: BigInt(high),
+        committed: committed.get(partition) ?? -1n,
+      }));
     },
     async close() {
       if (connecting !== undefined) await admin.disconnect();

@@ -1,7 +1,9 @@
+import { randomUUID } from 'node:crypto';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll } from '@jest/globals';
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { Kafka, logLevel } from 'kafkajs';
 import { type LocalKafka, startKafka } from '../../../deploy/local/kafka/start.ts';
 import { busContract } from '../../../test/support/bus-contract.ts';
 import { silentLogger } from '../../../test/support/telemetry.ts';
@@ -21,3 +23,32 @@ afterAll(async () => {
 busContract('kafka', async () =>
   createKafkaBus({ brokers: kafka.brokers, clientId: 'test', logger: silentLogger() }),
 );
+
+test('event bus: kafka says whether a group has read all that is left of a topic', async () => {
+  const [topic, group] = [`test.${randomUUID()}`, `test-${randomUUID()}`];
+  const bus = createKafkaBus({ brokers: kafka.brokers, clientId: 'test', logger: silentLogger() });
+  const records = Array.from({ length: 20 }, (_, n) => {
+    return { key: `k${n}`, value: Buffer.from('text'), headers: {} };
+  });
+  const atOnce = () => bus.hasCaughtUp(group, topic, AbortSignal.abort());
+  const inTime = () => bus.hasCaughtUp(group, topic, new AbortController().signal);
+  const open = Promise.withResolvers<void>();
+  await bus.publish(topic, records);
+  const subscription = await bus.subscribe({ group, topics: [topic], handle: () => open.promise });
+  expect(await atOnce()).toBe(false);
+  open.resolve();
+  expect(await inTime()).toBe(true);
+  await subscription.stop();
+
+  await bus.publish(topic, records);
+  expect(await atOnce()).toBe(false);
+  const client = new Kafka({ brokers: [...kafka.brokers], logLevel: logLevel.NOTHING });
+  const admin = client.admin();
+  await admin.connect();
+  const partitions = await admin.fetchTopicOffsets(topic);
+  const full = partitions.filter(({ low, high }) => low !== high);
+  await admin.deleteTopicRecords({ topic, partitions: full });
+  expect(await inTime()).toBe(true);
+  await admin.disconnect();
+  await bus.close();
+});

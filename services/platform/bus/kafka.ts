@@ -4,6 +4,7 @@ import { within } from '../within.ts';
 import type { EventBus } from './event-bus.ts';
 import { stopIdleTimers } from './kafka-idle-timers.ts';
 import { createKafkaProducer } from './kafka-producer.ts';
+import { hasCaughtUp } from './kafka-progress.ts';
 import { type KafkaSecurity, securitySettings } from './kafka-security.ts';
 import { createSessionTime } from './kafka-session-time.ts';
 import { subscribeToKafka } from './kafka-subscription.ts';
@@ -60,6 +61,7 @@ export function createKafkaBus(o: KafkaBusOptions): EventBus {
         },
       };
     },
+    hasCaughtUp: (group, topic, signal) => hasCaughtUp(topics, { group, topic, signal }),
     async health() {
       if (!(await within(HEALTH_TIMEOUT_MS, topics.reach())))
         throw new Error('Kafka does not answer');

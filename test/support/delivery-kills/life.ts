@@ -76,6 +76,7 @@ async function matcherOver(pool: pg.Pool, world: World): Promise<Subscription['h
   let used = world.pool;
   const bus: EventBus = {
     publish: async () => {},
+    hasCaughtUp: async () => true,
     health: async () => {},
     close: async () => {},
     async subscribe(subscription) {

@@ -1,0 +1,56 @@
+import { describe, expect, test } from '@jest/globals';
+import { hasCaughtUp } from './kafka-progress.ts';
+import type { PartitionProgress } from './kafka-topics.ts';
+
+type Offsets = readonly [start: bigint, end: bigint, committed: bigint];
+
+/** A topic whose offsets are those of the next answer each time; the last answer stays. */
+function ask(...answers: readonly (readonly Offsets[])[]) {
+  const stopping = new AbortController();
+  let nth = 0;
+  const progressOf = async (): Promise<PartitionProgress[]> => {
+    const answer = answers[Math.min(nth, answers.length - 1)] ?? [];
+    nth += 1;
+    // There is nothing more to wait for.
+    if (nth >= answers.length) stopping.abort();
+    return answer.map(([start, end, committed], partition) => {
+      return { partition, start, end, committed };
+    });
+  };
+  return hasCaughtUp({ progressOf }, { group: 'g', topic: 't', signal: stopping.signal });
+}
+
+describe('a group has caught up', () => {
+  test('when each partition is committed to its end, or is empty', async () => {
+    expect(
+      await ask([
+        [0n, 5n, 5n],
+        [0n, 0n, -1n],
+      ]),
+    ).toBe(true);
+  });
+
+  test('not while one partition has records that it has not committed', async () => {
+    expect(
+      await ask([
+        [0n, 5n, 5n],
+        [0n, 3n, 2n],
+      ]),
+    ).toBe(false);
+    expect(await ask([[0n, 3n, -1n]])).toBe(false);
+  });
+
+  test('when it reached the end of that moment, although more has come since', async () => {
+    expect(await ask([[0n, 5n, 2n]], [[0n, 9n, 4n]], [[0n, 12n, 6n]])).toBe(true);
+    expect(await ask([[0n, 5n, 2n]], [[0n, 9n, 4n]])).toBe(false);
+  });
+
+  test('when the records before the end are no longer there', async () => {
+    expect(await ask([[8n, 8n, 3n]])).toBe(true);
+    expect(await ask([[6n, 8n, 3n]])).toBe(false);
+  });
+
+  test('not by an offset of a topic that has begun again', async () => {
+    expect(await ask([[0n, 60n, 5_000n]])).toBe(false);
+  });
+});
