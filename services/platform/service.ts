@@ -2,7 +2,7 @@ import { hostname } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ConnectRouter } from '@connectrpc/connect';
 import { type Background, startBackground } from './background.ts';
-import type { EventBus } from './bus/event-bus.ts';
+import { type EventBus, eventsTopic } from './bus/event-bus.ts';
 import { type EventSignatures, signaturesFromConfig } from './bus/event-signature.ts';
 import { createKafkaBus } from './bus/kafka.ts';
 import { securityFromConfig } from './bus/kafka-security.ts';
@@ -14,6 +14,7 @@ import type { RunningServer } from './grpc/server.ts';
 import { databaseProbe } from './health.ts';
 import { identityFromConfig, type ServiceIdentity } from './identity.ts';
 import { createLogger, type Logger } from './log.ts';
+import { eventsRoutes } from './outbox/routes.ts';
 import { closePools, measurePools, openPools, type Pools } from './pools.ts';
 import { startServiceServer } from './service-server.ts';
 import { shutDown } from './shutdown.ts';
@@ -193,7 +194,11 @@ async function startParts(
     ...runtime,
     ...(o.host !== undefined && { host: o.host }),
     port: o.port,
-    routes: parts.routes,
+    routes(router) {
+      parts.routes(router);
+      if (definition.publishes)
+        eventsRoutes({ ...runtime, topic: eventsTopic(definition.name) })(router);
+    },
     reflection: o.reflection ?? false,
     ...(o.maxCallsInFlight !== undefined && { maxCallsInFlight: o.maxCallsInFlight }),
     isOpen: () => isOpen(opened),

@@ -6,6 +6,7 @@ import { CartsService } from '../../../proto/gen/rms/carts/v1/carts_pb.ts';
 import { Actor_Kind } from '../../../proto/gen/rms/common/v1/actor_pb.ts';
 import { DestinationsService } from '../../../proto/gen/rms/destinations/v1/destinations_pb.ts';
 import { DispositionsService } from '../../../proto/gen/rms/dispositions/v1/dispositions_pb.ts';
+import { EventsService } from '../../../proto/gen/rms/events/v1/events_service_pb.ts';
 import { FraudService } from '../../../proto/gen/rms/fraud/v1/fraud_pb.ts';
 import { ReturnsService } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
 import { WebhooksService } from '../../../proto/gen/rms/webhooks/v1/webhooks_pb.ts';
@@ -16,7 +17,7 @@ import { INTERNAL_CALLERS, mayCall, OWN_CALLERS } from './callers.ts';
 import type { RunningServer } from './server.ts';
 import { createGrpcTransport } from './transport.ts';
 
-const SERVICES: readonly DescService[] = [
+const OWN_SERVICES: readonly DescService[] = [
   ReturnsService,
   DispositionsService,
   DestinationsService,
@@ -24,6 +25,8 @@ const SERVICES: readonly DescService[] = [
   CartsService,
   WebhooksService,
 ];
+/** Each service that publishes has it beside its own. */
+const SERVICES: readonly DescService[] = [...OWN_SERVICES, EventsService];
 const RPCS = SERVICES.flatMap((service) => service.methods);
 const CALLERS = [...OWN_CALLERS, ...INTERNAL_CALLERS];
 const STRANGER = 'default';
@@ -96,11 +99,13 @@ describe('the table of callers', () => {
       ).map((service) => `${caller} -> ${service.name}`),
     );
     expect(edges).toEqual([
-      ...SERVICES.map((service) => `gateway -> ${service.name}`),
+      ...OWN_SERVICES.map((service) => `gateway -> ${service.name}`),
       'returns -> DestinationsService',
+      'returns -> EventsService',
       'dispositions -> ReturnsService',
       'fraud -> ReturnsService',
       'webhooks -> ReturnsService',
+      'webhooks -> EventsService',
     ]);
   });
 
@@ -118,6 +123,10 @@ describe('the table of callers', () => {
     expect(callersOf(applyGradings)).toEqual(['dispositions']);
     expect(callersOf(getSnapshot)).toEqual(['webhooks']);
     expect(callersOf(readEvents)).toEqual(['webhooks']);
+    for (const method of EventsService.methods) {
+      const callers = CALLERS.filter((caller) => mayCall(caller, EventsService, method));
+      expect(callers).toEqual(['returns', 'webhooks']);
+    }
   });
 
   test('a refusal says who may not call what, is logged and counted', async () => {

@@ -3,6 +3,7 @@ import { CartsService } from '../../../proto/gen/rms/carts/v1/carts_pb.ts';
 import { Actor_Kind } from '../../../proto/gen/rms/common/v1/actor_pb.ts';
 import { DestinationsService } from '../../../proto/gen/rms/destinations/v1/destinations_pb.ts';
 import { DispositionsService } from '../../../proto/gen/rms/dispositions/v1/dispositions_pb.ts';
+import { EventsService } from '../../../proto/gen/rms/events/v1/events_service_pb.ts';
 import { FraudService } from '../../../proto/gen/rms/fraud/v1/fraud_pb.ts';
 import { ReturnsService } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
 import { WebhooksService } from '../../../proto/gen/rms/webhooks/v1/webhooks_pb.ts';
@@ -54,12 +55,15 @@ const TABLE: Readonly<Record<Caller, readonly DescMethod[]>> = {
     ...rpcs(CartsService, 'createCart'),
     ...WebhooksService.methods,
   ],
-  returns: rpcs(DestinationsService, 'getDestination'),
+  returns: [...rpcs(DestinationsService, 'getDestination'), ...EventsService.methods],
   dispositions: rpcs(ReturnsService, 'checkLineItems', 'applyAssessments', 'applyGradings'),
   destinations: [],
   fraud: rpcs(ReturnsService, 'findReturn'),
   carts: [],
-  webhooks: rpcs(ReturnsService, 'getSnapshot', 'readEvents', 'countEvents'),
+  webhooks: [
+    ...rpcs(ReturnsService, 'getSnapshot', 'readEvents', 'countEvents'),
+    ...EventsService.methods,
+  ],
   // Where shoppers ask for returns and finish their checkout.
   portal: [
     ...rpcs(ReturnsService, 'submitReturn', 'editReturn', 'cancelReturn', 'addCustomerUpload'),

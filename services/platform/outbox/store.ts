@@ -220,6 +220,19 @@ export async function backlogOf(db: Queryable): Promise<Backlog> {
   return { depth: Number(rows[0]?.depth ?? 0n), ageSeconds: Math.max(0, rows[0]?.age ?? 0) };
 }
 
+/** The events at these positions that are still kept, in order. */
+export async function eventsAt(
+  db: Queryable,
+  positions: readonly bigint[],
+): Promise<StoredEvent[]> {
+  const { rows } = await db.query<EventRow>(
+    `select position, key, event_id, trigger, traceparent, value
+     from events where position = any ($1) order by position`,
+    [positions],
+  );
+  return rows.map(toStored);
+}
+
 /** Events stored in `[from, to)` after a position, oldest first. */
 export async function storedEvents(
   db: Queryable,

@@ -1,0 +1,86 @@
+import type { Queryable } from '../postgres.ts';
+import { SHARDS } from './append.ts';
+
+/** An event that the bus has acknowledged. */
+export interface PublishedEvent {
+  readonly position: bigint;
+  readonly shopId: bigint;
+  readonly eventId: string;
+  /** UTC day on which it happened, YYYY-MM-DD. */
+  readonly day: string;
+}
+
+/** For each shard the position up to which its events were listed. */
+export type ListCursor = readonly bigint[];
+
+export const FIRST_CURSOR: ListCursor = Array.from({ length: SHARDS }, () => 0n);
+
+export interface PublishedPage {
+  readonly events: readonly PublishedEvent[];
+  readonly next: ListCursor;
+  readonly isMore: boolean;
+}
+
+/** Events of one shard in a page: of all 8 together 1,000. */
+const SHARD_PAGE = 125;
+
+/**
+ * Up to `published.position` every event of the shard is published, and no transaction that is in progress can add one.
+ * `outbox_progress` says which events and transactions are exceptions; a transaction that has ended is one only if it
+ * left an event that is not published.
+ */
+const LIST = `
+with asked as (
+  select n - 1 as shard, after from unnest($1::bigint[]) with ordinality as u (after, n)
+)
+select asked.shard::smallint as shard, e.*
+  from asked
+  join outbox_progress p on p.shard = asked.shard
+ cross join lateral (
+   select min(o.after) filter (where not o.has_ended) as open_after,
+          min(o.after) filter (where o.has_ended) as ended_after,
+          array_agg(o.xid) filter (where o.has_ended) as ended
+     from (
+       select xid, after, pg_visible_in_snapshot(xid, pg_current_snapshot()) as has_ended
+         from unnest(p.open, p.open_after) as u (xid, after)
+     ) o
+ ) transactions
+ cross join lateral (
+   select least(
+     p.position,
+     transactions.open_after,
+     (select min(waits) - 1 from unnest(p.waiting) as waits),
+     (select min(late.position) - 1 from events late
+       where late.shard = p.shard and late.position > transactions.ended_after and late.position <= p.position
+         and late.written_by = any (transactions.ended))
+   ) as position
+ ) published
+ cross join lateral (
+   select stored.position, stored.shop_id, stored.event_id, (stored.occurred_at at time zone 'utc')::date as day
+     from events stored
+    where stored.shard = asked.shard and stored.position > asked.after and stored.position <= published.position
+    order by stored.position limit $2
+ ) e
+ order by asked.shard, e.position`;
+
+/** Lists events that are published, at most 1,000, each shard in the order of position. */
+export async function listPublished(db: Queryable, cursor: ListCursor): Promise<PublishedPage> {
+  const { rows } = await db.query<{
+    shard: number;
+    position: bigint;
+    shop_id: bigint;
+    event_id: string;
+    day: string;
+  }>({ name: 'outbox-list-published', text: LIST, values: [cursor, SHARD_PAGE] });
+  const byShard = Map.groupBy(rows, ({ shard }) => shard);
+  return {
+    events: rows.map((row) => ({
+      position: row.position,
+      shopId: row.shop_id,
+      eventId: row.event_id,
+      day: row.day,
+    })),
+    next: cursor.map((after, shard) => byShard.get(shard)?.at(-1)?.position ?? after),
+    isMore: [...byShard.values()].some((ofShard) => ofShard.length === SHARD_PAGE),
+  };
+}

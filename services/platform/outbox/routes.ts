@@ -1,0 +1,58 @@
+import { Code, ConnectError, type ConnectRouter, type ServiceImpl } from '@connectrpc/connect';
+import type pg from 'pg';
+import { z } from 'zod';
+import { EventsService } from '../../../proto/gen/rms/events/v1/events_service_pb.ts';
+import type { EventBus } from '../bus/event-bus.ts';
+import { invalidField } from '../errors.ts';
+import { parseInput } from '../input.ts';
+import type { Logger } from '../log.ts';
+import { SHARDS } from './append.ts';
+import { FIRST_CURSOR, type ListCursor, listPublished } from './published.ts';
+import { eventsAt } from './store.ts';
+
+/** Positions in one call. Bodies are read as well: each may be as large as the bus allows. */
+export const MAX_AGAIN = 200;
+
+const again = z.object({
+  positions: z
+    .array(z.bigint().refine((position) => position > 0n, 'must be greater than 0'))
+    .min(1, 'must not be empty')
+    .max(MAX_AGAIN, `must be at most ${MAX_AGAIN}`),
+});
+
+/** The gRPC face of an outbox, for listeners that look for what the bus has lost. */
+export function eventsRoutes(o: {
+  readonly pool: pg.Pool;
+  readonly bus: Pick<EventBus, 'publish'>;
+  readonly topic: string;
+  readonly logger: Logger;
+}): (router: ConnectRouter) => void {
+  const handlers: ServiceImpl<typeof EventsService> = {
+    async listPublished({ cursor }) {
+      const page = await listPublished(o.pool, parseCursor(cursor));
+      return { events: [...page.events], nextCursor: page.next.join('.'), more: page.isMore };
+    },
+    async publishAgain(request) {
+      const events = await eventsAt(o.pool, parseInput(again, request).positions);
+      const records = events.map(({ record }) => record);
+      try {
+        if (records.length > 0) await o.bus.publish(o.topic, records);
+      } catch (error) {
+        o.logger.warn({ err: error, topic: o.topic }, 'events could not be published again');
+        throw new ConnectError('the event bus may not have all of them', Code.Unavailable);
+      }
+      return { published: records.length };
+    },
+  };
+  return (router) => router.service(EventsService, handlers);
+}
+
+/** @throws DomainError INVALID_ARGUMENT for anything that ListPublished did not give out. */
+function parseCursor(cursor: string): ListCursor {
+  if (cursor === '') return FIRST_CURSOR;
+  const parts = cursor.split('.');
+  if (parts.length !== SHARDS || !parts.every((part) => /^\d{1,18}$/.test(part))) {
+    throw invalidField('cursor', 'is none that this service gave out');
+  }
+  return parts.map(BigInt);
+}
