@@ -67,7 +67,12 @@ export async function startLocalServices(o: LocalServicesOptions): Promise<Local
   let webhooks: Awaited<ReturnType<typeof startWebhooks>> | undefined;
   const starters: Record<ServiceName, () => Promise<RunningService>> = {
     destinations: () => startDestinations(common('destinations')),
-    returns: () => startReturns({ ...common('returns'), destinationsTarget: targets.destinations }),
+    returns: () =>
+      startReturns({
+        ...common('returns'),
+        destinationsTarget: targets.destinations,
+        fraudTarget: targets.fraud,
+      }),
     dispositions: () =>
       startDispositions({ ...common('dispositions'), returnsTarget: targets.returns }),
     fraud: () => startFraud({ ...common('fraud'), returnsTarget: targets.returns }),

@@ -7,6 +7,7 @@ export const returnsShape = {
   DESTINATIONS_TARGET: grpcTarget
     .default('dns:///destinations:8080')
     .describe('gRPC name of the destinations service'),
+  FRAUD_TARGET: grpcTarget.default('dns:///fraud:8080').describe('gRPC name of the fraud service'),
   COMMERCE_PROVIDER: z
     .enum(['embedded'], { error: 'wants embedded' })
     .default('embedded')

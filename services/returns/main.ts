@@ -9,6 +9,7 @@ await runMain('returns', async () => {
   return startReturns({
     ...optionsFromConfig(config),
     destinationsTarget: config.DESTINATIONS_TARGET,
+    fraudTarget: config.FRAUD_TARGET,
     onlySandboxShops: config.NODE_ENV === 'production' && config.COMMERCE_PROVIDER === 'embedded',
   });
 });

@@ -1,6 +1,7 @@
 import { DestinationsService } from '../../proto/gen/rms/destinations/v1/destinations_pb.ts';
 import { createServiceClient } from '../platform/grpc/client.ts';
 import { type RunningService, type ServiceOptions, startService } from '../platform/service.ts';
+import { startSweep } from '../platform/sweep/start.ts';
 import { createEmbeddedCommerce } from './commerce/embedded.ts';
 import type { CommerceProvider } from './commerce/provider.ts';
 import { hearFraudReports } from './fraud-events.ts';
@@ -16,6 +17,8 @@ const DEFAULT_SNAPSHOT_DAYS = 7;
 export interface ReturnsOptions extends ServiceOptions {
   /** gRPC name of the destinations service, which knows where goods may go. */
   readonly destinationsTarget: string;
+  /** gRPC name of the fraud service, which publishes again what Kafka has lost of its events. */
+  readonly fraudTarget: string;
   /** What processing works with; the embedded provider with its ledger in this database by default. */
   readonly commerce?: CommerceProvider;
   /** Whether only shops marked as sandbox are processed: in production, with the embedded provider. */
@@ -51,6 +54,9 @@ export function startReturns(options: ReturnsOptions): Promise<RunningService> {
           workers: async () => [
             ...(await processing.start()),
             await hearFraudReports({ ...runtime, pool: streamPool }),
+            startSweep(runtime, {
+              ...{ group: 'returns', source: 'fraud', target: options.fraudTarget },
+            }),
             startPurge({ pool: backgroundPool, logger, snapshotDays }),
           ],
           close: async () => channel.close(),

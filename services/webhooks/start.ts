@@ -4,6 +4,7 @@ import { systemActor } from '../platform/identity.ts';
 import type { Keyring } from '../platform/keyring.ts';
 import { poolBeside } from '../platform/postgres.ts';
 import { type RunningService, type ServiceOptions, startService } from '../platform/service.ts';
+import { startSweep } from '../platform/sweep/start.ts';
 import { createRetryClock } from './delivery/attempt/retry-clock.ts';
 import { type Dispatcher, startDispatcher } from './delivery/dispatcher.ts';
 import { startConsuming } from './fan-out/consume.ts';
@@ -158,7 +159,10 @@ export async function startWebhooks(o: WebhooksOptions): Promise<RunningWebhooks
               readSnapshot,
               offsetMs: clock.offsetMs,
             });
-            return [consumer, dispatcher, maintenance, replays];
+            const sweep = startSweep(runtime, {
+              ...{ group: 'webhooks', source: 'returns', target: o.returnsTarget },
+            });
+            return [consumer, sweep, dispatcher, maintenance, replays];
           },
           async close() {
             returns.close();

@@ -14,6 +14,7 @@ const running = await startReturns({
   eventSignatures: newEventSignatures(),
   identity: staticIdentity(SERVICE_TOKEN),
   destinationsTarget: '127.0.0.1:1',
+  fraudTarget: '127.0.0.1:1',
   logLevel: 'info',
 });
 process.once('SIGTERM', () => void running.stop());

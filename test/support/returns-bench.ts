@@ -79,7 +79,12 @@ export async function startReturnsBench(o: Pick<ReturnsOptions, 'onlySandboxShop
     service: ReturnsService,
     async start(options) {
       bus = signingBus(options.bus, eventSignatures);
-      const service = await startReturns({ ...options, ...o, destinationsTarget });
+      const service = await startReturns({
+        ...options,
+        ...o,
+        destinationsTarget,
+        fraudTarget: '127.0.0.1:1',
+      });
       metricsUrl = service.metricsUrl;
       return service;
     },

@@ -39,6 +39,7 @@ beforeAll(async () => {
     identity,
     logLevel: 'silent',
     destinationsTarget: '127.0.0.1:1',
+    fraudTarget: '127.0.0.1:1',
   });
   channel = createServiceClient(ReturnsService, {
     target: `127.0.0.1:${service.port}`,

@@ -117,7 +117,11 @@ export function environmentOf(
       return { ...common, ...limits, DOCS_ENABLED: 'false', ...Object.fromEntries(targets) };
     }
     case 'returns':
-      return { ...common, DESTINATIONS_TARGET: target('destinations') };
+      return {
+        ...common,
+        DESTINATIONS_TARGET: target('destinations'),
+        FRAUD_TARGET: target('fraud'),
+      };
     case 'dispositions':
     case 'fraud':
       return { ...common, RETURNS_TARGET: target('returns') };

@@ -7,11 +7,13 @@ import { recordingBugs } from './recording.ts';
 import { replicaBugs } from './replicas.ts';
 import { retryBugs } from './retries.ts';
 import { sendingBugs } from './sending.ts';
+import { sweepBugs } from './sweep.ts';
 
 /** All of them, along the way of a change to its receiver. */
 export const BUGS: readonly Bug[] = [
   ...outboxBugs,
   ...consumerBugs,
+  ...sweepBugs,
   ...matchingBugs,
   ...replicaBugs,
   ...sendingBugs,

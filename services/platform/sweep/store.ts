@@ -1,0 +1,154 @@
+import type { Queryable } from '../postgres.ts';
+
+/** Which listener missed events, and of which service. */
+export interface SweepName {
+  /** The listener, by its group. */
+  readonly group: string;
+  /** The service that publishes. */
+  readonly source: string;
+}
+
+/** An event that was published. */
+export interface SweptEvent {
+  readonly shopId: bigint;
+  readonly eventId: string;
+  /** By which it is remembered: the UTC day on which it happened, YYYY-MM-DD. */
+  readonly day: string;
+  readonly position: bigint;
+}
+
+/**
+ * Begins a sweep unless one of any process began less than `everyMs` ago. Returns where to begin, undefined when it is
+ * not the time. A mark that lies further ahead is from before the database's clock was set back.
+ */
+export async function beginSweep(
+  db: Queryable,
+  o: SweepName & { readonly everyMs: number },
+): Promise<string | undefined> {
+  const { rows } = await db.query<{ cursor: string }>(
+    `insert into event_sweeps as s (consumer, source, next_at)
+     values ($1, $2, clock_timestamp() + $3 * interval '1 millisecond')
+     on conflict (consumer, source) do update set next_at = excluded.next_at
+      where s.next_at <= clock_timestamp() or s.next_at > excluded.next_at
+     returning cursor`,
+    [o.group, o.source, o.everyMs],
+  );
+  return rows[0]?.cursor;
+}
+
+/** Those of the events that the listener has neither handled nor put aside. */
+export async function unhandledOf<E extends SweptEvent>(
+  db: Queryable,
+  group: string,
+  events: readonly E[],
+): Promise<E[]> {
+  if (events.length === 0) return [];
+  const { rows } = await db.query<{ n: bigint }>(
+    `select n - 1 as n
+       from unnest($2::bigint[], $3::uuid[], $4::date[]) with ordinality as u (shop_id, event_id, day, n)
+      where not exists (
+        select from consumed_events c
+         where c.shop_id = u.shop_id and c.event_id = u.event_id and c.consumer = $1 and c.day = u.day)
+      order by n`,
+    [group, ...columnsOf(events)],
+  );
+  return rows.flatMap(({ n }) => events[Number(n)] ?? []);
+}
+
+/** Notes events that the listener did not get, and that everything before the cursor was compared. */
+export async function noteMissing(
+  db: Queryable,
+  o: SweepName & { readonly missing: readonly SweptEvent[]; readonly cursor: string },
+): Promise<void> {
+  await db.query(
+    `with noted as (
+       insert into missing_events (consumer, source, shop_id, event_id, day, position)
+       select $1, $2, u.*
+         from unnest($4::bigint[], $5::uuid[], $6::date[], $7::bigint[]) as u
+       on conflict (consumer, source, position) do nothing
+     )
+     update event_sweeps set cursor = $3 where consumer = $1 and source = $2`,
+    [
+      o.group,
+      o.source,
+      o.cursor,
+      ...columnsOf(o.missing),
+      o.missing.map(({ position }) => position),
+    ],
+  );
+}
+
+/**
+ * Deletes from the missing events those that came in the meantime, and those found so many days ago: nobody keeps them
+ * any more. Returns whether one of the others is to be published again now.
+ */
+export async function forgetHandled(
+  db: Queryable,
+  o: SweepName & { readonly keptDays: number; readonly tries: number },
+): Promise<boolean> {
+  const { rows } = await db.query<{ is_due: boolean }>(
+    `with mine as materialized (
+       select * from missing_events where consumer = $1 and source = $2
+     ), over as (
+       delete from missing_events m using mine
+        where m.consumer = $1 and m.source = $2 and m.position = mine.position
+          and (mine.found_at < now() - $3 * interval '1 day' or exists (
+            select from consumed_events c
+             where c.shop_id = mine.shop_id and c.event_id = mine.event_id and c.consumer = $1 and c.day = mine.day))
+       returning m.position
+     )
+     select exists (
+       select from mine
+        where next_at <= clock_timestamp() and published_again < $4 and position not in (select position from over)
+     ) as is_due`,
+    [o.group, o.source, o.keptDays, o.tries],
+  );
+  return rows[0]?.is_due ?? false;
+}
+
+/** Positions after `after` of missing events that are to be published again now, lowest first. */
+export async function duePositions(
+  db: Queryable,
+  o: SweepName & { readonly tries: number; readonly after: bigint; readonly limit: number },
+): Promise<bigint[]> {
+  const { rows } = await db.query<{ position: bigint }>(
+    `select position from missing_events
+      where consumer = $1 and source = $2 and next_at <= clock_timestamp() and published_again < $3
+        and position > $4
+      order by position limit $5`,
+    [o.group, o.source, o.tries, o.after, o.limit],
+  );
+  return rows.map(({ position }) => position);
+}
+
+/** Notes that these were published again; `pausesMs` says when the next time is, by how often that was. */
+export async function notePublished(
+  db: Queryable,
+  o: SweepName & { readonly positions: readonly bigint[]; readonly pausesMs: readonly number[] },
+): Promise<void> {
+  await db.query(
+    `update missing_events
+        set published_again = published_again + 1,
+            next_at = clock_timestamp() + ($4::float8[])[published_again + 1] * interval '1 millisecond'
+      where consumer = $1 and source = $2 and position = any ($3)`,
+    [o.group, o.source, o.positions, o.pausesMs],
+  );
+}
+
+/** For how long the oldest event has been missing; 0 when none is. Seconds. */
+export async function oldestMissing(db: Queryable, { group, source }: SweepName): Promise<number> {
+  const { rows } = await db.query<{ age: number | null }>(
+    `select extract(epoch from clock_timestamp() - min(found_at))::float8 as age
+       from missing_events where consumer = $1 and source = $2`,
+    [group, source],
+  );
+  return Math.max(0, rows[0]?.age ?? 0);
+}
+
+function columnsOf(events: readonly SweptEvent[]): [bigint[], string[], string[]] {
+  return [
+    events.map(({ shopId }) => shopId),
+    events.map(({ eventId }) => eventId),
+    events.map(({ day }) => day),
+  ];
+}

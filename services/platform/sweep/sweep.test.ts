@@ -1,0 +1,250 @@
+import { randomUUID } from 'node:crypto';
+import { create } from '@bufbuild/protobuf';
+import { Code, ConnectError } from '@connectrpc/connect';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { Actor_Kind, ActorSchema } from '../../../proto/gen/rms/common/v1/actor_pb.ts';
+import { createTestDatabase, type TestDatabase } from '../../../test/support/database.ts';
+import { ALL_PUBLISHED } from '../../../test/support/outbox.ts';
+import { startPublisher } from '../../../test/support/publisher.ts';
+import { silentLogger, testTelemetry } from '../../../test/support/telemetry.ts';
+import { type EventBus, eventsTopic } from '../bus/event-bus.ts';
+import { createInProcessBus } from '../bus/in-process.ts';
+import { consumeEvents } from '../consumer.ts';
+import { appendEvents, SHARDS } from '../outbox/append.ts';
+import { inTransaction } from '../postgres.ts';
+import type { Telemetry } from '../telemetry.ts';
+import type { Worker } from '../worker.ts';
+import { oldestMissing } from './store.ts';
+import { type SweepOptions, sweep } from './sweep.ts';
+
+const SOURCE = 'fraud';
+const TOPIC = eventsTopic(SOURCE);
+const actor = create(ActorSchema, { kind: Actor_Kind.SYSTEM, id: 'test' });
+
+/** The publisher's database. */
+let source: TestDatabase;
+/** The listener's. */
+let database: TestDatabase;
+let telemetry: Telemetry;
+let bus: EventBus;
+let publisher: Awaited<ReturnType<typeof startPublisher>>;
+let group: string;
+let listener: Worker;
+let handled: string[];
+let handle: (id: string) => void;
+let again: number;
+/** Of the events of the tests before. */
+let before: bigint;
+
+beforeAll(async () => {
+  [source, database] = [await createTestDatabase(SOURCE), await createTestDatabase('webhooks')];
+  telemetry = await testTelemetry();
+  publisher = await startPublisher(source.pool, TOPIC, (topic, records) =>
+    bus.publish(topic, records),
+  );
+});
+afterAll(async () => {
+  await publisher.stop();
+  await telemetry.stop();
+  await database.drop();
+  await source.drop();
+});
+beforeEach(async () => {
+  group = `listener-${randomUUID()}`;
+  [handled, again, handle] = [[], 0, () => {}];
+  bus = createInProcessBus({ firstBackoffMs: 5 });
+  listener = await consumeEvents({
+    ...{ bus, pool: database.pool, group, topics: [TOPIC], logger: silentLogger(), telemetry },
+    recordPausesMs: [1, 1],
+    handle: async (_, events) => {
+      for (const { eventId } of events) handle(eventId);
+      handled.push(...events.map(({ eventId }) => eventId));
+    },
+  });
+  const { rows } = await source.pool.query<{ last: bigint }>(
+    'select coalesce(max(position), 0) as last from events',
+  );
+  before = rows[0]?.last ?? 0n;
+  await database.pool.query('insert into event_sweeps values ($1, $2, $3, now())', [
+    ...[group, SOURCE, Array.from({ length: SHARDS }, () => before).join('.')],
+  ]);
+});
+afterEach(async () => {
+  await listener.stop();
+  await bus.close();
+});
+
+/** Events that are stored and published, as the relay notes it, and of which the listener got some. */
+async function publish(count: number, o: { lost: boolean }): Promise<string[]> {
+  const key = `1:${randomUUID()}`;
+  const events = Array.from({ length: count }, () => {
+    return { trigger: 'fraud_report.created', shopId: 1n, key, actor };
+  });
+  const ids = await inTransaction(source.pool, (tx) => appendEvents(tx, events));
+  await source.pool.query(ALL_PUBLISHED);
+  const records = (await stored()).filter((record) => record.key === key);
+  if (!o.lost) await bus.publish(TOPIC, records);
+  return ids;
+}
+
+/** The events of this test. */
+async function stored() {
+  const { rows } = await source.pool.query<{ position: bigint; key: string; value: Buffer }>(
+    'select position, key, value from events where position > $1 order by position',
+    [before],
+  );
+  return rows.map((row) => ({ ...row, headers: {} }));
+}
+
+const sweepOnce = (o: Partial<SweepOptions> = {}): Promise<void> =>
+  sweep(
+    {
+      ...{ group, source: SOURCE, pool: database.pool, bus, events: publisher.client },
+      logger: silentLogger(),
+      onPublished: (count) => {
+        again += count;
+      },
+      // The next one may begin at once, and an event may be published again at once, at most three times.
+      ...{ everyMs: 0, pausesMs: [0, 0, 0], keptDays: 14 },
+      ...o,
+    },
+    new AbortController().signal,
+  );
+const missingFor = () => oldestMissing(database.pool, { group, source: SOURCE });
+
+describe('sweep of events', () => {
+  test('has published again what the listener did not get, in order, and nothing else', async () => {
+    const got = await publish(3, { lost: false });
+    const lost = await publish(250, { lost: true });
+    await sweepOnce();
+    expect(handled).toEqual([...got, ...lost]);
+    expect(again).toBe(250);
+    await sweepOnce();
+    expect(again).toBe(250);
+    expect(await missingFor()).toBe(0);
+  });
+
+  test('finds it page by page, and begins where it was', async () => {
+    const got = await publish(1_100, { lost: false });
+    const [lost = ''] = await publish(1, { lost: true });
+    await sweepOnce();
+    expect(handled).toEqual([...got, lost]);
+    let listed = 0;
+    const events = {
+      publishAgain: publisher.client.publishAgain,
+      listPublished: async (...call: Parameters<typeof publisher.client.listPublished>) => {
+        const page = await publisher.client.listPublished(...call);
+        listed += page.events.length;
+        return page;
+      },
+    };
+    const [next = ''] = await publish(1, { lost: true });
+    await sweepOnce({ events });
+    expect(handled.at(-1)).toBe(next);
+    expect(listed).toBe(1);
+  });
+
+  test('leaves alone what was put aside: somebody must look at it', async () => {
+    handle = () => {
+      throw new Error('cannot be handled');
+    };
+    await publish(1, { lost: false });
+    handle = () => {};
+    await sweepOnce();
+    expect([handled, again]).toEqual([[], 0]);
+  });
+
+  test('asks for nothing while the listener lags, and for what is missing once it has caught up', async () => {
+    const lost = await publish(2, { lost: true });
+    const asked: unknown[] = [];
+    const lagging = {
+      hasCaughtUp: async (...about: unknown[]) => {
+        asked.push(about.slice(0, 2));
+        return false;
+      },
+    };
+    await sweepOnce({ bus: lagging });
+    expect([handled, again, await missingFor()]).toEqual([[], 0, 0]);
+    expect(asked).toEqual([[group, TOPIC]]);
+    await sweepOnce();
+    expect(handled).toEqual(lost);
+  });
+
+  test('does not take for lost what is handled while it waits for the listener', async () => {
+    const [late = ''] = await publish(1, { lost: true });
+    const catchesUp = {
+      hasCaughtUp: async () => {
+        await bus.publish(TOPIC, await stored());
+        return true;
+      },
+    };
+    await sweepOnce({ bus: catchesUp });
+    expect([handled, again]).toEqual([[late], 0]);
+  });
+
+  test('publishes what was lost again a few times, while the listener does not lag', async () => {
+    await publish(1, { lost: true });
+    await listener.stop();
+    const deaf = createInProcessBus();
+    bus = deaf;
+    await sweepOnce();
+    expect(again).toBe(1);
+    await sweepOnce({ bus: { hasCaughtUp: async () => false } });
+    expect(again).toBe(1);
+    // Its pauses have not ended.
+    await database.pool.query(
+      `update missing_events set next_at = now() + interval '1 minute' where consumer = $1`,
+      [group],
+    );
+    await sweepOnce();
+    expect(again).toBe(1);
+    await database.pool.query(`update missing_events set next_at = now() where consumer = $1`, [
+      group,
+    ]);
+    for (let nth = 0; nth < 5; nth += 1) await sweepOnce();
+    expect(again).toBe(3);
+    expect(await missingFor()).toBeGreaterThan(0);
+    // It does not hold up what is lost later.
+    await publish(1, { lost: true });
+    await sweepOnce();
+    expect(again).toBe(4);
+    await sweepOnce({ keptDays: 0 });
+    expect(await missingFor()).toBe(0);
+  });
+
+  test('is done by one of two processes', async () => {
+    await publish(1, { lost: true });
+    let calls = 0;
+    const events = {
+      ...publisher.client,
+      listPublished: async (...call: Parameters<typeof publisher.client.listPublished>) => {
+        calls += 1;
+        return await publisher.client.listPublished(...call);
+      },
+    };
+    await Promise.all([1, 2].map(() => sweepOnce({ events, everyMs: 60_000 })));
+    await sweepOnce({ events, everyMs: 60_000 });
+    expect([calls, again]).toEqual([1, 1]);
+  });
+
+  test('is not kept waiting by a clock of the database that was set back', async () => {
+    await sweepOnce();
+    await database.pool.query(
+      `update event_sweeps set next_at = now() + interval '1 hour' where consumer = $1`,
+      [group],
+    );
+    const lost = await publish(1, { lost: true });
+    await sweepOnce({ everyMs: 60_000 });
+    expect(handled).toEqual(lost);
+  });
+
+  test('finds again what it could not have published', async () => {
+    const lost = await publish(1, { lost: true });
+    const { listPublished } = publisher.client;
+    const publishAgain = () => Promise.reject(new ConnectError('away', Code.Unavailable));
+    await expect(sweepOnce({ events: { listPublished, publishAgain } })).rejects.toThrow('away');
+    expect(again).toBe(0);
+    await sweepOnce();
+    expect(handled).toEqual(lost);
+  });
+});

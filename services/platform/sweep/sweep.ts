@@ -1,0 +1,94 @@
+import type { Client } from '@connectrpc/connect';
+import type pg from 'pg';
+import type { EventsService } from '../../../proto/gen/rms/events/v1/events_service_pb.ts';
+import { type EventBus, eventsTopic } from '../bus/event-bus.ts';
+import type { Logger } from '../log.ts';
+import { MAX_AGAIN } from '../outbox/routes.ts';
+import {
+  beginSweep,
+  duePositions,
+  forgetHandled,
+  noteMissing,
+  notePublished,
+  type SweepName,
+  unhandledOf,
+} from './store.ts';
+
+export interface SweepOptions extends SweepName {
+  readonly pool: pg.Pool;
+  readonly bus: Pick<EventBus, 'hasCaughtUp'>;
+  /** The service that publishes. */
+  readonly events: Pick<Client<typeof EventsService>, 'listPublished' | 'publishAgain'>;
+  readonly logger: Logger;
+  readonly onPublished: (count: number) => void;
+  readonly everyMs: number;
+  /** After each time that an event was published again; there are no more times than pauses. Milliseconds. */
+  readonly pausesMs: readonly number[];
+  /** How long missing events are kept that never came. Days. */
+  readonly keptDays: number;
+}
+
+/** Pages of 1,000 events compared in one sweep: 100,000 events. */
+const MAX_PAGES = 100;
+/** Calls that publish again in one sweep: 20,000 events. */
+const MAX_CALLS = 100;
+
+/**
+ * Finds events that were published and that the listener did not get, and has them published again. Does nothing unless
+ * a minute has passed since the last sweep of any process.
+ *
+ * An event is missing when the listener has not handled it although it has dealt with everything that the bus has. A
+ * listener that lags is left alone, so a backlog is never published twice. Rejects when the publisher, the bus or the
+ * database is unavailable; what was found until then stays found.
+ */
+export async function sweep(o: SweepOptions, signal: AbortSignal): Promise<void> {
+  const cursor = await beginSweep(o.pool, o);
+  if (cursor === undefined) return;
+  await findMissing(o, cursor, signal);
+  await publishMissing(o, signal);
+}
+
+async function findMissing(o: SweepOptions, begin: string, signal: AbortSignal): Promise<void> {
+  let cursor = begin;
+  for (let page = 0; page < MAX_PAGES && !signal.aborted; page += 1) {
+    const { events, nextCursor, more } = await o.events.listPublished({ cursor }, { signal });
+    if (events.length === 0) return;
+    let missing = await unhandledOf(o.pool, o.group, events);
+    if (missing.length > 0) {
+      // In flight, or a backlog: the next sweep begins here again.
+      if (!(await hasCaughtUp(o, signal))) return;
+      missing = await unhandledOf(o.pool, o.group, missing);
+    }
+    await noteMissing(o.pool, { ...o, missing, cursor: nextCursor });
+    if (!more) return;
+    cursor = nextCursor;
+  }
+}
+
+async function publishMissing(o: SweepOptions, signal: AbortSignal): Promise<void> {
+  const tries = o.pausesMs.length;
+  if (!(await forgetHandled(o.pool, { ...o, tries }))) return;
+  // What was published again before may still be in a backlog.
+  if (!(await hasCaughtUp(o, signal))) return;
+  await forgetHandled(o.pool, { ...o, tries });
+  let published = 0;
+  let after = 0n;
+  for (let call = 0; call < MAX_CALLS && !signal.aborted; call += 1) {
+    const positions = await duePositions(o.pool, { ...o, tries, after, limit: MAX_AGAIN });
+    const last = positions.at(-1);
+    if (last === undefined) break;
+    await o.events.publishAgain({ positions }, { signal });
+    await notePublished(o.pool, { ...o, positions });
+    after = last;
+    published += positions.length;
+    o.onPublished(positions.length);
+  }
+  const { group, source } = o;
+  if (published > 0) {
+    o.logger.warn({ group, source, events: published }, 'lost events were published again');
+  }
+}
+
+function hasCaughtUp(o: SweepOptions, signal: AbortSignal): Promise<boolean> {
+  return o.bus.hasCaughtUp(o.group, eventsTopic(o.source), signal);
+}
