@@ -1,10 +1,13 @@
-import { type ChildProcess, spawn } from 'node:child_process';
+import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
 import type { Methods } from './ipc.ts';
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 const STOP_MS = 40_000;
+const MOST_OUTPUT_BYTES = 64 * 1024 ** 2;
+const runFile = promisify(execFile);
 /** The last of what a process wrote, for the message when it ends early. Characters. */
 const OUTPUT_TAIL = 8_000;
 
@@ -107,4 +110,32 @@ function handleOf(name: string, child: ChildProcess): NodeProcess {
       clearTimeout(overdue);
     },
   };
+}
+
+/** What a program wrote, and how it ended. */
+export interface Ended {
+  readonly stdout: string;
+  readonly stderr: string;
+  /** Undefined when a signal ended it. */
+  readonly status: number | undefined;
+}
+
+/** Runs a program of Node to its end, whatever its status. It ends with this process. */
+export async function runToEnd(
+  args: readonly string[],
+  o: { readonly cwd: string; readonly timeoutMs: number },
+): Promise<Ended> {
+  const running = runFile(process.execPath, args, {
+    ...{ cwd: o.cwd, timeout: o.timeoutMs, maxBuffer: MOST_OUTPUT_BYTES },
+  });
+  const endWithUs = () => running.child.kill('SIGTERM');
+  process.once('exit', endWithUs);
+  try {
+    return { ...(await running), status: 0 };
+  } catch (error) {
+    const { stdout = '', stderr = String(error), code } = Object(error);
+    return { stdout, stderr, status: typeof code === 'number' ? code : undefined };
+  } finally {
+    process.removeListener('exit', endWithUs);
+  }
 }

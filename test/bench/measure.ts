@@ -1,10 +1,13 @@
 import type { NodeProcess } from './child.ts';
 import type { Platform } from './platform.ts';
 import { cpuByKind, kindsOf } from './postgres-kinds.ts';
+import type { Figure } from './row.ts';
 import { cpuOfTree, type ProcessTime, readProcesses, residentOf } from './work.ts';
 
 /** Processes that only the bench has: the two ends of the path, and what calls the API. */
 const ENDS = ['sink', 'publisher', 'load'];
+/** Name of the figure. */
+export const BY_PROCESS = 'CPU-s per 1,000, by process';
 /** Below this, a share is not named. CPU-s per 1,000. */
 const SMALLEST = 0.005;
 
@@ -53,6 +56,16 @@ export function together(works: readonly Work[]): Work {
 /** CPU-seconds without the processes that only the bench has. */
 export function withoutEnds({ byProcess, total }: Work): number {
   return ENDS.reduce((sum, name) => sum - (byProcess.get(name) ?? 0), total);
+}
+
+/** CPU-s per 1,000, by process; the figure's parts are without the processes that only the bench has. */
+export function byProcessFigure(work: Work, count: number): Figure {
+  const product = [...work.byProcess].filter(([name]) => !ENDS.includes(name));
+  return {
+    name: BY_PROCESS,
+    value: perThousand(work, count),
+    parts: Object.fromEntries(product.map(([name, cpu]) => [name, (cpu / count) * 1_000])),
+  };
 }
 
 /** `webhooks 0.21, postgres 0.30 (webhooks 0.20, …), …`: CPU-seconds for each 1,000 of something. */

@@ -5,6 +5,8 @@ import type { Platform } from './platform.ts';
 export interface Bench {
   /** Shorter everything: for development, and to see that the bench itself works. */
   readonly quick: boolean;
+  /** Whether rows are compared with Outpost. */
+  readonly peer: boolean;
   readonly platform: Platform;
   /** Does the work that is measured; with `--profile` it says what the processes did during it. */
   watch<T>(processes: readonly NodeProcess[], work: () => Promise<T>): Promise<T>;
@@ -19,6 +21,8 @@ export interface Figure {
   readonly value: string;
   /** The value as a number, where it is one. */
   readonly number?: number;
+  /** What it is made of, by name. */
+  readonly parts?: Readonly<Record<string, number>>;
   readonly goal?: string;
   /** Only where there is a goal. */
   readonly met?: boolean;

@@ -12,6 +12,8 @@ export interface RunOptions {
   readonly rows: readonly Row[];
   readonly quick: boolean;
   readonly profile: boolean;
+  /** Whether rows are compared with Outpost. */
+  readonly peer: boolean;
   readonly writeDocs: boolean;
   /** A file for the figures as JSON. */
   readonly json?: string;
@@ -25,6 +27,7 @@ export async function runRows(o: RunOptions): Promise<Result[]> {
   let lastShop = FIRST_FREE_SHOP;
   const bench: Bench = {
     quick: o.quick,
+    peer: o.peer,
     platform,
     watch: (processes, work) => (o.profile ? profiled(processes, work) : work()),
     note: (text) => void process.stdout.write(`  ${text}\n`),

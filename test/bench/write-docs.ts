@@ -19,12 +19,25 @@ export interface Run {
  * @throws Error when the page has lost its marks.
  */
 export async function writeDocs(run: Run): Promise<void> {
-  const page = await readFile(PAGE, 'utf8');
-  const [before, rest] = page.split(BEGIN);
-  const after = rest?.split(END)[1];
+  const page = betweenMarks(await readFile(PAGE, 'utf8'), [BEGIN, END], figuresOf(run));
+  const after = page.slice(page.indexOf(END));
+  await writeFile(PAGE, `${page.trimEnd()}\n${placesFor(run, after)}`);
+}
+
+/**
+ * A page with other text between its two marks.
+ *
+ * @throws Error when the page has lost them.
+ */
+export function betweenMarks(
+  page: string,
+  [begin, end]: readonly [string, string],
+  text: string,
+): string {
+  const [before, rest] = page.split(begin);
+  const after = rest?.split(end)[1];
   if (before === undefined || after === undefined) throw new Error('the page has lost its marks');
-  const block = [BEGIN, '', figuresOf(run), '', END].join('\n');
-  await writeFile(PAGE, `${before}${block}${after.trimEnd()}\n${placesFor(run, after)}`);
+  return `${before}${begin}\n\n${text}\n\n${end}${after}`;
 }
 
 function figuresOf({ results, machine, command }: Run): string {

@@ -1,10 +1,8 @@
-import { execFile } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
-import { promisify } from 'node:util';
 import { z } from 'zod';
+import { runToEnd } from '../child.ts';
 import { atLeast, atMost, type Bench, type Figure } from '../row.ts';
 
-const run = promisify(execFile);
 const ROOT = fileURLToPath(new URL('../../../', import.meta.url));
 /** It is built first, and then measured: with everything that takes minutes. */
 const PATIENCE_MS = 30 * 60_000;
@@ -44,6 +42,7 @@ export interface PeerComparison {
  * Outpost cannot be had the figures say why.
  */
 export async function peerFigures(bench: Bench, o: PeerComparison): Promise<Figure[]> {
+  if (!bench.peer) return [];
   const command = commandOf(o.rate, bench.quick);
   await bench.platform.run([]);
   bench.note(`Outpost: ${command.join(' ')}`);
@@ -62,19 +61,12 @@ async function runPeer(
   [, ...args]: readonly string[],
 ): Promise<PeerResult | { readonly reason: string }> {
   const endSlice = platform.shares.begin();
-  try {
-    const { stdout } = await run(process.execPath, args, {
-      ...{ cwd: ROOT, timeout: PATIENCE_MS, killSignal: 'SIGTERM' },
-    });
-    // Only then others may have spoilt a figure: a peer that cannot be had has none.
-    endSlice();
-    return peerResult.parse(JSON.parse(stdout.trim().split('\n').at(-1) ?? ''));
-  } catch (error) {
-    const { code, stderr } = Object(error);
-    const text = `${stderr ?? error}`.trim();
-    if (code === UNAVAILABLE) return { reason: text };
-    throw new Error(`the peer's script failed: ${text}`, { cause: error });
-  }
+  const { stdout, stderr, status } = await runToEnd(args, { cwd: ROOT, timeoutMs: PATIENCE_MS });
+  if (status === UNAVAILABLE) return { reason: stderr.trim() };
+  if (status !== 0) throw new Error(`the peer's script failed: ${stderr.trim()}`);
+  // Only now: of a peer that cannot be had there is no figure that others could spoil.
+  endSlice();
+  return peerResult.parse(JSON.parse(stdout.trim().split('\n').at(-1) ?? ''));
 }
 
 /** The figures of a peer that was measured. */

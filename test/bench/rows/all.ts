@@ -7,7 +7,7 @@ import { mcp } from './mcp.ts';
 import { overload } from './overload.ts';
 import { read } from './read.ts';
 import { start } from './start.ts';
-import { steady } from './steady.ts';
+import { steady50, steady200 } from './steady.ts';
 import { fanOut, slowReceivers, throughput, tlsReceivers } from './throughput.ts';
 import { write } from './write.ts';
 
@@ -17,8 +17,8 @@ export const ROWS: readonly Row[] = [
   slowReceivers,
   tlsReceivers,
   fanOut,
-  steady(50, 2),
-  steady(200, 1),
+  steady50,
+  steady200,
   closed,
   backlog,
   endpoints,

@@ -2,11 +2,13 @@ import { percentile } from '../../../deploy/local/demo/percentiles.ts';
 import { startWorker } from '../child.ts';
 import { startHooks } from '../hooks.ts';
 import type { HttpLoadMethods, Load } from '../http-load.ts';
-import { perThousand, startMeter, type Work, withoutEnds } from '../measure.ts';
+import { byProcessFigure, startMeter, type Work, withoutEnds } from '../measure.ts';
 import { atMost, type Figure, figure, type Row } from '../row.ts';
 import { makeReturns, makeShop } from '../shop.ts';
+import { storedBytes, storedFigure } from '../stored.ts';
 
-const PER_SECOND = 20;
+/** Process calls. */
+export const PER_SECOND = 20;
 const LINES = 2;
 /** Of all processes, for 1,000 returns. CPU-seconds. */
 const CPU_GOAL = 25;
@@ -20,6 +22,7 @@ export const closed: Row = {
     await platform.run(['gateway', 'returns', 'webhooks']);
     const shop = await makeShop(platform);
     const [warmUp, counted] = bench.quick ? [40, 160] : [300, 1_200];
+    const before = await storedBytes(platform);
     const made = await makeReturns(platform, shop, { count: warmUp + counted, lines: LINES });
     const ids = made.map(({ id }) => id);
     const hooks = await startHooks(bench, [shop.id]);
@@ -43,7 +46,11 @@ export const closed: Row = {
       const latencies = due.map(
         (time, at) => (times.get(String(ids[warmUp + at])) ?? Number.NaN) - time,
       );
-      return figuresOf(latencies, work, counted);
+      const after = await storedBytes(platform);
+      return [
+        ...figuresOf(latencies, work, counted),
+        storedFigure('return', after.returns - before.returns, ids.length),
+      ];
     } finally {
       await Promise.all([load.stop(), hooks.stop()]);
     }
@@ -68,7 +75,7 @@ function figuresOf(latencies: readonly number[], work: Work, count: number): Fig
       name: 'CPU-s per 1,000 returns, without load, sink and publisher',
       value: (withoutEnds(work) / count) * 1_000,
     }),
-    { name: 'CPU-s per 1,000 returns, by process', value: perThousand(work, count) },
+    byProcessFigure(work, count),
   ];
 }
 

@@ -1,9 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { percentile } from '../../../deploy/local/demo/percentiles.ts';
 import { startHooks } from '../hooks.ts';
-import { perThousand, startMeter, type Work, withoutEnds } from '../measure.ts';
+import { byProcessFigure, startMeter, type Work, withoutEnds } from '../measure.ts';
 import { peerFigures } from '../peers/peer.ts';
 import { atMost, type Bench, type Figure, figure, type Row } from '../row.ts';
+import type { Receivers } from '../sink.ts';
 import { costliest, resetStatements, statementsSince } from '../statements.ts';
 
 const SHOPS = 50;
@@ -15,7 +16,7 @@ const P99_MS = 55;
  *
  * @param cpuGoal most CPU for a delivery, to Outpost's.
  */
-export function steady(perSecond: number, cpuGoal: number): Row {
+function steady(perSecond: number, cpuGoal: number): Row {
   return {
     name: `steady-${perSecond}`,
     about: `Open loop, ${perSecond} events a second, each in a transaction of its own, ${SHOPS} shops with an endpoint each. Latency from the scheduled time of the event to the arrival at the sink. The idle part is what the same processes took after it, without events.`,
@@ -23,15 +24,45 @@ export function steady(perSecond: number, cpuGoal: number): Row {
   };
 }
 
+export const steady50 = steady(50, 2);
+export const steady200 = steady(200, 1);
+
 async function run(bench: Bench, perSecond: number, cpuGoal: number): Promise<Figure[]> {
+  const { latencies, work, count } = await measureFlow(bench, { perSecond });
+  const idle = await idleShare(bench);
+  return [
+    ...latencyFigures(latencies),
+    ...cpuFigures(work, { count, idle, perSecond }),
+    ...(await peerFigures(bench, {
+      goals: { cpu: cpuGoal },
+      ours: { perSecond, ...sums(work, count) },
+      rate: perSecond,
+    })),
+  ];
+}
+
+export interface Flow {
+  readonly perSecond: number;
+  readonly receivers?: Receivers;
+}
+
+export interface FlowResult {
+  /** From the scheduled time of each event. Milliseconds. */
+  readonly latencies: readonly number[];
+  readonly work: Work;
+  readonly count: number;
+}
+
+/** Events at a fixed rate, a minute of them after a quarter of one to get warm. */
+export async function measureFlow(bench: Bench, o: Flow): Promise<FlowResult> {
   const { platform } = bench;
   await platform.run(['returns', 'webhooks']);
   const shops = bench.newShops(SHOPS);
-  const hooks = await startHooks(bench, shops);
+  const hooks = await startHooks(bench, shops, o.receivers && { receivers: o.receivers });
   try {
     const flow = async (seconds: number) => {
-      const count = perSecond * seconds;
-      return hooks.publisher.call('flow', { shops, perSecond, count });
+      const count = o.perSecond * seconds;
+      return hooks.publisher.call('flow', { shops, perSecond: o.perSecond, count });
     };
     const warm = await flow(bench.quick ? 3 : 15);
     await hooks.untilReceived(warm.size);
@@ -46,16 +77,7 @@ async function run(bench: Bench, perSecond: number, cpuGoal: number): Promise<Fi
     for (const line of costliest(await statementsSince(platform.admin), 12)) bench.note(line);
     const { times } = await hooks.arrivals();
     const latencies = [...scheduled].map(([id, due]) => (times.get(id) ?? Number.NaN) - due);
-    const idle = await idleShare(bench);
-    return [
-      ...latencyFigures(latencies),
-      ...cpuFigures(work, { count: scheduled.size, idle, perSecond }),
-      ...(await peerFigures(bench, {
-        goals: { cpu: cpuGoal },
-        ours: { perSecond, ...sums(work, scheduled.size) },
-        rate: perSecond,
-      })),
-    ];
+    return { latencies, work, count: scheduled.size };
   } finally {
     await hooks.stop();
   }
@@ -91,7 +113,7 @@ function cpuFigures(
       value: (o.idle / o.perSecond) * 1_000,
       more: `${(o.idle * 100).toFixed(1)} % of a core`,
     }),
-    { name: 'CPU-s per 1,000, by process', value: perThousand(work, o.count) },
+    byProcessFigure(work, o.count),
   ];
 }
 

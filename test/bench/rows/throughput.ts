@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type HookOptions, type Hooks, startHooks } from '../hooks.ts';
 import {
-  perThousand,
+  byProcessFigure,
   residentText,
   startMeter,
   together,
@@ -13,6 +13,7 @@ import type { Platform } from '../platform.ts';
 import { atLeast, atMost, type Bench, type Figure, figure, type Row } from '../row.ts';
 import { costliest, resetStatements, statementsSince, sumsOf } from '../statements.ts';
 import { type Spread, spreadOf } from '../stats.ts';
+import { storedBytes, storedFigure } from '../stored.ts';
 
 const SHOPS = 50;
 /** Events on their way at most. */
@@ -24,6 +25,8 @@ const PATH =
 const GOALS = { perSecond: 2_000, cpu: 0.8 };
 const PEER_GOALS = { perSecond: 1.5, cpu: 0.5 };
 const SUBSCRIPTIONS = 3;
+/** Name of the figure. */
+export const DELIVERY_RATE = 'deliveries a second';
 
 interface Slice {
   readonly deliveries: number;
@@ -93,6 +96,7 @@ interface Run {
 async function measure(bench: Bench, kind: Kind, run: Run): Promise<Figure[]> {
   const { platform } = bench;
   const { hooks, shops } = run;
+  const before = await storedBytes(platform);
   await hooks.publisher.call('saturate', { shops, ...LOAD });
   await sleep(bench.quick ? 4_000 : 20_000);
   await resetStatements(platform.admin);
@@ -104,7 +108,9 @@ async function measure(bench: Bench, kind: Kind, run: Run): Promise<Figure[]> {
   });
   const statements = await statementsSince(platform.admin);
   const memory = residentText([...platform.processes(), ...hooks.both]);
-  await hooks.untilReceived(run.perShop * (await hooks.publisher.call('stop', undefined)));
+  const events = await hooks.publisher.call('stop', undefined);
+  await hooks.untilReceived(run.perShop * events);
+  const after = await storedBytes(platform);
   for (const line of costliest(statements, 12)) bench.note(line);
   const { received, repeated, verified, invalid, connections } = await hooks.arrivals();
   if (invalid > 0) throw new Error(`${invalid} signatures did not hold`);
@@ -113,13 +119,13 @@ async function measure(bench: Bench, kind: Kind, run: Run): Promise<Figure[]> {
   const sums = sumsOf(statements);
   return [
     ...(await mainFigures(bench, kind, slices)),
-    {
-      name: 'CPU-s per 1,000, by process',
-      value: perThousand(together(slices.map(({ work }) => work)), deliveries),
-    },
+    byProcessFigure(together(slices.map(({ work }) => work)), deliveries),
     figure({ name: 'statements a delivery', value: sums.calls / deliveries }),
     figure({ name: 'pages a delivery', value: sums.buffers / deliveries, digits: 0 }),
     figure({ name: 'WAL a delivery, bytes', value: sums.walBytes / deliveries, digits: 0 }),
+    storedFigure('delivery', after.webhooks - before.webhooks, run.perShop * events),
+    storedFigure('event', after.events - before.events, events),
+    storedFigure('record', after.kafka - before.kafka, events),
     { name: 'RSS, MB', value: memory },
     {
       name: 'sink',
@@ -138,7 +144,7 @@ async function mainFigures(
   const perDelivery = (of: (work: Work) => number) =>
     spreadOf(slices.map(({ work, deliveries }) => (of(work) / deliveries) * 1_000));
   const [all, product] = [perDelivery(({ total }) => total), perDelivery(withoutEnds)];
-  const perSecond = { name: 'deliveries a second', ...spreadFigure(rate, 0) };
+  const perSecond = { name: DELIVERY_RATE, ...spreadFigure(rate, 0) };
   const cpu = { name: 'CPU-s per 1,000, all processes', ...spreadFigure(all, 2) };
   const figures = isBurst
     ? [atLeast(GOALS.perSecond, perSecond), atMost(GOALS.cpu, cpu)]
@@ -162,5 +168,6 @@ async function slice({ platform }: Bench, hooks: Hooks, seconds: number): Promis
   await sleep(seconds * 1_000);
   const work = await stop();
   const deliveries = (await hooks.arrivals()).received - before;
+  if (deliveries === 0) throw new Error(`nothing arrived in a slice of ${seconds} s`);
   return { deliveries, seconds: (performance.now() - started) / 1_000, work };
 }
