@@ -1,4 +1,6 @@
-import { Command } from 'commander';
+import { Command, InvalidArgumentError } from 'commander';
+import { addCapacityCommand } from './capacity-command.ts';
+import { compareCommits } from './compare-commits.ts';
 import { hasFailed, mayBePublished } from './report.ts';
 import { ROWS } from './rows/all.ts';
 import { runRows } from './run-rows.ts';
@@ -9,6 +11,9 @@ interface Options {
   readonly writeDocs: boolean;
   readonly profile: boolean;
   readonly json?: string;
+  readonly peer: boolean;
+  readonly compare?: string;
+  readonly pairs: number;
 }
 
 // What was started ends with this process, by its exit; a signal alone would leave it running.
@@ -21,11 +26,17 @@ const program = new Command('npm run bench --')
   .option('--profile', 'print where the processes spent their time; costs some itself', false)
   .option('--write-docs', 'put the table into docs/performance.md', false)
   .option('--json <file>', 'write the figures as JSON')
+  .option('--no-peer', 'leave Outpost out')
+  .option('--compare <commit>', 'run this checkout and a commit in turns, and print ratios')
+  .option('--pairs <count>', 'turns of each with --compare', wholeNumber, 4)
   .addHelpText(
     'after',
     '\nStatus 1: a row did not run. Status 2: others took over 2 % of the machine, so a row is not published.',
   )
   .action(run);
+// Both have --quick: what stands behind the command is the command's.
+program.enablePositionalOptions();
+addCapacityCommand(program);
 await program.parseAsync();
 
 async function run(o: Options): Promise<void> {
@@ -33,7 +44,21 @@ async function run(o: Options): Promise<void> {
   if (unknown.length > 0) program.error(`no such row: ${unknown.join(', ')}`);
   if (o.quick && o.writeDocs) program.error('figures of --quick are not for the page');
   const rows = ROWS.filter(({ name }) => o.only.length === 0 || o.only.includes(name));
+  if (o.compare !== undefined) {
+    if (o.writeDocs || o.json || o.profile)
+      program.error('--compare prints ratios and nothing else');
+    const names = rows.map(({ name }) => name);
+    const isQuiet = await compareCommits({ ...o, commit: o.compare, rows: names });
+    process.exit(o.quick || isQuiet ? 0 : 2);
+  }
   const results = await runRows({ ...o, rows });
   if (results.some(hasFailed)) process.exit(1);
   process.exit(o.quick || results.every(mayBePublished) ? 0 : 2);
+}
+
+function wholeNumber(text: string): number {
+  const value = Number(text);
+  if (!Number.isInteger(value) || value < 1)
+    throw new InvalidArgumentError('a whole number from 1');
+  return value;
 }
