@@ -43,12 +43,13 @@ export async function unhandledOf<E extends SweptEvent>(
   events: readonly E[],
 ): Promise<E[]> {
   if (events.length === 0) return [];
+  // By the limit each event is looked up by the primary key: a join may read all that was handled in weeks.
   const { rows } = await db.query<{ n: bigint }>(
     `select n - 1 as n
        from unnest($2::bigint[], $3::uuid[], $4::date[]) with ordinality as u (shop_id, event_id, day, n)
-      where not exists (
-        select from consumed_events c
-         where c.shop_id = u.shop_id and c.event_id = u.event_id and c.consumer = $1 and c.day = u.day)
+      where (select true from consumed_events c
+              where c.shop_id = u.shop_id and c.event_id = u.event_id and c.consumer = $1 and c.day = u.day
+              limit 1) is null
       order by n`,
     [group, ...columnsOf(events)],
   );
@@ -78,32 +79,37 @@ export async function noteMissing(
   );
 }
 
+/** How many missing events are still to be handled, counted up to a limit. */
+export async function countMissing(
+  db: Queryable,
+  o: SweepName & { readonly tries: number; readonly limit: number },
+): Promise<number> {
+  const { rows } = await db.query<{ count: bigint }>(
+    `select count(*) as count from (
+       select from missing_events where consumer = $1 and source = $2 and published_again < $3 limit $4
+     ) counted`,
+    [o.group, o.source, o.tries, o.limit],
+  );
+  return Number(rows[0]?.count ?? 0n);
+}
+
 /**
  * Deletes from the missing events those that came in the meantime, and those found so many days ago: nobody keeps them
- * any more. Returns whether one of the others is to be published again now.
+ * any more.
  */
 export async function forgetHandled(
   db: Queryable,
-  o: SweepName & { readonly keptDays: number; readonly tries: number },
-): Promise<boolean> {
-  const { rows } = await db.query<{ is_due: boolean }>(
-    `with mine as materialized (
-       select * from missing_events where consumer = $1 and source = $2
-     ), over as (
-       delete from missing_events m using mine
-        where m.consumer = $1 and m.source = $2 and m.position = mine.position
-          and (mine.found_at < now() - $3 * interval '1 day' or exists (
-            select from consumed_events c
-             where c.shop_id = mine.shop_id and c.event_id = mine.event_id and c.consumer = $1 and c.day = mine.day))
-       returning m.position
-     )
-     select exists (
-       select from mine
-        where next_at <= clock_timestamp() and published_again < $4 and position not in (select position from over)
-     ) as is_due`,
-    [o.group, o.source, o.keptDays, o.tries],
+  o: SweepName & { readonly keptDays: number },
+): Promise<void> {
+  await db.query(
+    `delete from missing_events m
+      where m.consumer = $1 and m.source = $2
+        and (m.found_at < now() - $3 * interval '1 day' or (
+          select true from consumed_events c
+           where c.shop_id = m.shop_id and c.event_id = m.event_id and c.consumer = $1 and c.day = m.day
+           limit 1))`,
+    [o.group, o.source, o.keptDays],
   );
-  return rows[0]?.is_due ?? false;
 }
 
 /** Positions after `after` of missing events that are to be published again now, lowest first. */

@@ -6,6 +6,7 @@ import type { Logger } from '../log.ts';
 import { MAX_AGAIN } from '../outbox/routes.ts';
 import {
   beginSweep,
+  countMissing,
   duePositions,
   forgetHandled,
   noteMissing,
@@ -32,6 +33,8 @@ export interface SweepOptions extends SweepName {
 const MAX_PAGES = 100;
 /** Calls that publish again in one sweep: 20,000 events. */
 const MAX_CALLS = 100;
+/** While so many are still to be handled, no more are looked for. */
+const MAX_MISSING = 100_000;
 
 /**
  * Finds events that were published and that the listener did not get, and has them published again. Does nothing unless
@@ -55,6 +58,8 @@ async function findMissing(o: SweepOptions, begin: string, signal: AbortSignal):
     if (events.length === 0) return;
     let missing = await unhandledOf(o.pool, o.group, events);
     if (missing.length > 0) {
+      const waiting = { ...o, tries: o.pausesMs.length, limit: MAX_MISSING };
+      if ((await countMissing(o.pool, waiting)) === MAX_MISSING) return;
       // In flight, or a backlog: the next sweep begins here again.
       if (!(await hasCaughtUp(o, signal))) return;
       missing = await unhandledOf(o.pool, o.group, missing);
@@ -67,10 +72,11 @@ async function findMissing(o: SweepOptions, begin: string, signal: AbortSignal):
 
 async function publishMissing(o: SweepOptions, signal: AbortSignal): Promise<void> {
   const tries = o.pausesMs.length;
-  if (!(await forgetHandled(o.pool, { ...o, tries }))) return;
+  await forgetHandled(o.pool, o);
+  if ((await duePositions(o.pool, { ...o, tries, after: 0n, limit: 1 })).length === 0) return;
   // What was published again before may still be in a backlog.
   if (!(await hasCaughtUp(o, signal))) return;
-  await forgetHandled(o.pool, { ...o, tries });
+  await forgetHandled(o.pool, o);
   let published = 0;
   let after = 0n;
   for (let call = 0; call < MAX_CALLS && !signal.aborted; call += 1) {
