@@ -21,6 +21,7 @@ export async function startPublisher(pool: pg.Pool, topic: string, publish: Even
   const channel = createServiceClient(EventsService, { target, identity: identity.as('webhooks') });
   return {
     client: channel.client,
+    target,
     async stop() {
       channel.close();
       await server.stop();

@@ -69,7 +69,9 @@ export function line(
 }
 
 /** The returns service beside a small destinations service. */
-export async function startReturnsBench(o: Pick<ReturnsOptions, 'onlySandboxShops'> = {}) {
+export async function startReturnsBench(
+  o: Partial<Pick<ReturnsOptions, 'onlySandboxShops' | 'fraudTarget'>> = {},
+) {
   const destinations = await startFakeDestinations();
   const destinationsTarget = `127.0.0.1:${destinations.port}`;
   let bus: EventBus | undefined;
@@ -80,10 +82,8 @@ export async function startReturnsBench(o: Pick<ReturnsOptions, 'onlySandboxShop
     async start(options) {
       bus = signingBus(options.bus, eventSignatures);
       const service = await startReturns({
-        ...options,
+        ...{ ...options, destinationsTarget, fraudTarget: '127.0.0.1:1' },
         ...o,
-        destinationsTarget,
-        fraudTarget: '127.0.0.1:1',
       });
       metricsUrl = service.metricsUrl;
       return service;
