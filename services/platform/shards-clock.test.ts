@@ -45,4 +45,14 @@ describe('shards, when the clock of the database is set', () => {
     expect(tokens()).toEqual(before);
     for (const one of both) await one.release();
   });
+
+  test('forward: go to a process that joins, in its share', async () => {
+    const both = [holder('one'), holder('other')] as const;
+    for (const one of [...both, ...both]) await one.rebalance();
+    await setClock('1 hour');
+    const third = holder('third');
+    for (const one of [...both, third, ...both, third]) await one.rebalance();
+    expect(third.held().length).toBeGreaterThanOrEqual(Math.floor(SHARDS / 3));
+    for (const one of [...both, third]) await one.release();
+  });
 });

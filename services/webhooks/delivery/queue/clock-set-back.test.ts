@@ -1,5 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { createTestDatabase, type TestDatabase } from '../../../../test/support/database.ts';
+import { sampleEvent } from '../../../contract/sample-event.ts';
+import { insertDeliveries } from '../../fan-out/insert.ts';
 import { markFreshReady, restartWaits } from './clock-set-back.ts';
 import { readDue } from './read-due.ts';
 import { unloadQueues } from './ready-queues.ts';
@@ -162,3 +164,28 @@ describe('a fresh delivery that was queued before the clock was set back', () =>
     expect(due).toHaveLength(1);
   });
 });
+
+test.each([
+  { isRetry: false, scheduled: null },
+  { isRetry: true, scheduled: true },
+])(
+  'a delivery that is queued says since when it waits if it goes after fresh ones: %j',
+  async (o) => {
+    const event = sampleEvent('return.closed', 1n);
+    const delivery = {
+      event,
+      subscriptionId: 1n,
+      topic: 'return',
+      version: '2026-10',
+      isTest: false,
+    };
+    await insertDeliveries(db.pool, [{ ...delivery, body: Buffer.from('{}') }], {
+      offsetMs: 0,
+      isRetry: o.isRetry,
+    });
+    const { rows } = await db.pool.query(
+      'select is_retry as "isRetry", scheduled_at = next_attempt_at as scheduled from queue',
+    );
+    expect(rows).toEqual([o]);
+  },
+);

@@ -50,11 +50,11 @@ async function newQueue(path = '') {
 }
 
 /** @param pool over which it asks. */
-function loaderOf(active: ActiveQueues, pool: pg.Pool) {
+function loaderOf(active: ActiveQueues, pool: pg.Pool, clockStep = (_stepMs: number) => {}) {
   return createQueueLoader({
     pool,
     logger: silentLogger(),
-    metrics: { clockStep: () => {} },
+    metrics: { clockStep },
     active,
     shards,
     inFlight: createInFlightAttempts(),
@@ -142,14 +142,10 @@ describe('a queue that becomes ready', () => {
   });
 });
 
-describe('a retry that began to wait before the clock of the database was set back', () => {
-  test('is corrected by the next scan, whether this process saw the step or not', async () => {
+describe('the clock of the database was set', () => {
+  test('back: a retry that began to wait before is corrected by the next scan, whether the step was seen or not', async () => {
     const queue = await newQueue();
-    await db.pool.query(
-      `insert into queue (shop_id, subscription_id, id, payload_id, bytes, is_retry, next_attempt_at, queued_at, scheduled_at)
-       values ($1, $2, gen_random_uuid(), gen_random_uuid(), 2, true, now() + interval '1 hour 5 seconds', now(), now() + interval '1 hour')`,
-      [queue.shopId, queue.subscriptionId],
-    );
+    await addWaiting(queue, { isRetry: true });
     await loaderOf(createActiveQueues(), db.pool).load();
     const { rows } = await db.pool.query<{ isSoon: boolean }>(
       `select next_attempt_at < clock_timestamp() + interval '6 seconds' as "isSoon" from queue where shop_id = $1`,
@@ -157,4 +153,52 @@ describe('a retry that began to wait before the clock of the database was set ba
     );
     expect(rows).toEqual([{ isSoon: true }]);
   });
+
+  test('back: the queue of a fresh delivery of before is found by a process that gets its shard', async () => {
+    const active = createActiveQueues();
+    const loader = loaderOf(active, db.pool);
+    await loader.load();
+    await shards.release();
+    await loader.load();
+    const queue = await newQueue();
+    await addWaiting(queue, { isRetry: false });
+    await shards.rebalance();
+    await loader.load();
+    expect(active.queues.has(queueKeyOf(queue))).toBe(true);
+  });
+
+  test('and the step is counted', async () => {
+    const steps: number[] = [];
+    let aheadMs = 0;
+    const query = async (statement: pg.QueryConfig) => {
+      const result = await db.pool.query(statement);
+      if (statement.name !== 'find-next-ready') return result;
+      return { rows: result.rows.map((row) => ({ ...row, nowMs: row.nowMs + aheadMs })) };
+    };
+    const pool = { query } as unknown as pg.Pool;
+    const loader = loaderOf(createActiveQueues(), pool, (stepMs) => steps.push(Math.sign(stepMs)));
+    for (aheadMs of [0, 0, -3_600_000, -3_600_000, 0]) {
+      // As when its connection for notifications is new: it scans.
+      loader.notify({ keys: [], isChange: false });
+      await loader.load();
+    }
+    expect(steps).toEqual([-1, 1]);
+  });
 });
+
+/** A delivery that was queued, or began to wait for 5 s, before the clock was set back by an hour. */
+async function addWaiting(
+  queue: { shopId: bigint; subscriptionId: bigint },
+  { isRetry }: { isRetry: boolean },
+): Promise<void> {
+  await db.pool.query(
+    `insert into queue (shop_id, subscription_id, id, payload_id, bytes, is_retry, next_attempt_at, queued_at, scheduled_at)
+     values ($1, $2, gen_random_uuid(), gen_random_uuid(), 2, $3, now() + interval '1 hour 5 seconds', now(),
+             case when $3 then now() + interval '1 hour' end)`,
+    [queue.shopId, queue.subscriptionId, isRetry],
+  );
+  await db.pool.query(
+    `update subscription_queues set ready_at = now() + interval '1 hour' where shop_id = $1`,
+    [queue.shopId],
+  );
+}

@@ -255,11 +255,11 @@ describe('a batch of outcomes', () => {
       await writeResults(db.pool, batch, [], { offsetMs: 0 });
       expect(await rowsOf(shopId)).toMatchObject({ queued: 3, attempts: 3, delivered: 0 });
       const { rows } = await db.pool.query(
-        `select attempts, round_attempts as round, next_attempt_at <= now() as "isDue"
+        `select attempts, round_attempts as round, next_attempt_at <= now() as "isDue", next_attempt_at = scheduled_at as same
            from queue where shop_id = $1`,
         [shopId],
       );
-      expect(rows).toEqual(Array(3).fill({ attempts: 1, round: 0, isDue: true }));
+      expect(rows).toEqual(Array(3).fill({ attempts: 1, round: 0, isDue: true, same: true }));
     }
     const again = await readOf(lateFailure, 3);
     await writeResults(

@@ -2,7 +2,7 @@ import { describe, expect, test } from '@jest/globals';
 import { type EndpointHealth, NEW_ENDPOINT } from '../endpoint/circuit-breaker.ts';
 import type { Due } from '../queue/read-due.ts';
 import type { StoredQueue } from '../queue/ready-queues.ts';
-import { createActiveQueues, noteRead, startOf } from './active-queues.ts';
+import { createActiveQueues, modeOf, noteRead, startOf, unloadingOf } from './active-queues.ts';
 
 const DOWN: EndpointHealth = {
   maxInFlight: 1,
@@ -104,5 +104,34 @@ describe('from where a queue is read', () => {
     startOf(queue);
     noteRead(queue, { isRetry: false, dueAtMs: 7_200_000 } as Due, 3_600_000);
     expect(startOf(queue).freshFromMs).toBeLessThan(3_600_000);
+  });
+});
+
+describe('a queue whose circuit is open', () => {
+  const HOUR_MS = 3_600_000;
+  const circuit = { openedAtMs: HOUR_MS, heldUntilMs: HOUR_MS + 30_000 };
+  const health = { ...DOWN, circuit };
+
+  test.each([
+    {
+      what: 'before the probe',
+      nowMs: HOUR_MS,
+      mode: 'oldest-probe',
+      heldUntilMs: HOUR_MS + 30_000,
+    },
+    {
+      what: 'at the probe',
+      nowMs: HOUR_MS + 30_000,
+      mode: 'any-probe',
+      heldUntilMs: HOUR_MS + 30_000,
+    },
+    { what: 'after the clock was set back', nowMs: 0, mode: 'any-probe', heldUntilMs: 0 },
+  ])('is read and unloaded for its probe: $what', ({ nowMs, mode, heldUntilMs }) => {
+    const active = createActiveQueues();
+    active.add(queueOf(1n, health));
+    const queue = active.queues.get('1:1');
+    if (!queue) throw new Error('it was added');
+    expect(modeOf(health, nowMs)).toBe(mode);
+    expect(unloadingOf(queue, health, nowMs)).toMatchObject({ heldUntilMs });
   });
 });
