@@ -1,4 +1,5 @@
-import { describe, expect, test } from '@jest/globals';
+import { afterEach, describe, expect, test } from '@jest/globals';
+import { later, onTime } from '../../../test/support/outbox.ts';
 import { hasCaughtUp } from './kafka-progress.ts';
 import type { PartitionProgress } from './kafka-topics.ts';
 
@@ -19,6 +20,8 @@ function ask(...answers: readonly (readonly Offsets[])[]) {
   };
   return hasCaughtUp({ progressOf }, { group: 'g', topic: 't', signal: stopping.signal });
 }
+
+afterEach(onTime);
 
 describe('a group has caught up', () => {
   test('when each partition is committed to its end, or is empty', async () => {
@@ -48,6 +51,18 @@ describe('a group has caught up', () => {
   test('when the records before the end are no longer there', async () => {
     expect(await ask([[8n, 8n, 3n]])).toBe(true);
     expect(await ask([[6n, 8n, 3n]])).toBe(false);
+  });
+
+  test('not when it does not get there in ten seconds', async () => {
+    let asked = 0;
+    const progressOf = async (): Promise<PartitionProgress[]> => {
+      asked += 1;
+      later(6_000);
+      return [{ partition: 0, start: 0n, end: 5n, committed: 2n }];
+    };
+    const { signal } = new AbortController();
+    expect(await hasCaughtUp({ progressOf }, { group: 'g', topic: 't', signal })).toBe(false);
+    expect(asked).toBe(3);
   });
 
   test('not by an offset of a topic that has begun again', async () => {
