@@ -14,8 +14,9 @@ const SHOP_ID = BigInt(process.env.SHOP_ID ?? '0');
  * limits, versions, validation, telemetry or a second process.
  */
 async function listen(): Promise<number> {
-  const reads = createPool(process.env.READS_URL ?? '', { max: POOL_MAX });
-  const writes = createPool(process.env.WRITES_URL ?? '', { max: POOL_MAX });
+  const pool = (url = '') => createPool(url, { max: POOL_MAX, applicationName: 'reference' });
+  const reads = pool(process.env.READS_URL);
+  const writes = pool(process.env.WRITES_URL);
   const app = express();
 
   // The same statement and the same answer as GET return details.
