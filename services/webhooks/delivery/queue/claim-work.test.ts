@@ -4,6 +4,7 @@ import pg from 'pg';
 import { createTestDatabase, type TestDatabase } from '../../../../test/support/database.ts';
 import { poolBeside, type Queryable } from '../../../platform/postgres.ts';
 import { ENGINE_POOL } from '../../start.ts';
+import { restartWaits } from './clock-set-back.ts';
 import { readDue } from './read-due.ts';
 import { findNextReady, findReadyQueues } from './ready-queues.ts';
 
@@ -56,8 +57,8 @@ async function addDeliveries(
   at = 'now()',
 ): Promise<void> {
   await db.pool.query(
-    `insert into queue (shop_id, subscription_id, id, payload_id, bytes, is_retry, next_attempt_at, queued_at)
-     select $1, $2, gen_random_uuid(), $3, 100, $4, ${at} - n * interval '1 ms', now()
+    `insert into queue (shop_id, subscription_id, id, payload_id, bytes, is_retry, next_attempt_at, queued_at, scheduled_at)
+     select $1, $2, gen_random_uuid(), $3, 100, $4, ${at} - n * interval '1 ms', now(), case when $4 then now() end
        from generate_series(1, $5) n`,
     [o.shopId, o.subscriptionId, randomUUID(), o.isRetry ?? false, count],
   );
@@ -132,5 +133,15 @@ describe('the work of a claim', () => {
     await addQueues(4n, 10_000, `now() + interval '10 minutes'`);
     const many = await blocksOf(find);
     expect(many).toBeLessThanOrEqual(1.3 * few);
+  });
+
+  test('of looking for waits that began in the future does not grow with those that did not', async () => {
+    const shards = Array.from({ length: 32 }, (_, shard) => shard);
+    const [subscriptionId = 0n] = await addQueues(5n, 1, 'now()');
+    const look = () => restartWaits(pool, { shards, offsetMs: 0 });
+    const few = await blocksOf(look);
+    await addDeliveries({ shopId: 5n, subscriptionId, isRetry: true }, 50_000);
+    // A further level of the index.
+    expect(await blocksOf(look)).toBeLessThan(few + 5);
   });
 });
