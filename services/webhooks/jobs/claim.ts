@@ -25,13 +25,17 @@ export interface Part extends Claim {
 const LEASE_MS = 30_000;
 const STUCK_DAYS = 7;
 
-/** Claims the part whose turn is next; undefined when none is due. */
+/**
+ * Claims the part whose turn is next; undefined when none is due. A turn that is further away than any rest was
+ * noted before the database's clock was set back, and is due.
+ */
 export async function claimPart(pool: pg.Pool): Promise<Claim | undefined> {
   const { rows } = await pool.query<Claim>(
     `update replay_parts p
         set lease_token = nextval('lease_tokens'), next_at = clock_timestamp() + $1 * interval '1 millisecond'
        from (select shop_id, job_id, subscription_id from replay_parts
-              where state = 'running' and next_at <= clock_timestamp()
+              where state = 'running' and (next_at <= clock_timestamp()
+                       or next_at > clock_timestamp() + 2 * $1 * interval '1 millisecond')
               order by next_at limit 1 for update skip locked) as due
       where p.shop_id = due.shop_id and p.job_id = due.job_id and p.subscription_id = due.subscription_id
      returning p.shop_id as "shopId", p.job_id as "jobId", p.subscription_id as "subscriptionId", p.lease_token as token`,

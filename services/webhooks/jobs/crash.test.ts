@@ -41,6 +41,18 @@ describe('whatever is killed when', () => {
     expect(claims.filter((claim) => claim?.shopId === shopId)).toHaveLength(1);
   });
 
+  test('a turn that was noted before the clock of the database was set back is due', async () => {
+    const shopId = log.newShop();
+    const subscriptionId = await log.subscribe(shopId);
+    await log.add(shopId, [{ subscriptionId, ended: 'exhausted' }]);
+    await replays.start(shopId, {});
+    await log.pool.query(
+      `update replay_parts set next_at = now() + interval '1 hour' where shop_id = $1`,
+      [shopId],
+    );
+    expect((await claimPart(log.pool))?.shopId).toBe(shopId);
+  });
+
   test('many at once, killed anywhere, send each delivery once', async () => {
     const shopId = log.newShop();
     const subscriptions = [await log.subscribe(shopId), await log.subscribe(shopId)];
