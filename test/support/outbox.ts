@@ -80,6 +80,12 @@ export function later(ms: number): void {
   performance.now = () => now.call(performance) + ms;
 }
 
+/** Stops the clock of this process; {@link later} still moves it. */
+export function stopClock(): void {
+  const at = performance.now();
+  performance.now = () => at;
+}
+
 /** Takes back all of that. */
 export function onTime(): void {
   performance.now = realNow;

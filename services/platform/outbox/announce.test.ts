@@ -4,8 +4,10 @@ import pg from 'pg';
 import { Actor_Kind, ActorSchema } from '../../../proto/gen/rms/common/v1/actor_pb.ts';
 import { createTestDatabase, type TestDatabase } from '../../../test/support/database.ts';
 import { until } from '../../../test/support/until.ts';
+import { murmur2 } from '../bus/murmur2.ts';
 import { inTransaction } from '../postgres.ts';
-import { appendEvents } from './append.ts';
+import { shardsNotified } from './announce.ts';
+import { appendEvents, SHARDS } from './append.ts';
 
 let database: TestDatabase;
 let listener: pg.Client;
@@ -20,14 +22,12 @@ afterAll(async () => {
 });
 
 test('a commit that nobody in this process relays notifies the relays of others', async () => {
-  let heard = 0;
-  listener.on('notification', () => {
-    heard += 1;
-  });
+  const heard: string[] = [];
+  listener.on('notification', ({ payload = '' }) => heard.push(payload));
   await listener.query('listen outbox_fraud');
   const actor = create(ActorSchema, { kind: Actor_Kind.SYSTEM, id: 'test' });
   const event = { trigger: 'return.updated', shopId: 1n, key: '1:1', actor };
   await inTransaction(database.pool, (tx) => appendEvents(tx, [event]));
-  await until(() => heard > 0);
-  expect(heard).toBe(1);
+  await until(() => heard.length > 0);
+  expect(heard.map(shardsNotified)).toEqual([[murmur2('1:1') % SHARDS]]);
 });

@@ -7,7 +7,7 @@ import { type Event, EventSchema } from '../../../proto/gen/rms/events/v1/events
 import { murmur2 } from '../bus/murmur2.ts';
 import { afterCommit, type Queryable } from '../postgres.ts';
 import { currentTraceparent } from '../telemetry.ts';
-import { announceCommit, CHANNEL_PREFIX, NOTIFY } from './announce.ts';
+import { announceCommit, notifyRelays } from './announce.ts';
 import { EVENT_SCHEMA_NAME } from './parse.ts';
 
 /** The relay's unit of work; a key always belongs to the same shard. */
@@ -55,7 +55,7 @@ export async function appendEvents(tx: Queryable, events: readonly NewEvent[]): 
     traceparent,
   ];
   await tx.query({ name: 'outbox-append', text: APPEND, values });
-  if (!isAnnounced) await tx.query(NOTIFY, [CHANNEL_PREFIX]);
+  if (!isAnnounced) await notifyRelays(tx, shards);
   return encoded.map((event) => event.id);
 }
 

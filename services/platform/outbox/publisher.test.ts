@@ -10,6 +10,7 @@ import {
   onTime,
   publisherOn,
   rememberingBus,
+  stopClock,
   testEvent,
 } from '../../../test/support/outbox.ts';
 import { murmur2 } from '../bus/murmur2.ts';
@@ -170,6 +171,41 @@ test('bodies in flight are bounded, of each shard apart', async () => {
   expect(asked).toEqual(keys.slice(0, 3));
 });
 
+test('events that come close together are read together, the first one at once', async () => {
+  const memory = rememberingBus();
+  let statements = 0;
+  const pool = {
+    query: (async (config: pg.QueryConfig) => {
+      statements += 1;
+      return database.pool.query(config);
+    }) as unknown as pg.Pool['query'],
+  };
+  const publisher = publisherOn(pool, memory.bus);
+  await drain(publisher);
+  stopClock();
+  later(1_000);
+  const before = statements;
+  const step = async () => {
+    publisher.notify([SHARD]);
+    const restMs = await publisher.step(false);
+    await publisher.finished();
+    return restMs;
+  };
+  const keys = keysOfShard(3);
+  await append(...keys.slice(0, 1));
+  await step();
+  expect(memory.keys()).toEqual(keys.slice(0, 1));
+  for (const key of keys.slice(1)) {
+    await append(key);
+    expect(await step()).toBeGreaterThan(0);
+  }
+  expect(statements - before).toBe(1);
+  later(100);
+  await step();
+  expect(memory.keys()).toEqual(keys);
+  expect(statements - before).toBe(2);
+});
+
 test('a statement that fails loses nothing', async () => {
   const memory = rememberingBus();
   let isBroken = false;
@@ -218,7 +254,7 @@ describe('a shard that another relay is to have', () => {
     arrival.resolve();
     await publisher.finished();
     expect(publisher.isBusy(SHARD)).toBe(true);
-    await publisher.step(false);
+    await publisher.step(true);
     expect(publisher.isBusy(SHARD)).toBe(false);
     expect(await depth()).toBe(0);
   });

@@ -5,6 +5,12 @@ import type { Queryable } from '../postgres.ts';
 import { OutboxShard, type Sending, type ShardLimits } from './shard.ts';
 import { advance } from './store.ts';
 
+/**
+ * Reads begin at least so far apart: events that are committed within that time are read, published and
+ * delivered together. The first one after a pause does not wait. Milliseconds.
+ */
+const GATHER_MS = 10;
+
 /** Many keys fail at once when the bus is unavailable: that is logged once in a while. */
 const WARN_EVERY_MS = 5_000;
 
@@ -23,8 +29,8 @@ export interface PublisherOptions {
 export interface Publisher {
   /** These shards are ours now. Of other shards only what is in flight is finished and recorded. */
   hold(shards: readonly number[]): void;
-  /** Events may have been appended to these shards. */
-  notify(shards: readonly number[]): void;
+  /** Events may have been appended to these shards. Returns whether one of them is ours. */
+  notify(shards: readonly number[]): boolean;
   /**
    * Records what is published (`isPrompt`: at once), reads the shards that have something, and sends it.
    * Resolves to the time until it is to be called again at the latest. Milliseconds.
@@ -46,6 +52,7 @@ export function createPublisher(o: PublisherOptions): Publisher {
   const shards = new Map<number, OutboxShard>();
   const inFlight = new Set<Promise<void>>();
   const seldom = logSeldom(WARN_EVERY_MS);
+  let nextReadAt = Number.NEGATIVE_INFINITY;
 
   async function send(shard: OutboxShard, sending: Sending): Promise<void> {
     const records = sending.events.map(({ record }) => record);
@@ -64,11 +71,13 @@ export function createPublisher(o: PublisherOptions): Publisher {
 
   async function readNext(isPrompt: boolean): Promise<void> {
     const now = performance.now();
+    if (now < nextReadAt && !isPrompt) return;
     const all = [...shards.values()];
     // A statement that is due for one shard records what is published of all.
     if (!isPrompt && all.every((shard) => shard.nextAt(now) > now)) return;
     const requests = all.flatMap((shard) => shard.request(now) ?? []);
     if (requests.length === 0) return;
+    nextReadAt = now + GATHER_MS;
     try {
       for (const page of await advance(o.pool, requests)) {
         const shard = shards.get(page.shard);
@@ -94,12 +103,15 @@ export function createPublisher(o: PublisherOptions): Publisher {
       }
     },
     notify(some) {
-      for (const shard of some) shards.get(shard)?.notify();
+      const own = some.flatMap((shard) => shards.get(shard) ?? []);
+      for (const shard of own) shard.notify();
+      return own.length > 0;
     },
     async step(isPrompt) {
       await readNext(isPrompt);
       const now = performance.now();
-      return Math.min(...[...shards.values()].map((shard) => shard.nextAt(now))) - now;
+      const dueAt = Math.min(...[...shards.values()].map((shard) => shard.nextAt(now)));
+      return Math.max(dueAt, nextReadAt) - now;
     },
     isEmpty: () => [...shards.values()].every((shard) => shard.isEmpty()),
     isBusy: (shard) => shards.get(shard)?.isBusy(performance.now()) ?? false,

@@ -10,7 +10,7 @@ import { createShardHolder, REBALANCE_EVERY_MS } from '../shards.ts';
 import type { Telemetry } from '../telemetry.ts';
 import { within } from '../within.ts';
 import { startLoop, type Worker } from '../worker.ts';
-import { CHANNEL_PREFIX, hearCommits } from './announce.ts';
+import { CHANNEL_PREFIX, hearCommits, shardsNotified } from './announce.ts';
 import { SHARDS } from './append.ts';
 import { createPublisher } from './publisher.ts';
 import { backlogOf } from './store.ts';
@@ -93,6 +93,13 @@ export function startRelay(o: RelayOptions): Relay {
     },
   });
 
+  /** The first notification of a connection names no shard: any may have been lost before. */
+  function onNotify(payload: string): void {
+    const shardsWithEvents = shardsNotified(payload);
+    if (shardsWithEvents.length === 0) wake();
+    else if (publisher.notify(shardsWithEvents)) loop.wake();
+  }
+
   const rebalancing = startLoop({
     name: 'outbox shards',
     idleMs: REBALANCE_EVERY_MS,
@@ -108,7 +115,7 @@ export function startRelay(o: RelayOptions): Relay {
   const retentionDays = o.retentionDays ?? DEFAULT_RETENTION_DAYS;
   const workers = [
     rebalancing,
-    listen({ ...o, channelPrefix: CHANNEL_PREFIX, onNotify: wake }),
+    listen({ ...o, channelPrefix: CHANNEL_PREFIX, onNotify }),
     startPartitionKeeper({ ...o, table: 'event', owner, retentionDays }),
   ];
   const unobserve = observeBacklog(o);
