@@ -10,7 +10,7 @@ import { isOutage } from './outage.ts';
 import { parseEvent } from './outbox/parse.ts';
 import { startPartitionKeeper } from './partitions.ts';
 import { dayOfEvent, parkRecord, readEvent } from './poison.ts';
-import { inTransaction, type Queryable } from './postgres.ts';
+import { inTransaction, type Queryable, together } from './postgres.ts';
 import { createRecordFailures, type RecordFailures } from './record-failures.ts';
 import { type Telemetry, withTraceparent } from './telemetry.ts';
 import type { Worker } from './worker.ts';
@@ -24,7 +24,7 @@ export function rememberDays(retentionDays = 0): number {
   return Math.max(MIN_REMEMBER_DAYS, retentionDays + REMEMBER_LONGER_DAYS);
 }
 
-export interface ConsumeOptions {
+export interface ConsumeOptions<Locked = unknown> {
   readonly bus: EventBus;
   readonly pool: pg.Pool;
   readonly group: string;
@@ -39,11 +39,16 @@ export interface ConsumeOptions {
    */
   readonly prepare?: (events: readonly Event[]) => Promise<readonly Event[]>;
   /**
+   * Begins statements that need not wait until it is known which events are new: they take the same round trip as
+   * that question. `handle` gets the result.
+   */
+  readonly lock?: (tx: pg.PoolClient, events: readonly Event[]) => Promise<Locked>;
+  /**
    * Deals with events it has not seen before, in the order of their keys, inside the transaction
    * that remembers their ids. Skips triggers it does not know. May be called again for the same
    * events after it threw.
    */
-  readonly handle: (tx: pg.PoolClient, events: readonly Event[]) => Promise<void>;
+  handle(tx: pg.PoolClient, events: readonly Event[], locked: Locked): Promise<void>;
   /** Between the tries of a record that fails (tests). Milliseconds. */
   readonly recordPausesMs?: readonly number[];
 }
@@ -54,7 +59,7 @@ export interface ConsumeOptions {
  * An outage counts nothing and makes the bus wait. It is an outage, too, when the records of many keys
  * fail in a row.
  */
-export async function consumeEvents(o: ConsumeOptions): Promise<Worker> {
+export async function consumeEvents<Locked = unknown>(o: ConsumeOptions<Locked>): Promise<Worker> {
   const meter = o.telemetry.meter;
   const counters: Counters = {
     handled: meter.createCounter('events_consumed_total', { description: 'Events handled.' }),
@@ -133,8 +138,10 @@ async function handleEvents(o: Consumer, received: readonly Event[]): Promise<vo
   const [first] = events;
   const work = () =>
     inTransaction(o.pool, async (tx) => {
-      const fresh = await remember(tx, o.group, events);
-      if (fresh.length > 0) await o.handle(tx, fresh);
+      const [fresh, locked] = await together(tx, () =>
+        Promise.all([remember(tx, o.group, events), o.lock?.(tx, events)]),
+      );
+      if (fresh.length > 0) await o.handle(tx, fresh, locked);
       return fresh;
     });
   // A batch has many causes; only a single event can carry its trace on.

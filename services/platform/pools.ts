@@ -18,8 +18,19 @@ const DEFAULT_POOL_MAX = 10;
 const BACKGROUND_SHARE = 0.5;
 /** A relay reads and renews its lease at the same time; a consumer mostly needs one. */
 const STREAM_CONNECTIONS = 3;
-/** The planner would make a plan for each call: that takes longer than the statement itself. */
-const STREAM_SETTINGS = { plan_cache_mode: 'force_generic_plan' };
+/**
+ * For statements that are repeated all the time and take a few steps along indexes. Each is planned once a
+ * connection: planning takes longer than the statement. The statistics of tables that fill and empty mislead the
+ * planner, so other ways are off.
+ */
+export const STREAM_SETTINGS = {
+  enable_seqscan: 'off',
+  enable_hashjoin: 'off',
+  enable_mergejoin: 'off',
+  enable_bitmapscan: 'off',
+  plan_cache_mode: 'force_generic_plan',
+  jit: 'off',
+};
 
 /** The longest deadline of a call; a caller that leaves earlier has its statements cancelled. Milliseconds. */
 const STATEMENT_TIMEOUT_MS = 20_000;

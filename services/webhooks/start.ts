@@ -2,6 +2,7 @@ import { ReturnsService } from '../../proto/gen/rms/returns/v1/returns_pb.ts';
 import { createServiceClient } from '../platform/grpc/client.ts';
 import { systemActor } from '../platform/identity.ts';
 import type { Keyring } from '../platform/keyring.ts';
+import { STREAM_SETTINGS } from '../platform/pools.ts';
 import { poolBeside } from '../platform/postgres.ts';
 import { type RunningService, type ServiceOptions, startService } from '../platform/service.ts';
 import { startSweep } from '../platform/sweep/start.ts';
@@ -58,21 +59,12 @@ const DEFAULT_LOG_DAYS = 30;
 const DEFAULT_EVENT_DAYS = 7;
 
 /**
- * The engine's own connections: one reads, one writes, one for leases and the rest. Its statements are
- * steps along indexes, whatever the statistics of the moment say of tables that fill and empty. None
- * waits long for a lock: while a settling waits, it holds leases that are to be renewed.
+ * The dispatcher's own connections: one reads, one writes, one for leases and the rest. No statement waits long for a
+ * lock: one that records results holds leases that are to be renewed.
  */
 export const ENGINE_POOL = {
   max: 4,
-  settings: {
-    enable_seqscan: 'off',
-    enable_hashjoin: 'off',
-    enable_mergejoin: 'off',
-    enable_bitmapscan: 'off',
-    plan_cache_mode: 'force_generic_plan',
-    jit: 'off',
-    lock_timeout: '1s',
-  },
+  settings: { ...STREAM_SETTINGS, lock_timeout: '1s' },
 };
 
 /** A process that stops within a transaction keeps others from its rows for so long. Milliseconds. */
@@ -136,8 +128,8 @@ export async function startWebhooks(o: WebhooksOptions): Promise<RunningWebhooks
               clock,
               today,
               readSnapshot,
-              holds: (shard) => dispatcher?.holds(shard) ?? false,
-              onCommitted: (queues) => dispatcher?.wake(queues),
+              heldShards: () => dispatcher?.heldShards() ?? [],
+              onCommitted: (queues, fresh) => dispatcher?.committed(queues, fresh),
               ...(o.recordPausesMs && { recordPausesMs: o.recordPausesMs }),
             });
             const parts = { logger, telemetry, clock, today };

@@ -49,8 +49,8 @@ export function addTestDelivery(
     const { subscriptionId } = o;
     const delivery = { event, subscriptionId, topic, version, body, isTest: true };
     await lockQueue(tx, o);
-    const [id] = await insertDeliveries(tx, [delivery], o);
+    const [added] = await insertDeliveries(tx, [delivery], o);
     await notifyDue(tx, [o], { isChange: false });
-    return getDelivery(tx, { shopId: o.shopId, id: id ?? '', withBody: false });
+    return getDelivery(tx, { shopId: o.shopId, id: added?.id ?? '', withBody: false });
   });
 }

@@ -11,6 +11,7 @@ import { createHealthChanges } from './endpoint/health-changes.ts';
 import { DUE_CHANNEL_PREFIX, parseNotification } from './queue/notify.ts';
 import { createQueueLoader } from './queue/queue-loader.ts';
 import { DELIVERY_LEASES, DELIVERY_SHARDS, type QueueRef, queueKeyOf } from './queue/queue-ref.ts';
+import type { FreshDeliveries } from './queue/targets.ts';
 import { type DeliveryMetrics, deliveryMetrics, observeDelivery } from './results/metrics.ts';
 import { createResultWriter } from './results/result-writer.ts';
 import type { AttemptResult, WrittenResults } from './results/write-results.ts';
@@ -37,10 +38,12 @@ export interface DispatcherOptions extends AttemptOptions {
 export interface Dispatcher extends Worker {
   /** Something is due: in these queues, or in any. */
   wake(queues?: readonly QueueRef[]): void;
+  /** Deliveries were committed: in these queues, of which `fresh` need not be read from the table. */
+  committed(queues: readonly QueueRef[], fresh: readonly FreshDeliveries[]): void;
   /** Real time, as the database keeps it: a wall clock that jumps does not move it. */
   now(): Date;
-  /** Whether this process sends for the shard. */
-  holds(shard: number): boolean;
+  /** The shards that this process sends for. */
+  heldShards(): readonly number[];
 }
 
 /** What a stop waits for: the longest attempt, then its result. Milliseconds. */
@@ -128,8 +131,14 @@ export function startDispatcher(o: DispatcherOptions): Dispatcher {
 
   return {
     wake: (queues = []) => loader.notify({ keys: queues.map(queueKeyOf), isChange: false }),
+    committed(queues, fresh) {
+      const withFresh = new Set(fresh.map(({ target }) => target.key));
+      const others = queues.map(queueKeyOf).filter((key) => !withFresh.has(key));
+      if (others.length > 0) loader.notify({ keys: others, isChange: false });
+      if (fresh.length > 0) loader.addFresh(fresh);
+    },
     now: () => new Date(retryNowMs() - offsetMs()),
-    holds: (shard) => shards.tokenOf(shard) !== undefined,
+    heldShards: shards.held,
     async stop() {
       shards.drain();
       await Promise.all([wakeLoop.stop(), listening.stop()]);

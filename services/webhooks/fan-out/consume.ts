@@ -1,15 +1,15 @@
-import type pg from 'pg';
+import type { Counter } from '@opentelemetry/api';
 import type { Event } from '../../../proto/gen/rms/events/v1/events_pb.ts';
 import { TRIGGERS } from '../../contract/limits.ts';
 import { eventsTopic } from '../../platform/bus/event-bus.ts';
 import { consumeEvents } from '../../platform/consumer.ts';
-import { afterCommit } from '../../platform/postgres.ts';
+import { afterCommit, committing, type Queryable, together } from '../../platform/postgres.ts';
 import type { ServiceRuntime } from '../../platform/service.ts';
 import type { Worker } from '../../platform/worker.ts';
 import type { RetryClock } from '../delivery/attempt/retry-clock.ts';
 import { notifyDue } from '../delivery/queue/notify.ts';
-import type { QueueRef } from '../delivery/queue/queue-ref.ts';
-import { fanOut, lockQueues } from './fan-out.ts';
+import { type FreshDeliveries, findTargets, type Target } from '../delivery/queue/targets.ts';
+import { fanOut, isFor, lockQueues, type Match, pairsOf } from './fan-out.ts';
 import { redactReturns } from './redact.ts';
 import { lockShops } from './shop-locks.ts';
 import { type ReadSnapshot, readAhead, withSnapshots } from './snapshots.ts';
@@ -21,10 +21,10 @@ export interface ConsumeOptions extends ServiceRuntime {
   /** Today in the version calendar. */
   readonly today: () => Date;
   readonly readSnapshot: ReadSnapshot;
-  /** Whether this process sends for the shard; others are notified by the database. */
-  readonly holds: (shard: number) => boolean;
-  /** Called after a commit with the queues where something is due now. */
-  readonly onCommitted: (queues: readonly QueueRef[]) => void;
+  /** The shards that this process sends for; others are notified by the database. */
+  readonly heldShards: () => readonly number[];
+  /** Called after a commit with the queues where something is due now, and with what need not be read there. */
+  readonly onCommitted: (queues: readonly Match[], fresh: readonly FreshDeliveries[]) => void;
   /** See `consumeEvents` (tests). */
   readonly recordPausesMs?: readonly number[];
 }
@@ -41,31 +41,58 @@ export function startConsuming(o: ConsumeOptions): Promise<Worker> {
   const skipped = o.telemetry.meter.createCounter('webhooks.events.skipped', {
     description: 'Events whose trigger no webhook knows',
   });
-  return consumeEvents({
+  return consumeEvents<Locked | undefined>({
     ...o,
     group: 'webhooks',
     topics: [eventsTopic('returns')],
     prepare: (events) => readAhead(o.pool, events, o.readSnapshot),
-    async handle(tx, events) {
-      await redact(tx, events);
-      const known = events.filter((event) => TRIGGER_NAMES.has(event.trigger));
-      const strange = events.filter((event) => !known.includes(event) && !isRedaction(event));
+    async lock(tx, events) {
+      return events.some(isRedaction) ? undefined : lockFor(tx, events, o.heldShards());
+    },
+    async handle(tx, events, lockedBefore) {
+      const strange = events.filter((event) => !isKnown(event) && !isRedaction(event));
       if (strange.length > 0) skipped.add(strange.length);
-      // All at once, in one order: two batches never wait for each other in a ring.
-      const open = await lockQueues(tx, known);
-      const at = { today: o.today(), offsetMs: o.clock.offsetMs() };
-      for await (const part of withSnapshots(tx, known, o.readSnapshot)) {
-        const { written, queues } = await fanOut(tx, part, open, at);
-        if (written > 0) fannedOut.add(written);
-        afterCommit(tx, () => o.onCommitted(queues));
-        const elsewhere = queues.filter((queue) => !o.holds(queue.shard));
-        await notifyDue(tx, elsewhere, { isChange: false });
+      const locked = lockedBefore ?? (await redactAndLock(tx, events, o.heldShards()));
+      const write = (part: readonly Event[]) => writePart(tx, part, { ...o, locked, fannedOut });
+      const known = events.filter(isKnown);
+      if (!known.some((event) => event.snapshotOmitted)) {
+        await committing(tx, () => write(known));
+        return;
       }
+      for await (const part of withSnapshots(tx, known, o.readSnapshot)) await write(part);
     },
   });
 }
 
-async function redact(tx: pg.PoolClient, events: readonly Event[]): Promise<void> {
+/** What is locked until the commit, and found out about it. */
+interface Locked {
+  readonly queues: readonly Match[];
+  readonly targets: readonly Target[];
+  readonly heldShards: readonly number[];
+}
+
+/** All at once, in one order: two batches never wait for each other in a ring. */
+async function lockFor(
+  tx: Queryable,
+  events: readonly Event[],
+  heldShards: readonly number[],
+): Promise<Locked> {
+  const known = events.filter(isKnown);
+  const [, queues, targets] = await together(tx, () =>
+    Promise.all([
+      lockShops(tx, { fannedOut: events.map((event) => event.shopId), redacted: [] }),
+      lockQueues(tx, known),
+      findTargets(tx, pairsOf(known), heldShards),
+    ]),
+  );
+  return { queues, targets, heldShards };
+}
+
+async function redactAndLock(
+  tx: Queryable,
+  events: readonly Event[],
+  heldShards: readonly number[],
+): Promise<Locked> {
   const redactions = events.filter(isRedaction);
   await lockShops(tx, {
     fannedOut: events.map((event) => event.shopId),
@@ -76,6 +103,29 @@ async function redact(tx: pg.PoolClient, events: readonly Event[]): Promise<void
       await redactReturns(tx, shopId, detail.value.returnIds);
     }
   }
+  return lockFor(tx, events, heldShards);
+}
+
+/** Writes the deliveries of the events and has them sent after the commit. */
+async function writePart(
+  tx: Queryable,
+  part: readonly Event[],
+  o: ConsumeOptions & { readonly locked: Locked; readonly fannedOut: Counter },
+): Promise<void> {
+  const { queues, targets, heldShards } = o.locked;
+  const due = queues.filter((queue) => part.some((event) => isFor(queue, event)));
+  const elsewhere = due.filter((queue) => !heldShards.includes(queue.shard));
+  const at = { today: o.today(), offsetMs: o.clock.offsetMs(), targets };
+  const [{ written, fresh }] = await Promise.all([
+    fanOut(tx, part, due, at),
+    notifyDue(tx, elsewhere, { isChange: false }),
+  ]);
+  if (written > 0) o.fannedOut.add(written);
+  afterCommit(tx, () => o.onCommitted(due, fresh));
+}
+
+function isKnown(event: Event): boolean {
+  return TRIGGER_NAMES.has(event.trigger);
 }
 
 function isRedaction(event: Event): boolean {

@@ -1,8 +1,11 @@
 import type { Event } from '../../../proto/gen/rms/events/v1/events_pb.ts';
 import { newestActive, payloadVersionServed } from '../../contract/versions.ts';
 import type { Queryable } from '../../platform/postgres.ts';
-import type { QueueRef } from '../delivery/queue/queue-ref.ts';
-import { insertDeliveries, type NewDelivery } from './insert.ts';
+import { type QueueRef, queueKeyOf } from '../delivery/queue/queue-ref.ts';
+import type { Due } from '../delivery/queue/read-due.ts';
+import type { FreshDeliveries, Target } from '../delivery/queue/targets.ts';
+import { deliveryIdOf, payloadIdOf } from '../delivery-id.ts';
+import { eventKeyOf, insertDeliveries, type NewDelivery, type QueuedDelivery } from './insert.ts';
 import { shapeBody } from './shape.ts';
 
 /** A queue that gets deliveries, and what it wants. */
@@ -18,8 +21,8 @@ export interface Match extends QueueRef {
 
 export interface FannedOut {
   readonly written: number;
-  /** Where something is due now. */
-  readonly queues: readonly Match[];
+  /** What may be sent without being read from the table. */
+  readonly fresh: readonly FreshDeliveries[];
 }
 
 /**
@@ -27,18 +30,17 @@ export interface FannedOut {
  * event adds none. Payloads are shaped here, once, for the version the shop has set.
  *
  * @param queues from {@link lockQueues}, in this transaction.
+ * @param o.targets of queues that this process sends from.
  */
 export async function fanOut(
   tx: Queryable,
   events: readonly Event[],
   queues: readonly Match[],
-  o: { today: Date; offsetMs: number },
+  o: { today: Date; offsetMs: number; targets?: readonly Target[] },
 ): Promise<FannedOut> {
-  const wanted = events.filter((event) => queues.some((queue) => isFor(queue, event)));
-  if (wanted.length === 0) return { written: 0, queues: [] };
   const redacted = new Set(queues[0]?.redacted);
   const shape = shapeOnce();
-  const deliveries = wanted.flatMap((event) =>
+  const deliveries = events.flatMap((event) =>
     queues
       .filter((queue) => isFor(queue, event))
       .flatMap(({ subscriptionId, topic, version: set }): NewDelivery[] => {
@@ -48,10 +50,54 @@ export async function fanOut(
         return body ? [{ event, subscriptionId, topic, version, body, isTest: false }] : [];
       }),
   );
-  const ids = await insertDeliveries(tx, deliveries, { offsetMs: o.offsetMs });
+  const queued = await insertDeliveries(tx, deliveries, { offsetMs: o.offsetMs });
+  return { written: queued.length, fresh: freshOf(deliveries, queued, o.targets ?? []) };
+}
+
+function freshOf(
+  deliveries: readonly NewDelivery[],
+  queued: readonly QueuedDelivery[],
+  targets: readonly Target[],
+): FreshDeliveries[] {
+  const byId = new Map(queued.map((one) => [one.id, one]));
+  const ofQueue = Map.groupBy(deliveries, ({ event: { shopId }, subscriptionId }) =>
+    queueKeyOf({ shopId, subscriptionId }),
+  );
+  return targets.flatMap((target) => {
+    const due = (ofQueue.get(target.key) ?? []).flatMap((delivery) => {
+      const one = byId.get(deliveryIdOf(eventKeyOf(delivery.event), delivery.subscriptionId));
+      return one?.isOwnBody ? [dueOf(delivery, one, target)] : [];
+    });
+    return due.length > 0 ? [{ target, deliveries: due }] : [];
+  });
+}
+
+/** What a reading of the table would give. */
+function dueOf(delivery: NewDelivery, queued: QueuedDelivery, target: Target): Due {
+  const { event, subscriptionId, topic, version, body } = delivery;
   return {
-    written: ids.length,
-    queues: queues.filter((queue) => wanted.some((e) => isFor(queue, e))),
+    shopId: event.shopId,
+    subscriptionId,
+    id: queued.id,
+    endpointId: target.endpointId,
+    shard: target.shard,
+    url: target.url,
+    payloadId: payloadIdOf(eventKeyOf(event), topic, version),
+    eventId: event.eventId,
+    trigger: event.trigger,
+    apiVersion: version,
+    revision: event.revision,
+    traceparent: event.traceparent,
+    attempts: 0,
+    roundAttempts: 0,
+    bytes: body.length,
+    dueAtMs: queued.queuedAtMs,
+    queuedAtMs: queued.queuedAtMs,
+    round: queued.round,
+    isRetry: false,
+    sealed: target.sealed,
+    isFailing: target.isFailing,
+    body: Buffer.from(body.buffer, body.byteOffset, body.length),
   };
 }
 
@@ -62,7 +108,7 @@ export async function fanOut(
  */
 export async function lockQueues(tx: Queryable, events: readonly Event[]): Promise<Match[]> {
   if (events.length === 0) return [];
-  const pairs = new Map(events.map((event) => [`${event.shopId} ${event.trigger}`, event]));
+  const pairs = pairsOf(events);
   const { rows } = await tx.query<Match>({
     name: 'lock-queues',
     text: `select l.shop_id as "shopId", l.subscription_id as "subscriptionId", l.topic, l.trigger, l.shard,
@@ -75,8 +121,8 @@ export async function lockQueues(tx: Queryable, events: readonly Event[]): Promi
             order by l.shop_id, l.subscription_id
               for no key update of l`,
     values: [
-      [...pairs.values()].map((event) => event.shopId),
-      [...pairs.values()].map((event) => event.trigger),
+      pairs.map((event) => event.shopId),
+      pairs.map((event) => event.trigger),
       events.map((event) => event.shopId),
       events.map((event) => event.returnId),
     ],
@@ -84,7 +130,12 @@ export async function lockQueues(tx: Queryable, events: readonly Event[]): Promi
   return rows;
 }
 
-function isFor(match: Match, event: Event): boolean {
+/** Events of different shops and triggers: one of each pair. */
+export function pairsOf(events: readonly Event[]): readonly Event[] {
+  return [...new Map(events.map((event) => [`${event.shopId} ${event.trigger}`, event])).values()];
+}
+
+export function isFor(match: Match, event: Event): boolean {
   return match.shopId === event.shopId && match.trigger === event.trigger;
 }
 

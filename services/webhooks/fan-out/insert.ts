@@ -13,6 +13,16 @@ export interface NewDelivery {
   readonly isTest: boolean;
 }
 
+/** A delivery that was queued. */
+export interface QueuedDelivery {
+  readonly id: string;
+  /** See `Due`. */
+  readonly round: string;
+  readonly queuedAtMs: number;
+  /** The body was stored with it. Otherwise one was there, which counts: it may have been sent. */
+  readonly isOwnBody: boolean;
+}
+
 /** What the ids of an event's deliveries are made from. */
 export function eventKeyOf({ eventId, occurredAt }: Event): EventKey {
   return { eventId, occurredAt: occurredAt ? timestampDate(occurredAt) : new Date(0) };
@@ -24,13 +34,13 @@ export function eventKeyOf({ eventId, occurredAt }: Event): EventKey {
  *
  * @param o.offsetMs of the retry clock.
  * @param o.isRetry to be sent after what is fresh.
- * @returns the ids of those that are new.
+ * @returns those that are new.
  */
 export async function insertDeliveries(
   tx: Queryable,
   deliveries: readonly NewDelivery[],
   o: { offsetMs: number; isRetry?: boolean },
-): Promise<string[]> {
+): Promise<QueuedDelivery[]> {
   if (deliveries.length === 0) return [];
   const payloads = new Map<string, NewDelivery & { readonly id: string }>();
   const payloadIds = deliveries.map((delivery) => {
@@ -39,7 +49,7 @@ export async function insertDeliveries(
     return id;
   });
   const bodies = [...payloads.values()];
-  const { rows } = await tx.query<{ id: string }>({
+  const { rows } = await tx.query<QueuedDelivery>({
     name: 'insert-deliveries',
     text: INSERT,
     values: [
@@ -65,7 +75,7 @@ export async function insertDeliveries(
       o.isRetry ?? false,
     ],
   });
-  return rows.map((row) => row.id);
+  return rows;
 }
 
 // Due by the time of the statement, after the queues were locked, not of the transaction, which may have
@@ -79,6 +89,7 @@ with stored as (
   select * from unnest($10::bigint[], $11::uuid[], $12::uuid[], $13::text[], $14::text[], $15::text[], $16::bigint[],
     $17::bigint[], $18::text[], $19::bytea[])
   on conflict (shop_id, id) do update set body = excluded.body where payloads.body is null
+  returning shop_id, id
 ), given as materialized (
   select * from unnest($1::bigint[], $2::uuid[], $3::bigint[], $4::uuid[], $5::text[], $6::text[], $7::boolean[],
     $8::integer[]) as g (shop_id, id, subscription_id, payload_id, trigger, topic, is_test, bytes)
@@ -93,6 +104,7 @@ with stored as (
          statement_timestamp() + $9 * interval '1 ms',
          case when $20::boolean then statement_timestamp() + $9 * interval '1 ms' end
     from given g join added a on a.shop_id = g.shop_id and a.id = g.id
+  returning shop_id, id, payload_id, queued_at
 ), marked as (
   update subscription_queues l set ready_at = statement_timestamp() + $9 * interval '1 ms'
     from (select distinct shop_id, subscription_id from added) a, endpoints e
@@ -102,4 +114,6 @@ with stored as (
      and (l.ready_at is null or (l.ready_at > statement_timestamp() + $9 * interval '1 ms' and
             (e.held_until is null or e.held_until <= statement_timestamp() + $9 * interval '1 ms')))
 )
-select id from added`;
+select q.id, q.queued_at::text as round, extract(epoch from q.queued_at)::float8 * 1000 as "queuedAtMs",
+       exists (select from stored s where s.shop_id = q.shop_id and s.id = q.payload_id) as "isOwnBody"
+  from queued q`;

@@ -29,8 +29,8 @@ export async function addBackfilled(
   });
   await lockQueue(tx, queue);
   const { offsetMs } = o;
-  const ids = await insertDeliveries(tx, fitting, { offsetMs, isRetry: true });
-  if (ids.length === 0) return 0;
+  const added = await insertDeliveries(tx, fitting, { offsetMs, isRetry: true });
+  if (added.length === 0) return 0;
   await notifyDue(tx, [queue], { isChange: false });
-  return ids.length;
+  return added.length;
 }

@@ -5,6 +5,7 @@ import { clockRows } from './clock.ts';
 import { crashLoopRow } from './crash-loop.ts';
 import { databaseClockRow } from './database-clock.ts';
 import { dependenciesRow } from './dependencies.ts';
+import { deployBetweenRow } from './deploy-between.ts';
 import { failingRecordsRow } from './failing-records.ts';
 import { fewSocketsRow } from './few-sockets.ts';
 import { frozenWorkerRow } from './frozen-worker.ts';
@@ -33,6 +34,7 @@ export const ROWS: readonly Row[] = [
   lockedOutboxRow,
   ...kafkaRows,
   frozenWorkerRow,
+  deployBetweenRow,
   fewSocketsRow,
   ...hangingRows,
   crashLoopRow,

@@ -40,8 +40,8 @@ export const consumerBugs: readonly Bug[] = [
     name: 'handled-before-its-effect',
     promise: 'an event is remembered in the transaction of its effect',
     file: 'services/platform/consumer.ts',
-    find: 'const fresh = await remember(tx, o.group, events);',
-    replace: 'const fresh = await remember(o.pool, o.group, events);',
+    find: 'remember(tx, o.group, events), o.lock',
+    replace: 'remember(o.pool, o.group, events), o.lock',
     tests: ['services/platform/consumer.test.ts'],
   },
   {

@@ -22,8 +22,8 @@ export const outboxBugs: readonly Bug[] = [
     name: 'commit-not-announced',
     promise: 'a change is published at once, whichever process relays it',
     file: 'services/platform/outbox/announce.ts',
-    find: 'if (shards.every((shard) => heard.has(shard))) return;',
-    replace: 'if (shards.length >= heard.size) return;',
+    find: 'if (elsewhere.length === 0) return;',
+    replace: 'if (elsewhere.length >= 0) return;',
     tests: ['services/platform/outbox/announce.test.ts'],
   },
   {

@@ -13,6 +13,7 @@ import {
   DELIVERY_LEASES,
   DELIVERY_SHARDS,
 } from '../../../services/webhooks/delivery/queue/queue-ref.ts';
+import type { FreshDeliveries } from '../../../services/webhooks/delivery/queue/targets.ts';
 import { createResultWriter } from '../../../services/webhooks/delivery/results/result-writer.ts';
 import { createActiveQueues } from '../../../services/webhooks/delivery/scheduler/active-queues.ts';
 import { createInFlightAttempts } from '../../../services/webhooks/delivery/scheduler/in-flight.ts';
@@ -50,7 +51,8 @@ const MOST_ROUNDS = 10;
 /** One process of webhooks: matches, sends and records until nothing waits; then replays, and sends that. */
 export async function live(life: Life, world: World): Promise<void> {
   const pool = poolOf(life, world.pool);
-  const handle = await matcherOver(pool, world);
+  const fresh: FreshDeliveries[] = [];
+  const handle = await matcherOver(pool, world, fresh);
   await handle(
     world.events.map((event, nth) => ({
       topic: 'rms.returns.events.v1',
@@ -60,18 +62,22 @@ export async function live(life: Life, world: World): Promise<void> {
       headers: {},
     })),
   );
-  await sendAll(life, pool, world);
+  await sendAll(life, { pool, world, fresh });
   const webhookId = world.replayed();
   if (webhookId === undefined) throw new Error('nothing was sent to be replayed');
   // A caller asks again, under the same key, until it is answered.
   const { shopId, clock } = world;
   const offsetMs = clock.offsetMs();
   await replayDelivery(pool, { shopId, webhookId, subscriptionId: 0n, key: 'once', offsetMs });
-  await sendAll(life, pool, world);
+  await sendAll(life, { pool, world, fresh: [] });
 }
 
 /** The handler of the consumer, on the mortal pool; what the consumer does on its own is left out. */
-async function matcherOver(pool: pg.Pool, world: World): Promise<Subscription['handle']> {
+async function matcherOver(
+  pool: pg.Pool,
+  world: World,
+  fresh: FreshDeliveries[],
+): Promise<Subscription['handle']> {
   let handle: Subscription['handle'] = async () => {};
   let used = world.pool;
   const bus: EventBus = {
@@ -89,8 +95,8 @@ async function matcherOver(pool: pg.Pool, world: World): Promise<Subscription['h
     ...{ name: 'webhooks', bus, logger, telemetry: world.telemetry, clock: world.clock, today },
     ...{ pool: either, backgroundPool: either, streamPool: either, identity },
     readSnapshot: async () => undefined,
-    holds: () => true,
-    onCommitted: () => {},
+    heldShards: () => Array.from({ length: DELIVERY_SHARDS }, (_, shard) => shard),
+    onCommitted: (_queues, committed) => void fresh.push(...committed),
     recordPausesMs: [0, 0],
   });
   await consumer.stop();
@@ -98,8 +104,15 @@ async function matcherOver(pool: pg.Pool, world: World): Promise<Subscription['h
   return handle;
 }
 
-/** Sends what waits, retries included, as the owner of all shards. */
-async function sendAll(life: Life, pool: pg.Pool, world: World): Promise<void> {
+/**
+ * Sends what waits, retries included, as the owner of all shards.
+ *
+ * @param fresh what this process has just committed: sent from memory first.
+ */
+async function sendAll(
+  life: Life,
+  { pool, world, fresh }: { pool: pg.Pool; world: World; fresh: readonly FreshDeliveries[] },
+): Promise<void> {
   const { telemetry, clock } = world;
   const active = createActiveQueues();
   const inFlight = createInFlightAttempts();
@@ -139,6 +152,8 @@ async function sendAll(life: Life, pool: pg.Pool, world: World): Promise<void> {
   });
   try {
     await shards.rebalance();
+    loader.addFresh(fresh);
+    await sendDue();
     for (let round = 0; (await waiting(world)) > 0; round += 1) {
       if (round === MOST_ROUNDS) throw new Error('something waits for ever');
       loader.notify({ keys: [], isChange: false });

@@ -18,6 +18,7 @@ import type { QueueNotification } from './notify.ts';
 import { endpointKeyOf, type QueueRef, queueKeyOf, shardOf } from './queue-ref.ts';
 import { createQueueUnloader } from './queue-unloader.ts';
 import { findNextReady, findQueues, findReadyQueues, markQueuesDue } from './ready-queues.ts';
+import type { FreshDeliveries } from './targets.ts';
 
 export interface QueueLoaderOptions {
   readonly pool: pg.Pool;
@@ -40,6 +41,8 @@ export interface QueueLoader {
   /** Unloads queues until the pause is over. Milliseconds. */
   postpone(queues: readonly ActiveQueue[], pauseMs: number): Promise<void>;
   notify(notification: QueueNotification): void;
+  /** Deliveries were committed. Those that cannot go at once are left to the table. */
+  addFresh(fresh: readonly FreshDeliveries[]): void;
   /** The circuit of an endpoint closed: what waited for a probe is due. */
   endpointRecovered(endpoint: { shopId: bigint; endpointId: bigint }): void;
   /** The retry clock, as the database keeps it. */
@@ -170,6 +173,15 @@ export function createQueueLoader(o: QueueLoaderOptions): QueueLoader {
         if (queue && isChange) active.remove(key);
         if (queue && !isChange) markDue(queue);
         else addNotified(key);
+      }
+      o.wakeLoop.wake();
+    },
+    addFresh(fresh) {
+      for (const { target, deliveries } of fresh) {
+        if (active.addFresh(target, deliveries)) continue;
+        const queue = active.queues.get(target.key);
+        if (queue) markDue(queue);
+        else addNotified(target.key);
       }
       o.wakeLoop.wake();
     },

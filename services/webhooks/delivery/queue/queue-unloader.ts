@@ -3,6 +3,7 @@ import type { RetryClock } from '../attempt/retry-clock.ts';
 import {
   type ActiveQueue,
   type ActiveQueues,
+  isDue,
   MAX_ACTIVE_QUEUES,
   markDue,
   unloadingOf,
@@ -46,7 +47,7 @@ export function createQueueUnloader(o: QueueUnloaderOptions): QueueUnloader {
   const { active, inFlight } = o;
 
   function isIdle(queue: ActiveQueue, now: number): boolean {
-    if (queue.hasDueWork || inFlight.ofQueue(queue.key).size > 0) return false;
+    if (isDue(queue) || inFlight.ofQueue(queue.key).size > 0) return false;
     const isHeld = active.health(queue.endpointKey)?.circuit !== null;
     const isCrowded = active.queues.size > MAX_ACTIVE_QUEUES / 2;
     const patience = isCrowded ? IDLE_CROWDED_MS : isHeld ? IDLE_HELD_MS : IDLE_MS;
@@ -56,7 +57,7 @@ export function createQueueUnloader(o: QueueUnloaderOptions): QueueUnloader {
   /** @param readyMs by the retry clock; null for never, undefined when the queue is not what it was. */
   function afterUnload(queue: ActiveQueue, readyMs: number | null | undefined): void {
     // It was notified in the meantime.
-    if (queue.hasDueWork && readyMs !== undefined) return;
+    if (isDue(queue) && readyMs !== undefined) return;
     if (readyMs === null) active.remove(queue.key);
     else if (readyMs === undefined) {
       active.remove(queue.key);
@@ -88,13 +89,17 @@ export function createQueueUnloader(o: QueueUnloaderOptions): QueueUnloader {
       for (const queue of idle) afterUnload(queue, ready.get(queue.key));
     },
     async postpone(queues, pauseMs) {
-      for (const queue of queues) queue.hasDueWork = false;
+      for (const queue of queues) {
+        active.takeFresh(queue, Number.POSITIVE_INFINITY);
+        queue.hasDueWork = false;
+        queue.fullScanAtMs = Number.NEGATIVE_INFINITY;
+      }
       // One with attempts in flight is looked at again when it has been idle for a while.
       const free = queues.filter((queue) => inFlight.ofQueue(queue.key).size === 0);
       if (free.length === 0) return;
       await rescheduleQueues(o.pool, free, { offsetMs: o.clock.offsetMs(), pauseMs });
       // Those that were notified in the meantime are looked at again.
-      for (const queue of free) if (!queue.hasDueWork) active.remove(queue.key);
+      for (const queue of free) if (!isDue(queue)) active.remove(queue.key);
       o.onReadyAt(o.retryNowMs() + pauseMs);
     },
     // Hanging endpoints by the thousand must not keep away those that answer: who had no turn for a

@@ -91,16 +91,19 @@ export async function readDue(
   return rows;
 }
 
-// A fresh delivery is due whatever the clock says: it may have been set back since. Branches of other modes are not executed. The limit of the lateral part stops before the retries when there
-// are enough fresh deliveries. `offset 0` makes the planner look each body up by its key in the partition of
-// its day, whatever the statistics say.
+/** The signing secrets in force of a subscription, newest first, as {@link Due} has them. */
+export const sealedOf = (shopId: string, subscriptionId: string): string => `(
+  select string_agg(c.key_id || ':' || encode(c.sealed, 'hex'), ',' order by c.id desc)
+    from secrets c
+   where c.shop_id = ${shopId} and c.subscription_id = ${subscriptionId}
+     and (c.expires_at is null or c.expires_at > now()))`;
+
+// A fresh delivery is due whatever the clock says: it may have been set back since. Branches of other modes are not
+// executed. The limit of the lateral part stops before the retries when there are enough fresh deliveries. `offset 0`
+// makes the planner look each body up by its key in the partition of its day, whatever the statistics say.
 const READ_DUE = `
 with wanted as materialized (
-  select g.*, l.shard, e.url, s.failures > 0 as is_failing, (
-           select string_agg(c.key_id || ':' || encode(c.sealed, 'hex'), ',' order by c.id desc)
-             from secrets c
-            where c.shop_id = g.shop_id and c.subscription_id = g.subscription_id
-              and (c.expires_at is null or c.expires_at > now())) as sealed
+  select g.*, l.shard, e.url, s.failures > 0 as is_failing, ${sealedOf('g.shop_id', 'g.subscription_id')} as sealed
     from unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::integer[], $5::smallint[], $6::float8[], $7::float8[],
                 $11::smallint[])
          with ordinality as g (shop_id, subscription_id, endpoint_id, most, mode, fresh_from, retries_from, healthClass, n)

@@ -11,7 +11,8 @@ export interface StoredQueue extends QueueRef {
   readonly health: EndpointHealth;
 }
 
-interface Row extends QueueRef {
+/** The columns of a queue `l` and its endpoint `e`, see {@link QUEUE_COLUMNS}. */
+export interface QueueRow extends QueueRef {
   endpointId: bigint;
   shard: number;
   maxInFlight: number;
@@ -36,7 +37,7 @@ export async function findReadyQueues(
   db: Queryable,
   o: Finding & { except: readonly (QueueRef & { readonly endpointId: bigint })[] },
 ): Promise<StoredQueue[]> {
-  const { rows } = await db.query<Row>({
+  const { rows } = await db.query<QueueRow>({
     name: 'find-ready-queues',
     text: FIND,
     values: [
@@ -57,7 +58,7 @@ export async function findQueues(
   queues: readonly QueueRef[],
   o: Finding,
 ): Promise<StoredQueue[]> {
-  const { rows } = await db.query<Row>({
+  const { rows } = await db.query<QueueRow>({
     name: 'find-queues',
     text: FIND_GIVEN,
     values: [
@@ -114,7 +115,7 @@ export async function unloadQueues(
   return new Map(rows.map((row) => [queueKeyOf(row), row.readyMs]));
 }
 
-function toQueue(row: Row): StoredQueue {
+export function toQueue(row: QueueRow): StoredQueue {
   const { shopId, subscriptionId, endpointId, shard } = row;
   const { maxInFlight, failures, failingSinceMs, failed, openedAtMs, heldUntilMs } = row;
   const circuit = openedAtMs === null || heldUntilMs === null ? null : { openedAtMs, heldUntilMs };
@@ -129,7 +130,7 @@ function toQueue(row: Row): StoredQueue {
   };
 }
 
-const COLUMNS = `l.shop_id as "shopId", l.subscription_id as "subscriptionId", l.endpoint_id as "endpointId", l.shard,
+export const QUEUE_COLUMNS = `l.shop_id as "shopId", l.subscription_id as "subscriptionId", l.endpoint_id as "endpointId", l.shard,
        e.flight_cap as "maxInFlight", e.consecutive_failures as failures,
        extract(epoch from e.failing_since)::float8 * 1000 as "failingSinceMs",
        e.failed_deliveries::text[] as failed,
@@ -137,7 +138,7 @@ const COLUMNS = `l.shop_id as "shopId", l.subscription_id as "subscriptionId", l
        extract(epoch from e.held_until)::float8 * 1000 as "heldUntilMs"`;
 
 const FIND = `
-select ${COLUMNS}
+select ${QUEUE_COLUMNS}
   from unnest($1::smallint[]) as s (shard)
  cross join lateral (
    select * from subscription_queues r
@@ -149,7 +150,7 @@ select ${COLUMNS}
  order by l.ready_at limit $5`;
 
 const FIND_GIVEN = `
-select ${COLUMNS}
+select ${QUEUE_COLUMNS}
   from unnest($1::bigint[], $2::bigint[]) as g (shop_id, subscription_id)
   join subscription_queues l on l.shop_id = g.shop_id and l.subscription_id = g.subscription_id
   join endpoints e on e.shop_id = l.shop_id and e.id = l.endpoint_id

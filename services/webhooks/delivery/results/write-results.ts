@@ -31,7 +31,7 @@ export interface WrittenResults {
 /**
  * Records results of attempts and when the next attempts are due, in one statement. Where attempts failed, or
  * the first one succeeded after failures, the failures of the subscriptions are counted before, in the same
- * transaction. May be repeated when the answer of a commit was lost.
+ * transaction. Successes do not wait for the disk. May be repeated when the answer of a commit was lost.
  *
  * - A result whose lease is lost is left out.
  * - A delivery that was dropped during its attempt stays dropped, unless it was delivered.
@@ -48,7 +48,13 @@ export async function writeResults(
 ): Promise<WrittenResults> {
   const judged = toBeJudged(attemptResults);
   if (judged.length === 0) {
-    return { stale: await write(pool, attemptResults, endpoints, o), passed: [], notices: [] };
+    // What a crash of the database loses of it is sent again, as if the attempts had been in flight.
+    const relaxed = { ...o, isRelaxed: true };
+    return {
+      stale: await write(pool, attemptResults, endpoints, relaxed),
+      passed: [],
+      notices: [],
+    };
   }
   return inTransaction(pool, async (tx) => {
     const values = [leasesOf(attemptResults, endpoints)];
@@ -82,7 +88,7 @@ async function write(
   db: Queryable,
   attemptResults: readonly AttemptResult[],
   endpoints: readonly EndpointChange[],
-  o: { offsetMs: number },
+  o: { offsetMs: number; isRelaxed?: boolean },
 ): Promise<AttemptResult[]> {
   const stale: AttemptResult[] = [];
   const days = byDay(attemptResults);
@@ -104,16 +110,17 @@ async function writeDay(
   db: Queryable,
   day: Date,
   attemptResults: readonly AttemptResult[],
-  { endpoints, offsetMs }: { endpoints: readonly EndpointChange[]; offsetMs: number },
+  o: { endpoints: readonly EndpointChange[]; offsetMs: number; isRelaxed?: boolean },
 ): Promise<AttemptResult[]> {
   const { rows } = await db.query<{ name: string; token: bigint }>({
     name: `writeResults-${day.toISOString().slice(0, 10)}`,
-    text: settleOf(day),
+    text: recordOf(day),
     values: [
-      leasesOf(attemptResults, endpoints),
+      leasesOf(attemptResults, o.endpoints),
       ...columnsOf(attemptResults),
-      offsetMs,
-      ...endpointColumns(endpoints),
+      o.offsetMs,
+      ...endpointColumns(o.endpoints),
+      o.isRelaxed ?? false,
     ],
   });
   const tokens = new Map(rows.map(({ name, token }) => [name, token]));
@@ -174,7 +181,7 @@ select from leases where name = any($1::text[]) order by name for share`;
 // What arrived although it was dropped or expired is said to be delivered: also when that happens at this
 // moment, and the queue still shows it (`being_dropped`). An answer may repeat what was sent: of a payload
 // whose customer was redacted during the attempt it is not kept.
-const settleOf = (day: Date): string => {
+const recordOf = (day: Date): string => {
   const { first, end } = rangeOfDay(day);
   return `
 with leased as materialized (
@@ -239,5 +246,6 @@ with leased as materialized (
    where g.started_ms is not null
   on conflict (shop_id, delivery_id, number) do nothing
 )
-select name, token from leased`;
+select name, token, case when $35::boolean then set_config('synchronous_commit', 'off', true) end as "isRelaxed"
+  from leased`;
 };

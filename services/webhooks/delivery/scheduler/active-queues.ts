@@ -7,6 +7,7 @@ import {
 } from '../endpoint/circuit-breaker.ts';
 import type { Due, ReadMode } from '../queue/read-due.ts';
 import type { StoredQueue, Unloading } from '../queue/ready-queues.ts';
+import type { Target } from '../queue/targets.ts';
 import type { EndpointCapacity, HealthClass } from './capacity.ts';
 
 /** A queue that this process sends from. Times: `...Ms` by the monotonic clock unless said otherwise. */
@@ -16,6 +17,13 @@ export interface ActiveQueue extends StoredQueue {
   hasDueWork: boolean;
   /** When it was last given a place: a count, not a time. */
   turn: number;
+  /**
+   * Deliveries that were just committed. While `hasDueWork` is false they are all that is due. The table has them
+   * too: they are dropped when the queue is to be read.
+   */
+  readonly fresh: Due[];
+  /** Since when the first of them waits. */
+  freshSinceMs: number;
   /** How often it was notified that something is due. */
   notifications: number;
   /** Since when nothing was due. */
@@ -39,6 +47,13 @@ export const MAX_ACTIVE_QUEUES = 2_000;
 /** Rows that commit late may be due before the read cursor, so each read starts this far back. Older ones are found by the next full scan. */
 const LATE_COMMIT_MS = 2_000;
 const FULL_SCAN_EVERY_MS = 10_000;
+/**
+ * Fresh deliveries that could not start within this time are read from the table like others, with their address and
+ * body as they are then. Milliseconds.
+ */
+const MAX_FRESH_MS = 250;
+/** Of all queues together. */
+const MAX_FRESH_BYTES = 8 * 1024 * 1024;
 const TRUSTED_CAP = 3;
 /** Pairs of shop and health class whose last turn is remembered. */
 const MAX_TURNS = 20_000;
@@ -48,6 +63,10 @@ export interface ActiveQueues {
   readonly queues: ReadonlyMap<string, ActiveQueue>;
   /** Queues that may have due work. */
   due(): ActiveQueue[];
+  /** Deliveries that were just committed. Returns false when they are to be read from the table instead. */
+  addFresh(target: Target, deliveries: readonly Due[]): boolean;
+  /** Takes the first ones. */
+  takeFresh(queue: ActiveQueue, most: number): Due[];
   /** Replaces a known queue only when its endpoint has changed. */
   add(queue: StoredQueue): void;
   remove(key: string): void;
@@ -73,6 +92,7 @@ export function createActiveQueues(): ActiveQueues {
   const endpoints = new Map<string, LoadedEndpoint>();
   const turns = new Map<string, number>();
   let turn = 0;
+  let freshBytes = 0;
 
   function leave(key: string, endpoint: LoadedEndpoint): void {
     endpoint.users -= 1;
@@ -83,36 +103,78 @@ export function createActiveQueues(): ActiveQueues {
     const queue = queues.get(key);
     if (!queue) return;
     queues.delete(key);
+    takeFresh(queue, Number.POSITIVE_INFINITY);
     const endpoint = endpoints.get(queue.endpointKey);
     if (endpoint) leave(queue.endpointKey, endpoint);
   }
 
+  function add(stored: StoredQueue): ActiveQueue {
+    remove(stored.key);
+    const queue = {
+      ...stored,
+      loadedAtMs: performance.now(),
+      hasDueWork: true,
+      fresh: [],
+      freshSinceMs: 0,
+      turn: 0,
+      notifications: 0,
+      idleSinceMs: performance.now(),
+      freshFromMs: 0,
+      retriesFromMs: 0,
+      fullScanAtMs: Number.NEGATIVE_INFINITY,
+    };
+    queues.set(queue.key, queue);
+    const known = endpoints.get(queue.endpointKey);
+    const { health, shard } = queue;
+    if (known) known.users += 1;
+    else endpoints.set(queue.endpointKey, { health, shard, users: 1 });
+    return queue;
+  }
+
+  function addEmpty(stored: StoredQueue): ActiveQueue {
+    const queue = add(stored);
+    queue.hasDueWork = false;
+    queue.fullScanAtMs = performance.now();
+    return queue;
+  }
+
+  function takeFresh(queue: ActiveQueue, most: number): Due[] {
+    const taken = queue.fresh.splice(0, most);
+    for (const due of taken) freshBytes -= due.bytes;
+    return taken;
+  }
+
   return {
     queues,
-    due: () => [...queues.values()].filter((queue) => queue.hasDueWork),
+    due() {
+      const before = performance.now() - MAX_FRESH_MS;
+      const due: ActiveQueue[] = [];
+      for (const queue of queues.values()) {
+        if (queue.fresh.length > 0 && queue.freshSinceMs < before) queue.hasDueWork = true;
+        if (queue.hasDueWork) takeFresh(queue, Number.POSITIVE_INFINITY);
+        if (isDue(queue)) due.push(queue);
+      }
+      return due;
+    },
+    addFresh(target, deliveries) {
+      const bytes = deliveries.reduce((sum, due) => sum + due.bytes, 0);
+      if (freshBytes + bytes > MAX_FRESH_BYTES) return false;
+      const known = queues.get(target.key);
+      if (known ? !takesFresh(known, target) : !target.wasEmpty) return false;
+      if (!known && queues.size >= MAX_ACTIVE_QUEUES) return false;
+      const queue = known ?? addEmpty(target);
+      if (queue.fresh.length === 0) queue.freshSinceMs = performance.now();
+      queue.fresh.push(...deliveries);
+      freshBytes += bytes;
+      return true;
+    },
+    takeFresh,
     add(queue) {
-      if (queues.get(queue.key)?.endpointId === queue.endpointId) return;
-      remove(queue.key);
-      queues.set(queue.key, {
-        ...queue,
-        loadedAtMs: performance.now(),
-        hasDueWork: true,
-        turn: 0,
-        notifications: 0,
-        idleSinceMs: performance.now(),
-        freshFromMs: 0,
-        retriesFromMs: 0,
-        fullScanAtMs: Number.NEGATIVE_INFINITY,
-      });
-      const known = endpoints.get(queue.endpointKey);
-      const { health, shard } = queue;
-      if (known) known.users += 1;
-      else endpoints.set(queue.endpointKey, { health, shard, users: 1 });
+      if (queues.get(queue.key)?.endpointId !== queue.endpointId) add(queue);
     },
     remove,
     keepOnly(shards) {
-      for (const queue of queues.values())
-        if (!shards.includes(queue.shard)) queues.delete(queue.key);
+      for (const queue of queues.values()) if (!shards.includes(queue.shard)) remove(queue.key);
       for (const [key, { shard }] of endpoints) if (!shards.includes(shard)) endpoints.delete(key);
     },
     enter(key) {
@@ -183,11 +245,22 @@ export function startOf(queue: ActiveQueue): { freshFromMs: number; retriesFromM
   return { freshFromMs: queue.freshFromMs, retriesFromMs: queue.retriesFromMs };
 }
 
+/** Whether all that is due of the queue is known, and it need not be read from the beginning. */
+function takesFresh(queue: ActiveQueue, { endpointId }: Target): boolean {
+  const isScanned = performance.now() - queue.fullScanAtMs <= FULL_SCAN_EVERY_MS;
+  return !queue.hasDueWork && isScanned && queue.endpointId === endpointId;
+}
+
 /** Moves the read cursor, never into the future. @param retryNowMs by the retry clock. */
 export function noteRead(queue: ActiveQueue, { isRetry, dueAtMs }: Due, retryNowMs: number): void {
   const from = Math.min(dueAtMs, retryNowMs) - LATE_COMMIT_MS;
   if (isRetry) queue.retriesFromMs = Math.max(queue.retriesFromMs, from);
   else queue.freshFromMs = Math.max(queue.freshFromMs, from);
+}
+
+/** Something is due in the queue, or may be. */
+export function isDue({ hasDueWork, fresh }: ActiveQueue): boolean {
+  return hasDueWork || fresh.length > 0;
 }
 
 /** Something is due, at any place in the queue. */

@@ -4,7 +4,7 @@ import type { AttemptRunner } from '../attempt/runner.ts';
 import { queueKeyOf } from '../queue/queue-ref.ts';
 import { type Due, readDue } from '../queue/read-due.ts';
 import { modeOf, noteRead, startOf } from './active-queues.ts';
-import { byHealthClass, type PickOptions, type Picks, pick } from './pick.ts';
+import { byHealthClass, type Picked, type PickOptions, type Picks, pick } from './pick.ts';
 import type { WakeLoop } from './wake-loop.ts';
 
 export interface SchedulerOptions extends PickOptions {
@@ -20,8 +20,8 @@ export interface SchedulerOptions extends PickOptions {
 const PACE_MS = 4;
 
 /**
- * @returns a function that picks queues with due work, reads what there is capacity for, and starts the
- *   attempts. It does not wait for them.
+ * @returns a function that picks queues with due work, reads what there is capacity for, unless it was just
+ *   committed here, and starts the attempts. It does not wait for them.
  */
 export function createScheduler(o: SchedulerOptions): () => Promise<void> {
   const { active, inFlight } = o;
@@ -33,11 +33,30 @@ export function createScheduler(o: SchedulerOptions): () => Promise<void> {
     const picks = await pick(o);
     hasMore = picks.hasMore;
     if (picks.picked.length === 0) return;
+    const picked = picks.picked.filter((one) => !sendFresh(one));
+    if (picked.length > 0) await sendRead({ ...picks, picked });
+    hasMore = active.due().length > 0;
+  };
+
+  /** Starts what was just committed, if nothing else of the queue is due. Returns false when it is to be read. */
+  function sendFresh({ queue, healthClass, limit }: Picked): boolean {
+    const mode = modeOf(active.health(queue.endpointKey), o.retryNowMs());
+    if (queue.hasDueWork || mode !== 'all') {
+      active.takeFresh(queue, Number.POSITIVE_INFINITY);
+      return false;
+    }
+    const isWaiting = active.takeFresh(queue, limit).filter((due) => !send(due)).length > 0;
+    active.took(queue, healthClass);
+    queue.idleSinceMs = performance.now();
+    if (isWaiting) queue.hasDueWork = true;
+    return true;
+  }
+
+  async function sendRead(picks: Picks): Promise<void> {
     const deliveries = await read(picks);
     const waiting = new Set(deliveries.filter((due) => !send(due)).map(queueKeyOf));
     note(picks, deliveries, waiting);
-    hasMore = active.due().length > 0;
-  };
+  }
 
   function read({ picked, maxBytes }: Picks): Promise<Due[]> {
     const now = o.retryNowMs();

@@ -1,0 +1,143 @@
+import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals';
+import type pg from 'pg';
+import type { ShardHolder } from '../../../platform/shards.ts';
+import { type EndpointHealth, NEW_ENDPOINT } from '../endpoint/circuit-breaker.ts';
+import type { Due } from '../queue/read-due.ts';
+import type { Target } from '../queue/targets.ts';
+import { createActiveQueues, MAX_ACTIVE_QUEUES, markDue } from './active-queues.ts';
+import { createInFlightAttempts } from './in-flight.ts';
+import { createScheduler, type SchedulerOptions } from './scheduler.ts';
+
+const KEY = '1:1';
+const ids = { shopId: 1n, subscriptionId: 1n, endpointId: 1n, endpointKey: '1:1', shard: 1 };
+const target: Target = {
+  ...{ ...ids, key: KEY, health: NEW_ENDPOINT },
+  ...{ url: 'https://example.com/', sealed: null, isFailing: false, wasEmpty: true },
+};
+
+/** No more of it is used. */
+const fresh = (id: string, bytes = 1): Due =>
+  ({ ...ids, id, bytes, isRetry: false }) as Partial<Due> as Due;
+
+beforeEach(() => void jest.useFakeTimers());
+afterEach(() => void jest.useRealTimers());
+
+/** A scheduler whose readings find nothing: it notes what it starts and which queues it reads. */
+function scheduling(o: Partial<SchedulerOptions> = {}) {
+  const active = createActiveQueues();
+  const started: string[] = [];
+  let readings = 0;
+  const query = async () => {
+    readings += 1;
+    return { rows: [] };
+  };
+  const sendDue = createScheduler({
+    ...{ active, pool: { query } as unknown as pg.Pool, inFlight: createInFlightAttempts() },
+    shards: { tokenOf: () => 1n } as Partial<ShardHolder> as ShardHolder,
+    attempts: { start: (due) => void started.push(due.id), isShortOfSockets: () => false },
+    ...{ loader: { postpone: async () => {} }, wakeLoop: { wake: () => {} }, concurrency: 8 },
+    ...{ offsetMs: () => 0, retryNowMs: () => Date.now() },
+    shopBytes: { take: () => true, waitMs: () => 0, waiting: () => 0 },
+    ...o,
+  });
+  return { active, started, readings: () => readings, sendDue };
+}
+
+describe('deliveries that were just committed', () => {
+  test('are sent without being read, as many at a time as their endpoint takes', async () => {
+    const { active, started, readings, sendDue } = scheduling();
+    expect(active.addFresh(target, [fresh('a'), fresh('b'), fresh('c')])).toBe(true);
+    await sendDue();
+    expect(started).toEqual(['a', 'b']);
+    await sendDue();
+    expect(started).toEqual(['a', 'b', 'c']);
+    expect(readings()).toBe(0);
+    expect(active.due()).toEqual([]);
+  });
+
+  test('are left to the table while something of their queue is to be read there', async () => {
+    const { active, started, readings, sendDue } = scheduling();
+    active.addFresh(target, [fresh('a')]);
+    for (const queue of active.queues.values()) markDue(queue);
+    expect(active.addFresh(target, [fresh('b')])).toBe(false);
+    await sendDue();
+    expect({ started, readings: readings() }).toEqual({ started: [], readings: 1 });
+    expect(active.due()).toEqual([]);
+  });
+
+  test('are read when they could not start for a while: their address or body may have changed', async () => {
+    const { active, started, readings, sendDue } = scheduling();
+    active.addFresh(target, [fresh('a')]);
+    jest.advanceTimersByTime(1_000);
+    await sendDue();
+    expect({ started, readings: readings() }).toEqual({ started: [], readings: 1 });
+  });
+
+  test('are read when the circuit of their endpoint is open', async () => {
+    const circuit = { openedAtMs: 0, heldUntilMs: Number.POSITIVE_INFINITY };
+    const health: EndpointHealth = { ...NEW_ENDPOINT, failures: 10, circuit };
+    const { active, started, readings, sendDue } = scheduling();
+    active.addFresh({ ...target, health }, [fresh('a')]);
+    await sendDue();
+    expect({ started, readings: readings() }).toEqual({ started: [], readings: 1 });
+  });
+
+  test('wait in the table for the bytes of their shop', async () => {
+    const shopBytes = { take: () => false, waitMs: () => 0, waiting: () => 0 };
+    const { active, started, sendDue } = scheduling({ shopBytes });
+    active.addFresh(target, [fresh('a')]);
+    await sendDue();
+    expect(started).toEqual([]);
+    expect(active.queues.get(KEY)).toMatchObject({ hasDueWork: true, fresh: [] });
+  });
+});
+
+describe('fresh deliveries of a queue', () => {
+  test('that is not active are taken when nothing else waits in it', () => {
+    const active = createActiveQueues();
+    expect(active.addFresh({ ...target, wasEmpty: false }, [fresh('a')])).toBe(false);
+    expect(active.queues.size).toBe(0);
+    expect(active.addFresh(target, [fresh('a')])).toBe(true);
+    expect(active.due()).toMatchObject([{ key: KEY, hasDueWork: false }]);
+  });
+
+  test('that has moved to another endpoint are left to the table', () => {
+    const active = createActiveQueues();
+    active.addFresh(target, []);
+    const moved = { ...target, endpointId: 2n, endpointKey: '1:2' };
+    expect(active.addFresh(moved, [fresh('a')])).toBe(false);
+  });
+
+  test('that was not read from the beginning for a while are left to the table', () => {
+    const active = createActiveQueues();
+    expect(active.addFresh(target, [fresh('a')])).toBe(true);
+    jest.advanceTimersByTime(60_000);
+    expect(active.addFresh(target, [fresh('b')])).toBe(false);
+  });
+
+  test('are forgotten with the queue', async () => {
+    const { active, started, sendDue } = scheduling();
+    active.addFresh(target, [fresh('a')]);
+    active.keepOnly([2]);
+    active.addFresh(target, [fresh('b')]);
+    await sendDue();
+    expect(started).toEqual(['b']);
+  });
+
+  test('are bounded by their bytes, and free them when they are taken', async () => {
+    const { active, sendDue } = scheduling();
+    const large = 5 * 1024 * 1024;
+    expect(active.addFresh(target, [fresh('a', large)])).toBe(true);
+    expect(active.addFresh(target, [fresh('b', large)])).toBe(false);
+    await sendDue();
+    expect(active.addFresh(target, [fresh('c', large)])).toBe(true);
+    active.remove(KEY);
+    expect(active.addFresh(target, [fresh('d', large)])).toBe(true);
+  });
+
+  test('are left to the table when as many queues are active as may be', () => {
+    const active = createActiveQueues();
+    for (let n = 2; n < MAX_ACTIVE_QUEUES + 2; n += 1) active.add({ ...target, key: `1:${n}` });
+    expect(active.addFresh(target, [fresh('a')])).toBe(false);
+  });
+});
