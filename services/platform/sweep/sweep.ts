@@ -56,13 +56,12 @@ async function findMissing(o: SweepOptions, begin: string, signal: AbortSignal):
   for (let page = 0; page < MAX_PAGES && !signal.aborted; page += 1) {
     const { events, nextCursor, more } = await o.events.listPublished({ cursor }, { signal });
     if (events.length === 0) return;
-    let missing = await unhandledOf(o.pool, o.group, events);
+    const missing = await unhandledOf(o.pool, o.group, events);
     if (missing.length > 0) {
       const waiting = { ...o, tries: o.pausesMs.length, limit: MAX_MISSING };
       if ((await countMissing(o.pool, waiting)) === MAX_MISSING) return;
-      // In flight, or a backlog: the next sweep begins here again.
+      // A backlog: the next sweep begins here again. What was only in flight is deleted at once, before it is published.
       if (!(await hasCaughtUp(o, signal))) return;
-      missing = await unhandledOf(o.pool, o.group, missing);
     }
     await noteMissing(o.pool, { ...o, missing, cursor: nextCursor });
     if (!more) return;

@@ -6,8 +6,8 @@ export const sweepBugs: readonly Bug[] = [
     name: 'sweep-ignores-lag',
     promise: 'a backlog is not published again',
     file: 'services/platform/sweep/sweep.ts',
-    find: 'if (!(await hasCaughtUp(o, signal))) return;\n      missing',
-    replace: 'missing',
+    find: 'if (!(await hasCaughtUp(o, signal))) return;\n    }',
+    replace: '}',
     tests: ['services/platform/sweep/sweep.test.ts'],
   },
   {
