@@ -177,17 +177,22 @@ describe('sweep of events', () => {
     expect(handled).toEqual(lost);
   });
 
-  test('does not take for lost what is handled while it waits for the listener', async () => {
-    const [late = ''] = await publish(1, { lost: true });
-    const catchesUp = {
-      hasCaughtUp: async () => {
-        await bus.publish(TOPIC, await stored());
-        return true;
-      },
-    };
-    await sweepOnce({ bus: catchesUp });
-    expect([handled, again]).toEqual([[late], 0]);
-  });
+  test.each([1, 2])(
+    'does not take for lost what is handled while it waits for the listener (wait %s)',
+    async (nth) => {
+      const [late = ''] = await publish(1, { lost: true });
+      let waits = 0;
+      const catchesUp = {
+        hasCaughtUp: async () => {
+          waits += 1;
+          if (waits === nth) await bus.publish(TOPIC, await stored());
+          return true;
+        },
+      };
+      await sweepOnce({ bus: catchesUp });
+      expect([handled, again]).toEqual([[late], 0]);
+    },
+  );
 
   test('publishes what was lost again a few times, while the listener does not lag', async () => {
     await publish(1, { lost: true });
