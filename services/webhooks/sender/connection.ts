@@ -61,11 +61,16 @@ export class Connection {
   /** Whether another request may follow. Asked in a later turn than the one that ended the answer. */
   get isReusable(): boolean {
     return (
-      !this.#socket.destroyed &&
-      // An answer that came before the request was written: the rest would be in the next one's way.
-      this.#socket.writableLength === 0 &&
-      performance.now() - this.#openedAt < MAX_AGE_MS
+      !this.#socket.destroyed && !this.isWriting && performance.now() - this.#openedAt < MAX_AGE_MS
     );
+  }
+
+  /**
+   * The answer came before the request was written: the rest would be in the next one's way. With TLS the end of a
+   * write is mostly noticed only after the answer, one or two turns later.
+   */
+  get isWriting(): boolean {
+    return !this.#socket.destroyed && this.#socket.writableLength > 0;
   }
 
   /** Sends a request and reads the answer. Never rejects: see `error` of the answer. */

@@ -1,6 +1,8 @@
+import { setImmediate } from 'node:timers/promises';
 import { describe, expect, test } from '@jest/globals';
 import { testTelemetry } from '../../../test/support/telemetry.ts';
 import { until } from '../../../test/support/until.ts';
+import { type Dial, dialTcp } from './open-socket.ts';
 import { OK, onRequest, sendingFixtures } from './testing/sending.ts';
 
 const { sender, peer } = sendingFixtures();
@@ -52,6 +54,25 @@ describe('a connection', () => {
     const large = Buffer.alloc(16 * 1024 * 1024, 'x');
     for (const _ of [1, 2]) expect((await send(receiver.url, large)).result).toBe('delivered');
     expect(receiver.connections()).toBe(2);
+  });
+
+  test('is used again when the end of the write is noticed after the answer, as with TLS', async () => {
+    const receiver = await peer((socket) => onRequest(socket, () => socket.write(OK)));
+    const dial: Dial = (addresses, port) => {
+      let looks = 0;
+      const writableLength = () => {
+        looks += 1;
+        return looks > 2 ? 0 : 4_605;
+      };
+      return Object.defineProperty(dialTcp(addresses, port), 'writableLength', {
+        get: writableLength,
+      });
+    };
+    const send = sender({ dial });
+    expect((await send(receiver.url)).result).toBe('delivered');
+    for (let turn = 0; turn < 3; turn += 1) await setImmediate();
+    expect((await send(receiver.url)).timing.connectMs).toBeNull();
+    expect(receiver.connections()).toBe(1);
   });
 
   test('that is idle is closed, and only so many are kept', async () => {

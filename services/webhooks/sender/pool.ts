@@ -7,6 +7,8 @@ import { ConnectionLost } from './failure.ts';
  * needs is closed by its age. A smaller number for each origin would close and open them burst by burst.
  */
 const MAX_IDLE = 512;
+/** After so many turns of the event loop a write has ended, unless the receiver does not read. */
+const MAX_WRITING_TURNS = 5;
 /** How often answers are checked for bytes that no handler sees. Milliseconds. */
 const CHECK_MS = 1_000;
 
@@ -71,6 +73,18 @@ export function createPool(): Pool {
     oldest.destroy(NOT_NEEDED);
   }
 
+  /** @param turns of the event loop that it may wait for the end of a write. */
+  function giveBack(connection: Connection, turns = MAX_WRITING_TURNS): void {
+    if (!busy.has(connection)) return;
+    if (connection.isWriting && turns > 0) {
+      setImmediate(giveBack, connection, turns - 1);
+      return;
+    }
+    busy.delete(connection);
+    if (connection.isReusable) keep(connection);
+    else connection.destroy(NOT_FIT);
+  }
+
   return {
     take(origin) {
       for (;;) {
@@ -88,11 +102,7 @@ export function createPool(): Pool {
       busy.add(connection);
       if (isClosed) connection.destroy(new ConnectionLost('this process is stopping'));
     },
-    giveBack(connection) {
-      if (!busy.delete(connection)) return;
-      if (connection.isReusable) keep(connection);
-      else connection.destroy(NOT_FIT);
-    },
+    giveBack: (connection) => giveBack(connection),
     forget(connection) {
       busy.delete(connection);
       removeIdle(connection);
