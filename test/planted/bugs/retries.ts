@@ -71,7 +71,7 @@ export const retryBugs: readonly Bug[] = [
     name: 'clock-set-back-unnoticed',
     promise: 'no retry is delayed by more than its pause when the clock of PostgreSQL is set back',
     file: 'services/webhooks/delivery/queue/clock-steps.ts',
-    find: 'const isMore = await restartWaits(o.pool, affected);',
+    find: 'const isMore = await restartWaits(o.pool, { shards, offsetMs });',
     replace: 'const isMore = false;',
     tests: ['services/webhooks/delivery/queue/clock-set-back-delivery.test.ts'],
     row: 'clock-database',

@@ -28,28 +28,36 @@ export async function restartWaits(db: Queryable, o: Affected): Promise<boolean>
   return rows[0]?.count === MOST_AT_ONCE;
 }
 
-// All locks are taken without waiting, so that no order of locks matters. `clock_timestamp()` again in the
-// update: `now()` is old where the process stood still since the transaction began, and a retry must not
-// come early for that. For `any(array[…])` see `writeResults`.
+// All locks are taken without waiting, so that no order of locks matters. Rows are found by the index on
+// `scheduled_at`, then by their place, whatever the statistics say. `clock_timestamp()` again in the
+// update: `now()` is old where the process stood still since the transaction began, and a retry must not come
+// early for that.
 const RESTART_WAITS = `
 with ahead as materialized (
-  select q.shop_id, q.subscription_id, q.id
-    from queue q join subscription_queues l on l.shop_id = q.shop_id and l.subscription_id = q.subscription_id
-   where q.scheduled_at > now() + ($2 + ${AHEAD_MS}) * interval '1 ms' and l.shard = any($1::smallint[])
-   order by q.scheduled_at limit ${MOST_AT_ONCE} for no key update of q, l skip locked
+  select q.ctid as at, q.shop_id, q.subscription_id from queue q
+   where q.scheduled_at > now() + ($2 + ${AHEAD_MS}) * interval '1 ms'
+   order by q.scheduled_at limit ${10 * MOST_AT_ONCE}
+), mine as materialized (
+  select a.* from ahead a
+   cross join lateral (
+     select from subscription_queues l
+      where l.shop_id = a.shop_id and l.subscription_id = a.subscription_id and l.shard = any($1::smallint[])
+        for no key update skip locked) l
+   cross join lateral (
+     select from queue q where q.ctid = a.at for no key update skip locked) q
+   limit ${MOST_AT_ONCE}
 ), given as materialized (
   select clock_timestamp() + $2 * interval '1 ms' as now_at
 ), waiting as (
   update queue q set next_attempt_at = g.now_at + (q.next_attempt_at - q.scheduled_at), scheduled_at = g.now_at
-    from ahead a, given g
-   where q.shop_id = any(array[a.shop_id]) and q.subscription_id = a.subscription_id and q.id = a.id
-     and q.scheduled_at > g.now_at + ${AHEAD_MS} * interval '1 ms'
+    from mine m, given g
+   where q.ctid = m.at and q.scheduled_at > g.now_at + ${AHEAD_MS} * interval '1 ms'
 ), loaded as (
   update subscription_queues l set ready_at = g.now_at
-    from (select distinct shop_id, subscription_id from ahead) a, given g
-   where l.shop_id = a.shop_id and l.subscription_id = a.subscription_id and l.ready_at > g.now_at
+    from (select distinct shop_id, subscription_id from mine) m, given g
+   where l.shop_id = m.shop_id and l.subscription_id = m.subscription_id and l.ready_at > g.now_at
 )
-select count(*)::int as count from ahead`;
+select count(*)::int as count from mine`;
 
 /**
  * Makes queues ready that hold a fresh delivery whose time lies in the future: it was queued before the
@@ -62,11 +70,12 @@ export async function markFreshReady(db: Queryable, o: Affected): Promise<void> 
 const MARK_FRESH = `
 with ahead as materialized (
   select l.shop_id, l.subscription_id from subscription_queues l
+   cross join lateral (
+     select q.next_attempt_at as at from queue q
+      where q.shop_id = l.shop_id and q.subscription_id = l.subscription_id and not q.is_retry
+      order by q.next_attempt_at desc, q.id desc limit 1) latest
    where l.shard = any($1::smallint[]) and l.ready_at > now() + ($2 + ${AHEAD_MS}) * interval '1 ms'
-     and exists (
-       select from queue q
-        where q.shop_id = l.shop_id and q.subscription_id = l.subscription_id and not q.is_retry
-          and q.next_attempt_at > now() + ($2 + ${AHEAD_MS}) * interval '1 ms')
+     and latest.at > now() + ($2 + ${AHEAD_MS}) * interval '1 ms'
    order by l.shop_id, l.subscription_id for no key update of l skip locked
 )
 update subscription_queues l set ready_at = now() + $2 * interval '1 ms'

@@ -7,9 +7,8 @@ import { createActiveQueues } from '../scheduler/active-queues.ts';
 import { createClockSteps } from './clock-steps.ts';
 
 const HOUR_MS = 3_600_000;
-const SHARDS = [3];
 
-/** Clock steps over a database that notes the names of its statements, and has nothing to correct. */
+/** Clock steps over a database that notes its statements with their shards, and has nothing to correct. */
 function newClockSteps() {
   const [statements, lines, steps]: [string[], unknown[], number[]] = [[], [], []];
   const active = createActiveQueues();
@@ -17,8 +16,8 @@ function newClockSteps() {
     ...{ key: '1:1', shopId: 1n, subscriptionId: 1n, endpointId: 5n, endpointKey: '1:5', shard: 3 },
     health: NEW_ENDPOINT,
   });
-  const query = async ({ name }: pg.QueryConfig) => {
-    statements.push(name ?? '');
+  const query = async ({ name, values }: pg.QueryConfig) => {
+    statements.push(`${name} ${values?.[0]}`);
     return { rows: [{ count: 0 }] };
   };
   const clock = createRetryClock();
@@ -61,15 +60,16 @@ test('the retry clock is that of the database, and the offset', () => {
 
 test('corrections are made now and then, after a step, and for shards that are new', async () => {
   const { clockSteps, note, statements } = newClockSteps();
-  const correct = async (): Promise<string[]> => {
-    await clockSteps.correct(SHARDS);
+  const correct = async (...shards: number[]): Promise<string[]> => {
+    await clockSteps.correct(shards);
     return statements.splice(0);
   };
   note(0);
-  expect(await correct()).toEqual(['mark-fresh-ready', 'restart-waits']);
-  expect(await correct()).toEqual([]);
+  expect(await correct(3)).toEqual(['mark-fresh-ready 3', 'restart-waits 3']);
+  expect(await correct(3)).toEqual([]);
+  expect(await correct(3, 4)).toEqual(['mark-fresh-ready 4']);
   note(-HOUR_MS);
-  expect(await correct()).toEqual(['mark-fresh-ready', 'restart-waits']);
-  clockSteps.noteNewShards();
-  expect(await correct()).toEqual(['mark-fresh-ready']);
+  expect(await correct(3, 4)).toEqual(['mark-fresh-ready 3,4', 'restart-waits 3,4']);
+  expect(await correct(4)).toEqual([]);
+  expect(await correct(3, 4)).toEqual(['mark-fresh-ready 3']);
 });

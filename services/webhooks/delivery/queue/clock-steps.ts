@@ -20,8 +20,6 @@ export interface ClockSteps {
   retryNowMs(): number;
   /** Logs and counts a step, and has the queues in memory read from their beginning. */
   note(reading: ClockReading): void;
-  /** These shards were not all held until now: the clock may have been set in the meantime. */
-  noteNewShards(): void;
   /** Corrects, every few seconds, what was noted before the clock was set back. Returns whether there is more. */
   correct(shards: readonly number[]): Promise<boolean>;
 }
@@ -31,7 +29,8 @@ const CORRECT_EVERY_MS = 5_000;
 export function createClockSteps(o: ClockStepsOptions): ClockSteps {
   const databaseClock = createDatabaseClock();
   let correctAtMs = 0;
-  let areFreshChecked = false;
+  /** Shards whose fresh deliveries were looked at since the last step, or since this process has them. */
+  let checked: ReadonlySet<number> = new Set();
 
   return {
     retryNowMs: () => databaseClock.nowMs() + o.clock.offsetMs(),
@@ -41,23 +40,19 @@ export function createClockSteps(o: ClockStepsOptions): ClockSteps {
       o.logger.warn({ seconds: Math.round(stepMs / 1_000) }, 'the clock of the database was set');
       o.metrics.clockStep(stepMs);
       correctAtMs = 0;
-      areFreshChecked = false;
+      checked = new Set();
       for (const queue of o.active.queues.values()) {
         queue.fullScanAtMs = Number.NEGATIVE_INFINITY;
         markDue(queue);
       }
     },
-    noteNewShards() {
-      areFreshChecked = false;
-    },
     async correct(shards) {
-      const affected = { shards, offsetMs: o.clock.offsetMs() };
-      if (!areFreshChecked) {
-        await markFreshReady(o.pool, affected);
-        areFreshChecked = true;
-      }
+      const offsetMs = o.clock.offsetMs();
+      const unchecked = shards.filter((shard) => !checked.has(shard));
+      if (unchecked.length > 0) await markFreshReady(o.pool, { shards: unchecked, offsetMs });
+      checked = new Set(shards);
       if (performance.now() < correctAtMs) return false;
-      const isMore = await restartWaits(o.pool, affected);
+      const isMore = await restartWaits(o.pool, { shards, offsetMs });
       correctAtMs = isMore ? 0 : performance.now() + CORRECT_EVERY_MS;
       return isMore;
     },

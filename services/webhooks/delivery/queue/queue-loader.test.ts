@@ -156,14 +156,9 @@ describe('the clock of the database was set', () => {
 
   test('back: the queue of a fresh delivery of before is found by a process that gets its shard', async () => {
     const active = createActiveQueues();
-    const loader = loaderOf(active, db.pool);
-    await loader.load();
-    await shards.release();
-    await loader.load();
     const queue = await newQueue();
     await addWaiting(queue, { isRetry: false });
-    await shards.rebalance();
-    await loader.load();
+    await loaderOf(active, db.pool).load();
     expect(active.queues.has(queueKeyOf(queue))).toBe(true);
   });
 

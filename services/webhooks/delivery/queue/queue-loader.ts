@@ -78,7 +78,6 @@ export function createQueueLoader(o: QueueLoaderOptions): QueueLoader {
     if (now === heldBefore) return;
     heldBefore = now;
     scanAtMs = 0;
-    clockSteps.noteNewShards();
     active.keepOnly(held);
   }
 
