@@ -15,10 +15,10 @@ function delivery(key: string) {
 }
 
 /** A dispatcher whose calls last until they are ended, and the keys of each call. */
-function dispatcherOf(besideAfterMs: number) {
+function dispatcherOf(besideAfterMs: number, gatherMs = 0) {
   const calls: { keys: string[]; end: () => void }[] = [];
   const dispatcher = createDispatcher({
-    besideAfterMs,
+    ...{ besideAfterMs, gatherMs },
     handle: (records) =>
       new Promise((end) => {
         calls.push({ keys: records.map(({ key }) => key), end });
@@ -31,6 +31,18 @@ function dispatcherOf(besideAfterMs: number) {
 afterEach(() => void jest.restoreAllMocks());
 
 describe('calls of the handler', () => {
+  test('wait a moment for what arrives in parts, and begin at once after another one', async () => {
+    const { dispatcher, calls, keys } = dispatcherOf(60_000, 5);
+    for (const key of ['a', 'b']) dispatcher.push([delivery(key)]);
+    expect(keys()).toEqual([]);
+    await until(() => calls.length === 1);
+    dispatcher.push([delivery('c')]);
+    expect(keys()).toEqual([['a', 'b']]);
+    calls[0]?.end();
+    await until(() => calls.length === 2);
+    expect(keys()).toEqual([['a', 'b'], ['c']]);
+  });
+
   test('are one while it is young: what comes meanwhile gathers for the next', async () => {
     const { dispatcher, calls, keys } = dispatcherOf(60_000);
     for (const key of ['a', 'b', 'c']) dispatcher.push([delivery(key)]);

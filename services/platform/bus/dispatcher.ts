@@ -17,6 +17,11 @@ export interface DispatcherOptions {
    * for the next call, and a slow call delays nobody. Milliseconds; 0 by default.
    */
   readonly besideAfterMs?: number;
+  /**
+   * A call that does not begin beside others waits this long for further records: what arrives in parts is given
+   * to one call. Milliseconds; 0 by default.
+   */
+  readonly gatherMs?: number;
   /** Records given to one call. */
   readonly batchSize?: number;
   /** The first pause after a failure; it doubles up to the longest. */
@@ -44,6 +49,7 @@ export function createDispatcher(o: DispatcherOptions): Dispatcher {
   const concurrency = o.concurrency ?? 4;
   const batchSize = o.batchSize ?? 100;
   const besideAfterMs = o.besideAfterMs ?? 0;
+  const gatherMs = o.gatherMs ?? 0;
   const queues = new Map<string, Delivery[]>();
   /** How many records of a key are with the handler; none of one that waits after a failure. */
   const busy = new Map<string, number>();
@@ -55,13 +61,16 @@ export function createDispatcher(o: DispatcherOptions): Dispatcher {
   /** When those calls began that are under way. */
   const begun = new Set<number>();
   let later: NodeJS.Timeout | undefined;
+  /** When records that came while no call was under way have waited long enough. */
+  let gatheredAt: number | undefined;
 
   function pump(): void {
     clearTimeout(later);
     while (running < concurrency && !stopping.signal.aborted) {
       const keys = nextKeys();
       if (keys.length === 0) return;
-      const patienceMs = Math.max(...begun) + besideAfterMs - performance.now();
+      const beginAt = begun.size > 0 ? Math.max(...begun) + besideAfterMs : (gatheredAt ?? 0);
+      const patienceMs = beginAt - performance.now();
       if (patienceMs > 0) {
         later = setTimeout(pump, patienceMs);
         return;
@@ -94,6 +103,7 @@ export function createDispatcher(o: DispatcherOptions): Dispatcher {
     for (const { record } of batch) busy.set(keyOf(record), (busy.get(keyOf(record)) ?? 0) + 1);
     const startedMs = performance.now();
     running += 1;
+    gatheredAt = undefined;
     begun.add(startedMs);
     const error = await attempt(batch);
     running -= 1;
@@ -154,6 +164,7 @@ export function createDispatcher(o: DispatcherOptions): Dispatcher {
 
   return {
     push(deliveries) {
+      if (running === 0) gatheredAt ??= performance.now() + gatherMs;
       for (const delivery of deliveries) {
         const key = keyOf(delivery.record);
         const queue = queues.get(key);

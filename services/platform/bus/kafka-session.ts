@@ -32,6 +32,8 @@ const LEAVE_MS = 5_000;
 const CONCURRENCY = 3;
 /** Longer than a full batch takes. */
 const BESIDE_AFTER_MS = 500;
+/** kafkajs gives what one fetch brought partition by partition. */
+const GATHER_MS = 2;
 const BATCH_SIZE = 250;
 /** In an outage each key fails again and again: one line says how often. Milliseconds. */
 const WARN_EVERY_MS = 1_000;
@@ -98,6 +100,7 @@ async function beginSession(o: KafkaSubscriptionOptions, sessionMs: number): Pro
     onFailure,
     concurrency: CONCURRENCY,
     besideAfterMs: BESIDE_AFTER_MS,
+    gatherMs: GATHER_MS,
     batchSize: BATCH_SIZE,
   });
   const offsets = createOffsetTracker();

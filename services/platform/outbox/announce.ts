@@ -1,8 +1,12 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import type pg from 'pg';
 import type { Queryable } from '../postgres.ts';
 
 /** Relays of other processes listen to `outbox_<schema>`. */
 export const CHANNEL_PREFIX = 'outbox_';
+
+/** Relays read at most so often: more notifications would not be noticed earlier. Milliseconds. */
+export const GAP_MS = 15;
 
 /** Notifies the relays of all processes that events were appended to the shards. In a transaction: at its commit. */
 export async function notifyRelays(db: Queryable, shards: Iterable<number>): Promise<void> {
@@ -59,7 +63,7 @@ async function notify(pool: pg.Pool, first: readonly number[]): Promise<void> {
     while (shards.size > 0) {
       const next = new Set<number>();
       notifying.set(pool, next);
-      await notifyRelays(pool, shards);
+      await Promise.all([notifyRelays(pool, shards), sleep(GAP_MS, undefined, { ref: false })]);
       shards = next;
     }
   } finally {

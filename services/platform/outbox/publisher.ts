@@ -2,6 +2,7 @@ import type { EventBus } from '../bus/event-bus.ts';
 import type { Logger } from '../log.ts';
 import { logSeldom } from '../log-seldom.ts';
 import type { Queryable } from '../postgres.ts';
+import { GAP_MS } from './announce.ts';
 import { OutboxShard, type Sending, type ShardLimits } from './shard.ts';
 import { advance } from './store.ts';
 
@@ -9,7 +10,7 @@ import { advance } from './store.ts';
  * Reads begin at least so far apart: events that are committed within that time are read, published and
  * delivered together. The first one after a pause does not wait. Milliseconds.
  */
-const GATHER_MS = 10;
+const GATHER_MS = GAP_MS;
 
 /** Many keys fail at once when the bus is unavailable: that is logged once in a while. */
 const WARN_EVERY_MS = 5_000;

@@ -38,7 +38,7 @@ export interface Relay extends Worker {
   flush(): Promise<void>;
 }
 
-const DEFAULT_POLL_MS = 1_000;
+const DEFAULT_POLL_MS = 2_000;
 /** How long a stop waits for the bus; what it does not get is published by the next process. */
 const STOP_MS = 3_000;
 const DEFAULT_RETENTION_DAYS = 7;

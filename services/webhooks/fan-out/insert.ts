@@ -71,13 +71,15 @@ export async function insertDeliveries(
       bodies.map((d) => d.event.returnId || null),
       bodies.map((d) => d.event.revision),
       bodies.map((d) => d.event.traceparent),
-      bodies.map((d) => d.body),
+      Buffer.concat(bodies.map((d) => d.body)),
       o.isRetry ?? false,
+      bodies.map((d) => d.body.length),
     ],
   });
   return rows;
 }
 
+// The bodies come as one value, which the driver sends as bytes; of an array it would make hexadecimal digits.
 // Due by the time of the statement, after the queues were locked, not of the transaction, which may have
 // waited long for them: who reads a queue goes on where the last reading ended, and would pass over it.
 // A body that was emptied by a redaction comes back without the customer: it was shaped so.
@@ -86,8 +88,11 @@ export async function insertDeliveries(
 const INSERT = `
 with stored as (
   insert into payloads (shop_id, id, event_id, trigger, topic, api_version, return_id, revision, traceparent, body)
-  select * from unnest($10::bigint[], $11::uuid[], $12::uuid[], $13::text[], $14::text[], $15::text[], $16::bigint[],
-    $17::bigint[], $18::text[], $19::bytea[])
+  select shop_id, id, event_id, trigger, topic, api_version, return_id, revision, traceparent,
+         substring($19::bytea from (sum(bytes) over (order by n) - bytes)::integer + 1 for bytes)
+    from unnest($10::bigint[], $11::uuid[], $12::uuid[], $13::text[], $14::text[], $15::text[], $16::bigint[],
+      $17::bigint[], $18::text[], $21::integer[])
+      with ordinality as u (shop_id, id, event_id, trigger, topic, api_version, return_id, revision, traceparent, bytes, n)
   on conflict (shop_id, id) do update set body = excluded.body where payloads.body is null
   returning shop_id, id
 ), given as materialized (
