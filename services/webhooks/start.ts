@@ -1,13 +1,21 @@
+import { EventEmitter } from 'node:events';
 import { ReturnsService } from '../../proto/gen/rms/returns/v1/returns_pb.ts';
 import { createServiceClient } from '../platform/grpc/client.ts';
 import { systemActor } from '../platform/identity.ts';
 import type { Keyring } from '../platform/keyring.ts';
 import { STREAM_SETTINGS } from '../platform/pools.ts';
 import { poolBeside } from '../platform/postgres.ts';
-import { type RunningService, type ServiceOptions, startService } from '../platform/service.ts';
+import {
+  type RunningService,
+  type ServiceOptions,
+  type ServiceRuntime,
+  startService,
+} from '../platform/service.ts';
 import { startSweep } from '../platform/sweep/start.ts';
-import { createRetryClock } from './delivery/attempt/retry-clock.ts';
-import { type Dispatcher, startDispatcher } from './delivery/dispatcher.ts';
+import type { Worker } from '../platform/worker.ts';
+import { createRetryClock, type RetryClock } from './delivery/attempt/retry-clock.ts';
+import { createDispatcher } from './delivery/dispatcher.ts';
+import { createDatabaseClock } from './delivery/queue/database-clock.ts';
 import { startConsuming } from './fan-out/consume.ts';
 import { type ReadSnapshot, unlessGone } from './fan-out/snapshots.ts';
 import type { UrlPolicy } from './guard/guard.ts';
@@ -75,106 +83,135 @@ const SNAPSHOT_TIMEOUT_MS = 10_000;
 
 /** Starts the webhooks service: subscriptions over gRPC, events in, deliveries out. */
 export async function startWebhooks(o: WebhooksOptions): Promise<RunningWebhooks> {
-  const clock = createRetryClock();
-  const today = o.today ?? (() => new Date());
-  const policy: UrlPolicy = {
-    allowedOrigins: o.allowedOrigins ?? [],
-    refusedPorts: o.refusedPorts ?? (() => []),
+  const shared: Shared = {
+    clock: createRetryClock(),
+    today: o.today ?? (() => new Date()),
+    policy: {
+      allowedOrigins: o.allowedOrigins ?? [],
+      refusedPorts: o.refusedPorts ?? (() => []),
+    },
+    wakeUps: new EventEmitter(),
   };
-  let dispatcher: Dispatcher | undefined;
-  let maintenance: ReturnType<typeof startMaintenance> | undefined;
-  let replays: ReturnType<typeof startReplays> | undefined;
-  const wake = (): void => maintenance?.wake();
-
   const service = await startService(
     {
       name: 'webhooks',
       publishes: false,
       idleInTransactionMs: IDLE_IN_TRANSACTION_MS,
-      build(runtime) {
-        const { pool, backgroundPool, streamPool, logger, telemetry } = runtime;
-        const sender = createSender({
-          policy,
-          meter: telemetry.meter,
-          now: () => dispatcher?.now() ?? new Date(),
-          ...(o.resolve && { resolve: o.resolve }),
-          ...(o.attemptMs !== undefined && { attemptMs: o.attemptMs }),
-        });
-        const returns = createServiceClient(ReturnsService, {
-          target: o.returnsTarget,
-          identity: runtime.identity,
-          timeoutMs: SNAPSHOT_TIMEOUT_MS,
-          telemetry,
-        });
-        const readSnapshot = snapshotReader(returns.client);
-        const retained = retainedEvents(returns.client);
-        const days = {
-          log: o.logDays ?? DEFAULT_LOG_DAYS,
-          events: o.retentionDays ?? DEFAULT_EVENT_DAYS,
-        };
-        const jobs = {
-          retained,
-          keptDays: Math.min(days.log, days.events),
-          wake: () => replays?.wake(),
-        };
-        const enginePool = poolBeside(backgroundPool, ENGINE_POOL);
-        return {
-          routes: webhooksRoutes({ pool, policy, keyring: o.keyring, clock, today, wake, jobs }),
-          async workers() {
-            // First what can fail: a loop that was begun before would never be stopped.
-            const consumer = await startConsuming({
-              ...runtime,
-              pool: streamPool,
-              clock,
-              today,
-              readSnapshot,
-              heldShards: () => dispatcher?.heldShards() ?? [],
-              onCommitted: (queues, fresh) => dispatcher?.committed(queues, fresh),
-              ...(o.recordPausesMs && { recordPausesMs: o.recordPausesMs }),
-            });
-            const parts = { logger, telemetry, clock, today };
-            dispatcher = startDispatcher({
-              ...parts,
-              pool: enginePool,
-              signingKeys: createSigningKeys(o.keyring),
-              send: sender.send,
-              concurrency: o.concurrency ?? DEFAULT_CONCURRENCY,
-              shopBytesPerMinute: o.shopBytesPerMinute ?? DEFAULT_SHOP_BYTES_PER_MINUTE,
-              ...(o.shopBytesNow && { shopBytesNow: o.shopBytesNow }),
-              ...(o.leaseMs !== undefined && { leaseMs: o.leaseMs }),
-            });
-            maintenance = startMaintenance({ ...parts, pool: backgroundPool, days });
-            replays = startReplays({
-              ...parts,
-              pool: backgroundPool,
-              retained,
-              readSnapshot,
-              offsetMs: clock.offsetMs,
-            });
-            const sweep = startSweep(runtime, {
-              ...{ group: 'webhooks', source: 'returns', target: o.returnsTarget },
-            });
-            return [consumer, sweep, dispatcher, maintenance, replays];
-          },
-          async close() {
-            returns.close();
-            // Attempts have ended, or have had their time.
-            sender.close();
-            await enginePool.end();
-          },
-        };
-      },
+      build: (runtime) => build(o, shared, createParts(o, shared, runtime)),
     },
     o,
   );
   return {
     ...service,
     advanceClock(seconds) {
-      clock.advance(seconds);
-      dispatcher?.wake();
-      wake();
+      shared.clock.advance(seconds);
+      shared.wakeUps.emit('due');
+      shared.wakeUps.emit('backlog');
     },
   };
+}
+
+/** What calls, loops and the clock have in common. */
+interface Shared {
+  readonly clock: RetryClock;
+  readonly today: () => Date;
+  readonly policy: UrlPolicy;
+  /** A delivery may be due; what waits may have to end; there may be a job. */
+  readonly wakeUps: EventEmitter<{ due: []; backlog: []; job: [] }>;
+}
+
+function createParts(
+  o: WebhooksOptions,
+  { clock, policy, today }: Shared,
+  runtime: ServiceRuntime,
+) {
+  const { backgroundPool, logger, telemetry } = runtime;
+  const databaseClock = createDatabaseClock();
+  const sender = createSender({
+    policy,
+    meter: telemetry.meter,
+    now: () => new Date(databaseClock.nowMs()),
+    ...(o.resolve && { resolve: o.resolve }),
+    ...(o.attemptMs !== undefined && { attemptMs: o.attemptMs }),
+  });
+  const enginePool = poolBeside(backgroundPool, ENGINE_POOL);
+  const dispatcher = createDispatcher({
+    ...{ logger, telemetry, clock, databaseClock, today },
+    pool: enginePool,
+    signingKeys: createSigningKeys(o.keyring),
+    send: sender.send,
+    concurrency: o.concurrency ?? DEFAULT_CONCURRENCY,
+    shopBytesPerMinute: o.shopBytesPerMinute ?? DEFAULT_SHOP_BYTES_PER_MINUTE,
+    ...(o.shopBytesNow && { shopBytesNow: o.shopBytesNow }),
+    ...(o.leaseMs !== undefined && { leaseMs: o.leaseMs }),
+  });
+  const returns = createServiceClient(ReturnsService, {
+    target: o.returnsTarget,
+    identity: runtime.identity,
+    timeoutMs: SNAPSHOT_TIMEOUT_MS,
+    telemetry,
+  });
+  return {
+    ...{ runtime, sender, enginePool, dispatcher, returns },
+    readSnapshot: snapshotReader(returns.client),
+    retained: retainedEvents(returns.client),
+    days: { log: o.logDays ?? DEFAULT_LOG_DAYS, events: o.retentionDays ?? DEFAULT_EVENT_DAYS },
+  };
+}
+
+type Parts = ReturnType<typeof createParts>;
+
+function build(o: WebhooksOptions, shared: Shared, parts: Parts) {
+  const { clock, policy, today, wakeUps } = shared;
+  const { runtime, retained, days } = parts;
+  return {
+    routes: webhooksRoutes({
+      ...{ pool: runtime.pool, policy, keyring: o.keyring, clock, today },
+      wake: () => void wakeUps.emit('backlog'),
+      jobs: {
+        retained,
+        keptDays: Math.min(days.log, days.events),
+        wake: () => void wakeUps.emit('job'),
+      },
+    }),
+    workers: () => startWorkers(o, shared, parts),
+    async close() {
+      parts.returns.close();
+      // Attempts have ended, or have had their time.
+      parts.sender.close();
+      await parts.enginePool.end();
+    },
+  };
+}
+
+async function startWorkers(
+  o: WebhooksOptions,
+  { clock, today, wakeUps }: Shared,
+  { runtime, dispatcher, readSnapshot, retained, days }: Parts,
+): Promise<Worker[]> {
+  const { streamPool, backgroundPool, logger, telemetry } = runtime;
+  // First what can fail: a loop that was begun before would never be stopped.
+  const consumer = await startConsuming({
+    ...runtime,
+    pool: streamPool,
+    clock,
+    today,
+    readSnapshot,
+    heldShards: dispatcher.heldShards,
+    onCommitted: dispatcher.committed,
+    ...(o.recordPausesMs && { recordPausesMs: o.recordPausesMs }),
+  });
+  const common = { logger, telemetry, clock, today, pool: backgroundPool };
+  const maintenance = startMaintenance({ ...common, days });
+  const { offsetMs } = clock;
+  const replays = startReplays({ ...common, retained, readSnapshot, offsetMs });
+  const sweep = startSweep(runtime, {
+    ...{ group: 'webhooks', source: 'returns', target: o.returnsTarget },
+  });
+  wakeUps.on('due', dispatcher.wake);
+  wakeUps.on('backlog', maintenance.wake);
+  wakeUps.on('job', replays.wake);
+  return [consumer, sweep, dispatcher.start(), maintenance, replays];
 }
 
 type ReturnsClient = ReturnType<typeof createServiceClient<typeof ReturnsService>>['client'];

@@ -8,6 +8,7 @@ import type { AttemptOptions } from './attempt/attempt.ts';
 import type { RetryClock } from './attempt/retry-clock.ts';
 import { createAttemptRunner } from './attempt/runner.ts';
 import { createHealthChanges } from './endpoint/health-changes.ts';
+import type { DatabaseClock } from './queue/database-clock.ts';
 import { DUE_CHANNEL_PREFIX, parseNotification } from './queue/notify.ts';
 import { createQueueLoader } from './queue/queue-loader.ts';
 import { DELIVERY_LEASES, DELIVERY_SHARDS, type QueueRef, queueKeyOf } from './queue/queue-ref.ts';
@@ -25,6 +26,7 @@ export interface DispatcherOptions extends AttemptOptions {
   readonly pool: pg.Pool;
   readonly logger: Logger;
   readonly clock: RetryClock;
+  readonly databaseClock: DatabaseClock;
   /** Attempts in flight in this process; up to twice as many are open when endpoints hang. */
   readonly concurrency: number;
   /** Bytes that the requests of one shop may hold in a minute. */
@@ -35,14 +37,14 @@ export interface DispatcherOptions extends AttemptOptions {
   readonly leaseMs?: number;
 }
 
-export interface Dispatcher extends Worker {
+export interface Dispatcher {
+  /** Begins to send what is due. */
+  start(): Worker;
   /** Something is due: in these queues, or in any. */
   wake(queues?: readonly QueueRef[]): void;
   /** Deliveries were committed: in these queues, of which `fresh` need not be read from the table. */
   committed(queues: readonly QueueRef[], fresh: readonly FreshDeliveries[]): void;
-  /** Real time, as the database keeps it: a wall clock that jumps does not move it. */
-  now(): Date;
-  /** The shards that this process sends for. */
+  /** The shards that this process sends for: none before the start. */
   heldShards(): readonly number[];
 }
 
@@ -50,13 +52,26 @@ export interface Dispatcher extends Worker {
 const STOP = { attemptsMs: 16_500, resultsMs: 2_500 };
 
 /**
- * Sends what is due, until stopped. Replicas share the shards, and with them the endpoints, so that one
- * process counts all attempts in flight of an endpoint. Each step loads queues, picks those that may send,
- * starts their attempts, and unloads idle queues; results are recorded in batches as attempts end.
- *
- * On a stop a shard is handed over as soon as it has nothing in flight; `stop` waits for the rest.
+ * Sends what is due, from its start until it is stopped. Replicas share the shards, and with them the endpoints, so
+ * that one process counts all attempts in flight of an endpoint.
  */
-export function startDispatcher(o: DispatcherOptions): Dispatcher {
+export function createDispatcher(o: DispatcherOptions): Dispatcher {
+  const parts = createParts(o);
+  const { loader, shards } = parts;
+  return {
+    start: () => startLoops(o, parts),
+    wake: (queues = []) => loader.notify({ keys: queues.map(queueKeyOf), isChange: false }),
+    committed(queues, fresh) {
+      const withFresh = new Set(fresh.map(({ target }) => target.key));
+      const others = queues.map(queueKeyOf).filter((key) => !withFresh.has(key));
+      if (others.length > 0) loader.notify({ keys: others, isChange: false });
+      if (fresh.length > 0) loader.addFresh(fresh);
+    },
+    heldShards: shards.held,
+  };
+}
+
+function createParts(o: DispatcherOptions) {
   const { meter } = o.telemetry;
   const { offsetMs } = o.clock;
   const metrics = deliveryMetrics(meter);
@@ -104,7 +119,16 @@ export function startDispatcher(o: DispatcherOptions): Dispatcher {
     shopsWaiting: shopBytes.waiting,
     oldestResultMs: results.oldestMs,
   });
+  return { inFlight, shards, results, loader, attempts, sendDue, wakeLoop };
+}
 
+/**
+ * Each step loads queues, picks those that may send, starts their attempts, and unloads idle queues. Results are
+ * recorded in batches as attempts end. On a stop a shard is handed over as soon as it has nothing in flight; `stop`
+ * waits for the rest.
+ */
+function startLoops(o: DispatcherOptions, parts: ReturnType<typeof createParts>): Worker {
+  const { inFlight, shards, results, loader, attempts, sendDue, wakeLoop } = parts;
   wakeLoop.start(async () => {
     inFlight.markSlow(performance.now());
     await loader.load();
@@ -128,17 +152,7 @@ export function startDispatcher(o: DispatcherOptions): Dispatcher {
     channelPrefix: DUE_CHANNEL_PREFIX,
     onNotify: (payload) => loader.notify(parseNotification(payload)),
   });
-
   return {
-    wake: (queues = []) => loader.notify({ keys: queues.map(queueKeyOf), isChange: false }),
-    committed(queues, fresh) {
-      const withFresh = new Set(fresh.map(({ target }) => target.key));
-      const others = queues.map(queueKeyOf).filter((key) => !withFresh.has(key));
-      if (others.length > 0) loader.notify({ keys: others, isChange: false });
-      if (fresh.length > 0) loader.addFresh(fresh);
-    },
-    now: () => new Date(retryNowMs() - offsetMs()),
-    heldShards: shards.held,
     async stop() {
       shards.drain();
       await Promise.all([wakeLoop.stop(), listening.stop()]);

@@ -8,6 +8,7 @@ import type { Telemetry } from '../../../services/platform/telemetry.ts';
 import type { RetryClock } from '../../../services/webhooks/delivery/attempt/retry-clock.ts';
 import { createAttemptRunner } from '../../../services/webhooks/delivery/attempt/runner.ts';
 import { createHealthChanges } from '../../../services/webhooks/delivery/endpoint/health-changes.ts';
+import { createDatabaseClock } from '../../../services/webhooks/delivery/queue/database-clock.ts';
 import { createQueueLoader } from '../../../services/webhooks/delivery/queue/queue-loader.ts';
 import {
   DELIVERY_LEASES,
@@ -139,7 +140,10 @@ async function sendAll(
     wakeLoop,
     results,
   };
-  const loader = createQueueLoader({ ...common, metrics: { clockStep: () => {} } });
+  const loader = createQueueLoader({
+    ...{ ...common, databaseClock: createDatabaseClock() },
+    metrics: { clockStep: () => {} },
+  });
   const attempts = createAttemptRunner({
     ...{ ...common, telemetry, today, loader, metrics: { rescheduled: () => {} } },
     signingKeys: createSigningKeys(keyring),

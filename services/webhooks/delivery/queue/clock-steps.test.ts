@@ -5,6 +5,7 @@ import { createRetryClock } from '../attempt/retry-clock.ts';
 import { NEW_ENDPOINT } from '../endpoint/circuit-breaker.ts';
 import { createActiveQueues } from '../scheduler/active-queues.ts';
 import { createClockSteps } from './clock-steps.ts';
+import { createDatabaseClock } from './database-clock.ts';
 
 const HOUR_MS = 3_600_000;
 
@@ -25,6 +26,7 @@ function newClockSteps() {
     pool: { query } as unknown as pg.Pool,
     logger: Object.assign(silentLogger(), { warn: (fields: unknown) => void lines.push(fields) }),
     clock,
+    databaseClock: createDatabaseClock(),
     active,
     metrics: { clockStep: (stepMs) => void steps.push(Math.round(stepMs / HOUR_MS)) },
   });

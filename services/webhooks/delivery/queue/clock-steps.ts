@@ -4,12 +4,13 @@ import type { RetryClock } from '../attempt/retry-clock.ts';
 import type { DeliveryMetrics } from '../results/metrics.ts';
 import { type ActiveQueues, markDue } from '../scheduler/active-queues.ts';
 import { markFreshReady, restartWaits } from './clock-set-back.ts';
-import { type ClockReading, createDatabaseClock } from './database-clock.ts';
+import type { ClockReading, DatabaseClock } from './database-clock.ts';
 
 export interface ClockStepsOptions {
   readonly pool: pg.Pool;
   readonly logger: Logger;
   readonly clock: RetryClock;
+  readonly databaseClock: DatabaseClock;
   readonly active: ActiveQueues;
   readonly metrics: Pick<DeliveryMetrics, 'clockStep'>;
 }
@@ -27,7 +28,7 @@ export interface ClockSteps {
 const CORRECT_EVERY_MS = 5_000;
 
 export function createClockSteps(o: ClockStepsOptions): ClockSteps {
-  const databaseClock = createDatabaseClock();
+  const { databaseClock } = o;
   let correctAtMs = 0;
   /** Shards whose fresh deliveries were looked at since the last step, or since this process has them. */
   let checked: ReadonlySet<number> = new Set();

@@ -10,11 +10,14 @@ import { createShardHolder, type ShardHolder } from '../../../platform/shards.ts
 import { addSecret } from '../../subscriptions/secrets.ts';
 import { createSubscription } from '../../subscriptions/subscription-store.ts';
 import { createRetryClock } from '../attempt/retry-clock.ts';
+import { NEW_ENDPOINT } from '../endpoint/circuit-breaker.ts';
 import { createHealthChanges } from '../endpoint/health-changes.ts';
 import { type ActiveQueues, createActiveQueues } from '../scheduler/active-queues.ts';
 import { createInFlightAttempts } from '../scheduler/in-flight.ts';
+import { createDatabaseClock } from './database-clock.ts';
 import { createQueueLoader } from './queue-loader.ts';
 import { DELIVERY_LEASES, DELIVERY_SHARDS, queueKeyOf } from './queue-ref.ts';
+import type { Due } from './read-due.ts';
 
 let db: TestDatabase;
 let shards: ShardHolder;
@@ -59,6 +62,7 @@ function loaderOf(active: ActiveQueues, pool: pg.Pool, clockStep = (_stepMs: num
     shards,
     inFlight: createInFlightAttempts(),
     clock: createRetryClock(),
+    databaseClock: createDatabaseClock(),
     healthChanges: createHealthChanges(),
     wakeLoop: { wake: () => {} },
   });
@@ -103,6 +107,21 @@ describe('a queue that went to another endpoint', () => {
     expect(active.queues.get(queueKeyOf(queue))?.endpointId).toBe(rows[0]?.id);
     expect(active.health(before?.endpointKey ?? '')).toBeUndefined();
   });
+});
+
+test('deliveries that were committed for a shard which was lost are left to its new holder', () => {
+  const active = createActiveQueues();
+  const loader = loaderOf(active, db.pool);
+  const ids = { shopId: 1n, subscriptionId: 1n, endpointId: 1n, endpointKey: '1:1' };
+  const target = {
+    ...{ ...ids, key: '1:1', health: NEW_ENDPOINT, wasEmpty: true },
+    ...{ url: 'https://example.com/', sealed: null, isFailing: false },
+  };
+  const deliveries = [{ ...ids, id: 'a', bytes: 1 } as Partial<Due> as Due];
+  loader.addFresh([{ target: { ...target, shard: DELIVERY_SHARDS }, deliveries }]);
+  expect(active.queues.size).toBe(0);
+  loader.addFresh([{ target: { ...target, shard: 1 }, deliveries }]);
+  expect(active.queues.size).toBe(1);
 });
 
 describe('a queue that becomes ready', () => {

@@ -14,6 +14,7 @@ import {
 import type { InFlightAttempts } from '../scheduler/in-flight.ts';
 import type { WakeLoop } from '../scheduler/wake-loop.ts';
 import { createClockSteps } from './clock-steps.ts';
+import type { DatabaseClock } from './database-clock.ts';
 import type { QueueNotification } from './notify.ts';
 import { endpointKeyOf, type QueueRef, queueKeyOf, shardOf } from './queue-ref.ts';
 import { createQueueUnloader } from './queue-unloader.ts';
@@ -24,6 +25,7 @@ export interface QueueLoaderOptions {
   readonly pool: pg.Pool;
   readonly logger: Logger;
   readonly clock: RetryClock;
+  readonly databaseClock: DatabaseClock;
   readonly active: ActiveQueues;
   readonly inFlight: InFlightAttempts;
   readonly shards: ShardHolder;
@@ -177,7 +179,8 @@ export function createQueueLoader(o: QueueLoaderOptions): QueueLoader {
     },
     addFresh(fresh) {
       for (const { target, deliveries } of fresh) {
-        if (active.addFresh(target, deliveries)) continue;
+        const isOurs = shards.tokenOf(target.shard) !== undefined;
+        if (isOurs && active.addFresh(target, deliveries)) continue;
         const queue = active.queues.get(target.key);
         if (queue) markDue(queue);
         else addNotified(target.key);
