@@ -15,7 +15,8 @@ const HEALTHY_MS = 10_000;
 
 /** Recovery of a database that was killed, on a busy machine. Milliseconds. */
 const RESTART_MS = 60_000;
-const KILLS = 2;
+/** More when no request fell into the outage: a busy machine asks seldom, and the server is back within a second. */
+const KILLS = { least: 2, most: 8 };
 
 let journey: Journey;
 beforeAll(async () => {
@@ -127,7 +128,9 @@ describe('while PostgreSQL is away', () => {
   test('killed and started again: 503 with Retry-After, never 500, then everything as before', async () => {
     const refs = await fresh(4);
     const load = keepAsking(refs);
-    for (let kill = 0; kill < KILLS; kill += 1) {
+    const is503 = ({ status }: Answer): boolean => status === 503;
+    const isEnough = (kills: number): boolean => kills >= KILLS.least && load.answers.some(is503);
+    for (let kills = 0; !isEnough(kills) && kills < KILLS.most; kills += 1) {
       await until(() => load.answers.at(-1)?.status === 200);
       const [server = 0] = await postgresOf(journey.stack.file.pid);
       process.kill(server, 'SIGKILL');
@@ -136,7 +139,7 @@ describe('while PostgreSQL is away', () => {
     }
     await load.end();
     expect(faultsOf(load.answers)).toEqual([]);
-    expect(load.answers.some(({ status }) => status === 503)).toBe(true);
+    expect(load.answers.some(is503)).toBe(true);
     await expectRefundedOnce(refs);
   }, 240_000);
 
