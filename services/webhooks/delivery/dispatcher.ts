@@ -113,13 +113,13 @@ function createParts(o: DispatcherOptions) {
   const attempts = createAttemptRunner({ ...about, loader });
   const { retryNowMs } = loader;
   const sendDue = createScheduler({ ...about, loader, shopBytes, attempts, offsetMs, retryNowMs });
-  observeDelivery(meter, {
+  const gauges = {
     inFlight: inFlight.size,
     queues: () => active.queues.size,
     shopsWaiting: shopBytes.waiting,
     oldestResultMs: results.oldestMs,
-  });
-  return { inFlight, shards, results, loader, attempts, sendDue, wakeLoop };
+  };
+  return { inFlight, shards, results, loader, attempts, sendDue, wakeLoop, gauges };
 }
 
 /**
@@ -129,6 +129,7 @@ function createParts(o: DispatcherOptions) {
  */
 function startLoops(o: DispatcherOptions, parts: ReturnType<typeof createParts>): Worker {
   const { inFlight, shards, results, loader, attempts, sendDue, wakeLoop } = parts;
+  observeDelivery(o.telemetry.meter, parts.gauges);
   wakeLoop.start(async () => {
     inFlight.markSlow(performance.now());
     await loader.load();
