@@ -27,17 +27,19 @@ export interface Answered {
 
 const agent = new Agent({ keepAlive: true });
 
-/** One request; status 0 when the connection broke without an answer. */
-export function ask(
-  target: Target,
-  o: {
-    readonly key: string;
-    readonly method: 'GET' | 'POST';
-    readonly path: string;
-    readonly headers?: Readonly<Record<string, string>>;
-    readonly body?: Uint8Array;
-  },
-): Promise<Answered> {
+interface Asked {
+  readonly key: string;
+  readonly method: 'GET' | 'POST';
+  readonly path: string;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly body?: Uint8Array;
+}
+
+/**
+ * One request; status 0 when the connection broke without an answer. A kept connection that the server was about to
+ * close says nothing of the request: it is made again, as clients do.
+ */
+export function ask(target: Target, o: Asked): Promise<Answered> {
   const began = performance.now();
   const { method, path, body } = o;
   const headers = { 'x-authorization': o.key, ...o.headers };
@@ -49,7 +51,11 @@ export function ask(
       res.resume().once('end', () => answered(res.statusCode ?? 0, res.headers['retry-after']));
       res.once('error', () => answered(0));
     });
-    req.once('error', () => answered(0));
+    req.once('error', (error: NodeJS.ErrnoException) => {
+      const wasClosing = req.reusedSocket && error.code === 'ECONNRESET';
+      if (wasClosing) resolve(ask(target, o));
+      else answered(0);
+    });
     req.end(body);
   });
 }
