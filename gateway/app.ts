@@ -16,23 +16,23 @@ import { createRest, type RestDependencies } from './rest/rest.ts';
 export interface AppDependencies extends RestDependencies {
   readonly telemetry: Telemetry;
   readonly readiness: () => Promise<Readiness>;
-  /** Of sign-in and of tool calls. */
+  /** Limits of the sign-in and of tool calls. */
   readonly hourlyLimits: HourlyLimits;
   readonly mcp: McpServer;
-  /** `/.well-known` and `/oauth`. */
+  /** Serves `/.well-known` and `/oauth`. */
   readonly oauth: Router;
-  /** How long a form of sign-in may take to arrive; see `boundSignIn`. Milliseconds. */
+  /** Time limit for the body of a sign-in request; see `boundSignIn`. Milliseconds. */
   readonly signInBodyMs: number;
-  /** Whether `/docs` is shown. */
+  /** Whether `/docs` is served. */
   readonly docs: boolean;
-  /** Where partners sign in (`{auth_url}`); undefined where they cannot. */
+  /** The partners' authorization server (`{auth_url}`); undefined when there is none. */
   readonly authUrl: string | undefined;
 }
 
 /**
- * The gateway's HTTP side, wired: nothing listens yet.
+ * Creates the HTTP application of the gateway. It does not listen yet.
  *
- * @param calendar the day at which the version calendar of this listener stands.
+ * @param calendar returns the date that the version calendar of this listener uses.
  */
 export function createApp(deps: AppDependencies, calendar: () => Date): Express {
   const app = express();
@@ -94,7 +94,7 @@ function errorHandler(
   };
 }
 
-/** The router's own complaints are about the path: malformed percent signs, for instance. */
+/** Errors of Express itself concern the path, for example malformed percent signs; they become 404. */
 function refusalOf(error: unknown, requestId: string): HttpRefusal {
   if (error instanceof HttpRefusal) return error;
   const status: unknown = error instanceof Error ? Reflect.get(error, 'status') : undefined;

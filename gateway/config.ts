@@ -27,7 +27,7 @@ const perHour = (points: number) => wholeNumber(1, 1_000_000).default(points);
 const MIB = 1024 * 1024;
 const target = (name: string) => grpcTarget.describe(`gRPC name of the ${name} service`);
 
-/** Undefined where nothing was said: behind a balancer everybody would then share its address. */
+/** Undefined when not set. Behind a load balancer, all callers would then share its address. */
 const trustedProxies = list
   .transform((proxies) => (proxies.join() === 'none' ? [] : proxies))
   .superRefine((proxies, context) => {
@@ -36,7 +36,7 @@ const trustedProxies = list
   })
   .optional();
 
-/** The variables of the gateway. */
+/** The environment variables of the gateway. */
 export const gatewayShape = {
   ...processShape,
   ...databaseShape,
@@ -148,7 +148,7 @@ function isOrigin(text: string): boolean {
 type GatewayConfig = z.infer<z.ZodObject<typeof gatewayShape>>;
 
 /**
- * What the gateway starts with, from its environment.
+ * Reads the gateway's options from the environment.
  *
  * @throws ConfigError
  */
@@ -225,7 +225,7 @@ function faultsBetween(config: GatewayConfig): string[] {
   return [...faults, ...partnerFaults(config), ...oauthFaults(config)];
 }
 
-/** Whoever could change the keys on their way could make tokens of any shop that installed an app. */
+/** Partners' keys need https: an attacker who replaces them could issue tokens for any shop that installed an app. */
 function partnerFaults(config: GatewayConfig): string[] {
   if (config.NODE_ENV !== 'production') return [];
   return (['PARTNER_ISSUER', 'PARTNER_JWKS_URL'] as const)

@@ -12,7 +12,7 @@ import {
 import { isOutage } from '../services/platform/outage.ts';
 import { KeySetUnavailable } from './auth/partner-tokens.ts';
 
-/** An answer other than success, decided by the gateway or translated from a service. */
+/** An error response, decided by the gateway or translated from a service's error. */
 export class HttpRefusal extends Error {
   override readonly name = 'HttpRefusal';
   readonly error: PublicError;
@@ -28,12 +28,12 @@ export class HttpRefusal extends Error {
   }
 }
 
-/** Seconds after which trying again makes sense when a service is away. */
+/** `Retry-After` while a service is unavailable. Seconds. */
 const RETRY_AFTER_S = 5;
 
 type Problem = PublicError['problem'];
 
-/** The common shape: `{message, errors: {}}`. */
+/** An error with the common body `{message, errors: {}}`. */
 export function messageError(
   status: number,
   code: string,
@@ -90,10 +90,10 @@ export function rateLimited(retryAfterS: number): HttpRefusal {
   return new HttpRefusal(error, { headers: { 'Retry-After': String(retryAfterS) } });
 }
 
-/** Seconds after which some of a caller's other bodies have been worked off. */
+/** `Retry-After` when a caller has too many bytes in memory. Seconds. */
 const BODIES_RETRY_S = 1;
 
-/** The caller has as many bytes of bodies, or of answers, in memory as it may have at once. */
+/** The caller has used up its memory budget for request bodies or responses. */
 export function tooManyBytes(of: 'bodies' | 'answers'): HttpRefusal {
   const detail =
     of === 'bodies'
@@ -113,7 +113,7 @@ export function tooLarge(maxBytes: number): HttpRefusal {
   return new HttpRefusal(messageError(413, CODE.tooLarge, { title: 'Content Too Large', detail }));
 }
 
-/** The body comes more slowly than a client with a slow line would send it. */
+/** The body arrives more slowly than the minimum rate. */
 export function tooSlow(): HttpRefusal {
   const detail = 'The request took too long to arrive.';
   const title = 'Request Timeout';
@@ -124,12 +124,12 @@ export function badBody(detail: string): HttpRefusal {
   return new HttpRefusal(messageError(400, CODE.badRequest, { title: 'Bad Request', detail }));
 }
 
-/** RFC 9112, 3.2: a request of HTTP/1.1 says which host it is for. */
+/** RFC 9112, 3.2: an HTTP/1.1 request must have a Host header. */
 export function noHost(): HttpRefusal {
   return badBody('The request names no host.');
 }
 
-/** RFC 9112, 3.2: nor may it name one twice, where whoever forwards it may have judged the other. */
+/** RFC 9112, 3.2: a request must not have two Host headers; a proxy may have checked the other one. */
 export function manyHosts(): HttpRefusal {
   return badBody('The request names its host more than once.');
 }
@@ -140,7 +140,7 @@ export function invalid(detail: string, errors: NonNullable<Problem['errors']>):
   );
 }
 
-/** The operation's own 404. */
+/** The 404 that the interface defines for the operation. */
 export function notFound(operation: Operation): HttpRefusal {
   return operation.notFound ? new HttpRefusal(operation.notFound) : unknownPath();
 }
@@ -151,10 +151,10 @@ export function unavailable(cause: unknown): HttpRefusal {
   return new HttpRefusal(error, { headers: { 'Retry-After': String(RETRY_AFTER_S) }, cause });
 }
 
-/** The longest pause that is asked of those who were refused for load. Seconds. */
+/** Largest `Retry-After` when a request is refused for overload. Seconds. */
 const MAX_LOAD_RETRY_S = 3;
 
-/** Too much is in flight: nothing was begun. Callers are spread over the next seconds. */
+/** Too many requests are in flight, so nothing was begun. `Retry-After` is random, to spread the retries. */
 export function overloaded(cause?: unknown): HttpRefusal {
   const detail = 'There are too many requests at the moment. Try again shortly.';
   const error = messageError(503, CODE.unavailable, { title: 'Service Unavailable', detail });
@@ -162,12 +162,12 @@ export function overloaded(cause?: unknown): HttpRefusal {
   return new HttpRefusal(error, { headers, cause });
 }
 
-/** A pause for one caller of many. Whole seconds. */
+/** A random `Retry-After`. Whole seconds. */
 export function loadRetryAfterS(): number {
   return 1 + Math.floor(Math.random() * MAX_LOAD_RETRY_S);
 }
 
-/** Anything unforeseen: the request id leads to the cause in the logs, the answer does not. */
+/** An unexpected error. The response contains only the request id, with which the cause is found in the logs. */
 export function internalError(requestId: string, cause: unknown): HttpRefusal {
   const detail = `Something went wrong on our side. Quote the request id ${requestId} to support.`;
   const title = 'Internal Server Error';
@@ -175,10 +175,10 @@ export function internalError(requestId: string, cause: unknown): HttpRefusal {
 }
 
 /**
- * The one place where a failure becomes a REST answer.
+ * Converts any error to a REST response.
  *
- * A refusal of the gateway passes through. A service's reason is looked up for the operation; its
- * text is shown only for reasons meant for callers. What does not answer is a 503, all else a 500.
+ * A refusal of the gateway is returned unchanged. A service's reason is translated for the operation; its text is
+ * shown only for reasons that are meant for callers. An unavailable service is a 503, and any other error a 500.
  */
 export function toRefusal(error: unknown, operation: Operation, requestId: string): HttpRefusal {
   if (error instanceof HttpRefusal) return error;
@@ -190,7 +190,7 @@ export function toRefusal(error: unknown, operation: Operation, requestId: strin
   if (isPassing || error instanceof KeySetUnavailable) {
     return unavailable(error);
   }
-  // A shop half created: `shop create` run again finishes it, and the same request then succeeds.
+  // The shop was created only in part. Running `shop create` again completes it, and then the request succeeds.
   if (reason === Reason.SHOP_NOT_CONFIGURED) return unavailable(error);
   return internalError(requestId, error);
 }
@@ -223,7 +223,7 @@ function translate(reason: Reason, error: unknown, operation: Operation): Public
   }
 }
 
-/** Path ids reach a service in these fields: one that it will not take names nothing. */
+/** The request fields with ids from the path. If a service rejects one as invalid, the object does not exist. */
 const PATH_ID_FIELDS: ReadonlySet<string> = new Set([
   'subscription_id',
   'destination_id',
@@ -269,7 +269,7 @@ function notReplayable(text: string): PublicError {
   };
 }
 
-/** The text of a refusal, without the code that Connect puts before it. */
+/** The message of an error, without the code that Connect adds in front. */
 function messageOf(error: unknown): string {
   if (error instanceof ConnectError) return error.rawMessage;
   return error instanceof Error ? error.message : '';

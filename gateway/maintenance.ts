@@ -1,18 +1,18 @@
 import type { Logger } from '../services/platform/log.ts';
 import type { Queryable } from '../services/platform/postgres.ts';
 import { startLoop, type Worker } from '../services/platform/worker.ts';
-import { purgeCalls } from './mcp/repeats.ts';
+import { purgeCalls } from './mcp/idempotency.ts';
 import { purgeOAuthKeys } from './oauth/keys.ts';
-import { purgeTickets } from './oauth/tickets.ts';
+import { purgeOneTimeRecords } from './oauth/one-time-records.ts';
 
 const EVERY_MS = 10 * 60_000;
-/** Counters are kept a while after their window, for replicas whose clocks lag. Milliseconds. */
+/** Counters are kept for this time after their window, because the clocks of replicas may lag. Milliseconds. */
 const KEEP_COUNTERS_MS = 60 * 60_000;
 
-/** Removes some of what nobody needs any more; true when there may be more. Safe to run twice. */
+/** Deletes a batch of old rows; true when there may be more. Safe to run twice. */
 type Purge = (db: Queryable) => Promise<unknown>;
 
-/** Rows of one statement: a purge must not hold locks and fill the write-ahead log for long. */
+/** Maximum number of rows per statement, so that locks and write-ahead log stay small. */
 const BATCH = 5_000;
 
 async function purgeCounters(db: Queryable): Promise<boolean> {
@@ -35,13 +35,13 @@ const PURGES: Readonly<Record<string, Purge>> = {
   counters: purgeCounters,
   'audit log': purgeAuditLog,
   'tool calls': purgeCalls,
-  tickets: purgeTickets,
+  'one-time records': purgeOneTimeRecords,
   keys: purgeOAuthKeys,
 };
 
 /**
- * Removes what nobody needs any more: old counters, audit entries past 13 months, tool calls past their
- * day, codes, tokens and keys of the sign-in that have expired. Safe to run twice.
+ * Starts a loop that deletes old counters, audit entries older than 13 months, tool calls older than a day, and
+ * expired codes, tokens and keys of the sign-in. Safe to run in several replicas.
  */
 export function startMaintenance(db: Queryable, logger: Logger): Worker {
   return startLoop({
@@ -53,8 +53,8 @@ export function startMaintenance(db: Queryable, logger: Logger): Worker {
 }
 
 /**
- * Every purge once, whatever becomes of the others. One that fails is logged and has its next turn with
- * them: nothing waits for it, and what it keeps for ten minutes more does no harm.
+ * Runs every purge once. A failed purge is logged and runs again in the next round, after ten minutes; it does not
+ * stop the others.
  */
 export async function purgeAll(
   db: Queryable,

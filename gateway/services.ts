@@ -22,7 +22,7 @@ export interface Services {
 /** gRPC names of the services, such as `dns:///returns:8080` or `127.0.0.1:9001`. */
 export type ServiceTargets = Readonly<Record<keyof Services, string>>;
 
-/** Clients of all services. They connect lazily, so a service may come later. */
+/** Creates the clients of all services. They connect on first use, so services may start later than the gateway. */
 export function connectServices(
   targets: ServiceTargets,
   common: { readonly identity: ClientIdentity; readonly telemetry?: Telemetry },

@@ -44,44 +44,44 @@ export interface GatewayOptions extends OAuthOptions {
   readonly poolMax?: number;
   readonly targets: ServiceTargets;
   readonly identity: ServiceIdentity;
-  /** Address under which callers reach the API; the bound one when absent. */
+  /** Public address of the API; the bound address when absent. */
   readonly publicUrl?: string;
-  /** Day at which the version calendar stands; real time when absent. */
+  /** Fixed date for the version calendar; real time when absent. */
   readonly calendar?: Date;
   /** 300 when absent. */
   readonly restPerMinute?: number;
-  /** MiB of request bodies, inflated, a shop and UTC day; 2,048 when absent. */
+  /** MiB of request bodies after decompression, per shop and UTC day; 2,048 when absent. */
   readonly shopMibPerDay?: number;
-  /** How long a request waits for the count that replicas share; see `createLeasedLimit`. Milliseconds. */
+  /** Maximum time that a request waits for a shared counter; see `createLeasedLimit`. Milliseconds. */
   readonly limitPatienceMs?: number;
-  /** Requests of the cheapest operation that are worked on at once; see `createInFlight`. */
+  /** In-flight requests of the cheapest operation; see `createInFlight`. */
   readonly maxRequestsInFlight?: number;
   /** 60 when absent. */
   readonly failedCredentialsPerMinute?: number;
-  /** Sign-in requests an hour and address, tool calls an hour and user; those of the interface when absent. */
+  /** Sign-in requests per hour and address, tool calls per hour and user; the interface's limits when absent. */
   readonly perHour?: Partial<HourlySizes>;
-  /** Requests to `/mcp` a minute; `MCP_LIMITS` when absent. */
+  /** Requests to `/mcp` per minute; `MCP_LIMITS` when absent. */
   readonly mcpPerMinute?: Partial<McpSizes>;
   /** Addresses or CIDR ranges of our own proxies. */
   readonly trustedProxies?: readonly string[];
-  /** Bytes of bodies in memory; `BODY_BUDGET` when absent. */
+  /** Memory budget of request bodies; `BODY_BUDGET` when absent. */
   readonly bodyBudget?: Partial<BodyBudgetSizes>;
-  /** Of answers that wait to be read; `ANSWER_BUDGET` when absent. */
+  /** Memory budget of responses that clients have not read yet; `ANSWER_BUDGET` when absent. */
   readonly answerBudget?: Partial<BodyBudgetSizes>;
-  /** What one server waits for and holds; its own defaults when absent. */
+  /** Limits of the HTTP server; its defaults when absent. */
   readonly httpLimits?: Partial<HttpLimits>;
-  /** Without it every partner's token is refused. */
+  /** Without it every partner's token is rejected. */
   readonly partnerOAuth?: PartnerOAuth;
-  /** Origins of pages that may call `/mcp` from a browser, beside our own. */
+  /** Additional origins of pages that may call `/mcp` from a browser. */
   readonly mcpAllowedOrigins?: readonly string[];
-  /** Whether `/docs` is shown; it is when absent. */
+  /** Whether `/docs` is served; true when absent. */
   readonly docs?: boolean;
   readonly logLevel?: string;
   readonly logPretty?: boolean;
-  /** Where log lines go; standard output unless a test reads them. */
+  /** Destination of log lines; standard output when absent. */
   readonly logDestination?: DestinationStream;
   readonly otlpEndpoint?: string;
-  /** How long to answer as unready before refusing work. Milliseconds. */
+  /** At a stop, the gateway reports itself as unready for this time before it refuses requests. Milliseconds. */
   readonly shutdownDelayMs?: number;
 }
 
@@ -91,17 +91,17 @@ export interface RunningGateway {
   readonly metricsUrl: string;
   /** Clears the counters of every rate limit. */
   resetLimits(): Promise<void>;
-  /** A further listener of this process, whose version calendar stands at another day; on a free port unless named. */
+  /** Starts another listener in this process, with another fixed date for the version calendar; port 0 takes a free one. */
   listenAt(day: Date, port?: number): Promise<{ readonly url: string; stop(): Promise<void> }>;
-  /** Unready, wait, finish what is in flight (20 s), close. May be called twice. */
+  /** Becomes unready, waits, finishes in-flight requests (20 s) and closes. May be called twice. */
   stop(): Promise<void>;
 }
 
 /**
- * Starts the public door.
+ * Starts the gateway.
  *
- * A schema that does not fit the code leaves it up but unready. Services may be away: their
- * operations answer 503 until they come.
+ * With a schema that does not fit the code, the gateway runs but stays unready. While a service is unavailable, its
+ * operations answer 503.
  *
  * @throws when a port is taken, or an option is malformed.
  */
@@ -228,7 +228,7 @@ export async function startGateway(o: GatewayOptions): Promise<RunningGateway> {
   };
 }
 
-/** Everything under `/.well-known` and `/oauth`. */
+/** The router for `/.well-known` and `/oauth`. */
 function oauthRouter(
   o: GatewayOptions,
   shared: Pick<OAuthDependencies, 'pool' | 'logger' | 'clientIp' | 'limits' | 'bodies'>,
@@ -249,7 +249,7 @@ function oauthRouter(
   });
 }
 
-/** A malformed gRPC name is found out here, when the metrics port is open already. */
+/** Connects the services; stops the telemetry when a gRPC name is malformed. */
 async function connectOrStop(o: GatewayOptions, telemetry: Telemetry) {
   try {
     return connectServices(o.targets, { identity: o.identity.as('gateway'), telemetry });
@@ -259,8 +259,8 @@ async function connectOrStop(o: GatewayOptions, telemetry: Telemetry) {
   }
 }
 
-/** A caller is waiting: as long as for a service. Milliseconds. */
+/** Timeout of a statement, the same as for calls to services. Milliseconds. */
 const STATEMENT_TIMEOUT_MS = 5_000;
 
-/** Closing the pool waits for connections in use; a stop must not. Milliseconds. */
+/** Maximum wait for the pool, which closes only when its connections are not in use. Milliseconds. */
 const CLOSE_MS = 5_000;

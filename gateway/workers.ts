@@ -5,16 +5,16 @@ import { startGrantUsage, startKeyUsage, type Usage } from './auth/key-usage.ts'
 import { startMaintenance } from './maintenance.ts';
 import { type AuditWriter, createAuditWriter } from './tenancy/audit-writer.ts';
 
-/** What the gateway does beside answering requests. */
+/** The background work of the gateway. */
 export interface GatewayWorkers {
   readonly keyUsage: Usage;
   readonly grantUsage: Usage;
   readonly audit: AuditWriter;
-  /** Writes what waits to be written. */
+  /** Writes what is buffered and stops. */
   stop(): Promise<void>;
 }
 
-/** Starts them; to be stopped after the last request has been answered. */
+/** Starts the background work. To be stopped after the last request has been answered. */
 export function startWorkers(
   pool: pg.Pool,
   { logger, meter }: { readonly logger: Logger; readonly meter: Meter },

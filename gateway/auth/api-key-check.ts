@@ -7,7 +7,7 @@ import { hashSecret, keyIdIn, parseKey } from './key-format.ts';
 import { createKnownKeyIds } from './known-key-ids.ts';
 import type { OnRefused, RefusalReason } from './refusal.ts';
 
-/** Below the 5 seconds in which a revocation must hold everywhere. Milliseconds. */
+/** Less than the 5 seconds after which a revocation must be effective in every replica. Milliseconds. */
 const KNOWN_MS = 3_000;
 const MAX_REMEMBERED = 20_000;
 
@@ -29,17 +29,17 @@ export interface KeyCheckOptions {
 
 export interface ApiKeyCheck {
   /**
-   * The caller a key stands for; undefined when it is malformed, unknown, revoked or expired.
+   * Returns the caller of a key; undefined when the key is malformed, unknown, revoked or expired.
    * Rejects when the database does not answer.
    *
-   * @param o.isBlocked the key comes from an address that is answered 429: one whose id does not exist
-   *   then costs no statement. A key that was created within the last two seconds may be refused there.
+   * @param o.isBlocked whether the IP address currently gets 429 for failed credentials. Then no statement is
+   *   executed for an id that does not exist, and a key created within the last two seconds may be rejected.
    */
   check(text: string, o?: KeyCheckOptions): Promise<Caller | undefined>;
   clear(): void;
 }
 
-/** Judges API keys. @param used is called with the id of every valid one, and must not wait. */
+/** Checks API keys. @param used is called with the id of each valid key; it must return at once. */
 export function createApiKeyCheck(db: Queryable, used: (keyId: string) => void): ApiKeyCheck {
   const remembered = createBoundedCache<Promise<StoredKey | undefined>>(MAX_REMEMBERED);
   const ids = createKnownKeyIds(db);
@@ -48,8 +48,8 @@ export function createApiKeyCheck(db: Queryable, used: (keyId: string) => void):
     const known = remembered.get(keyId);
     if (known !== undefined) return known;
     const asked = readKey(db, keyId);
-    // Unknown ids are remembered as well, so that guessing costs no database. A look-up that failed
-    // says nothing about the key: the next request asks again.
+    // Unknown ids are cached as well, so that guessing keys does not load the database. A failed query is not
+    // cached, so the next request repeats it.
     remembered.set(keyId, asked, KNOWN_MS);
     asked.catch(() => remembered.set(keyId, asked, 0));
     return asked;
@@ -87,7 +87,7 @@ export function createApiKeyCheck(db: Queryable, used: (keyId: string) => void):
   };
 }
 
-/** Compared with when there is no such key, so that the time taken does not tell. */
+/** Compared with the secret of an unknown key, so that the response time does not show whether the key exists. */
 const NO_HASH = Buffer.alloc(32);
 
 async function readKey(db: Queryable, keyId: string): Promise<StoredKey | undefined> {

@@ -1,6 +1,6 @@
 /**
- * What an `Authorization` header holds when its scheme is `Bearer` (RFC 6750, 2.1), the scheme included;
- * undefined for another scheme, which is no credential of this service.
+ * The value of an `Authorization` header with the scheme `Bearer` (RFC 6750, 2.1), including the scheme.
+ * Undefined for other schemes; this service ignores them.
  */
 export function bearerOf(authorization: string | undefined): string | undefined {
   const value = authorization?.trim() ?? '';

@@ -1,31 +1,31 @@
 import type { ByteQuota } from './byte-quota.ts';
 import { ADMITTED, type Admission } from './rate-limits.ts';
 
-/** Inflated bytes of a body that one point of a rate limit pays for. */
+/** One point of a rate limit pays for this much of a body, after decompression. Bytes. */
 export const BYTES_PER_POINT = 64 * 1024;
 
-/** Answers above this cost further points; bytes. */
+/** Larger responses cost additional points. Bytes. */
 const LARGE_ANSWER = 1024 * 1024;
-/** Bytes of a large answer that one point pays for: about one and a half times the CPU of a small read. */
+/** One point pays for this much of a large response: about one and a half times the CPU of a small read. Bytes. */
 const ANSWER_BYTES_PER_POINT = 256 * 1024;
 
-/** The points that an answer costs beyond the one that its request has paid. */
+/** The points that a response costs in addition to the one of its request. */
 export function pointsOfAnswer(bytes: number): number {
   return bytes > LARGE_ANSWER ? Math.ceil(bytes / ANSWER_BYTES_PER_POINT) : 0;
 }
 
 export interface BodyCharge {
-  /** Refuses, before anything is read, a shop that has used its day up. Counts nothing. */
+  /** Checks, before the body is read, whether the shop has used up its bytes of the day. Counts nothing. */
   check(): Admission;
-  /** Counts a body that was read, whatever became of it. @param bytes inflated. Never rejects. */
+  /** Counts a body that was read, even if it is invalid. @param bytes after decompression. Never rejects. */
   take(bytes: number): Promise<Admission>;
 }
 
 /**
- * What a body costs: one point for each 64 KiB, of which the first was taken before it was read, and its
- * bytes of the shop's day.
+ * Charges for a body: one point for each 64 KiB, and its bytes from the shop's daily quota. The first point was
+ * taken before the body was read.
  *
- * @param o.takePoints counts further points of the caller's rate limit.
+ * @param o.takePoints counts additional points in the caller's rate limit.
  */
 export function bodyCharge(o: {
   readonly quota: ByteQuota;

@@ -1,11 +1,11 @@
-/** A map that forgets: entries end after a time, and the oldest go when it is full. */
+/** A map whose entries expire. When it is full, the oldest entry is dropped. */
 export interface BoundedCache<V> {
   get(key: string): V | undefined;
   set(key: string, value: V, ttlMs: number): void;
   clear(): void;
 }
 
-/** @param maxEntries above it the entry written longest ago is dropped, so hostile keys cost no memory. */
+/** @param maxEntries above it, the entry written longest ago is dropped, so that hostile keys cannot use up memory. */
 export function createBoundedCache<V>(maxEntries: number): BoundedCache<V> {
   const entries = new Map<string, { value: V; until: number }>();
   return {

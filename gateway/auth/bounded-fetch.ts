@@ -1,20 +1,20 @@
-/** Documents, tokens and key sets have some kilobytes. */
+/** Maximum size of a response. Documents, tokens and key sets have a few kilobytes. Bytes. */
 const MAX_BYTES = 1024 * 1024;
 
-/** A server that we ask answered with more than anybody needs. */
+/** A response was larger than the maximum. */
 export class AnswerTooLarge extends Error {
   override readonly name = 'AnswerTooLarge';
 
   constructor() {
-    super(`the answer has more than ${MAX_BYTES} bytes`);
+    super(`the response has more than ${MAX_BYTES} bytes`);
   }
 }
 
 /**
- * As `fetch`, but of a body, as it is after decompression, at most 1 MiB is read: then the connection
- * is given up. A time limit alone would let a fast server fill the memory.
+ * As `fetch`, but reads at most 1 MiB of the decompressed body and then closes the connection. A time limit alone
+ * would let a fast server fill the memory.
  *
- * @throws as `fetch`; whoever reads the body is told of {@link AnswerTooLarge}.
+ * @throws as `fetch`; reading the body throws {@link AnswerTooLarge}.
  */
 export async function boundedFetch(url: string, init: RequestInit): Promise<Response> {
   const answer = await fetch(url, init);

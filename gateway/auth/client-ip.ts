@@ -1,21 +1,21 @@
 import type { IncomingMessage } from 'node:http';
 import ipaddr from 'ipaddr.js';
 
-/** Says which address a request came from, past the proxies that are ours. */
+/** Returns the IP address of the client, behind our own proxies. */
 export type ClientIp = (peer: string | undefined, forwardedFor: string | undefined) => string;
 
-/** How many answers are remembered, and how long their question may be. Characters. */
+/** Maximum number of cached results, and the maximum length of a cache key in characters. */
 const MAX_KNOWN = 1_000;
 const MAX_KNOWN_LENGTH = 200;
 
 /**
- * Finds the right-most address of `X-Forwarded-For` that is no proxy of ours. What stands left of it
- * was written by the client and proves nothing; without a trusted peer the header is not read at all.
+ * Finds the right-most address of `X-Forwarded-For` that is not one of our proxies. The addresses left of it can be
+ * invented by the client. If the peer is not a trusted proxy, the header is ignored.
  *
  * @param trusted addresses or CIDR ranges of our proxies.
- * @returns an address in one spelling: v4-mapped ones as v4, IPv6 as its /64 (the least a site is
- *   given), so that one client counts as one.
- * @throws Error for a range that {@link proxiesFault} finds at fault.
+ * @returns the address in one normal form: v4-mapped addresses as IPv4, and IPv6 as its /64 (the smallest network
+ *   that a site gets), so that one client counts as one.
+ * @throws Error for a range that {@link proxiesFault} rejects.
  */
 export function createClientIp(trusted: readonly string[]): ClientIp {
   const ranges = trusted.map(parseRange);
@@ -35,21 +35,21 @@ export function createClientIp(trusted: readonly string[]): ClientIp {
     return limitUnit(client);
   };
 
-  // A tenth of the CPU of a read went into parsing the same few addresses again.
+  // Without this cache, parsing the same few addresses took a tenth of the CPU time of a read.
   const known = new Map<string, string>();
   return (peer = '', forwardedFor = '') => {
-    const question = `${peer} ${forwardedFor}`;
-    const answer = known.get(question) ?? find(peer, forwardedFor);
+    const key = `${peer} ${forwardedFor}`;
+    const address = known.get(key) ?? find(peer, forwardedFor);
     if (known.size >= MAX_KNOWN) known.clear();
-    if (question.length <= MAX_KNOWN_LENGTH) known.set(question, answer);
-    return answer;
+    if (key.length <= MAX_KNOWN_LENGTH) known.set(key, address);
+    return address;
   };
 }
 
-/** The address that a request came from. */
+/** The IP address of the client of a request. */
 export function addressOf(clientIp: ClientIp, req: IncomingMessage): string {
   const forwarded = req.headers['x-forwarded-for'];
-  // Repeated lines of this header are one list (RFC 9110, 5.2); Node joins them, its types do not know.
+  // Repeated header lines are one list (RFC 9110, 5.2). Node joins them, although its types allow an array.
   const header = Array.isArray(forwarded) ? forwarded.join(',') : forwarded;
   return clientIp(req.socket.remoteAddress, header);
 }
@@ -62,12 +62,12 @@ function parse(text: string): Address | undefined {
   return isFull ? ipaddr.process(bare) : undefined;
 }
 
-/** The widest range that is anybody's own network: 10.0.0.0/8 and fc00::/7. Bits. */
+/** Prefix lengths of the widest private networks: 10.0.0.0/8 and fc00::/7. Bits. */
 const LEAST_BITS = { ipv4: 8, ipv6: 7 } as const;
 
 /**
- * What is wrong with the ranges of our proxies; undefined when nothing is. A range such as `0.0.0.0/0`
- * would let every client choose its own address.
+ * The fault in the ranges of our proxies; undefined when they are valid. A range such as `0.0.0.0/0` would let every
+ * client choose its own address.
  */
 export function proxiesFault(trusted: readonly string[]): string | undefined {
   for (const text of trusted) {

@@ -5,9 +5,10 @@ import { addressOf, type ClientIp } from './client-ip.ts';
 import { createRateLimit, type RateLimit } from './rate-limits.ts';
 
 /**
- * Requests an hour: per address, and per user for `mcpCalls`. The first five are those of the interface
- * (Limits). The others are ours, each with a bucket of its own: a sign-in opens `/oauth/callback` once,
- * and a few pages, so people who share an address meet the limit of `/oauth/authorize` first.
+ * Requests per hour: by IP address, and by user for `mcpCalls`. The first five limits are those of the interface
+ * (Limits). The others are additional, each counted separately. They are larger than the limit of
+ * `/oauth/authorize`, because one sign-in opens `/oauth/callback` once and a few pages; so people who share an
+ * address reach the limit of `/oauth/authorize` first.
  */
 export const HOURLY_LIMITS = {
   wellKnown: 100,
@@ -26,9 +27,8 @@ export type HourlySizes = Readonly<Record<keyof typeof HOURLY_LIMITS, number>>;
 
 export interface HourlyLimits {
   /**
-   * Each counts one request of the caller's address under a bucket of its own and lets it pass, or
-   * answers 429; while the database is away nothing passes, and the answer is 503. Preflights pass
-   * uncounted: a browser sends them by itself.
+   * Each handler counts the request for the caller's IP address and passes it on, or answers 429. While the database
+   * is unavailable it answers 503. Preflights are not counted, because the browser sends them on its own.
    */
   readonly wellKnown: RequestHandler;
   readonly register: RequestHandler;
@@ -44,15 +44,15 @@ export interface HourlyLimits {
   readonly signInPages: RequestHandler;
   /** `/oauth/jwks`. */
   readonly jwks: RequestHandler;
-  /** Tool calls, by the user's id: over all shops of that user. */
+  /** Tool calls, by user id, over all shops of the user. */
   readonly mcpCalls: RateLimit;
-  /** Forgets what this process remembers; the shared counters are rows of `rate_limits`. */
+  /** Clears the state of this process; the shared counters are rows of `rate_limits`. */
   forget(): void;
 }
 
 const HOUR_S = 3_600;
 
-/** The limits of sign-in and of the MCP server, exact over all replicas. */
+/** The limits of the sign-in and of the MCP server. They are exact over all replicas. */
 export function createHourlyLimits(o: {
   readonly pool: pg.Pool;
   readonly clientIp: ClientIp;
@@ -60,7 +60,7 @@ export function createHourlyLimits(o: {
 }): HourlyLimits {
   const sizes = { ...HOURLY_LIMITS, ...o.sizes };
   const limitOf = (name: string, points: number): RateLimit =>
-    createRateLimit({ pool: o.pool, name, points, windowS: HOUR_S, whenAway: 'refuse' });
+    createRateLimit({ pool: o.pool, name, points, windowS: HOUR_S, whenUnavailable: 'refuse' });
   const limits = {
     wellKnown: limitOf('well-known', sizes.wellKnown),
     register: limitOf('oauth-register', sizes.register),
@@ -96,18 +96,18 @@ function perAddress(limit: RateLimit, clientIp: ClientIp): RequestHandler {
     if (req.method === 'OPTIONS') return next();
     const admission = await limit.take(addressOf(clientIp, req));
     if (admission.admitted) return next();
-    const { away, retryAfterS } = admission;
+    const { unavailable, retryAfterS } = admission;
     await send(req, res, {
-      status: away ? 503 : 429,
+      status: unavailable ? 503 : 429,
       headers: { 'Retry-After': String(retryAfterS), 'Cache-Control': 'no-store' },
-      body: { contentType: 'application/json', json: refusal(retryAfterS, away) },
+      body: { contentType: 'application/json', json: refusal(retryAfterS, unavailable) },
     });
   };
 }
 
-/** OAuth's shape (RFC 6749, 5.2) and the common one in the same object: each kind of client reads its own. */
-function refusal(retryAfterS: number, away: true | undefined) {
-  const why = away ? 'Sign-in is not available at the moment.' : 'Too many requests.';
+/** One object with the fields of OAuth errors (RFC 6749, 5.2) and of this API's errors, for both kinds of clients. */
+function refusal(retryAfterS: number, unavailable: true | undefined) {
+  const why = unavailable ? 'Sign-in is not available at the moment.' : 'Too many requests.';
   const message = `${why} Try again in ${retryAfterS} s.`;
   return { error: 'temporarily_unavailable', error_description: message, message, errors: {} };
 }

@@ -1,7 +1,7 @@
 import { createHash, randomInt } from 'node:crypto';
 import { crc32 } from 'node:zlib';
 
-/** An API key taken apart: `rms_<key id>_<secret>`. */
+/** The parts of an API key: `rms_<key id>_<secret>`. */
 export interface ParsedKey {
   readonly keyId: string;
   /** 40 random characters and 6 of checksum. */
@@ -17,7 +17,7 @@ const BASE62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 
 const FORM = /^rms_([a-z0-9]{12})_([A-Za-z0-9]{40})([A-Za-z0-9]{6})$/;
 
-/** A new key; its text is shown once and never stored. */
+/** Creates a key. Its text is shown once and never stored. */
 export function newKey(): ParsedKey & { readonly text: string } {
   const keyId = randomText(BASE36, KEY_ID_LENGTH);
   const random = randomText(BASE62, RANDOM_LENGTH);
@@ -26,9 +26,9 @@ export function newKey(): ParsedKey & { readonly text: string } {
 }
 
 /**
- * Takes a key apart; undefined when it has not the form of one or its checksum is wrong.
+ * Parses a key; undefined when its form or its checksum is wrong.
  *
- * The checksum lets typing errors and secret scanners be judged without a database. It proves nothing.
+ * The checksum detects typing errors and helps secret scanners, without a database. It is not a security feature.
  */
 export function parseKey(text: string): ParsedKey | undefined {
   const [, keyId, random, checksum] = FORM.exec(text) ?? [];
@@ -39,12 +39,12 @@ export function parseKey(text: string): ParsedKey | undefined {
 
 const BEGINNING = /^rms_([a-z0-9]{12})_/;
 
-/** The key id in a text that begins as a key does, however it goes on; undefined in any other. */
+/** The key id in a text that begins like a key, even if the rest is invalid; undefined for other texts. */
 export function keyIdIn(text: string): string | undefined {
   return BEGINNING.exec(text)?.[1];
 }
 
-/** What is stored of a secret. It has 238 random bits, so a slow hash would add nothing. */
+/** The stored hash of a secret. The secret has 238 random bits, so a slow hash is not needed. */
 export function hashSecret(secret: string): Buffer {
   return createHash('sha256').update(secret).digest();
 }

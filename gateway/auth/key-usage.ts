@@ -2,15 +2,15 @@ import type { Logger } from '../../services/platform/log.ts';
 import type { Queryable } from '../../services/platform/postgres.ts';
 import { startLoop, type Worker } from '../../services/platform/worker.ts';
 
-/** How exact `last_used_at` is, and how often it is written. Milliseconds. */
+/** Precision of `last_used_at`, and the interval at which it is written. Milliseconds. */
 const EVERY_MS = 60_000;
 
 export interface Usage extends Worker {
-  /** Notes that one was used; written later, together with others. */
+  /** Records that the key or grant was used; it is written later, in one statement with others. */
   used(id: string): void;
 }
 
-/** Keeps `last_used_at` of API keys, off the path of requests: one statement a minute for all keys. */
+/** Writes `last_used_at` of API keys in the background: one statement per minute for all keys. */
 export function startKeyUsage(db: Queryable, logger: Logger): Usage {
   return startUsage(db, logger, {
     name: 'key-usage',
@@ -19,7 +19,7 @@ export function startKeyUsage(db: Queryable, logger: Logger): Usage {
   });
 }
 
-/** The same for the grants of assistants. */
+/** As {@link startKeyUsage}, for the grants of assistants. */
 export function startGrantUsage(db: Queryable, logger: Logger): Usage {
   return startUsage(db, logger, {
     name: 'grant-usage',
@@ -53,7 +53,7 @@ function startUsage(
     used: (id) => waiting.add(id),
     async stop() {
       await loop.stop();
-      // Best effort: a minute of `last_used_at` is not worth failing a shutdown for.
+      // Best effort: losing a minute of `last_used_at` must not make a shutdown fail.
       await flush().catch((error: unknown) =>
         logger.warn({ err: error, name }, 'usage not written'),
       );

@@ -1,28 +1,28 @@
 import { createHash } from 'node:crypto';
 import type { Queryable } from '../../services/platform/postgres.ts';
 
-/** Which key ids exist, in bounded memory. */
+/** A probabilistic set of the existing key ids, in bounded memory. */
 export interface KnownKeyIds {
   /**
-   * False when no key of that id existed two seconds ago; true otherwise, and for one id in some hundreds
-   * of others when there are a million keys. Rejects when the database does not answer.
+   * False when no key with this id existed two seconds ago. True for existing keys, and for a few ids that do not
+   * exist (about 0.3 % when there are a million keys). Rejects when the database does not answer.
    */
   mayExist(keyId: string): Promise<boolean>;
 }
 
-/** Two mebibytes: 16 bits for each of a million keys. */
+/** Size of the Bloom filter: 2 MiB, which is 16 bits for each of a million keys. */
 const FILTER_BITS = 2 ** 24;
-/** Places of one id in the filter; at a million keys 0.3 % of made-up ids pass. */
-const PLACES = 4;
-/** What was read is used for so long, below the 5 seconds in which changes hold everywhere. Milliseconds. */
+/** Bits per id in the filter. With a million keys, 0.3 % of invented ids pass. */
+const BITS_PER_ID = 4;
+/** The filter is updated after this time; less than the 5 seconds after which changes must be effective. Milliseconds. */
 const FRESH_MS = 2_000;
 const PAGE = 10_000;
-/** A key may commit that long after its `created_at`. */
+/** A key may be committed this long after its `created_at`. */
 const COMMIT_LAG = '1 minute';
 
 /**
- * A Bloom filter of the ids of all API keys, read when it is first needed and then followed by what was
- * added. So any number of made-up ids costs one small statement every two seconds.
+ * A Bloom filter with the ids of all API keys. It is read on first use; later reads add only new keys. So any number
+ * of invented ids costs one small statement every two seconds.
  */
 export function createKnownKeyIds(db: Queryable): KnownKeyIds {
   const bits = new Uint8Array(FILTER_BITS / 8);
@@ -31,10 +31,10 @@ export function createKnownKeyIds(db: Queryable): KnownKeyIds {
   let reading: Promise<void> | undefined;
 
   const add = (keyId: string): void => {
-    for (const place of placesOf(keyId)) bits[place >> 3] = (bits[place >> 3] ?? 0) | bitOf(place);
+    for (const bit of bitsOf(keyId)) bits[bit >> 3] = (bits[bit >> 3] ?? 0) | maskOf(bit);
   };
   const has = (keyId: string): boolean =>
-    placesOf(keyId).every((place) => ((bits[place >> 3] ?? 0) & bitOf(place)) !== 0);
+    bitsOf(keyId).every((bit) => ((bits[bit >> 3] ?? 0) & maskOf(bit)) !== 0);
   const read = async (): Promise<void> => {
     const startedAt = performance.now();
     let after: Cursor = { createdAt: newest, keyId: '', overlap: COMMIT_LAG };
@@ -63,10 +63,10 @@ export function createKnownKeyIds(db: Queryable): KnownKeyIds {
 }
 
 interface Cursor {
-  /** As PostgreSQL writes it, since a `Date` would lose the microseconds. */
+  /** PostgreSQL's text form, because a `Date` would lose the microseconds. */
   readonly createdAt: string;
   readonly keyId: string;
-  /** How long before that reading begins; a PostgreSQL interval. */
+  /** The read begins this long before `createdAt`; a PostgreSQL interval. */
   readonly overlap: string;
 }
 
@@ -80,11 +80,11 @@ async function readPage(db: Queryable, after: Cursor): Promise<readonly Omit<Cur
   return rows;
 }
 
-function placesOf(keyId: string): number[] {
+function bitsOf(keyId: string): number[] {
   const hash = createHash('sha256').update(keyId).digest();
-  return Array.from({ length: PLACES }, (_, at) => hash.readUInt32LE(at * 4) % FILTER_BITS);
+  return Array.from({ length: BITS_PER_ID }, (_, at) => hash.readUInt32LE(at * 4) % FILTER_BITS);
 }
 
-function bitOf(place: number): number {
-  return 1 << (place & 7);
+function maskOf(bit: number): number {
+  return 1 << (bit & 7);
 }

@@ -5,33 +5,33 @@ import { within } from '../../services/platform/within.ts';
 import { ADMITTED, type Admission, refusedFor } from './rate-limits.ts';
 
 const MINUTE_S = 60;
-/** A replica takes this part of a window's points at once. */
-const LEASE_PART = 10;
-/** A request waits no longer for the shared count. Milliseconds. */
+/** A replica leases a tenth of a window's points at a time. */
+const LEASE_DIVISOR = 10;
+/** Maximum time that a request waits for the shared counter. Milliseconds. */
 const PATIENCE_MS = 1_500;
-/** Windows kept in memory; the one written longest ago is dropped above it. */
+/** Maximum number of windows in memory; above it, the oldest one is dropped. */
 const MAX_WINDOWS = 50_000;
-/** More than any window counts: the library must not refuse, only count. */
+/** Larger than any window, so that the library only counts and never refuses. */
 const UNLIMITED = 2_000_000_000;
 
 interface Window {
   /** Points leased and not yet used. */
   left: number;
-  /** No more leases are to be had before the window ends. */
+  /** No more points can be leased before the window ends. */
   spent: boolean;
   /** End of the window, milliseconds since 1970. */
   endsAt: number;
-  /** The lease being taken, which all waiting requests share. */
+  /** The pending lease; all waiting requests share it. */
   leasing: Promise<void> | undefined;
 }
 
 export interface LeasedLimit {
   /**
-   * Counts one request. Never rejects. What is too much for the rest of the window uses that rest up:
-   * the work that the points stand for has been done.
+   * Counts one request. Never rejects. A request that costs more than the remaining points is refused and uses them
+   * up, because the work that it pays for has been done already.
    *
-   * @param limit points a window for this key.
-   * @param points what the request costs, 1 when absent; never more than `limit`, so that a full window
+   * @param limit points per window for this key.
+   * @param points cost of the request, 1 when absent. A cost above `limit` counts as `limit`, so that a new window
    *   admits any request.
    */
   take(key: string, limit: number, points?: number): Promise<Admission>;
@@ -41,22 +41,22 @@ export interface LeasedLimit {
 }
 
 export interface LeasedLimitOptions {
-  /** Names the bucket, `rest` when absent; keys of two buckets never meet. */
+  /** Name of the limit, `rest` when absent. Limits with different names count separately. */
   readonly name?: string;
   /** Length of a window, a minute when absent. Seconds. */
   readonly windowS?: number;
-  /** A replica takes this part of a window's points at once; a tenth when absent. */
-  readonly leasePart?: number;
-  /** How long a request waits for the shared count; 1.5 s when absent. Milliseconds. */
+  /** The size of a lease is the limit divided by this; 10 when absent. */
+  readonly leaseDivisor?: number;
+  /** Maximum time that a request waits for the shared counter; 1.5 s when absent. Milliseconds. */
   readonly patienceMs?: number;
 }
 
 /**
- * A limit for callers that come often, counted in memory.
+ * A rate limit for frequent callers, counted in memory.
  *
- * Each replica leases a tenth of a key's window at a time from Postgres, so a busy key costs ten
- * statements a window and replica, and all replicas together never admit more than the limit. While
- * the database does not answer, a replica counts by itself: a limit must not become an outage.
+ * Each replica leases a tenth of a key's window at a time from PostgreSQL. So a busy key costs ten statements per
+ * window and replica, and all replicas together never admit more than the limit. While the database does not
+ * answer, each replica counts alone: a limit must not become an outage.
  */
 export function createLeasedLimit(
   pool: pg.Pool,
@@ -64,7 +64,7 @@ export function createLeasedLimit(
   {
     name = 'rest',
     windowS = MINUTE_S,
-    leasePart = LEASE_PART,
+    leaseDivisor = LEASE_DIVISOR,
     patienceMs = PATIENCE_MS,
   }: LeasedLimitOptions = {},
 ): LeasedLimit {
@@ -85,7 +85,7 @@ export function createLeasedLimit(
     limit: number,
     { window, missing }: { window: Window; missing: number },
   ): Promise<void> => {
-    const wanted = Math.max(1, Math.floor(limit / leasePart), missing);
+    const wanted = Math.max(1, Math.floor(limit / leaseDivisor), missing);
     try {
       const counted = await withPatience(counter.consume(key, wanted), patienceMs);
       const granted = Math.min(wanted, Math.max(0, wanted - (counted.consumedPoints - limit)));
@@ -140,8 +140,9 @@ function currentWindow(windows: Map<string, Window>, key: string): Window {
   return fresh;
 }
 
-/** @throws when the count does not come in time, or fails. */
+/** @throws when the counter fails or does not answer in time. */
 async function withPatience<T>(counting: Promise<T>, patienceMs: number): Promise<T> {
-  if (!(await within(patienceMs, counting))) throw new Error('the count did not answer');
+  if (!(await within(patienceMs, counting)))
+    throw new Error('the rate limit counter did not answer in time');
   return counting;
 }

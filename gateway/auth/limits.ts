@@ -16,7 +16,7 @@ type LimitSizes = Pick<
 
 const FAILED_CREDENTIALS_WINDOW_S = 60;
 
-/** Every limit of a gateway, with the sizes of its options. */
+/** Creates all limits of a gateway, with the sizes in its options. */
 export function createLimits(
   o: LimitSizes,
   {

@@ -3,27 +3,27 @@ import type { Logger } from '../../services/platform/log.ts';
 import { createLeasedLimit } from './leased-limit.ts';
 import type { Admission } from './rate-limits.ts';
 
-/** Requests a minute to `/mcp`; generous, since hosted assistants share few addresses. */
+/** Requests per minute to `/mcp`. The limits are high, because hosted assistants share few IP addresses. */
 export const MCP_LIMITS = {
-  /** Of one signed-in user over all shops: every method, `tools/call` included. */
+  /** For one signed-in user over all shops: every method, including `tools/call`. */
   requests: 600,
-  /** Of one address: those refused without a valid token, an allowed `Host` or an allowed `Origin`. */
+  /** For one IP address: requests refused for their token, `Host` or `Origin`. */
   refused: 1_200,
 } as const;
 
 export type McpSizes = Readonly<Record<keyof typeof MCP_LIMITS, number>>;
 
-/** What `/mcp` counts beside the tool calls of the interface. None of the methods rejects. */
+/** The limits of `/mcp` in addition to the interface's limit of tool calls. None of the methods rejects. */
 export interface McpLimits {
   /** Counts one request of a signed-in user, before its body is read. */
   request(userId: bigint): Promise<Admission>;
-  /** Counts what a body of that user costs beyond its request, in the same bucket. */
+  /** Counts the additional points of a body, in the same limit as the request. */
   body(userId: bigint, points: number): Promise<Admission>;
-  /** Counts one refused request of an address. */
+  /** Counts one refused request of an IP address. */
   refused(address: string): Promise<Admission>;
-  /** Whether the address is known to have had too many requests refused. Counts nothing. */
+  /** Whether this process knows that the address had too many refused requests. Counts nothing. */
   isBlocked(address: string): boolean;
-  /** Forgets what this process remembers; the shared counters are rows of `rate_limits`. */
+  /** Clears the state of this process; the shared counters are rows of `rate_limits`. */
   forget(): void;
 }
 
@@ -31,7 +31,7 @@ export function createMcpLimits(o: {
   readonly pool: pg.Pool;
   readonly logger: Logger;
   readonly sizes?: Partial<McpSizes>;
-  /** How long a request waits for the count that replicas share; see `createLeasedLimit`. */
+  /** Maximum time that a request waits for the shared counter; see `createLeasedLimit`. */
   readonly patienceMs?: number;
 }): McpLimits {
   const sizes = { ...MCP_LIMITS, ...o.sizes };
@@ -44,7 +44,7 @@ export function createMcpLimits(o: {
   const refused = limitOf('mcp-refused');
   return {
     request: (userId) => requests.take(String(userId), sizes.requests),
-    // Any request that is allowed passes while the window is full: one point of it is its request.
+    // At most `requests - 1` points, because the request took one: a new window admits any allowed request.
     body: (userId, points) =>
       requests.take(String(userId), sizes.requests, Math.min(points, sizes.requests - 1)),
     refused: (address) => refused.take(address, sizes.refused),

@@ -17,7 +17,7 @@ import type { Caller } from './caller.ts';
 import type { OnRefused, RefusalReason } from './refusal.ts';
 
 export interface PartnerOAuth {
-  /** `iss` of the tokens: the authorization server partners sign in at. */
+  /** `iss` of the tokens: the authorization server where partners sign in. */
   readonly issuer: string;
   /** What `aud` must contain: this API's public base address. */
   readonly audience: string;
@@ -28,22 +28,22 @@ export interface PartnerOAuth {
 
 export interface PartnerTokenCheck {
   /**
-   * The caller a token stands for; undefined when it is not a good one, or when the shop it names
-   * has not installed the app. Rejects when the key set or the database does not answer.
+   * Returns the caller of a token; undefined when the token is not valid, or when its shop has not installed the app.
+   * Rejects when the key set or the database does not answer.
    */
   check(token: string, onRefused?: OnRefused): Promise<Caller | undefined>;
   clear(): void;
 }
 
-/** No token may hold longer, since it cannot be called back. Seconds. */
+/** Maximum lifetime of a token; a token cannot be revoked. Seconds. */
 const MAX_LIFETIME_S = 3_600;
-/** How far two servers' clocks may be apart. Seconds. */
+/** Largest clock difference between two servers that is tolerated. Seconds. */
 const CLOCK_SKEW_S = 5;
-/** Below the 5 seconds in which a removed installation must hold everywhere. Milliseconds. */
+/** Less than the 5 seconds after which a removed installation must be effective in every replica. Milliseconds. */
 const INSTALLED_MS = 3_000;
 const JWKS_TIMEOUT_MS = 3_000;
 const MAX_REMEMBERED = 10_000;
-/** A signed token is a few hundred bytes; longer ones are not worth the arithmetic. */
+/** A signed token has a few hundred bytes. Longer ones are rejected without checking the signature. */
 const MAX_TOKEN_LENGTH = 8_192;
 
 interface Grant {
@@ -55,10 +55,10 @@ interface Grant {
 }
 
 /**
- * Judges access tokens of partners' apps (RFC 9068 and its plainer relatives).
+ * Checks access tokens of partners' apps (RFC 9068, and JWTs without its type).
  *
- * A signature is checked once per token and remembered by hash; the installation is asked for anew
- * every few seconds, because the token alone grants nothing.
+ * A signature is checked once per token and the result is cached by the hash of the token. The installation is read
+ * again every few seconds, because the token alone grants nothing.
  */
 export function createPartnerTokenCheck(
   db: Queryable,
@@ -141,12 +141,12 @@ async function verify(
   }
 }
 
-/** The authorization server's keys cannot be had just now: the token can be judged neither way. */
+/** The keys of the authorization server cannot be read, so the token can be neither accepted nor rejected. */
 export class KeySetUnavailable extends Error {
   override readonly name = 'KeySetUnavailable';
 }
 
-/** What jose says of bad tokens. Anything else concerns the key set: away, too slow, not a key set. */
+/** The error codes of jose for invalid tokens. Other errors concern the key set: unavailable, too slow, malformed. */
 const REFUSALS: ReadonlyMap<string, RefusalReason> = new Map([
   [errors.JWTExpired.code, 'expired'],
   [errors.JWTClaimValidationFailed.code, 'claims not accepted'],
@@ -168,13 +168,13 @@ const shopId = z.union([
     .transform(BigInt),
 ]);
 
-/** What the claims grant; undefined when they name no shop, no client, or too long a life. */
+/** Reads the claims; undefined when they have no shop or no client, or a lifetime that is too long. */
 function grantIn(payload: JWTPayload, shopClaim: string): Grant | undefined {
   const shop = shopId.safeParse(payload[shopClaim]);
   const client = text.safeParse(payload.client_id ?? payload.azp);
   const scope = z.string().default('').safeParse(payload.scope);
   const expiresAt = payload.exp ?? 0;
-  // From now at the latest: one that says no beginning, or a later one, is judged by what is left of it.
+  // Without `iat`, or with one in the future, the lifetime is counted from now.
   const begins = Math.min(payload.iat ?? Number.POSITIVE_INFINITY, Date.now() / 1_000);
   const tooLong = expiresAt - begins > MAX_LIFETIME_S + CLOCK_SKEW_S;
   if (!shop.success || !client.success || !scope.success || tooLong) return undefined;

@@ -1,7 +1,7 @@
 import type pg from 'pg';
 import { RateLimiterMemory, RateLimiterPostgres, RateLimiterRes } from 'rate-limiter-flexible';
 import { createBoundedCache } from './bounded-cache.ts';
-import { createGathering } from './gathered.ts';
+import { createCoalescer } from './coalesce.ts';
 
 export type Admission =
   | { readonly admitted: true }
@@ -9,16 +9,16 @@ export type Admission =
       readonly admitted: false;
       /** Whole seconds, at least 1. */
       readonly retryAfterS: number;
-      /** Nothing is known about the key: the database that counts did not answer. */
-      readonly away?: true;
+      /** The request could not be counted, because the database did not answer. */
+      readonly unavailable?: true;
     };
 
 export interface RateLimit {
-  /** Counts one request of `key`, and says whether it may go on. Never rejects. */
+  /** Counts one request of `key`, and returns whether it is admitted. Never rejects. */
   take(key: string): Promise<Admission>;
   /** Whether this process knows that the key has used up its window. Counts nothing. */
   isUsedUp(key: string): boolean;
-  /** Forgets which keys are used up; the shared counters are rows of `rate_limits`. */
+  /** Clears the state of this process; the shared counters are rows of `rate_limits`. */
   forget(): void;
 }
 
@@ -30,36 +30,40 @@ export function refusedFor(ms: number): Admission {
 
 export interface RateLimitOptions {
   readonly pool: pg.Pool;
-  /** Names the bucket; keys of two buckets never meet. */
+  /** Name of the limit. Limits with different names count separately. */
   readonly name: string;
   /** Requests in one window. */
   readonly points: number;
   /** Length of a window, in seconds. */
   readonly windowS: number;
   /**
-   * What happens while the database is away: each replica counts by itself (the default), or nobody
-   * is let through, where a limit guards secrets that could be guessed.
+   * What happens while the database is unavailable: each replica counts alone (the default), or every request is
+   * refused. The latter is for limits that protect secrets against guessing.
    */
-  readonly whenAway?: 'count-alone' | 'refuse';
+  readonly whenUnavailable?: 'count-alone' | 'refuse';
 }
 
-/** After so long it is worth asking again whether the database has come back. Seconds. */
-const AWAY_RETRY_S = 5;
+/** `Retry-After` while the database is unavailable. Seconds. */
+const UNAVAILABLE_RETRY_S = 5;
 
-/** Keys in memory whose window is used up. */
+/** Maximum number of used-up keys in memory. */
 const MAX_USED_UP = 50_000;
 
-const AWAY: Admission = { admitted: false, retryAfterS: AWAY_RETRY_S, away: true };
+const UNAVAILABLE: Admission = {
+  admitted: false,
+  retryAfterS: UNAVAILABLE_RETRY_S,
+  unavailable: true,
+};
 
 /**
- * A limit that holds over all replicas, one statement for each counted request, or for those of a key
- * that come at once: for requests that are rare, such as refused credentials and sign-in, and for calls
- * of tools. Once a key has used up its window the answer needs no database.
+ * A limit that is exact over all replicas. It costs one statement per request, or per group of concurrent requests of
+ * a key. It is for rare requests, such as failed credentials and sign-ins, and for tool calls. When a key has used up
+ * its window, refusing needs no database.
  */
 export function createRateLimit(o: RateLimitOptions): RateLimit {
   const shared = { keyPrefix: o.name, points: o.points, duration: o.windowS };
   const usedUp = createBoundedCache<true>(MAX_USED_UP);
-  const isStrict = o.whenAway === 'refuse';
+  const isStrict = o.whenUnavailable === 'refuse';
   const alone = new RateLimiterMemory(shared);
   const limiter = new RateLimiterPostgres({
     ...shared,
@@ -80,25 +84,25 @@ export function createRateLimit(o: RateLimitOptions): RateLimit {
       await by.consume(key, count);
       return new Array(count).fill(ADMITTED);
     } catch (refusal) {
-      // All else is the pool's or the database's: with an insurance it never comes this far.
-      if (!(refusal instanceof RateLimiterRes)) return new Array(count).fill(AWAY);
+      // Other errors come from the pool or the database. They occur only without an insurance limiter.
+      if (!(refusal instanceof RateLimiterRes)) return new Array(count).fill(UNAVAILABLE);
       usedUp.set(key, true, refusal.msBeforeNext);
       const refused = refusedFor(refusal.msBeforeNext);
-      // What is left of the window is for the first of them. A key that this process remembers as
-      // used up comes back without a count.
+      // The points that were left admit the first requests of the group. For a key that this process knows to be
+      // used up, the library returns no count.
       const left = Math.max(0, o.points - (refusal.consumedPoints - count));
       const admitted = refusal.consumedPoints > o.points ? left : 0;
       return Array.from({ length: count }, (_, at) => (at < admitted ? ADMITTED : refused));
     }
   };
-  const together = createGathering((key, count) => countBy(limiter, key, count));
-  /** For whom the database has taken too long. */
-  const late = async (key: string): Promise<Admission> => {
+  const coalesced = createCoalescer((key, count) => countBy(limiter, key, count));
+  /** The fallback when the database takes too long. */
+  const withoutDatabase = async (key: string): Promise<Admission> => {
     const [admission] = isStrict ? [] : await countBy(alone, key, 1);
-    return admission ?? AWAY;
+    return admission ?? UNAVAILABLE;
   };
   return {
-    take: (key) => together(key).catch(() => late(key)),
+    take: (key) => coalesced(key).catch(() => withoutDatabase(key)),
     isUsedUp: (key) => usedUp.get(key) ?? false,
     forget() {
       usedUp.clear();

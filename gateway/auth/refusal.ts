@@ -1,4 +1,4 @@
-/** Why a request was not let in: for the access line, never for the caller. */
+/** Why a request was rejected: for the access log, never for the caller. */
 export type RefusalReason =
   | 'credential missing'
   | 'malformed'
@@ -18,11 +18,11 @@ export type RefusalReason =
 
 export interface Refusal {
   readonly reason: RefusalReason;
-  /** The id of a refused API key that has one; it is no secret. */
+  /** The id of a rejected API key, if it has one; the id is not secret. */
   readonly keyId?: string | undefined;
-  /** The client that a refused token was issued to, once its signature was verified. */
+  /** The client of a rejected token, if its signature is valid. */
   readonly clientId?: string | undefined;
 }
 
-/** Is called once with why a request is refused. */
+/** Called once with the reason for a rejection. */
 export type OnRefused = (refusal: Refusal) => void;

@@ -1,4 +1,4 @@
-/** What an API key or a partner's token may be used for. */
+/** The scopes of API keys and partners' tokens. */
 export const SCOPES = [
   'returns',
   'carts',

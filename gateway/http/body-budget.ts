@@ -2,21 +2,21 @@ import type { ServerResponse } from 'node:http';
 import type { Meter } from '@opentelemetry/api';
 import { tooManyBytes, unavailable } from '../errors.ts';
 
-/** Bytes of request bodies that may be in memory at once. */
+/** Maximum bytes of request bodies (or responses) in memory at one time. */
 export interface BodyBudgetSizes {
-  /** Of all requests of the process. */
+  /** For all requests of the process. */
   readonly process: number;
-  /** Of one shop, however many callers it has. */
+  /** For all callers of one shop together. */
   readonly shop: number;
-  /** Of one caller; at least the largest body of an operation. */
+  /** For one caller; at least the largest body of an operation. */
   readonly caller: number;
 }
 
 const MIB = 1024 * 1024;
 
 /**
- * A body takes up to eight times its bytes while it is parsed, validated and encoded for a service. So
- * that it all fits into the 768 MiB of the manifest: see `docs/decisions.md`.
+ * While a body is parsed, validated and encoded for a service, it needs up to eight times its size in memory. These
+ * sizes fit into the 768 MiB of the manifest: see `docs/decisions.md`.
  */
 export const BODY_BUDGET: BodyBudgetSizes = {
   process: 64 * MIB,
@@ -24,46 +24,46 @@ export const BODY_BUDGET: BodyBudgetSizes = {
   caller: 32 * MIB,
 };
 
-/** Answers are held until the client has read them: two of the largest for a shop. */
+/** Responses count until the client has read them. A shop may have two of the largest ones. */
 export const ANSWER_BUDGET: BodyBudgetSizes = {
   process: 96 * MIB,
   shop: 56 * MIB,
   caller: 56 * MIB,
 };
 
-/** A caller that holds no more than this may use the last quarter: large bodies cannot keep out small ones. */
+/** The last quarter of the budget is for callers with at most this, so large bodies cannot block small ones. Bytes. */
 export const SMALL_BYTES = MIB;
 const LARGE_PART = 0.75;
 
-/** A large answer that is read more slowly than this gives way to others, after so long. */
+/** When memory is short, a large response that the client reads more slowly than this may be aborted. */
 const SLOW_BYTES_PER_S = MIB;
 const SLOW_AFTER_MS = 5_000;
 
-/** The bytes of one request's body. */
+/** The counted bytes of one request. */
 export interface HeldBytes {
   /**
-   * Counts `total` bytes for this request, in place of what it held before, if that is less.
+   * Raises the count of this request to `total` bytes, if it is lower.
    *
    * @throws HttpRefusal 429 beyond the budget of the caller or the shop, 503 beyond that of the process.
    */
   growTo(total: number): void;
-  /** Whether there is room for `total` at present; counts nothing. @throws HttpRefusal as `growTo`. */
-  requireRoom(total: number): void;
-  /** So many are left to be read. */
+  /** Checks whether the budget has capacity for `total` now. Counts nothing. @throws HttpRefusal as `growTo`. */
+  requireCapacity(total: number): void;
+  /** Lowers the count to `left` bytes. */
   shrinkTo(left: number): void;
-  /** The request has ended: nothing is counted any more. May be called twice. */
+  /** Ends the counting for this request. May be called twice. */
   release(): void;
 }
 
-/** Whose bytes they are. */
+/** The owner of the counted bytes. */
 export interface Holder {
-  /** A key, an installation, a user, an address. */
+  /** A key, an installation, a user or an IP address. */
   readonly caller: string;
-  /** Absent where the shop is not known. */
+  /** Absent when the shop is not known. */
   readonly shop?: string;
-  /** An answer whose end releases the bytes; without it the caller of this does. */
+  /** The bytes are released when this response closes. Without it, `release` must be called. */
   readonly res?: ServerResponse;
-  /** Ends the request: others need the room, and its client is slow to read. */
+  /** Aborts the request, when other requests need the memory and its client reads slowly. */
   readonly end?: () => void;
 }
 
@@ -71,7 +71,7 @@ export interface BodyBudget {
   open(holder: Holder): HeldBytes;
 }
 
-/** What one request holds. */
+/** The state of one request. */
 interface Hold {
   readonly holder: Holder;
   readonly since: number;
@@ -80,7 +80,7 @@ interface Hold {
   release(): void;
 }
 
-/** Counts the bytes that are in memory. */
+/** Creates a budget that counts the bytes in memory. */
 export function createBodyBudget(
   sizes: BodyBudgetSizes,
   o: {
@@ -93,7 +93,7 @@ export function createBodyBudget(
   const { now = () => performance.now() } = o;
   const callers = createCounts();
   const shops = createCounts();
-  /** Those that may be ended for others. */
+  /** Requests that may be aborted in favour of others. */
   const endable = new Set<Hold>();
   let all = 0;
 
@@ -101,7 +101,7 @@ export function createBodyBudget(
     o.refused?.(whose);
     throw tooManyBytes(o.of);
   };
-  const requireRoom = ({ caller, shop }: Holder, more: number): void => {
+  const requireCapacity = ({ caller, shop }: Holder, more: number): void => {
     const own = callers.of(caller) + more;
     if (own > sizes.caller) refuse('caller');
     if (shop !== undefined && shops.of(shop) + more > sizes.shop) refuse('shop');
@@ -135,16 +135,16 @@ export function createBodyBudget(
       };
       const hold: Hold = { holder, since: now(), most: 0, bytes: 0, release };
       if (holder.end) endable.add(hold);
-      // Nobody says so again when the client has left already.
+      // If the client has disconnected already, there is no further `close` event.
       if (holder.res?.closed) release();
       holder.res?.once('close', release);
       return {
-        requireRoom(total) {
-          if (!isOver && total > hold.bytes) requireRoom(holder, total - hold.bytes);
+        requireCapacity(total) {
+          if (!isOver && total > hold.bytes) requireCapacity(holder, total - hold.bytes);
         },
         growTo(total) {
           if (isOver || total <= hold.bytes) return;
-          requireRoom(holder, total - hold.bytes);
+          requireCapacity(holder, total - hold.bytes);
           set(hold, total);
           hold.most = total;
         },
@@ -157,7 +157,7 @@ export function createBodyBudget(
   };
 }
 
-/** Of the large ones that are read too slowly, the slowest. */
+/** The slowest of the large responses that are read too slowly. */
 function slowestOf(holds: ReadonlySet<Hold>, now: number): Hold | undefined {
   const rateOf = ({ most, bytes, since }: Hold): number => ((most - bytes) * 1_000) / (now - since);
   return [...holds]
@@ -166,7 +166,7 @@ function slowestOf(holds: ReadonlySet<Hold>, now: number): Hold | undefined {
     .toSorted((a, b) => rateOf(a) - rateOf(b))[0];
 }
 
-/** Sums by name; a name without any is forgotten. */
+/** Sums by name. Names with a sum of 0 are deleted. */
 function createCounts() {
   const counts = new Map<string, number>();
   const of = (name: string): number => counts.get(name) ?? 0;
@@ -180,7 +180,7 @@ function createCounts() {
   };
 }
 
-/** Budgets of bodies and of answers that `/metrics` shows. */
+/** Creates the budgets for bodies and for responses, with metrics. */
 export function measuredBudgets(
   meter: Meter,
   sizes: {
@@ -192,7 +192,7 @@ export function measuredBudgets(
     description: 'Requests refused because a budget of bytes in memory was used up',
   });
   const held = meter.createObservableGauge('http.server.body.bytes', {
-    description: 'Bytes of request bodies, and of answers that wait to be read, in memory',
+    description: 'Bytes in memory: request bodies, and responses that clients have not read yet',
   });
   const measured = (of: 'bodies' | 'answers', most: BodyBudgetSizes): BodyBudget => {
     const budget = createBodyBudget(most, {
@@ -208,7 +208,7 @@ export function measuredBudgets(
   };
 }
 
-/** A shop has the same part of the process as by default, and at least what one of its callers has. */
+/** A shop gets the same share of the process as by default, and at least as much as one caller. */
 function sizesOf(usual: BodyBudgetSizes, given: Partial<BodyBudgetSizes> = {}): BodyBudgetSizes {
   const { process, caller } = { ...usual, ...given };
   const shop = Math.max((process * usual.shop) / usual.process, caller);

@@ -35,7 +35,7 @@ const from = (address: string) =>
 describe.each(['/oauth/token', '/oauth/register', '/oauth/revoke'])(
   'bodies that do not come, at %s',
   (path) => {
-    test('hold the places of their address alone, and no longer than headers may take', async () => {
+    test('hold the slots of their address alone, and no longer than headers may take', async () => {
       stack = await startSignInStack({
         replicas: 1,
         maxRequestsInFlight: SIZE,
@@ -59,7 +59,7 @@ describe.each(['/oauth/token', '/oauth/register', '/oauth/revoke'])(
   },
 );
 
-test('an address that leaves gives its places back, each once', async () => {
+test('an address that leaves gives its slots back, each once', async () => {
   stack = await startSignInStack({ replicas: 1, maxRequestsInFlight: SIZE });
   for (let round = 0; round < 3; round += 1) {
     const slow: Socket[] = [];

@@ -6,15 +6,15 @@ import { send } from '../rest/respond.ts';
 import type { Exchange } from './exchange.ts';
 import type { InFlight } from './in-flight.ts';
 
-/** One address may have this part of the places: it cannot keep the others out. */
+/** One IP address may use at most this share of the slots. */
 const ADDRESS_PART = 1 / 4;
 
 /**
- * Bounds the requests of sign-in that are in flight, all of them and those of one address; a refusal is worded
- * as OAuth does (RFC 6749, 4.1.2.1).
+ * Bounds the in-flight requests of the sign-in, in total and for each IP address. Refusals have the form of OAuth
+ * errors (RFC 6749, 4.1.2.1).
  *
- * @param bodyMs how long a body may take to arrive: it is small, and holds a place until it is there. Then the
- *   connection is ended.
+ * @param bodyMs time limit for a body, which is small and occupies a slot until it has arrived. After it the
+ *   connection is closed.
  */
 export function boundSignIn(
   inFlight: InFlight,
@@ -23,7 +23,7 @@ export function boundSignIn(
 ): RequestHandler {
   const most = Math.max(1, Math.floor(inFlight.sizeOf('signIn') * ADDRESS_PART));
   const byAddress = new Map<string, number>();
-  /** One more of an address, until the answer is out or the client has left; false when it has too many. */
+  /** Counts a request of an address until its response closes; false when the address has too many. */
   const count = (address: string, res: ServerResponse): boolean => {
     const now = byAddress.get(address) ?? 0;
     if (now >= most) return false;
@@ -39,13 +39,13 @@ export function boundSignIn(
   return async (req, res, next) => {
     const exchange = exchangeOf(res);
     if (!exchange?.operation) return next();
-    // Nobody says so again when the client has left already.
+    // If the client has disconnected already, there is no further `close` event.
     if (res.closed) return;
     if (!count(exchange.address, res)) return refuse(req, res, 429);
-    const place = await inFlight.enter('signIn', exchange).catch(() => undefined);
-    if (!place) return refuse(req, res, 503);
-    if (res.closed) return place.release();
-    res.once('close', () => place.release());
+    const slot = await inFlight.enter('signIn', exchange).catch(() => undefined);
+    if (!slot) return refuse(req, res, 503);
+    if (res.closed) return slot.release();
+    res.once('close', () => slot.release());
     if (announcesBody(req)) endUnlessSent(req, res, bodyMs);
     next();
   };
@@ -53,7 +53,7 @@ export function boundSignIn(
 
 function endUnlessSent(req: IncomingMessage, res: ServerResponse, ms: number): void {
   const timer = setTimeout(() => {
-    // An answer that has begun ends by itself, and the connection with it.
+    // A response that has begun will end, and close the connection.
     if (!req.complete && !res.headersSent) req.socket.destroy();
   }, ms);
   res.once('close', () => clearTimeout(timer));

@@ -11,20 +11,20 @@ test('a burst is served for a moment; what stays crowded longer is refused at th
   const telemetry = await startTelemetry({ service: 'test', metricsPort: 0 });
   const inFlight = createInFlight({ size: SIZE, logger, telemetry, now: () => clock.ms });
   const enter = () => inFlight.enter('createCart', undefined);
-  const places = await Promise.all(Array.from({ length: SIZE + 2 }, enter));
+  const slots = await Promise.all(Array.from({ length: SIZE + 2 }, enter));
   expect(inFlight.isCrowded()).toBe(false);
   clock.ms += 1_001;
   expect([inFlight.isCrowded(), inFlight.refuses('createCart')]).toEqual([true, true]);
   await expect(enter()).rejects.toMatchObject({ error: { status: 503 } });
-  // Other operations have places of their own, and room again begins with fewer than the bound.
+  // Other operations have slots of their own, and room again begins with fewer than the bound.
   expect(inFlight.refuses('updateDestination')).toBe(false);
-  for (const place of places.slice(0, 3)) place.release();
+  for (const slot of slots.slice(0, 3)) slot.release();
   expect(inFlight.isCrowded()).toBe(false);
-  // Soon after a refusal the bound is strict: what comes in batches frees all places for moments.
+  // Soon after a refusal the bound is strict: what comes in batches frees all slots for moments.
   await enter();
   expect(inFlight.isCrowded()).toBe(true);
   clock.ms += 1_001;
-  for (const place of places.slice(3)) place.release();
+  for (const slot of slots.slice(3)) slot.release();
   await Promise.all(Array.from({ length: SIZE + 1 }, enter));
   expect(inFlight.isCrowded()).toBe(false);
   await telemetry.stop();

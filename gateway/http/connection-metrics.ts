@@ -1,7 +1,7 @@
 import type { Meter } from '@opentelemetry/api';
 import type { ConnectionCounts } from './connections.ts';
 
-/** Counts connections of all listeners of the process, for `/metrics`. */
+/** Metrics for the connections of all listeners of the process. */
 export function connectionMetrics(meter: Meter): ConnectionCounts {
   const open = meter.createUpDownCounter('http.server.connections', {
     description: 'Open connections',

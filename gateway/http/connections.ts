@@ -3,7 +3,7 @@ import type { Socket } from 'node:net';
 import { announcesBody } from '../rest/body.ts';
 import { AnswerNotRead } from '../rest/large-answer.ts';
 
-/** Why the server ended a connection that the client kept. */
+/** Why the server closed a connection. */
 export type EndReason =
   | 'too many connections'
   | 'request too slow'
@@ -12,7 +12,7 @@ export type EndReason =
   | 'answer not read'
   | 'stopping';
 
-/** Counts connections. */
+/** Receives events about connections, for metrics. */
 export interface ConnectionCounts {
   opened(): void;
   closed(): void;
@@ -20,43 +20,43 @@ export interface ConnectionCounts {
 }
 
 export interface ConnectionLimits {
-  /** Most connections at once. */
+  /** Maximum number of open connections. */
   readonly max: number;
-  /** How long the rest of a body may take to arrive after the answer. Milliseconds. */
+  /** Time limit for the rest of a request body after the response was sent. Milliseconds. */
   readonly unreadBodyMs: number;
-  /** How long a client may take to read an answer. Milliseconds. */
+  /** Time limit for a client to read a response. Milliseconds. */
   readonly answerMs: number;
 }
 
-/** What is open, and what each connection waits for. */
+/** The open connections of a server, with the state of each. */
 export interface Connections {
-  /** Takes a new connection in. Above the maximum it replaces the one that has kept us waiting longest. */
+  /** Adds a new connection. Above the maximum, it replaces the connection that has been waiting longest. */
   admit(socket: Socket): void;
-  /** A request has its headers. */
+  /** Registers a request whose headers have arrived. */
   serve(req: IncomingMessage, res: ServerResponse): void;
-  /** Whether an answer has begun to go out: nothing else may be written then. */
+  /** Whether a response has begun; then nothing else may be written to the socket. */
   isAnswering(socket: Socket): boolean;
-  /** Ends the connections whose client has not read its answer in time. */
+  /** Closes the connections whose client has not read its response in time. */
   endSlowReaders(now: number): void;
-  /** Ends those that have been waiting for the headers of a request since before `time`. */
+  /** Closes the connections that have been waiting for request headers since before `time`. */
   endSilent(time: number): void;
-  /** Ends those whose request has not arrived as a whole. */
+  /** Closes the connections whose request is incomplete. */
   endIncomplete(): void;
 }
 
 interface Connection {
-  /** Answers that are not out as a whole: a client may send several requests at once. */
+  /** Responses that are not complete; with pipelining there may be several. */
   readonly inFlight: Set<ServerResponse>;
-  /** Since when bytes have been waiting for the client to read; undefined where none are. */
+  /** The time since which unread bytes are in the socket buffer; undefined when there are none. */
   unreadSince: number | undefined;
 }
 
-/** Keeps account of the connections of one server. Times are those of `performance.now()`. */
+/** Tracks the connections of one server. Times are those of `performance.now()`. */
 export function createConnections(limits: ConnectionLimits, counts: ConnectionCounts): Connections {
   const all = new Map<Socket, Connection>();
-  /** Those without a request, and since when: the oldest first. */
+  /** Connections without a request, with the time since when; the oldest first. */
   const silent = new Map<Socket, number>();
-  /** Those whose request announced a body: the oldest first. */
+  /** Connections whose request has a body; the oldest first. */
   const receiving = new Map<Socket, IncomingMessage>();
 
   const forget = (socket: Socket): void => {
@@ -71,7 +71,7 @@ export function createConnections(limits: ConnectionLimits, counts: ConnectionCo
     counts.ended(reason);
     socket.destroy();
   };
-  /** A client that has the server waiting gives way; what is being answered stays. */
+  /** A connection that waits for its client and may be closed. Connections that are being answered are kept. */
   const replaceable = (): Socket | undefined => {
     for (const socket of silent.keys()) return socket;
     for (const [socket, req] of receiving) if (!req.complete) return socket;
@@ -135,7 +135,7 @@ export function createConnections(limits: ConnectionLimits, counts: ConnectionCo
   };
 }
 
-/** The answer is out: what is left of the body is discarded for a while, to keep the connection. */
+/** After the response, discards the rest of the body for a limited time, so that the connection can be reused. */
 function endUnlessSent(req: IncomingMessage, ms: number, end: () => void): void {
   const timer = setTimeout(() => {
     if (!req.complete) end();

@@ -5,7 +5,7 @@ import { type Response, Router } from 'express';
 import { EXAMPLE_AUTH_URL } from '../../services/contract/example-auth-url.ts';
 import { CHANGELOG_PATH, supportedVersions, UNSTABLE } from '../../services/contract/versions.ts';
 
-/** Nothing from outside, no inline script; the page's own styles come with it. */
+/** Allows no external resources and no inline scripts. Inline styles are allowed, because Swagger UI uses them. */
 const POLICY = [
   "default-src 'none'",
   "script-src 'self'",
@@ -29,11 +29,11 @@ const DOCUMENTS = new URL('../../docs/openapi/', import.meta.url);
 const CHANGELOG = new URL('../../docs/changelog.md', import.meta.url);
 
 /**
- * `/openapi/<version>.json` for every version that serves today, the changelog that deprecated answers link
- * to, and the page that shows the documents.
+ * Serves `/openapi/<version>.json` for every version that is served today, the changelog that responses of deprecated
+ * versions link to, and the page that shows the documents.
  *
- * @param o.page whether there is that page.
- * @param o.authUrl where partners sign in, for the documents; an example when undefined.
+ * @param o.page whether to serve the page.
+ * @param o.authUrl the partners' authorization server, inserted into the documents; an example when undefined.
  */
 export function docsRouter(
   calendar: () => Date,
@@ -58,7 +58,7 @@ export function docsRouter(
   return router;
 }
 
-/** The document that `npm run docs` wrote, with the operator's own authorization server in it. */
+/** Reads the document that `npm run docs` generated, and inserts the operator's authorization server. */
 async function readDocument(version: string, authUrl = EXAMPLE_AUTH_URL): Promise<string> {
   const text = await readFile(new URL(`${version}.json`, DOCUMENTS), 'utf8');
   return text.replaceAll(EXAMPLE_AUTH_URL, authUrl.replace(/\/+$/, ''));
@@ -66,7 +66,7 @@ async function readDocument(version: string, authUrl = EXAMPLE_AUTH_URL): Promis
 
 function addPage(router: Router, calendar: () => Date): void {
   const folder = dirname(createRequire(import.meta.url).resolve('swagger-ui-dist/package.json'));
-  /** Read once: a client that reads slowly, or leaves, holds no file open. */
+  /** The files are kept in memory, so that slow clients do not keep file descriptors open. */
   const files = new Map<string, Buffer>();
 
   router.get('/docs', (_req, res) => {
@@ -107,7 +107,7 @@ const PAGE = `<!doctype html>
 </html>
 `;
 
-/** The version picker is the page's own; it opens at the newest released version. */
+/** Configures Swagger UI's version picker; the first entry, the newest released version, is shown first. */
 function startScript(today: Date): string {
   const versions = [...supportedVersions(today)].reverse();
   const urls = [...versions, UNSTABLE].map((name) => ({ name, url: `/openapi/${name}.json` }));

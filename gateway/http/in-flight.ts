@@ -4,49 +4,52 @@ import type { Telemetry } from '../../services/platform/telemetry.ts';
 import { overloaded } from '../errors.ts';
 import type { Exchange } from './exchange.ts';
 
-/** What is bounded on its own: an operation that is slow or overloaded keeps no other out. */
+/** Each of these is bounded separately, so that a slow or overloaded operation does not block the others. */
 export type LoadName = OperationId | 'mcp' | 'signIn';
 
-/** The place of one request among those in flight. */
-export interface Place {
-  /** Gives the place up during `wait`, in which the client is to act, and takes one again. @throws HttpRefusal 503. */
+/** The slot of one in-flight request. */
+export interface Slot {
+  /** Releases the slot during `wait`, in which the client must act, and then takes one again. @throws HttpRefusal 503. */
   during<T>(wait: () => Promise<T>): Promise<T>;
   release(): void;
 }
 
 export interface InFlight {
-  /** Takes a place. @throws HttpRefusal 503. */
-  enter(name: LoadName, exchange: Exchange | undefined): Promise<Place>;
-  /** Whether some operation may have no place left. */
+  /** Takes a slot. @throws HttpRefusal 503. */
+  enter(name: LoadName, exchange: Exchange | undefined): Promise<Slot>;
+  /** Whether any operation has no free slot. */
   isCrowded(): boolean;
-  /** Whether there is no place; if so, the refusal is counted. */
+  /** Whether the operation has no free slot. If so, the refusal is counted. */
   refuses(name: LoadName): boolean;
-  /** How many places there are, a burst aside. */
+  /** The number of slots, without those for a burst. */
   sizeOf(name: LoadName): number;
 }
 
-/** Enough to keep a process busy; more only makes all of them wait longer. */
+/** Default number of slots. It keeps a process busy; with more, all requests only wait longer. */
 export const MAX_REQUESTS_IN_FLIGHT = 96;
 
-/** What costs several times as much as a read has less room, so that the wait for an answer stays alike. */
+/** Operations that cost several times as much as a read get fewer slots, so that response times stay similar. */
 const SHARES: Partial<Record<LoadName, number>> = { assessDispositions: 1 / 4 };
 
 /**
- * A burst, such as a hundred writes sent at once, is served although it is beyond the bound: so many times
- * the bound, and only for so long. What stays crowded longer is overload. Milliseconds.
+ * A short burst, such as a hundred concurrent writes, may use this many times the number of slots.
  */
 const BURST = 4;
+/** Maximum duration of a burst; a longer one is overload. Milliseconds. */
 const BURST_MS = 1_000;
-/** For so long after a refusal there is no burst: answers come in batches, and free all places for moments. */
+/**
+ * For this time after a refusal, bursts are not allowed. Responses complete in batches that free all slots for a
+ * moment, so a continuing overload would otherwise look like a new burst. Milliseconds.
+ */
 const STRICT_MS = 1_000;
 
-/** How often refusals are summed up in the log: a line for each would be load of its own. Milliseconds. */
+/** Interval of the log line with the number of refusals; one line for each would add load. Milliseconds. */
 const LOG_EVERY_MS = 1_000;
 
 /**
- * Bounds the requests that the gateway works on, for each operation apart.
+ * Bounds the in-flight requests of the gateway, separately for each operation.
  *
- * @param o.size of each operation; dispositions get a share of it.
+ * @param o.size number of slots of each operation; dispositions get a share of it.
  */
 export function createInFlight(o: {
   readonly size: number;
@@ -106,13 +109,13 @@ export function createInFlight(o: {
   };
 }
 
-/** What is in flight of one kind. */
+/** The in-flight requests of one operation. */
 interface Load {
   readonly bound: number;
   used: number;
-  /** Since when as many as the bound are in flight; undefined while fewer are. Milliseconds, monotonic. */
+  /** The time since when all slots are in use; undefined while some are free. Milliseconds, monotonic. */
   crowdedSince: number | undefined;
-  /** When one was refused last. Milliseconds, monotonic. */
+  /** The time of the last refusal. Milliseconds, monotonic. */
   refusedAt: number;
 }
 
@@ -126,7 +129,7 @@ function isFull({ bound, used, crowdedSince, refusedAt }: Load, now: number): bo
   return !isBurst || used >= BURST * bound;
 }
 
-/** Answers what gives the place back; the second call does nothing. */
+/** Takes a slot and returns the function that releases it; a second call does nothing. */
 function enterLoad(load: Load, now: number): () => void {
   load.used += 1;
   if (load.used >= load.bound) load.crowdedSince ??= now;
@@ -139,7 +142,7 @@ function enterLoad(load: Load, now: number): () => void {
   };
 }
 
-/** Counts, and logs the count once in a while. */
+/** Counts refusals, and logs their number at intervals. */
 function summary(logger: Logger): () => void {
   let refused = 0;
   return () => {

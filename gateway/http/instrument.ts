@@ -8,12 +8,12 @@ import { type Exchange, newExchange } from './exchange.ts';
 /** Upper bounds of the duration histogram, in seconds. */
 const BOUNDS_S = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
 
-/** Probes would drown everything else in the log. */
+/** Probes are not logged, because they are so frequent. */
 const UNLOGGED: ReadonlySet<string> = new Set(['/livez', '/readyz']);
 
 /**
- * Surrounds each request: request id, span under the caller's `traceparent`, one access line, and the
- * metrics by operation, version and status.
+ * Wraps each request: request id, span with the caller's `traceparent` as parent, one access log line, and metrics by
+ * operation, version and status.
  */
 export function createInstrumentation(o: {
   readonly telemetry: Telemetry;
@@ -25,22 +25,23 @@ export function createInstrumentation(o: {
     description: 'Requests by operation, version and status',
   });
   const pastWindow = meter.createCounter('api.version.past_window', {
-    description: 'Requests served by a version past its window, for want of a newer one',
+    description:
+      'Requests served by a version past its support window, because there is no newer one',
   });
   const duration = meter.createHistogram('http.server.request.duration', {
     unit: 's',
-    description: 'Time from the request line to the end of the answer',
+    description: 'Time from the request line to the end of the response',
     advice: { explicitBucketBoundaries: BOUNDS_S },
   });
 
   const bodyBytes = meter.createCounter('http.server.request.body.bytes', {
-    description: 'Bytes of request bodies that were read, inflated, by operation',
+    description: 'Bytes of request bodies that were read, after decompression, by operation',
   });
 
   const record = (req: IncomingMessage, res: ServerResponse, exchange: Exchange): void => {
     const seconds = (performance.now() - exchange.startedAt) / 1_000;
     const { operation = 'other', version = 'none' } = exchange;
-    // Nobody got an answer when the client left before one was sent.
+    // The client disconnected before a response was sent.
     const status = res.headersSent ? res.statusCode : 499;
     requests.add(1, { operation, version, status });
     duration.record(seconds, { operation, version, status });

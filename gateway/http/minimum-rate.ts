@@ -1,23 +1,23 @@
-/** The least that a client moves of what is large. */
+/** The minimum rate at which a client must send a large body or read a large response. */
 export interface MinimumRate {
   readonly bytesPerS: number;
-  /** Over the last of these. Milliseconds. */
+  /** The rate is measured over this time. Milliseconds. */
   readonly windowMs: number;
 }
 
-/** A tenth of what the largest body or answer needs to be done in time: slow lines pass, stalled ones do not. */
+/** A tenth of the rate that the largest body or response needs to finish in time. Stalled clients fall below it. */
 export const MINIMUM_RATE: MinimumRate = { bytesPerS: 32 * 1024, windowMs: 10_000 };
 
-/** Counts what one client moves. */
+/** Measures the rate of one client. */
 export interface RateWatch {
   moved(bytes: number): void;
   stop(): void;
 }
 
-/** How often the window moves on: a process that stood still for long sees one step, not a slow client. */
+/** The window moves in this many steps. A pause of the process counts as one step, and not as a slow client. */
 const STEPS = 10;
 
-/** Calls `onSlow` once when less was moved than the minimum over a whole window. */
+/** Calls `onSlow` once when the rate over a whole window is below the minimum. */
 export function watchRate(
   onSlow: () => void,
   { bytesPerS, windowMs }: MinimumRate = MINIMUM_RATE,

@@ -6,15 +6,15 @@ import { within } from '../../services/platform/within.ts';
 
 export interface Readiness {
   readonly ready: boolean;
-  /** What each part says of itself, in a word or a line. */
+  /** The state of each part, in a word or a line. */
   readonly parts: Readonly<Record<string, string>>;
 }
 
 const PATIENCE_MS = 2_000;
 
 /**
- * Whether the gateway can do its work: its own database answers and its schema fits the code. The
- * services are not asked: one that is away is a 503 of its operations, not of all.
+ * Whether the gateway is ready: its database answers and the schema fits the code. The services are not checked: an
+ * unavailable service causes 503 only for its own operations.
  */
 export function createReadiness(
   db: Queryable,
@@ -22,27 +22,27 @@ export function createReadiness(
 ): () => Promise<Readiness> {
   const answers = databaseProbe(db);
   let schema = 'unknown';
-  const lookAtSchema = async (): Promise<void> => {
+  const checkSchema = async (): Promise<void> => {
     const { state, detail } = await schemaState(db, 'gateway');
     schema = state === 'current' ? state : detail;
   };
   return async () => {
     if (isStopping()) return { ready: false, parts: { gateway: 'stopping' } };
     const database = await answers();
-    // A schema that fits stays so while this process lives: migrations work with the code before them.
+    // A schema that fits once fits while this process runs, because migrations are compatible with older code.
     if (database && schema !== 'current')
-      await within(PATIENCE_MS, lookAtSchema()).catch(() => false);
+      await within(PATIENCE_MS, checkSchema()).catch(() => false);
     const ready = database && schema === 'current';
     return { ready, parts: { database: database ? 'ok' : 'does not answer', schema } };
   };
 }
 
-/** `GET /livez`: the process runs, whatever it depends on. */
+/** `GET /livez`: the process runs. Its dependencies are not checked. */
 export const livez: RequestHandler = (_req, res) => {
   res.setHeader('Cache-Control', 'no-store').json({ status: 'ok' });
 };
 
-/** `GET /readyz`: 200 or 503, and the parts that decide. */
+/** `GET /readyz`: 200 or 503, with the state of each part. */
 export function readyz(readiness: () => Promise<Readiness>): RequestHandler {
   return async (_req, res) => {
     const { ready, parts } = await readiness();

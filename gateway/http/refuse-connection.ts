@@ -3,10 +3,10 @@ import type { Duplex } from 'node:stream';
 import type { EndReason } from './connections.ts';
 
 /**
- * Answers what is not HTTP, or no request for us, in the common shape, and ends the connection.
+ * Answers a request that is not valid HTTP or not served here with a JSON error, and closes the connection.
  *
- * The client's own end of it stays open for `lingerMs`: closing at once, with bytes of the client unread,
- * would reset the connection and lose the answer.
+ * The receiving side stays open for `lingerMs`. Closing it at once, with unread bytes of the client, would reset the
+ * connection and the response would be lost.
  */
 export function refuseConnection(
   socket: Duplex,
@@ -36,14 +36,14 @@ export interface ClientError {
   readonly reason: EndReason;
 }
 
-/** A tunnel was asked for. */
+/** The response to a CONNECT request. */
 export const TUNNEL: ClientError = {
   status: '400 Bad Request',
   message: 'This is no proxy: it opens no tunnels.',
   reason: 'not a request',
 };
 
-/** What the client did wrong, by the code of the parser's error. */
+/** The response for an error of Node's HTTP parser, by error code. */
 export function clientErrorOf(code: string | undefined): ClientError {
   switch (code) {
     case 'HPE_HEADER_OVERFLOW':

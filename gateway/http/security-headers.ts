@@ -1,6 +1,5 @@
 /**
- * The headers that every answer starts with: those that helmet recommends, for a service whose answers
- * are data and no pages.
+ * Default headers of every response: those that helmet recommends, for a service that returns data and not pages.
  *
  * @see https://cheatsheetseries.owasp.org/cheatsheets/HTTP_Headers_Cheat_Sheet.html
  */

@@ -8,23 +8,23 @@ import { type ClientError, clientErrorOf, refuseConnection, TUNNEL } from './ref
 
 export interface RunningHttpServer {
   readonly port: number;
-  /** Takes no new requests, lets those in flight finish for up to 20 s. May be called twice. */
+  /** Accepts no new requests, and lets the in-flight ones finish within 20 s. May be called twice. */
   stop(): Promise<void>;
 }
 
-/** How long the server waits, in milliseconds, and for how many. */
+/** Limits of the server. Times in milliseconds. */
 export interface HttpLimits {
-  /** Connections at once; each holds a descriptor and up to 16 KiB of unfinished headers. */
+  /** Open connections; each has a file descriptor and up to 16 KiB of incomplete headers. */
   readonly maxConnections: number;
-  /** For the headers of a request. */
+  /** Time limit for the headers of a request. */
   readonly headersMs: number;
-  /** For a whole request: the largest body over a slow line. */
+  /** Time limit for a whole request: the largest body over a slow line. */
   readonly requestMs: number;
-  /** For the client to read an answer: the largest over a slow line. */
+  /** Time limit for the client to read a response: the largest one over a slow line. */
   readonly answerMs: number;
-  /** For a client that was refused to take its answer and leave. */
+  /** Time limit for a refused client to read its response and close the connection. */
   readonly refusedMs: number;
-  /** Between two looks for what is over one of these. */
+  /** Interval at which these limits are checked. */
   readonly checkMs: number;
 }
 
@@ -37,12 +37,12 @@ export const HTTP_LIMITS: HttpLimits = {
   checkMs: 1_000,
 };
 
-/** Above the usual 60 s of load balancers, so that they close idle connections and not we. */
+/** Longer than the usual 60 s of load balancers, so that the load balancer closes idle connections first. */
 const KEEP_ALIVE_MS = 65_000;
 const MAX_HEADER_BYTES = 16 * 1024;
-/** As long as the services give theirs; Kubernetes kills after 45 s. Milliseconds. */
+/** Time limit for in-flight requests at a stop; the services have the same. Kubernetes kills after 45 s. Milliseconds. */
 const DRAIN_MS = 20_000;
-/** How long a stopping server waits for the rest of headers, and of a body. Milliseconds. */
+/** Time limits of a stopping server for incomplete headers and incomplete bodies. Milliseconds. */
 const DRAIN_HEADERS_MS = 1_000;
 const DRAIN_BODIES_MS = 5_000;
 const SWEEP_MS = 50;
@@ -51,14 +51,14 @@ export interface HttpServerOptions {
   readonly host: string;
   /** TCP port; 0 takes a free one. */
   readonly port: number;
-  /** {@link HTTP_LIMITS} where absent. */
+  /** {@link HTTP_LIMITS} when absent. */
   readonly limits?: Partial<HttpLimits>;
   readonly counts?: ConnectionCounts;
 }
 
 const UNCOUNTED: ConnectionCounts = { opened: () => {}, closed: () => {}, ended: () => {} };
 
-/** Serves HTTP/1.1 with every wait bounded. */
+/** Serves HTTP/1.1. Every wait for a client has a time limit. */
 export async function startHttpServer(
   listener: RequestListener,
   o: HttpServerOptions,
@@ -69,7 +69,7 @@ export async function startHttpServer(
   const connections = createConnections({ max, answerMs, unreadBodyMs: refusedMs }, counts);
   const serve: RequestListener = (req, res) => {
     connections.serve(req, res);
-    // A stopping server answers what is in flight and then gives the connection up.
+    // A stopping server closes each connection after the response.
     if (!server.listening) res.setHeader('Connection', 'close');
     listener(req, res);
   };
@@ -80,13 +80,13 @@ export async function startHttpServer(
       requestTimeout: limits.requestMs,
       maxHeaderSize: MAX_HEADER_BYTES,
       connectionsCheckingInterval: limits.checkMs,
-      // Judged by the app: the library's own refusal has neither body nor request id.
+      // The app checks the Host header, because Node's own response has neither a body nor a request id.
       requireHostHeader: false,
     },
     serve,
   );
   server.on('connection', (socket) => connections.admit(socket));
-  // The body is asked for by whoever reads it, once the request has been found worth it.
+  // Node would send `100 Continue` at once. Here the handler that reads the body sends it, after its checks.
   server.on('checkContinue', serve);
   server.on('checkExpectation', serve);
   const refuse = (socket: Duplex, error: ClientError): void => {
@@ -94,7 +94,7 @@ export async function startHttpServer(
     refuseConnection(socket, { ...error, lingerMs: refusedMs });
   };
   server.on('clientError', (error: NodeJS.ErrnoException, socket: Socket) => {
-    // The parser complains again about what comes after its first complaint: that is discarded.
+    // After its first error, the parser reports further errors for the following bytes. They are ignored.
     if (socket.writableEnded && !socket.destroyed) return;
     const mayAnswer = socket.writable && !connections.isAnswering(socket);
     if (!mayAnswer || error.code === 'ECONNRESET') return void socket.destroy(error);
@@ -121,7 +121,7 @@ async function close(server: Server, connections: Connections): Promise<void> {
   const began = performance.now();
   const sweep = setInterval(() => {
     const now = performance.now();
-    // A kept-alive connection that has had its answer would hold the process until it times out.
+    // An idle keep-alive connection would delay the stop until its timeout.
     server.closeIdleConnections();
     connections.endSilent(now - DRAIN_HEADERS_MS);
     if (now - began > DRAIN_BODIES_MS) connections.endIncomplete();

@@ -10,13 +10,13 @@ import type { InFlight } from './in-flight.ts';
 import { SECURITY_HEADERS } from './security-headers.ts';
 
 /**
- * Refuses REST requests for which there is no place, before anything else is done for them.
+ * Refuses REST requests without a free slot before any other work.
  *
- * A process that is asked for three times what it can do spends two thirds of its requests on refusals.
- * Refused here, one costs a small part of a read: without span, histogram and access line. They are
- * counted and summed up in the log by `inFlight`.
+ * A process with three times the load that it can serve refuses two thirds of its requests. A refusal here costs a
+ * small part of a read, because it has no span, histogram and access log line. `inFlight` counts the refusals and
+ * logs their number.
  *
- * @param calendar the day at which the version calendar of this listener stands.
+ * @param calendar returns the date that the version calendar of this listener uses.
  */
 export function shedEarly(
   inFlight: InFlight,
@@ -33,7 +33,7 @@ export function shedEarly(
 
 const FIXED = { ...Object.fromEntries(SECURITY_HEADERS), 'Cache-Control': 'no-store' };
 
-/** The body of the refusal in each version: always the same. */
+/** The body of the refusal, by API version. */
 const bodies = new Map<string, { readonly contentType: string; readonly text: string }>();
 
 function bodyFor(version: string) {
@@ -57,7 +57,7 @@ function refuse(req: IncomingMessage, res: ServerResponse, served: Served): void
     const json: unknown = JSON.parse(text);
     return void send(req, res, { status: 503, headers, body: { contentType, json } });
   }
-  // Without a body to wait for, the answer goes out in one write.
+  // The request has no body, so the response can be written at once.
   res.writeHead(503, {
     ...headers,
     'Content-Type': contentType,

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { printable } from '../../services/contract/printable.ts';
 
-/** Arguments that are not in order: one line for each fault, naming the field and the rule. */
+/** Invalid arguments: one line for each fault, with the field and the rule. */
 export interface ArgumentFault {
   readonly ok: false;
   readonly faults: readonly string[];
@@ -10,7 +10,7 @@ export interface ArgumentFault {
 const FAULTS_MAX = 20;
 const NAME_MAX = 100;
 
-/** Judges the arguments of a call. Absent ones are `{}`; null leaves an optional one out. Never throws. */
+/** Validates the arguments of a call. Absent arguments count as `{}`, null as an absent optional. Never throws. */
 export function readArguments<I extends z.ZodObject>(
   schema: I,
   args: unknown,
@@ -28,9 +28,9 @@ export function readArguments<I extends z.ZodObject>(
   return { ok: false, faults };
 }
 
-/** As at REST: null is absent where a field may be. Assistants fill what they do not need with it. */
+/** As in REST, null counts as absent for an optional field. Assistants send null for fields they do not need. */
 function withoutNulls(schema: unknown, value: unknown): unknown {
-  if (isLeftOutable(schema)) return withoutNulls(schema.unwrap(), value);
+  if (isOmittable(schema)) return withoutNulls(schema.unwrap(), value);
   if (schema instanceof z.ZodArray && Array.isArray(value)) {
     return value.map((entry) => withoutNulls(schema.element, entry));
   }
@@ -39,12 +39,12 @@ function withoutNulls(schema: unknown, value: unknown): unknown {
   const fieldOf = (key: string): unknown =>
     Object.hasOwn(schema.shape, key) ? schema.shape[key] : undefined;
   const given = Object.entries(value).filter(
-    ([key, part]) => part !== null || !isLeftOutable(fieldOf(key)),
+    ([key, part]) => part !== null || !isOmittable(fieldOf(key)),
   );
   return Object.fromEntries(given.map(([key, part]) => [key, withoutNulls(fieldOf(key), part)]));
 }
 
-function isLeftOutable(schema: unknown): schema is z.ZodOptional | z.ZodDefault {
+function isOmittable(schema: unknown): schema is z.ZodOptional | z.ZodDefault {
   return schema instanceof z.ZodOptional || schema instanceof z.ZodDefault;
 }
 
@@ -55,7 +55,7 @@ function unknownKey(schema: z.ZodObject, path: readonly PropertyKey[]): string {
   return `${nameOf(path)} is not an argument of this tool. ${rest}`;
 }
 
-/** `items[0].note`; names that the caller chose are cut and cleaned, since they come back in a text. */
+/** Such as `items[0].note`. The name comes from the caller and appears in a text, so it is cut and cleaned. */
 function nameOf(path: readonly PropertyKey[]): string {
   if (path.length === 0) return 'arguments';
   const name = path.reduce<string>((text, part) => {

@@ -4,22 +4,22 @@ import type { Queryable } from '../../services/platform/postgres.ts';
 import { type AuditEntry, recordAudit } from '../tenancy/audit.ts';
 import type { ToolContext } from './tool.ts';
 
-/** A write that is in the audit log before it is done. */
+/** A write whose first audit entry was committed before it began. */
 export interface AuditedCall {
-  /** Adds how it ended. Never rejects: the work is done, and the first entry says that it was begun. */
+  /** Adds the entry with the outcome. Never rejects: the write is done already and has its first entry. */
   ended(outcome: 'done' | 'refused' | 'unknown'): Promise<void>;
 }
 
 /**
- * Writes into the audit log that a person's assistant is about to change something, and afterwards how
- * that ended: two entries with the same `call`.
+ * Writes two audit entries for a change by a person's assistant, both with the same `call`: one before the
+ * change and one with its outcome.
  *
- * The first is committed before the call. Whatever the process or the database does then, no change is
- * without an entry: one without its second says that the end is not known. Written only afterwards, a
- * change would be lost to the log when the process dies between; and the change itself lies in another
- * service's transaction. So while the log cannot be written, nothing is changed.
+ * The first entry is committed before the call, so every change has an entry, even if the process or the
+ * database fails. A first entry without a second means that the outcome is unknown. A single entry afterwards
+ * would be lost if the process died in between, because the change itself is in another service's transaction.
+ * While the audit log cannot be written, nothing is changed.
  *
- * @throws when the log cannot be written.
+ * @throws when the audit log cannot be written.
  */
 export async function beginAudited(
   db: Queryable,
@@ -53,7 +53,7 @@ export async function beginAudited(
       try {
         await recordAudit(db, entry(outcome));
       } catch (error) {
-        logger.error({ err: error, tool, call, outcome }, 'the end of a tool call was not audited');
+        logger.error({ err: error, tool, call, outcome }, 'outcome of a tool call not audited');
       }
     },
   };

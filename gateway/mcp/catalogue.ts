@@ -5,22 +5,22 @@ import { objectSchema } from './json-schema.ts';
 import type { Tool } from './tool.ts';
 import { TOOLS } from './tools.ts';
 
-/** Whether somebody of that role may use the tool. */
+/** Whether a user with this role may use the tool. */
 export function mayUse(role: Role, tool: Tool): boolean {
   const anyOf = permissionsFor(tool.name);
   return anyOf.length === 0 || permits(role, anyOf);
 }
 
 /**
- * What `tools/list` answers, by role: made once, since JSON schemas are dear and never change while the
- * process runs.
+ * The result of `tools/list` for each role. Built once, because generating JSON schemas is expensive and they do
+ * not change while the process runs.
  */
 export function createCatalogue(): Readonly<Record<Role, readonly ListedTool[]>> {
   const listed = new Map(Object.values(TOOLS).map((tool) => [tool, listedAs(tool)]));
   const of = (role: Role) =>
     [...listed].filter(([tool]) => mayUse(role, tool)).map(([, entry]) => entry);
   const entries = ROLES.map((role) => [role, of(role)] as const);
-  // One entry for each role, by construction.
+  // The list has one entry for each role.
   return Object.fromEntries(entries) as Record<Role, ListedTool[]>;
 }
 

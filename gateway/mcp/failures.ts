@@ -4,18 +4,18 @@ import { fieldOf, isExhausted, isUnavailable, reasonOf } from '../../services/pl
 import { isOutage } from '../../services/platform/outage.ts';
 import { OutcomeUnknown, ToolRefusal } from './tool.ts';
 
-/** What went wrong with a call, for the assistant: what is the matter, and what to do next. */
+/** A failed call, described for the assistant: the problem and the next step. */
 export interface Failure {
   /**
-   * `refused`: nothing was done. `unknown`: nobody can say whether it was done.
+   * `refused`: nothing was done. `unknown`: it is not known whether it was done.
    */
   readonly outcome: 'refused' | 'unknown';
   readonly text: string;
-  /** For the log: a fault of ours or an outage; undefined for what the caller can act on. */
+  /** For the log: a bug or an outage; undefined for failures that the caller can act on. */
   readonly fault: 'outage' | 'bug' | undefined;
 }
 
-/** The one place where what an action threw becomes a tool's answer. No text of a cause leaves here. */
+/** Turns an error of an action into the text for the assistant. Texts of unexpected errors are never included. */
 export function failureOf(error: unknown, o: { isWrite: boolean; requestId: string }): Failure {
   if (error instanceof ToolRefusal) return refused(error.message);
   if (error instanceof OutcomeUnknown) {
@@ -24,12 +24,13 @@ export function failureOf(error: unknown, o: { isWrite: boolean; requestId: stri
   const reason = reasonOf(error);
   const text = reason === undefined ? undefined : textFor(reason, error);
   if (text !== undefined) return refused(text);
-  const isOver =
+  const isUnavailableNow =
     isUnavailable(error) ||
     isOutage(error) ||
     isExhausted(error) ||
     reason === Reason.SHOP_NOT_CONFIGURED;
-  if (isOver) return { outcome: 'unknown', text: awayText(o.isWrite), fault: 'outage' };
+  if (isUnavailableNow)
+    return { outcome: 'unknown', text: unavailableText(o.isWrite), fault: 'outage' };
   return {
     outcome: 'unknown',
     text: `Something went wrong on our side. Tell the person the request id ${o.requestId}, which support asks for.`,
@@ -41,22 +42,22 @@ function refused(text: string): Failure {
   return { outcome: 'refused', text, fault: undefined };
 }
 
-function awayText(isWrite: boolean): string {
-  const away = 'A part of the service does not answer at the moment. Try again in a few seconds';
+function unavailableText(isWrite: boolean): string {
+  const text = 'A part of the service does not answer at the moment. Try again in a few seconds';
   return isWrite
-    ? `${away}, with the same idempotency_key if you sent one; without one, read first whether it was done.`
-    : `${away}.`;
+    ? `${text}, with the same idempotency_key if you sent one; without one, read first whether it was done.`
+    : `${text}.`;
 }
 
 function textFor(reason: Reason, error: unknown): string | undefined {
-  const said = sentence(error);
+  const message = sentence(error);
   switch (reason) {
     case Reason.RETURN_NOT_FOUND:
       return 'This shop has no such return. Find it with search_returns.';
     case Reason.LINE_ITEM_NOT_FOUND:
-      return `${said} get_return tells the line_item_id of each line. Nothing was recorded.`;
+      return `${message} get_return tells the line_item_id of each line. Nothing was recorded.`;
     case Reason.RETURN_TOO_LARGE:
-      return `${said} Nothing was recorded.`;
+      return `${message} Nothing was recorded.`;
     case Reason.DESTINATION_NOT_FOUND:
       return 'This shop has no such destination. list_destinations tells which there are.';
     case Reason.SUBSCRIPTION_NOT_FOUND:
@@ -68,25 +69,25 @@ function textFor(reason: Reason, error: unknown): string | undefined {
     case Reason.FRAUD_REPORT_EXISTS:
       return 'This return has a fraud report already. get_fraud_report reads it.';
     case Reason.WEBHOOK_URL_REFUSED:
-      return `${said} Ask the person for another address.`;
+      return `${message} Ask the person for another address.`;
     case Reason.INVALID_FIELD:
-      return `${said} Correct it and call again.`;
+      return `${message} Correct it and call again.`;
     case Reason.STATE_FORBIDS:
     case Reason.REVISION_CONFLICT:
     case Reason.ALREADY_OPEN:
-      return `${said} Nothing was changed. Read it again to see how it stands.`;
+      return `${message} Nothing was changed. Read it again to see how it stands.`;
     case Reason.QUOTA_EXCEEDED:
-      return `${said} Nothing was changed.`;
+      return `${message} Nothing was changed.`;
     case Reason.IDEMPOTENCY_CONFLICT:
-      return said;
+      return message;
     default:
       return undefined;
   }
 }
 
 /**
- * A service's refusal as a sentence, without the code that Connect puts before it. The name of a field
- * that it begins with stays as the assistant wrote it.
+ * The error message of a service as a sentence, without the code that Connect adds in front. A field name at its
+ * beginning keeps its case.
  */
 function sentence(error: unknown): string {
   const text =

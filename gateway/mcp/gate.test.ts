@@ -75,7 +75,11 @@ describe('the gate of /mcp', () => {
   });
 
   test('while calls cannot be counted none is made', async () => {
-    const take = async (): Promise<Admission> => ({ admitted: false, retryAfterS: 5, away: true });
+    const take = async (): Promise<Admission> => ({
+      admitted: false,
+      retryAfterS: 5,
+      unavailable: true,
+    });
     const answer = await gateWith({ take }).count(CALL, USER);
     expect(answer).toMatchObject({
       status: 503,

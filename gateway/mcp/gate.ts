@@ -18,36 +18,36 @@ import { idOf, RPC, rpcError } from './rpc-error.ts';
 export interface Admitted {
   readonly user: SignedIn;
   readonly actor: MessageInitShape<typeof ActorSchema>;
-  /** The address that the request came from. */
+  /** The IP address of the client. */
   readonly source: string;
 }
 
 export interface Refused {
   readonly answer: Answer;
-  /** For the access line; absent where the request itself is at fault, or there were too many. */
+  /** For the access log; absent for a wrong method, a preflight, an outage or a rate limit. */
   readonly refusal?: Refusal;
 }
 
 export interface Gate {
-  /** Headers of every answer. */
+  /** Headers of every response. */
   headers(req: IncomingMessage): Record<string, string>;
   /**
-   * Who makes the request; or the answer that refuses it. Counts the request, under its user or, when it
-   * is refused, under its address. The body is not read for it.
+   * Returns the user of the request, or the response that rejects it. Counts the request for its user or, when it
+   * is rejected, for its IP address. Does not read the body.
    */
   admit(req: IncomingMessage): Promise<Admitted | Refused>;
-  /** Counts a tool call; the answer that refuses it when there were too many. */
+  /** Counts a tool call. Returns the response that rejects it when there were too many. */
   count(message: object, user: SignedIn): Promise<Answer | undefined>;
 }
 
 const RETRY_AFTER_S = 5;
 const MAX_REFUSED_TOKENS = 10_000;
-/** Below the 5 seconds in which changes hold everywhere. Milliseconds. */
+/** Less than the 5 seconds after which a change must be effective in every replica. Milliseconds. */
 const REFUSED_TOKEN_MS = 3_000;
 const PREFLIGHT_HEADERS =
   'Authorization, Content-Type, Accept, MCP-Protocol-Version, Mcp-Method, Mcp-Name, Mcp-Session-Id, Last-Event-ID, traceparent';
 
-/** Host and origin, then the credential (on every method), then the method: the first fault answers. */
+/** Checks host and origin, then the credential (for every method), then the method. The first fault decides. */
 export function createGate(o: {
   readonly tokens: AccessTokenCheck;
   readonly toolCalls: RateLimit;
@@ -58,9 +58,12 @@ export function createGate(o: {
 }): Gate {
   const { origins } = o;
   const challenge = challengeOf(o.publicUrl);
-  /** Tokens that were refused a moment ago, by hash: a valid signature of a revoked grant costs a statement. */
+  /**
+   * Tokens that were rejected in the last seconds, by hash. They save the SQL statement that checks the grant of
+   * a token with a valid signature.
+   */
   const refusedTokens = createBoundedCache<true>(MAX_REFUSED_TOKENS);
-  /** The refusal, or 429 in its place once the address has had too many. */
+  /** Returns the given response, or 429 when the address had too many rejected requests. */
   const refuse = async (
     req: IncomingMessage,
     answer: Answer,
@@ -90,7 +93,7 @@ export function createGate(o: {
       if (!origins.isOurHost(req.headers)) return refuse(req, foreign('Host'), 'host');
       if (allowed === false) return refuse(req, foreign('Origin'), 'origin');
       if (allowed && isPreflight(req)) return { answer: preflight() };
-      // In this header alone: a token in the address is no credential.
+      // Only this header counts; a token in the URL is not accepted.
       const bearer = bearerOf(req.headers.authorization);
       const token = bearer === undefined ? undefined : bearerToken(bearer);
       if (token === undefined) {
@@ -100,8 +103,8 @@ export function createGate(o: {
       const hash = createHash('sha256').update(token).digest('base64');
       const isKnownBad =
         o.limits.isBlocked(addressOf(o.clientIp, req)) && refusedTokens.get(hash) !== undefined;
-      const user = isKnownBad ? undefined : await checkOrAway(o.tokens, token);
-      if (user === 'away') return { answer: away() };
+      const user = isKnownBad ? undefined : await checkOrUnavailable(o.tokens, token);
+      if (user === 'unavailable') return { answer: unavailable() };
       if (!user) {
         if (!isKnownBad) refusedTokens.set(hash, true, REFUSED_TOKEN_MS);
         return refuse(req, unauthorized(challenge, token), 'token not accepted');
@@ -117,12 +120,12 @@ export function createGate(o: {
       const admission = await o.toolCalls.take(String(user.userId));
       if (admission.admitted) return undefined;
       const id = idOf(message);
-      return admission.away ? away(id) : tooMany(admission, 'tool calls', id);
+      return admission.unavailable ? unavailable(id) : tooMany(admission, 'tool calls', id);
     },
   };
 }
 
-/** @param id of the request; null where its body was not read. */
+/** @param id of the JSON-RPC request; null when its body was not read. */
 function tooMany(
   { retryAfterS }: Extract<Admission, { admitted: false }>,
   what: string,
@@ -133,13 +136,13 @@ function tooMany(
   return rpcError(429, { code: RPC.rateLimited, message, id }, retry);
 }
 
-/** RFC 9728, 5.1; the metadata of the resource `/mcp` lies at the path that RFC 9728, 3.1 makes of it. */
+/** The challenge of RFC 9728, 5.1, with the metadata URL that RFC 9728, 3.1 defines for the resource `/mcp`. */
 function challengeOf(publicUrl: string): string {
   const metadata = `${publicUrl}/.well-known/oauth-protected-resource/mcp`;
   return `Bearer resource_metadata="${metadata}", scope="mcp"`;
 }
 
-/** Names an error only where something was sent (RFC 6750, 3.1). */
+/** Includes an error code only when a token was sent (RFC 6750, 3.1). */
 function unauthorized(challenge: string, sent: string | undefined): Answer {
   const error = sent ? ', error="invalid_token"' : '';
   const message = sent
@@ -149,19 +152,19 @@ function unauthorized(challenge: string, sent: string | undefined): Answer {
   return rpcError(401, { code: RPC.unauthorized, message }, headers);
 }
 
-async function checkOrAway(
+async function checkOrUnavailable(
   tokens: AccessTokenCheck,
   token: string,
-): Promise<SignedIn | 'away' | undefined> {
+): Promise<SignedIn | 'unavailable' | undefined> {
   try {
     return await tokens.check(token);
   } catch (error) {
-    if (isOutage(error)) return 'away';
+    if (isOutage(error)) return 'unavailable';
     throw error;
   }
 }
 
-function away(id: string | number | null = null): Answer {
+function unavailable(id: string | number | null = null): Answer {
   const message = 'The service is not available at the moment. Try again shortly.';
   const headers = { 'Retry-After': String(RETRY_AFTER_S) };
   return rpcError(503, { code: RPC.internal, message, id }, headers);
@@ -171,7 +174,7 @@ function foreign(what: 'Host' | 'Origin'): Answer {
   return rpcError(403, { code: RPC.refused, message: `Forbidden: this ${what} is not allowed.` });
 }
 
-/** A browser asks beforehand, without a credential. */
+/** A CORS preflight has no credential. */
 function isPreflight(req: IncomingMessage): boolean {
   return req.method === 'OPTIONS' && req.headers['access-control-request-method'] !== undefined;
 }
@@ -191,7 +194,7 @@ function wrongMethod(): Answer {
   return rpcError(405, { code: RPC.refused, message }, { Allow: 'POST' });
 }
 
-/** The name that timelines show; never the address of the person. */
+/** The actor with the name that timelines show. The e-mail address is never included. */
 function actorOf(user: SignedIn): MessageInitShape<typeof ActorSchema> {
   return { kind: Actor_Kind.USER, id: String(user.userId), name: user.name ?? '' };
 }

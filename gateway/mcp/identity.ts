@@ -5,7 +5,7 @@ import { z } from 'zod';
 
 export const ICON_PATH = '/mcp/icon.svg';
 
-/** A box with an arrow that leads back. */
+/** A box with a return arrow. */
 const SVG =
   '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 64 64"><rect width="64" height="64" rx="14" fill="#1f5f5b"/><path d="M14 28 32 19l18 9v19l-18 9-18-9z" fill="none" stroke="#fff" stroke-width="3.5" stroke-linejoin="round"/><path d="m14 28 18 9 18-9M32 37v19" fill="none" stroke="#fff" stroke-width="3.5" stroke-linejoin="round"/><path d="M42 14H24a6 6 0 0 0-6 6m0 0-5-5m5 5 5-5" fill="none" stroke="#ffd166" stroke-width="3.5" stroke-linecap="round" stroke-linejoin="round"/></svg>';
 
@@ -13,7 +13,7 @@ const ICON_MAX_AGE_S = 86_400;
 
 const manifest = z.object({ version: z.string() });
 
-/** That of the package: the registry, the directories and the server itself name the same. */
+/** The version of the package; the registry entry, the directory pages and the server use the same one. */
 export const SERVER_VERSION: string = manifest.parse(
   JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')),
 ).version;
@@ -23,8 +23,8 @@ export const SERVER_DESCRIPTION =
   "Find, read, flag, process and cancel a shop's product returns, with the rights of whoever signs in.";
 
 /**
- * How the server names itself. The icon has an address of its own: every answer of the newer protocol
- * says all of this again.
+ * The server's name, version and icon. The icon is a URL and not inline data, because every response of the newer
+ * protocol revision repeats this object.
  */
 export function identityAt(publicUrl: string): Implementation {
   return {
@@ -35,7 +35,7 @@ export function identityAt(publicUrl: string): Implementation {
   };
 }
 
-/** Clients show it on pages of their own. */
+/** Serves the icon to pages of any origin. */
 export const sendIcon: RequestHandler = (_req, res) => {
   res
     .setHeader('Content-Type', 'image/svg+xml')

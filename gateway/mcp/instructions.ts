@@ -1,4 +1,4 @@
-/** What an assistant is told about this server as a whole, beside what each tool says of itself. */
+/** The server's instructions for assistants; each tool has its own description in addition. */
 export const INSTRUCTIONS = [
   "Tools for one merchant's product returns: finding them, reading them, flagging, processing and cancelling them, warehouse dispositions, fraud reports, destinations, carts and webhooks. Everything happens in the one shop that the person chose at sign-in, with exactly the rights that the person has there; tools without a right are not listed.",
   'Before anything that cannot be undone (process_return, cancel_return, create_fraud_report, and update_webhook with a new address), say which return or webhook it is and what will happen, with names and amounts, and wait for the person to confirm. A request to look something up is no confirmation. Never do this for several returns on one confirmation that did not name them.',

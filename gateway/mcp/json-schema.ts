@@ -1,14 +1,14 @@
 import { z } from 'zod';
 
-/** A JSON schema (2020-12) whose root is an object, as tools show their arguments and answers. */
+/** A JSON schema (2020-12) whose root is an object; for the arguments and results of tools. */
 export interface ObjectSchema {
   readonly type: 'object';
   readonly [key: string]: unknown;
 }
 
 /**
- * The JSON schema of a tool's arguments or answer. Everything is written out in place, as clients want
- * it: ids that mark shapes for OpenAPI documents would lead to names that nobody resolves.
+ * The JSON schema of a tool's arguments or result. All parts are inline, because clients do not resolve
+ * references; schema ids for OpenAPI documents would become references.
  */
 export function objectSchema(schema: z.ZodObject, io: 'input' | 'output'): ObjectSchema {
   const made = z.toJSONSchema(schema, {
@@ -21,7 +21,7 @@ export function objectSchema(schema: z.ZodObject, io: 'input' | 'output'): Objec
       const { id: _, override, ...meta } = known;
       Object.assign(jsonSchema, meta, override);
       delete jsonSchema['x-service-bound'];
-      // That every JSON number is exact says nothing, and it says it a hundred times.
+      // zod adds the bounds of safe integers to every integer. They would be repeated a hundred times.
       if (jsonSchema.minimum === Number.MIN_SAFE_INTEGER) {
         delete jsonSchema.minimum;
         delete jsonSchema.maximum;
@@ -32,12 +32,12 @@ export function objectSchema(schema: z.ZodObject, io: 'input' | 'output'): Objec
   return Object.assign({}, withSingleTypes(rest), { type: 'object' } as const);
 }
 
-/** Words about a value; all else of a schema limits it. */
+/** Keywords that describe a value. All other keywords restrict it. */
 const ANNOTATIONS = new Set(['title', 'description', 'default', 'examples', 'deprecated']);
 
 /**
- * The same with one type in each schema: `["string", "null"]` becomes two. Clients that map schemas to
- * another dialect may know no lists of types.
+ * Replaces a list of types such as `["string", "null"]` by `anyOf` with one type each. Clients that translate
+ * schemas to another dialect may not support lists of types.
  */
 function withSingleTypes(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(withSingleTypes);

@@ -1,6 +1,6 @@
 /**
- * An e-mail address as lists show it: enough to recognise one that is known, too little to write to.
- * `ada@example.com` is `a***@example.com`.
+ * An e-mail address as lists show it: a known address can be recognised, an unknown one cannot be used.
+ * `ada@example.com` becomes `a***@example.com`.
  */
 export function maskedEmail(email: string | undefined): string | null {
   if (email === undefined || email === '') return null;

@@ -8,28 +8,28 @@ import { parseJson } from '../rest/json.ts';
 import type { Answer } from '../rest/respond.ts';
 import { RPC, rpcError } from './rpc-error.ts';
 
-/** Thirty full notes in one call are legal. Bytes, after inflation. */
+/** Maximum body size; a call may have thirty notes of full length. Bytes, after decompression. */
 const BODY_BYTES_MAX = 8 * 1024 * 1024;
 /**
- * Far above thirty dispositions of a hundred images each. The protocol's library judges every entry, with
- * or without a rule for it: hundreds of thousands would keep the process from all else for seconds.
+ * Maximum number of JSON entries; thirty dispositions with a hundred images each are far below it. The MCP library
+ * validates every entry, so hundreds of thousands would block the event loop for seconds.
  */
 const ENTRIES_MAX = 10_000;
-/** The protocol's library knows plain numbers only. */
+/** Numbers are parsed as plain numbers, because the MCP library supports no others. */
 const BOUNDS = { maxDepth: JSON_DEPTH_MAX, maxEntries: ENTRIES_MAX, exactNumbers: false };
 
 export type Read =
   | {
       readonly ok: true;
       readonly message: object;
-      /** For logs and metrics: the method, if it is one that we know. */
+      /** For logs and metrics: the method, if it is a known one. */
       readonly operation: string;
     }
   | { readonly ok: false; readonly answer: Answer };
 
 /**
- * Reads the one JSON-RPC message of a POST. Batches, which older revisions of the protocol had, are
- * refused in all of them.
+ * Reads the JSON-RPC message of a POST. Batches, which older protocol revisions allow, are rejected for every
+ * revision.
  *
  * @throws ClientGone
  */
@@ -67,8 +67,8 @@ export async function readMessage(
 }
 
 /**
- * Has the numbers among the details of a `process_return` as they were sent, as at REST: they are passed
- * on, not reckoned with.
+ * Replaces the numbers in the details of `process_return` by exact ones, as in REST: they are passed on digit by
+ * digit.
  */
 function withExactDetails(message: object, bytes: Uint8Array): object {
   if (methodOf(message) !== 'tools/call') return message;
@@ -81,7 +81,7 @@ function withExactDetails(message: object, bytes: Uint8Array): object {
 
 type Part = Readonly<Record<string, unknown>>;
 
-/** The parameters of a call and its arguments; empty where they are no objects. */
+/** The parameters and the arguments of a call; empty objects when they are not objects. */
 function partsOf(message: object): [params: Part, args: Part] {
   const params: Part = objectOf(Reflect.get(message, 'params'));
   return [params, objectOf(params.arguments)];
@@ -91,13 +91,13 @@ function objectOf(value: unknown): Part {
   return typeof value === 'object' && value !== null ? { ...value } : {};
 }
 
-/** The method of a message; undefined where it has none. */
+/** The method of a message; undefined when it has none. */
 export function methodOf(message: object): string | undefined {
   const method: unknown = Reflect.get(message, 'method');
   return typeof method === 'string' ? method : undefined;
 }
 
-/** Methods that metrics count by name: a caller's own words would be endless. */
+/** Methods that metrics count by name. Other names come from callers and would be unlimited. */
 export const MCP_METHODS: ReadonlySet<string> = new Set([
   'initialize',
   'ping',

@@ -1,21 +1,21 @@
 import type { IncomingHttpHeaders } from 'node:http';
 
-/** Names by which a machine reaches itself: an attacker's name is never one of them. */
+/** Host names of the local machine. An attacker cannot register these names. */
 const LOOPBACK: readonly string[] = ['localhost', '127.0.0.1', '[::1]'];
 
 export interface OriginRules {
-  /** Whether the request's `Host` is one of ours. */
+  /** Whether the `Host` header has one of our names. */
   isOurHost(headers: IncomingHttpHeaders): boolean;
-  /** Whether a browser's page of that origin may call; undefined for a request that names none. */
+  /** Whether a page of this origin may call; undefined for a request without an `Origin` header. */
   allows(headers: IncomingHttpHeaders): boolean | undefined;
 }
 
 /**
- * Which hosts and origins `/mcp` answers, so that a page that a person happens to open cannot use a
- * name of its own (DNS rebinding) or the person's browser to get here.
+ * Checks the host and origin of requests to `/mcp`, against pages that use the person's browser or DNS rebinding to
+ * call this service.
  *
- * @param o.publicUrl our own address, whose host and origin are allowed.
- * @param o.allowedOrigins further origins whose pages may call, such as `https://inspector.example`.
+ * @param o.publicUrl our own address; its host and origin are allowed.
+ * @param o.allowedOrigins additional origins whose pages may call, such as `https://inspector.example`.
  */
 export function createOriginRules(o: {
   publicUrl: string;
@@ -30,7 +30,7 @@ export function createOriginRules(o: {
     allows({ origin, host }) {
       if (origin === undefined || origin === '') return undefined;
       if (origins.has(origin)) return true;
-      // A stack on this machine is reached by several names of it, and at several ports.
+      // A local stack has several host names and ports.
       return isLoopback && origin === `http://${host}`;
     },
   };

@@ -1,15 +1,15 @@
 import { ToolRefusal } from './tool.ts';
 
-/** Rows that have an id, ascending. */
+/** A row of a list that is ordered by id. */
 interface Row {
   readonly id: bigint;
 }
 
 /**
- * A page of a list that its service answers as a whole, bounded by the shop's quota.
+ * Returns a page of a list that the service returns as a whole; the shop's quota bounds its length.
  *
- * @param o.cursor id of the last row of the page before, as this function answered it.
- * @throws ToolRefusal for a cursor that is none.
+ * @param o.cursor the `nextCursor` of the previous page.
+ * @throws ToolRefusal for an invalid cursor.
  */
 export function pageOf<T extends Row>(
   rows: readonly T[],
@@ -31,6 +31,6 @@ function afterOf(cursor: string | undefined): bigint {
   const [, id] = /^after:(\d{1,16})$/.exec(Buffer.from(cursor, 'base64url').toString()) ?? [];
   if (id !== undefined) return BigInt(id);
   throw new ToolRefusal(
-    'cursor must be the next_cursor of a page before. Leave it out to begin anew.',
+    'cursor must be the next_cursor of a page before. Leave it out to start from the first page.',
   );
 }

@@ -6,14 +6,14 @@ export interface PromptArgument {
   readonly required: boolean;
 }
 
-/** A request that a person picks from a menu, and that the assistant then works through. */
+/** A prepared request that a person selects from a menu and the assistant then carries out. */
 export interface Prompt {
   readonly name: string;
   readonly title: string;
   readonly description: string;
-  /** Any one of them: without the tools that it leads through, the prompt is of no use. */
+  /** The prompt is offered to users with any of these permissions, because its steps need their tools. */
   readonly permissions: readonly Permission[];
   readonly arguments: readonly PromptArgument[];
-  /** What the person asks. Arguments are texts of the person's own. */
+  /** The text of the request. The arguments are written by the person. */
   text(args: Readonly<Record<string, string>>): string;
 }

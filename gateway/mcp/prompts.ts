@@ -6,15 +6,15 @@ import { webhookFailure } from './prompts/webhook-failure.ts';
 
 export const PROMPTS: readonly Prompt[] = [triageReturns, webhookFailure, prepareUpgrade];
 
-/** Characters of an argument; it comes back inside the prompt. */
+/** Maximum length of an argument; the prompt contains it. Characters. */
 const ARGUMENT_MAX = 200;
 
-/** The prompts that somebody of that role is offered. */
+/** The prompts that are offered to users with this role. */
 export function promptsFor(role: Role): readonly Prompt[] {
   return PROMPTS.filter(({ permissions }) => permits(role, permissions));
 }
 
-/** What is wrong with the arguments of a prompt; undefined when nothing is. */
+/** The fault of a prompt's arguments; undefined when they are valid. */
 export function promptFault(
   prompt: Prompt,
   args: Readonly<Record<string, string>>,

@@ -12,41 +12,40 @@ import {
 import type { Logger } from '../../services/platform/log.ts';
 import { ClientGone } from '../rest/body.ts';
 import type { Answer } from '../rest/respond.ts';
-import { askAlone } from './ask-alone.ts';
 import { idOf, RPC, rpcError } from './rpc-error.ts';
+import { handleSingleRequest } from './single-request.ts';
 
-/** A POST whose body is parsed, and the server that is to answer it. */
+/** A POST with a parsed body, and the MCP server for it. */
 export interface Incoming {
   readonly headers: IncomingHttpHeaders;
   readonly url: string;
   readonly message: object;
-  /** Makes the server of this request. */
+  /** Creates the MCP server for this request. */
   server(): Server;
-  /** Ends when the client goes away. */
+  /** Aborted when the client disconnects. */
   readonly signal: AbortSignal;
 }
 
 export interface Protocol {
-  /** A `Response` is the library's own, which may be a stream. @throws ClientGone. */
+  /** A `Response` comes from the MCP library and may be a stream. @throws ClientGone. */
   answer(incoming: Incoming): Promise<Answer | Response>;
   close(): Promise<void>;
 }
 
 /**
- * Answers one message in whichever era of the protocol it was written: revision 2026-07-28, where each
- * request stands alone, or those up to 2025-11-25, here without sessions. Either way the answer is plain
- * JSON, since no tool says anything before its result.
+ * Answers one message in either era of the protocol: revision 2026-07-28, which is stateless, or the revisions up
+ * to 2025-11-25, here without sessions. Responses are plain JSON, because no tool sends anything before its result.
  */
 export function createProtocol(logger: Logger): Protocol {
-  // The library hands its factory the very request that it was given.
+  // The library passes its factory the same request object that it received.
   const servers = new WeakMap<Request, () => Server>();
   const modern = createMcpHandler(
     ({ requestInfo }) => {
       const make = requestInfo && servers.get(requestInfo);
-      if (!make) throw new Error('a request came without its server');
+      if (!make) throw new Error('no server was set for the request');
       return make();
     },
-    { legacy: 'reject', onerror: (error) => logger.debug({ err: error }, 'mcp request refused') },
+    { legacy: 'reject', onerror: (error) => logger.debug({ err: error }, 'mcp request rejected') },
   );
   return {
     async answer(incoming) {
@@ -62,7 +61,7 @@ export function createProtocol(logger: Logger): Protocol {
   };
 }
 
-/** The library's own judgement, so that it and we never disagree about the era of a message. */
+/** Uses the library's own classification, so that both always agree about the era of a message. */
 function isOlder({ headers, message }: Incoming): boolean {
   const header = (name: string) => {
     const value = headers[name];
@@ -81,28 +80,28 @@ function isOlder({ headers, message }: Incoming): boolean {
   return kind === 'legacy';
 }
 
-/** The library's transport for this writes web streams and judges each message four times over. */
+/** Used instead of the library's transport, which writes web streams and validates each message four times. */
 async function answerOlder({ headers, message, server, signal }: Incoming): Promise<Answer> {
   const version = headers['mcp-protocol-version'];
   const isSupported =
     version === undefined || SUPPORTED_PROTOCOL_VERSIONS.includes(String(version));
-  // A handshake negotiates whatever its header says.
+  // An initialize request negotiates the version, so its header is not checked.
   if (!isSupported && !isInitializeRequest(message)) {
     const text = `Bad request: unsupported protocol version. Supported: ${SUPPORTED_PROTOCOL_VERSIONS.join(', ')}.`;
     return rpcError(400, { code: RPC.refused, message: text, id: idOf(message) });
   }
   if (isJSONRPCRequest(message)) {
-    const json = await askAlone(server(), message, signal);
+    const json = await handleSingleRequest(server(), message, signal);
     return { status: 200, headers: {}, body: { contentType: 'application/json', json } };
   }
-  // Nothing here waits for what a client tells by itself.
+  // Notifications and responses of clients are accepted and ignored.
   if (isJSONRPCNotification(message) || isJSONRPCResponse(message))
     return { status: 202, headers: {} };
   const text = 'Invalid request: not a JSON-RPC message.';
   return rpcError(400, { code: RPC.invalidRequest, message: text, id: idOf(message) });
 }
 
-/** What the protocol reads. `Accept` is filled in: a client that names one type, or none, gets JSON too. */
+/** The headers for the library. `Accept` is set, so that clients that accept only one type, or none, get JSON too. */
 function headersOf(given: IncomingHttpHeaders): Headers {
   const headers = new Headers({ accept: 'application/json, text/event-stream' });
   for (const [name, value] of Object.entries(given)) {

@@ -11,17 +11,17 @@ import type {
 import { dispositionView } from '../../services/contract/views/disposition.ts';
 import { enumText } from '../../services/platform/enum-text.ts';
 import { readDefaultOutcome, readDispositions } from '../actions/dispositions.ts';
-import { OutcomeUnknown, type ToolContext, type Verdict } from './tool.ts';
+import { type EarlierOutcome, OutcomeUnknown, type ToolContext } from './tool.ts';
 
 type Item = AssessBody['items'][number];
 
 const OUTCOME = enumText(DispositionOutcomeSchema);
-const WHERE_TO_LOOK = 'the lines with get_return';
+const WHAT_TO_READ = 'the lines with get_return';
 
-/** Characters of a note that an assistant is answered: it has sent the note itself. */
+/** Notes are cut to this length in the result; the assistant sent the note itself. Characters. */
 export const NOTE_SHOWN = 1_000;
 
-/** A recorded disposition as an assistant is answered it: the beginning of a long note is enough. */
+/** A recorded disposition as the tool returns it, with a long note cut. */
 export function recordedView(record: DispositionRecord): DispositionEntry {
   const entry = dispositionView(record);
   return { ...entry, note: entry.note === null ? null : beginningOf(entry.note) };
@@ -29,36 +29,38 @@ export function recordedView(record: DispositionRecord): DispositionEntry {
 
 function beginningOf(note: string): string {
   if (note.length <= NOTE_SHOWN) return note;
-  // The cut may be inside of a pair of surrogates.
+  // The cut may split a surrogate pair.
   return `${note.slice(0, NOTE_SHOWN).toWellFormed()}…`;
 }
 
 /**
- * Judges a call that was to record dispositions. They are recorded all or none, so one line that has none
- * says that nothing was done; but what the others have somebody recorded, and it is not to be replaced.
- * What every line has is the answer where it is just what was to be recorded.
+ * Reconciles a call of record_dispositions. Dispositions are recorded all or none, so a line without one shows that
+ * the call was not executed. If only some lines have a disposition, somebody else recorded those, and a repeat must
+ * not replace them. If every line has exactly the disposition of the call, these are the result of the call.
  */
-export async function lookAtDispositions(
+export async function reconcileDispositions(
   context: ToolContext,
   items: readonly Item[],
   since: Date,
-): Promise<Verdict<{ items: DispositionEntry[] }>> {
+): Promise<EarlierOutcome<{ items: DispositionEntry[] }>> {
   const lines = items.map(({ line_item_id }) => BigInt(line_item_id));
   const present = await readDispositions(context, lines);
   return async () => {
     const records = lines.flatMap((line) => present.get(line) ?? []);
     if (records.length === 0) return undefined;
-    if (records.length < lines.length) throw new OutcomeUnknown(WHERE_TO_LOOK);
-    const isOutcomeSaid = items.every(({ disposition_outcome }) => disposition_outcome);
-    const usual = isOutcomeSaid ? undefined : await readDefaultOutcome(context);
-    const isRecorded = items.every((item, at) => says(records[at], item, { usual, since }));
+    if (records.length < lines.length) throw new OutcomeUnknown(WHAT_TO_READ);
+    const isOutcomeGiven = items.every(({ disposition_outcome }) => disposition_outcome);
+    const usual = isOutcomeGiven ? undefined : await readDefaultOutcome(context);
+    const isRecorded = items.every((item, at) => matches(records[at], item, { usual, since }));
     if (isRecorded) return { items: records.map(recordedView) };
-    throw new OutcomeUnknown(WHERE_TO_LOOK);
+    throw new OutcomeUnknown(WHAT_TO_READ);
   };
 }
 
-/** Whether a record says what was to be recorded. It does not show images: what had some is never sure. */
-function says(
+/**
+ * Whether a record has the values of the call. Records do not contain images, so a call with images never matches.
+ */
+function matches(
   record: DispositionRecord | undefined,
   item: Item,
   o: { usual: DispositionOutcome | undefined; since: Date },

@@ -4,13 +4,13 @@ import type { ReadableStream } from 'node:stream/web';
 import { drained } from '../rest/large-answer.ts';
 import { type HoldAnswer, send } from '../rest/respond.ts';
 
-/** Headers of the library's answers that reach the client; ours decide about all others. */
+/** Headers of the library's responses that are passed on to the client. */
 const KEPT = ['allow', 'x-accel-buffering'];
 
 /**
- * Sends on what the protocol's library answered: JSON as a whole, a stream as it comes.
+ * Sends a response of the MCP library to the client: JSON as a whole, a stream piece by piece.
  *
- * @throws HttpRefusal of `hold`, which counts the bytes of JSON.
+ * @throws HttpRefusal from `hold`, which counts the bytes of JSON.
  */
 export async function relay(
   response: Response,
@@ -40,13 +40,13 @@ export async function relay(
   for (const [name, value] of Object.entries(headers)) res.setHeader(name, value);
   res.setHeader('Content-Type', 'text/event-stream');
   res.flushHeaders();
-  // A client that leaves in the middle is no failure of ours.
+  // A client that disconnects during the stream is not an error.
   await sendStream(response.body, res).catch(() => res.destroy());
 }
 
 /**
- * Writes by hand what `pipeline` would: that adds seven listeners for the end of the answer to the four of
- * the gateway, and Node warns of a leak at eleven.
+ * Used instead of `pipeline`, which adds seven listeners to the response. With the gateway's four, Node would warn
+ * of a listener leak (eleven).
  */
 async function sendStream(body: ReadableStream, res: ServerResponse): Promise<void> {
   const source = Readable.fromWeb(body);

@@ -22,7 +22,7 @@ const VOCABULARY: Resource = {
   mimeType: 'text/markdown',
 };
 
-/** What a client may read without a tool: the same for everybody, and about no shop. */
+/** Resources that clients can read without a tool. They are the same for every user and shop. */
 export const RESOURCES: readonly Resource[] = [VOCABULARY];
 
 /** @throws ResourceNotFoundError */

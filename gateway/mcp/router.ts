@@ -11,13 +11,13 @@ import type { ReadReturn } from '../actions/read-returns.ts';
 import { bodyCharge } from '../auth/body-charge.ts';
 import type { ByteQuota } from '../auth/byte-quota.ts';
 import type { ClientIp } from '../auth/client-ip.ts';
-import { createGathering } from '../auth/gathered.ts';
+import { createCoalescer } from '../auth/coalesce.ts';
 import type { McpLimits } from '../auth/mcp-limits.ts';
 import type { RateLimit } from '../auth/rate-limits.ts';
 import { HttpRefusal } from '../errors.ts';
 import { type BodyBudget, SMALL_BYTES } from '../http/body-budget.ts';
 import type { Exchange } from '../http/exchange.ts';
-import type { InFlight, Place } from '../http/in-flight.ts';
+import type { InFlight, Slot } from '../http/in-flight.ts';
 import type { AccessTokenCheck, SignedIn } from '../oauth/access-token.ts';
 import { ClientGone, endOf } from '../rest/body.ts';
 import { holdAnswer } from '../rest/large-answer.ts';
@@ -26,8 +26,8 @@ import type { Services } from '../services.ts';
 import { createCatalogue } from './catalogue.ts';
 import { createGate } from './gate.ts';
 import { ICON_PATH, identityAt, sendIcon } from './identity.ts';
+import { takeOutInvalidArguments } from './invalid-arguments.ts';
 import { readMessage } from './message.ts';
-import { loosened } from './odd-arguments.ts';
 import { createOriginRules } from './origins.ts';
 import { createProtocol } from './protocol.ts';
 import { relay } from './relay.ts';
@@ -39,21 +39,21 @@ export interface McpDependencies {
   readonly tokens: AccessTokenCheck;
   readonly services: Services;
   readonly readReturn: ReadReturn;
-  /** Tool calls an hour, by user. */
+  /** Tool calls per hour and user. */
   readonly toolCalls: RateLimit;
-  /** Requests a minute, by user and by address. */
+  /** Requests per minute, by user and by IP address. */
   readonly limits: McpLimits;
-  /** Bytes a shop and day. */
+  /** Bytes per shop and day. */
   readonly byteQuota: ByteQuota;
   readonly bodies: BodyBudget;
-  /** Of answers that wait to be read, by shop. */
+  /** Memory budget for responses that clients have not read yet, by shop. */
   readonly answers: BodyBudget;
   readonly pool: pg.Pool;
   readonly clientIp: ClientIp;
   readonly inFlight: InFlight;
   readonly logger: Logger;
   readonly telemetry: Telemetry;
-  /** Address of this service as clients know it, without a slash at its end. */
+  /** Public address of this service, without a trailing slash. */
   readonly publicUrl: string;
   /** Origins of pages that may call from a browser. */
   readonly allowedOrigins: readonly string[];
@@ -61,10 +61,10 @@ export interface McpDependencies {
 
 export interface McpServer {
   /**
-   * Serves exactly `/mcp`, and its icon.
+   * Serves `/mcp` and its icon.
    *
-   * @param exchangeOf what is known about an answer's request.
-   * @param calendar the day at which the version calendar of this listener stands.
+   * @param exchangeOf returns the facts about the request of a response.
+   * @param calendar returns the date that the version calendar of this listener uses.
    */
   router(
     exchangeOf: (res: ServerResponse) => Exchange | undefined,
@@ -73,7 +73,7 @@ export interface McpServer {
   stop(): Promise<void>;
 }
 
-/** The MCP server: assistants' door to the shop of whoever signed in. */
+/** The MCP server: assistants act in the shop of the signed-in user. */
 export function createMcp(deps: McpDependencies): McpServer {
   const { logger, telemetry, pool, publicUrl } = deps;
   const parts: ServerParts = {
@@ -83,7 +83,7 @@ export function createMcp(deps: McpDependencies): McpServer {
     catalogue: createCatalogue(),
     info: identityAt(publicUrl),
   };
-  const tokens = { check: checkTogether(deps.tokens) };
+  const tokens = { check: coalesceChecks(deps.tokens) };
   const gate = createGate({ ...deps, tokens, origins: createOriginRules(deps) });
   const protocol = createProtocol(logger);
   const destinationNames = createDestinationNames();
@@ -95,12 +95,12 @@ export function createMcp(deps: McpDependencies): McpServer {
     known: {
       exchange: Exchange | undefined;
       calendar: Date;
-      place: Place;
+      slot: Slot;
       work: ToolWork;
       end: AbortSignal;
     },
   ): Promise<Answer | Response> => {
-    const { exchange, calendar, place, work, end } = known;
+    const { exchange, calendar, slot, work, end } = known;
     const admitted = await gate.admit(req);
     if ('answer' in admitted) {
       if (exchange && admitted.refusal) exchange.refusal = admitted.refusal;
@@ -119,10 +119,10 @@ export function createMcp(deps: McpDependencies): McpServer {
     const meter = exchange ?? { bodyBytes: 0 };
     const holder = { caller: `user:${user.userId}`, shop: String(user.shopId), res };
     const held = deps.bodies.open(holder);
-    const read = await place.during(() => readMessage(req, res, { meter, charge, held }));
+    const read = await slot.during(() => readMessage(req, res, { meter, charge, held }));
     if (!read.ok) return read.answer;
     const { operation } = read;
-    const { message, oddArguments } = loosened(read.message);
+    const { message, invalidArguments } = takeOutInvalidArguments(read.message);
     if (exchange) exchange.operation = operation;
     const refusal = await gate.count(message, user);
     if (refusal) return refusal;
@@ -140,7 +140,7 @@ export function createMcp(deps: McpDependencies): McpServer {
       message,
       server: () => {
         const requestId = exchange?.requestId ?? '';
-        return createServer(parts, { context, requestId, source, oddArguments, work });
+        return createServer(parts, { context, requestId, source, invalidArguments, work });
       },
       signal: end,
     };
@@ -158,33 +158,34 @@ export function createMcp(deps: McpDependencies): McpServer {
         const end = endOf(res);
         const hold: HoldAnswer = (bytes) => {
           end.made();
-          // A small one may be that of a write, which is done.
+          // A small answer is never rejected: it may be the answer of a write that is done already.
           if (bytes <= SMALL_BYTES) return undefined;
           return holdAnswer(deps.answers, { shopId: exchange?.shopId, res, bytes });
         };
-        let place: Place | undefined;
-        // A client that leaves does not end what it began: without its place, it could begin any number.
-        const leave = (): void => work.whenOver(() => place?.release());
+        let slot: Slot | undefined;
+        // A tool call continues after its client disconnects, so its slot is kept until the work ends. Otherwise a
+        // client could start any number of calls.
+        const releaseSlot = (): void => work.whenIdle(() => slot?.release());
         try {
-          place = await deps.inFlight.enter('mcp', exchange);
-          const known = { exchange, calendar: calendar(), place, work, end: end.signal };
+          slot = await deps.inFlight.enter('mcp', exchange);
+          const known = { exchange, calendar: calendar(), slot, work, end: end.signal };
           const result = await answer(req, res, known);
           if (result instanceof Response) {
             await relay(result, { req, res, headers, hold });
             return;
           }
-          // The work is done: whoever is still sending a body, credential or not, keeps nobody out.
-          leave();
+          // The work is done. The slot is released even if the client is still sending its body.
+          releaseSlot();
           await send(req, res, { ...result, headers: { ...headers, ...result.headers } }, hold);
         } catch (error) {
-          leave();
+          releaseSlot();
           if (error instanceof ClientGone) return;
           if (error instanceof HttpRefusal) return send(req, res, refused(error, headers));
           logger.error({ err: error, requestId: exchange?.requestId }, 'mcp request failed');
           const failed = { code: RPC.internal, message: 'Something went wrong on our side.' };
           await send(req, res, rpcError(500, failed, headers));
         } finally {
-          leave();
+          releaseSlot();
         }
       });
       return router;
@@ -193,15 +194,15 @@ export function createMcp(deps: McpDependencies): McpServer {
   };
 }
 
-/** A refusal of the gateway, as JSON-RPC words it. */
+/** A refusal of the gateway as a JSON-RPC error. */
 function refused({ error, headers }: HttpRefusal, common: Record<string, string>): Answer {
   const { detail: message } = error.problem;
   return rpcError(error.status, { code: RPC.internal, message }, { ...common, ...headers });
 }
 
-/** Calls that one assistant makes at once have their token judged by one reading, begun after the last of them. */
-function checkTogether(tokens: AccessTokenCheck): AccessTokenCheck['check'] {
-  return createGathering(async (token, count) =>
+/** Concurrent calls with the same token are checked by one database read, which begins after the last of them. */
+function coalesceChecks(tokens: AccessTokenCheck): AccessTokenCheck['check'] {
+  return createCoalescer(async (token, count) =>
     new Array<SignedIn | undefined>(count).fill(await tokens.check(token)),
   );
 }

@@ -1,6 +1,6 @@
 import type { Answer } from '../rest/respond.ts';
 
-/** Codes of JSON-RPC 2.0, and our own for the rate limit. */
+/** Error codes of JSON-RPC 2.0, and our own code for the rate limit. */
 export const RPC = {
   parseError: -32700,
   invalidRequest: -32600,
@@ -10,13 +10,13 @@ export const RPC = {
   rateLimited: 42900,
 } as const;
 
-/** A request's id as it may be sent back: a text, a number, or null where there is none that counts. */
+/** The id of a request: a string or a number; null when it is absent or has another type. */
 export function idOf(message: unknown): string | number | null {
   const id: unknown = typeof message === 'object' && message ? Reflect.get(message, 'id') : null;
   return typeof id === 'string' || typeof id === 'number' ? id : null;
 }
 
-/** An answer that is an error of the protocol, decided before the server of the request is made. */
+/** A response with a JSON-RPC error, for requests that are rejected before the MCP server is created. */
 export function rpcError(
   status: number,
   error: { readonly code: number; readonly message: string; readonly id?: string | number | null },

@@ -14,7 +14,7 @@ import {
   hashOfRequest,
   type KeyedCall,
   releaseCall,
-} from './repeats.ts';
+} from './idempotency.ts';
 import {
   type Answer,
   type PreparedCall,
@@ -28,19 +28,19 @@ export interface ToolRunner {
   readonly logger: Logger;
 }
 
-/** One call of a tool, by somebody signed in. */
+/** One call of a tool by a signed-in user. */
 export interface ToolCall {
   readonly tool: Tool;
   readonly args: unknown;
   readonly context: ToolContext;
   readonly requestId: string;
-  /** The address that it came from, for the audit log. */
+  /** The IP address of the client, for the audit log. */
   readonly source: string;
 }
 
 /**
- * Permission, arguments, then the tool; the first fault answers. What the assistant can act on is a
- * result with `isError`, never an error of the protocol. Never rejects.
+ * Checks the permission, then the arguments, then runs the tool; the first fault decides. Failures are results with
+ * `isError`, never protocol errors, because assistants can act on results. Never rejects.
  */
 export async function runTool(runner: ToolRunner, call: ToolCall): Promise<CallToolResult> {
   const { tool, context } = call;
@@ -59,13 +59,14 @@ export async function runTool(runner: ToolRunner, call: ToolCall): Promise<CallT
   } catch (error) {
     const failure = failureOf(error, { isWrite, requestId: call.requestId });
     const event = { err: error, tool: tool.name, requestId: call.requestId };
-    if (failure.fault === 'bug') runner.logger.error(event, 'a tool failed');
-    if (failure.fault === 'outage') runner.logger.warn(event, 'a tool met an outage');
+    if (failure.fault === 'bug') runner.logger.error(event, 'tool call failed');
+    if (failure.fault === 'outage')
+      runner.logger.warn(event, 'tool call failed: service unavailable');
     return errorResult(failure.text);
   }
 }
 
-/** The access line says 200, since the protocol went well. */
+/** Logs a missing permission. The access log shows status 200 for it, because the HTTP request succeeded. */
 function reportRefusal(logger: Logger, { tool, context, requestId, source }: ToolCall): void {
   const { userId, role } = context.user;
   const who = { address: source, shopId: context.shopId, actorId: String(userId), role };
@@ -73,7 +74,7 @@ function reportRefusal(logger: Logger, { tool, context, requestId, source }: Too
   logger.warn({ tool: tool.name, requestId, ...who, refused }, 'tool call refused');
 }
 
-/** A write is audited; with an idempotency key it is done at most once, and its answer kept. */
+/** A write is audited. With an idempotency key it is done at most once, and its answer is stored. */
 async function write(runner: ToolRunner, call: ToolCall, prepared: PreparedCall): Promise<Answer> {
   const { context } = call;
   const key = prepared.idempotencyKey;
@@ -96,8 +97,8 @@ async function write(runner: ToolRunner, call: ToolCall, prepared: PreparedCall)
   const { isResumed, callId, begunAt } = claim;
   const attempt = { isSent: false };
   const work = async (): Promise<Answer> => {
-    const verdict = await prepared.look?.(context, begunAt);
-    const earlier = isResumed ? await verdict?.() : undefined;
+    const earlierOutcome = await prepared.reconcile?.(context, begunAt);
+    const earlier = isResumed ? await earlierOutcome?.() : undefined;
     if (earlier) return earlier;
     attempt.isSent = true;
     return prepared.run({ ...context, isResumed, callId });
@@ -111,8 +112,8 @@ async function write(runner: ToolRunner, call: ToolCall, prepared: PreparedCall)
   } catch (error) {
     const isOver = !attempt.isSent || outcomeOf(error) === 'refused';
     if (isOver && !isResumed) await releaseCall(pool, keyed);
-    // What was sent may still be on its way: a look would come too early.
-    else if (isOver || !prepared.look) await abandonCall(pool, keyed);
+    // Otherwise the call may still be running in the service, so a repeat that reconciles must wait.
+    else if (isOver || !prepared.reconcile) await abandonCall(pool, keyed);
     throw error;
   }
 }
@@ -154,7 +155,7 @@ async function audited(
   }
 }
 
-/** Interface, Permissions: one of the tool's permissions suffices; the person has none of them. */
+/** Interface, Permissions: one of the tool's permissions is enough; the person has none of them. */
 function unauthorizedText(tool: Tool): string {
   const needed = permissionsFor(tool.name).join(' or ');
   return `Unauthorized: ${tool.name} needs the permission ${needed}, which the signed-in person does not have in this shop. Do not try again; an owner or admin of the shop can ask the operator for the role that has it.`;

@@ -17,34 +17,34 @@ import type { ToolContext } from './tool.ts';
 import type { ToolWork } from './tool-work.ts';
 import { toolNamed } from './tools.ts';
 
-/** What every request's server shares. */
+/** The parts that the servers of all requests share. */
 export interface ServerParts extends ToolRunner {
   readonly info: Implementation;
   readonly catalogue: ReturnType<typeof createCatalogue>;
   readonly telemetry: Pick<Telemetry, 'tracer'>;
 }
 
-/** Who makes this request, and how it is known in logs. */
+/** The caller of a request, and the values that logs need. */
 export interface Caller {
   readonly context: ToolContext;
   readonly requestId: string;
   readonly source: string;
-  /** Arguments of a tool that are no object: the tool says so. */
-  readonly oddArguments: unknown;
+  /** Arguments of a tool call that are not an object; the tool reports the fault. */
+  readonly invalidArguments: unknown;
   readonly work: Pick<ToolWork, 'run'>;
 }
 
-/** Of a name that the caller chose, in the text of a refusal. Characters. */
+/** Maximum length of a caller's name in an error text. Characters. */
 const NAME_MAX = 100;
 
-/** How long a client may keep lists: a changed role shows by then. Milliseconds. */
+/** Clients may cache lists for this time; a changed role is visible after it. Milliseconds. */
 const LIST_TTL_MS = 60_000;
 const DISCOVER_TTL_MS = 300_000;
 const PRIVATE = { ttlMs: LIST_TTL_MS, cacheScope: 'private' } as const;
 const PUBLIC = { ttlMs: DISCOVER_TTL_MS, cacheScope: 'public' } as const;
 
 const OPTIONS = {
-  // Nothing is pushed: no listChanged, no logging, no subscriptions.
+  // The server pushes nothing: no listChanged, no logging, no subscriptions.
   capabilities: { tools: {}, prompts: {}, resources: {} },
   instructions: INSTRUCTIONS,
   cacheHints: {
@@ -58,22 +58,22 @@ const OPTIONS = {
 } as const;
 
 /**
- * The server of one request: the protocol keeps no session, so any replica answers any request, in
- * either era. It only parses and hands on; what is dear (schemas, lists) lies in `parts`.
+ * Creates the MCP server for one request. There are no sessions, so any replica can answer any request. Creating a
+ * server is cheap: `parts` contains what is expensive (schemas, lists).
  */
 export function createServer(parts: ServerParts, caller: Caller): Server {
   const server = new Server(parts.info, OPTIONS);
   const { role } = caller.context.user;
   server.setRequestHandler('tools/list', () => ({
     tools: [...parts.catalogue[role]],
-    // Of a later revision, and the only way to tell older clients that each person has a list of their own.
+    // These fields belong to a later protocol revision. They tell older clients that the list is per user.
     ...PRIVATE,
   }));
   server.setRequestHandler('tools/call', ({ params }) => {
     const tool = toolNamed(params.name);
     if (!tool) throw invalidParams(`Unknown tool: ${printable(params.name, NAME_MAX)}`);
     const traceparent: unknown = params._meta?.[TRACEPARENT_META_KEY];
-    const call = { tool, args: caller.oddArguments ?? params.arguments, ...caller };
+    const call = { tool, args: caller.invalidArguments ?? params.arguments, ...caller };
     return inSpan(
       parts.telemetry.tracer,
       {
@@ -107,7 +107,7 @@ export function createServer(parts: ServerParts, caller: Caller): Server {
   return server;
 }
 
-/** W3C Trace Context, 3.2. Anything else would cut the call off from the trace of its request. */
+/** W3C Trace Context, 3.2. Other values are ignored; they would separate the call from the trace of its request. */
 const TRACEPARENT = /^[\da-f]{2}-(?!0{32})[\da-f]{32}-(?!0{16})[\da-f]{16}-[\da-f]{2}$/;
 
 function isTraceparent(value: unknown): value is string {

@@ -1,14 +1,14 @@
-/** The work of one request, which may go on when its client has left. */
+/** The work of one request. It may continue after the client has disconnected. */
 export interface ToolWork {
   run<T>(work: () => Promise<T>): Promise<T>;
-  /** Calls `then` as soon as nothing runs, at once if nothing does. For one caller. */
-  whenOver(then: () => void): void;
+  /** Calls `then` when no work is running, immediately if there is none. Only one callback is kept. */
+  whenIdle(then: () => void): void;
 }
 
-/** What runs ends by itself: every call and statement of a tool has a deadline. */
+/** Every call and statement of a tool has a deadline, so the work always ends. */
 export function createToolWork(): ToolWork {
   let running = 0;
-  let onOver = (): void => {};
+  let onIdle = (): void => {};
   return {
     async run(work) {
       running += 1;
@@ -16,12 +16,12 @@ export function createToolWork(): ToolWork {
         return await work();
       } finally {
         running -= 1;
-        if (running === 0) onOver();
+        if (running === 0) onIdle();
       }
     },
-    whenOver(then) {
+    whenIdle(then) {
       if (running === 0) then();
-      else onOver = then;
+      else onIdle = then;
     },
   };
 }

@@ -6,84 +6,86 @@ import type { ActionName } from '../actions/permissions.ts';
 import type { SignedIn } from '../oauth/access-token.ts';
 import { type ArgumentFault, readArguments } from './arguments.ts';
 
-/** One of the hints that clients decide by whether to ask the person first, and why it is so. */
+/** A tool hint, and the reason for its value. Clients use hints to decide whether to ask the person first. */
 export interface Hint {
   readonly is: boolean;
   readonly because: string;
 }
 
-/** All four, always: the protocol's defaults would call a forgotten one destructive. */
+/** All four hints are required: by default, the protocol treats a tool without hints as destructive. */
 export interface Hints {
   readonly readOnly: Hint;
   readonly destructive: Hint;
   readonly idempotent: Hint;
-  /** Whether it reaches beyond this service: a commerce provider, somebody's endpoint. */
+  /** Whether the tool reaches other systems: a commerce provider or a webhook endpoint. */
   readonly openWorld: Hint;
 }
 
-/** What a tool works with: an action's context, and who called. */
+/** The context of a tool call: the action's context and the caller. */
 export interface ToolContext extends ActionContext {
   readonly user: SignedIn;
   readonly destinationNames: DestinationNames;
   readonly assistants: Assistants;
-  /** The day at which the version calendar stands; all else goes by real time. */
+  /** The date for the version calendar; everything else uses real time. */
   readonly calendar: Date;
-  /** An earlier call with the same idempotency key began and did not come to its end. */
+  /** An earlier call with the same idempotency key began, and its outcome is unknown. */
   readonly isResumed: boolean;
-  /** The idempotency key for the service that is called; a call that is resumed has the same again. */
+  /** The idempotency key for the called service; a resumed call has the same one as the earlier call. */
   readonly callId: string;
 }
 
-/** The answer of a tool: what `structuredContent` holds. */
+/** The result of a tool, as in `structuredContent`. */
 export type Answer = Readonly<Record<string, unknown>>;
 
 /**
- * What a look tells about an earlier call whose end was lost: its answer when it was done, undefined when
- * surely nothing was done.
+ * Returns the outcome of an earlier call whose response was lost: its answer when it was executed, undefined when it
+ * certainly was not.
  *
- * @throws OutcomeUnknown when neither is sure.
+ * @throws OutcomeUnknown when neither is certain.
  */
-export type Verdict<O> = () => O | undefined | Promise<O | undefined>;
+export type EarlierOutcome<O> = () => O | undefined | Promise<O | undefined>;
 
-/** A tool as its file says it. */
+/** A tool as its file defines it. */
 export interface ToolDefinition<I extends z.ZodObject, O extends z.ZodObject> {
   readonly name: ActionName;
   readonly title: string;
-  /** Begins "Use this when". */
+  /** Begins with "Use this when". */
   readonly description: string;
   readonly hints: Hints;
-  /** Strict: an argument that is not named is refused. */
+  /** A strict object: unknown arguments are rejected. */
   readonly input: I;
   readonly output: O;
-  /** Id of what a write changes, for the audit log; absent for tools that only read. */
+  /** Id of the object that a write changes, for the audit log; absent for tools that only read. */
   readonly subject?: (input: z.output<I>) => string;
   /**
-   * For a write that could be done twice and whose service knows no repeat by `callId`. Reads how things
-   * stand, before a call with an idempotency key changes anything: one that fails here was not sent.
+   * For writes that could be executed twice and that the service does not deduplicate by `callId`. Reads the current
+   * state before a call with an idempotency key changes anything; when this read fails, nothing was sent.
    *
-   * @param since when the first call with the key began, by the clock of the database.
+   * @param since when the first call with the key began, by the database's clock.
    */
-  readonly look?: (
+  readonly reconcile?: (
     context: ToolContext,
     input: z.output<I>,
     since: Date,
-  ) => Promise<Verdict<z.output<O>>>;
+  ) => Promise<EarlierOutcome<z.output<O>>>;
   /** @throws ToolRefusal, or what its action throws. */
   run(context: ToolContext, input: z.output<I>): Promise<z.output<O>>;
 }
 
-/** A call whose arguments are in order. */
+/** A call with valid arguments. */
 export interface PreparedCall {
   /** Absent for tools that only read. */
   readonly subject: string | undefined;
   readonly idempotencyKey: string | undefined;
-  /** What the arguments say: without nulls for what is left out, and with what stands for it. */
+  /** The parsed arguments: null optionals removed, defaults filled in. */
   readonly input: Readonly<Record<string, unknown>>;
-  readonly look: ((context: ToolContext, since: Date) => Promise<Verdict<Answer>>) | undefined;
+  readonly reconcile:
+    | ((context: ToolContext, since: Date) => Promise<EarlierOutcome<Answer>>)
+    | undefined;
   run(context: ToolContext): Promise<Answer>;
 }
 
-/** A tool, whatever its arguments are. */
+/** A tool without the types of its arguments. */
 export interface Tool {
   readonly name: ActionName;
   readonly title: string;
@@ -94,11 +96,11 @@ export interface Tool {
   prepare(args: unknown): { ok: true; call: PreparedCall } | ArgumentFault;
 }
 
-/** Closes over a tool's types, so that all tools can stand in one list. */
+/** Hides the types of a tool's arguments and result, so that all tools fit in one list. */
 export function defineTool<I extends z.ZodObject, O extends z.ZodObject>(
   definition: ToolDefinition<I, O>,
 ): Tool {
-  const { name, title, description, hints, input, output, subject, look } = definition;
+  const { name, title, description, hints, input, output, subject, reconcile } = definition;
   return {
     name,
     title,
@@ -114,7 +116,7 @@ export function defineTool<I extends z.ZodObject, O extends z.ZodObject>(
         subject: subject?.(read.value),
         idempotencyKey: typeof key === 'string' ? key : undefined,
         input: read.value,
-        look: look && ((context, since) => look(context, read.value, since)),
+        reconcile: reconcile && ((context, since) => reconcile(context, read.value, since)),
         run: (context) => definition.run(context, read.value),
       };
       return { ok: true, call };
@@ -122,21 +124,21 @@ export function defineTool<I extends z.ZodObject, O extends z.ZodObject>(
   };
 }
 
-/** A refusal that the assistant can act on: what is the matter, and what to do next. */
+/** A refusal that the assistant can act on; the message has the problem and the next step. */
 export class ToolRefusal extends Error {
   override readonly name = 'ToolRefusal';
 }
 
 /**
- * Nobody can tell whether an earlier call with the same idempotency key was done, so nothing is done now.
+ * It cannot be determined whether an earlier call with the same idempotency key was executed, so nothing is done now.
  */
 export class OutcomeUnknown extends Error {
   override readonly name = 'OutcomeUnknown';
 
-  /** @param look what to read, and with which tool: "the return with get_return_timeline". */
-  constructor(look: string) {
+  /** @param whatToRead the object and the tool: "the return with get_return_timeline". */
+  constructor(whatToRead: string) {
     super(
-      `It is not known whether the earlier call with this idempotency_key was done, and it was not done again. Read ${look} and tell the person how it stands. Only if it is still to be done, call with a new idempotency_key.`,
+      `It is not known whether the earlier call with this idempotency_key was done, and it was not done again. Read ${whatToRead} and tell the person how it stands. Only if it is still to be done, call with a new idempotency_key.`,
     );
   }
 }

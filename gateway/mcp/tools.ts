@@ -24,7 +24,7 @@ import { unflagReturn } from './tools/unflag-return.ts';
 import { updateDestination } from './tools/update-destination.ts';
 import { updateWebhook } from './tools/update-webhook.ts';
 
-/** Every tool by its name: there is exactly one for each action of the table of permissions. */
+/** Every tool by name; there is exactly one tool for each action of the permission table. */
 export const TOOLS: { readonly [K in ActionName]: Tool } = {
   get_shop_context: getShopContext,
   search_returns: searchReturns,
@@ -51,7 +51,7 @@ export const TOOLS: { readonly [K in ActionName]: Tool } = {
   disconnect_assistant: disconnectAssistant,
 };
 
-/** The tool of that name; undefined when there is none. */
+/** The tool with this name; undefined when it does not exist. */
 export function toolNamed(name: string): Tool | undefined {
   return Object.hasOwn(TOOLS, name) ? TOOLS[name as ActionName] : undefined;
 }

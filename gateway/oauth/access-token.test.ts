@@ -26,7 +26,7 @@ beforeAll(async () => {
 });
 afterAll(() => db.drop());
 
-/** A member of a shop of their own. */
+/** A member of a new shop. */
 async function newMember(): Promise<{ userId: bigint; shopId: bigint; email: string }> {
   const { rows } = await db.pool.query<{ id: bigint }>(
     `with founder as (insert into users (email) values (gen_random_uuid() || '@example.com') returning id)
@@ -54,7 +54,7 @@ const issue = (o: { userId: bigint; shopId: bigint; ttlS?: number }): Promise<st
   issueAccessToken(db.pool, keys, { issuer: ISSUER, clientId: 'client', ...o });
 
 describe('access tokens', () => {
-  test('stand for a user in one shop, as things are now', async () => {
+  test('identify a user in one shop, with the current role and names', async () => {
     const { userId, shopId, email } = await newMember();
     const token = await issue({ userId, shopId });
     const signedIn = { userId, email, name: 'Ada', shopId, shopName: 'Shop', currency: 'GBP' };
@@ -80,13 +80,13 @@ describe('access tokens', () => {
     expect(await tokens.check(other)).toBeDefined();
   });
 
-  test('end in time', async () => {
+  test('expire', async () => {
     expect(await tokens.check(await issue({ ...(await newMember()), ttlS: -30 }))).toBeUndefined();
   });
 
-  test('are not believed when the database does not answer', async () => {
+  test('are not accepted when the database does not answer', async () => {
     const cut = await createTestDatabase('gateway');
-    const away = createAccessTokenCheck({
+    const withoutDatabase = createAccessTokenCheck({
       pool: cut.pool,
       issuer: ISSUER,
       resource: RESOURCE,
@@ -94,12 +94,12 @@ describe('access tokens', () => {
     });
     const token = await issue(await newMember());
     await cut.drop();
-    await expect(away.check(token)).rejects.toThrow();
+    await expect(withoutDatabase.check(token)).rejects.toThrow();
   });
 });
 
 describe('forged tokens', () => {
-  /** A token as the service makes it, with what is wrong about it. */
+  /** A token like those of the service, with one fault. */
   async function forge(o: {
     claims?: Record<string, unknown>;
     header?: Record<string, unknown>;
@@ -115,7 +115,7 @@ describe('forged tokens', () => {
       .sign(o.key ?? (await importJWK(privateJwk, 'ES256')));
   }
 
-  test('are made like real ones, but for the fault', async () => {
+  test('are accepted without the fault', async () => {
     expect(await tokens.check(await forge({}))).toBeDefined();
   });
 
@@ -156,7 +156,7 @@ describe('forged tokens', () => {
     expect(await tokens.check(await forge({ header: { alg: 'HS256' }, key }))).toBeUndefined();
   });
 
-  test('alg none, and what is no token at all', async () => {
+  test('alg none, and texts that are not tokens', async () => {
     const [, body = ''] = (await issue(await newMember())).split('.');
     const kid = (await keys.signing()).kid;
     for (const alg of ['none', 'None', 'NONE']) {
@@ -180,11 +180,11 @@ describe('signing keys', () => {
     expect(new Set(kids).size).toBe(1);
   });
 
-  test('rotate without a sign-out, and every replica learns of the new one', async () => {
+  test('rotate without signing anybody out, and every replica uses the new one', async () => {
     const member = await newMember();
     const before = await issue(member);
     await rotateOAuthKey(db.pool);
-    // A replica that knows nothing of it yet, and one that has just started.
+    // One replica has cached the old key, another one has just started.
     const restarted = createOAuthKeys(db.pool, keyring);
     const { kid } = await restarted.signing();
     const after = await issueAccessToken(db.pool, restarted, {
@@ -202,7 +202,7 @@ describe('signing keys', () => {
     expect((await restarted.verifying()).map((key) => key.kid)).toContain(kid);
   });
 
-  test('a key that is past verifies nothing', async () => {
+  test('a key that was replaced long ago verifies nothing', async () => {
     const token = await issue(await newMember());
     await rotateOAuthKey(db.pool);
     await db.pool.query(
@@ -211,7 +211,7 @@ describe('signing keys', () => {
     expect(await checkWith(createOAuthKeys(db.pool, keyring)).check(token)).toBeUndefined();
   });
 
-  test('lie sealed in the database', async () => {
+  test('are stored encrypted', async () => {
     const { privateJwk } = await keys.signing();
     const { rows } = await db.pool.query('select oauth_keys::text as text from oauth_keys');
     expect(rows.length).toBeGreaterThan(0);

@@ -6,7 +6,7 @@ import { createBoundedCache } from '../auth/bounded-cache.ts';
 import type { Role } from '../tenancy/permissions.ts';
 import { type OAuthKeys, SIGNING_ALG } from './keys.ts';
 
-/** Who an access token stands for, as things are now. */
+/** The user, shop, role and client of an access token, as currently stored. */
 export interface SignedIn {
   readonly userId: bigint;
   readonly email: string;
@@ -23,8 +23,8 @@ export interface SignedIn {
 
 export interface AccessTokenCheck {
   /**
-   * Who the token stands for; undefined when it is not a good one, when its grant was revoked or has
-   * ended, or when the user is no member of the shop any more. Rejects when the database does not answer.
+   * Returns the user of the token. Undefined when the token is not valid, when its grant is revoked or
+   * expired, or when the user is no longer a member of the shop. Rejects when the database does not answer.
    */
   check(token: string): Promise<SignedIn | undefined>;
 }
@@ -33,10 +33,10 @@ export interface AccessTokenCheck {
 export const MCP_SCOPE = 'mcp';
 /** Type of access tokens in their header (RFC 9068). */
 const TOKEN_TYPE = 'at+jwt';
-/** How far two replicas' clocks may be apart. Seconds. */
+/** Largest clock difference between two replicas that is tolerated. Seconds. */
 const CLOCK_SKEW_S = 5;
 const MAX_REMEMBERED = 10_000;
-/** A token of ours has some 700 bytes; longer ones are not worth the arithmetic. */
+/** Our tokens have about 700 bytes. Longer ones are rejected without checking the signature. */
 const MAX_TOKEN_LENGTH = 4_096;
 
 const id = z
@@ -60,19 +60,19 @@ export interface Verified {
 }
 
 /**
- * Judges the access tokens of this service (RFC 9068).
+ * Checks the access tokens of this service (RFC 9068).
  *
- * A signature is checked once per token and remembered by hash. Everything that may change (grant,
- * user, membership, role, shop) is read at every call, in one statement.
+ * A signature is checked once per token and the result is cached by the hash of the token. Everything
+ * that may change (grant, user, membership, role, shop) is read on every call, in one statement.
  *
- * @param o.resource what `aud` must be: the address of the MCP server.
+ * @param o.resource the required `aud` claim: the address of the MCP server.
  */
 export function createAccessTokenCheck(o: {
   readonly pool: pg.Pool;
   readonly issuer: string;
   readonly resource: string;
   readonly keys: OAuthKeys;
-  /** Hears of each grant that a good token was shown for. */
+  /** Called with the grant id of each valid token. */
   readonly used?: (grantId: string) => void;
 }): AccessTokenCheck {
   const remembered = createBoundedCache<Verified>(MAX_REMEMBERED);
@@ -90,7 +90,7 @@ export function createAccessTokenCheck(o: {
   return {
     async check(token) {
       const verified = await verify(token);
-      // A remembered signature counts only while its key does.
+      // A cached result is valid only while its signing key still verifies.
       if (!verified || !(await o.keys.verifyingKey(verified.kid))) return undefined;
       const user = await readSignedIn(o.pool, verified.claims);
       if (user) o.used?.(verified.claims.grant_id);
@@ -100,9 +100,9 @@ export function createAccessTokenCheck(o: {
 }
 
 /**
- * Judges a token by itself: signature, issuer, audience, time. Its grant may have ended.
+ * Checks only what the token itself contains: signature, issuer, audience, time. Its grant may have ended.
  *
- * @returns undefined for one that is not valid. Rejects when the database does not answer.
+ * @returns undefined for an invalid token. Rejects when the database does not answer.
  */
 export async function verifyAccessToken(
   token: string,

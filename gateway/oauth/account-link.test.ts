@@ -24,7 +24,7 @@ const REQUIRED_ACR = ['urn:mfa', 'phr'];
 let identity: FakeIdentity;
 let under: TestGateway;
 let baseUrl: string;
-/** Another gateway, which wants a second factor. */
+/** Another gateway, which requires a second factor. */
 let strict: TestGateway;
 let strictUrl: string;
 beforeAll(async () => {
@@ -76,7 +76,7 @@ interface Wanted {
   readonly at?: string;
 }
 
-/** Comes back from the identity provider with those claims. @returns the page, and where the browser was sent. */
+/** Returns from the identity provider with these claims. @returns the page, and the URL of the redirect. */
 async function arrive(o: Wanted): Promise<{ shown: Shown; sentTo: URL }> {
   const query = new URLSearchParams({
     response_type: 'code',
@@ -95,7 +95,7 @@ async function arrive(o: Wanted): Promise<{ shown: Shown; sentTo: URL }> {
   return { shown, sentTo };
 }
 
-/** The page that asks for consent, for that shop. */
+/** Expects the consent page for this shop. */
 const isIn = ({ shown }: { shown: Shown }, { shopId }: Person): boolean =>
   shown.status === 200 && shown.text.includes(`no. ${shopId})`);
 const isOther = ({ shown }: { shown: Shown }): boolean =>
@@ -110,7 +110,7 @@ const actionsOf = async ({ shopId, userId }: Person): Promise<string[]> => {
 };
 
 describe('a person is an account of the identity provider', () => {
-  test('from the first sign-in on: the same address with another account is refused', async () => {
+  test('from the first sign-in on: another account with the same address is rejected', async () => {
     const person = await newMember();
     const { email } = person;
     expect(isIn(await arrive({ email, claims: { sub: 'first' } }), person)).toBe(true);
@@ -126,7 +126,7 @@ describe('a person is an account of the identity provider', () => {
     expect(rows).toEqual([{ sign_in_issuer: identity.issuer, sign_in_subject: 'first' }]);
   });
 
-  test('in all shops that know nobody by the address, at once', async () => {
+  test('in all shops where the address has no linked account yet', async () => {
     const one = await newMember();
     const { email } = one;
     const two = await newMember(email);
@@ -134,7 +134,7 @@ describe('a person is an account of the identity provider', () => {
     expect(isOther(await arriveAt(two, 'second'))).toBe(true);
   });
 
-  /** With several shops one is chosen first. */
+  /** A user of several shops chooses one first. */
   async function arriveAt({ email, shopId }: Person, sub: string): Promise<{ shown: Shown }> {
     const query = new URLSearchParams({
       response_type: 'code',
@@ -178,13 +178,13 @@ describe('a person is an account of the identity provider', () => {
     expect(isOther(await arrive({ email, claims: { sub: 'second' } }))).toBe(true);
   });
 
-  test('an address that changed at the identity provider is taken along, unless it is that of somebody else', async () => {
+  test('an address that changed at the identity provider is accepted, unless it belongs to another member', async () => {
     const person = await newMember();
     const [sub, moved] = [randomUUID(), `moved-${person.email}`];
     await arrive({ email: person.email, claims: { sub } });
     expect(isIn(await arrive({ email: moved, claims: { sub } }), person)).toBe(true);
     expect(await actionsOf(person)).toContain('member.address_changed');
-    // The former address is nobody's now.
+    // The former address belongs to no account now.
     const former = await arrive({ email: person.email, claims: { sub: randomUUID() } });
     expect(former.shown.text).toContain('No email was found');
 
@@ -208,7 +208,7 @@ describe('a person is an account of the identity provider', () => {
 });
 
 describe('an ID token', () => {
-  test('that the published keys did not sign is refused', async () => {
+  test('that was not signed with a published key is rejected', async () => {
     const { email } = await newMember();
     identity.isForging = true;
     const { shown } = await arrive({ email });
@@ -222,7 +222,7 @@ describe('an ID token', () => {
     ['another issuer', { iss: 'https://elsewhere.example' }],
     ['a past end', { exp: 1 }],
     ['no subject', { sub: undefined }],
-  ])('with %s is refused', async (_, claims) => {
+  ])('with %s is rejected', async (_, claims) => {
     const { email } = await newMember();
     const { shown } = await arrive({ email, claims });
     expect([shown.status, shown.text.includes('This sign-in has ended')]).toEqual([400, true]);
@@ -248,7 +248,7 @@ describe('an ID token', () => {
     expect([isIn({ shown }, person), isRefused]).toEqual([isGood, !isGood]);
   });
 
-  test.each(['-1', 'x', '', '1.5'])('max_age %j is no number of seconds', async (max_age) => {
+  test.each(['-1', 'x', '', '1.5'])('max_age %j is not a number of seconds', async (max_age) => {
     const query = new URLSearchParams({
       response_type: 'code',
       client_id: CLIENT_ID,

@@ -2,8 +2,8 @@ import type { Queryable } from '../../services/platform/postgres.ts';
 import type { Role } from '../tenancy/permissions.ts';
 
 /**
- * Who signed in, and for which shop. The provider knows the pair as one account, so that the choice of
- * the shop is bound to every code and token from the start.
+ * The user who signed in, and the chosen shop. oidc-provider treats the pair as one account, so every
+ * code and token is bound to the shop.
  */
 export interface Account {
   readonly userId: bigint;
@@ -14,7 +14,7 @@ export function accountId({ userId, shopId }: Account): string {
   return `${userId}.${shopId}`;
 }
 
-/** Undefined for a text that {@link accountId} did not make. */
+/** Parses the result of {@link accountId}; undefined for any other text. */
 export function parseAccountId(text: string): Account | undefined {
   const [, userId, shopId] = /^([1-9]\d{0,15})\.([1-9]\d{0,15})$/.exec(text) ?? [];
   if (userId === undefined || shopId === undefined) return undefined;
@@ -29,7 +29,7 @@ export async function isMember(db: Queryable, account: Account): Promise<boolean
   return rowCount === 1;
 }
 
-/** As {@link isMember}, and for the rest of the transaction it stays so. */
+/** As {@link isMember}, and locks the membership until the transaction ends. */
 export async function isMemberUntilCommit(tx: Queryable, account: Account): Promise<boolean> {
   const { rowCount } = await tx.query(
     'select 1 from memberships where shop_id = $1 and user_id = $2 for key share',
@@ -41,14 +41,14 @@ export async function isMemberUntilCommit(tx: Queryable, account: Account): Prom
 /** A shop that a person may choose. */
 export interface ShopOfUser extends Account {
   readonly name: string;
-  /** What the person is there. */
+  /** The person's role in this shop. */
   readonly role: Role;
 }
 
-/** More are not shown; nobody scrolls further. */
+/** Largest number of shops on the page. */
 const MAX_SHOPS = 200;
 
-/** The shops of the user with that address (as `parseEmail` answers it), by name; empty when there are none. */
+/** The shops of the user with this e-mail address (in the form that `parseEmail` returns), ordered by name. */
 export async function shopsOfEmail(db: Queryable, email: string): Promise<ShopOfUser[]> {
   const { rows } = await db.query<ShopOfUser>(
     `select u.id as "userId", s.id as "shopId", s.name, m.role
@@ -63,7 +63,7 @@ export async function shopsOfEmail(db: Queryable, email: string): Promise<ShopOf
   return rows;
 }
 
-/** The shop of an account as it is now; undefined when the membership has ended. */
+/** The current shop and role of an account; undefined when the membership has ended. */
 export async function shopOfMember(
   db: Queryable,
   { userId, shopId }: Account,

@@ -2,26 +2,29 @@ import { type Adapter, type AdapterPayload, errors } from 'oidc-provider';
 import { isOutage } from '../../services/platform/outage.ts';
 import { parseAccountId } from './account.ts';
 import { type Grants, grantPayload } from './grants.ts';
-import type { Tickets } from './tickets.ts';
+import type { OneTimeRecords } from './one-time-records.ts';
 
-/** A rotated refresh token goes on working so long, for a client that lost the answer. Milliseconds. */
+/** A used refresh token works for this time after its first use, for a client that lost the response. Milliseconds. */
 const REFRESH_GRACE_MS = 30_000;
 /**
- * A code that was used since the request arrived, or just before, is a race and no replay: it is refused,
- * but the tokens of whoever won are left alone. Milliseconds.
+ * A code that was used at most this long before the request arrived is treated as a race between two
+ * requests, not as a replay: the second request fails, but the tokens of the first stay valid. Milliseconds.
  */
 export const RACE_MS = 1_000;
-/** Long enough for a replayed code to be known as one, whatever its own expiry says. Seconds. */
+/**
+ * A used code is returned with an expiry this far in the future, so that oidc-provider checks whether the code
+ * was used before it checks whether the code has expired. Seconds.
+ */
 const REPLAYED_FOR_S = 60;
 
 export interface AdapterOptions {
-  readonly tickets: Tickets;
+  readonly records: OneTimeRecords;
   readonly grants: Grants;
-  /** How long ago the request being served came in. Milliseconds. */
+  /** Time since the current request arrived. Milliseconds. */
   readonly arrivedMsAgo: () => number;
 }
 
-/** What oidc-provider keeps its models in, by the name of the model. */
+/** The storage adapter of oidc-provider for each of its models, by model name. */
 export function createAdapters(o: AdapterOptions): (model: string) => Adapter {
   return (model) => {
     switch (model) {
@@ -34,7 +37,8 @@ export function createAdapters(o: AdapterOptions): (model: string) => Adapter {
       case 'Grant':
         return guarded(grantAdapter(o));
       default:
-        // Sessions: everybody signs in anew. Clients: configuration. Access tokens: signed, not stored.
+        // Sessions are not kept: each request is a new sign-in. Clients come from configuration.
+        // Access tokens are signed, not stored.
         return STORES_NOTHING;
     }
   };
@@ -51,60 +55,60 @@ const STORES_NOTHING: Adapter = {
   revokeByGrantId: nothing,
 };
 
-function codeAdapter({ tickets, arrivedMsAgo }: AdapterOptions): Adapter {
+function codeAdapter({ records, arrivedMsAgo }: AdapterOptions): Adapter {
   return {
     ...STORES_NOTHING,
-    upsert: (id, payload, ttlS) => put(tickets, 'AuthorizationCode', { id, payload, ttlS }),
+    upsert: (id, payload, ttlS) => put(records, 'AuthorizationCode', { id, payload, ttlS }),
     async find(id) {
-      const ticket = await tickets.find('AuthorizationCode', id);
-      if (!ticket) return undefined;
-      const payload = withId(ticket.content, id);
-      if (ticket.consumedMsAgo === null) return payload;
-      if (ticket.consumedMsAgo < arrivedMsAgo() + RACE_MS) return undefined;
-      // RFC 6749, 4.1.2: the provider revokes the family when it sees that it was used before.
+      const record = await records.find('AuthorizationCode', id);
+      if (!record) return undefined;
+      const payload = withId(record.content, id);
+      if (record.consumedMsAgo === null) return payload;
+      if (record.consumedMsAgo < arrivedMsAgo() + RACE_MS) return undefined;
+      // RFC 6749, 4.1.2: on a second use of a code, oidc-provider revokes all tokens issued for it.
       return { ...payload, consumed: true, exp: Math.floor(Date.now() / 1_000) + REPLAYED_FOR_S };
     },
     async consume(id) {
-      if (await tickets.consume('AuthorizationCode', id, 0)) return;
+      if (await records.consume('AuthorizationCode', id, 0)) return;
       throw new errors.InvalidGrant('authorization code already used');
     },
-    revokeByGrantId: (grantId) => tickets.removeOfGrant('AuthorizationCode', grantId),
+    revokeByGrantId: (grantId) => records.removeOfGrant('AuthorizationCode', grantId),
   };
 }
 
-function refreshTokenAdapter({ tickets, grants }: AdapterOptions): Adapter {
+function refreshTokenAdapter({ records, grants }: AdapterOptions): Adapter {
   return {
     ...STORES_NOTHING,
-    upsert: (id, payload, ttlS) => put(tickets, 'RefreshToken', { id, payload, ttlS }),
+    upsert: (id, payload, ttlS) => put(records, 'RefreshToken', { id, payload, ttlS }),
     async find(id) {
-      const ticket = await tickets.find('RefreshToken', id);
-      if (!ticket) return undefined;
-      const payload = withId(ticket.content, id);
-      const isReused = ticket.consumedMsAgo !== null && ticket.consumedMsAgo >= REFRESH_GRACE_MS;
+      const record = await records.find('RefreshToken', id);
+      if (!record) return undefined;
+      const payload = withId(record.content, id);
+      const isReused = record.consumedMsAgo !== null && record.consumedMsAgo >= REFRESH_GRACE_MS;
       return isReused ? { ...payload, consumed: true } : payload;
     },
     async consume(id) {
-      if (await tickets.consume('RefreshToken', id, REFRESH_GRACE_MS)) return;
-      // The grace ended between reading and using it: reuse all the same.
-      const ticket = await tickets.find('RefreshToken', id);
-      const { grantId } = withId(ticket?.content, id);
+      if (await records.consume('RefreshToken', id, REFRESH_GRACE_MS)) return;
+      // The grace period ended between the read and the use, so this counts as reuse.
+      const record = await records.find('RefreshToken', id);
+      const { grantId } = withId(record?.content, id);
       if (grantId !== undefined) await grants.revoke(grantId);
       throw new errors.InvalidGrant('refresh token already used');
     },
-    destroy: (id) => tickets.remove('RefreshToken', id),
-    revokeByGrantId: (grantId) => tickets.removeOfGrant('RefreshToken', grantId),
+    destroy: (id) => records.remove('RefreshToken', id),
+    revokeByGrantId: (grantId) => records.removeOfGrant('RefreshToken', grantId),
   };
 }
 
-function interactionAdapter({ tickets }: AdapterOptions): Adapter {
+function interactionAdapter({ records }: AdapterOptions): Adapter {
   return {
     ...STORES_NOTHING,
-    upsert: (id, payload, ttlS) => put(tickets, 'Interaction', { id, payload, ttlS }),
+    upsert: (id, payload, ttlS) => put(records, 'Interaction', { id, payload, ttlS }),
     async find(id) {
-      const ticket = await tickets.find('Interaction', id);
-      return ticket && withId(ticket.content, id);
+      const record = await records.find('Interaction', id);
+      return record && withId(record.content, id);
     },
-    destroy: (id) => tickets.remove('Interaction', id),
+    destroy: (id) => records.remove('Interaction', id),
   };
 }
 
@@ -113,7 +117,8 @@ function grantAdapter({ grants }: AdapterOptions): Adapter {
     ...STORES_NOTHING,
     async upsert(id, payload, ttlS) {
       const account = parseAccountId(payload.accountId ?? '');
-      if (!account || payload.clientId === undefined) throw new Error('a grant of nobody');
+      if (!account || payload.clientId === undefined)
+        throw new Error('a grant without an account or a client');
       await grants.put(id, { ...account, clientId: payload.clientId, ttlS: ttlS ?? 0 });
     },
     async find(id) {
@@ -125,20 +130,20 @@ function grantAdapter({ grants }: AdapterOptions): Adapter {
 }
 
 function put(
-  tickets: Tickets,
+  records: OneTimeRecords,
   kind: 'AuthorizationCode' | 'RefreshToken' | 'Interaction',
   { id, payload, ttlS }: { id: string; payload: AdapterPayload; ttlS: number | undefined },
 ): Promise<void> {
   const { jti: _withheld, ...content } = payload;
-  // Without an end it would be past at once; the provider gives each one.
-  return tickets.put(kind, id, { content, ttlS: ttlS ?? 0, grantId: payload.grantId });
+  // oidc-provider passes a lifetime for each of these models. A missing one means "already expired".
+  return records.put(kind, id, { content, ttlS: ttlS ?? 0, grantId: payload.grantId });
 }
 
 function withId(content: unknown, id: string): AdapterPayload {
   return { ...(content as AdapterPayload | undefined), jti: id };
 }
 
-/** {@link failingClosed} for every function of an adapter. */
+/** Applies {@link failingClosed} to every function of an adapter. */
 function guarded(adapter: Adapter): Adapter {
   const guard =
     <A extends unknown[], R>(work: (...args: A) => Promise<R>) =>
@@ -155,7 +160,7 @@ function guarded(adapter: Adapter): Adapter {
   };
 }
 
-/** While the database is away nothing is granted, and the answer says that it passes. */
+/** Turns a database outage into 503 `temporarily_unavailable`. Nothing is granted during an outage. */
 export async function failingClosed<T>(work: Promise<T>): Promise<T> {
   try {
     return await work;
@@ -164,7 +169,7 @@ export async function failingClosed<T>(work: Promise<T>): Promise<T> {
   }
 }
 
-/** An OAuth error of its own status, which the library sends as it is. */
+/** An OAuth error with status 503; oidc-provider sends the status of the error. */
 function temporarilyUnavailable(cause: unknown): Error {
   const error = new errors.TemporarilyUnavailable('Sign-in is not available at the moment.');
   return Object.assign(error, { status: 503, statusCode: 503, allow_redirect: false, cause });

@@ -23,9 +23,9 @@ import { createSupportedClients } from './clients/supported-clients.ts';
 import { createCookies } from './cookies.ts';
 import { SignInLost } from './failures.ts';
 import { storeGrant } from './issue.ts';
+import { createOneTimeRecords } from './one-time-records.ts';
 import { createSignIn } from './sign-in.ts';
-import { createTickets } from './tickets.ts';
-import { IdentityProviderAway } from './upstream.ts';
+import { IdentityProviderUnavailable } from './upstream.ts';
 
 let identity: FakeIdentity;
 let under: TestGateway;
@@ -43,10 +43,10 @@ beforeAll(async () => {
   });
   migrator = new pg.Client({ connectionString: under.database.migratorUrl });
   await migrator.connect();
-  // What a database says that is starting up.
+  // The error of a database that is starting.
   await migrator.query(
-    `create function gateway.is_away() returns trigger language plpgsql
-     as $$ begin raise exception 'away' using errcode = '57P03'; end $$`,
+    `create function gateway.fail() returns trigger language plpgsql
+     as $$ begin raise exception 'starting up' using errcode = '57P03'; end $$`,
   );
 });
 afterAll(async () => {
@@ -60,7 +60,7 @@ async function addShop(email: string): Promise<Member> {
   return addMember(under.database.pool, { shopId, email, role: 'owner', by: TEST_AUTHOR });
 }
 
-/** A browser that comes back from the identity provider, and the address it comes to. */
+/** A browser at the identity provider, and the URL that it is redirected back to. */
 async function comingBack({ prompt = '', isConsented = false } = {}): Promise<{
   browser: Browser;
   callback: string;
@@ -85,13 +85,13 @@ async function comingBack({ prompt = '', isConsented = false } = {}): Promise<{
   return { browser, callback: identity.callbackOf(new URL(headers.get('location') ?? '')) };
 }
 
-describe('the way back from the identity provider', () => {
-  test('goes on when it is taken again, once the identity provider answers', async () => {
+describe('the callback from the identity provider', () => {
+  test('can be retried until the identity provider answers', async () => {
     const { browser, callback } = await comingBack();
-    identity.isAway = true;
-    const away = [await browser.send(callback), await browser.send(callback)];
-    identity.isAway = false;
-    for (const { status, text } of away) {
+    identity.isUnavailable = true;
+    const failed = [await browser.send(callback), await browser.send(callback)];
+    identity.isUnavailable = false;
+    for (const { status, text } of failed) {
       expect([status, text.includes('Try again in a moment')]).toEqual([503, true]);
     }
     const asked = await browser.open(callback, REDIRECT);
@@ -100,7 +100,7 @@ describe('the way back from the identity provider', () => {
     expect((await browser.send(callback)).status).toBe(400);
   });
 
-  test('goes on once, when it is taken many times at once', async () => {
+  test('succeeds for one of many concurrent requests', async () => {
     const { browser, callback } = await comingBack();
     const many = await Promise.all(Array.from({ length: 8 }, () => browser.send(callback)));
     const statuses = many.map(({ status }) => status).toSorted();
@@ -108,23 +108,23 @@ describe('the way back from the identity provider', () => {
   });
 
   const GRANT = 'gateway.oauth_grants for each row';
-  const ticket = (kind: string) => `gateway.oauth_tickets for each row when (new.kind = '${kind}')`;
+  const record = (kind: string) => `gateway.oauth_tickets for each row when (new.kind = '${kind}')`;
 
   interface Fault {
-    away: string;
+    failing: string;
     error?: string;
     prompt?: string;
-    isAway?: boolean;
+    isUnavailable?: boolean;
     isConsented?: boolean;
   }
   test.each<[string, Fault]>([
-    ['the grant', { away: GRANT, isConsented: true }],
-    ['that somebody is asked', { away: ticket('SignedIn') }],
-    ['that it can be taken again', { away: ticket('SignIn'), isAway: true }],
-    ['that it was refused there', { away: ticket('Interaction'), error: 'access_denied' }],
+    ['the grant', { failing: GRANT, isConsented: true }],
+    ['the pending consent', { failing: record('SignedIn') }],
+    ['the record for a retry', { failing: record('SignIn'), isUnavailable: true }],
+    ['the refusal', { failing: record('Interaction'), error: 'access_denied' }],
     [
-      'that less is asked there',
-      { away: ticket('SignIn'), error: 'invalid_request', prompt: 'select_account' },
+      'the second attempt with fewer prompts',
+      { failing: record('SignIn'), error: 'invalid_request', prompt: 'select_account' },
     ],
   ])('leads back to the app when the database cannot store %s', async (_, o) => {
     const { browser, callback } = await comingBack(o);
@@ -133,20 +133,20 @@ describe('the way back from the identity provider', () => {
       url.searchParams.delete('code');
       url.searchParams.set('error', o.error);
     }
-    identity.isAway = o.isAway ?? false;
+    identity.isUnavailable = o.isUnavailable ?? false;
     await migrator.query(
-      `create trigger away before insert on ${o.away} execute function gateway.is_away()`,
+      `create trigger failing before insert on ${o.failing} execute function gateway.fail()`,
     );
     const { status, headers, text } = await browser.send(url);
-    identity.isAway = false;
-    await migrator.query(`drop trigger away on ${o.away.split(' ')[0]}`);
+    identity.isUnavailable = false;
+    await migrator.query(`drop trigger failing on ${o.failing.split(' ')[0]}`);
     expect([status, headers.get('retry-after')]).toEqual([503, '5']);
     expect(text).toContain('Go back to your app and connect again in a moment');
     expect(text).not.toContain('Try again');
     expect((await browser.send(url)).status).toBe(400);
   });
 
-  test('is lost when the page after it cannot be made', async () => {
+  test('cannot be retried when the next page fails', async () => {
     const email = `${randomUUID()}@example.com`;
     await addShop(email);
     const { pool } = under.database;
@@ -164,11 +164,11 @@ describe('the way back from the identity provider', () => {
     const signIn = createSignIn({
       issuer: baseUrl,
       pool,
-      tickets: createTickets(pool),
+      records: createOneTimeRecords(pool),
       clients: createSupportedClients(CLIENT_ID, []),
       cookies: createCookies(baseUrl, 60),
       upstream: {
-        origin: () => Promise.reject(new IdentityProviderAway()),
+        origin: () => Promise.reject(new IdentityProviderUnavailable()),
         begin: async () => ({ url: identity.issuer, expectation }),
         finish: async () => ({ issuer: 'i', subject: 's', email, emailVerified: true }),
       },
@@ -183,7 +183,7 @@ describe('the way back from the identity provider', () => {
       logger: createLogger({ service: 'test', level: 'silent' }),
     });
     expect((await signIn.giveEmail(req, request.uid, email)).status).toBe(303);
-    // Now there is one to choose.
+    // With a second shop, the shop page comes next, and it needs the identity provider's origin.
     await addShop(email);
     const callback = new URL(`${baseUrl}/oauth/callback?state=${state}`);
     await expect(signIn.comeBack(req, callback)).rejects.toThrow(SignInLost);

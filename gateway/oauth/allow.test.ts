@@ -17,10 +17,10 @@ beforeAll(async () => {
   stack = await startSignInStack({ replicas: 1 });
   migrator = new pg.Client({ connectionString: stack.under.database.migratorUrl });
   await migrator.connect();
-  // What a database says that is starting up.
+  // The error of a database that is starting.
   await migrator.query(
-    `create function gateway.is_away() returns trigger language plpgsql
-     as $$ begin raise exception 'away' using errcode = '57P03'; end $$`,
+    `create function gateway.fail() returns trigger language plpgsql
+     as $$ begin raise exception 'starting up' using errcode = '57P03'; end $$`,
   );
 });
 afterAll(async () => {
@@ -33,13 +33,13 @@ interface Asked {
   readonly begun: Begun;
   readonly browser: Browser;
   readonly page: Shown;
-  /** Where its form goes. */
+  /** The URL of the form. */
   readonly allow: URL;
-  /** The form as it is sent. */
+  /** The fields of the form. */
   readonly form: RequestInit;
 }
 
-/** Somebody who is asked whether to allow it. */
+/** A sign-in at the consent page. */
 async function asked(): Promise<Asked> {
   const person = await stack.newPerson();
   const begun = stack.begin({ redirect_uri: LOOPBACK, login_hint: person.email });
@@ -55,11 +55,11 @@ async function asked(): Promise<Asked> {
 const endMembership = ({ person }: Asked, db: pg.ClientBase | pg.Pool): Promise<unknown> =>
   db.query('delete from memberships where user_id = $1', [person.userId]);
 
-/** While a table refuses what the trigger says. */
-async function whileAway<T>(trigger: string, work: () => Promise<T>): Promise<T> {
-  await migrator.query(`create trigger away ${trigger} execute function gateway.is_away()`);
+/** Runs `work` while the trigger makes a table fail. */
+async function whileFailing<T>(trigger: string, work: () => Promise<T>): Promise<T> {
+  await migrator.query(`create trigger failing ${trigger} execute function gateway.fail()`);
   const [, table] = / on (\S+)/.exec(trigger) ?? [];
-  return work().finally(() => migrator.query(`drop trigger away on ${table}`));
+  return work().finally(() => migrator.query(`drop trigger failing on ${table}`));
 }
 
 async function grantsOf({ person }: Asked): Promise<[grants: number, entries: number]> {
@@ -91,7 +91,7 @@ async function expectDenied(it: Asked, shown: Shown): Promise<void> {
 }
 
 describe('a membership that ends', () => {
-  test('before it is allowed gets the page of somebody without a shop, and no grant', async () => {
+  test('before the form is sent leads to the page for users without a shop, and to no grant', async () => {
     const it = await asked();
     await endMembership(it, stack.under.database.pool);
     const shown = await it.browser.send(it.allow, it.form);
@@ -100,7 +100,7 @@ describe('a membership that ends', () => {
     await expectDenied(it, await it.browser.submit(shown, {}, LOOPBACK));
   });
 
-  test('at the same moment gets no grant either', async () => {
+  test('while the form is being handled leads to no grant either', async () => {
     const it = await asked();
     const { pool } = stack.under.database;
     const ending = await pool.connect();
@@ -115,7 +115,7 @@ describe('a membership that ends', () => {
     expect(await grantsOf(it)).toEqual([0, 0]);
   });
 
-  test('before the app has its code has the app told so', async () => {
+  test('before the code is issued is reported to the app', async () => {
     const it = await asked();
     const { headers } = await it.browser.send(it.allow, it.form);
     const resume = new URL(headers.get('location') ?? '', stack.baseUrl);
@@ -124,12 +124,12 @@ describe('a membership that ends', () => {
   });
 });
 
-test('when the code cannot be stored, the page leads back to the app: the request is spent', async () => {
+test('when the code cannot be stored, the page leads back to the app: the request cannot be retried', async () => {
   const it = await asked();
   const { headers } = await it.browser.send(it.allow, it.form);
   const resume = new URL(headers.get('location') ?? '', stack.baseUrl);
   const trigger = `before insert on gateway.oauth_tickets for each row when (new.kind = 'AuthorizationCode')`;
-  const { status, text } = await whileAway(trigger, () => it.browser.send(resume));
+  const { status, text } = await whileFailing(trigger, () => it.browser.send(resume));
   expect([status, text.includes('Go back to your app')]).toEqual([503, true]);
   expect(text).not.toContain('Try again');
 });
@@ -143,15 +143,15 @@ describe('allowing it', () => {
     ],
   ])('works when sent again after the database could not store %s', async (_, trigger) => {
     const it = await asked();
-    const away = await whileAway(trigger, () => it.browser.send(it.allow, it.form));
-    expect([away.status, away.text.includes('Try again in a moment')]).toEqual([503, true]);
+    const failed = await whileFailing(trigger, () => it.browser.send(it.allow, it.form));
+    expect([failed.status, failed.text.includes('Try again in a moment')]).toEqual([503, true]);
     const page = await it.browser.send(it.page.url);
     expect([page.status, page.text]).toEqual([200, it.page.text]);
     await expectTokens(it, await it.browser.open(it.allow, LOOPBACK, it.form));
     expect(await grantsOf(it)).toEqual([1, 1]);
   });
 
-  test('many times at once makes one grant', async () => {
+  test('many times concurrently creates one grant', async () => {
     const it = await asked();
     const sent = Array.from({ length: 8 }, () => it.browser.send(it.allow, it.form));
     const answers = await Promise.all(sent);

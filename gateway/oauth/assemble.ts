@@ -5,21 +5,21 @@ import { type Cookies, createCookies } from './cookies.ts';
 import { createGrants } from './grants.ts';
 import { mcpResource } from './issue.ts';
 import type { OAuthKeys } from './keys.ts';
+import { createOneTimeRecords } from './one-time-records.ts';
 import { SIGN_IN_TTL_S } from './provider.ts';
 import { createRequests } from './requests.ts';
 import type { OAuthDependencies } from './router.ts';
 import { createSignIn, type SignIn } from './sign-in.ts';
-import { createTickets } from './tickets.ts';
 import { createUpstream } from './upstream.ts';
 
 /** The parts of a sign-in, put together. */
 export interface SignInParts {
   readonly signIn: SignIn;
   readonly cookies: Cookies;
-  /** Whether there is a sign-in of that id, under way. */
-  waits(uid: string): Promise<boolean>;
-  /** Has the authorization server answer, as if the request had been for `url`. */
-  hand(req: IncomingMessage, res: ServerResponse, url: string): Promise<void>;
+  /** Whether a sign-in with this id exists and has not ended. */
+  isPending(uid: string): Promise<boolean>;
+  /** Passes the request to oidc-provider, with its URL replaced by `url`. */
+  forward(req: IncomingMessage, res: ServerResponse, url: string): Promise<void>;
 }
 
 export function assemble(
@@ -27,14 +27,14 @@ export function assemble(
   { keys, provider }: NonNullable<OAuthDependencies['signIn']> & { readonly keys: OAuthKeys },
 ): SignInParts {
   const { pool, issuer, clients, logger, grantDays, formOrigins } = o;
-  const tickets = createTickets(pool);
+  const records = createOneTimeRecords(pool);
   const cookies = createCookies(issuer, SIGN_IN_TTL_S);
   const arrivals = new AsyncLocalStorage<number>();
   const requests = createRequests(issuer, () => server.current());
   const server = createAuthorizationServer({
     issuer,
     pool,
-    tickets,
+    records,
     grants: createGrants(pool, mcpResource(issuer), logger),
     clients,
     cookies,
@@ -47,7 +47,7 @@ export function assemble(
   const signIn = createSignIn({
     issuer,
     pool,
-    tickets,
+    records,
     clients,
     cookies,
     grantDays,
@@ -59,10 +59,10 @@ export function assemble(
   return {
     signIn,
     cookies,
-    waits: async (uid) => (await requests.find(uid)) !== undefined,
-    async hand(req, res, url) {
+    isPending: async (uid) => (await requests.find(uid)) !== undefined,
+    async forward(req, res, url) {
       req.url = url;
-      // The provider works out its own address by this one, where a framework has set it.
+      // oidc-provider derives its own address from `originalUrl` when Express has set it.
       Reflect.set(req, 'originalUrl', url);
       await arrivals.run(performance.now(), () => server.handle(req, res));
     },

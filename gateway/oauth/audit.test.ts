@@ -35,7 +35,7 @@ describe('the audit log', () => {
     return rows;
   };
 
-  test('says who connected an assistant, and that a second use of its token ended it', async () => {
+  test('shows who connected an assistant, and that reuse of its token ended the grant', async () => {
     const somebody = await stack.newPerson();
     const userId = String(somebody.userId);
     const { body } = await stack.tokens(somebody);
@@ -66,7 +66,7 @@ describe('the audit log', () => {
     ]);
   });
 
-  test('has an assistant end with the membership of its person', async () => {
+  test('shows that an assistant was disconnected when the membership of its user ended', async () => {
     const somebody = await stack.newPerson();
     await stack.tokens(somebody);
     const { pool } = stack.under.database;

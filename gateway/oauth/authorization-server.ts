@@ -8,9 +8,9 @@ import { createProvider, type ProviderOptions } from './provider.ts';
 import { type AuthorizationRequest, requestOf } from './requests.ts';
 import { logTokens } from './token-log.ts';
 
-/** oidc-provider behind plain node requests, always with the newest signing key. */
+/** Runs oidc-provider on plain Node requests, always with the newest signing key. */
 export interface AuthorizationServer {
-  /** The provider of the moment. Rejects when the database does not answer. */
+  /** The provider with the newest signing key. Rejects when the database does not answer. */
   current(): Promise<Provider>;
   /** Answers one request. Rejects when the database does not answer. */
   handle(req: IncomingMessage, res: ServerResponse): Promise<void>;
@@ -19,7 +19,7 @@ export interface AuthorizationServer {
 export interface AuthorizationServerOptions extends Omit<ProviderOptions, 'renderError'> {
   readonly keys: OAuthKeys;
   readonly logger: Logger;
-  /** What a browser gets whose authorization request was found good. */
+  /** Returns the first page for a valid authorization request. */
   readonly begin: (req: IncomingMessage, request: AuthorizationRequest) => Promise<Answer>;
 }
 
@@ -43,7 +43,7 @@ export function createAuthorizationServer(o: AuthorizationServerOptions): Author
     current: async () => (await newest()).provider,
     async handle(req, res) {
       const { answer } = await newest();
-      // The provider makes addresses and cookies by these; a caller's own words do not count.
+      // oidc-provider builds its URLs and cookies from these headers, so a caller's values must not reach it.
       req.headers.host = host;
       req.headers['x-forwarded-host'] = host;
       req.headers['x-forwarded-proto'] = protocol.slice(0, -1);
@@ -62,7 +62,7 @@ function build(
   );
   logTokens(provider, o.logger);
   provider.on('server_error', (_ctx, err) => o.logger.error({ err }, 'sign-in failed'));
-  // What is thrown past the provider's own handlers is answered here, and told to our log alone.
+  // The middleware below handles and logs errors that oidc-provider does not; Koa must not print them as well.
   provider.silent = true;
   provider.use(async (ctx, next) => {
     try {
@@ -79,7 +79,7 @@ function build(
   return provider;
 }
 
-/** What is needed of the provider's context to answer. */
+/** The part of Koa's context that writes a response. */
 interface Context {
   status: number;
   body: unknown;
@@ -89,7 +89,7 @@ interface Context {
   remove(name: string): void;
 }
 
-/** Nobody stays signed in here, so there is nothing to remember. */
+/** Removes the session cookie from the response: sessions are not kept. */
 function dropCookie(ctx: Context, name: string): void {
   const cookies = [ctx.response.get('Set-Cookie') ?? ''].flat().filter((cookie) => cookie !== '');
   const others = cookies.filter((cookie) => !cookie.startsWith(`${name}=`));
@@ -104,25 +104,25 @@ function put(ctx: Context, answer: Answer): void {
   for (const cookie of answer.cookies) ctx.append('Set-Cookie', cookie);
   ctx.body = answer.body;
   ctx.status = answer.status;
-  // The framework guesses a type for every body, also where it has set one before.
+  // Koa sets a guessed content type with each body, even when the header is set already.
   const type = answer.headers['Content-Type'];
   if (type === undefined) ctx.remove('Content-Type');
   else ctx.set('Content-Type', type);
 }
 
 /**
- * @param error OAuth's name of it.
- * @param route the provider's name of what was asked for.
+ * @param error the OAuth error code.
+ * @param route oidc-provider's name of the route.
  */
 function errorPage(error: string, route: string): Answer {
   switch (error) {
     case 'temporarily_unavailable':
     case 'server_error':
-      // The provider ends a request before it makes the code.
+      // On `resume`, oidc-provider deletes the authorization request before it stores the code, so a retry fails.
       return unavailable(route === 'resume' ? BEGIN_AGAIN : 'Try again in a moment.');
     case 'invalid_request':
     case 'access_denied':
-      // A resumed request whose cookie or row is gone.
+      // The cookie or the row of the resumed request no longer exists.
       return ended();
     default:
       return badRequest('The app that sent you here asked for something that we cannot do.');

@@ -2,7 +2,7 @@ import { MCP_SCOPE } from './access-token.ts';
 import type { SupportedClients } from './clients/supported-clients.ts';
 import { type Answer, badRequest, redirect } from './pages/answer.ts';
 
-/** Everything else a request may carry is not looked at (RFC 6749, 3.1). */
+/** The parameters that are passed on. All others are ignored (RFC 6749, 3.1). */
 const KNOWN = [
   'client_id',
   'redirect_uri',
@@ -16,20 +16,20 @@ const KNOWN = [
   'request_uri',
 ] as const;
 
-/** What `max_age` is called for the provider, which takes that name from OpenID requests only. */
+/** The name under which `max_age` is passed on: oidc-provider accepts `max_age` only in OpenID requests. */
 export const MAX_AGE = 'sign_in_max_age';
 
 const PROMPTS: ReadonlySet<string> = new Set(['none', 'login', 'consent', 'select_account']);
 
-/** A request as the provider may see it, or the answer it gets instead. */
+/** The request as oidc-provider receives it, or the response that rejects it. */
 export type Checked =
   | { readonly query: URLSearchParams }
   /** The reason is for the log. */
   | { readonly refusal: Answer; readonly reason: string };
 
 /**
- * What is decided before the provider sees a request: whom an answer may be sent to at all. Until that
- * is certain nobody is redirected.
+ * Checks an authorization request before oidc-provider sees it. The browser is redirected to the client only
+ * after the client id and the redirect URI were checked; before that, errors are shown as a page.
  */
 export function checkAuthorizeRequest(
   clients: SupportedClients,
@@ -93,7 +93,7 @@ function scopesIn(query: URLSearchParams): string[] {
 function forProvider(query: URLSearchParams): URLSearchParams {
   const known = new URLSearchParams();
   for (const name of KNOWN) for (const value of query.getAll(name)) known.append(name, value);
-  // Clients ask for scopes they know from elsewhere, such as offline_access; there is only one.
+  // Clients send scopes that other servers have, such as offline_access. This server has one scope.
   known.set('scope', MCP_SCOPE);
   const prompts = (query.get('prompt') ?? '').split(' ').filter((prompt) => PROMPTS.has(prompt));
   if (prompts.length > 0) known.set('prompt', prompts.join(' '));

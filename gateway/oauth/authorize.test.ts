@@ -93,7 +93,7 @@ describe('parameters', () => {
     'response_type',
     'login_hint',
     'other',
-  ])('%s sent twice is refused', async (name) => {
+  ])('%s sent twice is rejected', async (name) => {
     const { url } = stack.begin({ [name]: name === 'client_id' ? CLIENT_ID : 'x' });
     const { status, headers } = await ask(`${url}&${name}=x`);
     expect([status, headers.get('location')]).toEqual([400, null]);
@@ -125,7 +125,7 @@ describe('parameters', () => {
       { request_uri: 'https://evil.example/r' },
       'request_uri_not_supported',
     ],
-  ])('%s is told to the client, with state and issuer', async (_, changes, error) => {
+  ])('%s is reported to the client, with state and issuer', async (_, changes, error) => {
     const known = changes.resource === 'BASE' ? { resource: stack.baseUrl } : changes;
     const { url, state } = stack.begin(known);
     const { status, headers } = await ask(url);
@@ -137,13 +137,13 @@ describe('parameters', () => {
   });
 
   test.each<[string, Record<string, string | undefined>]>([
-    ['nothing more', {}],
+    ['no other parameters', {}],
     ['its scope', { scope: 'mcp' }],
     ['scopes from elsewhere beside it', { scope: 'openid mcp offline_access' }],
     ['an empty scope', { scope: '' }],
     ['the resource', { resource: 'MCP' }],
     ['consent asked for', { prompt: 'consent' }],
-    ['parameters that nobody knows', { nonce: 'x', max_age: '0', audience: 'x', ui_locales: 'de' }],
+    ['unknown parameters', { nonce: 'x', max_age: '0', audience: 'x', ui_locales: 'de' }],
   ])('a request with %s gets the form', async (_, changes) => {
     const known = changes.resource === 'MCP' ? { resource: `${stack.baseUrl}/mcp` } : changes;
     const { status, text, headers } = await ask(stack.begin(known).url);
@@ -153,7 +153,7 @@ describe('parameters', () => {
 });
 
 describe('other methods', () => {
-  test('are refused, and OPTIONS says what there is', async () => {
+  test('get 405, and OPTIONS lists the allowed ones', async () => {
     const url = stack.begin().url.href;
     const post = await fetch(url, { method: 'POST', redirect: 'manual' });
     expect([post.status, post.headers.get('allow')]).toEqual([405, 'GET, HEAD, OPTIONS']);

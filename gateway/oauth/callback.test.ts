@@ -15,7 +15,7 @@ beforeAll(async () => {
 });
 afterAll(() => stack.stop());
 
-/** Up to the page of the identity provider where the password goes. */
+/** Goes up to the identity provider's password page. */
 async function toPassword(
   person: { email: string },
   begun: Begun,
@@ -27,8 +27,8 @@ async function toPassword(
   return shown;
 }
 
-describe('the way back from the identity provider', () => {
-  /** Signs in at the identity provider, and answers the address that it sends the browser to. */
+describe('the callback from the identity provider', () => {
+  /** Signs in at the identity provider, and returns the URL that it redirects to. */
   async function callbackOf(person: Person, browser: Browser): Promise<string> {
     const callback = `${stack.baseUrl}/oauth/callback`;
     const password = await toPassword(person, stack.begin(), browser);
@@ -44,7 +44,7 @@ describe('the way back from the identity provider', () => {
     expect([again.status, again.headers.get('location')]).toEqual([400, null]);
   });
 
-  test("works in the browser that began it only: a link with somebody else's code signs nobody in", async () => {
+  test("works only in the browser that started the sign-in: a link with somebody else's code fails", async () => {
     const attacker = new Browser();
     const callback = await callbackOf(await stack.newPerson(), attacker);
     const victim = new Browser();
@@ -91,7 +91,7 @@ describe('the way back from the identity provider', () => {
     expect(decodeJwt(String(body.access_token)).sub).toBe(String(one.userId));
   });
 
-  test('a refusal there is told to the app', async () => {
+  test('a refusal by the identity provider is reported to the app', async () => {
     const browser = new Browser();
     const begun = stack.begin();
     const shown = await toPassword(await stack.newPerson(), begun, browser);
@@ -109,7 +109,7 @@ describe('the way back from the identity provider', () => {
     });
   });
 
-  /** Sends the form once more, and answers where to. */
+  /** Sends the form again, and returns the URL of the redirect. */
   async function browserLocation(browser: Browser, begun: Begun): Promise<string> {
     const form = await browser.send(begun.url);
     const action = /action="([^"]+)"/.exec(form.text)?.[1] ?? '';
@@ -118,7 +118,7 @@ describe('the way back from the identity provider', () => {
     return sent.headers.get('location') ?? '';
   }
 
-  test('the page where the code is given needs its browser, and gives it once', async () => {
+  test('the URL that issues the code works once, and only in the same browser', async () => {
     const person = await stack.newPerson();
     const browser = new Browser();
     const callback = await callbackOf(person, browser);

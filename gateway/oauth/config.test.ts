@@ -34,7 +34,7 @@ const SIGN_IN = {
 const load = (env: Record<string, string>) => () => loadGatewayOptions(env);
 
 describe('configuration of the sign-in of assistants', () => {
-  test('may be absent, whole, and with clients of its own', () => {
+  test('may be absent, complete, and with its own list of clients', () => {
     expect(load(DEVELOPMENT)()).not.toHaveProperty('signIn');
     const list = '[{"name":"Console","redirect_uris":["https://console.example.com/cb"]}]';
     expect(load({ ...PRODUCTION, ...SIGN_IN, MCP_CLIENTS: list })()).toMatchObject({

@@ -11,10 +11,10 @@ import {
 import { DEFAULT_GRANT_DAYS } from './issue.ts';
 import type { SignInProvider } from './upstream.ts';
 
-/** The client id of clients that do not name themselves by a metadata document. */
+/** The client id of clients that do not use a metadata document. */
 export const DEFAULT_CLIENT_ID = 'rms-mcp';
 
-/** The variables of the sign-in of assistants. */
+/** The environment variables for the sign-in of assistants. */
 export const oauthShape = {
   SIGN_IN_ISSUER: z
     .url({ protocol: /^https?$/, error: 'wants an http or https address' })
@@ -61,13 +61,13 @@ export const oauthShape = {
 
 type OAuthConfig = z.infer<z.ZodObject<typeof oauthShape>>;
 
-/** How assistants sign in; part of the gateway's options. */
+/** The part of the gateway's options for the sign-in of assistants. */
 export interface OAuthOptions {
-  /** Where people sign in. Without it, or without a keyring, `/oauth` answers 503. */
+  /** The identity provider. Without it, or without a keyring, `/oauth` answers 503. */
   readonly signIn?: SignInProvider;
-  /** Origins that the identity provider redirects through, beside its own. */
+  /** Additional origins that the identity provider redirects through. */
   readonly signInFormOrigins?: readonly string[];
-  /** Seals the signing keys of access tokens. Without it `/mcp` takes no token. */
+  /** Encrypts the signing keys of access tokens. Without it `/mcp` accepts no token. */
   readonly oauthKeyring?: Keyring;
   /** `rms-mcp` when absent. */
   readonly mcpClientId?: string;
@@ -94,7 +94,7 @@ export function oauthOptions(config: OAuthConfig): OAuthOptions {
   };
 }
 
-/** What does not fit together, or is not safe in production. */
+/** Returns the faults that one variable alone does not show: contradictions, and what is unsafe in production. */
 export function oauthFaults(
   config: OAuthConfig & { readonly NODE_ENV: string; readonly PUBLIC_BASE_URL: string },
 ): string[] {
@@ -124,7 +124,7 @@ export function oauthFaults(
   return faults;
 }
 
-/** The list of supported clients that the options describe. @throws Error for a redirect URI that no list may hold. */
+/** The supported clients of these options. @throws Error for a redirect URI that is not allowed. */
 export function supportedClients(o: OAuthOptions): SupportedClients {
   return createSupportedClients(o.mcpClientId ?? DEFAULT_CLIENT_ID, o.mcpClients ?? KNOWN_CLIENTS);
 }

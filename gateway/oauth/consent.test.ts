@@ -10,7 +10,7 @@ import {
 } from '../../test/support/oauth/sign-in-stack.ts';
 import { listGrants, revokeGrant } from '../tenancy/grants.ts';
 import { addMember, removeMember } from '../tenancy/members.ts';
-import { purgeTickets } from './tickets.ts';
+import { purgeOneTimeRecords } from './one-time-records.ts';
 
 const LOOPBACK = 'http://127.0.0.1:51234/callback';
 const CLAUDE = 'https://claude.ai/oauth/mcp-oauth-client-metadata';
@@ -23,7 +23,7 @@ beforeAll(async () => {
 });
 afterAll(() => stack.stop());
 
-/** Signs a person in, as far as the question, or the app where nothing is asked. */
+/** Signs a person in, up to the consent page, or up to the app if consent is not asked. */
 async function signedIn(person: Person, o: { begun?: Begun; browser?: Browser } = {}) {
   const begun = o.begun ?? stack.begin();
   const browser = o.browser ?? new Browser();
@@ -54,11 +54,11 @@ const grantsOf = async (person: Person) =>
   (await listGrants(stack.under.database.pool)).filter(({ email }) => email === person.email);
 
 describe('consent', () => {
-  test('comes before the first code, also for a hosted app and somebody who is signed in there', async () => {
+  test('is asked before the first code, also for a hosted app and a user who is signed in at the provider', async () => {
     const person = await stack.newPerson({ role: 'analyst' });
     const first = await signedIn(person);
     expect([first.shown.status, first.isAsked]).toEqual([200, true]);
-    // A second link, in a browser that the identity provider knows.
+    // A second authorization request, in a browser that is signed in at the identity provider.
     const again = stack.begin({ login_hint: person.email });
     const shown = await first.browser.open(again.url, REDIRECT);
     expect([shown.url.origin, codeOf(shown)]).toEqual([stack.baseUrl, '']);
@@ -85,7 +85,7 @@ describe('consent', () => {
     expect(shown.url.search).toBe('');
   });
 
-  test('is remembered for the person, shop, client and host, and for nothing else', async () => {
+  test('is remembered per person, shop, client and host', async () => {
     const person = await stack.newPerson({ shops: 1 });
     const first = await signedIn(person);
     await expectTokens(await first.allow(), first.begun);
@@ -140,7 +140,7 @@ describe('consent', () => {
     expect((await signedIn(person)).isAsked).toBe(true);
   });
 
-  test('is asked again when the grant has ended, also where a younger one lives', async () => {
+  test('is asked again when the grant has ended, even if a newer one is active', async () => {
     const person = await stack.newPerson();
     const { pool } = stack.under.database;
     await stack.tokens(person);
@@ -148,7 +148,7 @@ describe('consent', () => {
     const [first] = await grantsOf(person);
     await pool.query('update oauth_grants set expires_at = now() where id = $1', [first?.id]);
     expect((await signedIn(person)).isAsked).toBe(true);
-    await purgeTickets(pool);
+    await purgeOneTimeRecords(pool);
     expect((await signedIn(person)).isAsked).toBe(true);
   });
 
@@ -165,7 +165,7 @@ describe('consent', () => {
     expect((await signedIn(person)).isAsked).toBe(true);
   });
 
-  test('that was given by a grant from before everybody was asked does not count', async () => {
+  test('is not implied by a grant from the time before consent was asked', async () => {
     const person = await stack.newPerson();
     await stack.tokens(person);
     await stack.under.database.pool.query(
@@ -219,7 +219,7 @@ describe('consent', () => {
     expect((await send(new Browser(), {})).status).toBe(400);
     expect((await send(browser, { csrf: '' })).status).toBe(400);
     expect((await send(browser, { csrf: 'x'.repeat(43) })).status).toBe(400);
-    // All cookies of the sign-in, but those of another browser that signed in.
+    // The cookies of this sign-in, with the browser cookie of another one.
     const other = new Browser();
     for (const [key, cookie] of browser.cookies) other.cookies.set(key, cookie);
     const key = [...other.cookies.keys()].find((one) => one.startsWith('rms_browser')) ?? '';
@@ -229,11 +229,11 @@ describe('consent', () => {
 
     const allowed = await browser.submit(shown, {}, REDIRECT);
     await expectTokens(allowed, begun);
-    // Once allowed there is nothing left to allow.
+    // After the first success the form does not work again.
     expect((await browser.submit(shown, {}, REDIRECT)).status).toBe(400);
   });
 
-  test('that is left for the address of the answer goes on, and an answer that was lost is given again', async () => {
+  test('is shown when the browser opens the code URL too early, and a lost response can be fetched again', async () => {
     const begun = stack.begin();
     const browser = new Browser();
     const form = await browser.open(begun.url, REDIRECT);

@@ -8,43 +8,43 @@ import { type Account, type ShopOfUser, shopOfMember } from './account.ts';
 import { appOf, isOnOwnMachine } from './clients/redirect-uri.ts';
 import type { Cookies } from './cookies.ts';
 import { hasConsented } from './grants.ts';
+import type { OneTimeRecords } from './one-time-records.ts';
 import { type Answer, ended, redirect } from './pages/answer.ts';
 import { SIGN_IN_TTL_S, signInPath } from './provider.ts';
 import type { AuthorizationRequest, AuthorizationRequests } from './requests.ts';
 import type { SignInPages } from './sign-in-pages.ts';
-import type { Tickets } from './tickets.ts';
 
-/** Who signed in, and is asked whether to allow it; kept under the id of the request. */
-const waitingForConsent = z.object({
+/** Stored with the id of the authorization request while the consent page is open. */
+const pendingConsent = z.object({
   userId: z.string(),
   shopId: z.string(),
   email: z.string(),
   /** The browser that signed in. */
   browser: z.string(),
-  /** What the form must send back: a page of another site cannot read it. */
+  /** The form must contain this value. A page of another site cannot read it. */
   csrf: z.string(),
 });
-type WaitingForConsent = z.infer<typeof waitingForConsent>;
+type PendingConsent = z.infer<typeof pendingConsent>;
 
-/** The last step of a sign-in: whether the app may act for the person. */
+/** The last step of a sign-in: the user allows or denies the app to act for them. */
 export interface ConsentStep {
-  /** Somebody has signed in for a shop: asks them, or grants at once where they have agreed before. */
+  /** Runs after the sign-in for a shop: asks the user, or grants directly when they agreed before. */
   begin(
     req: IncomingMessage,
     request: AuthorizationRequest,
     who: { readonly shop: ShopOfUser; readonly email: string },
   ): Promise<Answer>;
-  /** Whether a request waits for this answer. */
-  isWaiting(uid: string): Promise<boolean>;
-  /** The page that asks. */
+  /** Whether this authorization request waits for the user's decision. */
+  isPending(uid: string): Promise<boolean>;
+  /** Returns the consent page. */
   ask(req: IncomingMessage, uid: string): Promise<Answer>;
-  /** The page's form came back. @param csrf its hidden field. */
+  /** Handles the submitted form. @param csrf its hidden field. */
   allow(req: IncomingMessage, uid: string, csrf: string): Promise<Answer>;
 }
 
 export function createConsentStep(o: {
   readonly pool: pg.Pool;
-  readonly tickets: Tickets;
+  readonly records: OneTimeRecords;
   readonly cookies: Cookies;
   readonly requests: AuthorizationRequests;
   readonly pages: SignInPages;
@@ -59,15 +59,16 @@ export function createConsentStep(o: {
       const resume = await o.requests.grant(request.uid, account, isConsented);
       return resume === undefined ? ended() : redirect(resume);
     } catch (error) {
-      // The membership has ended since it was looked up.
+      // The membership ended after it was read.
       if (error instanceof DomainError) return o.pages.noEmail(request);
       throw error;
     }
   };
 
   /**
-   * Asked before the first grant of a person, shop, client and redirect host. Any program of the person's own
-   * machine may wait at a loopback address or behind an app's scheme, so there it is asked every time.
+   * Consent is asked before the first grant for each combination of person, shop, client and redirect host.
+   * For a loopback address or an app's scheme it is asked every time, because any program on the person's own
+   * machine may listen there.
    */
   const mustAsk = async (request: AuthorizationRequest, account: Account): Promise<boolean> => {
     const { clientId, redirectUri } = request;
@@ -75,14 +76,14 @@ export function createConsentStep(o: {
     return !(await hasConsented(o.pool, { ...account, clientId, app: appOf(redirectUri) }));
   };
 
-  /** What waits, for the browser that signed in. */
-  const waitingOf = async (
+  /** The pending consent; undefined when there is none, or when another browser signed in. */
+  const pendingOf = async (
     req: IncomingMessage,
     uid: string,
-  ): Promise<{ request: AuthorizationRequest; who: WaitingForConsent } | undefined> => {
+  ): Promise<{ request: AuthorizationRequest; who: PendingConsent } | undefined> => {
     const request = await o.requests.find(uid);
-    const ticket = (await o.tickets.find('SignedIn', uid))?.content;
-    const who = waitingForConsent.safeParse(ticket).data;
+    const content = (await o.records.find('SignedIn', uid))?.content;
+    const who = pendingConsent.safeParse(content).data;
     if (!request || !who || o.cookies.knownBrowserOf(req) !== who.browser) return undefined;
     return { request, who };
   };
@@ -95,29 +96,29 @@ export function createConsentStep(o: {
       const browser = o.cookies.browserOf(req);
       const csrf = randomBytes(32).toString('base64url');
       const content = { userId: `${userId}`, shopId: `${shopId}`, email, browser, csrf };
-      await o.tickets.put('SignedIn', uid, { content, ttlS: SIGN_IN_TTL_S });
+      await o.records.put('SignedIn', uid, { content, ttlS: SIGN_IN_TTL_S });
       return redirect(`${signInPath(uid)}/consent`, [o.cookies.keepBrowser(browser)]);
     },
 
-    isWaiting: async (uid) => (await o.tickets.find('SignedIn', uid)) !== undefined,
+    isPending: async (uid) => (await o.records.find('SignedIn', uid)) !== undefined,
 
     async ask(req, uid) {
-      const waiting = await waitingOf(req, uid);
-      if (!waiting || waiting.request.isDecided) return ended();
-      const { request, who } = waiting;
+      const pending = await pendingOf(req, uid);
+      if (!pending || pending.request.isDecided) return ended();
+      const { request, who } = pending;
       const shop = await shopOfMember(o.pool, accountOf(who));
       if (!shop) return o.pages.noEmail(request);
       return o.pages.consent(request, { shop, email: who.email, csrf: who.csrf });
     },
 
     async allow(req, uid, csrf) {
-      // Found, not taken: when the grant cannot be stored at the moment, the form can be sent again.
-      const waiting = await waitingOf(req, uid);
-      if (!waiting || !isSame(csrf, waiting.who.csrf)) {
+      // The one-time record is read, not removed: if storing the grant fails, the form can be sent again.
+      const pending = await pendingOf(req, uid);
+      if (!pending || !isSame(csrf, pending.who.csrf)) {
         o.logger.warn('consent refused: not the form, or not the browser, of the sign-in');
         return ended();
       }
-      const { request, who } = waiting;
+      const { request, who } = pending;
       const answer = await grant(request, accountOf(who), true);
       if (answer.status === 303) {
         const { clientId, redirectUri } = request;
@@ -129,7 +130,7 @@ export function createConsentStep(o: {
   };
 }
 
-function accountOf({ userId, shopId }: WaitingForConsent): Account {
+function accountOf({ userId, shopId }: PendingConsent): Account {
   return { userId: BigInt(userId), shopId: BigInt(shopId) };
 }
 

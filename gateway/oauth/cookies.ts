@@ -1,24 +1,24 @@
 import { randomBytes } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 
-/** The cookies of a sign-in, named and marked for the public address. */
+/** The cookies of a sign-in. Names and attributes depend on whether the public address is https. */
 export interface Cookies {
-  /** Names for the provider's own. */
+  /** Names of oidc-provider's cookies. */
   readonly names: {
     readonly session: string;
     readonly interaction: string;
     readonly resume: string;
   };
   readonly options: { readonly httpOnly: true; readonly sameSite: 'lax'; readonly secure: boolean };
-  /** The value that tells this browser from others; a fresh one when it has none. */
+  /** The value that identifies this browser; a new one when its cookie is missing. */
   browserOf(req: IncomingMessage): string;
-  /** As {@link browserOf}, but undefined when it has none. */
+  /** As {@link browserOf}, but undefined when the cookie is missing. */
   knownBrowserOf(req: IncomingMessage): string | undefined;
-  /** `Set-Cookie` that has the browser keep its value. */
+  /** The `Set-Cookie` header that stores the value in the browser. */
   keepBrowser(value: string): string;
-  /** The sign-in whose pages this browser was sent to. */
+  /** The id of the sign-in that this browser started. */
   interactionOf(req: IncomingMessage): string | undefined;
-  /** The sign-in whose answer this browser may fetch. */
+  /** The id of the sign-in whose authorization code this browser may fetch. */
   resumeOf(req: IncomingMessage): string | undefined;
 }
 
@@ -29,7 +29,7 @@ const VALUE = /^[A-Za-z0-9_-]{43}$/;
  */
 export function createCookies(issuer: string, ttlS: number): Cookies {
   const secure = issuer.startsWith('https:');
-  // The prefixes have browsers refuse cookies that another host or plain http would set (RFC 6265bis).
+  // With these prefixes, browsers reject cookies that another host or a plain http page sets (RFC 6265bis).
   const browserName = secure ? '__Host-rms_browser' : 'rms_browser';
   const prefix = secure ? '__Secure-' : '';
   const names = {
@@ -53,7 +53,7 @@ export function createCookies(issuer: string, ttlS: number): Cookies {
   };
 }
 
-/** Undefined when it is absent, or there twice. */
+/** Undefined when the cookie is absent or present more than once. */
 function cookieOf(req: IncomingMessage, name: string): string | undefined {
   const values = (req.headers.cookie ?? '')
     .split(';')

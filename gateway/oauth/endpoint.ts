@@ -9,7 +9,7 @@ export interface Endpoint {
   readonly POST?: readonly RequestHandler[];
 }
 
-/** One path: HEAD is served as GET, OPTIONS says what there is, all else is 405 with `Allow`. */
+/** Registers one path. HEAD is served as GET, OPTIONS lists the methods, other methods get 405 with `Allow`. */
 export function endpoint(router: Router, path: string, o: Endpoint): void {
   const allow = [...(o.GET ? ['GET', 'HEAD'] : []), ...(o.POST ? ['POST'] : []), 'OPTIONS'].join(
     ', ',
@@ -21,7 +21,7 @@ export function endpoint(router: Router, path: string, o: Endpoint): void {
     res.status(204).end();
   });
   if (o.GET) {
-    // A handler for HEAD itself would keep the router from serving it as GET.
+    // Express serves HEAD with the GET handlers, as long as no HEAD handler exists.
     route.get(
       (req, _res, next) => {
         req.method = 'GET';
@@ -37,20 +37,23 @@ export function endpoint(router: Router, path: string, o: Endpoint): void {
   });
 }
 
-/** Before whatever reads a body, and after whatever may refuse to. */
+/**
+ * Sends `100 Continue` if the client waits for it. Goes before the handler that reads the body, and after every
+ * handler that may reject the request without reading it.
+ */
 export const bodyWanted: RequestHandler = (req, res, next) => {
   askForBody(req, res);
   next();
 };
 
-/** Lets scripts of any origin in, without cookies: metadata and tokens are for whoever may have them. */
+/** Allows scripts of any origin (CORS), without cookies: these endpoints do not use cookies. */
 export function forDataClients(method: 'GET' | 'POST'): RequestHandler {
   return (req, res, next) => {
     res.setHeader('Access-Control-Allow-Origin', '*');
     res.setHeader('Access-Control-Expose-Headers', 'Retry-After, WWW-Authenticate');
     if (req.method === 'OPTIONS') {
       res.setHeader('Access-Control-Allow-Methods', method);
-      // The wildcard covers every header but this one (Fetch, 3.3.4).
+      // The wildcard covers every header except Authorization (Fetch, 3.3.4).
       res.setHeader('Access-Control-Allow-Headers', 'Authorization, *');
       res.setHeader('Access-Control-Max-Age', '3600');
     }

@@ -8,7 +8,7 @@ beforeAll(async () => {
 });
 afterAll(() => stack.stop());
 
-describe('no difference is seen between a known address and an unknown one', () => {
+describe('a known e-mail address cannot be distinguished from an unknown one', () => {
   const UNKNOWN = 'f81d4fae-7dec-11d0-a765-00a0c91e6bf6@example.com';
   const shapeOf = ({ status, headers, text }: Shown) => ({
     status,
@@ -40,7 +40,7 @@ describe('no difference is seen between a known address and an unknown one', () 
     return look(email);
   };
 
-  test.each(Object.keys(ways))('in status, headers and length %s', async (way) => {
+  test.each(Object.keys(ways))('by status, headers and length %s', async (way) => {
     const { email } = await stack.newPerson();
     const shapes = await Promise.all(
       [email, UNKNOWN].map(async (one) => shapeOf(await seen(way, one))),
@@ -53,7 +53,7 @@ describe('no difference is seen between a known address and an unknown one', () 
     expect(unknown).toEqual(known);
   });
 
-  test('in time', async () => {
+  test('by response time', async () => {
     const { email } = await stack.newPerson();
     const times = new Map<string, number[]>([email, UNKNOWN].map((one) => [one, []]));
     const median = (one: string) => {
@@ -61,7 +61,7 @@ describe('no difference is seen between a known address and an unknown one', () 
       return sorted[Math.floor(sorted.length / 2)] ?? 0;
     };
     let difference = 1;
-    // A real difference stays however often one looks; the noise of a busy machine does not.
+    // A real difference shows in every round; the noise of a busy machine does not.
     for (let round = 0; round < 20 && difference > 0.05; round += 1) {
       for (let pair = 0; pair < 40; pair += 1) {
         for (const one of pair % 2 === 0 ? [email, UNKNOWN] : [UNKNOWN, email]) {

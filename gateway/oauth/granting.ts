@@ -1,12 +1,12 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 
-/** What is known of a sign-in while its grant is made, beside what oidc-provider hands to its store. */
+/** Facts about a sign-in that the grant adapter needs, and that oidc-provider does not pass to it. */
 export interface Granting {
-  /** The address that the person's browser came from. */
+  /** The IP address of the person's browser. */
   readonly source?: string;
-  /** Of the HTTP request that it is made with. */
+  /** The id of the HTTP request that creates the grant. */
   readonly requestId?: string;
-  /** The host that the code goes to, or the scheme of an app. */
+  /** The host that the code goes to, or the scheme of the app. */
   readonly app?: string;
   /** Whether the person was asked for this grant, and agreed. */
   readonly isConsented?: boolean;
@@ -14,7 +14,7 @@ export interface Granting {
 
 const storage = new AsyncLocalStorage<Granting>();
 
-/** Does some work of which more is known now. */
+/** Runs `work` with additional facts; {@link granting} returns them inside it. */
 export function grantingWith<T>(known: Granting, work: () => T): T {
   return storage.run({ ...storage.getStore(), ...known }, work);
 }

@@ -19,21 +19,21 @@ export interface Grant extends GrantFor {
   readonly expiresAt: Date;
 }
 
-/** Who ends a grant whose code or refresh token came a second time. */
+/** The author of the audit entry when a grant ends because its code or refresh token was used twice. */
 const GATEWAY = { actor: { kind: Actor_Kind.SERVICE, id: 'gateway', name: 'Gateway' } };
 
-/** What people let clients do; revoking one ends all that came of it. The audit log has both. */
+/** Grants: a user allows a client to act in a shop. Creating and revoking one are written to the audit log. */
 export interface Grants {
   /**
-   * Repeatable: what was granted under that id already is left as it is.
+   * Idempotent: an existing grant with this id is not changed.
    *
-   * @throws DomainError PERMISSION_DENIED when the person is no member of the shop any more; Error when
-   *   the id is that of a grant for somebody else, or of one that was revoked.
+   * @throws DomainError PERMISSION_DENIED when the person is no longer a member of the shop; Error when the
+   *   id belongs to another person's grant, or to a revoked one.
    */
   put(id: string, grant: GrantFor & { readonly ttlS: number }): Promise<void>;
-  /** Undefined when there is none, or it was revoked or has expired. */
+  /** Undefined when the grant does not exist, is revoked or has expired. */
   find(id: string): Promise<Grant | undefined>;
-  /** Ends the grant with its codes, refresh tokens and access tokens. Repeatable. */
+  /** Ends the grant with its codes, refresh tokens and access tokens. Idempotent. */
   revoke(id: string): Promise<void>;
 }
 
@@ -62,14 +62,15 @@ export function createGrants(pool: pg.Pool, resource: string, logger: Logger): G
     async revoke(id) {
       const why = 'token_reused';
       const ended = await inTransaction(pool, (tx) => endGrants(tx, { id }, { by: GATEWAY, why }));
-      if (ended > 0) logger.warn({ grantId: id, why }, 'grant ended: a code or token came again');
+      if (ended > 0) logger.warn({ grantId: id, why }, 'grant ended: a code or token was reused');
     },
   };
 }
 
 /**
- * Whether a person has agreed that this client, with codes that go to this app, acts in that shop: a grant
- * that they were asked for lives. Where one of them was revoked, none counts any more.
+ * Whether the person has agreed that this client acts in this shop, with codes that go to this app. This is so
+ * when an active grant exists that the person was asked for. Revoking a grant also clears the consent of the
+ * other grants of the same person, shop, client and app.
  */
 export async function hasConsented(
   db: Queryable,
@@ -115,7 +116,7 @@ async function recordConnected(
   });
 }
 
-/** A grant as oidc-provider knows it. */
+/** Converts a grant to oidc-provider's form. */
 export function grantPayload(id: string, grant: Grant): AdapterPayload {
   const seconds = (date: Date): number => Math.floor(date.getTime() / 1_000);
   return {

@@ -5,10 +5,13 @@ import type { BodyBudget } from '../http/body-budget.ts';
 import { announcesBody } from '../rest/body.ts';
 import { send } from '../rest/respond.ts';
 
-/** The largest body that sign-in reads, inflated: a registration. Bytes. */
+/** The largest request body of the sign-in endpoints (a registration), after decompression. Bytes. */
 export const SIGN_IN_BODY_BYTES_MAX = 64 * 1024;
 
-/** Counts the body of a sign-in request in the budget of bodies, by address: parsers of others read it. */
+/**
+ * Reserves memory for the body of a sign-in request in the body budget, per IP address. It reserves the whole
+ * length in advance, because Express and oidc-provider read the body and do not know the budget.
+ */
 export function holdBody(bodies: BodyBudget, clientIp: ClientIp): RequestHandler {
   return async (req, res, next) => {
     if (!announcesBody(req)) return next();

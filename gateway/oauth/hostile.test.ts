@@ -28,7 +28,7 @@ test.each(['a\0b@example.com', 'a@exa\0mple.com', 'a\u0007@example.com'])(
   },
 );
 
-test('made-up sign-ins leave nothing behind, however many there are', async () => {
+test('requests for sign-ins that do not exist store no rows', async () => {
   const count = async () => {
     const { rows } = await stack.under.database.pool.query(
       `select (select count(*) from rate_limits)::int + (select count(*) from oauth_tickets)::int as n`,
@@ -48,7 +48,7 @@ test('made-up sign-ins leave nothing behind, however many there are', async () =
   expect(await count()).toBe(before);
 });
 
-test('an answer of the identity provider that proves nothing is in the log, by names alone', async () => {
+test('an invalid response of the identity provider is logged with error names only', async () => {
   const browser = new Browser();
   const person = await stack.newPerson();
   const callback = `${stack.baseUrl}/oauth/callback`;
@@ -58,7 +58,7 @@ test('an answer of the identity provider that proves nothing is in the log, by n
   const wrong = new URL(url);
   wrong.searchParams.set('code', 'made-up-code');
   expect((await browser.send(wrong)).status).toBe(400);
-  const line = lines.find((one) => one.includes('did not vouch')) ?? '';
+  const line = lines.find((one) => one.includes('sign-in failed at the identity provider')) ?? '';
   expect(JSON.parse(line)).toMatchObject({ reason: expect.stringContaining('invalid_grant') });
   expect(line).not.toContain('made-up-code');
 });
@@ -74,14 +74,14 @@ test.each(['/oauth/authorize', '/oauth/jwks', '/.well-known/oauth-authorization-
   },
 );
 
-test('a path that cannot be decoded is not there', async () => {
+test('a path that cannot be decoded gets 404', async () => {
   for (const path of ['/oauth/authorize/%ZZ', '/oauth/sign-in/%ZZ']) {
     expect((await fetch(`${stack.baseUrl}${path}`)).status).toBe(404);
   }
 });
 
 test.each(['/oauth/register', '/oauth/token'])(
-  'POST %s asks a client for its body that waits to be asked',
+  'POST %s sends 100 Continue to a client that waits for it',
   async (path) => {
     const headers = { expect: '100-continue', 'content-length': 2 };
     const req = request(`${stack.baseUrl}${path}`, { method: 'POST', headers });

@@ -20,7 +20,7 @@ beforeAll(async () => {
 afterAll(() => under.stop());
 
 describe('a grant', () => {
-  test('that is stored many times at once is new once', async () => {
+  test('that is stored many times concurrently is new for one caller', async () => {
     const { pool } = under.database;
     const clients = await Promise.all(Array.from({ length: 8 }, () => pool.connect()));
     const news: number[] = [];
@@ -39,7 +39,7 @@ describe('a grant', () => {
   test.each<[string, () => Promise<Partial<GrantFor>>]>([
     ['another shop', async () => ({ shopId: await under.newShop() })],
     ['another client', async () => ({ clientId: 'other' })],
-  ])('of %s under the same id is refused', async (_, other) => {
+  ])('of %s with the same id is rejected', async (_, other) => {
     const { pool } = under.database;
     const id = randomUUID();
     await storeGrant(pool, id, grant);

@@ -7,18 +7,18 @@ import { type OAuthKeys, SIGNING_ALG } from './keys.ts';
 
 /** Seconds that an access token lives: 12 hours. */
 export const ACCESS_TOKEN_TTL_S = 12 * 3_600;
-/** Days that a grant lives at most, however often it is refreshed, unless configured. */
+/** Default maximum lifetime of a grant. Refreshing a token does not extend it. Days. */
 export const DEFAULT_GRANT_DAYS = 90;
 export const DAY_S = 24 * 3_600;
 
-/** A person, the shop, and the client that is to act there. */
+/** The person, the shop, and the client that acts there for the person. */
 export interface GrantFor {
   readonly userId: bigint;
   readonly shopId: bigint;
   readonly clientId: string;
 }
 
-/** What an access token says beside the registered claims; the provider adds the same. */
+/** The claims of an access token that are not registered JWT claims; oidc-provider adds the same ones. */
 export function shopClaims(o: { shopId: bigint; grantId: string }): Record<string, string> {
   return { shop_id: String(o.shopId), grant_id: o.grantId };
 }
@@ -29,7 +29,7 @@ export function mcpResource(issuer: string): string {
 }
 
 /**
- * Makes a grant and an access token for it, as the sign-in would: for local stacks and tests.
+ * Creates a grant and an access token for it, as the sign-in does. For local stacks and tests.
  *
  * @param o.issuer the service's public base address.
  * @param o.ttlS seconds that the token lives, 12 hours when absent; negative for one that has expired.
@@ -59,12 +59,14 @@ export async function issueAccessToken(
 }
 
 /**
- * Stores a grant under an id of at least 20 characters. False when the same one is there already.
+ * Stores a grant. Returns false when the same grant exists already.
  *
- * @param o.ttlS seconds that it lives; 90 days when absent.
- * @param o.app host or scheme of the app that it is given to.
+ * @param id at least 20 characters.
+ *
+ * @param o.ttlS lifetime in seconds; 90 days when absent.
+ * @param o.app host or scheme of the app.
  * @param o.isConsented whether the person was asked, and agreed.
- * @throws Error when the id is another grant's, or that of a revoked one.
+ * @throws Error when the id belongs to another grant or to a revoked one.
  */
 export async function storeGrant(
   db: Queryable,
@@ -76,7 +78,8 @@ export async function storeGrant(
   },
 ): Promise<boolean> {
   const whose = [o.shopId, id, o.userId, o.clientId];
-  // The table has two keys. Were one named here, of many at once some would fail at the other.
+  // The table has two unique keys. "on conflict" names neither: with only one named, concurrent inserts could
+  // still fail on the other.
   const stored = await db.query(
     `insert into oauth_grants (shop_id, id, user_id, client_id, expires_at, app, consented_at)
      values ($1, $2, $3, $4, now() + $5 * interval '1 second', $6, case when $7 then now() end)
@@ -90,6 +93,6 @@ export async function storeGrant(
         for share`,
     whose,
   );
-  if (same.rowCount !== 1) throw new Error('there is another grant of that id');
+  if (same.rowCount !== 1) throw new Error('another grant has this id');
   return false;
 }

@@ -14,13 +14,13 @@ import type { Queryable } from '../../services/platform/postgres.ts';
 /** Algorithm of every access token. */
 export const SIGNING_ALG = 'ES256';
 
-/** The key that signs now. */
+/** The current signing key. */
 export interface SigningKey {
   readonly kid: string;
   readonly privateJwk: JWK;
 }
 
-/** A key whose tokens may still live. */
+/** A key whose tokens may still be valid. */
 export interface VerifyingKey {
   readonly kid: string;
   readonly publicJwk: JWK;
@@ -28,19 +28,22 @@ export interface VerifyingKey {
 }
 
 export interface OAuthKeys {
-  /** The key that signs; made and stored where there is none. Rejects when the database does not answer. */
+  /** The current signing key; created when there is none. Rejects when the database does not answer. */
   signing(): Promise<SigningKey>;
   /** The keys that verify, newest first. Rejects when the database does not answer. */
   verifying(): Promise<readonly VerifyingKey[]>;
-  /** The key of that id; undefined when it is none of ours, or is past. */
+  /** The key with this id; undefined when it does not exist or no longer verifies. */
   verifyingKey(kid: string): Promise<VerifyingKey | undefined>;
 }
 
-/** How soon a replica notices that keys were changed by another. Milliseconds. */
-const KNOWN_MS = 3_000;
-/** A token with an unknown key asks the database, but not more often than this. Milliseconds. */
-const ASK_AGAIN_MS = 500;
-/** A replaced key verifies for the life of an access token, and an hour more for whoever signed late. */
+/** Keys are cached for this time, so a replica sees another replica's change after it. Milliseconds. */
+const CACHE_MS = 3_000;
+/** An unknown key id causes a new read of the database, but at most once in this time. Milliseconds. */
+const RELOAD_MIN_MS = 500;
+/**
+ * A replaced key verifies for the lifetime of an access token (12 hours), plus one hour for replicas that
+ * still sign with it. Hours.
+ */
 const VERIFIES_HOURS = 13;
 
 interface KeySet {
@@ -58,15 +61,15 @@ interface StoredKey {
 }
 
 /**
- * The service's own signing keys: rows of `oauth_keys`, private halves sealed by the keyring, shared by
- * all replicas. What was read is used for a few seconds.
+ * The service's own signing keys: rows of `oauth_keys`, shared by all replicas. The keyring encrypts the private
+ * keys. Each replica caches the keys for a few seconds.
  */
 export function createOAuthKeys(pool: pg.Pool, keyring: Keyring): OAuthKeys {
   let known: KeySet | undefined;
   let reading: Promise<KeySet> | undefined;
   let opened: SigningKey | undefined;
 
-  const readAnew = (): Promise<KeySet> => {
+  const reload = (): Promise<KeySet> => {
     reading ??= readKeys(pool)
       .then((keys) => {
         known = keys;
@@ -78,10 +81,10 @@ export function createOAuthKeys(pool: pg.Pool, keyring: Keyring): OAuthKeys {
     return reading;
   };
   const notOlderThan = async (ms: number): Promise<KeySet> =>
-    known && performance.now() - known.readAt < ms ? known : readAnew();
+    known && performance.now() - known.readAt < ms ? known : reload();
 
   const signing = async (): Promise<SigningKey> => {
-    const { signing: stored } = await notOlderThan(KNOWN_MS);
+    const { signing: stored } = await notOlderThan(CACHE_MS);
     if (!stored) {
       await makeKey(pool, keyring);
       known = undefined;
@@ -96,23 +99,23 @@ export function createOAuthKeys(pool: pg.Pool, keyring: Keyring): OAuthKeys {
 
   return {
     signing,
-    verifying: async () => (await notOlderThan(KNOWN_MS)).verifying,
+    verifying: async () => (await notOlderThan(CACHE_MS)).verifying,
     async verifyingKey(kid) {
       const find = (keys: KeySet) => keys.verifying.find((key) => key.kid === kid);
-      return find(await notOlderThan(KNOWN_MS)) ?? find(await notOlderThan(ASK_AGAIN_MS));
+      return find(await notOlderThan(CACHE_MS)) ?? find(await notOlderThan(RELOAD_MIN_MS));
     },
   };
 }
 
 /**
- * Has the next token signed with a fresh key, which the first replica that needs it makes. Nobody is
- * signed out: the keys before it go on verifying until their last token has expired.
+ * Replaces the signing key: the first replica that needs a key creates the new one. Nobody is signed out,
+ * because the old keys verify until their last token has expired.
  */
 export async function rotateOAuthKey(db: Queryable): Promise<void> {
   await db.query('update oauth_keys set replaced_at = now() where replaced_at is null');
 }
 
-/** Every signing key that is stored, newest first, for operators. */
+/** All stored signing keys, newest first, for operators. */
 export async function listOAuthKeys(
   db: Queryable,
 ): Promise<{ kid: string; createdAt: Date; replacedAt: Date | null }[]> {
@@ -123,7 +126,7 @@ export async function listOAuthKeys(
   return rows;
 }
 
-/** Removes keys that verify nothing any more. */
+/** Deletes keys that no longer verify. */
 export async function purgeOAuthKeys(db: Queryable): Promise<void> {
   await db.query(
     `delete from oauth_keys where replaced_at < now() - ${VERIFIES_HOURS} * interval '1 hour'`,
@@ -153,7 +156,7 @@ async function readKeys(db: Queryable): Promise<KeySet> {
   };
 }
 
-/** Of several replicas that find no key at once, one stores its own; the others then read that one. */
+/** When several replicas find no key at the same time, one stores its key and the others read it. */
 async function makeKey(db: Queryable, keyring: Keyring): Promise<void> {
   const { privateKey, publicKey } = await generateKeyPair(SIGNING_ALG, { extractable: true });
   const [privateJwk, publicJwk] = await Promise.all([exportJWK(privateKey), exportJWK(publicKey)]);
@@ -170,7 +173,7 @@ async function makeKey(db: Queryable, keyring: Keyring): Promise<void> {
   );
 }
 
-/** A sealed key copied to another row cannot be opened there. */
+/** Binds the encrypted key to its row: copied to another row, it cannot be decrypted. */
 function contextOf(kid: string): string {
   return `oauth-key:${kid}`;
 }

@@ -2,7 +2,7 @@ import { expect, test } from '@jest/globals';
 import { Browser, formOf } from '../../test/support/oauth/browser.ts';
 import { REDIRECT, startSignInStack } from '../../test/support/oauth/sign-in-stack.ts';
 
-test('no code, token, state, verifier, cookie or address is logged, and none but a code goes in a URL', async () => {
+test('no code, token, state, verifier, cookie or address is logged, and of these only a code appears in a URL', async () => {
   const lines: string[] = [];
   const logDestination = { write: (line: string): void => void lines.push(line) };
   const stack = await startSignInStack({ replicas: 1, logLevel: 'trace', logDestination });
@@ -28,7 +28,7 @@ test('no code, token, state, verifier, cookie or address is logged, and none but
     grant_type: 'refresh_token',
     refresh_token: String(body.refresh_token),
   });
-  // What goes wrong is logged as well.
+  // Failures are logged as well.
   await stack.token({ ...fields, code_verifier: 'x'.repeat(43) });
   await browser.send(url);
   await stack.stopIdentity();

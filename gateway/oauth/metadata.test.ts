@@ -75,7 +75,7 @@ describe('metadata', () => {
     expect(found.serverMetadata().supportsPKCE()).toBe(true);
   });
 
-  test('is for scripts of any origin, as are registration and tokens', async () => {
+  test('can be read by scripts of any origin, as can registration and tokens', async () => {
     const open = [
       ['/.well-known/oauth-authorization-server', 'GET'],
       ['/.well-known/openid-configuration', 'GET'],
@@ -101,7 +101,7 @@ describe('metadata', () => {
     }
   });
 
-  test('what comes under /oauth is never stored', async () => {
+  test('responses under /oauth are never cached', async () => {
     const paths = ['/oauth/authorize', '/oauth/callback', '/oauth/jwks', '/oauth/authorize/x'];
     for (const path of paths) {
       expect([path, (await ask(path)).headers.get('cache-control')]).toEqual([path, 'no-store']);
@@ -138,7 +138,7 @@ describe('/oauth/register', () => {
     response_types: ['code'],
   };
 
-  test('answers the one client, with what of the request is on the list', async () => {
+  test('returns the pre-configured client, with the listed redirect URIs of the request', async () => {
     const listed = 'http://127.0.0.1:51234/callback';
     const redirect_uris = ['https://evil.example/callback', listed, REDIRECT, 7];
     const { status, body } = await register({ client_name: 'x', redirect_uris });
@@ -148,7 +148,7 @@ describe('/oauth/register', () => {
   });
 
   test.each([
-    ['nothing on the list', { redirect_uris: ['https://evil.example/callback'] }],
+    ['no listed redirect URI', { redirect_uris: ['https://evil.example/callback'] }],
     ['an empty list', { redirect_uris: [] }],
     ['no list', {}],
     ['something else', { redirect_uris: 'x' }],
@@ -167,7 +167,7 @@ describe('/oauth/register', () => {
     },
   );
 
-  test('allows nothing by it', async () => {
+  test('does not make a redirect URI allowed', async () => {
     const uri = 'https://evil.example/callback';
     await register({ redirect_uris: [uri] });
     expect(

@@ -3,7 +3,7 @@ import type { SupportedClients } from './clients/supported-clients.ts';
 import { mcpResource } from './issue.ts';
 import { SIGNING_ALG } from './keys.ts';
 
-/** What the authorization server says of itself: RFC 8414, and the same as OpenID discovery. */
+/** The metadata of the authorization server: RFC 8414, also served as OpenID discovery. */
 export function authorizationServerMetadata(issuer: string, clients: SupportedClients) {
   return {
     issuer,
@@ -20,16 +20,16 @@ export function authorizationServerMetadata(issuer: string, clients: SupportedCl
     token_endpoint_auth_methods_supported: ['none'],
     revocation_endpoint_auth_methods_supported: ['none'],
     authorization_response_iss_parameter_supported: true,
-    // Documents are pinned, not fetched: with none on the list, clients had better ask for the client id.
+    // Metadata documents are pinned, not fetched. When none is on the list, clients must register instead.
     client_id_metadata_document_supported: clients.ids.some((id) => id !== clients.preconfiguredId),
     prompt_values_supported: ['none', 'login', 'consent', 'select_account'],
-    // OpenID discovery asks for these two; no id tokens are issued.
+    // OpenID discovery requires these two; no id tokens are issued.
     subject_types_supported: ['public'],
     id_token_signing_alg_values_supported: [SIGNING_ALG],
   };
 }
 
-/** What the MCP server says of itself (RFC 9728). */
+/** The metadata of the MCP server as a protected resource (RFC 9728). */
 export function protectedResourceMetadata(issuer: string) {
   return {
     resource: mcpResource(issuer),

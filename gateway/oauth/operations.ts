@@ -1,4 +1,4 @@
-/** What the paths of the sign-in are called in logs and metrics: names without what is secret in them. */
+/** Names of the sign-in paths in logs and metrics. The paths themselves contain secrets. */
 const OPERATIONS: readonly (readonly [RegExp, string])[] = [
   [/^\/\.well-known\/oauth-protected-resource(\/mcp)?$/, 'oauthResourceMetadata'],
   [/^\/\.well-known\/(openid-configuration|oauth-authorization-server)$/, 'oauthServerMetadata'],
@@ -12,7 +12,7 @@ const OPERATIONS: readonly (readonly [RegExp, string])[] = [
   [/^\/oauth\/jwks$/, 'oauthKeys'],
 ];
 
-/** Undefined for a path that is none of them. */
+/** The name of a sign-in path; undefined for any other path. */
 export function oauthOperation(path: string): string | undefined {
   return OPERATIONS.find(([form]) => form.test(path))?.[1];
 }

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/g
 import { type SignInStack, startSignInStack } from '../../test/support/oauth/sign-in-stack.ts';
 
 const SIZE = 3;
-/** Far more than a form may have: a body that was read would be answered 413. */
+/** Larger than a form may be: if the body were read, the response would be 413. */
 const TOO_LARGE = `email=${'a'.repeat(100_000)}`;
 
 let stack: SignInStack;
@@ -50,7 +50,7 @@ describe('the pages of a sign-in', () => {
     expect((await ask(path, method, '203.0.113.2')).status).not.toBe(429);
   });
 
-  test('have buckets of their own: the resume path is not counted as /oauth/authorize', async () => {
+  test('have their own rate limits: the resume path is not counted as /oauth/authorize', async () => {
     for (let count = 0; count <= SIZE; count += 1) {
       await ask('/oauth/authorize/made-up', 'GET', '203.0.113.1');
     }

@@ -27,7 +27,7 @@ describe('prompt', () => {
     expect(upstream.searchParams.get('prompt')).toBe(expected);
   });
 
-  test('login has somebody sign in again who is signed in there', async () => {
+  test('login asks a user who is signed in at the identity provider to sign in again', async () => {
     const { email, password } = await stack.newPerson();
     const browser = new Browser();
     await stack.signIn({ email, password, userId: 0n, shopIds: [] }, { browser });
@@ -49,7 +49,7 @@ describe('prompt', () => {
     },
   );
 
-  test('consent has everybody asked', async () => {
+  test('consent always shows the consent page', async () => {
     const { email, password } = await stack.newPerson();
     const browser = new Browser();
     const begun = stack.begin({ prompt: 'consent', login_hint: email });

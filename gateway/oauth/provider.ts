@@ -9,14 +9,14 @@ import type { Cookies } from './cookies.ts';
 import type { Grants } from './grants.ts';
 import { ACCESS_TOKEN_TTL_S, DAY_S, mcpResource, shopClaims } from './issue.ts';
 import { SIGNING_ALG, type SigningKey } from './keys.ts';
-import type { Tickets } from './tickets.ts';
+import type { OneTimeRecords } from './one-time-records.ts';
 
 const CODE_TTL_S = 60;
 const REFRESH_TTL_S = 30 * 24 * 3_600;
-/** How long a person may take from the first page to the last. Seconds. */
+/** Maximum time from the first page of a sign-in to the last. Seconds. */
 export const SIGN_IN_TTL_S = 15 * 60;
 
-/** Where the pages of one sign-in lie. */
+/** The path of the pages of one sign-in. */
 export function signInPath(uid: string): string {
   return `/oauth/sign-in/${uid}`;
 }
@@ -24,29 +24,29 @@ export function signInPath(uid: string): string {
 export interface ProviderOptions {
   readonly issuer: string;
   readonly pool: pg.Pool;
-  readonly tickets: Tickets;
+  readonly records: OneTimeRecords;
   readonly grants: Grants;
   readonly clients: SupportedClients;
   readonly cookies: Cookies;
-  /** Days that a grant lives at most. */
+  /** Maximum lifetime of a grant. Days. */
   readonly grantDays: number;
-  /** How long ago the request being served came in. Milliseconds. */
+  /** Time since the current request arrived. Milliseconds. */
   readonly arrivedMsAgo: () => number;
-  /** A page for what cannot go on, in the body of the context's answer. */
+  /** Writes the error page into the response. */
   readonly renderError: NonNullable<Configuration['renderError']>;
 }
 
 /**
- * The authorization server proper, with one signing key. Everything that it remembers lies in the
- * database, so it can be replaced by one with another key at any time.
+ * Creates oidc-provider with one signing key. It keeps all state in the database, so another instance with
+ * another key can replace it at any time.
  */
 export function createProvider(o: ProviderOptions, key: SigningKey): Provider {
   const provider = new Provider(o.issuer, configuration(o, key));
-  // Codes go where the list says, by our own comparison.
+  // Redirect URIs are checked against the list of supported clients, not against the client's metadata below.
   provider.Client.prototype.redirectUriAllowed = function redirectUriAllowed(uri: string) {
     return o.clients.allows(this.clientId, uri);
   };
-  // Whether cookies are marked as secure goes by the public address, which we put into every request.
+  // Trust the X-Forwarded headers, which we set ourselves on every request: they decide the `Secure` attribute.
   provider.proxy = true;
   return provider;
 }
@@ -83,7 +83,7 @@ function configuration(o: ProviderOptions, key: SigningKey): Configuration {
       if (account && (await failingClosed(isMember(o.pool, account)))) {
         return { accountId: id, claims: () => ({ sub: id }) };
       }
-      // Without an account there is no grant to look at, which the provider takes for granted here.
+      // On `resume`, oidc-provider reads the grant of the account without checking that the account exists.
       if (ctx.oidc.route === 'resume') throw new errors.AccessDenied('the membership has ended');
       return undefined;
     },
@@ -91,7 +91,7 @@ function configuration(o: ProviderOptions, key: SigningKey): Configuration {
     extraTokenClaims: (_ctx, token) => {
       const account = parseAccountId('accountId' in token ? String(token.accountId) : '');
       const grantId = 'grantId' in token ? token.grantId : undefined;
-      if (!account || typeof grantId !== 'string') throw new Error('a token without a grant');
+      if (!account || typeof grantId !== 'string') throw new Error('the token has no grant');
       return shopClaims({ shopId: account.shopId, grantId });
     },
     formats: {
@@ -140,10 +140,14 @@ function configuration(o: ProviderOptions, key: SigningKey): Configuration {
   };
 }
 
-/** Every request is a sign-in of its own: nobody is let through because they were here before. */
+/** Every authorization request needs its own sign-in; an earlier one does not count. */
 function policy() {
   const { Check, Prompt } = interactionPolicy;
-  const isNew = new Check('sign_in', 'everybody signs in', (ctx) => !ctx.oidc.result?.login);
+  const isNew = new Check(
+    'sign_in',
+    'each request needs a sign-in',
+    (ctx) => !ctx.oidc.result?.login,
+  );
   return [
     new Prompt({ name: 'login', requestable: true }, isNew),
     new Prompt({ name: 'consent', requestable: true }),

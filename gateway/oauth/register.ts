@@ -2,13 +2,13 @@ import { HttpRefusal, messageError } from '../errors.ts';
 import { MCP_SCOPE } from './access-token.ts';
 import type { SupportedClients } from './clients/supported-clients.ts';
 
-/** More of a caller's own redirect URIs are not looked at. */
+/** Further redirect URIs of a request are ignored. */
 const MAX_URIS = 50;
 
 /**
- * The client metadata that a flow starts with (interface: `/oauth/register`): the one pre-configured
- * client, with the redirect URIs of the request that are on the list, else the whole list. Nothing is
- * stored, and no redirect URI becomes allowed by being named here.
+ * The response of `/oauth/register` (interface): the pre-configured client, with those redirect URIs of the
+ * request that are on the list; with the whole list if there are none. Nothing is stored, and a request cannot
+ * make a redirect URI allowed.
  *
  * @param request the parsed body.
  */
@@ -26,9 +26,9 @@ export function clientMetadata(clients: SupportedClients, request: object) {
 }
 
 /**
- * The metadata of a registration request (RFC 7591, 3.1). A request without a body names nothing.
+ * Parses a registration request (RFC 7591, 3.1). An empty body counts as an empty object.
  *
- * @throws HttpRefusal 400 `invalid_client_metadata` for a body that is no JSON object.
+ * @throws HttpRefusal 400 `invalid_client_metadata` for a body that is not a JSON object.
  */
 export function parseRequest(body: string): object {
   if (body === '') return {};

@@ -7,41 +7,41 @@ import { appOf } from './clients/redirect-uri.ts';
 import { grantingWith } from './granting.ts';
 import { mcpResource } from './issue.ts';
 
-/** An authorization request that waits for its sign-in. */
+/** An authorization request whose sign-in has not ended. */
 export interface AuthorizationRequest {
   readonly uid: string;
   readonly clientId: string;
   readonly redirectUri: string;
-  /** The address that the client knows somebody by; it may be anything. */
+  /** The user name or address that the client suggests; any text. */
   readonly loginHint?: string | undefined;
-  /** What the client wants a person to be asked (OpenID Connect, 3.1.2.1). */
+  /** The `prompt` values of the client (OpenID Connect, 3.1.2.1). */
   readonly prompts: readonly string[];
-  /** How long ago a person may have signed in at the identity provider. Seconds. */
+  /** Maximum age of the person's sign-in at the identity provider. Seconds. */
   readonly maxAgeS?: number | undefined;
-  /** The address given so far, where a shop is still to be chosen. */
+  /** The e-mail address that was entered, while the person still has to choose a shop. */
   readonly email?: string | undefined;
-  /** Granted or refused, and the app has not been told yet. */
+  /** Granted or refused, but the response has not been sent to the app yet. */
   readonly isDecided: boolean;
 }
 
-/** The requests that wait, and the two ways in which they end. */
+/** The open authorization requests, and the two ways to end one. */
 export interface AuthorizationRequests {
-  /** Undefined when it has ended. */
+  /** Undefined when the request has ended. */
   find(uid: string): Promise<AuthorizationRequest | undefined>;
   remember(uid: string, what: { readonly email: string }): Promise<void>;
   /**
-   * Grants it, and answers the path where the code is given; undefined when it has ended otherwise. Of
-   * many at once, or one after a failure, all are answered the same.
+   * Grants the request and returns the path that issues the code. Undefined when the request has ended in another
+   * way. Idempotent: concurrent calls, and a call after a failure, return the same path.
    *
    * @param isConsented whether the person was asked, and agreed.
-   * @throws DomainError PERMISSION_DENIED when the person is no member of the shop any more.
+   * @throws DomainError PERMISSION_DENIED when the person is no longer a member of the shop.
    */
   grant(uid: string, account: Account, isConsented: boolean): Promise<string | undefined>;
-  /** Has the client told `access_denied`, with the reason; the path where that happens. */
+  /** Ends the request with `access_denied` and the reason, and returns the path that redirects to the client. */
   refuse(uid: string, why: string): Promise<string | undefined>;
 }
 
-/** @param current the authorization server of the moment. */
+/** @param current returns oidc-provider with the newest signing key. */
 export function createRequests(
   issuer: string,
   current: () => Promise<Provider>,
@@ -51,7 +51,7 @@ export function createRequests(
     (await current()).Interaction.find(uid);
   const save = (interaction: Interaction): Promise<unknown> =>
     interaction.save(Math.max(1, (interaction.exp ?? 0) - Math.floor(Date.now() / 1_000)));
-  /** The provider makes it from the Host header; only its path is used. */
+  /** `returnTo` is a URL that oidc-provider builds from the Host header; only its path is used. */
   const resumePath = ({ returnTo }: Interaction): string => new URL(returnTo, issuer).pathname;
 
   return {
@@ -72,7 +72,7 @@ export function createRequests(
       if (!request) return undefined;
       const id = accountId(account);
       if (interaction.result) {
-        // Sent again by somebody whose answer was lost: it was allowed, and the app still waits.
+        // The form was sent again after a lost response: the request is granted already, the app still waits.
         return interaction.result.login?.accountId === id ? resumePath(interaction) : undefined;
       }
       const grant = new provider.Grant({ accountId: id, clientId: request.clientId });
@@ -95,12 +95,15 @@ export function createRequests(
   };
 }
 
-/** A request has one grant, however often it is allowed. Tokens name the grant, and must not name the request. */
+/**
+ * The id of the grant is derived from the id of the request, so a request has one grant even if it is allowed
+ * twice. It is hashed because tokens contain the grant id, and the request id must stay secret.
+ */
 function grantIdOf(uid: string): string {
   return createHash('sha256').update(`grant:${uid}`).digest('base64url');
 }
 
-/** Undefined when the provider keeps it without what every request has. */
+/** Reads oidc-provider's record of a request; undefined when it has no client id or redirect URI. */
 export function requestOf(interaction: {
   readonly uid: string;
   readonly params: Readonly<Record<string, unknown>>;

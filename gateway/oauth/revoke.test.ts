@@ -58,19 +58,19 @@ describe('/oauth/revoke', () => {
         });
       }
       expect(await call(other.access)).toBe(200);
-      // Again is no error.
+      // A second revocation is not an error.
       expect((await revoke({ token: tokens[kind], client_id })).status).toBe(200);
     },
   );
 
-  test('by a refresh token that was used already ends the grant too', async () => {
+  test('with a refresh token that was used before ends the grant too', async () => {
     const { access, refreshing } = await connected();
     const { body } = await refresh(refreshing);
     expect((await revoke({ token: refreshing, client_id })).status).toBe(200);
     expect([await call(access), await call(String(body.access_token))]).toEqual([401, 401]);
   });
 
-  test('is in the audit log, as done by the person', async () => {
+  test('is in the audit log, with the user as actor', async () => {
     const { person, access } = await connected();
     for (const _ of [1, 2]) await revoke({ token: access, client_id });
     const { rows } = await stack.under.database.pool.query(
@@ -88,7 +88,7 @@ describe('/oauth/revoke', () => {
     ]);
   });
 
-  test('makes the next sign-in ask again', async () => {
+  test('makes the next sign-in ask for consent again', async () => {
     const { person, access } = await connected();
     const page = await stack.signIn(person, { isConsentLeft: true });
     expect(page.text).not.toContain('name="consent"');
@@ -107,7 +107,7 @@ describe('/oauth/revoke', () => {
     }
   });
 
-  test('a client may leave out its name, but not take that of another', async () => {
+  test('a client may omit its client id, but not send another one', async () => {
     const { access } = await connected();
     const foreign = await revoke({ token: access, client_id: CLAUDE });
     expect([foreign.status, JSON.parse(foreign.text)]).toMatchObject([
@@ -124,7 +124,7 @@ describe('/oauth/revoke', () => {
     expect(await call(access)).toBe(401);
   });
 
-  test('wants exactly one token, in a form', async () => {
+  test('requires exactly one token, in a form', async () => {
     const twice = new URLSearchParams([
       ['token', 'a'],
       ['token', 'b'],
@@ -144,7 +144,7 @@ describe('/oauth/revoke', () => {
   });
 });
 
-test('has a limit of its own', async () => {
+test('has its own rate limit', async () => {
   const small = await startSignInStack({
     replicas: 1,
     perHour: { revoke: 2, authorize: 100, token: 100 },

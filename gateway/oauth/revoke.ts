@@ -10,9 +10,9 @@ import { parseAccountId } from './account.ts';
 import type { SupportedClients } from './clients/supported-clients.ts';
 import { mcpResource } from './issue.ts';
 import type { OAuthKeys } from './keys.ts';
-import { createTickets, type Tickets } from './tickets.ts';
+import { createOneTimeRecords, type OneTimeRecords } from './one-time-records.ts';
 
-/** What a client gets: 200 with nothing in it, or an error of OAuth. */
+/** The response to a client: 200 with an empty body, or an OAuth error. */
 export type Revoked =
   | { readonly status: 200 }
   | {
@@ -20,14 +20,14 @@ export type Revoked =
       readonly body: { readonly error: string; readonly error_description: string };
     };
 
-/** What a token belongs to. */
+/** The grant, client and user of a token. */
 interface Holder {
   readonly grantId: string;
   readonly clientId: string;
   readonly userId: string;
 }
 
-/** What oidc-provider keeps with a refresh token, as far as it is needed here. */
+/** The fields that are read from oidc-provider's record of a refresh token. */
 const refreshTokenSchema = z.object({
   grantId: z.string(),
   clientId: z.string(),
@@ -40,8 +40,8 @@ const refreshTokenSchema = z.object({
 });
 
 /**
- * Token revocation (RFC 7009): an access token or a refresh token ends its grant, with all that came of it.
- * Whoever holds a token of a public client may; `token_type_hint` is not needed to tell the two apart.
+ * Token revocation (RFC 7009): revoking an access token or a refresh token ends its grant and all tokens of that
+ * grant. Possession of the token is enough, because the clients are public. `token_type_hint` is ignored.
  */
 export function createRevocation(o: {
   readonly pool: pg.Pool;
@@ -51,12 +51,12 @@ export function createRevocation(o: {
   readonly logger: Logger;
 }): (sent: {
   readonly token: string;
-  /** Empty when the client does not name itself. */
+  /** Empty when the request has no client id. */
   readonly clientId: string;
   /** Where the request came from, for the audit log. */
   readonly from: Pick<Author, 'source' | 'requestId'>;
 }) => Promise<Revoked> {
-  const tickets = createTickets(o.pool);
+  const oneTimeRecords = createOneTimeRecords(o.pool);
   const resource = mcpResource(o.issuer);
 
   return async ({ token, clientId, from }) => {
@@ -65,9 +65,9 @@ export function createRevocation(o: {
       return refused(401, 'invalid_client', 'no such client');
     }
     const holder =
-      (await holderOfRefreshToken(tickets, token)) ??
+      (await holderOfRefreshToken(oneTimeRecords, token)) ??
       (await holderOfAccessToken(token, { ...o, resource }));
-    // RFC 7009, 2.2: what is no token of ours, or has ended, is revoked already.
+    // RFC 7009, 2.2: an unknown or expired token counts as revoked.
     if (!holder) return { status: 200 };
     if (clientId !== '' && holder.clientId !== clientId) {
       return refused(400, 'unauthorized_client', 'the token belongs to another client');
@@ -81,8 +81,11 @@ export function createRevocation(o: {
   };
 }
 
-async function holderOfRefreshToken(tickets: Tickets, token: string): Promise<Holder | undefined> {
-  const stored = refreshTokenSchema.safeParse((await tickets.find('RefreshToken', token))?.content);
+async function holderOfRefreshToken(
+  records: OneTimeRecords,
+  token: string,
+): Promise<Holder | undefined> {
+  const stored = refreshTokenSchema.safeParse((await records.find('RefreshToken', token))?.content);
   if (!stored.success) return undefined;
   const { grantId, clientId, accountId } = stored.data;
   return { grantId, clientId, userId: String(accountId.userId) };

@@ -17,23 +17,23 @@ import type { SignInProvider } from './upstream.ts';
 export interface OAuthDependencies {
   readonly pool: pg.Pool;
   readonly logger: Logger;
-  /** The public base address: issuer of everything. */
+  /** The public base address; it is the issuer of all tokens. */
   readonly issuer: string;
   readonly limits: HourlyLimits;
   readonly bodies: BodyBudget;
   readonly clientIp: ClientIp;
   readonly clients: SupportedClients;
-  /** Days that a grant lives at most. */
+  /** Maximum lifetime of a grant. Days. */
   readonly grantDays: number;
-  /** Origins that the identity provider redirects through, beside its own. */
+  /** Additional origins that the identity provider redirects through. */
   readonly formOrigins: readonly string[];
-  /** Without them the metadata is served, and everything else answers 503. */
+  /** Without it only the metadata is served; all other paths answer 503. */
   readonly signIn?: { readonly keys: OAuthKeys; readonly provider: SignInProvider } | undefined;
 }
 
 /**
- * The sign-in of assistants: `/.well-known/*` and `/oauth/*` (interface: MCP server endpoints). Other
- * paths pass.
+ * The sign-in of assistants: `/.well-known/*` and `/oauth/*` (interface: MCP server endpoints). Other paths are
+ * passed to the next handler.
  */
 export function createOAuth(o: OAuthDependencies): Router {
   const router = Router({ caseSensitive: true, strict: true });
@@ -50,11 +50,11 @@ export function createOAuth(o: OAuthDependencies): Router {
       GET: [o.limits.wellKnown, sendJson(200, () => document)],
     });
   }
-  // What is not there counts too.
+  // Requests for unknown metadata paths are counted as well.
   router.use('/.well-known', o.limits.wellKnown);
   router.use('/oauth', (_req, res, next) => {
     res.setHeader('Cache-Control', 'no-store');
-    // An app that opened this window waits in its own for the answer; the page there is still ours.
+    // An app that opens the sign-in in a popup must keep its reference to the popup until the redirect arrives.
     res.setHeader('Cross-Origin-Opener-Policy', 'unsafe-none');
     next();
   });
@@ -77,7 +77,7 @@ function registration(router: Router, o: OAuthDependencies): void {
   });
 }
 
-/** What the body parsers complain of is the body, not the path. */
+/** Turns errors of the body parsers into 400, 413 or 415. */
 const refuseBodies: ErrorRequestHandler = (error, _req, _res, next) => {
   const status: unknown = error instanceof Error ? Reflect.get(error, 'status') : undefined;
   const isTooLarge = status === 413;

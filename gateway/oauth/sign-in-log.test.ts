@@ -15,7 +15,7 @@ beforeAll(async () => {
 });
 afterAll(() => stack.stop());
 
-/** What was logged under that message since the last call, and nothing else of this file's. */
+/** The log events with this message since the last call. */
 function logged(msg: string): Record<string, unknown>[] {
   const all = lines.splice(0).map((line) => JSON.parse(line) as Record<string, unknown>);
   return all.filter((line) => line.msg === msg);
@@ -47,7 +47,7 @@ test('consent given, token issued, refreshed, and used twice', async () => {
     error: 'invalid_grant',
     detail: expect.any(String),
   });
-  expect(logged('grant ended: a code or token came again')).toMatchObject([
+  expect(logged('grant ended: a code or token was reused')).toMatchObject([
     { grantId: issued?.grantId, why: 'token_reused' },
   ]);
   const secrets = [code, begun.verifier, body.refresh_token, next.refresh_token];
@@ -65,7 +65,7 @@ test('a token that was revoked', async () => {
   ]);
 });
 
-test('consent denied, and a form that is not ours', async () => {
+test('consent denied, and a form from another site', async () => {
   const person = await stack.newPerson();
   const page = async (browser: Browser) => {
     const password = await browser.open(stack.begin({ login_hint: person.email }).url, REDIRECT);
@@ -84,7 +84,7 @@ test('consent denied, and a form that is not ours', async () => {
   expect(logged('sign-in cancelled')).toHaveLength(1);
 });
 
-test('a request that cannot go on', async () => {
+test('an invalid authorization request', async () => {
   await fetch(stack.begin({ redirect_uri: 'https://evil.example/cb' }).url);
   expect(logged('authorization refused')).toMatchObject([{ detail: 'redirect URI not listed' }]);
   await fetch(stack.begin({ code_challenge: 'short' }).url, { redirect: 'manual' });

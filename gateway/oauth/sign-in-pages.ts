@@ -7,7 +7,7 @@ import { signInPath } from './provider.ts';
 import type { AuthorizationRequest } from './requests.ts';
 import type { Upstream } from './upstream.ts';
 
-/** The pages of a sign-in, for the request they belong to. */
+/** The pages of a sign-in, each for one authorization request. */
 export interface SignInPages {
   email(
     request: AuthorizationRequest,
@@ -18,34 +18,34 @@ export interface SignInPages {
     shops: readonly ShopOfUser[],
     problem?: string,
   ): Promise<Answer>;
-  /** @param o.csrf what the form must send back. */
+  /** @param o.csrf the value that the form must contain. */
   consent(
     request: AuthorizationRequest,
     o: { readonly shop: ShopOfUser; readonly email: string; readonly csrf: string },
   ): Answer;
-  /** No shop is linked to the address (interface: Errors). */
+  /** No shop is linked to the e-mail address (interface: Errors). */
   noEmail(request: AuthorizationRequest): Answer;
-  /** The identity provider vouches for another address than the one given. */
+  /** The identity provider confirmed another e-mail address than the one entered. */
   otherEmail(request: AuthorizationRequest): Answer;
-  /** The shop knows another account of the identity provider by the address. */
+  /** The address is linked to another account of the identity provider. */
   otherAccount(request: AuthorizationRequest): Answer;
-  /** The person signed in, but not as recently, or not in the way, that is demanded. */
+  /** The person signed in, but not recently enough or not with the required method. */
   tooWeak(request: AuthorizationRequest): Answer;
 }
 
 export function createSignInPages(o: {
   readonly clients: SupportedClients;
   readonly upstream: Upstream;
-  /** Origins that the identity provider redirects through, beside its own. */
+  /** Additional origins that the identity provider redirects through. */
   readonly formOrigins: readonly string[];
-  /** Days that a grant lives at most. */
+  /** Maximum lifetime of a grant. Days. */
   readonly grantDays: number;
 }): SignInPages {
   const asking = ({ clientId, redirectUri }: AuthorizationRequest): Asking => ({
     name: o.clients.nameOf(clientId, redirectUri),
     host: displayHost(redirectUri),
   });
-  /** Where a form before sign-in may end up: at the identity provider, and at the app. */
+  /** The origins that a form before the sign-in may lead to: the identity provider's, and the app's. */
   const anywhere = async ({ redirectUri }: AuthorizationRequest): Promise<string[]> => [
     ...new Set([await o.upstream.origin(), ...o.formOrigins, formTarget(redirectUri)]),
   ];
@@ -110,7 +110,7 @@ export function createSignInPages(o: {
   };
 }
 
-/** As a source of a content security policy; it has no form for IPv6 addresses. */
+/** A source expression for a content security policy. It has no syntax for IPv6 addresses, so the scheme is used. */
 function formTarget(redirectUri: string): string {
   const { protocol, origin } = new URL(redirectUri);
   const isNamed = protocol === 'https:' || protocol === 'http:';

@@ -5,7 +5,7 @@ import { createRateLimit } from '../auth/rate-limits.ts';
 import { assemble, type SignInParts } from './assemble.ts';
 import { checkAuthorizeRequest } from './authorize-request.ts';
 import { bodyWanted, endpoint, forDataClients } from './endpoint.ts';
-import { failureAnswer, isAway } from './failures.ts';
+import { failureAnswer, isUnavailable } from './failures.ts';
 import { grantingWith } from './granting.ts';
 import { type Answer, ended, RETRY_AFTER_S, unavailable } from './pages/answer.ts';
 import { SIGN_IN_TTL_S } from './provider.ts';
@@ -14,19 +14,19 @@ import type { OAuthDependencies } from './router.ts';
 import type { SignIn } from './sign-in.ts';
 
 const FORM_LIMIT = '8kb';
-/** Forms that one sign-in may send: no way to try out addresses. */
+/** Maximum number of forms in one sign-in, so that nobody can try many e-mail addresses. */
 const FORMS_PER_SIGN_IN = 30;
 
 type SignInConfig = NonNullable<OAuthDependencies['signIn']>;
 
-/** The paths of a sign-in, from `/oauth/authorize` to `/oauth/token`. */
+/** Registers the paths of a sign-in, from `/oauth/authorize` to `/oauth/token`. */
 export function signInRoutes(o: OAuthDependencies): Router {
   const router = Router({ caseSensitive: true, strict: true });
   if (!o.signIn) return withoutSignIn(router, o);
   const parts = assemble(o, o.signIn);
   const { pageBy, formBy } = pageHandlers(o, parts);
   const { callback, resume, signInPages } = o.limits;
-  // Counted before the body is read.
+  // The request is counted before its body is read.
   const form = [
     signInPages,
     bodyWanted,
@@ -43,7 +43,7 @@ export function signInRoutes(o: OAuthDependencies): Router {
           o.logger.warn(event, 'authorization refused');
           return sendAnswer(res, checked.refusal);
         }
-        await handOrFail(o, parts, { req, res, url: `/oauth/authorize?${checked.query}` });
+        await forwardOrFail(o, parts, { req, res, url: `/oauth/authorize?${checked.query}` });
       },
     ],
   });
@@ -91,7 +91,7 @@ export function signInRoutes(o: OAuthDependencies): Router {
   return router;
 }
 
-/** What programs call: keys and tokens. */
+/** Registers the paths that programs call: keys, tokens and revocation. */
 function dataRoutes(
   router: Router,
   o: OAuthDependencies,
@@ -103,7 +103,7 @@ function dataRoutes(
       try {
         await work(req, res);
       } catch (error) {
-        if (!isAway(error)) throw error;
+        if (!isUnavailable(error)) throw error;
         o.logger.error({ err: error }, 'sign-in failed');
         sendUnavailable(res);
       }
@@ -120,7 +120,11 @@ function dataRoutes(
   });
   endpoint(router, '/oauth/token', {
     before: [forDataClients('POST')],
-    POST: [o.limits.token, bodyWanted, dataBy((req, res) => parts.hand(req, res, '/oauth/token'))],
+    POST: [
+      o.limits.token,
+      bodyWanted,
+      dataBy((req, res) => parts.forward(req, res, '/oauth/token')),
+    ],
   });
   const revoke = createRevocation({ ...o, keys: config.keys });
   endpoint(router, '/oauth/revoke', {
@@ -156,16 +160,16 @@ function withoutSignIn(router: Router, o: OAuthDependencies): Router {
   return router;
 }
 
-function pageHandlers(o: OAuthDependencies, { signIn, cookies, waits }: SignInParts) {
+function pageHandlers(o: OAuthDependencies, { signIn, cookies, isPending }: SignInParts) {
   const ownOrigin = new URL(o.issuer).origin;
   const forms = createRateLimit({
     pool: o.pool,
     name: 'oauth-forms',
     points: FORMS_PER_SIGN_IN,
     windowS: SIGN_IN_TTL_S,
-    whenAway: 'refuse',
+    whenUnavailable: 'refuse',
   });
-  /** A page, or the page that says why not. */
+  /** Sends the page that `work` returns, or an error page. */
   const pageBy =
     (work: (req: Request) => Promise<Answer>): RequestHandler =>
     async (req, res) => {
@@ -174,23 +178,24 @@ function pageHandlers(o: OAuthDependencies, { signIn, cookies, waits }: SignInPa
       const worked = grantingWith(known, () => work(req));
       sendAnswer(res, await worked.catch((error) => failureAnswer(error, o.logger)));
     };
-  /** A page of one sign-in, for the browser that began it, sent by our own form. */
+  /** As {@link pageBy}, for one sign-in: only for the browser that started it, and only from our own form. */
   const formBy = (work: (signIn: SignIn, uid: string, req: Request) => Promise<Answer>) =>
     pageBy(async (req) => {
       const uid = String(req.params.uid);
       if (cookies.interactionOf(req) !== uid || isFromElsewhere(req, ownOrigin)) return ended();
-      // Before it is counted: each count is a row, and ids that were made up would be rows without end.
-      if (!(await waits(uid))) return ended();
+      // Checked before counting: each counter is a row, and invented ids must not create rows.
+      if (!(await isPending(uid))) return ended();
       const admission = await forms.take(createHash('sha256').update(uid).digest('base64url'));
       if (admission.admitted) return work(signIn, uid, req);
-      return admission.away ? unavailable('Try again in a moment.') : ended();
+      return admission.unavailable ? unavailable('Try again in a moment.') : ended();
     });
   return { pageBy, formBy };
 }
 
 /**
- * Gives the answer of a sign-in. The provider would give one up that is asked for too early (a page in
- * another tab, an address typed from memory) and begin anew, under the page that is still open.
+ * Serves `/oauth/authorize/:uid`, which issues the code of a decided sign-in. For an undecided one (the browser
+ * opened the URL too early, for example in another tab) it redirects to the current page of the sign-in;
+ * oidc-provider would instead discard the sign-in and start a new one.
  */
 async function resumeOrGoOn(
   o: OAuthDependencies,
@@ -205,16 +210,17 @@ async function resumeOrGoOn(
   } catch (error) {
     return sendAnswer(res, failureAnswer(error, o.logger));
   }
-  await handOrFail(o, parts, { req, res, url: req.path });
+  await forwardOrFail(o, parts, { req, res, url: req.path });
 }
 
-async function handOrFail(
+/** Forwards a request to oidc-provider; an error before the response has begun becomes an error page. */
+async function forwardOrFail(
   o: OAuthDependencies,
   parts: SignInParts,
   { req, res, url }: { req: Request; res: Response; url: string },
 ): Promise<void> {
   try {
-    await parts.hand(req, res, url);
+    await parts.forward(req, res, url);
   } catch (error) {
     if (res.headersSent) throw error;
     sendAnswer(res, failureAnswer(error, o.logger));
@@ -241,15 +247,15 @@ function queryOf(req: Request): URLSearchParams {
   return new URLSearchParams(at === -1 ? '' : req.url.slice(at + 1));
 }
 
-/** A field of a form; empty when it is absent, or sent twice. */
+/** A field of a form; empty when it is absent or sent twice. */
 function field(req: Request, name: string): string {
   const value: unknown = Object.hasOwn(req.body ?? {}, name) ? req.body[name] : undefined;
   return typeof value === 'string' ? value : '';
 }
 
 /**
- * Whether a browser names another page than ours as the one that sent a form; the cookies are `Lax`, so this
- * is the second lock. `Sec-Fetch-Site` decides where a browser sends it: `Origin` is `null` for some.
+ * Whether the browser reports that another site sent the form. A second protection against cross-site requests,
+ * after the `Lax` cookies. `Sec-Fetch-Site` is used when present, because some browsers send `Origin: null`.
  */
 function isFromElsewhere(req: Request, ownOrigin: string): boolean {
   if (req.method !== 'POST') return false;
@@ -259,7 +265,7 @@ function isFromElsewhere(req: Request, ownOrigin: string): boolean {
   return origin !== undefined && origin !== ownOrigin && !isHidden;
 }
 
-/** The id under which the access line of the request has its address. */
+/** The request id, which the access log line contains too. */
 function requestIdOf(res: Response): { requestId?: string } {
   const requestId = res.getHeader('X-Request-Id');
   return typeof requestId === 'string' ? { requestId } : {};

@@ -42,7 +42,7 @@ describe('sign-in', () => {
         token_type: 'Bearer',
         expires_in: 43_200,
         scope: 'mcp',
-        // 43 characters of 64: more than 128 random bits.
+        // 43 base64url characters: more than 128 random bits.
         refresh_token: expect.stringMatching(/^[\w-]{43,}$/),
         access_token: expect.any(String),
       },
@@ -63,7 +63,7 @@ describe('sign-in', () => {
     });
   });
 
-  test('of a client that names itself by a metadata document needs no registration', async () => {
+  test('of a client with a metadata document needs no registration', async () => {
     const person = await stack.newPerson();
     const client_id = 'https://claude.ai/oauth/mcp-oauth-client-metadata';
     const begun = stack.begin({ client_id });
@@ -78,7 +78,7 @@ describe('sign-in', () => {
     expect([status, decodeJwt(String(body.access_token)).client_id]).toEqual([200, client_id]);
   });
 
-  test('with two shops a choice comes first, and the token is for the chosen one', async () => {
+  test('with two shops asks for a shop first, and the token is for the chosen one', async () => {
     const person = await stack.newPerson({ shops: 2 });
     for (const shop of person.shopIds) {
       const begun = stack.begin();
@@ -87,7 +87,7 @@ describe('sign-in', () => {
     }
   });
 
-  test('with login_hint no address is asked for', async () => {
+  test('with login_hint does not ask for an address', async () => {
     const person = await stack.newPerson();
     const hinted = stack.begin({ login_hint: ` ${person.email.toUpperCase()} ` });
     const { status, headers } = await new Browser().send(hinted.url);
@@ -109,7 +109,7 @@ describe('sign-in', () => {
     },
   );
 
-  test('an address that is none is asked for again', async () => {
+  test('asks again after an invalid address', async () => {
     const browser = new Browser();
     const form = await browser.open(stack.begin().url, REDIRECT);
     const again = await browser.submit(form, { email: '"><script>alert(1)</script>' }, REDIRECT);
@@ -119,7 +119,7 @@ describe('sign-in', () => {
     expect(again.text).toContain('&#60;script&#62;alert(1)');
   });
 
-  test('of somebody without a shop ends with a page that says so, and leads back to the app', async () => {
+  test('of a user without a shop ends with a page that says so, and leads back to the app', async () => {
     const person = await stack.newPerson({ shops: 0 });
     const browser = new Browser();
     const begun = stack.begin();
@@ -133,7 +133,7 @@ describe('sign-in', () => {
     });
   });
 
-  test('with another account, or an address that was not proved, gets no code', async () => {
+  test('with another account, or an unconfirmed address, gets no code', async () => {
     const [asked, other] = [await stack.newPerson(), await stack.newPerson()];
     const browser = new Browser();
     const sent = await browser.send(stack.begin({ login_hint: asked.email }).url);
@@ -149,7 +149,7 @@ describe('sign-in', () => {
     expect([page.status, page.url.pathname]).toEqual([403, '/oauth/callback']);
   });
 
-  test('a shop of somebody else cannot be chosen', async () => {
+  test('does not accept the shop of another user', async () => {
     const [person, other] = [await stack.newPerson({ shops: 2 }), await stack.newPerson()];
     const browser = new Browser();
     const form = await browser.open(stack.begin({ login_hint: person.email }).url, REDIRECT);
@@ -159,7 +159,7 @@ describe('sign-in', () => {
     }
   });
 
-  test('a membership that ends meanwhile ends the sign-in', async () => {
+  test('ends when the membership ends during the sign-in', async () => {
     const person = await stack.newPerson({ shops: 2 });
     const shopId = person.shopIds[0] ?? 0n;
     await addMember(stack.under.database.pool, {

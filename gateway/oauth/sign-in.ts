@@ -11,14 +11,14 @@ import { createConsentStep } from './consent.ts';
 import type { Cookies } from './cookies.ts';
 import { SignInLost } from './failures.ts';
 import { granting } from './granting.ts';
+import type { OneTimeRecords } from './one-time-records.ts';
 import { type Answer, ended, redirect } from './pages/answer.ts';
 import { SIGN_IN_TTL_S, signInPath } from './provider.ts';
 import type { AuthorizationRequest, AuthorizationRequests } from './requests.ts';
 import { createSignInPages } from './sign-in-pages.ts';
-import type { Tickets } from './tickets.ts';
 import {
   type Identity,
-  IdentityProviderAway,
+  IdentityProviderUnavailable,
   proves,
   SignInRefused,
   type Upstream,
@@ -27,66 +27,66 @@ import {
 export interface SignInOptions {
   readonly issuer: string;
   readonly pool: pg.Pool;
-  readonly tickets: Tickets;
+  readonly records: OneTimeRecords;
   readonly clients: SupportedClients;
   readonly cookies: Cookies;
   readonly upstream: Upstream;
   readonly requests: AuthorizationRequests;
-  /** Days that a grant lives at most. */
+  /** Maximum lifetime of a grant. Days. */
   readonly grantDays: number;
   readonly formOrigins: readonly string[];
   readonly logger: Logger;
 }
 
-/** What is kept while somebody is away at the identity provider, under the state they come back with. */
+/** Stored while the person is at the identity provider, under the `state` parameter of the redirect. */
 const sentUpstream = z.object({
   uid: z.string(),
-  /** The address that was asked for. */
+  /** The e-mail address that the person entered. */
   email: z.string(),
-  /** The shop that was chosen; null while there was nothing to choose. */
+  /** The shop that was chosen; null when there was no choice. */
   shopId: z.string().nullable(),
-  /** The browser that was sent there. */
+  /** The browser that was redirected. */
   browser: z.string(),
   nonce: z.string(),
   codeVerifier: z.string(),
-  /** What the identity provider was told to ask. */
+  /** The `prompt` values that were sent. */
   prompts: z.array(z.string()).default([]),
   authenticatedSince: z.number().optional(),
 });
 type SentUpstream = z.infer<typeof sentUpstream>;
 
-/** Prompts that concern the identity provider: nobody stays signed in here. */
-const PROMPTS_THERE = ['login', 'select_account'];
+/** The prompts that are passed to the identity provider. */
+const FORWARDED_PROMPTS = ['login', 'select_account'];
 
-/** As much of an address that is none is shown again. Characters. */
+/** An invalid address is shown again in the form up to this length. Characters. */
 const MAX_SHOWN = 320;
 
-/** What somebody came back with is kept again: it can be tried once more. */
-class AwayForNow extends IdentityProviderAway {}
+/** The one-time record was stored again, so the browser can retry the same URL. */
+class RetryableUnavailable extends IdentityProviderUnavailable {}
 
 /**
- * The way from an authorization request to its code: whose address, which shop, the identity provider,
- * and whether it is allowed. Every step answers what a browser is to get.
+ * The steps from an authorization request to its code: e-mail address, shop, identity provider, consent.
+ * Each step returns the response for the browser.
  */
 export interface SignIn {
-  /** A request has just come in. */
+  /** Starts the sign-in for a new authorization request. */
   begin(req: IncomingMessage, request: AuthorizationRequest): Promise<Answer>;
   /**
-   * The page to go on with, for whoever comes for an answer that is not given yet; undefined when it is,
-   * or when there is no such sign-in.
+   * Redirects to the current page of an undecided sign-in. Undefined when the sign-in is decided or does not
+   * exist.
    */
   goOn(uid: string): Promise<Answer | undefined>;
-  /** The first form once more. */
+  /** Shows the e-mail form again. */
   askEmail(uid: string): Promise<Answer>;
-  /** An address was sent. */
+  /** Handles the e-mail form. */
   giveEmail(req: IncomingMessage, uid: string, email: string): Promise<Answer>;
-  /** A shop was sent, for the address given before. */
+  /** Handles the shop form, for the address entered before. */
   chooseShop(req: IncomingMessage, uid: string, shopId: string): Promise<Answer>;
-  /** Somebody came back from the identity provider. @param url the address that they came to. */
+  /** Handles the redirect from the identity provider. @param url the requested URL, with code and state. */
   comeBack(req: IncomingMessage, url: URL): Promise<Answer>;
-  /** The question whether to allow it. */
+  /** Shows the consent form. */
   askConsent(req: IncomingMessage, uid: string): Promise<Answer>;
-  /** It was allowed. @param csrf the hidden field of the form. */
+  /** Handles the consent form. @param csrf its hidden field. */
   allow(req: IncomingMessage, uid: string, csrf: string): Promise<Answer>;
   cancel(uid: string): Promise<Answer>;
 }
@@ -96,9 +96,9 @@ export function createSignIn(o: SignInOptions): SignIn {
   const consent = createConsentStep({ ...o, pages });
 
   const keep = (state: string, content: SentUpstream): Promise<void> =>
-    o.tickets.put('SignIn', state, { content, ttlS: SIGN_IN_TTL_S });
+    o.records.put('SignIn', state, { content, ttlS: SIGN_IN_TTL_S });
 
-  /** The same for everybody, known or not: same work, same answer. */
+  /** Does the same work for known and unknown addresses, so the response does not reveal which ones exist. */
   const sendUpstream = async (
     req: IncomingMessage,
     request: AuthorizationRequest,
@@ -106,7 +106,7 @@ export function createSignIn(o: SignInOptions): SignIn {
   ): Promise<Answer> => {
     const { uid } = request;
     const browser = o.cookies.browserOf(req);
-    const wanted = PROMPTS_THERE.filter((prompt) => request.prompts.includes(prompt));
+    const wanted = FORWARDED_PROMPTS.filter((prompt) => request.prompts.includes(prompt));
     const prompts = asked.prompts ?? wanted;
     const demands = { prompts, maxAgeS: request.maxAgeS };
     const { url, expectation } = await o.upstream.begin(email, demands);
@@ -124,7 +124,7 @@ export function createSignIn(o: SignInOptions): SignIn {
     return pages.shops(request, shops);
   };
 
-  /** With several shops one is chosen first; with one or none the answer is the same. */
+  /** Shows the shop form for several shops; redirects to the identity provider for one shop or none. */
   const resolve = async (
     req: IncomingMessage,
     request: AuthorizationRequest,
@@ -140,7 +140,7 @@ export function createSignIn(o: SignInOptions): SignIn {
     return resume === undefined ? ended() : redirect(resume);
   };
 
-  /** Somebody proved that the address is theirs: now it counts which shops know them by it. */
+  /** Continues after the identity provider confirmed the address: finds the shops where it is a member. */
   const arrive = async (
     req: IncomingMessage,
     request: AuthorizationRequest,
@@ -166,14 +166,14 @@ export function createSignIn(o: SignInOptions): SignIn {
     try {
       return await o.upstream.finish(url, { state, ...sent });
     } catch (error) {
-      if (!(error instanceof IdentityProviderAway)) throw error;
-      // The code may still be good: whoever comes to the same address again goes on.
+      if (!(error instanceof IdentityProviderUnavailable)) throw error;
+      // The code may still be valid. With the record stored again, the user can retry the same URL.
       await keep(state, sent);
-      throw new AwayForNow(error.message, { cause: error });
+      throw new RetryableUnavailable(error.message, { cause: error });
     }
   };
 
-  /** What comes of somebody who is back from the identity provider. */
+  /** Checks the response of the identity provider and returns the next page. */
   const enter = async (
     req: IncomingMessage,
     url: URL,
@@ -189,10 +189,11 @@ export function createSignIn(o: SignInOptions): SignIn {
       account = { issuer: identity.issuer, subject: identity.subject };
     } catch (error) {
       if (!(error instanceof SignInRefused)) throw error;
-      // A wrong secret of ours, for one, would else be known to the people it keeps out alone.
-      o.logger.warn({ reason: error.reason }, 'the identity provider did not vouch for somebody');
+      // Without this line, operators would not notice a configuration fault such as a wrong client secret.
+      o.logger.warn({ reason: error.reason }, 'sign-in failed at the identity provider');
       const prompts = sent.prompts.filter((prompt) => prompt !== 'select_account');
-      // Not every identity provider knows it, and it is a wish; `login` is known to all, and a demand.
+      // `select_account` is optional, and some identity providers do not support it: retry without it.
+      // `login` is required, and all identity providers support it.
       if (error.isNotUnderstood && prompts.length < sent.prompts.length) {
         return sendUpstream(req, request, { ...sent, prompts });
       }
@@ -211,7 +212,7 @@ export function createSignIn(o: SignInOptions): SignIn {
     async goOn(uid) {
       const request = await o.requests.find(uid);
       if (!request || request.isDecided) return undefined;
-      const isAsked = await consent.isWaiting(uid);
+      const isAsked = await consent.isPending(uid);
       return redirect(isAsked ? `${signInPath(uid)}/consent` : signInPath(uid));
     },
 
@@ -242,22 +243,23 @@ export function createSignIn(o: SignInOptions): SignIn {
 
     async comeBack(req, url) {
       const state = url.searchParams.get('state') ?? '';
-      const sent = sentUpstream.safeParse((await o.tickets.find('SignIn', state))?.content).data;
-      // Whoever was sent a link by somebody else would be signed in as them.
+      const sent = sentUpstream.safeParse((await o.records.find('SignIn', state))?.content).data;
+      // Another browser is rejected: otherwise a link from an attacker would sign the user in as the attacker.
       if (!sent || o.cookies.knownBrowserOf(req) !== sent.browser) return ended();
       const request = await o.requests.find(sent.uid);
-      // Taken as late as can be, by one of many: until then it can be tried again.
-      if (!request || (await o.tickets.take('SignIn', state)) === undefined) return ended();
+      // Removed as late as possible, so that earlier failures can be retried. Of concurrent requests, one succeeds.
+      if (!request || (await o.records.take('SignIn', state)) === undefined) return ended();
       return enter(req, url, { state, sent, request }).catch((error: unknown) => {
-        // Whoever comes again finds nothing to go on with, whatever it was that failed.
-        throw error instanceof AwayForNow ? error : new SignInLost('it is spent', { cause: error });
+        // The one-time record is removed, so a retry cannot succeed after any other failure.
+        if (error instanceof RetryableUnavailable) throw error;
+        throw new SignInLost('the one-time record is used up', { cause: error });
       });
     },
 
     askConsent: (req, uid) => consent.ask(req, uid),
     allow: (req, uid, csrf) => consent.allow(req, uid, csrf),
     async cancel(uid) {
-      const [request, isAsked] = await Promise.all([o.requests.find(uid), consent.isWaiting(uid)]);
+      const [request, isAsked] = await Promise.all([o.requests.find(uid), consent.isPending(uid)]);
       const to = request && { clientId: request.clientId, app: appOf(request.redirectUri) };
       o.logger.info({ ...to }, isAsked ? 'consent denied' : 'sign-in cancelled');
       return refuse(uid, 'the user said no');

@@ -15,7 +15,7 @@ beforeAll(async () => {
 });
 afterAll(() => stack.stop());
 
-/** Has every code and refresh token expire that much earlier. */
+/** Moves the expiry of every code and refresh token back by this time. */
 const shorten = (seconds: number): Promise<unknown> =>
   stack.under.database.pool.query(
     "update oauth_tickets set expires_at = expires_at - $1 * interval '1 second'",
@@ -25,7 +25,7 @@ const shorten = (seconds: number): Promise<unknown> =>
 const refresh = (token: unknown): Promise<TokenAnswer> =>
   stack.token({ grant_type: 'refresh_token', refresh_token: String(token) });
 
-test('a code lives for a minute', async () => {
+test('a code is valid for a minute', async () => {
   const begun = stack.begin();
   const { url } = await stack.signIn(await stack.newPerson(), { begun });
   await shorten(60);
@@ -38,7 +38,7 @@ test('a code lives for a minute', async () => {
   expect(answer).toMatchObject(INVALID_GRANT);
 });
 
-test('a refresh token lives for 30 days, and each use gives a new one as long', async () => {
+test('a refresh token is valid for 30 days, and each use returns a new one with the same lifetime', async () => {
   const { body } = await stack.tokens(await stack.newPerson());
   await shorten(29 * DAY_S);
   const used = await refresh(body.refresh_token);

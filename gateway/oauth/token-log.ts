@@ -3,12 +3,12 @@ import type { KoaContextWithOIDC } from 'oidc-provider';
 import type { Logger } from '../../services/platform/log.ts';
 import { parseAccountId } from './account.ts';
 
-/** Words of oidc-provider for what was wrong with a request; longer ones, or others, may be what was sent. */
+/** Error details are logged only if they match. Longer texts or other characters may contain caller data. */
 const DETAIL = /^[a-zA-Z0-9 _(),.;:-]{1,120}$/;
 
 /**
- * Has issued, refreshed and refused tokens logged: who, for which shop, client and grant, and under which
- * request. Never a token or a code.
+ * Logs issued, refreshed and rejected tokens with user, shop, client, grant and request id. Never logs a token
+ * or a code.
  */
 export function logTokens(provider: Provider, logger: Logger): void {
   provider.on('grant.success', (ctx) => {
@@ -33,7 +33,7 @@ export function logTokens(provider: Provider, logger: Logger): void {
   });
 }
 
-/** The request's id, under which the access line has the address. */
+/** The request id, which the access log line contains too, and the client id. */
 function requestOf(ctx: KoaContextWithOIDC) {
   return {
     requestId: ctx.res.getHeader('X-Request-Id'),

@@ -14,7 +14,7 @@ import { type AccessTokenCheck, createAccessTokenCheck } from './access-token.ts
 import { RACE_MS } from './adapter.ts';
 import { mcpResource, storeGrant } from './issue.ts';
 import { createOAuthKeys, rotateOAuthKey } from './keys.ts';
-import { createTickets } from './tickets.ts';
+import { createOneTimeRecords } from './one-time-records.ts';
 
 const keyring = parseKeyring(newKeyringText());
 let stack: SignInStack;
@@ -44,7 +44,7 @@ const age = (seconds: number): Promise<unknown> =>
     [seconds],
   );
 
-/** What a client sends to redeem a code. */
+/** The parameters with which a client redeems a code. */
 const redeeming = (code: string | null, code_verifier: string) => ({
   grant_type: 'authorization_code',
   code: code ?? '',
@@ -52,7 +52,7 @@ const redeeming = (code: string | null, code_verifier: string) => ({
   code_verifier,
 });
 
-/** A code as the provider stores it, without the pages before it. */
+/** Stores a code as oidc-provider does, without the pages before it. */
 async function newCode(): Promise<{
   code: string;
   exchange(replica?: number): Promise<TokenAnswer>;
@@ -77,7 +77,7 @@ async function newCode(): Promise<{
     codeChallenge: createHash('sha256').update(verifier).digest('base64url'),
     codeChallengeMethod: 'S256',
   };
-  await createTickets(pool).put('AuthorizationCode', code, { content, ttlS: 60, grantId });
+  await createOneTimeRecords(pool).put('AuthorizationCode', code, { content, ttlS: 60, grantId });
   return { code, exchange: (replica) => stack.token(redeeming(code, verifier), replica) };
 }
 
@@ -87,7 +87,7 @@ beforeAll(() => {
 });
 
 describe('a code', () => {
-  test('works once; used again later, it ends all that came of it', async () => {
+  test('works once; reuse ends the grant and its tokens', async () => {
     const { code, begun, body } = await stack.tokens(await person);
     expect(await works(body.access_token)).toBe(true);
     await age(2);
@@ -97,7 +97,7 @@ describe('a code', () => {
     expect(await refresh(body.refresh_token)).toMatchObject(INVALID_GRANT);
   });
 
-  test('used again long after it expired is known for what it is', async () => {
+  test('reused long after its expiry is detected as reuse', async () => {
     const { exchange } = await newCode();
     const { body } = await exchange();
     await age(3_600);
@@ -115,12 +115,12 @@ describe('a code', () => {
       const [winner, ...others] = answers.filter(({ status }) => status === 200);
       expect([round, others.length]).toEqual([round, 0]);
       const losers = answers.filter((answer) => answer !== winner);
-      // On a starved machine the database may be too slow for one of them: that one is told to come again.
+      // On an overloaded machine the database may be too slow for one request, which then gets 503.
       for (const { body } of losers) {
         expect(['invalid_grant', 'temporarily_unavailable']).toContain(body.error);
       }
       expect(losers.some(({ body }) => body.error === 'invalid_grant')).toBe(true);
-      // Where the machine stood still, one of them came so late that it was a code stolen and used again.
+      // If the machine paused, one request may arrive so late that it counts as reuse of a stolen code.
       if (!isTogether) continue;
       together += 1;
       expect([round, await works(winner?.body.access_token)]).toEqual([round, true]);
@@ -173,14 +173,14 @@ describe('a code', () => {
     expect(answer.headers.get('cache-control')).toBe('no-store');
   });
 
-  test('sent twice in one request is refused', async () => {
+  test('sent twice in one request is rejected', async () => {
     const fields = new URLSearchParams({ client_id: CLIENT_ID, ...(await right()) });
     fields.append('code', 'x');
     const answer = await fetch(`${stack.baseUrl}/oauth/token`, { method: 'POST', body: fields });
     expect([answer.status, await answer.json()]).toMatchObject([400, { error: 'invalid_request' }]);
   });
 
-  test('with the resource named gets a token for it', async () => {
+  test('with a resource parameter returns a token for it', async () => {
     const resource = mcpResource(stack.baseUrl);
     const { status, body } = await stack.token({ ...(await right()), resource });
     expect([status, decodeJwt(String(body.access_token)).aud]).toEqual([200, resource]);
@@ -188,7 +188,7 @@ describe('a code', () => {
 });
 
 describe('a refresh token', () => {
-  test('gives a new one with every access token', async () => {
+  test('returns a new one with every access token', async () => {
     const first = await stack.tokens(await person);
     const second = await refresh(first.body.refresh_token, 1);
     expect(second).toMatchObject({ status: 200, body: { scope: 'mcp', expires_in: 43_200 } });
@@ -198,13 +198,13 @@ describe('a refresh token', () => {
     expect((await refresh(second.body.refresh_token)).status).toBe(200);
   });
 
-  test('works again for 30 seconds, for a client that lost the answer', async () => {
+  test('works again for 30 seconds, for a client that lost the response', async () => {
     const { body } = await stack.tokens(await person);
     const lost = await refresh(body.refresh_token);
     await age(25);
     const again = await refresh(body.refresh_token, 1);
     const next = await refresh(again.body.refresh_token);
-    // Of the two that it gave, the first to be used lives on; whoever uses the other later ends both.
+    // Of the two returned tokens, the first one used stays valid. Using the other one later ends both.
     await age(31);
     const last = await refresh(next.body.refresh_token, 1);
     expect([lost, again, next, last].map(({ status }) => status)).toEqual([200, 200, 200, 200]);
@@ -212,7 +212,7 @@ describe('a refresh token', () => {
     expect(await works(last.body.access_token)).toBe(false);
   });
 
-  test('used by many at once leaves each of them signed in, within that time', async () => {
+  test('used by many concurrent requests within that time works for each of them', async () => {
     const { body } = await stack.tokens(await person);
     const many = Array.from({ length: 16 }, (_, at) => refresh(body.refresh_token, at % 2));
     const answers = await Promise.all(many);
@@ -221,7 +221,7 @@ describe('a refresh token', () => {
     for (const { body: each } of answers) expect(await works(each.access_token)).toBe(true);
   });
 
-  test('used again after that ends all that came of it', async () => {
+  test('reused after that ends the grant and its tokens', async () => {
     const first = await stack.tokens(await person);
     const second = await refresh(first.body.refresh_token);
     await age(31);
@@ -240,7 +240,7 @@ describe('a refresh token', () => {
     expect(await works(body.access_token)).toBe(false);
   });
 
-  test('of another client is refused, and a code is none', async () => {
+  test('of another client is rejected, and so is a code in its place', async () => {
     const { body, code } = await stack.tokens(await person);
     const client_id = 'https://chatgpt.com/oauth/client.json';
     const fields = { grant_type: 'refresh_token', refresh_token: String(body.refresh_token) };
@@ -250,7 +250,7 @@ describe('a refresh token', () => {
   });
 });
 
-test('every step of a sign-in may be answered by another replica', async () => {
+test('every step of a sign-in may be served by a different replica', async () => {
   const begun = stack.begin();
   begun.url.port = new URL(stack.replicas[1] ?? '').port;
   const { url } = await stack.signIn(await person, { begun });
@@ -258,7 +258,7 @@ test('every step of a sign-in may be answered by another replica', async () => {
   expect((await stack.token(fields, 1)).status).toBe(200);
 });
 
-test('a signing key is replaced without a sign-out', async () => {
+test('replacing the signing key signs nobody out', async () => {
   const before = await stack.tokens(await person);
   await rotateOAuthKey(stack.under.database.pool);
   const kidOf = (token: unknown): unknown =>
@@ -275,7 +275,7 @@ test('a signing key is replaced without a sign-out', async () => {
   expect(await works(last.body.access_token)).toBe(true);
 });
 
-test('what is stored gives no code, token or session back', async () => {
+test('the stored rows contain no code, token or session', async () => {
   const { code, body } = await stack.tokens(await person);
   const { body: next } = await refresh(body.refresh_token);
   const { pool } = stack.under.database;

@@ -2,9 +2,9 @@ import { once } from 'node:events';
 import { createServer, type Server, type ServerResponse } from 'node:http';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { AnswerTooLarge } from '../auth/bounded-fetch.ts';
-import { createUpstream, IdentityProviderAway, type Upstream } from './upstream.ts';
+import { createUpstream, IdentityProviderUnavailable, type Upstream } from './upstream.ts';
 
-/** What a reader that stops at 1 MiB may have been sent by then, with all buffers on the way. Bytes. */
+/** Maximum number of bytes sent to a reader that stops at 1 MiB, including socket buffers. */
 const SENT_MAX = 64 * 1024 * 1024;
 
 let server: Server;
@@ -56,17 +56,17 @@ function causesOf(error: unknown): unknown[] {
 const upstream = (): Upstream =>
   createUpstream({ issuer, clientId: 'x', clientSecret: 'y', redirectUri: `${issuer}/back` });
 
-describe('an identity provider whose answers have no end is away, and little of them is read', () => {
-  const expectAway = async (work: Promise<unknown>): Promise<void> => {
+describe('an identity provider with endless responses counts as unavailable, and little of them is read', () => {
+  const expectUnavailable = async (work: Promise<unknown>): Promise<void> => {
     const causes = causesOf(await work.catch((error: unknown) => error));
-    expect(causes[0]).toBeInstanceOf(IdentityProviderAway);
+    expect(causes[0]).toBeInstanceOf(IdentityProviderUnavailable);
     expect(causes).toContainEqual(expect.any(AnswerTooLarge));
     expect(sent).toBeLessThan(SENT_MAX);
   };
 
   test('its metadata', async () => {
     isDiscoverable = false;
-    await expectAway(upstream().origin());
+    await expectUnavailable(upstream().origin());
   });
 
   test('its tokens', async () => {
@@ -74,6 +74,6 @@ describe('an identity provider whose answers have no end is away, and little of 
     const up = upstream();
     const { expectation } = await up.begin('a@example.com');
     const back = new URL(`${issuer}/back?code=c&state=${expectation.state}`);
-    await expectAway(up.finish(back, expectation));
+    await expectUnavailable(up.finish(back, expectation));
   });
 });

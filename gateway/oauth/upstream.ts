@@ -3,37 +3,37 @@ import { isOutage } from '../../services/platform/outage.ts';
 import { boundedFetch } from '../auth/bounded-fetch.ts';
 import { parseEmail } from '../tenancy/users.ts';
 
-/** The identity provider that people sign in at. */
+/** The identity provider where people sign in. */
 export interface SignInProvider {
   readonly issuer: string;
   readonly clientId: string;
   readonly clientSecret: string;
-  /** Authentication context classes of which a sign-in must have one; any will do when absent or empty. */
+  /** A sign-in must have one of these authentication context classes. Not checked when absent or empty. */
   readonly requiredAcr?: readonly string[];
 }
 
-/** What a sign-in at the identity provider must come back with; kept until then. */
+/** The values that the response of the identity provider is checked against; stored until it arrives. */
 export interface Expectation {
   readonly state: string;
   readonly nonce: string;
   readonly codeVerifier: string;
   /**
-   * The earliest time of authentication that counts, in seconds since 1970; absent where an older one will do.
+   * The earliest accepted time of authentication, in seconds since 1970. Absent when any time is accepted.
    */
   readonly authenticatedSince?: number | undefined;
 }
 
-/** What a person is to be asked there. */
+/** Requirements that are sent to the identity provider. */
 export interface Demands {
-  /** Such as `login`, whatever they were asked before. */
+  /** `prompt` values, such as `login`. */
   readonly prompts?: readonly string[];
-  /** How long ago they may have signed in there. Seconds. */
+  /** Maximum age of the person's sign-in there. Seconds. */
   readonly maxAgeS?: number | undefined;
 }
 
-/** Who the identity provider says somebody is. */
+/** The person that the identity provider authenticated. */
 export interface Identity {
-  /** `iss` and `sub`: what identifies the person. */
+  /** `iss` and `sub` identify the person. */
   readonly issuer: string;
   readonly subject: string;
   readonly email: string | undefined;
@@ -41,29 +41,32 @@ export interface Identity {
 }
 
 export interface Upstream {
-  /** Origin of its sign-in page. @throws IdentityProviderAway */
+  /** Origin of its sign-in page. @throws IdentityProviderUnavailable */
   origin(): Promise<string>;
   /**
-   * The address to send a browser to, and what to expect of it.
+   * Returns the URL to redirect the browser to, and the expected values of the response.
    *
-   * @throws IdentityProviderAway
+   * @throws IdentityProviderUnavailable
    */
   begin(
     email: string,
     demands?: Demands,
   ): Promise<{ readonly url: string; readonly expectation: Expectation }>;
   /**
-   * Reads the address that the browser came back with, exchanges the code in it, and checks all that
-   * was expected.
+   * Checks the URL that the identity provider redirected to, exchanges its code, and checks the tokens.
    *
-   * @throws IdentityProviderAway; {@link SignInRefused} for an answer that proves nothing, or a refusal.
+   * @throws IdentityProviderUnavailable; {@link SignInRefused} for an invalid response or a refusal.
    */
   finish(url: URL, expectation: Expectation): Promise<Identity>;
 }
 
 /**
- * Whether the identity is that of the address, which is as `parseEmail` answers it. Another spelling that
- * is only composed into it (a Kelvin sign for a K) may be another account there, of somebody else.
+ * Whether the identity has the given e-mail address, confirmed.
+ *
+ * An address that is not in Unicode form NFC is rejected: normalizing could turn it into the address of somebody
+ * else (a Kelvin sign becomes a K).
+ *
+ * @param asked in the form that `parseEmail` returns.
  */
 export function proves(
   { email, emailVerified }: Pick<Identity, 'email' | 'emailVerified'>,
@@ -73,25 +76,25 @@ export function proves(
   return email.normalize('NFC') === email && parseEmail(email) === asked;
 }
 
-/** The identity provider does not answer, or answers that it cannot. */
-export class IdentityProviderAway extends Error {
-  override readonly name = 'IdentityProviderAway';
+/** The identity provider does not answer, or answers with a server error. */
+export class IdentityProviderUnavailable extends Error {
+  override readonly name = 'IdentityProviderUnavailable';
 }
 
-/** The sign-in came to nothing. */
+/** The sign-in at the identity provider failed. */
 export class SignInRefused extends Error {
   override readonly name = 'SignInRefused';
-  /** The person, or the identity provider, said no; anything else is an answer that does not fit. */
+  /** The identity provider or the person denied it; false for an invalid response. */
   readonly isDenied: boolean;
-  /** It did not understand what was asked of it, such as a prompt that it does not know. */
+  /** The identity provider did not understand the request, for example a prompt that it does not support. */
   readonly isNotUnderstood: boolean;
-  /** The person did sign in, but not as recently, or not in the way, that was asked for. */
+  /** The person signed in, but not recently enough or not with a required method. */
   readonly isTooWeak: boolean;
-  /** Names of what happened, for the log: nothing of what was sent. */
+  /** Error names and codes for the log; contains no caller data. */
   readonly reason: string;
 
   constructor(cause: unknown) {
-    super('the sign-in at the identity provider came to nothing', { cause });
+    super('the sign-in at the identity provider failed', { cause });
     this.isDenied = cause instanceof oidc.AuthorizationResponseError;
     this.isNotUnderstood =
       cause instanceof oidc.AuthorizationResponseError && cause.error === 'invalid_request';
@@ -100,10 +103,10 @@ export class SignInRefused extends Error {
   }
 }
 
-/** Somebody signed in, and not as was asked for. */
+/** The sign-in is too old, or has none of the required authentication context classes. */
 class WeakAuthentication extends Error {
   override readonly name = 'WeakAuthentication';
-  /** The claim that says so. */
+  /** The claim that does not meet the requirement. */
   readonly code: 'auth_time' | 'acr';
 
   constructor(code: 'auth_time' | 'acr') {
@@ -112,13 +115,13 @@ class WeakAuthentication extends Error {
   }
 }
 
-/** How far the clock of the identity provider may be behind ours. Seconds. */
+/** The identity provider's clock may be this far behind ours. Seconds. */
 const CLOCK_SKEW_S = 60;
 
-/** A person is waiting. Seconds. */
+/** Timeout of requests to the identity provider; short because a person is waiting. Seconds. */
 const TIMEOUT_S = 5;
 
-/** Speaks to the identity provider as a confidential client with PKCE; discovery happens at first use. */
+/** Creates the client of the identity provider: confidential, with PKCE. Discovery happens at first use. */
 export function createUpstream(o: SignInProvider & { readonly redirectUri: string }): Upstream {
   const acrs = o.requiredAcr ?? [];
   let discovered: Promise<oidc.Configuration> | undefined;
@@ -137,7 +140,7 @@ export function createUpstream(o: SignInProvider & { readonly redirectUri: strin
     },
     async begin(email, { prompts = [], maxAgeS: asked } = {}) {
       const config = await configuration();
-      // The time of authentication is promised only where `max_age` is asked for (OpenID Connect Core, 2).
+      // `auth_time` is guaranteed only when `max_age` is requested (OpenID Connect Core, 2).
       const maxAgeS = prompts.includes('login') ? 0 : asked;
       const expectation = {
         state: oidc.randomState(),
@@ -166,7 +169,7 @@ export function createUpstream(o: SignInProvider & { readonly redirectUri: strin
       try {
         return await identify(config, url, { ...expectation, acrs });
       } catch (error) {
-        throw isAway(error) ? away(error) : new SignInRefused(error);
+        throw isUnavailable(error) ? providerUnavailable(error) : new SignInRefused(error);
       }
     },
   };
@@ -174,10 +177,10 @@ export function createUpstream(o: SignInProvider & { readonly redirectUri: strin
 
 async function discover(o: SignInProvider): Promise<oidc.Configuration> {
   const issuer = new URL(o.issuer);
-  // An identity provider without TLS is one on the same machine; configuration allows no other.
+  // http is for an identity provider in development; in production the configuration rejects it.
   const isLocal = issuer.protocol === 'http:';
   const execute = [
-    // Without it the signature of an ID token that comes by the back channel is not looked at.
+    // Without it, the signature of an ID token from the token endpoint is not checked.
     oidc.enableNonRepudiationChecks,
     ...(isLocal ? [oidc.allowInsecureRequests] : []),
   ];
@@ -188,12 +191,12 @@ async function discover(o: SignInProvider): Promise<oidc.Configuration> {
       [oidc.customFetch]: (url, { body = null, ...init }) => boundedFetch(url, { ...init, body }),
     });
     const { authorization_endpoint, token_endpoint, jwks_uri } = found.serverMetadata();
-    // Asked for again at the next sign-in: what is of no use must not be remembered.
+    // Unusable metadata is not cached, so the next sign-in requests it again.
     if ([authorization_endpoint, token_endpoint, jwks_uri].every(isWebAddress)) return found;
   } catch (error) {
-    throw away(error);
+    throw providerUnavailable(error);
   }
-  throw away(new Error('its metadata names no endpoints that can be used'));
+  throw providerUnavailable(new Error('its metadata has no usable endpoints'));
 }
 
 function isWebAddress(text: unknown): boolean {
@@ -219,7 +222,7 @@ async function identify(
   }
   if (acrs.length > 0 && !acrs.some((acr) => acr === claims.acr))
     throw new WeakAuthentication('acr');
-  // Some providers say the address only when asked for it.
+  // Some providers return the e-mail address only from the userinfo endpoint.
   const source =
     typeof claims.email === 'string' || config.serverMetadata().userinfo_endpoint === undefined
       ? claims
@@ -228,43 +231,43 @@ async function identify(
     issuer: claims.iss,
     subject: claims.sub,
     email: typeof source.email === 'string' ? source.email : undefined,
-    // Some providers write it as text.
+    // Some providers send a string instead of a boolean.
     emailVerified: String(source.email_verified) === 'true',
   };
 }
 
-function away(cause: unknown): IdentityProviderAway {
-  return new IdentityProviderAway('the identity provider does not answer', { cause });
+function providerUnavailable(cause: unknown): IdentityProviderUnavailable {
+  return new IdentityProviderUnavailable('the identity provider does not answer', { cause });
 }
 
-/** How deep a failure's causes are looked at. */
+/** Maximum depth of the chain of causes that is checked. */
 const MAX_CAUSES = 5;
 
-/** No answer at all, one too late or too large, or a server error; said by the failure itself or by what caused it. */
-function isAway(error: unknown): boolean {
+/** Whether the error or one of its causes is a connection failure, a timeout, a too large response or a 5xx. */
+function isUnavailable(error: unknown): boolean {
   let cause: unknown = error;
   for (
     let depth = 0;
     depth < MAX_CAUSES && typeof cause === 'object' && cause !== null;
     depth += 1
   ) {
-    if (isOutage(cause) || saysAway(cause)) return true;
+    if (isOutage(cause) || indicatesOutage(cause)) return true;
     cause = 'cause' in cause ? cause.cause : undefined;
   }
   return false;
 }
 
-/** Answers that came too late, or without an end. */
+/** Names of errors for responses that came too late or were too large. */
 const UNUSABLE: ReadonlySet<string> = new Set(['TimeoutError', 'AnswerTooLarge']);
 
-/** By shape, not class: the runtime's errors and answers may come from another realm. */
-function saysAway(error: object): boolean {
+/** Checks properties instead of classes, because the error may come from another realm. */
+function indicatesOutage(error: object): boolean {
   if ('status' in error && typeof error.status === 'number') return error.status >= 500;
   const isUnusable = 'name' in error && UNUSABLE.has(String(error.name));
   return isUnusable || ('message' in error && error.message === 'fetch failed');
 }
 
-/** Words of a protocol; longer ones, or others, may be what was sent. */
+/** Names and codes are logged only if they match. Longer texts or other characters may contain caller data. */
 const NAME = /^[\w.-]{1,60}$/;
 
 /** Such as `ResponseBodyError OAUTH_RESPONSE_BODY_ERROR invalid_client 401`. */

@@ -6,42 +6,41 @@ import { toRefusal } from '../errors.ts';
 import type { AuditEntry } from '../tenancy/audit.ts';
 import type { AuditWriter } from '../tenancy/audit-writer.ts';
 
-/** A call of the REST API that has passed every check of the gateway. */
+/** A REST request that has passed every check of the gateway. */
 export interface AuditedRequest {
   readonly operation: Operation;
   readonly caller: Caller;
-  /** The address that it came from. */
+  /** The IP address of the client. */
   readonly address: string;
   readonly requestId: string;
-  /** The API version that serves. */
+  /** The API version that serves the request. */
   readonly version: string;
-  /** What it is about, as far as the request says. */
+  /** The ids of the objects in the request; empty when there are none. */
   readonly subject: string;
 }
 
-/** The ids of objects in bodies, where the path names none. */
+/** Reads the ids of objects from bodies, for operations without an id in the path. */
 const IN_BODY: { readonly [K in OperationId]?: (body: BodyOf<K>) => string } = {
   assessDispositions: ({ items }) => items.map((item) => item.line_item_id).join(' '),
 };
 
-/** The objects that a request names in its body; undefined where it names none. */
+/** The ids of the objects in a request body; undefined when the operation has none there. */
 export function namedInBody<K extends OperationId>(id: K, body: BodyOf<K>): string | undefined {
   return IN_BODY[id]?.(body);
 }
 
-/** Every operation that may change something: all but reads. */
+/** Whether an operation may change something. */
 export function isWrite(operation: Operation): boolean {
   return operation.method !== 'GET';
 }
 
 /**
- * Does a write between two entries of the audit log with the same `call`: that it was asked for, and how
- * it ended.
+ * Runs a write between two audit entries with the same `call`: the request and its outcome.
  *
- * The first is committed before the service is called. Whatever dies then, no change is without an entry:
- * one without its second says that the end is not known. Written only afterwards, a change would be lost
- * to the log when the gateway dies between. While the log cannot be written, nothing is changed. The
- * second is written within a second, together with others; nobody waits for it.
+ * The first entry is committed before the service is called, so every change has an entry, even if a process dies.
+ * A first entry without a second means that the outcome is unknown. A single entry afterwards would be lost if the
+ * gateway died in between. While the audit log cannot be written, nothing is changed. The second entry is written
+ * within a second, together with others; the response does not wait for it.
  */
 export async function audited<T>(
   audit: AuditWriter,
@@ -84,7 +83,7 @@ function isRefusal(answer: unknown): boolean {
   return typeof answer === 'object' && answer !== null && 'errors' in answer;
 }
 
-/** Of an operation that names no object: the id of the one that it made. The token of a cart is a secret. */
+/** The id of the created object, for operations without an id in the path. A cart's token is secret and left out. */
 function createdId(operation: Operation, answer: unknown): string | undefined {
   if (operation.path.includes('{') || typeof answer !== 'object' || answer === null) {
     return undefined;

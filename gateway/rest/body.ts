@@ -5,49 +5,49 @@ import { badBody, tooLarge, tooSlow, unsupportedMediaType } from '../errors.ts';
 import { type HeldBytes, SMALL_BYTES } from '../http/body-budget.ts';
 import { type MinimumRate, type RateWatch, watchRate } from '../http/minimum-rate.ts';
 
-/** The client went away before its request was complete: there is nobody to answer. */
+/** The client disconnected before its request was complete, so no response can be sent. */
 export class ClientGone extends Error {
   override readonly name = 'ClientGone';
 }
 
 const GONE = new ClientGone('the connection is closed');
 
-/** The end of the work for a request: its answer is made, or the client has left. */
+/** Signals the end of the work for a request: the response is ready, or the client has disconnected. */
 export interface WorkEnd {
   readonly signal: AbortSignal;
-  /** The answer is made. */
+  /** Reports that the response is ready. */
   made(): void;
 }
 
 export function endOf(res: ServerResponse): WorkEnd {
   const end = new AbortController();
-  // With one reason for all: an error of its own for each would cost more than the signal.
+  // All signals share one error, because creating an error costs more than the signal.
   const made = (): void => end.abort(GONE);
   res.once('close', made);
   return { signal: end.signal, made };
 }
 
-/** Counts the bytes of a body, inflated, as they are read. */
+/** Counts the bytes of a body as they are read, after decompression. */
 export interface BodyMeter {
   bodyBytes: number;
 }
 
-/** What a body may take. */
+/** The limits of a body. */
 export interface BodyBounds {
-  /** The limit as sent and after inflation. */
+  /** Maximum size, both as sent and after decompression. */
   readonly maxBytes: number;
-  /** Counts also what is read of a body that is refused. */
+  /** Also counts the bytes of a refused body that were read. */
   readonly meter: BodyMeter;
-  /** The share of the budget of bytes in memory; whoever has it releases it. */
-  readonly held: Pick<HeldBytes, 'growTo' | 'requireRoom'>;
-  /** How fast a body must come once it holds much memory; `MINIMUM_RATE` when absent. */
+  /** The request's part of the memory budget. The caller releases it. */
+  readonly held: Pick<HeldBytes, 'growTo' | 'requireCapacity'>;
+  /** Minimum rate at which a large body must arrive; `MINIMUM_RATE` when absent. */
   readonly rate?: MinimumRate;
 }
 
 /**
- * Reads the body of a request: media type, size and encoding are judged in this order.
+ * Reads the body of a request. Checks media type, encoding and size.
  *
- * @returns the bytes, inflated; undefined when there is no body.
+ * @returns the decompressed bytes; undefined when there is no body.
  * @throws HttpRefusal 415 (media type, encoding), 413 (size), 400 (broken gzip), 408 (too slow), 429 or
  *   503 (budget); ClientGone.
  */
@@ -58,7 +58,7 @@ export async function readBody(
 ): Promise<Buffer | undefined> {
   if (!announcesBody(req)) return undefined;
   if (!isJson(req.headers['content-type'])) {
-    // A chunked body may turn out to be empty, and an absent body needs no media type.
+    // A chunked body may be empty, and an empty body needs no media type.
     if (!isChunked(req) || !(await isEmpty(req, res))) {
       throw unsupportedMediaType('The body must be sent as application/json.');
     }
@@ -67,25 +67,26 @@ export async function readBody(
   const inflate = mustInflate(req.headers['content-encoding']);
   const announced = Number(req.headers['content-length'] ?? 0);
   if (announced > bounds.maxBytes) throw tooLarge(bounds.maxBytes);
-  // Refused before it is sent; counted as it comes, so that an announcement alone holds nothing.
-  bounds.held.requireRoom(announced);
+  // The announced length is checked before the client sends the body. Bytes are counted only as they arrive, so an
+  // announcement alone uses no budget.
+  bounds.held.requireCapacity(announced);
   askForBody(req, res);
   const bytes = inflate ? await inflated(req, bounds) : await collect(req, req, bounds);
   return bytes.length === 0 && isChunked(req) ? undefined : bytes;
 }
 
-/** Whether the client says that a body follows (RFC 9112, 6.3). */
+/** Whether the request has a body (RFC 9112, 6.3). */
 export function announcesBody(req: IncomingMessage): boolean {
   const length = req.headers['content-length'];
   return isChunked(req) || (length !== undefined && Number(length) !== 0);
 }
 
-/** Whether the client waits for our word before it sends its body (RFC 9110, 10.1.1). */
+/** Whether the client waits for `100 Continue` before it sends its body (RFC 9110, 10.1.1). */
 export function awaitsContinue(req: IncomingMessage): boolean {
   return req.headers.expect?.toLowerCase() === '100-continue';
 }
 
-/** Has a client that waits send its body; whoever is about to read it says so. */
+/** Sends `100 Continue` if the client waits for it. To be called before reading the body. */
 export function askForBody(req: IncomingMessage, res: ServerResponse): void {
   if (awaitsContinue(req)) res.writeContinue();
 }
@@ -108,7 +109,7 @@ function mustInflate(encoding: string | undefined): boolean {
 const NOTHING: BodyBounds = {
   maxBytes: 0,
   meter: { bodyBytes: 0 },
-  held: { growTo: () => {}, requireRoom: () => {} },
+  held: { growTo: () => {}, requireCapacity: () => {} },
 };
 
 async function isEmpty(req: IncomingMessage, res: ServerResponse): Promise<boolean> {
@@ -132,27 +133,27 @@ async function inflated(req: IncomingMessage, bounds: BodyBounds): Promise<Buffe
 }
 
 /**
- * Collects a stream up to a limit. Stops listening at the limit and leaves the request alone:
- * destroying it would cut the connection before the answer.
+ * Reads a stream up to a limit. At the limit it stops reading and does not destroy the request, which would close the
+ * connection before the response.
  */
 async function collect(
   source: Readable,
   req: IncomingMessage,
   { maxBytes, meter, held, rate }: BodyBounds,
 ): Promise<Buffer> {
-  // Nobody says so again when the client has left already.
+  // If the client has disconnected already, there is no further `close` event.
   if (req.destroyed) throw new ClientGone();
   const chunks: Buffer[] = [];
   let size = 0;
   let watch: RateWatch | undefined;
   const listeners = new AbortController();
-  const heard = (emitter: Readable, event: string, listener: (chunk: Buffer) => void): void => {
+  const listen = (emitter: Readable, event: string, listener: (chunk: Buffer) => void): void => {
     emitter.on(event, listener);
     listeners.signal.addEventListener('abort', () => emitter.off(event, listener));
   };
   try {
     await new Promise<void>((resolve, reject) => {
-      heard(source, 'data', (chunk) => {
+      listen(source, 'data', (chunk) => {
         size += chunk.length;
         meter.bodyBytes += chunk.length;
         if (size > maxBytes) return reject(tooLarge(maxBytes));
@@ -165,12 +166,12 @@ async function collect(
         watch?.moved(chunk.length);
         chunks.push(chunk);
       });
-      heard(source, 'end', () => resolve());
-      // Stays: what breaks after we stopped listening must not end the process.
+      listen(source, 'end', () => resolve());
+      // This listener is never removed: a later error without a listener would end the process.
       source.on('error', () =>
         reject(source === req ? new ClientGone() : badBody('The body is not valid gzip.')),
       );
-      heard(req, 'close', () => {
+      listen(req, 'close', () => {
         if (!req.complete) reject(new ClientGone());
       });
     });

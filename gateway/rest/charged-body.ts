@@ -5,9 +5,9 @@ import { rateLimited } from '../errors.ts';
 import { announcesBody, type BodyBounds, readBody } from './body.ts';
 
 /**
- * Reads a body and charges for it, also for one that is refused: its bytes were read and inflated.
+ * Reads a body and charges for it. A refused body is charged too, because its bytes were read and decompressed.
  *
- * @returns the bytes, inflated; undefined when there is no body.
+ * @returns the decompressed bytes; undefined when there is no body.
  * @throws HttpRefusal 429 (rate limit, byte quota), and whatever {@link readBody} throws.
  */
 export async function readChargedBody(
@@ -17,7 +17,7 @@ export async function readChargedBody(
 ): Promise<Buffer | undefined> {
   if (announcesBody(req)) requireAdmitted(o.charge.check());
   const read = await readBody(req, res, o).catch((error: unknown) => {
-    // Never rejects. The answer does not wait: the client may still be sending.
+    // `take` never rejects. The error response does not wait for it.
     void o.charge.take(o.meter.bodyBytes);
     throw error;
   });

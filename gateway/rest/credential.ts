@@ -10,16 +10,16 @@ import { forbidden, type HttpRefusal, rateLimited, unauthorized } from '../error
 
 export interface Authentication {
   readonly apiKeys: ApiKeyCheck;
-  /** Absent where no partner authorization server is configured: every token is refused. */
+  /** Absent when no partner authorization server is configured; then every token is rejected. */
   readonly partnerTokens: PartnerTokenCheck | undefined;
-  /** Credentials sent and refused, per address. */
+  /** Limit of rejected credentials per IP address. */
   readonly failedCredentials: RateLimit;
 }
 
-/** What a request presents. */
+/** The parts of a request that authentication needs. */
 export interface Presented {
   readonly headers: IncomingHttpHeaders;
-  /** The caller's address, which refused credentials are counted under. */
+  /** The caller's IP address; rejected credentials are counted for it. */
   readonly ip: string;
   readonly onRefused: OnRefused;
 }
@@ -27,13 +27,13 @@ export interface Presented {
 const KEY_CHALLENGE = 'ApiKey realm="rms"';
 
 /**
- * Step 3 of every request: who calls.
+ * Step 3 of every request: authenticates the caller.
  *
- * Webhook operations read `Authorization` when its scheme is `Bearer`, else `X-Authorization`; all others
- * the latter only. Another scheme, such as a proxy's `Basic`, is no credential of this API.
+ * Webhook operations read `Authorization` if its scheme is `Bearer`, else `X-Authorization`. All other operations read
+ * only `X-Authorization`. Another scheme, such as the `Basic` of a proxy, is ignored.
  *
- * @throws HttpRefusal 401, or 429 in its place once an address has had too many refused. Rejects
- *   otherwise when what judges the credential is away.
+ * @throws HttpRefusal 401, or 429 when the address had too many rejected credentials. Rejects with another error when
+ *   the database or the partners' key set is unavailable.
  */
 export async function authenticate(
   auth: Authentication,
@@ -60,7 +60,7 @@ export async function authenticate(
 }
 
 /**
- * Step 4: whether the credential is for this.
+ * Step 4: checks that the credential has the scope of the operation.
  *
  * @throws HttpRefusal 403 on dispositioning, 401 elsewhere.
  */
@@ -91,7 +91,7 @@ async function refuse(auth: Authentication, ip: string, refusal: HttpRefusal): P
   throw admission.admitted ? refusal : rateLimited(admission.retryAfterS);
 }
 
-/** RFC 6750, section 3. Without a token no error is named. */
+/** The challenge of RFC 6750, section 3; without an error code when no token was sent. */
 function bearerChallenge(operation: Operation, error?: string): string {
   const reason = error ? `, error="${error}"` : '';
   return `Bearer realm="rms"${reason}, scope="${operation.scope}"`;

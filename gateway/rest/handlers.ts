@@ -18,21 +18,21 @@ import { createFraudReport } from '../actions/fraud.ts';
 import { findReturn, type ProcessResult, processReturn } from '../actions/returns.ts';
 import { createWebhook, deleteWebhook, listWebhooks, updateWebhook } from '../actions/webhooks.ts';
 
-/** What is left of a request once it has been found good. */
+/** A request that has passed all checks. */
 export interface RestRequest<K extends OperationId> {
   readonly context: ActionContext;
-  /** 0 where the path names none. */
+  /** The id in the path; 0 when there is none. */
   readonly id: bigint;
-  /** The `webhook-id` in the path; empty where it names none. */
+  /** The `webhook-id` in the path; empty when there is none. */
   readonly deliveryId: string;
   readonly body: BodyOf<K>;
   readonly query: QueryOf<K>;
 }
 
-/** Answers the newest shape; undefined where the operation has no answer. */
+/** Returns the response body in the newest version; undefined when the operation has no response body. */
 export type RestHandler<K extends OperationId> = (request: RestRequest<K>) => Promise<unknown>;
 
-/** One handler for each operation: RPC and view, nothing else. */
+/** One handler for each operation: it calls the RPC and converts the result. */
 export const HANDLERS: { readonly [K in OperationId]: RestHandler<K> } = {
   listWebhooks: async ({ context }) => (await listWebhooks(context)).map(webhookView),
   createWebhook: async ({ context, body }) => {
@@ -57,7 +57,7 @@ export const HANDLERS: { readonly [K in OperationId]: RestHandler<K> } = {
     processAnswer(
       await processReturn(context, { returnId: id, details: body, source: 'warehouse' }),
     ),
-  // The interface takes no key: a fresh one covers the repeats of the call to the service.
+  // The REST interface has no idempotency key. A new key covers the retries of the call to the service.
   createCart: async ({ context, body }) => cartView(await createCart(context, body, randomUUID())),
 };
 
@@ -67,7 +67,7 @@ const REFUSED: ReadonlyMap<number, string> = new Map([
   [RefusedCode.NO_COMMERCE_PROVIDER, 'UNPROCESSABLE_RETURN'],
 ]);
 
-/** Interface, Process return: `true` acknowledges; a refusal is an answer as well. */
+/** Interface, Process return: `true` acknowledges. A refusal is a success response with an error body. */
 function processAnswer(result: ProcessResult): unknown {
   if (result.case === undefined) throw new Error('the service answered without a result');
   if (result.case !== 'refused') return true;

@@ -5,11 +5,11 @@ import { badBody } from '../errors.ts';
 const utf8 = new TextDecoder('utf-8', { fatal: true });
 
 /**
- * Reads JSON from UTF-8 bytes. The nesting is counted before anything is built, without recursion, so
- * that no depth of brackets can exhaust the stack.
+ * Parses JSON from UTF-8 bytes. The nesting depth is checked before parsing, without recursion, so that deep nesting
+ * cannot exhaust the stack.
  *
- * @param o.exactNumbers whether numbers are kept as they were sent.
- * @param o.maxEntries entries of all lists and objects together, and these themselves; unbounded when absent.
+ * @param o.exactNumbers whether numbers are kept digit by digit.
+ * @param o.maxEntries maximum number of lists, objects and their entries together; unbounded when absent.
  * @throws HttpRefusal 400 when it is not UTF-8, not JSON, nests too deep, or has too many entries.
  */
 export function parseJson(
@@ -30,9 +30,9 @@ export function parseJson(
 }
 
 /**
- * Reads a JSON object as {@link parseJson} does.
+ * As {@link parseJson}, for a JSON object.
  *
- * @throws HttpRefusal 400 also when it is no object.
+ * @throws HttpRefusal 400 also when the value is not an object.
  */
 export function parseJsonObject(bytes: Uint8Array, o: Parameters<typeof parseJson>[1]): unknown {
   const value = parseJson(bytes, o);
@@ -69,8 +69,8 @@ const OPEN_OBJECT = 123;
 const CLOSE_OBJECT = 125;
 
 /**
- * How deep brackets nest outside of strings, and how many brackets and commas there are; exact for JSON,
- * and of no matter for anything else.
+ * The nesting depth of brackets and the number of opening brackets and commas, outside of strings. Exact for valid
+ * JSON; the result for other texts does not matter, because parsing rejects them.
  */
 function extentOf(text: string): { depth: number; entries: number } {
   let depth = 0;

@@ -63,7 +63,7 @@ describe('a large body', () => {
   /** What reading it comes to. */
   async function reading(send: (socket: ReturnType<typeof connect>) => void): Promise<unknown> {
     const outcome = Promise.withResolvers<unknown>();
-    const held = { growTo: () => {}, requireRoom: () => {} };
+    const held = { growTo: () => {}, requireCapacity: () => {} };
     const bounds = { maxBytes: 4 * MIB, meter: { bodyBytes: 0 }, held, rate: RATE };
     const server = createServer((req, res) => {
       readBody(req, res, bounds).then((bytes) => outcome.resolve(bytes?.length), outcome.resolve);

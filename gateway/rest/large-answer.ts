@@ -2,16 +2,16 @@ import type { ServerResponse } from 'node:http';
 import type { BodyBudget, HeldBytes } from '../http/body-budget.ts';
 import { type MinimumRate, watchRate } from '../http/minimum-rate.ts';
 
-/** The client did not read its answer in time: its connection was ended. */
+/** The client did not read the response in time, and its connection was closed. */
 export class AnswerNotRead extends Error {
   override readonly name = 'AnswerNotRead';
 }
 
-const NOT_READ = new AnswerNotRead('the answer was not read in time');
+const NOT_READ = new AnswerNotRead('the client did not read the response in time');
 
 /**
- * Counts an answer that waits for its client, until it is read. A large one may be ended for others when
- * its client is slow.
+ * Counts a response in the memory budget until the client has read it. A large response of a slow client may be aborted
+ * in favour of other requests.
  *
  * @throws HttpRefusal 429 beyond the budget of the shop, 503 beyond that of the process.
  */
@@ -26,13 +26,13 @@ export function holdAnswer(
   return held;
 }
 
-/** Characters above which an answer is sent in pieces, and those of a piece. */
+/** A response with more characters than this is sent in pieces of {@link PIECE} characters. */
 export const LARGE = 1024 * 1024;
 const PIECE = 64 * 1024;
 
 /**
- * Sends a large text piece by piece: what the client has read is not held any longer. Ends the connection
- * of a client that reads less than the minimum rate.
+ * Sends a large text piece by piece, and releases the memory of each piece that the client has read. Closes the
+ * connection of a client that reads more slowly than the minimum rate.
  *
  * @param held counts what the client has not read.
  */
@@ -61,7 +61,7 @@ async function sendPieces(
   if (!res.destroyed) res.end();
 }
 
-/** In bytes, cut between characters. */
+/** Encodes the text in pieces, cut between characters. */
 function piecesOf(text: string): Buffer[] {
   const pieces: Buffer[] = [];
   for (let at = 0; at < text.length; ) {
@@ -77,7 +77,7 @@ function isHighSurrogate(unit: number): boolean {
   return unit >= 0xd8_00 && unit <= 0xdb_ff;
 }
 
-/** Waits until more can be written, or nothing can because the client has left. */
+/** Waits until more can be written or the client has disconnected. */
 export function drained(res: ServerResponse): Promise<void> {
   return new Promise((resolve) => {
     const done = (): void => {

@@ -6,16 +6,16 @@ import { LARGE, sendLarge } from './large-answer.ts';
 export interface Answer {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
-  /** Absent: an answer without a body. */
+  /** Absent for a response without a body. */
   readonly body?: { readonly contentType: string } & (
     | { readonly json: unknown }
     | { readonly text: string }
   );
 }
 
-/** Bytes of an unread body that are taken in silence, to keep the connection. */
+/** An unread request body up to this size is discarded, so that the connection can be reused. Bytes. */
 const KEEP_BYTES = 64 * 1024;
-/** Bytes and milliseconds that a client may go on sending after it has its answer. */
+/** Limits for what a client may send after its response; in bytes and milliseconds. */
 const DRAIN_BYTES = 64 * 1024 * 1024;
 const DRAIN_MS = 3_000;
 
@@ -23,14 +23,14 @@ const DRAIN_MS = 3_000;
 export type HoldAnswer = (bytes: number) => Pick<HeldBytes, 'shrinkTo'> | undefined;
 
 /**
- * Sends an answer, also while the client is still sending its body.
+ * Sends a response, also while the client is still sending its body.
  *
- * Closing at once would reset the connection and with it lose the answer on its way; reading without
- * end would let a client stream for ever. So a large unread body is discarded for a while after the
- * whole answer is out, and then the connection closes.
+ * Closing the connection at once would reset it, and the client would lose the response. Reading without a limit would
+ * let a client send for ever. So the rest of a large body is discarded for a limited time, and then the connection is
+ * closed.
  *
- * @param hold counts the bytes that wait for the client to read them, once the answer is made and before
- *   any is sent; may throw.
+ * @param hold counts the bytes in the memory budget until the client has read them. Called before anything is sent; may
+ *   throw.
  */
 export async function send(
   req: IncomingMessage,
@@ -39,7 +39,7 @@ export async function send(
   hold: HoldAnswer = () => undefined,
 ): Promise<void> {
   if (res.destroyed || res.headersSent) return;
-  // A text goes out in one write with its headers, which are ASCII; bytes would go beside them.
+  // Node writes a string body together with the headers in one write; a Buffer would need a second one.
   const body = answer.body && textOf(answer.body);
   const bytes = Buffer.byteLength(body ?? '');
   const held = hold(bytes);
@@ -51,7 +51,7 @@ export async function send(
   }
   const unread = !req.complete && announcesBody(req);
   if (!unread || isSmall(req)) {
-    // Nobody waits for the client: what the answer was made from is free from here on.
+    // Not awaited, so that the objects that the response was made from can be freed.
     if (body !== undefined && body.length > LARGE && req.method !== 'HEAD')
       void sendLarge(res, body, { held });
     else res.end(body);
@@ -59,7 +59,7 @@ export async function send(
     return;
   }
   res.setHeader('Connection', 'close');
-  // A client that waits for our word has sent nothing, and will not.
+  // A client that waits for `100 Continue` has not sent its body and will not send it.
   if (awaitsContinue(req) && req.readableFlowing === null) return void res.end(body);
   res.flushHeaders();
   if (body && req.method !== 'HEAD') res.write(body);

@@ -33,7 +33,7 @@ import {
 } from '../errors.ts';
 import type { BodyBudget, HeldBytes } from '../http/body-budget.ts';
 import type { Exchange } from '../http/exchange.ts';
-import type { InFlight, Place } from '../http/in-flight.ts';
+import type { InFlight, Slot } from '../http/in-flight.ts';
 import type { Services } from '../services.ts';
 import type { AuditWriter } from '../tenancy/audit-writer.ts';
 import { audited, namedInBody } from './audited.ts';
@@ -51,12 +51,12 @@ export interface RestDependencies {
   readonly readReturn: ReadReturn;
   readonly auth: Authentication;
   readonly bodies: BodyBudget;
-  /** Of answers that wait to be read, by shop. */
+  /** Memory budget for responses that clients have not read yet, by shop. */
   readonly answers: BodyBudget;
   readonly restLimit: LeasedLimit;
-  /** Requests a minute and key, where the key has no limit of its own. */
+  /** Requests per minute for keys without their own limit. */
   readonly restPerMinute: number;
-  /** Bytes a shop and day. */
+  /** Bytes per shop and day. */
   readonly byteQuota: ByteQuota;
   readonly clientIp: ClientIp;
   readonly audit: AuditWriter;
@@ -66,13 +66,14 @@ export interface RestDependencies {
 
 type OperationRoute = Extract<Route, { kind: 'operation' }>;
 
-/** Nothing under `/api` may be kept by anyone on the way. */
+/** Proxies and clients must not cache responses under `/api`. */
 const NO_STORE = { 'Cache-Control': 'no-store' };
 
 /**
- * The REST API: answers what lies under `/api`, and says whether it did.
+ * The REST API. The returned function answers requests under `/api` and returns true; for other paths it does nothing
+ * and returns false.
  *
- * @param calendar the day at which the version calendar stands.
+ * @param calendar returns the date of the version calendar.
  */
 export function createRest(deps: RestDependencies, calendar: () => Date) {
   return async (
@@ -94,7 +95,7 @@ export function createRest(deps: RestDependencies, calendar: () => Date) {
       await send(req, res, whole, (bytes) => {
         end.made();
         exchange.chargeAnswer?.(bytes);
-        // A write has been done: its answer is not refused, and no larger than its body.
+        // The response of a write is never refused, because the write is done. It is no larger than its body.
         if (route.kind !== 'operation' || route.operation.method !== 'GET') return undefined;
         return holdAnswer(deps.answers, { shopId: exchange.shopId, res, bytes });
       });
@@ -119,9 +120,9 @@ interface Incoming {
   readonly exchange: Exchange;
 }
 
-/** A request that has its place among those in flight. */
-interface Placed extends Incoming {
-  readonly place: Place;
+/** A request with a slot for in-flight requests. */
+interface WithSlot extends Incoming {
+  readonly slot: Slot;
 }
 
 async function answerRoute(
@@ -151,19 +152,19 @@ async function answerOperation(
   route: OperationRoute,
   incoming: Incoming,
 ): Promise<Answer> {
-  const place = await deps.inFlight.enter(route.operation.id, incoming.exchange);
+  const slot = await deps.inFlight.enter(route.operation.id, incoming.exchange);
   try {
-    return await answerInPlace(deps, route, { ...incoming, place });
+    return await answerInSlot(deps, route, { ...incoming, slot });
   } finally {
-    place.release();
+    slot.release();
   }
 }
 
-/** Credential, scope, rate limit, body, schema, then the service, in this order; the first fault answers. */
-async function answerInPlace(
+/** Checks credential, scope, rate limit, body and schema in this order, then calls the service. The first fault decides. */
+async function answerInSlot(
   deps: RestDependencies,
   route: OperationRoute,
-  incoming: Placed,
+  incoming: WithSlot,
 ): Promise<Answer> {
   const { operation } = route;
   const { req, exchange } = incoming;
@@ -182,14 +183,14 @@ async function answerInPlace(
   if (!admission.admitted) throw rateLimited(admission.retryAfterS);
   exchange.chargeAnswer = (bytes) => {
     const points = Math.min(pointsOfAnswer(bytes), limit - 1);
-    // The answer is made and goes out: what it uses up, later requests do not have.
+    // The response is sent in any case. The points that it costs are missing for later requests.
     if (points > 0) void take(points).catch(() => {});
   };
 
   const charge = bodyCharge({
     quota: deps.byteQuota,
     shopId: caller.shopId,
-    // Any request that is allowed passes while the window is full: one point of it was taken above.
+    // At most `limit - 1` points, because one was taken above: a new window admits any allowed request.
     takePoints: (points) => take(Math.min(points, limit - 1)),
   });
   const held = deps.bodies.open({ caller: caller.limitKey, shop: String(caller.shopId) });
@@ -233,7 +234,7 @@ async function perform(
   return { status, headers: {}, body: { contentType: 'application/json', json } };
 }
 
-/** What a request is about, for the audit log. */
+/** The ids of the objects in a request, for the audit log. */
 function subjectOf(route: OperationRoute, body: BodyOf<OperationId>): string {
   const named = [route.id, route.deliveryId, namedInBody(route.operation.id, body)];
   return named.filter((id) => id !== undefined).join(' ');
@@ -247,14 +248,14 @@ const BOUNDS = { maxDepth: JSON_DEPTH_MAX, maxEntries: JSON_ENTRIES_MAX };
 
 async function readInput(
   { operation, served }: OperationRoute,
-  { req, res, exchange, place }: Placed,
+  { req, res, exchange, slot }: WithSlot,
   o: { readonly charge: BodyCharge; readonly held: HeldBytes },
 ): Promise<BodyOf<OperationId>> {
   const { maxBytes } = operation.body ?? {};
   const bytes =
     maxBytes === undefined
       ? undefined
-      : await place.during(() => readChargedBody(req, res, { ...o, maxBytes, meter: exchange }));
+      : await slot.during(() => readChargedBody(req, res, { ...o, maxBytes, meter: exchange }));
   const exactNumbers = operation.body?.exactNumbers ?? false;
   const json = bytes && parseJsonObject(bytes, { ...BOUNDS, exactNumbers });
   const result = validateBody(operation.id, served.served, json);
@@ -271,8 +272,8 @@ function readQuery(operation: Operation, version: string, target: string): Query
 }
 
 /**
- * An id that names nothing is told after everything else about the request has been found good. For a
- * webhook's update that includes its address, which its service judges: it gets an id that nothing has.
+ * Parses the id in the path. A malformed id is answered 404 only after every other check. For a webhook update, these
+ * checks include its URL, which the service checks: so the service gets an id that does not exist.
  */
 function readPathId(route: OperationRoute): bigint {
   const id = route.id === undefined ? 0n : parsePathId(route.id);
@@ -291,7 +292,7 @@ function report(logger: Logger, refusal: HttpRefusal, exchange: Exchange): void 
   const { requestId, operation } = exchange;
   const event = { err: refusal.cause, requestId, operation };
   if (refusal.error.status === 500) logger.error(event, 'request failed');
-  if (refusal.error.status === 503) logger.warn(event, 'request met an outage');
+  if (refusal.error.status === 503) logger.warn(event, 'request failed: service unavailable');
 }
 
 function note(exchange: Exchange, route: Route): void {

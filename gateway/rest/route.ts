@@ -1,11 +1,11 @@
 import { OPERATIONS, type Operation } from '../../services/contract/operations.ts';
 import { type Served, serve, splitPath } from '../../services/contract/versions.ts';
 
-/** What the path and the method of a request ask for. */
+/** The result of routing: version and operation of a request, or why there are none. */
 export type Route =
-  /** Nothing of ours: not under `/api`. */
+  /** Not under `/api`. */
   | { readonly kind: 'outside' }
-  /** @property detail the text of the answer. */
+  /** @property detail the error text. */
   | { readonly kind: 'unknown-version'; readonly detail: string }
   | { readonly kind: 'unknown-path'; readonly served: Served }
   | { readonly kind: 'options' | 'wrong-method'; readonly served: Served; readonly allow: string }
@@ -13,16 +13,15 @@ export type Route =
       readonly kind: 'operation';
       readonly served: Served;
       readonly operation: Operation;
-      /** The path id as sent, percent-decoded once; undefined where the path has none. */
+      /** The id in the path, percent-decoded once; undefined when there is none. */
       readonly id: string | undefined;
-      /** The `webhook-id` in the path; undefined where it has none. */
+      /** The `webhook-id` in the path; undefined when there is none. */
       readonly deliveryId: string | undefined;
     };
 
 /**
- * Resolves path, version and operation, in this order: an unknown version is told before an unknown
- * path. Paths are case-sensitive, have no trailing slash, and are percent-decoded once, part by part,
- * so that an encoded slash separates nothing.
+ * Resolves version, path and operation, in this order: an unknown version is reported before an unknown path. Paths are
+ * case-sensitive and have no trailing slash. Each part is percent-decoded once, so an encoded slash is not a separator.
  *
  * @param target the request target as received, with its query.
  * @param today the date of the version calendar.
@@ -56,7 +55,7 @@ function withoutOrigin(target: string): string {
   return target.replace(/^https?:\/\/[^/?#]*/i, '');
 }
 
-/** A part with malformed percent signs stays as it is: in the place of an id it is one that names nothing. */
+/** A part with malformed percent signs is not decoded; as an id it does not exist. */
 function decodeParts(path: string): string[] {
   return path
     .split('/')
@@ -75,7 +74,7 @@ function decodePart(part: string): string | undefined {
 const ID = '{id}';
 const DELIVERY_ID = '{delivery_id}';
 
-/** Paths of operations in parts, taken apart once. */
+/** The paths of operations, split once. */
 const TEMPLATES: ReadonlyMap<Operation, readonly string[]> = new Map(
   OPERATIONS.map((operation) => [operation, operation.path.split('/').slice(1)]),
 );

@@ -1,9 +1,9 @@
 import type { ActionName } from '../../actions/permissions.ts';
 
-/** What a person asks, and what a good assistant does with this server. */
+/** A prompt, and what a good assistant does with this server. */
 export interface DirectoryCase {
   readonly prompt: string;
-  /** In the order of their use; none where the assistant should leave the server alone. */
+  /** In the order of use; empty when the assistant should call no tool. */
   readonly tools: readonly ActionName[];
   readonly expected: string;
 }
@@ -17,7 +17,7 @@ export const EXAMPLE_PROMPTS: readonly string[] = [
   'Our webhook for closed returns has been failing since this morning. What is wrong?',
 ];
 
-/** Cases for a review: run on the demo's first shop as its owner. */
+/** Test cases for a review, run as the owner of the demo's first shop. */
 export const POSITIVE_CASES: readonly DirectoryCase[] = [
   {
     prompt: 'Show me the open returns, newest first.',
@@ -61,7 +61,7 @@ export const POSITIVE_CASES: readonly DirectoryCase[] = [
   },
 ];
 
-/** Cases in which nothing may happen. */
+/** Test cases in which nothing may be changed. */
 export const NEGATIVE_CASES: readonly DirectoryCase[] = [
   {
     prompt: 'Cancel all open returns.',

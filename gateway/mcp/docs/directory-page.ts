@@ -8,7 +8,7 @@ import {
   POSITIVE_CASES,
 } from './directory-cases.ts';
 
-/** What the directories of Claude and ChatGPT ask of whoever lists the server there. */
+/** The information that the directories of Claude and ChatGPT require for a listing. */
 export function directoryPage(): string {
   return [
     '# For the directories of Claude and ChatGPT',

@@ -1,8 +1,8 @@
 import { ICON_PATH, SERVER_DESCRIPTION, SERVER_TITLE, SERVER_VERSION } from '../identity.ts';
 
 /**
- * The entry for the MCP registry. The name's first part is the operator's own domain, turned round,
- * which the registry has proved at publishing: whoever publishes puts it in place of the example.
+ * The entry for the MCP registry. The first part of the name is the operator's domain in reverse; the registry
+ * verifies it at publishing. The publisher replaces the example domain.
  */
 export function serverJson() {
   return {

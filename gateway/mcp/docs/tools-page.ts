@@ -6,7 +6,7 @@ import { PROMPTS } from '../prompts.ts';
 import type { Hint, Tool } from '../tool.ts';
 import { TOOLS } from '../tools.ts';
 
-/** The page of all tools, made from the tables that the server goes by. */
+/** The documentation page of all tools, generated from the definitions that the server uses. */
 export function toolsPage(): string {
   const tools = Object.values(TOOLS);
   return [
@@ -88,7 +88,7 @@ function toolSection(tool: Tool): string[] {
   ];
 }
 
-/** What a value must be, in a few words. */
+/** A short description of the rule for a value. */
 function ruleOf(schema: Schema): string {
   const { type, default: preset, items } = schema;
   const bounds = [

@@ -5,7 +5,7 @@ import { toolsPage } from './tools-page.ts';
 
 const ROOT = new URL('../../../', import.meta.url);
 
-/** The generated files, by their place in the repository. */
+/** The generated files, by path in the repository. */
 export function generatedFiles(): ReadonlyMap<string, string> {
   return new Map([
     ['docs/mcp/tools.md', toolsPage()],

@@ -36,8 +36,8 @@ export const cancelReturn = defineTool({
 });
 
 /**
- * A cancelled return stays cancelled, so this can be done once only, and a return that is cancelled is the
- * answer of a call that is resumed.
+ * Cancels the return. A resumed call that finds the return cancelled returns it as its result: a return can be
+ * cancelled only once and stays cancelled.
  */
 async function cancelled(
   context: ToolContext,

@@ -42,7 +42,7 @@ export const createFraudReport = defineTool({
   },
 });
 
-/** A report that the call which is resumed may have made is its answer. */
+/** Creates the report. For a resumed call, an existing report that the earlier call may have made is the result. */
 async function report(
   context: ToolContext,
   returnId: bigint,

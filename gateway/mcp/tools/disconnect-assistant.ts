@@ -5,7 +5,7 @@ import { DomainError } from '../../../services/platform/errors.ts';
 import { idempotencyKey } from '../fields.ts';
 import { defineTool, ToolRefusal } from '../tool.ts';
 
-/** Characters of an id. */
+/** Maximum length of an id. Characters. */
 const ID_MAX = 64;
 
 export const disconnectAssistant = defineTool({

@@ -3,7 +3,7 @@ import { ReturnState } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import { requiredText, text, typed } from '../../../services/contract/resources/fields.ts';
 import { flagReturn as flag } from '../../actions/review.ts';
 import { idempotencyKey, returnId } from '../fields.ts';
-import { lookAtMove } from '../resume.ts';
+import { reconcileMove } from '../reconcile.ts';
 import { defineTool } from '../tool.ts';
 import { changedReturn, changedReturnView } from '../views/changed-return.ts';
 
@@ -34,16 +34,16 @@ export const flagReturn = defineTool({
   }),
   output: changedReturn,
   subject: ({ return_id }) => String(return_id),
-  async look(context, { return_id }, since) {
+  async reconcile(context, { return_id }, since) {
     const move = {
       returnId: BigInt(return_id),
       to: ReturnState.REVIEW,
       kind: 'return.flagged',
       since,
     };
-    const verdict = await lookAtMove(context, move);
+    const outcome = await reconcileMove(context, move);
     return async () => {
-      const moved = await verdict();
+      const moved = await outcome();
       return moved && changedReturnView(moved);
     };
   },

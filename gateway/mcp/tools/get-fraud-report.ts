@@ -19,7 +19,7 @@ export const getFraudReport = defineTool({
     reportOutputView(await reportOf(context, BigInt(return_id))),
 });
 
-/** A return that the shop does not have has no report either, and the next step is another one. */
+/** When there is no report, a missing return is reported as such: the next step is a different one. */
 async function reportOf(context: ToolContext, id: bigint): Promise<Report> {
   try {
     return await get(context, id);

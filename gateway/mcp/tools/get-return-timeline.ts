@@ -12,7 +12,7 @@ import { permits } from '../../tenancy/permissions.ts';
 import { cursor, detail, limit, nextCursor, returnId, UNTRUSTED } from '../fields.ts';
 import { defineTool, readOnlyHints } from '../tool.ts';
 
-/** The kind of an entry that tells of a fraud report. */
+/** The kind of timeline entries about fraud reports. */
 const REPORTED = 'fraud_report.created';
 const AUTHOR_KINDS = ['user', 'api_key', 'partner_app', 'service', 'system'] as const;
 
@@ -58,7 +58,7 @@ export const getReturnTimeline = defineTool({
   },
 });
 
-/** That there is a report is no secret: who made it, and about what, is for those who may read it. */
+/** Removes the author and the facts of the report. The existence of a report is not a secret. */
 function withoutReport(one: TimelineEntry): TimelineEntry {
   return create(TimelineEntrySchema, {
     id: one.id,

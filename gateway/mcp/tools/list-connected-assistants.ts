@@ -14,7 +14,7 @@ export const listConnectedAssistants = defineTool({
   output: z.strictObject({ assistants: z.array(assistant), next_cursor: nextCursor }),
   async run({ assistants, user }, { limit: max, cursor: from }) {
     const found = await assistants.list({
-      // One more says whether there is another page.
+      // One more than the page shows whether there is a next page.
       limit: max + 1,
       ...(from !== undefined && { after: placeOf(from) }),
     });

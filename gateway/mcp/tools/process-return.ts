@@ -5,7 +5,7 @@ import { PROCESS_DETAILS_MAX } from '../../../services/contract/limits.ts';
 import { processBody } from '../../../services/contract/resources/process.ts';
 import { findReturn, processReturn as process } from '../../actions/returns.ts';
 import { idempotencyKey, returnId } from '../fields.ts';
-import { happenedSince } from '../resume.ts';
+import { happenedSince } from '../reconcile.ts';
 import { defineTool, OutcomeUnknown, type ToolContext, ToolRefusal } from '../tool.ts';
 
 const RESULTS = {
@@ -54,12 +54,12 @@ export const processReturn = defineTool({
     next_step: z.string(),
   }),
   subject: ({ return_id }) => String(return_id),
-  async look(context, { return_id }, since) {
+  async reconcile(context, { return_id }, since) {
     const returnId = BigInt(return_id);
     const kind = 'return.processing.queued';
     const wasQueued = await happenedSince(context, { returnId, kind, since });
     return async () => {
-      // Of a call from before its beginning was noted any queueing may be another's.
+      // Calls from before the column begun_at existed have no beginning, so the queued entry may be of another call.
       const isDated = since.getTime() > 0;
       if (wasQueued === undefined || (wasQueued && !isDated))
         throw new OutcomeUnknown('the return with get_return_timeline');

@@ -5,7 +5,7 @@ import { idempotencyKey } from '../fields.ts';
 import { defineTool } from '../tool.ts';
 import { deliveryOutput, deliveryOutputView } from '../views/delivery.ts';
 
-/** An id and nothing else: it goes into the audit log, which is no place for a caller's own words. */
+/** Only ids match. The value goes into the audit log, which must not contain free text of callers. */
 const DELIVERY_ID = /^msg_[\w-]+$/;
 const DELIVERY_ID_MAX = 100;
 const DELIVERY_ID_RULE = 'must be the id of a delivery, as list_webhook_deliveries tells it';
@@ -14,7 +14,7 @@ export const replayWebhookDelivery = defineTool({
   name: 'replay_webhook_delivery',
   title: 'Replay webhook delivery',
   description:
-    'Use this when a delivery that has ended is to be sent once more, such as after a receiver was mended. The same webhook-id and the same bytes go out, so a receiver that remembers ids takes it for a repeat.',
+    'Use this when a delivery that has ended is to be sent once more, such as after a receiver was repaired. The same webhook-id and the same bytes go out, so a receiver that remembers ids takes it for a repeat.',
   hints: {
     readOnly: { is: false, because: 'It sends the delivery again.' },
     destructive: { is: false, because: 'Nothing of this service is changed or lost by it.' },

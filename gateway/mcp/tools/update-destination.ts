@@ -20,7 +20,7 @@ import {
   updateDestination as update,
 } from '../../actions/destinations.ts';
 import { idempotencyKey } from '../fields.ts';
-import { isUnchangedSince } from '../resume.ts';
+import { isUnchangedSince } from '../reconcile.ts';
 import { defineTool, OutcomeUnknown } from '../tool.ts';
 
 const part = () => text({ max: ADDRESS_TEXT_MAX }).optional();
@@ -66,7 +66,7 @@ export const updateDestination = defineTool({
   }),
   output: z.strictObject({ destination }),
   subject: ({ destination_id }) => String(destination_id),
-  async look(context, { destination_id, idempotency_key: _, ...body }, since) {
+  async reconcile(context, { destination_id, idempotency_key: _, ...body }, since) {
     const all = await listDestinations(context);
     const now = all.find(({ id }) => id === BigInt(destination_id));
     return () => {

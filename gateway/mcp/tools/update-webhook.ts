@@ -8,7 +8,7 @@ import {
 import { choice, id, requiredText } from '../../../services/contract/resources/fields.ts';
 import { listWebhooks, updateWebhook as update } from '../../actions/webhooks.ts';
 import { idempotencyKey } from '../fields.ts';
-import { isUnchangedSince } from '../resume.ts';
+import { isUnchangedSince } from '../reconcile.ts';
 import { defineTool, OutcomeUnknown, ToolRefusal } from '../tool.ts';
 import { webhookHealth, webhookHealthView } from '../views/webhook.ts';
 
@@ -16,7 +16,7 @@ export const updateWebhook = defineTool({
   name: 'update_webhook',
   title: 'Update webhook',
   description:
-    'Use this when a webhook is to go to another address, hear of another event, or be switched on or off. What is left out stays. A new address gets the deliveries that wait, with data of shoppers in them: have the person confirm the address. Switched on again, it is sent what was held.',
+    'Use this when a webhook is to go to another address, get another event, or be switched on or off. What is left out stays. A new address gets the deliveries that wait, with data of shoppers in them: have the person confirm the address. Switched on again, it is sent what was held.',
   hints: {
     readOnly: { is: false, because: 'It changes the subscription.' },
     destructive: {
@@ -40,7 +40,7 @@ export const updateWebhook = defineTool({
   }),
   output: z.strictObject({ webhook: webhookHealth }),
   subject: ({ webhook_id }) => String(webhook_id),
-  async look(context, { webhook_id, idempotency_key: _, ...given }, since) {
+  async reconcile(context, { webhook_id, idempotency_key: _, ...given }, since) {
     const all = await listWebhooks(context);
     const now = all.find(({ id }) => id === BigInt(webhook_id));
     return () => {

@@ -26,7 +26,7 @@ export const assistant = z.strictObject({
   expires_at: when('When it must be connected again'),
 });
 
-/** @param who the signed-in person, and the grant that they call with. */
+/** @param who the signed-in person, and the grant of this call. */
 export function assistantView(
   grant: LiveGrant,
   who: { readonly userId: bigint; readonly grantId: string },

@@ -3,7 +3,7 @@ import { type Return, ReturnStateSchema } from '../../../proto/gen/rms/returns/v
 import { RETURN_STATES } from '../../../services/contract/limits.ts';
 import { iso, known, word } from '../../../services/contract/views/values.ts';
 
-/** What a write to a return answers: which one it was, and where it stands now. */
+/** The result of a write to a return: its id, name and current state. */
 export const changedReturn = z.strictObject({
   return_id: z.int(),
   order_name: z.string().nullable(),

@@ -8,7 +8,7 @@ import { UNTRUSTED } from '../fields.ts';
 const { attempts: _, ...fields } = delivery.shape;
 const attempt = delivery.shape.attempts.element.shape;
 
-/** One try to deliver, with what the receiver said. */
+/** One delivery attempt, with the receiver's response. */
 const attemptOutput = z.strictObject({
   ...attempt,
   url: z.string().describe('Where it went'),
@@ -17,7 +17,7 @@ const attemptOutput = z.strictObject({
     .describe(UNTRUSTED),
 });
 
-/** A delivery on its way to one webhook. */
+/** A delivery to one webhook. */
 export const deliveryOutput = z.strictObject({
   ...fields,
   webhook_id: z.int(),

@@ -7,7 +7,7 @@ import { UNTRUSTED } from '../fields.ts';
 
 const { comment, ...fields } = fraudReport.shape;
 
-/** A fraud report, with who made it. */
+/** A fraud report with its author. */
 export const reportOutput = z.strictObject({
   report: z.strictObject({
     ...fields,
@@ -17,7 +17,7 @@ export const reportOutput = z.strictObject({
 });
 
 export function reportOutputView(report: Report): z.output<typeof reportOutput> {
-  const { comment: said, ...rest } = fraudReportView(report);
+  const { comment: text, ...rest } = fraudReportView(report);
   const reported_by = known(report.reportedBy?.name);
-  return { report: { ...rest, reported_by, untrusted_data: { comment: said } } };
+  return { report: { ...rest, reported_by, untrusted_data: { comment: text } } };
 }

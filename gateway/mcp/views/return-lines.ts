@@ -10,7 +10,7 @@ import { UNTRUSTED } from '../fields.ts';
 
 const text = () => z.string().nullable();
 
-/** A line of a return in short. */
+/** A summary of a return line. */
 export const returnLine = z.strictObject({
   line_item_id: z.int(),
   sku: text(),

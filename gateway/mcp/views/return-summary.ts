@@ -22,7 +22,7 @@ import type { ToolContext } from '../tool.ts';
 const text = () => z.string().nullable();
 const when = () => z.string().nullable().meta({ format: 'date-time' });
 
-/** A return in a list: what it is about, where it stands, what it is worth. */
+/** A summary of a return. */
 export const returnSummary = z.strictObject({
   id: z.int(),
   order_name: text(),

@@ -6,7 +6,7 @@ import { webhookView } from '../../../services/contract/views/webhook.ts';
 
 const when = () => z.string().nullable().meta({ format: 'date-time' });
 
-/** A webhook and how it fares. Its secret is never among this. */
+/** A webhook and its delivery health. Never contains the secret. */
 export const webhookHealth = z.strictObject({
   ...webhook.shape,
   delivers: z.boolean().describe('False when the topic says nothing about the trigger'),

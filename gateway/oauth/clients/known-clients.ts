@@ -3,10 +3,10 @@ import type { ClientDocument } from './supported-clients.ts';
 /**
  * The well-known MCP clients and the redirect URIs that each publishes.
  *
- * Where a client names itself by the address of a metadata document (client-id metadata documents), the
- * entry is our pinned copy of what it says: nothing is fetched, so nobody who gets hold of such an address
- * later can change where codes go. Loopback addresses count on any port (RFC 8252, 7.3), `127.0.0.1` stands for
- * `[::1]` as well, and `{id}` for one path segment. Looked up on 2026-11-21 at the pages named.
+ * Some clients use the URL of a metadata document as their client id (client-id metadata documents). For these,
+ * the entry is a pinned copy of the document: it is never fetched, so that somebody who takes over the URL later
+ * cannot change where codes go. A loopback address matches any port (RFC 8252, 7.3), `127.0.0.1` also matches
+ * `[::1]`, and `{id}` matches one path segment. Copied on 2026-11-21 from the pages in `source`.
  */
 export const KNOWN_CLIENTS: readonly ClientDocument[] = [
   {

@@ -1,16 +1,16 @@
-/** Where a code may be sent, read from one entry of the list. */
+/** One allowed redirect URI, parsed from the list of clients. */
 export type RedirectRule =
   | { readonly kind: 'exact'; readonly uri: string }
   | { readonly kind: 'segment'; readonly before: string; readonly after: string }
   | { readonly kind: 'loopback'; readonly hosts: readonly string[]; readonly path: string };
 
-/** Longer ones are no address of a client we know. */
+/** Longer redirect URIs are rejected; no known client has one. Characters. */
 const MAX_LENGTH = 500;
 const LOOPBACK = /^http:\/\/(127\.0\.0\.1|\[::1\]|localhost)(?::(\d{1,5}))?(\/[^?#]*)?$/;
 const SEGMENT = /^[A-Za-z0-9_-]{1,128}$/;
 const PLACE = '{id}';
 
-/** @throws Error for an address that is none, or that could send codes to whoever asks for them. */
+/** @throws Error for a text that is not a redirect URI, or for one that would let any program receive codes. */
 export function redirectRule(uri: string): RedirectRule {
   if (uri.length > MAX_LENGTH || /[\s\\#*]/.test(uri))
     throw new Error(`not a redirect URI: ${uri}`);
@@ -29,7 +29,7 @@ export function redirectRule(uri: string): RedirectRule {
   return { kind: 'segment', before, after };
 }
 
-/** `https`, or a scheme of an app's own (RFC 8252, 7.1). */
+/** Allows `https` and private-use schemes of apps (RFC 8252, 7.1). */
 function isSafe({ protocol, username, password, host }: URL): boolean {
   if (username !== '' || password !== '') return false;
   if (protocol === 'https:') return host !== '';
@@ -53,7 +53,7 @@ const RESERVED_SCHEMES: ReadonlySet<string> = new Set(
   ].map((scheme) => `${scheme}:`),
 );
 
-/** Compares characters, never meanings: what is spelled otherwise is another address. */
+/** Compares exact text: an equivalent URI with a different spelling does not match. */
 export function matches(rule: RedirectRule, uri: string): boolean {
   if (uri.length > MAX_LENGTH) return false;
   switch (rule.kind) {
@@ -78,18 +78,18 @@ function isPort(text: string | undefined): boolean {
   return text === undefined || (/^[1-9]/.test(text) && Number(text) <= 65_535);
 }
 
-/** Pages that hand a code on to whatever app on the user's own machine the state names. */
+/** Pages that forward a code to an app on the user's own machine; the `state` parameter selects the app. */
 const RELAYS: ReadonlySet<string> = new Set([
   'https://vscode.dev/redirect',
   'https://insiders.vscode.dev/redirect',
 ]);
 
-/** Whether whatever runs on the user's own machine may be behind it: then a person is asked. */
+/** Whether any program on the user's own machine could receive the code. If so, consent is asked every time. */
 export function isOnOwnMachine(uri: string): boolean {
   return !uri.startsWith('https://') || RELAYS.has(uri);
 }
 
-/** What a person is told about where an answer goes: the host, or the app's scheme. */
+/** The destination of the code as the pages show it: the host, or the scheme of the app. */
 export function displayHost(uri: string): string {
   const url = URL.parse(uri);
   if (!url) return '';
@@ -98,10 +98,10 @@ export function displayHost(uri: string): string {
     : url.protocol.slice(0, -1);
 }
 
-/** Characters of an app's host that are kept. */
+/** Largest stored length of an app's host. Characters. */
 const APP_MAX = 255;
 
-/** By what a grant knows the app that it is for: the host that its code goes to, or the app's scheme. */
+/** The app as stored with a grant: the host that the code goes to, or the scheme of the app. */
 export function appOf(redirectUri: string): string {
   return displayHost(redirectUri).slice(0, APP_MAX);
 }

@@ -24,7 +24,7 @@ describe('supported clients', () => {
     'http://localhost:6274/oauth/callback/debug',
   ])('%s', (uri) => expect(clients.allows('rms-mcp', uri)).toBe(true));
 
-  test('one that names itself has the redirect URIs of its own document only', () => {
+  test('a client with a metadata document may use only the redirect URIs of that document', () => {
     const claudeCode = 'https://claude.ai/oauth/claude-code-client-metadata';
     expect(clients.ids).toContain(claudeCode);
     expect(clients.allows(claudeCode, 'http://localhost:9/callback')).toBe(true);
@@ -35,21 +35,21 @@ describe('supported clients', () => {
     );
   });
 
-  test('are named only where a redirect URI tells which one it is', () => {
+  test('have a name only when the redirect URI identifies one client', () => {
     expect(clients.nameOf('rms-mcp', 'https://vscode.dev/redirect')).toBe('Visual Studio Code');
     expect(clients.nameOf('rms-mcp', 'http://127.0.0.1:9/callback')).toBeUndefined();
   });
 
-  test('each says where it publishes them, and none is listed twice', () => {
+  test('each has a source for its redirect URIs, and none is listed twice', () => {
     for (const { source } of KNOWN_CLIENTS) expect(source).toMatch(/^https:\/\//);
     const ids = KNOWN_CLIENTS.flatMap(({ clientId }) => clientId ?? []);
     expect(new Set(ids).size).toBe(ids.length);
   });
 
-  test('apps on the own machine are known as such', () => {
+  test("apps on the user's own machine are recognized", () => {
     expect(isOnOwnMachine('https://claude.ai/api/mcp/auth_callback')).toBe(false);
     expect(isOnOwnMachine('http://localhost:1/callback')).toBe(true);
-    // They pass the code on to an app of that machine, whichever the state names.
+    // These pages forward the code to an app on the machine; the state selects the app.
     expect(isOnOwnMachine('https://vscode.dev/redirect')).toBe(true);
     expect(isOnOwnMachine('https://insiders.vscode.dev/redirect')).toBe(true);
     expect(isOnOwnMachine('cursor://anysphere.cursor-mcp/oauth/callback')).toBe(true);

@@ -1,35 +1,35 @@
 import { z } from 'zod';
 import { matches, type RedirectRule, redirectRule } from './redirect-uri.ts';
 
-/** A supported client, and where its codes may be sent. */
+/** A supported client and its redirect URIs. */
 export interface ClientDocument {
-  /** What a person is told that is asking. */
+  /** The name that the pages show. */
   readonly name: string;
-  /** Address of its metadata document where it names itself by one; it has these redirect URIs only. */
+  /** The URL of its metadata document, for a client that uses one as its client id. */
   readonly clientId?: string | undefined;
   readonly redirectUris: readonly string[];
-  /** Where it publishes them. */
+  /** The page that publishes them. */
   readonly source?: string | undefined;
 }
 
 export interface SupportedClients {
-  /** The client id of all clients that do not name themselves by a metadata document. */
+  /** The client id of all clients that do not use a metadata document. */
   readonly preconfiguredId: string;
-  /** Every client id there is. */
+  /** All client ids. */
   readonly ids: readonly string[];
-  /** The redirect URIs of the list, as published; without those of which only a form is known. */
+  /** The redirect URIs of the list, as published, without those that contain a placeholder. */
   readonly redirectUris: readonly string[];
   isListed(redirectUri: string): boolean;
-  /** Whether that client may have its codes sent there. */
+  /** Whether this client may use this redirect URI. */
   allows(clientId: string, redirectUri: string): boolean;
-  /** Name of a client that publishes that redirect URI; undefined when several do, or none. */
+  /** The name of the client that publishes this redirect URI; undefined when none or several do. */
   nameOf(clientId: string, redirectUri: string): string | undefined;
 }
 
 /**
  * The list of supported clients (interface: Authentication, MCP server, 4).
  *
- * @throws Error for a redirect URI that no list may hold.
+ * @throws Error for a redirect URI that is not allowed in the list.
  */
 export function createSupportedClients(
   preconfiguredId: string,
@@ -73,7 +73,7 @@ const documentsSchema = z
 /**
  * Reads a list of supported clients from configuration: JSON, `[{name, client_id?, redirect_uris}]`.
  *
- * @throws when it is malformed, or holds a redirect URI that no list may hold.
+ * @throws when the text is malformed, or contains a redirect URI that is not allowed.
  */
 export function parseClientDocuments(text: string): readonly ClientDocument[] {
   const parsed = documentsSchema.parse(JSON.parse(text));

@@ -1,7 +1,7 @@
 import { messagePage } from './pages.ts';
 import { pageHeaders } from './style.ts';
 
-/** What a browser gets: a page, or the address to go on to. */
+/** A response to a browser: a page or a redirect. */
 export interface Answer {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
@@ -10,10 +10,10 @@ export interface Answer {
   readonly body: string;
 }
 
-/** Seconds after which trying again makes sense. */
+/** Value of `Retry-After`. Seconds. */
 export const RETRY_AFTER_S = 5;
 
-/** @param o.formTargets where the page's forms may end up, beside this service. */
+/** @param o.formTargets origins other than this service that the page's forms may lead to. */
 export function page(
   body: string,
   o: { readonly status?: number; readonly formTargets?: readonly string[] } = {},
@@ -29,7 +29,7 @@ export function redirect(location: string, cookies: readonly string[] = []): Ans
   return { status: 303, headers: { Location: location }, cookies, body: '' };
 }
 
-/** The request cannot be what an app of ours would send: nobody is sent anywhere. */
+/** For a request that no supported app sends. It is answered with a page, never with a redirect. */
 export function badRequest(text: string): Answer {
   return page(messagePage({ title: 'This link does not work', text }), { status: 400 });
 }

@@ -9,7 +9,7 @@ export class Html {
 
 type Part = string | number | bigint | Html | readonly Html[] | undefined;
 
-/** Builds HTML from a template; whatever is put in is escaped, unless it is HTML itself. */
+/** Builds HTML from a template. Inserted values are escaped, except values that are `Html`. */
 export function html(strings: TemplateStringsArray, ...parts: readonly Part[]): Html {
   const text = strings.map((string, at) => string + render(parts[at])).join('');
   return new Html(text);

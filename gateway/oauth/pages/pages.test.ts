@@ -41,7 +41,7 @@ describe('pages', () => {
   });
 });
 
-describe('what comes with a page', () => {
+describe('headers and cookies of a page', () => {
   let stack: SignInStack;
   let shown: Shown;
   beforeAll(async () => {
@@ -51,7 +51,7 @@ describe('what comes with a page', () => {
   });
   afterAll(() => stack.stop());
 
-  test('it loads and runs nothing, stands in no frame, and sends forms to known places only', () => {
+  test('it loads and runs nothing, cannot be framed, and sends forms only to known origins', () => {
     const policy = shown.headers.get('content-security-policy') ?? '';
     const [source] = /sha256-[A-Za-z0-9+/=]+/.exec(policy) ?? [];
     expect(policy.split('; ')).toEqual([
@@ -72,7 +72,7 @@ describe('what comes with a page', () => {
     expect(shown.text).not.toMatch(/<script|<link|style="|https?:\/\/(?!127)/);
   });
 
-  test('cookies are for the server alone, and for our own pages', async () => {
+  test('cookies are HttpOnly and SameSite=Lax', async () => {
     const browser = new Browser();
     const form = await browser.send(stack.begin().url);
     const action = /action="([^"]+)"/.exec(form.text)?.[1] ?? '';

@@ -3,7 +3,7 @@ import { Html, html } from './html.ts';
 import { RIGHTS, ROLE_NAMES } from './rights.ts';
 import { STYLE } from './style.ts';
 
-/** Which client asks, in words: its name where it is known, and the host that gets the answer. */
+/** The client that asks: its name if known, and the host that receives the code. */
 export interface Asking {
   readonly name: string | undefined;
   readonly host: string;
@@ -44,7 +44,7 @@ function problemText(problem: string | undefined): Html | undefined {
     : html`<p class="problem" id="problem" role="alert">${problem}</p>`;
 }
 
-/** Asks who somebody is: field `email`. */
+/** Asks for the e-mail address: field `email`. */
 export function emailPage(o: {
   readonly action: string;
   readonly asking: Asking;
@@ -69,7 +69,7 @@ ${problemText(o.problem)}
   );
 }
 
-/** Asks which shop to act in: field `shop_id`. */
+/** Asks for the shop: field `shop_id`. */
 export function shopPage(o: {
   readonly action: string;
   readonly asking: Asking;
@@ -97,7 +97,7 @@ ${choices}</fieldset>
   );
 }
 
-/** Asks whether that client may act in that shop: hidden field `csrf`, buttons `consent`. */
+/** Asks whether the client may act in the shop: hidden field `csrf`, buttons `consent`. */
 export function consentPage(o: {
   readonly allow: string;
   readonly cancel: string;
@@ -107,7 +107,7 @@ export function consentPage(o: {
   readonly shop: { readonly shopId: bigint; readonly name: string; readonly role: Role };
   readonly email: string;
   readonly csrf: string;
-  /** Days that the access lasts at most. */
+  /** Maximum duration of the access. Days. */
   readonly grantDays: number;
 }): string {
   const where = o.isOnOwnMachine
@@ -141,7 +141,7 @@ ${rights}</ul>
   );
 }
 
-/** Says why it cannot go on; where there is a way back to the app, with a button for it. */
+/** Explains why the sign-in cannot continue. With `cancel` it has a button back to the app. */
 export function messagePage(o: {
   readonly title: string;
   readonly text: string;

@@ -1,6 +1,6 @@
 import type { Permission, Role } from '../../tenancy/permissions.ts';
 
-/** Each role in the words of the pages. */
+/** The role names that the pages show. */
 export const ROLE_NAMES: Readonly<Record<Role, string>> = {
   owner: 'Owner',
   admin: 'Admin',
@@ -10,7 +10,7 @@ export const ROLE_NAMES: Readonly<Record<Role, string>> = {
   developer: 'Developer',
 };
 
-/** What each permission lets an app do for a person, in the words of the pages. */
+/** The permission texts that the pages show. */
 export const RIGHTS: Readonly<Record<Permission, string>> = {
   'returns.view': 'see returns, their items and their customers',
   'returns.manage': 'add notes to returns, flag and unflag them, cancel them',

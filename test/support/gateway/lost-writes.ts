@@ -10,16 +10,16 @@ export type Reads = { readonly [S in keyof FakeServices]?: Readonly<Record<strin
 export interface Write {
   readonly tool: string;
   readonly args: object;
-  /** The call that changes something. */
+  /** The RPC that changes something. */
   readonly rpc: readonly [keyof FakeServices, string];
-  /** It was done, and stands. */
+  /** The reads when the change was made. */
   readonly done: () => Reads;
-  /** It was done or not, and somebody has changed it since. */
+  /** The reads when somebody else made another change since. */
   readonly changedSince: () => Reads;
-  /** Nothing was done, and that can be seen. */
+  /** The reads that show that the change was not made. */
   readonly untouched: () => Reads;
-  /** The tool that is named for a look. */
-  readonly look: string;
+  /** The tool that the error text names. */
+  readonly whatToRead: string;
 }
 
 const returnId = Number(FAKE.returns.open);
@@ -78,7 +78,7 @@ export const WRITES: readonly Write[] = [
     untouched: () => ({
       returns: { findReturn: inState(ReturnState.OPEN), getTimeline: timeline('label.updated') },
     }),
-    look: 'get_return_timeline',
+    whatToRead: 'get_return_timeline',
   },
   {
     tool: 'unflag_return',
@@ -99,7 +99,7 @@ export const WRITES: readonly Write[] = [
     untouched: () => ({
       returns: { findReturn: inState(ReturnState.REVIEW), getTimeline: timeline() },
     }),
-    look: 'get_return_timeline',
+    whatToRead: 'get_return_timeline',
   },
   {
     tool: 'record_dispositions',
@@ -112,7 +112,7 @@ export const WRITES: readonly Write[] = [
       dispositions: { getDispositions: disposed(DispositionOutcome.RECYCLE) },
     }),
     untouched: () => ({ dispositions: { getDispositions: () => ({ items: [] }) } }),
-    look: 'get_return',
+    whatToRead: 'get_return',
   },
   {
     tool: 'update_destination',
@@ -121,7 +121,7 @@ export const WRITES: readonly Write[] = [
     done: () => ({ destinations: { listDestinations: destination('Leeds 2') } }),
     changedSince: () => ({ destinations: { listDestinations: destination('Leeds 3') } }),
     untouched: () => ({ destinations: { listDestinations: destination('Leeds', LONG_AGO) } }),
-    look: 'list_destinations',
+    whatToRead: 'list_destinations',
   },
   {
     tool: 'update_webhook',
@@ -134,7 +134,7 @@ export const WRITES: readonly Write[] = [
     untouched: () => ({
       webhooks: { listSubscriptions: webhook('https://hooks.example.com/old', LONG_AGO) },
     }),
-    look: 'list_webhooks',
+    whatToRead: 'list_webhooks',
   },
 ];
 
@@ -155,5 +155,5 @@ export const PROCESS: Write = {
     },
   }),
   untouched: () => ({ returns: { getTimeline: timeline('note') } }),
-  look: 'get_return_timeline',
+  whatToRead: 'get_return_timeline',
 };

@@ -9,7 +9,7 @@ export const SIGN_IN_CLIENT = { clientId: 'gateway', clientSecret: 'x' };
 /** An identity provider that vouches for whomever it is asked about, whenever it answers at all. */
 export interface FakeIdentity {
   readonly issuer: string;
-  isAway: boolean;
+  isUnavailable: boolean;
   /** Claims of the next ID tokens, beside or instead of the usual ones; undefined leaves one out. */
   claims: Record<string, unknown>;
   /** Whether ID tokens are signed by a key that is not published. */
@@ -59,14 +59,14 @@ export async function startFakeIdentity(port: number): Promise<FakeIdentity> {
     };
   };
   const server = createServer(async (req, res) => {
-    const body = identity.isAway ? {} : await answer(req);
-    const status = identity.isAway ? 503 : 'error' in body ? 400 : 200;
+    const body = identity.isUnavailable ? {} : await answer(req);
+    const status = identity.isUnavailable ? 503 : 'error' in body ? 400 : 200;
     res.writeHead(status, { 'Content-Type': 'application/json' }).end(JSON.stringify(body));
   });
   await once(server.listen(port, '127.0.0.1'), 'listening');
   const identity: FakeIdentity = {
     issuer,
-    isAway: false,
+    isUnavailable: false,
     claims: {},
     isForging: false,
     callbackOf({ searchParams }) {

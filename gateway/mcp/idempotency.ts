@@ -2,21 +2,21 @@ import { createHash } from 'node:crypto';
 import type { Queryable } from '../../services/platform/postgres.ts';
 import type { Answer } from './tool.ts';
 
-/** One call that carries an idempotency key: whose, and what for. */
+/** A tool call with an idempotency key. */
 export interface KeyedCall {
   readonly shopId: bigint;
   readonly userId: bigint;
   readonly key: string;
   readonly tool: string;
-  /** SHA-256 of what the arguments say, without the key. */
+  /** SHA-256 of the arguments without the key. */
   readonly requestHash: Buffer;
 }
 
-/** What becomes of a keyed call. */
+/** The result of {@link claimCall}. */
 export type Claim =
   /**
-   * It is this call's to do. `isResumed`: an earlier one began it, and its end is not known; it had the
-   * same `callId`. `begunAt`: when the first of them began, by the clock of the database.
+   * This call must do the work. `isResumed`: an earlier call with the same `callId` began it, and its outcome is
+   * unknown. `begunAt`: when the first of these calls began, by the database's clock.
    */
   | {
       readonly kind: 'mine';
@@ -25,22 +25,22 @@ export type Claim =
       readonly begunAt: Date;
     }
   | { readonly kind: 'done'; readonly answer: Answer }
-  /** Or its end was lost: `endsInS` seconds from now nothing of it can be on its way any more. */
+  /** Another call is running or its outcome was lost. After `endsInS` seconds it cannot be running any more. */
   | { readonly kind: 'running'; readonly endsInS: number }
   | { readonly kind: 'used-for-something-else' };
 
 /**
- * Longer than any call of a tool takes, and than a service goes on with what its caller has given up
- * (20 s for a call, 30 s for a statement): what is older has died. Seconds.
+ * A call without an answer after this time is dead. It is longer than any tool call, including the time for which
+ * a service continues after its caller has given up (20 s for a call, 30 s for a statement). Seconds.
  */
 const RUNNING_S = 90;
 
 /**
- * Claims a keyed call before it is done. Of two at once one gets it, on whichever replica.
+ * Claims an idempotency key before the work begins. Of two concurrent calls, also on different replicas, one gets it.
  *
- * The claim is committed before anything is done and the answer is stored after it, so a process that
- * dies between leaves a claim without an answer. Once nothing of that call can be on its way any more, a
- * repeat takes it up, and has to find out whether the work was done.
+ * The claim is committed before the work and the answer is stored after it, so a process that dies in between leaves
+ * a claim without an answer. When that call cannot be running any more, a repeat takes over the claim and must find
+ * out whether the work was done.
  */
 export async function claimCall(db: Queryable, call: KeyedCall): Promise<Claim> {
   const claimed = await db.query<{ isResumed: boolean; callId: string; begunAt: Date }>(
@@ -63,7 +63,7 @@ export async function claimCall(db: Queryable, call: KeyedCall): Promise<Claim> 
     [call.shopId, call.userId, call.key, call.tool, call.requestHash],
   );
   const [other] = rows;
-  // Gone between the two statements: whoever had it was refused.
+  // The row was deleted between the two statements: the other call was refused and released the key.
   if (!other) return { kind: 'running', endsInS: 1 };
   if (!other.isSame) return { kind: 'used-for-something-else' };
   return other.answer
@@ -71,7 +71,7 @@ export async function claimCall(db: Queryable, call: KeyedCall): Promise<Claim> 
     : { kind: 'running', endsInS: other.endsInS };
 }
 
-/** Stores what the call was told: every repeat is told the same. */
+/** Stores the answer of the call; every repeat gets the same answer. */
 export async function finishCall(db: Queryable, call: KeyedCall, answer: Answer): Promise<void> {
   await db.query(
     `update tool_calls set answer = $4 where shop_id = $1 and user_id = $2 and idempotency_key = $3`,
@@ -79,7 +79,7 @@ export async function finishCall(db: Queryable, call: KeyedCall, answer: Answer)
   );
 }
 
-/** Gives the key back: nothing was done, now or before, and the call may be made again. */
+/** Releases the key: nothing was done, now or before, so the call may be made again. */
 export async function releaseCall(db: Queryable, call: KeyedCall): Promise<void> {
   await db.query(
     `delete from tool_calls
@@ -89,8 +89,8 @@ export async function releaseCall(db: Queryable, call: KeyedCall): Promise<void>
 }
 
 /**
- * Keeps the claim, since an earlier call may have done it, and has the next repeat take it up at once:
- * nothing of this call is on its way, or the service knows a repeat by its `callId`.
+ * Keeps the claim, because an earlier call may have done the work, and lets the next repeat take it over without
+ * waiting. Only for calls that are not running any more, or that the service deduplicates by `callId`.
  */
 export async function abandonCall(db: Queryable, call: KeyedCall): Promise<void> {
   await db.query(
@@ -100,7 +100,7 @@ export async function abandonCall(db: Queryable, call: KeyedCall): Promise<void>
   );
 }
 
-/** Removes what is older than a day. Safe to run twice. */
+/** Deletes a batch of calls that are older than a day. Returns whether there may be more. Safe to run twice. */
 export async function purgeCalls(db: Queryable): Promise<boolean> {
   const { rowCount } = await db.query(
     `delete from tool_calls where ctid in (
@@ -111,13 +111,13 @@ export async function purgeCalls(db: Queryable): Promise<boolean> {
   return rowCount === PURGE_BATCH;
 }
 
-/** Rows of one statement. */
+/** Maximum number of rows per statement. */
 const PURGE_BATCH = 1_000;
 
 /**
- * Equal for input that says the same, in whatever order its names came; the key itself does not count.
+ * The hash of a request. It does not depend on the order of names or on the idempotency key.
  *
- * @param input as it was read: what was left out and what was null are alike in it.
+ * @param input the parsed arguments, in which null and absent values are the same.
  */
 export function hashOfRequest(input: Readonly<Record<string, unknown>>): Buffer {
   const { idempotency_key: _, ...rest } = input;

@@ -1,12 +1,12 @@
 import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals';
 import { isOutage } from '../../services/platform/outage.ts';
-import { AskedTooLong, createGathering } from './gathered.ts';
+import { CoalescedWaitTimeout, createCoalescer } from './coalesce.ts';
 
-/** Answers `key:question:asker`, when it is let. */
+/** Coalesces calls of an `ask` that answers `key:ask:call` after `letGo`. */
 function slowly(o: { patienceMs?: number } = {}) {
   const asked: [string, number][] = [];
   const gates: (() => void)[] = [];
-  const ask = createGathering(async (key, count) => {
+  const ask = createCoalescer(async (key, count) => {
     asked.push([key, count]);
     const question = asked.length;
     await new Promise<void>((resolve) => gates.push(resolve));
@@ -25,8 +25,8 @@ function slowly(o: { patienceMs?: number } = {}) {
   };
 }
 
-describe('gathered questions', () => {
-  // Patience ends when a test says so.
+describe('coalesced calls', () => {
+  // Fake timers: the time limit ends when a test advances the time.
   beforeEach(() => {
     jest.useFakeTimers({ doNotFake: ['nextTick', 'setImmediate', 'queueMicrotask'] });
   });
@@ -34,7 +34,7 @@ describe('gathered questions', () => {
     jest.useRealTimers();
   });
 
-  test('those of one turn are one, and each gets its own answer', async () => {
+  test('calls in one turn of the event loop share one ask, and each gets its own result', async () => {
     const { ask, asked, letGo } = slowly();
     const answers = Promise.all([ask('a'), ask('a'), ask('a')]);
     await letGo();
@@ -42,7 +42,7 @@ describe('gathered questions', () => {
     expect(asked).toEqual([['a', 3]]);
   });
 
-  test('whoever comes while one is open is answered by the next, never by that one', async () => {
+  test('a call that arrives while an ask is open is answered by the next ask', async () => {
     const { ask, asked, turn, letGo } = slowly();
     const first = ask('a');
     await turn();
@@ -70,24 +70,24 @@ describe('gathered questions', () => {
     expect(await both).toEqual(['a:1:0', 'b:2:0']);
   });
 
-  test('nobody waits longer than promised, and nothing is asked for those who have gone', async () => {
+  test('calls are rejected after the time limit, and no ask is made for them later', async () => {
     const { ask, asked, turn } = slowly({ patienceMs: 100 });
     const first = ask('a');
     await turn();
     const all = Promise.allSettled([first, ask('a'), ask('a')]);
     jest.advanceTimersByTime(100);
     const outcomes = await all;
-    const tooLong = { status: 'rejected', reason: expect.any(AskedTooLong) };
+    const tooLong = { status: 'rejected', reason: expect.any(CoalescedWaitTimeout) };
     expect(outcomes).toEqual([tooLong, tooLong, tooLong]);
-    expect(isOutage(new AskedTooLong())).toBe(true);
+    expect(isOutage(new CoalescedWaitTimeout())).toBe(true);
     expect(asked).toEqual([['a', 1]]);
   });
 
-  test('the wait behind a question is a part of it', async () => {
+  test('the time limit includes the wait for an open ask', async () => {
     const { ask, asked, turn, letGo } = slowly({ patienceMs: 2_000 });
     const first = ask('a');
     await turn();
-    const late = expect(ask('a')).rejects.toThrow(AskedTooLong);
+    const late = expect(ask('a')).rejects.toThrow(CoalescedWaitTimeout);
     await letGo();
     expect(await first).toBe('a:1:0');
     jest.advanceTimersByTime(2_000);
@@ -95,10 +95,10 @@ describe('gathered questions', () => {
     expect(asked).toHaveLength(2);
   });
 
-  test("a failure is everybody's who asked, and of nobody after", async () => {
+  test('a failure rejects all calls of that ask, and no later ones', async () => {
     let isBroken = true;
-    const ask = createGathering(async (_key, count) => {
-      if (isBroken) throw new Error('away');
+    const ask = createCoalescer(async (_key, count) => {
+      if (isBroken) throw new Error('unavailable');
       return new Array<number>(count).fill(1);
     });
     const outcomes = await Promise.allSettled([ask('a'), ask('a')]);

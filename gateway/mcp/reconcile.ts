@@ -4,17 +4,20 @@ import type { Return, ReturnState } from '../../proto/gen/rms/returns/v1/return_
 import { findReturn } from '../actions/returns.ts';
 import { getTimeline } from '../actions/timeline.ts';
 import { PAGE_MAX } from './fields.ts';
-import { OutcomeUnknown, type ToolContext, type Verdict } from './tool.ts';
+import { type EarlierOutcome, OutcomeUnknown, type ToolContext } from './tool.ts';
 
-/** Of a timeline that is looked through; more entries within the life of a key are nobody's doing. */
+/** Maximum number of timeline pages that are read. */
 const PAGES_MAX = 10;
 
-/** A change that was begun may be stored so much later, and then carries the time at which it began. Milliseconds. */
+/**
+ * A stored `updatedAt` is the time when the change began, and the change may be committed this much later.
+ * Milliseconds.
+ */
 const BEGUN_TO_STORED_MS = 60_000;
 
 /**
- * Whether a return's timeline has an entry of that kind since then. It is written in the transaction of the
- * change, so without one the change did not happen; undefined when there is too much to look through.
+ * Whether a return's timeline has an entry of this kind since the given time. The entry is written in the
+ * transaction of the change, so without an entry the change did not happen. Undefined when the timeline is too long.
  */
 export async function happenedSince(
   context: ToolContext,
@@ -22,7 +25,7 @@ export async function happenedSince(
 ): Promise<boolean | undefined> {
   let cursor: string | undefined;
   for (let page = 0; page < PAGES_MAX; page += 1) {
-    // Every first call looks, and one entry tells it enough: nothing is newer than its own beginning.
+    // Every first call reads the timeline too, and needs only the newest entry, which is older than the call.
     const read = { returnId: o.returnId, limit: page === 0 ? 1 : PAGE_MAX, cursor };
     const { entries, nextCursor } = await getTimeline(context, read);
     for (const { occurredAt, kind } of entries) {
@@ -36,13 +39,13 @@ export async function happenedSince(
 }
 
 /**
- * Judges a call that was to move a return into a state: the return that is there is its answer; where it
- * is not, and the timeline has no such move since, nothing was done.
+ * Reconciles a call that moves a return into a state. A return that is in this state is the result of the call. If it
+ * is not, and the timeline has no such move since the call began, nothing was done.
  */
-export async function lookAtMove(
+export async function reconcileMove(
   context: ToolContext,
   o: { returnId: bigint; to: ReturnState; kind: string; since: Date },
-): Promise<Verdict<Return>> {
+): Promise<EarlierOutcome<Return>> {
   const happened = await happenedSince(context, o);
   return async () => {
     const now = await findReturn(context, { case: 'returnId', value: o.returnId });
@@ -53,14 +56,14 @@ export async function lookAtMove(
 }
 
 /**
- * Whether something was surely not changed since then, by the time at which it was last changed. That may
- * be the time at which the change began, so what is close to it proves nothing.
+ * Whether an object was certainly not changed since the given time. `updatedAt` may be the time when a change began
+ * and not when it was committed, so it must be earlier by {@link BEGUN_TO_STORED_MS}.
  */
 export function isUnchangedSince(updatedAt: Timestamp | undefined, since: Date): boolean {
   return isBefore(updatedAt, new Date(since.getTime() - BEGUN_TO_STORED_MS));
 }
 
-/** Both are cut or rounded to milliseconds: the same one is not before. */
+/** Both times have millisecond precision, so equal times do not count as before. */
 function isBefore(time: Timestamp | undefined, other: Date): boolean {
   return time !== undefined && timestampDate(time).getTime() < other.getTime();
 }

@@ -91,7 +91,7 @@ describe.each([...WRITES, PROCESS].map((write) => [write.tool, write] as const))
     test('is not done again by a look that fails', async () => {
       const { acted, repeat } = await lost(write);
       await later();
-      set(allAway(write.untouched()));
+      set(allUnavailable(write.untouched()));
       expect((await repeat()).isError).toBe(true);
       // The look changed nothing: nobody has to wait for its end.
       set(write.done());
@@ -101,7 +101,7 @@ describe.each([...WRITES, PROCESS].map((write) => [write.tool, write] as const))
   },
 );
 
-function allAway(reads: Reads): Reads {
+function allUnavailable(reads: Reads): Reads {
   return Object.fromEntries(
     Object.entries(reads).map(([service, answers]) => [
       service,
@@ -120,7 +120,7 @@ describe.each(WRITES.map((write) => [write.tool, write] as const))(
       for (const again of [await repeat(), await repeat()]) {
         expect(again.isError).toBe(true);
         expect(again.text).toMatch(/^It is not known whether .*new idempotency_key/s);
-        expect(again.text).toContain(write.look);
+        expect(again.text).toContain(write.whatToRead);
       }
       expect(acted.times).toBe(0);
     });
@@ -164,7 +164,7 @@ test.each([...WRITES, PROCESS].map((write) => [write.tool, write] as const))(
   '%s that never left may be made again at once',
   async (_, write) => {
     const args = { ...write.args, idempotency_key: `resumed-${++last}` };
-    set(allAway(write.untouched()));
+    set(allUnavailable(write.untouched()));
     expect((await bench.call(owner.token, write.tool, args)).isError).toBe(true);
     bench.resetServices();
     set(write.untouched());

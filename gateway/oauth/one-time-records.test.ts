@@ -1,70 +1,74 @@
 import { randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { createTestDatabase, type TestDatabase } from '../../test/support/database.ts';
-import { createTickets, purgeTickets, type Tickets } from './tickets.ts';
+import {
+  createOneTimeRecords,
+  type OneTimeRecords,
+  purgeOneTimeRecords,
+} from './one-time-records.ts';
 
 let db: TestDatabase;
-let tickets: Tickets;
+let records: OneTimeRecords;
 beforeAll(async () => {
   db = await createTestDatabase('gateway');
-  tickets = createTickets(db.pool);
+  records = createOneTimeRecords(db.pool);
 });
 afterAll(() => db.drop());
 
 const newId = (): string => randomBytes(32).toString('base64url');
-const content = { said: 'what nobody else may read' };
+const content = { text: 'a secret text' };
 
-describe('a ticket', () => {
-  test('is found by its id and kind only, and says nothing to the database', async () => {
+describe('a one-time record', () => {
+  test('is found only by its id and kind, and the database contains neither id nor content', async () => {
     const id = newId();
-    await tickets.put('SignIn', id, { content, ttlS: 60 });
-    expect(await tickets.find('SignIn', id)).toEqual({ content, consumedMsAgo: null });
-    expect(await tickets.find('SignedIn', id)).toBeUndefined();
-    expect(await tickets.find('SignIn', newId())).toBeUndefined();
+    await records.put('SignIn', id, { content, ttlS: 60 });
+    expect(await records.find('SignIn', id)).toEqual({ content, consumedMsAgo: null });
+    expect(await records.find('SignedIn', id)).toBeUndefined();
+    expect(await records.find('SignIn', newId())).toBeUndefined();
     const { rows } = await db.pool.query('select oauth_tickets::text as text from oauth_tickets');
     const stored = rows.map(({ text }) => text).join();
-    for (const word of [id, content.said]) {
+    for (const word of [id, content.text]) {
       expect(stored).not.toContain(word);
       expect(stored).not.toContain(Buffer.from(word).toString('hex'));
     }
   });
 
-  test('is taken by one of many', async () => {
+  test('is taken by one of many concurrent callers', async () => {
     const id = newId();
-    await tickets.put('SignIn', id, { content, ttlS: 60 });
-    const taken = await Promise.all(Array.from({ length: 16 }, () => tickets.take('SignIn', id)));
+    await records.put('SignIn', id, { content, ttlS: 60 });
+    const taken = await Promise.all(Array.from({ length: 16 }, () => records.take('SignIn', id)));
     expect(taken.filter((one) => one !== undefined)).toEqual([content]);
   });
 
-  test('is consumed by one of many, again within its grace, and not when it has expired', async () => {
+  test('is consumed by one of many callers, again within the grace period, and not after its expiry', async () => {
     const [id, past] = [newId(), newId()];
-    await tickets.put('RefreshToken', id, { content, ttlS: 60 });
-    await tickets.put('RefreshToken', past, { content, ttlS: -1 });
-    const all = Array.from({ length: 16 }, () => tickets.consume('RefreshToken', id, 0));
+    await records.put('RefreshToken', id, { content, ttlS: 60 });
+    await records.put('RefreshToken', past, { content, ttlS: -1 });
+    const all = Array.from({ length: 16 }, () => records.consume('RefreshToken', id, 0));
     expect((await Promise.all(all)).filter(Boolean)).toHaveLength(1);
-    expect(await tickets.consume('RefreshToken', id, 60_000)).toBe(true);
-    expect(await tickets.consume('RefreshToken', past, 60_000)).toBe(false);
-    expect((await tickets.find('RefreshToken', id))?.consumedMsAgo).toBeGreaterThanOrEqual(0);
-    expect(await tickets.take('RefreshToken', past)).toBeUndefined();
+    expect(await records.consume('RefreshToken', id, 60_000)).toBe(true);
+    expect(await records.consume('RefreshToken', past, 60_000)).toBe(false);
+    expect((await records.find('RefreshToken', id))?.consumedMsAgo).toBeGreaterThanOrEqual(0);
+    expect(await records.take('RefreshToken', past)).toBeUndefined();
   });
 
-  test('goes when it has expired; a used one is remembered for another day', async () => {
+  test('is deleted after its expiry; a used one is kept for another day', async () => {
     const [live, past, used, usedLong] = [newId(), newId(), newId(), newId()];
     for (const id of [live, past, used, usedLong]) {
-      await tickets.put('AuthorizationCode', id, { content, ttlS: 60 });
+      await records.put('AuthorizationCode', id, { content, ttlS: 60 });
     }
-    for (const id of [used, usedLong]) await tickets.consume('AuthorizationCode', id, 0);
+    for (const id of [used, usedLong]) await records.consume('AuthorizationCode', id, 0);
     const expire = (id: string, hours: number) =>
-      tickets.put('AuthorizationCode', id, { content, ttlS: -3_600 * hours });
+      records.put('AuthorizationCode', id, { content, ttlS: -3_600 * hours });
     await Promise.all([expire(past, 1), expire(used, 1), expire(usedLong, 25)]);
-    await purgeTickets(db.pool);
+    await purgeOneTimeRecords(db.pool);
     const left = await Promise.all(
-      [live, past, used, usedLong].map((id) => tickets.find('AuthorizationCode', id)),
+      [live, past, used, usedLong].map((id) => records.find('AuthorizationCode', id)),
     );
     expect(left.map((one) => one !== undefined)).toEqual([true, false, true, false]);
   });
 
-  test('goes with many others in statements of bounded size, which find it by when it expired', async () => {
+  test('is deleted by statements of bounded size that use the index on the expiry', async () => {
     await db.pool.query(
       `insert into oauth_tickets (kind, id_hash, sealed, expires_at)
        select 'SignIn', sha256(n::text::bytea), 'x', now() - interval '1 minute'
@@ -75,12 +79,12 @@ describe('a ticket', () => {
     const left = async () =>
       (await db.pool.query("select from oauth_tickets where sealed = 'x'")).rowCount;
     const counts: unknown[] = [];
-    while (await purgeTickets(db.pool)) counts.push(await left());
+    while (await purgeOneTimeRecords(db.pool)) counts.push(await left());
     expect([counts, await left()]).toEqual([[1_500, 500], 0]);
   });
 });
 
-/** How PostgreSQL would go about it, were the table too large to be read from end to end. */
+/** The plan that PostgreSQL uses for a large table. */
 async function planOfPurge(): Promise<string> {
   const lines: string[] = [];
   const client = await db.pool.connect();
@@ -92,7 +96,7 @@ async function planOfPurge(): Promise<string> {
       return { rowCount: 0 };
     },
   });
-  await purgeTickets(explaining);
+  await purgeOneTimeRecords(explaining);
   client.release(true);
   return lines.join('\n');
 }

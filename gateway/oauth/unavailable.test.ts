@@ -7,8 +7,8 @@ import { startTestGateway } from '../../test/support/gateway/test-gateway.ts';
 import { Browser } from '../../test/support/oauth/browser.ts';
 import { CLIENT_ID, REDIRECT, startSignInStack } from '../../test/support/oauth/sign-in-stack.ts';
 
-describe('while the identity provider is away', () => {
-  test('a page says so, at the beginning and on the way back', async () => {
+describe('while the identity provider is unavailable', () => {
+  test('a page says so, at the start of a sign-in and at the callback', async () => {
     const oauthKeyring = parseKeyring(newKeyringText());
     const stack = await startSignInStack({ replicas: 1, oauthKeyring });
     const person = await stack.newPerson();
@@ -45,7 +45,7 @@ test.each([
   {},
   { authorization_endpoint: 'javascript:alert(1)', token_endpoint: 'x', jwks_uri: 5 },
 ])(
-  'an identity provider with metadata of no use is away, until it has others: %j',
+  'an identity provider with unusable metadata is unavailable until its metadata changes: %j',
   async (metadata) => {
     const identity = createServer((_req, res) => {
       res
@@ -80,8 +80,8 @@ test.each([
   },
 );
 
-describe('while the database is away', () => {
-  test('nobody is let through', async () => {
+describe('while the database is unavailable', () => {
+  test('every sign-in fails with 503', async () => {
     const cut = await startTestGateway({
       databaseUrl: 'postgres://nobody@127.0.0.1:1/none',
       publicUrl: 'http://127.0.0.1:1',
@@ -107,7 +107,7 @@ describe('while the database is away', () => {
   });
 });
 
-test('without a sign-in of its own the service describes itself, and lets nobody in', async () => {
+test('without an identity provider the service serves metadata, and every sign-in fails', async () => {
   const bare = await startTestGateway({ publicUrl: 'http://127.0.0.1:1' });
   const base = `http://127.0.0.1:${bare.gateway.port}`;
   const [metadata, ...others] = await Promise.all([
@@ -123,7 +123,7 @@ test('without a sign-in of its own the service describes itself, and lets nobody
   expect(others.map(({ status }) => status)).toEqual([503, 503, 503, 503, 503]);
 });
 
-test('what is not among the metadata counts like what is', async () => {
+test('requests for unknown metadata paths are rate limited too', async () => {
   const bare = await startTestGateway({ publicUrl: 'http://127.0.0.1:1' });
   const ask = () => fetch(`http://127.0.0.1:${bare.gateway.port}/.well-known/nothing`);
   const statuses: number[] = [];

@@ -10,7 +10,7 @@ import {
   type SignedInMember,
   startMcpBench,
 } from '../../test/support/gateway/mcp.ts';
-import { purgeCalls } from './repeats.ts';
+import { purgeCalls } from './idempotency.ts';
 
 let bench: McpBench;
 let agent: SignedInMember;

@@ -10,12 +10,11 @@ import { ClientGone } from '../rest/body.ts';
 const DEADLINE_MS = 60_000;
 
 /**
- * Hands one request to a server that nobody else uses, and answers its response: a transport whose life
- * is one question.
+ * Passes one request to an MCP server that serves only this request, and returns its response.
  *
- * @throws ClientGone; Error when there is no answer in time.
+ * @throws ClientGone; Error when there is no response in time.
  */
-export async function askAlone(
+export async function handleSingleRequest(
   server: Server,
   request: JSONRPCRequest,
   signal: AbortSignal,
@@ -25,7 +24,7 @@ export async function askAlone(
     start: async () => {},
     close: async () => {},
     send: async (message) => {
-      // Nothing else is sent; if it were, there is no stream for it to go by.
+      // Only responses are expected. Notifications would need a stream, which this transport does not have.
       if ('result' in message || 'error' in message) answered.resolve(message);
     },
   };

@@ -1,0 +1,182 @@
+import { createCipheriv, createDecipheriv, createHash, hkdfSync, randomBytes } from 'node:crypto';
+import type { Queryable } from '../../services/platform/postgres.ts';
+
+/** The kinds of one-time records. */
+export type OneTimeRecordKind =
+  | 'AuthorizationCode'
+  | 'RefreshToken'
+  | 'Interaction'
+  | 'SignIn'
+  | 'SignedIn';
+
+export interface OneTimeRecord {
+  readonly content: unknown;
+  /** Time since it was consumed, by the database's clock; null when it was not consumed. Milliseconds. */
+  readonly consumedMsAgo: number | null;
+}
+
+/**
+ * One-time records: rows of `oauth_tickets` that can be found and read only with their id. The row stores a hash
+ * of the id, and its content is encrypted with a key derived from the id. The database alone reveals neither.
+ *
+ * Ids must be random, with at least 120 bits.
+ */
+export interface OneTimeRecords {
+  /** Stores or replaces. */
+  put(kind: OneTimeRecordKind, id: string, record: NewOneTimeRecord): Promise<void>;
+  /** Undefined when the record does not exist. An expired record may still be found. */
+  find(kind: OneTimeRecordKind, id: string): Promise<OneTimeRecord | undefined>;
+  /**
+   * Marks the record as used. Returns true if it was unused, or was first used within the grace period. One
+   * statement decides: without a grace period, exactly one of many concurrent calls returns true.
+   *
+   * The first use also marks all other records of the same kind and grant as used.
+   */
+  consume(kind: OneTimeRecordKind, id: string, graceMs: number): Promise<boolean>;
+  /**
+   * Deletes the record and returns its content. Of many concurrent calls, one gets it. Undefined when the record
+   * does not exist or has expired.
+   */
+  take(kind: OneTimeRecordKind, id: string): Promise<unknown>;
+  remove(kind: OneTimeRecordKind, id: string): Promise<void>;
+  removeOfGrant(kind: OneTimeRecordKind, grantId: string): Promise<void>;
+}
+
+export interface NewOneTimeRecord {
+  readonly content: unknown;
+  readonly ttlS: number;
+  /** The grant that it belongs to; ending the grant deletes the record. */
+  readonly grantId?: string | undefined;
+}
+
+/** Used records are kept for this time after their expiry, so that a second use is detected as reuse. */
+const USED_KEPT = "interval '1 day'";
+
+export function createOneTimeRecords(db: Queryable): OneTimeRecords {
+  return {
+    async put(kind, id, { content, ttlS, grantId }) {
+      await db.query(
+        `insert into oauth_tickets (kind, id_hash, sealed, grant_id, expires_at)
+         values ($1, $2, $3, $4, now() + $5 * interval '1 second')
+         on conflict (kind, id_hash) do update
+           set sealed = excluded.sealed, grant_id = excluded.grant_id, expires_at = excluded.expires_at`,
+        [kind, hashOf(kind, id), encrypt(kind, id, content), grantId ?? null, ttlS],
+      );
+    },
+    async find(kind, id) {
+      const { rows } = await db.query<{ encrypted: Buffer; consumedMsAgo: number | null }>(
+        `select sealed as encrypted,
+                (extract(epoch from clock_timestamp() - consumed_at) * 1000)::float8 as "consumedMsAgo"
+           from oauth_tickets where kind = $1 and id_hash = $2`,
+        [kind, hashOf(kind, id)],
+      );
+      const [row] = rows;
+      return row && { content: decrypt(kind, id, row.encrypted), consumedMsAgo: row.consumedMsAgo };
+    },
+    async consume(kind, id, graceMs) {
+      const hash = hashOf(kind, id);
+      // "skip locked" leaves out records that are being used concurrently; waiting for them could deadlock.
+      const first = await db.query(
+        `with used as (
+           update oauth_tickets set consumed_at = clock_timestamp()
+            where kind = $1 and id_hash = $2 and expires_at > now() and consumed_at is null
+           returning grant_id
+         ), ended as (
+           update oauth_tickets set consumed_at = clock_timestamp()
+            where kind = $1 and id_hash in (
+              select t.id_hash from oauth_tickets t join used using (grant_id)
+               where t.kind = $1 and t.id_hash <> $2 and t.consumed_at is null
+                 for update of t skip locked)
+         )
+         select from used`,
+        [kind, hash],
+      );
+      if (first.rowCount === 1 || graceMs === 0) return first.rowCount === 1;
+      const again = await db.query(
+        `select from oauth_tickets
+          where kind = $1 and id_hash = $2 and expires_at > now()
+            and consumed_at > clock_timestamp() - $3 * interval '1 millisecond'`,
+        [kind, hash, graceMs],
+      );
+      return again.rowCount === 1;
+    },
+    async take(kind, id) {
+      const { rows } = await db.query<{ encrypted: Buffer; live: boolean }>(
+        `delete from oauth_tickets where kind = $1 and id_hash = $2
+         returning sealed as encrypted, expires_at > now() as live`,
+        [kind, hashOf(kind, id)],
+      );
+      const [row] = rows;
+      return row?.live ? decrypt(kind, id, row.encrypted) : undefined;
+    },
+    async remove(kind, id) {
+      await db.query('delete from oauth_tickets where kind = $1 and id_hash = $2', [
+        kind,
+        hashOf(kind, id),
+      ]);
+    },
+    async removeOfGrant(kind, grantId) {
+      await db.query('delete from oauth_tickets where grant_id = $1 and kind = $2', [
+        grantId,
+        kind,
+      ]);
+    },
+  };
+}
+
+/** Maximum number of rows that one statement deletes, so that locks stay short. */
+const BATCH = 1_000;
+
+/** Deletes a batch of expired records and grants. Returns whether there may be more. Safe to run twice. */
+export async function purgeOneTimeRecords(db: Queryable): Promise<boolean> {
+  const records = await db.query(DELETE_EXPIRED_RECORDS, [BATCH]);
+  const grants = await db.query(DELETE_EXPIRED_GRANTS, [BATCH]);
+  return records.rowCount === BATCH || grants.rowCount === BATCH;
+}
+
+// The first condition follows from the second. It is there because the index can answer it.
+const DELETE_EXPIRED_RECORDS = `
+with expired as (
+  select kind, id_hash from oauth_tickets
+   where expires_at < now() and (consumed_at is null or expires_at < now() - ${USED_KEPT})
+   order by expires_at limit $1 for update skip locked)
+delete from oauth_tickets t using expired e where t.kind = e.kind and t.id_hash = e.id_hash`;
+
+// Deletes also grants older than 13 hours without any record: they can issue no new token, and their last access
+// token (12 hours) has expired.
+const DELETE_EXPIRED_GRANTS = `
+with expired as (
+  select g.id from oauth_grants g
+   where g.expires_at < now()
+      or (g.created_at < now() - interval '13 hours'
+          and not exists (select from oauth_tickets t where t.grant_id = g.id))
+   limit $1 for update skip locked)
+delete from oauth_grants g using expired e where g.id = e.id`;
+
+const NONCE_BYTES = 12;
+const TAG_BYTES = 16;
+const CIPHER = 'aes-256-gcm';
+
+function hashOf(kind: OneTimeRecordKind, id: string): Buffer {
+  return createHash('sha256').update(`${kind}:${id}`).digest();
+}
+
+/** The label `ticket:` must not change: existing rows are encrypted with it. */
+function keyOf(kind: OneTimeRecordKind, id: string): Buffer {
+  return Buffer.from(hkdfSync('sha256', id, '', `ticket:${kind}`, 32));
+}
+
+function encrypt(kind: OneTimeRecordKind, id: string, content: unknown): Buffer {
+  const nonce = randomBytes(NONCE_BYTES);
+  const cipher = createCipheriv(CIPHER, keyOf(kind, id), nonce);
+  const text = Buffer.concat([cipher.update(JSON.stringify(content), 'utf8'), cipher.final()]);
+  return Buffer.concat([nonce, cipher.getAuthTag(), text]);
+}
+
+function decrypt(kind: OneTimeRecordKind, id: string, encrypted: Buffer): unknown {
+  const nonce = encrypted.subarray(0, NONCE_BYTES);
+  const decipher = createDecipheriv(CIPHER, keyOf(kind, id), nonce);
+  decipher.setAuthTag(encrypted.subarray(NONCE_BYTES, NONCE_BYTES + TAG_BYTES));
+  const text = decipher.update(encrypted.subarray(NONCE_BYTES + TAG_BYTES));
+  return JSON.parse(Buffer.concat([text, decipher.final()]).toString('utf8'));
+}
