@@ -10,7 +10,7 @@ import { GOOD_CALLS } from '../../test/support/gateway/tool-calls.ts';
 import { until } from '../../test/support/until.ts';
 import type { ActionName } from '../actions/permissions.ts';
 
-/** With a burst, so many run at most. */
+/** Maximum number of running calls, including a burst. */
 const MOST_AT_ONCE = 4;
 
 let bench: McpBench;
@@ -21,7 +21,7 @@ beforeAll(async () => {
 });
 afterAll(() => bench.stop());
 
-/** Calls at the service that have neither an answer nor lost their caller. */
+/** Calls at the fake service. They run until `answer` resolves or their caller aborts. */
 const calls = { begun: 0, running: 0, most: 0, ended: 0 };
 let answer = Promise.withResolvers<void>();
 
@@ -49,7 +49,7 @@ const META = {
   'io.modelcontextprotocol/clientCapabilities': {},
 };
 
-/** A client that can leave, and the status that it got. */
+/** A client that can disconnect, and the status that it gets. */
 function call(name: ActionName, isModern: boolean) {
   const leaving = new AbortController();
   const params = { name, arguments: GOOD_CALLS[name], ...(isModern && { _meta: META }) };
@@ -80,8 +80,8 @@ function call(name: ActionName, isModern: boolean) {
 describe.each([
   ['2025-11-25', false],
   ['2026-07-28', true],
-])('clients that leave in the middle of a call, at %s', (_, isModern) => {
-  test('keep their place until the work is over', async () => {
+])('clients that disconnect during a call, at %s', (_, isModern) => {
+  test('occupy their slot until the work ends', async () => {
     const statuses: unknown[] = [];
     for (let nth = 1; nth <= 8; nth += 1) {
       const before = calls.begun;
@@ -100,7 +100,7 @@ describe.each([
     await until(async () => (await call('flag_return', isModern).status) === 200);
   });
 
-  test('have their reads ended', async () => {
+  test('have their reads aborted', async () => {
     const client = await until(async () => {
       const one = call('get_return', isModern);
       const first = await Promise.race([one.status, until(() => calls.begun > 0)]);

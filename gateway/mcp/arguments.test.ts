@@ -11,13 +11,13 @@ const schema = z.strictObject({
 });
 
 describe('arguments of a tool', () => {
-  test('null leaves an optional one out, at every depth', () => {
+  test('null counts as absent for optional fields, at every depth', () => {
     const given = { id: 1, note: null, limit: null, items: [{ id: 2, note: null }] };
     const value = { id: 1, limit: 20, items: [{ id: 2 }] };
     expect(readArguments(schema, given)).toEqual({ ok: true, value });
   });
 
-  test('null stays where it is a value', () => {
+  test('null is kept where it is a valid value', () => {
     const given = { id: 1, details: { gift: null } };
     expect(readArguments(schema, given)).toMatchObject({ ok: true, value: given });
   });
@@ -27,7 +27,7 @@ describe('arguments of a tool', () => {
     { id: 1, colour: null },
     { id: 1, items: [null] },
     { id: 1, constructor: null },
-  ])('null is refused where nothing may be absent: %j', (given) => {
+  ])('null is rejected for required fields: %j', (given) => {
     expect(readArguments(schema, given).ok).toBe(false);
   });
 });

@@ -21,7 +21,7 @@ const list = (member: SignedInMember, args = {}) =>
   bench.call(member.token, 'list_connected_assistants', args);
 const disconnect = (member: SignedInMember, assistant_id: string, more = {}) =>
   bench.call(member.token, 'disconnect_assistant', { assistant_id, ...more });
-/** Ids of the assistants that act for somebody, as somebody else sees them. */
+/** The ids of the assistants that the caller sees. */
 const idsOf = async (viewer: SignedInMember, { userId }: SignedInMember): Promise<string[]> => {
   const { data } = await list(viewer, { limit: 50 });
   const all: { assistant_id: string; user: { id: number } }[] = data.assistants;
@@ -32,7 +32,7 @@ const ownId = async (member: SignedInMember): Promise<string> =>
 const statusOf = async ({ token }: SignedInMember) => (await bench.rpc(token, 'tools/list')).status;
 
 describe('list_connected_assistants', () => {
-  test("shows one's own, with what it is for and how long", async () => {
+  test("shows the user's own assistants, with client, app and times", async () => {
     const shopId = await bench.newShop();
     const [analyst] = [await bench.member('analyst', shopId), await bench.member('owner', shopId)];
     const claude = {
@@ -57,7 +57,7 @@ describe('list_connected_assistants', () => {
     expect(first.user).toMatchObject({ id: Number(analyst.userId), name: 'Ada' });
   });
 
-  test('shows all of the shop with team.manage, and none of another shop', async () => {
+  test('shows all assistants of the shop with team.manage, and none of another shop', async () => {
     const [shopId, otherShop] = [await bench.newShop(), await bench.newShop()];
     const analyst = await bench.member('analyst', shopId);
     const [admin, stranger] = [
@@ -69,14 +69,14 @@ describe('list_connected_assistants', () => {
     expect(await idsOf(stranger, analyst)).toEqual([]);
   });
 
-  test('pages, oldest first, and leaves out what has ended', async () => {
+  test('has pages, oldest first, without grants that have ended', async () => {
     const shopId = await bench.newShop();
     const member = await bench.member('warehouse', shopId);
     const { pool } = bench.database;
     for (let count = 0; count < 4; count += 1) {
       await storeGrant(pool, randomUUID(), { ...member, clientId: `c${count}` });
     }
-    // All of one moment: the id decides.
+    // All have the same creation time, so the id decides the order.
     await pool.query(
       "update oauth_grants set created_at = date_trunc('day', now()) where user_id = $1",
       [member.userId],
@@ -105,7 +105,7 @@ describe('list_connected_assistants', () => {
 });
 
 describe('disconnect_assistant', () => {
-  test("ends one's own, on every replica with the next call, and is in the audit log", async () => {
+  test("ends the user's own assistant on every replica with the next call, and is audited", async () => {
     const shopId = await bench.newShop();
     const member = await bench.member('developer', shopId);
     const other = { ...member, token: await bench.tokenFor(member) };
@@ -133,7 +133,7 @@ describe('disconnect_assistant', () => {
     ]);
   });
 
-  test('is done once however often it is called, and may end the connection it comes from', async () => {
+  test('is idempotent, and may end the connection that it is called on', async () => {
     const member = await bench.member('analyst', await bench.newShop());
     await bench.tokenFor(member);
     const [own = '', other = ''] = await idsOf(member, member);
@@ -150,7 +150,7 @@ describe('disconnect_assistant', () => {
     expect(await statusOf(member)).toBe(401);
   });
 
-  test('ends those of others with team.manage only, and never those of another shop', async () => {
+  test("ends other members' assistants only with team.manage, and never those of another shop", async () => {
     const [shopId, otherShop] = [await bench.newShop(), await bench.newShop()];
     const [analyst, agent, admin, stranger] = [
       await bench.member('analyst', shopId),
@@ -170,7 +170,7 @@ describe('disconnect_assistant', () => {
     expect(await statusOf(analyst)).toBe(401);
   });
 
-  test('is heeded by another replica at once', async () => {
+  test('is effective on another replica at once', async () => {
     const member = await bench.member('owner', await bench.newShop());
     const replica = await startTestGateway({
       databaseUrl: bench.database.url,

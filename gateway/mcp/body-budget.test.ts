@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { type McpBench, startMcpBench } from '../../test/support/gateway/mcp.ts';
 
 const MIB = 1024 * 1024;
-/** The body is no JSON: that it was read says 400. */
+/** The body is not JSON, so status 400 shows that it was read. */
 const body = (size: number): string => '{'.padEnd(size, ' ');
 
 let bench: McpBench;

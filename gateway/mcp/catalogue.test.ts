@@ -10,7 +10,7 @@ const tools = Object.values(TOOLS);
 const catalogue = createCatalogue();
 const ajv = new Ajv2020({ strict: false, formats: { 'date-time': true } });
 
-/** What each role is offered, written out: a change of the table shows here. */
+/** The tools of each role, written out, so that a change of the permission table fails this test. */
 const OFFERED: Readonly<Record<Role, readonly string[]>> = {
   owner: Object.keys(TOOLS),
   admin: Object.keys(TOOLS),
@@ -78,7 +78,7 @@ describe('the catalogue of tools', () => {
     }
   });
 
-  test('every tool stands under its own name, and nothing else does', () => {
+  test('every tool is registered under its own name', () => {
     for (const [name, tool] of Object.entries(TOOLS)) expect(tool.name).toBe(name);
     expect(toolNamed('toString')).toBeUndefined();
     expect(toolNamed('__proto__')).toBeUndefined();
@@ -120,7 +120,7 @@ describe('the catalogue of tools', () => {
     },
   );
 
-  test('what reads is told apart from what changes', () => {
+  test('tools that only read are marked as read-only, and others are not', () => {
     const ofKind = (kind: 'readOnly' | 'destructive' | 'openWorld') =>
       tools.filter((tool) => tool.hints[kind].is).map(({ name }) => name);
     expect(ofKind('readOnly')).toEqual([
@@ -152,7 +152,7 @@ describe('the catalogue of tools', () => {
     ]);
   });
 
-  test('what each role is offered of the prompts leads through tools that it has', () => {
+  test('the prompts of each role use only tools of that role', () => {
     expect(PROMPTS).toHaveLength(3);
     for (const role of ROLES) {
       for (const prompt of promptsFor(role)) {
@@ -165,7 +165,7 @@ describe('the catalogue of tools', () => {
 
 type Schema = Readonly<Record<string, unknown>>;
 
-/** Texts without a length, lists without a count: places where a call could send anything. */
+/** Finds texts without a maximum length and lists without a maximum count. */
 function unbounded(schema: Schema, path = ''): string[] {
   const faults: string[] = [];
   const isFree = !('enum' in schema) && !('format' in schema) && !('pattern' in schema);

@@ -16,7 +16,7 @@ beforeAll(async () => {
 }, 60_000);
 afterAll(() => bench?.stop());
 
-/** The official client, in one era of the protocol. */
+/** The official client, with one era of the protocol. */
 async function connect(version: '2026-07-28' | '2025-11-25', token = owner.token): Promise<Client> {
   const client = new Client(
     { name: 'test', version: '1.0.0' },
@@ -29,7 +29,7 @@ async function connect(version: '2026-07-28' | '2025-11-25', token = owner.token
 }
 
 describe.each(['2026-07-28', '2025-11-25'] as const)('the official client at %s', (version) => {
-  test('learns what the server is', async () => {
+  test('gets the name and version of the server', async () => {
     const client = await connect(version);
     expect(client.getNegotiatedProtocolVersion()).toBe(version);
     expect(client.getInstructions()).toMatch(/cannot be undone/);
@@ -43,7 +43,7 @@ describe.each(['2026-07-28', '2025-11-25'] as const)('the official client at %s'
     const { tools } = await client.listTools();
     expect(tools.map(({ name }) => name)).toEqual(Object.keys(GOOD_CALLS));
     for (const [name, args] of Object.entries(GOOD_CALLS)) {
-      // The client judges the answer by the schema that the list showed.
+      // The client validates the result with the schema from the list.
       const result = toolResult((await client.callTool({ name, arguments: { ...args } })) as never);
       expect([name, result.isError]).toEqual([name, false]);
     }
@@ -64,7 +64,7 @@ describe.each(['2026-07-28', '2025-11-25'] as const)('the official client at %s'
     await client.close();
   });
 
-  test('is told what went wrong', async () => {
+  test('gets errors', async () => {
     const client = await connect(version);
     await expect(client.callTool({ name: 'no_such' })).rejects.toMatchObject({ code: -32602 });
     const result = await client.callTool({ name: 'get_return', arguments: { return_id: 99 } });
@@ -72,7 +72,7 @@ describe.each(['2026-07-28', '2025-11-25'] as const)('the official client at %s'
     await client.close();
   });
 
-  test('without rights sees less', async () => {
+  test('sees fewer tools with fewer permissions', async () => {
     const warehouse = await bench.member('warehouse');
     const client = await connect(version, warehouse.token);
     const { tools } = await client.listTools();
@@ -94,20 +94,20 @@ describe('revision 2026-07-28', () => {
       body: { jsonrpc: '2.0', id: 7, method, params: { ...params, _meta: META } },
     });
 
-  test('lists may be kept by the client alone', async () => {
+  test('lists may be cached only by the client', async () => {
     for (const method of ['tools/list', 'prompts/list']) {
       const { body } = await send(method);
       expect(body.result).toMatchObject({ cacheScope: 'private', ttlMs: expect.any(Number) });
     }
   });
 
-  test('a header that contradicts the body is refused', async () => {
+  test('a header that contradicts the body is rejected', async () => {
     const answer = await send('tools/list', {}, { 'mcp-method': 'tools/call' });
     expect(answer.status).toBe(400);
     expect(answer.body.error.code).toBe(-32020);
   });
 
-  test('a call needs no handshake, and its answer says who served it', async () => {
+  test('a call needs no handshake, and its response names the server', async () => {
     const params = { name: 'get_shop_context', arguments: {} };
     const answer = await send('tools/call', params, { 'mcp-name': 'get_shop_context' });
     expect(answer.headers['content-type']).toBe('application/json');
@@ -147,7 +147,7 @@ describe('revision 2026-07-28', () => {
     expect(asked.details).toMatchObject({ n: { value: { case: 'number', value: '19.90' } } });
   });
 
-  test('arguments that are no object are answered by the tool', async () => {
+  test('the tool reports arguments that are not an object', async () => {
     const params = { name: 'get_return', arguments: [] };
     const answer = await send('tools/call', params, { 'mcp-name': 'get_return' });
     expect(answer.body.result).toMatchObject({
@@ -156,7 +156,7 @@ describe('revision 2026-07-28', () => {
     });
   });
 
-  test('nothing is pushed: a subscription ends at once', async () => {
+  test('the server pushes nothing: a subscription ends at once', async () => {
     const answer = await send('subscriptions/listen', {
       notifications: { toolsListChanged: true },
     });

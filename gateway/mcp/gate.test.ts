@@ -44,14 +44,14 @@ function gateWith(o: {
   });
 }
 
-/** Of a request the gate reads no more than this. */
+/** A request with the parts that the gate reads. */
 function requestWith(headers: Record<string, string> = {}, method = 'POST'): IncomingMessage {
   const given = { host: 'returns.example.com', authorization: 'Bearer good', ...headers };
   return { method, headers: given, socket: {} } as unknown as IncomingMessage;
 }
 
 describe('the gate of /mcp', () => {
-  test('lets somebody signed in through, by id and name, never by address', async () => {
+  test('admits a signed-in user, with id and name and without the e-mail address', async () => {
     expect(await gateWith({}).admit(requestWith())).toEqual({
       user: USER,
       actor: { kind: 1, id: '5', name: '' },
@@ -59,7 +59,7 @@ describe('the gate of /mcp', () => {
     });
   });
 
-  test('while tokens cannot be judged nobody is told that theirs is bad', async () => {
+  test('answers 503, not 401, while tokens cannot be checked', async () => {
     const check = async () => {
       throw Object.assign(new Error('connect'), { code: 'ECONNREFUSED' });
     };
@@ -67,14 +67,14 @@ describe('the gate of /mcp', () => {
     expect(admitted).toMatchObject({ answer: { status: 503, headers: { 'Retry-After': '5' } } });
   });
 
-  test('a fault of ours is no outage', async () => {
+  test('a bug is not treated as an outage', async () => {
     const check = async () => {
       throw new TypeError('a bug');
     };
     await expect(gateWith({ check }).admit(requestWith())).rejects.toThrow('a bug');
   });
 
-  test('while calls cannot be counted none is made', async () => {
+  test('while calls cannot be counted, they get 503', async () => {
     const take = async (): Promise<Admission> => ({
       admitted: false,
       retryAfterS: 5,
@@ -87,7 +87,7 @@ describe('the gate of /mcp', () => {
     });
   });
 
-  test('too many calls are told when to come again, under the id of the request', async () => {
+  test('too many calls get 429 with Retry-After and the id of the request', async () => {
     const take = async (): Promise<Admission> => ({ admitted: false, retryAfterS: 42 });
     const gate = gateWith({ take });
     expect(await gate.count(CALL, USER)).toMatchObject({
@@ -98,7 +98,7 @@ describe('the gate of /mcp', () => {
     expect(await gate.count({ ...CALL, method: 'tools/list' }, USER)).toBeUndefined();
   });
 
-  test('every method of a person is counted, before its body is read', async () => {
+  test('requests of a user are counted for every method, before the body is read', async () => {
     const request = async (userId: bigint): Promise<Admission> =>
       userId === USER.userId ? { admitted: false, retryAfterS: 7 } : { admitted: true };
     for (const method of ['POST', 'GET', 'DELETE', 'OPTIONS']) {
@@ -114,10 +114,10 @@ describe('the gate of /mcp', () => {
 
   test.each([
     ['no token', { authorization: '' }],
-    ['a refused token', {}],
+    ['a rejected token', {}],
     ['a foreign origin', { origin: 'https://evil.example' }],
     ['a foreign host', { host: 'evil.example' }],
-  ])('an address that was refused too often gets 429: %s', async (_why, headers) => {
+  ])('an address with too many rejected requests gets 429: %s', async (_why, headers) => {
     const refused = async (address: string): Promise<Admission> =>
       address === '203.0.113.7' ? { admitted: false, retryAfterS: 9 } : { admitted: true };
     const gate = gateWith({ refused, check: async () => undefined });
@@ -126,7 +126,7 @@ describe('the gate of /mcp', () => {
     });
   });
 
-  test('a token that was refused a moment ago is not judged again for a blocked address', async () => {
+  test('a token that was just rejected is not checked again for a blocked address', async () => {
     for (const [isBlocked, judged] of [
       [true, 2],
       [false, 4],
@@ -141,7 +141,7 @@ describe('the gate of /mcp', () => {
     }
   });
 
-  test('a valid token passes from an address that was refused too often', async () => {
+  test('a valid token is admitted from an address with too many rejected requests', async () => {
     const refused = async (): Promise<Admission> => ({ admitted: false, retryAfterS: 9 });
     expect(await gateWith({ refused }).admit(requestWith())).toMatchObject({ user: USER });
   });
@@ -155,7 +155,7 @@ describe('the gate of /mcp', () => {
     ['Bearer a b', true],
     ['bearer !', true],
   ])(
-    '%j is refused; it is a bad token, and not another scheme: %j',
+    '%j is rejected; it is an invalid token and not another scheme: %j',
     async (authorization, isBadToken) => {
       const admitted = await gateWith({}).admit(requestWith({ authorization }));
       const challenge = isBadToken

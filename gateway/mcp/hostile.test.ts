@@ -20,7 +20,7 @@ test.each([
   ['names', `{"_meta":{${many((at) => `"k${at}":1`)}}}`],
   ['entries of a list', `{"x":[${many(() => '1')}]}`],
   ['lists', `{"x":[${many(() => '[]')}]}`],
-])('more %s than any call needs are not looked at', async (_, params) => {
+])('a message with too many %s is rejected', async (_, params) => {
   const raw = `{"jsonrpc":"2.0","id":1,"method":"ping","params":${params}}`;
   const answer = await bench.post({ token: owner.token, raw });
   expect(answer.status).toBe(400);
@@ -32,13 +32,13 @@ test.each([
   });
 });
 
-test('what stands in texts does not count', async () => {
+test('brackets and commas in texts are not counted', async () => {
   const params = { _meta: { note: ',[{'.repeat(20_000) } };
   const body = { jsonrpc: '2.0', id: 1, method: 'ping', params };
   expect((await bench.post({ token: owner.token, body })).status).toBe(200);
 });
 
-test("a caller's own words do not get into the audit log by way of an id", async () => {
+test('free text in place of an id does not get into the audit log', async () => {
   const result = await bench.call(owner.token, 'replay_webhook_delivery', {
     delivery_id: 'msg_somebody@example.com',
   });

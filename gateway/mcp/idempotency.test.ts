@@ -42,7 +42,7 @@ async function auditOf(member: SignedInMember): Promise<AuditRow[]> {
   return rows;
 }
 
-/** Counts the calls of one RPC, which goes on as `behaviour` says. */
+/** Counts the calls of one RPC, which then does what `behaviour` does. */
 function counting(name: 'cancelReturn' | 'addNote' | 'processReturn', behaviour?: () => unknown) {
   const { returns } = bench.services;
   const before = returns[name];
@@ -57,7 +57,7 @@ function counting(name: 'cancelReturn' | 'addNote' | 'processReturn', behaviour?
 }
 
 describe('a call with an idempotency key', () => {
-  test('is done once, and a repeat is told the same', async () => {
+  test('is executed once, and a repeat gets the same answer', async () => {
     const seen = counting('addNote');
     const args = { return_id: returnId, text: 'Called', idempotency_key: newKey() };
     const first = await bench.call(agent.token, 'add_return_note', args);
@@ -72,7 +72,7 @@ describe('a call with an idempotency key', () => {
     bench.resetServices();
   });
 
-  test('is the same call with null for what is left out, and with a time written otherwise', async () => {
+  test('is the same call when null stands for an absent field, or a time has another form', async () => {
     const note = { return_id: returnId, idempotency_key: newKey() };
     const first = await bench.call(agent.token, 'unflag_return', note);
     expect(first.isError).toBe(false);
@@ -89,7 +89,7 @@ describe('a call with an idempotency key', () => {
     expect(await record('2026-11-20T12:00:00+02:00')).toEqual(recorded);
   });
 
-  test('of ten at once one is done', async () => {
+  test('is executed once by ten concurrent calls', async () => {
     const seen = counting('addNote');
     const args = { return_id: returnId, text: 'Ten', idempotency_key: newKey() };
     const calls = Array.from({ length: 10 }, () =>
@@ -104,7 +104,7 @@ describe('a call with an idempotency key', () => {
     bench.resetServices();
   });
 
-  test('with other content, or another tool, is refused', async () => {
+  test('is refused with other arguments or another tool', async () => {
     const idempotency_key = newKey();
     const note = { return_id: returnId, text: 'One', idempotency_key };
     await bench.call(agent.token, 'add_return_note', note);
@@ -121,7 +121,7 @@ describe('a call with an idempotency key', () => {
     }
   });
 
-  test("is the person's own: another's key is another", async () => {
+  test('has a key per user: the same key of another user is independent', async () => {
     const seen = counting('addNote');
     const other = await bench.member('returns_agent');
     const args = { return_id: returnId, text: 'Same', idempotency_key: newKey() };
@@ -131,7 +131,7 @@ describe('a call with an idempotency key', () => {
     bench.resetServices();
   });
 
-  test('that was refused may be made again', async () => {
+  test('may be made again after a refusal', async () => {
     const args = { return_id: Number(FAKE.returns.closed), idempotency_key: newKey() };
     expect((await bench.call(agent.token, 'cancel_return', args)).isError).toBe(true);
     const seen = counting('cancelReturn', () => ({
@@ -142,9 +142,9 @@ describe('a call with an idempotency key', () => {
     bench.resetServices();
   });
 
-  test('whose end nobody saw is taken up: what was done already is its answer', async () => {
+  test('is resumed when its response was lost: what was done already is its answer', async () => {
     const args = { return_id: returnId, reason: 'Lost', idempotency_key: newKey() };
-    // The service does it, and its answer is lost.
+    // The service executes the call, and its response is lost.
     counting('cancelReturn', () => {
       throw new ConnectError('gone', Code.Unavailable);
     });
@@ -167,26 +167,26 @@ describe('a call with an idempotency key', () => {
       isError: false,
       data: { state: 'cancelled', return_id: returnId },
     });
-    // Without a key nothing is known of the first: the refusal stands.
+    // Without a key, the call is not connected with the first one, so the service refuses it.
     const { idempotency_key: _, ...bare } = args;
     expect((await bench.call(agent.token, 'cancel_return', bare)).isError).toBe(true);
     bench.resetServices();
   });
 
-  test('has the service know a repeat as one, however the first call ended', async () => {
+  test('sends the service the same key for a repeat, however the first call ended', async () => {
     const args = { return_id: returnId, text: 'Lost', idempotency_key: newKey() };
     const keys: string[] = [];
-    let isAway = true;
+    let isUnavailable = true;
     const addNote = bench.services.returns.addNote;
     Object.assign(bench.services.returns, {
       addNote: (request: { idempotencyKey: string }, context: never) => {
         keys.push(request.idempotencyKey);
-        if (isAway) throw new ConnectError('gone', Code.Unavailable);
+        if (isUnavailable) throw new ConnectError('gone', Code.Unavailable);
         return addNote?.(request as never, context);
       },
     });
     expect((await bench.call(agent.token, 'add_return_note', args)).isError).toBe(true);
-    isAway = false;
+    isUnavailable = false;
     expect((await bench.call(agent.token, 'add_return_note', args)).isError).toBe(false);
     expect(keys.length).toBeGreaterThan(1);
     expect(new Set(keys).size).toBe(1);
@@ -214,7 +214,7 @@ describe('a call with an idempotency key', () => {
 });
 
 describe('the audit log', () => {
-  test('has every change before and after, by the person', async () => {
+  test('has two entries for every change, before and after it, with the user as actor', async () => {
     const member = await bench.member('returns_agent');
     await bench.call(member.token, 'flag_return', { return_id: returnId, reasons: ['Odd'] });
     const rows = await auditOf(member);
@@ -235,7 +235,7 @@ describe('the audit log', () => {
     expect(JSON.stringify(rows.map(({ detail }) => detail))).not.toContain(member.email);
   });
 
-  test('says that a change was refused, or that its end is not known', async () => {
+  test('shows that a change was refused, or that its outcome is unknown', async () => {
     const member = await bench.member('returns_agent');
     await bench.call(member.token, 'cancel_return', { return_id: Number(FAKE.returns.closed) });
     counting('processReturn', () => {
@@ -247,7 +247,7 @@ describe('the audit log', () => {
     expect(phases).toEqual(['asked', 'refused', 'asked', 'unknown']);
   });
 
-  test('has no reads, and nothing that was not allowed or not in order', async () => {
+  test('has no entries for reads, for missing permissions or for invalid arguments', async () => {
     const member = await bench.member('analyst');
     await bench.call(member.token, 'get_return', { return_id: returnId });
     await bench.call(member.token, 'cancel_return', { return_id: returnId });
@@ -256,10 +256,10 @@ describe('the audit log', () => {
     expect([...(await auditOf(member)), ...(await auditOf(agentToo))]).toEqual([]);
   });
 
-  test('nothing is changed while it cannot be written', async () => {
+  test('must be writable: otherwise nothing is changed', async () => {
     const member = await bench.member('returns_agent');
     const seen = counting('addNote');
-    const name = 'audit_is_away';
+    const name = 'audit_unavailable';
     const migrator = new pg.Client({ connectionString: bench.database.migratorUrl });
     await migrator.connect();
     await migrator.query(
@@ -277,8 +277,8 @@ describe('the audit log', () => {
   });
 });
 
-describe('who acts', () => {
-  test('is the person, by id and name, and processing says that it came from here', async () => {
+describe('the actor', () => {
+  test('is the user, with id and name, and processing has the source "api"', async () => {
     let request: { actor?: { id: string; name: string; kind: number }; source?: string } = {};
     Object.assign(bench.services.returns, {
       processReturn: (asked: typeof request) => {

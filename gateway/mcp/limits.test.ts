@@ -2,7 +2,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/g
 import { type McpBench, startMcpBench } from '../../test/support/gateway/mcp.ts';
 
 const SIZE = 3;
-/** A body that was read would be answered 400. */
+/** If the body were read, the response would be 400. */
 const NO_JSON = '{';
 const DAY_MS = 86_400_000;
 
@@ -43,14 +43,14 @@ describe('the limit of requests to /mcp', () => {
     expect((await bench.post({ token, raw: NO_JSON })).status).toBe(429);
   });
 
-  test('is of one person', async () => {
+  test('is per user', async () => {
     const [ada, bob] = [await bench.member('owner'), await bench.member('owner')];
     for (let count = 0; count <= SIZE; count += 1) await bench.rpc(ada.token, 'ping');
     expect((await bench.rpc(bob.token, 'ping')).status).toBe(200);
   });
 });
 
-describe('the limit of refused requests to /mcp', () => {
+describe('the limit of rejected requests to /mcp', () => {
   const from = (address: string) => ({ headers: { 'x-forwarded-for': address } });
 
   test.each(['made-up', undefined])('an address gets 401, later 429: token %s', async (token) => {
@@ -67,19 +67,19 @@ describe('the limit of refused requests to /mcp', () => {
   });
 });
 
-describe('the bytes of requests to /mcp', () => {
+describe('the bodies of requests to /mcp', () => {
   const message = { jsonrpc: '2.0', id: 1, method: 'ping' };
   const raw = (bytes: number) => JSON.stringify(message).padEnd(bytes);
   const secondsToMidnight = () => Math.ceil((DAY_MS - (Date.now() % DAY_MS)) / 1_000);
 
-  test('cost a point of the person for each 64 KiB, and a full window admits any request', async () => {
+  test('cost the user one point for each 64 KiB, and a new window admits any request', async () => {
     const { token } = await bench.member('owner');
     expect((await bench.post({ token, raw: raw(1_000_000) })).status).toBe(200);
     const refused = await bench.post({ token, body: message });
     expect(refused).toMatchObject({ status: 429, body: { error: { code: 42900 } } });
   });
 
-  test('cost bytes of the shop, beyond which the answer is 429', async () => {
+  test("count against the shop's daily quota; beyond it the response is 429", async () => {
     const small = await startMcpBench({ shopMibPerDay: 1 });
     const { token } = await small.member('owner');
     expect((await small.post({ token, raw: raw(700_000) })).status).toBe(200);

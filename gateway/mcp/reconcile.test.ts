@@ -17,18 +17,18 @@ beforeAll(async () => {
 afterAll(() => bench?.stop());
 afterEach(() => bench.resetServices());
 
-const away = (): never => {
+const unavailable = (): never => {
   throw new ConnectError('gone', Code.Unavailable);
 };
 
 let last = 0;
 
-/** A call whose changing RPC ends without an answer, and the same call again. */
+/** Makes a call whose write RPC fails without an answer. Returns the function that repeats it. */
 async function lost(write: Write) {
   const args = { ...write.args, idempotency_key: `resumed-${++last}` };
   const [service, rpc] = write.rpc;
   set(write.untouched());
-  Object.assign(bench.services[service], { [rpc]: away });
+  Object.assign(bench.services[service], { [rpc]: unavailable });
   const first = await bench.call(owner.token, write.tool, args);
   expect(first).toMatchObject({ isError: true, text: expect.stringMatching(/same idempotency/) });
   bench.resetServices();
@@ -49,7 +49,7 @@ function set(reads: Reads): void {
   }
 }
 
-/** As if the first call had been made so long ago that nothing of it can be on its way. */
+/** Moves the first call so far into the past that it cannot be running any more. */
 async function later(): Promise<void> {
   await bench.database.pool.query(
     `update tool_calls set started_at = started_at - interval '10 minutes'`,
@@ -57,9 +57,9 @@ async function later(): Promise<void> {
 }
 
 describe.each([...WRITES, PROCESS].map((write) => [write.tool, write] as const))(
-  '%s whose end was lost',
+  '%s whose response was lost',
   (_, write) => {
-    test('waits until nothing of it can be on its way', async () => {
+    test('is refused until the first call cannot be running any more', async () => {
       const { acted, repeat } = await lost(write);
       set(write.untouched());
       const again = await repeat();
@@ -68,7 +68,7 @@ describe.each([...WRITES, PROCESS].map((write) => [write.tool, write] as const))
       expect(acted.times).toBe(0);
     });
 
-    test('is done when nothing was done', async () => {
+    test('is executed by the repeat when nothing was done', async () => {
       const { acted, repeat } = await lost(write);
       await later();
       set(write.untouched());
@@ -79,7 +79,7 @@ describe.each([...WRITES, PROCESS].map((write) => [write.tool, write] as const))
       expect(acted.times).toBe(1);
     });
 
-    test('is told what was done, and nothing is done again', async () => {
+    test('returns what was done, and is not executed again', async () => {
       const { acted, repeat } = await lost(write);
       await later();
       set(write.done());
@@ -88,12 +88,12 @@ describe.each([...WRITES, PROCESS].map((write) => [write.tool, write] as const))
       expect(acted.times).toBe(0);
     });
 
-    test('is not done again by a look that fails', async () => {
+    test('is not executed again when reconciling fails', async () => {
       const { acted, repeat } = await lost(write);
       await later();
       set(allUnavailable(write.untouched()));
       expect((await repeat()).isError).toBe(true);
-      // The look changed nothing: nobody has to wait for its end.
+      // The failed reads changed nothing, so the next repeat need not wait.
       set(write.done());
       expect((await repeat()).isError).toBe(false);
       expect(acted.times).toBe(0);
@@ -105,15 +105,15 @@ function allUnavailable(reads: Reads): Reads {
   return Object.fromEntries(
     Object.entries(reads).map(([service, answers]) => [
       service,
-      Object.fromEntries(Object.keys(answers).map((name) => [name, away])),
+      Object.fromEntries(Object.keys(answers).map((name) => [name, unavailable])),
     ]),
   );
 }
 
 describe.each(WRITES.map((write) => [write.tool, write] as const))(
-  '%s whose end was lost',
+  '%s whose response was lost',
   (_, write) => {
-    test('is never done over what somebody did since', async () => {
+    test("never overwrites somebody else's later change", async () => {
       const { acted, repeat } = await lost(write);
       await later();
       set(write.changedSince());
@@ -135,7 +135,7 @@ test('process_return whose run failed is not queued again by a repeat', async ()
   expect(acted.times).toBe(0);
 });
 
-test('what the dispositions of a line do not show is not taken for recorded', async () => {
+test('dispositions with images are not taken for recorded, because images cannot be read', async () => {
   const [item] = [{ line_item_id: Number(FAKE.lineItem), note: 'Torn' }];
   const base = WRITES.find(({ tool }) => tool === 'record_dispositions');
   if (!base) throw new Error('no such case');
@@ -147,21 +147,21 @@ test('what the dispositions of a line do not show is not taken for recorded', as
   expect(acted.times).toBe(0);
 });
 
-test('a batch of which one line was recorded since does not replace it', async () => {
+test('a batch does not replace the disposition of a line that was recorded since', async () => {
   const base = WRITES.find(({ tool }) => tool === 'record_dispositions');
   if (!base) throw new Error('no such case');
   const [item] = (base.args as { items?: readonly object[] }).items ?? [];
   const other = { ...item, line_item_id: Number(FAKE.lineItem) + 1 };
   const { acted, repeat } = await lost({ ...base, args: { items: [item, other] } });
   await later();
-  // Of the first line there is a record by now, of the other none.
+  // The first line has a disposition, the other one does not.
   set(base.changedSince());
   expect((await repeat()).text).toMatch(/^It is not known/);
   expect(acted.times).toBe(0);
 });
 
 test.each([...WRITES, PROCESS].map((write) => [write.tool, write] as const))(
-  '%s that never left may be made again at once',
+  '%s that was not sent to the service may be made again at once',
   async (_, write) => {
     const args = { ...write.args, idempotency_key: `resumed-${++last}` };
     set(allUnavailable(write.untouched()));

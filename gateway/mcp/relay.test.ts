@@ -5,7 +5,7 @@ import { afterEach, expect, test } from '@jest/globals';
 import { until } from '../../test/support/until.ts';
 import { relay } from './relay.ts';
 
-/** Those that the gateway adds to an answer of this route. */
+/** The listeners that the gateway adds to a response of this route. */
 const OWN_LISTENERS = 4;
 
 const server = createServer();
@@ -15,7 +15,7 @@ afterEach(async () => {
   await closed;
 });
 
-/** Relays `body` as an event stream to one request; answers both ends of it. */
+/** Relays `body` as an event stream to one request; returns both ends of the stream. */
 async function relayed(body: ReadableStream): Promise<{
   readonly res: ServerResponse;
   readonly answer: IncomingMessage;
@@ -32,7 +32,7 @@ async function relayed(body: ReadableStream): Promise<{
   return { res, answer, over };
 }
 
-test('a stream arrives whole, with fewer listeners than Node takes for a leak', async () => {
+test('a stream arrives completely, and Node does not warn of a listener leak', async () => {
   let more: ((text?: string) => void) | undefined;
   const body = new ReadableStream({
     start(controller) {
@@ -48,7 +48,7 @@ test('a stream arrives whole, with fewer listeners than Node takes for a leak', 
   more?.('data: 1\n\n');
   await until(() => text !== '');
   expect(res.listenerCount('close')).toBeLessThanOrEqual(res.getMaxListeners());
-  // More than a socket takes at once.
+  // More than a socket buffers.
   const large = 'x'.repeat(8 * 2 ** 20);
   more?.(large);
   more?.();
@@ -57,7 +57,7 @@ test('a stream arrives whole, with fewer listeners than Node takes for a leak', 
   expect(text === `data: 1\n\n${large}`).toBe(true);
 });
 
-test('a client that leaves ends the source', async () => {
+test('a client that disconnects ends the source', async () => {
   let cancelled = false;
   const body = new ReadableStream({
     start: (controller) => controller.enqueue(Buffer.from('data: 1\n\n')),

@@ -45,7 +45,7 @@ describe('the credential', () => {
     expect(answer.headers['www-authenticate']).toBe(challenge);
   };
 
-  test('a tampered, expired or foreign one is refused', async () => {
+  test('is rejected when it is tampered, expired or from another issuer', async () => {
     const [header, payload, signature] = owner.token.split('.');
     const claims = decodeJwt(owner.token);
     const other = Buffer.from(JSON.stringify({ ...claims, shop_id: '2' })).toString('base64url');
@@ -64,7 +64,7 @@ describe('the credential', () => {
     for (const token of bad) await refused(token);
   });
 
-  test('in the address it is none', async () => {
+  test('is not accepted in the URL', async () => {
     const answer = await request(`${bench.mcpUrl}?access_token=${owner.token}`, {
       method: 'POST',
       headers: { 'content-type': 'application/json' },
@@ -74,14 +74,14 @@ describe('the credential', () => {
     expect(answer.statusCode).toBe(401);
   });
 
-  test('a removed member is out with the next call', async () => {
+  test('is rejected from the next call on after a member is removed', async () => {
     const gone = await bench.member('admin');
     expect((await bench.post({ token: gone.token, body: list })).status).toBe(200);
     await removeMember(bench.database.pool, { shopId: 1n, email: gone.email, by: TEST_AUTHOR });
     await refused(gone.token);
   });
 
-  test('an API key header counts for nothing, and an MCP token nothing at REST', async () => {
+  test('must be a token: an API key is not accepted here, nor an MCP token in REST', async () => {
     const headers = { 'x-authorization': bench.key };
     expect((await bench.post({ headers, body: list })).status).toBe(401);
     for (const name of ['authorization', 'x-authorization']) {
@@ -100,7 +100,7 @@ describe('the request', () => {
     expect(answer).toMatchObject({ status: 405, headers: { allow: 'POST' } });
   });
 
-  test('OPTIONS says what there is', async () => {
+  test('OPTIONS lists the methods', async () => {
     const answer = await bench.post({ token: owner.token, method: 'OPTIONS' });
     expect(answer).toMatchObject({ status: 204, headers: { allow: 'POST' } });
   });
@@ -131,7 +131,7 @@ describe('the request', () => {
     },
   );
 
-  test('a batch is refused in every revision', async () => {
+  test('a batch is rejected in every revision', async () => {
     for (const version of [undefined, '2025-03-26', '2025-06-18', '2026-07-28']) {
       const headers = version ? { 'mcp-protocol-version': version } : {};
       for (const body of [[list], []]) {
@@ -144,17 +144,17 @@ describe('the request', () => {
   test.each<[string, { raw?: string | Buffer; headers?: Record<string, string> }, number, number]>([
     ['broken JSON', { raw: '{' }, 400, -32700],
     ['no UTF-8', { raw: Buffer.from([0x22, 0xff, 0x22]) }, 400, -32700],
-    ['nothing', { raw: '' }, 400, -32700],
+    ['an empty body', { raw: '' }, 400, -32700],
     ['a number', { raw: '1' }, 400, -32600],
     ['too deep', { raw: `{"a":${'['.repeat(40)}${']'.repeat(40)}}` }, 400, -32700],
     ['another type', { raw: '{}', headers: { 'content-type': 'text/plain' } }, 415, -32000],
     ['too large', { raw: `{"a":"${'x'.repeat(9 * 1024 * 1024)}"}` }, 413, -32000],
-  ])('%s is refused', async (_, sent, status, code) => {
+  ])('%s is rejected', async (_, sent, status, code) => {
     const answer = await bench.post({ token: owner.token, ...sent });
     expect(answer).toMatchObject({ status, body: { jsonrpc: '2.0', error: { code } } });
   });
 
-  test('a body may be packed', async () => {
+  test('a body may be compressed', async () => {
     const raw = gzipSync(JSON.stringify(list));
     const headers = { 'content-encoding': 'gzip' };
     expect((await bench.post({ token: owner.token, raw, headers })).status).toBe(200);
@@ -171,7 +171,7 @@ describe('the request', () => {
     expect(prompt.body.error.code).toBe(-32602);
   });
 
-  test('arguments that are no object are answered by the tool', async () => {
+  test('the tool reports arguments that are not an object', async () => {
     for (const args of [[], '{}', 7, true, [{ return_id: 11 }]]) {
       const params = { name: 'get_return', arguments: args };
       const { status, body } = await bench.rpc(owner.token, 'tools/call', params);
@@ -183,13 +183,13 @@ describe('the request', () => {
     }
   });
 
-  test('arguments that are null count as none', async () => {
+  test('null arguments count as absent', async () => {
     const params = { name: 'get_shop_context', arguments: null };
     const { body } = await bench.rpc(owner.token, 'tools/call', params);
     expect(body.result.structuredContent).toBeDefined();
   });
 
-  test('a resource says the words of returns; another is not found', async () => {
+  test('the vocabulary is a resource; another resource is not found', async () => {
     const { token } = owner;
     const list = await bench.rpc(token, 'resources/list');
     const [{ uri }] = list.body.result.resources;
@@ -223,7 +223,7 @@ describe('the request', () => {
 });
 
 describe('browsers', () => {
-  test('a page of a foreign origin is refused, with a token or without', async () => {
+  test('a page of an unknown origin is rejected, with and without a token', async () => {
     for (const origin of ['https://evil.example', 'null', `${PUBLIC_URL}.evil.example`]) {
       for (const token of [owner.token, undefined]) {
         const o = { ...(token && { token }), headers: { origin }, body: list };
@@ -234,7 +234,7 @@ describe('browsers', () => {
     }
   });
 
-  test('a host that is not ours is refused', async () => {
+  test('an unknown host is rejected', async () => {
     const headers = { host: 'evil.example' };
     expect((await bench.post({ token: owner.token, headers, body: list })).status).toBe(403);
   });
@@ -261,7 +261,7 @@ describe('browsers', () => {
     });
   });
 
-  test('the icon is there for everybody', async () => {
+  test('the icon needs no credential', async () => {
     const answer = await request(`${bench.mcpUrl}/icon.svg`);
     expect(answer.statusCode).toBe(200);
     expect(answer.headers['content-type']).toBe('image/svg+xml');
@@ -270,7 +270,7 @@ describe('browsers', () => {
 });
 
 describe('the rate limit', () => {
-  test('counts calls of tools by user, over shops, and nothing else', async () => {
+  test('counts only tool calls, by user over all shops', async () => {
     const limited = await startMcpBench({ perHour: { mcpCalls: 3 } });
     try {
       const member = await limited.member('admin');

@@ -33,7 +33,7 @@ beforeAll(async () => {
 afterAll(() => bench?.stop());
 
 describe.each(ROLES)('%s', (role) => {
-  test('is listed exactly what may be used', async () => {
+  test('is listed exactly the permitted tools', async () => {
     const { body } = await bench.rpc(as(role), 'tools/list');
     const names = body.result.tools.map(({ name }: { name: string }) => name);
     expect(names).toEqual(createCatalogue()[role].map(({ name }) => name));
@@ -58,7 +58,7 @@ describe.each(ROLES)('%s', (role) => {
 });
 
 const LONG = { line_item_id: 21, note: FAKE.noteWithoutRoom };
-/** What is wrong with a call, and what its answer must say. */
+/** The fault of a call, and the text that its result must contain. */
 const BAD: readonly (readonly [string, ActionName, object, RegExp])[] = [
   [
     'an unknown argument',
@@ -116,10 +116,10 @@ const BAD: readonly (readonly [string, ActionName, object, RegExp])[] = [
   ['null for what must be there', 'flag_return', { return_id: null }, /return_id is required/],
   ['two selectors', 'get_return', { return_id: 11, order_name: '#1' }, /exactly one of return_id/],
   ['no selector', 'get_return', {}, /exactly one of return_id/],
-  ['nothing to change', 'update_webhook', { webhook_id: 41 }, /at least one of topic/],
-  ['a cursor of nobody', 'search_returns', { cursor: 'x' }, /^cursor is none that/],
+  ['no change', 'update_webhook', { webhook_id: 41 }, /at least one of topic/],
+  ['an invalid cursor', 'search_returns', { cursor: 'x' }, /^cursor is none that/],
   [
-    'a cursor of nobody here',
+    'an invalid cursor of a list',
     'list_destinations',
     { cursor: 'x' },
     /cursor must be the next_cursor/,
@@ -146,7 +146,7 @@ const BAD: readonly (readonly [string, ActionName, object, RegExp])[] = [
   ['a flagged one', 'process_return', { return_id: 12 }, /cannot be processed.*unflag_return/],
   ['a closed one', 'process_return', { return_id: 13 }, /cannot be processed.*at its end/],
   [
-    'a line of nobody',
+    'an unknown line',
     'record_dispositions',
     { items: [{ line_item_id: 22 }] },
     /^items\[0\]\.line_item_id names no line item.*Nothing was recorded/,
@@ -163,7 +163,7 @@ const BAD: readonly (readonly [string, ActionName, object, RegExp])[] = [
   ],
   ['an absent webhook', 'update_webhook', { webhook_id: 99, status: 'active' }, /list_webhooks/],
   [
-    'an address that is refused',
+    'a rejected URL',
     'update_webhook',
     { webhook_id: 41, url: 'http://x' },
     /absolute https address. Ask/,
@@ -191,7 +191,7 @@ describe('what the assistant can act on', () => {
     );
   });
 
-  test('a service that is away: try again, and nothing of the cause', async () => {
+  test('an unavailable service: the text says to try again, without the cause', async () => {
     Object.assign(bench.services.returns, {
       searchReturns: () => {
         throw new Error('connect ECONNREFUSED 10.0.0.7:9001');
@@ -239,7 +239,7 @@ describe('answers', () => {
     expect(one.data.untrusted_details).toMatchObject({ id: 11, customer_email: 'ada@example.com' });
   });
 
-  test.each(ROLES)('tell %s of a fraud report as much as may be read of it', async (role) => {
+  test.each(ROLES)('show %s only the permitted parts of a fraud report', async (role) => {
     const actor = { kind: Actor_Kind.USER, id: '77', name: 'Grace' };
     const facts = { report_id: '501', category: 'item-is-worn' };
     const text = 'A fraud report was created';
@@ -255,8 +255,8 @@ describe('answers', () => {
     expect(result.data.entries).toMatchObject([
       { id: 9, kind: 'fraud_report.created', untrusted_data: { text } },
     ]);
-    for (const told of ['Grace', '77', '501', 'item-is-worn']) {
-      expect([told, result.text.includes(told)]).toEqual([told, mayRead]);
+    for (const part of ['Grace', '77', '501', 'item-is-worn']) {
+      expect([part, result.text.includes(part)]).toEqual([part, mayRead]);
     }
   });
 
@@ -265,7 +265,7 @@ describe('answers', () => {
     expect(found.data.returns[0]).toMatchObject({ destination_id: 31, destination_name: 'Leeds' });
   });
 
-  test('tell the stages of versions by the calendar of the listener', async () => {
+  test('have the stages of versions by the calendar of the listener', async () => {
     const later = await bench.gateway.listenAt(new Date('2027-08-01T00:00:00Z'));
     const params = { name: 'get_shop_context' };
     const response = await fetch(`${later.url}/mcp`, {
@@ -280,7 +280,7 @@ describe('answers', () => {
     await later.stop();
   });
 
-  test('come in pages', async () => {
+  test('have pages', async () => {
     const seen: number[] = [];
     let cursor: string | null = null;
     do {
@@ -292,7 +292,7 @@ describe('answers', () => {
     expect(seen).toEqual([31, 32]);
   });
 
-  test('never hold the secrets of deliveries', async () => {
+  test('never contain the secrets of deliveries', async () => {
     const { text } = await bench.call(as('owner'), 'list_webhook_deliveries', { detail: 'full' });
     expect(text).not.toMatch(/v1,secret|"secret"/);
     expect(text).toContain('what the receiver said');

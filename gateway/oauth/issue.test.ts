@@ -44,7 +44,7 @@ describe('a grant', () => {
     const id = randomUUID();
     await storeGrant(pool, id, grant);
     const changed = { ...grant, ...(await other()) };
-    await expect(storeGrant(pool, id, changed)).rejects.toThrow('another grant of that id');
+    await expect(storeGrant(pool, id, changed)).rejects.toThrow('another grant has this id');
   });
 
   test('that was revoked is not stored again', async () => {
@@ -52,6 +52,6 @@ describe('a grant', () => {
     const id = randomUUID();
     await storeGrant(pool, id, grant);
     await pool.query('update oauth_grants set revoked_at = now() where id = $1', [id]);
-    await expect(storeGrant(pool, id, grant)).rejects.toThrow('another grant of that id');
+    await expect(storeGrant(pool, id, grant)).rejects.toThrow('another grant has this id');
   });
 });

@@ -8,11 +8,11 @@ import { generatedFiles } from './write.ts';
 const ROOT = new URL('../../../', import.meta.url);
 
 describe('the pages about the MCP server', () => {
-  test.each([...generatedFiles()])('%s is what the tables say (npm run docs)', (path, text) => {
+  test.each([...generatedFiles()])('%s is up to date (npm run docs)', (path, text) => {
     expect(readFileSync(new URL(path, ROOT), 'utf8')).toBe(text);
   });
 
-  test('hold the cases that the directories ask for', () => {
+  test('have the test cases that the directories require', () => {
     expect(POSITIVE_CASES.length).toBeGreaterThanOrEqual(5);
     expect(NEGATIVE_CASES.length).toBeGreaterThanOrEqual(3);
     for (const { tools } of [...POSITIVE_CASES, ...NEGATIVE_CASES]) {
@@ -20,7 +20,7 @@ describe('the pages about the MCP server', () => {
     }
   });
 
-  test('server.json keeps to the bounds of the registry', () => {
+  test('server.json is within the limits of the registry', () => {
     const { name, title, description, version, remotes } = serverJson();
     expect(name).toMatch(/^[a-zA-Z0-9.-]+\/[a-zA-Z0-9._-]+$/);
     expect([...title].length).toBeLessThanOrEqual(100);
