@@ -5,24 +5,24 @@ import type { Author } from '../tenancy/audit.ts';
 import { type LiveGrant, listGrants, revokeGrant } from '../tenancy/grants.ts';
 import { permits, type Role } from '../tenancy/permissions.ts';
 
-/** Who looks at the connected assistants of a shop. */
+/** The user who lists or disconnects the connected assistants of a shop. */
 export interface AssistantsViewer {
   readonly shopId: bigint;
   readonly userId: bigint;
   readonly role: Role;
   readonly actor: MessageInitShape<typeof ActorSchema>;
-  /** Where the request came from, for the audit log. */
+  /** IP address and id of the request, for the audit log. */
   readonly from: Pick<Author, 'source' | 'requestId'>;
 }
 
-/** The connected assistants that a person may see and disconnect: their own, with `team.manage` all of the shop. */
+/** The connected assistants that a user may see and disconnect: their own ones; with `team.manage`, all of the shop. */
 export interface Assistants {
-  /** Oldest first. @param o.after the grant that the page before ended with. */
+  /** Oldest first. @param o.after the last grant of the previous page. */
   list(o: { limit: number; after?: Pick<LiveGrant, 'id' | 'createdAt'> }): Promise<LiveGrant[]>;
   /**
-   * Its tokens are refused from the next call on. Repeatable while the grant is remembered.
+   * Disconnects an assistant: its tokens are rejected from the next call on. Idempotent as long as the grant is stored.
    *
-   * @throws DomainError NOT_FOUND when there is none, or it is not theirs to end.
+   * @throws DomainError NOT_FOUND when it does not exist, or the user may not disconnect it.
    */
   disconnect(id: string): Promise<void>;
 }

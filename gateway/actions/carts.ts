@@ -4,9 +4,9 @@ import type { CartBody, CartEntryValue } from '../../services/contract/resources
 import { type ActionContext, callerOf, sent } from './context.ts';
 
 /**
- * Stores a cart of variants; objects keep all their keys.
+ * Stores a cart of variants. Entries that are objects keep all their fields.
  *
- * @param key at most 200 characters: a repeat with it answers the first cart.
+ * @param key idempotency key of at most 200 characters; a repeat with the same key returns the first cart.
  */
 export async function createCart(
   context: ActionContext,

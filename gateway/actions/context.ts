@@ -3,7 +3,7 @@ import type { ActorSchema } from '../../proto/gen/rms/common/v1/actor_pb.ts';
 import type { Services } from '../services.ts';
 import type { ReadReturn } from './read-returns.ts';
 
-/** What an action needs: the services, the shop it is confined to, and on whose behalf it acts. */
+/** The context of an action: the services, the only shop that it may access, and the actor. */
 export interface ActionContext {
   readonly services: Services;
   readonly readReturn: ReadReturn;
@@ -16,7 +16,7 @@ export function callerOf(context: ActionContext) {
   return { shopId: context.shopId, actor: context.actor };
 }
 
-/** A part of an answer that the service always sends; its absence is a fault of ours. */
+/** Returns a part of a response that the service always sends. @throws Error when it is absent, which is a bug. */
 export function sent<T>(part: T | undefined, name: string): T {
   if (part === undefined) throw new Error(`the service answered without ${name}`);
   return part;

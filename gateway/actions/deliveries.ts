@@ -12,9 +12,9 @@ import { type ActionContext, callerOf, sent } from './context.ts';
 const STATE = enumText(DeliveryStateSchema);
 
 /**
- * A page of what was sent to a subscription that exists, or waits to be; newest event first.
+ * A page of the deliveries to a subscription that exists, newest event first.
  *
- * @param subscriptionId 0 for all of the shop, deleted ones too.
+ * @param subscriptionId 0 for all subscriptions of the shop, including deleted ones.
  */
 export function listDeliveries(
   context: ActionContext,
@@ -37,9 +37,9 @@ export function listDeliveries(
 }
 
 /**
- * Sends a delivery of a subscription again: same `webhook-id`, same bytes.
+ * Sends a delivery of a subscription again, with the same `webhook-id` and the same bytes.
  *
- * @param of.idempotencyKey at most 200 characters: a repeat with it sends nothing more; a fresh one when absent.
+ * @param of.idempotencyKey at most 200 characters; a repeat with the same key sends nothing. A new key when absent.
  */
 export async function replayDelivery(
   context: ActionContext,
@@ -51,7 +51,7 @@ export async function replayDelivery(
 ): Promise<Delivery> {
   const { delivery } = await context.services.webhooks.replayDelivery({
     ...callerOf(context),
-    // A call that is made again because its answer was lost must not start it twice.
+    // The client retries a call whose response was lost; the retry must not start a second replay.
     idempotencyKey: randomUUID(),
     ...of,
   });

@@ -3,20 +3,20 @@ import { createBoundedCache } from '../auth/bounded-cache.ts';
 import type { ActionContext } from './context.ts';
 import { listDestinations } from './destinations.ts';
 
-/** The name of a destination; null for one that is unknown, or while nobody can be asked. */
+/** Returns the name of a destination; null when it is unknown or the destinations service is unavailable. */
 export type DestinationNames = (context: ActionContext, id: bigint) => Promise<string | null>;
 
 const SHOPS_MAX = 1_000;
-/** A new name may take as long to show. Milliseconds. */
+/** Names are cached for this time, so a new name may be shown this late. Milliseconds. */
 const TTL_MS = 60_000;
-/** How long nobody asks a service again that did not answer. Milliseconds. */
-const AWAY_MS = 2_000;
+/** An unavailable service is not called again for this time. Milliseconds. */
+const UNAVAILABLE_TTL_MS = 2_000;
 
 /**
- * Names of destinations, to stand beside their ids. A shop has at most 1,000 of them and they hardly
- * change, so each shop's are remembered for a minute: a return then costs no second call.
+ * Reads the names of destinations, which responses show next to their ids. A shop has at most 1,000 destinations that
+ * rarely change, so the names of each shop are cached for a minute.
  *
- * A name is a kindness: that the destinations service is away fails nobody.
+ * Names are optional: when the destinations service is unavailable, the request succeeds without them.
  */
 export function createDestinationNames(): DestinationNames {
   const shops = createBoundedCache<Promise<ReadonlyMap<bigint, string>>>(SHOPS_MAX);
@@ -27,7 +27,7 @@ export function createDestinationNames(): DestinationNames {
       return new Map(destinations.map(({ id, name }) => [id, name]));
     } catch (error) {
       const none: ReadonlyMap<bigint, string> = new Map();
-      shops.set(String(context.shopId), Promise.resolve(none), AWAY_MS);
+      shops.set(String(context.shopId), Promise.resolve(none), UNAVAILABLE_TTL_MS);
       if (isUnavailable(error)) return none;
       throw error;
     }

@@ -9,13 +9,13 @@ import { type ActionContext, callerOf, sent } from './context.ts';
 
 const TYPE = enumText(DestinationTypeSchema);
 
-/** The shop's places, id ascending. */
+/** The shop's destinations, ordered by id. */
 export async function listDestinations(context: ActionContext): Promise<Destination[]> {
   const { destinations } = context.services;
   return (await destinations.listDestinations(callerOf(context))).destinations;
 }
 
-/** Changes a destination; what is absent stays, a given address replaces the whole address. */
+/** Changes a destination. Absent fields are not changed. An address replaces the whole stored address. */
 export async function updateDestination(
   context: ActionContext,
   destinationId: bigint,
@@ -33,7 +33,7 @@ export async function updateDestination(
   return sent(answer.destination, 'destination');
 }
 
-/** Whether a destination is what a change would make of it. */
+/** Whether a destination already has the values of a change. */
 export function isAsWanted(now: Destination, body: DestinationBody): boolean {
   const { name, type, enabled, address } = body;
   return (
@@ -44,7 +44,7 @@ export function isAsWanted(now: Destination, body: DestinationBody): boolean {
   );
 }
 
-/** The service writes codes of countries in capitals, and fills a country from its code. */
+/** The service stores country codes in upper case, and fills in the country name from the code. */
 function isAddress(now: Destination['address'], wanted: ReturnType<typeof addressOf>): boolean {
   const { countryCode, country, ...texts } = wanted;
   if (!now || now.countryCode !== countryCode.toUpperCase()) return false;

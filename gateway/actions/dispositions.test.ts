@@ -6,7 +6,7 @@ import { type McpBench, startMcpBench } from '../../test/support/gateway/mcp.ts'
 import { restClient } from '../../test/support/gateway/rest-client.ts';
 
 let bench: McpBench;
-/** What the dispositions service was asked. */
+/** The requests to the dispositions service. */
 let asked: AssessRequest | undefined;
 beforeAll(async () => {
   bench = await startMcpBench();
@@ -18,7 +18,7 @@ beforeAll(async () => {
         lineItemId,
         disposition: { ...disposition, ...(!request.withoutNotes && { note }) },
       }));
-      // The order is the service's to keep, and not relied on.
+      // Another order than that of the request: the gateway must not depend on it.
       return { items: items.reverse() };
     },
   });
@@ -27,7 +27,7 @@ afterAll(() => bench?.stop());
 
 const line = Number(FAKE.lineItem);
 
-test('notes are answered as they were sent, without coming back from their service', async () => {
+test('notes are returned as they were sent, and the service does not send them back', async () => {
   const baseUrl = `http://127.0.0.1:${bench.gateway.port}`;
   const json = {
     items: [
@@ -49,7 +49,7 @@ test('notes are answered as they were sent, without coming back from their servi
   expect(asked?.withoutNotes).toBe(true);
 });
 
-test('an assistant is answered the beginning of a long note', async () => {
+test('an assistant gets only the beginning of a long note', async () => {
   const { token } = await bench.member('owner');
   const notes = ['n'.repeat(1_000), 'n'.repeat(1_001), `${'n'.repeat(999)}\u{1f4e6}`];
   const items = notes.map((note, at) => ({ line_item_id: line + at, note }));

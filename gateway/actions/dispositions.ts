@@ -10,15 +10,15 @@ import { type ActionContext, callerOf, sent } from './context.ts';
 
 const OUTCOME = enumText(DispositionOutcomeSchema);
 
-/** Thirty full notes take their time through two services. Milliseconds. */
+/** Timeout; thirty notes of full length take long to pass through two services. Milliseconds. */
 const TIMEOUT_MS = 20_000;
 
-/** Records what becomes of 1 to 30 lines, all or none; answers in the order of the request. */
+/** Records the dispositions of 1 to 30 lines, all or none. Returns them in the order of the request. */
 export async function assessDispositions(
   context: ActionContext,
   body: AssessBody,
 ): Promise<DispositionRecord[]> {
-  // Notes are of megabytes, and those of the request are known here.
+  // The response leaves out the notes, which may have megabytes. They are filled in from the request.
   const items = body.items.map(inputOf);
   const request = { ...callerOf(context), items, withoutNotes: true };
   const answer = await context.services.dispositions.assess(request, { timeoutMs: TIMEOUT_MS });
@@ -31,7 +31,7 @@ function withNote(record: DispositionRecord, note: string | undefined): Disposit
   return { ...record, disposition: { ...record.disposition, note } };
 }
 
-/** The present disposition of each line that has one, by line. */
+/** The current dispositions by line, for the lines that have one. */
 export async function readDispositions(
   context: ActionContext,
   lineItemIds: readonly bigint[],
@@ -41,7 +41,7 @@ export async function readDispositions(
   return new Map(items.map((record) => [record.lineItemId, record]));
 }
 
-/** What becomes of a line when an assessment does not say it. */
+/** The shop's default outcome, for assessments without an outcome. */
 export async function readDefaultOutcome(context: ActionContext): Promise<DispositionOutcome> {
   const answer = await context.services.dispositions.getSettings(callerOf(context));
   return sent(answer.settings, 'settings').defaultOutcome;

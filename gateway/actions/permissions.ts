@@ -1,9 +1,8 @@
 import type { Permission } from '../tenancy/permissions.ts';
 
 /**
- * What a person needs for each thing that can be done in a shop: any one of the permissions suffices,
- * and an empty list asks for none. Assistants' tools go by it, as will any other way in: it hides what
- * may not be done, and refuses it when it is tried all the same.
+ * The permissions for each action in a shop. Any one of the listed permissions is enough; an empty list means that no
+ * permission is needed. The MCP server hides the tools that a user may not use, and refuses calls of them.
  */
 export const ACTION_PERMISSIONS = {
   get_shop_context: [],
@@ -27,14 +26,14 @@ export const ACTION_PERMISSIONS = {
   update_webhook: ['developer.manage'],
   list_webhook_deliveries: ['developer.manage'],
   replay_webhook_delivery: ['developer.manage'],
-  // One's own; with `team.manage` those of the whole shop.
+  // The user's own assistants; with `team.manage`, those of the whole shop.
   list_connected_assistants: [],
   disconnect_assistant: [],
 } as const satisfies Readonly<Record<string, readonly Permission[]>>;
 
 export type ActionName = keyof typeof ACTION_PERMISSIONS;
 
-/** The permissions of which one is needed; none for an action that everybody signed in may do. */
+/** The permissions of which one is needed; empty for an action that is allowed to every signed-in user. */
 export function permissionsFor(action: ActionName): readonly Permission[] {
   return ACTION_PERMISSIONS[action];
 }

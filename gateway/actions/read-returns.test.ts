@@ -12,7 +12,7 @@ import { createReturnReader, type Reader } from './read-returns.ts';
 const KEY: Reader = { shopId: 1n, actor: { kind: Actor_Kind.API_KEY, id: 'k1', name: 'Key' } };
 const ABSENT = 404n;
 
-/** Returns of any id but one; says what it was asked. */
+/** A fake service that finds every id except one, and records its requests. */
 function fakeReturns(o: { together?: (ids: bigint[]) => Promise<bigint[]> } = {}) {
   const together: { shopId: bigint; actorId: string; ids: bigint[] }[] = [];
   const alone: { id: bigint; timeoutMs: number }[] = [];
@@ -54,7 +54,7 @@ function reads(client: Parameters<typeof createReturnReader>[0]) {
 }
 
 describe('reading returns', () => {
-  test('what is asked in one turn goes out together, and each gets its own', async () => {
+  test('reads in one turn of the event loop are one batch, and each gets its own return', async () => {
     const { client, together, alone } = fakeReturns();
     const read = reads(client);
     expect(await Promise.all([read(7n), read(8n), read(7n)])).toEqual([7n, 8n, 7n]);
@@ -62,7 +62,7 @@ describe('reading returns', () => {
     expect(alone).toEqual([]);
   });
 
-  test('one alone is asked alone, and nothing is remembered', async () => {
+  test('a single read is not a batch, and nothing is cached', async () => {
     const { client, together, alone } = fakeReturns();
     const read = reads(client);
     expect([await read(7n), await read(7n)]).toEqual([7n, 7n]);
@@ -70,7 +70,7 @@ describe('reading returns', () => {
     expect(alone.map(({ id }) => id)).toEqual([7n, 7n]);
   });
 
-  test('shops and actors are kept apart', async () => {
+  test('reads of different shops or actors are not in one batch', async () => {
     const { client, together } = fakeReturns();
     const read = reads(client);
     const readers = [
@@ -96,7 +96,7 @@ describe('reading returns', () => {
     expect(together.map((call) => call.ids.length)).toEqual([32, 32, 6]);
   });
 
-  test('what is absent fails alone', async () => {
+  test('a return that does not exist fails only its own read', async () => {
     const { client, alone } = fakeReturns();
     const read = reads(client);
     const [there, absent] = await Promise.allSettled([read(7n), read(ABSENT)]);
@@ -119,7 +119,7 @@ describe('reading returns', () => {
   );
 
   test.each([Code.Unavailable, Code.DeadlineExceeded])(
-    'a service that is away (%s) is not asked once more for each',
+    'an unavailable service (%s) is not called again for each read',
     async (code) => {
       const { client, alone } = fakeReturns({
         together: () => Promise.reject(new ConnectError('away', code)),
@@ -135,7 +135,7 @@ describe('reading returns', () => {
 
   const LARGE = 1n;
 
-  /** Reads of which the large ones wait until they are let go; `shops` says for whom they have begun. */
+  /** Reads whose large returns wait until they are released; `shops` lists the shops of the begun ones. */
   function largeReads() {
     const held = Promise.withResolvers<void>();
     const shops: unknown[] = [];
@@ -154,7 +154,7 @@ describe('reading returns', () => {
     return { read, shops, letGo: held.resolve };
   }
 
-  test('large returns are read two at a time, until their answers are made; small ones pass', async () => {
+  test('at most two large returns are in memory until their responses are sent; small ones are not limited', async () => {
     const { read, shops, letGo } = largeReads();
     const ends = Array.from({ length: 20 }, () => new AbortController());
     const all = ends.map((end, at) =>
@@ -167,7 +167,7 @@ describe('reading returns', () => {
 
     letGo();
     await all[0];
-    // Its answer is not made yet: what it takes is still there.
+    // Its response is not ready yet, so its permit is still in use.
     await read(7n);
     expect(shops.length).toBe(2);
     ends[0]?.abort();
@@ -176,7 +176,7 @@ describe('reading returns', () => {
     await settled;
   });
 
-  test('one shop reads one large return at a time, whatever it asks for; another shop is not kept out', async () => {
+  test('one shop reads one large return at a time, and does not block another shop', async () => {
     const { read, shops, letGo } = largeReads();
     const end = new AbortController();
     const ask = (shopId: bigint) =>

@@ -11,64 +11,63 @@ import { createShopPermits } from '../../services/platform/shop-permits.ts';
 import type { Services } from '../services.ts';
 import { sent } from './context.ts';
 
-/** Who reads: every read of a batch has the same shop and the same actor. */
+/** The shop and the actor of a read. All reads of a batch have the same ones. */
 export interface Reader {
   readonly shopId: bigint;
   readonly actor: MessageInitShape<typeof ActorSchema>;
 }
 
-/** Reads one return; of several of one order the newest. Rejects as `FindReturn` does. */
+/** Reads one return; the newest one if an order has several. Rejects as `FindReturn` does. */
 export type ReadReturn = (reader: Reader, selector: DetailsSelector) => Promise<Return>;
 
 type Returns = Pick<Services['returns'], 'findReturn' | 'findReturns'>;
 
-/** What one FindReturns takes. */
+/** Maximum number of selectors of FindReturns. */
 const MAX_BATCH = 32;
-/** From the question to its answer, whichever way it goes. Milliseconds. */
+/** Deadline of a read, whether in a batch or alone. Milliseconds. */
 const DEADLINE_MS = 5_000;
 
-/** Above this a return is read under a permit: lines and uploads, as JSON. Bytes. */
+/** A return whose lines and uploads are larger than this, as JSON, is read with a permit. Bytes. */
 const SMALL_BYTES = 1024 * 1024;
-/** A large one takes several times its size in memory, here and at its service, until its answer is made. */
+/** Permits for large returns. Each needs several times its size in memory, here and in its service. */
 const LARGE = { size: 2, maxWaiting: 16, waitMs: 4_000, perShop: { size: 1, maxWaiting: 8 } };
-/** Of one that is large, from its permit on. Milliseconds. */
+/** Deadline of the read of a large return, counted from its permit. Milliseconds. */
 const LARGE_DEADLINE_MS = 10_000;
 
-/** Reads of one shop and actor that go out at the end of this turn. */
-interface Gathering {
+/** The reads of one shop and actor that are sent at the end of this turn of the event loop. */
+interface Batch {
   readonly loader: DataLoader<DetailsSelector, Return | undefined>;
-  /** Of the read that came first. */
+  /** The trace of the first read. */
   readonly traceId: string;
 }
 
 /**
- * Reads returns, those that are asked for in one turn of the event loop together.
+ * Reads returns. Reads in one turn of the event loop are sent as one batch.
  *
- * A busy caller's reads then share the cost of a call, and of a statement, without waiting for each
- * other: nothing is held back, and nothing is remembered. Together goes only what has the same shop
- * and the same actor, so a call says truly on whose behalf it is. It belongs to the trace of the first
- * of them; the others' spans name that trace (`batch.trace_id`).
+ * So the reads of a busy caller share the cost of one call and one statement. No read is delayed, and nothing is
+ * cached. A batch contains only reads with the same shop and the same actor, so that the call has the right actor. It
+ * belongs to the trace of its first read; the spans of the others have that trace in `batch.trace_id`.
  *
- * What a batch does not answer (absent, too large for company, or the batch failed) is asked alone, in
- * what is left of the time, and a large one once few others are in flight: no read fails for another's sake. A batch's work is bounded by the service,
- * so one that is not answered in time says that the service is away, which fails all of them: asking
- * 32 times more would keep it away.
+ * A return that the batch does not contain (it does not exist, it is too large, or the batch failed) is read alone in
+ * the remaining time, so no read fails because of another one. A large one waits for a permit. The service bounds the
+ * work of a batch, so a batch without an answer in time means that the service is unavailable. Then all its reads
+ * fail, because 32 single calls would only increase the load.
  */
 export function createReturnReader(returns: Returns): ReadReturn {
-  const gathering = new Map<string, Gathering>();
+  const batches = new Map<string, Batch>();
   const large = createShopPermits(LARGE);
 
-  const gather = (reader: Reader): Gathering => {
+  const batchOf = (reader: Reader): Batch => {
     const key = `${reader.shopId}:${reader.actor.kind}:${reader.actor.id}`;
     const span = trace.getActiveSpan();
-    const open = gathering.get(key);
+    const open = batches.get(key);
     if (open) {
       span?.setAttribute('batch.trace_id', open.traceId);
       return open;
     }
     const ask = (selectors: readonly DetailsSelector[]) => {
-      gathering.delete(key);
-      // It goes on when one of those who share it leaves.
+      batches.delete(key);
+      // The batch continues when one of its callers disconnects.
       return forNobody(() => askTogether(returns, reader, selectors));
     };
     const loader = new DataLoader<DetailsSelector, Return | undefined>(ask, {
@@ -77,13 +76,13 @@ export function createReturnReader(returns: Returns): ReadReturn {
       batchScheduleFn: (dispatch) => void setImmediate(dispatch),
     });
     const opened = { loader, traceId: span?.spanContext().traceId ?? '' };
-    gathering.set(key, opened);
+    batches.set(key, opened);
     return opened;
   };
 
   return async (reader, selector) => {
     const askedAt = performance.now();
-    const found = await gather(reader).loader.load(selector);
+    const found = await batchOf(reader).loader.load(selector);
     if (found) return found;
     const timeoutMs = Math.max(1, DEADLINE_MS - (performance.now() - askedAt));
     const request = { ...reader, selector };
@@ -99,7 +98,7 @@ export function createReturnReader(returns: Returns): ReadReturn {
   };
 }
 
-/** The return of each selector; undefined where only asking alone tells. Rejects when the service is away. */
+/** The return of each selector; undefined for those to be read alone. Rejects when the service is unavailable. */
 async function askTogether(
   returns: Returns,
   reader: Reader,

@@ -1,27 +1,27 @@
 import type { Return } from '../../proto/gen/rms/returns/v1/return_pb.ts';
 import { type ActionContext, callerOf, sent } from './context.ts';
 
-/** What a person says when a return goes into review or comes out of it. */
+/** The reasons and the comment when a return is flagged or unflagged. */
 export interface ReviewWords {
   readonly returnId: bigint;
-  /** At least one to flag. */
+  /** At least one is needed to flag. */
   readonly reasons: readonly string[];
   readonly comment?: string | undefined;
 }
 
-/** Puts an open return into review: it cannot be processed until someone takes it out again. */
+/** Flags an open return for review: it cannot be processed until it is unflagged. */
 export async function flagReturn(context: ActionContext, words: ReviewWords): Promise<Return> {
   const answer = await context.services.returns.flagReturn(requestOf(context, words));
   return sent(answer.return, 'return');
 }
 
-/** Takes a return out of review: it is open again. */
+/** Unflags a return in review: it is open again. */
 export async function unflagReturn(context: ActionContext, words: ReviewWords): Promise<Return> {
   const answer = await context.services.returns.unflagReturn(requestOf(context, words));
   return sent(answer.return, 'return');
 }
 
-/** Cancels a return that is open or in review; there is no way back. */
+/** Cancels a return that is open or in review. This cannot be undone. */
 export async function cancelReturn(
   context: ActionContext,
   o: { returnId: bigint; reason?: string | undefined },

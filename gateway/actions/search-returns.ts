@@ -7,7 +7,7 @@ import { type ActionContext, callerOf } from './context.ts';
 
 const STATE = enumText(ReturnStateSchema);
 
-/** Which returns, and which page of them. What is absent does not narrow the search. */
+/** The filters and the page of a search. Absent filters do not restrict it. */
 export interface ReturnsQuery {
   /** Order name, tracking number or e-mail address as a whole, or part of a title. */
   readonly query?: string | undefined;
@@ -21,12 +21,12 @@ export interface ReturnsQuery {
   readonly sku?: string | undefined;
   readonly destinationId?: bigint | undefined;
   readonly limit: number;
-  /** Of the page before; absent for the first. */
+  /** The cursor from the previous page; absent for the first page. */
   readonly cursor?: string | undefined;
 }
 
 /**
- * A page of the shop's returns, newest first, and how many match in all (to 10,000). The returns come without
+ * A page of the shop's returns, newest first, and the number of matches (counted up to 10,000). The returns have no
  * notes, descriptions, images and uploads.
  */
 export function searchReturns(
@@ -46,7 +46,7 @@ export function searchReturns(
     destinationId: wanted.destinationId ?? 0n,
     pageSize: wanted.limit,
     cursor: wanted.cursor ?? '',
-    // Neither the summary of a return nor its lines in short show them.
+    // Neither the summary of a return nor the summary of its lines contains them.
     withoutLongTexts: true,
   });
 }

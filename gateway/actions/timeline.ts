@@ -4,7 +4,7 @@ import type {
 } from '../../proto/gen/rms/returns/v1/returns_pb.ts';
 import { type ActionContext, callerOf, sent } from './context.ts';
 
-/** A page of what happened to a return, newest first. */
+/** A page of a return's timeline, newest first. */
 export function getTimeline(
   context: ActionContext,
   o: { returnId: bigint; limit: number; cursor?: string | undefined },
@@ -18,9 +18,9 @@ export function getTimeline(
 }
 
 /**
- * Writes a person's words into a return's timeline; the shopper does not see them.
+ * Adds a note to a return's timeline. The shopper does not see it.
  *
- * @param o.idempotencyKey at most 200 characters: a repeat with it answers the first note.
+ * @param o.idempotencyKey at most 200 characters; a repeat with the same key returns the first note.
  */
 export async function addNote(
   context: ActionContext,

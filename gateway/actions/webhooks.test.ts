@@ -32,7 +32,7 @@ test.each([
   });
 });
 
-test('update_webhook: one too many to its host is a refusal, naming the limit', async () => {
+test('update_webhook refuses one subscription too many for a host, and names the limit', async () => {
   const { token } = await bench.member('owner');
   const args = { webhook_id: 41, status: 'active' };
   const result = await bench.call(token, 'update_webhook', args);

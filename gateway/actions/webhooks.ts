@@ -8,15 +8,15 @@ import type { WebhookBody } from '../../services/contract/resources/webhook.ts';
 import { enumText } from '../../services/platform/enum-text.ts';
 import { type ActionContext, callerOf, sent } from './context.ts';
 
-/** What is to be another way; what is absent stays. */
+/** The fields to change; absent fields are not changed. */
 export type WebhookChange = { readonly [K in keyof WebhookBody]?: WebhookBody[K] | undefined };
 
 const STATUS = enumText(SubscriptionStatusSchema);
 
 /**
- * The shop's subscriptions, id ascending.
+ * The shop's subscriptions, ordered by id.
  *
- * @param o.backlog whether each says what waits behind it.
+ * @param o.backlog whether to include the backlog of each.
  */
 export async function listWebhooks(
   context: ActionContext,
@@ -27,12 +27,12 @@ export async function listWebhooks(
   return (await webhooks.listSubscriptions(request)).subscriptions;
 }
 
-/** The version that the shop's payloads are shaped for, such as `2026-07`. */
+/** The API version of the shop's payloads, such as `2026-07`. */
 export async function getPayloadVersion(context: ActionContext): Promise<string> {
   return (await context.services.webhooks.getPayloadVersion(callerOf(context))).version;
 }
 
-/** Adds a subscription; the answer is the only one that shows its secret. */
+/** Adds a subscription. Only this response contains the secret. */
 export function createWebhook(
   context: ActionContext,
   body: WebhookBody,
@@ -40,7 +40,7 @@ export function createWebhook(
   return context.services.webhooks.createSubscription({ ...callerOf(context), ...fieldsOf(body) });
 }
 
-/** Changes a subscription; what is absent stays. */
+/** Changes a subscription. Absent fields are not changed. */
 export async function updateWebhook(
   context: ActionContext,
   subscriptionId: bigint,
@@ -54,7 +54,7 @@ export async function updateWebhook(
   return sent(subscription, 'subscription');
 }
 
-/** Removes a subscription; its waiting deliveries are dropped. */
+/** Deletes a subscription and its pending deliveries. */
 export async function deleteWebhook(context: ActionContext, subscriptionId: bigint): Promise<void> {
   await context.services.webhooks.deleteSubscription({ ...callerOf(context), subscriptionId });
 }

@@ -16,7 +16,7 @@ interface AppOptions extends ShopOption {
 
 const CLIENT_ID_MAX = 200;
 
-/** `app …`: the apps of partners that a shop lets act for it. */
+/** `app …`: the partners' apps that a shop has installed. */
 export function appCommands(run: Run, print: Print): Command {
   const app = new Command('app').description("install, remove or list partners' apps");
   const options = (command: Command): Command =>
@@ -24,7 +24,7 @@ export function appCommands(run: Run, print: Print): Command {
       .requiredOption('--shop <id>', 'the shop', shopId)
       .requiredOption('--issuer <url>', "issuer of the app's tokens")
       .requiredOption('--client-id <id>', "the app's client id");
-  options(app.command('install').description('let the tokens of an app count for a shop')).action(
+  options(app.command('install').description('accept the tokens of an app for a shop')).action(
     ({ shop, issuer, clientId }: AppOptions) =>
       run(async ({ pool, by }) => {
         await installApp(pool, { shopId: shop, issuer, clientId, by });

@@ -5,7 +5,7 @@ import { RELEASED } from '../../services/contract/versions.ts';
 import { isScope, SCOPES, type Scope } from '../auth/scopes.ts';
 import { isRole, ROLES, type Role } from '../tenancy/permissions.ts';
 
-/** Readers of command-line values; each throws commander's error that says what is wanted. */
+/** Parsers of command-line values. Each throws commander's error with the expected form. */
 
 export function shopId(text: string): bigint {
   const id = parsePathId(text);
@@ -18,7 +18,7 @@ export function role(text: string): Role {
   throw new InvalidArgumentError(`wants one of ${ROLES.join(', ')}`);
 }
 
-/** Separated by commas. */
+/** A list separated by commas. */
 export function scopes(text: string): Scope[] {
   return text.split(',').map((part) => {
     const scope = part.trim();
@@ -33,7 +33,7 @@ export function time(text: string): Date {
   return parsed;
 }
 
-/** Whether it is supported today is for the service to say, whose calendar counts. */
+/** A released version. The service checks whether it is supported today, by its own calendar. */
 export function releasedVersion(text: string): string {
   const version = RELEASED.find((name) => name === text);
   if (version === undefined) throw new InvalidArgumentError(`wants one of ${RELEASED.join(', ')}`);
@@ -46,7 +46,7 @@ export function perMinute(text: string): number {
   throw new InvalidArgumentError('wants a number from 1 to 1000000');
 }
 
-/** Entries of a page. */
+/** The number of entries of a page. */
 export function pageSize(text: string): number {
   const count = /^[1-9]\d{0,4}$/.test(text) ? Number(text) : 0;
   if (count >= 1 && count <= 10_000) return count;

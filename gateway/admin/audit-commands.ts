@@ -16,11 +16,11 @@ interface ListOptions {
 }
 
 const DEFAULT_LIMIT = 100;
-/** Longer names are cut; the log holds at most 200 characters of one. */
+/** Longer names are cut. Characters. */
 const NAME_MAX = 200;
 const SUBJECT_MAX = 500;
 
-/** `audit list`: who changed what in a shop, from where. */
+/** `audit list`: the audit log of a shop. */
 export function auditCommands(run: Run, print: Print): Command {
   const audit = new Command('audit').description("read a shop's audit log");
   audit
@@ -48,7 +48,7 @@ export function auditCommands(run: Run, print: Print): Command {
   return audit;
 }
 
-/** Names and ids in paths are what somebody chose: nothing in them begins a line or moves the cursor. */
+/** One line of output. Names and ids come from callers, so control characters in them are replaced. */
 function lineOf(entry: LoggedEntry): string {
   const { at, actorKind, actorId, actorName, source, requestId, action, subject, detail } = entry;
   const name = actorName === '' ? '' : ` ${JSON.stringify(printable(actorName, NAME_MAX))}`;

@@ -13,12 +13,12 @@ import { payloadVersionCommands } from './payload-version-commands.ts';
 import { sandboxCommand } from './sandbox-command.ts';
 import type { Surroundings } from './surroundings.ts';
 
-/** What a command needs of the world; opened for the one command that runs. */
+/** Opens what a command needs (database, services), runs the command, and closes it. */
 export type Open = (
   work: (surroundings: Surroundings) => Promise<void>,
   stackFile?: string,
 ) => Promise<void>;
-/** The same, where it is known on which system. */
+/** As {@link Open}, for the system that the options select. */
 export type Run = (work: (surroundings: Surroundings) => Promise<void>) => Promise<void>;
 export type Print = (line: string) => void;
 
@@ -26,7 +26,7 @@ interface ShopOption {
   readonly shop: bigint;
 }
 
-/** `npm run admin -- …`: thin commands over the tenancy functions. */
+/** `npm run admin -- …`: commands that call the tenancy functions. */
 export function adminProgram(open: Open, print: Print): Command {
   const program = new Command('admin')
     .description(

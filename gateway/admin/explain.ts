@@ -2,7 +2,7 @@ import { ConnectError } from '@connectrpc/connect';
 import { isUnavailable } from '../../services/platform/errors.ts';
 import { isOutage } from '../../services/platform/outage.ts';
 
-/** What went wrong with a command, in one line that an operator can act on. */
+/** Describes the failure of a command in one line that an operator can act on. */
 export function explain(error: unknown): string {
   if (isOutage(error)) return 'the database does not answer; is the system running?';
   if (isUnavailable(error)) return 'a service does not answer; is the system running?';

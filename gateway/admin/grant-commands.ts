@@ -43,7 +43,7 @@ function lineOf(grant: LiveGrant): string {
   ].join('  ');
 }
 
-/** Apps that register anew share one client id: the host tells them apart. */
+/** Apps without a metadata document share one client id; the host shows which app it is. */
 function nameOf({ clientId, app }: LiveGrant): string {
   const name = KNOWN_CLIENTS.find((known) => known.clientId === clientId)?.name ?? clientId;
   return app === null ? name : `${name} (${app})`;

@@ -13,7 +13,7 @@ interface ShopOption {
 
 const NAME_MAX = 200;
 
-/** `member …`: the people of a shop. */
+/** `member …`: the members of a shop. */
 export function memberCommands(run: Run, print: Print): Command {
   const member = new Command('member').description('add, remove, unlink or list members of a shop');
   member

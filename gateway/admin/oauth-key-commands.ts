@@ -9,7 +9,7 @@ export function oauthKeyCommands(run: Run, print: Print): Command {
   );
   key
     .command('rotate')
-    .description('sign with a fresh key from now on; nobody is signed out')
+    .description('sign with a new key from now on; nobody is signed out')
     .action(() =>
       run(async ({ pool }) => {
         await rotateOAuthKey(pool);

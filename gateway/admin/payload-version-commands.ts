@@ -9,7 +9,7 @@ interface ShopOption {
   readonly shop: bigint;
 }
 
-/** `payload-version …`: the version that a shop's webhook payloads are shaped for. */
+/** `payload-version …`: the API version of a shop's webhook payloads. */
 export function payloadVersionCommands(run: Run, print: Print): Command {
   const version = new Command('payload-version').description(
     "show or set the version of a shop's webhook payloads",

@@ -10,7 +10,7 @@ interface SandboxOptions {
   readonly off?: true;
 }
 
-/** `shop sandbox`: shows or sets whether a shop is on trial, and processed without moving money. */
+/** `shop sandbox`: shows or sets whether a shop is a sandbox, whose returns are processed without moving money. */
 export function sandboxCommand(run: Run, print: Print): Command {
   return new Command('sandbox')
     .description('show or set whether a shop is a sandbox, processed without moving money')

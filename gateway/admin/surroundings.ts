@@ -18,16 +18,16 @@ import { createPool } from '../../services/platform/postgres.ts';
 import { connectServices, type Services, type ServiceTargets } from '../services.ts';
 import type { Author } from '../tenancy/audit.ts';
 
-/** What the admin commands work with. */
+/** The database, the services and the author that admin commands use. */
 export interface Surroundings {
   readonly pool: pg.Pool;
-  /** Connected by the first look, which throws when the environment does not say where they are. */
+  /** Connected on first access, which throws when the environment has no addresses for them. */
   readonly services: Services;
   readonly by: Author;
   close(): Promise<void>;
 }
 
-/** Where a running local stack describes itself. */
+/** The stack file of the running local stack. */
 const STACK_FILE = fileURLToPath(new URL('../../.local/stack.json', import.meta.url));
 
 const databaseShape = {
@@ -53,11 +53,11 @@ const stackShape = z.object({
 });
 
 /**
- * Finds database, services and service token: in the named stack file; else in the environment when
- * it names a database; else in the stack file of the running local stack.
+ * Finds database, services and service token: in the given stack file; else in the environment, if it has a database;
+ * else in the stack file of the running local stack.
  *
- * @param stackFile a stack file elsewhere, for one of several stacks.
- * @throws Error that says what to set or to start; ConfigError for a faulty environment.
+ * @param stackFile another stack file, for one of several stacks.
+ * @throws Error that states what to set or to start; ConfigError for an invalid environment.
  */
 export async function findSurroundings(
   env: NodeJS.ProcessEnv,
@@ -72,7 +72,7 @@ function fromEnvironment(env: NodeJS.ProcessEnv): Surroundings {
   return open(databaseUrl, () => {
     const config = loadConfig(servicesShape, env);
     const { RETURNS_TARGET: returns, WEBHOOKS_TARGET: webhooks } = config;
-    // No command asks the other services, and none is connected to before it is asked.
+    // No command calls the other services, and clients connect only when they are called.
     const unused = returns;
     return {
       identity: identityFromConfig(config),
@@ -107,7 +107,7 @@ async function readStack(path: string): Promise<z.infer<typeof stackShape>> {
   }
 }
 
-/** @param reach where the services are; not asked for by commands that need none. */
+/** @param reach returns the addresses of the services; called only by commands that need a service. */
 function open(
   databaseUrl: string,
   reach: () => { readonly identity: ServiceIdentity; readonly targets: ServiceTargets },

@@ -8,21 +8,21 @@ import { isScope, SCOPES, type Scope } from '../auth/scopes.ts';
 import { type Author, recordAudit } from './audit.ts';
 import { requireShop } from './shops.ts';
 
-/** Live keys a shop may have: neither revoked nor expired. */
+/** Maximum number of active keys of a shop (neither revoked nor expired). */
 const MAX_KEYS_PER_SHOP = 100;
 
-/** A stored key: all but its secret. */
+/** A stored key without its secret. */
 export interface ApiKey {
   readonly shopId: bigint;
   readonly keyId: string;
   readonly scopes: readonly Scope[];
   readonly description: string;
-  /** REST requests a minute, when other than the default. */
+  /** REST requests per minute; null for the default. */
   readonly restPerMinute: number | null;
   readonly createdAt: Date;
   readonly lastUsedAt: Date | null;
   readonly expiresAt: Date | null;
-  /** By the database's clock, as keys are judged. */
+  /** By the database's clock, as in the check of keys. */
   readonly hasExpired: boolean;
   readonly revokedAt: Date | null;
 }
@@ -34,15 +34,15 @@ export interface NewApiKey {
   readonly expiresAt?: Date;
   readonly restPerMinute?: number;
   /**
-   * The whole key, for the local stack only, whose keys must survive a restart. Creating the same
-   * text again answers the key that exists.
+   * The whole key; only for the local stack, whose keys must stay the same after a restart. Creating the same text
+   * again returns the existing key.
    */
   readonly text?: string;
   readonly by: Author;
 }
 
 /**
- * Creates a key and answers its text: the only time that it is known.
+ * Creates a key and returns its text. The text is not stored and cannot be shown again.
  *
  * @throws DomainError for an unknown scope or shop; RESOURCE_EXHAUSTED when the shop has 100 keys that are
  *   neither revoked nor expired.
@@ -57,10 +57,10 @@ export async function createApiKey(
   const made = key.text === undefined ? newKey() : givenKey(key.text);
   return await inTransaction(pool, async (tx) => {
     await requireShop(tx, key.shopId);
-    // Serialises creations of one shop, so that the quota is exact.
+    // The lock serializes key creations of one shop, so that the quota is exact.
     await tx.query('select id from shops where id = $1 for no key update', [key.shopId]);
     if (await hasKey(tx, key.shopId, made.keyId)) return { text: made.text, keyId: made.keyId };
-    await requireRoom(tx, key.shopId);
+    await requireQuota(tx, key.shopId);
     await tx.query(
       `insert into api_keys (shop_id, key_id, secret_hash, scopes, description, rest_per_minute, expires_at)
        values ($1, $2, $3, $4, $5, $6, $7)`,
@@ -86,7 +86,7 @@ export async function createApiKey(
 }
 
 /**
- * Revokes a key: refused within 5 seconds on every replica. Repeatable.
+ * Revokes a key. Within 5 seconds, every replica rejects it. Idempotent.
  *
  * @param key.keyId the key's id, or its whole text.
  * @throws DomainError NOT_FOUND when the shop has no such key.
@@ -110,7 +110,7 @@ export function revokeApiKey(
   });
 }
 
-/** The shop's keys, oldest first; revoked ones too. */
+/** The shop's keys, oldest first, including revoked ones. */
 export async function listApiKeys(db: Queryable, shopId: bigint): Promise<ApiKey[]> {
   const { rows } = await db.query<ApiKey>(
     `select shop_id as "shopId", key_id as "keyId", scopes, description,
@@ -131,7 +131,7 @@ async function hasKey(tx: Queryable, shopId: bigint, keyId: string): Promise<boo
   return rowCount === 1;
 }
 
-async function requireRoom(tx: Queryable, shopId: bigint): Promise<void> {
+async function requireQuota(tx: Queryable, shopId: bigint): Promise<void> {
   const { rows } = await tx.query<{ count: bigint }>(
     `select count(*) from api_keys
      where shop_id = $1 and revoked_at is null and (expires_at is null or expires_at > now())`,

@@ -3,16 +3,16 @@ import { ErrorReason } from '../../proto/gen/rms/common/v1/error_pb.ts';
 import { DomainError } from '../../services/platform/errors.ts';
 import type { Queryable } from '../../services/platform/postgres.ts';
 
-/** An entry of the audit log, as it was written. */
+/** An entry of the audit log. */
 export interface LoggedEntry {
-  /** Of the entry; the cursor of what is older. */
+  /** The id of the entry; also the cursor for older entries. */
   readonly id: bigint;
   readonly at: Date;
   readonly actorKind: string;
   /** Key id, client id or user id. */
   readonly actorId: string;
   readonly actorName: string;
-  /** Address or command. */
+  /** IP address or command. */
   readonly source: string | null;
   readonly requestId: string | null;
   readonly action: string;
@@ -22,24 +22,24 @@ export interface LoggedEntry {
 
 export interface AuditFilter {
   readonly shopId: bigint;
-  /** From this moment on. */
+  /** Inclusive. */
   readonly since?: Date;
-  /** Before this moment. */
+  /** Exclusive. */
   readonly until?: Date;
-  /** Id of the actor: a key id, a client id, the number of a person. */
+  /** Id of the actor: a key id, a client id or a user id. */
   readonly actor?: string;
-  /** A whole action, or its beginning followed by `*`, such as `rest.*`. */
+  /** An action, or a prefix followed by `*`, such as `rest.*`. */
   readonly action?: string;
-  /** Most entries. */
+  /** Maximum number of entries. */
   readonly limit: number;
-  /** Only what is older than this entry. */
+  /** Only entries older than this one. */
   readonly before?: bigint;
 }
 
 /**
  * A shop's audit log, newest first.
  *
- * @throws DomainError NOT_FOUND when the entry to begin after does not exist.
+ * @throws DomainError NOT_FOUND when the entry `before` does not exist.
  */
 export async function listAudit(db: Queryable, filter: AuditFilter): Promise<LoggedEntry[]> {
   const { shopId, before } = filter;
@@ -72,7 +72,7 @@ export async function listAudit(db: Queryable, filter: AuditFilter): Promise<Log
   return rows;
 }
 
-/** When an entry was written, as PostgreSQL says it: a `Date` would lose its microseconds. */
+/** The time of an entry in PostgreSQL's text form, because a `Date` would lose the microseconds. */
 async function timeOf(db: Queryable, shopId: bigint, id: bigint): Promise<string> {
   const { rows } = await db.query<{ at: string }>(
     'select at::text as at from audit_log where shop_id = $1 and id = $2',

@@ -17,9 +17,9 @@ beforeAll(async () => {
 });
 afterAll(() => under.stop());
 
-/** A writer over the test's database, the statements that it made, and an outage to switch on. */
+/** A writer with the test's database, a count of its statements, and a switch for an outage. */
 function writerUnderTest() {
-  const state = { statements: 0, isAway: false };
+  const state = { statements: 0, isUnavailable: false };
   const db: Queryable = new Proxy(under.database.pool, {
     get(pool, name) {
       const member: unknown = Reflect.get(pool, name);
@@ -27,7 +27,8 @@ function writerUnderTest() {
       if (name !== 'query') return member.bind(pool);
       return async (...args: unknown[]) => {
         state.statements += 1;
-        if (state.isAway) throw Object.assign(new Error('away'), { code: 'ECONNREFUSED' });
+        if (state.isUnavailable)
+          throw Object.assign(new Error('unavailable'), { code: 'ECONNREFUSED' });
         return member.apply(pool, args);
       };
     },
@@ -52,7 +53,7 @@ async function subjects(like: string): Promise<string[]> {
   return rows.map((row) => row.subject);
 }
 
-test('entries of one moment are written with one statement, in their order', async () => {
+test('concurrent entries are written with one statement, in their order', async () => {
   const { writer, state } = writerUnderTest();
   const wanted = Array.from({ length: 300 }, (_, nth) => `many-${String(nth).padStart(3, '0')}`);
   await Promise.all(wanted.map((subject) => writer.write(entry(subject))));
@@ -60,7 +61,7 @@ test('entries of one moment are written with one statement, in their order', asy
   expect(await subjects('many-')).toEqual(wanted);
 });
 
-test('an entry that nobody waits for goes with the next one, or on its own', async () => {
+test('an entry of writeSoon is written with the next one, or on its own', async () => {
   const { writer, state } = writerUnderTest();
   writer.writeSoon(entry('soon-1'));
   await writer.write(entry('soon-0'));
@@ -69,7 +70,7 @@ test('an entry that nobody waits for goes with the next one, or on its own', asy
   await until(async () => (await subjects('soon-2')).length > 0);
 });
 
-test('one that the table does not take fails alone', async () => {
+test('an invalid entry fails alone', async () => {
   const { writer } = writerUnderTest();
   const results = await Promise.allSettled([
     writer.write(entry('one-good')),
@@ -80,23 +81,23 @@ test('one that the table does not take fails alone', async () => {
   expect(await subjects('one-')).toEqual(['one-good', 'one-other']);
 });
 
-test('through an outage callers are refused, and what nobody waits for is kept', async () => {
+test('during an outage, write rejects, and entries of writeSoon are kept', async () => {
   const { writer, state } = writerUnderTest();
-  state.isAway = true;
+  state.isUnavailable = true;
   writer.writeSoon(entry('away-kept'));
   await expect(writer.write(entry('away-refused'))).rejects.toThrow('away');
-  state.isAway = false;
+  state.isUnavailable = false;
   await until(async () => (await subjects('away-')).length > 0);
   expect(await subjects('away-')).toEqual(['away-kept']);
 });
 
-test('what a caller sent as an id is written, whatever it holds', async () => {
+test('an id with any characters is written', async () => {
   const { writer } = writerUnderTest();
   await writer.write(entry(`odd-\0\n\u001b\ud800${'x'.repeat(600)}`));
   expect(await subjects('odd-')).toEqual([`odd-${'\u{fffd}'.repeat(4)}${'x'.repeat(492)}`]);
 });
 
-test('a stop writes what waits', async () => {
+test('stop writes the buffered entries', async () => {
   const { writer } = writerUnderTest();
   const wanted = Array.from({ length: 1_200 }, (_, nth) => `stop-${String(nth).padStart(4, '0')}`);
   for (const subject of wanted) writer.writeSoon(entry(subject));

@@ -5,13 +5,13 @@ import { isOutage } from '../../services/platform/outage.ts';
 import type { Queryable } from '../../services/platform/postgres.ts';
 import { type AuditEntry, recordAudit, recordAudits } from './audit.ts';
 
-/** Adds entries to the audit log, many with one statement. */
+/** Adds entries to the audit log, many in one statement. */
 export interface AuditWriter {
   /** Resolves once the entry is committed. Rejects when it cannot be written. */
   write(entry: AuditEntry): Promise<void>;
-  /** Writes the entry within a second; through an outage of the database it is kept in memory. */
+  /** Writes the entry within a second. During a database outage it is kept in memory. */
   writeSoon(entry: AuditEntry): void;
-  /** Writes what waits. */
+  /** Writes the buffered entries and stops. */
   stop(): Promise<void>;
 }
 
@@ -21,15 +21,15 @@ interface Waiting {
   reject(error: unknown): void;
 }
 
-/** How long an entry that nobody waits for may wait for others. Milliseconds. */
+/** Maximum delay of an entry of `writeSoon`. Milliseconds. */
 const SOON_MS = 1_000;
 const MAX_BATCH = 500;
-/** Entries that nobody waits for, kept through an outage; more are lost and counted. */
+/** Maximum number of entries of `writeSoon` that are kept during an outage. More are lost, and counted as lost. */
 const MAX_KEPT = 10_000;
 
 /**
- * Entries of one turn of the event loop are written together, and those that come while a statement
- * runs, with the next one. So a busy gateway makes one statement for many writes, not one for each.
+ * Entries of one turn of the event loop are written with one statement. Entries that arrive while a statement is
+ * running are written with the next one. So a busy gateway needs one statement for many entries.
  */
 export function createAuditWriter(
   db: Queryable,
@@ -77,7 +77,7 @@ export function createAuditWriter(
         keep(others);
         return;
       }
-      // One entry that the table does not take must not fail the others.
+      // The entries are written one by one, so that an invalid entry does not make the others fail.
       for (const caller of callers) await writeOne(caller.entry, caller);
       for (const entry of others) await writeOne(entry);
     }

@@ -9,12 +9,12 @@ import type { Queryable } from '../../services/platform/postgres.ts';
 
 const KINDS = enumText(Actor_KindSchema);
 
-/** Who changes something, and from where. */
+/** The author of a change, for the audit log. */
 export interface Author {
   readonly actor: MessageInitShape<typeof ActorSchema>;
-  /** Address (IPv6 as its /64) or command the change came from; absent when unknown. */
+  /** IP address (IPv6 as its /64) or command; absent when unknown. */
   readonly source?: string;
-  /** Of the HTTP request that the change came with; absent when it came with none. */
+  /** Id of the HTTP request; absent when the change did not come from one. */
   readonly requestId?: string;
 }
 
@@ -23,7 +23,7 @@ export interface AuditEntry {
   readonly by: Author;
   /** `noun.verb`, such as `api_key.created`. */
   readonly action: string;
-  /** Id of what was changed. Never a secret, never an e-mail address. */
+  /** Id of the changed object. Never a secret, never an e-mail address. */
   readonly subject: string;
   readonly detail?: Readonly<Record<string, string | number | boolean | readonly string[]>>;
 }
@@ -56,10 +56,10 @@ export async function recordAudits(tx: Queryable, entries: readonly AuditEntry[]
   );
 }
 
-/** Characters of a subject that the log takes. */
+/** Maximum length of a subject. Characters. */
 const SUBJECT_MAX = 500;
 
-/** Ids in paths are what a caller sent: control characters and lone surrogates are shown as U+FFFD. */
+/** Ids from paths may have any characters: control characters and lone surrogates are replaced by U+FFFD. */
 function storable(subject: string): string {
   return [...subject.replace(/[\p{Cc}\p{Cs}]/gu, '\u{fffd}')].slice(0, SUBJECT_MAX).join('');
 }

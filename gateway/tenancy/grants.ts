@@ -14,17 +14,17 @@ export interface LiveGrant {
   readonly userName: string | null;
   readonly email: string;
   readonly clientId: string;
-  /** Host or scheme of the app that it was given to; null when unknown. */
+  /** Host or scheme of the app; null when unknown. */
   readonly app: string | null;
-  /** To the millisecond. */
+  /** Truncated to milliseconds. */
   readonly createdAt: Date;
   readonly expiresAt: Date;
-  /** To the minute; null when it was never used. */
+  /** With a precision of one minute; null when it was never used. */
   readonly lastUsedAt: Date | null;
 }
 
 /**
- * The grants that work, oldest first; of all shops when none is named.
+ * The active grants, oldest first; those of all shops when `shopId` is absent.
  *
  * @param o.userId only those of this member.
  * @param o.after the grant after which the list begins.
@@ -66,8 +66,8 @@ export async function listGrants(
 }
 
 /**
- * Disconnects an assistant: its tokens are refused from the next call on. Without a shop an operator acts,
- * and a grant that was revoked before is not found; with a shop the call is repeatable.
+ * Disconnects an assistant: its tokens are rejected from the next call on. With a shop, the call is idempotent. Without
+ * a shop (for operators), a grant that was revoked before is not found.
  *
  * @param o.shopId only a grant of this shop.
  * @param o.userId only a grant of this member.
@@ -97,16 +97,16 @@ export function revokeGrant(
   });
 }
 
-/** Which grants: one, or all of a member. */
+/** Selects one grant, or all grants of a member. */
 export type GrantsOf =
   | { readonly id: string }
   | { readonly shopId: bigint; readonly userId: bigint };
 
 /**
- * Ends grants with their codes, refresh tokens and access tokens, in the transaction of whatever is the
- * cause, and notes each in the audit log. Repeatable.
+ * Ends grants with their codes, refresh tokens and access tokens, in the transaction of the change that causes it.
+ * Writes an audit entry for each grant. Idempotent.
  *
- * @returns how many were live.
+ * @returns the number of grants that were active.
  */
 export async function endGrants(
   tx: Queryable,
@@ -133,7 +133,7 @@ export async function endGrants(
     values,
   );
   for (const { id, shopId, userId, clientId, app } of rows) {
-    // Other grants of that app live on, but the next one is asked for again.
+    // Other grants of this app stay active, but consent is asked again before the next one.
     await tx.query(
       `update oauth_grants set consented_at = null
         where user_id = $1 and shop_id = $2 and client_id = $3 and app is not distinct from $4

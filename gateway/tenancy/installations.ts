@@ -6,7 +6,7 @@ import { inTransaction, type Queryable } from '../../services/platform/postgres.
 import { type Author, recordAudit } from './audit.ts';
 import { requireShop } from './shops.ts';
 
-/** A partner's app that a shop lets act for it, within the scopes of its tokens. */
+/** A partner's app that a shop has installed. It acts for the shop within the scopes of its tokens. */
 export interface Installation {
   readonly shopId: bigint;
   /** `iss` of the app's tokens. */
@@ -15,7 +15,7 @@ export interface Installation {
 }
 
 /**
- * Lets tokens of a partner's app count for a shop. Repeatable.
+ * Installs a partner's app: its tokens are accepted for the shop. Idempotent.
  *
  * @throws DomainError for an unknown shop or an id out of bounds.
  */
@@ -35,7 +35,7 @@ export async function installApp(pool: pg.Pool, app: Installation & { by: Author
 }
 
 /**
- * Ends an installation: its tokens are refused within 5 seconds on every replica.
+ * Ends an installation. Within 5 seconds, every replica rejects the app's tokens.
  *
  * @throws DomainError NOT_FOUND when the shop has no such installation.
  */
@@ -53,7 +53,7 @@ export function removeApp(pool: pg.Pool, app: Installation & { by: Author }): Pr
   });
 }
 
-/** Whether the shop has the app installed now. */
+/** Whether the shop has currently installed the app. */
 export async function isInstalled(db: Queryable, app: Installation): Promise<boolean> {
   const { rowCount } = await db.query(
     'select 1 from installations where shop_id = $1 and issuer = $2 and client_id = $3',

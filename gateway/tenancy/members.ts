@@ -18,15 +18,15 @@ export interface Member {
 export interface MemberChange {
   readonly shopId: bigint;
   readonly email: string;
-  /** Who asks. With `userId`, the rights of that member count; without, an operator's command acts. */
+  /** The author. With `userId`, the permissions of that member apply; without it, the author is an operator. */
   readonly by: Author & { readonly userId?: bigint };
 }
 
 /**
- * Adds a member, or gives one another role. Repeatable.
+ * Adds a member, or changes the role of one. Idempotent.
  *
- * @throws DomainError PERMISSION_DENIED when the asking member may not (only an owner makes or
- *   changes owners), FAILED_PRECONDITION when the shop would be left without an owner.
+ * @throws DomainError PERMISSION_DENIED when the author has no permission (only an owner may add or change owners),
+ *   FAILED_PRECONDITION when the shop would have no owner any more.
  */
 export function addMember(
   pool: pg.Pool,
@@ -74,7 +74,7 @@ export function removeMember(pool: pg.Pool, change: MemberChange): Promise<void>
       change.shopId,
       user.id,
     ]);
-    // Whoever is added again signs in again.
+    // A member who is removed and added again must sign in again.
     const { shopId, by } = change;
     await endGrants(tx, { shopId, userId: user.id }, { by, why: 'member_removed' });
     await recordAudit(tx, {
@@ -87,15 +87,15 @@ export function removeMember(pool: pg.Pool, change: MemberChange): Promise<void>
   });
 }
 
-/** A member with what is known of the person. */
+/** A member with the data of the user. */
 export interface ListedMember extends Member {
   readonly email: string;
   readonly name: string | null;
-  /** Of the membership. */
+  /** The time when the membership was created. */
   readonly createdAt: Date;
 }
 
-/** The shop's members, longest first. */
+/** The shop's members, oldest membership first. */
 export async function listMembers(db: Queryable, shopId: bigint): Promise<ListedMember[]> {
   const { rows } = await db.query<ListedMember>(
     `select m.shop_id as "shopId", m.user_id as "userId", m.role, u.email, u.name, m.created_at as "createdAt"
@@ -106,7 +106,7 @@ export async function listMembers(db: Queryable, shopId: bigint): Promise<Listed
   return rows;
 }
 
-/** The role of a user in a shop now; undefined when the membership is gone. */
+/** The current role of a user in a shop; undefined when the user is not a member. */
 export async function roleOfMember(
   db: Queryable,
   shopId: bigint,
@@ -119,7 +119,7 @@ export async function roleOfMember(
   return rows[0]?.role;
 }
 
-/** Locks the shop's team, so that two changes at once cannot both spare the other's owner. */
+/** Locks the shop's members, so that two concurrent changes cannot remove the last two owners. */
 async function lockRoles(tx: Queryable, shopId: bigint): Promise<Map<bigint, Role>> {
   await requireShop(tx, shopId);
   await tx.query('select id from shops where id = $1 for no key update', [shopId]);

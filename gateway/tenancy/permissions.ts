@@ -1,4 +1,4 @@
-/** What a person may do in a shop. */
+/** The permissions of users in a shop. */
 export const PERMISSIONS = [
   'returns.view',
   'returns.manage',
@@ -28,7 +28,7 @@ export const ROLES = [
 
 export type Role = (typeof ROLES)[number];
 
-/** What each role of a shop's member permits: one table for every way in; MCP is the first. */
+/** The permissions of each role of a shop's member. */
 export const ROLE_PERMISSIONS: Readonly<Record<Role, readonly Permission[]>> = {
   owner: PERMISSIONS,
   admin: PERMISSIONS,
@@ -47,7 +47,7 @@ export const ROLE_PERMISSIONS: Readonly<Record<Role, readonly Permission[]>> = {
   developer: ['returns.view', 'developer.view', 'developer.manage'],
 };
 
-/** Whether a role holds at least one of the permissions (any one suffices). */
+/** Whether a role has at least one of the permissions. */
 export function permits(role: Role, anyOf: readonly Permission[]): boolean {
   return anyOf.some((permission) => ROLE_PERMISSIONS[role].includes(permission));
 }

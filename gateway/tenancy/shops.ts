@@ -17,7 +17,7 @@ export interface Shop {
   readonly configuredAt: Date | null;
 }
 
-/** A role of the shop's own could lock it out of its settings, so the founder is an owner. */
+/** The founder is an owner, so that the shop always has somebody with all permissions. */
 const FOUNDER_ROLE = 'owner';
 
 export interface NewShop {
@@ -26,18 +26,18 @@ export interface NewShop {
   readonly currency: string;
   readonly ownerEmail: string;
   readonly ownerName?: string;
-  /** Version its webhook payloads are shaped for at first: the newest active one. */
+  /** Initial API version of its webhook payloads: the newest active one. */
   readonly payloadVersion: string;
-  /** On trial: production processes its returns without moving money. */
+  /** A sandbox: production processes its returns without moving money. */
   readonly sandbox?: boolean;
   readonly by: Author;
 }
 
 /**
- * Creates a shop with its owner, and hands its settings to the services that live by them.
+ * Creates a shop with its owner, and sends its settings to the services that need them.
  *
- * Repeatable: the same owner and name answer the shop that exists, and whatever a broken first run
- * left undone is done. Settings once handed over are not touched again.
+ * Idempotent: for the same owner and name it returns the existing shop, and completes what an interrupted first run
+ * did not do. Settings that a service already has are not changed.
  *
  * @throws DomainError for an unknown currency, a blank name, or a shop that exists with another currency.
  */
@@ -102,7 +102,7 @@ async function existingShop(
     [o.founderId, o.name],
   );
   const [shop] = rows;
-  if (!shop) throw new Error('the shop vanished between two statements');
+  if (!shop) throw new Error('the shop was deleted between two statements');
   if (shop.currency === o.currency) return shop;
   throw new DomainError(
     Code.AlreadyExists,

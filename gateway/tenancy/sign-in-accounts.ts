@@ -14,21 +14,21 @@ export interface SignInAccount {
   readonly subject: string;
 }
 
-/** Whom the shops of an address know by it. */
+/** The shops of an e-mail address, by the linked account. */
 export interface KnownAs {
-  /** Shops that know this account; the ones that knew none before among them. */
+  /** Shops with this account, including those that had no linked account before. */
   readonly mine: readonly bigint[];
-  /** Shops that know another account by the address. */
+  /** Shops with another account for the address. */
   readonly others: readonly bigint[];
 }
 
 /**
- * Says in which shops an account may act that has proved an address. Memberships that nobody has signed in to
- * are linked to the account; from then on they count for it alone, whoever has the address later. An account
- * that is known, with an address that no member has, takes its address along.
+ * Returns the shops in which an account with a confirmed e-mail address may act. Memberships of the address without a
+ * linked account are linked to this account. From then on only this account may use them, even if somebody else gets
+ * the address later. If a linked account comes with a new address that no member has, its user gets the new address.
  *
- * @param o.email as `parseEmail` answers it.
- * @param o.from where the request came from, for the audit log.
+ * @param o.email in the form that `parseEmail` returns.
+ * @param o.from IP address and id of the request, for the audit log.
  */
 export function linkAccount(
   pool: pg.Pool,
@@ -66,8 +66,8 @@ export function linkAccount(
 }
 
 /**
- * Forgets which account a member signs in with, and ends the member's assistants; the next account that proves
- * the address is linked.
+ * Removes the link between a member and an account, and ends the member's assistants. The next account that signs in
+ * with the confirmed address is linked.
  *
  * @throws DomainError NOT_FOUND when the shop has no such member.
  */
@@ -101,7 +101,7 @@ interface Membership {
   readonly userId: bigint;
 }
 
-/** Memberships of the address that know no account yet. */
+/** Links the memberships of the address that have no linked account. */
 async function linkFree(
   tx: Queryable,
   { email, account }: { readonly email: string; readonly account: SignInAccount },
@@ -116,7 +116,7 @@ async function linkFree(
   return rows;
 }
 
-/** Gives the address to the one person whom all of their shops know by the account, where it is nobody else's. */
+/** Changes the address of the user whose memberships are all linked to the account, if no other user has the address. */
 async function moveAddress(
   tx: Queryable,
   { email, account }: { readonly email: string; readonly account: SignInAccount },

@@ -11,8 +11,8 @@ const EMAIL = /^[^@\s\p{Cc}\p{Cs}]+@[^@\s\p{Cc}\p{Cs}]+$/u;
 const MAX_EMAIL = 320;
 
 /**
- * The form in which addresses are kept and compared: trimmed, composed, lower case; undefined for
- * what is no address.
+ * The form in which e-mail addresses are stored and compared: trimmed, Unicode NFC, lower case. Undefined when the text
+ * is not an address.
  */
 export function parseEmail(text: string): string | undefined {
   const email = text.trim().normalize('NFC').toLowerCase();
@@ -25,7 +25,7 @@ function normalizeEmail(text: string): string {
   return email;
 }
 
-/** The user with that address, added when there is none; a given name replaces the stored one. */
+/** The user with this address; created when there is none. A given name replaces the stored one. */
 export async function ensureUser(tx: Queryable, email: string, name?: string): Promise<User> {
   const { rows } = await tx.query<User>(
     `insert into users (email, name) values ($1, $2)
@@ -34,7 +34,7 @@ export async function ensureUser(tx: Queryable, email: string, name?: string): P
     [normalizeEmail(email), name ?? null],
   );
   const [user] = rows;
-  if (!user) throw new Error('an upsert answered no row');
+  if (!user) throw new Error('the upsert returned no row');
   return user;
 }
 

@@ -1,12 +1,11 @@
-/** A line amount has at most so many digits before its decimals: what the service takes. */
+/** Maximum digits of a line amount before the decimal point; the service accepts no more. */
 const MAX_DIGITS = 12;
 
 /**
  * Multiplies a decimal unit price by a quantity, exactly.
  *
- * @returns the line's amount with the currency's decimals; undefined when the price is no decimal
- *   number of zero or more, when the amount has more decimals than the currency, or is more
- *   than the service takes.
+ * @returns the amount with the currency's decimals; undefined when the price is not a decimal number of zero or more,
+ *   when the amount has more decimals than the currency, or when it is larger than the service accepts.
  */
 export function lineAmount(
   unitPrice: string,

@@ -1,8 +1,7 @@
 const WIDTH = 40;
 
 /**
- * Shows on standard error how much of `total` is done: one line, drawn again and again, and only for
- * people (a terminal).
+ * Shows a progress bar on standard error: one line that is redrawn, and only on a terminal.
  */
 export function startProgress(
   title: string,

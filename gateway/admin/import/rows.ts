@@ -16,29 +16,29 @@ export const COLUMNS = [
 export type Row = Readonly<Record<(typeof COLUMNS)[number], string>> & {
   /** Line of the file, from 1. */
   readonly line: number;
-  /** Whether it has as many cells as the first line. */
+  /** Whether the row has as many cells as the first line. */
   readonly isWhole: boolean;
 };
 
-/** Rows of one invoice that stand next to each other: one return. */
+/** The adjacent rows of one invoice; they become one return. */
 export interface Invoice {
   readonly number: string;
-  /** Never more than one return may have, and one. */
+  /** At most {@link MAX_ROWS} + 1 rows; further rows are only counted. */
   readonly rows: readonly Row[];
-  /** How many rows it has in the file. */
+  /** The number of its rows in the file. */
   readonly size: number;
   /** Bytes of the file read so far. */
   readonly bytesRead: number;
 }
 
-/** Most rows of one return: the service takes no more. */
+/** Maximum rows of one return; the service accepts no more. */
 export const MAX_ROWS = 250;
 
 /**
- * Reads a CSV file invoice by invoice, holding only one in memory; of an invoice that is too long for
- * a return, so much that it is refused as a whole.
+ * Reads a CSV file invoice by invoice, with only one in memory. Of an invoice that is too long for a return, only the
+ * rows that show this are kept, and the invoice is refused as a whole.
  *
- * @throws Error when a column is missing or the file is no CSV, naming the line.
+ * @throws Error with the line when a column is missing or the file is not CSV.
  */
 export async function* readInvoices(path: string): AsyncGenerator<Invoice> {
   const file = createReadStream(path);
@@ -71,13 +71,13 @@ export async function* readInvoices(path: string): AsyncGenerator<Invoice> {
   }
   const [first] = rows;
   if (first) yield { number: first.InvoiceNo, rows, size, bytesRead: file.bytesRead };
-  // Nothing but blank lines is as empty as nothing at all.
+  // A file with only blank lines counts as empty.
   else if (!hasHeader) checkHeader([]);
 }
 
 /**
- * Reads a whole CSV file, holding only the numbers of its invoices, and answers those whose rows do not
- * all stand next to each other: {@link readInvoices} gives such an invoice in parts.
+ * Reads a whole CSV file and returns the numbers of the invoices whose rows are not all adjacent. {@link readInvoices}
+ * returns such an invoice in several parts.
  *
  * @throws Error as readInvoices does.
  */
@@ -91,7 +91,7 @@ export async function findScattered(path: string): Promise<ReadonlySet<string>> 
   return scattered;
 }
 
-/** What a row has that ends too early. */
+/** The cells of a row that is too short. */
 const EMPTY: Record<(typeof COLUMNS)[number], string> = {
   InvoiceNo: '',
   StockCode: '',

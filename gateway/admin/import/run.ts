@@ -4,30 +4,30 @@ import { findScattered, type Invoice, readInvoices } from './rows.ts';
 import { mapInvoice, type RowFault, type Submission } from './submission.ts';
 import { type ImportTarget, otherMethod } from './target.ts';
 
-/** Returns submitted at the same time. */
+/** Number of returns that are submitted concurrently. */
 const PARALLEL = 8;
 
-/** Refused rows kept for the summary; further ones are only counted. */
+/** Maximum number of refused rows in the summary; further ones are only counted. */
 const MAX_FAULTS = 1_000;
 
 export interface ImportSummary {
-  /** Returns and rows that this run made. */
+  /** Returns and rows that this run created. */
   readonly imported: { returns: number; rows: number };
-  /** Returns and rows that an earlier run had made. */
+  /** Returns and rows that an earlier run had created. */
   readonly skipped: { returns: number; rows: number };
-  /** Returns and rows that were not taken. */
+  /** Returns and rows that were refused. */
   readonly refused: { returns: number; rows: number };
-  /** Why, by line of the file; the first 1,000. */
+  /** The reasons by line of the file; the first 1,000. */
   readonly faults: RowFault[];
-  /** Of all of them. */
+  /** The number of all faults. */
   faultCount: number;
 }
 
 /**
- * Submits every return of a CSV file. Safe to run again: a return's key is made of its invoice.
+ * Submits every return of a CSV file. Safe to run again: the idempotency key of a return is made from its invoice.
  *
- * A return with a refused row is refused as a whole, and so is one whose rows stand apart: the file is
- * read to its end before anything is submitted. The others go on. An outage ends the run.
+ * A return with a refused row is refused as a whole, and so is one whose rows are not adjacent; to find those, the
+ * file is read to its end before anything is submitted. The other returns are submitted. An outage ends the run.
  *
  * @param progress called after each return with the bytes read so far.
  * @throws ConnectError when the service cannot be reached; Error when the file cannot be read.
@@ -98,9 +98,9 @@ async function importOne(
 }
 
 /**
- * Submits a return; true when it was there. An earlier run may have found the shop with another maker
- * of labels, so what is refused for its content is asked for with that run's method: its key is used,
- * so nothing is written.
+ * Submits a return; true when it existed already. When the service answers that the key was used with another content,
+ * an earlier run may have used another return method, because the shop then had another label provider. So the
+ * submission is repeated with that method. Its key is used already, so this creates nothing.
  */
 async function submit(
   returns: Client<typeof ReturnsService>,
@@ -117,7 +117,7 @@ async function submit(
   }
 }
 
-/** What the service says against this return; undefined when it says nothing about it (an outage). */
+/** The reason why the service refused this return; undefined for other errors, such as an outage. */
 function refusalOf(error: unknown, invoice: string): string | undefined {
   const { code, rawMessage } = ConnectError.from(error);
   if (code === Code.AlreadyExists) {
@@ -126,7 +126,7 @@ function refusalOf(error: unknown, invoice: string): string | undefined {
   return code === Code.InvalidArgument || code === Code.FailedPrecondition ? rawMessage : undefined;
 }
 
-/** Counts what became of an invoice, or of a part of one: its number is refused once. */
+/** Counts the outcome of an invoice or a part of one. An invoice in several parts is counted as refused once. */
 function count(
   summary: ImportSummary,
   invoice: Invoice,

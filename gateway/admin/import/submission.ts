@@ -18,13 +18,13 @@ const CODES = new Map(
   ),
 );
 
-/** Where the data of this shop calls a country by no name of ISO 3166. */
+/** Country names in the file that are not names of ISO 3166. */
 const COUNTRY_CODES = new Map(Object.entries({ EIRE: 'IE', USA: 'US', RSA: 'ZA' }));
 
 /** The time zone of `InvoiceDate`. */
 const TIME_ZONE = 'Europe/London';
 
-/** Ids at the commerce provider start here, so that they never meet internal ones. */
+/** Ids at the commerce provider start here, so that they never equal internal ids. */
 const PROVIDER_IDS = 1_000_000_000_000n;
 
 /** A row that cannot become a line of a return. */
@@ -41,8 +41,8 @@ export type Submission = Exclude<
 export type Mapped = { readonly submission: Submission } | { readonly faults: readonly RowFault[] };
 
 /**
- * Turns the rows of one invoice into a submission. What the file lacks is filled as docs/import.md
- * says: tax 0, outcome refund, no label, presentment currency = shop currency.
+ * Converts the rows of one invoice to a submission. Values that the file does not have get the defaults of
+ * docs/import.md: tax 0, outcome refund, no label, presentment currency = shop currency.
  */
 export function mapInvoice(invoice: Invoice, target: ImportTarget): Mapped {
   const [first] = invoice.rows;
@@ -93,7 +93,7 @@ function lineOf(row: Row, at: number, o: { target: ImportTarget; faults: RowFaul
   const money = { shop: amount ?? '0' };
   const title = row.Description.trim() || row.StockCode;
   return {
-    // One invoice may hold the same SKU twice: position tells the lines apart.
+    // An invoice may have the same SKU twice, so the id contains the position.
     providerLineItemId: stableId(`line:${row.InvoiceNo}:${at}`),
     providerLineItemExternalId: `${row.InvoiceNo}:${at + 1}`,
     sku: row.StockCode,
@@ -116,12 +116,12 @@ function localTime(row: Row, faults: RowFault[]): number {
   return time ?? 0;
 }
 
-/** ISO 3166 alpha-2; empty where the name is no country of the standard. */
+/** ISO 3166 alpha-2; empty when the name is not a country of the standard. */
 function countryCode(name: string): string {
   return COUNTRY_CODES.get(name) ?? CODES.get(name.toLowerCase()) ?? '';
 }
 
-/** The same text gives the same id at every run: 48 bits of its hash, above all internal ids. */
+/** An id from 48 bits of the text's hash, the same in every run, and larger than all internal ids. */
 function stableId(text: string): bigint {
   const hash = createHash('sha256').update(`import:${text}`).digest();
   return PROVIDER_IDS + BigInt(hash.readUIntBE(0, 6));

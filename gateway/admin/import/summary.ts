@@ -1,9 +1,9 @@
 import type { ImportSummary } from './run.ts';
 
-/** Refused rows that are printed; the rest are counted. */
+/** Maximum number of refused rows that are printed; the rest are counted. */
 const MAX_PRINTED = 50;
 
-/** Prints what an import came to: counts, then each refused row with its line and reason. */
+/** Prints the result of an import: counts, then each refused row with its line and reason. */
 export function printSummary(summary: ImportSummary): void {
   console.log();
   for (const kind of ['imported', 'skipped', 'refused'] as const) {

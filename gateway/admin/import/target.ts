@@ -15,14 +15,14 @@ export interface ImportTarget {
   /** Decimals of the currency. */
   readonly decimals: number;
   readonly actor: MessageInitShape<typeof ActorSchema>;
-  /** The file does not say it. With `mail` a label is asked for where a third party makes the shop's. */
+  /** The file does not contain it. With `mail`, a label would be requested if a third party makes the shop's labels. */
   readonly returnMethod: ReturnMethod;
 }
 
 /**
- * Asks a shop's settings for what an import must know.
+ * Reads from a shop's settings what an import needs.
  *
- * @param stated the file's currency, if it was stated.
+ * @param stated the file's currency, if it was given.
  * @throws Error when the file is in another currency than the shop's.
  */
 export async function targetOf(
@@ -43,7 +43,7 @@ export async function targetOf(
   return { ...call, currency, decimals, returnMethod };
 }
 
-/** The return method of an import that found the shop with another maker of labels. */
+/** The return method of an import that ran while the shop had another label provider. */
 export function otherMethod(returnMethod: ReturnMethod): ReturnMethod {
   return returnMethod === ReturnMethod.MAIL ? ReturnMethod.DROP_OFF : ReturnMethod.MAIL;
 }

@@ -5,11 +5,11 @@ const MINUTE_MS = 60_000;
 const DAY_MS = 24 * 60 * MINUTE_MS;
 
 /**
- * Reads an ISO 8601 time. One without an offset is wall-clock time in `zone`, midnight when it is a day
- * alone. An hour that the zone skips counts from before the change, one that it repeats is the first.
+ * Parses an ISO 8601 time. A time without an offset is wall-clock time in `zone`; a date alone means midnight. A time
+ * in an hour that the zone skips is read with the offset before the change; in a repeated hour, the first one is used.
  *
  * @param zone name of the IANA database, such as `Europe/London`.
- * @returns milliseconds since 1970; undefined when the text is no such time.
+ * @returns milliseconds since 1970; undefined when the text is not a valid time.
  */
 export function timeInZone(text: string, zone: string): number | undefined {
   const local = LOCAL.exec(text);
@@ -23,7 +23,7 @@ export function timeInZone(text: string, zone: string): number | undefined {
   return isRight(before) || !isRight(after) ? before : after;
 }
 
-/** How far the zone is ahead of UTC at that moment. Milliseconds. */
+/** The zone's offset from UTC at that time. Milliseconds. */
 function offsetAt(at: number, zone: string): number {
   const format = new Intl.DateTimeFormat('en', { timeZone: zone, timeZoneName: 'longOffset' });
   const name = format.formatToParts(at).find(({ type }) => type === 'timeZoneName')?.value ?? '';
