@@ -85,7 +85,7 @@ test('during an outage, write rejects, and entries of writeSoon are kept', async
   const { writer, state } = writerUnderTest();
   state.isUnavailable = true;
   writer.writeSoon(entry('away-kept'));
-  await expect(writer.write(entry('away-refused'))).rejects.toThrow('away');
+  await expect(writer.write(entry('away-refused'))).rejects.toThrow('unavailable');
   state.isUnavailable = false;
   await until(async () => (await subjects('away-')).length > 0);
   expect(await subjects('away-')).toEqual(['away-kept']);
