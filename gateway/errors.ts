@@ -230,6 +230,7 @@ const PATH_ID_FIELDS: ReadonlySet<string> = new Set([
   'return_id',
   'order_id',
   'order_name',
+  'provider_order_id',
 ]);
 
 function isPathId(field: string | undefined): boolean {

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { ProcessReturnResponse_Refused_Code as RefusedCode } from '../../proto/gen/rms/returns/v1/returns_pb.ts';
+import { returnDetailsView } from '../../services/contract/details/return-details.ts';
 import type { OperationId } from '../../services/contract/operations.ts';
 import type { BodyOf, QueryOf } from '../../services/contract/validate.ts';
 import { cartView } from '../../services/contract/views/cart.ts';
@@ -7,7 +8,6 @@ import { deliveryPageView, deliveryView } from '../../services/contract/views/de
 import { destinationView } from '../../services/contract/views/destination.ts';
 import { dispositionView } from '../../services/contract/views/disposition.ts';
 import { fraudReportView } from '../../services/contract/views/fraud-report.ts';
-import { returnDetails } from '../../services/contract/views/return-details.ts';
 import { createdWebhookView, webhookView } from '../../services/contract/views/webhook.ts';
 import { createCart } from '../actions/carts.ts';
 import { type ActionContext, sent } from '../actions/context.ts';
@@ -50,7 +50,7 @@ export const HANDLERS: { readonly [K in OperationId]: RestHandler<K> } = {
   updateDestination: async ({ context, id, body }) =>
     destinationView(await updateDestination(context, id, body)),
   getReturnDetails: async ({ context, query }) =>
-    returnDetails(await findReturn(context, query.selector), query.currencyType),
+    returnDetailsView(await findReturn(context, query.selector), query.currencyType),
   createFraudReport: async ({ context, id, body }) =>
     fraudReportView(await createFraudReport(context, id, body)),
   processReturn: async ({ context, id, body }) =>

@@ -1,4 +1,5 @@
 import type { z } from 'zod';
+import { returnDetails } from './details/return-details.ts';
 import { NOT_FOUND, type PublicError } from './errors.ts';
 import { BODY_BYTES_MAX, DISPOSITIONS_BODY_BYTES_MAX } from './limits.ts';
 import { cart, cartBody } from './resources/cart.ts';
@@ -8,7 +9,6 @@ import { assessBody, dispositionList } from './resources/disposition.ts';
 import * as shapes from './resources/errors.ts';
 import { fraudReport, fraudReportBody } from './resources/fraud-report.ts';
 import { processAnswer, processBody } from './resources/process.ts';
-import { returnDetails } from './resources/return-details.ts';
 import { createdWebhook, webhookBody, webhookList } from './resources/webhook.ts';
 
 /**

@@ -13,6 +13,7 @@ describe('the query of return details', () => {
     ['order_name=%231001', { case: 'orderName', value: '#1001' }],
     ['order_name=+', { case: 'orderName', value: ' ' }],
     ['return_id=7&colour=red&colour=blue', { case: 'returnId', value: 7n }],
+    ['provider_order_id=7', { case: 'providerOrderId', value: 7n }],
   ])('%s selects', (query, selector) => {
     expect(read(query)).toEqual({ ok: true, value: { selector, currencyType: undefined } });
   });
@@ -24,12 +25,16 @@ describe('the query of return details', () => {
   });
 
   test.each([
-    ['', 'return_id or order_id or order_name is required.'],
-    ['currency_type=shop', 'return_id or order_id or order_name is required.'],
+    ['', 'return_id or order_id, order_name or provider_order_id is required.'],
+    ['currency_type=shop', 'return_id or order_id, order_name or provider_order_id is required.'],
     ['return_id=', 'return_id must not be empty.'],
     ['return_id=1&order_name=', 'order_name must not be empty.'],
     ['return_id=1&return_id=1', 'return_id must be given once.'],
     ['return_id=1&order_id=2', 'order_id must not be given together with return_id.'],
+    [
+      'provider_order_id=1&order_id=2',
+      'provider_order_id must not be given together with order_id.',
+    ],
     ['return_id=1&currency_type=', 'currency_type must not be empty.'],
     ['return_id=1&currency_type=Shop', 'currency_type must be one of shop, presentment.'],
     ['return_id=1&currency_type=shop&currency_type=shop', 'currency_type must be given once.'],

@@ -93,6 +93,26 @@ describe('assess', () => {
     expect(second?.disposition?.outcome).toBe(defaultOutcome);
   });
 
+  test('keeps the outcome that a line has when an assessment names none', async () => {
+    const { shopId, lines } = bench.shopWithLines(2);
+    const [assessed, fresh] = lines.map((lineItemId) => ({ lineItemId }));
+    const { RECYCLE: outcome, DONATE, BACK_TO_STOCK } = DispositionOutcome;
+    await bench.assess(shopId, [{ lineItemId: 0n, ...assessed, outcome }]);
+    const items = [
+      { lineItemId: 0n, ...assessed, note: 'worn' },
+      { lineItemId: 0n, ...fresh },
+    ];
+    expect(await bench.assess(shopId, items)).toMatchObject([
+      { disposition: { outcome, note: 'worn' } },
+      { disposition: { outcome: BACK_TO_STOCK } },
+    ]);
+    await bench.assess(shopId, [{ lineItemId: 0n, ...assessed, outcome: DONATE }]);
+    expect(await bench.assess(shopId, [{ lineItemId: 0n, ...assessed }])).toMatchObject([
+      { disposition: { outcome: DONATE } },
+    ]);
+    expect(bench.handedTo(shopId).at(-1)?.disposition).toMatchObject({ outcome: DONATE });
+  });
+
   test('a later assessment replaces the former', async () => {
     const { shopId, line } = bench.shopWithLines(1);
     await bench.assess(shopId, [{ lineItemId: line, note: 'first' }]);

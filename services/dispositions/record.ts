@@ -41,9 +41,13 @@ export interface Recorded {
 export async function record(pool: pg.Pool, batch: Batch): Promise<Recorded> {
   return inTransaction(pool, async (tx) => {
     const lines = { ...batch, lineItemIds: batch.findings.map((finding) => finding.lineItemId) };
-    const [findings, locked] = await together(tx, () =>
-      allInOrder([withDefaults(tx, batch), lockLines(tx, lines)]),
+    const [defaultOutcome, locked] = await together(tx, () =>
+      allInOrder([defaultOutcomeFor(tx, batch), lockLines(tx, lines)]),
     );
+    const findings = batch.findings.map((finding) => {
+      const outcome = finding.outcome ?? locked.get(finding.lineItemId)?.outcome ?? defaultOutcome;
+      return outcome === finding.outcome ? finding : { ...finding, outcome };
+    });
     const current = new Map(
       findings.flatMap((finding) => {
         const one = locked.get(finding.lineItemId);
@@ -70,11 +74,11 @@ export async function record(pool: pg.Pool, batch: Batch): Promise<Recorded> {
   });
 }
 
-async function withDefaults(tx: Queryable, batch: Batch): Promise<readonly Finding[]> {
-  if (batch.kind === 'grading') return batch.findings;
-  if (batch.findings.every((finding) => finding.outcome !== undefined)) return batch.findings;
-  const outcome = await findDefaultOutcome(tx, batch.shopId);
-  return batch.findings.map((finding) => ({ ...finding, outcome: finding.outcome ?? outcome }));
+/** The shop's default outcome where an assessment names none: it counts for lines that have none yet. */
+async function defaultOutcomeFor(tx: Queryable, batch: Batch): Promise<Finding['outcome']> {
+  if (batch.kind === 'grading') return undefined;
+  if (batch.findings.every((finding) => finding.outcome !== undefined)) return undefined;
+  return findDefaultOutcome(tx, batch.shopId);
 }
 
 function repeats(finding: Finding, current: Current | undefined): boolean {

@@ -1,14 +1,13 @@
 import type pg from 'pg';
 import { z } from 'zod';
-import type { Return } from '../../proto/gen/rms/returns/v1/return_pb.ts';
+import type { Return as Details } from '../../proto/gen/rms/returns/v1/return_pb.ts';
 import type { CancelReturnRequest } from '../../proto/gen/rms/returns/v1/returns_pb.ts';
 import { callerShape, id, parseInput, text } from '../platform/input.ts';
 import { isPaidForGood } from './instant-refunds/instant-refunds-store.ts';
 import { cancelOpenLabelRequest } from './labels/label-request-store.ts';
 import { mayHaveFulfilled } from './processing/outcomes.ts';
-import { outcomesFulfilled, paidForGood, stateForbids } from './refusals.ts';
-import { stateText } from './store/texts.ts';
-import { changeReturn, isLive } from './store/transition.ts';
+import { Return } from './return.ts';
+import { changeReturn } from './store/transition.ts';
 
 const cancellation = z.object({ ...callerShape, returnId: id, reason: text(4_000) });
 
@@ -19,22 +18,17 @@ const cancellation = z.object({ ...callerShape, returnId: id, reason: text(4_000
  *   outcome that a failed run fulfilled or may have, or an instant refund that was paid for good. One
  *   that is still open stands in nobody's way.
  */
-export async function cancelReturn(pool: pg.Pool, request: CancelReturnRequest): Promise<Return> {
+export async function cancelReturn(pool: pg.Pool, request: CancelReturnRequest): Promise<Details> {
   const wanted = parseInput(cancellation, request);
   const changed = await changeReturn(pool, wanted, async (tx, current) => {
-    if (!isLive(current.state)) {
-      throw stateForbids(`the return is ${stateText.toText(current.state)}`);
-    }
-    if (current.processing) throw stateForbids('the return is queued for processing');
-    if (await mayHaveFulfilled(tx, wanted)) throw outcomesFulfilled();
-    if (await isPaidForGood(tx, wanted)) throw paidForGood();
-    await tx.query(
-      `update returns set state = 'cancelled', flag_reasons = '{}' where shop_id = $1 and id = $2`,
-      [wanted.shopId, wanted.returnId],
-    );
+    const cancelled = new Return(current).cancel({
+      mayHaveFulfilled: await mayHaveFulfilled(tx, wanted),
+      paidForGood: await isPaidForGood(tx, wanted),
+    });
     const text = wanted.reason || 'The return was cancelled';
     return {
       value: undefined,
+      stateChanges: [cancelled],
       events: await cancelOpenLabelRequest(tx, wanted),
       timeline: [{ returnId: current.id, kind: 'return.cancelled', text }],
     };

@@ -6,6 +6,7 @@ import { LabelStatus, type Return, ReturnState } from '../../proto/gen/rms/retur
 import {
   LabelProvider,
   OpenInstantRefundRequestSchema,
+  RecordArrivalRequestSchema,
   RecordLabelRequestSchema,
   RequestLabelRequestSchema,
 } from '../../proto/gen/rms/returns/v1/returns_pb.ts';
@@ -15,6 +16,7 @@ import { startExpiry, sweepExpired } from './expiry.ts';
 import { openInstantRefund } from './instant-refunds/instant-refunds.ts';
 import { requestLabel } from './labels/label-requests.ts';
 import { recordLabel } from './labels/labels.ts';
+import { recordArrival } from './logistics/arrivals.ts';
 import {
   actor,
   ask,
@@ -89,12 +91,12 @@ describe('expiry', () => {
     expect(await stateAfterSweep(of)).toBe(ReturnState.EXPIRED);
   });
 
-  test('expires a flagged return, and takes its flags', async () => {
+  test('expires a flagged return, which keeps why it was flagged', async () => {
     const shopId = await newShop(db.pool);
     const of = await newReturn(db.pool, shopId, { flagReasons: ['odd'] });
     await addLabel(of, { ageMs: OVERDUE_MS });
     expect(await stateAfterSweep(of)).toBe(ReturnState.EXPIRED);
-    expect((await reload(db.pool, of)).flagReasons).toEqual([]);
+    expect((await reload(db.pool, of)).flagReasons).toEqual(['odd']);
   });
 
   test.each([
@@ -115,9 +117,22 @@ describe('expiry', () => {
     const sent = await returnWithLabel(OVERDUE_MS + DAY_MS, { status: LabelStatus.IN_TRANSIT });
     await addLabel(sent, { ageMs: OVERDUE_MS });
     expect(await stateAfterSweep(sent)).toBe(ReturnState.OPEN);
-    const toldLater = await returnWithLabel(DAY_MS, { status: LabelStatus.IN_TRANSIT });
-    await addLabel(toldLater, { ageMs: OVERDUE_MS });
-    expect(await stateAfterSweep(toldLater)).toBe(ReturnState.EXPIRED);
+    const recordedLater = await returnWithLabel(DAY_MS);
+    await addLabel(recordedLater, { ageMs: OVERDUE_MS });
+    expect(await stateAfterSweep(recordedLater)).toBe(ReturnState.EXPIRED);
+  });
+
+  test('never expires a return of which a parcel moves or goods have arrived', async () => {
+    const sent = await returnWithLabel(OVERDUE_MS);
+    await addLabel(sent, { ageMs: DAY_MS, status: LabelStatus.IN_TRANSIT });
+    expect(await stateAfterSweep(sent)).toBe(ReturnState.OPEN);
+    const arrived = await returnWithLabel(OVERDUE_MS);
+    const lineItemIds = arrived.lineItems.map((line) => line.lineItemId);
+    await recordArrival(
+      { pool: db.pool, destinations },
+      create(RecordArrivalRequestSchema, { shopId: arrived.shopId, actor, lineItemIds }),
+    );
+    expect(await stateAfterSweep(arrived)).toBe(ReturnState.OPEN);
   });
 
   test('never expires a return without a label, queued, or with an open instant refund', async () => {

@@ -10,6 +10,8 @@ import type { Queryable } from '../platform/postgres.ts';
 import { startLoop, type Worker } from '../platform/worker.ts';
 import { PAID_FOR_GOOD } from './instant-refunds/instant-refunds-store.ts';
 import { cancelOpenLabelRequest } from './labels/label-request-store.ts';
+import { MOVING } from './labels/moving.ts';
+import { Return } from './return.ts';
 import { changeReturn } from './store/transition.ts';
 
 /** How often overdue returns are looked for. Milliseconds. */
@@ -46,9 +48,10 @@ export function startExpiry(o: { pool: pg.Pool; logger: Logger }): Worker {
 
 /**
  * Expires overdue returns, of one shop or of all: those open or in review whose first label was
- * created the shop's number of days ago (28 unless set) and has not been used since, that are not
- * queued for processing, have no instant refund that is open or was paid for good, and of which a
- * failed run of processing has fulfilled nothing, nor asked for anything without an answer. A return without a label never expires.
+ * created the shop's number of days ago (28 unless set) and has not been used since, of which nothing
+ * moves or has arrived, that are not queued for processing, have no instant refund that is open or
+ * was paid for good, and of which a failed run of processing has fulfilled nothing, nor asked for
+ * anything without an answer. A return without a label never expires.
  *
  * Each return is judged by the database's clock and again under its lock, in a transaction of its
  * own, which emits `return.updated`, and `label.request.cancelled` where a label is still asked for.
@@ -82,6 +85,12 @@ const OVERDUE = `
   r.state in ('open', 'review') and not r.processing
   and first.status in ('new', 'pre_transit')
   and first.created_at + make_interval(days => s.expiry_days) <= now()
+  and not exists (
+    select from labels moved
+    where moved.shop_id = r.shop_id and moved.return_id = r.id and moved.status in (${MOVING}))
+  and not exists (
+    select from return_lines l
+    where l.shop_id = r.shop_id and l.return_id = r.id and l.returned_at is not null)
   and not exists (
     select from instant_refunds c
     where c.shop_id = r.shop_id and c.return_id = r.id and c.state in ('open', ${PAID_FOR_GOOD}))
@@ -134,16 +143,14 @@ async function expireOrLog(pool: pg.Pool, one: Overdue, logger: Logger): Promise
 
 async function expire(pool: pg.Pool, one: Overdue): Promise<boolean> {
   const of = { shopId: one.shop_id, returnId: one.id, actor: EXPIRY_ACTOR };
-  const { value } = await changeReturn(pool, of, async (tx) => {
+  const { value } = await changeReturn(pool, of, async (tx, current) => {
     // It may have been sent, processed or cancelled since it was found.
     if (!(await isOverdue(tx, one))) return { value: false };
-    await tx.query(
-      `update returns set state = 'expired', flag_reasons = '{}' where shop_id = $1 and id = $2`,
-      [one.shop_id, one.id],
-    );
+    const expired = new Return(current).expire();
     const text = 'The return expired: its label was not used in time';
     return {
       value: true,
+      stateChanges: [expired],
       events: await cancelOpenLabelRequest(tx, of),
       timeline: [{ returnId: one.id, kind: 'return.expired', text }],
     };

@@ -1,12 +1,12 @@
 import type pg from 'pg';
 import { z } from 'zod';
-import { type Return, ReturnState } from '../../proto/gen/rms/returns/v1/return_pb.ts';
+import type { Return as Details } from '../../proto/gen/rms/returns/v1/return_pb.ts';
 import type {
   FlagReturnRequest,
   UnflagReturnRequest,
 } from '../../proto/gen/rms/returns/v1/returns_pb.ts';
 import { callerShape, id, parseInput, text } from '../platform/input.ts';
-import { stateForbids } from './refusals.ts';
+import { Return } from './return.ts';
 import { changeReturn } from './store/transition.ts';
 import { flagReasons } from './submit/submission.ts';
 
@@ -23,16 +23,15 @@ const flag = unflag.extend({ reasons: flagReasons.min(1, 'must hold at least one
  *
  * @throws DomainError NOT_FOUND; STATE_FORBIDS when it is not open, or queued for processing.
  */
-export async function flagReturn(pool: pg.Pool, request: FlagReturnRequest): Promise<Return> {
+export async function flagReturn(pool: pg.Pool, request: FlagReturnRequest): Promise<Details> {
   const wanted = parseInput(flag, request);
-  const changed = await changeReturn(pool, wanted, async (tx, current) => {
-    if (current.state !== ReturnState.OPEN) throw stateForbids('the return is not open');
-    if (current.processing) throw stateForbids('the return is queued for processing');
-    await tx.query(
-      `update returns set state = 'review', flag_reasons = $3 where shop_id = $1 and id = $2`,
-      [wanted.shopId, wanted.returnId, wanted.reasons],
-    );
-    return { value: undefined, timeline: [entry('return.flagged', wanted)] };
+  const changed = await changeReturn(pool, wanted, async (_tx, current) => {
+    const flagged = new Return(current).flag(wanted.reasons);
+    return {
+      value: undefined,
+      stateChanges: [flagged],
+      timeline: [entry('return.flagged', wanted)],
+    };
   });
   return changed.return;
 }
@@ -42,15 +41,15 @@ export async function flagReturn(pool: pg.Pool, request: FlagReturnRequest): Pro
  *
  * @throws DomainError NOT_FOUND; STATE_FORBIDS when it is not in review.
  */
-export async function unflagReturn(pool: pg.Pool, request: UnflagReturnRequest): Promise<Return> {
+export async function unflagReturn(pool: pg.Pool, request: UnflagReturnRequest): Promise<Details> {
   const wanted = parseInput(unflag, request);
-  const changed = await changeReturn(pool, wanted, async (tx, current) => {
-    if (current.state !== ReturnState.REVIEW) throw stateForbids('the return is not in review');
-    await tx.query(
-      `update returns set state = 'open', flag_reasons = '{}' where shop_id = $1 and id = $2`,
-      [wanted.shopId, wanted.returnId],
-    );
-    return { value: undefined, timeline: [entry('return.unflagged', wanted)] };
+  const changed = await changeReturn(pool, wanted, async (_tx, current) => {
+    const unflagged = new Return(current).unflag();
+    return {
+      value: undefined,
+      stateChanges: [unflagged],
+      timeline: [entry('return.unflagged', wanted)],
+    };
   });
   return changed.return;
 }

@@ -2,11 +2,14 @@ import { randomUUID } from 'node:crypto';
 import { create } from '@bufbuild/protobuf';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import type pg from 'pg';
-import { Outcome, type Return } from '../../proto/gen/rms/returns/v1/return_pb.ts';
+import {
+  Outcome,
+  type Return,
+  SubmitReturnRequestSchema,
+} from '../../proto/gen/rms/returns/v1/return_pb.ts';
 import {
   OpenInstantRefundRequestSchema,
   RecordLabelRequestSchema,
-  SubmitReturnRequestSchema,
 } from '../../proto/gen/rms/returns/v1/returns_pb.ts';
 import { createTestDatabase, type TestDatabase } from '../../test/support/database.ts';
 import { type LossyDatabase, lossyDatabase } from '../../test/support/lossy-database.ts';

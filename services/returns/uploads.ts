@@ -5,9 +5,10 @@ import type { AddCustomerUploadRequest } from '../../proto/gen/rms/returns/v1/re
 import { callerShape, id, parseInput, requiredText, text } from '../platform/input.ts';
 import type { Queryable } from '../platform/postgres.ts';
 import { lineItemNotFound, stateForbids } from './refusals.ts';
+import { isLive } from './return.ts';
 import { returnsOfLines } from './store/line-owners.ts';
 import { stateText, uploadKindText } from './store/texts.ts';
-import { changeReturn, isLive } from './store/transition.ts';
+import { changeReturn } from './store/transition.ts';
 
 const WEB_PROTOCOLS = ['http:', 'https:'];
 

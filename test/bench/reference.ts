@@ -1,5 +1,5 @@
 import express from 'express';
-import { returnDetails } from '../../services/contract/views/return-details.ts';
+import { returnDetailsView } from '../../services/contract/details/return-details.ts';
 import { createPool } from '../../services/platform/postgres.ts';
 import { loadReturns } from '../../services/returns/store/load.ts';
 import { BARE_FLOOR, SAME_ROWS_FLOOR } from './floor.ts';
@@ -23,7 +23,7 @@ async function listen(): Promise<number> {
   app.get('/details', async (req, res) => {
     const id = BigInt(String(req.query.return_id));
     const [found] = await loadReturns(reads, SHOP_ID, [id]);
-    if (found) res.json(returnDetails(found));
+    if (found) res.json(returnDetailsView(found));
     else res.status(404).end();
   });
 
@@ -32,7 +32,7 @@ async function listen(): Promise<number> {
   app.get('/details-ready', async (req, res) => {
     const id = BigInt(String(req.query.return_id));
     const [found] = await loadReturns(reads, SHOP_ID, [id]);
-    ready ??= found && JSON.stringify(returnDetails(found));
+    ready ??= found && JSON.stringify(returnDetailsView(found));
     res.type('json').send(ready);
   });
 

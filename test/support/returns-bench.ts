@@ -4,13 +4,13 @@ import { Code } from '@connectrpc/connect';
 import pino from 'pino';
 import { ErrorReason } from '../../proto/gen/rms/common/v1/error_pb.ts';
 import { DestinationsService } from '../../proto/gen/rms/destinations/v1/destinations_pb.ts';
-import { Outcome, type Return } from '../../proto/gen/rms/returns/v1/return_pb.ts';
 import {
   type LineInputSchema,
-  ReturnsService,
-  type SettingsSchema,
+  Outcome,
+  type Return,
   SubmitReturnRequestSchema,
-} from '../../proto/gen/rms/returns/v1/returns_pb.ts';
+} from '../../proto/gen/rms/returns/v1/return_pb.ts';
+import { ReturnsService, type SettingsSchema } from '../../proto/gen/rms/returns/v1/returns_pb.ts';
 import type { EventBus } from '../../services/platform/bus/event-bus.ts';
 import { signingBus } from '../../services/platform/bus/signed-bus.ts';
 import { DomainError } from '../../services/platform/errors.ts';

@@ -1,11 +1,11 @@
 import type { MessageInitShape } from '@bufbuild/protobuf';
+import type { SubmitReturnRequestSchema } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import {
   LineOutcome,
   Outcome,
   ReturnMethod,
   ReturnType,
 } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
-import type { SubmitReturnRequestSchema } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
 import { LOCAL_ACTOR } from '../clients.ts';
 
 export type Submission = MessageInitShape<typeof SubmitReturnRequestSchema>;
@@ -40,7 +40,7 @@ const PROVIDER_IDS = 1_000_000_000_000;
 const RATES = { same: 1, USD: 1.25, JPY: 190 } as const;
 
 /** One demo line, in minor units of a two-decimal shop currency. */
-const LINE = { price: 4000, discount: 400, tax: 600, refundShipping: 250, refundShippingTax: 50 };
+const LINE = { price: 4000, discount: 400, tax: 600, refundShipping: 300, refundShippingTax: 50 };
 const HANDLING_FEE = 300;
 
 type Amounts = (minor: number) => { shop: string; presentment: string };
@@ -92,8 +92,7 @@ export function submission(shop: DemoShop, o: SubmissionOptions): Submission {
   const amount = amountsIn(o.presentment);
   const count = o.lines ?? 2;
   const outcome = o.outcome ?? 'refund';
-  const perLine =
-    LINE.price - LINE.discount + LINE.tax + LINE.refundShipping + LINE.refundShippingTax;
+  const perLine = LINE.price - LINE.discount + LINE.tax + LINE.refundShipping;
   const value = count * perLine - HANDLING_FEE;
   const order = o.orderSerial ?? o.serial;
   const lineOutcome = {

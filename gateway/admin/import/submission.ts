@@ -1,11 +1,11 @@
 import { createHash } from 'node:crypto';
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import english from 'i18n-iso-countries/langs/en.json' with { type: 'json' };
-import { Outcome } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import type {
   SubmitReturnRequest,
   SubmitReturnRequestSchema,
-} from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
+} from '../../../proto/gen/rms/returns/v1/return_pb.ts';
+import { Outcome } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import { lineAmount } from './amount.ts';
 import { type Invoice, MAX_ROWS, type Row } from './rows.ts';
 import type { ImportTarget } from './target.ts';

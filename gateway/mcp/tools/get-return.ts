@@ -1,32 +1,33 @@
 import { z } from 'zod';
 import type { Return } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
+import {
+  returnDetails,
+  returnDetailsView,
+} from '../../../services/contract/details/return-details.ts';
 import { ORDER_NAME_MAX } from '../../../services/contract/limits.ts';
 import type { DetailsSelector } from '../../../services/contract/resources/details-query.ts';
 import { id, requiredText } from '../../../services/contract/resources/fields.ts';
-import { returnDetails } from '../../../services/contract/resources/return-details.ts';
-import { returnDetails as detailsView } from '../../../services/contract/views/return-details.ts';
 import { findReturn } from '../../actions/returns.ts';
 import { detail, UNTRUSTED } from '../fields.ts';
 import { defineTool, readOnlyHints, type ToolContext, ToolRefusal } from '../tool.ts';
 import { returnLine, returnLinesView } from '../views/return-lines.ts';
 import { returnSummary, returnSummaryView } from '../views/return-summary.ts';
 
-const ONE_SELECTOR = 'Give exactly one of return_id, order_id and order_name.';
+const ONE_SELECTOR = 'Give exactly one of return_id, order_id, order_name and provider_order_id.';
 
 export const getReturn = defineTool({
   name: 'get_return',
   title: 'Get return',
   description:
-    'Use this when you need one return: by its id, by the order id or by the order name; of several returns of an order the newest. Start with detail summary; full adds every field that the REST API answers, with the e-mail address, labels, amounts and exchanges.',
+    'Use this when you need one return: by its id, by the id of its order here or at the commerce platform, or by the order name; of several returns of an order the newest. Start with detail summary; full adds every field that the REST API answers, with the e-mail address, labels, amounts and exchanges.',
   hints: readOnlyHints('one return'),
   input: z.strictObject({
     return_id: id().optional().describe("The return's id"),
-    order_id: id()
-      .optional()
-      .describe('The id of its order: at the commerce platform or, if none matches, ours'),
+    order_id: id().optional().describe('The id of its order, as order_id in results shows it'),
     order_name: requiredText({ max: ORDER_NAME_MAX })
       .optional()
       .describe('The order as the shopper knows it, such as #1001'),
+    provider_order_id: id().optional().describe('The id of its order at the commerce platform'),
     detail,
   }),
   output: z.strictObject({
@@ -49,7 +50,7 @@ export const getReturn = defineTool({
 async function fullView(context: ToolContext, ret: Return) {
   return {
     destination_name: await context.destinationNames(context, ret.destinationId),
-    untrusted_details: detailsView(ret),
+    untrusted_details: returnDetailsView(ret),
   };
 }
 
@@ -57,11 +58,15 @@ function selectorOf(o: {
   return_id?: number | undefined;
   order_id?: number | undefined;
   order_name?: string | undefined;
+  provider_order_id?: number | undefined;
 }): DetailsSelector {
   const selectors: DetailsSelector[] = [];
   if (o.return_id !== undefined) selectors.push({ case: 'returnId', value: BigInt(o.return_id) });
   if (o.order_id !== undefined) selectors.push({ case: 'orderId', value: BigInt(o.order_id) });
   if (o.order_name !== undefined) selectors.push({ case: 'orderName', value: o.order_name });
+  if (o.provider_order_id !== undefined) {
+    selectors.push({ case: 'providerOrderId', value: BigInt(o.provider_order_id) });
+  }
   const [selector, second] = selectors;
   if (!selector || second) throw new ToolRefusal(ONE_SELECTOR);
   return selector;

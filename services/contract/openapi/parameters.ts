@@ -30,13 +30,15 @@ const PATH_IDS = [
     schema: { type: 'string' },
   },
 ];
-const EXACTLY_ONE = 'Exactly one of return_id, order_id and order_name selects the return';
+const EXACTLY_ONE =
+  'Exactly one of return_id, order_id, order_name and provider_order_id selects the return';
 const DETAILS_QUERY = [
   { name: 'return_id', in: 'query', description: EXACTLY_ONE, schema: idSchema },
   {
     name: 'order_id',
     in: 'query',
-    description: "The commerce provider's order id or, if none matches, the internal one",
+    description:
+      "The order's id, as the answer's `order_id` shows it; if the shop has none with it, the commerce provider's",
     schema: idSchema,
   },
   {
@@ -44,6 +46,13 @@ const DETAILS_QUERY = [
     in: 'query',
     description: 'The order name at the commerce provider',
     schema: { type: 'string', minLength: 1, maxLength: ORDER_NAME_MAX, ...ownBound },
+  },
+  {
+    name: 'provider_order_id',
+    in: 'query',
+    description: "The order's id at the commerce provider",
+    schema: idSchema,
+    'x-addition': true,
   },
   {
     name: 'currency_type',

@@ -1,5 +1,6 @@
 import { beforeAll, describe, expect, test } from '@jest/globals';
 import { Ajv2020 } from 'ajv/dist/2020.js';
+import { returnDetailsView } from '../details/return-details.ts';
 import { isObject } from '../json-object.ts';
 import { TOPICS, TRIGGERS } from '../limits.ts';
 import { OPERATIONS, type OperationId } from '../operations.ts';
@@ -8,7 +9,6 @@ import { shapePayload, shapeResponse } from '../shape.ts';
 import { ACCEPTED, REFUSED } from '../testing/bodies.ts';
 import { RELEASED, UNSTABLE } from '../versions.ts';
 import { delivers, payloadOf } from '../views/payload.ts';
-import { returnDetails } from '../views/return-details.ts';
 import { openapiDocument } from './document.ts';
 
 /** Rules that a schema cannot say, or says only in its description. */
@@ -47,7 +47,7 @@ describe.each([...RELEASED, UNSTABLE])('the schemas of %s', (version) => {
     if (!snapshot) throw new Error('the sample event has no snapshot');
     const pointer = [...pointerOf('getReturnDetails'), ...answer('200')];
     for (const shape of [...RELEASED, UNSTABLE]) {
-      const details = shapeResponse(shape, 'getReturnDetails', returnDetails(snapshot));
+      const details = shapeResponse(shape, 'getReturnDetails', returnDetailsView(snapshot));
       expect({ shape, valid: valid(pointer, details) }).toEqual({
         shape,
         valid: (shape === '2026-07') === (version === '2026-07'),
@@ -58,7 +58,7 @@ describe.each([...RELEASED, UNSTABLE])('the schemas of %s', (version) => {
   test('an answer without one of its keys is not valid', () => {
     const { snapshot } = sampleEvent('return.closed', 1n);
     if (!snapshot) throw new Error('the sample event has no snapshot');
-    const details = shapeResponse(version, 'getReturnDetails', returnDetails(snapshot));
+    const details = shapeResponse(version, 'getReturnDetails', returnDetailsView(snapshot));
     if (!isObject(details)) throw new Error('the details are no object');
     const pointer = [...pointerOf('getReturnDetails'), ...answer('200')];
     for (const key of Object.keys(details)) {

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { DELIVERY_STATES, TOPICS, TRIGGERS } from '../limits.ts';
-import { known, knownId, time } from './return-line.ts';
+import { known, knownId, time } from './answers.ts';
 
 /**
  * Deliveries of a webhook: an addition to the interface. What we sent and what the receiver answered is

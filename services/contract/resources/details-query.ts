@@ -9,7 +9,7 @@ import { textFault } from './fields.ts';
 
 /** What selects a return: shaped as the oneof of the internal request. */
 export type DetailsSelector =
-  | { readonly case: 'returnId' | 'orderId'; readonly value: bigint }
+  | { readonly case: 'returnId' | 'orderId' | 'providerOrderId'; readonly value: bigint }
   | { readonly case: 'orderName'; readonly value: string };
 
 export interface DetailsQuery {
@@ -22,7 +22,12 @@ export type DetailsQueryResult =
   | { readonly ok: false; readonly field: string; readonly rule: string }
   | { readonly ok: false; readonly notFound: true };
 
-const DETAILS_SELECTORS = ['return_id', 'order_id', 'order_name'] as const;
+const ID_SELECTORS = {
+  return_id: 'returnId',
+  order_id: 'orderId',
+  provider_order_id: 'providerOrderId',
+} as const;
+const DETAILS_SELECTORS = ['return_id', 'order_id', 'order_name', 'provider_order_id'] as const;
 
 const ID = /^[1-9]\d{0,15}$/;
 
@@ -48,19 +53,23 @@ export function readDetailsQuery(query: URLSearchParams): DetailsQueryResult {
     return refused('currency_type', `must be one of ${CURRENCY_TYPES.join(', ')}`);
   }
   const [name, second] = DETAILS_SELECTORS.filter((selector) => query.has(selector));
-  if (name === undefined) return refused('return_id', 'or order_id or order_name is required');
+  if (name === undefined)
+    return refused('return_id', 'or order_id, order_name or provider_order_id is required');
   if (second !== undefined) return refused(second, `must not be given together with ${name}`);
   const selector = selectorOf(name, query.get(name) ?? '');
   return selector ? { ok: true, value: { selector, currencyType } } : { ok: false, notFound: true };
 }
 
-function selectorOf(name: string, text: string): DetailsSelector | undefined {
+function selectorOf(
+  name: (typeof DETAILS_SELECTORS)[number],
+  text: string,
+): DetailsSelector | undefined {
   if (name === 'order_name') {
     return characters(text) <= ORDER_NAME_MAX ? { case: 'orderName', value: text } : undefined;
   }
   const value = parseId(text);
   if (value === undefined) return undefined;
-  return { case: name === 'order_id' ? 'orderId' : 'returnId', value };
+  return { case: ID_SELECTORS[name], value };
 }
 
 function refused(field: string, rule: string): DetailsQueryResult {

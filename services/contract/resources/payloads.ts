@@ -1,8 +1,8 @@
 import { z } from 'zod';
+import { returnDetailsFields } from '../details/return-details.ts';
 import { LABEL_STATUSES, RETURN_STATES, type Topic } from '../limits.ts';
+import { known, knownId, time } from './answers.ts';
 import { destination } from './destination.ts';
-import { returnDetailsFields } from './return-details.ts';
-import { known, knownId, time } from './return-line.ts';
 
 /** What each topic's webhook payload holds besides `topic` and `trigger`, newest shape. */
 

@@ -1,11 +1,11 @@
 import { create } from '@bufbuild/protobuf';
 import { describe, expect, test } from '@jest/globals';
 import { EventSchema } from '../../../proto/gen/rms/events/v1/events_pb.ts';
+import { returnDetailsView } from '../details/return-details.ts';
 import { TOPICS, type Topic, TRIGGERS, type Trigger } from '../limits.ts';
 import { payloadSchema } from '../openapi/payload-section.ts';
 import { sampleEvent } from '../sample-event.ts';
 import { delivers, payloadOf } from './payload.ts';
-import { returnDetails } from './return-details.ts';
 
 const sample = (topic: Topic, trigger: Trigger) => {
   const event = sampleEvent(trigger, 3n);
@@ -54,7 +54,7 @@ describe('payloads', () => {
     if (!snapshot) throw new Error('the sample event has no snapshot');
     expect(sample('return', 'return.closed')).toEqual({
       ...{ topic: 'return', trigger: 'return.closed', shop_id: 3 },
-      ...returnDetails(snapshot),
+      ...returnDetailsView(snapshot),
     });
   });
 

@@ -4,9 +4,9 @@ import {
   type Return,
   ReturnStateSchema,
 } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
+import { returnDetailsView } from '../details/return-details.ts';
 import { LABEL_STATUSES, RETURN_STATES, type Topic, TRIGGERS } from '../limits.ts';
 import { labelRequestPayload } from './label-request.ts';
-import { returnDetails } from './return-details.ts';
 import { idNumber, iso, known, word } from './values.ts';
 
 /** Webhook payloads in the newest shape, built from internal events (interface: Events). */
@@ -22,7 +22,7 @@ const SHAPES: Readonly<Record<Topic, Shape>> = {
   return: {
     triggers: TRIGGERS.filter((trigger) => trigger !== 'shipment.processed'),
     build: (event, snapshot) =>
-      snapshot && { shop_id: Number(event.shopId), ...returnDetails(snapshot) },
+      snapshot && { shop_id: Number(event.shopId), ...returnDetailsView(snapshot) },
   },
   'return.processing': { triggers: ['return.processing.failed'], build: processingPayload },
   label: { triggers: ['label.created', 'label.updated'], build: labelPayload },

@@ -4,8 +4,8 @@ import {
   type Return,
 } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import { invalidField } from '../../platform/errors.ts';
-import { LINE_AMOUNTS } from '../money/amount-columns.ts';
-import { amountOf, type Both, bySide } from '../money/amounts.ts';
+import { amountOf, type Both } from '../money/amounts.ts';
+import { lineSumsFrom } from '../money/line-sums.ts';
 import { lineSumsIn } from '../money/message-sums.ts';
 import type { LineSums } from '../money/totals.ts';
 import { lineItemNotFound } from '../refusals.ts';
@@ -63,13 +63,6 @@ function applied(
   currencies: Currencies,
 ): EditedLine {
   const former = unchanged(line, currencies);
-  const sum = (name: keyof LineSums): Both<bigint> => {
-    const given = change[name];
-    if (!given || (given.shop === '' && given.presentment === '')) {
-      return { shop: former.sums.shop[name], presentment: former.sums.presentment[name] };
-    }
-    return amountOf(`${at}.${LINE_AMOUNTS[name]}`, given, currencies);
-  };
   return {
     lineItemId: line.lineItemId,
     removed: change.remove,
@@ -77,14 +70,12 @@ function applied(
     reason: change.reason ?? former.reason,
     parentReason: change.parentReason ?? former.parentReason,
     outcome: change.outcome === LineOutcome.UNSPECIFIED ? former.outcome : change.outcome,
-    sums: bySide({
-      price: sum('price'),
-      discount: sum('discount'),
-      tax: sum('tax'),
-      refundItem: sum('refundItem'),
-      refundTax: sum('refundTax'),
-      refundShipping: sum('refundShipping'),
-      refundShippingTax: sum('refundShippingTax'),
+    sums: lineSumsFrom(at, (name, field) => {
+      const given = change[name];
+      if (given && (given.shop !== '' || given.presentment !== '')) {
+        return amountOf(field, given, currencies);
+      }
+      return { shop: former.sums.shop[name], presentment: former.sums.presentment[name] };
     }),
   };
 }

@@ -1,26 +1,11 @@
 import type { Outcome, Return } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import type { Queryable } from '../../platform/postgres.ts';
-import {
-  amountColumns,
-  LINE_AMOUNTS,
-  RETURN_AMOUNTS,
-  shippingColumns,
-} from '../money/amount-columns.ts';
+import { LINE_AMOUNTS } from '../fields/line.ts';
+import { amountColumns } from '../money/amount-columns.ts';
 import type { Both } from '../money/amounts.ts';
-import type { CheckedSums, GivenShipping } from '../money/return-sums.ts';
+import { type CheckedSums, STORED_RETURN_AMOUNTS } from '../money/return-sums.ts';
 import { lineOutcomeText, outcomeText } from '../store/texts.ts';
 import type { EditedLine } from './edit-lines.ts';
-
-/** Which of a return's shipping sums were given so far. */
-export async function loadGivenShipping(tx: Queryable, current: Return): Promise<GivenShipping> {
-  const { rows } = await tx.query<GivenShipping>(
-    `select shipping_given as shipping, shipping_tax_given as "shippingTax" from returns
-      where shop_id = $1 and id = $2`,
-    [current.shopId, current.id],
-  );
-  if (!rows[0]) throw new Error('a return that is being edited vanished');
-  return rows[0];
-}
 
 /** Writes an edit: the lines, those taken out, and the return's own sums. */
 export async function storeEdit(
@@ -30,7 +15,6 @@ export async function storeEdit(
     readonly lines: readonly EditedLine[];
     readonly sums: Both<CheckedSums>;
     readonly outcome: Outcome;
-    readonly given: GivenShipping;
   },
 ): Promise<void> {
   const currencies = { shop: current.currency, presentment: current.presentmentCurrency };
@@ -54,8 +38,7 @@ export async function storeEdit(
   if (removed.length > 0) await removeLines(tx, current, removed);
   const sums = {
     outcome: outcomeText.toText(edit.outcome),
-    ...amountColumns(RETURN_AMOUNTS, edit.sums, currencies),
-    ...shippingColumns(edit.given),
+    ...amountColumns(STORED_RETURN_AMOUNTS, edit.sums, currencies),
   };
   await tx.query(
     `update returns r set edited_at = clock_timestamp(), ${assignments(sums, 'e')}

@@ -2,40 +2,36 @@ import { Code } from '@connectrpc/connect';
 import type pg from 'pg';
 import { z } from 'zod';
 import { ErrorReason } from '../../../proto/gen/rms/common/v1/error_pb.ts';
-import type { Amount } from '../../../proto/gen/rms/common/v1/money_pb.ts';
-import { LineOutcome, Outcome, type Return } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
-import type {
-  EditReturnRequest,
-  ReturnAmountsInput,
-} from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
+import type { ReturnAmountsInput } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
+import {
+  type Return as Details,
+  LineOutcome,
+  Outcome,
+} from '../../../proto/gen/rms/returns/v1/return_pb.ts';
+import type { EditReturnRequest } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
 import { DomainError, invalidField } from '../../platform/errors.ts';
 import { callerShape, id, parseInput, text } from '../../platform/input.ts';
+import { quantity } from '../fields/kinds.ts';
+import { LINE_AMOUNTS } from '../fields/line.ts';
 import { isPaidForGood } from '../instant-refunds/instant-refunds-store.ts';
-import type { Both } from '../money/amounts.ts';
 import { exchangeSumsIn, returnSumsIn } from '../money/message-sums.ts';
-import { checkedSums, type GivenShipping, givenShipping } from '../money/return-sums.ts';
-import type { ReturnSums } from '../money/totals.ts';
+import { checkedSums } from '../money/return-sums.ts';
 import { mayHaveFulfilled } from '../processing/outcomes.ts';
-import { outcomesFulfilled, paidForGood, stateForbids } from '../refusals.ts';
-import { changeReturn, isLive } from '../store/transition.ts';
-import { quantity } from '../submit/submission.ts';
+import { outcomesFulfilled, paidForGood } from '../refusals.ts';
+import { Return } from '../return.ts';
+import { changeReturn } from '../store/transition.ts';
+import { requireReturnable } from '../submit/returnable.ts';
+import { amountsOf } from '../submit/submission.ts';
 import { editedLines } from './edit-lines.ts';
-import { loadGivenShipping, storeEdit } from './edit-store.ts';
+import { storeEdit } from './edit-store.ts';
 
 const MAX_CHANGES = 250;
-const amount = z.custom<Amount>().optional();
 
 const lineChange = z.object({
   lineItemId: id,
   remove: z.boolean(),
   quantity: quantity.optional(),
-  price: amount,
-  discount: amount,
-  tax: amount,
-  refundItem: amount,
-  refundTax: amount,
-  refundShipping: amount,
-  refundShippingTax: amount,
+  ...amountsOf(LINE_AMOUNTS),
   reason: text(191).optional(),
   parentReason: text(191).optional(),
   outcome: z.enum(LineOutcome, 'is unknown'),
@@ -52,8 +48,8 @@ const edit = z.object({
 });
 
 /**
- * Changes lines, outcome or amounts of a return; what is absent stays, and the refund is filled anew.
- * So is shipping that was never given for the return: it follows from the lines that are left.
+ * Changes lines, outcome or amounts of a return; what is absent stays. Shipping and the refund follow
+ * from what the return has afterwards.
  *
  * @throws DomainError INVALID_ARGUMENT (also for an edit without a change and for sums that
  *   contradict the outcome); NOT_FOUND; RETURN_TOO_LARGE; STATE_FORBIDS when the return is not open or in review, is
@@ -61,7 +57,7 @@ const edit = z.object({
  *   is to be taken out of it though an instant refund was paid for good; ABORTED with REVISION_CONFLICT
  *   when it changed since it was read.
  */
-export async function editReturn(pool: pg.Pool, request: EditReturnRequest): Promise<Return> {
+export async function editReturn(pool: pg.Pool, request: EditReturnRequest): Promise<Details> {
   const wanted = parseInput(edit, request);
   if (wanted.changes.length === 0 && wanted.outcome === Outcome.UNSPECIFIED && !wanted.amounts) {
     throw invalidField('changes', 'must hold at least one change');
@@ -76,25 +72,18 @@ export async function editReturn(pool: pg.Pool, request: EditReturnRequest): Pro
     const kept = lines.filter((line) => !line.removed);
     if (kept.length === 0) throw invalidField('changes', 'must leave at least one line');
     const outcome = wanted.outcome || current.outcome;
-    const given = await loadGivenShipping(tx, current);
     const sums = checkedSums({
       outcome,
       currencies,
       lines: kept.map((line) => line.sums),
       exchanges: exchangeSumsIn(current),
       amounts: wanted.amounts,
-      former: keptSums(returnSumsIn(current), given),
+      former: returnSumsIn(current),
     });
-    const now = givenShipping(wanted.amounts);
-    await storeEdit(tx, current, {
-      lines,
-      sums,
-      outcome,
-      given: {
-        shipping: given.shipping || now.shipping,
-        shippingTax: given.shippingTax || now.shippingTax,
-      },
-    });
+    await storeEdit(tx, current, { lines, sums, outcome });
+    if (wanted.changes.some((change) => change.quantity !== undefined)) {
+      await requireReturnable(tx, { ...current, orderId: current.order?.id ?? 0n });
+    }
     const facts = { lines: wanted.changes.map((change) => change.lineItemId).join(', ') };
     return {
       value: undefined,
@@ -106,19 +95,8 @@ export async function editReturn(pool: pg.Pool, request: EditReturnRequest): Pro
   return changed.return;
 }
 
-/** Sums that an edit keeps: shipping that followed from the lines follows from them again. */
-function keptSums(sums: Both<ReturnSums>, given: GivenShipping): Both<Partial<ReturnSums>> {
-  const kept = ({ shipping, shippingTax, ...others }: ReturnSums): Partial<ReturnSums> => ({
-    ...others,
-    ...(given.shipping && { shipping }),
-    ...(given.shippingTax && { shippingTax }),
-  });
-  return { shop: kept(sums.shop), presentment: kept(sums.presentment) };
-}
-
-function checkEditable(current: Return, expectedRevision: bigint): void {
-  if (!isLive(current.state)) throw stateForbids('the return is neither open nor in review');
-  if (current.processing) throw stateForbids('the return is queued for processing');
+function checkEditable(current: Details, expectedRevision: bigint): void {
+  new Return(current).requireEditable();
   if (current.revision === expectedRevision) return;
   throw new DomainError(
     Code.Aborted,

@@ -19,16 +19,6 @@ export interface CreditRow {
 
 const COLUMNS = 'id, return_id, amount, currency, charge_reference, state, created_at';
 
-/** Whether a credit is open. A caller who decides by it holds the return's row lock. */
-export async function hasOpenCredit(tx: Queryable, of: OfReturn): Promise<boolean> {
-  const { rowCount } = await tx.query({
-    name: 'credit-open',
-    text: `select 1 from instant_refunds where shop_id = $1 and return_id = $2 and state = 'open'`,
-    values: [of.shopId, of.returnId],
-  });
-  return rowCount !== 0;
-}
-
 /**
  * The states of a credit that was paid for good, as a list in SQL: the goods came, or they did not and
  * the shopper's card could not be charged back.

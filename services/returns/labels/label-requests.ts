@@ -13,9 +13,10 @@ import { callerShape, id, parseInput } from '../../platform/input.ts';
 import type { Queryable } from '../../platform/postgres.ts';
 import { type Destinations, destinationOf } from '../destinations.ts';
 import { returnNotFound, stateForbids } from '../refusals.ts';
+import { isLive } from '../return.ts';
 import { loadSettings } from '../settings.ts';
 import { loadReturn } from '../store/load.ts';
-import { changeReturn, changeReturnIn, changing, isLive } from '../store/transition.ts';
+import { changeReturn, changeReturnIn, changing } from '../store/transition.ts';
 import { cancelRequest, issueLabelRequest } from './label-request-store.ts';
 
 const labelWish = z.object({ ...callerShape, returnId: id });

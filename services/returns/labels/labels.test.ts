@@ -6,6 +6,7 @@ import {
   type Label,
   LabelStatus,
   type Return,
+  ReturnState,
 } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import {
   firstLine,
@@ -105,10 +106,24 @@ describe('record label', () => {
     expect(await refused(submitted, { returnId: 999_999_998n })).toEqual(notFound('RETURN'));
   });
 
-  test.each(['closed', 'cancelled', 'expired'] as const)('refuses a %s return', async (state) => {
+  test.each(['closed', 'cancelled'] as const)('refuses a %s return', async (state) => {
     const submitted = await bench.submit(await bench.shop());
     await bench.end(submitted, state);
     expect(await refused(submitted, {})).toEqual(stateForbids);
+  });
+
+  test.each([
+    [LabelStatus.NEW, ReturnState.EXPIRED],
+    [LabelStatus.PRE_TRANSIT, ReturnState.EXPIRED],
+    [LabelStatus.ERROR, ReturnState.EXPIRED],
+    [LabelStatus.IN_TRANSIT, ReturnState.OPEN],
+    [LabelStatus.OUT_FOR_DELIVERY, ReturnState.OPEN],
+    [LabelStatus.DELIVERED, ReturnState.OPEN],
+  ])('with status %s leaves an expired return in state %s', async (status, state) => {
+    const submitted = await bench.submit(await bench.shop());
+    await bench.end(submitted, 'expired');
+    await record(submitted, { status });
+    expect((await bench.read(submitted)).state).toBe(state);
   });
 });
 

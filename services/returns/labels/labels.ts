@@ -6,6 +6,7 @@ import {
   type Label,
   LabelStatus,
   type Return,
+  ReturnState,
 } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import {
   type RecordLabelRequest,
@@ -26,17 +27,14 @@ import type { Queryable } from '../../platform/postgres.ts';
 import { formatAmount, parseAmount } from '../money/money.ts';
 import { pastTime } from '../past.ts';
 import { lineItemNotFound, stateForbids } from '../refusals.ts';
+import { reopening } from '../reopen.ts';
+import { isLive } from '../return.ts';
 import { oncePerKey, requestHash } from '../store/idempotency.ts';
 import { loadLabel } from '../store/load.ts';
 import { labelStatusText, stateText } from '../store/texts.ts';
-import {
-  changeReturn,
-  changeReturnIn,
-  changing,
-  type DetailEvent,
-  isLive,
-} from '../store/transition.ts';
+import { changeReturn, changeReturnIn, changing, type DetailEvent } from '../store/transition.ts';
 import { fulfilOpenRequest } from './label-request-store.ts';
+import { isMoving } from './moving.ts';
 
 const NAME_MAX = 191;
 const URL_MAX = 2_048;
@@ -57,11 +55,12 @@ const newLabel = z.object({
 type NewLabel = z.output<typeof newLabel>;
 
 /**
- * Adds a label to a return and ends its open label request. The same key with the same content
+ * Adds a label to a return and ends its open label request; one whose parcel moves opens an expired
+ * return again. The same key with the same content
  * answers the label that the first call made, as it is now.
  *
  * @throws DomainError INVALID_ARGUMENT; NOT_FOUND (return, or a line that is not the return's);
- *   IDEMPOTENCY_CONFLICT; RETURN_TOO_LARGE; STATE_FORBIDS when the return is closed, cancelled or expired.
+ *   IDEMPOTENCY_CONFLICT; RETURN_TOO_LARGE; STATE_FORBIDS when the return is closed or cancelled.
  */
 export async function recordLabel(pool: pg.Pool, request: RecordLabelRequest): Promise<Label> {
   const wanted = parseInput(newLabel, request);
@@ -92,7 +91,7 @@ async function addLabel(tx: pg.PoolClient, wanted: NewLabel): Promise<bigint> {
     tx,
     { ...wanted, takesIn: true },
     async (inside, current) => {
-      if (!isLive(current.state)) {
+      if (!isLive(current.state) && current.state !== ReturnState.EXPIRED) {
         throw stateForbids(`the return is ${stateText.toText(current.state)}`);
       }
       const labelId = await insertLabel(inside, current, wanted);
@@ -100,10 +99,15 @@ async function addLabel(tx: pg.PoolClient, wanted: NewLabel): Promise<bigint> {
       const label = await existing(inside, wanted.shopId, labelId);
       const facts = { label_id: `${labelId}`, carrier: label.carrier, status: statusOf(label) };
       const text = `A label of ${label.carrier} was added`;
+      const reopened = await reopeningBy(inside, current, label);
       return {
         value: labelId,
+        stateChanges: reopened.stateChanges,
         events: [labelEvent('label.created', label)],
-        timeline: [{ returnId: current.id, kind: 'label.created', text, facts }],
+        timeline: [
+          { returnId: current.id, kind: 'label.created', text, facts },
+          ...reopened.timeline,
+        ],
       };
     },
   );
@@ -148,6 +152,12 @@ function labelEvent(trigger: string, label: Label): DetailEvent {
   return { trigger, returnId: label.returnId, detail: { case: 'label', value: label } };
 }
 
+/** What follows for an expired return when the parcel of one of its labels moves. */
+function reopeningBy(tx: Queryable, current: Return, label: Label) {
+  if (!isMoving(label.status)) return { stateChanges: [], timeline: [] };
+  return reopening(tx, current, `The parcel is ${statusOf(label).replaceAll('_', ' ')}`);
+}
+
 const labelUpdate = z.object({
   ...callerShape,
   labelId: id,
@@ -159,7 +169,7 @@ const labelUpdate = z.object({
 /**
  * Records what the carrier says of a parcel, in whatever order the states come. What is older than
  * the carrier's last word, and anything after `delivered`, is ignored; so is a word that changes
- * nothing. A status that is not given stays.
+ * nothing. A status that is not given stays. A parcel that moves opens an expired return again.
  *
  * @throws DomainError INVALID_ARGUMENT; LABEL_NOT_FOUND.
  */
@@ -171,16 +181,21 @@ export async function updateLabel(
   const occurredAt = said.occurredAt ? pastTime('occurred_at', said.occurredAt) : new Date();
   const known = await existing(pool, said.shopId, said.labelId);
   const by = { ...said, returnId: known.returnId };
-  const { value } = await changeReturn(pool, by, async (tx) => {
+  const { value } = await changeReturn(pool, by, async (tx, current) => {
     const heard = await hear(tx, { ...said, occurredAt });
     const label = await existing(tx, said.shopId, said.labelId);
     if (!heard.changed) return { value: { label, ignored: heard.ignored } };
     const facts = { label_id: `${label.id}`, status: statusOf(label) };
     const text = `The label is now ${statusOf(label).replaceAll('_', ' ')}`;
+    const reopened = await reopeningBy(tx, current, label);
     return {
       value: { label, ignored: false },
+      stateChanges: reopened.stateChanges,
       events: [labelEvent('label.updated', label)],
-      timeline: [{ returnId: label.returnId, kind: 'label.updated', text, facts }],
+      timeline: [
+        { returnId: label.returnId, kind: 'label.updated', text, facts },
+        ...reopened.timeline,
+      ],
     };
   });
   return value;

@@ -6,12 +6,13 @@ import { invalidField } from '../../platform/errors.ts';
 import { callerShape, id, parseInput, text, time } from '../../platform/input.ts';
 import type { Queryable } from '../../platform/postgres.ts';
 import { type Destinations, destinationOf } from '../destinations.ts';
+import { optionalId } from '../fields/kinds.ts';
 import { pastTime } from '../past.ts';
 import { lineItemNotFound, stateForbids } from '../refusals.ts';
+import { reopening } from '../reopen.ts';
 import { returnsOfLines } from '../store/line-owners.ts';
 import { stateText } from '../store/texts.ts';
 import { changeReturn } from '../store/transition.ts';
-import { optionalId } from '../submit/submission.ts';
 
 const arrival = z.object({
   ...callerShape,
@@ -24,10 +25,11 @@ const arrival = z.object({
 /**
  * Notes that goods of one return arrived, and in which consolidated shipment they travel on; without
  * one, what was noted of a shipment before stays. So does the time that was noted when none is given,
- * and what changes nothing is told nowhere: the call may be repeated.
+ * and what changes nothing is told nowhere: the call may be repeated. Goods that arrive open an expired
+ * return again.
  *
  * @throws DomainError INVALID_ARGUMENT (also for lines of several returns); NOT_FOUND (line,
- *   destination); STATE_FORBIDS when the return is cancelled or expired.
+ *   destination); STATE_FORBIDS when the return is cancelled.
  */
 export async function recordArrival(
   deps: { readonly pool: pg.Pool; readonly destinations: Destinations },
@@ -41,15 +43,20 @@ export async function recordArrival(
   await destinationOf(deps.destinations, wanted, wanted.consolidationDestinationId);
 
   const changed = await changeReturn(deps.pool, { ...wanted, returnId }, async (tx, current) => {
-    if (current.state === ReturnState.CANCELLED || current.state === ReturnState.EXPIRED) {
+    if (current.state === ReturnState.CANCELLED) {
       throw stateForbids(`the return is ${stateText.toText(current.state)}`);
     }
     const lines = await arrive(tx, wanted, returnedAt);
     if (lines.length === 0) return { value: undefined };
     const facts = { lines: lines.join(', ') };
+    const reopened = await reopening(tx, current, 'Goods arrived');
     return {
       value: undefined,
-      timeline: [{ returnId, kind: 'return.arrived', text: 'Goods arrived', facts }],
+      stateChanges: reopened.stateChanges,
+      timeline: [
+        { returnId, kind: 'return.arrived', text: 'Goods arrived', facts },
+        ...reopened.timeline,
+      ],
     };
   });
   return changed.return;

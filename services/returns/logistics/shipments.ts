@@ -11,12 +11,13 @@ import { callerShape, id, parseInput, requiredText, text, time } from '../../pla
 import { appendEvents } from '../../platform/outbox/append.ts';
 import type { Queryable } from '../../platform/postgres.ts';
 import { type Destinations, destinationOf } from '../destinations.ts';
+import { optionalId } from '../fields/kinds.ts';
 import { pastTime } from '../past.ts';
 import { idempotencyConflict } from '../refusals.ts';
+import { reopening } from '../reopen.ts';
 import { oncePerKey, requestHash } from '../store/idempotency.ts';
 import { returnsOfLines } from '../store/line-owners.ts';
 import { changeReturnsInParts, changing } from '../store/transition.ts';
-import { optionalId } from '../submit/submission.ts';
 
 const newShipment = z.object({
   ...callerShape,
@@ -33,7 +34,7 @@ type NewShipment = z.output<typeof newShipment>;
 
 /**
  * Records a consolidated shipment that a warehouse partner processed, and on its lines where they
- * travel on. The partner's id is the key: a repeat with the same content answers the first.
+ * travel on; of an expired return it opens it again. The partner's id is the key: a repeat with the same content answers the first.
  *
  * @throws DomainError INVALID_ARGUMENT; NOT_FOUND (line, destination); IDEMPOTENCY_CONFLICT.
  */
@@ -74,8 +75,16 @@ async function record(tx: pg.PoolClient, wanted: NewShipment, processedAt: Date)
     const lineItemIds = lines.filter((lineItemId) => wantedLines.has(lineItemId));
     await consolidate(inside, { ...wanted, lineItemIds });
     const kind = 'shipment.processed';
-    const timeline = current.map(({ id: returnId }) => ({ returnId, kind, text, facts }));
-    return { value: undefined, timeline };
+    const entries = current.map(({ id: returnId }) => ({ returnId, kind, text, facts }));
+    const reopened = [];
+    for (const one of current) {
+      reopened.push(await reopening(inside, one, 'Goods reached a warehouse partner'));
+    }
+    return {
+      value: undefined,
+      stateChanges: reopened.flatMap((one) => one.stateChanges),
+      timeline: [...entries, ...reopened.flatMap((one) => one.timeline)],
+    };
   });
   const value = await insertShipment(tx, { ...wanted, processedAt, returnIds: changedIds });
   const shipment = await loadShipment(tx, shopId, value);

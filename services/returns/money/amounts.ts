@@ -55,15 +55,25 @@ export function requiredAmountOf(
   return amountOf(field, amount, currencies);
 }
 
-/** Turns named pairs into a pair of named values. */
-export function bySide<K extends string>(
-  pairs: Readonly<Record<K, Both<bigint>>>,
+/** The sums of some names in both currencies. */
+export function bothOf<K extends string>(
+  names: readonly K[],
+  read: (name: K) => Both<bigint>,
 ): Both<Readonly<Record<K, bigint>>> {
-  const pick = (side: keyof Both<bigint>) => {
-    const values: Partial<Record<K, bigint>> = {};
-    for (const key in pairs) values[key] = pairs[key][side];
-    // Every key of K was filled by the loop.
-    return values as Record<K, bigint>;
-  };
-  return { shop: pick('shop'), presentment: pick('presentment') };
+  const pairs = names.map((name) => [name, read(name)] as const);
+  const side = (of: keyof Both<bigint>) => byName(pairs.map(([name, pair]) => [name, pair[of]]));
+  return { shop: side('shop'), presentment: side('presentment') };
+}
+
+/** The sums of some names in one currency. */
+export function sumsOf<K extends string>(
+  names: readonly K[],
+  read: (name: K) => bigint,
+): Readonly<Record<K, bigint>> {
+  return byName(names.map((name) => [name, read(name)]));
+}
+
+function byName<K extends string>(entries: readonly (readonly [K, bigint])[]): Record<K, bigint> {
+  // Object.fromEntries widens the keys of a closed record.
+  return Object.fromEntries(entries) as Record<K, bigint>;
 }

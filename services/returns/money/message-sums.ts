@@ -1,12 +1,13 @@
-import type { Amount } from '../../../proto/gen/rms/common/v1/money_pb.ts';
 import type {
   LineAmounts,
   LineItem,
   Return,
   Totals,
 } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
+import { LINE_AMOUNTS } from '../fields/line.ts';
+import { EXCHANGE_AMOUNTS } from '../fields/return.ts';
 import type { Currencies } from '../store/line-message.ts';
-import type { Both } from './amounts.ts';
+import { type Both, sumsOf } from './amounts.ts';
 import { minorOf } from './money.ts';
 import type { ExchangeSums, LineSums, ReturnSums } from './totals.ts';
 
@@ -21,29 +22,14 @@ export function lineSumsIn(line: LineItem, currencies: Currencies): Both<LineSum
 }
 
 function lineSide(amounts: LineAmounts | undefined, currency: string): LineSums {
-  const minor = (text = '0') => minorOf(text, currency);
-  return {
-    price: minor(amounts?.price),
-    discount: minor(amounts?.discount),
-    tax: minor(amounts?.tax),
-    refundItem: minor(amounts?.refundItem),
-    refundTax: minor(amounts?.refundTax),
-    refundShipping: minor(amounts?.refundShipping),
-    refundShippingTax: minor(amounts?.refundShippingTax),
-  };
+  return sumsOf(LINE_AMOUNTS, (name) => minorOf(amounts?.[name] ?? '0', currency));
 }
 
 /** The exchange items' sums in both currencies. */
 export function exchangeSumsIn(current: Return): Both<ExchangeSums>[] {
   return current.exchanges.map((exchange) => {
-    const side = (pick: 'shop' | 'presentment', currency: string): ExchangeSums => {
-      const minor = (amount: Amount | undefined) => minorOf(amount?.[pick] ?? '0', currency);
-      return {
-        price: minor(exchange.price),
-        discount: minor(exchange.discount),
-        tax: minor(exchange.tax),
-      };
-    };
+    const side = (pick: 'shop' | 'presentment', currency: string): ExchangeSums =>
+      sumsOf(EXCHANGE_AMOUNTS, (name) => minorOf(exchange[name]?.[pick] ?? '0', currency));
     return {
       shop: side('shop', current.currency),
       presentment: side('presentment', current.presentmentCurrency),
@@ -62,8 +48,6 @@ export function returnSumsIn(current: Return): Both<ReturnSums> {
 function returnSide(totals: Totals | undefined, currency: string): ReturnSums {
   const minor = (text = '0') => minorOf(text, currency);
   return {
-    shipping: minor(totals?.returnShippingTotal),
-    shippingTax: minor(totals?.returnShippingTaxTotal),
     creditShipping: minor(totals?.creditShippingTotal),
     returnCredit: minor(totals?.returnCreditTotal),
     handlingFee: minor(totals?.handlingFee),

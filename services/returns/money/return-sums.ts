@@ -1,7 +1,8 @@
-import type { Amount } from '../../../proto/gen/rms/common/v1/money_pb.ts';
+import type { ReturnAmountsInput } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import { Outcome } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
-import type { ReturnAmountsInput } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
 import { invalidField } from '../../platform/errors.ts';
+import { RETURN_AMOUNTS } from '../fields/return.ts';
+import { columnOf } from '../fields/table.ts';
 import type { Currencies } from '../store/line-message.ts';
 import { amountOf, type Both } from './amounts.ts';
 import { checkBounds } from './bounds.ts';
@@ -13,13 +14,21 @@ import {
   type ReturnSums,
   refundOf,
   returnTotalOf,
+  shippingOf,
+  shippingTaxOf,
   totalsOf,
 } from './totals.ts';
 
-/** The sums of a whole return in one currency, with the operand that the rule of the table needs. */
-export interface CheckedSums extends ReturnSums {
-  readonly returnTotal: bigint;
-}
+/** The sums of a return that are stored: beside its own those of its lines that the rule of the table needs. */
+export const STORED_RETURN_AMOUNTS = [
+  ...RETURN_AMOUNTS,
+  'returnTotal',
+  'shipping',
+  'shippingTax',
+] as const;
+
+/** The sums of a whole return in one currency. */
+export type CheckedSums = Readonly<Record<(typeof STORED_RETURN_AMOUNTS)[number], bigint>>;
 
 export interface SumsInput {
   readonly outcome: Outcome;
@@ -27,7 +36,7 @@ export interface SumsInput {
   readonly lines: readonly Both<LineSums>[];
   readonly exchanges: readonly Both<ExchangeSums>[];
   readonly amounts: ReturnAmountsInput | undefined;
-  /** Sums that stay where `amounts` says nothing; shipping among them only if it was given. */
+  /** Sums that stay where `amounts` says nothing. */
   readonly former?: Both<Partial<ReturnSums>>;
 }
 
@@ -37,13 +46,13 @@ type Side = (typeof SIDES)[number];
 /**
  * Completes and checks the sums of a return in both currencies.
  *
- * Shipping that was not given is the sum of the lines' shipping and shipping tax. The refund is
- * filled so that, in each currency, refund + return credit + handling fee = return total + shipping
- * + credit shipping.
+ * Shipping and its tax are the sums of the lines' shipping and shipping tax. The refund is filled so
+ * that, in each currency, refund + return credit + handling fee = return total + shipping + credit
+ * shipping.
  *
- * @throws DomainError INVALID_ARGUMENT for a refund that is given and different or would be
- *   negative, for a negative total, for a derived sum above 10^12 units, and for an outcome that
- *   contradicts the sums.
+ * @throws DomainError INVALID_ARGUMENT for a sum that follows from others and is given differently,
+ *   for a refund or total that would be negative, for a derived sum above 10^12 units, and for an
+ *   outcome that contradicts the sums.
  */
 export function checkedSums(input: SumsInput): Both<CheckedSums> {
   const given = {
@@ -57,47 +66,20 @@ export function checkedSums(input: SumsInput): Both<CheckedSums> {
   return { shop: sumsOn(input, given, 'shop'), presentment: sumsOn(input, given, 'presentment') };
 }
 
-/** Which of the sums that can follow from the lines were given for the return instead. */
-export interface GivenShipping {
-  readonly shipping: boolean;
-  readonly shippingTax: boolean;
-}
+type SumName = Exclude<keyof CheckedSums, 'returnTotal'>;
+type Given = Readonly<Record<SumName, Both<bigint> | undefined>>;
 
-/** Whether amounts give the sums that can follow from the lines. */
-export function givenShipping(amounts: ReturnAmountsInput | undefined): GivenShipping {
-  return { shipping: isGiven(amounts?.shipping), shippingTax: isGiven(amounts?.shippingTax) };
-}
-
-type Given = Readonly<Record<keyof ReturnSums, Both<bigint> | undefined>>;
-
-const FIELDS = {
-  shipping: 'shipping',
-  shippingTax: 'shipping_tax',
-  creditShipping: 'credit_shipping',
-  returnCredit: 'return_credit',
-  handlingFee: 'handling_fee',
-  refund: 'refund',
-} as const satisfies Record<keyof ReturnSums, string>;
-
-function optional(input: SumsInput, name: keyof ReturnSums): Both<bigint> | undefined {
+function optional(input: SumsInput, name: SumName): Both<bigint> | undefined {
   const amount = input.amounts?.[name];
-  if (!isGiven(amount)) return undefined;
-  return amountOf(`amounts.${FIELDS[name]}`, amount, input.currencies);
-}
-
-function isGiven(amount: Amount | undefined): boolean {
-  return amount !== undefined && (amount.shop !== '' || amount.presentment !== '');
+  if (!amount || (amount.shop === '' && amount.presentment === '')) return undefined;
+  return amountOf(`amounts.${columnOf(name)}`, amount, input.currencies);
 }
 
 function sumsOn(input: SumsInput, given: Given, side: Side): CheckedSums {
   const lines = input.lines.map((line) => line[side]);
   const exchanges = input.exchanges.map((exchange) => exchange[side]);
   const former = input.former?.[side];
-  const shippingTax = lines.reduce((sum, line) => sum + line.refundShippingTax, 0n);
-  const shipping = lines.reduce((sum, line) => sum + line.refundShipping, shippingTax);
   const sums = {
-    shipping: given.shipping?.[side] ?? former?.shipping ?? shipping,
-    shippingTax: given.shippingTax?.[side] ?? former?.shippingTax ?? shippingTax,
     creditShipping: given.creditShipping?.[side] ?? former?.creditShipping ?? 0n,
     returnCredit: given.returnCredit?.[side] ?? former?.returnCredit ?? 0n,
     handlingFee: given.handlingFee?.[side] ?? former?.handlingFee ?? 0n,
@@ -106,25 +88,32 @@ function sumsOn(input: SumsInput, given: Given, side: Side): CheckedSums {
   if (returnTotal < 0n) throw invalidField('lines', 'must not sum up to a negative total');
   const exchangeTotal = exchanges.reduce((sum, exchange) => sum + netOf(exchange), 0n);
   if (exchangeTotal < 0n) throw invalidField('exchanges', 'must not sum up to a negative total');
-  const refund = refundOf(returnTotal, sums);
-  checkRefund({ refund, given: given.refund?.[side], currency: input.currencies[side] });
-  const checked = { ...sums, refund, returnTotal };
+  const refund = refundOf(lines, sums);
+  if (refund < 0n) {
+    const rule = 'and the handling fee together exceed what is returned';
+    throw invalidField('amounts.return_credit', rule);
+  }
+  const followed = { shipping: shippingOf(lines), shippingTax: shippingTaxOf(lines), refund };
+  requireFollowed(followed, given, { side, currency: input.currencies[side] });
+  const checked = { ...sums, ...followed, returnTotal };
   const totals = totalsOf(lines, exchanges, checked);
   checkBounds(lines, totals, input.currencies[side]);
   checkOutcome(input.outcome, totals, input.exchanges.length);
   return checked;
 }
 
-function checkRefund(o: { refund: bigint; given: bigint | undefined; currency: string }): void {
-  if (o.refund < 0n) {
-    throw invalidField(
-      'amounts.return_credit',
-      'and the handling fee together exceed what is returned',
-    );
+/** What follows from other sums may be given, but not differently. */
+function requireFollowed(
+  followed: Readonly<Record<'shipping' | 'shippingTax' | 'refund', bigint>>,
+  given: Given,
+  on: { readonly side: Side; readonly currency: string },
+): void {
+  for (const name of ['shipping', 'shippingTax', 'refund'] as const) {
+    const value = given[name]?.[on.side];
+    if (value === undefined || value === followed[name]) continue;
+    const expected = `${formatAmount(followed[name], on.currency)} ${on.currency}`;
+    throw invalidField(`amounts.${columnOf(name)}`, `must be ${expected}, or absent to be filled`);
   }
-  if (o.given === undefined || o.given === o.refund) return;
-  const expected = `${formatAmount(o.refund, o.currency)} ${o.currency}`;
-  throw invalidField('amounts.refund', `must be ${expected}, or absent to be filled`);
 }
 
 const WITH_EXCHANGE: ReadonlySet<Outcome> = new Set([

@@ -1,30 +1,16 @@
+import type { LINE_AMOUNTS } from '../fields/line.ts';
+import type { EXCHANGE_AMOUNTS, RETURN_AMOUNTS } from '../fields/return.ts';
+
+type Sums<Names extends readonly string[]> = Readonly<Record<Names[number], bigint>>;
+
 /** One line's submitted sums in minor units of one currency, for the whole quantity. */
-export interface LineSums {
-  readonly price: bigint;
-  readonly discount: bigint;
-  readonly tax: bigint;
-  readonly refundItem: bigint;
-  readonly refundTax: bigint;
-  readonly refundShipping: bigint;
-  readonly refundShippingTax: bigint;
-}
+export type LineSums = Sums<typeof LINE_AMOUNTS>;
 
 /** One exchange item's submitted sums in minor units of one currency. */
-export interface ExchangeSums {
-  readonly price: bigint;
-  readonly discount: bigint;
-  readonly tax: bigint;
-}
+export type ExchangeSums = Sums<typeof EXCHANGE_AMOUNTS>;
 
 /** The whole return's submitted sums in minor units of one currency. */
-export interface ReturnSums {
-  readonly shipping: bigint;
-  readonly shippingTax: bigint;
-  readonly creditShipping: bigint;
-  readonly returnCredit: bigint;
-  readonly handlingFee: bigint;
-  readonly refund: bigint;
-}
+export type ReturnSums = Sums<typeof RETURN_AMOUNTS>;
 
 /** Everything that is derived, in minor units of one currency. */
 export type TotalSums = Readonly<Record<TotalName, bigint>>;
@@ -53,11 +39,11 @@ export type TotalName =
 /** The refunds of one line that follow from its parts. */
 export function lineRefunds(line: LineSums) {
   const refundExcludingShipping = line.refundItem + line.refundTax;
-  const refundExcludingShippingTax = refundExcludingShipping + line.refundShipping;
+  const refund = refundExcludingShipping + line.refundShipping;
   return {
-    refund: refundExcludingShippingTax + line.refundShippingTax,
+    refund,
     refundExcludingShipping,
-    refundExcludingShippingTax,
+    refundExcludingShippingTax: refund - line.refundShippingTax,
   };
 }
 
@@ -71,12 +57,23 @@ export function returnTotalOf(lines: readonly LineSums[]): bigint {
   return lines.reduce((sum, line) => sum + netOf(line), 0n);
 }
 
+/** Shipping that is refunded, its tax included. */
+export function shippingOf(lines: readonly LineSums[]): bigint {
+  return sumBy(lines, (line) => line.refundShipping);
+}
+
+/** The tax part of {@link shippingOf}. */
+export function shippingTaxOf(lines: readonly LineSums[]): bigint {
+  return sumBy(lines, (line) => line.refundShippingTax);
+}
+
 /**
  * The refund that makes refund + return credit + handling fee equal to return total + shipping +
  * credit shipping; negative when credit and fee exceed what there is.
  */
-export function refundOf(returnTotal: bigint, sums: Omit<ReturnSums, 'refund'>): bigint {
-  return returnTotal + sums.shipping + sums.creditShipping - sums.returnCredit - sums.handlingFee;
+export function refundOf(lines: readonly LineSums[], sums: Omit<ReturnSums, 'refund'>): bigint {
+  const returned = returnTotalOf(lines) + shippingOf(lines) + sums.creditShipping;
+  return returned - sums.returnCredit - sums.handlingFee;
 }
 
 /** Derives every sum of a return in one currency. Never rounds or converts. */
@@ -86,20 +83,20 @@ export function totalsOf(
   sums: ReturnSums,
 ): TotalSums {
   const returnTotal = returnTotalOf(lines);
-  const refundShippingTotal = sumBy(lines, (line) => line.refundShipping);
-  const refundShippingTaxTotal = sumBy(lines, (line) => line.refundShippingTax);
+  const refundShippingTotal = shippingOf(lines);
+  const refundShippingTaxTotal = shippingTaxOf(lines);
   const exchangeTotal = exchanges.reduce((sum, exchange) => sum + netOf(exchange), 0n);
   const exchangeCreditTotal = sums.returnCredit < exchangeTotal ? sums.returnCredit : exchangeTotal;
   return {
-    total: returnTotal + refundShippingTotal + refundShippingTaxTotal - sums.handlingFee,
+    total: returnTotal + refundShippingTotal - sums.handlingFee,
     returnProductTotal: sumBy(lines, (line) => line.price),
     returnDiscountTotal: sumBy(lines, (line) => line.discount),
     returnTaxTotal: sumBy(lines, (line) => line.tax),
     returnTotal,
     refundShippingTotal,
     refundShippingTaxTotal,
-    returnShippingTotal: sums.shipping,
-    returnShippingTaxTotal: sums.shippingTax,
+    returnShippingTotal: refundShippingTotal,
+    returnShippingTaxTotal: refundShippingTaxTotal,
     creditShippingTotal: sums.creditShipping,
     returnCreditTotal: sums.returnCredit,
     handlingFee: sums.handlingFee,

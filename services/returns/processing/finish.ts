@@ -5,8 +5,8 @@ import {
   RestockRequestedSchema,
 } from '../../../proto/gen/rms/events/v1/events_pb.ts';
 import {
+  type Return as Details,
   GiftCardRequestSchema,
-  type Return,
   ReturnState,
 } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import { RestockMode, type Settings } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
@@ -14,9 +14,10 @@ import { allInOrder } from '../../platform/all-in-order.ts';
 import { type Queryable, together } from '../../platform/postgres.ts';
 import { cancelOpenLabelRequest } from '../labels/label-request-store.ts';
 import { formatAmount, minorOf } from '../money/money.ts';
+import { Return } from '../return.ts';
 import { changeReturn, type DetailEvent } from '../store/transition.ts';
 import { finishFailed, type Job } from './jobs.ts';
-import { noteRefused, showAndClose, showOutcomes } from './outcomes.ts';
+import { noteRefused, showAndFinish, showOutcomes } from './outcomes.ts';
 import type { Step } from './plan.ts';
 import { NotProcessable } from './prepare.ts';
 import { restockItems } from './restock.ts';
@@ -44,25 +45,26 @@ export async function closeReturn(pool: pg.Pool, o: Closing): Promise<void> {
   const { job } = o;
   await changeReturn(pool, job, async (tx, current) => {
     if (current.state !== ReturnState.OPEN) throw new NotProcessable('the return is not open');
-    const [isClosed, giftCards, labels] = await together(tx, () =>
+    const [isAnswered, giftCards, labels] = await together(tx, () =>
       allInOrder([
-        showAndClose(tx, job),
+        showAndFinish(tx, job),
         giftCardEvents(tx, o, current),
         cancelOpenLabelRequest(tx, job),
       ]),
     );
-    if (!isClosed) throw new NotProcessable(UNANSWERED);
+    if (!isAnswered) throw new NotProcessable(UNANSWERED);
     const events = [...restockEvents(o, current), ...giftCards, ...labels];
     const text = 'The return was processed and closed';
     return {
       value: undefined,
+      stateChanges: [new Return(current).close()],
       events,
       timeline: [{ returnId: job.returnId, kind: 'return.closed', text }],
     };
   });
 }
 
-function restockEvents(o: Closing, current: Return): DetailEvent[] {
+function restockEvents(o: Closing, current: Details): DetailEvent[] {
   if (o.settings.restockMode !== RestockMode.WEBHOOK) return [];
   const items = restockItems(current, o.location);
   if (items.length === 0) return [];
@@ -72,7 +74,7 @@ function restockEvents(o: Closing, current: Return): DetailEvent[] {
   ];
 }
 
-async function giftCardEvents(tx: Queryable, o: Closing, current: Return): Promise<DetailEvent[]> {
+async function giftCardEvents(tx: Queryable, o: Closing, current: Details): Promise<DetailEvent[]> {
   if (!o.giftCardsAreExternal) return [];
   const currency = current.presentmentCurrency;
   const amount = minorOf(current.presentmentTotals?.giftCard ?? '0', currency);

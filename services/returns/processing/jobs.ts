@@ -79,6 +79,11 @@ export async function queueJob(
   });
 }
 
+/** Details as {@link queueJob} wrote them. */
+export function storedDetails(stored: string): AdditionalDetails {
+  return parseExactJson(stored) as AdditionalDetails;
+}
+
 interface JobRow {
   readonly shop_id: bigint;
   readonly id: bigint;
@@ -128,9 +133,12 @@ function jobOf(row: JobRow): Job {
   const hopeless = row.takeovers > MAX_TAKEOVERS;
   const fault = hopeless ? `its worker ended ${row.takeovers} times` : undefined;
   try {
-    // As `queueJob` wrote it.
-    const details = parseExactJson(row.details) as AdditionalDetails;
-    return { ...known, details, actor: fromBinary(ActorSchema, row.actor), fault };
+    return {
+      ...known,
+      details: storedDetails(row.details),
+      actor: fromBinary(ActorSchema, row.actor),
+      fault,
+    };
   } catch {
     const actor = create(ActorSchema, systemActor('processing'));
     return { ...known, details: {}, actor, fault: 'what was asked for cannot be read' };

@@ -209,36 +209,32 @@ export async function showOutcomes(tx: Queryable, of: OfReturn): Promise<void> {
 }
 
 // What was asked for and dropped out of the plan is asked for by nobody: closing would hide it.
-const CLOSE = `
-with ${SHOWN}, closed as (
-  update returns r set state = 'closed', archived_at = now(), processing = false
-  where r.shop_id = $1 and r.id = $2
-    and not exists (
-      select from processing_outcomes o
-      where o.shop_id = r.shop_id and o.return_id = r.id
-        and o.asked_at is not null and o.done_at is null)
-  returning r.id
-), finished as (
+const FINISH = `
+with ${SHOWN}, finished as (
   update processing_jobs set state = 'done', finished_at = now()
   where shop_id = $1 and id = $3 and lease_token = $4 and state = 'running'
   returning id
 )
-select exists (select from closed) as closed, exists (select from finished) as finished`;
+select exists (select from finished) as finished,
+       not exists (
+         select from processing_outcomes o
+         where o.shop_id = $1 and o.return_id = $2
+           and o.asked_at is not null and o.done_at is null) as answered`;
 
 /**
- * {@link showOutcomes}, closes the return and ends the run. The caller rolls back when the return was not
- * closed, because the provider has not answered about something.
+ * {@link showOutcomes}, and ends the run as done. The caller closes the return, or rolls back when the
+ * provider has not answered about something.
  *
- * @returns whether it was closed.
+ * @returns whether everything was answered.
  * @throws LeaseLost.
  */
-export async function showAndClose(tx: Queryable, job: Job): Promise<boolean> {
-  const { rows } = await tx.query<{ closed: boolean; finished: boolean }>({
-    name: 'processing-close',
-    text: CLOSE,
+export async function showAndFinish(tx: Queryable, job: Job): Promise<boolean> {
+  const { rows } = await tx.query<{ answered: boolean; finished: boolean }>({
+    name: 'processing-done',
+    text: FINISH,
     values: [job.shopId, job.returnId, job.id, job.token],
   });
-  if (!rows[0]?.closed) return false;
+  if (!rows[0]?.answered) return false;
   if (!rows[0].finished) throw leaseLost(job);
   return true;
 }

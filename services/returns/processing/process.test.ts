@@ -2,7 +2,9 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { ReturnState } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import { createTestDatabase, type TestDatabase } from '../../../test/support/database.ts';
 import { createEmbeddedCommerce } from '../commerce/embedded.ts';
+import { CommerceFailure } from '../commerce/provider.ts';
 import { insertCredit } from '../instant-refunds/instant-refunds-store.ts';
+import { purgeJobs } from './purge.ts';
 import {
   ask,
   eventsOf,
@@ -68,6 +70,62 @@ describe('process return', () => {
     expect(orders).toMatchObject([{ additionalDetails: { picker: 'Ann' } }]);
     const noted = (await timelineOf(db.pool, submitted)).filter(({ facts }) => facts.picker);
     expect(noted.map(({ facts }) => facts.picker)).toEqual(['Ann']);
+  });
+
+  describe('after a run that failed', () => {
+    const by = (name: string) => ({
+      details: { picker: { value: { case: 'text' as const, value: name } } },
+    });
+    const failing = () => {
+      const commerce = createEmbeddedCommerce(db.pool);
+      const createExchangeOrder = () => Promise.reject(new CommerceFailure('final', 'no stock'));
+      return { ...commerce, createExchangeOrder };
+    };
+    async function failed(name: string) {
+      const submitted = await newReturn(db.pool, await newShop(db.pool), exchangeWith('gift card'));
+      await ask(db.pool, submitted, by(name));
+      await runDue(runDeps(db.pool, failing()));
+      return submitted;
+    }
+    async function pickersOf(of: { id: bigint }) {
+      const { orders } = await createEmbeddedCommerce(db.pool).ordersOf(of.id);
+      return orders.map((order) => order.additionalDetails.picker);
+    }
+
+    test('uses its details again, and through a second failure', async () => {
+      const submitted = await failed('Ann');
+      await ask(db.pool, submitted);
+      await runDue(runDeps(db.pool, failing()));
+      await ask(db.pool, submitted);
+      await runDue(runDeps(db.pool, createEmbeddedCommerce(db.pool)));
+      expect(await pickersOf(submitted)).toEqual(['Ann']);
+      const noted = (await timelineOf(db.pool, submitted)).filter(({ facts }) => facts.picker);
+      expect(noted.map(({ facts }) => facts.picker)).toEqual(['Ann', 'Ann', 'Ann']);
+    });
+
+    test('uses those that the next call brings instead', async () => {
+      const submitted = await failed('Ann');
+      await ask(db.pool, submitted, by('Bob'));
+      await runDue(runDeps(db.pool, createEmbeddedCommerce(db.pool)));
+      expect(await pickersOf(submitted)).toEqual(['Bob']);
+    });
+
+    test('keeps them as long as the return can be processed', async () => {
+      const submitted = await failed('Ann');
+      const age = () =>
+        db.pool.query(
+          `update processing_jobs set finished_at = now() - interval '31 days'
+            where shop_id = $1 and finished_at is not null`,
+          [submitted.shopId],
+        );
+      await age();
+      await purgeJobs(db.pool);
+      await ask(db.pool, submitted);
+      await runDue(runDeps(db.pool, createEmbeddedCommerce(db.pool)));
+      expect(await pickersOf(submitted)).toEqual(['Ann']);
+      await age();
+      expect(await purgeJobs(db.pool)).toBe(2);
+    });
   });
 
   test('refuses a flagged return', async () => {

@@ -10,10 +10,9 @@ import { allInOrder } from '../../platform/all-in-order.ts';
 import { callerShape, id, parseInput, text } from '../../platform/input.ts';
 import { committing, inTransaction, type Queryable, together } from '../../platform/postgres.ts';
 import type { AdditionalDetails } from '../commerce/provider.ts';
-import { hasOpenCredit } from '../instant-refunds/instant-refunds-store.ts';
 import { returnNotFound } from '../refusals.ts';
 import { detailText, parseDetails } from './details.ts';
-import { queueJob } from './jobs.ts';
+import { queueJob, storedDetails } from './jobs.ts';
 import { EVERY_SHOP, NO_PROVIDER } from './provider-gate.ts';
 
 type Answer = NonNullable<MessageInitShape<typeof ProcessReturnResponseSchema>['result']>;
@@ -24,7 +23,8 @@ const input = z.object({ ...callerShape, returnId: id, source: text(50) });
  * Queues a return for processing, or says why not, judged in this order under the return's row lock:
  * it exists, it is not flagged, it is not closed, cancelled or expired, no instant-refund credit is
  * open (answered, but nothing is done), it is not queued already (the details of this call are
- * dropped), and its shop has a commerce provider. `queued` means accepted, not done: `return.closed` or `return.processing.failed` follow.
+ * dropped), and its shop has a commerce provider. `queued` means accepted, not done: `return.closed` or
+ * `return.processing.failed` follow. Without details, those of the last run count, which failed.
  *
  * @throws DomainError NOT_FOUND for a return the shop does not have; INVALID_ARGUMENT for details
  *   beyond their limits.
@@ -35,13 +35,15 @@ export async function processReturn(
   gate = EVERY_SHOP,
 ): Promise<Answer> {
   const { shopId, returnId, source, actor } = parseInput(input, request);
-  const details = parseDetails(request.details);
+  const given = parseDetails(request.details);
+  const hasDetails = Object.keys(given).length > 0;
 
   return inTransaction(pool, async (tx) => {
     const standing = await lockStanding(tx, { shopId, returnId });
     const answer = answerWithoutQueueing(standing);
     if (answer) return answer;
     if (!(await gate.allows(tx, { shopId, returnId }))) return withoutProvider();
+    const details = hasDetails ? given : standing.formerDetails;
     const job = { shopId, returnId, details, source, actor };
     await committing(tx, () => queueJob(tx, job, queuedEntry(request, details)));
     return { case: 'queued', value: {} };
@@ -62,7 +64,17 @@ interface Standing {
   readonly state: string;
   readonly processing: boolean;
   readonly hasOpenCredit: boolean;
+  /** Of the newest run, which failed; none when there was none. */
+  readonly formerDetails: AdditionalDetails;
 }
+
+const FACTS = `
+select exists (
+         select from instant_refunds where shop_id = $1 and return_id = $2 and state = 'open'
+       ) as has_open_credit,
+       (select details::text from processing_jobs
+         where shop_id = $1 and return_id = $2 and state = 'failed'
+         order by id desc limit 1) as former_details`;
 
 /** Locks first: what a second statement reads is what was committed before the lock was granted. */
 async function lockStanding(
@@ -75,12 +87,18 @@ async function lockStanding(
       text: 'select state, processing from returns where shop_id = $1 and id = $2 for update',
       values: [of.shopId, of.returnId],
     });
-  const [{ rows }, isOpen] = await together(tx, () =>
-    allInOrder([locked(), hasOpenCredit(tx, of)]),
-  );
+  const decided = () =>
+    tx.query<{ has_open_credit: boolean; former_details: string | null }>({
+      name: 'processing-facts',
+      text: FACTS,
+      values: [of.shopId, of.returnId],
+    });
+  const [{ rows }, facts] = await together(tx, () => allInOrder([locked(), decided()]));
   const [row] = rows;
-  if (row) return { ...row, hasOpenCredit: isOpen };
-  throw returnNotFound();
+  const [found] = facts.rows;
+  if (!row || !found) throw returnNotFound();
+  const { has_open_credit: hasOpenCredit, former_details: former } = found;
+  return { ...row, hasOpenCredit, formerDetails: former === null ? {} : storedDetails(former) };
 }
 
 function answerWithoutQueueing(standing: Standing): Answer | undefined {

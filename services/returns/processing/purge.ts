@@ -8,7 +8,10 @@ const KEEP_DAYS = 30;
 const BATCH = 1_000;
 const PURGE_MS = 3_600_000;
 
-/** Removes finished jobs after 30 days, and with them the additional details they were asked with. */
+/**
+ * Removes finished jobs after 30 days, and with them the additional details they were asked with. The last failed
+ * run of a return that can still be processed stays: the next run uses its details.
+ */
 export function startJobPurge(o: { pool: pg.Pool; logger: Logger }): Worker {
   return startLoop({
     name: 'processing-purge',
@@ -22,8 +25,17 @@ export function startJobPurge(o: { pool: pg.Pool; logger: Logger }): Worker {
 export async function purgeJobs(db: Queryable): Promise<number> {
   const { rowCount } = await db.query(
     `delete from processing_jobs where (shop_id, id) in (
-       select shop_id, id from processing_jobs
-       where state in ('done', 'failed') and finished_at < now() - make_interval(days => $1)
+       select j.shop_id, j.id from processing_jobs j
+       where j.state in ('done', 'failed') and j.finished_at < now() - make_interval(days => $1)
+         and not (
+           j.state = 'failed'
+           and exists (
+             select from returns r
+             where r.shop_id = j.shop_id and r.id = j.return_id and r.state in ('open', 'review'))
+           and not exists (
+             select from processing_jobs newer
+             where newer.shop_id = j.shop_id and newer.return_id = j.return_id
+               and newer.state = 'failed' and newer.id > j.id))
        limit $2)`,
     [KEEP_DAYS, BATCH],
   );

@@ -8,13 +8,16 @@ import {
   GetDestinationResponseSchema,
 } from '../../../proto/gen/rms/destinations/v1/destinations_pb.ts';
 import { type Event, EventSchema } from '../../../proto/gen/rms/events/v1/events_pb.ts';
-import { Outcome, type Return } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
+import {
+  Outcome,
+  type Return,
+  type SubmitReturnRequest,
+  SubmitReturnRequestSchema,
+} from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import {
   ProcessReturnRequestSchema,
   type Settings,
   type SettingsSchema,
-  type SubmitReturnRequest,
-  SubmitReturnRequestSchema,
   UpdateSettingsRequestSchema,
 } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
 import type { CommerceProvider } from '../commerce/provider.ts';

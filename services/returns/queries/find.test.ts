@@ -48,17 +48,22 @@ describe('find return', () => {
     const one = await bench.submit(await bench.shop());
     const order = there(one.order);
     expect(await find(one.shopId, { case: 'returnId', value: one.id })).toEqual(one);
-    expect(await find(one.shopId, { case: 'orderId', value: order.providerOrderId })).toEqual(one);
+    const value = order.providerOrderId;
+    expect(await find(one.shopId, { case: 'orderId', value })).toEqual(one);
+    expect(await find(one.shopId, { case: 'providerOrderId', value })).toEqual(one);
     expect(await find(one.shopId, { case: 'orderId', value: order.id })).toEqual(one);
     expect(await find(one.shopId, { case: 'orderName', value: order.name })).toEqual(one);
   });
 
-  test('prefers the provider’s order id over ours', async () => {
+  test('reads back the order id that it answered, also where another order has it at the provider', async () => {
     const shopId = await bench.shop();
     const first = await bench.submit(shopId);
     const ours = there(first.order).id;
     const second = await bench.submit(shopId, { order: { providerOrderId: ours, name: '#2' } });
-    expect(await find(shopId, { case: 'orderId', value: ours })).toEqual(second);
+    expect(await find(shopId, { case: 'orderId', value: ours })).toEqual(first);
+    expect(await find(shopId, { case: 'providerOrderId', value: ours })).toEqual(second);
+    const unknown = { case: 'providerOrderId', value: there(second.order).id } as const;
+    expect(await refusal(find(shopId, unknown))).toEqual(notFound('RETURN'));
   });
 
   test('answers the newest of several, and of two of one instant the later', async () => {

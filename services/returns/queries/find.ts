@@ -43,8 +43,8 @@ export async function getReturns(
 }
 
 /**
- * Reads one return by its id, its order's id (the commerce provider's, else ours) or its order's
- * name; of several the newest.
+ * Reads one return by its id, its order's id (ours, else the commerce provider's), the commerce
+ * provider's order id or its order's name; of several the newest.
  *
  * A large one waits until few others are being read.
  *

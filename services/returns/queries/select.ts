@@ -2,7 +2,7 @@ import type { Queryable } from '../../platform/postgres.ts';
 
 /** What says which return is meant; shaped as the oneof of the requests. */
 export type Selector =
-  | { readonly case: 'returnId' | 'orderId'; readonly value: bigint }
+  | { readonly case: 'returnId' | 'orderId' | 'providerOrderId'; readonly value: bigint }
   | { readonly case: 'orderName'; readonly value: string };
 
 /**
@@ -17,13 +17,19 @@ export async function selectReturns(
   selectors: readonly Selector[],
 ): Promise<(bigint | undefined)[]> {
   const orderIds = new Set<bigint>();
+  const providerOrderIds = new Set<bigint>();
   const names = new Set<string>();
   for (const selector of selectors) {
     if (selector.case === 'orderId') orderIds.add(selector.value);
+    if (selector.case === 'providerOrderId') providerOrderIds.add(selector.value);
     // No text column holds NUL, and the database would refuse the question.
     if (selector.case === 'orderName' && !selector.value.includes('\0')) names.add(selector.value);
   }
-  const byOrder = await newestOfOrders(db, shopId, [...orderIds]);
+  const byOrder = await newestOfOrders(db, shopId, { ids: [...orderIds], byProviderId: false });
+  const byProviderOrder = await newestOfOrders(db, shopId, {
+    ids: [...providerOrderIds],
+    byProviderId: true,
+  });
   const byName = await newestNamed(db, shopId, [...names]);
   return selectors.map((selector) => {
     switch (selector.case) {
@@ -31,6 +37,8 @@ export async function selectReturns(
         return selector.value;
       case 'orderId':
         return byOrder.get(selector.value);
+      case 'providerOrderId':
+        return byProviderOrder.get(selector.value);
       case 'orderName':
         return byName.get(selector.value);
       default:
@@ -39,27 +47,32 @@ export async function selectReturns(
   });
 }
 
+const BY_PROVIDER_ID = `(select o.id from orders o
+                               where o.shop_id = $1 and o.provider_order_id = asked.order_id)`;
+// What the details answered as order_id reads back; the provider's id counts only where we have no such order.
+const BY_ID = `coalesce(
+                             (select o.id from orders o
+                               where o.shop_id = $1 and o.id = asked.order_id),
+                             ${BY_PROVIDER_ID})`;
+const newestOf = (orderId: string) => `
+select asked.order_id, newest.id
+  from unnest($2::bigint[]) as asked (order_id)
+ cross join lateral (
+         select r.id
+           from returns r
+          where r.shop_id = $1 and r.order_id = ${orderId}
+          order by r.created_at desc, r.id desc limit 1) newest`;
+
 async function newestOfOrders(
   db: Queryable,
   shopId: bigint,
-  orderIds: readonly bigint[],
+  orders: { readonly ids: readonly bigint[]; readonly byProviderId: boolean },
 ): Promise<Map<bigint, bigint>> {
-  if (orderIds.length === 0) return new Map();
-  // Two index look-ups each; ours counts only where the provider knows no such order.
+  if (orders.ids.length === 0) return new Map();
   const { rows } = await db.query<{ order_id: bigint; id: bigint }>({
-    name: 'find-by-order-ids',
-    text: `select asked.order_id, newest.id
-             from unnest($2::bigint[]) as asked (order_id)
-            cross join lateral (
-                    select r.id
-                      from returns r
-                     where r.shop_id = $1
-                       and r.order_id = coalesce(
-                             (select o.id from orders o
-                               where o.shop_id = $1 and o.provider_order_id = asked.order_id),
-                             asked.order_id)
-                     order by r.created_at desc, r.id desc limit 1) newest`,
-    values: [shopId, orderIds],
+    name: orders.byProviderId ? 'find-by-provider-order-ids' : 'find-by-order-ids',
+    text: newestOf(orders.byProviderId ? BY_PROVIDER_ID : BY_ID),
+    values: [shopId, orders.ids],
   });
   return new Map(rows.map((row) => [row.order_id, row.id]));
 }

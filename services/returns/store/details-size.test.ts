@@ -13,9 +13,9 @@ import {
   ReturnState,
 } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import { change202610 } from '../../contract/changes/2026-10.ts';
+import { returnDetailsView } from '../../contract/details/return-details.ts';
 import { DETAILS_BYTES_MAX } from '../../contract/limits.ts';
 import { sampleReturn } from '../../contract/sample-return.ts';
-import { returnDetails } from '../../contract/views/return-details.ts';
 import { detailsBytes, requireRoom } from './details-size.ts';
 
 const MAX = 2n ** 53n - 1n;
@@ -27,7 +27,7 @@ const WORDS = 'é \u{1f4e6} \u0001 "quoted" \\';
 /** What the answer takes in each version and currency. */
 function answered(of: Return): number[] {
   return ([undefined, 'shop', 'presentment'] as const).flatMap((currency) => {
-    const newest = returnDetails(of, currency);
+    const newest = returnDetailsView(of, currency);
     const oldest = change202610.response?.('getReturnDetails', newest);
     return [newest, oldest].map((body) => Buffer.byteLength(JSON.stringify(body)));
   });

@@ -1,6 +1,8 @@
 import type { Amount } from '../../../proto/gen/rms/common/v1/money_pb.ts';
 import type { Condition, LineItem, Return } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import { DETAILS_BYTES_MAX } from '../../contract/limits.ts';
+import { LINE_AMOUNTS, LINE_FIELDS } from '../fields/line.ts';
+import { RETURN_FIELDS } from '../fields/return.ts';
 import { detailsTooLarge } from '../refusals.ts';
 import type { LeftOut } from './load-hashed.ts';
 
@@ -17,8 +19,7 @@ export function detailsBytes(of: Return): number {
     customer +
     providerTexts +
     labels +
-    text(of.statusPageUrl) +
-    text(of.packageReference) +
+    textsIn(RETURN_FIELDS, of) +
     sum(of.lineItems, lineBytes) +
     sum(
       of.exchanges,
@@ -107,20 +108,8 @@ function labelTexts(label: Return['labels'][number] | undefined): number {
 function lineBytes(line: LineItem): number {
   return (
     FRAME.line +
-    texts([
-      line.providerLineItemExternalId,
-      line.sku,
-      line.lineItemTitle,
-      line.variantTitle,
-      line.title,
-      line.image,
-      line.exchangeVariant,
-      line.barcode,
-      line.providerRestockLocationId,
-      line.consolidationTracking,
-      line.reason,
-      line.parentReason,
-    ]) +
+    textsIn(LINE_FIELDS, line) +
+    text(line.consolidationTracking) +
     lineAmounts(line) +
     (line.condition ? conditionBytes(line.condition) : 0) +
     (line.disposition
@@ -145,21 +134,12 @@ function conditionBytes(condition: Condition): number {
   );
 }
 
+const DERIVED = ['refund', 'refundExcludingShipping', 'refundExcludingShippingTax'] as const;
+
 /** Price, discount and tax are there once more, as the shopper paid them. */
 function lineAmounts({ amounts: shop, presentmentAmounts: paid }: LineItem): number {
-  const longer = (one: string | undefined, other: string | undefined) =>
-    Math.max(text(one), text(other));
   return (
-    longer(shop?.price, paid?.price) +
-    longer(shop?.discount, paid?.discount) +
-    longer(shop?.tax, paid?.tax) +
-    longer(shop?.refund, paid?.refund) +
-    longer(shop?.refundItem, paid?.refundItem) +
-    longer(shop?.refundTax, paid?.refundTax) +
-    longer(shop?.refundShipping, paid?.refundShipping) +
-    longer(shop?.refundShippingTax, paid?.refundShippingTax) +
-    longer(shop?.refundExcludingShipping, paid?.refundExcludingShipping) +
-    longer(shop?.refundExcludingShippingTax, paid?.refundExcludingShippingTax) +
+    sum([...LINE_AMOUNTS, ...DERIVED], (name) => Math.max(text(shop?.[name]), text(paid?.[name]))) +
     texts([paid?.price, paid?.discount, paid?.tax])
   );
 }
@@ -167,6 +147,15 @@ function lineAmounts({ amounts: shop, presentmentAmounts: paid }: LineItem): num
 /** Each amount is answered in one currency: that of the longer text. */
 function amounts(all: readonly (Amount | undefined)[]): number {
   return sum(all, (one) => Math.max(text(one?.shop), text(one?.presentment)));
+}
+
+/** The texts of a table's fields; ids, numbers and enums are in the frame. */
+function textsIn(table: { readonly publicNames: readonly string[] }, of: object): number {
+  const values: Readonly<Record<string, unknown>> = { ...of };
+  return sum(table.publicNames, (name) => {
+    const value = values[name];
+    return typeof value === 'string' ? text(value) : 0;
+  });
 }
 
 function texts(all: readonly (string | undefined)[]): number {

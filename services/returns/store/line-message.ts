@@ -8,12 +8,11 @@ import type {
   LineAmountsSchema,
   LineItemSchema,
 } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
-import type { Both } from '../money/amounts.ts';
 import { formatAmount } from '../money/money.ts';
 import { exchangeSumsOf } from '../money/stored-sums.ts';
 import { type ExchangeSums, type LineSums, lineRefunds, netOf } from '../money/totals.ts';
 import type { ConditionRow, DispositionRow, ExchangeRow, LineRow, UploadRow } from './rows.ts';
-import { dispositionText, lineOutcomeText, uploadKindText } from './texts.ts';
+import { dispositionText, uploadKindText } from './texts.ts';
 
 /** Both currencies of a return, ISO 4217. */
 export interface Currencies {
@@ -25,57 +24,30 @@ export interface Currencies {
 export function toLineItem(
   row: LineRow,
   uploads: readonly UploadRow[],
-  o: { readonly currencies: Currencies; readonly sums: Both<LineSums> },
+  currencies: Currencies,
 ): MessageInitShape<typeof LineItemSchema> {
-  const { currencies, sums } = o;
   const condition = conditionOf(row.condition, row.disposition?.images ?? []);
   return {
     lineItemId: BigInt(row.id),
-    providerLineItemId: BigInt(row.provider_line_item_id),
-    providerLineItemExternalId: row.provider_line_item_external_id,
-    productId: BigInt(row.product_id),
-    variantId: BigInt(row.variant_id),
-    sku: row.sku,
-    lineItemTitle: row.line_item_title,
-    variantTitle: row.variant_title,
-    title: row.title,
-    image: row.image,
-    quantity: row.quantity,
-    amounts: amountsOf(sums.shop, currencies.shop),
-    presentmentAmounts: amountsOf(sums.presentment, currencies.presentment),
+    ...row.fields,
+    amounts: amountsOf(row.sums.shop, currencies.shop),
+    presentmentAmounts: amountsOf(row.sums.presentment, currencies.presentment),
     ...(row.returned_at && { returnedAt: timestampFromDate(row.returned_at) }),
-    exchangeVariant: row.exchange_variant,
-    barcode: row.barcode,
-    providerRestockLocationId: row.provider_restock_location_id,
     consolidationTracking: row.consolidation_tracking,
-    consolidationDestinationId: BigInt(row.consolidation_destination_id ?? 0),
-    reason: row.reason,
-    parentReason: row.parent_reason,
-    outcome: lineOutcomeText.fromText(row.outcome),
+    consolidationDestinationId: row.consolidation_destination_id,
     ...(condition && { condition }),
     ...(row.disposition && { disposition: dispositionOf(row.disposition) }),
     uploads: uploads.filter((upload) => upload.line_item_id === row.id).map(toUpload),
-    hsCode: row.hs_code,
-    countryOfOrigin: row.country_of_origin,
-    weightG: row.weight_g,
   };
 }
 
+/** What was submitted, and the refunds that follow. */
 function amountsOf(sums: LineSums, currency: string): MessageInitShape<typeof LineAmountsSchema> {
-  const refunds = lineRefunds(sums);
-  const text = (minor: bigint) => formatAmount(minor, currency);
-  return {
-    price: text(sums.price),
-    discount: text(sums.discount),
-    tax: text(sums.tax),
-    refund: text(refunds.refund),
-    refundItem: text(sums.refundItem),
-    refundTax: text(sums.refundTax),
-    refundShipping: text(sums.refundShipping),
-    refundShippingTax: text(sums.refundShippingTax),
-    refundExcludingShipping: text(refunds.refundExcludingShipping),
-    refundExcludingShippingTax: text(refunds.refundExcludingShippingTax),
-  };
+  const texts: Record<string, string> = {};
+  for (const [name, minor] of Object.entries({ ...sums, ...lineRefunds(sums) })) {
+    texts[name] = formatAmount(minor, currency);
+  }
+  return texts;
 }
 
 /**

@@ -1,25 +1,18 @@
+import { LINE_AMOUNTS, LINE_FIELDS } from '../fields/line.ts';
+import { amountColumnsOf } from '../money/amount-columns.ts';
+import { sumsOf } from '../money/amounts.ts';
+import { minorOf } from '../money/money.ts';
+import type { Currencies } from './line-message.ts';
 import type { ConditionRow, DispositionRow, LineRow } from './rows.ts';
 
 /** A line as the database answers it: its columns as text, in the order of {@link LINE_TEXTS}. */
 export type LineTexts = readonly (string | null)[];
 
-const AMOUNTS = ['price', 'discount', 'tax'];
-const REFUNDS = ['refund_item', 'refund_tax', 'refund_shipping', 'refund_shipping_tax'];
-const SUMS = [...AMOUNTS, ...REFUNDS];
-
 const COLUMNS = [
-  ...['id', 'provider_line_item_id', 'product_id', 'variant_id', 'quantity', 'weight_g'],
-  ...[
-    'provider_line_item_external_id',
-    'sku',
-    'line_item_title',
-    'variant_title',
-    'title',
-    'image',
-  ],
-  ...['exchange_variant', 'barcode', 'provider_restock_location_id', 'consolidation_tracking'],
-  ...['reason', 'parent_reason', 'outcome', 'hs_code', 'country_of_origin'],
-  ...[...SUMS, ...SUMS.map((name) => `presentment_${name}`)],
+  'id',
+  ...LINE_FIELDS.columns,
+  ...amountColumnsOf(LINE_AMOUNTS),
+  'consolidation_tracking',
   'consolidation_destination_id',
 ];
 const INSPECTION = ['return_processor', 'note'];
@@ -69,49 +62,18 @@ function millisecondsOf(column: string): string {
 }
 
 /** Reads texts in the order in which they were selected. */
-export function toLineRow(texts: LineTexts): LineRow {
+export function toLineRow(texts: LineTexts, currencies: Currencies): LineRow {
   let at = 0;
   const maybe = (): string | null => texts[at++] ?? null;
   const text = (): string => texts[at++] ?? '';
-  const number = (): number => Number(texts[at++]);
+  const sumsIn = (currency: string) => sumsOf(LINE_AMOUNTS, () => minorOf(text(), currency));
   // The order of the properties is that of the columns.
   return {
-    id: number(),
-    provider_line_item_id: number(),
-    product_id: number(),
-    variant_id: number(),
-    quantity: number(),
-    weight_g: number(),
-    provider_line_item_external_id: text(),
-    sku: text(),
-    line_item_title: text(),
-    variant_title: text(),
-    title: text(),
-    image: text(),
-    exchange_variant: text(),
-    barcode: text(),
-    provider_restock_location_id: text(),
+    id: Number(text()),
+    fields: LINE_FIELDS.read(maybe),
+    sums: { shop: sumsIn(currencies.shop), presentment: sumsIn(currencies.presentment) },
     consolidation_tracking: text(),
-    reason: text(),
-    parent_reason: text(),
-    outcome: text(),
-    hs_code: text(),
-    country_of_origin: text(),
-    price: text(),
-    discount: text(),
-    tax: text(),
-    refund_item: text(),
-    refund_tax: text(),
-    refund_shipping: text(),
-    refund_shipping_tax: text(),
-    presentment_price: text(),
-    presentment_discount: text(),
-    presentment_tax: text(),
-    presentment_refund_item: text(),
-    presentment_refund_tax: text(),
-    presentment_refund_shipping: text(),
-    presentment_refund_shipping_tax: text(),
-    consolidation_destination_id: numberOrNull(maybe()),
+    consolidation_destination_id: BigInt(maybe() ?? 0),
     returned_at: timeOrNull(maybe()),
     condition: conditionOf(maybe, text),
     disposition: dispositionOf(maybe, text),
@@ -145,10 +107,6 @@ function inspectionOf(maybe: () => string | null) {
     inspected_at: timeOrNull(maybe()),
     images: listOf(maybe()),
   };
-}
-
-function numberOrNull(text: string | null): number | null {
-  return text === null ? null : Number(text);
 }
 
 function timeOrNull(text: string | null): Date | null {

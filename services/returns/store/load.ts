@@ -1,12 +1,19 @@
 import type pg from 'pg';
 import type { Label, Return } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import type { Queryable } from '../../platform/postgres.ts';
+import { EXCHANGE_AMOUNTS, RETURN_AMOUNTS, RETURN_FIELDS } from '../fields/return.ts';
+import { amountColumnsOf } from '../money/amount-columns.ts';
 import { LARGE_BYTES, largeOf } from './large.ts';
 import { LINE_TEXTS, LISTED_LINE_TEXTS } from './line-row.ts';
 import type { LabelRow, ReturnRow } from './rows.ts';
 import { toLabel, toReturn } from './to-message.ts';
 
-const exchangeAmounts = amountColumns('e', ['price', 'discount', 'tax']);
+const exchangeAmounts = amountColumnsOf(EXCHANGE_AMOUNTS)
+  .map((name) => `'${name}', e.${name}::text`)
+  .join(', ');
+const COLUMNS = [...RETURN_FIELDS.columns, ...amountColumnsOf(RETURN_AMOUNTS)]
+  .map((name) => `r.${name}`)
+  .join(', ');
 
 const labelJson = `json_build_object('id', b.id, 'return_id', b.return_id,
   'carrier', b.carrier, 'tracking_number', b.tracking_number, 'url', b.url, 'rate', b.rate::text,
@@ -28,11 +35,8 @@ export const selected = (lineTexts: string, uploads: string) => `
 select r.shop_id, r.id, r.revision, r.created_at, r.updated_at, r.edited_at, r.archived_at,
        r.order_id, r.order_name, r.order_number, r.provider_order_number, o.provider_order_id,
        r.customer_email, r.customer_first_name, r.customer_last_name, r.customer_address,
-       r.state, r.type, r.outcome, r.return_method, r.currency, r.presentment_currency,
-       r.shipping, r.shipping_tax, r.credit_shipping, r.return_credit, r.handling_fee, r.refund,
-       r.presentment_shipping, r.presentment_shipping_tax, r.presentment_credit_shipping,
-       r.presentment_return_credit, r.presentment_handling_fee, r.presentment_refund,
-       r.destination_id, r.status_page_url, r.package_reference, r.flag_reasons, r.processing,
+       r.state, r.currency, r.presentment_currency, r.flag_reasons, r.processing,
+       ${COLUMNS},
        array_to_json(array(
          select ${lineTexts}
          from return_lines l
@@ -135,12 +139,6 @@ select id from (
   window w as (order by array_position($2::bigint[], r.id))) measured
  where bytes_so_far <= $3 or place = 1
  order by place`;
-
-function amountColumns(table: string, names: readonly string[]): string {
-  return [...names, ...names.map((name) => `presentment_${name}`)]
-    .map((name) => `'${name}', ${table}.${name}::text`)
-    .join(', ');
-}
 
 /**
  * Reads whole returns with their derived sums: one statement however many, answered in the order of

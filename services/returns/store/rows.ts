@@ -1,22 +1,11 @@
 // What one statement of load.ts answers per return. Parts come as JSON: ids as numbers (all below
 // 2^53), amounts as text, times as ISO 8601.
 
+import type { LINE_FIELDS } from '../fields/line.ts';
+import type { EXCHANGE_AMOUNTS } from '../fields/return.ts';
+import type { Both } from '../money/amounts.ts';
+import type { LineSums } from '../money/totals.ts';
 import type { LineTexts } from './line-row.ts';
-
-export interface AmountsRow {
-  readonly price: string;
-  readonly discount: string;
-  readonly tax: string;
-}
-
-export interface LineAmountsRow extends AmountsRow {
-  readonly refund_item: string;
-  readonly refund_tax: string;
-  readonly refund_shipping: string;
-  readonly refund_shipping_tax: string;
-}
-
-type Presentment<T> = { readonly [K in keyof T & string as `presentment_${K}`]: T[K] };
 
 export interface ConditionRow {
   readonly description: string;
@@ -39,30 +28,14 @@ export interface DispositionRow {
   readonly images: readonly string[];
 }
 
-export interface LineRow extends LineAmountsRow, Presentment<LineAmountsRow> {
+/** A line, with what a submission says of it as the message has it. */
+export interface LineRow {
   readonly id: number;
-  readonly provider_line_item_id: number;
-  readonly provider_line_item_external_id: string;
-  readonly product_id: number;
-  readonly variant_id: number;
-  readonly sku: string;
-  readonly line_item_title: string;
-  readonly variant_title: string;
-  readonly title: string;
-  readonly image: string;
-  readonly quantity: number;
+  readonly fields: Parameters<typeof LINE_FIELDS.toColumns>[0];
+  readonly sums: Both<LineSums>;
   readonly returned_at: Date | null;
-  readonly exchange_variant: string;
-  readonly barcode: string;
-  readonly provider_restock_location_id: string;
   readonly consolidation_tracking: string;
-  readonly consolidation_destination_id: number | null;
-  readonly reason: string;
-  readonly parent_reason: string;
-  readonly outcome: string;
-  readonly hs_code: string;
-  readonly country_of_origin: string;
-  readonly weight_g: number;
+  readonly consolidation_destination_id: bigint;
   readonly condition: ConditionRow | null;
   readonly disposition: DispositionRow | null;
 }
@@ -77,7 +50,10 @@ export interface UploadRow {
   readonly created_at: string;
 }
 
-export interface ExchangeRow extends AmountsRow, Presentment<AmountsRow> {
+type ExchangeAmount = (typeof EXCHANGE_AMOUNTS)[number];
+
+export interface ExchangeRow
+  extends Readonly<Record<ExchangeAmount | `presentment_${ExchangeAmount}`, string>> {
   readonly id: number;
   readonly product_id: number;
   readonly variant_id: number;
@@ -121,16 +97,10 @@ export interface LabelRow {
   readonly updated_at: string;
 }
 
-export interface SumsRow {
-  readonly shipping: string;
-  readonly shipping_tax: string;
-  readonly credit_shipping: string;
-  readonly return_credit: string;
-  readonly handling_fee: string;
-  readonly refund: string;
-}
+/** Beside these columns a row has those of RETURN_FIELDS and RETURN_AMOUNTS. */
+export type ReturnRow = ReturnColumns & Readonly<Record<string, unknown>>;
 
-export interface ReturnRow extends SumsRow, Presentment<SumsRow> {
+interface ReturnColumns {
   readonly shop_id: bigint;
   readonly id: bigint;
   readonly revision: bigint;
@@ -148,14 +118,8 @@ export interface ReturnRow extends SumsRow, Presentment<SumsRow> {
   readonly customer_last_name: string | null;
   readonly customer_address: object | null;
   readonly state: string;
-  readonly type: string;
-  readonly outcome: string;
-  readonly return_method: string;
   readonly currency: string;
   readonly presentment_currency: string;
-  readonly destination_id: bigint | null;
-  readonly status_page_url: string;
-  readonly package_reference: string;
   readonly flag_reasons: readonly string[];
   readonly processing: boolean;
   readonly lines: readonly LineTexts[];

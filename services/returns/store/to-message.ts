@@ -9,21 +9,20 @@ import {
   type Return,
   ReturnSchema,
 } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
+import { RETURN_FIELDS } from '../fields/return.ts';
+import type { Side } from '../money/amount-columns.ts';
 import { formatAmount, minorOf } from '../money/money.ts';
-import { exchangeSumsOf, lineSumsOf, returnSumsOf, type Side } from '../money/stored-sums.ts';
+import { exchangeSumsOf, returnSumsOf } from '../money/stored-sums.ts';
 import { type LineSums, type TotalName, totalsOf } from '../money/totals.ts';
 import { toExchange, toLineItem } from './line-message.ts';
 import { toLineRow } from './line-row.ts';
 import type { LabelRow, ProviderOrderRow, RefundRow, ReturnRow } from './rows.ts';
-import { labelStatusText, methodText, outcomeText, stateText, typeText } from './texts.ts';
+import { labelStatusText, stateText } from './texts.ts';
 
 /** Builds the whole details message of a stored return, with every derived sum in both currencies. */
 export function toReturn(row: ReturnRow): Return {
   const currencies = { shop: row.currency, presentment: row.presentment_currency };
-  const lines = row.lines.map(toLineRow).map((line) => ({
-    line,
-    sums: lineSumsOf(line, currencies),
-  }));
+  const lines = row.lines.map((texts) => toLineRow(texts, currencies));
   const giftCard = row.provider_orders.find((order) => order.kind === 'gift_card');
   return create(ReturnSchema, {
     id: row.id,
@@ -42,9 +41,7 @@ export function toReturn(row: ReturnRow): Return {
     },
     customer: customerOf(row),
     state: stateText.fromText(row.state),
-    type: typeText.fromText(row.type),
-    outcome: outcomeText.fromText(row.outcome),
-    returnMethod: methodText.fromText(row.return_method),
+    ...RETURN_FIELDS.read((column) => textOf(row[column])),
     currency: row.currency,
     presentmentCurrency: row.presentment_currency,
     totals: totalsMessage(
@@ -57,7 +54,7 @@ export function toReturn(row: ReturnRow): Return {
       'presentment_',
       lines.map(({ sums }) => sums.presentment),
     ),
-    lineItems: lines.map(({ line, sums }) => toLineItem(line, row.uploads, { currencies, sums })),
+    lineItems: lines.map((line) => toLineItem(line, row.uploads, currencies)),
     exchanges: row.exchanges.map((exchange) => toExchange(exchange, currencies)),
     exchangeOrders: row.provider_orders
       .filter((order) => order.kind === 'exchange')
@@ -65,12 +62,13 @@ export function toReturn(row: ReturnRow): Return {
     ...(giftCard && giftCardOf(giftCard)),
     refunds: row.refunds.map(toRefund),
     labels: row.labels.map((label) => toLabel(label, row.currency)),
-    destinationId: row.destination_id ?? 0n,
-    statusPageUrl: row.status_page_url,
-    packageReference: row.package_reference,
     flagReasons: [...row.flag_reasons],
     processing: row.processing,
   });
+}
+
+function textOf(value: unknown): string | null {
+  return value === null ? null : String(value);
 }
 
 function customerOf(row: ReturnRow): MessageInitShape<typeof CustomerSchema> {

@@ -6,11 +6,13 @@ import { type Return, ReturnState } from '../../../proto/gen/rms/returns/v1/retu
 import { allInOrder } from '../../platform/all-in-order.ts';
 import { committing, inTransaction, type Queryable, together } from '../../platform/postgres.ts';
 import { returnNotFound } from '../refusals.ts';
+import type { StateChange } from '../return.ts';
 import { detailsBytes, requireRoom } from './details-size.ts';
 import { encodeDetails, encodeReturn } from './encoded.ts';
 import { LARGE_BYTES, largeOf } from './large.ts';
 import { fittingParts, loadReturns, loadReturnsWithin } from './load.ts';
 import { publish } from './publish.ts';
+import { saveState } from './save-state.ts';
 import { insertTimelineWhere, type NewTimelineEntry, timelineRows } from './timeline-store.ts';
 
 /** An event with a detail of its own, beside the one that tells of the change itself. */
@@ -23,6 +25,8 @@ export interface DetailEvent {
 /** What a change did, beside what it wrote itself. */
 export interface Change<T> {
   readonly value: T;
+  /** Transitions of the changed returns, still to be written. */
+  readonly stateChanges?: readonly StateChange[];
   readonly events?: readonly DetailEvent[];
   readonly timeline?: readonly NewTimelineEntry[];
 }
@@ -40,11 +44,6 @@ export interface Changer {
   readonly actor: Actor;
   /** Takes in what a caller sent: refused when it leaves the details no room. Ends and states always have room. */
   readonly takesIn?: boolean;
-}
-
-/** Open or in review: not at its end. */
-export function isLive(state: ReturnState): boolean {
-  return state === ReturnState.OPEN || state === ReturnState.REVIEW;
 }
 
 /** Whether the transactions of {@link changing} may work on large returns. */
@@ -211,7 +210,7 @@ async function changeLocked<T>(
 ): Promise<Changed<T>> {
   const { returnIds: ids, before } = by;
   const change = await work(tx, before);
-  const written = await loadReturns(tx, by.shopId, ids);
+  const written = await saveAndReload(tx, by.shopId, { ids, ...change });
   const details = written.map(encodeDetails);
   const changedIds = written
     .filter((_, i) => !isSame(before[i] && encodeDetails(before[i]), details[i]))
@@ -225,11 +224,8 @@ async function changeLocked<T>(
       });
     }
   }
-  const endedIds = written
-    .filter((current, i) => !isLive(current.state) && isLive(before[i]?.state ?? current.state))
-    .map((current) => current.id);
   const { timeline = [] } = change;
-  const after = await recordChange(tx, by, { written, changedIds, endedIds, timeline });
+  const after = await recordChange(tx, by, { written, changedIds, timeline });
   const events = after.flatMap((current, i) => {
     const told = eventsOf(current, {
       before: before[i],
@@ -242,6 +238,19 @@ async function changeLocked<T>(
   });
   await by.end(tx, () => publish(tx, by, events));
   return { value: change.value, returns: after };
+}
+
+/** The returns as they are once the transitions that `work` decided are written. */
+async function saveAndReload(
+  tx: pg.PoolClient,
+  shopId: bigint,
+  o: { readonly ids: readonly bigint[]; readonly stateChanges?: readonly StateChange[] },
+): Promise<readonly Return[]> {
+  const [, written] = await together(tx, () => {
+    const saving = (o.stateChanges ?? []).map((change) => saveState(tx, shopId, change));
+    return allInOrder([allInOrder(saving), loadReturns(tx, shopId, o.ids)]);
+  });
+  return written;
 }
 
 async function lockReturns(
@@ -262,12 +271,8 @@ function isSame(one: Uint8Array | undefined, other: Uint8Array | undefined): boo
   return one !== undefined && other !== undefined && Buffer.compare(one, other) === 0;
 }
 
-// Lines of returns that came to their end are free for another return.
 const RECORD_CHANGE = `
 with noted as (${insertTimelineWhere('true')}
-), ended as (
-  update return_lines set live = false
-   where shop_id = $1 and return_id = any($4::bigint[]) and live
 )
 update returns
    set revision = revision + 1, updated_at = greatest(updated_at, clock_timestamp())
@@ -281,16 +286,14 @@ async function recordChange(
   o: {
     readonly written: readonly Return[];
     readonly changedIds: readonly bigint[];
-    readonly endedIds: readonly bigint[];
     readonly timeline: readonly NewTimelineEntry[];
   },
 ): Promise<readonly Return[]> {
-  // What ends differs, too.
   if (o.changedIds.length === 0 && o.timeline.length === 0) return o.written;
   const { rows } = await tx.query<{ id: bigint; revision: bigint; updated_at: Date }>({
     name: 'record-change',
     text: RECORD_CHANGE,
-    values: [by.shopId, timelineRows(by.actor, o.timeline), o.changedIds, o.endedIds],
+    values: [by.shopId, timelineRows(by.actor, o.timeline), o.changedIds],
   });
   const bumped = new Map(rows.map((row) => [row.id, row]));
   return o.written.map((current) => {

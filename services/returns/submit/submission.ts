@@ -1,34 +1,19 @@
 import { z } from 'zod';
 import type { Amount } from '../../../proto/gen/rms/common/v1/money_pb.ts';
-import {
-  LineOutcome,
-  Outcome,
-  ReturnMethod,
-  ReturnType,
-} from '../../../proto/gen/rms/returns/v1/return_pb.ts';
-import type { ReturnAmountsInput } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
-import {
-  ADDRESS_TEXT_MAX,
-  MAX_ID,
-  ORDER_NAME_MAX,
-  WEBHOOK_URL_MAX,
-} from '../../contract/limits.ts';
+import type { ReturnAmountsInput } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
+import { ADDRESS_TEXT_MAX, ORDER_NAME_MAX } from '../../contract/limits.ts';
 import { callerShape, id, idempotencyKey, requiredText, text, time } from '../../platform/input.ts';
+import { countryCode, NAME_MAX, optionalId, quantity } from '../fields/kinds.ts';
+import { LINE_AMOUNTS, LINE_FIELDS } from '../fields/line.ts';
+import { EXCHANGE_AMOUNTS, RETURN_FIELDS } from '../fields/return.ts';
 
 /** Lines of one return. */
 const MAX_LINES = 250;
 const MAX_FLAG_REASONS = 20;
-const NAME_MAX = 191;
 const EMAIL_MAX = 320;
-const URL_MAX = WEBHOOK_URL_MAX;
-const MAX_QUANTITY = 1_000_000;
 /** Lists longer than this are refused before anything in them is looked at. */
 const MAX_EXCHANGES = 250;
 
-/** An id that may be left out: 0 means unknown. */
-export const optionalId = z
-  .bigint()
-  .refine((value) => value >= 0n && value <= MAX_ID, 'must be an id up to 2^53-1');
 const name = text(NAME_MAX);
 const amount = z.custom<Amount>().optional();
 /** An empty text is as absent as none: null. */
@@ -36,15 +21,6 @@ const nullable = (max: number) =>
   text(max)
     .optional()
     .transform((value) => value || null);
-const countryCode = z
-  .string()
-  .regex(/^([A-Za-z]{2})?$/, 'must be two letters')
-  .transform((value) => value.toUpperCase());
-
-export const quantity = z
-  .int()
-  .refine((value) => value >= 1 && value <= MAX_QUANTITY, `must be from 1 to ${MAX_QUANTITY}`);
-
 /** Reasons of a flag: none that is blank. */
 export const flagReasons = z
   .array(requiredText(NAME_MAX))
@@ -64,33 +40,16 @@ const address = z.object({
   phone: addressText,
 });
 
+/** The sums of a list of names; they are read once the currencies are known. */
+export function amountsOf<K extends string>(names: readonly K[]) {
+  // Object.fromEntries widens the keys of a closed record.
+  return Object.fromEntries(names.map((name) => [name, amount])) as Record<K, typeof amount>;
+}
+
 const line = z.object({
-  providerLineItemId: id,
-  providerLineItemExternalId: name,
-  productId: optionalId,
-  variantId: optionalId,
-  sku: name,
-  lineItemTitle: name,
-  variantTitle: name,
-  title: name,
-  image: text(URL_MAX),
-  quantity,
-  price: amount,
-  discount: amount,
-  tax: amount,
-  refundItem: amount,
-  refundTax: amount,
-  refundShipping: amount,
-  refundShippingTax: amount,
-  exchangeVariant: name,
-  barcode: name,
-  providerRestockLocationId: name,
-  reason: name,
-  parentReason: name,
-  outcome: z.enum(LineOutcome, 'is unknown').transform((value) => value || LineOutcome.DEFAULT),
-  hsCode: name,
-  countryOfOrigin: countryCode,
-  weightG: z.int().nonnegative('must not be negative'),
+  ...LINE_FIELDS.inputs,
+  ...amountsOf(LINE_AMOUNTS),
+  orderedQuantity: quantity.optional(),
 });
 
 const exchange = z.object({
@@ -98,9 +57,7 @@ const exchange = z.object({
   variantId: optionalId,
   sku: name,
   title: name,
-  price: amount,
-  discount: amount,
-  tax: amount,
+  ...amountsOf(EXCHANGE_AMOUNTS),
   type: z
     .enum(['', 'product', 'variant'], 'must be product or variant')
     .transform((value) => value || 'variant'),
@@ -150,18 +107,11 @@ export const submission = z.object({
       address: address.optional(),
     })
     .default({ email: null, firstName: null, lastName: null }),
-  type: z.enum(ReturnType, 'is unknown').transform((value) => value || ReturnType.STANDARD),
-  outcome: z
-    .enum(Outcome, 'is unknown')
-    .refine((value) => value !== Outcome.UNSPECIFIED, 'is required'),
-  returnMethod: z.enum(ReturnMethod, 'is unknown').transform((value) => value || ReturnMethod.MAIL),
-  destinationId: optionalId,
+  ...RETURN_FIELDS.inputs,
   exchanges: z
     .array(z.unknown())
     .max(MAX_EXCHANGES, `must hold at most ${MAX_EXCHANGES}`)
     .pipe(z.array(exchange)),
-  statusPageUrl: text(URL_MAX),
-  packageReference: name,
   submittedAt: time.optional(),
   lines,
   amounts: z.custom<ReturnAmountsInput>().optional(),

@@ -47,10 +47,14 @@ describe('a submission is refused', () => {
     ['refunds of a line', { lines: [line({ refundItem: most, refundTax: most })] }, 'lines'],
     [
       'shipping of lines',
-      { lines: [line({ refundShipping: most }), line({ refundShippingTax: most })] },
+      { lines: [line({ refundShipping: most }), line({ refundShipping: most })] },
       'lines',
     ],
-    ['a refund', { lines: [line({ price: most })], amounts: { shipping: most } }, 'amounts.refund'],
+    [
+      'a refund',
+      { lines: [line({ price: most })], amounts: { creditShipping: most } },
+      'amounts.refund',
+    ],
     ['exchanges', { outcome: Outcome.UPSELL, exchanges: [exchange, exchange] }, 'exchanges'],
   ];
 
@@ -99,6 +103,32 @@ describe('a submission is refused', () => {
       'lines[0].price.presentment',
     ],
     ['another refund', { amounts: { refund: { shop: '19.99' } } }, 'amounts.refund'],
+    ['shipping that no line has', { amounts: { shipping: { shop: '1' } } }, 'amounts.shipping'],
+    [
+      'a tax on shipping that no line has',
+      { amounts: { shippingTax: { shop: '1' } } },
+      'amounts.shipping_tax',
+    ],
+    [
+      'more tax on shipping than shipping',
+      { lines: [line({ refundShipping: { shop: '1' }, refundShippingTax: { shop: '1.01' } })] },
+      'lines[0].refund_shipping_tax',
+    ],
+    [
+      'more tax on shipping than shipping in the presentment currency alone',
+      {
+        presentmentCurrency: 'EUR',
+        lines: [
+          line({
+            price: { shop: '20', presentment: '23' },
+            refundShipping: { shop: '2', presentment: '1' },
+            refundShippingTax: { shop: '1', presentment: '1.01' },
+          }),
+        ],
+      },
+      'lines[0].refund_shipping_tax',
+    ],
+    ['ordered quantity 0', { lines: [line({ orderedQuantity: 0 })] }, 'lines[0].ordered_quantity'],
     ['a negative refund', { amounts: { handlingFee: { shop: '20.01' } } }, 'amounts.return_credit'],
     ['an exchange without items', { outcome: Outcome.EXCHANGE }, 'outcome'],
     [

@@ -1,18 +1,14 @@
 import { create, toJson } from '@bufbuild/protobuf';
 import { AddressSchema, ReturnState } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import type { Queryable } from '../../platform/postgres.ts';
-import {
-  amountColumns,
-  EXCHANGE_AMOUNTS,
-  LINE_AMOUNTS,
-  RETURN_AMOUNTS,
-  shippingColumns,
-} from '../money/amount-columns.ts';
+import { LINE_AMOUNTS, LINE_FIELDS } from '../fields/line.ts';
+import { EXCHANGE_AMOUNTS, RETURN_FIELDS } from '../fields/return.ts';
+import { amountColumns } from '../money/amount-columns.ts';
 import type { Both } from '../money/amounts.ts';
-import { type CheckedSums, givenShipping } from '../money/return-sums.ts';
+import { type CheckedSums, STORED_RETURN_AMOUNTS } from '../money/return-sums.ts';
 import type { ExchangeSums, LineSums } from '../money/totals.ts';
 import type { Currencies } from '../store/line-message.ts';
-import { lineOutcomeText, methodText, outcomeText, stateText, typeText } from '../store/texts.ts';
+import { stateText } from '../store/texts.ts';
 import type { Submission, SubmittedExchange, SubmittedLine } from './submission.ts';
 
 /** A submission with its sums read and checked. */
@@ -69,16 +65,10 @@ export async function insertReturn(tx: Queryable, checked: CheckedSubmission): P
     state: stateText.toText(
       submission.flagReasons.length > 0 ? ReturnState.REVIEW : ReturnState.OPEN,
     ),
-    type: typeText.toText(submission.type),
-    outcome: outcomeText.toText(submission.outcome),
-    return_method: methodText.toText(submission.returnMethod),
+    ...RETURN_FIELDS.toColumns(submission),
     currency: currencies.shop,
     presentment_currency: currencies.presentment,
-    ...amountColumns(RETURN_AMOUNTS, sums, currencies),
-    ...shippingColumns(givenShipping(submission.amounts)),
-    destination_id: submission.destinationId === 0n ? null : submission.destinationId.toString(),
-    status_page_url: submission.statusPageUrl,
-    package_reference: submission.packageReference,
+    ...amountColumns(STORED_RETURN_AMOUNTS, sums, currencies),
     flag_reasons: submission.flagReasons,
   };
   const columns = Object.keys(row).join(', ');
@@ -137,25 +127,9 @@ async function insertRows(
 
 function lineColumns(line: SubmittedLine) {
   return {
-    provider_line_item_id: line.providerLineItemId.toString(),
-    provider_line_item_external_id: line.providerLineItemExternalId,
-    product_id: line.productId.toString(),
-    variant_id: line.variantId.toString(),
-    sku: line.sku,
-    line_item_title: line.lineItemTitle,
-    variant_title: line.variantTitle,
+    ...LINE_FIELDS.toColumns(line),
     title: line.title || [line.lineItemTitle, line.variantTitle].filter(Boolean).join(' - '),
-    image: line.image,
-    quantity: line.quantity,
-    exchange_variant: line.exchangeVariant,
-    barcode: line.barcode,
-    provider_restock_location_id: line.providerRestockLocationId,
-    reason: line.reason,
-    parent_reason: line.parentReason,
-    outcome: lineOutcomeText.toText(line.outcome),
-    hs_code: line.hsCode,
-    country_of_origin: line.countryOfOrigin,
-    weight_g: line.weightG,
+    ordered_quantity: line.orderedQuantity,
   };
 }
 

@@ -2,19 +2,21 @@ import { Code } from '@connectrpc/connect';
 import type pg from 'pg';
 import { ErrorReason } from '../../../proto/gen/rms/common/v1/error_pb.ts';
 import type { Destination } from '../../../proto/gen/rms/destinations/v1/destinations_pb.ts';
-import { type Return, ReturnMethod } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import {
-  LabelProvider,
-  type Settings,
+  type Return,
+  ReturnMethod,
   type SubmitReturnRequest,
   SubmitReturnRequestSchema,
-} from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
+} from '../../../proto/gen/rms/returns/v1/return_pb.ts';
+import { LabelProvider, type Settings } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
 import { DomainError, invalidField } from '../../platform/errors.ts';
 import { parseInput } from '../../platform/input.ts';
 import { inTransaction, type Queryable, violatedConstraint } from '../../platform/postgres.ts';
 import { type Destinations, destinationOf } from '../destinations.ts';
+import { EXCHANGE_AMOUNTS } from '../fields/return.ts';
 import { issueLabelRequest } from '../labels/label-request-store.ts';
-import { amountOf, type Both, bySide, requiredAmountOf } from '../money/amounts.ts';
+import { amountOf, type Both, bothOf, requiredAmountOf } from '../money/amounts.ts';
+import { lineSumsFrom } from '../money/line-sums.ts';
 import { decimalsOf } from '../money/money.ts';
 import { checkedSums } from '../money/return-sums.ts';
 import type { ExchangeSums, LineSums } from '../money/totals.ts';
@@ -28,6 +30,7 @@ import type { Currencies } from '../store/line-message.ts';
 import { loadReturn } from '../store/load.ts';
 import { publish } from '../store/publish.ts';
 import { addTimeline } from '../store/timeline-store.ts';
+import { requireReturnable } from './returnable.ts';
 import {
   type Submission,
   type SubmittedExchange,
@@ -41,7 +44,7 @@ import { type CheckedSubmission, insertReturn } from './submit-store.ts';
  * the return that the first call made, as it is now, and says that it is repeated.
  *
  * @throws DomainError INVALID_ARGUMENT; SHOP_NOT_CONFIGURED; IDEMPOTENCY_CONFLICT; RETURN_TOO_LARGE;
- *   LINE_IN_LIVE_RETURN when another return that is open or in review has one of the lines;
+ *   LINE_IN_LIVE_RETURN, ORDERED_QUANTITY_EXCEEDED and LINE_ALREADY_REFUNDED, see {@link requireReturnable};
  *   STATE_FORBIDS when the destination takes no returns.
  */
 export async function submitReturn(
@@ -121,15 +124,9 @@ function currenciesOf(given: Submission, settings: Settings): Currencies {
 }
 
 function lineSums(line: SubmittedLine, n: number, currencies: Currencies): Both<LineSums> {
-  const at = `lines[${n}]`;
-  return bySide({
-    price: requiredAmountOf(`${at}.price`, line.price, currencies),
-    discount: amountOf(`${at}.discount`, line.discount, currencies),
-    tax: amountOf(`${at}.tax`, line.tax, currencies),
-    refundItem: amountOf(`${at}.refund_item`, line.refundItem, currencies),
-    refundTax: amountOf(`${at}.refund_tax`, line.refundTax, currencies),
-    refundShipping: amountOf(`${at}.refund_shipping`, line.refundShipping, currencies),
-    refundShippingTax: amountOf(`${at}.refund_shipping_tax`, line.refundShippingTax, currencies),
+  return lineSumsFrom(`lines[${n}]`, (name, field) => {
+    const read = name === 'price' ? requiredAmountOf : amountOf;
+    return read(field, line[name], currencies);
   });
 }
 
@@ -138,11 +135,9 @@ function exchangeSums(
   n: number,
   currencies: Currencies,
 ): Both<ExchangeSums> {
-  const at = `exchanges[${n}]`;
-  return bySide({
-    price: requiredAmountOf(`${at}.price`, exchange.price, currencies),
-    discount: amountOf(`${at}.discount`, exchange.discount, currencies),
-    tax: amountOf(`${at}.tax`, exchange.tax, currencies),
+  return bothOf(EXCHANGE_AMOUNTS, (name) => {
+    const read = name === 'price' ? requiredAmountOf : amountOf;
+    return read(`exchanges[${n}].${name}`, exchange[name], currencies);
   });
 }
 
@@ -154,6 +149,7 @@ async function record(
   const { shopId, actor, flagReasons, returnMethod } = checked.submission;
   const id = await insertReturn(tx, checked);
   const created = await existing(tx, shopId, id);
+  await requireReturnable(tx, { shopId, id, orderId: created.order?.id ?? 0n });
   const wantsLabel =
     o.settings.labelProvider === LabelProvider.THIRD_PARTY && returnMethod === ReturnMethod.MAIL;
   const issued = wantsLabel ? await issueLabelRequest(tx, created, o) : undefined;

@@ -6,6 +6,8 @@ import type { GenEnum, GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2"
 import { enumDesc, fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
 import { file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
+import type { Actor } from "../../common/v1/actor_pb.ts";
+import { file_rms_common_v1_actor } from "../../common/v1/actor_pb.ts";
 import type { Amount, Money } from "../../common/v1/money_pb.ts";
 import { file_rms_common_v1_money } from "../../common/v1/money_pb.ts";
 import type { Message, UnknownEnum } from "@bufbuild/protobuf";
@@ -14,7 +16,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file rms/returns/v1/return.proto.
  */
 export const file_rms_returns_v1_return: GenFile = /*@__PURE__*/
-  fileDesc("ChtybXMvcmV0dXJucy92MS9yZXR1cm4ucHJvdG8SDnJtcy5yZXR1cm5zLnYxItAICgZSZXR1cm4SCgoCaWQYASABKAMSDwoHc2hvcF9pZBgCIAEoAxIQCghyZXZpc2lvbhgDIAEoAxIuCgpjcmVhdGVkX2F0GAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIuCgp1cGRhdGVkX2F0GAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBItCgllZGl0ZWRfYXQYBiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi8KC2FyY2hpdmVkX2F0GAcgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIkCgVvcmRlchgIIAEoCzIVLnJtcy5yZXR1cm5zLnYxLk9yZGVyEioKCGN1c3RvbWVyGAkgASgLMhgucm1zLnJldHVybnMudjEuQ3VzdG9tZXISKgoFc3RhdGUYCiABKA4yGy5ybXMucmV0dXJucy52MS5SZXR1cm5TdGF0ZRIoCgR0eXBlGAsgASgOMhoucm1zLnJldHVybnMudjEuUmV0dXJuVHlwZRIoCgdvdXRjb21lGAwgASgOMhcucm1zLnJldHVybnMudjEuT3V0Y29tZRIzCg1yZXR1cm5fbWV0aG9kGA0gASgOMhwucm1zLnJldHVybnMudjEuUmV0dXJuTWV0aG9kEhAKCGN1cnJlbmN5GA4gASgJEhwKFHByZXNlbnRtZW50X2N1cnJlbmN5GA8gASgJEiYKBnRvdGFscxgQIAEoCzIWLnJtcy5yZXR1cm5zLnYxLlRvdGFscxIyChJwcmVzZW50bWVudF90b3RhbHMYESABKAsyFi5ybXMucmV0dXJucy52MS5Ub3RhbHMSLAoKbGluZV9pdGVtcxgSIAMoCzIYLnJtcy5yZXR1cm5zLnYxLkxpbmVJdGVtEisKCWV4Y2hhbmdlcxgTIAMoCzIYLnJtcy5yZXR1cm5zLnYxLkV4Y2hhbmdlEjYKD2V4Y2hhbmdlX29yZGVycxgUIAMoCzIdLnJtcy5yZXR1cm5zLnYxLlByb3ZpZGVyT3JkZXISNgoPZ2lmdF9jYXJkX29yZGVyGBUgASgLMh0ucm1zLnJldHVybnMudjEuUHJvdmlkZXJPcmRlchIzChVnaWZ0X2NhcmRfcHJlc2VudG1lbnQYFiABKAsyFC5ybXMuY29tbW9uLnYxLk1vbmV5EicKB3JlZnVuZHMYFyADKAsyFi5ybXMucmV0dXJucy52MS5SZWZ1bmQSJQoGbGFiZWxzGBggAygLMhUucm1zLnJldHVybnMudjEuTGFiZWwSFgoOZGVzdGluYXRpb25faWQYGSABKAMSFwoPc3RhdHVzX3BhZ2VfdXJsGBogASgJEhkKEXBhY2thZ2VfcmVmZXJlbmNlGBsgASgJEhQKDGZsYWdfcmVhc29ucxgcIAMoCRISCgpwcm9jZXNzaW5nGB0gASgIImsKBU9yZGVyEgoKAmlkGAEgASgDEhkKEXByb3ZpZGVyX29yZGVyX2lkGAIgASgDEgwKBG5hbWUYAyABKAkSDgoGbnVtYmVyGAQgASgDEh0KFXByb3ZpZGVyX29yZGVyX251bWJlchgFIAEoAyKgAQoIQ3VzdG9tZXISEgoFZW1haWwYASABKAlIAIgBARIXCgpmaXJzdF9uYW1lGAIgASgJSAGIAQESFgoJbGFzdF9uYW1lGAMgASgJSAKIAQESKAoHYWRkcmVzcxgEIAEoCzIXLnJtcy5yZXR1cm5zLnYxLkFkZHJlc3NCCAoGX2VtYWlsQg0KC19maXJzdF9uYW1lQgwKCl9sYXN0X25hbWUirAEKB0FkZHJlc3MSDAoEbmFtZRgBIAEoCRIPCgdjb21wYW55GAIgASgJEhAKCGFkZHJlc3MxGAMgASgJEhAKCGFkZHJlc3MyGAQgASgJEgwKBGNpdHkYBSABKAkSDQoFc3RhdGUYBiABKAkSCwoDemlwGAcgASgJEg8KB2NvdW50cnkYCCABKAkSFAoMY291bnRyeV9jb2RlGAkgASgJEg0KBXBob25lGAogASgJIqEECgZUb3RhbHMSDQoFdG90YWwYASABKAkSHAoUcmV0dXJuX3Byb2R1Y3RfdG90YWwYAiABKAkSHQoVcmV0dXJuX2Rpc2NvdW50X3RvdGFsGAMgASgJEhgKEHJldHVybl90YXhfdG90YWwYBCABKAkSFAoMcmV0dXJuX3RvdGFsGAUgASgJEh0KFXJlZnVuZF9zaGlwcGluZ190b3RhbBgGIAEoCRIhChlyZWZ1bmRfc2hpcHBpbmdfdGF4X3RvdGFsGAcgASgJEh0KFXJldHVybl9zaGlwcGluZ190b3RhbBgIIAEoCRIhChlyZXR1cm5fc2hpcHBpbmdfdGF4X3RvdGFsGAkgASgJEh0KFWNyZWRpdF9zaGlwcGluZ190b3RhbBgKIAEoCRIbChNyZXR1cm5fY3JlZGl0X3RvdGFsGAsgASgJEhQKDGhhbmRsaW5nX2ZlZRgMIAEoCRIeChZleGNoYW5nZV9wcm9kdWN0X3RvdGFsGA0gASgJEh8KF2V4Y2hhbmdlX2Rpc2NvdW50X3RvdGFsGA4gASgJEhoKEmV4Y2hhbmdlX3RheF90b3RhbBgPIAEoCRIWCg5leGNoYW5nZV90b3RhbBgQIAEoCRIdChVleGNoYW5nZV9jcmVkaXRfdG90YWwYESABKAkSDgoGdXBzZWxsGBIgASgJEhEKCWdpZnRfY2FyZBgTIAEoCRIOCgZyZWZ1bmQYFCABKAki9AEKC0xpbmVBbW91bnRzEg0KBXByaWNlGAEgASgJEhAKCGRpc2NvdW50GAIgASgJEgsKA3RheBgDIAEoCRIOCgZyZWZ1bmQYBCABKAkSEwoLcmVmdW5kX2l0ZW0YBSABKAkSEgoKcmVmdW5kX3RheBgGIAEoCRIXCg9yZWZ1bmRfc2hpcHBpbmcYByABKAkSGwoTcmVmdW5kX3NoaXBwaW5nX3RheBgIIAEoCRIhChlyZWZ1bmRfZXhjbHVkaW5nX3NoaXBwaW5nGAkgASgJEiUKHXJlZnVuZF9leGNsdWRpbmdfc2hpcHBpbmdfdGF4GAogASgJItAGCghMaW5lSXRlbRIUCgxsaW5lX2l0ZW1faWQYASABKAMSHQoVcHJvdmlkZXJfbGluZV9pdGVtX2lkGAIgASgDEiYKHnByb3ZpZGVyX2xpbmVfaXRlbV9leHRlcm5hbF9pZBgDIAEoCRISCgpwcm9kdWN0X2lkGAQgASgDEhIKCnZhcmlhbnRfaWQYBSABKAMSCwoDc2t1GAYgASgJEhcKD2xpbmVfaXRlbV90aXRsZRgHIAEoCRIVCg12YXJpYW50X3RpdGxlGAggASgJEg0KBXRpdGxlGAkgASgJEg0KBWltYWdlGAogASgJEhAKCHF1YW50aXR5GAsgASgFEiwKB2Ftb3VudHMYDCABKAsyGy5ybXMucmV0dXJucy52MS5MaW5lQW1vdW50cxI4ChNwcmVzZW50bWVudF9hbW91bnRzGA0gASgLMhsucm1zLnJldHVybnMudjEuTGluZUFtb3VudHMSLwoLcmV0dXJuZWRfYXQYDiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhgKEGV4Y2hhbmdlX3ZhcmlhbnQYDyABKAkSDwoHYmFyY29kZRgQIAEoCRIkChxwcm92aWRlcl9yZXN0b2NrX2xvY2F0aW9uX2lkGBEgASgJEh4KFmNvbnNvbGlkYXRpb25fdHJhY2tpbmcYEiABKAkSJAocY29uc29saWRhdGlvbl9kZXN0aW5hdGlvbl9pZBgTIAEoAxIOCgZyZWFzb24YFCABKAkSFQoNcGFyZW50X3JlYXNvbhgVIAEoCRIsCgdvdXRjb21lGBYgASgOMhsucm1zLnJldHVybnMudjEuTGluZU91dGNvbWUSLAoJY29uZGl0aW9uGBcgASgLMhkucm1zLnJldHVybnMudjEuQ29uZGl0aW9uEjAKC2Rpc3Bvc2l0aW9uGBggASgLMhsucm1zLnJldHVybnMudjEuRGlzcG9zaXRpb24SLwoHdXBsb2FkcxgZIAMoCzIeLnJtcy5yZXR1cm5zLnYxLkN1c3RvbWVyVXBsb2FkEg8KB2hzX2NvZGUYGiABKAkSGQoRY291bnRyeV9vZl9vcmlnaW4YGyABKAkSEAoId2VpZ2h0X2cYHCABKAUi0AIKCUNvbmRpdGlvbhITCgtkZXNjcmlwdGlvbhgBIAEoCRIPCgdzdWJqZWN0GAIgASgJEg0KBXRpdGxlGAMgASgJEhIKBWdyYWRlGAQgASgJSACIAQESGgoNY2F0ZWdvcnlfbmFtZRgFIAEoCUgBiAEBEhwKD2NhdGVnb3J5X3BhcmVudBgGIAEoCUgCiAEBEh0KEHJldHVybl9wcm9jZXNzb3IYByABKAlIA4gBARIRCgRub3RlGAggASgJSASIAQESMAoMaW5zcGVjdGVkX2F0GAkgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIOCgZpbWFnZXMYCiADKAlCCAoGX2dyYWRlQhAKDl9jYXRlZ29yeV9uYW1lQhIKEF9jYXRlZ29yeV9wYXJlbnRCEwoRX3JldHVybl9wcm9jZXNzb3JCBwoFX25vdGUixAEKC0Rpc3Bvc2l0aW9uEjMKB291dGNvbWUYASABKA4yIi5ybXMucmV0dXJucy52MS5EaXNwb3NpdGlvbk91dGNvbWUSHQoQcmV0dXJuX3Byb2Nlc3NvchgCIAEoCUgAiAEBEhEKBG5vdGUYAyABKAlIAYgBARIwCgxpbnNwZWN0ZWRfYXQYBCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wQhMKEV9yZXR1cm5fcHJvY2Vzc29yQgcKBV9ub3RlIu4BCg5DdXN0b21lclVwbG9hZBIKCgJpZBgBIAEoAxIxCgRraW5kGAIgASgOMiMucm1zLnJldHVybnMudjEuQ3VzdG9tZXJVcGxvYWQuS2luZBIOCgZzb3VyY2UYAyABKAkSEgoKbWVkaWFfdHlwZRgEIAEoCRILCgN1cmwYBSABKAkSLgoKY3JlYXRlZF9hdBgGIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAiPAoES2luZBIUChBLSU5EX1VOU1BFQ0lGSUVEEAASDgoKS0lORF9JTUFHRRABEg4KCktJTkRfTUVESUEQAiLiAgoIRXhjaGFuZ2USEwoLZXhjaGFuZ2VfaWQYASABKAMSEgoKcHJvZHVjdF9pZBgCIAEoAxISCgp2YXJpYW50X2lkGAMgASgDEgsKA3NrdRgEIAEoCRINCgV0aXRsZRgFIAEoCRIkCgVwcmljZRgGIAEoCzIVLnJtcy5jb21tb24udjEuQW1vdW50EicKCGRpc2NvdW50GAcgASgLMhUucm1zLmNvbW1vbi52MS5BbW91bnQSIgoDdGF4GAggASgLMhUucm1zLmNvbW1vbi52MS5BbW91bnQSJAoFdG90YWwYCSABKAsyFS5ybXMuY29tbW9uLnYxLkFtb3VudBIMCgR0eXBlGAogASgJEhQKDG91dF9vZl9zdG9jaxgLIAEoCBIkChdvdXRfb2Zfc3RvY2tfcmVzb2x1dGlvbhgMIAEoCUgAiAEBQhoKGF9vdXRfb2Zfc3RvY2tfcmVzb2x1dGlvbiIpCg1Qcm92aWRlck9yZGVyEgoKAmlkGAEgASgDEgwKBG5hbWUYAiABKAkikQIKBlJlZnVuZBIKCgJpZBgBIAEoAxIPCgdnYXRld2F5GAIgASgJEhAKCHByb3ZpZGVyGAMgASgJEhoKEnByb3ZpZGVyX3JlZnVuZF9pZBgEIAEoCRIjCgVtb25leRgFIAEoCzIULnJtcy5jb21tb24udjEuTW9uZXkSNwoTcHJvdmlkZXJfY3JlYXRlZF9hdBgGIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLgoKY3JlYXRlZF9hdBgHIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLgoKdXBkYXRlZF9hdBgIIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAiowIKBUxhYmVsEgoKAmlkGAEgASgDEhEKCXJldHVybl9pZBgCIAEoAxIPCgdjYXJyaWVyGAMgASgJEhcKD3RyYWNraW5nX251bWJlchgEIAEoCRILCgN1cmwYBSABKAkSDAoEcmF0ZRgGIAEoCRISCgpyYXRlX21pbm9yGAcgASgDEisKBnN0YXR1cxgIIAEoDjIbLnJtcy5yZXR1cm5zLnYxLkxhYmVsU3RhdHVzEi4KCmNyZWF0ZWRfYXQYCSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi4KCnVwZGF0ZWRfYXQYCiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhUKDWxpbmVfaXRlbV9pZHMYCyADKAMiUgoGUGFyY2VsEhEKCWxlbmd0aF9jbRgBIAEoBRIQCgh3aWR0aF9jbRgCIAEoBRIRCgloZWlnaHRfY20YAyABKAUSEAoId2VpZ2h0X2cYBCABKAUiqQQKDExhYmVsUmVxdWVzdBIKCgJpZBgBIAEoAxIRCglyZXR1cm5faWQYAiABKAMSDwoHc2hvcF9pZBgDIAEoAxIuCgpjcmVhdGVkX2F0GAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIxCgVzdGF0ZRgFIAEoDjIiLnJtcy5yZXR1cm5zLnYxLkxhYmVsUmVxdWVzdC5TdGF0ZRInCgZvcmlnaW4YBiABKAsyFy5ybXMucmV0dXJucy52MS5BZGRyZXNzEiwKC2Rlc3RpbmF0aW9uGAcgASgLMhcucm1zLnJldHVybnMudjEuQWRkcmVzcxImCgZwYXJjZWwYCCABKAsyFi5ybXMucmV0dXJucy52MS5QYXJjZWwSNgoIcHJvZHVjdHMYCSADKAsyJC5ybXMucmV0dXJucy52MS5MYWJlbFJlcXVlc3QuUHJvZHVjdBp1CgdQcm9kdWN0EgwKBG5hbWUYASABKAkSCwoDc2t1GAIgASgJEg8KB2hzX2NvZGUYAyABKAkSGQoRY291bnRyeV9vZl9vcmlnaW4YBCABKAkSIwoFcHJpY2UYBSABKAsyFC5ybXMuY29tbW9uLnYxLk1vbmV5IlgKBVN0YXRlEhUKEVNUQVRFX1VOU1BFQ0lGSUVEEAASDgoKU1RBVEVfT1BFThABEhMKD1NUQVRFX0ZVTEZJTExFRBACEhMKD1NUQVRFX0NBTkNFTExFRBADInkKCFNoaXBtZW50EgoKAmlkGAEgASgDEhsKE3BhcnRuZXJfc2hpcG1lbnRfaWQYAiABKAkSEgoKcmV0dXJuX2lkcxgDIAMoAxIwCgxwcm9jZXNzZWRfYXQYBCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIl4KC1Jlc3RvY2tJdGVtEhQKDGxpbmVfaXRlbV9pZBgBIAEoAxITCgtsb2NhdGlvbl9pZBgCIAEoAxISCgp2YXJpYW50X2lkGAMgASgDEhAKCHF1YW50aXR5GAQgASgFIlUKD0dpZnRDYXJkUmVxdWVzdBIKCgJpZBgBIAEoAxIRCglyZXR1cm5faWQYAiABKAMSIwoFbW9uZXkYAyABKAsyFC5ybXMuY29tbW9uLnYxLk1vbmV5KqoBCgtSZXR1cm5TdGF0ZRIcChhSRVRVUk5fU1RBVEVfVU5TUEVDSUZJRUQQABIVChFSRVRVUk5fU1RBVEVfT1BFThABEhcKE1JFVFVSTl9TVEFURV9SRVZJRVcQAhIXChNSRVRVUk5fU1RBVEVfQ0xPU0VEEAMSGgoWUkVUVVJOX1NUQVRFX0NBTkNFTExFRBAEEhgKFFJFVFVSTl9TVEFURV9FWFBJUkVEEAUqXQoKUmV0dXJuVHlwZRIbChdSRVRVUk5fVFlQRV9VTlNQRUNJRklFRBAAEhgKFFJFVFVSTl9UWVBFX1NUQU5EQVJEEAESGAoUUkVUVVJOX1RZUEVfV0FSUkFOVFkQAiquAQoHT3V0Y29tZRIXChNPVVRDT01FX1VOU1BFQ0lGSUVEEAASFAoQT1VUQ09NRV9FWENIQU5HRRABEhIKDk9VVENPTUVfVVBTRUxMEAISEgoOT1VUQ09NRV9SRUZVTkQQAxISCg5PVVRDT01FX0NSRURJVBAEEhsKF09VVENPTUVfRVhDSEFOR0VfUkVGVU5EEAUSGwoXT1VUQ09NRV9FWENIQU5HRV9DUkVESVQQBiqSAQoLTGluZU91dGNvbWUSHAoYTElORV9PVVRDT01FX1VOU1BFQ0lGSUVEEAASGQoVTElORV9PVVRDT01FX0VYQ0hBTkdFEAESFwoTTElORV9PVVRDT01FX1JFRlVORBACEhcKE0xJTkVfT1VUQ09NRV9DUkVESVQQAxIYChRMSU5FX09VVENPTUVfREVGQVVMVBAEKpoBCgxSZXR1cm5NZXRob2QSHQoZUkVUVVJOX01FVEhPRF9VTlNQRUNJRklFRBAAEhYKElJFVFVSTl9NRVRIT0RfTUFJTBABEhoKFlJFVFVSTl9NRVRIT0RfSU5fU1RPUkUQAhIaChZSRVRVUk5fTUVUSE9EX0RST1BfT0ZGEAMSGwoXUkVUVVJOX01FVEhPRF9LRUVQX0lURU0QBCrtAQoLTGFiZWxTdGF0dXMSHAoYTEFCRUxfU1RBVFVTX1VOU1BFQ0lGSUVEEAASFAoQTEFCRUxfU1RBVFVTX05FVxABEhwKGExBQkVMX1NUQVRVU19QUkVfVFJBTlNJVBACEhsKF0xBQkVMX1NUQVRVU19JTl9UUkFOU0lUEAMSIQodTEFCRUxfU1RBVFVTX09VVF9GT1JfREVMSVZFUlkQBBIaChZMQUJFTF9TVEFUVVNfREVMSVZFUkVEEAUSFgoSTEFCRUxfU1RBVFVTX0VSUk9SEAYSGAoUTEFCRUxfU1RBVFVTX0ZBSUxVUkUQByrnAQoSRGlzcG9zaXRpb25PdXRjb21lEiMKH0RJU1BPU0lUSU9OX09VVENPTUVfVU5TUEVDSUZJRUQQABIlCiFESVNQT1NJVElPTl9PVVRDT01FX0JBQ0tfVE9fU1RPQ0sQARIjCh9ESVNQT1NJVElPTl9PVVRDT01FX1JFU0FMRV9IT0xEEAISHwobRElTUE9TSVRJT05fT1VUQ09NRV9SRUNZQ0xFEAMSHgoaRElTUE9TSVRJT05fT1VUQ09NRV9ET05BVEUQBBIfChtESVNQT1NJVElPTl9PVVRDT01FX01JU1NJTkcQBWIGcHJvdG8z", [file_google_protobuf_timestamp, file_rms_common_v1_money]);
+  fileDesc("ChtybXMvcmV0dXJucy92MS9yZXR1cm4ucHJvdG8SDnJtcy5yZXR1cm5zLnYxItAICgZSZXR1cm4SCgoCaWQYASABKAMSDwoHc2hvcF9pZBgCIAEoAxIQCghyZXZpc2lvbhgDIAEoAxIuCgpjcmVhdGVkX2F0GAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIuCgp1cGRhdGVkX2F0GAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBItCgllZGl0ZWRfYXQYBiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi8KC2FyY2hpdmVkX2F0GAcgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIkCgVvcmRlchgIIAEoCzIVLnJtcy5yZXR1cm5zLnYxLk9yZGVyEioKCGN1c3RvbWVyGAkgASgLMhgucm1zLnJldHVybnMudjEuQ3VzdG9tZXISKgoFc3RhdGUYCiABKA4yGy5ybXMucmV0dXJucy52MS5SZXR1cm5TdGF0ZRIoCgR0eXBlGAsgASgOMhoucm1zLnJldHVybnMudjEuUmV0dXJuVHlwZRIoCgdvdXRjb21lGAwgASgOMhcucm1zLnJldHVybnMudjEuT3V0Y29tZRIzCg1yZXR1cm5fbWV0aG9kGA0gASgOMhwucm1zLnJldHVybnMudjEuUmV0dXJuTWV0aG9kEhAKCGN1cnJlbmN5GA4gASgJEhwKFHByZXNlbnRtZW50X2N1cnJlbmN5GA8gASgJEiYKBnRvdGFscxgQIAEoCzIWLnJtcy5yZXR1cm5zLnYxLlRvdGFscxIyChJwcmVzZW50bWVudF90b3RhbHMYESABKAsyFi5ybXMucmV0dXJucy52MS5Ub3RhbHMSLAoKbGluZV9pdGVtcxgSIAMoCzIYLnJtcy5yZXR1cm5zLnYxLkxpbmVJdGVtEisKCWV4Y2hhbmdlcxgTIAMoCzIYLnJtcy5yZXR1cm5zLnYxLkV4Y2hhbmdlEjYKD2V4Y2hhbmdlX29yZGVycxgUIAMoCzIdLnJtcy5yZXR1cm5zLnYxLlByb3ZpZGVyT3JkZXISNgoPZ2lmdF9jYXJkX29yZGVyGBUgASgLMh0ucm1zLnJldHVybnMudjEuUHJvdmlkZXJPcmRlchIzChVnaWZ0X2NhcmRfcHJlc2VudG1lbnQYFiABKAsyFC5ybXMuY29tbW9uLnYxLk1vbmV5EicKB3JlZnVuZHMYFyADKAsyFi5ybXMucmV0dXJucy52MS5SZWZ1bmQSJQoGbGFiZWxzGBggAygLMhUucm1zLnJldHVybnMudjEuTGFiZWwSFgoOZGVzdGluYXRpb25faWQYGSABKAMSFwoPc3RhdHVzX3BhZ2VfdXJsGBogASgJEhkKEXBhY2thZ2VfcmVmZXJlbmNlGBsgASgJEhQKDGZsYWdfcmVhc29ucxgcIAMoCRISCgpwcm9jZXNzaW5nGB0gASgIImsKBU9yZGVyEgoKAmlkGAEgASgDEhkKEXByb3ZpZGVyX29yZGVyX2lkGAIgASgDEgwKBG5hbWUYAyABKAkSDgoGbnVtYmVyGAQgASgDEh0KFXByb3ZpZGVyX29yZGVyX251bWJlchgFIAEoAyKgAQoIQ3VzdG9tZXISEgoFZW1haWwYASABKAlIAIgBARIXCgpmaXJzdF9uYW1lGAIgASgJSAGIAQESFgoJbGFzdF9uYW1lGAMgASgJSAKIAQESKAoHYWRkcmVzcxgEIAEoCzIXLnJtcy5yZXR1cm5zLnYxLkFkZHJlc3NCCAoGX2VtYWlsQg0KC19maXJzdF9uYW1lQgwKCl9sYXN0X25hbWUirAEKB0FkZHJlc3MSDAoEbmFtZRgBIAEoCRIPCgdjb21wYW55GAIgASgJEhAKCGFkZHJlc3MxGAMgASgJEhAKCGFkZHJlc3MyGAQgASgJEgwKBGNpdHkYBSABKAkSDQoFc3RhdGUYBiABKAkSCwoDemlwGAcgASgJEg8KB2NvdW50cnkYCCABKAkSFAoMY291bnRyeV9jb2RlGAkgASgJEg0KBXBob25lGAogASgJIqEECgZUb3RhbHMSDQoFdG90YWwYASABKAkSHAoUcmV0dXJuX3Byb2R1Y3RfdG90YWwYAiABKAkSHQoVcmV0dXJuX2Rpc2NvdW50X3RvdGFsGAMgASgJEhgKEHJldHVybl90YXhfdG90YWwYBCABKAkSFAoMcmV0dXJuX3RvdGFsGAUgASgJEh0KFXJlZnVuZF9zaGlwcGluZ190b3RhbBgGIAEoCRIhChlyZWZ1bmRfc2hpcHBpbmdfdGF4X3RvdGFsGAcgASgJEh0KFXJldHVybl9zaGlwcGluZ190b3RhbBgIIAEoCRIhChlyZXR1cm5fc2hpcHBpbmdfdGF4X3RvdGFsGAkgASgJEh0KFWNyZWRpdF9zaGlwcGluZ190b3RhbBgKIAEoCRIbChNyZXR1cm5fY3JlZGl0X3RvdGFsGAsgASgJEhQKDGhhbmRsaW5nX2ZlZRgMIAEoCRIeChZleGNoYW5nZV9wcm9kdWN0X3RvdGFsGA0gASgJEh8KF2V4Y2hhbmdlX2Rpc2NvdW50X3RvdGFsGA4gASgJEhoKEmV4Y2hhbmdlX3RheF90b3RhbBgPIAEoCRIWCg5leGNoYW5nZV90b3RhbBgQIAEoCRIdChVleGNoYW5nZV9jcmVkaXRfdG90YWwYESABKAkSDgoGdXBzZWxsGBIgASgJEhEKCWdpZnRfY2FyZBgTIAEoCRIOCgZyZWZ1bmQYFCABKAki9AEKC0xpbmVBbW91bnRzEg0KBXByaWNlGAEgASgJEhAKCGRpc2NvdW50GAIgASgJEgsKA3RheBgDIAEoCRIOCgZyZWZ1bmQYBCABKAkSEwoLcmVmdW5kX2l0ZW0YBSABKAkSEgoKcmVmdW5kX3RheBgGIAEoCRIXCg9yZWZ1bmRfc2hpcHBpbmcYByABKAkSGwoTcmVmdW5kX3NoaXBwaW5nX3RheBgIIAEoCRIhChlyZWZ1bmRfZXhjbHVkaW5nX3NoaXBwaW5nGAkgASgJEiUKHXJlZnVuZF9leGNsdWRpbmdfc2hpcHBpbmdfdGF4GAogASgJItAGCghMaW5lSXRlbRIUCgxsaW5lX2l0ZW1faWQYASABKAMSHQoVcHJvdmlkZXJfbGluZV9pdGVtX2lkGAIgASgDEiYKHnByb3ZpZGVyX2xpbmVfaXRlbV9leHRlcm5hbF9pZBgDIAEoCRISCgpwcm9kdWN0X2lkGAQgASgDEhIKCnZhcmlhbnRfaWQYBSABKAMSCwoDc2t1GAYgASgJEhcKD2xpbmVfaXRlbV90aXRsZRgHIAEoCRIVCg12YXJpYW50X3RpdGxlGAggASgJEg0KBXRpdGxlGAkgASgJEg0KBWltYWdlGAogASgJEhAKCHF1YW50aXR5GAsgASgFEiwKB2Ftb3VudHMYDCABKAsyGy5ybXMucmV0dXJucy52MS5MaW5lQW1vdW50cxI4ChNwcmVzZW50bWVudF9hbW91bnRzGA0gASgLMhsucm1zLnJldHVybnMudjEuTGluZUFtb3VudHMSLwoLcmV0dXJuZWRfYXQYDiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhgKEGV4Y2hhbmdlX3ZhcmlhbnQYDyABKAkSDwoHYmFyY29kZRgQIAEoCRIkChxwcm92aWRlcl9yZXN0b2NrX2xvY2F0aW9uX2lkGBEgASgJEh4KFmNvbnNvbGlkYXRpb25fdHJhY2tpbmcYEiABKAkSJAocY29uc29saWRhdGlvbl9kZXN0aW5hdGlvbl9pZBgTIAEoAxIOCgZyZWFzb24YFCABKAkSFQoNcGFyZW50X3JlYXNvbhgVIAEoCRIsCgdvdXRjb21lGBYgASgOMhsucm1zLnJldHVybnMudjEuTGluZU91dGNvbWUSLAoJY29uZGl0aW9uGBcgASgLMhkucm1zLnJldHVybnMudjEuQ29uZGl0aW9uEjAKC2Rpc3Bvc2l0aW9uGBggASgLMhsucm1zLnJldHVybnMudjEuRGlzcG9zaXRpb24SLwoHdXBsb2FkcxgZIAMoCzIeLnJtcy5yZXR1cm5zLnYxLkN1c3RvbWVyVXBsb2FkEg8KB2hzX2NvZGUYGiABKAkSGQoRY291bnRyeV9vZl9vcmlnaW4YGyABKAkSEAoId2VpZ2h0X2cYHCABKAUi0AIKCUNvbmRpdGlvbhITCgtkZXNjcmlwdGlvbhgBIAEoCRIPCgdzdWJqZWN0GAIgASgJEg0KBXRpdGxlGAMgASgJEhIKBWdyYWRlGAQgASgJSACIAQESGgoNY2F0ZWdvcnlfbmFtZRgFIAEoCUgBiAEBEhwKD2NhdGVnb3J5X3BhcmVudBgGIAEoCUgCiAEBEh0KEHJldHVybl9wcm9jZXNzb3IYByABKAlIA4gBARIRCgRub3RlGAggASgJSASIAQESMAoMaW5zcGVjdGVkX2F0GAkgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIOCgZpbWFnZXMYCiADKAlCCAoGX2dyYWRlQhAKDl9jYXRlZ29yeV9uYW1lQhIKEF9jYXRlZ29yeV9wYXJlbnRCEwoRX3JldHVybl9wcm9jZXNzb3JCBwoFX25vdGUixAEKC0Rpc3Bvc2l0aW9uEjMKB291dGNvbWUYASABKA4yIi5ybXMucmV0dXJucy52MS5EaXNwb3NpdGlvbk91dGNvbWUSHQoQcmV0dXJuX3Byb2Nlc3NvchgCIAEoCUgAiAEBEhEKBG5vdGUYAyABKAlIAYgBARIwCgxpbnNwZWN0ZWRfYXQYBCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wQhMKEV9yZXR1cm5fcHJvY2Vzc29yQgcKBV9ub3RlIu4BCg5DdXN0b21lclVwbG9hZBIKCgJpZBgBIAEoAxIxCgRraW5kGAIgASgOMiMucm1zLnJldHVybnMudjEuQ3VzdG9tZXJVcGxvYWQuS2luZBIOCgZzb3VyY2UYAyABKAkSEgoKbWVkaWFfdHlwZRgEIAEoCRILCgN1cmwYBSABKAkSLgoKY3JlYXRlZF9hdBgGIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAiPAoES2luZBIUChBLSU5EX1VOU1BFQ0lGSUVEEAASDgoKS0lORF9JTUFHRRABEg4KCktJTkRfTUVESUEQAiLiAgoIRXhjaGFuZ2USEwoLZXhjaGFuZ2VfaWQYASABKAMSEgoKcHJvZHVjdF9pZBgCIAEoAxISCgp2YXJpYW50X2lkGAMgASgDEgsKA3NrdRgEIAEoCRINCgV0aXRsZRgFIAEoCRIkCgVwcmljZRgGIAEoCzIVLnJtcy5jb21tb24udjEuQW1vdW50EicKCGRpc2NvdW50GAcgASgLMhUucm1zLmNvbW1vbi52MS5BbW91bnQSIgoDdGF4GAggASgLMhUucm1zLmNvbW1vbi52MS5BbW91bnQSJAoFdG90YWwYCSABKAsyFS5ybXMuY29tbW9uLnYxLkFtb3VudBIMCgR0eXBlGAogASgJEhQKDG91dF9vZl9zdG9jaxgLIAEoCBIkChdvdXRfb2Zfc3RvY2tfcmVzb2x1dGlvbhgMIAEoCUgAiAEBQhoKGF9vdXRfb2Zfc3RvY2tfcmVzb2x1dGlvbiIpCg1Qcm92aWRlck9yZGVyEgoKAmlkGAEgASgDEgwKBG5hbWUYAiABKAkikQIKBlJlZnVuZBIKCgJpZBgBIAEoAxIPCgdnYXRld2F5GAIgASgJEhAKCHByb3ZpZGVyGAMgASgJEhoKEnByb3ZpZGVyX3JlZnVuZF9pZBgEIAEoCRIjCgVtb25leRgFIAEoCzIULnJtcy5jb21tb24udjEuTW9uZXkSNwoTcHJvdmlkZXJfY3JlYXRlZF9hdBgGIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLgoKY3JlYXRlZF9hdBgHIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLgoKdXBkYXRlZF9hdBgIIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAiowIKBUxhYmVsEgoKAmlkGAEgASgDEhEKCXJldHVybl9pZBgCIAEoAxIPCgdjYXJyaWVyGAMgASgJEhcKD3RyYWNraW5nX251bWJlchgEIAEoCRILCgN1cmwYBSABKAkSDAoEcmF0ZRgGIAEoCRISCgpyYXRlX21pbm9yGAcgASgDEisKBnN0YXR1cxgIIAEoDjIbLnJtcy5yZXR1cm5zLnYxLkxhYmVsU3RhdHVzEi4KCmNyZWF0ZWRfYXQYCSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi4KCnVwZGF0ZWRfYXQYCiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhUKDWxpbmVfaXRlbV9pZHMYCyADKAMiUgoGUGFyY2VsEhEKCWxlbmd0aF9jbRgBIAEoBRIQCgh3aWR0aF9jbRgCIAEoBRIRCgloZWlnaHRfY20YAyABKAUSEAoId2VpZ2h0X2cYBCABKAUiqQQKDExhYmVsUmVxdWVzdBIKCgJpZBgBIAEoAxIRCglyZXR1cm5faWQYAiABKAMSDwoHc2hvcF9pZBgDIAEoAxIuCgpjcmVhdGVkX2F0GAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIxCgVzdGF0ZRgFIAEoDjIiLnJtcy5yZXR1cm5zLnYxLkxhYmVsUmVxdWVzdC5TdGF0ZRInCgZvcmlnaW4YBiABKAsyFy5ybXMucmV0dXJucy52MS5BZGRyZXNzEiwKC2Rlc3RpbmF0aW9uGAcgASgLMhcucm1zLnJldHVybnMudjEuQWRkcmVzcxImCgZwYXJjZWwYCCABKAsyFi5ybXMucmV0dXJucy52MS5QYXJjZWwSNgoIcHJvZHVjdHMYCSADKAsyJC5ybXMucmV0dXJucy52MS5MYWJlbFJlcXVlc3QuUHJvZHVjdBp1CgdQcm9kdWN0EgwKBG5hbWUYASABKAkSCwoDc2t1GAIgASgJEg8KB2hzX2NvZGUYAyABKAkSGQoRY291bnRyeV9vZl9vcmlnaW4YBCABKAkSIwoFcHJpY2UYBSABKAsyFC5ybXMuY29tbW9uLnYxLk1vbmV5IlgKBVN0YXRlEhUKEVNUQVRFX1VOU1BFQ0lGSUVEEAASDgoKU1RBVEVfT1BFThABEhMKD1NUQVRFX0ZVTEZJTExFRBACEhMKD1NUQVRFX0NBTkNFTExFRBADInkKCFNoaXBtZW50EgoKAmlkGAEgASgDEhsKE3BhcnRuZXJfc2hpcG1lbnRfaWQYAiABKAkSEgoKcmV0dXJuX2lkcxgDIAMoAxIwCgxwcm9jZXNzZWRfYXQYBCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIl4KC1Jlc3RvY2tJdGVtEhQKDGxpbmVfaXRlbV9pZBgBIAEoAxITCgtsb2NhdGlvbl9pZBgCIAEoAxISCgp2YXJpYW50X2lkGAMgASgDEhAKCHF1YW50aXR5GAQgASgFIlUKD0dpZnRDYXJkUmVxdWVzdBIKCgJpZBgBIAEoAxIRCglyZXR1cm5faWQYAiABKAMSIwoFbW9uZXkYAyABKAsyFC5ybXMuY29tbW9uLnYxLk1vbmV5Io8FChNTdWJtaXRSZXR1cm5SZXF1ZXN0Eg8KB3Nob3BfaWQYASABKAMSIwoFYWN0b3IYAiABKAsyFC5ybXMuY29tbW9uLnYxLkFjdG9yEhcKD2lkZW1wb3RlbmN5X2tleRgDIAEoCRIkCgVvcmRlchgEIAEoCzIVLnJtcy5yZXR1cm5zLnYxLk9yZGVyEhAKCGN1cnJlbmN5GAUgASgJEhwKFHByZXNlbnRtZW50X2N1cnJlbmN5GAYgASgJEioKCGN1c3RvbWVyGAcgASgLMhgucm1zLnJldHVybnMudjEuQ3VzdG9tZXISKAoEdHlwZRgIIAEoDjIaLnJtcy5yZXR1cm5zLnYxLlJldHVyblR5cGUSKAoHb3V0Y29tZRgJIAEoDjIXLnJtcy5yZXR1cm5zLnYxLk91dGNvbWUSMwoNcmV0dXJuX21ldGhvZBgKIAEoDjIcLnJtcy5yZXR1cm5zLnYxLlJldHVybk1ldGhvZBIWCg5kZXN0aW5hdGlvbl9pZBgLIAEoAxIrCglleGNoYW5nZXMYDCADKAsyGC5ybXMucmV0dXJucy52MS5FeGNoYW5nZRIXCg9zdGF0dXNfcGFnZV91cmwYDSABKAkSGQoRcGFja2FnZV9yZWZlcmVuY2UYDiABKAkSMAoMc3VibWl0dGVkX2F0GA8gASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIoCgVsaW5lcxgQIAMoCzIZLnJtcy5yZXR1cm5zLnYxLkxpbmVJbnB1dBIzCgdhbW91bnRzGBEgASgLMiIucm1zLnJldHVybnMudjEuUmV0dXJuQW1vdW50c0lucHV0EhQKDGZsYWdfcmVhc29ucxgSIAMoCSKtBgoJTGluZUlucHV0Eh0KFXByb3ZpZGVyX2xpbmVfaXRlbV9pZBgBIAEoAxImCh5wcm92aWRlcl9saW5lX2l0ZW1fZXh0ZXJuYWxfaWQYAiABKAkSEgoKcHJvZHVjdF9pZBgDIAEoAxISCgp2YXJpYW50X2lkGAQgASgDEgsKA3NrdRgFIAEoCRIXCg9saW5lX2l0ZW1fdGl0bGUYBiABKAkSFQoNdmFyaWFudF90aXRsZRgHIAEoCRINCgV0aXRsZRgIIAEoCRINCgVpbWFnZRgJIAEoCRIQCghxdWFudGl0eRgKIAEoBRIkCgVwcmljZRgLIAEoCzIVLnJtcy5jb21tb24udjEuQW1vdW50EicKCGRpc2NvdW50GAwgASgLMhUucm1zLmNvbW1vbi52MS5BbW91bnQSIgoDdGF4GA0gASgLMhUucm1zLmNvbW1vbi52MS5BbW91bnQSKgoLcmVmdW5kX2l0ZW0YDiABKAsyFS5ybXMuY29tbW9uLnYxLkFtb3VudBIpCgpyZWZ1bmRfdGF4GA8gASgLMhUucm1zLmNvbW1vbi52MS5BbW91bnQSLgoPcmVmdW5kX3NoaXBwaW5nGBAgASgLMhUucm1zLmNvbW1vbi52MS5BbW91bnQSMgoTcmVmdW5kX3NoaXBwaW5nX3RheBgRIAEoCzIVLnJtcy5jb21tb24udjEuQW1vdW50EhgKEGV4Y2hhbmdlX3ZhcmlhbnQYEiABKAkSDwoHYmFyY29kZRgTIAEoCRIkChxwcm92aWRlcl9yZXN0b2NrX2xvY2F0aW9uX2lkGBQgASgJEg4KBnJlYXNvbhgVIAEoCRIVCg1wYXJlbnRfcmVhc29uGBYgASgJEiwKB291dGNvbWUYFyABKA4yGy5ybXMucmV0dXJucy52MS5MaW5lT3V0Y29tZRIPCgdoc19jb2RlGBggASgJEhkKEWNvdW50cnlfb2Zfb3JpZ2luGBkgASgJEhAKCHdlaWdodF9nGBogASgFEh0KEG9yZGVyZWRfcXVhbnRpdHkYGyABKAVIAIgBAUITChFfb3JkZXJlZF9xdWFudGl0eSKcAgoSUmV0dXJuQW1vdW50c0lucHV0EicKCHNoaXBwaW5nGAEgASgLMhUucm1zLmNvbW1vbi52MS5BbW91bnQSKwoMc2hpcHBpbmdfdGF4GAIgASgLMhUucm1zLmNvbW1vbi52MS5BbW91bnQSLgoPY3JlZGl0X3NoaXBwaW5nGAMgASgLMhUucm1zLmNvbW1vbi52MS5BbW91bnQSLAoNcmV0dXJuX2NyZWRpdBgEIAEoCzIVLnJtcy5jb21tb24udjEuQW1vdW50EisKDGhhbmRsaW5nX2ZlZRgFIAEoCzIVLnJtcy5jb21tb24udjEuQW1vdW50EiUKBnJlZnVuZBgGIAEoCzIVLnJtcy5jb21tb24udjEuQW1vdW50IoAECgpMaW5lQ2hhbmdlEhQKDGxpbmVfaXRlbV9pZBgBIAEoAxIOCgZyZW1vdmUYAiABKAgSFQoIcXVhbnRpdHkYAyABKAVIAIgBARIkCgVwcmljZRgEIAEoCzIVLnJtcy5jb21tb24udjEuQW1vdW50EicKCGRpc2NvdW50GAUgASgLMhUucm1zLmNvbW1vbi52MS5BbW91bnQSIgoDdGF4GAYgASgLMhUucm1zLmNvbW1vbi52MS5BbW91bnQSKgoLcmVmdW5kX2l0ZW0YByABKAsyFS5ybXMuY29tbW9uLnYxLkFtb3VudBIpCgpyZWZ1bmRfdGF4GAggASgLMhUucm1zLmNvbW1vbi52MS5BbW91bnQSLgoPcmVmdW5kX3NoaXBwaW5nGAkgASgLMhUucm1zLmNvbW1vbi52MS5BbW91bnQSMgoTcmVmdW5kX3NoaXBwaW5nX3RheBgKIAEoCzIVLnJtcy5jb21tb24udjEuQW1vdW50EhMKBnJlYXNvbhgLIAEoCUgBiAEBEhoKDXBhcmVudF9yZWFzb24YDCABKAlIAogBARIsCgdvdXRjb21lGA0gASgOMhsucm1zLnJldHVybnMudjEuTGluZU91dGNvbWVCCwoJX3F1YW50aXR5QgkKB19yZWFzb25CEAoOX3BhcmVudF9yZWFzb24qqgEKC1JldHVyblN0YXRlEhwKGFJFVFVSTl9TVEFURV9VTlNQRUNJRklFRBAAEhUKEVJFVFVSTl9TVEFURV9PUEVOEAESFwoTUkVUVVJOX1NUQVRFX1JFVklFVxACEhcKE1JFVFVSTl9TVEFURV9DTE9TRUQQAxIaChZSRVRVUk5fU1RBVEVfQ0FOQ0VMTEVEEAQSGAoUUkVUVVJOX1NUQVRFX0VYUElSRUQQBSpdCgpSZXR1cm5UeXBlEhsKF1JFVFVSTl9UWVBFX1VOU1BFQ0lGSUVEEAASGAoUUkVUVVJOX1RZUEVfU1RBTkRBUkQQARIYChRSRVRVUk5fVFlQRV9XQVJSQU5UWRACKq4BCgdPdXRjb21lEhcKE09VVENPTUVfVU5TUEVDSUZJRUQQABIUChBPVVRDT01FX0VYQ0hBTkdFEAESEgoOT1VUQ09NRV9VUFNFTEwQAhISCg5PVVRDT01FX1JFRlVORBADEhIKDk9VVENPTUVfQ1JFRElUEAQSGwoXT1VUQ09NRV9FWENIQU5HRV9SRUZVTkQQBRIbChdPVVRDT01FX0VYQ0hBTkdFX0NSRURJVBAGKpIBCgtMaW5lT3V0Y29tZRIcChhMSU5FX09VVENPTUVfVU5TUEVDSUZJRUQQABIZChVMSU5FX09VVENPTUVfRVhDSEFOR0UQARIXChNMSU5FX09VVENPTUVfUkVGVU5EEAISFwoTTElORV9PVVRDT01FX0NSRURJVBADEhgKFExJTkVfT1VUQ09NRV9ERUZBVUxUEAQqmgEKDFJldHVybk1ldGhvZBIdChlSRVRVUk5fTUVUSE9EX1VOU1BFQ0lGSUVEEAASFgoSUkVUVVJOX01FVEhPRF9NQUlMEAESGgoWUkVUVVJOX01FVEhPRF9JTl9TVE9SRRACEhoKFlJFVFVSTl9NRVRIT0RfRFJPUF9PRkYQAxIbChdSRVRVUk5fTUVUSE9EX0tFRVBfSVRFTRAEKu0BCgtMYWJlbFN0YXR1cxIcChhMQUJFTF9TVEFUVVNfVU5TUEVDSUZJRUQQABIUChBMQUJFTF9TVEFUVVNfTkVXEAESHAoYTEFCRUxfU1RBVFVTX1BSRV9UUkFOU0lUEAISGwoXTEFCRUxfU1RBVFVTX0lOX1RSQU5TSVQQAxIhCh1MQUJFTF9TVEFUVVNfT1VUX0ZPUl9ERUxJVkVSWRAEEhoKFkxBQkVMX1NUQVRVU19ERUxJVkVSRUQQBRIWChJMQUJFTF9TVEFUVVNfRVJST1IQBhIYChRMQUJFTF9TVEFUVVNfRkFJTFVSRRAHKucBChJEaXNwb3NpdGlvbk91dGNvbWUSIwofRElTUE9TSVRJT05fT1VUQ09NRV9VTlNQRUNJRklFRBAAEiUKIURJU1BPU0lUSU9OX09VVENPTUVfQkFDS19UT19TVE9DSxABEiMKH0RJU1BPU0lUSU9OX09VVENPTUVfUkVTQUxFX0hPTEQQAhIfChtESVNQT1NJVElPTl9PVVRDT01FX1JFQ1lDTEUQAxIeChpESVNQT1NJVElPTl9PVVRDT01FX0RPTkFURRAEEh8KG0RJU1BPU0lUSU9OX09VVENPTUVfTUlTU0lORxAFYgZwcm90bzM", [file_google_protobuf_timestamp, file_rms_common_v1_actor, file_rms_common_v1_money]);
 
 /**
  * Return is the whole details object: what REST answers and what events carry as their snapshot.
@@ -212,7 +214,7 @@ export type Return = Message<"rms.returns.v1.Return"> & {
   packageReference: string;
 
   /**
-   * Why it was flagged; empty unless in review.
+   * Why it was flagged; empty unless in review, or expired while in review.
    *
    * @generated from field: repeated string flag_reasons = 28;
    */
@@ -415,7 +417,7 @@ export const AddressSchema: GenMessage<Address> = /*@__PURE__*/
  */
 export type Totals = Message<"rms.returns.v1.Totals"> & {
   /**
-   * return_total + shipping refunds - handling fee.
+   * return_total + refund_shipping_total - handling_fee.
    *
    * @generated from field: string total = 1;
    */
@@ -464,14 +466,14 @@ export type Totals = Message<"rms.returns.v1.Totals"> & {
   refundShippingTaxTotal: string;
 
   /**
-   * Shipping refunded, as submitted.
+   * Shipping refunded, its tax included: refund_shipping_total.
    *
    * @generated from field: string return_shipping_total = 8;
    */
   returnShippingTotal: string;
 
   /**
-   * Tax part of the refunded shipping.
+   * Tax part of the refunded shipping: refund_shipping_tax_total.
    *
    * @generated from field: string return_shipping_tax_total = 9;
    */
@@ -590,7 +592,7 @@ export type LineAmounts = Message<"rms.returns.v1.LineAmounts"> & {
   tax: string;
 
   /**
-   * refund_item + refund_tax + refund_shipping + refund_shipping_tax.
+   * refund_item + refund_tax + refund_shipping.
    *
    * @generated from field: string refund = 4;
    */
@@ -611,14 +613,14 @@ export type LineAmounts = Message<"rms.returns.v1.LineAmounts"> & {
   refundTax: string;
 
   /**
-   * Part of the refund for shipping.
+   * Part of the refund for shipping, its tax included.
    *
    * @generated from field: string refund_shipping = 7;
    */
   refundShipping: string;
 
   /**
-   * Part of the refund for the tax on shipping.
+   * The tax in refund_shipping.
    *
    * @generated from field: string refund_shipping_tax = 8;
    */
@@ -1686,6 +1688,511 @@ export type GiftCardRequest = Message<"rms.returns.v1.GiftCardRequest"> & {
  */
 export const GiftCardRequestSchema: GenMessage<GiftCardRequest> = /*@__PURE__*/
   messageDesc(file_rms_returns_v1_return, 18);
+
+/**
+ * SubmitReturnRequest is the question of SubmitReturn.
+ *
+ * @generated from message rms.returns.v1.SubmitReturnRequest
+ */
+export type SubmitReturnRequest = Message<"rms.returns.v1.SubmitReturnRequest"> & {
+  /**
+   * The shop.
+   *
+   * @generated from field: int64 shop_id = 1;
+   */
+  shopId: bigint;
+
+  /**
+   * On whose behalf.
+   *
+   * @generated from field: rms.common.v1.Actor actor = 2;
+   */
+  actor?: Actor | undefined;
+
+  /**
+   * 1 to 200 characters; the same key with the same content answers the first result
+   *
+   * @generated from field: string idempotency_key = 3;
+   */
+  idempotencyKey: string;
+
+  /**
+   * The order; its id is not read
+   *
+   * @generated from field: rms.returns.v1.Order order = 4;
+   */
+  order?: Order | undefined;
+
+  /**
+   * The shop's currency, ISO 4217; another than the settings' is refused
+   *
+   * @generated from field: string currency = 5;
+   */
+  currency: string;
+
+  /**
+   * The currency the shopper paid in; empty means the shop's
+   *
+   * @generated from field: string presentment_currency = 6;
+   */
+  presentmentCurrency: string;
+
+  /**
+   * The shopper
+   *
+   * @generated from field: rms.returns.v1.Customer customer = 7;
+   */
+  customer?: Customer | undefined;
+
+  /**
+   * STANDARD when unspecified
+   *
+   * @generated from field: rms.returns.v1.ReturnType type = 8;
+   */
+  type: ReturnType;
+
+  /**
+   * What the shopper gets; must agree with the amounts
+   *
+   * @generated from field: rms.returns.v1.Outcome outcome = 9;
+   */
+  outcome: Outcome;
+
+  /**
+   * MAIL when unspecified
+   *
+   * @generated from field: rms.returns.v1.ReturnMethod return_method = 10;
+   */
+  returnMethod: ReturnMethod;
+
+  /**
+   * Where the goods go; 0 when not chosen
+   *
+   * @generated from field: int64 destination_id = 11;
+   */
+  destinationId: bigint;
+
+  /**
+   * Exchange items; exchange_id and total are not read
+   *
+   * @generated from field: repeated rms.returns.v1.Exchange exchanges = 12;
+   */
+  exchanges: Exchange[];
+
+  /**
+   * Link to the shopper's status page
+   *
+   * @generated from field: string status_page_url = 13;
+   */
+  statusPageUrl: string;
+
+  /**
+   * The sender's own parcel reference, up to 191 characters
+   *
+   * @generated from field: string package_reference = 14;
+   */
+  packageReference: string;
+
+  /**
+   * For importers: when it was submitted, not in the future; now when absent
+   *
+   * @generated from field: google.protobuf.Timestamp submitted_at = 15;
+   */
+  submittedAt?: Timestamp | undefined;
+
+  /**
+   * 1 to 250 lines
+   *
+   * @generated from field: repeated rms.returns.v1.LineInput lines = 16;
+   */
+  lines: LineInput[];
+
+  /**
+   * Amounts of the whole return; zero when absent
+   *
+   * @generated from field: rms.returns.v1.ReturnAmountsInput amounts = 17;
+   */
+  amounts?: ReturnAmountsInput | undefined;
+
+  /**
+   * Why a person must look first; any puts it into review
+   *
+   * @generated from field: repeated string flag_reasons = 18;
+   */
+  flagReasons: string[];
+};
+
+/**
+ * Describes the message rms.returns.v1.SubmitReturnRequest.
+ * Use `create(SubmitReturnRequestSchema)` to create a new message.
+ */
+export const SubmitReturnRequestSchema: GenMessage<SubmitReturnRequest> = /*@__PURE__*/
+  messageDesc(file_rms_returns_v1_return, 19);
+
+/**
+ * LineInput is a line as submitted. Absent amounts are zero; price is required.
+ *
+ * @generated from message rms.returns.v1.LineInput
+ */
+export type LineInput = Message<"rms.returns.v1.LineInput"> & {
+  /**
+   * The caller's id of the order line; identifies it for the rule of one live return per line
+   *
+   * @generated from field: int64 provider_line_item_id = 1;
+   */
+  providerLineItemId: bigint;
+
+  /**
+   * The commerce provider's external line id
+   *
+   * @generated from field: string provider_line_item_external_id = 2;
+   */
+  providerLineItemExternalId: string;
+
+  /**
+   * Product; 0 when unknown
+   *
+   * @generated from field: int64 product_id = 3;
+   */
+  productId: bigint;
+
+  /**
+   * Variant; 0 when unknown
+   *
+   * @generated from field: int64 variant_id = 4;
+   */
+  variantId: bigint;
+
+  /**
+   * Stock keeping unit
+   *
+   * @generated from field: string sku = 5;
+   */
+  sku: string;
+
+  /**
+   * Title of the order line
+   *
+   * @generated from field: string line_item_title = 6;
+   */
+  lineItemTitle: string;
+
+  /**
+   * Title of the variant
+   *
+   * @generated from field: string variant_title = 7;
+   */
+  variantTitle: string;
+
+  /**
+   * Full title; made of the other two when empty
+   *
+   * @generated from field: string title = 8;
+   */
+  title: string;
+
+  /**
+   * Link to a picture
+   *
+   * @generated from field: string image = 9;
+   */
+  image: string;
+
+  /**
+   * Units, 1 to 10^6
+   *
+   * @generated from field: int32 quantity = 10;
+   */
+  quantity: number;
+
+  /**
+   * Gross price of the whole line
+   *
+   * @generated from field: rms.common.v1.Amount price = 11;
+   */
+  price?: Amount | undefined;
+
+  /**
+   * Discount
+   *
+   * @generated from field: rms.common.v1.Amount discount = 12;
+   */
+  discount?: Amount | undefined;
+
+  /**
+   * Tax
+   *
+   * @generated from field: rms.common.v1.Amount tax = 13;
+   */
+  tax?: Amount | undefined;
+
+  /**
+   * Part of the refund for the goods
+   *
+   * @generated from field: rms.common.v1.Amount refund_item = 14;
+   */
+  refundItem?: Amount | undefined;
+
+  /**
+   * Part for their tax
+   *
+   * @generated from field: rms.common.v1.Amount refund_tax = 15;
+   */
+  refundTax?: Amount | undefined;
+
+  /**
+   * Part for shipping, its tax included
+   *
+   * @generated from field: rms.common.v1.Amount refund_shipping = 16;
+   */
+  refundShipping?: Amount | undefined;
+
+  /**
+   * The tax in refund_shipping; at most that
+   *
+   * @generated from field: rms.common.v1.Amount refund_shipping_tax = 17;
+   */
+  refundShippingTax?: Amount | undefined;
+
+  /**
+   * Variant the shopper exchanges for
+   *
+   * @generated from field: string exchange_variant = 18;
+   */
+  exchangeVariant: string;
+
+  /**
+   * Barcode
+   *
+   * @generated from field: string barcode = 19;
+   */
+  barcode: string;
+
+  /**
+   * Location at the commerce provider where stock goes
+   *
+   * @generated from field: string provider_restock_location_id = 20;
+   */
+  providerRestockLocationId: string;
+
+  /**
+   * The shopper's reason
+   *
+   * @generated from field: string reason = 21;
+   */
+  reason: string;
+
+  /**
+   * Group of the reason
+   *
+   * @generated from field: string parent_reason = 22;
+   */
+  parentReason: string;
+
+  /**
+   * DEFAULT when unspecified
+   *
+   * @generated from field: rms.returns.v1.LineOutcome outcome = 23;
+   */
+  outcome: LineOutcome;
+
+  /**
+   * Harmonised System code
+   *
+   * @generated from field: string hs_code = 24;
+   */
+  hsCode: string;
+
+  /**
+   * ISO 3166 alpha-2
+   *
+   * @generated from field: string country_of_origin = 25;
+   */
+  countryOfOrigin: string;
+
+  /**
+   * Weight of one unit in grams
+   *
+   * @generated from field: int32 weight_g = 26;
+   */
+  weightG: number;
+
+  /**
+   * Units that the order has of the line, 1 to 10^6: as many may come back over all returns that were neither
+   * cancelled nor expired. When absent, a line that a closed return refunded in full is refused
+   *
+   * @generated from field: optional int32 ordered_quantity = 27;
+   */
+  orderedQuantity?: number | undefined;
+};
+
+/**
+ * Describes the message rms.returns.v1.LineInput.
+ * Use `create(LineInputSchema)` to create a new message.
+ */
+export const LineInputSchema: GenMessage<LineInput> = /*@__PURE__*/
+  messageDesc(file_rms_returns_v1_return, 20);
+
+/**
+ * ReturnAmountsInput are amounts of the whole return, as submitted.
+ *
+ * @generated from message rms.returns.v1.ReturnAmountsInput
+ */
+export type ReturnAmountsInput = Message<"rms.returns.v1.ReturnAmountsInput"> & {
+  /**
+   * Shipping refunded, filled with the sum of the lines' shipping. Another value is refused
+   *
+   * @generated from field: rms.common.v1.Amount shipping = 1;
+   */
+  shipping?: Amount | undefined;
+
+  /**
+   * Tax part of it, filled with the sum of the lines' shipping tax. Another value is refused
+   *
+   * @generated from field: rms.common.v1.Amount shipping_tax = 2;
+   */
+  shippingTax?: Amount | undefined;
+
+  /**
+   * Shipping returned as credit
+   *
+   * @generated from field: rms.common.v1.Amount credit_shipping = 3;
+   */
+  creditShipping?: Amount | undefined;
+
+  /**
+   * Value credited to the shopper
+   *
+   * @generated from field: rms.common.v1.Amount return_credit = 4;
+   */
+  returnCredit?: Amount | undefined;
+
+  /**
+   * Fee the merchant keeps
+   *
+   * @generated from field: rms.common.v1.Amount handling_fee = 5;
+   */
+  handlingFee?: Amount | undefined;
+
+  /**
+   * Refund; filled so that refund + return credit + handling fee = return total + shipping + credit shipping. Another value is refused
+   *
+   * @generated from field: rms.common.v1.Amount refund = 6;
+   */
+  refund?: Amount | undefined;
+};
+
+/**
+ * Describes the message rms.returns.v1.ReturnAmountsInput.
+ * Use `create(ReturnAmountsInputSchema)` to create a new message.
+ */
+export const ReturnAmountsInputSchema: GenMessage<ReturnAmountsInput> = /*@__PURE__*/
+  messageDesc(file_rms_returns_v1_return, 21);
+
+/**
+ * LineChange edits one line; what is absent stays.
+ *
+ * @generated from message rms.returns.v1.LineChange
+ */
+export type LineChange = Message<"rms.returns.v1.LineChange"> & {
+  /**
+   * The line
+   *
+   * @generated from field: int64 line_item_id = 1;
+   */
+  lineItemId: bigint;
+
+  /**
+   * Takes the line out; the last line cannot be removed
+   *
+   * @generated from field: bool remove = 2;
+   */
+  remove: boolean;
+
+  /**
+   * Units
+   *
+   * @generated from field: optional int32 quantity = 3;
+   */
+  quantity?: number | undefined;
+
+  /**
+   * Gross price
+   *
+   * @generated from field: rms.common.v1.Amount price = 4;
+   */
+  price?: Amount | undefined;
+
+  /**
+   * Discount
+   *
+   * @generated from field: rms.common.v1.Amount discount = 5;
+   */
+  discount?: Amount | undefined;
+
+  /**
+   * Tax
+   *
+   * @generated from field: rms.common.v1.Amount tax = 6;
+   */
+  tax?: Amount | undefined;
+
+  /**
+   * Refund for the goods
+   *
+   * @generated from field: rms.common.v1.Amount refund_item = 7;
+   */
+  refundItem?: Amount | undefined;
+
+  /**
+   * Refund for their tax
+   *
+   * @generated from field: rms.common.v1.Amount refund_tax = 8;
+   */
+  refundTax?: Amount | undefined;
+
+  /**
+   * Refund for shipping, its tax included
+   *
+   * @generated from field: rms.common.v1.Amount refund_shipping = 9;
+   */
+  refundShipping?: Amount | undefined;
+
+  /**
+   * The tax in refund_shipping; at most that
+   *
+   * @generated from field: rms.common.v1.Amount refund_shipping_tax = 10;
+   */
+  refundShippingTax?: Amount | undefined;
+
+  /**
+   * Reason
+   *
+   * @generated from field: optional string reason = 11;
+   */
+  reason?: string | undefined;
+
+  /**
+   * Group of the reason
+   *
+   * @generated from field: optional string parent_reason = 12;
+   */
+  parentReason?: string | undefined;
+
+  /**
+   * Outcome; unspecified stays
+   *
+   * @generated from field: rms.returns.v1.LineOutcome outcome = 13;
+   */
+  outcome: LineOutcome;
+};
+
+/**
+ * Describes the message rms.returns.v1.LineChange.
+ * Use `create(LineChangeSchema)` to create a new message.
+ */
+export const LineChangeSchema: GenMessage<LineChange> = /*@__PURE__*/
+  messageDesc(file_rms_returns_v1_return, 22);
 
 /**
  * ReturnState is where a return stands.

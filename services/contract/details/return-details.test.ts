@@ -11,10 +11,14 @@ import {
   ReturnState,
 } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import { RETURN_OUTCOMES } from '../limits.ts';
-import { returnDetailsFields, returnDetails as schema } from '../resources/return-details.ts';
+
 import { sampleReturn } from '../sample-return.ts';
-import { returnDetails } from './return-details.ts';
-import { word, zero } from './values.ts';
+import { word, zero } from '../views/values.ts';
+import {
+  returnDetailsFields,
+  returnDetailsView,
+  returnDetails as schema,
+} from './return-details.ts';
 
 const at = timestampFromDate(new Date('2026-07-01T09:08:07.654Z'));
 const make = (init: MessageInitShape<typeof ReturnSchema>) =>
@@ -73,7 +77,7 @@ const twoCurrencies = make({
 });
 
 describe('the details of a return of which little is known', () => {
-  const details = returnDetails(bare);
+  const details = returnDetailsView(bare);
 
   test('have every key of the interface', () => {
     expect(Object.keys(details).sort()).toEqual(Object.keys(returnDetailsFields).sort());
@@ -97,7 +101,7 @@ describe('the details of a return of which little is known', () => {
   });
 
   test('of a line have null for what was never written, and empty uploads', () => {
-    const [line] = returnDetails(make({ lineItems: [{ lineItemId: 5n }] })).line_items;
+    const [line] = returnDetailsView(make({ lineItems: [{ lineItemId: 5n }] })).line_items;
     expect(line).toMatchObject({
       ...{ line_item_id: 5, provider_line_item_id: null, sku: null, price: '0.00', outcome: null },
       ...{ condition: null, disposition: null, customer_uploads: { images: [], media: [] } },
@@ -107,7 +111,7 @@ describe('the details of a return of which little is known', () => {
 
 describe('the currency basis', () => {
   test('absent: refund as paid, all else in the shop currency', () => {
-    expect(returnDetails(twoCurrencies)).toMatchObject({
+    expect(returnDetailsView(twoCurrencies)).toMatchObject({
       ...{ currency: 'GBP', total: '100.00', refund: '919', handling_fee: '111.00' },
       ...{ exchange: '115.00', gift_card: '118.00', exchanges: [{ price: '3.00', tax: '0.00' }] },
       line_items: [{ price: '1.00', discount: '0.00', refund: '2.00' }],
@@ -115,12 +119,12 @@ describe('the currency basis', () => {
   });
 
   test('shop: refund too', () => {
-    const details = returnDetails(twoCurrencies, 'shop');
-    expect(details).toEqual({ ...returnDetails(twoCurrencies), refund: '119.00' });
+    const details = returnDetailsView(twoCurrencies, 'shop');
+    expect(details).toEqual({ ...returnDetailsView(twoCurrencies), refund: '119.00' });
   });
 
   test('presentment: all top-level and line amounts as stored, the code stays the shop one', () => {
-    expect(returnDetails(twoCurrencies, 'presentment')).toMatchObject({
+    expect(returnDetailsView(twoCurrencies, 'presentment')).toMatchObject({
       ...{ currency: 'GBP', total: '900', refund: '919', handling_fee: '911', exchange: '915' },
       ...{ gift_card: '918', upsell: '917', exchanges: [{ price: '570', tax: '0' }] },
       line_items: [{ price: '190', discount: '10', tax: '20', refund: '380', refund_tax: '0' }],
@@ -130,7 +134,7 @@ describe('the currency basis', () => {
   test.each([undefined, 'shop', 'presentment'] as const)(
     '%s: what names its currency keeps it, and labels are billed in the shop currency',
     (currencyType) => {
-      expect(returnDetails(twoCurrencies, currencyType)).toMatchObject({
+      expect(returnDetailsView(twoCurrencies, currencyType)).toMatchObject({
         presentment: {
           ...{ currency: 'JPY', return_total: '904', refund: '919', return_shipping_total: '907' },
           ...{ return_shipping_tax_total: '908', credit_shipping_total: '909', gift_card: '918' },
@@ -148,13 +152,13 @@ describe('the currency basis', () => {
 
   test('an exchange without a presentment amount has the shop one: both currencies are the same', () => {
     const ret = make({ presentmentCurrency: 'GBP', exchanges: [{ price: { shop: '3.00' } }] });
-    expect(returnDetails(ret, 'presentment').exchanges[0]?.price).toBe('3.00');
+    expect(returnDetailsView(ret, 'presentment').exchanges[0]?.price).toBe('3.00');
   });
 });
 
 describe('single fields', () => {
   test('top-level timestamps have a space, all others are ISO 8601', () => {
-    const details = returnDetails(
+    const details = returnDetailsView(
       make({
         createdAt: at,
         editedAt: at,
@@ -175,7 +179,7 @@ describe('single fields', () => {
       order: { id: 1n, providerOrderId: 2n ** 53n - 1n, name: '#1', number: 4n },
       lineItems: [{ lineItemId: 5n, consolidationDestinationId: 6n, providerLineItemId: 3n }],
     });
-    expect(returnDetails(ret)).toMatchObject({
+    expect(returnDetailsView(ret)).toMatchObject({
       ...{ id: 7, order_id: 1, provider_order_id: 9007199254740991, order_number: 4 },
       destination_id: '9',
       line_items: [
@@ -185,7 +189,7 @@ describe('single fields', () => {
   });
 
   test('refunds are all strings; the provider refund object has numbers', () => {
-    const details = returnDetails(twoCurrencies);
+    const details = returnDetailsView(twoCurrencies);
     expect(details.refunds).toEqual([
       {
         ...{ gateway: 'cards', amount: '919', currency: 'JPY', provider: 'embedded' },
@@ -203,7 +207,7 @@ describe('single fields', () => {
   });
 
   test('the top-level label is the newest; the list is oldest first', () => {
-    const details = returnDetails(twoCurrencies);
+    const details = returnDetailsView(twoCurrencies);
     expect(details).toMatchObject({
       ...{ carrier: 'New', tracking_number: 'T2', label_status: 'out_for_delivery' },
       label_url: 'https://l/2',
@@ -213,13 +217,13 @@ describe('single fields', () => {
   });
 
   test('a label of unknown rate has none', () => {
-    expect(returnDetails(make({ labels: [{ rate: '' }] }))).toMatchObject({
+    expect(returnDetailsView(make({ labels: [{ rate: '' }] }))).toMatchObject({
       ...{ label_rate: null, labels: [{ rate: null }] },
     });
   });
 
   test('a condition without a category has null for it', () => {
-    const [line] = returnDetails(
+    const [line] = returnDetailsView(
       make({ lineItems: [{ condition: { images: ['u'] } }] }),
     ).line_items;
     expect(line?.condition).toMatchObject({ condition_category: null, images: ['u'] });
@@ -232,7 +236,7 @@ describe('single fields', () => {
     ];
     const created_at = '2026-07-01T09:08:07+00:00';
     expect(
-      returnDetails(make({ lineItems: [{ uploads }] })).line_items[0]?.customer_uploads,
+      returnDetailsView(make({ lineItems: [{ uploads }] })).line_items[0]?.customer_uploads,
     ).toEqual({
       images: [{ id: 1, source: 'customer', url: 'i', created_at }],
       media: [{ id: 2, type: 'video', url: 'm', created_at }],
@@ -248,7 +252,7 @@ describe('single fields', () => {
       ...{ state: ReturnState.REVIEW, outcome: Outcome.EXCHANGE_CREDIT },
       lineItems: [{ outcome: LineOutcome.DEFAULT }],
     });
-    expect(returnDetails(ret)).toMatchObject({
+    expect(returnDetailsView(ret)).toMatchObject({
       ...{ state: 'review', outcome: 'exchange+credit', line_items: [{ outcome: 'default' }] },
     });
   });
@@ -264,7 +268,7 @@ describe('single fields', () => {
 });
 
 test('the sample return is valid and holds the rule of the presentment object', () => {
-  const details = returnDetails(sampleReturn(1n));
+  const details = returnDetailsView(sampleReturn(1n));
   expect(schema.safeParse(details).error).toBeUndefined();
   const { refund, return_credit_total, handling_fee, ...rest } = details.presentment;
   expect(Number(refund) + Number(return_credit_total) + Number(handling_fee)).toBe(

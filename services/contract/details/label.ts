@@ -1,0 +1,31 @@
+import { z } from 'zod';
+import { LabelStatusSchema, type Return } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
+import { LABEL_STATUSES } from '../limits.ts';
+import { known as knownText, time } from '../resources/answers.ts';
+import { iso, known, word } from '../views/values.ts';
+
+/** Labels of return details, oldest first. */
+
+export const label = z
+  .object({
+    status: z.enum(LABEL_STATUSES).nullable(),
+    updated_at: time(),
+    url: knownText(),
+    rate: z.int().nullable().meta({ description: "Minor units of the shop's currency" }),
+    carrier: knownText(),
+    tracking_number: knownText(),
+    line_items: z.array(z.int()),
+  })
+  .meta({ id: 'Label' });
+
+export function labelsView(ret: Return): z.infer<typeof label>[] {
+  return ret.labels.map((one) => ({
+    status: word(LabelStatusSchema, one.status, LABEL_STATUSES),
+    updated_at: iso(one.updatedAt),
+    url: known(one.url),
+    rate: one.rate === '' ? null : Number(one.rateMinor),
+    carrier: known(one.carrier),
+    tracking_number: known(one.trackingNumber),
+    line_items: one.lineItemIds.map(Number),
+  }));
+}

@@ -1,0 +1,9 @@
+import { z } from 'zod';
+
+/** The kinds of field that answers and payloads are made of. Every key is always there; unknown is null. */
+
+export const amount = () => z.string().meta({ description: 'Decimal amount' });
+export const known = () => z.string().nullable();
+export const knownId = () => z.int().nullable();
+export const time = () =>
+  z.string().nullable().meta({ format: 'date-time', description: 'YYYY-MM-DDThh:mm:ss+00:00' });

@@ -1,0 +1,54 @@
+import { z } from 'zod';
+import { LineOutcome } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
+import { WEBHOOK_URL_MAX } from '../../contract/limits.ts';
+import { lineOutcomeText } from '../store/texts.ts';
+import {
+  countryField,
+  enumField,
+  idField,
+  internal,
+  numberField,
+  optionalIdField,
+  quantity,
+  textField,
+} from './kinds.ts';
+import { fieldTable } from './table.ts';
+
+/** What a submission says of a line, and its details answer again; amounts aside. */
+export const LINE_FIELDS = fieldTable({
+  providerLineItemId: idField,
+  providerLineItemExternalId: textField(),
+  productId: optionalIdField,
+  variantId: optionalIdField,
+  sku: textField(),
+  lineItemTitle: textField(),
+  variantTitle: textField(),
+  title: textField(),
+  image: textField(WEBHOOK_URL_MAX),
+  quantity: numberField(quantity),
+  exchangeVariant: textField(),
+  barcode: textField(),
+  providerRestockLocationId: textField(),
+  reason: textField(),
+  parentReason: textField(),
+  outcome: enumField(
+    z.enum(LineOutcome, 'is unknown').transform((value) => value || LineOutcome.DEFAULT),
+    lineOutcomeText,
+  ),
+  hsCode: internal(textField()),
+  countryOfOrigin: internal(countryField),
+  weightG: internal(numberField(z.int().nonnegative('must not be negative'))),
+});
+
+/** Sums of a line, each in two currencies and for the whole quantity. */
+export const LINE_AMOUNTS = [
+  'price',
+  'discount',
+  'tax',
+  'refundItem',
+  'refundTax',
+  // With its tax.
+  'refundShipping',
+  // The tax part of refundShipping.
+  'refundShippingTax',
+] as const;

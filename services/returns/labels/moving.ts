@@ -1,0 +1,16 @@
+import { LabelStatus } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
+import { labelStatusText } from '../store/texts.ts';
+
+const MOVES: readonly LabelStatus[] = [
+  LabelStatus.IN_TRANSIT,
+  LabelStatus.OUT_FOR_DELIVERY,
+  LabelStatus.DELIVERED,
+];
+
+/** Whether the carrier has the parcel, or had it: it moves, or has arrived. */
+export function isMoving(status: LabelStatus): boolean {
+  return MOVES.includes(status);
+}
+
+/** The statuses of {@link isMoving}, as a list in SQL. */
+export const MOVING = MOVES.map((status) => `'${labelStatusText.toText(status)}'`).join(', ');

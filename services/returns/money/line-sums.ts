@@ -1,0 +1,26 @@
+import { invalidField } from '../../platform/errors.ts';
+import { LINE_AMOUNTS } from '../fields/line.ts';
+import { columnOf } from '../fields/table.ts';
+import { type Both, bothOf } from './amounts.ts';
+import type { LineSums } from './totals.ts';
+
+/**
+ * The sums of one line in both currencies.
+ *
+ * @param at path of the line in the request, such as `lines[0]`.
+ * @param read reads the sum of a name; its second argument is the path of the field.
+ * @throws DomainError INVALID_ARGUMENT when the tax on shipping exceeds the shipping that it is a part of.
+ */
+export function lineSumsFrom(
+  at: string,
+  read: (name: keyof LineSums, field: string) => Both<bigint>,
+): Both<LineSums> {
+  const sums = bothOf(LINE_AMOUNTS, (name) => read(name, `${at}.${columnOf(name)}`));
+  if ([sums.shop, sums.presentment].some((one) => one.refundShippingTax > one.refundShipping)) {
+    throw invalidField(
+      `${at}.refund_shipping_tax`,
+      'must not exceed refund_shipping, which includes it',
+    );
+  }
+  return sums;
+}

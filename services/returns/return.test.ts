@@ -1,0 +1,99 @@
+import { describe, expect, test } from '@jest/globals';
+import fc from 'fast-check';
+import { ReturnState } from '../../proto/gen/rms/returns/v1/return_pb.ts';
+import { isLive, Return, type StateChange, TRANSITIONS } from './return.ts';
+
+const STATES = [
+  ReturnState.OPEN,
+  ReturnState.REVIEW,
+  ReturnState.CLOSED,
+  ReturnState.CANCELLED,
+  ReturnState.EXPIRED,
+];
+const NOTHING = { mayHaveFulfilled: false, paidForGood: false };
+const REASONS = ['odd'];
+
+const DECISIONS = {
+  flag: (of: Return) => of.flag(REASONS),
+  unflag: (of: Return) => of.unflag(),
+  close: (of: Return) => of.close(),
+  cancel: (of: Return) => of.cancel(NOTHING),
+  expire: (of: Return) => of.expire(),
+  reopen: (of: Return) => of.reopen(),
+};
+type Decision = keyof typeof DECISIONS;
+const NAMES = Object.keys(DECISIONS) as Decision[];
+
+interface Facts {
+  readonly id: bigint;
+  readonly state: ReturnState;
+  readonly flagReasons: string[];
+  readonly processing: boolean;
+}
+const start: Facts = { id: 7n, state: ReturnState.OPEN, flagReasons: [], processing: false };
+
+const forbids = (decide: () => StateChange) =>
+  expect(decide).toThrow(
+    expect.objectContaining({ message: expect.stringMatching(/^the return/) }),
+  );
+
+function allowed(name: Decision, of: Facts): boolean {
+  const from: readonly ReturnState[] = TRANSITIONS[name].from;
+  return from.includes(of.state);
+}
+
+describe('the states of a return', () => {
+  test('any sequence of decisions takes the transitions of the table, and no other', () => {
+    fc.assert(
+      fc.property(fc.array(fc.constantFrom(...NAMES), { maxLength: 20 }), (names) => {
+        let current: Facts = start;
+        for (const name of names) {
+          const decide = () => DECISIONS[name](new Return(current));
+          if (!allowed(name, current)) {
+            forbids(decide);
+            continue;
+          }
+          const { returnId, state, flagReasons } = decide();
+          const inReview = name === 'reopen' && current.flagReasons.length > 0;
+          expect(returnId).toBe(current.id);
+          expect(state).toBe(TRANSITIONS[inReview ? 'reopenInReview' : name].to);
+          current = { ...current, state, flagReasons: [...flagReasons] };
+          const mayBeFlagged = state === ReturnState.REVIEW || state === ReturnState.EXPIRED;
+          expect(mayBeFlagged || flagReasons.length === 0).toBe(true);
+        }
+      }),
+    );
+  });
+
+  test.each(STATES)('state %s is live when it is open or in review', (state) => {
+    expect(isLive(state)).toBe(state === ReturnState.OPEN || state === ReturnState.REVIEW);
+  });
+
+  test('a return that expired in review opens again in review, with its reasons', () => {
+    const expired = { ...start, state: ReturnState.EXPIRED, flagReasons: REASONS };
+    expect(new Return(expired).reopen()).toEqual({
+      returnId: start.id,
+      state: ReturnState.REVIEW,
+      flagReasons: REASONS,
+    });
+  });
+
+  test.each(['flag', 'cancel', 'expire'] as const)('%s is refused while queued', (name) => {
+    forbids(() => DECISIONS[name](new Return({ ...start, processing: true })));
+  });
+
+  test.each([{ mayHaveFulfilled: true }, { paidForGood: true }])(
+    'a return is not cancelled when %o',
+    (more) => {
+      expect(() => new Return(start).cancel({ ...NOTHING, ...more })).toThrow();
+    },
+  );
+
+  test.each(STATES)('only a live return that is not queued is edited: %s', (state) => {
+    const edit = (processing: boolean) => () =>
+      new Return({ ...start, state, processing }).requireEditable();
+    if (isLive(state)) expect(edit(false)).not.toThrow();
+    else expect(edit(false)).toThrow();
+    expect(edit(true)).toThrow();
+  });
+});

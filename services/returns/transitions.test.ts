@@ -1,0 +1,177 @@
+import { randomUUID } from 'node:crypto';
+import { create } from '@bufbuild/protobuf';
+import { timestampFromDate } from '@bufbuild/protobuf/wkt';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import fc from 'fast-check';
+import { LabelStatus, type Return, ReturnState } from '../../proto/gen/rms/returns/v1/return_pb.ts';
+import {
+  CancelReturnRequestSchema,
+  FlagReturnRequestSchema,
+  RecordLabelRequestSchema,
+  UnflagReturnRequestSchema,
+  UpdateLabelRequestSchema,
+} from '../../proto/gen/rms/returns/v1/returns_pb.ts';
+import { createTestDatabase, type TestDatabase } from '../../test/support/database.ts';
+import { cancelReturn } from './cancel.ts';
+import { createEmbeddedCommerce } from './commerce/embedded.ts';
+import { sweepExpired } from './expiry.ts';
+import { flagReturn, unflagReturn } from './flag.ts';
+import { recordLabel, updateLabel } from './labels/labels.ts';
+import {
+  actor,
+  ask,
+  newLine,
+  newReturn,
+  newShop,
+  reload,
+  runDeps,
+  runDue,
+  silent,
+  triggersOf,
+} from './processing/testing.ts';
+import { isLive, TRANSITIONS } from './return.ts';
+
+// The table of transitions against the service: every call, in any order, on a real database.
+
+let db: TestDatabase;
+beforeAll(async () => {
+  db = await createTestDatabase('returns');
+});
+afterAll(() => db.drop());
+
+const of = (one: Return) => ({ shopId: one.shopId, actor, returnId: one.id });
+const OVERDUE_MS = 29 * 86_400_000;
+
+interface Subject {
+  readonly submitted: Return;
+  readonly labelId: bigint;
+}
+
+const CALLS = {
+  flag: ({ submitted }: Subject) =>
+    flagReturn(db.pool, create(FlagReturnRequestSchema, { ...of(submitted), reasons: ['odd'] })),
+  unflag: ({ submitted }: Subject) =>
+    unflagReturn(db.pool, create(UnflagReturnRequestSchema, of(submitted))),
+  cancel: ({ submitted }: Subject) =>
+    cancelReturn(db.pool, create(CancelReturnRequestSchema, of(submitted))),
+  close: async ({ submitted }: Subject) => {
+    await ask(db.pool, submitted);
+    await runDue(runDeps(db.pool, createEmbeddedCommerce(db.pool)));
+  },
+  expire: ({ submitted }: Subject) =>
+    sweepExpired(db.pool, { logger: silent, shopId: submitted.shopId }),
+  reopen: ({ submitted, labelId }: Subject) => {
+    const status = LabelStatus.IN_TRANSIT;
+    const update = { shopId: submitted.shopId, actor, labelId, status };
+    return updateLabel(db.pool, create(UpdateLabelRequestSchema, update));
+  },
+};
+type Call = keyof typeof CALLS;
+const NAMES = Object.keys(CALLS) as Call[];
+
+async function newSubject(): Promise<Subject> {
+  const submitted = await newReturn(db.pool, await newShop(db.pool));
+  const label = {
+    ...of(submitted),
+    idempotencyKey: randomUUID(),
+    carrier: 'Royal Mail',
+    createdAt: timestampFromDate(new Date(Date.now() - OVERDUE_MS)),
+  };
+  const { id: labelId } = await recordLabel(db.pool, create(RecordLabelRequestSchema, label));
+  return { submitted, labelId };
+}
+
+/** The state that a call leads to: its transition where the table allows it, else the same. */
+function next(name: Call, from: ReturnState, o: { moved: boolean; wasFlagged: boolean }) {
+  const allowed: readonly ReturnState[] = TRANSITIONS[name].from;
+  if (!allowed.includes(from)) return from;
+  // A parcel that moves ends the wait for it, and tells of it once.
+  if ((name === 'expire' || name === 'reopen') && o.moved) return from;
+  if (name === 'reopen' && o.wasFlagged) return TRANSITIONS.reopenInReview.to;
+  return TRANSITIONS[name].to;
+}
+
+describe('calls in any order', () => {
+  test('take the transitions of the table and no other, and tell of each', async () => {
+    const anyCalls = fc.array(fc.constantFrom(...NAMES), { minLength: 1, maxLength: 8 });
+    await fc.assert(
+      fc.asyncProperty(anyCalls, async (names) => {
+        const subject = await newSubject();
+        const { submitted } = subject;
+        let state: ReturnState = ReturnState.OPEN;
+        let facts = { moved: false, wasFlagged: false };
+        for (const name of names) {
+          const before = await triggersOf(db.pool, submitted);
+          // A call that the table forbids may be refused, or be an answer that changes nothing.
+          await Promise.resolve(CALLS[name](subject)).catch(() => undefined);
+          const expected = next(name, state, facts);
+          const now = await reload(db.pool, submitted);
+          expect([names, name, now.state]).toEqual([names, name, expected]);
+          expect(now.processing).toBe(false);
+          const told = (await triggersOf(db.pool, submitted)).slice(before.length);
+          const trigger = expected === ReturnState.CLOSED ? 'return.closed' : 'return.updated';
+          if (expected !== state) expect(told).toContain(trigger);
+          if (name === 'reopen') facts = { ...facts, moved: true };
+          if (name === 'expire' && expected !== state) {
+            facts = { ...facts, wasFlagged: state === ReturnState.REVIEW };
+          }
+          state = expected;
+          await expectLinesLive(submitted, isLive(state));
+        }
+      }),
+      { numRuns: 25 },
+    );
+  });
+
+  async function expectLinesLive(one: Return, live: boolean): Promise<void> {
+    const { rows } = await db.pool.query<{ live: boolean }>(
+      'select distinct live from return_lines where shop_id = $1 and return_id = $2',
+      [one.shopId, one.id],
+    );
+    expect(rows).toEqual([{ live }]);
+  }
+});
+
+describe('an expired return whose parcel moves', () => {
+  const order = { providerOrderId: 77n, name: '#77' };
+
+  async function expired(more: Parameters<typeof newReturn>[2] = {}, shop?: bigint) {
+    const shopId = shop ?? (await newShop(db.pool));
+    const submitted = await newReturn(db.pool, shopId, { order, ...more });
+    const label = {
+      ...of(submitted),
+      idempotencyKey: randomUUID(),
+      carrier: 'Royal Mail',
+      createdAt: timestampFromDate(new Date(Date.now() - OVERDUE_MS)),
+    };
+    const { id: labelId } = await recordLabel(db.pool, create(RecordLabelRequestSchema, label));
+    await sweepExpired(db.pool, { logger: silent, shopId });
+    expect((await reload(db.pool, submitted)).state).toBe(ReturnState.EXPIRED);
+    return { submitted, labelId };
+  }
+
+  test('stays expired while another return has one of its lines', async () => {
+    const line = newLine();
+    const subject = await expired({ lines: [line] });
+    const { submitted } = subject;
+    await newReturn(db.pool, submitted.shopId, { order, lines: [line] });
+    await CALLS.reopen(subject);
+    const now = await reload(db.pool, submitted);
+    expect(now).toMatchObject({
+      state: ReturnState.EXPIRED,
+      labels: [{ status: LabelStatus.IN_TRANSIT }],
+    });
+    expect(await triggersOf(db.pool, submitted)).toContain('label.updated');
+  });
+
+  test('of two that share a line at the same moment one opens', async () => {
+    const line = newLine();
+    const first = await expired({ lines: [line] });
+    const second = await expired({ lines: [line] }, first.submitted.shopId);
+    await Promise.all([CALLS.reopen(first), CALLS.reopen(second)]);
+    const states = [first, second].map(
+      async ({ submitted }) => (await reload(db.pool, submitted)).state,
+    );
+    expect((await Promise.all(states)).sort()).toEqual([ReturnState.OPEN, ReturnState.EXPIRED]);
+  });
+});
