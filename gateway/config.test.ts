@@ -61,7 +61,7 @@ describe("the gateway's configuration", () => {
   test.each([
     ['PARTNER_ISSUER', 'http://auth.example.com'],
     ['PARTNER_JWKS_URL', 'http://auth.example.com/jwks'],
-  ])('%s without TLS is refused in production, and only there', (name, address) => {
+  ])('%s without TLS is rejected only in production', (name, address) => {
     const partners = {
       PARTNER_ISSUER: 'https://auth.example.com',
       PARTNER_JWKS_URL: 'https://auth.example.com/jwks',
@@ -76,7 +76,7 @@ describe("the gateway's configuration", () => {
     const proxies = (text: string, env: Record<string, string> = PRODUCTION) =>
       loadGatewayOptions({ ...env, TRUSTED_PROXIES: text }).trustedProxies;
 
-    test('production does not start without them, or the word none', () => {
+    test('are required in production; the value may be "none"', () => {
       expect(() => proxies('')).toThrow(/TRUSTED_PROXIES is missing/);
       expect(proxies('none')).toEqual([]);
       expect(proxies('10.0.0.0/8, fd00::/8,192.0.2.1')).toEqual([
@@ -86,7 +86,7 @@ describe("the gateway's configuration", () => {
       ]);
     });
 
-    test('are nobody elsewhere, unless they are named', () => {
+    test('are empty by default outside of production', () => {
       expect(loadGatewayOptions(ENV).trustedProxies).toEqual([]);
       expect(proxies('127.0.0.1', ENV)).toEqual(['127.0.0.1']);
     });
@@ -98,7 +98,7 @@ describe("the gateway's configuration", () => {
       '0.0.0.0/1,128.0.0.0/1',
       'none,10.0.0.1',
       'x',
-    ])('%s is refused everywhere', (text) => {
+    ])('%s is always rejected', (text) => {
       for (const env of [ENV, PRODUCTION]) {
         expect(() => proxies(text, env)).toThrow(
           /TRUSTED_PROXIES: (wants addresses|has a range wider than)/,

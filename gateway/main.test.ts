@@ -23,8 +23,8 @@ function start(env: Record<string, string>) {
   });
 }
 
-describe('the gateway as a process of its own', () => {
-  test('starts from the environment, and ends in order on SIGTERM', async () => {
+describe('the gateway process', () => {
+  test('starts from the environment, and stops gracefully on SIGTERM', async () => {
     const targets = TARGETS.map((name) => [`${name}_TARGET`, '127.0.0.1:1']);
     const child = start({
       DATABASE_URL: database.url,
@@ -47,12 +47,12 @@ describe('the gateway as a process of its own', () => {
 
   test('names every missing variable and ends with status 1', async () => {
     const child = start({});
-    let said = '';
+    let output = '';
     child.stderr.on('data', (chunk: Buffer) => {
-      said += chunk.toString();
+      output += chunk.toString();
     });
     expect(await once(child, 'exit')).toEqual([1, null]);
     for (const name of ['DATABASE_URL', 'SERVICE_TOKEN', 'CARTS_TARGET'])
-      expect(said).toContain(name);
+      expect(output).toContain(name);
   });
 });

@@ -36,7 +36,7 @@ describe('a gateway with a malformed option', () => {
     ['range of proxies', { trustedProxies: ['no range'] }],
   ];
 
-  test.each(malformed)('(%s) does not start, and leaves nothing running', async (_, options) => {
+  test.each(malformed)('(%s) does not start, and nothing keeps running', async (_, options) => {
     const metricsPort = await freePort();
     const starting = startGateway({
       port: 0,

@@ -122,7 +122,7 @@ describe('reading returns', () => {
     'an unavailable service (%s) is not called again for each read',
     async (code) => {
       const { client, alone } = fakeReturns({
-        together: () => Promise.reject(new ConnectError('away', code)),
+        together: () => Promise.reject(new ConnectError('unavailable', code)),
       });
       const read = reads(client);
       const outcomes = await Promise.allSettled([read(7n), read(8n)]);

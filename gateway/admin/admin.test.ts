@@ -34,7 +34,7 @@ afterAll(async () => {
   await under.stop();
 });
 
-/** Runs one command and answers the lines it printed. */
+/** Runs one command and returns the lines that it printed. */
 async function admin(...words: string[]): Promise<string[]> {
   const lines: string[] = [];
   const close = async (): Promise<void> => {};
@@ -59,7 +59,7 @@ async function shopId(): Promise<string> {
 }
 
 describe('shop', () => {
-  test('create is repeatable, list shows it', async () => {
+  test('create is idempotent, list shows the shop', async () => {
     const id = await shopId();
     expect(await shopId()).toBe(id);
     expect(await admin('shop', 'list')).toContain(`${id}  EUR  Hats`);
@@ -67,7 +67,7 @@ describe('shop', () => {
 });
 
 describe('shop sandbox', () => {
-  test('marks a shop, and says how it is marked', async () => {
+  test('sets and shows whether a shop is a sandbox', async () => {
     let sandbox: boolean | undefined;
     Object.assign(backend.services.returns, {
       getSettings: () => ({ settings: { sandbox } }),
@@ -97,7 +97,7 @@ describe('shop sandbox', () => {
 });
 
 describe('payload-version', () => {
-  test('set hands it to the service and into the audit log, show reads it', async () => {
+  test('set sends it to the service and audits it, show reads it', async () => {
     const id = await shopId();
     const set: unknown[] = [];
     Object.assign(backend.services.webhooks, {
@@ -120,7 +120,7 @@ describe('payload-version', () => {
     backend.reset();
   });
 
-  test('what is no version, what the calendar does not support, and no shop are refused', async () => {
+  test('an invalid or unsupported version and a missing shop are refused', async () => {
     const id = await shopId();
     for (const version of ['unstable', 'v1', '2026-08', '']) {
       const call = admin('payload-version', 'set', '--shop', id, version);
@@ -152,7 +152,7 @@ describe('key', () => {
     expect(await admin('key', 'list', ...shop)).toEqual([`${id}  revoked  returns,carts  ERP`]);
   });
 
-  test('one past its time is listed as expired', async () => {
+  test('an expired key is listed as expired', async () => {
     const shop = ['--shop', await shopId()];
     const expired = ['--scopes', 'returns', '--expires', '2026-01-01T00:00:00Z'];
     const [key = ''] = await admin('key', 'create', ...shop, ...expired);
@@ -231,10 +231,10 @@ describe('app', () => {
 });
 
 describe('surroundings', () => {
-  test('without a stack or an environment it says what to do', async () => {
+  test('without a stack or an environment the error states what to do', async () => {
     await expect(findSurroundings({}, '/nowhere/stack.json')).rejects.toThrow(/npm start/);
   });
-  test('what a command needs of the environment is named, and nothing else', async () => {
+  test('only the variables that the command needs are named', async () => {
     await expect(findSurroundings({ DATABASE_URL: 'x' })).rejects.toThrow(/DATABASE_URL/);
     const env = { DATABASE_URL: 'postgres://a@b/c', RETURNS_TARGET: '' };
     const found = await findSurroundings(env);
@@ -244,7 +244,7 @@ describe('surroundings', () => {
 });
 
 describe('oauth-key', () => {
-  test('rotate has the next token signed with a fresh key; list shows both', async () => {
+  test('after rotate the next token is signed with a new key; list shows both keys', async () => {
     const keys = createOAuthKeys(under.database.pool, parseKeyring(newKeyringText()));
     const { kid } = await keys.signing();
     expect(await admin('oauth-key', 'list')).toEqual([expect.stringMatching(`^${kid} .*signs$`)]);

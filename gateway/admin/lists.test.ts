@@ -30,7 +30,7 @@ afterAll(async () => {
   await under.stop();
 });
 
-/** Runs one command and answers the lines it printed. */
+/** Runs one command and returns the lines that it printed. */
 async function admin(...words: string[]): Promise<string[]> {
   const lines: string[] = [];
   const surroundings = {
@@ -73,7 +73,7 @@ async function shopWithEntries() {
 }
 
 describe('audit list', () => {
-  test('says of a write over REST when, who, from where, by which request, what and its end', async () => {
+  test('shows time, actor, address, request id, action, object and outcome of a REST write', async () => {
     const shop = await under.newShop();
     const key = await under.newKey({ shopId: shop, description: 'ERP\u001b[2J\n"x"' });
     const requestId = randomUUID();
@@ -115,7 +115,7 @@ describe('audit list', () => {
     expect(await list('--until', '2026-01-01T00:00:00Z')).toBe('');
   });
 
-  test("shows no other shop's entries, and no shop that does not exist", async () => {
+  test("shows no other shop's entries, and fails for a shop that does not exist", async () => {
     const other = String(await under.newShop());
     expect(await admin('audit', 'list', '--shop', other)).toEqual([]);
     await expect(admin('audit', 'list', '--shop', '987654321')).rejects.toThrow('no shop');

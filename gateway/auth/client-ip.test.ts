@@ -12,7 +12,7 @@ test.each<[string | undefined, string | undefined, string, string]>([
   ['127.0.0.1', '1.2.3.4, 198.51.100.1, 10.1.2.3', '198.51.100.1', 'right-most that is no proxy'],
   ['127.0.0.1', '198.51.100.1, 1.2.3.4', '1.2.3.4', 'what stands left was written by the client'],
   ['127.0.0.1', '10.0.0.1, 10.0.0.2', '10.0.0.1', 'proxies only: the farthest'],
-  ['127.0.0.1', 'nonsense', '127.0.0.1', 'nonsense is nobody'],
+  ['127.0.0.1', 'nonsense', '127.0.0.1', 'an invalid address is ignored'],
   ['127.0.0.1', '1.2.3.4, nonsense, 10.0.0.1', '10.0.0.1', 'nothing left of nonsense is believed'],
   ['127.0.0.1', '198.51.100.1:4711', '198.51.100.1', 'with a port'],
   ['127.0.0.1', '[2001:db8::1]:4711', '2001:db8::/64', 'IPv6 with a port'],
@@ -49,7 +49,7 @@ test.each([
 });
 
 test.each(['10.0.0.0/8', '100.64.0.0/10', 'fc00::/7', '::1', '192.0.2.7/32'])(
-  'takes %s',
+  'accepts %s',
   (range) => {
     expect(() => createClientIp([range])).not.toThrow();
   },

@@ -22,12 +22,12 @@ afterAll(() => under.stop());
 const CART = { path: '/api/v1/cart', json: { cart: [1] } };
 const from = (address: string) => ({ 'x-forwarded-for': address });
 
-/** Repeats a request until it answers as hoped, for at most five seconds: what the interface promises. */
+/** Repeats a request until the response is as expected, for at most the five seconds of the interface. */
 const untilStatus = (status: number, sent: Sent): Promise<unknown> =>
   until(async () => (await send(sent)).status === status, 5_000, 100);
 
 describe('revocation', () => {
-  test('holds within 5 seconds', async () => {
+  test('is effective within 5 seconds', async () => {
     const key = await under.newKey();
     await untilStatus(200, { ...CART, key });
     await revokeApiKey(under.database.pool, { shopId: 1n, keyId: key, by: TEST_AUTHOR });
@@ -45,7 +45,7 @@ describe('failed credentials', () => {
   const tally = (statuses: readonly number[], status: number): number =>
     statuses.filter((one) => one === status).length;
 
-  test('from the 61st in a minute 429 stands in for 401, and a valid key still passes', async () => {
+  test('from the 61st in a minute the response is 429 instead of 401, and a valid key still passes', async () => {
     const headers = from('203.0.113.7');
     const statuses = await failures(70, { key: 'bad', headers });
     expect([tally(statuses, 401), tally(statuses, 429)]).toEqual([60, 10]);
@@ -59,7 +59,7 @@ describe('failed credentials', () => {
     await untilStatus(200, { ...CART, key: await under.newKey(), headers });
   });
 
-  test('a refused token counts as a refused key does', async () => {
+  test('a rejected token counts like a rejected key', async () => {
     const headers = { ...from('203.0.113.11'), authorization: 'Bearer nonsense' };
     const sent = { path: '/api/v1/webhooks', key: null, headers };
     const answers = await Promise.all(Array.from({ length: 61 }, () => send(sent)));
@@ -78,7 +78,7 @@ describe('failed credentials', () => {
     expect((await send({ ...CART, key: 'bad', headers })).status).toBe(401);
   });
 
-  test('addresses are counted apart, IPv6 by /64', async () => {
+  test('addresses are counted separately, IPv6 by /64', async () => {
     await failures(61, { key: 'bad', headers: from('2001:db8::1') });
     const status = async (address: string) =>
       (await send({ ...CART, key: 'bad', headers: from(address) })).status;
@@ -87,7 +87,7 @@ describe('failed credentials', () => {
     expect(await status('203.0.113.9')).toBe(401);
   });
 
-  test('a missing scope is no failed credential', async () => {
+  test('a missing scope does not count', async () => {
     const key = await under.newKey({ scopes: [] });
     const headers = from('203.0.113.10');
     expect(tally(await failures(70, { key, headers }), 401)).toBe(70);
@@ -95,7 +95,7 @@ describe('failed credentials', () => {
 });
 
 describe('the limit of a key', () => {
-  test('is its own, and is forgotten on reset', async () => {
+  test('is per key, and is cleared by a reset', async () => {
     const key = await under.newKey({ restPerMinute: 3 });
     const statuses = [];
     for (let at = 0; at < 5; at += 1) statuses.push((await send({ ...CART, key })).status);
@@ -106,7 +106,7 @@ describe('the limit of a key', () => {
 });
 
 describe('use of a key', () => {
-  test('is written down when the gateway stops at the latest', async () => {
+  test('is written at the latest when the gateway stops', async () => {
     const other = await startTestGateway();
     await restClient(other)({ path: '/api/v1/webhooks' });
     const { pool } = other.database;

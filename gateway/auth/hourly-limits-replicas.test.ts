@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { type SignInStack, startSignInStack } from '../../test/support/oauth/sign-in-stack.ts';
 import { HOURLY_LIMITS } from './hourly-limits.ts';
 
-/** Tool calls an hour, here: as many as the other limits have. */
+/** Tool calls per hour in this test, the same number as the other limits. */
 const MCP_CALLS = 100;
 
 let stack: SignInStack;
@@ -27,7 +27,7 @@ function send({ path, address, headers, ...rest }: Sent, replica: number): Promi
   });
 }
 
-/** How many of 250 requests, sent at once to two replicas in turn, were not told to come back later. */
+/** The number of admitted requests, of 250 concurrent ones sent alternately to two replicas. */
 async function admitted(sent: Sent): Promise<number> {
   const answers = await Promise.all(
     Array.from({ length: 250 }, async (_, at) => {
@@ -58,7 +58,7 @@ describe('two gateways over one database', () => {
     60_000,
   );
 
-  test('count the documents of the metadata together, and nobody by what they claim', async () => {
+  test('count the metadata documents together, and ignore forged addresses', async () => {
     const path = '/.well-known/openid-configuration';
     const address = '198.51.100.1, 203.0.113.201';
     expect(await admitted({ path, address })).toBe(100);
@@ -70,11 +70,11 @@ describe('two gateways over one database', () => {
     expect(await refused.json()).toMatchObject({ error: 'temporarily_unavailable', errors: {} });
   }, 60_000);
 
-  test('do not count the way back into a sign-in under way', async () => {
+  test('do not count the resume path against the limit of /oauth/authorize', async () => {
     expect(await admitted({ path: '/oauth/authorize/nobody', address: '203.0.113.202' })).toBe(250);
   }, 60_000);
 
-  test('let exactly as many tool calls of a person pass', async () => {
+  test('admit exactly the limit of tool calls of a user', async () => {
     const person = await stack.newPerson();
     const { body } = await stack.tokens(person);
     const authorization = `Bearer ${String(body.access_token)}`;

@@ -26,7 +26,7 @@ interface Replica {
   stop(): Promise<void>;
 }
 
-/** A server whose routes stand behind the limits, each behind its own. */
+/** A server with one route behind each limit. */
 async function startReplica(pool: pg.Pool, sizes?: Partial<HourlySizes>): Promise<Replica> {
   const clientIp = createClientIp(['127.0.0.1']);
   const limits = createHourlyLimits({ pool, clientIp, ...(sizes && { sizes }) });
@@ -71,7 +71,7 @@ const from = (address: string, method = 'GET') => ({
   headers: { 'x-forwarded-for': address },
 });
 
-/** The statuses of `count` requests sent at once, to both replicas in turn. */
+/** The statuses of `count` concurrent requests, sent alternately to both replicas. */
 async function statuses(count: number, path: string, address: string): Promise<number[]> {
   const answers = await Promise.all(
     Array.from({ length: count }, async (_, at) => {
@@ -93,20 +93,20 @@ describe('a limit of sign-in', () => {
     ['authorize', 100],
     ['token', 100],
     ['callback', 200],
-  ])('%s lets exactly %d of 250 parallel requests pass two replicas', async (path, limit) => {
+  ])('of %s admits exactly %d of 250 concurrent requests to two replicas', async (path, limit) => {
     const all = await statuses(250, path, '203.0.113.1');
     expect(passed(all)).toBe(limit);
     expect(all.filter((status) => status === 429)).toHaveLength(250 - limit);
   });
 
-  test('is of one address and of one row of the table', async () => {
+  test('is per address, with one row of the table each', async () => {
     await statuses(51, 'register', '203.0.113.2');
     expect(await statuses(1, 'register', '203.0.113.2')).toEqual([429]);
     expect(await statuses(1, 'register', '203.0.113.3')).toEqual([200]);
     expect(await statuses(1, 'token', '203.0.113.2')).toEqual([200]);
   });
 
-  test('says in whole seconds when to come back, in the words of OAuth and in ours', async () => {
+  test('answers with Retry-After in whole seconds, and a body with the fields of OAuth and of this API', async () => {
     await statuses(51, 'register', '203.0.113.4');
     const answer = await fetch(`${replicas[0].url}/register`, from('203.0.113.4', 'POST'));
     const body: unknown = await answer.json();
@@ -131,7 +131,7 @@ describe('a limit of sign-in', () => {
     expect(await statuses(1, 'register', '203.0.113.5')).toEqual([200]);
   });
 
-  test('has the size that it was given', async () => {
+  test('has the configured size', async () => {
     const small = await startReplica(database.pool, { token: 2 });
     const all = [];
     for (let at = 0; at < 3; at += 1) {
@@ -141,20 +141,20 @@ describe('a limit of sign-in', () => {
     await small.stop();
   });
 
-  test.each(PATHS)('%s lets nobody pass while the database is away', async (path) => {
-    const away = createPool('postgres://nobody@127.0.0.1:1/none');
-    const replica = await startReplica(away);
+  test.each(PATHS)('%s answers 503 while the database is unavailable', async (path) => {
+    const unreachable = createPool('postgres://nobody@127.0.0.1:1/none');
+    const replica = await startReplica(unreachable);
     const answer = await fetch(`${replica.url}/${path}`, from('203.0.113.7'));
     expect(answer.status).toBe(503);
     expect(answer.headers.get('retry-after')).toBe('5');
     expect(await answer.json()).toMatchObject({ error: 'temporarily_unavailable', errors: {} });
     await replica.stop();
-    await away.end();
+    await unreachable.end();
   });
 });
 
 describe('the limit of tool calls', () => {
-  test('is 600 an hour and user over two replicas', async () => {
+  test('is 600 per hour and user over two replicas', async () => {
     const answers = await Promise.all(
       Array.from({ length: 650 }, (_, at) =>
         replicas[at % 2 === 0 ? 0 : 1].limits.mcpCalls.take('7'),

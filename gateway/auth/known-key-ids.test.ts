@@ -13,7 +13,7 @@ beforeAll(async () => {
 });
 afterAll(() => under.stop());
 
-/** The test's database, and how many statements it was asked. */
+/** The test's database with a count of statements. */
 function counting(): { db: Queryable; statements(): number } {
   let count = 0;
   const db: Queryable = new Proxy(under.database.pool, {
@@ -30,7 +30,7 @@ function counting(): { db: Queryable; statements(): number } {
 const idOf = (key: string): string => parseKey(key)?.keyId ?? '';
 
 describe('known key ids', () => {
-  test('hold every key that exists, and no id that was made up', async () => {
+  test('contain every existing key, and no invented id', async () => {
     const keys = [under.key, await under.newKey(), await under.newKey()];
     const ids = createKnownKeyIds(under.database.pool);
     for (const key of keys) expect(await ids.mayExist(idOf(key))).toBe(true);
@@ -39,14 +39,14 @@ describe('known key ids', () => {
     }
   });
 
-  test('hold a new key within the five seconds of every change', async () => {
+  test('contain a new key within five seconds', async () => {
     const ids = createKnownKeyIds(under.database.pool);
     await ids.mayExist('none');
     const id = idOf(await under.newKey());
     await until(() => ids.mayExist(id), 5_000, 100);
   });
 
-  test('are read in pages, however many share one moment', async () => {
+  test('are read in pages, also when many keys have the same creation time', async () => {
     const shopId = await under.newShop();
     await under.database.pool.query(
       `insert into api_keys (shop_id, key_id, secret_hash, scopes, description)
@@ -60,11 +60,11 @@ describe('known key ids', () => {
   });
 });
 
-/** Of one reading: the keys of the test above were all added in one moment. */
+/** The statements of one read: all keys of the test above have the same creation time. */
 const PAGES = 3;
 
 describe('a blocked address', () => {
-  test('costs no statement for made-up keys, and its valid key passes', async () => {
+  test('causes no statements for invented keys, and its valid key passes', async () => {
     const { db, statements } = counting();
     const check = createApiKeyCheck(db, () => {});
     const valid = await under.newKey();
@@ -75,13 +75,13 @@ describe('a blocked address', () => {
       check.check(newKey().text, { isBlocked: true }),
     );
     expect(new Set(await Promise.all(madeUp))).toEqual(new Set([undefined]));
-    // One reading of what was added for every two seconds, whatever is asked.
+    // New keys are read once every two seconds, for any number of requests.
     const readings = Math.floor((performance.now() - startedAt) / 2_000) + 1;
     expect(statements() - before).toBeLessThanOrEqual(PAGES * readings);
     expect(await check.check(valid, { isBlocked: true })).toMatchObject({ shopId: 1n });
   });
 
-  test('another address has a made-up key looked up, and a new key accepted at once', async () => {
+  test('for another address, an invented key is read from the database and a new key is accepted at once', async () => {
     const { db, statements } = counting();
     const check = createApiKeyCheck(db, () => {});
     await check.check(newKey().text);

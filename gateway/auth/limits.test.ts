@@ -6,7 +6,7 @@ import { createLeasedLimit, type LeasedLimit } from './leased-limit.ts';
 import { createRateLimit, refusedFor } from './rate-limits.ts';
 
 const logger = createLogger({ service: 'test', level: 'silent' });
-/** A machine that stands still for a moment must not make a replica count alone. */
+/** Long enough that a pause of the machine does not make a replica count alone. Milliseconds. */
 const PATIENT = { patienceMs: 30_000 };
 let database: TestDatabase;
 
@@ -33,12 +33,12 @@ describe('the limit of REST callers', () => {
     expect(await admitted([replica], `one-${limit}`, limit, limit * 2 + 10)).toBe(limit);
   });
 
-  test('several replicas together never admit more, and a busy key loses nothing', async () => {
+  test('several replicas together never admit more, and a busy key gets its full limit', async () => {
     const replicas = [1, 2, 3].map(() => createLeasedLimit(database.pool, logger, PATIENT));
     expect(await admitted(replicas, 'three', 100, 600)).toBe(100);
   });
 
-  test('a request costs its points, and at most a full window', async () => {
+  test('a request costs its points, and at most those of a full window', async () => {
     const replica = createLeasedLimit(database.pool, logger, PATIENT);
     expect(await replica.take('points', 30, 20)).toEqual({ admitted: true });
     expect(await replica.take('points', 30, 10)).toEqual({ admitted: true });
@@ -47,14 +47,14 @@ describe('the limit of REST callers', () => {
     expect(await replica.take('large', 5)).toMatchObject({ admitted: false });
   });
 
-  test('what is too much for the rest of a window uses that rest up', async () => {
+  test('a request that costs more than the rest of a window uses up the rest', async () => {
     const replica = createLeasedLimit(database.pool, logger, PATIENT);
     expect(await replica.take('rest', 30, 20)).toEqual({ admitted: true });
     expect(await replica.take('rest', 30, 11)).toMatchObject({ admitted: false });
     expect(await replica.take('rest', 30)).toMatchObject({ admitted: false });
   });
 
-  test('points hold over replicas', async () => {
+  test('points are counted over all replicas', async () => {
     const replicas = [1, 2, 3].map(() => createLeasedLimit(database.pool, logger, PATIENT));
     const answers = await Promise.all(
       Array.from({ length: 60 }, (_, at) => replicas[at % 3]?.take('points of three', 100, 5)),
@@ -62,7 +62,7 @@ describe('the limit of REST callers', () => {
     expect(answers.filter((answer) => answer?.admitted).length).toBeLessThanOrEqual(20);
   });
 
-  test('says when to come back', async () => {
+  test('a refusal has the time until the end of the window', async () => {
     const replica = createLeasedLimit(database.pool, logger, PATIENT);
     await replica.take('again', 1);
     const refused = await replica.take('again', 1);
@@ -77,7 +77,7 @@ describe('the limit of REST callers', () => {
     [1, 1],
     [0, 1],
     [-5, 1],
-  ])('with %d ms left that is in %d whole seconds, at least 1', (ms, retryAfterS) => {
+  ])('with %d ms left, Retry-After is %d whole seconds, at least 1', (ms, retryAfterS) => {
     expect(refusedFor(ms)).toEqual({ admitted: false, retryAfterS });
   });
 
@@ -87,16 +87,16 @@ describe('the limit of REST callers', () => {
     expect(await replica.take('b', 1)).toEqual({ admitted: true });
   });
 
-  test('without a database a replica counts by itself', async () => {
-    const away = createPool('postgres://nobody@127.0.0.1:1/none');
-    const replica = createLeasedLimit(away, logger);
+  test('without a database a replica counts alone', async () => {
+    const unreachable = createPool('postgres://nobody@127.0.0.1:1/none');
+    const replica = createLeasedLimit(unreachable, logger);
     expect(await admitted([replica], 'alone', 20, 50)).toBe(20);
-    await away.end();
+    await unreachable.end();
   });
 });
 
 describe('a counted limit', () => {
-  test('holds over replicas', async () => {
+  test('is counted over all replicas', async () => {
     const options = { pool: database.pool, name: 'counted', points: 10, windowS: 60 };
     const replicas = [createRateLimit(options), createRateLimit(options)];
     const answers = await Promise.all(
@@ -105,11 +105,11 @@ describe('a counted limit', () => {
     expect(answers.filter((answer) => answer?.admitted)).toHaveLength(10);
   });
 
-  test('goes on counting without a database', async () => {
-    const away = createPool('postgres://nobody@127.0.0.1:1/none');
-    const limit = createRateLimit({ pool: away, name: 'away', points: 2, windowS: 60 });
+  test('continues without a database', async () => {
+    const unreachable = createPool('postgres://nobody@127.0.0.1:1/none');
+    const limit = createRateLimit({ pool: unreachable, name: 'alone', points: 2, windowS: 60 });
     const answers = [await limit.take('x'), await limit.take('x'), await limit.take('x')];
     expect(answers.map(({ admitted }) => admitted)).toEqual([true, true, false]);
-    await away.end();
+    await unreachable.end();
   });
 });

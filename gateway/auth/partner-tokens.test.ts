@@ -82,7 +82,7 @@ async function list(bearer: string, key: string | null = null): Promise<Received
 }
 
 describe("a partner's token", () => {
-  test.each(['RS256', 'ES256', 'EdDSA'])('signed with %s is taken', async (alg) => {
+  test.each(['RS256', 'ES256', 'EdDSA'])('signed with %s is accepted', async (alg) => {
     expect((await list(await token({ alg }))).status).toBe(200);
   });
 
@@ -92,7 +92,7 @@ describe("a partner's token", () => {
     ['a shop id as text', { claims: { shop_id: '1' } }],
     ['azp instead of client_id', { claims: { client_id: undefined, azp: 'app' } }],
     ['a life of an hour, most of it over', { claims: { iat: nowS() - 3_540, exp: nowS() + 60 } }],
-  ])('with %s is taken', async (_, o) => {
+  ])('with %s is accepted', async (_, o) => {
     expect((await list(await token(o))).status).toBe(200);
   });
 
@@ -102,7 +102,7 @@ describe("a partner's token", () => {
     ['no audience', { claims: { aud: undefined } }],
     ['a past end', { claims: { exp: nowS() - 60 } }],
     ['no end', { claims: { exp: undefined } }],
-    ['an end more than an hour away', { claims: { exp: nowS() + 3_700 } }],
+    ['an expiry more than an hour in the future', { claims: { exp: nowS() + 3_700 } }],
     [
       'a life of more than an hour, most of it over',
       { claims: { iat: nowS() - 3_600, exp: nowS() + 60 } },
@@ -117,7 +117,7 @@ describe("a partner's token", () => {
     ["a stranger's key", { key: 'stranger' }],
     ['an unknown key id', { header: { kid: 'unknown' } }],
     ['a shop id out of range', { claims: { shop_id: -1 } }],
-  ])('with %s is refused', async (_, o) => {
+  ])('with %s is rejected', async (_, o) => {
     const answer = await list(await token(o));
     expect(answer).toMatchObject({ status: 401, body: { errors: 'Unauthorized.' } });
     expect(answer.headers['www-authenticate']).toBe(
@@ -132,13 +132,13 @@ describe("a partner's token", () => {
     },
   );
 
-  test('without a signature is refused', async () => {
+  test('without a signature is rejected', async () => {
     const [, payload] = (await token()).split('.');
     const header = Buffer.from('{"alg":"none"}').toString('base64url');
     expect((await list(`${header}.${payload}.`)).status).toBe(401);
   });
 
-  test('is named as the actor of the write that it makes', async () => {
+  test('appears as the actor of its writes', async () => {
     const requestId = randomUUID();
     const headers = { authorization: `Bearer ${await token()}`, 'x-request-id': requestId };
     const json = { topic: 'return', trigger: 'return.closed', url: 'https://hooks.example.com/' };
@@ -150,18 +150,18 @@ describe("a partner's token", () => {
     expect(rows).toEqual([{ actor_kind: 'partner_app', actor_id: 'app' }]);
   });
 
-  test('without the scope is refused as such', async () => {
+  test('without the scope is rejected with insufficient_scope', async () => {
     const answer = await list(await token({ claims: { scope: 'openid' } }));
     expect(answer).toMatchObject({ status: 401, body: { errors: 'Unauthorized.' } });
     expect(answer.headers['www-authenticate']).toContain('error="insufficient_scope"');
   });
 
-  test('counts before a key that is sent as well', async () => {
+  test('has precedence over a key that is sent as well', async () => {
     expect((await list('bad', under.key)).status).toBe(401);
     expect((await list(await token(), 'bad')).status).toBe(200);
   });
 
-  test('is for webhooks only', async () => {
+  test('is accepted only for webhook operations', async () => {
     const headers = { authorization: `Bearer ${await token({ claims: { scope: 'carts' } })}` };
     expect(
       (await send({ path: '/api/v1/cart', json: { cart: [1] }, key: null, headers })).status,
@@ -170,7 +170,7 @@ describe("a partner's token", () => {
     expect(asKey.status).toBe(401);
   });
 
-  test('ends within 5 seconds of removing the installation', async () => {
+  test('is rejected within 5 seconds after the installation is removed', async () => {
     const app = { shopId: 1n, issuer: ISSUER, clientId: 'leaving', by: TEST_AUTHOR };
     await install(under, 'leaving');
     const leaving = await token({ claims: { client_id: 'leaving' } });
@@ -180,31 +180,31 @@ describe("a partner's token", () => {
   });
 });
 
-describe("a gateway that is told the claim and the limit of partners' tokens", () => {
-  let told: TestGateway;
+describe("a gateway with a configured claim and limit for partners' tokens", () => {
+  let configured: TestGateway;
   beforeAll(async () => {
     const shopClaim = 'https://claims.example.com/tenant';
-    told = await startTestGateway({
+    configured = await startTestGateway({
       partnerOAuth: { issuer: ISSUER, audience: AUDIENCE, jwksUrl, shopClaim },
       restPerMinute: 3,
     });
-    for (const app of ['counted', 'other']) await install(told, app);
+    for (const app of ['counted', 'other']) await install(configured, app);
   });
-  afterAll(() => told.stop());
+  afterAll(() => configured.stop());
 
   const statusOf = async (clientId: string, claims: object): Promise<number> => {
     const bearer = await token({ claims: { client_id: clientId, shop_id: undefined, ...claims } });
     const headers = { authorization: `Bearer ${bearer}` };
-    return (await restClient(told)({ path: '/api/v1/webhooks', key: null, headers })).status;
+    return (await restClient(configured)({ path: '/api/v1/webhooks', key: null, headers })).status;
   };
   const tenant = { 'https://claims.example.com/tenant': 1 };
 
-  test('reads the shop from that claim, and from no other', async () => {
+  test('reads the shop only from that claim', async () => {
     expect(await statusOf('other', tenant)).toBe(200);
     expect(await statusOf('other', { shop_id: 1 })).toBe(401);
   });
 
-  test('counts an installation, whichever of its tokens is sent', async () => {
+  test('counts all tokens of an installation together', async () => {
     const statuses = [];
     for (const jti of ['a', 'b', 'c', 'd', 'e']) {
       statuses.push(await statusOf('counted', { ...tenant, jti }));
@@ -214,8 +214,8 @@ describe("a gateway that is told the claim and the limit of partners' tokens", (
   });
 });
 
-test('an authorization server that is away makes a new token a 503, not a 401', async () => {
-  const away = await startTestGateway({
+test('while the authorization server is unavailable, a new token gets 503, not 401', async () => {
+  const gateway = await startTestGateway({
     partnerOAuth: {
       issuer: ISSUER,
       audience: AUDIENCE,
@@ -224,7 +224,7 @@ test('an authorization server that is away makes a new token a 503, not a 401', 
     },
   });
   const headers = { authorization: `Bearer ${await token()}` };
-  const answer = await restClient(away)({ path: '/api/v1/webhooks', key: null, headers });
+  const answer = await restClient(gateway)({ path: '/api/v1/webhooks', key: null, headers });
   expect(answer).toMatchObject({ status: 503, headers: { 'retry-after': expect.any(String) } });
-  await away.stop();
+  await gateway.stop();
 });

@@ -21,7 +21,7 @@ afterAll(() => bench?.stop());
 
 type Line = Readonly<Record<string, unknown>>;
 
-/** The lines of one request, once its access line is there. */
+/** The log lines of one request, after its access log line was written. */
 async function linesOf(requestId: string): Promise<Line[]> {
   return until(() => {
     const all = lines.map((line): Line => JSON.parse(line));
@@ -30,7 +30,7 @@ async function linesOf(requestId: string): Promise<Line[]> {
   });
 }
 
-/** Sends it from an IPv6 address; its access line. */
+/** Sends a request from an IPv6 address, and returns its access log line. */
 async function accessLine(sent: Sent): Promise<Line> {
   const requestId = randomUUID();
   const tracked = { 'x-request-id': requestId, 'x-forwarded-for': '2001:db8:1:2:3:4:5:6' };
@@ -44,7 +44,7 @@ const idOf = (key: string): string => parseKey(key)?.keyId ?? '';
 const CART = { path: '/api/v1/cart', json: { cart: [1] } };
 
 describe('an access line', () => {
-  test('has the address of the caller, whatever became of the request', async () => {
+  test('has the IP address of the caller, for any outcome of the request', async () => {
     const address = '2001:db8:1:2::/64';
     expect(await accessLine(CART)).toMatchObject({
       address,
@@ -55,13 +55,13 @@ describe('an access line', () => {
     expect(await accessLine({ path: '/oauth/authorize' })).toMatchObject({ address });
   });
 
-  test('says why a key was refused, and which', async () => {
+  test('has the reason for which a key was rejected, and its id', async () => {
     const revoked = await bench.newKey();
     await revokeApiKey(bench.database.pool, { shopId: 1n, keyId: revoked, by: TEST_AUTHOR });
     const expired = await bench.newKey({ expiresAt: new Date(Date.now() - 1_000) });
     const unknown = newKey().text;
     const cut = bench.key.slice(0, -1);
-    // The secret of a key that the stored one does not have, with a right checksum for its id.
+    // A wrong secret with a correct checksum for the id of an existing key.
     const stored = newKey();
     await bench.newKey({ text: stored.text });
     await bench.database.pool.query(
@@ -90,13 +90,13 @@ describe('an access line', () => {
     });
   });
 
-  test('says that a scope was missing, and of whose key', async () => {
+  test('has a missing scope as reason, and the key id', async () => {
     const key = await bench.newKey({ scopes: ['returns'] });
     const [refused, actorId, shopId] = ['scope missing', idOf(key), '1'];
     expect(await accessLine({ ...CART, key })).toMatchObject({ refused, actorId, shopId });
   });
 
-  test('says why a token was refused', async () => {
+  test('has the reason for which a token was rejected', async () => {
     const hooks = { path: '/api/v1/webhooks' };
     const bearer = (token: string) => ({ headers: { authorization: `Bearer ${token}` } });
     expect(await accessLine({ ...hooks, ...bearer('a b') })).toMatchObject({
@@ -116,7 +116,7 @@ describe('an access line', () => {
   });
 });
 
-test('a tool call without the permission has a line of its own', async () => {
+test('a tool call without the permission has its own log line', async () => {
   const { token, userId } = await bench.member('analyst');
   const requestId = randomUUID();
   await bench.post({

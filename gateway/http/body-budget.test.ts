@@ -18,7 +18,7 @@ function statusOf(work: () => void): number {
 }
 
 describe('the budget of bodies', () => {
-  test('a caller may have the largest body, and not a byte more', () => {
+  test('a caller may have the largest body, and no byte more', () => {
     const budget = createBodyBudget(sizes, { of: 'bodies' });
     const [one, two] = [budget.open({ caller: 'a' }), budget.open({ caller: 'a' })];
     expect(statusOf(() => one.growTo(32 * MIB))).toBe(200);
@@ -27,7 +27,7 @@ describe('the budget of bodies', () => {
     expect(statusOf(() => two.growTo(1))).toBe(200);
   });
 
-  test('a refusal says when to come back', () => {
+  test('a refusal has Retry-After', () => {
     const budget = createBodyBudget(sizes, { of: 'bodies' });
     const growTo = (caller: string) => budget.open({ caller }).growTo(32 * MIB);
     growTo('a');
@@ -49,7 +49,7 @@ describe('the budget of bodies', () => {
     expect(statusOf(() => budget.open({ caller: 'late' }).growTo(1))).toBe(503);
   });
 
-  test('many callers of one shop have no more than the shop; others keep their part', () => {
+  test('the callers of one shop together cannot exceed the budget of the shop; other shops are not affected', () => {
     const budget = createBodyBudget(sizes, { of: 'bodies' });
     const open = (caller: string, shop: string) => budget.open({ caller, shop });
     expect(statusOf(() => open('a', '1').growTo(32 * MIB))).toBe(200);
@@ -62,7 +62,7 @@ describe('the budget of bodies', () => {
     expect(statusOf(() => open('c', '1').growTo(1))).toBe(200);
   });
 
-  test('what was read is free at once', () => {
+  test('bytes that were read are released at once', () => {
     const budget = createBodyBudget(sizes, { of: 'answers' });
     const held = budget.open({ caller: 'a' });
     held.growTo(32 * MIB);
@@ -73,7 +73,7 @@ describe('the budget of bodies', () => {
     expect(budget.heldBytes()).toBe(20 * MIB);
   });
 
-  test('without room, answers that are read slowly give way, the slowest first', () => {
+  test('when the budget is used up, slowly read responses are aborted, the slowest first', () => {
     const clock = { ms: 0 };
     const budget = createBodyBudget(sizes, { of: 'answers', now: () => clock.ms });
     const ended: string[] = [];
@@ -93,12 +93,12 @@ describe('the budget of bodies', () => {
     expect(ended).toEqual(['silent']);
     open('latest', 20 * MIB);
     expect(ended).toEqual(['silent', 'slow']);
-    // One that is read fast, one that has just begun: neither is ended.
+    // A response that is read fast and one that has just begun are not aborted.
     expect(statusOf(() => open('last', 20 * MIB))).toBe(503);
     expect(budget.heldBytes()).toBe(45 * MIB);
   });
 
-  test('counts nothing for a request whose client has left already', () => {
+  test('counts nothing for a request whose client has disconnected already', () => {
     const budget = createBodyBudget(sizes, { of: 'bodies' });
     const res = Object.assign(Object.create(ServerResponse.prototype), { _closed: true });
     const held = budget.open({ caller: 'a', res });
@@ -106,7 +106,7 @@ describe('the budget of bodies', () => {
     expect(budget.heldBytes()).toBe(0);
   });
 
-  test('counts what is held, whatever came and went', () => {
+  test('counts the held bytes after any sequence of changes', () => {
     const step = fc.record({
       caller: fc.constantFrom('a', 'b', 'c'),
       shop: fc.constantFrom('1', '2'),

@@ -4,14 +4,14 @@ import { afterEach, describe, expect, test } from '@jest/globals';
 import { type SignInStack, startSignInStack } from '../../test/support/oauth/sign-in-stack.ts';
 import { until } from '../../test/support/until.ts';
 
-/** A quarter of it is for one address: four requests. */
+/** The number of slots; an address may use a quarter: four requests. */
 const SIZE = 16;
 const METADATA = '/.well-known/oauth-protected-resource';
 
 let stack: SignInStack;
 afterEach(() => stack.stop());
 
-/** A request of an address whose body does not come. */
+/** A request from an address, whose body does not arrive. */
 async function begin(path: string, address: string): Promise<Socket> {
   const head = [
     `POST ${path} HTTP/1.1`,
@@ -33,9 +33,9 @@ const from = (address: string) =>
   fetch(`${stack.baseUrl}${METADATA}`, { headers: { 'x-forwarded-for': address } });
 
 describe.each(['/oauth/token', '/oauth/register', '/oauth/revoke'])(
-  'bodies that do not come, at %s',
+  'bodies that do not arrive, at %s',
   (path) => {
-    test('hold the slots of their address alone, and no longer than headers may take', async () => {
+    test('occupy only the slots of their address, and at most for the time limit of headers', async () => {
       stack = await startSignInStack({
         replicas: 1,
         maxRequestsInFlight: SIZE,
@@ -59,7 +59,7 @@ describe.each(['/oauth/token', '/oauth/register', '/oauth/revoke'])(
   },
 );
 
-test('an address that leaves gives its slots back, each once', async () => {
+test('disconnected clients release their slots, each once', async () => {
   stack = await startSignInStack({ replicas: 1, maxRequestsInFlight: SIZE });
   for (let round = 0; round < 3; round += 1) {
     const slow: Socket[] = [];

@@ -21,7 +21,7 @@ afterEach(async () => {
   closeAll = [];
 });
 
-/** A server that counts what it holds, and clients that never close their own side. */
+/** A server that counts its connections, and clients that never close their side. */
 async function serve(listener: RequestListener, limits: Partial<HttpLimits> = {}) {
   const open = { now: 0 };
   const ended: EndReason[] = [];
@@ -81,7 +81,7 @@ describe('a refused connection is closed, also when the client keeps its side op
     expect(one.received()).toMatch(new RegExp(`^HTTP/1.1 ${status} `));
   });
 
-  test('what is not HTTP, after a request that was answered', async () => {
+  test('bytes that are not HTTP, after an answered request', async () => {
     const { client, open } = await serve(ok);
     const one = await client(`GET / HTTP/1.1\r\n${HEAD}\r\n`);
     await until(() => one.received().includes('ok'));
@@ -90,7 +90,7 @@ describe('a refused connection is closed, also when the client keeps its side op
     expect(one.received()).toMatch(/ok.*HTTP\/1.1 400 /s);
   });
 
-  test('an answer given before the body came does not hold the connection', async () => {
+  test('a response before the body has arrived does not keep the connection open', async () => {
     const { client, open, ended } = await serve(ok);
     const one = await client(`POST / HTTP/1.1\r\n${HEAD}content-length: 5\r\n\r\n`);
     await until(() => one.isOver() && open() === 0);
@@ -98,7 +98,7 @@ describe('a refused connection is closed, also when the client keeps its side op
     expect(ended).toEqual(['body not sent']);
   });
 
-  test('a body that comes after its answer keeps the connection', async () => {
+  test('a body that arrives after the response keeps the connection open', async () => {
     const { client } = await serve(ok, { refusedMs: 60_000 });
     const one = await client(`POST / HTTP/1.1\r\n${HEAD}content-length: 5\r\n\r\n`);
     await until(() => one.received().includes('ok'));
@@ -106,7 +106,7 @@ describe('a refused connection is closed, also when the client keeps its side op
     await until(() => one.received().match(/ok/g)?.length === 2);
   });
 
-  test('an answer that the client does not read', async () => {
+  test('a response that the client does not read', async () => {
     const { client, open, ended } = await serve((_req, res) => res.end(Buffer.alloc(2 ** 26)), {
       answerMs: 100,
     });
@@ -117,7 +117,7 @@ describe('a refused connection is closed, also when the client keeps its side op
 });
 
 describe('a full server', () => {
-  test('gives the place of a client that has it waiting to one with a request', async () => {
+  test('replaces a connection that waits for its client', async () => {
     const { client, ended, open } = await serve(ok, { maxConnections: 2 });
     const oldest = await client(HALF_A_HEAD);
     await until(() => open() === 1);
@@ -130,7 +130,7 @@ describe('a full server', () => {
     expect(ended).toEqual(['too many connections']);
   });
 
-  test('keeps what it is answering, and turns the new connection away', async () => {
+  test('keeps connections that are being answered, and closes the new one', async () => {
     const asked: ServerResponse[] = [];
     const { client } = await serve((_req, res) => void asked.push(res), { maxConnections: 1 });
     const first = await client(`GET / HTTP/1.1\r\n${HEAD}\r\n`);
@@ -141,7 +141,7 @@ describe('a full server', () => {
     await until(() => first.received().includes('ok'));
   });
 
-  test('answers others while thousands of half-sent requests come', async () => {
+  test('answers other clients during thousands of incomplete requests', async () => {
     const { client, open } = await serve(ok, { maxConnections: 200 });
     const half: Promise<Client>[] = [];
     for (let nth = 0; nth < 2_000; nth += 1) half.push(client(HALF_A_HEAD));
@@ -162,7 +162,7 @@ describe('a stopping server', () => {
     await client(bytes);
     await until(() => open() === 1);
     await server.stop();
-    // What the drain ends by force, after 20 s, has no reason.
+    // Connections that are closed at the end of the drain, after 20 s, have no reason.
     expect(ended).toEqual(['stopping']);
   });
 });

@@ -21,7 +21,7 @@ beforeAll(async () => {
 afterAll(() => quiet?.stop());
 
 describe('without the documentation page', () => {
-  test('the link of a deprecated version still leads somewhere', async () => {
+  test('the link in responses of a deprecated version works', async () => {
     const { headers } = await send({ path: '/api/2026-07/webhooks' });
     const links = [...String(headers.link).matchAll(/<([^>]+)>/g)].map(([, path = '']) => path);
     expect(links.length).toBeGreaterThan(0);
@@ -39,7 +39,7 @@ describe('without the documentation page', () => {
 });
 
 describe('an OpenAPI document', () => {
-  test("names the sign-in of the operator's partners", async () => {
+  test("contains the operator's authorization server", async () => {
     const { body } = await send({ path: '/openapi/2026-10.json' });
     expect(body).toMatchObject({
       components: {
@@ -59,7 +59,7 @@ describe('an OpenAPI document', () => {
     });
   });
 
-  test('has both ways in for the webhook operations, and the key alone for all others', async () => {
+  test('has both credentials for webhook operations, and only the key for all others', async () => {
     const { body } = await send({ path: '/openapi/2026-10.json' });
     const paths: unknown = Reflect.get(Object(body), 'paths');
     for (const { path, method, credentials, scope } of OPERATIONS) {

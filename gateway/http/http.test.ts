@@ -27,13 +27,13 @@ describe('X-Request-Id', () => {
     const headers = given === undefined ? {} : { 'x-request-id': given };
     return (await send({ path: '/livez', headers })).headers['x-request-id'];
   };
-  test('is on every answer, each time another', async () => {
+  test('is new on every response', async () => {
     const paths = ['/livez', '/nothing', '/api/v1/webhooks', '/api/2000-01/x', '/docs', '/%'];
     const answers = await Promise.all(paths.map((path) => send({ path })));
     const ids = new Set(answers.map(({ headers }) => headers['x-request-id']));
     expect(ids.size).toBe(paths.length);
   });
-  test("keeps the caller's own when it is harmless", async () => {
+  test("is the caller's own id when that is safe", async () => {
     expect(await idOf('trace.7_a-B')).toBe('trace.7_a-B');
     for (const bad of ['a b', 'x'.repeat(129), '<script>']) expect(await idOf(bad)).not.toBe(bad);
   });
@@ -42,7 +42,7 @@ describe('X-Request-Id', () => {
 describe('probes', () => {
   test('livez and readyz', async () => {
     expect(await send({ path: '/livez' })).toMatchObject({ status: 200, body: { status: 'ok' } });
-    // A probe gives up on a database that stands still for a moment.
+    // A probe fails when the database pauses for a moment.
     const ready = await until(async () => {
       const answer = await send({ path: '/readyz' });
       return answer.status === 200 && answer;
@@ -50,7 +50,7 @@ describe('probes', () => {
     expect(ready.body).toEqual({ status: 'ok', parts: { database: 'ok', schema: 'current' } });
   });
 
-  test('a schema newer than the code is not ready, and says so', async () => {
+  test('with a schema newer than the code it is not ready, and readyz shows the reason', async () => {
     await asMigrator(
       "insert into gateway.schema_migrations (name, sha256) values ('9999_later.sql', '')",
     );
@@ -67,7 +67,7 @@ describe('probes', () => {
     });
   });
 
-  test('without its database it lives, is not ready, and answers 503 to keys it does not know', async () => {
+  test('without its database it is live but not ready, and answers 503 to unknown keys', async () => {
     const cut = await startTestGateway({ databaseUrl: 'postgres://nobody@127.0.0.1:1/none' });
     const ask = restClient(cut);
     expect((await ask({ path: '/livez' })).status).toBe(200);
@@ -95,7 +95,7 @@ describe('documentation', () => {
     expect((await send({ path: '/openapi/2000-01.json' })).status).toBe(404);
     expect((await send({ path: '/openapi/..%2F..%2Fpackage.json' })).status).toBe(404);
   });
-  test('the page brings all it needs with it', async () => {
+  test('the page needs no external resources', async () => {
     const page = await send({ path: '/docs' });
     const assets = [...page.text.matchAll(/(?:src|href)="([^"]+)"/g)].map(([, path]) => path ?? '');
     expect(assets.length).toBeGreaterThan(3);
@@ -115,7 +115,7 @@ describe('documentation', () => {
 });
 
 describe('headers', () => {
-  test('say nothing about the machinery, and forbid what data needs not', async () => {
+  test('do not reveal the server software, and include the security headers', async () => {
     const { headers } = await send({ path: '/api/v1/webhooks' });
     expect(headers).not.toHaveProperty('x-powered-by');
     expect(headers).toMatchObject({
@@ -170,7 +170,7 @@ describe('hostile clients', () => {
     'TRACE /api/v1/cart HTTP/1.1',
     `GET /api/v1/warehouse/return/details?return_id=${'9'.repeat(8_000)} HTTP/1.1`,
     'GET /api/v1/warehouse/return/details?order_name=%00 HTTP/1.1',
-  ])('%s is no fault of ours', async (line) => {
+  ])('%s does not cause a 500', async (line) => {
     const answer = await raw(
       `${line}\r\nhost: x\r\nx-authorization: ${under.key}\r\nconnection: close\r\n\r\n`,
     );
@@ -179,7 +179,7 @@ describe('hostile clients', () => {
   });
 });
 
-describe('what is measured', () => {
+describe('metrics', () => {
   test('requests by operation, version and status', async () => {
     await send({ path: '/api/2026-10/webhooks' });
     const metrics = await (await fetch(under.gateway.metricsUrl)).text();
@@ -198,7 +198,7 @@ describe('what is measured', () => {
     expect(metrics).toMatch(/http_server_connections_ended_total\{reason="not a request"\} \d/);
   });
 
-  test('requests to a version that is kept past its window, for want of a newer one', async () => {
+  test('requests to a version past its support window, when there is no newer one', async () => {
     const late = await startTestGateway({ calendar: new Date('2028-02-01T00:00:00Z') });
     await restClient(late)({ path: '/api/2026-10/webhooks' });
     const metrics = await (await fetch(late.gateway.metricsUrl)).text();
@@ -207,7 +207,7 @@ describe('what is measured', () => {
   });
 });
 
-test("a caller's trace goes on into the services", async () => {
+test("a caller's trace continues in the services", async () => {
   const trace = '0af7651916cd43dd8448eb211c80319c';
   let seen: string | null = null;
   under.services.carts.createCart = (_request, context) => {
@@ -220,7 +220,7 @@ test("a caller's trace goes on into the services", async () => {
   expect(seen).toContain(trace);
 });
 
-test('a stopping gateway answers what is in flight', async () => {
+test('a stopping gateway answers in-flight requests', async () => {
   const other = await startTestGateway();
   let release = (): void => {};
   const held = new Promise<void>((resolve) => {

@@ -8,7 +8,7 @@ import { restClient } from '../../test/support/gateway/rest-client.ts';
 import { startTestGateway, type TestGateway } from '../../test/support/gateway/test-gateway.ts';
 import { until } from '../../test/support/until.ts';
 
-/** Places of an operation, and of a burst. */
+/** Slots of an operation, and of a burst. */
 const SIZE = 8;
 const BURST = 4 * SIZE;
 const READ = `/api/v1/warehouse/return/details?return_id=${FAKE.returns.open}`;
@@ -23,7 +23,7 @@ function dial(port: number, head: string): Promise<Socket> {
 let under: TestGateway;
 afterEach(() => under.stop());
 
-/** A gateway whose reads of returns do not finish before they are let go. */
+/** A gateway whose reads of returns do not finish before `letGo`. */
 async function startHolding() {
   under = await startTestGateway({ maxRequestsInFlight: SIZE });
   const held = Promise.withResolvers<void>();
@@ -41,13 +41,13 @@ async function startHolding() {
   return { send: restClient(under), state, letGo: held.resolve };
 }
 
-describe('requests in flight', () => {
-  test('beyond the bound they get 503 with Retry-After, though nothing finishes', async () => {
+describe('in-flight requests', () => {
+  test('beyond the bound they get 503 with Retry-After at once', async () => {
     const { send, state, letGo } = await startHolding();
     const first = Array.from({ length: BURST }, () => send({ path: READ }));
     await until(() => state.begun === BURST);
 
-    // One without a credential: the refusal costs no look at it.
+    // One has no credential: it is refused before the credential is checked.
     const refused = await Promise.all([
       ...Array.from({ length: 20 }, () => send({ path: READ })),
       send({ path: READ, key: null }),
@@ -59,7 +59,7 @@ describe('requests in flight', () => {
       expect(body).toEqual({ message: expect.any(String), errors: {} });
     }
     expect(state.begun).toBe(BURST);
-    // Other operations, probes and sign-in go on.
+    // Other operations, probes and the sign-in are not affected.
     expect((await send({ path: '/api/v1/webhooks' })).status).toBe(200);
     expect((await send({ path: '/readyz' })).status).toBe(200);
     const metadata = '/.well-known/oauth-protected-resource';
@@ -74,7 +74,7 @@ describe('requests in flight', () => {
     expect(metrics).toMatch(/http_server_shed_total\{.*operation="getReturnDetails".*\} 21/);
   });
 
-  test('a refusal has the form of the version that was asked for', async () => {
+  test('a refusal has the form of the requested version', async () => {
     const { send, state, letGo } = await startHolding();
     const first = Array.from({ length: BURST }, () => send({ path: READ }));
     await until(() => state.begun === BURST);
@@ -95,7 +95,7 @@ describe('requests in flight', () => {
     await Promise.all(first);
   });
 
-  test('a client that is slow to send its body holds no place', async () => {
+  test('a client that sends its body slowly occupies no slot', async () => {
     const { send, letGo } = await startHolding();
     letGo();
     const { port } = under.gateway;
@@ -114,7 +114,7 @@ describe('requests in flight', () => {
     for (const socket of slow) socket.destroy();
   });
 
-  test('a client without a credential that is slow to send its body keeps nobody from /mcp', async () => {
+  test('clients without a credential that send their bodies slowly do not block /mcp', async () => {
     under = await startTestGateway({ maxRequestsInFlight: SIZE });
     const head = ['POST /mcp HTTP/1.1', 'Host: x', 'Content-Length: 100000', '', '{'].join('\r\n');
     const slow = await Promise.all(
@@ -127,7 +127,7 @@ describe('requests in flight', () => {
     for (const socket of slow) socket.destroy();
   });
 
-  test('a service that refuses for load is 503 with Retry-After, and asked once', async () => {
+  test('an overloaded service causes 503 with Retry-After, and is called once', async () => {
     under = await startTestGateway();
     let asked = 0;
     Object.assign(under.services.returns, {

@@ -13,7 +13,7 @@ beforeAll(async () => {
 });
 afterAll(() => stack.stop());
 
-/** The status of a request whose path goes out byte by byte as it is. */
+/** The status of a request whose path is sent byte by byte without encoding. */
 async function statusOf(method: string, path: string, key: string): Promise<number> {
   const { port, hostname } = new URL(stack.baseUrl);
   const socket = connect(Number(port), hostname);
@@ -23,7 +23,7 @@ async function statusOf(method: string, path: string, key: string): Promise<numb
   return Number(status);
 }
 
-/** Names that every object has, whatever was put into it. */
+/** Names of properties that every object inherits. */
 const INHERITED = [
   ...Object.getOwnPropertyNames(Object.prototype),
   ...['prototype', 'length', 'name', 'then', 'get', 'size'],
@@ -43,7 +43,7 @@ const part = fc.oneof(
   fc.constantFrom(...ODD),
   fc.string({ unit: 'binary', maxLength: 12 }).map((one) => encodeURIComponent(one.toWellFormed())),
   fc.string({ maxLength: 12 }).map((one) => one.replace(/[^\x21-\x7e]/g, '')),
-  // Bytes above ASCII, as they are.
+  // Raw bytes above ASCII.
   fc.string({
     unit: fc.integer({ min: 0x80, max: 0xff }).map((byte) => String.fromCharCode(byte)),
   }),
@@ -63,7 +63,7 @@ const places = fc.constantFrom(
 const path = fc
   .tuple(places, fc.array(segment, { maxLength: 5 }), fc.option(part, { freq: 4 }))
   .map(([place, parts, query]) => `${place}/${parts.join('/')}${query === null ? '' : `?${query}`}`)
-  // Above it the headers are too large: 431, and the connection ends.
+  // With longer paths the headers are too large: status 431, and the connection is closed.
   .map((one) => one.slice(0, 14_000));
 const method = fc.constantFrom('GET', 'GET', 'GET', 'HEAD', 'POST', 'OPTIONS', 'DELETE');
 
@@ -76,7 +76,7 @@ describe('a path', () => {
     expect(await statusOf('GET', `/openapi/${name}.json`, key)).toBe(404);
   });
 
-  test('is never a fault of ours, whatever it is: 10,000 of them', async () => {
+  test('never causes a 500: 10,000 random ones', async () => {
     const { key } = stack.under;
     const requests = fc.array(fc.tuple(method, path), { minLength: 40, maxLength: 40 });
     await fc.assert(
@@ -89,7 +89,7 @@ describe('a path', () => {
   }, 300_000);
 });
 
-test('an asset that its client does not read to the end leaves no file open', async () => {
+test('a client that does not read an asset to the end keeps no file open', async () => {
   const { port, hostname } = new URL(stack.baseUrl);
   const filesOpen = async (): Promise<number> => (await readdir('/proc/self/fd')).length;
   const leave = (): Promise<void> =>

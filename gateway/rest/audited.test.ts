@@ -31,7 +31,7 @@ const IDS: Readonly<Partial<Record<Operation['id'], bigint>>> = {
   createFraudReport: FAKE.returns.open,
   processReturn: FAKE.returns.open,
 };
-/** What an entry says that the write is about; else the id in the path. */
+/** The expected subject of an entry; by default the id in the path. */
 const SUBJECTS: Readonly<Partial<Record<Operation['id'], string>>> = {
   createWebhook: String(FAKE.webhook),
   replayDelivery: `${FAKE.webhook} ${FAKE.delivery}`,
@@ -48,7 +48,7 @@ function requestOf({ id, method, path }: Operation, objectId = IDS[id] ?? FAKE.w
   return { method, path: `/api/v1${named}${query}`, ...(json && { json }) };
 }
 
-/** Sends it from an IPv6 address as a request of its own, whose id it answers. */
+/** Sends a request from an IPv6 address with a new request id, and returns the id. */
 async function sendTracked(sent: Sent): Promise<{ requestId: string; answer: Received }> {
   const requestId = randomUUID();
   const headers = { 'x-request-id': requestId, 'x-forwarded-for': '2001:db8:1:2:3:4:5:6' };
@@ -70,7 +70,7 @@ async function entriesOf(requestId: string): Promise<Entry[]> {
   return rows;
 }
 
-/** Both entries of a write. */
+/** The two entries of a write. */
 async function bothOf(requestId: string): Promise<Entry[]> {
   return until(async () => {
     const entries = await entriesOf(requestId);
@@ -82,7 +82,7 @@ const WRITES = OPERATIONS.filter(isWrite);
 const READS = OPERATIONS.filter((operation) => !isWrite(operation));
 
 describe('the audit log of REST', () => {
-  test.each(WRITES)('$id: who, from where, by which request, what, how it ended', async (one) => {
+  test.each(WRITES)('$id: has actor, address, request id, subject and outcome', async (one) => {
     const { requestId, answer } = await sendTracked(requestOf(one));
     expect(answer.status).toBe(one.success.status);
     const [asked, ended] = await bothOf(requestId);
@@ -102,10 +102,10 @@ describe('the audit log of REST', () => {
     expect(JSON.stringify([asked, ended])).not.toMatch(/whsec_|ttttt|hooks\.example/);
   });
 
-  test.each(READS)('$id is a read: it has none', async (operation) => {
+  test.each(READS)('$id is a read and has no entry', async (operation) => {
     const { requestId, answer } = await sendTracked(requestOf(operation));
     expect(answer.status).toBe(200);
-    // A write that is sent later is there, with all that was before it.
+    // When the entry of a later write exists, all earlier entries would exist too.
     const later = await sendTracked(requestOf(WRITES[0] ?? operation));
     await bothOf(later.requestId);
     expect(await entriesOf(requestId)).toEqual([]);
@@ -128,7 +128,7 @@ describe('the audit log of REST', () => {
     expect(ended).toMatchObject({ detail: { phase: 'refused', status: 200 } });
   });
 
-  test('what a service never answered has an end that is not known', async () => {
+  test('a call that a service does not answer has the outcome unknown', async () => {
     under.services.carts.createCart = () => {
       throw new Error('gone');
     };
@@ -150,7 +150,7 @@ describe('the audit log of REST', () => {
     expect(seen).toMatchObject([{ action: 'rest.createCart', detail: { phase: 'asked' } }]);
   });
 
-  test('nothing is changed while the log cannot be written', async () => {
+  test('nothing is changed while the audit log cannot be written', async () => {
     const migrator = new pg.Client({ connectionString: under.database.migratorUrl });
     await migrator.connect();
     let calls = 0;

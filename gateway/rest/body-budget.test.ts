@@ -12,7 +12,7 @@ import { startTestGateway, type TestGateway } from '../../test/support/gateway/t
 import { until } from '../../test/support/until.ts';
 
 const MIB = 1024 * 1024;
-/** Some of it the kernel takes for a client that does not read. */
+/** Larger than what the kernel buffers for a client that does not read. */
 const ANSWER_BYTES = 16 * MIB;
 const UNREAD_BYTES = 4 * MIB;
 let under: TestGateway;
@@ -36,7 +36,7 @@ const gzipped = (size: number, key = under.key): Promise<Received> => {
   return send({ path: ASSESS, raw: gzipSync(body(size)), key, headers });
 };
 
-/** A caller that announces a body, sends a part of it (all but a byte), and stays. */
+/** A caller that announces a body, sends all of it except one byte, and keeps the connection open. */
 function holding(key: string, size: number, sent = size - 1) {
   const socket = connect(under.gateway.port, '127.0.0.1');
   const lines = [`POST ${ASSESS} HTTP/1.1`, 'host: x', `x-authorization: ${key}`];
@@ -51,7 +51,7 @@ function holding(key: string, size: number, sent = size - 1) {
   return { leave: () => socket.destroy() };
 }
 
-/** A client that asks, and does not read. */
+/** A client that sends a request and does not read the response. */
 function reader(path: string, key = under.key): Socket {
   const socket = connect(under.gateway.port, '127.0.0.1');
   const lines = [`GET ${path} HTTP/1.1`, 'host: x', `x-authorization: ${key}`];
@@ -91,7 +91,7 @@ describe('bytes of bodies in memory', () => {
     expect((await assess(1.5 * MIB, keys[0])).status).toBe(200);
   });
 
-  test('are counted as they arrive: an announcement alone holds nothing', async () => {
+  test('are counted as they arrive: an announced length alone is not counted', async () => {
     const keys = await Promise.all(Array.from({ length: 5 }, () => under.newKey()));
     const held = keys.slice(1).map((key) => holding(key, 2 * MIB, 1_000));
     await until(async () => (await heldBytes()) === 4_000);
@@ -100,7 +100,7 @@ describe('bytes of bodies in memory', () => {
     await until(async () => (await heldBytes()) === 0);
   });
 
-  test('are given back after every end of a request', async () => {
+  test('are released after every kind of end of a request', async () => {
     const json = { 'content-type': 'application/json' };
     expect((await assess(33 * MIB)).status).toBe(413);
     expect((await send({ path: ASSESS, raw: 'x', headers: json })).status).toBe(400);
@@ -110,10 +110,10 @@ describe('bytes of bodies in memory', () => {
   });
 });
 
-describe('bytes of answers in memory', () => {
+describe('bytes of responses in memory', () => {
   const DETAILS = '/api/v1/warehouse/return/details?return_id=11';
 
-  test('answers that nobody reads: beyond the budget of a shop 429, others are answered', async () => {
+  test('unread responses: beyond the budget of a shop 429, other shops are answered', async () => {
     const customer = create(CustomerSchema, { firstName: 'x'.repeat(ANSWER_BYTES) });
     under.services.returns.findReturn = () => ({ return: { ...sampleReturn(), customer } });
     const one = reader(DETAILS);
@@ -129,7 +129,7 @@ describe('bytes of answers in memory', () => {
     under.resetServices();
   });
 
-  test('answers that nobody reads keep no other shop from a large return', async () => {
+  test('unread responses of one shop do not block large returns of another shop', async () => {
     const customer = create(CustomerSchema, { firstName: 'x'.repeat(ANSWER_BYTES) });
     let large = 0;
     under.services.returns.findReturn = ({ maxBytes }) => {

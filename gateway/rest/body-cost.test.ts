@@ -21,10 +21,10 @@ beforeAll(async () => {
 afterEach(() => under.gateway.resetLimits());
 afterAll(() => under.stop());
 
-/** A valid cart of so many bytes. */
+/** A valid cart with this number of bytes. */
 const cartOf = (bytes: number): string => '{"cart":[1]}'.padEnd(bytes);
 
-/** How many of so many reads pass. */
+/** The number of admitted reads. */
 async function readsLeft(key: string, tries: number): Promise<number> {
   let passed = 0;
   for (let at = 0; at < tries; at += 1) {
@@ -49,7 +49,7 @@ describe('a body costs a point of the rate limit for each 64 KiB', () => {
     ['inflated', cartOf(300 * KIB), 200],
     ['no JSON', 'x'.repeat(300 * KIB), 400],
     ['over the limit', cartOf(5_000 * KIB), 413],
-  ])('counted after inflation, whatever the answer: %s', async (_what, text, status) => {
+  ])('counted after decompression, for any response: %s', async (_what, text, status) => {
     const key = await under.newKey({ restPerMinute: 10 });
     const headers = { ...JSON_TYPE, 'content-encoding': 'gzip' };
     const answer = await send({ path: CART, raw: gzipSync(text), headers, key });
@@ -57,7 +57,7 @@ describe('a body costs a point of the rate limit for each 64 KiB', () => {
     expect(await readsLeft(key, 12)).toBeLessThanOrEqual(5);
   });
 
-  test('more than is left is refused, before it reaches a service', async () => {
+  test('a body that costs more than the remaining points is refused before it reaches a service', async () => {
     const key = await under.newKey({ restPerMinute: 10 });
     await send({ path: HOOKS, key });
     const raw = cartOf(640 * KIB);
@@ -66,7 +66,7 @@ describe('a body costs a point of the rate limit for each 64 KiB', () => {
     expect(Number(refused.headers['retry-after'])).toBeGreaterThanOrEqual(1);
   });
 
-  test('any request that is allowed passes while the window is full', async () => {
+  test('a new window admits any allowed request', async () => {
     const key = await under.newKey({ restPerMinute: 2 });
     const note = '\u{1f4e6}'.repeat(65_535);
     const items = Array.from({ length: 30 }, (_, at) => ({
@@ -79,7 +79,7 @@ describe('a body costs a point of the rate limit for each 64 KiB', () => {
   });
 });
 
-describe('an answer above 1 MiB costs a point for each 256 KiB', () => {
+describe('a response above 1 MiB costs a point for each 256 KiB', () => {
   const DETAILS = `/api/v1/warehouse/return/details?return_id=${FAKE.returns.open}`;
   afterEach(() => under.resetServices());
 
@@ -96,7 +96,7 @@ describe('an answer above 1 MiB costs a point for each 256 KiB', () => {
   });
 });
 
-describe('the bytes of a shop and day', () => {
+describe('the daily bytes of a shop', () => {
   const QUOTA = 1;
   let small: TestGateway;
   let sendTo: (sent: Sent) => Promise<Received>;
@@ -123,14 +123,14 @@ describe('the bytes of a shop and day', () => {
     expect(Math.abs(retryAfterS - leftS)).toBeLessThan(60);
   });
 
-  test('do not count for reads, nor for other shops', async () => {
+  test('do not block reads or other shops', async () => {
     await useUp();
     expect((await sendTo({ path: HOOKS })).status).toBe(200);
     const key = await small.newKey({ shopId: await small.newShop() });
     expect((await sendTo({ ...cart(700 * KIB), key })).status).toBe(200);
   });
 
-  test('count over replicas', async () => {
+  test('are counted over all replicas', async () => {
     const replica = await startTestGateway({
       databaseUrl: small.database.url,
       shopMibPerDay: QUOTA,
@@ -141,7 +141,7 @@ describe('the bytes of a shop and day', () => {
     await replica.stop();
   });
 
-  test('a body that is known to be too much is not read', async () => {
+  test('the body of a shop with a used-up quota is not read', async () => {
     await useUp();
     const notJson = { path: CART, raw: '{', headers: JSON_TYPE };
     expect((await sendTo(notJson)).status).toBe(429);

@@ -20,7 +20,7 @@ const PROCESS = '/api/v1/warehouse/return/11/process';
 const JSON_TYPE = { 'content-type': 'application/json' };
 const SHAPE = { message: expect.any(String), errors: {} };
 
-/** Sends bytes as they are, and answers everything that comes back until the connection ends. */
+/** Sends raw bytes, and returns everything that is received until the connection is closed. */
 async function exchange(bytes: string): Promise<string> {
   const socket = connect(under.gateway.port, '127.0.0.1');
   socket.write(bytes);
@@ -64,20 +64,20 @@ describe('media type', () => {
       text: 'true',
     });
   });
-  test('an empty chunked body is an absent one', async () => {
+  test('an empty chunked body counts as absent', async () => {
     const lines = ['transfer-encoding: chunked', 'connection: close'];
     expect(await exchange(`${head(PROCESS, lines)}0\r\n\r\n`)).toMatch(/^HTTP\/1.1 200 .*true$/s);
     expect(await exchange(`${head(PROCESS, lines)}2\r\n{}\r\n0\r\n\r\n`)).toMatch(
       /^HTTP\/1.1 415 /,
     );
   });
-  test('an absent body is 422 where one is needed', async () => {
+  test('an absent body is 422 when one is required', async () => {
     expect(await send({ method: 'POST', path: CART })).toMatchObject({ status: 422, body: SHAPE });
   });
 });
 
 describe('encoding', () => {
-  test('gzip is inflated', async () => {
+  test('gzip is decompressed', async () => {
     const headers = { ...JSON_TYPE, 'content-encoding': 'gzip' };
     const answer = await send({ path: CART, raw: gzipSync('{"cart":[7]}'), headers });
     expect(answer).toMatchObject({ status: 200, body: { data: { cart: [7] } } });
@@ -94,7 +94,7 @@ describe('encoding', () => {
       body: SHAPE,
     });
   });
-  test('the limit holds after inflation', async () => {
+  test('the limit applies after decompression', async () => {
     const headers = { ...JSON_TYPE, 'content-encoding': 'gzip' };
     const bomb = gzipSync(Buffer.alloc(64 * 2 ** 20, ' '));
     expect(await send({ path: CART, raw: bomb, headers })).toMatchObject({
@@ -105,7 +105,7 @@ describe('encoding', () => {
 });
 
 describe('size', () => {
-  test('1 MiB is taken and one byte more is 413, whatever is announced', async () => {
+  test('1 MiB is accepted and one byte more is 413, for any announced length', async () => {
     const padded = (size: number): string => '{"cart":[1]}'.padEnd(size, ' ');
     expect((await send({ path: CART, raw: padded(2 ** 20), headers: JSON_TYPE })).status).toBe(200);
     const over = await send({ path: CART, raw: padded(2 ** 20 + 1), headers: JSON_TYPE });
@@ -115,7 +115,7 @@ describe('size', () => {
     expect(await exchange(`${head(CART, lines)}${chunk}`)).toMatch(/^HTTP\/1.1 413 /);
   });
 
-  test('the largest legal dispositions are taken: 30 full notes, escaped', async () => {
+  test('the largest valid dispositions are accepted: 30 notes of full length, escaped', async () => {
     const note = '\\ud83d\\ude00'.repeat(65_535);
     const items = Array.from(
       { length: 30 },
@@ -131,7 +131,7 @@ describe('size', () => {
     ]);
   });
 
-  test('a refused request with a large unread body is answered, and the connection ends', async () => {
+  test('a refused request with a large unread body is answered, and the connection is closed', async () => {
     const answer = await exchange(
       head(CART, ['content-type: application/json', 'content-length: 5000000']) +
         'x'.repeat(5_000_000),
@@ -139,13 +139,13 @@ describe('size', () => {
     expect(answer).toMatch(/^HTTP\/1.1 413 .*connection: close.*"errors":\{\}\}$/is);
   });
 
-  test('a connection whose small body was not read goes on', async () => {
+  test('a connection with a small unread body can be reused', async () => {
     const refused = `POST /api/v1/cart HTTP/1.1\r\nhost: x\r\ncontent-length: 10\r\n\r\n0123456789`;
     const next = 'GET /livez HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n';
     expect(await exchange(`${refused}${next}`)).toMatch(/^HTTP\/1.1 401 .*HTTP\/1.1 200 /s);
   });
 
-  test('a body is asked for only once the request is found worth it', async () => {
+  test('100 Continue is sent only after the checks before the body', async () => {
     const ask = (key: string): Promise<{ continued: boolean; status: number }> =>
       new Promise((resolve, reject) => {
         let continued = false;
@@ -194,7 +194,7 @@ describe('JSON', () => {
     ]);
     expect(await post(raw)).toMatchObject({ status: 400, body: SHAPE });
   });
-  test('32 levels are taken, 33 are 400, and no depth breaks anything', async () => {
+  test('32 levels are accepted, 33 are 400, and no depth causes a 500', async () => {
     const nested = (levels: number): string =>
       `{"cart":[1],"x":${'['.repeat(levels - 1)}${']'.repeat(levels - 1)}}`;
     expect((await post(nested(32))).status).toBe(200);
@@ -203,14 +203,14 @@ describe('JSON', () => {
     expect((await post('['.repeat(1_000_000))).status).toBe(400);
     expect((await post('{"a":'.repeat(200_000))).status).toBe(400);
   });
-  test('100,000 entries are taken, more are 400 before anything is built of them', async () => {
+  test('100,000 entries are accepted, more are 400 before parsing', async () => {
     // The object, its two members and both lists count as well.
     const entries = (count: number): string => `{"cart":[1],"x":[${'[],'.repeat(count)}0]}`;
     expect((await post(entries(49_998))).status).toBe(200);
     expect(await post(entries(49_999))).toMatchObject({ status: 400, body: SHAPE });
     expect((await post(`{"cart":[1],"x":[${'0,'.repeat(100_000)}0]}`)).status).toBe(400);
   });
-  test('10,000 numbers are kept as they were sent, more are 400', async () => {
+  test('10,000 exact numbers are accepted, more are 400', async () => {
     const post = (raw: string) => send({ path: CART, raw, headers: JSON_TYPE });
     const cart = (count: number) => `{"cart":[1],"x":[${'1.10,'.repeat(count)}0]}`;
     expect((await post(cart(10_000))).status).toBe(200);
@@ -223,11 +223,11 @@ describe('JSON', () => {
   test('of two equal keys the last wins', async () => {
     expect((await post('{"cart":"x","cart":[1]}')).status).toBe(200);
   });
-  test('keys with a meaning to JavaScript have none', async () => {
+  test('keys such as __proto__ have no special meaning', async () => {
     const raw = '{"__proto__":"x","constructor":1,"toString":null}';
     expect((await send({ path: PROCESS, raw, headers: JSON_TYPE })).text).toBe('true');
   });
-  test('16 KiB of details are counted as text, however JSON writes it', async () => {
+  test('16 KiB of details are counted as text, independent of JSON escapes', async () => {
     const details = (value: string) =>
       send({ path: PROCESS, raw: JSON.stringify({ k: value }), headers: JSON_TYPE });
     expect((await details('\n'.repeat(16_383))).text).toBe('true');

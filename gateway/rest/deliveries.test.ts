@@ -44,12 +44,12 @@ describe('deliveries of a webhook', () => {
     ],
   };
 
-  test('are listed without what was sent and answered word by word', async () => {
+  test('are listed without the sent body and the received response', async () => {
     const answer = await send({ path });
     expect([answer.status, answer.body]).toEqual([200, { deliveries: [shown], next_cursor: null }]);
   });
 
-  test('come in pages, and by what the query says', async () => {
+  test('have pages and filters', async () => {
     const asked: object[] = [];
     const fake = under.services.webhooks.listDeliveries;
     under.services.webhooks.listDeliveries = (request, context) => {
@@ -78,7 +78,7 @@ describe('deliveries of a webhook', () => {
     ]);
   });
 
-  test('are replayed, and the answer is the delivery', async () => {
+  test('are replayed, and the response is the delivery', async () => {
     const answer = await send({ method: 'POST', path: `${path}/${FAKE.delivery}/replay` });
     expect([answer.status, answer.body]).toEqual([200, { ...shown, state: 'waiting' }]);
   });
@@ -92,7 +92,7 @@ describe('deliveries of a webhook', () => {
     },
   );
 
-  test('a delivery that the present state keeps from being replayed is 409', async () => {
+  test('a delivery that cannot be replayed in its current state is 409', async () => {
     under.services.webhooks.replayDelivery = () => {
       const reason = ErrorReason.STATE_FORBIDS;
       throw new DomainError(Code.FailedPrecondition, reason, 'the delivery is waiting already');
@@ -123,7 +123,7 @@ describe('deliveries of a webhook', () => {
     [`cursor=${'x'.repeat(201)}`, 'cursor must be at most 200 characters.'],
     ['cursor=x', 'cursor must be the cursor of a previous page.'],
     ['cursor=%00', 'cursor must not contain NUL or unpaired surrogate characters.'],
-  ])('deliveries?%s is 422, for a webhook of nobody too', async (query, message) => {
+  ])('deliveries?%s is 422, also for a webhook that does not exist', async (query, message) => {
     for (const id of ['41', 'abc']) {
       if (id === 'abc' && query === 'cursor=x') continue;
       expect(await send({ path: `/api/v1/webhooks/${id}/deliveries?${query}` })).toMatchObject({

@@ -11,7 +11,7 @@ import { readBody } from './body.ts';
 import { sendLarge } from './large-answer.ts';
 
 const MIB = 1024 * 1024;
-/** A minimum that nobody misses but a client that stands still. */
+/** A minimum rate that only a stalled client falls below. */
 const RATE = { bytesPerS: 1, windowMs: 200 };
 
 const cleanups: (() => Promise<void>)[] = [];
@@ -30,8 +30,8 @@ async function serve(listener: RequestListener) {
   return { port: server.port, ended };
 }
 
-describe('a large answer', () => {
-  test('arrives as it is, and is held no longer than until it is read', async () => {
+describe('a large response', () => {
+  test('arrives unchanged, and its memory is released as it is read', async () => {
     const answer = `a${'\u{1f4e6}é'.repeat(2 * MIB)}`;
     const left: number[] = [];
     const { port } = await serve((_req, res) => {
@@ -45,7 +45,7 @@ describe('a large answer', () => {
     expect(left.at(-1)).toBe(0);
   });
 
-  test('that its client does not read ends the connection', async () => {
+  test('that the client does not read is aborted, and the connection is closed', async () => {
     const { port, ended } = await serve((_req, res) => {
       void sendLarge(res, 'x'.repeat(32 * MIB), { rate: RATE });
     });
@@ -60,7 +60,7 @@ describe('a large answer', () => {
 });
 
 describe('a large body', () => {
-  /** What reading it comes to. */
+  /** The outcome of reading the body. */
   async function reading(send: (socket: ReturnType<typeof connect>) => void): Promise<unknown> {
     const outcome = Promise.withResolvers<unknown>();
     const held = { growTo: () => {}, requireCapacity: () => {} };
@@ -81,13 +81,13 @@ describe('a large body', () => {
     return outcome.promise;
   }
 
-  test('that stops in the middle is refused', async () => {
+  test('that stops arriving is refused', async () => {
     const outcome = await reading((socket) => void socket.write(Buffer.alloc(1.5 * MIB, ' ')));
     expect(outcome).toBeInstanceOf(HttpRefusal);
     expect(outcome).toMatchObject({ error: { status: 408 } });
   });
 
-  test('that keeps coming is read', async () => {
+  test('that keeps arriving is read', async () => {
     expect(await reading((socket) => void socket.write(Buffer.alloc(2 * MIB, ' ')))).toBe(2 * MIB);
   });
 });

@@ -55,7 +55,7 @@ describe('the order of checks', () => {
     expect((await send({ method: 'PUT', path, json: {} })).status).toBe(422);
     expect((await send({ method: 'PUT', path, json: { name: 'x' } })).status).toBe(404);
   });
-  test("a webhook's address after its other fields, before existence", async () => {
+  test("a webhook's URL after its other fields, before existence", async () => {
     const bad = { topic: 'return', trigger: 'return.closed', url: 'nonsense' };
     for (const path of ['/api/v1/webhooks/999', '/api/v1/webhooks/abc']) {
       const other = await send({ method: 'PUT', path, json: { ...bad, topic: 'x' } });

@@ -62,13 +62,13 @@ describe('credentials', () => {
     );
   });
 
-  test.each(OPERATIONS)('$id with a key of exactly its scope gets past it', async (operation) => {
+  test.each(OPERATIONS)('$id accepts a key with exactly its scope', async (operation) => {
     const key = await under.newKey({ scopes: [operation.scope] });
     const { status } = await send({ ...requestOf(operation), key });
     expect([200, 201, 204, 404]).toContain(status);
   });
 
-  test('refuses malformed, unknown, revoked and expired keys alike', async () => {
+  test('rejects malformed, unknown, revoked and expired keys with the same response', async () => {
     const revoked = await under.newKey();
     await revokeApiKey(under.database.pool, { shopId: 1n, keyId: revoked, by: TEST_AUTHOR });
     const expired = await under.newKey({ expiresAt: new Date(Date.now() - 1_000) });
@@ -110,13 +110,13 @@ describe('credentials', () => {
   });
 });
 
-describe('what does not exist', () => {
+describe('objects that do not exist', () => {
   const withIds = OPERATIONS.filter(
     ({ path, id }) => path.includes('{id}') || id === 'getReturnDetails',
   );
   const ids = ['999', 'abc', '0', '-1', '01', '1.0', '9007199254740992', '%31x', '1%2F2', '%zz'];
 
-  test.each(withIds)('$id answers its own 404', async (operation) => {
+  test.each(withIds)('$id answers the 404 of the operation', async (operation) => {
     for (const id of ids) {
       const answer = await send(requestOf(operation, id));
       expect([id, answer.status, answer.body]).toEqual([id, 404, operation.notFound?.body]);
@@ -204,7 +204,7 @@ describe('paths and methods', () => {
 });
 
 describe('validation', () => {
-  test('says which field and why', async () => {
+  test('reports the field and the reason', async () => {
     const answer = await send({
       method: 'PUT',
       path: '/api/v1/destinations/31',
@@ -215,7 +215,7 @@ describe('validation', () => {
       body: { message: expect.stringMatching(/^(name|type) /), errors: {} },
     });
   });
-  test('a line item of nobody is 422', async () => {
+  test('an unknown line item is 422', async () => {
     const json = { items: [{ line_item_id: 22 }] };
     expect(await send({ path: '/api/v1/dispositioning/assess', json })).toMatchObject({
       status: 422,
@@ -240,8 +240,8 @@ describe('validation', () => {
   });
 });
 
-describe('when something is wrong on our side', () => {
-  test('a service that is away is 503 with Retry-After and without the cause', async () => {
+describe('server-side failures', () => {
+  test('an unavailable service is 503 with Retry-After and without the cause', async () => {
     under.services.carts.createCart = () => {
       throw new ConnectError('connect ECONNREFUSED 10.1.2.3', Code.Unavailable);
     };
@@ -253,7 +253,7 @@ describe('when something is wrong on our side', () => {
     expect(answer.headers['retry-after']).toMatch(/^[1-9]\d*$/);
     expect(answer.text).not.toMatch(/10\.1\.2\.3|ECONN/);
   });
-  test('a shop that is not set up to its end is 503: its setup is finished by repeating it', async () => {
+  test('an incompletely created shop is 503, because repeating `shop create` completes it', async () => {
     under.services.carts.createCart = () => {
       const reason = ErrorReason.SHOP_NOT_CONFIGURED;
       throw new DomainError(Code.FailedPrecondition, reason, 'the shop has no settings');
@@ -262,7 +262,7 @@ describe('when something is wrong on our side', () => {
     expect(answer.status).toBe(503);
     expect(answer.text).not.toContain('settings');
   });
-  test('a fault is 500 with the request id and without the cause', async () => {
+  test('a bug in a service is 500 with the request id and without the cause', async () => {
     under.services.carts.createCart = () => {
       throw new Error('relation "carts" does not exist');
     };
@@ -274,7 +274,7 @@ describe('when something is wrong on our side', () => {
     expect(answer.text).toContain(String(answer.headers['x-request-id']));
     expect(answer.text).not.toContain('relation');
   });
-  test('a fault inside the gateway is 500 as well', async () => {
+  test('a bug in the gateway is 500 as well', async () => {
     under.services.carts.createCart = () => ({});
     expect((await send({ path: '/api/v1/cart', json: { cart: [1] } })).status).toBe(500);
   });

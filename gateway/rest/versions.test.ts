@@ -32,7 +32,7 @@ describe('the version that serves', () => {
     ['2026-07', '2026-07'],
     ['2026-10', '2026-10'],
     ['unstable', 'unstable'],
-  ])('%s is answered by %s, errors included', async (asked, served) => {
+  ])('%s is served by %s, including errors', async (asked, served) => {
     for (const sent of [{ path: '/webhooks' }, ...REFUSED]) {
       const { headers } = await send({ ...sent, path: `/api/${asked}${sent.path}` });
       expect(headers['x-service-api-version']).toBe(served);
@@ -47,14 +47,14 @@ describe('the version that serves', () => {
     }
   });
 
-  test('none named: the oldest supported', async () => {
+  test('without a version in the path, the oldest supported one serves', async () => {
     const answer = await send({ path: '/api/webhooks' });
     expect(answer).toMatchObject({ status: 200, headers: { 'x-service-api-version': '2026-07' } });
     const later = await at('2027-11-01', { path: '/api/webhooks' });
     expect(later.headers['x-service-api-version']).toBe('2026-10');
   });
 
-  test('an unknown one is 404 and names those there are, even without a key', async () => {
+  test('an unknown version is 404 with the list of versions, even without a key', async () => {
     for (const version of ['2026-08', '2019-01', 'v2', 'v0']) {
       const answer = await send({ path: `/api/${version}/webhooks`, key: null });
       expect(answer).toMatchObject({
@@ -64,13 +64,13 @@ describe('the version that serves', () => {
     }
   });
 
-  test('one that is not released yet is unknown', async () => {
+  test('an unreleased version is unknown', async () => {
     expect((await at('2026-07-15', { path: '/api/2026-10/webhooks' })).status).toBe(404);
   });
 });
 
 describe('the lifecycle', () => {
-  test('a deprecated version says when it retires', async () => {
+  test('a deprecated version has headers with its sunset date', async () => {
     const answer = await at('2027-08-01', { path: '/api/v1/webhooks', key: null });
     expect(answer).toMatchObject({
       status: 401,
@@ -106,7 +106,7 @@ describe('the lifecycle', () => {
     });
   });
 
-  test('the newest stays deprecated until there is a newer one', async () => {
+  test('the newest version stays deprecated until there is a newer one', async () => {
     const answer = await at('2028-02-01', { path: '/api/2026-10/webhooks' });
     expect(answer).toMatchObject({
       status: 200,
@@ -129,7 +129,7 @@ describe('unstable', () => {
     });
   });
 
-  test('names the fields at fault and the codes of the interface', async () => {
+  test('errors have the invalid fields and the codes of the interface', async () => {
     const path = '/api/unstable/webhooks';
     const fields = await send({ path, json: { topic: 'x' } });
     expect(fields.body).toMatchObject({
@@ -142,7 +142,7 @@ describe('unstable', () => {
     });
   });
 
-  test('successes are those of the newest version', async () => {
+  test('success responses are those of the newest version', async () => {
     const path = '/warehouse/return/details?return_id=11';
     const [unstable, newest] = await Promise.all([
       send({ path: `/api/unstable${path}` }),

@@ -84,11 +84,11 @@ test('an invalid entry fails alone', async () => {
 test('during an outage, write rejects, and entries of writeSoon are kept', async () => {
   const { writer, state } = writerUnderTest();
   state.isUnavailable = true;
-  writer.writeSoon(entry('away-kept'));
-  await expect(writer.write(entry('away-refused'))).rejects.toThrow('unavailable');
+  writer.writeSoon(entry('outage-kept'));
+  await expect(writer.write(entry('outage-refused'))).rejects.toThrow('unavailable');
   state.isUnavailable = false;
-  await until(async () => (await subjects('away-')).length > 0);
-  expect(await subjects('away-')).toEqual(['away-kept']);
+  await until(async () => (await subjects('outage-')).length > 0);
+  expect(await subjects('outage-')).toEqual(['outage-kept']);
 });
 
 test('an id with any characters is written', async () => {

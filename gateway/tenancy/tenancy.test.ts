@@ -60,7 +60,7 @@ async function auditOf(shopId: bigint): Promise<string[]> {
 }
 
 describe('shop create', () => {
-  test('makes its owner, and hands currency and payload version to their services', async () => {
+  test('creates its owner, and sends currency and payload version to the services', async () => {
     const calls: unknown[] = [];
     backend.services.returns.updateSettings = ({ shopId, settings }) => {
       calls.push([shopId, settings?.currency]);
@@ -82,7 +82,7 @@ describe('shop create', () => {
     expect(await auditOf(shop.id)).toEqual(['shop.created']);
   });
 
-  test('is repeatable, and leaves handed-over settings alone', async () => {
+  test('is idempotent, and does not change settings that a service already has', async () => {
     const ownerEmail = emailOf('owner');
     const first = await newShop({ ownerEmail });
     backend.services.returns.updateSettings = () => {
@@ -93,10 +93,10 @@ describe('shop create', () => {
     expect((await newShop({ ownerEmail, name: 'Other' })).id).not.toBe(first.id);
   });
 
-  test('finishes what a broken run left undone', async () => {
+  test('completes an interrupted run', async () => {
     const ownerEmail = emailOf('owner');
     backend.services.webhooks.setPayloadVersion = () => {
-      throw new ConnectError('away', Code.Unavailable);
+      throw new ConnectError('unavailable', Code.Unavailable);
     };
     await expect(newShop({ ownerEmail })).rejects.toThrow();
     backend.reset();
@@ -154,7 +154,7 @@ describe('members', () => {
     expect(await promote(owner.by)).toMatchObject({ role: 'owner' });
   });
 
-  test('an admin changes others, an analyst nobody', async () => {
+  test('an admin may change other roles, an analyst may change none', async () => {
     const { pool, shopId, admin, analyst } = await team();
     const hire = (by: typeof admin.by) =>
       addMember(pool, { shopId, email: emailOf('new'), role: 'warehouse', by });
@@ -164,7 +164,7 @@ describe('members', () => {
     await expect(self).rejects.toMatchObject(refused);
   });
 
-  test('the last owner stays', async () => {
+  test('the last owner cannot be removed', async () => {
     const { pool, shopId, owner } = await team();
     const shop = await newShop({ ownerEmail: owner.email, name: 'Second' });
     const leave = removeMember(pool, { shopId: shop.id, email: owner.email, by });
@@ -172,7 +172,7 @@ describe('members', () => {
     await removeMember(pool, { shopId, email: owner.email, by });
   });
 
-  test('a member of one shop is none of another', async () => {
+  test('a member of one shop is not a member of another', async () => {
     const { pool, analyst } = await team();
     const other = await newShop();
     expect(await roleOfMember(pool, other.id, analyst.by.userId)).toBeUndefined();
@@ -180,7 +180,7 @@ describe('members', () => {
     await expect(remove).rejects.toMatchObject({ code: Code.NotFound });
   });
 
-  test('the log says who did it, from where, what, and to which object', async () => {
+  test('the audit log has actor, source, action and object', async () => {
     const { pool, shopId, admin, analyst } = await team();
     const author = { ...admin.by, source: '203.0.113.7' };
     await removeMember(pool, { shopId, email: analyst.email, by: author });
@@ -230,11 +230,11 @@ describe('API keys', () => {
     expect(await auditOf(shop.id)).toContain('api_key.created');
   });
 
-  test('a shop has at most 100 live ones, also when made at once', async () => {
+  test('a shop has at most 100 active ones, also with concurrent calls', async () => {
     const shop = await newShop();
     const make = () =>
       createApiKey(under.database.pool, { shopId: shop.id, scopes: [], description: '', by });
-    // They queue for the shop's lock: not more at once than the pool lets wait on a slow machine.
+    // The calls wait for the shop's lock. Their number is limited, because too many would time out on a slow machine.
     const atOnce = async (count: number) => {
       const made = await Promise.allSettled(Array.from({ length: count }, make));
       return made.filter(({ status }) => status === 'fulfilled').length;
@@ -251,7 +251,7 @@ describe('API keys', () => {
     await make();
   });
 
-  test('cannot be revoked by another shop, and twice is once', async () => {
+  test('cannot be revoked by another shop, and revoking is idempotent', async () => {
     const [shop, other] = [await newShop(), await newShop()];
     const { keyId } = await createApiKey(under.database.pool, {
       shopId: shop.id,
@@ -278,7 +278,7 @@ describe('API keys', () => {
 });
 
 describe('installations', () => {
-  test('come and go, for one shop', async () => {
+  test('can be added and removed, per shop', async () => {
     const { pool } = under.database;
     const [shop, other] = [await newShop(), await newShop()];
     const app = { shopId: shop.id, issuer: 'https://auth.example.com', clientId: 'erp' };

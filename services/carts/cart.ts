@@ -5,10 +5,10 @@ import { BODY_BYTES_MAX, CART_ENTRIES_MAX, isBase64 } from '../contract/limits.t
 import { DomainError } from '../platform/errors.ts';
 import { callerShape, id, optionalIdempotencyKey, text } from '../platform/input.ts';
 
-/** How long a cart waits for its checkout. Days. */
+/** A cart is kept for this time. Days. */
 export const CART_DAYS = 30;
 
-/** One entry; its object is the JSON text that was sent, empty for a bare variant id. */
+/** One entry. `objectJson` is the JSON text that was sent; it is empty for a bare variant id. */
 const entry = z
   .object({ variantId: id, objectJson: text(BODY_BYTES_MAX) })
   .refine(({ variantId, objectJson }) => objectJson === '' || names(objectJson, variantId), {
@@ -16,7 +16,7 @@ const entry = z
     message: 'must be a JSON object with the same variant_id',
   });
 
-/** `shopify` may be a text, absent, or null; its content is nobody's business here. */
+/** `shopify` may be a text, null or absent; the service does not interpret its content. */
 export const newCart = z
   .object({
     ...callerShape,
@@ -34,7 +34,7 @@ export const newCart = z
   });
 export type NewCart = z.infer<typeof newCart>;
 
-/** Made once: making a schema costs more than reading an entry. */
+/** Created once, because creating a schema costs more than parsing an entry. */
 const cartObject = z.looseObject({ variant_id: z.number() });
 
 function names(objectJson: string, variantId: bigint): boolean {
@@ -65,7 +65,7 @@ export function keyConflict(): DomainError {
   );
 }
 
-/** The same for an unknown token, another shop's, and one that is too old. */
+/** The same error for an unknown token, for the token of another shop and for an expired cart. */
 export function cartNotFound(): DomainError {
   return new DomainError(Code.NotFound, ErrorReason.CART_NOT_FOUND, 'the cart does not exist');
 }

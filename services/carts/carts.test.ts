@@ -29,7 +29,7 @@ async function createCart(shopId: bigint, request: object) {
   return cart;
 }
 
-/** Makes a cart older than it is. */
+/** Moves the creation of a cart into the past. */
 async function age(token: string, days: number): Promise<void> {
   await service.db.pool.query(
     'update carts set created_at = now() - make_interval(days => $2) where token = $1',
@@ -40,7 +40,7 @@ async function age(token: string, days: number): Promise<void> {
 const NO_CART = { code: Code.NotFound, reason: 'CART_NOT_FOUND', field: undefined };
 
 describe('create cart', () => {
-  test('answers what was sent, under a token of 32 bytes', async () => {
+  test('returns what was sent, with a token of 32 bytes', async () => {
     const objectJson = '{ "quantity":2, "variant_id": 7.0, "note":"\\u0000 é", "variant_id":8 }';
     const entries = [bare(5n), { variantId: 8n, objectJson }];
     const cart = await createCart(newShop(), { entries, shopify: 'YQ' });
@@ -57,14 +57,14 @@ describe('create cart', () => {
     expect(cart.createdAt && timestampDate(cart.createdAt).getTime()).toBeGreaterThan(0);
   });
 
-  test('tells an absent shopify from a null one', async () => {
+  test('distinguishes an absent shopify from null', async () => {
     const absent = await createCart(newShop(), { entries: [bare(1n)] });
     expect([absent.shopify, absent.shopifyNull]).toEqual([undefined, false]);
     const none = await createCart(newShop(), { entries: [bare(1n)], shopifyNull: true });
     expect([none.shopify, none.shopifyNull]).toEqual([undefined, true]);
   });
 
-  test('gives every cart a token of its own', async () => {
+  test('gives every cart a different token', async () => {
     const shopId = newShop();
     const carts = await Promise.all(
       Array.from({ length: 10 }, () => createCart(shopId, { entries: [bare(1n)] })),
@@ -72,7 +72,7 @@ describe('create cart', () => {
     expect(new Set(carts.map(({ token }) => token)).size).toBe(10);
   });
 
-  test('tells of the cart, without its shopify and its token', async () => {
+  test('publishes an event about the cart, without shopify and token', async () => {
     const shopId = newShop();
     const { token } = await createCart(shopId, {
       entries: [bare(1n), bare(2n)],
@@ -101,13 +101,13 @@ describe('create cart', () => {
   });
 
   test.each(['', 'YQ', 'YQ==', 'YWI=', 'YWI', 'YWJj', '+/+/'])(
-    'takes %j as Base64',
+    'accepts %j as Base64',
     async (shopify) => {
       expect((await createCart(newShop(), { entries: [bare(1n)], shopify })).shopify).toBe(shopify);
     },
   );
 
-  test('takes 500 entries and the largest variant id', async () => {
+  test('accepts 500 entries and the largest variant id', async () => {
     const entries = Array.from({ length: 500 }, () => bare(2n ** 53n - 1n));
     expect((await createCart(newShop(), { entries })).entries).toHaveLength(500);
   });
@@ -144,7 +144,7 @@ describe('create cart', () => {
 describe('create cart with an idempotency key', () => {
   const entries = [bare(1n), { variantId: 2n, objectJson: '{"variant_id":2}' }];
 
-  test('a repeat answers the first cart and tells of it once', async () => {
+  test('a repeat returns the first cart, and one event is published', async () => {
     const shopId = newShop();
     const request = { entries, shopify: 'YQ', idempotencyKey: 'k' };
     const first = await createCart(shopId, request);
@@ -154,7 +154,7 @@ describe('create cart with an idempotency key', () => {
     expect((await createCart(newShop(), request)).token).not.toBe(first.token);
   });
 
-  test('of ten at once one stores a cart', async () => {
+  test('one of ten concurrent calls stores a cart', async () => {
     const shopId = newShop();
     const request = { entries, idempotencyKey: 'k'.repeat(200) };
     const carts = await Promise.all(Array.from({ length: 10 }, () => createCart(shopId, request)));
@@ -194,7 +194,7 @@ function entry(objectJson: string) {
 }
 
 describe('get cart', () => {
-  test('reads it by its token, in its shop only', async () => {
+  test('reads a cart by its token, only in its shop', async () => {
     const shopId = newShop();
     const cart = await createCart(shopId, { entries: [bare(3n)], shopify: 'YQ==' });
     const { token } = cart;
@@ -203,12 +203,15 @@ describe('get cart', () => {
     expect(await refusal(elsewhere)).toEqual(NO_CART);
   });
 
-  test.each(['', 'unknown', 'a\0b', 'x'.repeat(100_000)])('knows no other token', async (token) => {
-    const call = service.client.getCart({ shopId: newShop(), actor, token });
-    expect(await refusal(call)).toEqual(NO_CART);
-  });
+  test.each(['', 'unknown', 'a\0b', 'x'.repeat(100_000)])(
+    'finds no cart for another token',
+    async (token) => {
+      const call = service.client.getCart({ shopId: newShop(), actor, token });
+      expect(await refusal(call)).toEqual(NO_CART);
+    },
+  );
 
-  test('forgets a cart after 30 days', async () => {
+  test('does not find a cart after 30 days', async () => {
     const shopId = newShop();
     const { token } = await createCart(shopId, { entries: [bare(3n)] });
     await age(token, 29);
@@ -219,7 +222,7 @@ describe('get cart', () => {
 });
 
 describe('purge', () => {
-  test('deletes what is older than 30 days, and nothing else', async () => {
+  test('deletes only carts older than 30 days', async () => {
     const shopId = newShop();
     const young = await createCart(shopId, { entries: [bare(1n)] });
     const old = await createCart(shopId, { entries: [bare(1n)] });
@@ -232,7 +235,7 @@ describe('purge', () => {
     expect(rows).toEqual([{ token: hashOf(young.token) }]);
   });
 
-  test('two at once do not wait for each other', async () => {
+  test('two concurrent purges do not block each other', async () => {
     const { token } = await createCart(newShop(), { entries: [bare(1n)] });
     await age(token, 31);
     const other = new pg.Client({ connectionString: service.db.url });

@@ -1,4 +1,4 @@
 import { serviceShape } from '../platform/config.ts';
 
-/** The variables of the carts service. */
+/** The environment variables of the carts service. */
 export const cartsShape = { ...serviceShape };

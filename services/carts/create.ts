@@ -10,17 +10,17 @@ import { randomToken, type TokenKeys, tokensOf } from './token.ts';
 
 export interface CartDeps {
   readonly pool: pg.Pool;
-  /** Derive the tokens of carts that are made with an idempotency key. */
+  /** Keys that derive the tokens of carts with an idempotency key. */
   readonly tokenKeys: TokenKeys;
 }
 
 /**
- * Stores a cart under a token nobody can guess, and appends its event without its `shopify`. A caller
- * with the token may read the cart, so the table and the event have the token's hash only. A repeat with
- * the same key answers the first cart; of two at once the second waits for it.
+ * Stores a cart with a token that cannot be guessed, and appends its event without `shopify`. A caller with the token
+ * may read the cart, so the table and the event contain only the token's hash. A repeat with the same idempotency key
+ * returns the first cart; of two concurrent calls, the second one waits for the first.
  *
- * @throws DomainError ALREADY_EXISTS for a key that was used with other content, or whose token was derived
- *   by a key that is no longer on the ring.
+ * @throws DomainError ALREADY_EXISTS for an idempotency key that was used with other content, or whose token was
+ *   derived by a key that is no longer in the key ring.
  */
 export async function createCart({ pool, tokenKeys }: CartDeps, cart: NewCart): Promise<Cart> {
   const { shopId, idempotencyKey: key } = cart;

@@ -8,17 +8,17 @@ import { startLoop, type Worker } from '../platform/worker.ts';
 import { cartRoutes } from './service.ts';
 import { hashLeftTokens, purgeCarts } from './store.ts';
 
-/** How often old carts are looked for. Milliseconds. */
+/** Interval at which old carts are deleted. Milliseconds. */
 const PURGE_EVERY_MS = 3_600_000;
 
-/** Starts the carts service, which needs no other. */
+/** Starts the carts service. It calls no other service. */
 export function startCarts(options: ServiceOptions): Promise<RunningService> {
   return startService(
     {
       name: 'carts',
       publishes: true,
       build: (runtime) => ({
-        // The ring is one that every service has; a purpose of its own separates the two uses.
+        // The key ring also signs events. A separate purpose string keeps the two uses apart.
         routes: cartRoutes({ pool: runtime.pool, tokenKeys: options.eventSignatures.keys }),
         workers: async () => [startPurge({ ...runtime, pool: runtime.backgroundPool })],
       }),
@@ -27,7 +27,7 @@ export function startCarts(options: ServiceOptions): Promise<RunningService> {
   );
 }
 
-/** Needs no lease: replicas skip the rows that another is deleting. */
+/** Starts the deletion of old carts. It needs no lease, because replicas skip rows that another one is deleting. */
 function startPurge({ pool, logger }: ServiceRuntime): Worker {
   return startLoop({
     name: 'purge carts',

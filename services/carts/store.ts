@@ -12,19 +12,19 @@ interface Row {
 
 const COLUMNS = 'variant_ids, object_texts, shopify, shopify_null, created_at';
 
-/** A caller's key, and what it is used for. */
+/** An idempotency key, and the hash of its request. */
 export interface KeyUse {
   readonly key: string;
   readonly requestHash: Buffer;
 }
 
-/** undefined when the shop has a cart of that key, made by a transaction that has committed. */
+/** Stores a cart; undefined when a committed cart of the shop has the same key. */
 export async function insertCart(
   tx: Queryable,
   cart: NewCart,
   o: { readonly token: string; readonly use: KeyUse | undefined },
 ): Promise<Cart | undefined> {
-  // What was sent is what is stored: reading a megabyte of arrays back would cost more than writing it.
+  // The entries are not read back, because they are stored as sent and reading a megabyte costs more than writing it.
   const { rows } = await tx.query<Pick<Row, 'created_at'>>(
     `insert into carts (shop_id, token, variant_ids, object_texts, shopify, shopify_null,
        idempotency_key, request_hash, token_hashed)
@@ -48,10 +48,10 @@ export async function insertCart(
 }
 
 /**
- * What was made with a key, and the hash of the request that did it.
+ * The cart that was created with an idempotency key, and the hash of its request.
  *
- * @param o.tokens those that the key may stand for.
- * @throws DomainError ALREADY_EXISTS when the cart has none of them.
+ * @param o.tokens the possible tokens of the key.
+ * @throws DomainError ALREADY_EXISTS when the cart has none of these tokens.
  */
 export async function findByKey(
   db: Queryable,
@@ -66,13 +66,13 @@ export async function findByKey(
   );
   const [row] = rows;
   if (!row) return undefined;
-  // A process of the release before keeps the token itself.
+  // A process of the previous release stores the token itself.
   const token = row.token_hashed ? o.tokens.find((one) => hashOf(one) === row.token) : row.token;
   if (token === undefined) throw keyConflict();
   return { cart: toCart(row, token), requestHash: row.request_hash };
 }
 
-/** undefined when the shop has no cart with that token that is young enough. */
+/** The cart with this token; undefined when the shop has none or it has expired. */
 export async function findCart(
   db: Queryable,
   shopId: bigint,
@@ -87,10 +87,10 @@ export async function findCart(
   return rows[0] && toCart(rows[0], token);
 }
 
-/** Until then a process of the release before may have inserted tokens as they are. */
+/** For this time, a process of the previous release may still insert tokens without hashing them. */
 const ROLLOUT_HOURS = 1;
 
-/** Hashes the tokens of carts that such a process made. */
+/** Hashes the tokens of carts that a process of the previous release inserted. */
 export async function hashLeftTokens(db: Queryable): Promise<void> {
   await db.query(
     `update carts
@@ -103,7 +103,7 @@ export async function hashLeftTokens(db: Queryable): Promise<void> {
 
 const PURGE_BATCH = 1_000;
 
-/** Deletes some carts that are too old, of any shop, and says whether there may be more. */
+/** Deletes a batch of expired carts of any shop. Returns whether there may be more. */
 export async function purgeCarts(db: Queryable): Promise<boolean> {
   const { rowCount } = await db.query(
     `with old as (

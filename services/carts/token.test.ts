@@ -25,23 +25,26 @@ describe('the stored token', () => {
   const rowsOf = async (shopId: bigint) =>
     (await service.db.pool.query('select * from carts where shop_id = $1', [shopId])).rows;
 
-  test.each([[undefined], ['a key']])('is a hash, which opens nothing: key %s', async (key) => {
-    const shopId = newShop();
-    const { cart } = await service.client.createCart({
-      ...{ shopId, actor, entries: [{ variantId: 1n }] },
-      ...(key !== undefined && { idempotencyKey: key }),
-    });
-    if (!cart) throw new Error('no cart in the answer');
-    const [row] = await rowsOf(shopId);
-    expect(row).toMatchObject({ token: hashOf(cart.token), token_hashed: true });
-    expect(
-      JSON.stringify(row, (_, value) => (typeof value === 'bigint' ? `${value}` : value)),
-    ).not.toContain(cart.token);
-    const stolen = service.client.getCart({ shopId, actor, token: row.token });
-    expect(await refusal(stolen)).toEqual(NO_CART);
-  });
+  test.each([[undefined], ['a key']])(
+    'is a hash, which does not give access: key %s',
+    async (key) => {
+      const shopId = newShop();
+      const { cart } = await service.client.createCart({
+        ...{ shopId, actor, entries: [{ variantId: 1n }] },
+        ...(key !== undefined && { idempotencyKey: key }),
+      });
+      if (!cart) throw new Error('no cart in the answer');
+      const [row] = await rowsOf(shopId);
+      expect(row).toMatchObject({ token: hashOf(cart.token), token_hashed: true });
+      expect(
+        JSON.stringify(row, (_, value) => (typeof value === 'bigint' ? `${value}` : value)),
+      ).not.toContain(cart.token);
+      const stolen = service.client.getCart({ shopId, actor, token: row.token });
+      expect(await refusal(stolen)).toEqual(NO_CART);
+    },
+  );
 
-  test('of a repeat is derived by whichever key of the ring made the cart', async () => {
+  test('of a repeat is derived by the key of the ring that the cart was created with', async () => {
     const shopId = newShop();
     const { pool } = service.db;
     const [older, newer] = [Buffer.alloc(32, 1), Buffer.alloc(32, 2)];
@@ -59,7 +62,7 @@ describe('the stored token', () => {
     await expect(gone).rejects.toMatchObject({ code: Code.AlreadyExists });
   });
 
-  test('of a cart that the release before inserts with a key is answered to a repeat', async () => {
+  test('of a cart that the previous release inserted with a key is returned to a repeat', async () => {
     const shopId = newShop();
     const cart = { shopId, actor, entries: [{ variantId: 1n }], idempotencyKey: 'k' };
     await service.client.createCart(cart);
@@ -72,7 +75,7 @@ describe('the stored token', () => {
     expect(await rowsOf(shopId)).toHaveLength(1);
   });
 
-  test('of a cart that the release before inserts is read, and hashed an hour later', async () => {
+  test('of a cart that the previous release inserted is found, and hashed an hour later', async () => {
     const shopId = newShop();
     const token = 't'.repeat(43);
     await service.db.pool.query(

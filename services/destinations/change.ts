@@ -28,7 +28,7 @@ interface Caller {
 }
 
 /**
- * Adds a destination, once per idempotency key: a repeat answers the destination as it is now.
+ * Adds a destination, once per idempotency key. A repeat returns the current state of the destination.
  *
  * @throws DomainError ALREADY_EXISTS for a key that was used with other content, RESOURCE_EXHAUSTED
  *   when the shop has 1,000.
@@ -54,8 +54,7 @@ export async function createDestination(pool: pg.Pool, input: NewDestination) {
 }
 
 /**
- * Changes one destination under its lock. A change to what it already is does nothing, and no event
- * tells of it.
+ * Changes one destination under its lock. A change without effect writes nothing and publishes no event.
  *
  * @throws DomainError NOT_FOUND when the shop has no such destination.
  */

@@ -1,4 +1,4 @@
 import { serviceShape } from '../platform/config.ts';
 
-/** The variables of the destinations service. */
+/** The environment variables of the destinations service. */
 export const destinationsShape = { ...serviceShape };

@@ -10,7 +10,7 @@ const { countries } = table.parse(
   createRequire(import.meta.url)('i18n-iso-countries/langs/en.json'),
 );
 
-/** The English name of a country by its upper-case two-letter code; empty for a code of no country. */
+/** The English name of a country by its upper-case two-letter code; empty for an unknown code. */
 export function countryName(code: string): string {
   const names = countries[code] ?? '';
   return typeof names === 'string' ? names : (names[0] ?? '');

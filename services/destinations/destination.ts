@@ -7,12 +7,12 @@ import { DomainError } from '../platform/errors.ts';
 import { callerShape, id, idempotencyKey, requiredText, text } from '../platform/input.ts';
 import { countryName } from './country.ts';
 
-/** How many destinations a shop may have. */
+/** Maximum number of destinations of a shop. */
 const DESTINATIONS_PER_SHOP = 1_000;
 
 const line = text(ADDRESS_TEXT_MAX);
 
-/** Every text is empty when it was not given; the country is filled from its code. */
+/** A text that was not given is empty. The country name is filled in from its code. */
 const address = z
   .object({
     name: line,
@@ -48,7 +48,7 @@ const NO_ADDRESS: Address = {
 
 const type = z.enum(DestinationType, 'must be a known destination type');
 
-/** A destination to create: a warehouse that is enabled, unless the caller says otherwise. */
+/** A destination to create; an enabled warehouse by default. */
 export const newDestination = z.object({
   ...callerShape,
   idempotencyKey,
@@ -59,7 +59,7 @@ export const newDestination = z.object({
 });
 export type NewDestination = z.infer<typeof newDestination>;
 
-/** A change: the name is required, what is absent stays, an address replaces the whole address. */
+/** A change. The name is required, absent fields are not changed, and an address replaces the whole address. */
 export const destinationEdit = z.object({
   ...callerShape,
   destinationId: id,
@@ -70,7 +70,7 @@ export const destinationEdit = z.object({
 });
 export type DestinationEdit = z.infer<typeof destinationEdit>;
 
-/** The location at the commerce provider; none is undefined here and 0 in the message. */
+/** The location at the commerce provider; undefined for none, which is 0 in the message. */
 export const locationLink = z.object({
   ...callerShape,
   destinationId: id,
@@ -80,7 +80,7 @@ export const locationLink = z.object({
     .transform((value) => value || undefined),
 });
 
-/** The part of a destination that callers change. */
+/** The part of a destination that callers can change. */
 export interface DestinationState {
   readonly name: string;
   readonly type: DestinationType;
@@ -89,7 +89,7 @@ export interface DestinationState {
   readonly address: Address;
 }
 
-/** A place returns are shipped to. */
+/** A place that returns are shipped to. */
 export interface Destination extends DestinationState {
   readonly id: bigint;
   readonly updatedAt: Date;
@@ -105,7 +105,7 @@ export function applyEdit(current: Destination, edit: DestinationEdit): Destinat
   };
 }
 
-/** The same for an absent destination and for another shop's. */
+/** The same error for a destination that does not exist and for one of another shop. */
 export function destinationNotFound(destinationId: bigint): DomainError {
   return new DomainError(
     Code.NotFound,

@@ -41,7 +41,7 @@ const NO_DESTINATION = {
 const invalid = (field: string) => ({ code: Code.InvalidArgument, reason: 'INVALID_FIELD', field });
 
 describe('create destination', () => {
-  test('stores an enabled warehouse without a location unless told otherwise', async () => {
+  test('stores an enabled warehouse without a location by default', async () => {
     const shopId = newShop();
     const created = await createDepot(shopId);
     expect(created).toMatchObject({
@@ -58,7 +58,7 @@ describe('create destination', () => {
     expect(destination).toEqual(created);
   });
 
-  test('tells that it was created', async () => {
+  test('publishes an event', async () => {
     const shopId = newShop();
     const { id } = await createDepot(shopId);
     expect(await service.events(shopId)).toMatchObject([
@@ -71,7 +71,7 @@ describe('create destination', () => {
     ]);
   });
 
-  test('answers the same destination for the same key and content, and tells once', async () => {
+  test('returns the same destination for the same key and content, and publishes one event', async () => {
     const shopId = newShop();
     const request = { shopId, actor, idempotencyKey: nextKey(), name: 'Depot' };
     const calls = Array.from({ length: 8 }, () => service.client.createDestination(request));
@@ -107,7 +107,7 @@ describe('create destination', () => {
     expect(first.destination?.id).not.toBe(other.destination?.id);
   });
 
-  test('refuses the 1,001st of a shop, also when several race for the last place', async () => {
+  test('refuses the 1,001st destination of a shop, also with concurrent calls', async () => {
     const shopId = newShop();
     await createDepot(shopId);
     await service.db.pool.query('update shop_quotas set destinations = 999 where shop_id = $1', [
@@ -154,7 +154,7 @@ describe('create destination', () => {
     expect(await refusal(createDepot(newShop(), { name: `${name}x` }))).toEqual(invalid('name'));
   });
 
-  test('keeps a text as it was sent', async () => {
+  test('stores a text exactly as sent', async () => {
     expect((await createDepot(newShop(), { name: '  Depot ' })).name).toBe('  Depot ');
   });
 });
@@ -170,7 +170,7 @@ describe('address', () => {
     expect(address).toMatchObject({ countryCode: storedCode, country: storedCountry });
   });
 
-  test('keeps every field, the phone too', async () => {
+  test('stores every field, including the phone', async () => {
     const address = {
       name: 'Ann',
       company: 'Depot Ltd',
@@ -190,7 +190,7 @@ describe('address', () => {
 describe('update destination', () => {
   const address = { city: 'Leeds', phone: '1' };
 
-  test('keeps what is absent', async () => {
+  test('does not change absent fields', async () => {
     const shopId = newShop();
     const made = await createDepot(shopId, {
       type: DestinationType.DONATE,
@@ -231,7 +231,7 @@ describe('update destination', () => {
     });
   });
 
-  test('tells of a change, and not of a repeat', async () => {
+  test('publishes an event for a change, and none for a repeat', async () => {
     const shopId = newShop();
     const { id } = await createDepot(shopId);
     const edit = { shopId, actor, destinationId: id, name: 'North' };
@@ -266,7 +266,7 @@ describe('update destination', () => {
 });
 
 describe('link location', () => {
-  test('sets and clears the provider’s location, and tells of both', async () => {
+  test('sets and clears the provider’s location, and publishes an event for each', async () => {
     const shopId = newShop();
     const { id: destinationId } = await createDepot(shopId);
     const link = (providerLocationId: bigint) =>
@@ -280,7 +280,7 @@ describe('link location', () => {
 });
 
 describe('list destinations', () => {
-  test('has all of the shop by id, and none of another', async () => {
+  test('returns all destinations of the shop ordered by id, and none of another shop', async () => {
     const shopId = newShop();
     await createDepot(newShop());
     const first = await createDepot(shopId, { name: 'Z' });

@@ -1,7 +1,7 @@
 import { type RunningService, type ServiceOptions, startService } from '../platform/service.ts';
 import { destinationRoutes } from './service.ts';
 
-/** Starts the destinations service, which needs no other. */
+/** Starts the destinations service. It calls no other service. */
 export function startDestinations(options: ServiceOptions): Promise<RunningService> {
   return startService(
     {

@@ -27,7 +27,7 @@ interface Row {
 const COLUMNS = `id, name, type, enabled, provider_location_id, recipient, company, address1, address2,
   city, state, zip, country, country_code, phone, updated_at`;
 
-/** Takes the lock under which a shop's destinations are created; held to the end of the transaction. */
+/** Locks the creation of destinations of a shop until the end of the transaction. */
 export async function lockQuota(tx: Queryable, shopId: bigint): Promise<void> {
   await tx.query(
     'insert into shop_quotas (shop_id, destinations) values ($1, 0) on conflict (shop_id) do nothing',
@@ -36,7 +36,7 @@ export async function lockQuota(tx: Queryable, shopId: bigint): Promise<void> {
   await tx.query('select destinations from shop_quotas where shop_id = $1 for update', [shopId]);
 }
 
-/** What was created with a key, and the hash of the request that did it. */
+/** The destination that was created with an idempotency key, and the hash of its request. */
 export async function findByKey(
   db: Queryable,
   shopId: bigint,
@@ -50,7 +50,7 @@ export async function findByKey(
   return row && { destination: toDestination(row), requestHash: row.request_hash };
 }
 
-/** Stores a new destination and counts it; the constraint `destinations_quota` refuses one too many. */
+/** Stores a new destination and counts it. The constraint `destinations_quota` rejects one too many. */
 export async function insertDestination(
   tx: Queryable,
   shopId: bigint,
@@ -69,7 +69,7 @@ export async function insertDestination(
   return onlyRow(rows);
 }
 
-/** Writes the whole state of a destination that the caller has locked. */
+/** Writes the whole state of a destination. The caller must have locked it. */
 export async function updateDestination(
   tx: Queryable,
   shopId: bigint,
@@ -87,7 +87,7 @@ export async function updateDestination(
   return onlyRow(rows);
 }
 
-/** undefined when the shop has none with that id. */
+/** The destination with this id; undefined when the shop has none. */
 export function findDestination(db: Queryable, shopId: bigint, id: bigint) {
   return findOne(db, `select ${COLUMNS} from destinations where shop_id = $1 and id = $2`, [
     shopId,
@@ -95,13 +95,13 @@ export function findDestination(db: Queryable, shopId: bigint, id: bigint) {
   ]);
 }
 
-/** Like {@link findDestination}, and nobody else changes it before the transaction ends. */
+/** As {@link findDestination}, and locks the row until the end of the transaction. */
 export function lockDestination(tx: Queryable, shopId: bigint, id: bigint) {
   const sql = `select ${COLUMNS} from destinations where shop_id = $1 and id = $2 for update`;
   return findOne(tx, sql, [shopId, id]);
 }
 
-/** All of a shop, id ascending. */
+/** All destinations of a shop, ordered by id. */
 export async function listDestinations(db: Queryable, shopId: bigint): Promise<Destination[]> {
   const { rows } = await db.query<Row>(
     `select ${COLUMNS} from destinations where shop_id = $1 order by id`,
@@ -141,7 +141,7 @@ function values(state: DestinationState): unknown[] {
 
 function onlyRow(rows: readonly Row[]): Destination {
   const [row] = rows;
-  if (!row) throw new Error('the statement answered no row');
+  if (!row) throw new Error('the statement returned no row');
   return toDestination(row);
 }
 

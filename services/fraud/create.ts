@@ -16,7 +16,7 @@ export interface FraudDeps {
   readonly returns: Pick<Client<typeof ReturnsService>, 'findReturn'>;
 }
 
-/** Only the gateway names people: who reports stands in the report. */
+/** The actor of calls to returns: only the gateway may act for a person. The report contains the person. */
 const FRAUD = serviceActor('fraud');
 
 /**
@@ -53,7 +53,7 @@ export async function createReport(deps: FraudDeps, report: NewReport): Promise<
   }
 }
 
-/** Of a larger return nothing is read: that it is there is all that is asked. Bytes. */
+/** Larger returns are not read completely, because only their existence is checked. Bytes. */
 const MAX_BYTES = 1024 * 1024;
 
 async function requireReturn(

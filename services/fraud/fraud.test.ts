@@ -49,7 +49,7 @@ const NO_REPORT = { code: Code.NotFound, reason: 'FRAUD_REPORT_NOT_FOUND', field
 const EXISTS = { code: Code.AlreadyExists, reason: 'FRAUD_REPORT_EXISTS', field: undefined };
 
 describe('create fraud report', () => {
-  test.each(FRAUD_CATEGORIES)('records one of category %s', async (category) => {
+  test.each(FRAUD_CATEGORIES)('records a report of category %s', async (category) => {
     const of = shopWithReturn();
     const made = await report(of, { category, comment: ' It was empty. ' });
     expect(made).toMatchObject({
@@ -63,12 +63,12 @@ describe('create fraud report', () => {
     expect(read.report).toEqual(made);
   });
 
-  test('takes one without category and comment', async () => {
+  test('accepts a report without category and comment', async () => {
     const made = await report(shopWithReturn());
     expect([made.category, made.comment]).toEqual([undefined, undefined]);
   });
 
-  test.each(['', ' ', '\n\t\u00a0'])('takes a comment of blanks as none: %j', async (comment) => {
+  test.each(['', ' ', '\n\t\u00a0'])('treats a blank comment as absent: %j', async (comment) => {
     expect((await report(shopWithReturn(), { comment })).comment).toBeUndefined();
     const other = report(shopWithReturn(), { category: 'other', comment });
     expect(await refusal(other)).toEqual(invalid('comment'));
@@ -101,7 +101,7 @@ describe('create fraud report', () => {
     expect(await service.events(of.shopId)).toHaveLength(1);
   });
 
-  test('lets one of several that race win', async () => {
+  test('stores one of several concurrent reports', async () => {
     const of = shopWithReturn();
     const calls = await Promise.allSettled(Array.from({ length: 6 }, () => refusal(report(of))));
     const refused = calls.filter((call) => call.status === 'fulfilled');
@@ -123,7 +123,7 @@ describe('create fraud report', () => {
     expect(await refusal(service.client.getReport({ ...mine, actor }))).toEqual(NO_REPORT);
   });
 
-  test('tells of the report under its return', async () => {
+  test('publishes an event with the key of the return', async () => {
     const of = shopWithReturn();
     const { id } = await report(of, { category: 'item-is-worn' });
     expect(await service.events(of.shopId)).toMatchObject([
@@ -136,7 +136,7 @@ describe('create fraud report', () => {
     ]);
   });
 
-  test('of a large return is recorded without reading it', async () => {
+  test('does not read a large return', async () => {
     const of = shopWithReturn();
     returns.areLarge = true;
     const made = await report(of).finally(() => (returns.areLarge = false));
@@ -144,7 +144,7 @@ describe('create fraud report', () => {
     expect(returns.readWhole).toBe(0);
   });
 
-  test('is unavailable while returns is away, and records nothing', async () => {
+  test('answers UNAVAILABLE while the returns service is unavailable, and records nothing', async () => {
     const of = shopWithReturn();
     returns.refuseWith = Code.Unavailable;
     const call = refusal(report(of));
@@ -156,14 +156,14 @@ describe('create fraud report', () => {
 });
 
 describe('get fraud report', () => {
-  test('finds none where none was made', async () => {
+  test('finds no report when none was made', async () => {
     const call = service.client.getReport({ ...shopWithReturn(), actor });
     expect(await refusal(call)).toEqual(NO_REPORT);
   });
 });
 
 describe('list fraud categories', () => {
-  test('has all eight in order, in words, and says which needs a comment', async () => {
+  test('returns all eight in order, with titles and whether a comment is required', async () => {
     const { categories } = await service.client.listCategories({ shopId: newShop(), actor });
     expect(categories.map(({ id }) => id)).toEqual([...FRAUD_CATEGORIES]);
     expect(categories[1]).toMatchObject({ title: 'Package is empty', commentRequired: false });

@@ -11,7 +11,7 @@ import {
 import { DomainError } from '../platform/errors.ts';
 import { callerShape, id, text } from '../platform/input.ts';
 
-/** A report to make. A comment of blanks is none; the category `other` has to be explained by one. */
+/** A report to create. A blank comment counts as absent. The category `other` requires a comment. */
 export const newReport = z
   .object({
     ...callerShape,
@@ -48,7 +48,7 @@ const TITLES = {
   other: 'Other',
 } satisfies Record<FraudCategory, string>;
 
-/** Every category a report may have, in the order of the interface. */
+/** The categories of reports, in the order of the interface. */
 export const CATEGORIES = FRAUD_CATEGORIES.map((category) => ({
   id: category,
   title: TITLES[category],
@@ -59,7 +59,7 @@ function needsComment(category: FraudCategory | undefined): boolean {
   return category === 'other';
 }
 
-/** The same for an absent return and for another shop's. */
+/** The same error for a return that does not exist and for one of another shop. */
 export function returnNotFound(returnId: bigint): DomainError {
   return new DomainError(
     Code.NotFound,

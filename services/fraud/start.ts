@@ -4,11 +4,11 @@ import { type RunningService, type ServiceOptions, startService } from '../platf
 import { fraudRoutes } from './service.ts';
 
 export interface FraudOptions extends ServiceOptions {
-  /** gRPC name of the returns service, which knows whether a return exists. */
+  /** gRPC name of the returns service, which is asked whether a return exists. */
   readonly returnsTarget: string;
 }
 
-/** Starts the fraud service; it comes up without returns, and answers UNAVAILABLE until that is there. */
+/** Starts the fraud service. While the returns service is unavailable, reports are answered UNAVAILABLE. */
 export function startFraud(options: FraudOptions): Promise<RunningService> {
   return startService(
     {

@@ -18,7 +18,7 @@ interface Row {
 
 const COLUMNS = 'id, return_id, category, comment, actor_kind, actor_id, actor_name, created_at';
 
-/** Stores a report; the constraint `reports_one_per_return` refuses a second one for a return. */
+/** Stores a report. The constraint `reports_one_per_return` rejects a second one for the same return. */
 export async function insertReport(tx: Queryable, report: NewReport): Promise<Report> {
   const { rows } = await tx.query<Row>(
     `insert into reports (shop_id, return_id, category, comment, actor_kind, actor_id, actor_name)
@@ -35,11 +35,11 @@ export async function insertReport(tx: Queryable, report: NewReport): Promise<Re
     ],
   );
   const [row] = rows;
-  if (!row) throw new Error('the statement answered no row');
+  if (!row) throw new Error('the statement returned no row');
   return toReport(row);
 }
 
-/** undefined when the shop has no report for that return. */
+/** The report of a return; undefined when there is none. */
 export async function findReport(
   db: Queryable,
   shopId: bigint,

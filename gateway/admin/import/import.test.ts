@@ -101,7 +101,7 @@ describe('an invoice', () => {
     expect(at('2011-07-01T14:33:00')).toBe(BigInt(Date.UTC(2011, 6, 1, 13, 33) / 1000));
   });
 
-  test('tells two lines of the same SKU apart, and gives them the same ids at every run', () => {
+  test('gives two lines with the same SKU different ids, which are the same in every run', () => {
     const ids = () => submissionOf(invoice({}, {})).lines?.map((line) => line.providerLineItemId);
     const [first, second] = ids() ?? [];
     expect(first).not.toBe(second);
@@ -136,7 +136,7 @@ describe('a file', () => {
   const header =
     'InvoiceNo,StockCode,Description,Quantity,InvoiceDate,UnitPrice,CustomerID,Country';
 
-  test('keeps an invoice together that is too long for a return, for it to be refused as a whole', async () => {
+  test('returns an invoice that is too long for a return as one, so that it is refused as a whole', async () => {
     const rows = Array.from({ length: 260 }, (_, at) => `A,${at},,-1,d,1,,UK\n`).join('');
     const invoices = await invoicesOf(`${header}\n${rows}B,3,,-1,d,1,,UK\n`);
     expect(invoices.map(({ number, rows: read, size }) => [number, read.length, size])).toEqual([
@@ -155,7 +155,7 @@ describe('a file', () => {
     expect(invoices[0]?.rows[0]?.Description).toBe('x, "y"');
   });
 
-  test('with a row of too few or too many cells tells which, and is read on', async () => {
+  test('with a row of too few or too many cells is read to the end, and the row is marked', async () => {
     const text = `${header}\nA,1,,-1,d\nB,2,,-1,d,1,,UK,more\nC,3,,-1,d,1,,UK\n`;
     const rows = (await invoicesOf(text)).flatMap((one) => one.rows);
     expect(rows.map(({ line, isWhole }) => [line, isWhole])).toEqual([
@@ -175,7 +175,7 @@ describe('a file', () => {
     await expect(invoicesOf(text)).rejects.toThrow('the file has no column InvoiceNo');
   });
 
-  test('without a needed column is refused, naming it', async () => {
+  test('without a required column is refused with its name', async () => {
     await expect(invoicesOf('InvoiceNo,StockCode\nA,1\n')).rejects.toThrow(
       'line 1: the file has no column Description, Quantity, InvoiceDate, UnitPrice, CustomerID, Country',
     );

@@ -49,7 +49,7 @@ describe('import', () => {
     expect(returns.map((one) => one.returnMethod)).toEqual([ReturnMethod.MAIL, ReturnMethod.MAIL]);
   });
 
-  test('asks for no label of goods long back, though a third party makes the labels', async () => {
+  test('requests no labels, even if a third party makes the labels of the shop', async () => {
     const shopId = await bench.shop({ labelProvider: LabelProvider.THIRD_PARTY });
     expect(await importing(shopId, [row('A')])).toMatchObject({ imported: { returns: 1 } });
     expect(await triggers(shopId)).toEqual(['return.created']);
@@ -60,7 +60,7 @@ describe('import', () => {
   test.each([
     [LabelProvider.OWN, LabelProvider.THIRD_PARTY],
     [LabelProvider.THIRD_PARTY, LabelProvider.OWN],
-  ])('knows what is there when the labels changed hands (%s to %s)', async (first, then) => {
+  ])('skips existing returns after the label provider changed (%s to %s)', async (first, then) => {
     const shopId = await bench.shop({ labelProvider: first });
     await importing(shopId, [row('A')]);
     await bench.client.updateSettings({ shopId, actor, settings: { labelProvider: then } });
@@ -75,7 +75,7 @@ describe('import', () => {
     });
   });
 
-  test('refuses an invoice whose rows stand apart, wherever it begins', async () => {
+  test('refuses an invoice whose rows are not adjacent', async () => {
     const shopId = await bench.shop();
     const rows = [row('A'), row('B'), row('A'), row('C'), row('A'), row('A')];
     const reason = 'A has rows elsewhere in the file too: rows of one invoice must stand together';
@@ -90,7 +90,7 @@ describe('import', () => {
     expect(returns.map((one) => one.order?.name).sort()).toEqual(['B', 'C']);
   });
 
-  test('says of rows without a number that they have none', async () => {
+  test('reports rows without an invoice number', async () => {
     const { faults, refused } = await importing(await bench.shop(), [row(''), row('B'), row('')]);
     expect(faults).toMatchObject([
       { line: 2, reason: 'InvoiceNo is empty' },
