@@ -7,17 +7,17 @@ const ROOT = new URL('../', import.meta.url);
 /** The generated page. */
 export const PAGE = new URL('docs/configuration.md', ROOT);
 
-/** One process and the variables it reads. */
+/** A process and the variables that it reads. */
 interface Process {
   readonly name: string;
   readonly shape: z.ZodRawShape;
 }
 
 /**
- * The page of every variable that any process reads, made from the shapes they are parsed with.
+ * The page with every environment variable, generated from the zod shapes that parse them.
  *
- * A process declares its shape in its `config.ts`, as the export whose name ends in `Shape`; a
- * service without that file has the common one.
+ * A process defines its shape in its `config.ts`, in the exports whose names end in `Shape`. A service without this
+ * file has the common shape.
  */
 export async function configReference(): Promise<string> {
   const folders = (await readdir(new URL('services/', ROOT)))

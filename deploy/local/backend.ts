@@ -8,7 +8,7 @@ import { startLocalServices } from './services.ts';
 import { step } from './steps.ts';
 import { tapBus } from './tapped-bus.ts';
 
-/** Starts event bus and the six services over a database that is there. */
+/** Starts the event bus and the six services on a running database. */
 export async function startBackend(
   plan: Plan,
   database: Database,
@@ -44,7 +44,7 @@ export async function startBackend(
   return { database, local, tapped, services };
 }
 
-/** No webhook goes to a port of the stack itself; the sink is there to receive some. */
+/** The ports of the stack, to which no webhooks are delivered, except the port of the sink. */
 function ownPorts(ports: Readonly<Record<string, number>>): number[] {
   return Object.entries(ports)
     .filter(([name]) => name !== 'sink')

@@ -14,10 +14,10 @@ export const SERVICE_NAMES = [
 
 export type ServiceName = (typeof SERVICE_NAMES)[number];
 
-/** Clients of all services, as the gateway has them. */
+/** The clients of all services, the same as in the gateway. */
 export type Clients = Services;
 
-/** The actor of everything that the local stack does by itself. */
+/** The actor of the local stack's own calls. */
 export const LOCAL_ACTOR: MessageInitShape<typeof ActorSchema> = {
   kind: Actor_Kind.SERVICE,
   id: 'local-stack',

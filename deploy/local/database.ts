@@ -5,18 +5,18 @@ import type { Memory } from './memory.ts';
 import { startPostgres } from './postgres.ts';
 
 export interface Database {
-  /** As the migrator. */
+  /** URL for the migrator. */
   readonly url: string;
-  /** As the role of a schema. */
+  /** URL for the role of a schema. */
   urlOf(schema: string): string;
   stop(): Promise<void>;
 }
 
 /**
- * The database of the stack, migrated: the one of DATABASE_URL (its migrator, with createrole), else
- * a PostgreSQL of our own.
+ * Starts and migrates the database of the stack: the one of DATABASE_URL (its migrator, with createrole), else a local
+ * PostgreSQL.
  *
- * @param durable false where the data is thrown away anyway.
+ * @param durable false when the data is deleted at the end.
  */
 export async function startDatabase(
   memory: Memory,

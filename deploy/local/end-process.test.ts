@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { afterEach, describe, expect, test } from '@jest/globals';
 import { alive, endProcess } from './end-process.ts';
 
-/** The deaf one is waited for so long, once. */
+/** Time limit for a process that ignores signals. Milliseconds. */
 const PATIENCE_MS = 4_000;
 
 const started: ChildProcess[] = [];
@@ -11,7 +11,7 @@ afterEach(() => {
   for (const child of started.splice(0)) child.kill('SIGKILL');
 });
 
-/** A process that ignores signals; ready once it says so. */
+/** A process that ignores signals, after it has printed a line. */
 async function deafTo(...signals: string[]): Promise<ChildProcess & { pid: number }> {
   const traps = signals.map((signal) => `process.on('${signal}', () => {});`).join('');
   const script = `${traps} setInterval(() => {}, 1_000); console.log('ready');`;
@@ -27,7 +27,7 @@ async function deafTo(...signals: string[]): Promise<ChildProcess & { pid: numbe
 }
 
 describe('end a process', () => {
-  test('that obeys, one that must be told twice, and one that is gone', async () => {
+  test('that ends at SIGINT, one that ends only at SIGQUIT, and one that has ended already', async () => {
     for (const child of [await deafTo(), await deafTo('SIGINT')]) {
       await endProcess(child.pid, PATIENCE_MS);
       expect(alive(child.pid)).toBe(false);
@@ -35,7 +35,7 @@ describe('end a process', () => {
     }
   });
 
-  test('that ends by no means is given up, not waited for', async () => {
+  test('that does not end: rejects after the time limit', async () => {
     const child = await deafTo('SIGINT', 'SIGQUIT');
     await expect(endProcess(child.pid, 100)).rejects.toThrow(`process ${child.pid} does not end`);
   });

@@ -2,10 +2,10 @@ import type { ChildProcess } from 'node:child_process';
 import { setTimeout as sleep } from 'node:timers/promises';
 
 /**
- * Ends a process that is not our child: asks with SIGINT, insists with SIGQUIT after `patienceMs`, and
- * gives up after as long again. One that is gone by itself is as good.
+ * Ends a process that is not our child: with SIGINT, and with SIGQUIT after `patienceMs`. After the same time again it
+ * gives up. A process that does not exist counts as ended.
  *
- * @throws Error when it is still there.
+ * @throws Error when the process still runs.
  */
 export async function endProcess(pid: number, patienceMs: number): Promise<void> {
   for (const signal of ['SIGINT', 'SIGQUIT'] as const) {
@@ -15,7 +15,7 @@ export async function endProcess(pid: number, patienceMs: number): Promise<void>
   throw new Error(`process ${pid} does not end: end it by hand`);
 }
 
-/** Ends a child: by `signal`, and by `insist` where that is not enough in time. Resolves when it is gone. */
+/** Ends a child process with `signal`, and with `insist` when it has not ended in time. Resolves when it has ended. */
 export async function endChild(
   child: ChildProcess,
   o: {
@@ -33,7 +33,7 @@ export async function endChild(
   clearTimeout(overdue);
 }
 
-/** Whether there is such a process that we may send signals to. */
+/** Whether a process with this id exists that we may send signals to. */
 export function alive(pid: number): boolean {
   try {
     return process.kill(pid, 0);
@@ -49,12 +49,12 @@ async function isGone(pid: number, patienceMs: number): Promise<boolean> {
   return true;
 }
 
-/** It may end by itself between two looks. */
+/** Sends a signal. The process may have ended already. */
 function send(pid: number, signal: NodeJS.Signals): void {
   try {
     process.kill(pid, signal);
   } catch (error) {
-    // By shape, not class: the runtime's errors may come from another realm.
+    // Checks properties instead of the class, because the error may come from another realm.
     const hasCode = typeof error === 'object' && error !== null && 'code' in error;
     if (!hasCode || error.code !== 'ESRCH') throw error;
   }

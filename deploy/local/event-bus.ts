@@ -6,8 +6,8 @@ import { createLogger } from '../../services/platform/log.ts';
 import { startKafka } from './kafka/start.ts';
 
 /**
- * Who listens to what. The services start one after another: an event that a relay publishes first
- * waits for its listener instead of reaching nobody.
+ * The consumer groups and their topics. The services start one after another, so events that are published before a
+ * consumer starts are kept for it.
  */
 const LISTENERS = [
   { group: 'webhooks', topics: [eventsTopic('returns')] },
@@ -16,14 +16,14 @@ const LISTENERS = [
 
 export interface LocalBus {
   readonly bus: EventBus;
-  /** Null where no broker is involved. */
+  /** Null without a broker. */
   readonly brokers: readonly string[] | null;
   stop(): Promise<void>;
 }
 
 /**
- * The event bus of the stack: inside the process or, where `kafka` is asked for, over the brokers of
- * KAFKA_BROKERS, else over one of our own.
+ * Starts the event bus of the stack: in the process or, with `kafka`, on the brokers of KAFKA_BROKERS, else on a local
+ * broker.
  */
 export async function startBus(o: {
   readonly kafka: boolean;

@@ -7,14 +7,14 @@ import { freePorts } from './free-ports.ts';
 
 const run = promisify(execFile);
 
-/** The ports that another process is given; it ends when this test ends its input. */
+/** The ports that another process reserves. It ends when the test closes its standard input. */
 const OTHER = `
   const { freePorts } = await import('${new URL('free-ports.ts', import.meta.url).href}');
   console.log(JSON.stringify(await freePorts(40)));
   process.stdin.resume();
 `;
 
-test('no port is given to two processes that live at once, though nothing listens on it', async () => {
+test('no port is returned to two running processes, even if it is not in use', async () => {
   const others = Array.from({ length: 4 }, () =>
     run(process.execPath, ['--input-type=module', '-e', OTHER]),
   );
@@ -27,7 +27,7 @@ test('no port is given to two processes that live at once, though nothing listen
   expect(new Set(ports).size).toBe(200);
 });
 
-test('no port is given twice, nor one that is taken or listened on', async () => {
+test('no port is returned twice, and none that is in `taken` or in use', async () => {
   const first = await freePorts(20);
   const next = Math.max(...first) + 1;
   const server = createServer().listen(next + 1, '127.0.0.1');

@@ -2,24 +2,23 @@ import { once } from 'node:events';
 import { createServer, type Server } from 'node:net';
 
 /**
- * Below the range from which kernels take the near ends of connections and ports that nobody named
- * (from 32768 on Linux, 49152 elsewhere): what is free now would otherwise be taken by the stack's
- * own connections before its last part listens, or while it is down between two runs.
+ * The range is below the ephemeral ports of the kernel (from 32768 on Linux, 49152 elsewhere). The stack's own outgoing
+ * connections could otherwise take a port before its last part listens, or between two runs.
  */
 const FIRST = 20_000;
 const LAST = 32_767;
 
-/** Ports that one process holds together; the first is its lock. */
+/** Number of ports that one process reserves together. The first port is the lock. */
 const BLOCK = 16;
 const BLOCKS = Math.floor((LAST - FIRST + 1) / BLOCK);
 const spare: number[] = [];
 
 /**
- * TCP ports on loopback that nothing listens on. This process is given none of them again, and other
- * processes are given none of them while this one lives.
+ * Reserves TCP ports on loopback that are not in use. They are not returned again in this process, and not in other
+ * processes as long as this one runs.
  *
- * @param taken ports that are not to be had, although nothing listens there yet.
- * @throws Error when there are none.
+ * @param taken ports to skip, although they are not in use yet.
+ * @throws Error when no ports are free.
  */
 export async function freePorts(count: number, taken: readonly number[] = []): Promise<number[]> {
   const ports: number[] = [];
@@ -31,15 +30,15 @@ export async function freePorts(count: number, taken: readonly number[] = []): P
   return ports;
 }
 
-/** One port, as {@link freePorts} gives it. */
+/** As {@link freePorts}, for one port. */
 export async function freePort(): Promise<number> {
   const [port = 0] = await freePorts(1);
   return port;
 }
 
 /**
- * The ports of a block that no other process holds. This process listens on the first port until it
- * ends: the operating system then releases the block, however the process ends.
+ * Reserves a block of ports that no other process has. This process listens on the first port until it ends. However it
+ * ends, the operating system then releases the port, and with it the block.
  */
 async function holdBlock(): Promise<number[]> {
   for (let tried = 0; tried < BLOCKS; tried += 1) {
@@ -52,7 +51,7 @@ async function holdBlock(): Promise<number[]> {
   throw new Error(`no free ports between ${FIRST} and ${LAST}`);
 }
 
-/** Whether nothing listens on a TCP port of loopback. */
+/** Whether a TCP port on loopback is not in use. */
 export async function isFree(port: number): Promise<boolean> {
   const server = await listen(port);
   if (!server) return false;
@@ -60,7 +59,7 @@ export async function isFree(port: number): Promise<boolean> {
   return true;
 }
 
-/** A server on a port of loopback; `undefined` when the port is in use. */
+/** Listens on a port of loopback; `undefined` when the port is in use. */
 async function listen(port: number): Promise<Server | undefined> {
   const server = createServer();
   try {

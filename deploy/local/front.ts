@@ -6,7 +6,7 @@ import { CALENDARS, gatewayOptions } from './gateway-options.ts';
 import type { Access, Backend, Front, Plan } from './parts.ts';
 import { step } from './steps.ts';
 
-/** Starts the gateway and its further listeners. */
+/** Starts the gateway and its additional listeners. */
 export async function startFront(
   plan: Plan,
   backend: Backend,
@@ -27,7 +27,7 @@ export async function startFront(
   return { gateway, baseUrlAt };
 }
 
-/** Opens the ways that demo data and the control server go. */
+/** Opens the clients and pools that demo data and the control server use. */
 export function openAccess(plan: Plan, backend: Backend, identity: ServiceIdentity): Access {
   const { database, services } = backend;
   const connected = connectServices(services.targets, { identity });

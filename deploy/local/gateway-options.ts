@@ -10,12 +10,13 @@ import type { Plan } from './parts.ts';
 
 const MIB = 1024 * 1024;
 
-/** Far above what trials and tests send from the one address of this machine. */
+/** More than trials and tests send from the one IP address of this machine. */
 const GENEROUS = 100_000;
 
 /**
- * Limits of the local gateway: those that the interface names are as it says, save for REST, which is so
- * high that only the key `limited` meets its own. No trial or test meets the others by accident.
+ * Limits of the local gateway. The limits of the interface have their defined values, except the REST limit: it is so
+ * high that only the key `limited` reaches a limit. The other limits are so high that trials and tests do not reach
+ * them.
  */
 export const LIMITS = {
   rest_per_minute: GENEROUS,
@@ -38,23 +39,23 @@ export const LIMITS = {
   requests_in_flight: 256,
 } as const;
 
-/** How the gateway is known where its users sign in. */
+/** The client id of the gateway at the identity provider. */
 export const SIGN_IN_CLIENT_ID = 'rms-sign-in';
 
-/** The client that MCP clients sign in as, and where the browser may go back to: loopback, any port. */
+/** The client id and redirect URIs of MCP clients in the stack file: loopback, any port. */
 export const MCP_CLIENT = {
   clientId: DEFAULT_CLIENT_ID,
   redirectUris: ['http://127.0.0.1:{port}/callback'],
 } as const;
 
-/** Further listeners: the day at which their version calendar stands, and their port. */
+/** Additional listeners: the date of their version calendar, and the name of their port. */
 export const CALENDARS = [
   { day: '2027-08-01', port: 'deprecated' },
   { day: '2027-11-01', port: 'sunset' },
   { day: '2028-02-01', port: 'expired' },
 ] as const;
 
-/** How the local stack runs its gateway. */
+/** The options of the local stack's gateway. */
 export function gatewayOptions(
   plan: Plan,
   o: {
@@ -114,7 +115,7 @@ function limitOptions(): Partial<GatewayOptions> {
   };
 }
 
-/** Where people sign in: at the bundled identity, else at the issuer given, where our client is known. */
+/** The identity provider: the bundled one, or the given issuer if it has a client for us. */
 function signInOf(plan: Plan): Pick<GatewayOptions, 'signIn'> {
   const { oidcIssuer, oidcClient } = plan.surroundings;
   if (oidcIssuer) return oidcClient ? { signIn: { issuer: oidcIssuer, ...oidcClient } } : {};

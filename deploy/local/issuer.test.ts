@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { jwksUrlOf } from './issuer.ts';
 
-describe('an issuer that is not ours', () => {
+describe('an external issuer', () => {
   let server: Server;
   let issuer: string;
   let answer: (path: string) => string;
@@ -15,7 +15,7 @@ describe('an issuer that is not ours', () => {
   });
   afterEach(() => new Promise((closed) => server.close(closed)));
 
-  test('says itself where its keys are', async () => {
+  test('has the URL of its keys in its metadata', async () => {
     answer = (path) =>
       path === '/realms/shop/.well-known/openid-configuration'
         ? JSON.stringify({ issuer, jwks_uri: 'https://keys.example.com/certs' })

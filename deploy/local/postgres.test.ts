@@ -33,7 +33,7 @@ describe('local PostgreSQL', () => {
     return postgres;
   };
 
-  test('the migrator owns the database, may make roles, and is no superuser', async () => {
+  test('the migrator owns the database, may create roles, and is not a superuser', async () => {
     const { url } = await start();
     const sql = `select rolsuper, rolcreaterole, rolcreatedb from pg_roles where rolname = current_user`;
     expect(await query(url, sql)).toEqual([
@@ -44,7 +44,7 @@ describe('local PostgreSQL', () => {
     await expect(query(wrong.href, 'select 1')).rejects.toThrow('password');
   });
 
-  test('what was committed outlives a SIGKILL, and the address stays', async () => {
+  test('committed data survives a SIGKILL, and the URL stays the same', async () => {
     const first = await start();
     await query(first.url, 'create table kept as select 42 as answer');
     await first.kill();
@@ -53,7 +53,7 @@ describe('local PostgreSQL', () => {
     expect(await query(second.url, 'select answer from kept')).toEqual([{ answer: 42 }]);
   });
 
-  test('a server that ends by itself is started again where that is wanted, and only there', async () => {
+  test('a server that ends unexpectedly is started again only with onRestart', async () => {
     const lines: string[] = [];
     const kept = await startPostgres({ folder, onRestart: (line) => lines.push(line) });
     postgres = kept;
@@ -71,7 +71,7 @@ describe('local PostgreSQL', () => {
     expect(lines).toHaveLength(2);
   });
 
-  test('a server that a killed run left behind is stopped first', async () => {
+  test('a server of a killed run is stopped first', async () => {
     const script = `
       import { startPostgres } from ${JSON.stringify(new URL('./postgres.ts', import.meta.url).href)};
       const { url, pid } = await startPostgres({ folder: ${JSON.stringify(folder)} });

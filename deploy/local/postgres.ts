@@ -17,34 +17,34 @@ const START_TIMEOUT_MS = 30_000;
 const STOP_TIMEOUT_MS = 10_000;
 
 export interface LocalPostgresOptions {
-  /** Made when missing; what it holds is used again. Below it lie `data/` and `postgres.log`. */
+  /** Created when missing; existing data is used again. Contains `data/` and `postgres.log`. */
   readonly folder: string;
-  /** A free port unless named. */
+  /** A free port when absent. */
   readonly port?: number;
-  /** False for tests: no fsync, any password passes. */
+  /** False for tests: no fsync, and any password is accepted. */
   readonly durable?: boolean;
-  /** Further settings of the server, which win over those it is started with otherwise. */
+  /** Additional settings of the server; they override the defaults. */
   readonly settings?: Readonly<Record<string, string>>;
   /** Added to the environment of the server. */
   readonly env?: Readonly<Record<string, string>>;
-  /** Starts the server again when it ends by itself, and is told so; it stays down when absent. */
+  /** Called when the server ends unexpectedly and is started again. When absent, it is not started again. */
   readonly onRestart?: (line: string) => void;
 }
 
 export interface LocalPostgres {
-  /** As `rms_migrator`, which owns the database `rms` and may create databases and roles. */
+  /** URL for `rms_migrator`, which owns the database `rms` and may create databases and roles. */
   readonly url: string;
   readonly port: number;
-  /** Of the server that runs at present. */
+  /** Id of the current server process. */
   readonly pid: number;
   stop(): Promise<void>;
-  /** SIGKILL, for tests of what a crash leaves behind. */
+  /** Sends SIGKILL, for tests of a crash. */
   kill(): Promise<void>;
 }
 
 /**
- * Starts a PostgreSQL of our own on loopback. A server that a killed run left behind in the same
- * folder is stopped first. The server ends with this process, by a crash too if another start follows.
+ * Starts a local PostgreSQL on loopback. A server of a killed run in the same folder is stopped first. The server stops
+ * with this process; after a crash of this process, the next start stops it.
  */
 export async function startPostgres(o: LocalPostgresOptions): Promise<LocalPostgres> {
   const folder = resolve(o.folder);
@@ -63,7 +63,7 @@ export async function startPostgres(o: LocalPostgresOptions): Promise<LocalPostg
     const { settings, env } = o;
     const server = launch({ folder, data, port, durable, identity, settings, env });
     const end = () => void server.kill('SIGQUIT');
-    // Whoever does not wait for it to be ready leaves nothing behind either.
+    // The server is also stopped when this process exits before the server is ready.
     process.once('exit', end);
     try {
       const log = join(folder, 'postgres.log');
@@ -156,7 +156,7 @@ function launch({ folder, data, durable, identity, port, ...o }: Launch): ChildP
     ...flags,
   ];
   const log = openSync(join(folder, 'postgres.log'), 'a');
-  // A session of its own: Ctrl-C is for us, and we stop the server last.
+  // Ctrl-C must reach only this process, which stops the server last.
   const server = spawn(command, args, {
     ...identity.options,
     cwd: '/',
@@ -195,7 +195,7 @@ async function answers(config: pg.ClientConfig): Promise<boolean> {
   }
 }
 
-/** Idempotent, because a run may have been killed between the two statements. */
+/** Creates role and database. Idempotent, because a run may have been killed between two statements. */
 async function prepareDatabase(superuser: pg.ClientConfig & { password: string }): Promise<void> {
   const client = new pg.Client({ ...superuser, database: 'postgres' });
   await client.connect();
@@ -204,7 +204,7 @@ async function prepareDatabase(superuser: pg.ClientConfig & { password: string }
     const secret = pg.escapeLiteral(superuser.password);
     if (roles.rowCount === 0) {
       await client.query(`create role rms_migrator login createrole createdb password ${secret}`);
-      // To drop a database that somebody is still connected to.
+      // Needed to drop a database with open connections.
       await client.query('grant pg_signal_backend to rms_migrator');
     }
     const databases = await client.query(`select from pg_database where datname = 'rms'`);
@@ -214,7 +214,7 @@ async function prepareDatabase(superuser: pg.ClientConfig & { password: string }
   }
 }
 
-/** Made once, kept beside the data; readable by us alone. */
+/** The password; created once and stored next to the data, readable only by us. */
 async function passwordIn(folder: string): Promise<string> {
   const file = join(folder, 'password');
   if (existsSync(file)) return (await readFile(file, 'utf8')).trim();
@@ -224,7 +224,7 @@ async function passwordIn(folder: string): Promise<string> {
   return password;
 }
 
-/** Stops the server that a killed run left behind, so that its data can be opened again. */
+/** Stops a server of a killed run, so that its data can be used again. */
 async function stopLeftover(data: string): Promise<void> {
   const text = await readFile(join(data, 'postmaster.pid'), 'utf8').catch(() => '');
   const pid = Number(text.split('\n', 1)[0]);
@@ -232,7 +232,7 @@ async function stopLeftover(data: string): Promise<void> {
   await endProcess(pid, STOP_TIMEOUT_MS);
 }
 
-/** Process ids are used again: make sure it is ours before a signal is sent. */
+/** Whether a process is the server of this folder. Process ids are reused, so this is checked before a signal is sent. */
 async function isPostgresOf(pid: number, data: string): Promise<boolean> {
   if (!alive(pid)) return false;
   const { stdout } = await run('ps', ['-ww', '-o', 'args=', '-p', String(pid)]).catch(async () => ({

@@ -14,7 +14,7 @@ import type { Plan, Running } from './parts.ts';
 import { keepStackFile } from './stack-contents.ts';
 import { welcome } from './welcome.ts';
 
-/** Makes a running stack findable: control server, stack file, and a few lines for people. */
+/** Starts the control server, writes the stack file and prints the welcome text. */
 export async function publish(plan: Plan, running: Running): Promise<void> {
   const { memory } = plan.memory;
   const controlUrl = `http://127.0.0.1:${memory.ports.control}`;
@@ -101,7 +101,7 @@ function contentsOf(plan: Plan, running: Running, controlUrl: string) {
     controlToken: memory.controlToken,
     limits: LIMITS,
     apiVersions: [...supportedVersions(calendar), 'unstable'],
-    // Another issuer knows neither our app nor our key, and its people have their own passwords.
+    // Another issuer has neither our app nor our key, and its users have other passwords.
     ...(signInHere && {
       partner: {
         ...memory.partner,

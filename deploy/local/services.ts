@@ -13,7 +13,7 @@ import { SERVICE_NAMES, type ServiceName } from './clients.ts';
 import type { Database } from './database.ts';
 import type { Memory } from './memory.ts';
 
-/** What every service of the local stack is started with. */
+/** Common options of the services in the local stack. */
 export interface LocalServicesOptions {
   readonly memory: Memory;
   readonly database: Database;
@@ -22,30 +22,30 @@ export interface LocalServicesOptions {
   readonly identity: ServiceIdentity;
   readonly logLevel: string;
   readonly calendar: Date | undefined;
-  /** Ports of the stack itself: no webhook goes there. */
+  /** Ports of the stack itself, to which no webhooks are delivered. */
   readonly ownPorts: readonly number[];
 }
 
 export interface LocalServices {
   readonly targets: Readonly<Record<ServiceName, string>>;
   metricsUrlOf(name: ServiceName): string | undefined;
-  /** Moves the retry clock of webhooks forward; lasts until webhooks is started again. */
+  /** Moves the retry clock of the webhooks service forward, until the service is started again. */
   advanceWebhookClock(seconds: number): void;
-  /** Starts a service that was stopped; false when there is none of that name. */
+  /** Starts a stopped service; false when there is no service with this name. */
   start(name: string): Promise<boolean>;
   stop(name: string): Promise<boolean>;
   stopAll(): Promise<void>;
 }
 
-/** Connections of each service: seven pools share one small PostgreSQL. */
+/** Maximum connections of each service; seven pools share one small PostgreSQL. */
 const POOL_MAX = 5;
-/** The gateway bounds what comes in; internal callers of a trial may send hundreds at once. */
+/** High, because test programs may send hundreds of concurrent calls; public requests are bounded by the gateway. */
 const MAX_CALLS_IN_FLIGHT = 2_000;
 
 /**
- * Starts the six services in this process, each on a port of its own.
+ * Starts the six services in this process, each on its own port.
  *
- * @throws what the first that cannot start throws; the others are stopped again.
+ * @throws the error of the first service that cannot start; the others are stopped again.
  */
 export async function startLocalServices(o: LocalServicesOptions): Promise<LocalServices> {
   const targets = Object.fromEntries(

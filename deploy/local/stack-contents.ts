@@ -4,7 +4,7 @@ import { type PartnerTokenContext, partnerTokensOf, RENEWAL_MS } from './demo/pa
 import type { SeededShop } from './demo/shops.ts';
 import { removeStackFile, writeStackFile } from './stack-file.ts';
 
-/** Everything about a running stack but the tokens that are made anew. */
+/** The contents of the stack file. Partner tokens are added when it is written. */
 export interface StackContents {
   readonly baseUrl: string;
   readonly authUrl: string;
@@ -20,16 +20,16 @@ export interface StackContents {
   readonly controlToken: string;
   readonly limits: Readonly<Record<string, number>>;
   readonly apiVersions: readonly string[];
-  /** The demo's app; absent where partners sign in at an issuer that is not ours. */
+  /** The demo's app; absent when partners sign in at another issuer. */
   readonly partner?: {
     readonly clientId: string;
     readonly clientSecret: string;
     readonly redirectUri: string;
     readonly signingKey: PartnerTokenContext['key'];
   };
-  /** The client that MCP clients sign in as. */
+  /** The client id and redirect URIs of MCP clients. */
   readonly mcp: { readonly clientId: string; readonly redirectUris: readonly string[] };
-  /** The people with their tokens, which are made anew in time. */
+  /** Returns the users with their tokens, which are replaced before they expire. */
   readonly users: () => Promise<readonly object[]>;
   readonly shops: readonly SeededShop[];
 }
@@ -39,10 +39,10 @@ const VERSION = packageSchema.parse(
   JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')),
 ).version;
 
-/** Addresses that no webhook is delivered to, for tests of the refusal. */
+/** URLs that webhooks may not have, for tests. */
 const REFUSED_EXAMPLES = ['http://10.0.0.1/', 'http://169.254.169.254/', 'https://localhost/'];
 
-/** Writes the stack file, and writes it again before the tokens in it expire. */
+/** Writes the stack file, and rewrites it before its tokens expire. */
 export async function keepStackFile(
   path: string,
   contents: StackContents,
@@ -50,7 +50,7 @@ export async function keepStackFile(
   const write = async () => writeStackFile(path, await stackOf(contents));
   await write();
   const renewal = setInterval(() => {
-    // A full disk must not end the stack: the next renewal tries again.
+    // A full disk must not end the stack; the next interval tries again.
     write().catch((error: Error) => console.error(`stack file: ${error.message}`));
   }, RENEWAL_MS);
   renewal.unref();

@@ -7,7 +7,7 @@ import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { freePorts } from './free-ports.ts';
 import { refuseRunningStack, writeStackFile } from './stack-file.ts';
 
-describe('a stack file that is there already', () => {
+describe('an existing stack file', () => {
   let folder: string;
   let path: string;
   beforeEach(async () => {
@@ -16,10 +16,10 @@ describe('a stack file that is there already', () => {
   });
   afterEach(() => rm(folder, { recursive: true, force: true }));
 
-  /** The number of a process that lives and is not this one. */
+  /** The id of another running process. */
   const pid = process.ppid;
 
-  test('of a running stack refuses another', async () => {
+  test('of a running stack prevents a second one', async () => {
     const [port = 0] = await freePorts(1);
     const control = createServer().listen(port, '127.0.0.1');
     await once(control, 'listening');
@@ -28,13 +28,13 @@ describe('a stack file that is there already', () => {
     control.close();
   });
 
-  test('that is something else is left alone', async () => {
+  test('that is another kind of file is not overwritten', async () => {
     await writeFile(path, 'a diary');
     await expect(refuseRunningStack(path)).rejects.toThrow('is no stack file');
     expect(await readFile(path, 'utf8')).toBe('a diary');
   });
 
-  test('whose process number belongs to something else by now is replaced', async () => {
+  test('whose process id was reused by another process is replaced', async () => {
     const [port = 0] = await freePorts(1);
     await writeStackFile(path, { pid, control_url: `http://127.0.0.1:${port}` });
     await expect(refuseRunningStack(path)).resolves.toBeUndefined();

@@ -11,7 +11,7 @@ function alive(pid: number): boolean {
   }
 }
 
-/** A mistyped `--stack` names somebody's file: it is neither read for a stack nor overwritten. */
+/** Rejects a file that is not a stack file, so that a mistyped `--stack` does not overwrite another file. */
 function parsed<S extends z.ZodType>(schema: S, text: string, path: string): z.infer<S> {
   try {
     return schema.parse(JSON.parse(text));
@@ -23,16 +23,16 @@ function parsed<S extends z.ZodType>(schema: S, text: string, path: string): z.i
 const ownerSchema = z.object({ pid: z.number().int(), control_url: z.url() });
 
 /**
- * Refuses to go on while the stack that a stack file names is still running.
+ * Checks that the stack of a stack file is not running. A file of an ended stack is accepted and will be replaced.
  *
- * @throws Error naming the process, or that the file is none; one whose process is dead is left to be replaced.
+ * @throws Error with the process id when the stack is running; Error when the file is not a stack file.
  */
 export async function refuseRunningStack(path: string): Promise<void> {
   const text = await readFile(path, 'utf8').catch(() => undefined);
   if (!text) return;
   const { pid, control_url } = parsed(ownerSchema, text, path);
   if (pid === process.pid || !alive(pid)) return;
-  // A crashed stack is gone, but the number of its process may by now be somebody else's.
+  // The control port is checked too, because the process id of a crashed stack may be reused by another process.
   if (!(await isFree(Number(new URL(control_url).port)))) {
     throw new Error(
       `a stack is running already (process ${pid}, see ${path}): stop it, or start another with --stack <file>`,
@@ -40,7 +40,7 @@ export async function refuseRunningStack(path: string): Promise<void> {
   }
 }
 
-/** Writes the stack file, readable by its owner only, in one step: nobody ever reads half of it. */
+/** Writes the stack file atomically, readable only by its owner. */
 export async function writeStackFile(path: string, stack: object): Promise<void> {
   await mkdir(dirname(path), { recursive: true });
   await writeFile(`${path}.part`, `${JSON.stringify(stack, null, 2)}\n`, { mode: 0o600 });
@@ -68,9 +68,9 @@ const stackSchema = z.looseObject({
 });
 
 /**
- * Reads the file by which a running stack is found.
+ * Reads the stack file.
  *
- * @throws Error that says to start the stack when there is none, or that the file is none.
+ * @throws Error when no stack is running, or when the file is not a stack file.
  */
 export async function readStackFile(path: string): Promise<z.infer<typeof stackSchema>> {
   const text = await readFile(path, 'utf8').catch(() => undefined);

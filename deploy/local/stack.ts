@@ -11,7 +11,7 @@ import { refuseRunningStack } from './stack-file.ts';
 import { step } from './steps.ts';
 
 /**
- * Starts the whole system in this process and tells how far it is.
+ * Starts the whole system in this process and shows the progress.
  *
  * @throws Error when a stack is running already or a part cannot start; what was started is stopped again.
  */
@@ -30,7 +30,7 @@ export async function startStack(
   };
   try {
     const plan = await planOf(options, surroundings, stoppers);
-    // To make a database takes seconds, and to load the programs too: one process does each.
+    // Creating the database and loading the modules take seconds each, so they run at the same time.
     const [database, { startSystem }] = await Promise.all([
       startOwnDatabase(plan),
       import('./system.ts'),
@@ -38,7 +38,7 @@ export async function startStack(
     await startSystem(plan, database);
     return { stop };
   } catch (error) {
-    // Why it did not start says more than what could not be stopped after it.
+    // The error of the start is more useful than errors of the stop.
     await stop().catch(() => {});
     throw withAdvice(error, options);
   }
@@ -57,7 +57,7 @@ async function startOwnDatabase(plan: Plan): Promise<Database> {
   return database;
 }
 
-/** Says what to do about a port that something else has. */
+/** Adds advice to the error for a port that is in use. */
 function withAdvice(error: unknown, { port, data }: StartOptions): unknown {
   if (!(error instanceof Error && 'code' in error && error.code === 'EADDRINUSE')) return error;
   const taken = 'port' in error ? error.port : undefined;
@@ -66,7 +66,7 @@ function withAdvice(error: unknown, { port, data }: StartOptions): unknown {
   return new Error(`port ${taken} is taken: end what uses it${advice}`, { cause: error });
 }
 
-/** Where everything will be; a folder of its own, removed at the end, unless the data is to be kept. */
+/** Plans folder, ports and URLs. Without `--data`, a new folder is used and deleted at the end. */
 async function planOf(
   options: StartOptions,
   surroundings: Surroundings,
@@ -79,7 +79,7 @@ async function planOf(
   }
   const memory = await openMemory(folder, options.port ? { gateway: options.port } : {});
   const { ports } = memory.memory;
-  // What starts on these data would take a database that a crash left running for its own.
+  // A second stack on the same data would stop the database of the first one, as if it were left from a crash.
   if (!(await isFree(ports.control))) {
     throw new Error(`a stack is running already on the data in ${folder}: stop it first`);
   }

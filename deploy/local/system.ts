@@ -7,13 +7,13 @@ import type { Plan } from './parts.ts';
 import { publish } from './publish.ts';
 import { step } from './steps.ts';
 
-/** Starts everything that works on the database: bus, services, gateway, demo data, control server. */
+/** Starts everything that needs the database: bus, services, gateway, demo data, control server. */
 export async function startSystem(plan: Plan, database: Database): Promise<void> {
   const identity = staticIdentity(plan.memory.memory.serviceToken);
   const backend = await startBackend(plan, database, identity);
   const front = await startFront(plan, backend, identity);
   const access = openAccess(plan, backend, identity);
   const title = plan.options.demo ? 'Demo data' : 'Sign-in';
-  const shops = await step(title, (tell) => runDemo(plan, access, tell));
+  const shops = await step(title, (report) => runDemo(plan, access, report));
   await publish(plan, { ...backend, ...front, ...access, shops });
 }

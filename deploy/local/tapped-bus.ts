@@ -2,12 +2,12 @@ import { fromBinary, toJson } from '@bufbuild/protobuf';
 import { EventSchema } from '../../proto/gen/rms/events/v1/events_pb.ts';
 import type { EventBus } from '../../services/platform/bus/event-bus.ts';
 
-/** How many events the tap remembers; the oldest fall out. */
+/** Maximum number of stored events; the oldest are dropped. */
 const MAX_EVENTS = 20_000;
 
-/** One published event, as the control server shows it. */
+/** A published event, as the control server returns it. */
 export interface TappedEvent {
-  /** Grows by one per event: what `after` refers to. */
+  /** Grows by one per event; the value for `after`. */
   readonly position: number;
   readonly topic: string;
   readonly key: string;
@@ -16,13 +16,13 @@ export interface TappedEvent {
 
 export interface TappedBus {
   readonly bus: EventBus;
-  /** Events published since, oldest first. */
+  /** The events published after this position, oldest first. */
   since(position: number): readonly TappedEvent[];
 }
 
-/** A bus that remembers what went over it, for `GET /events` of the control server. */
+/** A bus that stores the published events, for `GET /events` of the control server. */
 export function tapBus(bus: EventBus): TappedBus {
-  // Kept as bytes: as JSON, thousands of snapshots would weigh several times as much.
+  // Stored as bytes; as JSON, thousands of events would need several times the memory.
   const events: (Omit<TappedEvent, 'event'> & { readonly value: Uint8Array })[] = [];
   let position = 0;
   return {

@@ -1,6 +1,6 @@
 import { styleText } from 'node:util';
 
-/** What people see once the stack is ready: addresses, a key, and three calls that work when pasted. */
+/** The text that is printed when the stack is ready: addresses, a key, and three example calls. */
 export function welcome(o: {
   readonly baseUrl: string;
   readonly stackFile: string;
@@ -8,7 +8,7 @@ export function welcome(o: {
   readonly authUrl: string;
   readonly grpc: Readonly<Record<string, string>>;
   readonly seconds: number;
-  /** The API version that the calls name. */
+  /** The API version in the example calls. */
   readonly version: string;
   /** The first shop's key and an open return; absent without the demo. */
   readonly demo?: { readonly key: string; readonly orderName: string; readonly openId: number };

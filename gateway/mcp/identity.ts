@@ -20,7 +20,7 @@ export const SERVER_VERSION: string = manifest.parse(
 export const SERVER_NAME = 'returns-management';
 export const SERVER_TITLE = 'Returns management';
 export const SERVER_DESCRIPTION =
-  "Find, read, flag, process and cancel a shop's product returns, with the rights of whoever signs in.";
+  "Find, read, flag, process and cancel a shop's product returns, with the signed-in user's rights.";
 
 /**
  * The server's name, version and icon. The icon is a URL and not inline data, because every response of the newer

@@ -262,7 +262,7 @@ export function createSignIn(o: SignInOptions): SignIn {
       const [request, isAsked] = await Promise.all([o.requests.find(uid), consent.isPending(uid)]);
       const to = request && { clientId: request.clientId, app: appOf(request.redirectUri) };
       o.logger.info({ ...to }, isAsked ? 'consent denied' : 'sign-in cancelled');
-      return refuse(uid, 'the user said no');
+      return refuse(uid, 'the user denied access');
     },
   };
 }

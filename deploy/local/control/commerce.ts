@@ -7,10 +7,10 @@ import type { CommerceRecord, Controls } from './routes.ts';
 
 type CommerceControls = Pick<Controls, 'commerceOf' | 'failCommerce' | 'failProcessing'>;
 
-/** How often a return of the kind `fails` fails: always, in practice. */
+/** Number of failures of a return of the kind `fails`; in practice it always fails. */
 const ALWAYS = 1_000_000;
 
-/** Reads the ledger of the embedded commerce provider, and makes it fail. */
+/** Reads the ledger of the embedded commerce provider, and can make it fail. */
 export function commerceControls(pool: pg.Pool): CommerceControls {
   const commerce = createEmbeddedCommerce(pool);
   return {

@@ -8,14 +8,14 @@ import { FIXTURE_NAMES, type FixtureContext, freshSerial, makeFixture } from '..
 import type { DemoShop } from '../demo/submission.ts';
 import { ControlError } from './server.ts';
 
-/** What fixtures are made with. */
+/** The dependencies for creating fixtures. */
 export interface Fixtures {
   readonly clients: Clients;
   readonly shops: readonly DemoShop[];
   readonly failProcessing: FixtureContext['failProcessing'];
 }
 
-/** `POST /fixtures/<name>?shop=<id>`: a fresh one of that kind. */
+/** `POST /fixtures/<name>?shop=<id>` creates a new fixture of this kind. */
 export function fixtureRoutes(fixtures: Fixtures): Router {
   const router = Router();
   router.post('/fixtures/:name', async (req, res) => {

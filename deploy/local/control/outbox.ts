@@ -1,7 +1,7 @@
 import pg from 'pg';
 import { SCHEMAS } from '../../../services/platform/schemas.ts';
 
-/** Events that wait to be published, by service. Reads as the migrator. */
+/** The number of unpublished events, by service. Reads as the migrator. */
 export async function outboxDepths(pool: pg.Pool): Promise<Record<string, number>> {
   const publishers = SCHEMAS.filter(({ capabilities }) => capabilities.includes('outbox'));
   const counts = publishers.map(

@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { type Fixtures, fixtureRoutes } from './fixtures.ts';
 import { ControlError } from './server.ts';
 
-/** What a return caused at the commerce provider. */
+/** An entry of a return in the ledger of the commerce provider. */
 export interface CommerceRecord {
   readonly id: number;
   readonly amount: string;
@@ -13,7 +13,7 @@ export interface CommerceRecord {
   readonly additional_details: unknown;
 }
 
-/** Everything that the control server can do. */
+/** The functions of the control server. */
 export interface Controls extends Fixtures {
   resetLimits(): Promise<void>;
   commerceOf(returnId: bigint): Promise<{
@@ -37,7 +37,7 @@ const failure = z.object({
 });
 const advance = z.object({ advance_s: z.number().min(0) });
 
-/** The controls of tests and of people who try things out. */
+/** The routes of the control server, for tests and for manual trials. */
 export function controlRoutes(controls: Controls): Router {
   const router = Router();
   router.use(fixtureRoutes(controls));
@@ -76,7 +76,7 @@ export function controlRoutes(controls: Controls): Router {
   return router;
 }
 
-/** @throws ControlError 400 that says what is wrong. */
+/** @throws ControlError 400 with the fault. */
 export function parsed<T extends z.ZodType>(schema: T, value: unknown): z.infer<T> {
   const result = schema.safeParse(value);
   if (result.success) return result.data;

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { ConnectError } from '@connectrpc/connect';
 import express, { type ErrorRequestHandler, type RequestHandler, type Router } from 'express';
 
-/** A refusal of the control server: what was wrong with the call. */
+/** An error response of the control server. */
 export class ControlError extends Error {
   override readonly name = 'ControlError';
   readonly status: number;
@@ -14,7 +14,7 @@ export class ControlError extends Error {
   }
 }
 
-/** Serves the controls on loopback, to those who know the token. */
+/** Serves the controls on loopback. Requests need the token. */
 export async function startControl(o: {
   readonly port: number;
   readonly token: string;
@@ -52,6 +52,6 @@ const answerError: ErrorRequestHandler = (error, _req, res, next) => {
   if (res.headersSent) return next(error);
   if (error instanceof ControlError) return res.status(error.status).json({ error: error.message });
   if (error instanceof ConnectError) return res.status(502).json({ error: error.message });
-  // Local and behind a token: the text helps, and tells nobody else anything.
+  // The error text is included, because the server is local and needs a token.
   res.status(500).json({ error: error instanceof Error ? error.message : String(error) });
 };

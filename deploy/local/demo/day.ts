@@ -11,13 +11,13 @@ import { startReceiver } from './receiver.ts';
 import { printReport } from './report.ts';
 import { subscribe, unsubscribe } from './subscription.ts';
 
-/** Calls that the partner makes at the same time. */
+/** Number of concurrent calls of the partner. */
 const PARALLEL = 8;
 
-/** Most items of one dispositions request (interface: Limits). */
+/** Maximum items of one dispositions request (interface: Limits). */
 const BATCH = 30;
 
-/** How long the last webhooks may take, after everything was processed. Milliseconds. */
+/** Time limit for the last webhooks, after all returns are processed. Milliseconds. */
 const LAST_WEBHOOK_MS = 180_000;
 
 const CSV = fileURLToPath(new URL('./online-retail-returns.csv', import.meta.url));
@@ -102,7 +102,7 @@ async function invoiceNumbers(file: string): Promise<Set<string>> {
   return numbers;
 }
 
-/** Records the disposition of every line, in batches as large as the interface allows. */
+/** Records the disposition of every line, in batches of the maximum size. */
 async function inspect(lines: readonly number[]): Promise<void> {
   const batches = Array.from({ length: Math.ceil(lines.length / BATCH) }, (_, at) =>
     lines.slice(at * BATCH, (at + 1) * BATCH),
@@ -125,7 +125,7 @@ async function processReturn({ id }: Details): Promise<void> {
   const path = `/api/2026-10/warehouse/return/${id}/process`;
   const { body } = await partner.call('process a return', 'POST', path);
   if (body === true) return;
-  // The answer of an earlier try may have been lost: then the return is closed already.
+  // The response of an earlier attempt may have been lost; then the return is closed already.
   const state = (await partner.details(`return_id=${id}`))?.state;
   if (state !== 'closed') throw new Error(`process ${id}: ${JSON.stringify(body)}`);
 }

@@ -9,7 +9,7 @@ import {
 import { type Clients, LOCAL_ACTOR } from '../clients.ts';
 import { type DemoShop, type SubmissionOptions, submission, timestampOf } from './submission.ts';
 
-/** How the stack file names a return. */
+/** A return in the stack file. */
 export interface Ref {
   readonly id: number;
   readonly order_id: number;
@@ -18,13 +18,13 @@ export interface Ref {
   readonly line_item_ids: readonly number[];
 }
 
-/** What a fixture is made with. */
+/** The dependencies for creating a fixture. */
 export interface FixtureContext {
   readonly clients: Clients;
   readonly shop: DemoShop;
-  /** When seeding began; what a repeated call must send again is counted from it. */
+  /** The start of the seeding. Times in submissions are relative to it, so that a repeated call sends the same. */
   readonly seededAt: Date;
-  /** Makes processing of a return fail for good, each time. */
+  /** Makes every processing of a return fail permanently. */
   readonly failProcessing: (shopId: bigint, returnId: bigint) => Promise<void>;
 }
 
@@ -33,9 +33,9 @@ type Step = (context: FixtureContext, made: Return, key: string) => Promise<unkn
 
 interface Recipe {
   readonly options?: Options;
-  /** Days since it was submitted, and since its label was bought; new by default. */
+  /** Age of its submission and of its label, in days; 0 by default. */
   readonly ageDays?: number;
-  /** Labels to record; one unless said otherwise. */
+  /** Number of labels to record; 1 by default. */
   readonly labels?: number;
   readonly steps?: readonly Step[];
 }
@@ -107,7 +107,7 @@ const reportFraud: Step = async (context, made) => {
   if (!known) await context.clients.fraud.createReport({ ...request, category: 'item-is-worn' });
 };
 
-/** What each fixture of the stack file is. Those that name no state are open and can be processed. */
+/** The fixtures of the stack file. A fixture without a state is open and can be processed. */
 const RECIPES = {
   open: {},
   flagged: { options: { flagReasons: ['Unusual number of returns'] } },
@@ -134,22 +134,22 @@ export type FixtureName = keyof typeof RECIPES;
 
 export const FIXTURE_NAMES = Object.keys(RECIPES) as FixtureName[];
 
-/** A serial that no other fixture has: provider ids are made of it. */
+/** A new serial for a fixture; provider ids are derived from it. */
 export function freshSerial(): number {
   return randomInt(10_000_000, 2_000_000_000);
 }
 
-/** What makes a fixture the same one when it is asked for again. */
+/** The identity of a fixture; the same identity creates the same fixture. */
 export interface FixtureIdentity {
   readonly key: string;
   readonly serial: number;
-  /** Lines of the return; two by default. */
+  /** Number of lines of the return; 2 by default. */
   readonly lines?: number;
 }
 
 /**
- * Makes a return of that kind, by RPCs only. The same identity makes the same return, and carries
- * on where an interrupted call stopped.
+ * Creates a return of this kind, using only RPCs. A repeated call with the same identity creates no second return, and
+ * continues an interrupted call.
  */
 export async function makeFixture(
   context: FixtureContext,
@@ -217,7 +217,7 @@ function refOf(made: Return): Ref {
   };
 }
 
-/** How long a return may take to be processed. Milliseconds. */
+/** Time limit for the processing of a return. Milliseconds. */
 const PROCESSING_MS = 30_000;
 
 async function untilState(context: FixtureContext, id: bigint, state: ReturnState): Promise<void> {

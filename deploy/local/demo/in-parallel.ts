@@ -1,4 +1,4 @@
-/** Runs `work` over all items, at most `limit` at a time. The first failure ends it. */
+/** Runs `work` for all items, at most `limit` concurrently. Stops at the first failure. */
 export async function inParallel<T>(
   items: Iterable<T>,
   limit: number,

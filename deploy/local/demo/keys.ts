@@ -7,7 +7,7 @@ import type { MemoryFile } from '../memory.ts';
 
 const by = { actor: LOCAL_ACTOR, source: 'npm start' };
 
-/** REST requests that the key `limited` has in a minute. */
+/** REST requests per minute of the key `limited`. */
 const LIMITED_PER_MINUTE = 5;
 
 interface KeyKind {
@@ -27,7 +27,7 @@ const KINDS: readonly KeyKind[] = [
   { name: 'expired', scopes: SCOPES, expiresAt: new Date('2026-01-01T00:00:00Z') },
 ];
 
-/** Makes one API key of each kind for a shop, and answers them by name. The same ones again after a restart. */
+/** Creates one API key of each kind for a shop, and returns them by name. They are the same after a restart. */
 export async function seedKeys(
   pool: pg.Pool,
   memory: MemoryFile,

@@ -1,6 +1,6 @@
 import type { Received } from './receiver.ts';
 
-/** Counts what arrived: each return once, each event once, each signature valid. */
+/** Counts the received webhooks, and checks that each return and event arrives once with a valid signature. */
 export class WebhookLedger {
   readonly #byReturn = new Map<number, number>();
   readonly #idsByEvent = new Map<string, Set<string>>();
@@ -28,12 +28,12 @@ export class WebhookLedger {
     return this.#byReturn.has(returnId);
   }
 
-  /** Valid webhooks, each id counted once. */
+  /** Number of valid webhooks; each id is counted once. */
   get webhooks(): number {
     return this.#seen.size;
   }
 
-  /** Events that came under more than one id. */
+  /** Number of events that arrived with more than one id. */
   get doubled(): number {
     return [...this.#idsByEvent.values()].filter((ids) => ids.size > 1).length;
   }

@@ -3,9 +3,9 @@ import { issueAccessToken } from '../../../gateway/oauth/issue.ts';
 import type { OAuthKeys } from '../../../gateway/oauth/keys.ts';
 import { findUser } from '../../../gateway/tenancy/users.ts';
 
-/** They live twelve hours: a stack that runs on has newer ones long before. Milliseconds. */
+/** Interval at which tokens are replaced; they are valid for twelve hours. Milliseconds. */
 const RENEWAL_MS = 4 * 3_600_000;
-/** How long the expired ones have been so. Seconds. */
+/** Time since the expired tokens expired. Seconds. */
 const EXPIRED_S = 3_600;
 
 export interface McpTokenContext {
@@ -16,16 +16,16 @@ export interface McpTokenContext {
   readonly clientId: string;
 }
 
-/** A person, and the shops whose tokens they hold; a token may outlast the membership. */
+/** A person, and the shops of their tokens. A token may exist longer than the membership. */
 export interface Holder {
   readonly email: string;
   readonly shopIds: readonly number[];
 }
 
-/** Tokens by shop id, and beside each an expired one as `<shop id>_expired`. */
+/** Tokens by shop id, and for each shop an expired one as `<shop id>_expired`. */
 export type McpTokens = Readonly<Record<string, string>>;
 
-/** Makes the MCP tokens of the stack file: the same ones again for a few hours, then others. */
+/** Creates the MCP tokens of the stack file. They are reused for a few hours and then replaced. */
 export function createMcpTokens(context: McpTokenContext): (o: Holder) => Promise<McpTokens> {
   const made = new Map<string, { readonly tokens: McpTokens; readonly at: number }>();
   return async (holder) => {

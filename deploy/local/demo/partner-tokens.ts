@@ -1,7 +1,7 @@
 import type { JWK } from 'jose';
 import { signPartnerToken } from '../identity/partner-tokens.ts';
 
-/** How often the tokens of the stack file are made anew: they live an hour. Milliseconds. */
+/** Interval at which the tokens in the stack file are replaced; they are valid for one hour. Milliseconds. */
 export const RENEWAL_MS = 30 * 60_000;
 
 export interface PartnerTokenContext {
@@ -11,7 +11,7 @@ export interface PartnerTokenContext {
   readonly clientId: string;
 }
 
-/** One partner token of each kind, for the stack file. */
+/** Creates one partner token of each kind for the stack file. */
 export async function partnerTokensOf(context: PartnerTokenContext, shopId: number) {
   const good = {
     issuer: context.issuer,

@@ -1,10 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Durations } from './percentiles.ts';
 
-/** How long the partner waits for a stack that is away before giving up. Milliseconds. */
-const AWAY_MS = 180_000;
+/** Time limit for retries while the stack is unavailable. Milliseconds. */
+const UNAVAILABLE_MS = 180_000;
 
-/** Longest wait for one answer. Milliseconds. */
+/** Timeout of one request. Milliseconds. */
 const ANSWER_MS = 15_000;
 
 export interface Answer {
@@ -12,7 +12,7 @@ export interface Answer {
   readonly body: unknown;
 }
 
-/** Return details, as far as the day needs them. */
+/** The return details that the demo day needs. */
 export interface Details {
   readonly id: number;
   readonly state: string;
@@ -20,12 +20,12 @@ export interface Details {
 }
 
 /**
- * A partner's REST client that repeats a call while the stack is away: no connection, no answer,
- * 429 and 503. Durations count each answered call, from its last attempt.
+ * A partner's REST client. It repeats a call while the stack is unavailable: no connection, no response, 429 or 503.
+ * Durations are recorded for each answered call, measured from its last attempt.
  */
 export class Partner {
   readonly durations = new Map<string, Durations>();
-  /** Calls that were made again. */
+  /** Number of repeated calls. */
   repeats = 0;
   readonly #baseUrl: string;
   readonly #key: string;
@@ -35,9 +35,9 @@ export class Partner {
     this.#key = key;
   }
 
-  /** @throws Error when the stack stays away, or answers with a 5xx other than 503. */
+  /** @throws Error when the stack stays unavailable, or answers with a 5xx other than 503. */
   async call(name: string, method: string, path: string, body?: unknown): Promise<Answer> {
-    const deadline = Date.now() + AWAY_MS;
+    const deadline = Date.now() + UNAVAILABLE_MS;
     for (let attempt = 0; ; attempt += 1) {
       const started = performance.now();
       const answer = await this.#try(method, path, body);
@@ -47,7 +47,8 @@ export class Partner {
           throw new Error(`${name}: ${answer.status} ${JSON.stringify(answer.body)}`);
         return answer;
       }
-      if (Date.now() > deadline) throw new Error(`${name}: no answer for ${AWAY_MS / 1000} s`);
+      if (Date.now() > deadline)
+        throw new Error(`${name}: no answer for ${UNAVAILABLE_MS / 1000} s`);
       this.repeats += 1;
       await sleep(Math.min(1_000, 50 * 2 ** attempt));
     }

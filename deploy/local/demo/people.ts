@@ -8,15 +8,15 @@ import type { Account } from '../identity/accounts.ts';
 import type { MemoryFile } from '../memory.ts';
 import type { Holder, McpTokens } from './mcp-tokens.ts';
 
-/** One person of the demo, by the shops (first, second) they work in. */
+/** A person of the demo, with the role in the first and the second shop. */
 interface Person {
   readonly name: string;
   readonly roles: readonly (Role | undefined)[];
-  /** The memberships are gone again. */
+  /** The memberships were removed. */
   readonly removed?: boolean;
 }
 
-/** Who owns both demo shops, and makes them. */
+/** The person who creates and owns both demo shops. */
 export const FOUNDER = 'owner';
 
 const PEOPLE: readonly Person[] = [
@@ -31,14 +31,14 @@ const PEOPLE: readonly Person[] = [
   { name: 'removed', roles: ['admin'], removed: true },
 ];
 
-/** Who made the second shop: its name is not in the stack file's list of users. */
+/** The founder of the second shop, who is not in the stack file's list of users. */
 export const SECOND_FOUNDER_EMAIL = 'second-owner@example.com';
 
 export function emailOf(name: string): string {
   return `${name.replace('_', '-')}@example.com`;
 }
 
-/** The accounts that can sign in; passwords are remembered with the data. */
+/** The accounts that can sign in. Their passwords are stored with the data. */
 export function accountsOf(memory: MemoryFile, shopIds: readonly number[]): Account[] {
   return PEOPLE.map(({ name, roles, removed }) => ({
     id: `user-${name}`,
@@ -51,9 +51,9 @@ export function accountsOf(memory: MemoryFile, shopIds: readonly number[]): Acco
 
 const by = { actor: LOCAL_ACTOR, source: 'npm start' };
 
-/** Makes the memberships of the demo's people. Safe to run again. */
+/** Creates the memberships of the demo's people. Safe to run again. */
 export async function seedPeople(pool: pg.Pool, shopIds: readonly number[]): Promise<void> {
-  // Making the shops made the founder, without a name.
+  // Creating the shops created the founder without a name.
   await ensureUser(pool, emailOf(FOUNDER), FOUNDER);
   for (const { name, roles, removed } of PEOPLE) {
     for (const [at, role] of roles.entries()) {
@@ -66,7 +66,7 @@ export async function seedPeople(pool: pg.Pool, shopIds: readonly number[]): Pro
   }
 }
 
-/** How the stack file shows the people; without passwords where they sign in elsewhere. */
+/** The people in the stack file; without passwords when they sign in at another issuer. */
 export function usersOf(
   memory: MemoryFile,
   o: {
@@ -82,7 +82,7 @@ export function usersOf(
       email,
       ...(o.signInHere && { password }),
       memberships: membershipsOf(name, shopIds),
-      // Who was removed still holds the token of a membership that is gone.
+      // A removed person still has a token for the former membership.
       mcp_tokens: await o.mcpTokens({ email, shopIds: rolesOf(name, shopIds).map(shopOf) }),
     })),
   );

@@ -1,10 +1,10 @@
-/** The value that this share of all does not exceed; 0 of none. */
+/** The percentile for a share from 0 to 1; 0 when there are no values. */
 export function percentile(values: readonly number[], share: number): number {
   const sorted = values.toSorted((one, other) => one - other);
   return sorted[Math.max(0, Math.ceil(share * sorted.length) - 1)] ?? 0;
 }
 
-/** Durations of one kind of operation. */
+/** The durations of one kind of operation. */
 export class Durations {
   readonly #values: number[] = [];
 
@@ -16,7 +16,7 @@ export class Durations {
     return this.#values.length;
   }
 
-  /** The duration that this share of all did not exceed, in milliseconds; 0 without any. */
+  /** The percentile for a share from 0 to 1, in milliseconds; 0 when there are no durations. */
   percentile(share: number): number {
     return percentile(this.#values, share);
   }

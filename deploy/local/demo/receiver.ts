@@ -3,13 +3,13 @@ import { once } from 'node:events';
 import { createServer, type IncomingMessage } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
-/** Largest body that the receiver reads. Bytes. */
+/** Maximum body size. Bytes. */
 const MAX_BODY = 4 * 1024 * 1024;
 
-/** Oldest attempt that a receiver should accept (Standard Webhooks advises five minutes). Seconds. */
+/** Maximum age of an accepted attempt (Standard Webhooks advises five minutes). Seconds. */
 const TOLERANCE_S = 300;
 
-/** One webhook as it arrived. */
+/** A received webhook. */
 export interface Received {
   readonly webhookId: string;
   readonly eventId: string;
@@ -23,9 +23,9 @@ export interface Receiver {
 }
 
 /**
- * A merchant's webhook endpoint: verifies each signature as Standard Webhooks says and answers 204.
+ * A merchant's webhook endpoint: verifies each signature as in Standard Webhooks and answers 204.
  *
- * @param secretOf the subscription's secret, once it is known; 503 until then.
+ * @param secretOf returns the subscription's secret; while it is undefined, the endpoint answers 503.
  * @param port 0 takes a free one.
  */
 export async function startReceiver(

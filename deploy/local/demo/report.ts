@@ -2,9 +2,9 @@ import { styleText } from 'node:util';
 import type { Durations } from './percentiles.ts';
 
 export interface DayReport {
-  /** Order names of the file that the shop does not know. */
+  /** Order names of the file that are not in the shop. */
   readonly missing: readonly string[];
-  /** Returns that an earlier day had processed. */
+  /** Number of returns that an earlier run had processed. */
   readonly already: number;
   readonly returns: number;
   readonly closed: number;
@@ -13,13 +13,13 @@ export interface DayReport {
   readonly repeated: number;
   readonly doubled: number;
   readonly invalid: number;
-  /** REST calls that were made again while the stack was away. */
+  /** Number of REST calls that were repeated while the stack was unavailable. */
   readonly repeats: number;
   readonly seconds: number;
   readonly durations: ReadonlyMap<string, Durations>;
 }
 
-/** Prints what the day came to. */
+/** Prints the result of the demo day. */
 export function printReport(report: DayReport): void {
   const rows: [string, string | number][] = [
     ['returns', report.returns],

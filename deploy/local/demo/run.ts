@@ -3,20 +3,20 @@ import { SIGN_IN_CLIENT_ID } from '../gateway-options.ts';
 import { startIdentity } from '../identity/start.ts';
 import { signInSecretOf } from '../memory.ts';
 import type { Access, Plan } from '../parts.ts';
-import type { Tell } from '../steps.ts';
+import type { ReportProgress } from '../steps.ts';
 import { accountsOf } from './people.ts';
 import { seedDemo, seedingTime } from './seed.ts';
 import { createShops, type SeededShop } from './shops.ts';
 import { startSink } from './sink.ts';
 
-/** Where the partner's demo app takes the browser back to. */
+/** The redirect URI of the partner's demo app. */
 export const PARTNER_REDIRECT_URI = 'http://127.0.0.1:7777/callback';
 
-/** Starts sign-in, and fills the shops unless the stack starts empty. */
+/** Starts the identity provider, and fills the shops unless the stack starts empty. */
 export async function runDemo(
   plan: Plan,
   access: Access,
-  tell: Tell,
+  report: ReportProgress,
 ): Promise<readonly SeededShop[]> {
   const { memory, stoppers } = plan;
   const { ports } = memory.memory;
@@ -31,14 +31,14 @@ export async function runDemo(
     issuer: plan.authUrl,
     sinkUrl: `http://127.0.0.1:${ports.sink}/webhooks`,
     failProcessing: commerceControls(access.pools.commerce).failProcessing,
-    progress: inSteps(tell),
+    progress: inSteps(report),
   };
   const shopIds = plan.options.demo ? await createShops(context) : [];
   await startSignIn(plan, shopIds);
   return plan.options.demo ? seedDemo(context, shopIds) : [];
 }
 
-/** The bundled identity provider, unless the stack was pointed at another. */
+/** Starts the bundled identity provider, unless the stack uses another issuer. */
 async function startSignIn(plan: Plan, shopIds: readonly number[]): Promise<void> {
   if (plan.surroundings.oidcIssuer) return;
   const { ports, partner, signingKey, cookieSecret } = plan.memory.memory;
@@ -60,12 +60,12 @@ async function startSignIn(plan: Plan, shopIds: readonly number[]): Promise<void
   plan.stoppers.push(identity);
 }
 
-/** Tells every fifth of the way once. */
-function inSteps(tell: Tell): (share: number) => void {
-  let told = 0;
+/** Reports progress in steps of 20 %, each once. */
+function inSteps(report: ReportProgress): (share: number) => void {
+  let reported = 0;
   return (share) => {
     const step = Math.floor(share * 5);
-    if (step > told) tell(`${step * 20} %`);
-    told = Math.max(told, step);
+    if (step > reported) report(`${step * 20} %`);
+    reported = Math.max(reported, step);
   };
 }

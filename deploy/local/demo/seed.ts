@@ -3,7 +3,7 @@ import type { MemoryFile } from '../memory.ts';
 import { seedPeople } from './people.ts';
 import { type SeedContext, type SeededShop, seedShop } from './shops.ts';
 
-/** When seeding began; remembered, so that an interrupted one sends the same again. */
+/** The start of the seeding. It is stored, so that an interrupted seeding sends the same data again. */
 export async function seedingTime(memory: MemoryFile): Promise<Date> {
   memory.memory.seeded.at ??= new Date().toISOString();
   await memory.save();
@@ -11,15 +11,15 @@ export async function seedingTime(memory: MemoryFile): Promise<Date> {
 }
 
 /**
- * Makes the demo's people and fills its shops; carries on where an interrupted run stopped, and does
- * nothing once it is complete.
+ * Creates the demo's people and fills its shops. It continues an interrupted run, and does nothing when it is
+ * complete.
  */
 export async function seedDemo(
   context: SeedContext,
   shopIds: readonly number[],
 ): Promise<readonly SeededShop[]> {
   const { seeded } = context.memory.memory;
-  // Written by this very function, in an earlier run.
+  // This function stored the value in an earlier run.
   if (seeded.shops) return seeded.shops as readonly SeededShop[];
   await seedPeople(context.pool, shopIds);
   const shops: SeededShop[] = [];
@@ -32,11 +32,11 @@ export async function seedDemo(
   return shops;
 }
 
-/** Times that a shop is tried. */
+/** Maximum number of attempts for a shop. */
 const MOST_RUNS = 5;
 const BUSY = [Code.DeadlineExceeded, Code.Unavailable, Code.ResourceExhausted];
 
-/** Runs `work` again, which carries on where it stopped, while the machine is too busy to answer in time. */
+/** Repeats `work`, which continues where it stopped, while the machine is too busy to answer in time. */
 async function resuming<T>(work: () => Promise<T>): Promise<T> {
   for (let run = 1; ; run += 1) {
     try {

@@ -28,7 +28,7 @@ const SHOPS = [
   },
 ] as const;
 
-/** How many fixtures of a kind the first shop has; one where nothing is said, and one of each in the second. */
+/** Number of fixtures of each kind in the first shop; 1 for kinds that are not listed. The second shop has 1 of each. */
 const POOLS: Partial<Record<FixtureName, number>> = {
   open: 20,
   flagged: 3,
@@ -41,14 +41,14 @@ const POOLS: Partial<Record<FixtureName, number>> = {
   graded: 2,
 };
 
-/** Open returns of the second shop. */
+/** Number of open returns of the second shop. */
 const SECOND_OPEN = 5;
 
-/** Returns whose only purpose are their lines, and lines of each. */
+/** Number of returns that exist only for their lines, and the number of lines of each. */
 const LINE_RETURNS = 4;
 const LINES_EACH = 16;
 
-/** Fixtures made at the same time. */
+/** Number of fixtures that are created concurrently. */
 const PARALLEL = 8;
 
 export interface SeedContext {
@@ -56,13 +56,13 @@ export interface SeedContext {
   readonly clients: Clients;
   readonly memory: MemoryFile;
   readonly seededAt: Date;
-  /** Where the version calendar stands. */
+  /** The date of the version calendar. */
   readonly today: Date;
   readonly issuer: string;
-  /** Where the demo's own subscription delivers. */
+  /** URL of the demo's own subscription. */
   readonly sinkUrl: string;
   readonly failProcessing: FixtureContext['failProcessing'];
-  /** Called with the share that is done, from 0 to 1. */
+  /** Called with the completed share, from 0 to 1. */
   readonly progress: (share: number) => void;
 }
 
@@ -70,7 +70,7 @@ export type SeededShop = Awaited<ReturnType<typeof seedShop>>;
 
 const by = { actor: LOCAL_ACTOR, source: 'npm start' };
 
-/** Makes the shops themselves, with their founders. Safe to run again. */
+/** Creates the shops with their founders. Safe to run again. */
 export async function createShops(context: SeedContext): Promise<number[]> {
   const ids: number[] = [];
   for (const shop of SHOPS) {
@@ -81,12 +81,12 @@ export async function createShops(context: SeedContext): Promise<number[]> {
   return ids;
 }
 
-/** The version that a demo shop is meant to have; another where the calendar does not have it. */
+/** The wanted payload version of a demo shop, or the newest active one if the calendar does not support it. */
 export function payloadVersionAt(today: Date, wanted: string): string {
   return supportedVersions(today).includes(wanted) ? wanted : newestActive(today);
 }
 
-/** Fills one shop by RPCs only, and answers what the stack file shows of it. Safe to run again: nothing doubles. */
+/** Fills one shop using only RPCs, and returns its part of the stack file. Safe to run again without duplicates. */
 export async function seedShop(context: SeedContext, shopId: number, first: boolean) {
   const { name, currency } = SHOPS[first ? 0 : 1];
   const call = { shopId: BigInt(shopId), actor: LOCAL_ACTOR };
@@ -186,7 +186,7 @@ async function seedReturns(
   let done = 0;
   const identity = (at: number) => ({
     key: `demo:${context.shop.id}:${at}`,
-    // Below the serials that fresh fixtures draw from.
+    // Smaller than the random serials of new fixtures.
     serial: context.shop.id * 10_000 + at,
   });
   await inParallel(

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
-/** A receiver that takes every webhook: where the demo's own subscription delivers. */
+/** A receiver that accepts every webhook, for the demo's own subscription. */
 export async function startSink(port: number): Promise<{ port: number; stop(): Promise<void> }> {
   const server = createServer((req, res) => {
     req.resume();

@@ -10,18 +10,18 @@ import { LOCAL_ACTOR } from '../clients.ts';
 
 export type Submission = MessageInitShape<typeof SubmitReturnRequestSchema>;
 
-/** A shop of the demo, as far as its returns need to know it. */
+/** The data of a demo shop that its returns need. */
 export interface DemoShop {
   readonly id: number;
   readonly currency: string;
-  /** Where its returns go. */
+  /** The destination of its returns. */
   readonly destinationId: number;
 }
 
-/** What makes one submission differ from another. */
+/** The differences between submissions. */
 export interface SubmissionOptions {
   readonly key: string;
-  /** A number of its own within the shop: provider ids and the order's name are made of it. */
+  /** Unique in the shop; provider ids and the order's name are derived from it. */
   readonly serial: number;
   readonly outcome?: 'refund' | 'exchange' | 'credit';
   readonly type?: ReturnType;
@@ -29,17 +29,17 @@ export interface SubmissionOptions {
   readonly presentment?: 'USD' | 'JPY';
   readonly flagReasons?: readonly string[];
   readonly submittedAt?: Date;
-  /** Serial of the order, where several returns share one. */
+  /** Serial of the order, when several returns share one. */
   readonly orderSerial?: number;
 }
 
-/** Where the embedded commerce provider's ids start. */
+/** The first id of the embedded commerce provider. */
 const PROVIDER_IDS = 1_000_000_000_000;
 
-/** Presentment units for one unit of the shop's currency: fixed rates, so that the demo stays the same. */
+/** Presentment units per unit of the shop's currency; fixed, so that the demo data is always the same. */
 const RATES = { same: 1, USD: 1.25, JPY: 190 } as const;
 
-/** One demo line, in minor units of a two-decimal shop currency. */
+/** The amounts of one demo line, in minor units of a two-decimal currency. */
 const LINE = { price: 4000, discount: 400, tax: 600, refundShipping: 300, refundShippingTax: 50 };
 const HANDLING_FEE = 300;
 
@@ -87,7 +87,7 @@ function line(serial: number, at: number, outcome: LineOutcome, amount: Amounts)
   };
 }
 
-/** A return as a shopper's portal would submit it. Amounts agree with each other and with the outcome. */
+/** A return as a shopper's portal submits it. The amounts are consistent with each other and with the outcome. */
 export function submission(shop: DemoShop, o: SubmissionOptions): Submission {
   const amount = amountsIn(o.presentment);
   const count = o.lines ?? 2;

@@ -8,9 +8,9 @@ interface Subscription {
   readonly secret: string;
 }
 
-/** Subscribes to `return.closed` at this address, and answers the subscription with its secret. */
+/** Subscribes to `return.closed` at this URL, and returns the subscription with its secret. */
 export async function subscribe(partner: Partner, url: string): Promise<Subscription> {
-  // An answer lost on the way leaves a subscription whose secret nobody knows: begin clean.
+  // If the response of an earlier attempt was lost, a subscription with an unknown secret exists; delete it first.
   await unsubscribe(partner, url);
   const body = { topic: 'return', trigger: 'return.closed', url };
   const { status, body: created } = await partner.call('subscribe', 'POST', PATH, body);
@@ -18,7 +18,7 @@ export async function subscribe(partner: Partner, url: string): Promise<Subscrip
   return created as Subscription;
 }
 
-/** Removes every subscription at this address. */
+/** Deletes all subscriptions at this URL. */
 export async function unsubscribe(partner: Partner, url: string): Promise<void> {
   const { body } = await partner.call('list webhooks', 'GET', PATH);
   for (const subscription of body as readonly Subscription[]) {

@@ -1,25 +1,25 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
 
-/** Somebody who can sign in at the bundled identity provider. */
+/** An account of the bundled identity provider. */
 export interface Account {
   readonly id: string;
   readonly email: string;
   readonly password: string;
   readonly name: string;
-  /** Whether the address was proved to be this person's; it was when absent. */
+  /** Whether the e-mail address is confirmed; true when absent. */
   readonly emailVerified?: boolean;
-  /** The shops this person may install an app for. */
+  /** The shops for which this person may install an app. */
   readonly shopIds: readonly number[];
 }
 
-/** Finds the account of an e-mail address and password; undefined when they do not belong together. */
+/** The account with this e-mail address and password; undefined when they do not match. */
 export function authenticate(
   accounts: readonly Account[],
   email: string,
   password: string,
 ): Account | undefined {
   const account = accounts.find((one) => one.email === normalEmail(email));
-  // Compared even without an account, so that the time tells nothing about the address.
+  // The password is compared even without an account, so that the response time does not reveal the address.
   const equal = sameText(account?.password ?? '', password);
   return account && equal ? account : undefined;
 }

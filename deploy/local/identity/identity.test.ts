@@ -54,7 +54,7 @@ function clientOf(client: { clientId: string; clientSecret: string }, auth: oaut
   return oauth.discovery(issuer, client.clientId, client.clientSecret, auth, o);
 }
 
-/** Goes through the pages as a person with a browser would, until back at the app or at a page without a form. */
+/** Goes through the pages like a browser, until the redirect to the app or a page without a form. */
 async function install(name: string, o: { password?: string; shop?: string } = {}): Promise<Page> {
   const fields = {
     email: `${name}@example.com`,
@@ -69,7 +69,7 @@ async function install(name: string, o: { password?: string; shop?: string } = {
   return browse(start, { fields, until: REDIRECT });
 }
 
-/** What the token says that the app gets for a code. */
+/** The claims of the token that the app gets for a code. */
 async function claimsOf(page: Page): Promise<unknown> {
   const tokens = await oauth.authorizationCodeGrant(app, page.url, { expectedState: 'st' });
   const [, payload = ''] = tokens.access_token.split('.');
@@ -77,7 +77,7 @@ async function claimsOf(page: Page): Promise<unknown> {
 }
 
 describe('authorization code flow of a partner app', () => {
-  test('a token is for the one shop that a person has', async () => {
+  test('the token of a user with one shop is for this shop', async () => {
     expect(await claimsOf(await install('owner'))).toMatchObject({
       iss: `http://127.0.0.1:${identity.port}`,
       aud: RESOURCE,
@@ -87,15 +87,15 @@ describe('authorization code flow of a partner app', () => {
     });
   });
 
-  test('who has several shops chooses one', async () => {
+  test('a user of several shops chooses one', async () => {
     expect(await claimsOf(await install('both', { shop: '2' }))).toMatchObject({ shop_id: 2 });
   });
 
-  test('a shop of somebody else is not to be had', async () => {
+  test('the shop of another user cannot be chosen', async () => {
     expect((await install('both', { shop: '3' })).status).toBe(400);
   });
 
-  test('who has no shop goes back to the app with a refusal', async () => {
+  test('a user without a shop is redirected to the app with an error', async () => {
     const { url } = await install('nobody');
     expect(url.href.startsWith(REDIRECT)).toBe(true);
     expect(Object.fromEntries(url.searchParams)).toMatchObject({
@@ -117,7 +117,7 @@ describe('the sign-in of this service', () => {
     readonly cookies?: Map<string, string>;
   }
 
-  /** Signs in with a hint, filling in only the password unless told who. */
+  /** Signs in with a hint. Fills in only the password, unless `fill` has a user. */
   async function arrive(o: Person): Promise<{ page: Page; verifier: string }> {
     const verifier = oauth.randomPKCECodeVerifier();
     const start = oauth.buildAuthorizationUrl(signIn, {
@@ -145,7 +145,7 @@ describe('the sign-in of this service', () => {
     return oauth.authorizationCodeGrant(signIn, page.url, checks);
   }
 
-  test('says who somebody is, without asking for a shop', async () => {
+  test('returns the identity of the user, without asking for a shop', async () => {
     const tokens = await tokensOf({ hint: 'both@example.com' });
     const expected = { sub: 'user-both', email: 'both@example.com', email_verified: true };
     expect(tokens.claims()).toMatchObject({ ...expected, aud: 'sign-in' });
@@ -154,19 +154,19 @@ describe('the sign-in of this service', () => {
     );
   });
 
-  test('serves people without a shop, and says so when an address is not proved', async () => {
+  test('works for users without a shop, and shows when an address is not confirmed', async () => {
     expect((await tokensOf({ fill: 'nobody' })).claims()).toMatchObject({ sub: 'user-nobody' });
     expect((await tokensOf({ fill: 'unproved' })).claims()).toMatchObject({
       email_verified: false,
     });
   });
 
-  test('its access token is for nobody but itself: it names no shop and no audience', async () => {
+  test('its access token has no shop and no audience', async () => {
     const { access_token } = await tokensOf({ fill: 'owner' });
     expect(access_token).not.toContain('.');
   });
 
-  test('fills in the address of the hint, as text', async () => {
+  test('fills in the address of the hint, escaped', async () => {
     const start = oauth.buildAuthorizationUrl(signIn, {
       redirect_uri: SIGN_IN.redirectUri,
       scope: 'openid email',
@@ -178,7 +178,7 @@ describe('the sign-in of this service', () => {
     expect(page).not.toContain('<b>');
   });
 
-  test('asks again when somebody else is signed in than the hint names', async () => {
+  test('asks again when another user is signed in than in the hint', async () => {
     const cookies = new Map<string, string>();
     const first = await tokensOf({ hint: 'owner@example.com', cookies });
     expect(first.claims()).toMatchObject({ sub: 'user-owner' });
@@ -188,12 +188,12 @@ describe('the sign-in of this service', () => {
     expect(again.claims()).toMatchObject({ sub: 'user-both' });
   });
 
-  test('lets somebody sign in who is another than the hint names', async () => {
+  test('allows signing in as another user than in the hint', async () => {
     const tokens = await tokensOf({ hint: 'owner@example.com', fill: 'both' });
     expect(tokens.claims()).toMatchObject({ sub: 'user-both' });
   });
 
-  test('is told when the password is wrong', async () => {
+  test('shows an error when the password is wrong', async () => {
     const { page } = await arrive({ hint: 'stranger@example.com' });
     expect(page).toMatchObject({ status: 401, text: expect.stringContaining('do not belong') });
   });

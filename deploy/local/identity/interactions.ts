@@ -6,10 +6,10 @@ import { type IdentityOptions, PARTNER_SCOPE } from './provider.ts';
 
 type Interaction = Awaited<ReturnType<Provider['interactionDetails']>>;
 
-/** Sign-ins that still have to choose a shop, by interaction; dropped with the oldest first. */
+/** Maximum number of sign-ins that wait for the choice of a shop; above it, the oldest one is dropped. */
 const MAX_PENDING = 1_000;
 
-/** The pages between `/authorize` and the redirect back: sign in, then choose a shop where there are several. */
+/** The pages between `/authorize` and the redirect: the sign-in, and the choice of a shop if there are several. */
 export function interactionRoutes(
   provider: Provider,
   options: IdentityOptions,
@@ -51,7 +51,7 @@ export function interactionRoutes(
     await finish(account, shop, req, res);
   });
 
-  /** The provider would make somebody else sign out first, by a script. */
+  /** Removes the session of another account; otherwise oidc-provider would show a sign-out page with a script. */
   async function forget(interaction: Interaction, sessionUid: string): Promise<void> {
     interaction.session = undefined;
     await interaction.persist();
@@ -76,7 +76,7 @@ export function interactionRoutes(
     const { params, uid } = await provider.interactionDetails(req, res);
     signedIn.delete(uid);
     if (shop === undefined && asksForShop(params)) {
-      // Nothing can be granted, and the provider would ask for it again without end.
+      // There is nothing to grant. Without this refusal, oidc-provider would ask for consent in an endless loop.
       const error_description = 'there is no shop to act for';
       const refusal = { error: 'access_denied', error_description };
       await provider.interactionFinished(req, res, refusal, { mergeWithLastSubmission: false });
@@ -98,7 +98,7 @@ export function interactionRoutes(
   return router;
 }
 
-/** An app acts for a shop; the sign-in of this service asks only who somebody is. */
+/** Whether a request needs a shop: a partner's app acts for a shop, the sign-in of this service needs only the user. */
 function asksForShop(params: Readonly<Record<string, unknown>>): boolean {
   return String(params.scope ?? '')
     .split(' ')

@@ -30,7 +30,7 @@ export function signInPage(action: string, options: { email?: string; failed?: b
   );
 }
 
-/** The choice of the shop that an app is to act for: field `shop_id`. */
+/** The form to choose the shop that an app acts for: field `shop_id`. */
 export function shopPage(action: string, clientId: string, shopIds: readonly number[]): string {
   const options = shopIds.map((id) => `<option value="${id}">Shop ${id}</option>`).join('');
   return page(

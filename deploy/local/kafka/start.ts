@@ -12,23 +12,23 @@ import { type BrokerSettings, type KafkaNode, nodeIn, writeSettings } from './no
 
 const run = promisify(execFile);
 
-/** Any base64url uuid will do; a fixed one, so that kept data fits a later start. */
+/** Any base64url UUID; it is fixed, so that stored data is valid for a later start. */
 const CLUSTER_ID = 'cm1zLWxvY2FsLWthZmthMA';
 const START_TIMEOUT_MS = 60_000;
 const STOP_TIMEOUT_MS = 15_000;
 
 export interface LocalKafkaOptions {
-  /** Data, logs and pid files; kept, and used again. */
+  /** The folder for data, logs and pid files; an existing one is used again. */
   readonly folder: string;
   /** 1 or 3. */
   readonly count?: number;
-  /** Of the first broker; the others and the controllers take free ones. */
+  /** Port of the first broker; the others and the controllers take free ports. */
   readonly port?: number;
-  /** Besides the usual ones, or instead of them. */
+  /** Additional settings; they override the defaults. */
   readonly settings?: BrokerSettings | ((node: KafkaNode) => BrokerSettings);
-  /** Further arguments of the tool that formats the storage of a new broker. */
+  /** Additional arguments for the tool that formats the storage of a new broker. */
   readonly formatArguments?: readonly string[];
-  /** Further arguments of Java. */
+  /** Additional arguments for Java. */
   readonly javaArguments?: readonly string[];
   readonly javaHome?: string;
   readonly onProgress?: Progress;
@@ -37,19 +37,19 @@ export interface LocalKafkaOptions {
 export interface LocalKafka {
   readonly brokers: readonly string[];
   readonly pids: () => number[];
-  /** A crash of one broker. */
+  /** Kills one broker, as in a crash. */
   kill(index: number): Promise<void>;
-  /** One broker hangs: it answers nothing and closes nothing. */
+  /** Makes one broker hang: it does not answer and does not close connections. */
   freeze(index: number): void;
   thaw(index: number): void;
-  /** Starts one that was killed. */
+  /** Starts a killed broker again. */
   restart(index: number): Promise<void>;
   stop(): Promise<void>;
 }
 
 /**
- * Starts a real Kafka on loopback, on free ports or those of the last time. Brokers that a killed
- * run left behind in the folder are stopped first. Throws what to install when Java is missing.
+ * Starts a real Kafka on loopback, on free ports or the ports of the last start. Brokers of a killed run in the same
+ * folder are stopped first. Throws an error with what to install when Java is missing.
  */
 export async function startKafka(o: LocalKafkaOptions): Promise<LocalKafka> {
   const folder = resolve(o.folder);
@@ -108,7 +108,7 @@ export async function startKafka(o: LocalKafkaOptions): Promise<LocalKafka> {
   };
 }
 
-/** Quickest to start and smallest; not for a measurement of throughput. */
+/** Options for a fast start and little memory; not suitable for measuring throughput. */
 function jvmArguments(jars: string): string[] {
   const here = fileURLToPath(new URL('.', import.meta.url)); // for log4j2.properties
   return [
@@ -117,7 +117,7 @@ function jvmArguments(jars: string): string[] {
   ];
 }
 
-/** The ports of the last start, so that a restart over kept data has the same addresses. */
+/** Uses the ports of the last start, so that a restart with existing data has the same addresses. */
 async function nodesIn(folder: string, count: number, port?: number): Promise<KafkaNode[]> {
   const file = join(folder, 'ports.json');
   const kept = existsSync(file) ? JSON.parse(await readFile(file, 'utf8')) : [];
@@ -146,7 +146,7 @@ async function launch(node: KafkaNode, o: Java & { folder: string }) {
   const log = openSync(node.log, 'a');
   const child = spawn(o.java, [...o.jvm, 'kafka.Kafka', node.properties], {
     cwd: o.folder,
-    // Ctrl-C is for us; the broker is stopped last.
+    // Ctrl-C must reach only this process, which stops the broker last.
     detached: true,
     stdio: ['ignore', log, log],
   });
@@ -174,7 +174,7 @@ async function stopLeftovers(folder: string): Promise<void> {
     const { stdout } = await run('ps', ['-ww', '-o', 'args=', '-p', String(pid)]).catch(() => ({
       stdout: '',
     }));
-    // Process ids are used again: only a broker of this folder is ours to stop.
+    // Process ids are reused, so the process is stopped only if it is a broker of this folder.
     if (stdout.includes(folder)) await endPid(pid);
     await rm(join(folder, file), { force: true });
   }

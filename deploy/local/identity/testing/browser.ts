@@ -1,7 +1,7 @@
-/** Where a browser stands, and what it shows there. */
+/** The current URL of a browser, and the page there. */
 export interface Page {
   readonly url: URL;
-  /** 0 at an address that was not asked for any more. */
+  /** 0 for a URL that was not requested. */
   readonly status: number;
   readonly text: string;
 }
@@ -9,11 +9,11 @@ export interface Page {
 const STEPS_MAX = 20;
 
 /**
- * Follows redirects with cookies, and sends every form that it meets once, filled in.
+ * Follows redirects with cookies, and fills in and sends each form once.
  *
- * @param o.fields values by name, for the fields of any form on the way.
- * @param o.until ends at addresses that begin so, without asking for them.
- * @param o.cookies kept by the caller, for the same browser to come again.
+ * @param o.fields values by name, for the fields of all forms.
+ * @param o.until stops at URLs with this prefix, without requesting them.
+ * @param o.cookies passed by the caller to reuse the cookies of the same browser.
  */
 export async function browse(
   start: URL,
