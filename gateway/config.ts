@@ -50,95 +50,95 @@ export const gatewayShape = {
   PUBLIC_BASE_URL: httpUrl
     .refine((url) => !url.endsWith('/'), 'wants an address without a slash at its end')
     .default('http://127.0.0.1:8080')
-    .describe("Address under which callers reach this API; the audience of partners' tokens"),
+    .describe("Public address of this API; the audience of partners' tokens"),
   API_CALENDAR: calendarDay,
   REST_PER_MINUTE: wholeNumber(1, 1_000_000)
     .default(300)
-    .describe('REST requests a minute and key, where the key has no limit of its own'),
+    .describe('REST requests per minute and key, for keys without their own limit'),
   SHOP_MIB_PER_DAY: wholeNumber(1, 1_000_000)
     .default(SHOP_MIB_PER_DAY)
-    .describe('MiB of request bodies, inflated, a shop and UTC day, above which 429'),
+    .describe('MiB of request bodies after decompression, per shop and UTC day; above it 429'),
   MAX_REQUESTS_IN_FLIGHT: wholeNumber(8, 10_000)
     .default(MAX_REQUESTS_IN_FLIGHT)
     .describe(
-      'Most requests in flight of each operation, a quarter of it for dispositions, four times as many for a second; beyond it they are refused',
+      'Maximum in-flight requests of each operation; a quarter of it for dispositions, four times as many for one second. Further requests are refused',
     ),
   FAILED_CREDENTIALS_PER_MINUTE: wholeNumber(1, 1_000_000)
     .default(60)
-    .describe('Refused credentials a minute and address, above which 429 stands in for 401'),
+    .describe('Rejected credentials per minute and address; above it 429 instead of 401'),
   WELL_KNOWN_PER_HOUR: perHour(HOURLY_LIMITS.wellKnown).describe(
-    'Requests an hour and address for the metadata under /.well-known',
+    'Requests per hour and address for the metadata under /.well-known',
   ),
   REGISTER_PER_HOUR: perHour(HOURLY_LIMITS.register).describe(
-    'Requests an hour and address to /oauth/register',
+    'Requests per hour and address to /oauth/register',
   ),
   AUTHORIZE_PER_HOUR: perHour(HOURLY_LIMITS.authorize).describe(
-    'Requests an hour and address to /oauth/authorize',
+    'Requests per hour and address to /oauth/authorize',
   ),
   TOKEN_PER_HOUR: perHour(HOURLY_LIMITS.token).describe(
-    'Requests an hour and address to /oauth/token',
+    'Requests per hour and address to /oauth/token',
   ),
   REVOKE_PER_HOUR: perHour(HOURLY_LIMITS.revoke).describe(
-    'Requests an hour and address to /oauth/revoke',
+    'Requests per hour and address to /oauth/revoke',
   ),
   MCP_CALLS_PER_HOUR: perHour(HOURLY_LIMITS.mcpCalls).describe(
-    'Tool calls an hour and signed-in user, over all shops',
+    'Tool calls per hour and signed-in user, over all shops',
   ),
   CALLBACK_PER_HOUR: perHour(HOURLY_LIMITS.callback).describe(
-    'Requests an hour and address to /oauth/callback',
+    'Requests per hour and address to /oauth/callback',
   ),
   RESUME_PER_HOUR: perHour(HOURLY_LIMITS.resume).describe(
-    'Requests an hour and address to /oauth/authorize/{id}, where a sign-in ends',
+    'Requests per hour and address to /oauth/authorize/{id}, the last step of a sign-in',
   ),
   SIGN_IN_PAGES_PER_HOUR: perHour(HOURLY_LIMITS.signInPages).describe(
-    'Pages and forms of /oauth/sign-in an hour and address',
+    'Pages and forms of /oauth/sign-in per hour and address',
   ),
   JWKS_PER_HOUR: perHour(HOURLY_LIMITS.jwks).describe(
-    'Requests an hour and address to /oauth/jwks',
+    'Requests per hour and address to /oauth/jwks',
   ),
   MCP_REQUESTS_PER_MINUTE: wholeNumber(1, 1_000_000)
     .default(MCP_LIMITS.requests)
-    .describe('Requests to /mcp a minute and signed-in user, over all shops and methods'),
+    .describe('Requests to /mcp per minute and signed-in user, over all shops and methods'),
   MCP_REFUSED_PER_MINUTE: wholeNumber(1, 1_000_000)
     .default(MCP_LIMITS.refused)
-    .describe('Refused requests to /mcp a minute and address, above which 429 stands in for 401'),
+    .describe('Rejected requests to /mcp per minute and address; above it 429 instead of 401'),
   BODY_MIB: wholeNumber(43, 100_000)
     .default(BODY_BUDGET.process / MIB)
     .describe(
-      'MiB of request bodies in memory at once, after inflation; eight times as much must fit into the memory limit',
+      'MiB of request bodies in memory at one time, after decompression; eight times as much must fit into the memory limit',
     ),
   BODY_MIB_PER_CALLER: wholeNumber(32, 100_000)
     .default(BODY_BUDGET.caller / MIB)
-    .describe('MiB of them that one key, app or user may have; the largest body is 32'),
+    .describe('MiB of BODY_MIB that one key, app or user may use; the largest body is 32 MiB'),
   MAX_CONNECTIONS: wholeNumber(10, 1_000_000)
     .default(HTTP_LIMITS.maxConnections)
     .describe(
-      'Connections at once; above it the client that has kept the process waiting longest is cut off',
+      'Maximum open connections; above it the connection that has been waiting longest for its client is closed',
     ),
   TRUSTED_PROXIES: trustedProxies.describe(
-    'Addresses or CIDR ranges of our own proxies, whose X-Forwarded-For is read, or `none`; production wants one of the two',
+    'Addresses or CIDR ranges of our own proxies, whose X-Forwarded-For is read, or `none`; required in production',
   ),
   PARTNER_ISSUER: z
     .url({ error: 'wants an address' })
     .optional()
     .describe(
-      "Issuer of partners' access tokens, https in production; without it every such token is refused",
+      "Issuer of partners' access tokens, https in production; without it every such token is rejected",
     ),
   PARTNER_JWKS_URL: httpUrl
     .optional()
-    .describe("Address of that issuer's public keys, https in production"),
+    .describe("URL of that issuer's public keys, https in production"),
   PARTNER_SHOP_CLAIM: z
     .string()
     .default('shop_id')
-    .describe("Claim of partners' tokens that names the shop"),
+    .describe("Claim of partners' tokens with the shop id"),
   ...oauthShape,
   MCP_ALLOWED_ORIGINS: list
     .refine((origins) => origins.every(isOrigin), {
       error: 'wants origins such as https://console.example.com',
     })
     .default([])
-    .describe('Origins of pages that may call /mcp from a browser, beside our own'),
-  DOCS_ENABLED: flag.default(true).describe('Whether /docs shows the documentation page'),
+    .describe('Additional origins of pages that may call /mcp from a browser'),
+  DOCS_ENABLED: flag.default(true).describe('Whether /docs serves the documentation page'),
 };
 
 function isOrigin(text: string): boolean {
@@ -212,11 +212,11 @@ export function loadGatewayOptions(env: NodeJS.ProcessEnv = process.env): Gatewa
 function faultsBetween(config: GatewayConfig): string[] {
   const faults: string[] = [];
   if (config.NODE_ENV === 'production' && config.API_CALENDAR !== undefined) {
-    faults.push('API_CALENDAR: production has no other calendar than the real one');
+    faults.push('API_CALENDAR: not allowed in production, which uses the real date');
   }
   if (config.NODE_ENV === 'production' && config.TRUSTED_PROXIES === undefined) {
     faults.push(
-      'TRUSTED_PROXIES is missing: production names its load balancers, or says none where clients connect directly; otherwise all callers behind a balancer share the limits of one address',
+      'TRUSTED_PROXIES is missing: production needs the addresses of its load balancers, or none if clients connect directly; otherwise all callers behind a load balancer share the limits of one address',
     );
   }
   if ((config.PARTNER_ISSUER === undefined) !== (config.PARTNER_JWKS_URL === undefined)) {
@@ -230,7 +230,7 @@ function partnerFaults(config: GatewayConfig): string[] {
   if (config.NODE_ENV !== 'production') return [];
   return (['PARTNER_ISSUER', 'PARTNER_JWKS_URL'] as const)
     .filter((name) => !(config[name] ?? 'https://').startsWith('https://'))
-    .map((name) => `${name}: production takes partners' tokens over https only`);
+    .map((name) => `${name}: must be https in production`);
 }
 
 function partnerOAuth(config: GatewayConfig): Pick<GatewayOptions, 'partnerOAuth'> {

@@ -11,14 +11,14 @@ beforeAll(async () => {
 });
 afterAll(() => database.drop());
 
-const AWAY = '127.0.0.1:1';
+const UNREACHABLE = '127.0.0.1:1';
 const targets = {
-  returns: AWAY,
-  dispositions: AWAY,
-  destinations: AWAY,
-  fraud: AWAY,
-  carts: AWAY,
-  webhooks: AWAY,
+  returns: UNREACHABLE,
+  dispositions: UNREACHABLE,
+  destinations: UNREACHABLE,
+  fraud: UNREACHABLE,
+  carts: UNREACHABLE,
+  webhooks: UNREACHABLE,
 };
 
 function listens(port: number): Promise<boolean> {

@@ -53,7 +53,7 @@ export interface GatewayOptions extends OAuthOptions {
   /** MiB of request bodies after decompression, per shop and UTC day; 2,048 when absent. */
   readonly shopMibPerDay?: number;
   /** Maximum time that a request waits for a shared counter; see `createLeasedLimit`. Milliseconds. */
-  readonly limitPatienceMs?: number;
+  readonly limitTimeoutMs?: number;
   /** In-flight requests of the cheapest operation; see `createInFlight`. */
   readonly maxRequestsInFlight?: number;
   /** 60 when absent. */

@@ -4,7 +4,7 @@ import { afterEach, describe, expect, test } from '@jest/globals';
 import { alive, endProcess } from './end-process.ts';
 
 /** Time limit for a process that ignores signals. Milliseconds. */
-const PATIENCE_MS = 4_000;
+const TIMEOUT_MS = 4_000;
 
 const started: ChildProcess[] = [];
 afterEach(() => {
@@ -29,9 +29,9 @@ async function deafTo(...signals: string[]): Promise<ChildProcess & { pid: numbe
 describe('end a process', () => {
   test('that ends at SIGINT, one that ends only at SIGQUIT, and one that has ended already', async () => {
     for (const child of [await deafTo(), await deafTo('SIGINT')]) {
-      await endProcess(child.pid, PATIENCE_MS);
+      await endProcess(child.pid, TIMEOUT_MS);
       expect(alive(child.pid)).toBe(false);
-      await endProcess(child.pid, PATIENCE_MS);
+      await endProcess(child.pid, TIMEOUT_MS);
     }
   });
 

@@ -2,15 +2,15 @@ import type { ChildProcess } from 'node:child_process';
 import { setTimeout as sleep } from 'node:timers/promises';
 
 /**
- * Ends a process that is not our child: with SIGINT, and with SIGQUIT after `patienceMs`. After the same time again it
+ * Ends a process that is not our child: with SIGINT, and with SIGQUIT after `timeoutMs`. After the same time again it
  * gives up. A process that does not exist counts as ended.
  *
  * @throws Error when the process still runs.
  */
-export async function endProcess(pid: number, patienceMs: number): Promise<void> {
+export async function endProcess(pid: number, timeoutMs: number): Promise<void> {
   for (const signal of ['SIGINT', 'SIGQUIT'] as const) {
     send(pid, signal);
-    if (await isGone(pid, patienceMs)) return;
+    if (await isGone(pid, timeoutMs)) return;
   }
   throw new Error(`process ${pid} does not end: end it by hand`);
 }
@@ -22,13 +22,13 @@ export async function endChild(
     readonly signal: NodeJS.Signals;
     readonly insist: NodeJS.Signals;
     /** Milliseconds. */
-    readonly patienceMs: number;
+    readonly timeoutMs: number;
   },
 ): Promise<void> {
   if (child.exitCode !== null || child.signalCode !== null) return;
   const gone = new Promise((done) => child.once('exit', done));
   child.kill(o.signal);
-  const overdue = setTimeout(() => child.kill(o.insist), o.patienceMs);
+  const overdue = setTimeout(() => child.kill(o.insist), o.timeoutMs);
   await gone;
   clearTimeout(overdue);
 }
@@ -42,8 +42,8 @@ export function alive(pid: number): boolean {
   }
 }
 
-async function isGone(pid: number, patienceMs: number): Promise<boolean> {
-  for (const end = Date.now() + patienceMs; alive(pid); await sleep(25)) {
+async function isGone(pid: number, timeoutMs: number): Promise<boolean> {
+  for (const end = Date.now() + timeoutMs; alive(pid); await sleep(25)) {
     if (Date.now() > end) return false;
   }
   return true;

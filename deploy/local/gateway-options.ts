@@ -11,7 +11,7 @@ import type { Plan } from './parts.ts';
 const MIB = 1024 * 1024;
 
 /** More than trials and tests send from the one IP address of this machine. */
-const GENEROUS = 100_000;
+const HIGH_LIMIT = 100_000;
 
 /**
  * Limits of the local gateway. The limits of the interface have their defined values, except the REST limit: it is so
@@ -19,20 +19,20 @@ const GENEROUS = 100_000;
  * them.
  */
 export const LIMITS = {
-  rest_per_minute: GENEROUS,
+  rest_per_minute: HIGH_LIMIT,
   failed_credentials: 60,
   well_known: HOURLY_LIMITS.wellKnown,
   register: HOURLY_LIMITS.register,
   authorize: HOURLY_LIMITS.authorize,
   token: HOURLY_LIMITS.token,
   mcp_calls: HOURLY_LIMITS.mcpCalls,
-  revoke: GENEROUS,
-  callback: GENEROUS,
-  resume: GENEROUS,
-  sign_in_pages: GENEROUS,
-  jwks: GENEROUS,
-  mcp_requests_per_minute: GENEROUS,
-  mcp_refused_per_minute: GENEROUS,
+  revoke: HIGH_LIMIT,
+  callback: HIGH_LIMIT,
+  resume: HIGH_LIMIT,
+  sign_in_pages: HIGH_LIMIT,
+  jwks: HIGH_LIMIT,
+  mcp_requests_per_minute: HIGH_LIMIT,
+  mcp_refused_per_minute: HIGH_LIMIT,
   shop_mib_per_day: 1_000_000,
   body_mib: 128,
   body_mib_per_caller: 64,

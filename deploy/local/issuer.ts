@@ -1,6 +1,6 @@
 import { z } from 'zod';
 
-const PATIENCE_MS = 5_000;
+const TIMEOUT_MS = 5_000;
 
 const metadataSchema = z.object({ issuer: z.string(), jwks_uri: z.url() });
 
@@ -12,7 +12,7 @@ const metadataSchema = z.object({ issuer: z.string(), jwks_uri: z.url() });
 export async function jwksUrlOf(issuer: string): Promise<string> {
   const url = `${issuer.replace(/\/$/, '')}/.well-known/openid-configuration`;
   try {
-    const response = await fetch(url, { signal: AbortSignal.timeout(PATIENCE_MS) });
+    const response = await fetch(url, { signal: AbortSignal.timeout(TIMEOUT_MS) });
     const metadata = metadataSchema.parse(await response.json());
     if (metadata.issuer === issuer) return metadata.jwks_uri;
     throw new Error(`it calls itself ${metadata.issuer}`);

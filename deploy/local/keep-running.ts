@@ -12,8 +12,8 @@ const PAUSE_MS = 250;
 export interface KeptServer {
   /** Id of the current process. */
   readonly pid: number;
-  /** Stops it permanently: with `signal`, and with SIGQUIT after `patienceMs`. May be called twice. */
-  end(signal: NodeJS.Signals, patienceMs: number): Promise<void>;
+  /** Stops it permanently: with `signal`, and with SIGQUIT after `timeoutMs`. May be called twice. */
+  end(signal: NodeJS.Signals, timeoutMs: number): Promise<void>;
 }
 
 export interface KeepOptions {
@@ -73,11 +73,11 @@ export async function keepRunning(o: KeepOptions): Promise<KeptServer> {
     get pid() {
       return server.pid ?? 0;
     },
-    async end(signal, patienceMs) {
+    async end(signal, timeoutMs) {
       ending = true;
       process.removeListener('exit', killWithUs);
       await restarting;
-      await endChild(server, { signal, insist: 'SIGQUIT', patienceMs });
+      await endChild(server, { signal, insist: 'SIGQUIT', timeoutMs });
     },
   };
 }

@@ -23,7 +23,7 @@ export function postgresBinaries(): { initdb: string; postgres: string } {
 }
 
 /** User and group id of an unprivileged account, which becomes the owner of the files. */
-const NOBODY = 65_534;
+const NOBODY_ID = 65_534;
 
 /** How to start PostgreSQL, which refuses to run as root. */
 export interface Unprivileged {
@@ -41,7 +41,7 @@ export interface Unprivileged {
 export async function unprivileged(): Promise<Unprivileged> {
   if (process.getuid?.() !== 0) return { prefix: [], options: {} };
   const prefix = [
-    ...['setpriv', `--reuid=${NOBODY}`, `--regid=${NOBODY}`, '--clear-groups'],
+    ...['setpriv', `--reuid=${NOBODY_ID}`, `--regid=${NOBODY_ID}`, '--clear-groups'],
     ...['--inh-caps=+dac_override', '--ambient-caps=+dac_override'],
     // Without this, access(2) ignores the capability, and PostgreSQL does not find its own programs.
     ...['--securebits=+no_setuid_fixup', '--'],
@@ -49,9 +49,9 @@ export async function unprivileged(): Promise<Unprivileged> {
   const [command = '', ...args] = prefix;
   try {
     await run(command, [...args, 'true']);
-    return { prefix, options: {}, owner: NOBODY };
+    return { prefix, options: {}, owner: NOBODY_ID };
   } catch {
     // setpriv does not exist, or the container does not have the capability: only the user is changed.
-    return { prefix: [], options: { uid: NOBODY, gid: NOBODY }, owner: NOBODY };
+    return { prefix: [], options: { uid: NOBODY_ID, gid: NOBODY_ID }, owner: NOBODY_ID };
   }
 }

@@ -81,12 +81,12 @@ describe('local PostgreSQL', () => {
       stdio: ['ignore', 'pipe', 'inherit'],
       env: { ...process.env, NODE_OPTIONS: '' },
     });
-    let said = '';
+    let output = '';
     run.stdout.on('data', (chunk) => {
-      said += chunk;
+      output += chunk;
     });
-    await until(() => said.endsWith('}'));
-    const left = JSON.parse(said);
+    await until(() => output.endsWith('}'));
+    const left = JSON.parse(output);
     const gone = new Promise((done) => run.once('exit', done));
     run.kill('SIGKILL');
     await gone;

@@ -34,7 +34,7 @@ export async function updateDestination(
 }
 
 /** Whether a destination already has the values of a change. */
-export function isAsWanted(now: Destination, body: DestinationBody): boolean {
+export function matchesChange(now: Destination, body: DestinationBody): boolean {
   const { name, type, enabled, address } = body;
   return (
     now.name === name &&

@@ -34,14 +34,14 @@ export function createByteQuota(o: {
   /** MiB per shop and day. */
   readonly mibPerDay: number;
   /** How long a request waits for the count that replicas share; see `createLeasedLimit`. */
-  readonly patienceMs?: number;
+  readonly timeoutMs?: number;
 }): ByteQuota {
   const kibPerDay = o.mibPerDay * KIB;
   const limit = createLeasedLimit(o.pool, o.logger, {
     name: 'shop-kib',
     windowS: WINDOW_S,
     leaseDivisor: LEASE_DIVISOR,
-    ...(o.patienceMs !== undefined && { patienceMs: o.patienceMs }),
+    ...(o.timeoutMs !== undefined && { timeoutMs: o.timeoutMs }),
   });
   const refusals = o.meter.createCounter('shop.byte_quota.refusals', {
     description: 'Requests refused because the daily byte quota of their shop was used up',

@@ -3,7 +3,7 @@ import { isOutage } from '../../services/platform/outage.ts';
 import { CoalescedWaitTimeout, createCoalescer } from './coalesce.ts';
 
 /** Coalesces calls of an `ask` that answers `key:ask:call` after `letGo`. */
-function slowly(o: { patienceMs?: number } = {}) {
+function slowly(o: { timeoutMs?: number } = {}) {
   const asked: [string, number][] = [];
   const gates: (() => void)[] = [];
   const ask = createCoalescer(async (key, count) => {
@@ -71,7 +71,7 @@ describe('coalesced calls', () => {
   });
 
   test('calls are rejected after the time limit, and no ask is made for them later', async () => {
-    const { ask, asked, turn } = slowly({ patienceMs: 100 });
+    const { ask, asked, turn } = slowly({ timeoutMs: 100 });
     const first = ask('a');
     await turn();
     const all = Promise.allSettled([first, ask('a'), ask('a')]);
@@ -84,7 +84,7 @@ describe('coalesced calls', () => {
   });
 
   test('the time limit includes the wait for an open ask', async () => {
-    const { ask, asked, turn, letGo } = slowly({ patienceMs: 2_000 });
+    const { ask, asked, turn, letGo } = slowly({ timeoutMs: 2_000 });
     const first = ask('a');
     await turn();
     const late = expect(ask('a')).rejects.toThrow(CoalescedWaitTimeout);

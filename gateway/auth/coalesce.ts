@@ -15,7 +15,7 @@ export class CoalescedWaitTimeout extends Error {
 }
 
 /** The time limit of one database statement of the gateway. Milliseconds. */
-const PATIENCE_MS = 7_000;
+const TIMEOUT_MS = 7_000;
 
 /**
  * Coalesces concurrent calls with the same key into one call of `ask`.
@@ -31,7 +31,7 @@ const PATIENCE_MS = 7_000;
  */
 export function createCoalescer<R>(
   ask: (key: string, count: number) => Promise<readonly R[]>,
-  { patienceMs = PATIENCE_MS }: { readonly patienceMs?: number } = {},
+  { timeoutMs = TIMEOUT_MS }: { readonly timeoutMs?: number } = {},
 ): (key: string) => Promise<R> {
   /** The calls that wait for the next `ask`, by key. A key is present while its `ask` is open. */
   const waiting = new Map<string, Set<Waiter<R>>>();
@@ -66,7 +66,7 @@ export function createCoalescer<R>(
     const limit = setTimeout(() => {
       waiting.get(key)?.delete(waiter);
       reject(new CoalescedWaitTimeout('no answer in time'));
-    }, patienceMs);
+    }, timeoutMs);
     try {
       return await promise;
     } finally {

@@ -42,13 +42,13 @@ describe('failed credentials', () => {
     );
     return answers.map(({ status }) => status);
   };
-  const tally = (statuses: readonly number[], status: number): number =>
+  const countOf = (statuses: readonly number[], status: number): number =>
     statuses.filter((one) => one === status).length;
 
   test('from the 61st in a minute the response is 429 instead of 401, and a valid key still passes', async () => {
     const headers = from('203.0.113.7');
     const statuses = await failures(70, { key: 'bad', headers });
-    expect([tally(statuses, 401), tally(statuses, 429)]).toEqual([60, 10]);
+    expect([countOf(statuses, 401), countOf(statuses, 429)]).toEqual([60, 10]);
     const refused = await send({ ...CART, key: newKey().text, headers });
     expect(refused).toMatchObject({
       status: 429,
@@ -64,7 +64,7 @@ describe('failed credentials', () => {
     const sent = { path: '/api/v1/webhooks', key: null, headers };
     const answers = await Promise.all(Array.from({ length: 61 }, () => send(sent)));
     expect(
-      tally(
+      countOf(
         answers.map(({ status }) => status),
         429,
       ),
@@ -74,7 +74,7 @@ describe('failed credentials', () => {
 
   test('a missing credential does not count', async () => {
     const headers = from('203.0.113.8');
-    expect(tally(await failures(80, { key: null, headers }), 401)).toBe(80);
+    expect(countOf(await failures(80, { key: null, headers }), 401)).toBe(80);
     expect((await send({ ...CART, key: 'bad', headers })).status).toBe(401);
   });
 
@@ -90,7 +90,7 @@ describe('failed credentials', () => {
   test('a missing scope does not count', async () => {
     const key = await under.newKey({ scopes: [] });
     const headers = from('203.0.113.10');
-    expect(tally(await failures(70, { key, headers }), 401)).toBe(70);
+    expect(countOf(await failures(70, { key, headers }), 401)).toBe(70);
   });
 });
 

@@ -8,7 +8,7 @@ const MINUTE_S = 60;
 /** A replica leases a tenth of a window's points at a time. */
 const LEASE_DIVISOR = 10;
 /** Maximum time that a request waits for the shared counter. Milliseconds. */
-const PATIENCE_MS = 1_500;
+const TIMEOUT_MS = 1_500;
 /** Maximum number of windows in memory; above it, the oldest one is dropped. */
 const MAX_WINDOWS = 50_000;
 /** Larger than any window, so that the library only counts and never refuses. */
@@ -48,7 +48,7 @@ export interface LeasedLimitOptions {
   /** The size of a lease is the limit divided by this; 10 when absent. */
   readonly leaseDivisor?: number;
   /** Maximum time that a request waits for the shared counter; 1.5 s when absent. Milliseconds. */
-  readonly patienceMs?: number;
+  readonly timeoutMs?: number;
 }
 
 /**
@@ -65,7 +65,7 @@ export function createLeasedLimit(
     name = 'rest',
     windowS = MINUTE_S,
     leaseDivisor = LEASE_DIVISOR,
-    patienceMs = PATIENCE_MS,
+    timeoutMs = TIMEOUT_MS,
   }: LeasedLimitOptions = {},
 ): LeasedLimit {
   const windows = new Map<string, Window>();
@@ -87,7 +87,7 @@ export function createLeasedLimit(
   ): Promise<void> => {
     const wanted = Math.max(1, Math.floor(limit / leaseDivisor), missing);
     try {
-      const counted = await withPatience(counter.consume(key, wanted), patienceMs);
+      const counted = await withTimeout(counter.consume(key, wanted), timeoutMs);
       const granted = Math.min(wanted, Math.max(0, wanted - (counted.consumedPoints - limit)));
       window.left = granted;
       window.spent = granted === 0;
@@ -141,8 +141,8 @@ function currentWindow(windows: Map<string, Window>, key: string): Window {
 }
 
 /** @throws when the counter fails or does not answer in time. */
-async function withPatience<T>(counting: Promise<T>, patienceMs: number): Promise<T> {
-  if (!(await within(patienceMs, counting)))
+async function withTimeout<T>(counting: Promise<T>, timeoutMs: number): Promise<T> {
+  if (!(await within(timeoutMs, counting)))
     throw new Error('the rate limit counter did not answer in time');
   return counting;
 }

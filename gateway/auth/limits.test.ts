@@ -7,7 +7,7 @@ import { createRateLimit, refusedFor } from './rate-limits.ts';
 
 const logger = createLogger({ service: 'test', level: 'silent' });
 /** Long enough that a pause of the machine does not make a replica count alone. Milliseconds. */
-const PATIENT = { patienceMs: 30_000 };
+const LONG_TIMEOUT = { timeoutMs: 30_000 };
 let database: TestDatabase;
 
 beforeAll(async () => {
@@ -29,17 +29,17 @@ async function admitted(
 
 describe('the limit of REST callers', () => {
   test.each([1, 5, 7, 300])('one replica admits exactly %d', async (limit) => {
-    const replica = createLeasedLimit(database.pool, logger, PATIENT);
+    const replica = createLeasedLimit(database.pool, logger, LONG_TIMEOUT);
     expect(await admitted([replica], `one-${limit}`, limit, limit * 2 + 10)).toBe(limit);
   });
 
   test('several replicas together never admit more, and a busy key gets its full limit', async () => {
-    const replicas = [1, 2, 3].map(() => createLeasedLimit(database.pool, logger, PATIENT));
+    const replicas = [1, 2, 3].map(() => createLeasedLimit(database.pool, logger, LONG_TIMEOUT));
     expect(await admitted(replicas, 'three', 100, 600)).toBe(100);
   });
 
   test('a request costs its points, and at most those of a full window', async () => {
-    const replica = createLeasedLimit(database.pool, logger, PATIENT);
+    const replica = createLeasedLimit(database.pool, logger, LONG_TIMEOUT);
     expect(await replica.take('points', 30, 20)).toEqual({ admitted: true });
     expect(await replica.take('points', 30, 10)).toEqual({ admitted: true });
     expect(await replica.take('points', 30)).toMatchObject({ admitted: false });
@@ -48,14 +48,14 @@ describe('the limit of REST callers', () => {
   });
 
   test('a request that costs more than the rest of a window uses up the rest', async () => {
-    const replica = createLeasedLimit(database.pool, logger, PATIENT);
+    const replica = createLeasedLimit(database.pool, logger, LONG_TIMEOUT);
     expect(await replica.take('rest', 30, 20)).toEqual({ admitted: true });
     expect(await replica.take('rest', 30, 11)).toMatchObject({ admitted: false });
     expect(await replica.take('rest', 30)).toMatchObject({ admitted: false });
   });
 
   test('points are counted over all replicas', async () => {
-    const replicas = [1, 2, 3].map(() => createLeasedLimit(database.pool, logger, PATIENT));
+    const replicas = [1, 2, 3].map(() => createLeasedLimit(database.pool, logger, LONG_TIMEOUT));
     const answers = await Promise.all(
       Array.from({ length: 60 }, (_, at) => replicas[at % 3]?.take('points of three', 100, 5)),
     );
@@ -63,7 +63,7 @@ describe('the limit of REST callers', () => {
   });
 
   test('a refusal has the time until the end of the window', async () => {
-    const replica = createLeasedLimit(database.pool, logger, PATIENT);
+    const replica = createLeasedLimit(database.pool, logger, LONG_TIMEOUT);
     await replica.take('again', 1);
     const refused = await replica.take('again', 1);
     expect(refused).toEqual({ admitted: false, retryAfterS: expect.any(Number) });
@@ -82,7 +82,7 @@ describe('the limit of REST callers', () => {
   });
 
   test('keys do not share a window', async () => {
-    const replica = createLeasedLimit(database.pool, logger, PATIENT);
+    const replica = createLeasedLimit(database.pool, logger, LONG_TIMEOUT);
     await replica.take('a', 1);
     expect(await replica.take('b', 1)).toEqual({ admitted: true });
   });

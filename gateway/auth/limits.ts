@@ -11,7 +11,7 @@ import { createRateLimit } from './rate-limits.ts';
 
 type LimitSizes = Pick<
   GatewayOptions,
-  'perHour' | 'mcpPerMinute' | 'failedCredentialsPerMinute' | 'shopMibPerDay' | 'limitPatienceMs'
+  'perHour' | 'mcpPerMinute' | 'failedCredentialsPerMinute' | 'shopMibPerDay' | 'limitTimeoutMs'
 >;
 
 const FAILED_CREDENTIALS_WINDOW_S = 60;
@@ -26,16 +26,16 @@ export function createLimits(
     telemetry,
   }: { pool: pg.Pool; logger: Logger; clientIp: ClientIp; telemetry: Telemetry },
 ) {
-  const patience = o.limitPatienceMs !== undefined && { patienceMs: o.limitPatienceMs };
-  const restLimit = createLeasedLimit(pool, logger, { ...patience });
+  const timeout = o.limitTimeoutMs !== undefined && { timeoutMs: o.limitTimeoutMs };
+  const restLimit = createLeasedLimit(pool, logger, { ...timeout });
   const { meter } = telemetry;
   const mibPerDay = o.shopMibPerDay ?? SHOP_MIB_PER_DAY;
-  const byteQuota = createByteQuota({ pool, logger, meter, mibPerDay, ...patience });
+  const byteQuota = createByteQuota({ pool, logger, meter, mibPerDay, ...timeout });
   const mcpLimits = createMcpLimits({
     pool,
     logger,
     ...(o.mcpPerMinute && { sizes: o.mcpPerMinute }),
-    ...patience,
+    ...timeout,
   });
   const hourlyLimits = createHourlyLimits({
     pool,

@@ -32,13 +32,13 @@ export function createMcpLimits(o: {
   readonly logger: Logger;
   readonly sizes?: Partial<McpSizes>;
   /** Maximum time that a request waits for the shared counter; see `createLeasedLimit`. */
-  readonly patienceMs?: number;
+  readonly timeoutMs?: number;
 }): McpLimits {
   const sizes = { ...MCP_LIMITS, ...o.sizes };
   const limitOf = (name: string) =>
     createLeasedLimit(o.pool, o.logger, {
       name,
-      ...(o.patienceMs !== undefined && { patienceMs: o.patienceMs }),
+      ...(o.timeoutMs !== undefined && { timeoutMs: o.timeoutMs }),
     });
   const requests = limitOf('mcp-requests');
   const refused = limitOf('mcp-refused');

@@ -10,7 +10,7 @@ export interface Readiness {
   readonly parts: Readonly<Record<string, string>>;
 }
 
-const PATIENCE_MS = 2_000;
+const TIMEOUT_MS = 2_000;
 
 /**
  * Whether the gateway is ready: its database answers and the schema fits the code. The services are not checked: an
@@ -31,7 +31,7 @@ export function createReadiness(
     const database = await answers();
     // A schema that fits once fits while this process runs, because migrations are compatible with older code.
     if (database && schema !== 'current')
-      await within(PATIENCE_MS, checkSchema()).catch(() => false);
+      await within(TIMEOUT_MS, checkSchema()).catch(() => false);
     const ready = database && schema === 'current';
     return { ready, parts: { database: database ? 'ok' : 'does not answer', schema } };
   };

@@ -55,15 +55,15 @@ function textFor(reason: Reason, error: unknown): string | undefined {
     case Reason.RETURN_NOT_FOUND:
       return 'This shop has no such return. Find it with search_returns.';
     case Reason.LINE_ITEM_NOT_FOUND:
-      return `${message} get_return tells the line_item_id of each line. Nothing was recorded.`;
+      return `${message} get_return returns the line_item_id of each line. Nothing was recorded.`;
     case Reason.RETURN_TOO_LARGE:
       return `${message} Nothing was recorded.`;
     case Reason.DESTINATION_NOT_FOUND:
-      return 'This shop has no such destination. list_destinations tells which there are.';
+      return 'This shop has no such destination. list_destinations returns the existing ones.';
     case Reason.SUBSCRIPTION_NOT_FOUND:
-      return 'This shop has no such webhook. list_webhooks tells which there are.';
+      return 'This shop has no such webhook. list_webhooks returns the existing ones.';
     case Reason.DELIVERY_NOT_FOUND:
-      return 'This shop has no such delivery. list_webhook_deliveries tells which there are.';
+      return 'This shop has no such delivery. list_webhook_deliveries returns the existing ones.';
     case Reason.FRAUD_REPORT_NOT_FOUND:
       return 'This return has no fraud report. create_fraud_report makes one.';
     case Reason.FRAUD_REPORT_EXISTS:
@@ -75,7 +75,7 @@ function textFor(reason: Reason, error: unknown): string | undefined {
     case Reason.STATE_FORBIDS:
     case Reason.REVISION_CONFLICT:
     case Reason.ALREADY_OPEN:
-      return `${message} Nothing was changed. Read it again to see how it stands.`;
+      return `${message} Nothing was changed. Read it again to see its current state.`;
     case Reason.QUOTA_EXCEEDED:
       return `${message} Nothing was changed.`;
     case Reason.IDEMPOTENCY_CONFLICT:

@@ -19,20 +19,20 @@ export const limit = z
 
 export const cursor = text({ max: CURSOR_MAX })
   .optional()
-  .describe('next_cursor of the page before; leave out for the first page');
+  .describe('next_cursor of the page before; omit it for the first page');
 
 /** How many fields of each entry are returned. */
 export const detail = choice(['summary', 'full'])
   .default('summary')
-  .describe('summary: the essentials; full: every field. Ask for full only when it is needed');
+  .describe('summary: the main fields; full: every field. Request full only when it is needed');
 
-export const returnId = id().describe("The return's id, as search_returns answers it");
+export const returnId = id().describe("The return's id, as search_returns returns it");
 
 /** Sent with a write, so that a repeated call is not executed twice. */
 export const idempotencyKey = requiredText({ max: IDEMPOTENCY_KEY_MAX })
   .optional()
   .describe(
-    'A text of your own, such as a UUID, new for each thing to be done. Send the same one when you repeat a call that got no answer: it is done at most once. The repeat gets the first answer; where that was lost, it finds out whether it was done, does it when surely nothing was done, and says so when nobody can tell. Kept for 24 hours',
+    'A text of your choice, such as a UUID; a new one for each action. Send the same one when you repeat a call that got no answer: the action is executed at most once. The repeat gets the first answer. If that was lost, the repeat checks whether the action was executed, executes it when it certainly was not, and reports when this is not known. Kept for 24 hours',
   );
 
 /** An RFC 3339 time. */

@@ -10,7 +10,7 @@ import type { McpLimits } from '../auth/mcp-limits.ts';
 import type { Admission, RateLimit } from '../auth/rate-limits.ts';
 import type { Refusal, RefusalReason } from '../auth/refusal.ts';
 import type { AccessTokenCheck, SignedIn } from '../oauth/access-token.ts';
-import type { Answer } from '../rest/respond.ts';
+import type { HttpResponse } from '../rest/respond.ts';
 import { methodOf } from './message.ts';
 import type { OriginRules } from './origins.ts';
 import { idOf, RPC, rpcError } from './rpc-error.ts';
@@ -23,7 +23,7 @@ export interface Admitted {
 }
 
 export interface Refused {
-  readonly answer: Answer;
+  readonly answer: HttpResponse;
   /** For the access log; absent for a wrong method, a preflight, an outage or a rate limit. */
   readonly refusal?: Refusal;
 }
@@ -37,7 +37,7 @@ export interface Gate {
    */
   admit(req: IncomingMessage): Promise<Admitted | Refused>;
   /** Counts a tool call. Returns the response that rejects it when there were too many. */
-  count(message: object, user: SignedIn): Promise<Answer | undefined>;
+  count(message: object, user: SignedIn): Promise<HttpResponse | undefined>;
 }
 
 const RETRY_AFTER_S = 5;
@@ -66,7 +66,7 @@ export function createGate(o: {
   /** Returns the given response, or 429 when the address had too many rejected requests. */
   const refuse = async (
     req: IncomingMessage,
-    answer: Answer,
+    answer: HttpResponse,
     reason: RefusalReason,
   ): Promise<Refused> => {
     const admission = await o.limits.refused(addressOf(o.clientIp, req));
@@ -130,7 +130,7 @@ function tooMany(
   { retryAfterS }: Extract<Admission, { admitted: false }>,
   what: string,
   id: string | number | null = null,
-): Answer {
+): HttpResponse {
   const message = `Too many ${what}. Try again in ${retryAfterS} s.`;
   const retry = { 'Retry-After': String(retryAfterS) };
   return rpcError(429, { code: RPC.rateLimited, message, id }, retry);
@@ -143,7 +143,7 @@ function challengeOf(publicUrl: string): string {
 }
 
 /** Includes an error code only when a token was sent (RFC 6750, 3.1). */
-function unauthorized(challenge: string, sent: string | undefined): Answer {
+function unauthorized(challenge: string, sent: string | undefined): HttpResponse {
   const error = sent ? ', error="invalid_token"' : '';
   const message = sent
     ? 'Unauthorized: the access token is not valid or has expired. Sign in again.'
@@ -164,13 +164,13 @@ async function checkOrUnavailable(
   }
 }
 
-function unavailable(id: string | number | null = null): Answer {
+function unavailable(id: string | number | null = null): HttpResponse {
   const message = 'The service is not available at the moment. Try again shortly.';
   const headers = { 'Retry-After': String(RETRY_AFTER_S) };
   return rpcError(503, { code: RPC.internal, message, id }, headers);
 }
 
-function foreign(what: 'Host' | 'Origin'): Answer {
+function foreign(what: 'Host' | 'Origin'): HttpResponse {
   return rpcError(403, { code: RPC.refused, message: `Forbidden: this ${what} is not allowed.` });
 }
 
@@ -179,7 +179,7 @@ function isPreflight(req: IncomingMessage): boolean {
   return req.method === 'OPTIONS' && req.headers['access-control-request-method'] !== undefined;
 }
 
-function preflight(): Answer {
+function preflight(): HttpResponse {
   const headers = {
     Allow: 'POST',
     'Access-Control-Allow-Methods': 'POST',
@@ -189,7 +189,7 @@ function preflight(): Answer {
   return { status: 204, headers };
 }
 
-function wrongMethod(): Answer {
+function wrongMethod(): HttpResponse {
   const message = 'Method not allowed: send JSON-RPC by POST.';
   return rpcError(405, { code: RPC.refused, message }, { Allow: 'POST' });
 }

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { Queryable } from '../../services/platform/postgres.ts';
-import type { Answer } from './tool.ts';
+import type { ToolOutput } from './tool.ts';
 
 /** A tool call with an idempotency key. */
 export interface KeyedCall {
@@ -24,7 +24,7 @@ export type Claim =
       readonly callId: string;
       readonly begunAt: Date;
     }
-  | { readonly kind: 'done'; readonly answer: Answer }
+  | { readonly kind: 'done'; readonly answer: ToolOutput }
   /** Another call is running or its outcome was lost. After `endsInS` seconds it cannot be running any more. */
   | { readonly kind: 'running'; readonly endsInS: number }
   | { readonly kind: 'used-for-something-else' };
@@ -54,7 +54,7 @@ export async function claimCall(db: Queryable, call: KeyedCall): Promise<Claim> 
   );
   const [mine] = claimed.rows;
   if (mine) return { kind: 'mine', ...mine };
-  const { rows } = await db.query<{ isSame: boolean; answer: Answer | null; endsInS: number }>(
+  const { rows } = await db.query<{ isSame: boolean; answer: ToolOutput | null; endsInS: number }>(
     `select tool = $4 and request_hash = $5 as "isSame", answer,
             greatest(1, ceil(extract(epoch from
               started_at + interval '${RUNNING_S} s' - now())))::int as "endsInS"
@@ -72,7 +72,11 @@ export async function claimCall(db: Queryable, call: KeyedCall): Promise<Claim> 
 }
 
 /** Stores the answer of the call; every repeat gets the same answer. */
-export async function finishCall(db: Queryable, call: KeyedCall, answer: Answer): Promise<void> {
+export async function finishCall(
+  db: Queryable,
+  call: KeyedCall,
+  answer: ToolOutput,
+): Promise<void> {
   await db.query(
     `update tool_calls set answer = $4 where shop_id = $1 and user_id = $2 and idempotency_key = $3`,
     [call.shopId, call.userId, call.key, JSON.stringify(answer)],

@@ -5,7 +5,7 @@ import { HttpRefusal } from '../errors.ts';
 import type { BodyBounds } from '../rest/body.ts';
 import { readChargedBody } from '../rest/charged-body.ts';
 import { parseJson } from '../rest/json.ts';
-import type { Answer } from '../rest/respond.ts';
+import type { HttpResponse } from '../rest/respond.ts';
 import { RPC, rpcError } from './rpc-error.ts';
 
 /** Maximum body size; a call may have thirty notes of full length. Bytes, after decompression. */
@@ -25,7 +25,7 @@ export type Read =
       /** For logs and metrics: the method, if it is a known one. */
       readonly operation: string;
     }
-  | { readonly ok: false; readonly answer: Answer };
+  | { readonly ok: false; readonly answer: HttpResponse };
 
 /**
  * Reads the JSON-RPC message of a POST. Batches, which older protocol revisions allow, are rejected for every

@@ -11,7 +11,7 @@ import {
 } from '@modelcontextprotocol/server';
 import type { Logger } from '../../services/platform/log.ts';
 import { ClientGone } from '../rest/body.ts';
-import type { Answer } from '../rest/respond.ts';
+import type { HttpResponse } from '../rest/respond.ts';
 import { idOf, RPC, rpcError } from './rpc-error.ts';
 import { handleSingleRequest } from './single-request.ts';
 
@@ -28,7 +28,7 @@ export interface Incoming {
 
 export interface Protocol {
   /** A `Response` comes from the MCP library and may be a stream. @throws ClientGone. */
-  answer(incoming: Incoming): Promise<Answer | Response>;
+  answer(incoming: Incoming): Promise<HttpResponse | Response>;
   close(): Promise<void>;
 }
 
@@ -81,7 +81,7 @@ function isOlder({ headers, message }: Incoming): boolean {
 }
 
 /** Used instead of the library's transport, which writes web streams and validates each message four times. */
-async function answerOlder({ headers, message, server, signal }: Incoming): Promise<Answer> {
+async function answerOlder({ headers, message, server, signal }: Incoming): Promise<HttpResponse> {
   const version = headers['mcp-protocol-version'];
   const isSupported =
     version === undefined || SUPPORTED_PROTOCOL_VERSIONS.includes(String(version));

@@ -21,7 +21,7 @@ import type { InFlight, Slot } from '../http/in-flight.ts';
 import type { AccessTokenCheck, SignedIn } from '../oauth/access-token.ts';
 import { ClientGone, endOf } from '../rest/body.ts';
 import { holdAnswer } from '../rest/large-answer.ts';
-import { type Answer, type HoldAnswer, send } from '../rest/respond.ts';
+import { type HoldAnswer, type HttpResponse, send } from '../rest/respond.ts';
 import type { Services } from '../services.ts';
 import { createCatalogue } from './catalogue.ts';
 import { createGate } from './gate.ts';
@@ -99,7 +99,7 @@ export function createMcp(deps: McpDependencies): McpServer {
       work: ToolWork;
       end: AbortSignal;
     },
-  ): Promise<Answer | Response> => {
+  ): Promise<HttpResponse | Response> => {
     const { exchange, calendar, slot, work, end } = known;
     const admitted = await gate.admit(req);
     if ('answer' in admitted) {
@@ -195,7 +195,7 @@ export function createMcp(deps: McpDependencies): McpServer {
 }
 
 /** A refusal of the gateway as a JSON-RPC error. */
-function refused({ error, headers }: HttpRefusal, common: Record<string, string>): Answer {
+function refused({ error, headers }: HttpRefusal, common: Record<string, string>): HttpResponse {
   const { detail: message } = error.problem;
   return rpcError(error.status, { code: RPC.internal, message }, { ...common, ...headers });
 }

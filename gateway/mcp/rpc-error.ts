@@ -1,4 +1,4 @@
-import type { Answer } from '../rest/respond.ts';
+import type { HttpResponse } from '../rest/respond.ts';
 
 /** Error codes of JSON-RPC 2.0, and our own code for the rate limit. */
 export const RPC = {
@@ -21,7 +21,7 @@ export function rpcError(
   status: number,
   error: { readonly code: number; readonly message: string; readonly id?: string | number | null },
   headers: Readonly<Record<string, string>> = {},
-): Answer {
+): HttpResponse {
   const { code, message, id = null } = error;
   const json = { jsonrpc: '2.0', id, error: { code, message } };
   return { status, headers, body: { contentType: 'application/json', json } };

@@ -16,10 +16,10 @@ import {
   releaseCall,
 } from './idempotency.ts';
 import {
-  type Answer,
   type PreparedCall,
   type Tool,
   type ToolContext,
+  type ToolOutput,
   ToolRefusal,
 } from './tool.ts';
 
@@ -75,7 +75,11 @@ function reportRefusal(logger: Logger, { tool, context, requestId, source }: Too
 }
 
 /** A write is audited. With an idempotency key it is done at most once, and its answer is stored. */
-async function write(runner: ToolRunner, call: ToolCall, prepared: PreparedCall): Promise<Answer> {
+async function write(
+  runner: ToolRunner,
+  call: ToolCall,
+  prepared: PreparedCall,
+): Promise<ToolOutput> {
   const { context } = call;
   const key = prepared.idempotencyKey;
   const outcomeOf = (error: unknown) =>
@@ -96,7 +100,7 @@ async function write(runner: ToolRunner, call: ToolCall, prepared: PreparedCall)
   if (claim.kind !== 'mine') throw new ToolRefusal(claimedText(claim));
   const { isResumed, callId, begunAt } = claim;
   const attempt = { isSent: false };
-  const work = async (): Promise<Answer> => {
+  const work = async (): Promise<ToolOutput> => {
     const earlierOutcome = await prepared.reconcile?.(context, begunAt);
     const earlier = isResumed ? await earlierOutcome?.() : undefined;
     if (earlier) return earlier;
@@ -120,8 +124,8 @@ async function write(runner: ToolRunner, call: ToolCall, prepared: PreparedCall)
 
 function claimedText(claim: Exclude<Claim, { kind: 'mine' | 'done' }>): string {
   return claim.kind === 'running'
-    ? `A call with this idempotency_key is still being worked on, or its end was lost. Repeat this one in a few seconds to get its answer; if its end was lost, a repeat in ${claim.endsInS} seconds finds out what became of it. Take no other key before that.`
-    : 'This idempotency_key was used for another call within the last 24 hours. Take a new one for each thing to be done.';
+    ? `A call with this idempotency_key is still being worked on, or its end was lost. Repeat this one in a few seconds to get its answer; if its end was lost, a repeat in ${claim.endsInS} seconds determines its outcome. Do not use another key before that.`
+    : 'This idempotency_key was used for another call within the last 24 hours. Use a new one for each action.';
 }
 
 async function audited(
@@ -133,10 +137,10 @@ async function audited(
     outcomeOf,
   }: {
     prepared: PreparedCall;
-    work: () => Promise<Answer>;
+    work: () => Promise<ToolOutput>;
     outcomeOf: (error: unknown) => Failure['outcome'];
   },
-): Promise<Answer> {
+): Promise<ToolOutput> {
   const audit = await beginAudited(runner.pool, runner.logger, {
     context: call.context,
     tool: call.tool.name,
@@ -161,7 +165,7 @@ function unauthorizedText(tool: Tool): string {
   return `Unauthorized: ${tool.name} needs the permission ${needed}, which the signed-in person does not have in this shop. Do not try again; an owner or admin of the shop can ask the operator for the role that has it.`;
 }
 
-function answerResult(answer: Answer): CallToolResult {
+function answerResult(answer: ToolOutput): CallToolResult {
   return { content: [{ type: 'text', text: JSON.stringify(answer) }], structuredContent: answer };
 }
 

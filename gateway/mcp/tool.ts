@@ -35,7 +35,7 @@ export interface ToolContext extends ActionContext {
 }
 
 /** The result of a tool, as in `structuredContent`. */
-export type Answer = Readonly<Record<string, unknown>>;
+export type ToolOutput = Readonly<Record<string, unknown>>;
 
 /**
  * Returns the outcome of an earlier call whose response was lost: its answer when it was executed, undefined when it
@@ -80,9 +80,9 @@ export interface PreparedCall {
   /** The parsed arguments: null optionals removed, defaults filled in. */
   readonly input: Readonly<Record<string, unknown>>;
   readonly reconcile:
-    | ((context: ToolContext, since: Date) => Promise<EarlierOutcome<Answer>>)
+    | ((context: ToolContext, since: Date) => Promise<EarlierOutcome<ToolOutput>>)
     | undefined;
-  run(context: ToolContext): Promise<Answer>;
+  run(context: ToolContext): Promise<ToolOutput>;
 }
 
 /** A tool without the types of its arguments. */
@@ -138,7 +138,7 @@ export class OutcomeUnknown extends Error {
   /** @param whatToRead the object and the tool: "the return with get_return_timeline". */
   constructor(whatToRead: string) {
     super(
-      `It is not known whether the earlier call with this idempotency_key was done, and it was not done again. Read ${whatToRead} and tell the person how it stands. Only if it is still to be done, call with a new idempotency_key.`,
+      `It is not known whether the earlier call with this idempotency_key was done, and it was not done again. Read ${whatToRead} and tell the person the current state. Only if the action is still needed, call with a new idempotency_key.`,
     );
   }
 }
@@ -149,6 +149,6 @@ export function readOnlyHints(what: string): Hints {
     readOnly: { is: true, because: `It only reads ${what}.` },
     destructive: { is: false, because: 'It changes nothing.' },
     idempotent: { is: true, because: 'Reading again changes nothing.' },
-    openWorld: { is: false, because: "It reads this service's own records and asks nobody else." },
+    openWorld: { is: false, because: "It reads only this service's own records." },
   };
 }

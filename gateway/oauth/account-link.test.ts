@@ -95,7 +95,7 @@ async function arrive(o: Wanted): Promise<{ shown: Shown; sentTo: URL }> {
   return { shown, sentTo };
 }
 
-/** Expects the consent page for this shop. */
+/** Whether the shown page is the consent page for the shop of this person. */
 const isIn = ({ shown }: { shown: Shown }, { shopId }: Person): boolean =>
   shown.status === 200 && shown.text.includes(`no. ${shopId})`);
 const isOther = ({ shown }: { shown: Shown }): boolean =>
@@ -202,8 +202,8 @@ describe('a person is an account of the identity provider', () => {
     expect(await listGrants(pool, { shopId })).toHaveLength(1);
     await unlinkAccount(pool, { shopId, email, by: TEST_AUTHOR });
     expect(await listGrants(pool, { shopId })).toEqual([]);
-    const nobody = unlinkAccount(pool, { shopId, email: 'nobody@example.com', by: TEST_AUTHOR });
-    await expect(nobody).rejects.toThrow('no such member');
+    const unknown = unlinkAccount(pool, { shopId, email: 'unknown@example.com', by: TEST_AUTHOR });
+    await expect(unknown).rejects.toThrow('no such member');
   });
 });
 

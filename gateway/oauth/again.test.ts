@@ -182,11 +182,11 @@ describe('the callback from the identity provider', () => {
       formOrigins: [],
       logger: createLogger({ service: 'test', level: 'silent' }),
     });
-    expect((await signIn.giveEmail(req, request.uid, email)).status).toBe(303);
+    expect((await signIn.submitEmail(req, request.uid, email)).status).toBe(303);
     // With a second shop, the shop page comes next, and it needs the identity provider's origin.
     await addShop(email);
     const callback = new URL(`${baseUrl}/oauth/callback?state=${state}`);
-    await expect(signIn.comeBack(req, callback)).rejects.toThrow(SignInLost);
-    expect((await signIn.comeBack(req, callback)).status).toBe(400);
+    await expect(signIn.handleCallback(req, callback)).rejects.toThrow(SignInLost);
+    expect((await signIn.handleCallback(req, callback)).status).toBe(400);
   });
 });

@@ -3,7 +3,13 @@ import type Provider from 'oidc-provider';
 import type { Logger } from '../../services/platform/log.ts';
 import { BEGIN_AGAIN, failureAnswer } from './failures.ts';
 import type { OAuthKeys } from './keys.ts';
-import { type Answer, badRequest, ended, RETRY_AFTER_S, unavailable } from './pages/answer.ts';
+import {
+  badRequest,
+  ended,
+  type PageResponse,
+  RETRY_AFTER_S,
+  unavailable,
+} from './pages/response.ts';
 import { createProvider, type ProviderOptions } from './provider.ts';
 import { type AuthorizationRequest, requestOf } from './requests.ts';
 import { logTokens } from './token-log.ts';
@@ -20,7 +26,7 @@ export interface AuthorizationServerOptions extends Omit<ProviderOptions, 'rende
   readonly keys: OAuthKeys;
   readonly logger: Logger;
   /** Returns the first page for a valid authorization request. */
-  readonly begin: (req: IncomingMessage, request: AuthorizationRequest) => Promise<Answer>;
+  readonly begin: (req: IncomingMessage, request: AuthorizationRequest) => Promise<PageResponse>;
 }
 
 export function createAuthorizationServer(o: AuthorizationServerOptions): AuthorizationServer {
@@ -98,7 +104,7 @@ function dropCookie(ctx: Context, name: string): void {
   if (others.length > 0) ctx.set('Set-Cookie', others);
 }
 
-function put(ctx: Context, answer: Answer): void {
+function put(ctx: Context, answer: PageResponse): void {
   ctx.remove('Location');
   for (const [name, value] of Object.entries(answer.headers)) ctx.set(name, value);
   for (const cookie of answer.cookies) ctx.append('Set-Cookie', cookie);
@@ -114,7 +120,7 @@ function put(ctx: Context, answer: Answer): void {
  * @param error the OAuth error code.
  * @param route oidc-provider's name of the route.
  */
-function errorPage(error: string, route: string): Answer {
+function errorPage(error: string, route: string): PageResponse {
   switch (error) {
     case 'temporarily_unavailable':
     case 'server_error':

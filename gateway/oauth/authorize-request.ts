@@ -1,6 +1,6 @@
 import { MCP_SCOPE } from './access-token.ts';
 import type { SupportedClients } from './clients/supported-clients.ts';
-import { type Answer, badRequest, redirect } from './pages/answer.ts';
+import { badRequest, type PageResponse, redirect } from './pages/response.ts';
 
 /** The parameters that are passed on. All others are ignored (RFC 6749, 3.1). */
 const KNOWN = [
@@ -25,7 +25,7 @@ const PROMPTS: ReadonlySet<string> = new Set(['none', 'login', 'consent', 'selec
 export type Checked =
   | { readonly query: URLSearchParams }
   /** The reason is for the log. */
-  | { readonly refusal: Answer; readonly reason: string };
+  | { readonly refusal: PageResponse; readonly reason: string };
 
 /**
  * Checks an authorization request before oidc-provider sees it. The browser is redirected to the client only

@@ -19,13 +19,13 @@ export const oauthShape = {
   SIGN_IN_ISSUER: z
     .url({ protocol: /^https?$/, error: 'wants an http or https address' })
     .optional()
-    .describe('OpenID issuer that people sign in at; without it assistants cannot connect'),
+    .describe('OpenID issuer where users sign in; without it assistants cannot connect'),
   SIGN_IN_CLIENT_ID: z.string().min(1).optional().describe('Our client id at that issuer'),
   SIGN_IN_CLIENT_SECRET: z.string().min(1).optional().describe('Our client secret at that issuer'),
   SIGN_IN_REQUIRED_ACR: list
     .default([])
     .describe(
-      'Authentication context classes (acr) of which a sign-in must have one; any will do when empty',
+      'Authentication context classes (acr); a sign-in must have one of them. Not checked when empty',
     ),
   SIGN_IN_FORM_ORIGINS: list
     .refine((origins) => origins.every(isOrigin), {
@@ -33,7 +33,7 @@ export const oauthShape = {
     })
     .default([])
     .describe(
-      'Further origins that the identity provider redirects through at once, for the policy of our forms',
+      'Additional origins that the identity provider redirects through, for the content security policy of the forms',
     ),
   OAUTH_KEYRING: keyringText
     .optional()
@@ -44,18 +44,18 @@ export const oauthShape = {
     .string()
     .regex(/^[A-Za-z0-9._-]{1,100}$/, 'wants up to 100 letters, digits, dots, dashes')
     .default(DEFAULT_CLIENT_ID)
-    .describe('Client id of assistants that do not name themselves by a metadata document'),
+    .describe('Client id of assistants that do not use a metadata document'),
   MCP_CLIENTS: z
     .string()
     .refine(isClientList, 'wants JSON, [{"name", "client_id"?, "redirect_uris"}]')
     .optional()
     .describe(
-      'Supported assistants and their redirect URIs, as JSON; the well-known ones when absent. Metadata documents are not fetched: an assistant that names itself by one needs its address as client_id here',
+      'Supported assistants and their redirect URIs, as JSON; the well-known ones when absent. Metadata documents are not fetched: an assistant that uses one needs its URL as client_id here',
     ),
   MCP_GRANT_DAYS: wholeNumber(1, 365)
     .default(DEFAULT_GRANT_DAYS)
     .describe(
-      'Days after which an assistant must be connected again, however often it renews its token',
+      'Days after which an assistant must be connected again; renewing a token does not extend them',
     ),
 };
 
@@ -112,14 +112,14 @@ export function oauthFaults(
     );
   }
   if (given > 0 && new URL(config.PUBLIC_BASE_URL).pathname !== '/') {
-    faults.push('PUBLIC_BASE_URL: with a sign-in it is a host of its own, without a path');
+    faults.push('PUBLIC_BASE_URL: with a sign-in it must not have a path');
   }
   if (config.NODE_ENV !== 'production' || given === 0) return faults;
   if (!config.SIGN_IN_ISSUER?.startsWith('https://')) {
-    faults.push('SIGN_IN_ISSUER: production signs in over https only');
+    faults.push('SIGN_IN_ISSUER: must be https in production');
   }
   if (!config.PUBLIC_BASE_URL.startsWith('https://')) {
-    faults.push('PUBLIC_BASE_URL: with a sign-in, production is reached over https only');
+    faults.push('PUBLIC_BASE_URL: with a sign-in, it must be https in production');
   }
   return faults;
 }

@@ -9,7 +9,7 @@ import { appOf, isOnOwnMachine } from './clients/redirect-uri.ts';
 import type { Cookies } from './cookies.ts';
 import { hasConsented } from './grants.ts';
 import type { OneTimeRecords } from './one-time-records.ts';
-import { type Answer, ended, redirect } from './pages/answer.ts';
+import { ended, type PageResponse, redirect } from './pages/response.ts';
 import { SIGN_IN_TTL_S, signInPath } from './provider.ts';
 import type { AuthorizationRequest, AuthorizationRequests } from './requests.ts';
 import type { SignInPages } from './sign-in-pages.ts';
@@ -33,13 +33,13 @@ export interface ConsentStep {
     req: IncomingMessage,
     request: AuthorizationRequest,
     who: { readonly shop: ShopOfUser; readonly email: string },
-  ): Promise<Answer>;
+  ): Promise<PageResponse>;
   /** Whether this authorization request waits for the user's decision. */
   isPending(uid: string): Promise<boolean>;
   /** Returns the consent page. */
-  ask(req: IncomingMessage, uid: string): Promise<Answer>;
+  ask(req: IncomingMessage, uid: string): Promise<PageResponse>;
   /** Handles the submitted form. @param csrf its hidden field. */
-  allow(req: IncomingMessage, uid: string, csrf: string): Promise<Answer>;
+  allow(req: IncomingMessage, uid: string, csrf: string): Promise<PageResponse>;
 }
 
 export function createConsentStep(o: {
@@ -54,7 +54,7 @@ export function createConsentStep(o: {
     request: AuthorizationRequest,
     account: Account,
     isConsented: boolean,
-  ): Promise<Answer> => {
+  ): Promise<PageResponse> => {
     try {
       const resume = await o.requests.grant(request.uid, account, isConsented);
       return resume === undefined ? ended() : redirect(resume);

@@ -1,7 +1,7 @@
 import type { Logger } from '../../services/platform/log.ts';
 import { isOutage } from '../../services/platform/outage.ts';
-import { type Answer, page, unavailable } from './pages/answer.ts';
 import { messagePage } from './pages/pages.ts';
+import { type PageResponse, page, unavailable } from './pages/response.ts';
 import { IdentityProviderUnavailable } from './upstream.ts';
 
 /** Whether the error is a temporary database outage: the database error itself, or its OAuth form. */
@@ -19,7 +19,7 @@ export class SignInLost extends Error {
 export const BEGIN_AGAIN = 'Go back to your app and connect again in a moment.';
 
 /** Logs an error during a sign-in and returns the page for it. */
-export function failureAnswer(error: unknown, logger: Logger): Answer {
+export function failureAnswer(error: unknown, logger: Logger): PageResponse {
   logger.error({ err: error }, 'sign-in failed');
   if (error instanceof SignInLost) return unavailable(BEGIN_AGAIN);
   if (error instanceof IdentityProviderUnavailable) {

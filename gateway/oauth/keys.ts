@@ -56,7 +56,7 @@ interface StoredKey {
   readonly kid: string;
   readonly publicJwk: unknown;
   readonly keyId: string;
-  readonly sealed: Uint8Array;
+  readonly encrypted: Uint8Array;
   readonly isReplaced: boolean;
 }
 
@@ -91,7 +91,7 @@ export function createOAuthKeys(pool: pg.Pool, keyring: Keyring): OAuthKeys {
       return signing();
     }
     if (opened?.kid !== stored.kid) {
-      const text = keyring.open(stored.keyId, stored.sealed, contextOf(stored.kid));
+      const text = keyring.open(stored.keyId, stored.encrypted, contextOf(stored.kid));
       opened = { kid: stored.kid, privateJwk: jwk.parse(JSON.parse(text)) };
     }
     return opened;
@@ -137,7 +137,7 @@ const jwk = z.looseObject({ kty: z.string() });
 
 async function readKeys(db: Queryable): Promise<KeySet> {
   const { rows } = await db.query<StoredKey>(
-    `select kid, public_jwk as "publicJwk", key_id as "keyId", sealed,
+    `select kid, public_jwk as "publicJwk", key_id as "keyId", sealed as encrypted,
             replaced_at is not null as "isReplaced"
        from oauth_keys
       where replaced_at is null or replaced_at > now() - ${VERIFIES_HOURS} * interval '1 hour'
@@ -162,14 +162,14 @@ async function makeKey(db: Queryable, keyring: Keyring): Promise<void> {
   const [privateJwk, publicJwk] = await Promise.all([exportJWK(privateKey), exportJWK(publicKey)]);
   const kid = await calculateJwkThumbprint(publicJwk);
   const named = { kid, alg: SIGNING_ALG, use: 'sig' };
-  const { keyId, sealed } = keyring.seal(
+  const { keyId, sealed: encrypted } = keyring.seal(
     JSON.stringify({ ...privateJwk, ...named }),
     contextOf(kid),
   );
   await db.query(
     `insert into oauth_keys (kid, public_jwk, key_id, sealed) values ($1, $2, $3, $4)
      on conflict do nothing`,
-    [kid, JSON.stringify({ ...publicJwk, ...named }), keyId, sealed],
+    [kid, JSON.stringify({ ...publicJwk, ...named }), keyId, encrypted],
   );
 }
 

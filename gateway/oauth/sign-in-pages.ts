@@ -1,8 +1,8 @@
 import type { ShopOfUser } from './account.ts';
 import { displayHost, isOnOwnMachine } from './clients/redirect-uri.ts';
 import type { SupportedClients } from './clients/supported-clients.ts';
-import { type Answer, page } from './pages/answer.ts';
 import { type Asking, consentPage, emailPage, messagePage, shopPage } from './pages/pages.ts';
+import { type PageResponse, page } from './pages/response.ts';
 import { signInPath } from './provider.ts';
 import type { AuthorizationRequest } from './requests.ts';
 import type { Upstream } from './upstream.ts';
@@ -12,25 +12,25 @@ export interface SignInPages {
   email(
     request: AuthorizationRequest,
     filled?: { email: string; problem: string },
-  ): Promise<Answer>;
+  ): Promise<PageResponse>;
   shops(
     request: AuthorizationRequest,
     shops: readonly ShopOfUser[],
     problem?: string,
-  ): Promise<Answer>;
+  ): Promise<PageResponse>;
   /** @param o.csrf the value that the form must contain. */
   consent(
     request: AuthorizationRequest,
     o: { readonly shop: ShopOfUser; readonly email: string; readonly csrf: string },
-  ): Answer;
+  ): PageResponse;
   /** No shop is linked to the e-mail address (interface: Errors). */
-  noEmail(request: AuthorizationRequest): Answer;
+  noEmail(request: AuthorizationRequest): PageResponse;
   /** The identity provider confirmed another e-mail address than the one entered. */
-  otherEmail(request: AuthorizationRequest): Answer;
+  otherEmail(request: AuthorizationRequest): PageResponse;
   /** The address is linked to another account of the identity provider. */
-  otherAccount(request: AuthorizationRequest): Answer;
+  otherAccount(request: AuthorizationRequest): PageResponse;
   /** The person signed in, but not recently enough or not with the required method. */
-  tooWeak(request: AuthorizationRequest): Answer;
+  tooWeak(request: AuthorizationRequest): PageResponse;
 }
 
 export function createSignInPages(o: {
@@ -49,7 +49,7 @@ export function createSignInPages(o: {
   const anywhere = async ({ redirectUri }: AuthorizationRequest): Promise<string[]> => [
     ...new Set([await o.upstream.origin(), ...o.formOrigins, formTarget(redirectUri)]),
   ];
-  const message = (request: AuthorizationRequest, title: string, text: string): Answer => {
+  const message = (request: AuthorizationRequest, title: string, text: string): PageResponse => {
     const body = messagePage({ title, text, cancel: `${signInPath(request.uid)}/cancel` });
     return page(body, { status: 403, formTargets: [formTarget(request.redirectUri)] });
   };

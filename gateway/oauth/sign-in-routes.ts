@@ -7,7 +7,7 @@ import { checkAuthorizeRequest } from './authorize-request.ts';
 import { bodyWanted, endpoint, forDataClients } from './endpoint.ts';
 import { failureAnswer, isUnavailable } from './failures.ts';
 import { grantingWith } from './granting.ts';
-import { type Answer, ended, RETRY_AFTER_S, unavailable } from './pages/answer.ts';
+import { ended, type PageResponse, RETRY_AFTER_S, unavailable } from './pages/response.ts';
 import { SIGN_IN_TTL_S } from './provider.ts';
 import { createRevocation } from './revoke.ts';
 import type { OAuthDependencies } from './router.ts';
@@ -48,20 +48,23 @@ export function signInRoutes(o: OAuthDependencies): Router {
     ],
   });
   endpoint(router, '/oauth/authorize/:uid', {
-    GET: [resume, (req, res) => resumeOrGoOn(o, parts, { req, res })],
+    GET: [resume, (req, res) => resumeOrRedirect(o, parts, { req, res })],
   });
   endpoint(router, '/oauth/sign-in/:uid', {
-    GET: [signInPages, formBy((signIn, uid) => signIn.askEmail(uid))],
-    POST: [...form, formBy((signIn, uid, req) => signIn.giveEmail(req, uid, field(req, 'email')))],
+    GET: [signInPages, formBy((signIn, uid) => signIn.showEmailForm(uid))],
+    POST: [
+      ...form,
+      formBy((signIn, uid, req) => signIn.submitEmail(req, uid, field(req, 'email'))),
+    ],
   });
   endpoint(router, '/oauth/sign-in/:uid/shop', {
     POST: [
       ...form,
-      formBy((signIn, uid, req) => signIn.chooseShop(req, uid, field(req, 'shop_id'))),
+      formBy((signIn, uid, req) => signIn.submitShop(req, uid, field(req, 'shop_id'))),
     ],
   });
   endpoint(router, '/oauth/sign-in/:uid/consent', {
-    GET: [signInPages, formBy((signIn, uid, req) => signIn.askConsent(req, uid))],
+    GET: [signInPages, formBy((signIn, uid, req) => signIn.showConsentForm(req, uid))],
   });
   endpoint(router, '/oauth/sign-in/:uid/allow', {
     POST: [
@@ -83,7 +86,7 @@ export function signInRoutes(o: OAuthDependencies): Router {
         const query = queryOf(req);
         const isTwice = [...new Set(query.keys())].some((name) => query.getAll(name).length > 1);
         if (isTwice) return ended();
-        return parts.signIn.comeBack(req, new URL(`${o.issuer}/oauth/callback?${query}`));
+        return parts.signIn.handleCallback(req, new URL(`${o.issuer}/oauth/callback?${query}`));
       }),
     ],
   });
@@ -171,7 +174,7 @@ function pageHandlers(o: OAuthDependencies, { signIn, cookies, isPending }: Sign
   });
   /** Sends the page that `work` returns, or an error page. */
   const pageBy =
-    (work: (req: Request) => Promise<Answer>): RequestHandler =>
+    (work: (req: Request) => Promise<PageResponse>): RequestHandler =>
     async (req, res) => {
       const source = addressOf(o.clientIp, req);
       const known = { source, ...requestIdOf(res) };
@@ -179,7 +182,7 @@ function pageHandlers(o: OAuthDependencies, { signIn, cookies, isPending }: Sign
       sendAnswer(res, await worked.catch((error) => failureAnswer(error, o.logger)));
     };
   /** As {@link pageBy}, for one sign-in: only for the browser that started it, and only from our own form. */
-  const formBy = (work: (signIn: SignIn, uid: string, req: Request) => Promise<Answer>) =>
+  const formBy = (work: (signIn: SignIn, uid: string, req: Request) => Promise<PageResponse>) =>
     pageBy(async (req) => {
       const uid = String(req.params.uid);
       if (cookies.interactionOf(req) !== uid || isFromElsewhere(req, ownOrigin)) return ended();
@@ -197,7 +200,7 @@ function pageHandlers(o: OAuthDependencies, { signIn, cookies, isPending }: Sign
  * opened the URL too early, for example in another tab) it redirects to the current page of the sign-in;
  * oidc-provider would instead discard the sign-in and start a new one.
  */
-async function resumeOrGoOn(
+async function resumeOrRedirect(
   o: OAuthDependencies,
   parts: SignInParts,
   { req, res }: { req: Request; res: Response },
@@ -205,7 +208,7 @@ async function resumeOrGoOn(
   const uid = String(req.params.uid);
   const isOwn = parts.cookies.resumeOf(req) === uid;
   try {
-    const page = isOwn ? await parts.signIn.goOn(uid) : undefined;
+    const page = isOwn ? await parts.signIn.currentPage(uid) : undefined;
     if (page) return sendAnswer(res, page);
   } catch (error) {
     return sendAnswer(res, failureAnswer(error, o.logger));
@@ -227,7 +230,7 @@ async function forwardOrFail(
   }
 }
 
-function sendAnswer(res: Response, answer: Answer): void {
+function sendAnswer(res: Response, answer: PageResponse): void {
   for (const [name, value] of Object.entries(answer.headers)) res.setHeader(name, value);
   for (const cookie of answer.cookies) res.append('Set-Cookie', cookie);
   res.setHeader('Content-Length', Buffer.byteLength(answer.body));

@@ -12,7 +12,7 @@ import type { Cookies } from './cookies.ts';
 import { SignInLost } from './failures.ts';
 import { granting } from './granting.ts';
 import type { OneTimeRecords } from './one-time-records.ts';
-import { type Answer, ended, redirect } from './pages/answer.ts';
+import { ended, type PageResponse, redirect } from './pages/response.ts';
 import { SIGN_IN_TTL_S, signInPath } from './provider.ts';
 import type { AuthorizationRequest, AuthorizationRequests } from './requests.ts';
 import { createSignInPages } from './sign-in-pages.ts';
@@ -70,32 +70,32 @@ class RetryableUnavailable extends IdentityProviderUnavailable {}
  */
 export interface SignIn {
   /** Starts the sign-in for a new authorization request. */
-  begin(req: IncomingMessage, request: AuthorizationRequest): Promise<Answer>;
+  begin(req: IncomingMessage, request: AuthorizationRequest): Promise<PageResponse>;
   /**
    * Redirects to the current page of an undecided sign-in. Undefined when the sign-in is decided or does not
    * exist.
    */
-  goOn(uid: string): Promise<Answer | undefined>;
+  currentPage(uid: string): Promise<PageResponse | undefined>;
   /** Shows the e-mail form again. */
-  askEmail(uid: string): Promise<Answer>;
+  showEmailForm(uid: string): Promise<PageResponse>;
   /** Handles the e-mail form. */
-  giveEmail(req: IncomingMessage, uid: string, email: string): Promise<Answer>;
+  submitEmail(req: IncomingMessage, uid: string, email: string): Promise<PageResponse>;
   /** Handles the shop form, for the address entered before. */
-  chooseShop(req: IncomingMessage, uid: string, shopId: string): Promise<Answer>;
+  submitShop(req: IncomingMessage, uid: string, shopId: string): Promise<PageResponse>;
   /** Handles the redirect from the identity provider. @param url the requested URL, with code and state. */
-  comeBack(req: IncomingMessage, url: URL): Promise<Answer>;
+  handleCallback(req: IncomingMessage, url: URL): Promise<PageResponse>;
   /** Shows the consent form. */
-  askConsent(req: IncomingMessage, uid: string): Promise<Answer>;
+  showConsentForm(req: IncomingMessage, uid: string): Promise<PageResponse>;
   /** Handles the consent form. @param csrf its hidden field. */
-  allow(req: IncomingMessage, uid: string, csrf: string): Promise<Answer>;
-  cancel(uid: string): Promise<Answer>;
+  allow(req: IncomingMessage, uid: string, csrf: string): Promise<PageResponse>;
+  cancel(uid: string): Promise<PageResponse>;
 }
 
 export function createSignIn(o: SignInOptions): SignIn {
   const pages = createSignInPages(o);
   const consent = createConsentStep({ ...o, pages });
 
-  const keep = (state: string, content: SentUpstream): Promise<void> =>
+  const storeSent = (state: string, content: SentUpstream): Promise<void> =>
     o.records.put('SignIn', state, { content, ttlS: SIGN_IN_TTL_S });
 
   /** Does the same work for known and unknown addresses, so the response does not reveal which ones exist. */
@@ -103,7 +103,7 @@ export function createSignIn(o: SignInOptions): SignIn {
     req: IncomingMessage,
     request: AuthorizationRequest,
     { email, shopId, ...asked }: { email: string; shopId: string | null; prompts?: string[] },
-  ): Promise<Answer> => {
+  ): Promise<PageResponse> => {
     const { uid } = request;
     const browser = o.cookies.browserOf(req);
     const wanted = FORWARDED_PROMPTS.filter((prompt) => request.prompts.includes(prompt));
@@ -111,7 +111,7 @@ export function createSignIn(o: SignInOptions): SignIn {
     const demands = { prompts, maxAgeS: request.maxAgeS };
     const { url, expectation } = await o.upstream.begin(email, demands);
     const { state, ...expected } = expectation;
-    await keep(state, { uid, email, shopId, browser, prompts, ...expected });
+    await storeSent(state, { uid, email, shopId, browser, prompts, ...expected });
     return redirect(url, [o.cookies.keepBrowser(browser)]);
   };
 
@@ -119,33 +119,33 @@ export function createSignIn(o: SignInOptions): SignIn {
     request: AuthorizationRequest,
     email: string,
     shops: readonly ShopOfUser[],
-  ): Promise<Answer> => {
+  ): Promise<PageResponse> => {
     await o.requests.remember(request.uid, { email });
     return pages.shops(request, shops);
   };
 
   /** Shows the shop form for several shops; redirects to the identity provider for one shop or none. */
-  const resolve = async (
+  const askShopOrSend = async (
     req: IncomingMessage,
     request: AuthorizationRequest,
     email: string,
-  ): Promise<Answer> => {
+  ): Promise<PageResponse> => {
     const shops = await shopsOfEmail(o.pool, email);
     if (shops.length > 1) return askShop(request, email, shops);
     return sendUpstream(req, request, { email, shopId: null });
   };
 
-  const refuse = async (uid: string, why: string): Promise<Answer> => {
+  const refuse = async (uid: string, why: string): Promise<PageResponse> => {
     const resume = await o.requests.refuse(uid, why);
     return resume === undefined ? ended() : redirect(resume);
   };
 
   /** Continues after the identity provider confirmed the address: finds the shops where it is a member. */
-  const arrive = async (
+  const continueWithAccount = async (
     req: IncomingMessage,
     request: AuthorizationRequest,
     { email, shopId, account }: SentUpstream & { readonly account: SignInAccount },
-  ): Promise<Answer> => {
+  ): Promise<PageResponse> => {
     const { mine, others } = await linkAccount(o.pool, { email, account, from: granting() });
     const isWanted = (id: bigint): boolean => shopId === null || String(id) === shopId;
     const shops = (await shopsOfEmail(o.pool, email)).filter((shop) => mine.includes(shop.shopId));
@@ -168,17 +168,17 @@ export function createSignIn(o: SignInOptions): SignIn {
     } catch (error) {
       if (!(error instanceof IdentityProviderUnavailable)) throw error;
       // The code may still be valid. With the record stored again, the user can retry the same URL.
-      await keep(state, sent);
+      await storeSent(state, sent);
       throw new RetryableUnavailable(error.message, { cause: error });
     }
   };
 
   /** Checks the response of the identity provider and returns the next page. */
-  const enter = async (
+  const checkCallback = async (
     req: IncomingMessage,
     url: URL,
     { state, sent, request }: { state: string; sent: SentUpstream; request: AuthorizationRequest },
-  ): Promise<Answer> => {
+  ): Promise<PageResponse> => {
     let account: SignInAccount;
     try {
       const identity = await identify(url, state, sent);
@@ -200,37 +200,37 @@ export function createSignIn(o: SignInOptions): SignIn {
       if (error.isTooWeak) return pages.tooWeak(request);
       return error.isDenied ? refuse(sent.uid, 'sign-in was refused') : ended();
     }
-    return arrive(req, request, { ...sent, account });
+    return continueWithAccount(req, request, { ...sent, account });
   };
 
   return {
     async begin(req, request) {
       const email = parseEmail(request.loginHint ?? '');
-      return email === undefined ? pages.email(request) : resolve(req, request, email);
+      return email === undefined ? pages.email(request) : askShopOrSend(req, request, email);
     },
 
-    async goOn(uid) {
+    async currentPage(uid) {
       const request = await o.requests.find(uid);
       if (!request || request.isDecided) return undefined;
       const isAsked = await consent.isPending(uid);
       return redirect(isAsked ? `${signInPath(uid)}/consent` : signInPath(uid));
     },
 
-    async askEmail(uid) {
+    async showEmailForm(uid) {
       const request = await o.requests.find(uid);
       return request ? pages.email(request) : ended();
     },
 
-    async giveEmail(req, uid, text) {
+    async submitEmail(req, uid, text) {
       const request = await o.requests.find(uid);
       if (!request) return ended();
       const email = parseEmail(text);
-      if (email !== undefined) return resolve(req, request, email);
+      if (email !== undefined) return askShopOrSend(req, request, email);
       const problem = 'Enter an e-mail address such as name@example.com.';
       return pages.email(request, { email: text.slice(0, MAX_SHOWN), problem });
     },
 
-    async chooseShop(req, uid, shopId) {
+    async submitShop(req, uid, shopId) {
       const request = await o.requests.find(uid);
       if (request?.email === undefined) return ended();
       const { email } = request;
@@ -241,7 +241,7 @@ export function createSignIn(o: SignInOptions): SignIn {
       return pages.shops(request, shops, 'Choose one of your shops.');
     },
 
-    async comeBack(req, url) {
+    async handleCallback(req, url) {
       const state = url.searchParams.get('state') ?? '';
       const sent = sentUpstream.safeParse((await o.records.find('SignIn', state))?.content).data;
       // Another browser is rejected: otherwise a link from an attacker would sign the user in as the attacker.
@@ -249,14 +249,14 @@ export function createSignIn(o: SignInOptions): SignIn {
       const request = await o.requests.find(sent.uid);
       // Removed as late as possible, so that earlier failures can be retried. Of concurrent requests, one succeeds.
       if (!request || (await o.records.take('SignIn', state)) === undefined) return ended();
-      return enter(req, url, { state, sent, request }).catch((error: unknown) => {
+      return checkCallback(req, url, { state, sent, request }).catch((error: unknown) => {
         // The one-time record is removed, so a retry cannot succeed after any other failure.
         if (error instanceof RetryableUnavailable) throw error;
         throw new SignInLost('the one-time record is used up', { cause: error });
       });
     },
 
-    askConsent: (req, uid) => consent.ask(req, uid),
+    showConsentForm: (req, uid) => consent.ask(req, uid),
     allow: (req, uid, csrf) => consent.allow(req, uid, csrf),
     async cancel(uid) {
       const [request, isAsked] = await Promise.all([o.requests.find(uid), consent.isPending(uid)]);

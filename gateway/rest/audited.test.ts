@@ -112,7 +112,7 @@ describe('the audit log of REST', () => {
   });
 
   test.each(WRITES.filter(({ path }) => path.includes('{id}')))(
-    '$id that names nothing is refused',
+    '$id with an id that does not exist is audited as refused',
     async (operation) => {
       const { requestId, answer } = await sendTracked(requestOf(operation, 999n));
       expect(answer.status).toBe(404);

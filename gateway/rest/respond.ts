@@ -3,7 +3,7 @@ import type { HeldBytes } from '../http/body-budget.ts';
 import { announcesBody, awaitsContinue } from './body.ts';
 import { LARGE, sendLarge } from './large-answer.ts';
 
-export interface Answer {
+export interface HttpResponse {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
   /** Absent for a response without a body. */
@@ -35,7 +35,7 @@ export type HoldAnswer = (bytes: number) => Pick<HeldBytes, 'shrinkTo'> | undefi
 export async function send(
   req: IncomingMessage,
   res: ServerResponse,
-  answer: Answer,
+  answer: HttpResponse,
   hold: HoldAnswer = () => undefined,
 ): Promise<void> {
   if (res.destroyed || res.headersSent) return;
@@ -67,7 +67,7 @@ export async function send(
   res.end();
 }
 
-function textOf(body: NonNullable<Answer['body']>): string {
+function textOf(body: NonNullable<HttpResponse['body']>): string {
   return 'text' in body ? body.text : JSON.stringify(body.json);
 }
 

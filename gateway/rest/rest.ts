@@ -43,7 +43,7 @@ import { type Authentication, authenticate, requireScope } from './credential.ts
 import { HANDLERS, type RestRequest } from './handlers.ts';
 import { parseJsonObject } from './json.ts';
 import { holdAnswer } from './large-answer.ts';
-import { type Answer, send } from './respond.ts';
+import { type HttpResponse, send } from './respond.ts';
 import { type Route, resolveRoute } from './route.ts';
 
 export interface RestDependencies {
@@ -129,7 +129,7 @@ async function answerRoute(
   deps: RestDependencies,
   route: Route,
   incoming: Incoming,
-): Promise<Answer> {
+): Promise<HttpResponse> {
   switch (route.kind) {
     case 'unknown-version':
       throw unknownVersion(route.detail);
@@ -151,7 +151,7 @@ async function answerOperation(
   deps: RestDependencies,
   route: OperationRoute,
   incoming: Incoming,
-): Promise<Answer> {
+): Promise<HttpResponse> {
   const slot = await deps.inFlight.enter(route.operation.id, incoming.exchange);
   try {
     return await answerInSlot(deps, route, { ...incoming, slot });
@@ -165,7 +165,7 @@ async function answerInSlot(
   deps: RestDependencies,
   route: OperationRoute,
   incoming: WithSlot,
-): Promise<Answer> {
+): Promise<HttpResponse> {
   const { operation } = route;
   const { req, exchange } = incoming;
   const ip = addressOf(deps.clientIp, req);
@@ -212,7 +212,7 @@ async function perform(
     readonly ip: string;
     readonly requestId: string;
   },
-): Promise<Answer> {
+): Promise<HttpResponse> {
   const { operation, served } = route;
   const { req, caller, body, ip, requestId } = o;
   const { services, readReturn } = deps;

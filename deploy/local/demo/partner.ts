@@ -74,7 +74,7 @@ export class Partner {
       const text = await response.text();
       return { status: response.status, body: text ? JSON.parse(text) : undefined };
     } catch {
-      return undefined; // no connection, or cut off: the stack is away
+      return undefined; // no connection, or it was closed: the stack is unavailable
     }
   }
 

@@ -78,7 +78,7 @@ export async function startKafka(o: LocalKafkaOptions): Promise<LocalKafka> {
   const end = async (node: KafkaNode, signal: NodeJS.Signals) => {
     const child = running.get(node.id);
     running.delete(node.id);
-    if (child) await endChild(child, { signal, insist: 'SIGKILL', patienceMs: STOP_TIMEOUT_MS });
+    if (child) await endChild(child, { signal, insist: 'SIGKILL', timeoutMs: STOP_TIMEOUT_MS });
     await rm(pidFile(folder, node), { force: true });
   };
   const at = (index: number): KafkaNode => {

@@ -12,14 +12,14 @@ export const createCart = defineTool({
   name: 'create_cart',
   title: 'Create cart',
   description:
-    'Use this when product variants are to be put together for a shopper, such as what an exchange is for. It answers a token that a checkout reads the cart by, for 30 days. It orders and charges nothing.',
+    'Use this when product variants are to be put together for a shopper, for example for an exchange. It returns a token with which a checkout reads the cart, for 30 days. It orders and charges nothing.',
   hints: {
     readOnly: { is: false, because: 'It stores a cart.' },
-    destructive: { is: false, because: 'It only adds a cart, which is forgotten after 30 days.' },
+    destructive: { is: false, because: 'It only adds a cart, which is deleted after 30 days.' },
     idempotent: { is: false, because: 'Each call without an idempotency key stores another cart.' },
     openWorld: {
       is: false,
-      because: 'The cart lies in this service until a checkout asks for it.',
+      because: 'The cart is stored in this service until a checkout reads it.',
     },
   },
   input: z.strictObject({

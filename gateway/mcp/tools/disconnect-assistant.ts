@@ -19,14 +19,14 @@ export const disconnectAssistant = defineTool({
       is: true,
       because: 'The access is lost, and only a new sign-in of its member brings it back.',
     },
-    idempotent: { is: true, because: 'What is disconnected stays so.' },
+    idempotent: { is: true, because: 'A disconnected assistant stays disconnected.' },
     openWorld: {
       is: false,
-      because: "It changes this service's own records and asks nobody else.",
+      because: "It changes only this service's own records.",
     },
   },
   input: z.strictObject({
-    assistant_id: requiredText({ max: ID_MAX }).describe('list_connected_assistants tells it'),
+    assistant_id: requiredText({ max: ID_MAX }).describe('As list_connected_assistants returns it'),
     idempotency_key: idempotencyKey,
   }),
   output: z.strictObject({ assistant_id: z.string(), disconnected: z.literal(true) }),
@@ -37,7 +37,7 @@ export const disconnectAssistant = defineTool({
     } catch (error) {
       if (!(error instanceof DomainError) || error.code !== Code.NotFound) throw error;
       throw new ToolRefusal(
-        'No such assistant is connected, or it is not yours to disconnect. list_connected_assistants tells which there are.',
+        'No such assistant is connected, or it is not yours to disconnect. list_connected_assistants returns the existing ones.',
       );
     }
     return { assistant_id, disconnected: true as const };

@@ -35,7 +35,7 @@ export const getReturnTimeline = defineTool({
   name: 'get_return_timeline',
   title: 'Get return timeline',
   description:
-    'Use this when you need to know what happened to a return and who did it: submission, labels, gradings, flags, notes, processing and its failures. Newest first. Of a fraud report, who made it and its category are told to those only who may read reports.',
+    'Use this when you need to know what happened to a return and who did it: submission, labels, gradings, flags, notes, processing and its failures. Newest first. The author and the category of a fraud report are shown only to people who may read fraud reports.',
   hints: readOnlyHints("a return's timeline"),
   input: z.strictObject({ return_id: returnId, detail, limit, cursor }),
   output: z.strictObject({

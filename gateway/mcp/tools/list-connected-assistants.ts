@@ -8,7 +8,7 @@ export const listConnectedAssistants = defineTool({
   name: 'list_connected_assistants',
   title: 'List connected assistants',
   description:
-    'Use this when the person wants to know which assistants and apps may act for them in this shop, since when, and when each was last used. Who has the permission team.manage sees those of the whole shop. The oldest come first.',
+    'Use this when the person wants to know which assistants and apps may act for them in this shop, since when, and when each was last used. People with the permission team.manage see those of the whole shop. The oldest come first.',
   hints: readOnlyHints('which assistants are connected to the shop'),
   input: z.strictObject({ limit, cursor }),
   output: z.strictObject({ assistants: z.array(assistant), next_cursor: nextCursor }),

@@ -6,7 +6,7 @@ export const listFraudCategories = defineTool({
   name: 'list_fraud_categories',
   title: 'List fraud categories',
   description:
-    'Use this when you are about to create a fraud report and need to know which categories there are, and which of them want a comment.',
+    'Use this when you are about to create a fraud report and need to know which categories there are, and which of them need a comment.',
   hints: readOnlyHints('the fixed list of categories'),
   input: z.strictObject({}),
   output: z.strictObject({

@@ -11,13 +11,13 @@ export const listWebhookDeliveries = defineTool({
   name: 'list_webhook_deliveries',
   title: 'List webhook deliveries',
   description:
-    'Use this when you need to know what was sent to a webhook, what waits, and why deliveries fail. Newest event first, for 30 days. Detail full adds every attempt with its timing and what the receiver answered.',
+    'Use this when you need to know what was sent to a webhook, what waits, and why deliveries fail. Newest event first, for 30 days. Detail full adds every attempt with its timing and the response of the receiver.',
   hints: readOnlyHints('the log of deliveries'),
   input: z.strictObject({
-    webhook_id: id().optional().describe("One webhook's; those of all webhooks when absent"),
+    webhook_id: id().optional().describe('Only of this webhook; of all webhooks when absent'),
     state: choice(DELIVERY_STATES)
       .optional()
-      .describe('exhausted: all attempts failed; held: behind an inactive webhook'),
+      .describe('exhausted: all attempts failed; held: the webhook is inactive'),
     trigger: choice(TRIGGERS).optional(),
     return_id: id().optional().describe('About this return'),
     from: time('Of events at or after this time').optional(),
@@ -29,7 +29,7 @@ export const listWebhookDeliveries = defineTool({
   output: z.strictObject({
     deliveries: z.array(deliveryOutput),
     next_cursor: nextCursor.describe(
-      'cursor of the next page; null on the last. A page may hold fewer than limit and not be the last',
+      'cursor of the next page; null on the last. A page that is not the last may have fewer entries than limit',
     ),
   }),
   async run(context, wanted) {

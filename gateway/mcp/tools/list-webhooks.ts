@@ -9,11 +9,11 @@ export const listWebhooks = defineTool({
   name: 'list_webhooks',
   title: 'List webhooks',
   description:
-    "Use this when you need the shop's webhook subscriptions: where events go, whether they are active, whether deliveries fail and since when, and which payload version the shop gets. Detail full adds what waits behind each.",
+    "Use this when you need the shop's webhook subscriptions: where events go, whether they are active, whether deliveries fail and since when, and which payload version the shop gets. Detail full adds the backlog of each.",
   hints: readOnlyHints("the shop's webhook subscriptions"),
   input: z.strictObject({ detail, limit, cursor }),
   output: z.strictObject({
-    payload_version: z.string().describe('The version that payloads are shaped for'),
+    payload_version: z.string().describe('The API version of the payloads'),
     webhooks: z.array(webhookHealth),
     next_cursor: nextCursor,
   }),

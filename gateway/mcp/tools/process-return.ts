@@ -12,9 +12,9 @@ const RESULTS = {
   queued:
     'Processing is queued. Read the return again in a little while: closed means that it was done.',
   already_queued:
-    'Processing was queued before; nothing was added. Read the return again later: closed means that it was done, and while it is open get_return_timeline tells whether it failed.',
+    'Processing was queued before; nothing was added. Read the return again later: closed means that it was done. While it is open, get_return_timeline shows whether it failed.',
   skipped_instant_refund:
-    'Nothing was done: the return has an open instant refund, which must be settled first.',
+    'Nothing was done: the return has an open instant refund, which must be completed first.',
   already_processed: 'An earlier call with this key was done: the return is closed.',
 } as const;
 
@@ -35,9 +35,9 @@ export const processReturn = defineTool({
     idempotent: {
       is: true,
       because:
-        'A return is fulfilled once: a repeat is told that it is queued, or that it is closed.',
+        'A return is fulfilled once: the result of a repeat is that it is queued, or that it is closed.',
     },
-    openWorld: { is: true, because: 'It has the commerce platform pay, issue and order.' },
+    openWorld: { is: true, because: 'The commerce platform pays, issues and orders.' },
   },
   input: z.strictObject({
     return_id: returnId,
@@ -97,10 +97,10 @@ async function resultOf(
 }
 
 function refusal({ code, message }: { code: RefusedCode; message: string }): ToolRefusal {
-  return new ToolRefusal(`${message} ${NEXT.get(code) ?? AT_ITS_END}`);
+  return new ToolRefusal(`${message} ${NEXT.get(code) ?? ENDED}`);
 }
 
-const AT_ITS_END = 'It is at its end, and processing cannot change that. Read it with get_return.';
+const ENDED = 'It is at its end, and processing cannot change that. Read it with get_return.';
 const NEXT: ReadonlyMap<RefusedCode, string> = new Map([
   [
     RefusedCode.UNPROCESSABLE_FLAGGED_RETURN,

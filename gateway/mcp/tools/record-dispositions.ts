@@ -16,10 +16,10 @@ import { defineTool, ToolRefusal } from '../tool.ts';
 
 const dispositionInput = z.strictObject(
   {
-    line_item_id: id().describe("The line's id; get_return tells it"),
+    line_item_id: id().describe("The line's id, as get_return returns it"),
     disposition_outcome: choice(DISPOSITION_OUTCOMES)
       .optional()
-      .describe("What becomes of it; the shop's default when absent"),
+      .describe("Where the item goes; the shop's default when absent"),
     return_processor: text({ max: RETURN_PROCESSOR_MAX })
       .optional()
       .describe('Contact address of the warehouse partner'),
@@ -38,13 +38,13 @@ export const recordDispositions = defineTool({
   name: 'record_dispositions',
   title: 'Record dispositions',
   description:
-    'Use this when the warehouse has inspected returned items and says what becomes of each: back to stock, resale hold, recycle, donate or missing. 1 to 30 lines at once, all or none. A later record replaces the former one, which stays in the timeline. It does not process the return.',
+    'Use this when the warehouse has inspected returned items and decided where each goes: back to stock, resale hold, recycle, donate or missing. 1 to 30 lines at once, all or none. A later record replaces the former one, which stays in the timeline. It does not process the return.',
   hints: {
-    readOnly: { is: false, because: 'It records what becomes of the lines.' },
+    readOnly: { is: false, because: 'It records the dispositions of lines.' },
     destructive: { is: true, because: "It replaces a line's former disposition." },
     idempotent: {
       is: false,
-      because: 'Without a time of its own the same is a new inspection a minute later.',
+      because: 'Without inspected_at, the same call a minute later is a new inspection.',
     },
     openWorld: { is: false, because: 'It changes records of this service.' },
   },

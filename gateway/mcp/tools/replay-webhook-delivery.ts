@@ -8,26 +8,29 @@ import { deliveryOutput, deliveryOutputView } from '../views/delivery.ts';
 /** Only ids match. The value goes into the audit log, which must not contain free text of callers. */
 const DELIVERY_ID = /^msg_[\w-]+$/;
 const DELIVERY_ID_MAX = 100;
-const DELIVERY_ID_RULE = 'must be the id of a delivery, as list_webhook_deliveries tells it';
+const DELIVERY_ID_RULE = 'must be the id of a delivery, as list_webhook_deliveries returns it';
 
 export const replayWebhookDelivery = defineTool({
   name: 'replay_webhook_delivery',
   title: 'Replay webhook delivery',
   description:
-    'Use this when a delivery that has ended is to be sent once more, such as after a receiver was repaired. The same webhook-id and the same bytes go out, so a receiver that remembers ids takes it for a repeat.',
+    'Use this when a delivery that has ended is to be sent again, such as after a receiver was repaired. It has the same webhook-id and the same bytes, so a receiver that stores ids treats it as a repeat.',
   hints: {
     readOnly: { is: false, because: 'It sends the delivery again.' },
-    destructive: { is: false, because: 'Nothing of this service is changed or lost by it.' },
-    idempotent: { is: false, because: 'Once it has ended, each further call sends it again.' },
-    openWorld: { is: true, because: "It sends data to somebody's endpoint." },
+    destructive: { is: false, because: 'It changes and deletes nothing in this service.' },
+    idempotent: {
+      is: false,
+      because: 'Each further call, after the delivery has ended, sends it again.',
+    },
+    openWorld: { is: true, because: 'It sends data to a webhook endpoint.' },
   },
   input: z.strictObject({
     delivery_id: z
       .string({ error: typed('a string') })
       .max(DELIVERY_ID_MAX, { error: DELIVERY_ID_RULE })
       .regex(DELIVERY_ID, { error: DELIVERY_ID_RULE })
-      .describe('Begins with msg_; list_webhook_deliveries tells it'),
-    webhook_id: id().optional().describe('The webhook it must be one of'),
+      .describe('Begins with msg_; list_webhook_deliveries returns it'),
+    webhook_id: id().optional().describe('The delivery must belong to this webhook'),
     idempotency_key: idempotencyKey,
   }),
   output: z.strictObject({ delivery: deliveryOutput }),

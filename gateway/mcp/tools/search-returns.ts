@@ -15,7 +15,7 @@ export const searchReturns = defineTool({
   name: 'search_returns',
   title: 'Search returns',
   description:
-    "Use this when you look for returns: by order name, tracking number, the shopper's e-mail address or an item's title, or by state, date, SKU or destination. Newest first. Closed ones are left out unless asked for by state or include_archived. For one return whose id you know, use get_return.",
+    "Use this when you look for returns: by order name, tracking number, the shopper's e-mail address or an item's title, or by state, date, SKU or destination. Newest first. Closed ones are omitted unless requested by state or include_archived. For one return whose id you know, use get_return.",
   hints: readOnlyHints('returns'),
   input: z.strictObject({
     query: text({ max: QUERY_MAX })
@@ -31,9 +31,9 @@ export const searchReturns = defineTool({
     created_from: time('Created at or after this time').optional(),
     created_to: time('Created before this time').optional(),
     flagged_only: boolean().optional().describe('Only those in review'),
-    include_archived: boolean().optional().describe('Closed ones too'),
+    include_archived: boolean().optional().describe('Includes closed ones'),
     sku: text({ max: SKU_MAX }).optional().describe('A line has exactly this SKU'),
-    destination_id: id().optional().describe('Goes there; list_destinations tells the ids'),
+    destination_id: id().optional().describe('Destination; list_destinations returns the ids'),
     detail,
     limit,
     cursor,

@@ -15,8 +15,8 @@ import {
 } from '../../../services/contract/resources/fields.ts';
 import { destinationView } from '../../../services/contract/views/destination.ts';
 import {
-  isAsWanted,
   listDestinations,
+  matchesChange,
   updateDestination as update,
 } from '../../actions/destinations.ts';
 import { idempotencyKey } from '../fields.ts';
@@ -29,16 +29,16 @@ export const updateDestination = defineTool({
   name: 'update_destination',
   title: 'Update destination',
   description:
-    'Use this when a warehouse or donation centre is to be renamed, moved, or switched on or off for new returns. What is left out stays, but an address that is given replaces the whole address: read it with list_destinations first.',
+    'Use this when a warehouse or donation centre is to be renamed, moved, or switched on or off for new returns. Omitted fields are not changed, but a given address replaces the whole address: read it with list_destinations first.',
   hints: {
     readOnly: { is: false, because: 'It changes the destination.' },
-    destructive: { is: true, because: 'What is given replaces what was stored.' },
+    destructive: { is: true, because: 'Given values replace the stored ones.' },
     idempotent: { is: true, because: 'The same values again change nothing.' },
     openWorld: { is: false, because: 'It changes a record of this service.' },
   },
   input: z.strictObject({
-    destination_id: id().describe('list_destinations tells it'),
-    name: requiredText({ max: DESTINATION_NAME_MAX }).describe('Its name from now on'),
+    destination_id: id().describe('As list_destinations returns it'),
+    name: requiredText({ max: DESTINATION_NAME_MAX }).describe('Its new name, or the current one'),
     type: choice(DESTINATION_TYPES).optional(),
     enabled: boolean().optional().describe('Whether new returns may go there'),
     address: z
@@ -56,7 +56,7 @@ export const updateDestination = defineTool({
             .string({ error: typed('a string') })
             .regex(/^[A-Za-z]{2}$/, { error: 'must be two ASCII letters' })
             .optional(),
-          phone: part().describe('Stored, never answered'),
+          phone: part().describe('Stored, never returned'),
         },
         { error: typed('an object') },
       )
@@ -71,7 +71,7 @@ export const updateDestination = defineTool({
     const now = all.find(({ id }) => id === BigInt(destination_id));
     return () => {
       if (!now) return undefined;
-      if (isAsWanted(now, body)) return { destination: destinationView(now) };
+      if (matchesChange(now, body)) return { destination: destinationView(now) };
       if (isUnchangedSince(now.updatedAt, since)) return undefined;
       throw new OutcomeUnknown('the destination with list_destinations');
     };

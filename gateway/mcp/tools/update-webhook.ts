@@ -16,20 +16,21 @@ export const updateWebhook = defineTool({
   name: 'update_webhook',
   title: 'Update webhook',
   description:
-    'Use this when a webhook is to go to another address, get another event, or be switched on or off. What is left out stays. A new address gets the deliveries that wait, with data of shoppers in them: have the person confirm the address. Switched on again, it is sent what was held.',
+    'Use this when a webhook is to go to another address, get another event, or be switched on or off. Omitted fields are not changed. A new address gets the waiting deliveries, which contain data of shoppers: have the person confirm the address. When the webhook is switched on again, held deliveries are sent.',
   hints: {
     readOnly: { is: false, because: 'It changes the subscription.' },
     destructive: {
       is: true,
-      because: 'What is given replaces what was stored, and waiting deliveries follow it.',
+      because:
+        'Given values replace the stored ones, and waiting deliveries go to the new address.',
     },
     idempotent: { is: true, because: 'The same values again change nothing.' },
-    openWorld: { is: true, because: "It decides to whose endpoint the shop's events are sent." },
+    openWorld: { is: true, because: "It decides to which endpoint the shop's events are sent." },
   },
   input: z.strictObject({
-    webhook_id: id().describe('list_webhooks tells it'),
-    topic: choice(TOPICS).optional().describe("Picks the payload's shape"),
-    trigger: choice(TRIGGERS).optional().describe('Picks the event'),
+    webhook_id: id().describe('As list_webhooks returns it'),
+    topic: choice(TOPICS).optional().describe('Selects the form of the payload'),
+    trigger: choice(TRIGGERS).optional().describe('Selects the event'),
     url: requiredText({ max: WEBHOOK_URL_MAX })
       .optional()
       .describe(
@@ -46,10 +47,10 @@ export const updateWebhook = defineTool({
     return () => {
       if (!now) return undefined;
       const webhook = webhookHealthView(now);
-      const isAsWanted = Object.entries(given).every(
+      const matchesChange = Object.entries(given).every(
         ([name, value]) => value === undefined || Reflect.get(webhook, name) === value,
       );
-      if (isAsWanted) return { webhook };
+      if (matchesChange) return { webhook };
       if (isUnchangedSince(now.updatedAt, since)) return undefined;
       throw new OutcomeUnknown('the webhook with list_webhooks');
     };

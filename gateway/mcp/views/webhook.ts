@@ -9,12 +9,12 @@ const when = () => z.string().nullable().meta({ format: 'date-time' });
 /** A webhook and its delivery health. Never contains the secret. */
 export const webhookHealth = z.strictObject({
   ...webhook.shape,
-  delivers: z.boolean().describe('False when the topic says nothing about the trigger'),
+  delivers: z.boolean().describe('False when the topic and the trigger do not fit together'),
   failures: z.int().describe('Failed attempts since the last success'),
   failing_since: when(),
   disables_at: when().describe('When it is set inactive if failures go on'),
   inactive_since: when(),
-  inactive_reason: z.string().nullable().describe('null when it was set inactive by hand'),
+  inactive_reason: z.string().nullable().describe('null when it was set inactive manually'),
   backlog: z
     .strictObject({
       count: z.int(),
@@ -22,7 +22,7 @@ export const webhookHealth = z.strictObject({
       oldest_at: when(),
     })
     .nullable()
-    .describe('What waits or is held; null where it was not asked for'),
+    .describe('Waiting and held deliveries; null when not requested'),
 });
 
 export function webhookHealthView(subscription: Subscription): z.output<typeof webhookHealth> {

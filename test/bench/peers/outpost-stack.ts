@@ -16,7 +16,7 @@ const run = promisify(execFile);
 const MODULE = 'github.com/hookdeck/outpost';
 const BUILD_MS = 20 * 60_000;
 const START_MS = 120_000;
-const ENDING = { signal: 'SIGTERM', insist: 'SIGKILL', patienceMs: 20_000 } as const;
+const ENDING = { signal: 'SIGTERM', insist: 'SIGKILL', timeoutMs: 20_000 } as const;
 /** The same that our service has: its default delivers one after another. */
 const CONCURRENCY = '512';
 

@@ -25,7 +25,7 @@ const VERSION = 'f67ae01';
 const TENANTS = 50;
 const WINDOW = 2_000;
 const TOPIC = 'return.closed';
-const PATIENCE_MS = 120_000;
+const TIMEOUT_MS = 120_000;
 
 interface Options {
   readonly burst: boolean;
@@ -181,7 +181,7 @@ function perThousand(before: Cpu, after: Cpu, count: number) {
 }
 
 async function untilReceived(peer: Peer, count: number): Promise<void> {
-  for (const end = performance.now() + PATIENCE_MS; peer.received() < count; await sleep(20)) {
+  for (const end = performance.now() + TIMEOUT_MS; peer.received() < count; await sleep(20)) {
     if (performance.now() > end) {
       throw new Error(`${count - peer.received()} of ${count} deliveries did not arrive`);
     }

@@ -5,7 +5,7 @@ import { atLeast, atMost, type Bench, type Figure } from '../row.ts';
 
 const ROOT = fileURLToPath(new URL('../../../', import.meta.url));
 /** It is built first, and then measured: with everything that takes minutes. */
-const PATIENCE_MS = 30 * 60_000;
+const TIMEOUT_MS = 30 * 60_000;
 /** Exit status of a peer's script that could not get its peer. */
 export const UNAVAILABLE = 3;
 
@@ -61,7 +61,7 @@ async function runPeer(
   [, ...args]: readonly string[],
 ): Promise<PeerResult | { readonly reason: string }> {
   const endSlice = platform.shares.begin();
-  const { stdout, stderr, status } = await runToEnd(args, { cwd: ROOT, timeoutMs: PATIENCE_MS });
+  const { stdout, stderr, status } = await runToEnd(args, { cwd: ROOT, timeoutMs: TIMEOUT_MS });
   if (status === UNAVAILABLE) return { reason: stderr.trim() };
   if (status !== 0) throw new Error(`the peer's script failed: ${stderr.trim()}`);
   // Only now: of a peer that cannot be had there is no figure that others could spoil.

@@ -39,7 +39,7 @@ export async function startTestGateway(
     calendar: new Date('2026-11-20T00:00:00Z'),
     restPerMinute: 100_000,
     // Exact counts are asked for, however slow the machine is at the moment.
-    limitPatienceMs: 30_000,
+    limitTimeoutMs: 30_000,
     // No test meets it by accident.
     maxRequestsInFlight: 10_000,
     trustedProxies: ['127.0.0.1'],

@@ -2,7 +2,7 @@ import { messagePage } from './pages.ts';
 import { pageHeaders } from './style.ts';
 
 /** A response to a browser: a page or a redirect. */
-export interface Answer {
+export interface PageResponse {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
   readonly cookies: readonly string[];
@@ -17,7 +17,7 @@ export const RETRY_AFTER_S = 5;
 export function page(
   body: string,
   o: { readonly status?: number; readonly formTargets?: readonly string[] } = {},
-): Answer {
+): PageResponse {
   const headers = {
     ...pageHeaders(o.formTargets ?? []),
     'Content-Type': 'text/html; charset=utf-8',
@@ -25,22 +25,22 @@ export function page(
   return { status: o.status ?? 200, headers, cookies: [], body };
 }
 
-export function redirect(location: string, cookies: readonly string[] = []): Answer {
+export function redirect(location: string, cookies: readonly string[] = []): PageResponse {
   return { status: 303, headers: { Location: location }, cookies, body: '' };
 }
 
 /** For a request that no supported app sends. It is answered with a page, never with a redirect. */
-export function badRequest(text: string): Answer {
+export function badRequest(text: string): PageResponse {
   return page(messagePage({ title: 'This link does not work', text }), { status: 400 });
 }
 
-export function ended(): Answer {
+export function ended(): PageResponse {
   const text =
     'It was finished already, or it took too long. Go back to your app and connect again.';
   return page(messagePage({ title: 'This sign-in has ended', text }), { status: 400 });
 }
 
-export function unavailable(text: string): Answer {
+export function unavailable(text: string): PageResponse {
   const answer = page(messagePage({ title: 'Not available at the moment', text }), { status: 503 });
   return { ...answer, headers: { ...answer.headers, 'Retry-After': String(RETRY_AFTER_S) } };
 }
