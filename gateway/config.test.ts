@@ -67,7 +67,7 @@ describe("the gateway's configuration", () => {
       PARTNER_JWKS_URL: 'https://auth.example.com/jwks',
     };
     const open = { ...partners, [name]: address };
-    expect(() => loadGatewayOptions({ ...PRODUCTION, ...open })).toThrow(`${name}: production`);
+    expect(() => loadGatewayOptions({ ...PRODUCTION, ...open })).toThrow(`${name}: must be https`);
     expect(() => loadGatewayOptions({ ...PRODUCTION, ...partners })).not.toThrow();
     expect(() => loadGatewayOptions({ ...ENV, ...open })).not.toThrow();
   });

@@ -151,12 +151,7 @@ const BAD: readonly (readonly [string, ActionName, object, RegExp])[] = [
     { items: [{ line_item_id: 22 }] },
     /^items\[0\]\.line_item_id names no line item.*Nothing was recorded/,
   ],
-  [
-    'a note beyond the size limit',
-    'record_dispositions',
-    { items: [LONG] },
-    /24 MiB.*Nothing was recorded/,
-  ],
+  ['a note too large', 'record_dispositions', { items: [LONG] }, /24 MiB.*Nothing was recorded/],
   ['a second report', 'create_fraud_report', { return_id: 14 }, /get_fraud_report reads it/],
   ['no report', 'get_fraud_report', { return_id: 11 }, /has no fraud report/],
   ['the report of an absent return', 'get_fraud_report', { return_id: 99 }, /with search_returns/],

@@ -49,11 +49,15 @@ describe('configuration of the sign-in of assistants', () => {
   test.each<[string, Record<string, string>, string]>([
     ['half of it', { SIGN_IN_ISSUER: 'https://login.example.com' }, 'set together or not at all'],
     ['a keyring that is none', { ...SIGN_IN, OAUTH_KEYRING: 'x' }, 'OAUTH_KEYRING'],
-    ['an issuer without TLS', { ...SIGN_IN, SIGN_IN_ISSUER: 'http://127.0.0.1:1' }, 'https only'],
+    [
+      'an issuer without TLS',
+      { ...SIGN_IN, SIGN_IN_ISSUER: 'http://127.0.0.1:1' },
+      'must be https',
+    ],
     [
       'a public address without TLS',
       { ...SIGN_IN, PUBLIC_BASE_URL: 'http://x.example' },
-      'https only',
+      'must be https',
     ],
     ['grants without an end', { ...SIGN_IN, MCP_GRANT_DAYS: '366' }, 'MCP_GRANT_DAYS'],
     ['clients that are no list', { ...SIGN_IN, MCP_CLIENTS: '{}' }, 'MCP_CLIENTS'],
@@ -67,7 +71,7 @@ describe('configuration of the sign-in of assistants', () => {
       { ...SIGN_IN, SIGN_IN_FORM_ORIGINS: 'https://x/y' },
       'FORM_ORIGINS',
     ],
-    ['a path', { ...SIGN_IN, PUBLIC_BASE_URL: 'https://x.example/api' }, 'without a path'],
+    ['a path', { ...SIGN_IN, PUBLIC_BASE_URL: 'https://x.example/api' }, 'must not have a path'],
     ['a public address with a slash', { PUBLIC_BASE_URL: 'https://x.example/' }, 'without a slash'],
   ])('production refuses %s, and does not repeat secrets', (_, changes, fault) => {
     const start = load({ ...PRODUCTION, ...changes });
