@@ -13,7 +13,7 @@ beforeAll(async () => {
 });
 afterAll(() => stack.stop());
 
-/** @param replica which gateway to ask. */
+/** @param replica the gateway to send the request to. */
 async function revoke(fields: Record<string, string> | URLSearchParams, replica = 0) {
   const response = await fetch(`${stack.replicas[replica]}/oauth/revoke`, {
     method: 'POST',

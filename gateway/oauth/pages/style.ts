@@ -65,7 +65,7 @@ ul { margin: 0 0 1rem; padding-left: 1.25rem; }
 const STYLE_HASH = createHash('sha256').update(STYLE).digest('base64');
 
 /**
- * The headers of a page. It loads nothing, runs nothing and stands in no frame.
+ * The headers of a page. A page loads no resources, runs no scripts and cannot be framed.
  *
  * @param formTargets origins and schemes that its forms may end up at: a browser checks the redirects
  *   that follow on a form as well.

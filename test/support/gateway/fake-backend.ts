@@ -31,7 +31,7 @@ import {
 } from './fake-objects.ts';
 import { fakeReturnTools } from './fake-return-tools.ts';
 
-/** What a test may replace: the behaviour of single RPCs. */
+/** The RPCs whose behaviour a test may replace. */
 export interface FakeServices {
   readonly returns: Partial<ServiceImpl<typeof ReturnsService>>;
   readonly dispositions: Partial<ServiceImpl<typeof DispositionsService>>;
@@ -41,11 +41,11 @@ export interface FakeServices {
   readonly webhooks: Partial<ServiceImpl<typeof WebhooksService>>;
 }
 
-/** The six services on one port: small, real gRPC servers that answer by the ids of {@link FAKE}. */
+/** The six services on one port: real gRPC servers that answer for the ids in {@link FAKE}. */
 export async function startFakeBackend(): Promise<{
   readonly services: FakeServices;
   readonly targets: ServiceTargets;
-  /** Puts every RPC back to what it was. */
+  /** Resets every RPC to its original behaviour. */
   reset(): void;
   stop(): Promise<void>;
 }> {
@@ -77,7 +77,7 @@ export async function startFakeBackend(): Promise<{
   };
 }
 
-/** Handlers look their behaviour up at each call, so that a test can change it while the server runs. */
+/** Handlers read their behaviour at each call, so that a test can change it while the server runs. */
 function mount(router: ConnectRouter, services: FakeServices): void {
   router.service(ReturnsService, late(services.returns));
   router.service(DispositionsService, late(services.dispositions));

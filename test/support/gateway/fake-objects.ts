@@ -15,21 +15,21 @@ import {
   SubscriptionStatus,
 } from '../../../proto/gen/rms/webhooks/v1/webhooks_pb.ts';
 
-/** The shop that the fakes know, and what exists in it. */
+/** The shop of the fake services, and the objects in it. */
 export const FAKE = {
   shopId: 1n,
   returns: { open: 11n, flagged: 12n, closed: 13n, reported: 14n },
   lineItem: 21n,
-  /** Every line item from here on is the shop's. */
+  /** All line items from this id on belong to the shop. */
   manyLinesFrom: 1_000n,
-  /** A note that its return has no room for. */
+  /** A note that exceeds the size limit of its return. */
   noteWithoutRoom: 'as long as a book',
   destination: 31n,
   webhook: 41n,
   delivery: 'msg_0199e1a4-7b20-8abc-8def-000000000041',
 } as const;
 
-/** When everything of the fakes happened. */
+/** The time of all events of the fake objects. */
 export const NOW = timestampFromDate(new Date('2026-11-20T10:00:00Z'));
 
 /** An active subscription. */
@@ -43,7 +43,7 @@ export function sampleSubscription() {
   };
 }
 
-/** A delivery that succeeded at once. */
+/** A delivery whose first attempt succeeded. */
 export function sampleDelivery() {
   const attempt = {
     number: 1,
@@ -72,7 +72,7 @@ export function sampleDelivery() {
   };
 }
 
-/** Two places, id ascending. */
+/** Two destinations, ordered by id. */
 export function sampleDestinations() {
   const address = { city: 'Leeds', country: 'United Kingdom', countryCode: 'GB' };
   return [
@@ -104,7 +104,7 @@ export function sampleReport() {
   };
 }
 
-/** An open return of one line. */
+/** An open return with one line. */
 export function sampleReturn(): MessageInitShape<typeof ReturnSchema> {
   return {
     id: FAKE.returns.open,

@@ -6,11 +6,11 @@ import type { ReturnsService } from '../../../proto/gen/rms/returns/v1/returns_p
 import { DomainError, invalidField } from '../../../services/platform/errors.ts';
 import { FAKE, NOW, sampleReturn } from './fake-objects.ts';
 
-/** What only tools ask of the returns service: one open return, whose state a change answers. */
+/** The RPCs of the returns service that only tools use. Changes return one open return with the new state. */
 export function fakeReturnTools(): Partial<ServiceImpl<typeof ReturnsService>> {
   return {
     searchReturns: ({ cursor, pageSize, withoutLongTexts }) => {
-      // No tool shows them, and to load them costs more than all else.
+      // No tool returns them, and loading them is expensive.
       if (!withoutLongTexts) throw invalidField('without_long_texts', 'must be set');
       if (cursor !== '' && cursor !== 'next') {
         throw invalidField('cursor', 'is none that this service gave out');

@@ -3,10 +3,10 @@ import { DispositionOutcome, ReturnState } from '../../../proto/gen/rms/returns/
 import type { FakeServices } from './fake-backend.ts';
 import { FAKE, sampleDestinations, sampleReturn, sampleSubscription } from './fake-objects.ts';
 
-/** What reads of a service answer. */
+/** Read RPCs by service, with their results. */
 export type Reads = { readonly [S in keyof FakeServices]?: Readonly<Record<string, unknown>> };
 
-/** A tool whose effect could happen twice, and how things look after each way a first call may end. */
+/** A tool whose effect could happen twice, and the reads after each possible outcome of the first call. */
 export interface Write {
   readonly tool: string;
   readonly args: object;

@@ -10,15 +10,15 @@ import { newKeyringText, parseKeyring } from '../../../services/platform/keyring
 import { startTestGateway, TEST_AUTHOR, type TestGateway } from './test-gateway.ts';
 import { GOOD_CALLS, SPARE_GRANT } from './tool-calls.ts';
 
-/** Where the gateway under test believes to be reached. */
+/** The public address of the gateway under test. */
 export const PUBLIC_URL = 'https://returns.example.com';
 
 export interface Posted {
   readonly status: number;
   readonly headers: Readonly<Record<string, string | string[] | undefined>>;
   readonly text: string;
-  /** The JSON of the answer; undefined when it is none. */
-  // biome-ignore lint/suspicious/noExplicitAny: a test says what it expects of an answer.
+  /** The response body; undefined when it is not JSON. */
+  // biome-ignore lint/suspicious/noExplicitAny: a test states what it expects of a response.
   readonly body: any;
 }
 
@@ -29,18 +29,18 @@ export interface SignedInMember {
   readonly token: string;
 }
 
-/** What a tool's result says, taken apart. */
+/** The parts of a tool's result. */
 export interface ToolResult {
   readonly isError: boolean;
   readonly text: string;
-  // biome-ignore lint/suspicious/noExplicitAny: a test says what it expects of an answer.
+  // biome-ignore lint/suspicious/noExplicitAny: a test states what it expects of a response.
   readonly data: any;
 }
 
 export interface McpBench extends TestGateway {
   readonly keys: OAuthKeys;
   readonly mcpUrl: string;
-  /** Somebody with that role in a shop (the first when absent), signed in. */
+  /** A signed-in user with this role in a shop (the first one when absent). */
   member(role: Role, shopId?: bigint): Promise<SignedInMember>;
   tokenFor(o: { userId: bigint; shopId: bigint; ttlS?: number }): Promise<string>;
   post(o: {
@@ -53,11 +53,11 @@ export interface McpBench extends TestGateway {
   /** Sends one request as a plain POST with the two headers of the interface. */
   rpc(token: string, method: string, params?: object): Promise<Posted>;
   call(token: string, name: string, args?: object): Promise<ToolResult>;
-  /** As `GOOD_CALLS`; who may not manage the team disconnects an assistant of their own. */
+  /** As `GOOD_CALLS`; a user without `team.manage` disconnects an assistant of their own. */
   goodCall(member: SignedInMember, name: ActionName): Promise<object>;
 }
 
-/** A gateway over fake services, with people who are signed in. */
+/** A gateway with fake services and signed-in users. */
 export async function startMcpBench(options: Partial<GatewayOptions> = {}): Promise<McpBench> {
   const keyring = options.oauthKeyring ?? parseKeyring(newKeyringText());
   const bench = await startTestGateway({
@@ -70,7 +70,7 @@ export async function startMcpBench(options: Partial<GatewayOptions> = {}): Prom
   const { pool } = bench.database;
   const keys = createOAuthKeys(pool, keyring);
   const by = TEST_AUTHOR;
-  /** A shop must keep an owner whatever a test does to the others. */
+  /** This owner is never changed, because a shop must have an owner. */
   const addKeeper = (shopId: bigint) =>
     addMember(pool, { shopId, email: `owner-${shopId}@example.com`, role: 'owner', by });
   if (options.databaseUrl === undefined) {
@@ -83,7 +83,7 @@ export async function startMcpBench(options: Partial<GatewayOptions> = {}): Prom
   const post: McpBench['post'] = async ({ token, method = 'POST', headers = {}, body, raw }) => {
     const hasBody = body !== undefined || raw !== undefined;
     const response = await request(mcpUrl, {
-      // undici names the methods it knows; anything is sent as it is.
+      // undici's types list only known methods, but it sends any method.
       method: method as 'POST',
       headers: {
         ...(token !== undefined && { authorization: `Bearer ${token}` }),
@@ -125,7 +125,7 @@ export async function startMcpBench(options: Partial<GatewayOptions> = {}): Prom
   };
 }
 
-/** Takes a result of `tools/call` apart. */
+/** Splits a result of `tools/call` into its parts. */
 export function toolResult(result: {
   isError?: boolean;
   content?: { text?: string }[];

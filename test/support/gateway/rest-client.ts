@@ -3,12 +3,12 @@ import { request } from 'undici';
 export interface Sent {
   readonly method?: string;
   readonly path: string;
-  /** The API key; null sends none. The test gateway's own when absent. */
+  /** The API key; null for none. The key of the test gateway when absent. */
   readonly key?: string | null;
   readonly headers?: Record<string, string>;
   /** Sent as JSON. */
   readonly json?: unknown;
-  /** Sent as it is. */
+  /** Sent unchanged. */
   readonly raw?: string | Uint8Array;
   readonly baseUrl?: string;
 }
@@ -20,20 +20,20 @@ export interface Received {
   readonly body: unknown;
 }
 
-/** Where requests go, and the key of those that name none. */
+/** The target of requests, and the default key. */
 export interface RestTarget {
   readonly gateway: { readonly baseUrl: string };
   readonly key: string;
 }
 
-/** A plain HTTP client of the gateway under test: it sends what it is told, and answers what it got. */
+/** A plain HTTP client of the gateway under test. */
 export function restClient(under: RestTarget) {
   return async (sent: Sent): Promise<Received> => {
     const { path, json, raw, key = under.key, headers = {} } = sent;
     const hasJson = json !== undefined;
     const method = sent.method ?? (hasJson || raw !== undefined ? 'POST' : 'GET');
     const response = await request(`${sent.baseUrl ?? under.gateway.baseUrl}${path}`, {
-      // undici names the methods it knows; anything is sent as it is.
+      // undici's types list only known methods, but it sends any method.
       method: method as 'GET',
       headers: {
         ...(key !== null && { 'x-authorization': key }),

@@ -15,16 +15,16 @@ export interface TestGateway {
   readonly gateway: RunningGateway;
   readonly services: FakeServices;
   readonly database: TestDatabase;
-  /** A key of shop 1 with all scopes, and a limit that no test meets by accident. */
+  /** A key of shop 1 with all scopes, and a limit that tests do not reach. */
   readonly key: string;
   newKey(key?: Partial<NewApiKey>): Promise<string>;
-  /** Adds a shop without asking any service. */
+  /** Adds a shop without calling any service. */
   newShop(): Promise<bigint>;
   resetServices(): void;
   stop(): Promise<void>;
 }
 
-/** A whole gateway on a free port, over fake services and a database of its own. */
+/** A complete gateway on a free port, with fake services and its own database. */
 export async function startTestGateway(
   options: Partial<GatewayOptions> = {},
 ): Promise<TestGateway> {
@@ -38,9 +38,9 @@ export async function startTestGateway(
     identity: staticIdentity('test-token-of-32-characters-or-more'),
     calendar: new Date('2026-11-20T00:00:00Z'),
     restPerMinute: 100_000,
-    // Exact counts are asked for, however slow the machine is at the moment.
+    // Tests need exact counts, also on a slow machine.
     limitTimeoutMs: 30_000,
-    // No test meets it by accident.
+    // So high that tests do not reach it.
     maxRequestsInFlight: 10_000,
     trustedProxies: ['127.0.0.1'],
     logLevel: 'silent',

@@ -4,10 +4,10 @@ import { FAKE } from './fake-objects.ts';
 const returnId = Number(FAKE.returns.open);
 const webhookId = Number(FAKE.webhook);
 
-/** A grant in the first shop of the bench that nobody works with: whoever manages the team may end it, repeatedly. */
+/** An unused grant in the first shop of the bench. Users with `team.manage` may end it repeatedly. */
 export const SPARE_GRANT = 'spare-grant-of-the-bench';
 
-/** One call of each tool that succeeds over the fake services. */
+/** For each tool, arguments of a call that succeeds with the fake services. */
 export const GOOD_CALLS: Readonly<Record<ActionName, Readonly<Record<string, unknown>>>> = {
   get_shop_context: {},
   search_returns: { query: '#1001', states: ['open', 'review'], detail: 'full' },

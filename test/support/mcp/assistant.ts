@@ -12,15 +12,15 @@ import type { OpenStack, StackUser } from '../stack.ts';
 import { walkThrough } from './browser.ts';
 import { startCallback } from './callback.ts';
 
-/** Revisions of the protocol, one of each era. */
+/** Protocol revisions, one of each era. */
 export const REVISIONS = ['2026-07-28', '2025-11-25'] as const;
 export type Revision = (typeof REVISIONS)[number];
 
-/** An assistant's memory of its sign-in, as the official client wants it. */
+/** The state of an assistant's sign-in, in the form that the official client requires. */
 export class SignInMemory implements OAuthClientProvider {
   readonly redirectUrl: string;
   readonly #hint: string | undefined;
-  /** Where the client wanted the browser to go. */
+  /** The URL to which the client redirected the browser. */
   opened: URL | undefined;
   stored: StoredOAuthTokens | undefined;
   #client: StoredOAuthClientInformation | undefined;
@@ -68,13 +68,13 @@ export class SignInMemory implements OAuthClientProvider {
   discoveryState() {
     return this.#discovery;
   }
-  /** Told when the server takes them no more: an assistant then starts anew. */
+  /** Called when the server rejects the credentials; the assistant then starts again. */
   invalidateCredentials(): void {
     this.stored = undefined;
   }
 }
 
-/** The official client, with whatever gets it in. */
+/** The official client with the given credentials. */
 export function newClient(
   url: string,
   revision: Revision,
@@ -99,13 +99,13 @@ export interface SignInTry {
   readonly person: StackUser;
   readonly revision: Revision;
   readonly shopId?: number;
-  /** Whether the assistant names the person in advance. */
+  /** Whether the assistant sends a login_hint. */
   readonly hinted?: boolean;
   readonly seen?: (page: Page) => Promise<void>;
 }
 
 export interface SignInResult {
-  /** Headings of the pages that showed. */
+  /** Headings of the shown pages. */
   readonly pages: readonly string[];
   /** Text of the last page. */
   readonly text: string;
@@ -115,8 +115,8 @@ export interface SignInResult {
 }
 
 /**
- * Signs an assistant in as a person would: the official client finds out where, a browser goes
- * through the forms, and the client redeems what came back.
+ * Signs an assistant in as a person does: the official client discovers the authorization server, a browser goes
+ * through the forms, and the client redeems the code.
  */
 export async function signIn(o: SignInTry): Promise<SignInResult> {
   const { email, password } = o.person;
@@ -146,7 +146,7 @@ export async function signIn(o: SignInTry): Promise<SignInResult> {
   }
 }
 
-/** Connects without a token, as an assistant does at first. @returns where it wants the browser to go. */
+/** Connects without a token, as an assistant does first. @returns the URL to open in the browser. */
 async function firstTry(o: SignInTry, memory: SignInMemory): Promise<URL> {
   const { client, transport } = newClient(o.stack.file.mcp.url, o.revision, { memory });
   try {
@@ -155,5 +155,5 @@ async function firstTry(o: SignInTry, memory: SignInMemory): Promise<URL> {
     if (error instanceof UnauthorizedError && memory.opened) return memory.opened;
     throw error;
   }
-  throw new Error('the server let in an assistant without a token');
+  throw new Error('the server accepted an assistant without a token');
 }

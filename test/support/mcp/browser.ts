@@ -1,32 +1,32 @@
 import { type Browser, chromium, type Page } from 'playwright-core';
 
-/** Longest step of a page on a busy machine. Milliseconds. */
+/** Time limit for a step of a page on a busy machine. Milliseconds. */
 const STEP_MS = 60_000;
 
-/** A person in front of a browser: what they type when asked. */
+/** A person at a browser: the values for the forms. */
 export interface SignInAnswers {
   readonly email: string;
   readonly password: string;
-  /** The shop to choose where there are several. */
+  /** The shop to choose if there are several. */
   readonly shopId?: number;
 }
 
-/** Debian's chromium, or the one that CHROMIUM names. */
+/** Debian's chromium, or the one in CHROMIUM. */
 export function startBrowser(): Promise<Browser> {
   return chromium.launch({
     executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium',
-    // In containers everything runs as root, and there is no sandbox to be had.
+    // In containers everything runs as root, where chromium's sandbox does not work.
     args: ['--no-sandbox', '--disable-dev-shm-usage'],
     timeout: STEP_MS,
   });
 }
 
 /**
- * Opens an authorization address and answers each form on the way, until the browser is back at the
- * app or stands before a page that asks nothing more.
+ * Opens an authorization URL and fills in each form, until the browser is redirected to the app or reaches a page
+ * without a form.
  *
- * @param seen called with each page that shows.
- * @returns the headings of the pages that showed, in order; the app's own counts as `Back`.
+ * @param seen called with each shown page.
+ * @returns the headings of the shown pages, in order; the app's own page is `Back`.
  */
 export async function walkThrough(
   page: Page,
@@ -48,7 +48,7 @@ export async function walkThrough(
 const STEPS_MAX = 8;
 const BACK = 'Back';
 
-/** Whether the page asked something. */
+/** Whether the page had a form. */
 async function answered(page: Page, o: SignInAnswers): Promise<boolean> {
   const password = page.getByLabel('Password');
   const email = page.locator('input[name=email]');

@@ -2,13 +2,13 @@ import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
-/** Longest sign-in of a test on a busy machine. Milliseconds. */
+/** Time limit for a sign-in on a busy machine. Milliseconds. */
 const PATIENCE_MS = 90_000;
 
-/** Where an app on the user's own machine waits for the browser to come back. */
+/** The redirect URI of an app on the user's own machine. */
 export interface Callback {
   readonly redirectUri: string;
-  /** What the browser brought next. Rejects when it does not come. */
+  /** The next redirect of the browser. Rejects when none arrives in time. */
   next(): Promise<URLSearchParams>;
   stop(): Promise<void>;
 }
@@ -33,7 +33,7 @@ export async function startCallback(): Promise<Callback> {
       const signal = AbortSignal.timeout(PATIENCE_MS);
       while (arrived.length === 0) await once(server, 'arrival', { signal });
       const first = arrived.shift();
-      if (!first) throw new Error('nobody came back');
+      if (!first) throw new Error('no redirect arrived');
       return first;
     },
     async stop() {

@@ -1,6 +1,6 @@
 import { type OpenStack, openTestStack, type StackUser } from '../stack.ts';
 
-/** The stack that the whole run shares (`npm run test:mcp`), its limits as new. */
+/** The stack that all tests of a run share (`npm run test:mcp`), with reset limits. */
 export async function sharedStack(): Promise<OpenStack> {
   const path = process.env.TEST_STACK_FILE;
   if (!path) throw new Error('TEST_STACK_FILE is set by test/support/global-mcp-setup.ts');
@@ -16,7 +16,7 @@ export function personOf(stack: OpenStack, name: string): StackUser {
   return person;
 }
 
-/** A token of that person for a shop, as the stack file has it. */
+/** A token of this person for a shop, from the stack file. */
 export function tokenOf(stack: OpenStack, name: string, kind: number | string): string {
   const token = personOf(stack, name).mcp_tokens[kind];
   if (!token) throw new Error(`${name} has no token ${kind}`);

@@ -4,7 +4,7 @@ interface Cookie {
   readonly attributes: string;
 }
 
-/** An answer, with the address that gave it. */
+/** A response and its URL. */
 export interface Shown {
   readonly url: URL;
   readonly status: number;
@@ -14,11 +14,11 @@ export interface Shown {
 
 const STEPS_MAX = 20;
 
-/** A browser without scripts: cookies by name and path, one answer at a time. */
+/** A browser without scripts: cookies by name and path, one request at a time. */
 export class Browser {
   readonly cookies = new Map<string, Cookie>();
 
-  /** One request; redirects are answered, not followed. */
+  /** Sends one request. Redirects are returned and not followed. */
   async send(url: URL | string, init: RequestInit = {}): Promise<Shown> {
     const target = new URL(url);
     const response = await fetch(target, {
@@ -31,7 +31,7 @@ export class Browser {
     return { url: target, status: response.status, headers: response.headers, text };
   }
 
-  /** Follows redirects; stops before an address that begins with `until`. */
+  /** Follows redirects; stops before a URL that begins with `until`. */
   async open(url: URL | string, until: string, init: RequestInit = {}): Promise<Shown> {
     let shown = await this.send(url, init);
     for (let step = 0; step < STEPS_MAX; step += 1) {
@@ -70,7 +70,7 @@ function isUnder(pathname: string, path: string): boolean {
   return pathname === path || pathname.startsWith(path.endsWith('/') ? path : `${path}/`);
 }
 
-/** The first form of a page: where it goes, and what it sends by itself. */
+/** The first form of a page: its URL and its hidden fields. */
 export function formOf({ url, text }: Shown): { action: URL; fields: Record<string, string> } {
   const [form = ''] = /<form.*?<\/form>/s.exec(text) ?? [];
   const action = /<form[^>]*action="([^"]+)"/.exec(form)?.[1];

@@ -3,18 +3,18 @@ import { once } from 'node:events';
 import { createServer, type IncomingMessage } from 'node:http';
 import { exportJWK, generateKeyPair, SignJWT } from 'jose';
 
-/** Our client there. */
+/** Our client at the fake identity provider. */
 export const SIGN_IN_CLIENT = { clientId: 'gateway', clientSecret: 'x' };
 
-/** An identity provider that vouches for whomever it is asked about, whenever it answers at all. */
+/** A fake identity provider that signs in every address, unless it is set to be unavailable. */
 export interface FakeIdentity {
   readonly issuer: string;
   isUnavailable: boolean;
-  /** Claims of the next ID tokens, beside or instead of the usual ones; undefined leaves one out. */
+  /** Claims of the next ID tokens; they override the defaults, and undefined removes a claim. */
   claims: Record<string, unknown>;
   /** Whether ID tokens are signed by a key that is not published. */
   isForging: boolean;
-  /** The address that it would send a browser back to, from the one that the browser was sent to. */
+  /** Returns the callback URL for an authorization URL. */
   callbackOf(sentTo: URL): string;
   stop(): void;
 }
@@ -23,7 +23,7 @@ export async function startFakeIdentity(port: number): Promise<FakeIdentity> {
   const { privateKey, publicKey } = await generateKeyPair('RS256');
   const { privateKey: unpublished } = await generateKeyPair('RS256');
   const keys = [{ ...(await exportJWK(publicKey)), kid: 'k', alg: 'RS256' }];
-  /** What each code that was not used yet stands for. */
+  /** The sign-ins of unused codes. */
   const codes = new Map<string, URLSearchParams>();
   const issuer = `http://127.0.0.1:${port}`;
 

@@ -10,10 +10,10 @@ import { startTestGateway, TEST_AUTHOR, type TestGateway } from '../gateway/test
 import { Browser, type Shown } from './browser.ts';
 
 export const CLIENT_ID = 'rms-mcp';
-/** A redirect URI of a well-known client that no consent is asked for. */
+/** A redirect URI of a well-known hosted client. */
 export const REDIRECT = 'https://claude.ai/api/mcp/auth_callback';
 
-/** Somebody with an account at the identity provider. */
+/** A person with an account at the identity provider. */
 export interface Person {
   readonly email: string;
   readonly password: string;
@@ -21,40 +21,40 @@ export interface Person {
   readonly shopIds: readonly bigint[];
 }
 
-/** What an app begins a sign-in with, and needs at its end. */
+/** The values with which an app starts a sign-in, and which it needs at the end. */
 export interface Begun {
   readonly url: URL;
   readonly verifier: string;
   readonly state: string;
 }
 
-/** Gateways, two replicas over one database unless told, with a real identity provider behind them. */
+/** Gateways (by default two replicas) with one database and a real identity provider. */
 export interface SignInStack {
-  /** The public address: that of the first replica. */
+  /** The public address, which is the address of the first replica. */
   readonly baseUrl: string;
   readonly issuer: string;
   /** Addresses of the replicas. */
   readonly replicas: readonly string[];
   readonly under: TestGateway;
-  /** A member of as many shops, each with the role. */
+  /** Adds a member of the given number of shops, with the role in each. */
   newPerson(o?: {
     shops?: number;
     role?: 'owner' | 'analyst';
     verified?: boolean;
   }): Promise<Person>;
   begin(changes?: Record<string, string | undefined>): Begun;
-  /** The whole way of a person who does as asked; ends at the app's redirect URI, or at a page without a way on. */
+  /** Goes through all pages as a person does; ends at the app's redirect URI or at a page without a form. */
   signIn(
     person: Person,
     o?: {
       begun?: Begun;
       shop?: bigint;
       browser?: Browser;
-      /** Stops at the page that asks for consent, where one does. */
+      /** Stops at the consent page, if there is one. */
       isConsentLeft?: boolean;
     },
   ): Promise<Shown>;
-  /** @param replica which gateway to ask. */
+  /** @param replica the gateway to send the request to. */
   token(fields: Record<string, string>, replica?: number): Promise<TokenAnswer>;
   /** Signs in and exchanges the code. */
   tokens(person: Person): Promise<TokenAnswer & { readonly code: string; readonly begun: Begun }>;
