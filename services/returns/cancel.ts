@@ -7,7 +7,7 @@ import { isPaidForGood } from './instant-refunds/instant-refunds-store.ts';
 import { cancelOpenLabelRequest } from './labels/label-request-store.ts';
 import { mayHaveFulfilled } from './processing/outcomes.ts';
 import { Return } from './return.ts';
-import { changeReturn } from './store/transition.ts';
+import { changeReturn } from './store/change.ts';
 
 const cancellation = z.object({ ...callerShape, returnId: id, reason: text(4_000) });
 

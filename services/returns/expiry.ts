@@ -12,7 +12,7 @@ import { PAID_FOR_GOOD } from './instant-refunds/instant-refunds-store.ts';
 import { cancelOpenLabelRequest } from './labels/label-request-store.ts';
 import { MOVING } from './labels/moving.ts';
 import { Return } from './return.ts';
-import { changeReturn } from './store/transition.ts';
+import { changeReturn } from './store/change.ts';
 
 /** How often overdue returns are looked for. Milliseconds. */
 const SWEEP_MS = 60_000;

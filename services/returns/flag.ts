@@ -7,7 +7,7 @@ import type {
 } from '../../proto/gen/rms/returns/v1/returns_pb.ts';
 import { callerShape, id, parseInput, text } from '../platform/input.ts';
 import { Return } from './return.ts';
-import { changeReturn } from './store/transition.ts';
+import { changeReturn } from './store/change.ts';
 import { flagReasons } from './submit/submission.ts';
 
 const unflag = z.object({

@@ -5,9 +5,9 @@ import { CustomerRedactedSchema } from '../../proto/gen/rms/events/v1/events_pb.
 import type { RedactCustomerRequest } from '../../proto/gen/rms/returns/v1/returns_pb.ts';
 import { callerShape, parseInput, requiredText } from '../platform/input.ts';
 import type { Queryable } from '../platform/postgres.ts';
-import { fittingIds } from './store/load.ts';
+import { type Changer, changeReturns } from './store/change.ts';
+import { fittingIds } from './store/fitting.ts';
 import { changeSnapshot } from './store/snapshot-store.ts';
-import { type Changer, changeReturns } from './store/transition.ts';
 
 /** Returns redacted in one transaction; fewer of those that are large, since it holds them all. */
 const BATCH = 50;

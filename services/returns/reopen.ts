@@ -1,22 +1,23 @@
 import { type Return as Details, ReturnState } from '../../proto/gen/rms/returns/v1/return_pb.ts';
 import type { Queryable } from '../platform/postgres.ts';
-import { Return } from './return.ts';
-import type { Change } from './store/transition.ts';
+import { Return, type StateChange } from './return.ts';
+import type { NewTimelineEntry } from './store/timeline-store.ts';
 import { findObstacle } from './submit/returnable.ts';
 
+/** What a caller adds to its change. */
+interface Reopening {
+  readonly stateChanges: readonly StateChange[];
+  readonly timeline: readonly NewTimelineEntry[];
+}
+
 /**
- * Opens a return again that expired before its goods came: what lies on the dock can be settled. One whose lines
- * are returned elsewhere by now stays expired, and its timeline says why. Of a return that is not expired nothing
- * changes.
+ * Opens an expired return again, because its goods came after all and must be processed. When another return has its
+ * lines already, the return stays expired, and its timeline says why. A return that is not expired does not change.
  *
  * @param why what happened, for the timeline.
  * @returns what to add to the change that the caller makes under the return's lock.
  */
-export async function reopening(
-  tx: Queryable,
-  current: Details,
-  why: string,
-): Promise<Required<Pick<Change<unknown>, 'stateChanges' | 'timeline'>>> {
+export async function reopening(tx: Queryable, current: Details, why: string): Promise<Reopening> {
   if (current.state !== ReturnState.EXPIRED) return { stateChanges: [], timeline: [] };
   const obstacle = await findObstacle(tx, { ...current, orderId: current.order?.id ?? 0n });
   if (obstacle) {

@@ -17,7 +17,6 @@ import { cancelLabelRequest, requestLabel } from './labels/label-requests.ts';
 import { recordLabel, updateLabel } from './labels/labels.ts';
 import { recordArrival } from './logistics/arrivals.ts';
 import { recordPartnerShipment } from './logistics/shipments.ts';
-import type { Processing } from './processing/build.ts';
 import { countEvents, readEvents } from './queries/events.ts';
 import { findReturn, findReturns, getReturns, getSnapshot } from './queries/find.ts';
 import { searchReturns } from './queries/search.ts';
@@ -30,11 +29,19 @@ import { submitReturn } from './submit/submit.ts';
 import { addCustomerUpload } from './uploads.ts';
 
 type Routes = ServiceParts['routes'];
+type ProcessingHandlers = Pick<
+  ServiceImpl<typeof ReturnsService>,
+  'processReturn' | 'openInstantRefund' | 'settleInstantRefund' | 'sweepExpired'
+>;
 
-/** The gRPC face of returns: one use case per call. */
+/**
+ * The RPCs of returns: one use case per call.
+ *
+ * @param processing the RPCs that `buildProcessing` makes.
+ */
 export function returnsRoutes(
   deps: { readonly pool: pg.Pool; readonly destinations: Destinations },
-  processing: Processing['handlers'],
+  processing: ProcessingHandlers,
 ): Routes {
   const { pool } = deps;
   const handlers: ServiceImpl<typeof ReturnsService> = {

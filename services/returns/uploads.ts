@@ -6,9 +6,9 @@ import { callerShape, id, parseInput, requiredText, text } from '../platform/inp
 import type { Queryable } from '../platform/postgres.ts';
 import { lineItemNotFound, stateForbids } from './refusals.ts';
 import { isLive } from './return.ts';
+import { changeReturn } from './store/change.ts';
 import { returnsOfLines } from './store/line-owners.ts';
 import { stateText, uploadKindText } from './store/texts.ts';
-import { changeReturn } from './store/transition.ts';
 
 const WEB_PROTOCOLS = ['http:', 'https:'];
 
@@ -43,7 +43,7 @@ export async function addCustomerUpload(
   const isImage = wanted.kind === CustomerUpload_Kind.IMAGE;
   const changed = await changeReturn(
     pool,
-    { ...wanted, returnId, takesIn: true },
+    { ...wanted, returnId, addsInput: true },
     async (tx, current) => {
       if (!isLive(current.state)) {
         throw stateForbids(`the return is ${stateText.toText(current.state)}`);

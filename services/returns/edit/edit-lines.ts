@@ -1,16 +1,31 @@
+import { z } from 'zod';
 import {
   type LineItem,
   LineOutcome,
   type Return,
 } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import { invalidField } from '../../platform/errors.ts';
-import { amountOf, type Both } from '../money/amounts.ts';
+import { id, text } from '../../platform/input.ts';
+import { LINE_AMOUNTS } from '../fields/amounts.ts';
+import { quantity } from '../fields/field.ts';
+import { amountOf, type Both, type Currencies } from '../money/amounts.ts';
 import { lineSumsFrom } from '../money/line-sums.ts';
 import { lineSumsIn } from '../money/message-sums.ts';
 import type { LineSums } from '../money/totals.ts';
 import { lineItemNotFound } from '../refusals.ts';
-import type { Currencies } from '../store/line-message.ts';
-import type { LineEdit } from './edit.ts';
+import { amountsOf } from '../submit/submission.ts';
+
+/** What an edit says of one line; what is absent stays. */
+export const lineEdit = z.object({
+  lineItemId: id,
+  remove: z.boolean(),
+  quantity: quantity.optional(),
+  ...amountsOf(LINE_AMOUNTS),
+  reason: text(191).optional(),
+  parentReason: text(191).optional(),
+  outcome: z.enum(LineOutcome, 'is unknown'),
+});
+type LineEdit = z.output<typeof lineEdit>;
 
 /** A line as it will be after an edit. */
 export interface EditedLine {

@@ -3,46 +3,28 @@ import type pg from 'pg';
 import { z } from 'zod';
 import { ErrorReason } from '../../../proto/gen/rms/common/v1/error_pb.ts';
 import type { ReturnAmountsInput } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
-import {
-  type Return as Details,
-  LineOutcome,
-  Outcome,
-} from '../../../proto/gen/rms/returns/v1/return_pb.ts';
+import { type Return as Details, Outcome } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import type { EditReturnRequest } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
 import { DomainError, invalidField } from '../../platform/errors.ts';
-import { callerShape, id, parseInput, text } from '../../platform/input.ts';
-import { quantity } from '../fields/kinds.ts';
-import { LINE_AMOUNTS } from '../fields/line.ts';
+import { callerShape, id, parseInput } from '../../platform/input.ts';
 import { isPaidForGood } from '../instant-refunds/instant-refunds-store.ts';
 import { exchangeSumsIn, returnSumsIn } from '../money/message-sums.ts';
 import { checkedSums } from '../money/return-sums.ts';
 import { mayHaveFulfilled } from '../processing/outcomes.ts';
 import { outcomesFulfilled, paidForGood } from '../refusals.ts';
 import { Return } from '../return.ts';
-import { changeReturn } from '../store/transition.ts';
+import { changeReturn } from '../store/change.ts';
 import { requireReturnable } from '../submit/returnable.ts';
-import { amountsOf } from '../submit/submission.ts';
-import { editedLines } from './edit-lines.ts';
+import { editedLines, lineEdit } from './edit-lines.ts';
 import { storeEdit } from './edit-store.ts';
 
 const MAX_CHANGES = 250;
-
-const lineChange = z.object({
-  lineItemId: id,
-  remove: z.boolean(),
-  quantity: quantity.optional(),
-  ...amountsOf(LINE_AMOUNTS),
-  reason: text(191).optional(),
-  parentReason: text(191).optional(),
-  outcome: z.enum(LineOutcome, 'is unknown'),
-});
-export type LineEdit = z.output<typeof lineChange>;
 
 const edit = z.object({
   ...callerShape,
   returnId: id,
   expectedRevision: z.bigint().positive('is required'),
-  changes: z.array(lineChange).max(MAX_CHANGES, `must hold at most ${MAX_CHANGES} changes`),
+  changes: z.array(lineEdit).max(MAX_CHANGES, `must hold at most ${MAX_CHANGES} changes`),
   outcome: z.enum(Outcome, 'is unknown'),
   amounts: z.custom<ReturnAmountsInput>().optional(),
 });
@@ -62,7 +44,7 @@ export async function editReturn(pool: pg.Pool, request: EditReturnRequest): Pro
   if (wanted.changes.length === 0 && wanted.outcome === Outcome.UNSPECIFIED && !wanted.amounts) {
     throw invalidField('changes', 'must hold at least one change');
   }
-  const changed = await changeReturn(pool, { ...wanted, takesIn: true }, async (tx, current) => {
+  const changed = await changeReturn(pool, { ...wanted, addsInput: true }, async (tx, current) => {
     checkEditable(current, wanted.expectedRevision);
     if (await mayHaveFulfilled(tx, wanted)) throw outcomesFulfilled();
     const freesLines = wanted.changes.some((change) => change.remove);

@@ -5,14 +5,14 @@ import { lineOutcomeText } from '../store/texts.ts';
 import {
   countryField,
   enumField,
+  fieldTable,
   idField,
   internal,
   numberField,
   optionalIdField,
   quantity,
   textField,
-} from './kinds.ts';
-import { fieldTable } from './table.ts';
+} from './field.ts';
 
 /** What a submission says of a line, and its details answer again; amounts aside. */
 export const LINE_FIELDS = fieldTable({
@@ -39,16 +39,3 @@ export const LINE_FIELDS = fieldTable({
   countryOfOrigin: internal(countryField),
   weightG: internal(numberField(z.int().nonnegative('must not be negative'))),
 });
-
-/** Sums of a line, each in two currencies and for the whole quantity. */
-export const LINE_AMOUNTS = [
-  'price',
-  'discount',
-  'tax',
-  'refundItem',
-  'refundTax',
-  // With its tax.
-  'refundShipping',
-  // The tax part of refundShipping.
-  'refundShippingTax',
-] as const;

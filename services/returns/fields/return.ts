@@ -2,8 +2,7 @@ import { z } from 'zod';
 import { Outcome, ReturnMethod, ReturnType } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import { WEBHOOK_URL_MAX } from '../../contract/limits.ts';
 import { methodText, outcomeText, typeText } from '../store/texts.ts';
-import { enumField, nullableIdField, textField } from './kinds.ts';
-import { fieldTable } from './table.ts';
+import { enumField, fieldTable, nullableIdField, textField } from './field.ts';
 
 /** What a submission says of the whole return, and its details answer again; amounts, order and customer aside. */
 export const RETURN_FIELDS = fieldTable({
@@ -23,9 +22,3 @@ export const RETURN_FIELDS = fieldTable({
   statusPageUrl: textField(WEBHOOK_URL_MAX),
   packageReference: textField(),
 });
-
-/** Sums of an exchange item, each in two currencies. */
-export const EXCHANGE_AMOUNTS = ['price', 'discount', 'tax'] as const;
-
-/** Sums of the whole return, each in two currencies. Shipping follows from the lines. */
-export const RETURN_AMOUNTS = ['creditShipping', 'returnCredit', 'handlingFee', 'refund'] as const;

@@ -7,10 +7,12 @@ import { allInOrder } from '../../platform/all-in-order.ts';
 import { DomainError } from '../../platform/errors.ts';
 import { type PackedTexts, packTexts } from '../../platform/packed-texts.ts';
 import { committing, type Queryable, together } from '../../platform/postgres.ts';
-import { detailsBytes, requireRoom } from '../store/details-size.ts';
+import type { Changer } from '../store/change.ts';
+import { detailsBytes, requireDetailsFit } from '../store/details-size.ts';
 import { encodeReturn } from '../store/encoded.ts';
+import { fittingParts, fittingReturns } from '../store/fitting.ts';
 import { lockReturnsOfLines } from '../store/line-owners.ts';
-import { fittingParts } from '../store/load.ts';
+import { loadForChange } from '../store/load.ts';
 import {
   bytesOfImages,
   type HashedReturn,
@@ -19,8 +21,7 @@ import {
 } from '../store/load-hashed.ts';
 import { COPIED_TEXT_BYTES, publish } from '../store/publish.ts';
 import { actorKindText } from '../store/texts.ts';
-import { type Changer, changing, loadForChange, requirePermit } from '../store/transition.ts';
-import { fitting } from './fitting.ts';
+import { changing, requirePermit } from '../store/transaction.ts';
 
 /** What inspections of every kind say. */
 export interface Inspected {
@@ -99,7 +100,7 @@ async function takeOverIn<T extends Inspected>(
     const updates = changed.map((one) => updateOf(one, before));
     const end = part.length === shownIds.length ? committing : together;
     await end(tx, () => publish(tx, by, updates));
-    if (by.wantsReturns) answered = fitting([...answered, ...shown.map(({ of }) => of)]);
+    if (by.wantsReturns) answered = fittingReturns([...answered, ...shown.map(({ of }) => of)]);
   }
   return answered;
 }
@@ -159,7 +160,7 @@ async function aboveLimit(
 
 function updateOf({ of, leftOut }: Shown, before: ReadonlyMap<bigint, number> | undefined) {
   const snapshot = { ...encodeReturn(of), isHashed: leftOut !== undefined };
-  requireRoom(of, {
+  requireDetailsFit(of, {
     encodedBytes: snapshot.bytes.length,
     leftOut,
     bytesBefore: () => before?.get(of.id),

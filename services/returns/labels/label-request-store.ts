@@ -9,8 +9,8 @@ import {
 import type { Settings } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
 import { type Queryable, violatedConstraint } from '../../platform/postgres.ts';
 import { alreadyOpen } from '../refusals.ts';
+import type { DetailEvent } from '../store/publish.ts';
 import { labelRequestStateText } from '../store/texts.ts';
-import type { DetailEvent } from '../store/transition.ts';
 
 const MAX_WEIGHT_G = 2 ** 31 - 1;
 

@@ -15,8 +15,9 @@ import { type Destinations, destinationOf } from '../destinations.ts';
 import { returnNotFound, stateForbids } from '../refusals.ts';
 import { isLive } from '../return.ts';
 import { loadSettings } from '../settings.ts';
+import { changeReturn, changeReturnIn } from '../store/change.ts';
 import { loadReturn } from '../store/load.ts';
-import { changeReturn, changeReturnIn, changing } from '../store/transition.ts';
+import { changing } from '../store/transaction.ts';
 import { cancelRequest, issueLabelRequest } from './label-request-store.ts';
 
 const labelWish = z.object({ ...callerShape, returnId: id });

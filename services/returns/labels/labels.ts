@@ -29,10 +29,12 @@ import { pastTime } from '../past.ts';
 import { lineItemNotFound, stateForbids } from '../refusals.ts';
 import { reopening } from '../reopen.ts';
 import { isLive } from '../return.ts';
+import { changeReturn, changeReturnIn } from '../store/change.ts';
 import { oncePerKey, requestHash } from '../store/idempotency.ts';
 import { loadLabel } from '../store/load.ts';
+import type { DetailEvent } from '../store/publish.ts';
 import { labelStatusText, stateText } from '../store/texts.ts';
-import { changeReturn, changeReturnIn, changing, type DetailEvent } from '../store/transition.ts';
+import { changing } from '../store/transaction.ts';
 import { fulfilOpenRequest } from './label-request-store.ts';
 import { isMoving } from './moving.ts';
 
@@ -89,7 +91,7 @@ function labelNotFound(): DomainError {
 async function addLabel(tx: pg.PoolClient, wanted: NewLabel): Promise<bigint> {
   const { value } = await changeReturnIn(
     tx,
-    { ...wanted, takesIn: true },
+    { ...wanted, addsInput: true },
     async (inside, current) => {
       if (!isLive(current.state) && current.state !== ReturnState.EXPIRED) {
         throw stateForbids(`the return is ${stateText.toText(current.state)}`);

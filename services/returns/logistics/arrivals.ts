@@ -6,13 +6,13 @@ import { invalidField } from '../../platform/errors.ts';
 import { callerShape, id, parseInput, text, time } from '../../platform/input.ts';
 import type { Queryable } from '../../platform/postgres.ts';
 import { type Destinations, destinationOf } from '../destinations.ts';
-import { optionalId } from '../fields/kinds.ts';
+import { optionalId } from '../fields/field.ts';
 import { pastTime } from '../past.ts';
 import { lineItemNotFound, stateForbids } from '../refusals.ts';
 import { reopening } from '../reopen.ts';
+import { changeReturn } from '../store/change.ts';
 import { returnsOfLines } from '../store/line-owners.ts';
 import { stateText } from '../store/texts.ts';
-import { changeReturn } from '../store/transition.ts';
 
 const arrival = z.object({
   ...callerShape,

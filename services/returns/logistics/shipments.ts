@@ -11,13 +11,14 @@ import { callerShape, id, parseInput, requiredText, text, time } from '../../pla
 import { appendEvents } from '../../platform/outbox/append.ts';
 import type { Queryable } from '../../platform/postgres.ts';
 import { type Destinations, destinationOf } from '../destinations.ts';
-import { optionalId } from '../fields/kinds.ts';
+import { optionalId } from '../fields/field.ts';
 import { pastTime } from '../past.ts';
 import { idempotencyConflict } from '../refusals.ts';
 import { reopening } from '../reopen.ts';
+import { changeReturnsInParts } from '../store/change.ts';
 import { oncePerKey, requestHash } from '../store/idempotency.ts';
 import { returnsOfLines } from '../store/line-owners.ts';
-import { changeReturnsInParts, changing } from '../store/transition.ts';
+import { changing } from '../store/transaction.ts';
 
 const newShipment = z.object({
   ...callerShape,

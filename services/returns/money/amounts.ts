@@ -1,13 +1,16 @@
 import type { Amount } from '../../../proto/gen/rms/common/v1/money_pb.ts';
 import { invalidField } from '../../platform/errors.ts';
-import type { Currencies } from '../store/line-message.ts';
-import { parseAmount } from './money.ts';
+import { columnOf } from '../fields/field.ts';
+import { formatAmount, parseAmount } from './money.ts';
 
 /** One value for each currency of a return. */
 export interface Both<T> {
   readonly shop: T;
   readonly presentment: T;
 }
+
+/** Both currencies of a return, ISO 4217. */
+export type Currencies = Both<string>;
 
 const ZERO: Both<bigint> = { shop: 0n, presentment: 0n };
 
@@ -76,4 +79,28 @@ export function sumsOf<K extends string>(
 function byName<K extends string>(entries: readonly (readonly [K, bigint])[]): Record<K, bigint> {
   // Object.fromEntries widens the keys of a closed record.
   return Object.fromEntries(entries) as Record<K, bigint>;
+}
+
+/** Prefix of the columns in one currency: the shop's have none. */
+export type Side = '' | 'presentment_';
+
+/** The columns of sums, in both currencies. */
+export function amountColumnsOf(names: readonly string[]): string[] {
+  const columns = names.map(columnOf);
+  return [...columns, ...columns.map((column) => `presentment_${column}`)];
+}
+
+/** Sums as columns, in both currencies. */
+export function amountColumns<K extends string>(
+  names: readonly K[],
+  sums: Both<Readonly<Record<K, bigint>>>,
+  currencies: Currencies,
+): Record<string, string> {
+  const values: Record<string, string> = {};
+  for (const name of names) {
+    const column = columnOf(name);
+    values[column] = formatAmount(sums.shop[name], currencies.shop);
+    values[`presentment_${column}`] = formatAmount(sums.presentment[name], currencies.presentment);
+  }
+  return values;
 }

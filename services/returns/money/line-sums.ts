@@ -1,6 +1,6 @@
 import { invalidField } from '../../platform/errors.ts';
-import { LINE_AMOUNTS } from '../fields/line.ts';
-import { columnOf } from '../fields/table.ts';
+import { LINE_AMOUNTS } from '../fields/amounts.ts';
+import { columnOf } from '../fields/field.ts';
 import { type Both, bothOf } from './amounts.ts';
 import type { LineSums } from './totals.ts';
 

@@ -4,10 +4,8 @@ import type {
   Return,
   Totals,
 } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
-import { LINE_AMOUNTS } from '../fields/line.ts';
-import { EXCHANGE_AMOUNTS } from '../fields/return.ts';
-import type { Currencies } from '../store/line-message.ts';
-import { type Both, sumsOf } from './amounts.ts';
+import { EXCHANGE_AMOUNTS, LINE_AMOUNTS } from '../fields/amounts.ts';
+import { type Both, type Currencies, sumsOf } from './amounts.ts';
 import { minorOf } from './money.ts';
 import type { ExchangeSums, LineSums, ReturnSums } from './totals.ts';
 

@@ -1,5 +1,4 @@
-import type { LINE_AMOUNTS } from '../fields/line.ts';
-import type { EXCHANGE_AMOUNTS, RETURN_AMOUNTS } from '../fields/return.ts';
+import type { EXCHANGE_AMOUNTS, LINE_AMOUNTS, RETURN_AMOUNTS } from '../fields/amounts.ts';
 
 type Sums<Names extends readonly string[]> = Readonly<Record<Names[number], bigint>>;
 

@@ -1,14 +1,21 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import type pg from 'pg';
 import type { Return } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import { RestockMode, type Settings } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
+import { isUnavailable } from '../../platform/errors.ts';
 import type { Logger } from '../../platform/log.ts';
+import { isOutage } from '../../platform/outage.ts';
 import { withTraceparent } from '../../platform/telemetry.ts';
-import { CommerceFailure, type CommerceProvider, isFinal } from '../commerce/provider.ts';
+import {
+  BooksUnavailable,
+  CommerceFailure,
+  type CommerceProvider,
+  isFinal,
+} from '../commerce/provider.ts';
 import type { Destinations } from '../destinations.ts';
 import { loadSettings } from '../settings.ts';
 import { closeReturn, failJob } from './finish.ts';
 import { type Job, LeaseLost, postponeJob, type RetryDelay, releaseJob } from './jobs.ts';
-import { isOurOutage, throughOutage } from './outage.ts';
 import { OtherSum, performStep } from './perform.ts';
 import type { Step } from './plan.ts';
 import { NotProcessable, prepare } from './prepare.ts';
@@ -149,4 +156,32 @@ function messageOf(error: unknown): string {
 
 function logTakenOver(deps: RunDeps, job: Job): void {
   deps.logger.info({ job: String(job.id) }, 'another worker has the job');
+}
+
+/** The pause between two tries to reach our own database. Milliseconds. */
+const RECONNECT_MS = 500;
+
+/**
+ * Whether a run ended because a part of our own system did not answer: the database, or another service. It is no
+ * fault of the commerce provider, so it does not count as an attempt.
+ */
+function isOurOutage(error: unknown): boolean {
+  return error instanceof BooksUnavailable || isOutage(error) || isUnavailable(error);
+}
+
+/**
+ * Repeats `work`, which writes to a job that this worker holds, until our database is reachable. If the lease ran out
+ * instead, it would count as a takeover of the job. Stops when the worker stops.
+ *
+ * @throws LeaseLost; any error of `work` that is no outage; the last outage when `signal` is aborted.
+ */
+async function throughOutage(work: () => Promise<void>, signal: AbortSignal): Promise<void> {
+  for (;;) {
+    try {
+      return await work();
+    } catch (error) {
+      if (error instanceof LeaseLost || !isOutage(error) || signal.aborted) throw error;
+    }
+    await sleep(RECONNECT_MS, undefined, { signal }).catch(() => {});
+  }
 }

@@ -220,8 +220,8 @@ describe('find returns', () => {
     const shopId = await bench.shop();
     const ids = [await bench.submit(shopId), await bench.submit(shopId)].map((of) => of.id);
     ids.reverse();
-    const read = async (roomBytes: number, keepsFirst = false) => {
-      const found = await loadFitting(bench.db.pool, shopId, ids, { roomBytes, keepsFirst });
+    const read = async (maxBytes: number, keepsFirst = false) => {
+      const found = await loadFitting(bench.db.pool, shopId, ids, { maxBytes, keepsFirst });
       return found.map((of) => of.id);
     };
     expect(await read(1_000_000)).toEqual(ids);

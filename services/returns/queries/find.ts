@@ -117,7 +117,7 @@ export async function findReturns(
     else positions.set(returnId, [position]);
   });
   const ids = [...positions.keys()].filter((id) => !largeOf(pool).isKnown(shopId, id));
-  const found = await loadFitting(pool, shopId, ids, { roomBytes: LARGE_BYTES });
+  const found = await loadFitting(pool, shopId, ids, { maxBytes: LARGE_BYTES });
   return found.map((ret) => ({ positions: positions.get(ret.id) ?? [], return: ret }));
 }
 

@@ -4,7 +4,7 @@ import { z } from 'zod';
 import { type Return, ReturnState } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import type { SearchReturnsRequest } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
 import { callerShape, parseInput, text, time } from '../../platform/input.ts';
-import { optionalId } from '../fields/kinds.ts';
+import { optionalId } from '../fields/field.ts';
 import { loadListed, loadPage } from '../store/load.ts';
 import { stateText } from '../store/texts.ts';
 import { decodeCursor, encodeCursor, pageSize } from './cursor.ts';

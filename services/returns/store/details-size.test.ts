@@ -16,7 +16,7 @@ import { change202610 } from '../../contract/changes/2026-10.ts';
 import { returnDetailsView } from '../../contract/details/return-details.ts';
 import { DETAILS_BYTES_MAX } from '../../contract/limits.ts';
 import { sampleReturn } from '../../contract/sample-return.ts';
-import { detailsBytes, requireRoom } from './details-size.ts';
+import { detailsBytes, requireDetailsFit } from './details-size.ts';
 
 const MAX = 2n ** 53n - 1n;
 const at = timestampFromDate(new Date('2026-07-01T09:08:07.654Z'));
@@ -109,7 +109,7 @@ function sized(bytes: number): Return {
   return of;
 }
 const check = (after: Return, before?: Return) =>
-  requireRoom(after, {
+  requireDetailsFit(after, {
     encodedBytes: toBinary(ReturnSchema, after).length,
     bytesBefore: () => before && detailsBytes(before),
   });

@@ -1,10 +1,18 @@
 import type { Amount } from '../../../proto/gen/rms/common/v1/money_pb.ts';
 import type { Condition, LineItem, Return } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import { DETAILS_BYTES_MAX } from '../../contract/limits.ts';
-import { LINE_AMOUNTS, LINE_FIELDS } from '../fields/line.ts';
+import { LINE_AMOUNTS } from '../fields/amounts.ts';
+import { LINE_FIELDS } from '../fields/line.ts';
 import { RETURN_FIELDS } from '../fields/return.ts';
 import { detailsTooLarge } from '../refusals.ts';
-import type { LeftOut } from './load-hashed.ts';
+
+/** What a return lacks of its details: its long texts. */
+export interface LeftOut {
+  /** In UTF-8. */
+  readonly bytes: number;
+  /** As JSON. */
+  readonly jsonBytes: number;
+}
 
 /**
  * How large the details of a return are: the bytes of their JSON in UTF-8, in the longest form that any
@@ -42,7 +50,7 @@ export function detailsBytes(of: Return): number {
  * @param o.leftOut what `after` lacks of the details.
  * @throws DomainError RETURN_TOO_LARGE.
  */
-export function requireRoom(
+export function requireDetailsFit(
   after: Return,
   o: {
     readonly encodedBytes: number;

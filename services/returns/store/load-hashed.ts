@@ -1,27 +1,21 @@
 import type { Return } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import type { Queryable } from '../../platform/postgres.ts';
-import { lineTextsWith } from './line-row.ts';
-import { selected, UPLOADS } from './load.ts';
+import type { LeftOut } from './details-size.ts';
+import { lineTextsWith } from './line.ts';
 import type { ReturnRow } from './rows.ts';
+import { selectDetails, UPLOADS } from './select-details.ts';
 import { forTexts, hashText, LONG_TEXT_BYTES } from './snapshot-store.ts';
 import { toReturn } from './to-message.ts';
 
-/** A return with the hashes of its long texts in their place, as a stored snapshot has it. */
+/** A return that has hashes in place of its long texts, as a stored snapshot has. */
 export interface HashedReturn {
   readonly of: Return;
   /** How much larger the return is with its texts. Bytes. */
   readonly leftOut: LeftOut;
 }
 
-export interface LeftOut {
-  /** In UTF-8. */
-  readonly bytes: number;
-  /** As JSON. */
-  readonly jsonBytes: number;
-}
-
 const isLong = (column: string) => `octet_length(${column}) > ${LONG_TEXT_BYTES}`;
-/** A letter says which it is: any text may look like a hash. */
+/** The first letter says whether a text or its hash follows, because any text may look like a hash. */
 const TEXT = 't';
 const hashOrText = (column: string) => `
   case when ${isLong(column)} then 'h' || encode(sha256(convert_to(${column}, 'UTF8')), 'hex')
@@ -39,7 +33,7 @@ const longTexts = (what: string) => `
 
 const LOAD_HASHED = `
 select r.*, long_texts.*
-  from (${selected(lineTextsWith(hashOrText), UPLOADS)}r.id = any($2::bigint[])) r
+  from (${selectDetails(lineTextsWith(hashOrText), UPLOADS)}r.id = any($2::bigint[])) r
  cross join lateral (${longTexts(`
    count(*)::int as hashes, coalesce(sum(octet_length(long.text)), 0)::int as bytes,
    coalesce(sum(octet_length(to_json(long.text)::text)), 0)::int as json_bytes`)}) long_texts
@@ -55,8 +49,8 @@ interface HashedRow extends ReturnRow {
 const HASH_JSON_BYTES = Buffer.byteLength(JSON.stringify(hashText(Buffer.alloc(32))));
 
 /**
- * Reads returns by id without their long texts, which the database hashes: to send them here and encode them
- * would cost most of the change of a line.
+ * Reads returns by id with hashes in place of their long texts. The database makes the hashes: sending and encoding
+ * the texts would be most of the cost when a line changes.
  */
 export async function loadHashed(
   db: Queryable,
@@ -82,7 +76,7 @@ function hashedText(text: string): string {
   return hashText(Buffer.from(text.slice(1), 'hex'));
 }
 
-/** The returns of these lines whose long texts are more than `bytes` together. */
+/** The returns of these lines that have more than `bytes` of long texts. */
 export async function idsOfLongTexts(
   db: Queryable,
   shopId: bigint,
@@ -99,7 +93,7 @@ export async function idsOfLongTexts(
   return rows.map((row) => row.id);
 }
 
-/** What is large beside long texts: pictures of inspections, and uploads. */
+/** The size of the other large parts: links to pictures of inspections, and uploads. */
 export async function bytesOfImages(
   db: Queryable,
   shopId: bigint,

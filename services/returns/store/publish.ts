@@ -1,9 +1,17 @@
+import type { Actor } from '../../../proto/gen/rms/common/v1/actor_pb.ts';
+import type { Event } from '../../../proto/gen/rms/events/v1/events_pb.ts';
 import { allInOrder } from '../../platform/all-in-order.ts';
 import { appendEvents, MAX_SNAPSHOT_BYTES, type NewEvent } from '../../platform/outbox/append.ts';
 import { type Queryable, together } from '../../platform/postgres.ts';
 import type { EncodedReturn } from './encoded.ts';
 import { keepSnapshot, longTextBytes } from './snapshot-store.ts';
-import type { Changer, DetailEvent } from './transition.ts';
+
+/** An event about a return with a detail of its own, such as a label. */
+export interface DetailEvent {
+  readonly trigger: string;
+  readonly returnId: bigint;
+  readonly detail?: Event['detail'];
+}
 
 /** Long texts that an event may copy. Bytes. */
 export const COPIED_TEXT_BYTES = 16 * 1024;
@@ -15,12 +23,12 @@ function isLeftOut({ bytes, of, isHashed }: EncodedReturn): boolean {
 }
 
 /**
- * Appends events about returns, each with its snapshot, and keeps those snapshots that are too large
- * for an event, or would copy more long texts into it than 16 KiB.
+ * Appends events about returns, each with its snapshot. A snapshot that is too large for an event, or has more than
+ * 16 KiB of long texts, is stored in a table instead.
  */
 export async function publish(
   tx: Queryable,
-  by: Changer,
+  by: { readonly shopId: bigint; readonly actor: Actor },
   events: readonly (DetailEvent & { readonly snapshot: EncodedReturn })[],
 ): Promise<void> {
   const kept = new Set(events.map((event) => event.snapshot).filter(isLeftOut));

@@ -1,44 +1,10 @@
+import type { EXCHANGE_AMOUNTS } from '../fields/amounts.ts';
+
 // What one statement of load.ts answers per return. Parts come as JSON: ids as numbers (all below
 // 2^53), amounts as text, times as ISO 8601.
 
-import type { LINE_FIELDS } from '../fields/line.ts';
-import type { EXCHANGE_AMOUNTS } from '../fields/return.ts';
-import type { Both } from '../money/amounts.ts';
-import type { LineSums } from '../money/totals.ts';
-import type { LineTexts } from './line-row.ts';
-
-export interface ConditionRow {
-  readonly description: string;
-  readonly subject: string;
-  readonly title: string;
-  readonly grade: string | null;
-  readonly category_name: string | null;
-  readonly category_parent: string | null;
-  readonly return_processor: string | null;
-  readonly note: string | null;
-  readonly inspected_at: Date | null;
-  readonly images: readonly string[];
-}
-
-export interface DispositionRow {
-  readonly outcome: string;
-  readonly return_processor: string | null;
-  readonly note: string | null;
-  readonly inspected_at: Date | null;
-  readonly images: readonly string[];
-}
-
-/** A line, with what a submission says of it as the message has it. */
-export interface LineRow {
-  readonly id: number;
-  readonly fields: Parameters<typeof LINE_FIELDS.toColumns>[0];
-  readonly sums: Both<LineSums>;
-  readonly returned_at: Date | null;
-  readonly consolidation_tracking: string;
-  readonly consolidation_destination_id: bigint;
-  readonly condition: ConditionRow | null;
-  readonly disposition: DispositionRow | null;
-}
+/** A line as the database answers it: its columns as text, in the order in which they are selected. */
+export type LineTexts = readonly (string | null)[];
 
 export interface UploadRow {
   readonly id: number;

@@ -3,20 +3,28 @@ import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import {
   AddressSchema,
   type CustomerSchema,
+  type ExchangeSchema,
   type Label,
   LabelSchema,
   type RefundSchema,
   type Return,
   ReturnSchema,
 } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
+import { EXCHANGE_AMOUNTS, RETURN_AMOUNTS } from '../fields/amounts.ts';
+import { columnOf } from '../fields/field.ts';
 import { RETURN_FIELDS } from '../fields/return.ts';
-import type { Side } from '../money/amount-columns.ts';
+import { type Currencies, type Side, sumsOf } from '../money/amounts.ts';
 import { formatAmount, minorOf } from '../money/money.ts';
-import { exchangeSumsOf, returnSumsOf } from '../money/stored-sums.ts';
-import { type LineSums, type TotalName, totalsOf } from '../money/totals.ts';
-import { toExchange, toLineItem } from './line-message.ts';
-import { toLineRow } from './line-row.ts';
-import type { LabelRow, ProviderOrderRow, RefundRow, ReturnRow } from './rows.ts';
+import {
+  type ExchangeSums,
+  type LineSums,
+  netOf,
+  type ReturnSums,
+  type TotalName,
+  totalsOf,
+} from '../money/totals.ts';
+import { toLineItem, toLineRow } from './line.ts';
+import type { ExchangeRow, LabelRow, ProviderOrderRow, RefundRow, ReturnRow } from './rows.ts';
 import { labelStatusText, stateText } from './texts.ts';
 
 /** Builds the whole details message of a stored return, with every derived sum in both currencies. */
@@ -92,6 +100,47 @@ function totalsMessage(row: ReturnRow, side: Side, lines: readonly LineSums[]) {
     texts[name as TotalName] = formatAmount(minor, currency);
   }
   return texts;
+}
+
+/** A stored exchange item's sums on one side, in minor units. */
+function exchangeSumsOf(row: ExchangeRow, side: Side, currency: string): ExchangeSums {
+  return sumsOf(EXCHANGE_AMOUNTS, (name) => minorOf(row[`${side}${name}`], currency));
+}
+
+/** A stored return's own sums on one side, in minor units. */
+function returnSumsOf(row: ReturnRow, side: Side, currency: string): ReturnSums {
+  return sumsOf(RETURN_AMOUNTS, (name) =>
+    minorOf(String(row[`${side}${columnOf(name)}`]), currency),
+  );
+}
+
+/** Builds the message of one exchange item. */
+function toExchange(
+  row: ExchangeRow,
+  currencies: Currencies,
+): MessageInitShape<typeof ExchangeSchema> {
+  const shop = exchangeSumsOf(row, '', currencies.shop);
+  const presentment = exchangeSumsOf(row, 'presentment_', currencies.presentment);
+  const amount = (pick: (sums: ExchangeSums) => bigint) => ({
+    shop: formatAmount(pick(shop), currencies.shop),
+    presentment: formatAmount(pick(presentment), currencies.presentment),
+  });
+  return {
+    exchangeId: BigInt(row.id),
+    productId: BigInt(row.product_id),
+    variantId: BigInt(row.variant_id),
+    sku: row.sku,
+    title: row.title,
+    price: amount((sums) => sums.price),
+    discount: amount((sums) => sums.discount),
+    tax: amount((sums) => sums.tax),
+    total: amount(netOf),
+    type: row.type,
+    outOfStock: row.out_of_stock,
+    ...(row.out_of_stock_resolution !== null && {
+      outOfStockResolution: row.out_of_stock_resolution,
+    }),
+  };
 }
 
 function giftCardOf(order: ProviderOrderRow) {

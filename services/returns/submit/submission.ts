@@ -3,9 +3,10 @@ import type { Amount } from '../../../proto/gen/rms/common/v1/money_pb.ts';
 import type { ReturnAmountsInput } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import { ADDRESS_TEXT_MAX, ORDER_NAME_MAX } from '../../contract/limits.ts';
 import { callerShape, id, idempotencyKey, requiredText, text, time } from '../../platform/input.ts';
-import { countryCode, NAME_MAX, optionalId, quantity } from '../fields/kinds.ts';
-import { LINE_AMOUNTS, LINE_FIELDS } from '../fields/line.ts';
-import { EXCHANGE_AMOUNTS, RETURN_FIELDS } from '../fields/return.ts';
+import { EXCHANGE_AMOUNTS, LINE_AMOUNTS } from '../fields/amounts.ts';
+import { countryCode, NAME_MAX, optionalId, quantity } from '../fields/field.ts';
+import { LINE_FIELDS } from '../fields/line.ts';
+import { RETURN_FIELDS } from '../fields/return.ts';
 
 /** Lines of one return. */
 const MAX_LINES = 250;

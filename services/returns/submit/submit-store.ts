@@ -1,13 +1,12 @@
 import { create, toJson } from '@bufbuild/protobuf';
 import { AddressSchema, ReturnState } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import type { Queryable } from '../../platform/postgres.ts';
-import { LINE_AMOUNTS, LINE_FIELDS } from '../fields/line.ts';
-import { EXCHANGE_AMOUNTS, RETURN_FIELDS } from '../fields/return.ts';
-import { amountColumns } from '../money/amount-columns.ts';
-import type { Both } from '../money/amounts.ts';
+import { EXCHANGE_AMOUNTS, LINE_AMOUNTS } from '../fields/amounts.ts';
+import { LINE_FIELDS } from '../fields/line.ts';
+import { RETURN_FIELDS } from '../fields/return.ts';
+import { amountColumns, type Both, type Currencies } from '../money/amounts.ts';
 import { type CheckedSums, STORED_RETURN_AMOUNTS } from '../money/return-sums.ts';
 import type { ExchangeSums, LineSums } from '../money/totals.ts';
-import type { Currencies } from '../store/line-message.ts';
 import { stateText } from '../store/texts.ts';
 import type { Submission, SubmittedExchange, SubmittedLine } from './submission.ts';
 

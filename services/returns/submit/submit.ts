@@ -13,9 +13,15 @@ import { DomainError, invalidField } from '../../platform/errors.ts';
 import { parseInput } from '../../platform/input.ts';
 import { inTransaction, type Queryable, violatedConstraint } from '../../platform/postgres.ts';
 import { type Destinations, destinationOf } from '../destinations.ts';
-import { EXCHANGE_AMOUNTS } from '../fields/return.ts';
+import { EXCHANGE_AMOUNTS } from '../fields/amounts.ts';
 import { issueLabelRequest } from '../labels/label-request-store.ts';
-import { amountOf, type Both, bothOf, requiredAmountOf } from '../money/amounts.ts';
+import {
+  amountOf,
+  type Both,
+  bothOf,
+  type Currencies,
+  requiredAmountOf,
+} from '../money/amounts.ts';
 import { lineSumsFrom } from '../money/line-sums.ts';
 import { decimalsOf } from '../money/money.ts';
 import { checkedSums } from '../money/return-sums.ts';
@@ -23,10 +29,9 @@ import type { ExchangeSums, LineSums } from '../money/totals.ts';
 import { pastTime } from '../past.ts';
 import { returnNotFound, stateForbids } from '../refusals.ts';
 import { loadSettings } from '../settings.ts';
-import { requireRoom } from '../store/details-size.ts';
+import { requireDetailsFit } from '../store/details-size.ts';
 import { encodeReturn } from '../store/encoded.ts';
 import { findUse, oncePerKey, requestHash } from '../store/idempotency.ts';
-import type { Currencies } from '../store/line-message.ts';
 import { loadReturn } from '../store/load.ts';
 import { publish } from '../store/publish.ts';
 import { addTimeline } from '../store/timeline-store.ts';
@@ -165,7 +170,7 @@ async function record(
   ]);
   const by = { shopId, actor };
   const snapshot = encodeReturn(created);
-  requireRoom(created, { encodedBytes: snapshot.bytes.length });
+  requireDetailsFit(created, { encodedBytes: snapshot.bytes.length });
   await publish(
     tx,
     by,

@@ -3,13 +3,13 @@ import { expect, test } from '@jest/globals';
 import { ReturnSchema } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import { ApplyAssessmentsResponseSchema } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
 import { MAX_MESSAGE_BYTES } from '../../platform/grpc/limits.ts';
-import { fitting } from './fitting.ts';
+import { fittingReturns } from './fitting.ts';
 
 const sized = (id: bigint, bytes: number) =>
   create(ReturnSchema, { id, packageReference: 'x'.repeat(bytes) });
 
-test('returns that an answer has no room for are left out of it', () => {
-  const returns = fitting([
+test('leaves out returns that do not fit into one answer', () => {
+  const returns = fittingReturns([
     sized(1n, 20 * 2 ** 20),
     sized(2n, 14 * 2 ** 20),
     sized(3n, 12 * 2 ** 20),
@@ -23,7 +23,7 @@ test('returns that an answer has no room for are left out of it', () => {
   expect(answer.length).toBeLessThanOrEqual(MAX_MESSAGE_BYTES);
 });
 
-test('all are there as a rule', () => {
+test('keeps all returns that fit', () => {
   const returns = [sized(1n, 1_000), sized(2n, 1_000)];
-  expect(fitting(returns)).toEqual(returns);
+  expect(fittingReturns(returns)).toEqual(returns);
 });

@@ -1,0 +1,89 @@
+import { timestampFromDate } from '@bufbuild/protobuf/wkt';
+import type { Actor } from '../../../proto/gen/rms/common/v1/actor_pb.ts';
+import type { Return } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
+import type { Queryable } from '../../platform/postgres.ts';
+import { returnNotFound } from '../refusals.ts';
+import { isLive, type StateChange } from '../return.ts';
+import { stateText } from './texts.ts';
+import { insertTimelineWhere, type NewTimelineEntry, timelineRows } from './timeline-store.ts';
+
+/**
+ * Locks returns in the order of their ids.
+ *
+ * @throws DomainError RETURN_NOT_FOUND when the shop lacks any of them.
+ */
+export async function lockReturns(
+  tx: Queryable,
+  shopId: bigint,
+  returnIds: readonly bigint[],
+): Promise<bigint[]> {
+  const { rows } = await tx.query<{ id: bigint }>({
+    name: 'lock-returns',
+    text: 'select id from returns where shop_id = $1 and id = any($2::bigint[]) order by id for update',
+    values: [shopId, returnIds],
+  });
+  if (rows.length !== returnIds.length) throw returnNotFound();
+  return rows.map((row) => row.id);
+}
+
+// When a return ends, its lines are free for another return. When it opens again, they are not.
+const SAVE_STATE = `
+with lines as (
+  update return_lines set live = $5
+   where shop_id = $1 and return_id = $2 and removed_at is null and live <> $5
+)
+update returns
+   set state = $3, flag_reasons = $4, processing = false,
+       archived_at = case $3 when 'closed' then now() end
+ where shop_id = $1 and id = $2`;
+
+/** Writes the state of a return. Only this statement and the insert of a new return write it. */
+export async function saveState(tx: Queryable, shopId: bigint, change: StateChange): Promise<void> {
+  await tx.query({
+    name: 'save-state',
+    text: SAVE_STATE,
+    values: [
+      shopId,
+      change.returnId,
+      stateText.toText(change.state),
+      change.flagReasons,
+      isLive(change.state),
+    ],
+  });
+}
+
+const RECORD_CHANGE = `
+with noted as (${insertTimelineWhere('true')}
+)
+update returns
+   set revision = revision + 1, updated_at = greatest(updated_at, clock_timestamp())
+ where shop_id = $1 and id = any($3::bigint[])
+returning id, revision, updated_at`;
+
+/**
+ * Writes the timeline of a change, and gives each changed return its next revision.
+ *
+ * @returns all `written` returns, the changed ones with their new revision and time.
+ */
+export async function recordChange(
+  tx: Queryable,
+  by: { readonly shopId: bigint; readonly actor: Actor },
+  o: {
+    readonly written: readonly Return[];
+    readonly changedIds: readonly bigint[];
+    readonly timeline: readonly NewTimelineEntry[];
+  },
+): Promise<readonly Return[]> {
+  if (o.changedIds.length === 0 && o.timeline.length === 0) return o.written;
+  const { rows } = await tx.query<{ id: bigint; revision: bigint; updated_at: Date }>({
+    name: 'record-change',
+    text: RECORD_CHANGE,
+    values: [by.shopId, timelineRows(by.actor, o.timeline), o.changedIds],
+  });
+  const bumped = new Map(rows.map((row) => [row.id, row]));
+  return o.written.map((current) => {
+    const row = bumped.get(current.id);
+    if (!row) return current;
+    return { ...current, revision: row.revision, updatedAt: timestampFromDate(row.updated_at) };
+  });
+}

@@ -1,0 +1,123 @@
+import { toBinary } from '@bufbuild/protobuf';
+import { type Return, ReturnSchema } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
+import { MAX_MESSAGE_BYTES } from '../../platform/grpc/limits.ts';
+import type { Queryable } from '../../platform/postgres.ts';
+
+/** What sums, names and tags add to the texts of a line in an answer. Bytes. */
+const LINE_BYTES = 1_000;
+
+/** Lines and uploads of one answer, as JSON. A small answer, because several callers may wait for one. Bytes. */
+export const ANSWER_BYTES = 8 * 1024 * 1024;
+
+/**
+ * Lines of one page of a list, as JSON. A line takes about two thousand bytes: 500 lines cost as much as ten reads
+ * of one return. Bytes.
+ */
+export const LIST_BYTES = 1024 * 1024;
+
+const storedBytes = (of: string) =>
+  `coalesce(octet_length(${of}.note), 0) + coalesce(pg_column_size(${of}.images), 0)`;
+
+/**
+ * The stored size of the long parts of return `r`. PostgreSQL knows it without reading them. An estimate: too low where
+ * images compress well.
+ */
+export const STORED_BYTES = `
+(select coalesce(sum(${storedBytes('c')} + coalesce(octet_length(c.description), 0)
+                   + ${storedBytes('d')}), 0)
+   from return_lines l
+   left join line_conditions c on c.shop_id = l.shop_id and c.line_item_id = l.id
+   left join line_dispositions d on d.shop_id = l.shop_id and d.line_item_id = l.id
+  where l.shop_id = r.shop_id and l.return_id = r.id and l.removed_at is null)
++ (select coalesce(sum(octet_length(u.url)), 0) from uploads u
+    where u.shop_id = r.shop_id and u.return_id = r.id)`;
+
+/**
+ * Those of the `returns` that a statement reads which fit into $3 bytes together, in the order of the ids in $2; with
+ * $4 the first one in any case. The database measures them, so that it does not send what does not fit.
+ */
+export const fittingStatement = (returns: string) => `with found as materialized (${returns})
+select * from (
+  select found.*, row_number() over w as place,
+         sum(octet_length(lines::text) + ${LINE_BYTES} * json_array_length(lines)
+           + octet_length(uploads::text)) over w as bytes_so_far
+    from found
+  window w as (order by array_position($2::bigint[], id))) measured
+ where bytes_so_far <= $3 or ($4 and place = 1)
+ order by place`;
+
+const inspectionBytes = (of: string) =>
+  `coalesce(octet_length(${of}.note), 0) + coalesce(octet_length(array_to_string(${of}.images, '')), 0)`;
+// This sum is never larger than the JSON of the same parts. To make that JSON takes a third of a second for one of the
+// largest returns, so a page of fifty would be late, and would be cut afterwards.
+const FITTING_IDS = `
+select id from (
+  select r.id, row_number() over w as place,
+         sum(coalesce(inspected.bytes, 0) + coalesce(uploaded.bytes, 0)) over w as bytes_so_far
+    from returns r
+   cross join lateral (
+     select sum(${inspectionBytes('c')} + coalesce(octet_length(c.description), 0)
+              + ${inspectionBytes('d')}) as bytes
+       from return_lines l
+       left join line_conditions c on c.shop_id = l.shop_id and c.line_item_id = l.id
+       left join line_dispositions d on d.shop_id = l.shop_id and d.line_item_id = l.id
+      where l.shop_id = r.shop_id and l.return_id = r.id and l.removed_at is null) inspected
+   cross join lateral (
+     select sum(octet_length(u.url)) as bytes from uploads u
+      where u.shop_id = r.shop_id and u.return_id = r.id) uploaded
+   where r.shop_id = $1 and r.id = any($2::bigint[])
+  window w as (order by array_position($2::bigint[], r.id))) measured
+ where bytes_so_far <= $3 or place = 1
+ order by place`;
+
+/**
+ * The first of `ids` whose notes, images and uploads fit into `maxBytes` together; at least one. Call it before the
+ * returns are read.
+ */
+export async function fittingIds(
+  db: Queryable,
+  shopId: bigint,
+  ids: readonly bigint[],
+  maxBytes = ANSWER_BYTES,
+): Promise<readonly bigint[]> {
+  if (ids.length <= 1) return ids;
+  const { rows } = await db.query<{ id: bigint }>(FITTING_IDS, [shopId, ids, maxBytes]);
+  return rows.map((row) => row.id);
+}
+
+/** Most returns of one part of {@link fittingParts}. */
+const PART = 50;
+
+/**
+ * Divides ids of returns that the caller has locked into parts, in their order. Each part is what {@link fittingIds}
+ * gives at the time when the caller asks for the part.
+ */
+export async function* fittingParts(
+  db: Queryable,
+  shopId: bigint,
+  ids: readonly bigint[],
+): AsyncGenerator<readonly bigint[]> {
+  let left = ids;
+  while (left.length > 0) {
+    const part = await fittingIds(db, shopId, left.slice(0, PART));
+    yield part;
+    left = left.slice(part.length);
+  }
+}
+
+/** What tags and lengths add to a return inside an answer. Bytes. */
+const FRAME_BYTES = 16;
+
+/**
+ * The returns that fit into one answer, in order. A change of thirty lines may concern thirty returns, and the answer
+ * has them whole: the change must not fail because its answer is too large.
+ */
+export function fittingReturns(returns: readonly Return[], maxBytes = MAX_MESSAGE_BYTES): Return[] {
+  let left = maxBytes;
+  return returns.filter((one) => {
+    const size = toBinary(ReturnSchema, one).length + FRAME_BYTES;
+    const fits = size <= left;
+    if (fits) left -= size;
+    return fits;
+  });
+}

@@ -1,0 +1,234 @@
+import type { MessageInitShape } from '@bufbuild/protobuf';
+import { timestampFromDate } from '@bufbuild/protobuf/wkt';
+import type {
+  ConditionSchema,
+  CustomerUploadSchema,
+  DispositionSchema,
+  LineAmountsSchema,
+  LineItemSchema,
+} from '../../../proto/gen/rms/returns/v1/return_pb.ts';
+import { LINE_AMOUNTS } from '../fields/amounts.ts';
+import { LINE_FIELDS } from '../fields/line.ts';
+import { amountColumnsOf, type Both, type Currencies, sumsOf } from '../money/amounts.ts';
+import { formatAmount, minorOf } from '../money/money.ts';
+import { type LineSums, lineRefunds } from '../money/totals.ts';
+import type { LineTexts, UploadRow } from './rows.ts';
+import { dispositionText, uploadKindText } from './texts.ts';
+
+const COLUMNS = [
+  'id',
+  ...LINE_FIELDS.columns,
+  ...amountColumnsOf(LINE_AMOUNTS),
+  'consolidation_tracking',
+  'consolidation_destination_id',
+];
+const INSPECTION = ['return_processor', 'note'];
+/** Columns of an inspection that may be of many kilobytes. */
+const LONG_TEXTS = ['description', 'note'];
+const CONDITION = ['grade', 'category_name', 'category_parent', 'description', 'subject', 'title'];
+
+/** What stands for the long columns of an inspection, each given as `c.note`. */
+interface LongColumns {
+  readonly text: (column: string) => string;
+  readonly images: (column: string) => string;
+}
+
+const imagesAsJson = (column: string) => `array_to_json(${column})::text`;
+
+/**
+ * A text array of line `l` with its condition `c` and disposition `d`, which may be null: an array of
+ * texts becomes JSON in a quarter of the time that an object with a name for each column takes.
+ */
+export const LINE_TEXTS = lineTexts({ text: (column) => column, images: imagesAsJson });
+
+/** {@link LINE_TEXTS} with null for the notes, descriptions and pictures of inspections. */
+export const LISTED_LINE_TEXTS = lineTexts({ text: () => 'null', images: () => 'null' });
+
+/** {@link LINE_TEXTS} with `text` instead of each note and description. */
+export function lineTextsWith(text: LongColumns['text']): string {
+  return lineTexts({ text, images: imagesAsJson });
+}
+
+function lineTexts(long: LongColumns): string {
+  return `array[
+  ${COLUMNS.map((name) => `l.${name}::text`).join(', ')}, ${millisecondsOf('l.returned_at')},
+  c.grading_id::text, ${inspected('c', CONDITION, long)},
+  d.assessment_id::text, ${inspected('d', ['outcome'], long)}]`;
+}
+
+function inspected(of: string, columns: readonly string[], long: LongColumns): string {
+  const texts = [...columns, ...INSPECTION].map((name) =>
+    LONG_TEXTS.includes(name) ? long.text(`${of}.${name}`) : `${of}.${name}`,
+  );
+  return [...texts, millisecondsOf(`${of}.inspected_at`), long.images(`${of}.images`)].join(', ');
+}
+
+/** Text that no setting of the session changes. */
+function millisecondsOf(column: string): string {
+  return `(extract(epoch from ${column}) * 1000)::bigint::text`;
+}
+
+interface ConditionRow {
+  readonly description: string;
+  readonly subject: string;
+  readonly title: string;
+  readonly grade: string | null;
+  readonly category_name: string | null;
+  readonly category_parent: string | null;
+  readonly return_processor: string | null;
+  readonly note: string | null;
+  readonly inspected_at: Date | null;
+  readonly images: readonly string[];
+}
+
+interface DispositionRow {
+  readonly outcome: string;
+  readonly return_processor: string | null;
+  readonly note: string | null;
+  readonly inspected_at: Date | null;
+  readonly images: readonly string[];
+}
+
+/** A line, with what a submission says of it as the message has it. */
+export interface LineRow {
+  readonly id: number;
+  readonly fields: Parameters<typeof LINE_FIELDS.toColumns>[0];
+  readonly sums: Both<LineSums>;
+  readonly returned_at: Date | null;
+  readonly consolidation_tracking: string;
+  readonly consolidation_destination_id: bigint;
+  readonly condition: ConditionRow | null;
+  readonly disposition: DispositionRow | null;
+}
+
+/** Reads texts in the order in which they were selected. */
+export function toLineRow(texts: LineTexts, currencies: Currencies): LineRow {
+  let at = 0;
+  const maybe = (): string | null => texts[at++] ?? null;
+  const text = (): string => texts[at++] ?? '';
+  const sumsIn = (currency: string) => sumsOf(LINE_AMOUNTS, () => minorOf(text(), currency));
+  // The order of the properties is that of the columns.
+  return {
+    id: Number(text()),
+    fields: LINE_FIELDS.read(maybe),
+    sums: { shop: sumsIn(currencies.shop), presentment: sumsIn(currencies.presentment) },
+    consolidation_tracking: text(),
+    consolidation_destination_id: BigInt(maybe() ?? 0),
+    returned_at: timeOrNull(maybe()),
+    condition: conditionRow(maybe, text),
+    disposition: dispositionRow(maybe, text),
+  };
+}
+
+function conditionRow(maybe: () => string | null, text: () => string): ConditionRow | null {
+  const id = maybe();
+  const row = {
+    grade: maybe(),
+    category_name: maybe(),
+    category_parent: maybe(),
+    description: text(),
+    subject: text(),
+    title: text(),
+    ...inspectionColumns(maybe),
+  };
+  return id === null ? null : row;
+}
+
+function dispositionRow(maybe: () => string | null, text: () => string): DispositionRow | null {
+  const id = maybe();
+  const row = { outcome: text(), ...inspectionColumns(maybe) };
+  return id === null ? null : row;
+}
+
+function inspectionColumns(maybe: () => string | null) {
+  return {
+    return_processor: maybe(),
+    note: maybe(),
+    inspected_at: timeOrNull(maybe()),
+    images: listOf(maybe()),
+  };
+}
+
+function timeOrNull(text: string | null): Date | null {
+  return text === null ? null : new Date(Number(text));
+}
+
+function listOf(text: string | null): readonly string[] {
+  return text === null || text === '[]' ? [] : JSON.parse(text);
+}
+
+/** Builds the message of one line, with what follows from its sums. */
+export function toLineItem(
+  row: LineRow,
+  uploads: readonly UploadRow[],
+  currencies: Currencies,
+): MessageInitShape<typeof LineItemSchema> {
+  const condition = conditionOf(row.condition, row.disposition?.images ?? []);
+  return {
+    lineItemId: BigInt(row.id),
+    ...row.fields,
+    amounts: amountsOf(row.sums.shop, currencies.shop),
+    presentmentAmounts: amountsOf(row.sums.presentment, currencies.presentment),
+    ...(row.returned_at && { returnedAt: timestampFromDate(row.returned_at) }),
+    consolidationTracking: row.consolidation_tracking,
+    consolidationDestinationId: row.consolidation_destination_id,
+    ...(condition && { condition }),
+    ...(row.disposition && { disposition: dispositionOf(row.disposition) }),
+    uploads: uploads.filter((upload) => upload.line_item_id === row.id).map(toUpload),
+  };
+}
+
+/** What was submitted, and the refunds that follow. */
+function amountsOf(sums: LineSums, currency: string): MessageInitShape<typeof LineAmountsSchema> {
+  const texts: Record<string, string> = {};
+  for (const [name, minor] of Object.entries({ ...sums, ...lineRefunds(sums) })) {
+    texts[name] = formatAmount(minor, currency);
+  }
+  return texts;
+}
+
+/**
+ * The condition of a line: the grading, with the pictures of the assessment after its own. A line
+ * that was assessed with pictures and never graded has a condition of pictures alone.
+ */
+function conditionOf(
+  row: ConditionRow | null,
+  assessed: readonly string[],
+): MessageInitShape<typeof ConditionSchema> | undefined {
+  if (!row) return assessed.length === 0 ? undefined : { images: [...assessed] };
+  return {
+    description: row.description,
+    subject: row.subject,
+    title: row.title,
+    ...(row.grade !== null && { grade: row.grade }),
+    ...(row.category_name !== null && { categoryName: row.category_name }),
+    ...(row.category_parent !== null && { categoryParent: row.category_parent }),
+    ...inspectionOf(row),
+    images: [...row.images, ...assessed],
+  };
+}
+
+function dispositionOf(row: DispositionRow): MessageInitShape<typeof DispositionSchema> {
+  return { outcome: dispositionText.fromText(row.outcome), ...inspectionOf(row) };
+}
+
+function inspectionOf(row: ConditionRow | DispositionRow) {
+  return {
+    ...(row.return_processor !== null && { returnProcessor: row.return_processor }),
+    ...(row.note !== null && { note: row.note }),
+    ...(row.inspected_at !== null && {
+      inspectedAt: timestampFromDate(row.inspected_at),
+    }),
+  };
+}
+
+function toUpload(row: UploadRow): MessageInitShape<typeof CustomerUploadSchema> {
+  return {
+    id: BigInt(row.id),
+    kind: uploadKindText.fromText(row.kind),
+    source: row.source,
+    mediaType: row.media_type,
+    url: row.url,
+    createdAt: timestampFromDate(new Date(row.created_at)),
+  };
+}

@@ -1,0 +1,55 @@
+import type pg from 'pg';
+import { inTransaction, type Queryable } from '../../platform/postgres.ts';
+import { LARGE_BYTES, largeOf } from './large.ts';
+
+/** Whether the transactions of {@link changing} may work on large returns. */
+const permitted = new WeakMap<Queryable, boolean>();
+
+/** Thrown to roll back: the returns are large, and the transaction has no permit for that. */
+export class NeedsPermit extends Error {
+  override readonly name = 'NeedsPermit';
+}
+
+/**
+ * Runs `work` in a transaction that changes returns. When the returns are large, it rolls back, waits for a permit and
+ * runs `work` again: a call that waits for a permit must not hold a connection.
+ *
+ * @param work may run twice; reads what it changes by `loadForChange`.
+ * @throws ConnectError OVERLOADED when no permit came in time.
+ */
+export async function changing<T>(
+  pool: pg.Pool,
+  shopId: bigint,
+  work: (tx: pg.PoolClient) => Promise<T>,
+): Promise<T> {
+  const attempt = (isPermitted: boolean): Promise<T> =>
+    inTransaction(pool, async (tx) => {
+      permitted.set(tx, isPermitted);
+      try {
+        return await work(tx);
+      } finally {
+        permitted.delete(tx);
+      }
+    });
+  const large = largeOf(pool);
+  try {
+    return await attempt(large.isPermitted());
+  } catch (error) {
+    if (!(error instanceof NeedsPermit)) throw error;
+  }
+  return large.within(shopId, () => attempt(true));
+}
+
+/** Whether a transaction may read large returns: it has a permit, or is none of {@link changing}. */
+export function mayHoldLarge(tx: Queryable): boolean {
+  return permitted.get(tx) !== false;
+}
+
+/**
+ * Requires a permit inside of {@link changing} for data that `loadForChange` does not read.
+ *
+ * @param bytesOf the size of the data; called only when the transaction has no permit.
+ */
+export async function requirePermit(tx: Queryable, bytesOf: () => Promise<number>): Promise<void> {
+  if (!mayHoldLarge(tx) && (await bytesOf()) > LARGE_BYTES) throw new NeedsPermit();
+}
