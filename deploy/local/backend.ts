@@ -14,15 +14,15 @@ export async function startBackend(
   database: Database,
   identity: ServiceIdentity,
 ): Promise<Backend> {
-  const { options, surroundings, folder, stoppers } = plan;
+  const { options, externalSystems, folder, stoppers } = plan;
   const { memory } = plan.memory;
   const local = await step(options.kafka ? 'Kafka' : 'Event bus', (progress) =>
     startBus({
       kafka: options.kafka,
-      brokers: surroundings.kafkaBrokers,
+      brokers: externalSystems.kafkaBrokers,
       folder,
       port: memory.ports.kafka,
-      logLevel: surroundings.logLevel,
+      logLevel: externalSystems.logLevel,
       progress,
     }),
   );
@@ -35,7 +35,7 @@ export async function startBackend(
       bus: tapped.bus,
       eventSignatures: newEventSignatures(eventKeyringOf(plan.memory)),
       identity,
-      logLevel: surroundings.logLevel,
+      logLevel: externalSystems.logLevel,
       calendar: options.calendar,
       ownPorts: ownPorts(memory.ports),
     }),

@@ -83,7 +83,7 @@ export function gatewayOptions(
     },
     oauthKeyring: parseKeyring(oauthKeyringOf(plan.memory)),
     ...signInOf(plan),
-    logLevel: plan.surroundings.logLevel,
+    logLevel: plan.externalSystems.logLevel,
     logPretty: true,
     ...(plan.options.calendar && { calendar: plan.options.calendar }),
   };
@@ -117,7 +117,7 @@ function limitOptions(): Partial<GatewayOptions> {
 
 /** The identity provider: the bundled one, or the given issuer if it has a client for us. */
 function signInOf(plan: Plan): Pick<GatewayOptions, 'signIn'> {
-  const { oidcIssuer, oidcClient } = plan.surroundings;
+  const { oidcIssuer, oidcClient } = plan.externalSystems;
   if (oidcIssuer) return oidcClient ? { signIn: { issuer: oidcIssuer, ...oidcClient } } : {};
   const clientSecret = signInSecretOf(plan.memory);
   return { signIn: { issuer: plan.authUrl, clientId: SIGN_IN_CLIENT_ID, clientSecret } };

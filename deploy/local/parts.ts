@@ -10,7 +10,7 @@ import type { LocalServices } from './services.ts';
 import type { TappedBus } from './tapped-bus.ts';
 
 /** External systems for the stack, from the environment. */
-export interface Surroundings {
+export interface ExternalSystems {
   readonly databaseUrl: string | undefined;
   readonly kafkaBrokers: readonly string[];
   /** An OpenID issuer to use instead of the bundled identity provider. */
@@ -28,7 +28,7 @@ export interface Stopper {
 /** The common input for starting the parts of a stack. */
 export interface Plan {
   readonly options: StartOptions;
-  readonly surroundings: Surroundings;
+  readonly externalSystems: ExternalSystems;
   readonly folder: string;
   readonly memory: MemoryFile;
   readonly baseUrl: string;

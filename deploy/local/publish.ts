@@ -70,7 +70,7 @@ function controlsOf(running: Running) {
 function contentsOf(plan: Plan, running: Running, controlUrl: string) {
   const { memory } = plan.memory;
   const calendar = calendarOf(plan);
-  const signInHere = plan.surroundings.oidcIssuer === undefined;
+  const signInHere = plan.externalSystems.oidcIssuer === undefined;
   const shopIds = running.shops.map(({ id }) => id);
   const mcpTokens = createMcpTokens({
     pool: running.pools.gateway,

@@ -6,7 +6,7 @@ import { isFree } from './free-ports.ts';
 import { jwksUrlOf } from './issuer.ts';
 import { openMemory } from './memory.ts';
 import type { StartOptions } from './options.ts';
-import type { Plan, Stopper, Surroundings } from './parts.ts';
+import type { ExternalSystems, Plan, Stopper } from './parts.ts';
 import { refuseRunningStack } from './stack-file.ts';
 import { step } from './steps.ts';
 
@@ -17,7 +17,7 @@ import { step } from './steps.ts';
  */
 export async function startStack(
   options: StartOptions,
-  surroundings: Surroundings,
+  externalSystems: ExternalSystems,
 ): Promise<Stopper> {
   await refuseRunningStack(resolve(options.stack));
   const stoppers: Stopper[] = [];
@@ -29,7 +29,7 @@ export async function startStack(
     if (failures.length > 0) throw new AggregateError(failures, 'a part could not be stopped');
   };
   try {
-    const plan = await planOf(options, surroundings, stoppers);
+    const plan = await planOf(options, externalSystems, stoppers);
     // Creating the database and loading the modules take seconds each, so they run at the same time.
     const [database, { startSystem }] = await Promise.all([
       startOwnDatabase(plan),
@@ -45,12 +45,12 @@ export async function startStack(
 }
 
 async function startOwnDatabase(plan: Plan): Promise<Database> {
-  const { options, surroundings, folder, memory, stoppers } = plan;
+  const { options, externalSystems, folder, memory, stoppers } = plan;
   const database = await step('PostgreSQL', () =>
     startDatabase(memory.memory, {
       folder,
       durable: options.data !== undefined,
-      url: surroundings.databaseUrl,
+      url: externalSystems.databaseUrl,
     }),
   );
   stoppers.push(database);
@@ -69,7 +69,7 @@ function withAdvice(error: unknown, { port, data }: StartOptions): unknown {
 /** Plans folder, ports and URLs. Without `--data`, a new folder is used and deleted at the end. */
 async function planOf(
   options: StartOptions,
-  surroundings: Surroundings,
+  externalSystems: ExternalSystems,
   stoppers: Stopper[],
 ): Promise<Plan> {
   const startedAt = new Date();
@@ -83,11 +83,11 @@ async function planOf(
   if (!(await isFree(ports.control))) {
     throw new Error(`a stack is running already on the data in ${folder}: stop it first`);
   }
-  const authUrl = surroundings.oidcIssuer ?? `http://127.0.0.1:${ports.identity}`;
-  const jwksUrl = surroundings.oidcIssuer ? await jwksUrlOf(authUrl) : `${authUrl}/jwks`;
+  const authUrl = externalSystems.oidcIssuer ?? `http://127.0.0.1:${ports.identity}`;
+  const jwksUrl = externalSystems.oidcIssuer ? await jwksUrlOf(authUrl) : `${authUrl}/jwks`;
   return {
     options,
-    surroundings,
+    externalSystems,
     folder,
     memory,
     baseUrl: `http://127.0.0.1:${ports.gateway}`,

@@ -14,8 +14,8 @@ import { startGrantUsage } from '../auth/key-usage.ts';
 import { storeGrant } from '../oauth/issue.ts';
 import { createOAuthKeys } from '../oauth/keys.ts';
 import { connectServices } from '../services.ts';
+import { openAdminContext } from './admin-context.ts';
 import { adminProgram } from './commands.ts';
-import { findSurroundings } from './surroundings.ts';
 
 let under: TestGateway;
 let backend: Awaited<ReturnType<typeof startFakeBackend>>;
@@ -230,14 +230,14 @@ describe('app', () => {
   });
 });
 
-describe('surroundings', () => {
+describe('the admin context', () => {
   test('without a stack or an environment the error states what to do', async () => {
-    await expect(findSurroundings({}, '/nowhere/stack.json')).rejects.toThrow(/npm start/);
+    await expect(openAdminContext({}, '/nowhere/stack.json')).rejects.toThrow(/npm start/);
   });
   test('only the variables that the command needs are named', async () => {
-    await expect(findSurroundings({ DATABASE_URL: 'x' })).rejects.toThrow(/DATABASE_URL/);
+    await expect(openAdminContext({ DATABASE_URL: 'x' })).rejects.toThrow(/DATABASE_URL/);
     const env = { DATABASE_URL: 'postgres://a@b/c', RETURNS_TARGET: '' };
-    const found = await findSurroundings(env);
+    const found = await openAdminContext(env);
     expect(() => found.services).toThrow(/RETURNS_TARGET.*WEBHOOKS_TARGET/s);
     await found.close();
   });

@@ -33,14 +33,14 @@ afterAll(async () => {
 /** Runs one command and returns the lines that it printed. */
 async function admin(...words: string[]): Promise<string[]> {
   const lines: string[] = [];
-  const surroundings = {
+  const context = {
     pool: under.database.pool,
     services: clients.services,
     by: TEST_AUTHOR,
     close: async () => {},
   };
   const program = adminProgram(
-    (work) => work(surroundings),
+    (work) => work(context),
     (line) => lines.push(line),
   );
   const commands = [program, ...program.commands.flatMap((one) => [one, ...one.commands])];

@@ -1,14 +1,14 @@
+import { openAdminContext } from './admin-context.ts';
 import { adminProgram } from './commands.ts';
 import { explain } from './explain.ts';
-import { findSurroundings } from './surroundings.ts';
 
 const program = adminProgram(
   async (work, stackFile) => {
-    const surroundings = await findSurroundings(process.env, stackFile);
+    const context = await openAdminContext(process.env, stackFile);
     try {
-      await work(surroundings);
+      await work(context);
     } finally {
-      await surroundings.close();
+      await context.close();
     }
   },
   (line) => process.stdout.write(`${line}\n`),

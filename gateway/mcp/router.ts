@@ -24,13 +24,13 @@ import { holdAnswer } from '../rest/large-answer.ts';
 import { type HoldAnswer, type HttpResponse, send } from '../rest/respond.ts';
 import type { Services } from '../services.ts';
 import { createCatalogue } from './catalogue.ts';
+import { forwardResponse } from './forward-response.ts';
 import { createGate } from './gate.ts';
 import { ICON_PATH, identityAt, sendIcon } from './identity.ts';
 import { takeOutInvalidArguments } from './invalid-arguments.ts';
 import { readMessage } from './message.ts';
 import { createOriginRules } from './origins.ts';
 import { createProtocol } from './protocol.ts';
-import { relay } from './relay.ts';
 import { RPC, rpcError } from './rpc-error.ts';
 import { createServer, type ServerParts } from './server.ts';
 import { createToolWork, type ToolWork } from './tool-work.ts';
@@ -171,7 +171,7 @@ export function createMcp(deps: McpDependencies): McpServer {
           const known = { exchange, calendar: calendar(), slot, work, end: end.signal };
           const result = await answer(req, res, known);
           if (result instanceof Response) {
-            await relay(result, { req, res, headers, hold });
+            await forwardResponse(result, { req, res, headers, hold });
             return;
           }
           // The work is done. The slot is released even if the client is still sending its body.

@@ -1,6 +1,6 @@
 import type { RequestHandler, Router } from 'express';
 import { methodNotAllowed } from '../errors.ts';
-import { askForBody } from '../rest/body.ts';
+import { sendContinue } from '../rest/body.ts';
 
 export interface Endpoint {
   /** Runs for every method. */
@@ -41,8 +41,8 @@ export function endpoint(router: Router, path: string, o: Endpoint): void {
  * Sends `100 Continue` if the client waits for it. Goes before the handler that reads the body, and after every
  * handler that may reject the request without reading it.
  */
-export const bodyWanted: RequestHandler = (req, res, next) => {
-  askForBody(req, res);
+export const continueBody: RequestHandler = (req, res, next) => {
+  sendContinue(req, res);
   next();
 };
 

@@ -10,7 +10,7 @@ import { recordAudit } from '../tenancy/audit.ts';
 import { endGrants } from '../tenancy/grants.ts';
 import { MCP_SCOPE } from './access-token.ts';
 import { accountId, isMemberUntilCommit } from './account.ts';
-import { type Granting, granting } from './granting.ts';
+import { type GrantContext, grantContext } from './grant-context.ts';
 import { type GrantFor, storeGrant } from './issue.ts';
 
 export interface Grant extends GrantFor {
@@ -41,7 +41,7 @@ export interface Grants {
 export function createGrants(pool: pg.Pool, resource: string, logger: Logger): Grants {
   return {
     async put(id, grant) {
-      const known = granting();
+      const known = grantContext();
       await inTransaction(pool, async (tx) => {
         if (!(await isMemberUntilCommit(tx, grant))) throw noMember();
         const { app, isConsented } = known;
@@ -93,7 +93,7 @@ function noMember(): DomainError {
 
 async function recordConnected(
   tx: Queryable,
-  o: GrantFor & Granting & { readonly id: string },
+  o: GrantFor & GrantContext & { readonly id: string },
 ): Promise<void> {
   const { rows } = await tx.query<{ name: string | null }>('select name from users where id = $1', [
     o.userId,

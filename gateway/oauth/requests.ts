@@ -4,7 +4,7 @@ import { MCP_SCOPE } from './access-token.ts';
 import { type Account, accountId } from './account.ts';
 import { MAX_AGE } from './authorize-request.ts';
 import { appOf } from './clients/redirect-uri.ts';
-import { grantingWith } from './granting.ts';
+import { withGrantContext } from './grant-context.ts';
 import { mcpResource } from './issue.ts';
 
 /** An authorization request whose sign-in has not ended. */
@@ -79,7 +79,7 @@ export function createRequests(
       grant.jti = grantIdOf(uid);
       grant.addResourceScope(mcpResource(issuer), MCP_SCOPE);
       const app = appOf(request.redirectUri);
-      const grantId = await grantingWith({ app, isConsented }, () => grant.save());
+      const grantId = await withGrantContext({ app, isConsented }, () => grant.save());
       const login = { accountId: id, remember: false };
       interaction.result = { login, consent: { grantId }, select_account: {} };
       await save(interaction);

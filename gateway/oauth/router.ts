@@ -5,9 +5,9 @@ import type { ClientIp } from '../auth/client-ip.ts';
 import type { HourlyLimits } from '../auth/hourly-limits.ts';
 import { HttpRefusal, messageError } from '../errors.ts';
 import type { BodyBudget } from '../http/body-budget.ts';
+import { reserveBody, SIGN_IN_BODY_BYTES_MAX } from './body-reservation.ts';
 import type { SupportedClients } from './clients/supported-clients.ts';
-import { bodyWanted, endpoint, forDataClients } from './endpoint.ts';
-import { holdBody, SIGN_IN_BODY_BYTES_MAX } from './held-body.ts';
+import { continueBody, endpoint, forDataClients } from './endpoint.ts';
 import type { OAuthKeys } from './keys.ts';
 import { authorizationServerMetadata, protectedResourceMetadata } from './metadata.ts';
 import { clientMetadata, parseRequest } from './register.ts';
@@ -58,7 +58,7 @@ export function createOAuth(o: OAuthDependencies): Router {
     res.setHeader('Cross-Origin-Opener-Policy', 'unsafe-none');
     next();
   });
-  router.use('/oauth', holdBody(o.bodies, o.clientIp));
+  router.use('/oauth', reserveBody(o.bodies, o.clientIp));
   if (o.signIn) registration(router, o);
   router.use(signInRoutes(o));
   router.use(refuseBodies);
@@ -70,7 +70,7 @@ function registration(router: Router, o: OAuthDependencies): void {
     before: [forDataClients('POST')],
     POST: [
       o.limits.register,
-      bodyWanted,
+      continueBody,
       express.text({ type: () => true, limit: SIGN_IN_BODY_BYTES_MAX, defaultCharset: 'utf-8' }),
       sendJson(201, (body) => clientMetadata(o.clients, parseRequest(String(body ?? '')))),
     ],

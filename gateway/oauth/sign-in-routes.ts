@@ -4,9 +4,9 @@ import { addressOf } from '../auth/client-ip.ts';
 import { createRateLimit } from '../auth/rate-limits.ts';
 import { assemble, type SignInParts } from './assemble.ts';
 import { checkAuthorizeRequest } from './authorize-request.ts';
-import { bodyWanted, endpoint, forDataClients } from './endpoint.ts';
+import { continueBody, endpoint, forDataClients } from './endpoint.ts';
 import { failureAnswer, isUnavailable } from './failures.ts';
-import { grantingWith } from './granting.ts';
+import { withGrantContext } from './grant-context.ts';
 import { ended, type PageResponse, RETRY_AFTER_S, unavailable } from './pages/response.ts';
 import { SIGN_IN_TTL_S } from './provider.ts';
 import { createRevocation } from './revoke.ts';
@@ -29,7 +29,7 @@ export function signInRoutes(o: OAuthDependencies): Router {
   // The request is counted before its body is read.
   const form = [
     signInPages,
-    bodyWanted,
+    continueBody,
     express.urlencoded({ extended: false, limit: FORM_LIMIT }),
   ];
 
@@ -125,7 +125,7 @@ function dataRoutes(
     before: [forDataClients('POST')],
     POST: [
       o.limits.token,
-      bodyWanted,
+      continueBody,
       dataBy((req, res) => parts.forward(req, res, '/oauth/token')),
     ],
   });
@@ -134,7 +134,7 @@ function dataRoutes(
     before: [forDataClients('POST')],
     POST: [
       o.limits.revoke,
-      bodyWanted,
+      continueBody,
       express.urlencoded({ extended: false, limit: FORM_LIMIT }),
       dataBy(async (req, res) => {
         const [token, clientId] = [field(req, 'token'), field(req, 'client_id')];
@@ -178,7 +178,7 @@ function pageHandlers(o: OAuthDependencies, { signIn, cookies, isPending }: Sign
     async (req, res) => {
       const source = addressOf(o.clientIp, req);
       const known = { source, ...requestIdOf(res) };
-      const worked = grantingWith(known, () => work(req));
+      const worked = withGrantContext(known, () => work(req));
       sendAnswer(res, await worked.catch((error) => failureAnswer(error, o.logger)));
     };
   /** As {@link pageBy}, for one sign-in: only for the browser that started it, and only from our own form. */

@@ -10,7 +10,7 @@ import type { SupportedClients } from './clients/supported-clients.ts';
 import { createConsentStep } from './consent.ts';
 import type { Cookies } from './cookies.ts';
 import { SignInLost } from './failures.ts';
-import { granting } from './granting.ts';
+import { grantContext } from './grant-context.ts';
 import type { OneTimeRecords } from './one-time-records.ts';
 import { ended, type PageResponse, redirect } from './pages/response.ts';
 import { SIGN_IN_TTL_S, signInPath } from './provider.ts';
@@ -146,7 +146,7 @@ export function createSignIn(o: SignInOptions): SignIn {
     request: AuthorizationRequest,
     { email, shopId, account }: SentUpstream & { readonly account: SignInAccount },
   ): Promise<PageResponse> => {
-    const { mine, others } = await linkAccount(o.pool, { email, account, from: granting() });
+    const { mine, others } = await linkAccount(o.pool, { email, account, from: grantContext() });
     const isWanted = (id: bigint): boolean => shopId === null || String(id) === shopId;
     const shops = (await shopsOfEmail(o.pool, email)).filter((shop) => mine.includes(shop.shopId));
     const [shop, ...more] = shops.filter((one) => isWanted(one.shopId));

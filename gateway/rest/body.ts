@@ -70,7 +70,7 @@ export async function readBody(
   // The announced length is checked before the client sends the body. Bytes are counted only as they arrive, so an
   // announcement alone uses no budget.
   bounds.held.requireCapacity(announced);
-  askForBody(req, res);
+  sendContinue(req, res);
   const bytes = inflate ? await inflated(req, bounds) : await collect(req, req, bounds);
   return bytes.length === 0 && isChunked(req) ? undefined : bytes;
 }
@@ -87,7 +87,7 @@ export function awaitsContinue(req: IncomingMessage): boolean {
 }
 
 /** Sends `100 Continue` if the client waits for it. To be called before reading the body. */
-export function askForBody(req: IncomingMessage, res: ServerResponse): void {
+export function sendContinue(req: IncomingMessage, res: ServerResponse): void {
   if (awaitsContinue(req)) res.writeContinue();
 }
 
@@ -113,7 +113,7 @@ const NOTHING: BodyBounds = {
 };
 
 async function isEmpty(req: IncomingMessage, res: ServerResponse): Promise<boolean> {
-  askForBody(req, res);
+  sendContinue(req, res);
   try {
     return (await collect(req, req, NOTHING)).length === 0;
   } catch (error) {

@@ -40,7 +40,7 @@ export async function runDemo(
 
 /** Starts the bundled identity provider, unless the stack uses another issuer. */
 async function startSignIn(plan: Plan, shopIds: readonly number[]): Promise<void> {
-  if (plan.surroundings.oidcIssuer) return;
+  if (plan.externalSystems.oidcIssuer) return;
   const { ports, partner, signingKey, cookieSecret } = plan.memory.memory;
   const identity = await startIdentity({
     port: ports.identity,

@@ -1,9 +1,9 @@
 import { stat } from 'node:fs/promises';
 import { Command } from 'commander';
 import { requireShop } from '../../tenancy/shops.ts';
+import { type AdminContext, openAdminContext } from '../admin-context.ts';
 import { shopId } from '../arguments.ts';
 import { explain } from '../explain.ts';
-import { findSurroundings, type Surroundings } from '../surroundings.ts';
 import { startProgress } from './progress.ts';
 import { importReturns } from './run.ts';
 import { printSummary } from './summary.ts';
@@ -22,15 +22,15 @@ const program = new Command('npm run import --')
   .option('--currency <code>', "the file's currency; refused when it is not the shop's")
   .option('--stack <file>', 'the stack file of the local stack to import into')
   .action(async (file: string, options: Options) => {
-    const surroundings = await findSurroundings(process.env, options.stack);
+    const context = await openAdminContext(process.env, options.stack);
     try {
-      await run(file, options, surroundings);
+      await run(file, options, context);
     } finally {
-      await surroundings.close();
+      await context.close();
     }
   });
 
-async function run(file: string, options: Options, o: Surroundings): Promise<void> {
+async function run(file: string, options: Options, o: AdminContext): Promise<void> {
   const { services, by } = o;
   const found = await stat(file).catch((cause: unknown) => {
     throw new Error(`there is no file ${file}`, { cause });

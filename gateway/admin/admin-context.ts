@@ -19,7 +19,7 @@ import { connectServices, type Services, type ServiceTargets } from '../services
 import type { Author } from '../tenancy/audit.ts';
 
 /** The database, the services and the author that admin commands use. */
-export interface Surroundings {
+export interface AdminContext {
   readonly pool: pg.Pool;
   /** Connected on first access, which throws when the environment has no addresses for them. */
   readonly services: Services;
@@ -59,15 +59,15 @@ const stackShape = z.object({
  * @param stackFile another stack file, for one of several stacks.
  * @throws Error that states what to set or to start; ConfigError for an invalid environment.
  */
-export async function findSurroundings(
+export async function openAdminContext(
   env: NodeJS.ProcessEnv,
   stackFile?: string,
-): Promise<Surroundings> {
+): Promise<AdminContext> {
   if (stackFile === undefined && env.DATABASE_URL) return fromEnvironment(env);
   return fromStack(await readStack(stackFile ?? STACK_FILE));
 }
 
-function fromEnvironment(env: NodeJS.ProcessEnv): Surroundings {
+function fromEnvironment(env: NodeJS.ProcessEnv): AdminContext {
   const { DATABASE_URL: databaseUrl } = loadConfig(databaseShape, env);
   return open(databaseUrl, () => {
     const config = loadConfig(servicesShape, env);
@@ -88,7 +88,7 @@ function fromEnvironment(env: NodeJS.ProcessEnv): Surroundings {
   });
 }
 
-function fromStack(stack: z.infer<typeof stackShape>): Surroundings {
+function fromStack(stack: z.infer<typeof stackShape>): AdminContext {
   const { token, ...targets } = stack.grpc;
   return open(stack.database_url, () => ({ identity: staticIdentity(token), targets }));
 }
@@ -111,7 +111,7 @@ async function readStack(path: string): Promise<z.infer<typeof stackShape>> {
 function open(
   databaseUrl: string,
   reach: () => { readonly identity: ServiceIdentity; readonly targets: ServiceTargets },
-): Surroundings {
+): AdminContext {
   // The stack file names the migrator's database; everything here is in the gateway's schema.
   const url = new URL(databaseUrl);
   url.searchParams.set('options', '-c search_path=gateway');

@@ -3,7 +3,7 @@ import { createServer, type IncomingMessage, request, type ServerResponse } from
 import type { AddressInfo } from 'node:net';
 import { afterEach, expect, test } from '@jest/globals';
 import { until } from '../../test/support/until.ts';
-import { relay } from './relay.ts';
+import { forwardResponse } from './forward-response.ts';
 
 /** The listeners that the gateway adds to a response of this route. */
 const OWN_LISTENERS = 4;
@@ -15,8 +15,8 @@ afterEach(async () => {
   await closed;
 });
 
-/** Relays `body` as an event stream to one request; returns both ends of the stream. */
-async function relayed(body: ReadableStream): Promise<{
+/** Forwards `body` as an event stream to one request; returns both ends of the stream. */
+async function forwarded(body: ReadableStream): Promise<{
   readonly res: ServerResponse;
   readonly answer: IncomingMessage;
   readonly over: Promise<void>;
@@ -27,7 +27,7 @@ async function relayed(body: ReadableStream): Promise<{
   const [req, res] = (await once(server, 'request')) as [IncomingMessage, ServerResponse];
   for (let nth = 0; nth < OWN_LISTENERS; nth += 1) res.once('close', () => {});
   const response = new Response(body, { headers: { 'content-type': 'text/event-stream' } });
-  const over = relay(response, { req, res, headers: {}, hold: () => undefined });
+  const over = forwardResponse(response, { req, res, headers: {}, hold: () => undefined });
   const [answer] = (await once(sent, 'response')) as [IncomingMessage];
   return { res, answer, over };
 }
@@ -40,7 +40,7 @@ test('a stream arrives completely, and Node does not warn of a listener leak', a
         text === undefined ? controller.close() : controller.enqueue(Buffer.from(text));
     },
   });
-  const { res, answer, over } = await relayed(body);
+  const { res, answer, over } = await forwarded(body);
   let text = '';
   answer.setEncoding('utf8').on('data', (piece) => {
     text += piece;
@@ -65,7 +65,7 @@ test('a client that disconnects ends the source', async () => {
       cancelled = true;
     },
   });
-  const { answer, over } = await relayed(body);
+  const { answer, over } = await forwarded(body);
   answer.destroy();
   await over;
   await until(() => cancelled);

@@ -12,7 +12,7 @@ const KEPT = ['allow', 'x-accel-buffering'];
  *
  * @throws HttpRefusal from `hold`, which counts the bytes of JSON.
  */
-export async function relay(
+export async function forwardResponse(
   response: Response,
   o: {
     req: IncomingMessage;

@@ -1,7 +1,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 
 /** Facts about a sign-in that the grant adapter needs, and that oidc-provider does not pass to it. */
-export interface Granting {
+export interface GrantContext {
   /** The IP address of the person's browser. */
   readonly source?: string;
   /** The id of the HTTP request that creates the grant. */
@@ -12,13 +12,13 @@ export interface Granting {
   readonly isConsented?: boolean;
 }
 
-const storage = new AsyncLocalStorage<Granting>();
+const storage = new AsyncLocalStorage<GrantContext>();
 
-/** Runs `work` with additional facts; {@link granting} returns them inside it. */
-export function grantingWith<T>(known: Granting, work: () => T): T {
+/** Runs `work` with additional facts; {@link grantContext} returns them inside it. */
+export function withGrantContext<T>(known: GrantContext, work: () => T): T {
   return storage.run({ ...storage.getStore(), ...known }, work);
 }
 
-export function granting(): Granting {
+export function grantContext(): GrantContext {
   return storage.getStore() ?? {};
 }

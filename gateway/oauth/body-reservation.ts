@@ -12,7 +12,7 @@ export const SIGN_IN_BODY_BYTES_MAX = 64 * 1024;
  * Reserves memory for the body of a sign-in request in the body budget, per IP address. It reserves the whole
  * length in advance, because Express and oidc-provider read the body and do not know the budget.
  */
-export function holdBody(bodies: BodyBudget, clientIp: ClientIp): RequestHandler {
+export function reserveBody(bodies: BodyBudget, clientIp: ClientIp): RequestHandler {
   return async (req, res, next) => {
     if (!announcesBody(req)) return next();
     const held = bodies.open({ caller: `address:${addressOf(clientIp, req)}`, res });
