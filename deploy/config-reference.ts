@@ -4,7 +4,6 @@ import { serviceShape } from '../services/platform/config.ts';
 
 const ROOT = new URL('../', import.meta.url);
 
-/** The generated page. */
 export const PAGE = new URL('docs/configuration.md', ROOT);
 
 /** A process and the variables that it reads. */

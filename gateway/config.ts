@@ -36,7 +36,6 @@ const trustedProxies = list
   })
   .optional();
 
-/** The environment variables of the gateway. */
 export const gatewayShape = {
   ...processShape,
   ...databaseShape,

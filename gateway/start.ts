@@ -91,7 +91,7 @@ export interface RunningGateway {
   readonly metricsUrl: string;
   /** Clears the counters of every rate limit. */
   resetLimits(): Promise<void>;
-  /** Starts another listener in this process, with another fixed date for the version calendar; port 0 takes a free one. */
+  /** Starts another HTTP listener, with a fixed date for the version calendar. Port 0 takes a free one. */
   listenAt(day: Date, port?: number): Promise<{ readonly url: string; stop(): Promise<void> }>;
   /** Becomes unready, waits, finishes in-flight requests (20 s) and closes. May be called twice. */
   stop(): Promise<void>;

@@ -5,7 +5,6 @@ import { startGrantUsage, startKeyUsage, type Usage } from './auth/key-usage.ts'
 import { startMaintenance } from './maintenance.ts';
 import { type AuditWriter, createAuditWriter } from './tenancy/audit-writer.ts';
 
-/** The background work of the gateway. */
 export interface GatewayWorkers {
   readonly keyUsage: Usage;
   readonly grantUsage: Usage;

@@ -2,7 +2,6 @@ import type { MessageInitShape } from '@bufbuild/protobuf';
 import type { Services } from '../../gateway/services.ts';
 import { Actor_Kind, type ActorSchema } from '../../proto/gen/rms/common/v1/actor_pb.ts';
 
-/** The six services, by name. */
 export const SERVICE_NAMES = [
   'returns',
   'dispositions',

@@ -55,7 +55,6 @@ export const CALENDARS = [
   { day: '2028-02-01', port: 'expired' },
 ] as const;
 
-/** The options of the local stack's gateway. */
 export function gatewayOptions(
   plan: Plan,
   o: {

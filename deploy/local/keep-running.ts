@@ -10,14 +10,12 @@ const TRY_FOR_MS = 60_000;
 const PAUSE_MS = 250;
 
 export interface KeptServer {
-  /** Id of the current process. */
   readonly pid: number;
   /** Stops it permanently: with `signal`, and with SIGQUIT after `timeoutMs`. May be called twice. */
   end(signal: NodeJS.Signals, timeoutMs: number): Promise<void>;
 }
 
 export interface KeepOptions {
-  /** Name in messages. */
   readonly name: string;
   /** Starts the server. Resolves when it is ready; ends it and rejects when it does not become ready. */
   readonly start: () => Promise<ChildProcess>;

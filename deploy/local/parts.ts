@@ -60,7 +60,6 @@ export interface Access {
   readonly pools: Readonly<Record<'gateway' | 'commerce' | 'migrator', pg.Pool>>;
 }
 
-/** A running stack. */
 export interface Running extends Backend, Front, Access {
   /** Empty without the demo. */
   readonly shops: readonly SeededShop[];

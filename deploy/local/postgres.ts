@@ -232,7 +232,7 @@ async function stopLeftover(data: string): Promise<void> {
   await endProcess(pid, STOP_TIMEOUT_MS);
 }
 
-/** Whether a process is the server of this folder. Process ids are reused, so this is checked before a signal is sent. */
+/** Whether a process is the server of this folder. Checked before a signal, because process ids are reused. */
 async function isPostgresOf(pid: number, data: string): Promise<boolean> {
   if (!alive(pid)) return false;
   const { stdout } = await run('ps', ['-ww', '-o', 'args=', '-p', String(pid)]).catch(async () => ({

@@ -8,7 +8,6 @@ export function welcome(o: {
   readonly authUrl: string;
   readonly grpc: Readonly<Record<string, string>>;
   readonly seconds: number;
-  /** The API version in the example calls. */
   readonly version: string;
   /** The first shop's key and an open return; absent without the demo. */
   readonly demo?: { readonly key: string; readonly orderName: string; readonly openId: number };

@@ -6,7 +6,6 @@ import { type McpBench, startMcpBench } from '../../test/support/gateway/mcp.ts'
 import { restClient } from '../../test/support/gateway/rest-client.ts';
 
 let bench: McpBench;
-/** The requests to the dispositions service. */
 let asked: AssessRequest | undefined;
 beforeAll(async () => {
   bench = await startMcpBench();

@@ -20,7 +20,6 @@ export interface ConnectionCounts {
 }
 
 export interface ConnectionLimits {
-  /** Maximum number of open connections. */
   readonly max: number;
   /** Time limit for the rest of a request body after the response was sent. Milliseconds. */
   readonly unreadBodyMs: number;

@@ -7,7 +7,6 @@ import type { Exchange } from './exchange.ts';
 /** Each of these is bounded separately, so that a slow or overloaded operation does not block the others. */
 export type LoadName = OperationId | 'mcp' | 'signIn';
 
-/** The slot of one in-flight request. */
 export interface Slot {
   /** Releases the slot during `wait`, in which the client must act, and then takes one again. @throws HttpRefusal 503. */
   during<T>(wait: () => Promise<T>): Promise<T>;
@@ -109,7 +108,6 @@ export function createInFlight(o: {
   };
 }
 
-/** The in-flight requests of one operation. */
 interface Load {
   readonly bound: number;
   used: number;

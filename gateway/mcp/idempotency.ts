@@ -2,7 +2,6 @@ import { createHash } from 'node:crypto';
 import type { Queryable } from '../../services/platform/postgres.ts';
 import type { ToolOutput } from './tool.ts';
 
-/** A tool call with an idempotency key. */
 export interface KeyedCall {
   readonly shopId: bigint;
   readonly userId: bigint;

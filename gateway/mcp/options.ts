@@ -4,7 +4,6 @@ import { mcpResource } from '../oauth/issue.ts';
 import { createOAuthKeys } from '../oauth/keys.ts';
 import type { GatewayOptions } from '../start.ts';
 
-/** The options of `/mcp` that REST does not have. */
 export function mcpOptions(o: GatewayOptions, pool: pg.Pool, used: (grantId: string) => void) {
   const publicUrl = o.publicUrl ?? `http://127.0.0.1:${o.port}`;
   const keys = o.oauthKeyring && createOAuthKeys(pool, o.oauthKeyring);

@@ -1,6 +1,5 @@
 import { ToolRefusal } from './tool.ts';
 
-/** A row of a list that is ordered by id. */
 interface Row {
   readonly id: bigint;
 }

@@ -55,7 +55,6 @@ export interface McpDependencies {
   readonly telemetry: Telemetry;
   /** Public address of this service, without a trailing slash. */
   readonly publicUrl: string;
-  /** Origins of pages that may call from a browser. */
   readonly allowedOrigins: readonly string[];
 }
 

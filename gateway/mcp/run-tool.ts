@@ -28,7 +28,6 @@ export interface ToolRunner {
   readonly logger: Logger;
 }
 
-/** One call of a tool by a signed-in user. */
 export interface ToolCall {
   readonly tool: Tool;
   readonly args: unknown;

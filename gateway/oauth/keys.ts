@@ -14,7 +14,6 @@ import type { Queryable } from '../../services/platform/postgres.ts';
 /** Algorithm of every access token. */
 export const SIGNING_ALG = 'ES256';
 
-/** The current signing key. */
 export interface SigningKey {
   readonly kid: string;
   readonly privateJwk: JWK;

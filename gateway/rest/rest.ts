@@ -160,7 +160,7 @@ async function answerOperation(
   }
 }
 
-/** Checks credential, scope, rate limit, body and schema in this order, then calls the service. The first fault decides. */
+/** Checks credential, scope, rate limit, body and schema in this order; the first fault decides. Then calls the service. */
 async function answerInSlot(
   deps: RestDependencies,
   route: OperationRoute,

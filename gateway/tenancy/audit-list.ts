@@ -3,7 +3,6 @@ import { ErrorReason } from '../../proto/gen/rms/common/v1/error_pb.ts';
 import { DomainError } from '../../services/platform/errors.ts';
 import type { Queryable } from '../../services/platform/postgres.ts';
 
-/** An entry of the audit log. */
 export interface LoggedEntry {
   /** The id of the entry; also the cursor for older entries. */
   readonly id: bigint;

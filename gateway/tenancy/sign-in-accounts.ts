@@ -116,7 +116,7 @@ async function linkFree(
   return rows;
 }
 
-/** Changes the address of the user whose memberships are all linked to the account, if no other user has the address. */
+/** Changes the address of the user whose memberships are all linked to the account, if no other user has it. */
 async function moveAddress(
   tx: Queryable,
   { email, account }: { readonly email: string; readonly account: SignInAccount },

@@ -1,4 +1,3 @@
 import { serviceShape } from '../platform/config.ts';
 
-/** The environment variables of the carts service. */
 export const cartsShape = { ...serviceShape };

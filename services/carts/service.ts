@@ -8,7 +8,6 @@ import { type Cart, cartNotFound, newCart } from './cart.ts';
 import { type CartDeps, createCart } from './create.ts';
 import { findCart } from './store.ts';
 
-/** The gRPC handlers of the service. */
 export function cartRoutes(deps: CartDeps): (router: ConnectRouter) => void {
   const { pool } = deps;
   return (router) => {

@@ -18,7 +18,6 @@ import {
 } from './destination.ts';
 import { findDestination, listDestinations } from './store.ts';
 
-/** The gRPC handlers of the service. */
 export function destinationRoutes(pool: pg.Pool): (router: ConnectRouter) => void {
   return (router) => {
     router.service(DestinationsService, {

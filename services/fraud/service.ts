@@ -7,7 +7,6 @@ import { createReport, type FraudDeps } from './create.ts';
 import { CATEGORIES, newReport, type Report, reportNotFound } from './report.ts';
 import { findReport } from './store.ts';
 
-/** The gRPC handlers of the service. */
 export function fraudRoutes(deps: FraudDeps): (router: ConnectRouter) => void {
   return (router) => {
     router.service(FraudService, {

@@ -8,7 +8,6 @@ import { FIXTURE_NAMES, type FixtureContext, freshSerial, makeFixture } from '..
 import type { DemoShop } from '../demo/submission.ts';
 import { ControlError } from './server.ts';
 
-/** The dependencies for creating fixtures. */
 export interface Fixtures {
   readonly clients: Clients;
   readonly shops: readonly DemoShop[];

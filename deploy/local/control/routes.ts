@@ -13,7 +13,6 @@ export interface CommerceRecord {
   readonly additional_details: unknown;
 }
 
-/** The functions of the control server. */
 export interface Controls extends Fixtures {
   resetLimits(): Promise<void>;
   commerceOf(returnId: bigint): Promise<{

@@ -3,7 +3,6 @@ import { once } from 'node:events';
 import { ConnectError } from '@connectrpc/connect';
 import express, { type ErrorRequestHandler, type RequestHandler, type Router } from 'express';
 
-/** An error response of the control server. */
 export class ControlError extends Error {
   override readonly name = 'ControlError';
   readonly status: number;

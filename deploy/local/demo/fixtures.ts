@@ -18,7 +18,6 @@ export interface Ref {
   readonly line_item_ids: readonly number[];
 }
 
-/** The dependencies for creating a fixture. */
 export interface FixtureContext {
   readonly clients: Clients;
   readonly shop: DemoShop;

@@ -25,7 +25,6 @@ export interface Details {
  */
 export class Partner {
   readonly durations = new Map<string, Durations>();
-  /** Number of repeated calls. */
   repeats = 0;
   readonly #baseUrl: string;
   readonly #key: string;

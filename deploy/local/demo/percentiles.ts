@@ -4,7 +4,6 @@ export function percentile(values: readonly number[], share: number): number {
   return sorted[Math.max(0, Math.ceil(share * sorted.length) - 1)] ?? 0;
 }
 
-/** The durations of one kind of operation. */
 export class Durations {
   readonly #values: number[] = [];
 

@@ -9,7 +9,6 @@ const MAX_BODY = 4 * 1024 * 1024;
 /** Maximum age of an accepted attempt (Standard Webhooks advises five minutes). Seconds. */
 const TOLERANCE_S = 300;
 
-/** A received webhook. */
 export interface Received {
   readonly webhookId: string;
   readonly eventId: string;

@@ -19,7 +19,6 @@ export interface DayReport {
   readonly durations: ReadonlyMap<string, Durations>;
 }
 
-/** Prints the result of the demo day. */
 export function printReport(report: DayReport): void {
   const rows: [string, string | number][] = [
     ['returns', report.returns],

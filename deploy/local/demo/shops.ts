@@ -17,7 +17,6 @@ import { seedKeys } from './keys.ts';
 import { emailOf, FOUNDER, SECOND_FOUNDER_EMAIL } from './people.ts';
 import type { DemoShop } from './submission.ts';
 
-/** The two shops of the demo. */
 const SHOPS = [
   { name: 'Demo Shop', currency: 'GBP', ownerEmail: emailOf(FOUNDER), payloadVersion: '2026-07' },
   {
@@ -28,7 +27,7 @@ const SHOPS = [
   },
 ] as const;
 
-/** Number of fixtures of each kind in the first shop; 1 for kinds that are not listed. The second shop has 1 of each. */
+/** Number of fixtures of each kind in the first shop; 1 if not listed. The second shop has 1 of each kind. */
 const POOLS: Partial<Record<FixtureName, number>> = {
   open: 20,
   flagged: 3,

@@ -14,7 +14,6 @@ export type Submission = MessageInitShape<typeof SubmitReturnRequestSchema>;
 export interface DemoShop {
   readonly id: number;
   readonly currency: string;
-  /** The destination of its returns. */
   readonly destinationId: number;
 }
 

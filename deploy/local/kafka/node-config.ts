@@ -7,7 +7,6 @@ export interface KafkaNode {
   readonly port: number;
   readonly controllerPort: number;
   readonly folder: string;
-  /** Path of its settings file. */
   readonly properties: string;
   readonly log: string;
 }
@@ -25,7 +24,6 @@ export function nodeIn(folder: string, id: number, ports: readonly [number, numb
   };
 }
 
-/** Settings of a broker, by name. */
 export type BrokerSettings = Readonly<Record<string, string | number | boolean>>;
 
 /** Writes the settings of a small node on loopback; `others` override them. */

@@ -17,7 +17,6 @@ const attemptOutput = z.strictObject({
     .describe(UNTRUSTED),
 });
 
-/** A delivery to one webhook. */
 export const deliveryOutput = z.strictObject({
   ...fields,
   webhook_id: z.int(),

@@ -7,7 +7,6 @@ import { UNTRUSTED } from '../fields.ts';
 
 const { comment, ...fields } = fraudReport.shape;
 
-/** A fraud report with its author. */
 export const reportOutput = z.strictObject({
   report: z.strictObject({
     ...fields,

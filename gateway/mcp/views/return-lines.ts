@@ -10,7 +10,6 @@ import { UNTRUSTED } from '../fields.ts';
 
 const text = () => z.string().nullable();
 
-/** A summary of a return line. */
 export const returnLine = z.strictObject({
   line_item_id: z.int(),
   sku: text(),

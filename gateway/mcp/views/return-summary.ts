@@ -22,7 +22,6 @@ import type { ToolContext } from '../tool.ts';
 const text = () => z.string().nullable();
 const when = () => z.string().nullable().meta({ format: 'date-time' });
 
-/** A summary of a return. */
 export const returnSummary = z.strictObject({
   id: z.int(),
   order_name: text(),
