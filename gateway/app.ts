@@ -32,7 +32,7 @@ export interface AppDependencies extends RestDependencies {
 /**
  * Creates the HTTP application of the gateway. It does not listen yet.
  *
- * @param calendar returns the date that the version calendar of this listener uses.
+ * @param calendar returns the date that the version calendar of this HTTP listener uses.
  */
 export function createApp(deps: AppDependencies, calendar: () => Date): Express {
   const app = express();

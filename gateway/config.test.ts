@@ -101,7 +101,7 @@ describe("the gateway's configuration", () => {
     ])('%s is always rejected', (text) => {
       for (const env of [ENV, PRODUCTION]) {
         expect(() => proxies(text, env)).toThrow(
-          /TRUSTED_PROXIES: (wants addresses|has a range wider than)/,
+          /TRUSTED_PROXIES: (must be addresses|has a range wider than)/,
         );
       }
     });

@@ -47,7 +47,7 @@ export const gatewayShape = {
   CARTS_TARGET: target('carts'),
   WEBHOOKS_TARGET: target('webhooks'),
   PUBLIC_BASE_URL: httpUrl
-    .refine((url) => !url.endsWith('/'), 'wants an address without a slash at its end')
+    .refine((url) => !url.endsWith('/'), 'must be an address without a trailing slash')
     .default('http://127.0.0.1:8080')
     .describe("Public address of this API; the audience of partners' tokens"),
   API_CALENDAR: calendarDay,
@@ -118,7 +118,7 @@ export const gatewayShape = {
     'Addresses or CIDR ranges of our own proxies, whose X-Forwarded-For is read, or `none`; required in production',
   ),
   PARTNER_ISSUER: z
-    .url({ error: 'wants an address' })
+    .url({ error: 'must be an address' })
     .optional()
     .describe(
       "Issuer of partners' access tokens, https in production; without it every such token is rejected",
@@ -133,7 +133,7 @@ export const gatewayShape = {
   ...oauthShape,
   MCP_ALLOWED_ORIGINS: list
     .refine((origins) => origins.every(isOrigin), {
-      error: 'wants origins such as https://console.example.com',
+      error: 'must be origins such as https://console.example.com',
     })
     .default([])
     .describe('Additional origins of pages that may call /mcp from a browser'),

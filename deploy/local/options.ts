@@ -19,7 +19,7 @@ export interface StartOptions {
 function portNumber(text: string): number {
   const port = Number(text);
   if (!Number.isInteger(port) || port < 1 || port > 65_535) {
-    throw new InvalidArgumentError('wants a port between 1 and 65535');
+    throw new InvalidArgumentError('must be a port between 1 and 65535');
   }
   return port;
 }
@@ -27,7 +27,7 @@ function portNumber(text: string): number {
 function day(text: string): Date {
   const date = new Date(`${text}T00:00:00Z`);
   if (!/^\d{4}-\d{2}-\d{2}$/.test(text) || Number.isNaN(date.getTime())) {
-    throw new InvalidArgumentError('wants a date such as 2027-08-01');
+    throw new InvalidArgumentError('must be a date such as 2027-08-01');
   }
   return date;
 }

@@ -30,7 +30,7 @@ describe('an existing stack file', () => {
 
   test('that is another kind of file is not overwritten', async () => {
     await writeFile(path, 'a diary');
-    await expect(refuseRunningStack(path)).rejects.toThrow('is no stack file');
+    await expect(refuseRunningStack(path)).rejects.toThrow('is not a stack file');
     expect(await readFile(path, 'utf8')).toBe('a diary');
   });
 

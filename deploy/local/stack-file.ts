@@ -16,7 +16,9 @@ function parsed<S extends z.ZodType>(schema: S, text: string, path: string): z.i
   try {
     return schema.parse(JSON.parse(text));
   } catch {
-    throw new Error(`${path} is no stack file: remove it, or name another with --stack <file>`);
+    throw new Error(
+      `${path} is not a stack file: remove it, or use another one with --stack <file>`,
+    );
   }
 }
 

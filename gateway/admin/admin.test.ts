@@ -124,7 +124,7 @@ describe('payload-version', () => {
     const id = await shopId();
     for (const version of ['unstable', 'v1', '2026-08', '']) {
       const call = admin('payload-version', 'set', '--shop', id, version);
-      await expect(call).rejects.toThrow('wants one of 2026-07, 2026-10');
+      await expect(call).rejects.toThrow('must be one of 2026-07, 2026-10');
     }
     Object.assign(backend.services.webhooks, {
       setPayloadVersion: () => {
@@ -168,7 +168,7 @@ describe('key', () => {
     ['--shop', '1', '--scopes', 'returns', '--expires', 'tomorrow'],
     ['--shop', '1'],
   ])('create %s %s %s %s is refused', async (...words) => {
-    await expect(admin('key', 'create', ...words)).rejects.toThrow(/wants|required/);
+    await expect(admin('key', 'create', ...words)).rejects.toThrow(/must|required/);
   });
 });
 
@@ -210,7 +210,7 @@ describe('grants', () => {
     const [used] = await admin('grants', 'list');
     expect(used).toMatch(/ {2}last used 20\d\d-.*Z$/);
     expect(await admin('grants', 'revoke', id)).toEqual(['revoked']);
-    await expect(admin('grants', 'revoke', id)).rejects.toThrow('no such live grant');
+    await expect(admin('grants', 'revoke', id)).rejects.toThrow('no such active grant');
     expect(await admin('grants', 'list', ...shop)).toEqual([]);
     const { rows } = await pool.query(
       'select action, detail from audit_log where shop_id = $1 and subject = $2',

@@ -9,13 +9,13 @@ import { isRole, ROLES, type Role } from '../tenancy/permissions.ts';
 
 export function shopId(text: string): bigint {
   const id = parsePathId(text);
-  if (id === undefined) throw new InvalidArgumentError('wants a shop id such as 1');
+  if (id === undefined) throw new InvalidArgumentError('must be a shop id such as 1');
   return id;
 }
 
 export function role(text: string): Role {
   if (isRole(text)) return text;
-  throw new InvalidArgumentError(`wants one of ${ROLES.join(', ')}`);
+  throw new InvalidArgumentError(`must be one of ${ROLES.join(', ')}`);
 }
 
 /** A list separated by commas. */
@@ -23,38 +23,39 @@ export function scopes(text: string): Scope[] {
   return text.split(',').map((part) => {
     const scope = part.trim();
     if (isScope(scope)) return scope;
-    throw new InvalidArgumentError(`wants some of ${SCOPES.join(', ')}, separated by commas`);
+    throw new InvalidArgumentError(`must be some of ${SCOPES.join(', ')}, separated by commas`);
   });
 }
 
 export function time(text: string): Date {
   const parsed = parseTime(text);
-  if (!parsed) throw new InvalidArgumentError('wants a time such as 2027-07-01T00:00:00Z');
+  if (!parsed) throw new InvalidArgumentError('must be a time such as 2027-07-01T00:00:00Z');
   return parsed;
 }
 
 /** A released version. The service checks whether it is supported today, by its own calendar. */
 export function releasedVersion(text: string): string {
   const version = RELEASED.find((name) => name === text);
-  if (version === undefined) throw new InvalidArgumentError(`wants one of ${RELEASED.join(', ')}`);
+  if (version === undefined)
+    throw new InvalidArgumentError(`must be one of ${RELEASED.join(', ')}`);
   return version;
 }
 
 export function perMinute(text: string): number {
   const count = /^[1-9]\d{0,6}$/.test(text) ? Number(text) : 0;
   if (count >= 1 && count <= 1_000_000) return count;
-  throw new InvalidArgumentError('wants a number from 1 to 1000000');
+  throw new InvalidArgumentError('must be a number from 1 to 1000000');
 }
 
 /** The number of entries of a page. */
 export function pageSize(text: string): number {
   const count = /^[1-9]\d{0,4}$/.test(text) ? Number(text) : 0;
   if (count >= 1 && count <= 10_000) return count;
-  throw new InvalidArgumentError('wants a number from 1 to 10000');
+  throw new InvalidArgumentError('must be a number from 1 to 10000');
 }
 
 export function entryId(text: string): bigint {
   const id = parsePathId(text);
-  if (id === undefined) throw new InvalidArgumentError('wants the cursor that a list ended with');
+  if (id === undefined) throw new InvalidArgumentError('must be the cursor at the end of a list');
   return id;
 }

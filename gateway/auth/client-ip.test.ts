@@ -36,10 +36,10 @@ test('never throws, whatever the header holds', () => {
 });
 
 test.each([
-  ['10.0.0.0/99', 'wants addresses'],
-  ['10.0.0.0/', 'wants addresses'],
-  ['10.1', 'wants addresses'],
-  ['balancer.internal', 'wants addresses'],
+  ['10.0.0.0/99', 'must be addresses'],
+  ['10.0.0.0/', 'must be addresses'],
+  ['10.1', 'must be addresses'],
+  ['balancer.internal', 'must be addresses'],
   ['0.0.0.0/0', 'wider than /8'],
   ['128.0.0.0/1', 'wider than /8'],
   ['::/0', 'wider than /7'],

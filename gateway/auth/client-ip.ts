@@ -72,7 +72,7 @@ const LEAST_BITS = { ipv4: 8, ipv6: 7 } as const;
 export function proxiesFault(trusted: readonly string[]): string | undefined {
   for (const text of trusted) {
     const range = rangeOf(text);
-    if (!range) return 'wants addresses or CIDR ranges separated by commas, or the word none';
+    if (!range) return 'must be addresses or CIDR ranges separated by commas, or the word none';
     const [address, bits] = range;
     const least = LEAST_BITS[address.kind()];
     if (bits < least) {

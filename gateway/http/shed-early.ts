@@ -16,7 +16,7 @@ import { SECURITY_HEADERS } from './security-headers.ts';
  * small part of a read, because it has no span, histogram and access log line. `inFlight` counts the refusals and
  * logs their number.
  *
- * @param calendar returns the date that the version calendar of this listener uses.
+ * @param calendar returns the date that the version calendar of this HTTP listener uses.
  */
 export function shedEarly(
   inFlight: InFlight,

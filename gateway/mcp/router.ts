@@ -63,7 +63,7 @@ export interface McpServer {
    * Serves `/mcp` and its icon.
    *
    * @param exchangeOf returns the facts about the request of a response.
-   * @param calendar returns the date that the version calendar of this listener uses.
+   * @param calendar returns the date that the version calendar of this HTTP listener uses.
    */
   router(
     exchangeOf: (res: ServerResponse) => Exchange | undefined,

@@ -28,7 +28,7 @@ export async function handleSingleRequest(
       if ('result' in message || 'error' in message) answered.resolve(message);
     },
   };
-  const late = () => answered.reject(new Error('an mcp request got no answer in time'));
+  const late = () => answered.reject(new Error('an MCP request got no response in time'));
   const gone = () => answered.reject(new ClientGone());
   const timer = setTimeout(late, DEADLINE_MS);
   signal.addEventListener('abort', gone, { once: true });

@@ -72,7 +72,11 @@ describe('configuration of the sign-in of assistants', () => {
       'FORM_ORIGINS',
     ],
     ['a path', { ...SIGN_IN, PUBLIC_BASE_URL: 'https://x.example/api' }, 'must not have a path'],
-    ['a public address with a slash', { PUBLIC_BASE_URL: 'https://x.example/' }, 'without a slash'],
+    [
+      'a public address with a slash',
+      { PUBLIC_BASE_URL: 'https://x.example/' },
+      'without a trailing slash',
+    ],
   ])('production refuses %s, and does not repeat secrets', (_, changes, fault) => {
     const start = load({ ...PRODUCTION, ...changes });
     expect(start).toThrow(fault);

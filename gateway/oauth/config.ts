@@ -17,7 +17,7 @@ export const DEFAULT_CLIENT_ID = 'rms-mcp';
 /** The environment variables for the sign-in of assistants. */
 export const oauthShape = {
   SIGN_IN_ISSUER: z
-    .url({ protocol: /^https?$/, error: 'wants an http or https address' })
+    .url({ protocol: /^https?$/, error: 'must be an http or https address' })
     .optional()
     .describe('OpenID issuer where users sign in; without it assistants cannot connect'),
   SIGN_IN_CLIENT_ID: z.string().min(1).optional().describe('Our client id at that issuer'),
@@ -29,7 +29,7 @@ export const oauthShape = {
     ),
   SIGN_IN_FORM_ORIGINS: list
     .refine((origins) => origins.every(isOrigin), {
-      error: 'wants origins such as https://login.example.com',
+      error: 'must be origins such as https://login.example.com',
     })
     .default([])
     .describe(
@@ -42,12 +42,12 @@ export const oauthShape = {
     ),
   MCP_CLIENT_ID: z
     .string()
-    .regex(/^[A-Za-z0-9._-]{1,100}$/, 'wants up to 100 letters, digits, dots, dashes')
+    .regex(/^[A-Za-z0-9._-]{1,100}$/, 'must have up to 100 letters, digits, dots, dashes')
     .default(DEFAULT_CLIENT_ID)
     .describe('Client id of assistants that do not use a metadata document'),
   MCP_CLIENTS: z
     .string()
-    .refine(isClientList, 'wants JSON, [{"name", "client_id"?, "redirect_uris"}]')
+    .refine(isClientList, 'must be JSON, [{"name", "client_id"?, "redirect_uris"}]')
     .optional()
     .describe(
       'Supported assistants and their redirect URIs, as JSON; the well-known ones when absent. Metadata documents are not fetched: an assistant that uses one needs its URL as client_id here',

@@ -140,7 +140,7 @@ export function createSignIn(o: SignInOptions): SignIn {
     return resume === undefined ? ended() : redirect(resume);
   };
 
-  /** Continues after the identity provider confirmed the address: finds the shops where it is a member. */
+  /** Continues after the identity provider confirmed the address, with the shops that this account may use. */
   const continueWithAccount = async (
     req: IncomingMessage,
     request: AuthorizationRequest,

@@ -91,7 +91,11 @@ export function revokeGrant(
     );
     const [found] = rows;
     if (!found || (found.isRevoked && o.shopId === undefined)) {
-      throw new DomainError(Code.NotFound, ErrorReason.UNSPECIFIED, 'there is no such live grant');
+      throw new DomainError(
+        Code.NotFound,
+        ErrorReason.UNSPECIFIED,
+        'there is no such active grant',
+      );
     }
     await endGrants(tx, { id: o.id }, { by: o.by, why: 'revoked' });
   });

@@ -8,7 +8,7 @@ export type RedirectRule =
 const MAX_LENGTH = 500;
 const LOOPBACK = /^http:\/\/(127\.0\.0\.1|\[::1\]|localhost)(?::(\d{1,5}))?(\/[^?#]*)?$/;
 const SEGMENT = /^[A-Za-z0-9_-]{1,128}$/;
-const PLACE = '{id}';
+const PLACEHOLDER = '{id}';
 
 /** @throws Error for a text that is not a redirect URI, or for one that would let any program receive codes. */
 export function redirectRule(uri: string): RedirectRule {
@@ -21,10 +21,10 @@ export function redirectRule(uri: string): RedirectRule {
   }
   const url = URL.parse(uri);
   if (!url || !isSafe(url)) throw new Error(`not a redirect URI: ${uri}`);
-  const [before = '', after, more] = uri.split(PLACE);
+  const [before = '', after, more] = uri.split(PLACEHOLDER);
   if (after === undefined) return { kind: 'exact', uri };
   if (more !== undefined || !/^https:\/\/[^/]+\/.*\/$/.test(before)) {
-    throw new Error(`${PLACE} stands for one whole segment of an https path: ${uri}`);
+    throw new Error(`${PLACEHOLDER} must be one whole segment of an https path: ${uri}`);
   }
   return { kind: 'segment', before, after };
 }
