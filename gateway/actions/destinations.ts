@@ -20,36 +20,19 @@ export async function updateDestination(
   context: ActionContext,
   destinationId: bigint,
   body: DestinationBody,
+  idempotencyKey = '',
 ): Promise<Destination> {
   const { name, type, enabled, address } = body;
   const answer = await context.services.destinations.updateDestination({
     ...callerOf(context),
     destinationId,
+    idempotencyKey,
     name,
     type: type ? TYPE.fromText(type) : DestinationType.UNSPECIFIED,
     ...(typeof enabled === 'boolean' && { enabled }),
     ...(address && { address: addressOf(address) }),
   });
   return sent(answer.destination, 'destination');
-}
-
-/** Whether a destination already has the values of a change. */
-export function matchesChange(now: Destination, body: DestinationBody): boolean {
-  const { name, type, enabled, address } = body;
-  return (
-    now.name === name &&
-    (!type || now.type === TYPE.fromText(type)) &&
-    (typeof enabled !== 'boolean' || now.enabled === enabled) &&
-    (!address || isAddress(now.address, addressOf(address)))
-  );
-}
-
-/** The service stores country codes in upper case, and fills in the country name from the code. */
-function isAddress(now: Destination['address'], wanted: ReturnType<typeof addressOf>): boolean {
-  const { countryCode, country, ...texts } = wanted;
-  if (!now || now.countryCode !== countryCode.toUpperCase()) return false;
-  if (country !== '' && now.country !== country) return false;
-  return Object.entries(texts).every(([name, text]) => Reflect.get(now, name) === text);
 }
 
 function addressOf(address: NonNullable<DestinationBody['address']>) {

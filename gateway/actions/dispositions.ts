@@ -6,7 +6,7 @@ import {
 } from '../../proto/gen/rms/returns/v1/return_pb.ts';
 import type { AssessBody } from '../../services/contract/resources/disposition.ts';
 import { enumText } from '../../services/platform/enum-text.ts';
-import { type ActionContext, callerOf, sent } from './context.ts';
+import { type ActionContext, callerOf } from './context.ts';
 
 const OUTCOME = enumText(DispositionOutcomeSchema);
 
@@ -17,10 +17,11 @@ const TIMEOUT_MS = 20_000;
 export async function assessDispositions(
   context: ActionContext,
   body: AssessBody,
+  idempotencyKey = '',
 ): Promise<DispositionRecord[]> {
   // The response leaves out the notes, which may have megabytes. They are filled in from the request.
   const items = body.items.map(inputOf);
-  const request = { ...callerOf(context), items, withoutNotes: true };
+  const request = { ...callerOf(context), items, withoutNotes: true, idempotencyKey };
   const answer = await context.services.dispositions.assess(request, { timeoutMs: TIMEOUT_MS });
   const sentItems = new Map(items.map((item) => [item.lineItemId, item]));
   return answer.items.map((record) => withNote(record, sentItems.get(record.lineItemId)?.note));
@@ -29,22 +30,6 @@ export async function assessDispositions(
 function withNote(record: DispositionRecord, note: string | undefined): DispositionRecord {
   if (!record.disposition || note === undefined) return record;
   return { ...record, disposition: { ...record.disposition, note } };
-}
-
-/** The current dispositions by line, for the lines that have one. */
-export async function readDispositions(
-  context: ActionContext,
-  lineItemIds: readonly bigint[],
-): Promise<ReadonlyMap<bigint, DispositionRecord>> {
-  const request = { ...callerOf(context), lineItemIds: [...lineItemIds] };
-  const { items } = await context.services.dispositions.getDispositions(request);
-  return new Map(items.map((record) => [record.lineItemId, record]));
-}
-
-/** The shop's default outcome, for assessments without an outcome. */
-export async function readDefaultOutcome(context: ActionContext): Promise<DispositionOutcome> {
-  const answer = await context.services.dispositions.getSettings(callerOf(context));
-  return sent(answer.settings, 'settings').defaultOutcome;
 }
 
 function inputOf(item: AssessBody['items'][number]) {

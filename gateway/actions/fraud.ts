@@ -7,10 +7,12 @@ export async function createFraudReport(
   context: ActionContext,
   returnId: bigint,
   { category, comment }: FraudReportBody,
+  idempotencyKey = '',
 ): Promise<Report> {
   const answer = await context.services.fraud.createReport({
     ...callerOf(context),
     returnId,
+    idempotencyKey,
     ...(category && { category }),
     ...(comment && comment.trim() !== '' && { comment }),
   });

@@ -23,7 +23,12 @@ export type ProcessResult = ProcessReturnResponse['result'];
  */
 export async function processReturn(
   context: ActionContext,
-  o: { returnId: bigint; details: ProcessBody; source: 'warehouse' | 'admin' | 'api' },
+  o: {
+    readonly returnId: bigint;
+    readonly details: ProcessBody;
+    readonly source: 'warehouse' | 'admin' | 'api';
+    readonly idempotencyKey?: string;
+  },
 ): Promise<ProcessResult> {
   const { result } = await context.services.returns.processReturn({
     ...callerOf(context),
@@ -32,6 +37,7 @@ export async function processReturn(
       Object.entries(o.details).map(([key, value]) => [key, detailOf(value)]),
     ),
     source: o.source,
+    idempotencyKey: o.idempotencyKey ?? '',
   });
   return result;
 }

@@ -7,6 +7,7 @@ export interface ReviewWords {
   /** At least one is needed to flag. */
   readonly reasons: readonly string[];
   readonly comment?: string | undefined;
+  readonly idempotencyKey?: string;
 }
 
 /** Flags an open return for review: it cannot be processed until it is unflagged. */
@@ -24,13 +25,14 @@ export async function unflagReturn(context: ActionContext, words: ReviewWords): 
 /** Cancels a return that is open or in review. This cannot be undone. */
 export async function cancelReturn(
   context: ActionContext,
-  o: { returnId: bigint; reason?: string | undefined },
+  o: { returnId: bigint; reason?: string | undefined; idempotencyKey?: string },
 ): Promise<Return> {
-  const { returnId, reason = '' } = o;
-  const request = { ...callerOf(context), returnId, reason };
+  const { returnId, reason = '', idempotencyKey = '' } = o;
+  const request = { ...callerOf(context), returnId, reason, idempotencyKey };
   return sent((await context.services.returns.cancelReturn(request)).return, 'return');
 }
 
-function requestOf(context: ActionContext, { returnId, reasons, comment = '' }: ReviewWords) {
-  return { ...callerOf(context), returnId, reasons: [...reasons], comment };
+function requestOf(context: ActionContext, words: ReviewWords) {
+  const { returnId, reasons, comment = '', idempotencyKey = '' } = words;
+  return { ...callerOf(context), returnId, reasons: [...reasons], comment, idempotencyKey };
 }

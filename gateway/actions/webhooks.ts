@@ -45,11 +45,13 @@ export async function updateWebhook(
   context: ActionContext,
   subscriptionId: bigint,
   change: WebhookChange,
+  idempotencyKey = '',
 ): Promise<Subscription> {
   const { subscription } = await context.services.webhooks.updateSubscription({
     ...callerOf(context),
     ...fieldsOf(change),
     subscriptionId,
+    idempotencyKey,
   });
   return sent(subscription, 'subscription');
 }

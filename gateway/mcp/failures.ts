@@ -2,7 +2,7 @@ import { ConnectError } from '@connectrpc/connect';
 import { ErrorReason as Reason } from '../../proto/gen/rms/common/v1/error_pb.ts';
 import { fieldOf, isExhausted, isUnavailable, reasonOf } from '../../services/platform/errors.ts';
 import { isOutage } from '../../services/platform/outage.ts';
-import { OutcomeUnknown, ToolRefusal } from './tool.ts';
+import { ToolRefusal } from './tool.ts';
 
 /** A failed call, described for the assistant: the problem and the next step. */
 export interface Failure {
@@ -18,9 +18,6 @@ export interface Failure {
 /** Turns an error of an action into the text for the assistant. Texts of unexpected errors are never included. */
 export function failureOf(error: unknown, o: { isWrite: boolean; requestId: string }): Failure {
   if (error instanceof ToolRefusal) return refused(error.message);
-  if (error instanceof OutcomeUnknown) {
-    return { outcome: 'unknown', text: error.message, fault: undefined };
-  }
   const reason = reasonOf(error);
   const text = reason === undefined ? undefined : textFor(reason, error);
   if (text !== undefined) return refused(text);

@@ -32,7 +32,7 @@ export const returnId = id().describe("The return's id, as search_returns return
 export const idempotencyKey = requiredText({ max: IDEMPOTENCY_KEY_MAX })
   .optional()
   .describe(
-    'A text of your choice, such as a UUID; a new one for each action. Send the same one when you repeat a call that got no answer: the action is executed at most once. The repeat gets the first answer. If that was lost, the repeat checks whether the action was executed, executes it when it certainly was not, and reports when this is not known. Kept for 24 hours',
+    'A text of your choice, such as a UUID; a new one for each action. Send the same one when you repeat a call that got no answer: the action is executed at most once. The repeat gets the first answer or, if that was lost, the present state. Kept for 24 hours',
   );
 
 /** An RFC 3339 time. */

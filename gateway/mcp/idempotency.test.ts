@@ -1,9 +1,7 @@
 import { Code, ConnectError } from '@connectrpc/connect';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import pg from 'pg';
-import { ErrorReason } from '../../proto/gen/rms/common/v1/error_pb.ts';
 import { ReturnState } from '../../proto/gen/rms/returns/v1/return_pb.ts';
-import { DomainError } from '../../services/platform/errors.ts';
 import { FAKE, sampleReturn } from '../../test/support/gateway/fake-objects.ts';
 import {
   type McpBench,
@@ -139,61 +137,6 @@ describe('a call with an idempotency key', () => {
     }));
     expect((await bench.call(agent.token, 'cancel_return', args)).isError).toBe(false);
     expect(seen.calls).toBe(1);
-    bench.resetServices();
-  });
-
-  test('is resumed when its response was lost: what was done already is its answer', async () => {
-    const args = { return_id: returnId, reason: 'Lost', idempotency_key: newKey() };
-    // The service executes the call, and its response is lost.
-    counting('cancelReturn', () => {
-      throw new ConnectError('gone', Code.Unavailable);
-    });
-    const lost = await bench.call(agent.token, 'cancel_return', args);
-    expect(lost).toMatchObject({
-      isError: true,
-      text: expect.stringMatching(/same idempotency_key/),
-    });
-    bench.resetServices();
-    const cancelled = { ...sampleReturn(), state: ReturnState.CANCELLED };
-    Object.assign(bench.services.returns, {
-      cancelReturn: () => {
-        const text = 'the return is cancelled';
-        throw new DomainError(Code.FailedPrecondition, ErrorReason.STATE_FORBIDS, text);
-      },
-      findReturn: () => ({ return: cancelled }),
-    });
-    const again = await bench.call(agent.token, 'cancel_return', args);
-    expect(again).toMatchObject({
-      isError: false,
-      data: { state: 'cancelled', return_id: returnId },
-    });
-    // Without a key, the call is not connected with the first one, so the service refuses it.
-    const { idempotency_key: _, ...bare } = args;
-    expect((await bench.call(agent.token, 'cancel_return', bare)).isError).toBe(true);
-    bench.resetServices();
-  });
-
-  test('sends the service the same key for a repeat, however the first call ended', async () => {
-    const args = { return_id: returnId, text: 'Lost', idempotency_key: newKey() };
-    const keys: string[] = [];
-    let isUnavailable = true;
-    const addNote = bench.services.returns.addNote;
-    Object.assign(bench.services.returns, {
-      addNote: (request: { idempotencyKey: string }, context: never) => {
-        keys.push(request.idempotencyKey);
-        if (isUnavailable) throw new ConnectError('gone', Code.Unavailable);
-        return addNote?.(request as never, context);
-      },
-    });
-    expect((await bench.call(agent.token, 'add_return_note', args)).isError).toBe(true);
-    isUnavailable = false;
-    expect((await bench.call(agent.token, 'add_return_note', args)).isError).toBe(false);
-    expect(keys.length).toBeGreaterThan(1);
-    expect(new Set(keys).size).toBe(1);
-    for (const text of ['Lost', 'Found']) {
-      await bench.call(agent.token, 'add_return_note', { return_id: returnId, text });
-    }
-    expect(new Set(keys).size).toBe(3);
     bench.resetServices();
   });
 

@@ -13,18 +13,10 @@ export interface KeyedCall {
 
 /** The result of {@link claimCall}. */
 export type Claim =
-  /**
-   * This call must do the work. `isResumed`: an earlier call with the same `callId` began it, and its outcome is
-   * unknown. `begunAt`: when the first of these calls began, by the database's clock.
-   */
-  | {
-      readonly kind: 'mine';
-      readonly isResumed: boolean;
-      readonly callId: string;
-      readonly begunAt: Date;
-    }
+  /** This call must do the work. `isRepeat`: an earlier call with the same `callId` began it. */
+  | { readonly kind: 'mine'; readonly isRepeat: boolean; readonly callId: string }
   | { readonly kind: 'done'; readonly answer: ToolOutput }
-  /** Another call is running or its outcome was lost. After `endsInS` seconds it cannot be running any more. */
+  /** Another call is running, or its process ended. After `endsInS` seconds it cannot be running any more. */
   | { readonly kind: 'running'; readonly endsInS: number }
   | { readonly kind: 'used-for-something-else' };
 
@@ -38,17 +30,17 @@ const RUNNING_S = 90;
  * Claims an idempotency key before the work begins. Of two concurrent calls, also on different replicas, one gets it.
  *
  * The claim is committed before the work and the answer is stored after it, so a process that dies in between leaves
- * a claim without an answer. When that call cannot be running any more, a repeat takes over the claim and must find
- * out whether the work was done.
+ * a claim without an answer. When that call cannot be running any more, a repeat takes over the claim and sends the
+ * same `callId`, by which the service knows what was done.
  */
 export async function claimCall(db: Queryable, call: KeyedCall): Promise<Claim> {
-  const claimed = await db.query<{ isResumed: boolean; callId: string; begunAt: Date }>(
+  const claimed = await db.query<{ isRepeat: boolean; callId: string }>(
     `insert into tool_calls as t (shop_id, user_id, idempotency_key, tool, request_hash)
      values ($1, $2, $3, $4, $5)
      on conflict (shop_id, user_id, idempotency_key) do update set started_at = now()
        where t.answer is null and t.started_at < now() - interval '${RUNNING_S} s'
          and t.tool = excluded.tool and t.request_hash = excluded.request_hash
-     returning xmax <> 0 as "isResumed", call_id as "callId", begun_at as "begunAt"`,
+     returning xmax <> 0 as "isRepeat", call_id as "callId"`,
     [call.shopId, call.userId, call.key, call.tool, call.requestHash],
   );
   const [mine] = claimed.rows;
@@ -91,10 +83,7 @@ export async function releaseCall(db: Queryable, call: KeyedCall): Promise<void>
   );
 }
 
-/**
- * Keeps the claim, because an earlier call may have done the work, and lets the next repeat take it over without
- * waiting. Only for calls that are not running any more, or that the service deduplicates by `callId`.
- */
+/** Keeps the claim, because the work may have been done, and lets the next repeat take it over without waiting. */
 export async function abandonCall(db: Queryable, call: KeyedCall): Promise<void> {
   await db.query(
     `update tool_calls set started_at = now() - interval '${2 * RUNNING_S} s'

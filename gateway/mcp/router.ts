@@ -132,7 +132,7 @@ export function createMcp(deps: McpDependencies): McpServer {
       from: { source, ...(exchange && { requestId: exchange.requestId }) },
     });
     const who = { actor, user, assistants };
-    const context = { ...shop, ...who, calendar, isResumed: false, callId: randomUUID() };
+    const context = { ...shop, ...who, calendar, callId: randomUUID() };
     const request = {
       url: `${publicUrl}/mcp`,
       headers: req.headers,

@@ -73,7 +73,10 @@ function reportRefusal(logger: Logger, { tool, context, requestId, source }: Too
   logger.warn({ tool: tool.name, requestId, ...who, refused }, 'tool call refused');
 }
 
-/** A write is audited. With an idempotency key it is done at most once, and its answer is stored. */
+/**
+ * A write is audited. With an idempotency key its answer is stored, and it is done at most once: every call with the
+ * key sends the same `callId` to the service, which does it once.
+ */
 async function write(
   runner: ToolRunner,
   call: ToolCall,
@@ -97,26 +100,16 @@ async function write(
   const claim = await claimCall(pool, keyed);
   if (claim.kind === 'done') return claim.answer;
   if (claim.kind !== 'mine') throw new ToolRefusal(claimedText(claim));
-  const { isResumed, callId, begunAt } = claim;
-  const attempt = { isSent: false };
-  const work = async (): Promise<ToolOutput> => {
-    const earlierOutcome = await prepared.reconcile?.(context, begunAt);
-    const earlier = isResumed ? await earlierOutcome?.() : undefined;
-    if (earlier) return earlier;
-    attempt.isSent = true;
-    return prepared.run({ ...context, isResumed, callId });
-  };
-  const endOf = (error: unknown) =>
-    attempt.isSent || isResumed ? outcomeOf(error) : ('refused' as const);
+  const { isRepeat, callId } = claim;
+  const work = () => prepared.run({ ...context, callId });
   try {
-    const answer = await audited(runner, call, { prepared, work, outcomeOf: endOf });
+    const answer = await audited(runner, call, { prepared, work, outcomeOf });
     await finishCall(pool, keyed, answer);
     return answer;
   } catch (error) {
-    const isOver = !attempt.isSent || outcomeOf(error) === 'refused';
-    if (isOver && !isResumed) await releaseCall(pool, keyed);
-    // Otherwise the call may still be running in the service, so a repeat that reconciles must wait.
-    else if (isOver || !prepared.reconcile) await abandonCall(pool, keyed);
+    // The earlier call of a repeat may still be running: its key stays, so that the service recognizes the next one.
+    if (outcomeOf(error) === 'refused' && !isRepeat) await releaseCall(pool, keyed);
+    else await abandonCall(pool, keyed);
     throw error;
   }
 }

@@ -28,22 +28,12 @@ export interface ToolContext extends ActionContext {
   readonly assistants: Assistants;
   /** The date for the version calendar; everything else uses real time. */
   readonly calendar: Date;
-  /** An earlier call with the same idempotency key began, and its outcome is unknown. */
-  readonly isResumed: boolean;
-  /** The idempotency key for the called service; a resumed call has the same one as the earlier call. */
+  /** The idempotency key for the called service; a repeat of the call has the same one. */
   readonly callId: string;
 }
 
 /** The result of a tool, as in `structuredContent`. */
 export type ToolOutput = Readonly<Record<string, unknown>>;
-
-/**
- * Returns the outcome of an earlier call whose response was lost: its answer when it was executed, undefined when it
- * certainly was not.
- *
- * @throws OutcomeUnknown when neither is certain.
- */
-export type EarlierOutcome<O> = () => O | undefined | Promise<O | undefined>;
 
 /** A tool as its file defines it. */
 export interface ToolDefinition<I extends z.ZodObject, O extends z.ZodObject> {
@@ -57,17 +47,6 @@ export interface ToolDefinition<I extends z.ZodObject, O extends z.ZodObject> {
   readonly output: O;
   /** Id of the object that a write changes, for the audit log; absent for tools that only read. */
   readonly subject?: (input: z.output<I>) => string;
-  /**
-   * For writes that could be executed twice and that the service does not deduplicate by `callId`. Reads the current
-   * state before a call with an idempotency key changes anything; when this read fails, nothing was sent.
-   *
-   * @param since when the first call with the key began, by the database's clock.
-   */
-  readonly reconcile?: (
-    context: ToolContext,
-    input: z.output<I>,
-    since: Date,
-  ) => Promise<EarlierOutcome<z.output<O>>>;
   /** @throws ToolRefusal, or what its action throws. */
   run(context: ToolContext, input: z.output<I>): Promise<z.output<O>>;
 }
@@ -79,9 +58,6 @@ export interface PreparedCall {
   readonly idempotencyKey: string | undefined;
   /** The parsed arguments: null optionals removed, defaults filled in. */
   readonly input: Readonly<Record<string, unknown>>;
-  readonly reconcile:
-    | ((context: ToolContext, since: Date) => Promise<EarlierOutcome<ToolOutput>>)
-    | undefined;
   run(context: ToolContext): Promise<ToolOutput>;
 }
 
@@ -100,7 +76,7 @@ export interface Tool {
 export function defineTool<I extends z.ZodObject, O extends z.ZodObject>(
   definition: ToolDefinition<I, O>,
 ): Tool {
-  const { name, title, description, hints, input, output, subject, reconcile } = definition;
+  const { name, title, description, hints, input, output, subject } = definition;
   return {
     name,
     title,
@@ -116,7 +92,6 @@ export function defineTool<I extends z.ZodObject, O extends z.ZodObject>(
         subject: subject?.(read.value),
         idempotencyKey: typeof key === 'string' ? key : undefined,
         input: read.value,
-        reconcile: reconcile && ((context, since) => reconcile(context, read.value, since)),
         run: (context) => definition.run(context, read.value),
       };
       return { ok: true, call };
@@ -127,20 +102,6 @@ export function defineTool<I extends z.ZodObject, O extends z.ZodObject>(
 /** A refusal that the assistant can act on; the message has the problem and the next step. */
 export class ToolRefusal extends Error {
   override readonly name = 'ToolRefusal';
-}
-
-/**
- * It cannot be determined whether an earlier call with the same idempotency key was executed, so nothing is done now.
- */
-export class OutcomeUnknown extends Error {
-  override readonly name = 'OutcomeUnknown';
-
-  /** @param whatToRead the object and the tool: "the return with get_return_timeline". */
-  constructor(whatToRead: string) {
-    super(
-      `It is not known whether the earlier call with this idempotency_key was done, and it was not done again. Read ${whatToRead} and tell the person the current state. Only if the action is still needed, call with a new idempotency_key.`,
-    );
-  }
 }
 
 /** The hints of a tool that only reads the shop's own data. */

@@ -4,6 +4,7 @@ import { create } from '@bufbuild/protobuf';
 import type pg from 'pg';
 import type { Actor } from '../../proto/gen/rms/common/v1/actor_pb.ts';
 import { DestinationChangedSchema } from '../../proto/gen/rms/events/v1/events_pb.ts';
+import { claimKey, type KeyUse } from '../platform/idempotency.ts';
 import { appendEvents } from '../platform/outbox/append.ts';
 import { inTransaction, type Queryable, violatedConstraint } from '../platform/postgres.ts';
 import {
@@ -54,18 +55,25 @@ export async function createDestination(pool: pg.Pool, input: NewDestination) {
 }
 
 /**
- * Changes one destination under its lock. A change without effect writes nothing and publishes no event.
+ * Changes one destination under its lock. A change without effect writes nothing and publishes no event. A repeat
+ * with the same idempotency key changes nothing.
  *
- * @throws DomainError NOT_FOUND when the shop has no such destination.
+ * @throws DomainError NOT_FOUND when the shop has no such destination; IDEMPOTENCY_CONFLICT.
  */
 export async function changeDestination(
   pool: pg.Pool,
   caller: Caller,
-  o: { id: bigint; change: (current: Destination) => DestinationState },
+  o: {
+    readonly id: bigint;
+    readonly use?: KeyUse | undefined;
+    readonly change: (current: Destination) => DestinationState;
+  },
 ): Promise<Destination> {
   return inTransaction(pool, async (tx) => {
+    const isFirst = await claimKey(tx, o.use, o.id);
     const current = await lockDestination(tx, caller.shopId, o.id);
     if (!current) throw destinationNotFound(o.id);
+    if (!isFirst) return current;
     const { id, updatedAt, ...before } = current;
     const state = o.change(current);
     if (isDeepStrictEqual(before, state)) return current;

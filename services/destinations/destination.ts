@@ -4,7 +4,14 @@ import { ErrorReason } from '../../proto/gen/rms/common/v1/error_pb.ts';
 import { DestinationType } from '../../proto/gen/rms/destinations/v1/destinations_pb.ts';
 import { ADDRESS_TEXT_MAX, DESTINATION_NAME_MAX, MAX_ID } from '../contract/limits.ts';
 import { DomainError } from '../platform/errors.ts';
-import { callerShape, id, idempotencyKey, requiredText, text } from '../platform/input.ts';
+import {
+  callerShape,
+  id,
+  idempotencyKey,
+  optionalIdempotencyKey,
+  requiredText,
+  text,
+} from '../platform/input.ts';
 import { countryName } from './country.ts';
 
 /** Maximum number of destinations of a shop. */
@@ -62,6 +69,7 @@ export type NewDestination = z.infer<typeof newDestination>;
 /** A change. The name is required, absent fields are not changed, and an address replaces the whole address. */
 export const destinationEdit = z.object({
   ...callerShape,
+  idempotencyKey: optionalIdempotencyKey,
   destinationId: id,
   name: requiredText(DESTINATION_NAME_MAX),
   type: type.transform((given) => given || undefined),

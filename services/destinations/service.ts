@@ -5,7 +5,9 @@ import type pg from 'pg';
 import {
   type DestinationSchema,
   DestinationsService,
+  UpdateDestinationRequestSchema,
 } from '../../proto/gen/rms/destinations/v1/destinations_pb.ts';
+import { keyUseOf } from '../platform/idempotency.ts';
 import { parseInput } from '../platform/input.ts';
 import { changeDestination, createDestination } from './change.ts';
 import {
@@ -30,6 +32,7 @@ export function destinationRoutes(pool: pg.Pool): (router: ConnectRouter) => voi
         const edit = parseInput(destinationEdit, request);
         const changed = await changeDestination(pool, edit, {
           id: edit.destinationId,
+          use: keyUseOf('UpdateDestination', UpdateDestinationRequestSchema, request),
           change: (current) => applyEdit(current, edit),
         });
         return { destination: toMessage(changed) };

@@ -1,3 +1,4 @@
+import { startKeyPurge } from '../platform/idempotency.ts';
 import { type RunningService, type ServiceOptions, startService } from '../platform/service.ts';
 import { destinationRoutes } from './service.ts';
 
@@ -7,7 +8,10 @@ export function startDestinations(options: ServiceOptions): Promise<RunningServi
     {
       name: 'destinations',
       publishes: true,
-      build: ({ pool }) => ({ routes: destinationRoutes(pool) }),
+      build: ({ pool, backgroundPool, logger }) => ({
+        routes: destinationRoutes(pool),
+        workers: async () => [startKeyPurge({ pool: backgroundPool, logger })],
+      }),
     },
     options,
   );

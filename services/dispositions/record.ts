@@ -4,12 +4,13 @@ import type pg from 'pg';
 import type { Actor } from '../../proto/gen/rms/common/v1/actor_pb.ts';
 import { ItemsInspectedSchema } from '../../proto/gen/rms/events/v1/events_pb.ts';
 import { allInOrder } from '../platform/all-in-order.ts';
+import { claimKey, type KeyUse } from '../platform/idempotency.ts';
 import { appendEvents } from '../platform/outbox/append.ts';
 import { committing, inTransaction, type Queryable, together } from '../platform/postgres.ts';
 import type { Finding, Inspection, Kind } from './inspection.ts';
 import { withTextsOf } from './long-texts.ts';
 import { findDefaultOutcome } from './settings.ts';
-import { type Current, insertInspections, lockLines } from './store.ts';
+import { type Current, findCurrent, insertInspections, lockLines } from './store.ts';
 
 /** Findings of one kind, each about another line of the shop. */
 export interface Batch {
@@ -17,6 +18,8 @@ export interface Batch {
   readonly actor: Actor;
   readonly kind: Kind;
   readonly findings: readonly Finding[];
+  /** The caller's idempotency key. */
+  readonly use?: KeyUse | undefined;
 }
 
 const TRIGGERS = { assessment: 'items.assessed', grading: 'items.graded' } satisfies Record<
@@ -36,10 +39,15 @@ export interface Recorded {
 /**
  * Records findings, all or none. The number of statements does not depend on how many there are.
  *
- * A finding that equals the line's newest one is not recorded again: the call is taken for a repeat.
+ * A finding that equals the line's newest one is not recorded again: the call is taken for a repeat. So is a call with
+ * a key that was used before, which answers the newest finding of each line.
  */
 export async function record(pool: pg.Pool, batch: Batch): Promise<Recorded> {
   return inTransaction(pool, async (tx) => {
+    const [first] = batch.findings;
+    const isRepeat = first && !(await claimKey(tx, batch.use, first.lineItemId));
+    const earlier = isRepeat ? await earlierOf(tx, batch) : undefined;
+    if (earlier) return earlier;
     const lines = { ...batch, lineItemIds: batch.findings.map((finding) => finding.lineItemId) };
     const [defaultOutcome, locked] = await together(tx, () =>
       allInOrder([defaultOutcomeFor(tx, batch), lockLines(tx, lines)]),
@@ -72,6 +80,15 @@ export async function record(pool: pg.Pool, batch: Batch): Promise<Recorded> {
     });
     return { inspections, news: recorded, othersPending: stored.othersPending };
   });
+}
+
+/** What an earlier call recorded; undefined when a line has nothing, because it was withdrawn after a crash. */
+async function earlierOf(tx: Queryable, batch: Batch): Promise<Recorded | undefined> {
+  const lineItemIds = batch.findings.map((finding) => finding.lineItemId);
+  const current = await findCurrent(tx, { ...batch, lineItemIds });
+  const inspections = lineItemIds.flatMap((lineItemId) => current.get(lineItemId) ?? []);
+  if (inspections.length < lineItemIds.length) return undefined;
+  return { inspections, news: [], othersPending: true };
 }
 
 /** The shop's default outcome where an assessment names none: it counts for lines that have none yet. */

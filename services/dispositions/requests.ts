@@ -9,7 +9,7 @@ import {
   NOTE_MAX,
   RETURN_PROCESSOR_MAX,
 } from '../contract/limits.ts';
-import { callerShape, id, text, time } from '../platform/input.ts';
+import { callerShape, id, optionalIdempotencyKey, text, time } from '../platform/input.ts';
 import { NOTHING_SAID, outcomeText } from './inspection.ts';
 
 /** Longest subject, title and parent of a category, in characters: a bound of our own. */
@@ -72,8 +72,9 @@ function said(words: string): string | undefined {
 const absent = { returnProcessor: undefined, note: undefined, inspectedAt: undefined };
 
 /** 1 to 30 lines, each named once. */
-export const assessRequest = z.object({ ...callerShape, items: linesOf(assessment) });
-export const gradeRequest = z.object({ ...callerShape, items: linesOf(grading) });
+const keyedShape = { ...callerShape, idempotencyKey: optionalIdempotencyKey };
+export const assessRequest = z.object({ ...keyedShape, items: linesOf(assessment) });
+export const gradeRequest = z.object({ ...keyedShape, items: linesOf(grading) });
 
 function linesOf<S extends z.ZodType<{ lineItemId: bigint }>>(item: S) {
   const size = `must have 1 to ${DISPOSITION_ITEMS_MAX} entries`;

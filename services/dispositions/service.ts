@@ -1,6 +1,11 @@
 import type { ConnectRouter } from '@connectrpc/connect';
 import type pg from 'pg';
-import { DispositionsService } from '../../proto/gen/rms/dispositions/v1/dispositions_pb.ts';
+import {
+  AssessRequestSchema,
+  DispositionsService,
+  GradeItemsRequestSchema,
+} from '../../proto/gen/rms/dispositions/v1/dispositions_pb.ts';
+import { keyUseOf } from '../platform/idempotency.ts';
 import { parseInput } from '../platform/input.ts';
 import type { HandOverDeps } from './hand-over.ts';
 import { inspect } from './inspect.ts';
@@ -17,7 +22,8 @@ export function dispositionRoutes(deps: HandOverDeps): (router: ConnectRouter) =
     router.service(DispositionsService, {
       async assess(request) {
         const { shopId, actor, items } = parseInput(assessRequest, request);
-        const batch = { shopId, actor, kind: 'assessment', findings: items } as const;
+        const use = keyUseOf('Assess', AssessRequestSchema, request);
+        const batch = { shopId, actor, kind: 'assessment', findings: items, use } as const;
         const recorded = await inspect(deps, batch);
         const shown = request.withoutNotes
           ? recorded.map((one) => ({ ...one, note: undefined }))
@@ -27,7 +33,8 @@ export function dispositionRoutes(deps: HandOverDeps): (router: ConnectRouter) =
 
       async gradeItems(request) {
         const { shopId, actor, items } = parseInput(gradeRequest, request);
-        const batch = { shopId, actor, kind: 'grading', findings: items } as const;
+        const use = keyUseOf('GradeItems', GradeItemsRequestSchema, request);
+        const batch = { shopId, actor, kind: 'grading', findings: items, use } as const;
         const graded = await inspect(deps, batch);
         return {
           items: graded.map((grading) => ({

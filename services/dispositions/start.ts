@@ -1,5 +1,6 @@
 import { ReturnsService } from '../../proto/gen/rms/returns/v1/returns_pb.ts';
 import { createServiceClient } from '../platform/grpc/client.ts';
+import { startKeyPurge } from '../platform/idempotency.ts';
 import { type RunningService, type ServiceOptions, startService } from '../platform/service.ts';
 import { startHandovers } from './hand-over.ts';
 import { dispositionRoutes } from './service.ts';
@@ -21,7 +22,10 @@ export function startDispositions(options: DispositionsOptions): Promise<Running
         const deps = { pool, returns: returns.client };
         return {
           routes: dispositionRoutes(deps),
-          workers: async () => [startHandovers({ ...deps, pool: backgroundPool }, logger)],
+          workers: async () => [
+            startHandovers({ ...deps, pool: backgroundPool }, logger),
+            startKeyPurge({ pool: backgroundPool, logger }),
+          ],
           close: async () => returns.close(),
         };
       },

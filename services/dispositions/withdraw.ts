@@ -2,6 +2,7 @@ import { ConnectError } from '@connectrpc/connect';
 import type pg from 'pg';
 import { ErrorReason } from '../../proto/gen/rms/common/v1/error_pb.ts';
 import { reasonOf } from '../platform/errors.ts';
+import { type KeyUse, releaseKey } from '../platform/idempotency.ts';
 import { inTransaction } from '../platform/postgres.ts';
 import type { Inspection } from './inspection.ts';
 import { type Lines, lockLines } from './store.ts';
@@ -13,11 +14,11 @@ export function isTooLarge(error: unknown): error is ConnectError {
 
 /**
  * Takes back inspections that returns has no room for, as far as they are still pending: the line's
- * former inspection is its newest again.
+ * former inspection is its newest again, and the key of the call that recorded them is free.
  */
 export async function withdraw(
   pool: pg.Pool,
-  o: Pick<Lines, 'shopId' | 'kind'>,
+  o: Pick<Lines, 'shopId' | 'kind'> & { readonly use?: KeyUse | undefined },
   inspections: readonly Pick<Inspection, 'id' | 'lineItemId'>[],
 ): Promise<void> {
   const lineItemIds = inspections.map(({ lineItemId }) => lineItemId);
@@ -25,6 +26,7 @@ export async function withdraw(
   await inTransaction(pool, async (tx) => {
     await lockLines(tx, { ...o, lineItemIds });
     await tx.query(WITHDRAW, [o.shopId, ids]);
+    if (o.use) await releaseKey(tx, o.use);
   });
 }
 

@@ -5,11 +5,12 @@ import { ErrorReason } from '../../proto/gen/rms/common/v1/error_pb.ts';
 import { FraudReportCreatedSchema } from '../../proto/gen/rms/events/v1/events_pb.ts';
 import type { ReturnsService } from '../../proto/gen/rms/returns/v1/returns_pb.ts';
 import { reasonOf } from '../platform/errors.ts';
+import { claimKey, type KeyUse } from '../platform/idempotency.ts';
 import { serviceActor } from '../platform/identity.ts';
 import { appendEvents } from '../platform/outbox/append.ts';
 import { inTransaction, violatedConstraint } from '../platform/postgres.ts';
 import { type NewReport, type Report, reportExists, returnNotFound } from './report.ts';
-import { insertReport } from './store.ts';
+import { findReport, insertReport } from './store.ts';
 
 export interface FraudDeps {
   readonly pool: pg.Pool;
@@ -20,16 +21,24 @@ export interface FraudDeps {
 const FRAUD = serviceActor('fraud');
 
 /**
- * Records a fraud report.
+ * Records a fraud report. A repeat with the same idempotency key answers the report.
  *
  * @throws DomainError NOT_FOUND when the shop has no such return, ALREADY_EXISTS when the return has
  *   a report; ConnectError UNAVAILABLE when returns does not answer.
  */
-export async function createReport(deps: FraudDeps, report: NewReport): Promise<Report> {
+export async function createReport(
+  deps: FraudDeps,
+  report: NewReport,
+  use?: KeyUse,
+): Promise<Report> {
   const { shopId, actor, returnId } = report;
   await requireReturn(deps, { shopId, returnId });
   try {
     return await inTransaction(deps.pool, async (tx) => {
+      if (!(await claimKey(tx, use, returnId))) {
+        const earlier = await findReport(tx, shopId, returnId);
+        if (earlier) return earlier;
+      }
       const created = await insertReport(tx, report);
       const value = create(FraudReportCreatedSchema, {
         reportId: created.id,

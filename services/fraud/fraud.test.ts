@@ -101,6 +101,17 @@ describe('create fraud report', () => {
     expect(await service.events(of.shopId)).toHaveLength(1);
   });
 
+  test('answers a repeat with the same key as the first', async () => {
+    const of = shopWithReturn();
+    const keyed = { idempotencyKey: 'k-1', comment: 'Empty' };
+    const made = await report(of, keyed);
+    expect(await report(of, keyed)).toEqual(made);
+    expect(await refusal(report(of, { ...keyed, comment: 'Full' }))).toMatchObject({
+      reason: 'IDEMPOTENCY_CONFLICT',
+    });
+    expect(await refusal(report(of))).toEqual(EXISTS);
+  });
+
   test('stores one of several concurrent reports', async () => {
     const of = shopWithReturn();
     const calls = await Promise.allSettled(Array.from({ length: 6 }, () => refusal(report(of))));

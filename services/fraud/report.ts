@@ -9,12 +9,13 @@ import {
   type FraudCategory,
 } from '../contract/limits.ts';
 import { DomainError } from '../platform/errors.ts';
-import { callerShape, id, text } from '../platform/input.ts';
+import { callerShape, id, optionalIdempotencyKey, text } from '../platform/input.ts';
 
 /** A report to create. A blank comment counts as absent. The category `other` requires a comment. */
 export const newReport = z
   .object({
     ...callerShape,
+    idempotencyKey: optionalIdempotencyKey,
     returnId: id,
     category: z.enum(FRAUD_CATEGORIES, `must be one of ${FRAUD_CATEGORIES.join(', ')}`).optional(),
     comment: text(FRAUD_COMMENT_MAX)

@@ -1,7 +1,12 @@
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import type { ConnectRouter } from '@connectrpc/connect';
-import { FraudService, type ReportSchema } from '../../proto/gen/rms/fraud/v1/fraud_pb.ts';
+import {
+  CreateReportRequestSchema,
+  FraudService,
+  type ReportSchema,
+} from '../../proto/gen/rms/fraud/v1/fraud_pb.ts';
+import { keyUseOf } from '../platform/idempotency.ts';
 import { parseInput } from '../platform/input.ts';
 import { createReport, type FraudDeps } from './create.ts';
 import { CATEGORIES, newReport, type Report, reportNotFound } from './report.ts';
@@ -11,7 +16,9 @@ export function fraudRoutes(deps: FraudDeps): (router: ConnectRouter) => void {
   return (router) => {
     router.service(FraudService, {
       async createReport(request) {
-        return { report: toMessage(await createReport(deps, parseInput(newReport, request))) };
+        const report = parseInput(newReport, request);
+        const use = keyUseOf('CreateReport', CreateReportRequestSchema, request);
+        return { report: toMessage(await createReport(deps, report, use)) };
       },
 
       async getReport({ shopId, returnId }) {

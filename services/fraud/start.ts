@@ -1,5 +1,6 @@
 import { ReturnsService } from '../../proto/gen/rms/returns/v1/returns_pb.ts';
 import { createServiceClient } from '../platform/grpc/client.ts';
+import { startKeyPurge } from '../platform/idempotency.ts';
 import { type RunningService, type ServiceOptions, startService } from '../platform/service.ts';
 import { fraudRoutes } from './service.ts';
 
@@ -14,11 +15,12 @@ export function startFraud(options: FraudOptions): Promise<RunningService> {
     {
       name: 'fraud',
       publishes: true,
-      build: ({ pool, identity, telemetry }) => {
+      build: ({ pool, backgroundPool, identity, telemetry, logger }) => {
         const target = options.returnsTarget;
         const returns = createServiceClient(ReturnsService, { target, identity, telemetry });
         return {
           routes: fraudRoutes({ pool, returns: returns.client }),
+          workers: async () => [startKeyPurge({ pool: backgroundPool, logger })],
           close: async () => returns.close(),
         };
       },

@@ -1,5 +1,5 @@
 /** What a schema needs of the platform's own tables. */
-export type Capability = 'leases' | 'outbox' | 'consumer';
+export type Capability = 'leases' | 'outbox' | 'consumer' | 'idempotency';
 
 export interface SchemaDefinition {
   readonly name: string;
@@ -21,12 +21,12 @@ export const SCHEMAS: readonly SchemaDefinition[] = [
     folder: new URL('../../gateway/migrations/', import.meta.url),
     capabilities: ['leases'],
   },
-  service('destinations', 'outbox'),
+  service('destinations', 'outbox', 'idempotency'),
   service('returns', 'outbox', 'consumer'),
-  service('dispositions', 'outbox'),
-  service('fraud', 'outbox'),
+  service('dispositions', 'outbox', 'idempotency'),
+  service('fraud', 'outbox', 'idempotency'),
   service('carts', 'outbox'),
-  service('webhooks', 'consumer'),
+  service('webhooks', 'consumer', 'idempotency'),
 ];
 
 /** Throws when there is no such schema: a programming error. */

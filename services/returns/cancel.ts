@@ -1,15 +1,24 @@
 import type pg from 'pg';
 import { z } from 'zod';
 import type { Return as Details } from '../../proto/gen/rms/returns/v1/return_pb.ts';
-import type { CancelReturnRequest } from '../../proto/gen/rms/returns/v1/returns_pb.ts';
-import { callerShape, id, parseInput, text } from '../platform/input.ts';
+import {
+  type CancelReturnRequest,
+  CancelReturnRequestSchema,
+} from '../../proto/gen/rms/returns/v1/returns_pb.ts';
+import { keyUseOf } from '../platform/idempotency.ts';
+import { callerShape, id, optionalIdempotencyKey, parseInput, text } from '../platform/input.ts';
 import { isPaidForGood } from './instant-refunds/instant-refunds-store.ts';
 import { cancelOpenLabelRequest } from './labels/label-request-store.ts';
 import { mayHaveFulfilled } from './processing/outcomes.ts';
 import { Return } from './return.ts';
-import { changeReturn } from './store/change.ts';
+import { changeReturnOnce } from './store/change-once.ts';
 
-const cancellation = z.object({ ...callerShape, returnId: id, reason: text(4_000) });
+const cancellation = z.object({
+  ...callerShape,
+  idempotencyKey: optionalIdempotencyKey,
+  returnId: id,
+  reason: text(4_000),
+});
 
 /**
  * Cancels a return that is open or in review, and with it the label request that is open.
@@ -20,7 +29,8 @@ const cancellation = z.object({ ...callerShape, returnId: id, reason: text(4_000
  */
 export async function cancelReturn(pool: pg.Pool, request: CancelReturnRequest): Promise<Details> {
   const wanted = parseInput(cancellation, request);
-  const changed = await changeReturn(pool, wanted, async (tx, current) => {
+  const use = keyUseOf('CancelReturn', CancelReturnRequestSchema, request);
+  return changeReturnOnce(pool, wanted, use, async (tx, current) => {
     const cancelled = new Return(current).cancel({
       mayHaveFulfilled: await mayHaveFulfilled(tx, wanted),
       paidForGood: await isPaidForGood(tx, wanted),
@@ -33,5 +43,4 @@ export async function cancelReturn(pool: pg.Pool, request: CancelReturnRequest):
       timeline: [{ returnId: current.id, kind: 'return.cancelled', text }],
     };
   });
-  return changed.return;
 }

@@ -1,17 +1,21 @@
 import type pg from 'pg';
 import { z } from 'zod';
 import type { Return as Details } from '../../proto/gen/rms/returns/v1/return_pb.ts';
-import type {
-  FlagReturnRequest,
-  UnflagReturnRequest,
+import {
+  type FlagReturnRequest,
+  FlagReturnRequestSchema,
+  type UnflagReturnRequest,
+  UnflagReturnRequestSchema,
 } from '../../proto/gen/rms/returns/v1/returns_pb.ts';
-import { callerShape, id, parseInput, text } from '../platform/input.ts';
+import { keyUseOf } from '../platform/idempotency.ts';
+import { callerShape, id, optionalIdempotencyKey, parseInput, text } from '../platform/input.ts';
 import { Return } from './return.ts';
-import { changeReturn } from './store/change.ts';
+import { changeReturnOnce } from './store/change-once.ts';
 import { flagReasons } from './submit/submission.ts';
 
 const unflag = z.object({
   ...callerShape,
+  idempotencyKey: optionalIdempotencyKey,
   returnId: id,
   reasons: flagReasons,
   comment: text(4_000),
@@ -25,7 +29,8 @@ const flag = unflag.extend({ reasons: flagReasons.min(1, 'must hold at least one
  */
 export async function flagReturn(pool: pg.Pool, request: FlagReturnRequest): Promise<Details> {
   const wanted = parseInput(flag, request);
-  const changed = await changeReturn(pool, wanted, async (_tx, current) => {
+  const use = keyUseOf('FlagReturn', FlagReturnRequestSchema, request);
+  return changeReturnOnce(pool, wanted, use, async (_tx, current) => {
     const flagged = new Return(current).flag(wanted.reasons);
     return {
       value: undefined,
@@ -33,7 +38,6 @@ export async function flagReturn(pool: pg.Pool, request: FlagReturnRequest): Pro
       timeline: [entry('return.flagged', wanted)],
     };
   });
-  return changed.return;
 }
 
 /**
@@ -43,7 +47,8 @@ export async function flagReturn(pool: pg.Pool, request: FlagReturnRequest): Pro
  */
 export async function unflagReturn(pool: pg.Pool, request: UnflagReturnRequest): Promise<Details> {
   const wanted = parseInput(unflag, request);
-  const changed = await changeReturn(pool, wanted, async (_tx, current) => {
+  const use = keyUseOf('UnflagReturn', UnflagReturnRequestSchema, request);
+  return changeReturnOnce(pool, wanted, use, async (_tx, current) => {
     const unflagged = new Return(current).unflag();
     return {
       value: undefined,
@@ -51,7 +56,6 @@ export async function unflagReturn(pool: pg.Pool, request: UnflagReturnRequest):
       timeline: [entry('return.unflagged', wanted)],
     };
   });
-  return changed.return;
 }
 
 function entry(kind: string, said: z.output<typeof unflag>) {

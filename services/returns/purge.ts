@@ -1,14 +1,12 @@
 import type pg from 'pg';
+import { purgeKeys } from '../platform/idempotency.ts';
 import type { Logger } from '../platform/log.ts';
 import type { Queryable } from '../platform/postgres.ts';
 import { startLoop, type Worker } from '../platform/worker.ts';
 
 const TIMELINE_DAYS = 400;
-/**
- * Longer than any caller repeats a call. Keys that made a return stay, because an import may be
- * repeated years later, and those that are the id of a shipment, because the shipment has it too.
- */
-const KEY_DAYS = 90;
+/** Operations whose keys stay: an import may be repeated years later, and the id of a shipment is its key. */
+const KEPT_KEYS = ['SubmitReturn', 'RecordPartnerShipment'];
 /** Events go by whole days, after the day has ended: what they refer to must outlast them. */
 const SNAPSHOT_EXTRA_DAYS = 2;
 const EVERY_MS = 60 * 60 * 1_000;
@@ -54,13 +52,6 @@ export async function purge(db: Queryable, snapshotDays: number): Promise<number
          where created_at < now() - $1 * interval '1 day' limit $2)`,
     [snapshotDays + SNAPSHOT_EXTRA_DAYS, ROWS],
   );
-  const keys = await db.query(
-    `delete from idempotency_keys
-      where (shop_id, operation, key) in (
-        select shop_id, operation, key from idempotency_keys
-         where operation not in ('SubmitReturn', 'RecordPartnerShipment')
-           and created_at < now() - $1 * interval '1 day' limit $2)`,
-    [KEY_DAYS, ROWS],
-  );
-  return (entries.rowCount ?? 0) + (snapshots.rowCount ?? 0) + (keys.rowCount ?? 0);
+  const keys = await purgeKeys(db, KEPT_KEYS);
+  return (entries.rowCount ?? 0) + (snapshots.rowCount ?? 0) + keys;
 }

@@ -41,16 +41,6 @@ export function paidForGood(): DomainError {
   );
 }
 
-/** The idempotency key was used before, with other content. */
-export function idempotencyConflict(field = 'idempotency_key'): DomainError {
-  return new DomainError(
-    Code.AlreadyExists,
-    ErrorReason.IDEMPOTENCY_CONFLICT,
-    `${field} was used with other content`,
-    { field },
-  );
-}
-
 /** One is open already. */
 export function alreadyOpen(what: string): DomainError {
   return new DomainError(Code.AlreadyExists, ErrorReason.ALREADY_OPEN, `${what} is open already`);

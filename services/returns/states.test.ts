@@ -79,6 +79,52 @@ describe('flag and unflag', () => {
   });
 });
 
+describe('a call with an idempotency key', () => {
+  const keyed = { idempotencyKey: 'k-1' };
+  const flagOnce = (of: Return, more: object = {}) =>
+    bench.client.flagReturn({ ...about(of), reasons: ['odd'], ...keyed, ...more });
+
+  test('changes a return once: a repeat answers it as it is now, whatever came in between', async () => {
+    const submitted = await bench.submit(await bench.shop());
+    await flagOnce(submitted);
+    const unflagged = there((await unflag(submitted)).return);
+    expect((await flagOnce(submitted)).return).toEqual(unflagged);
+    expect(await bench.triggers(submitted)).toEqual(['return.updated', 'return.updated']);
+    const once = () => bench.client.unflagReturn({ ...about(submitted), ...keyed });
+    await flag(submitted);
+    await once();
+    await flag(submitted);
+    expect((await once()).return?.state).toBe(ReturnState.REVIEW);
+  });
+
+  test('cancels once, and the repeat is no refusal', async () => {
+    const submitted = await bench.submit(await bench.shop());
+    const once = () => bench.client.cancelReturn({ ...about(submitted), reason: 'kept', ...keyed });
+    const cancelled = (await once()).return;
+    expect((await once()).return).toEqual(cancelled);
+    expect(await refusal(cancel(submitted))).toEqual(stateForbids);
+  });
+
+  test('is refused with other content, and may be made again after a refusal', async () => {
+    const submitted = await bench.submit(await bench.shop());
+    await flag(submitted);
+    expect(await refusal(flagOnce(submitted))).toEqual(stateForbids);
+    await unflag(submitted);
+    await flagOnce(submitted);
+    expect(await refusal(flagOnce(submitted, { comment: 'other' }))).toMatchObject({
+      reason: 'IDEMPOTENCY_CONFLICT',
+      field: 'idempotency_key',
+    });
+  });
+
+  test('changes a return once when eight calls race', async () => {
+    const submitted = await bench.submit(await bench.shop());
+    const calls = await Promise.all(Array.from({ length: 8 }, () => flagOnce(submitted)));
+    for (const { return: of } of calls) expect(of?.revision).toBe(2n);
+    expect(await bench.triggers(submitted)).toEqual(['return.updated']);
+  });
+});
+
 describe('cancel', () => {
   test('cancels an open return and one in review', async () => {
     const shopId = await bench.shop();

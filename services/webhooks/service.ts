@@ -1,8 +1,12 @@
 import type { ConnectRouter, ServiceImpl } from '@connectrpc/connect';
 import type pg from 'pg';
-import { WebhooksService } from '../../proto/gen/rms/webhooks/v1/webhooks_pb.ts';
+import {
+  UpdateSubscriptionRequestSchema,
+  WebhooksService,
+} from '../../proto/gen/rms/webhooks/v1/webhooks_pb.ts';
 import { payloadVersionServed } from '../contract/versions.ts';
 import { invalidField } from '../platform/errors.ts';
+import { keyUseOf } from '../platform/idempotency.ts';
 import type { Keyring } from '../platform/keyring.ts';
 import { inTransaction } from '../platform/postgres.ts';
 import type { RetryClock } from './delivery/attempt/retry-clock.ts';
@@ -72,7 +76,8 @@ function subscriptionMethods({ pool, policy, keyring, clock, wake }: WebhooksCon
     async updateSubscription(request) {
       const target = { shopId: request.shopId, id: request.subscriptionId };
       const fields = parseChange(request, policy);
-      const change = { fields, offsetMs: clock.offsetMs(), limitedHost };
+      const use = keyUseOf('UpdateSubscription', UpdateSubscriptionRequestSchema, request);
+      const change = { fields, offsetMs: clock.offsetMs(), limitedHost, use };
       const subscription = await updateSubscription(pool, target, change);
       wake();
       return { subscription: subscriptionMessage(subscription) };

@@ -1,6 +1,7 @@
 import { EventEmitter } from 'node:events';
 import { ReturnsService } from '../../proto/gen/rms/returns/v1/returns_pb.ts';
 import { createServiceClient } from '../platform/grpc/client.ts';
+import { startKeyPurge } from '../platform/idempotency.ts';
 import { systemActor } from '../platform/identity.ts';
 import type { Keyring } from '../platform/keyring.ts';
 import { STREAM_SETTINGS } from '../platform/pools.ts';
@@ -211,7 +212,8 @@ async function startWorkers(
   wakeUps.on('due', dispatcher.wake);
   wakeUps.on('backlog', maintenance.wake);
   wakeUps.on('job', replays.wake);
-  return [consumer, sweep, dispatcher.start(), maintenance, replays];
+  const keys = startKeyPurge(common);
+  return [consumer, sweep, dispatcher.start(), maintenance, replays, keys];
 }
 
 type ReturnsClient = ReturnType<typeof createServiceClient<typeof ReturnsService>>['client'];

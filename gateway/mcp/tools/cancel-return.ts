@@ -1,12 +1,8 @@
 import { z } from 'zod';
-import { ErrorReason } from '../../../proto/gen/rms/common/v1/error_pb.ts';
-import { type Return, ReturnState } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import { text } from '../../../services/contract/resources/fields.ts';
-import { reasonOf } from '../../../services/platform/errors.ts';
-import { findReturn } from '../../actions/returns.ts';
-import { cancelReturn as cancel } from '../../actions/review.ts';
+import { cancelReturn as cancelled } from '../../actions/review.ts';
 import { idempotencyKey, returnId } from '../fields.ts';
-import { defineTool, type ToolContext } from '../tool.ts';
+import { defineTool } from '../tool.ts';
 import { changedReturn, changedReturnView } from '../views/changed-return.ts';
 import { COMMENT_MAX } from './flag-return.ts';
 
@@ -31,24 +27,8 @@ export const cancelReturn = defineTool({
   }),
   output: changedReturn,
   subject: ({ return_id }) => String(return_id),
-  run: async (context, { return_id, reason }) =>
-    changedReturnView(await cancelled(context, { returnId: BigInt(return_id), reason })),
+  async run(context, { return_id, reason }) {
+    const cancel = { returnId: BigInt(return_id), reason, idempotencyKey: context.callId };
+    return changedReturnView(await cancelled(context, cancel));
+  },
 });
-
-/**
- * Cancels the return. A resumed call that finds the return cancelled returns it as its result: a return can be
- * cancelled only once and stays cancelled.
- */
-async function cancelled(
-  context: ToolContext,
-  o: { returnId: bigint; reason: string | undefined },
-): Promise<Return> {
-  try {
-    return await cancel(context, o);
-  } catch (error) {
-    if (!context.isResumed || reasonOf(error) !== ErrorReason.STATE_FORBIDS) throw error;
-    const now = await findReturn(context, { case: 'returnId', value: o.returnId });
-    if (now.state === ReturnState.CANCELLED) return now;
-    throw error;
-  }
-}

@@ -1,13 +1,9 @@
 import { z } from 'zod';
-import { ErrorReason } from '../../../proto/gen/rms/common/v1/error_pb.ts';
-import type { Report } from '../../../proto/gen/rms/fraud/v1/fraud_pb.ts';
 import { blank, FRAUD_CATEGORIES, FRAUD_COMMENT_MAX } from '../../../services/contract/limits.ts';
 import { choice, text } from '../../../services/contract/resources/fields.ts';
-import type { FraudReportBody } from '../../../services/contract/resources/fraud-report.ts';
-import { reasonOf } from '../../../services/platform/errors.ts';
-import { createFraudReport as create, getFraudReport } from '../../actions/fraud.ts';
+import { createFraudReport as create } from '../../actions/fraud.ts';
 import { idempotencyKey, returnId } from '../fields.ts';
-import { defineTool, type ToolContext, ToolRefusal } from '../tool.ts';
+import { defineTool, ToolRefusal } from '../tool.ts';
 import { reportOutput, reportOutputView } from '../views/fraud-report.ts';
 
 export const createFraudReport = defineTool({
@@ -38,23 +34,7 @@ export const createFraudReport = defineTool({
     if (category === 'other' && blank(comment ?? '')) {
       throw new ToolRefusal('comment is required when category is other: say what was seen.');
     }
-    return reportOutputView(await report(context, BigInt(return_id), { category, comment }));
+    const body = { category, comment };
+    return reportOutputView(await create(context, BigInt(return_id), body, context.callId));
   },
 });
-
-/** Creates the report. For a resumed call, an existing report that the earlier call may have made is the result. */
-async function report(
-  context: ToolContext,
-  returnId: bigint,
-  body: FraudReportBody,
-): Promise<Report> {
-  try {
-    return await create(context, returnId, body);
-  } catch (error) {
-    const exists = reasonOf(error) === ErrorReason.FRAUD_REPORT_EXISTS;
-    if (!context.isResumed || !exists) throw error;
-    const made = await getFraudReport(context, returnId);
-    if (made.reportedBy?.id === context.actor.id && made.category === body.category) return made;
-    throw error;
-  }
-}

@@ -1,12 +1,10 @@
 import { z } from 'zod';
-import { ReturnState } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import { ProcessReturnResponse_Refused_Code as RefusedCode } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
 import { PROCESS_DETAILS_MAX } from '../../../services/contract/limits.ts';
 import { processBody } from '../../../services/contract/resources/process.ts';
-import { findReturn, processReturn as process } from '../../actions/returns.ts';
+import { processReturn as process } from '../../actions/returns.ts';
 import { idempotencyKey, returnId } from '../fields.ts';
-import { happenedSince } from '../reconcile.ts';
-import { defineTool, OutcomeUnknown, type ToolContext, ToolRefusal } from '../tool.ts';
+import { defineTool, type ToolContext, ToolRefusal } from '../tool.ts';
 
 const RESULTS = {
   queued:
@@ -15,7 +13,6 @@ const RESULTS = {
     'Processing was queued before; nothing was added. Read the return again later: closed means that it was done. While it is open, get_return_timeline shows whether it failed.',
   skipped_instant_refund:
     'Nothing was done: the return has an open instant refund, which must be completed first.',
-  already_processed: 'An earlier call with this key was done: the return is closed.',
 } as const;
 
 export const processReturn = defineTool({
@@ -50,25 +47,10 @@ export const processReturn = defineTool({
   }),
   output: z.strictObject({
     return_id: z.int(),
-    result: z.enum(['queued', 'already_queued', 'skipped_instant_refund', 'already_processed']),
+    result: z.enum(['queued', 'already_queued', 'skipped_instant_refund']),
     next_step: z.string(),
   }),
   subject: ({ return_id }) => String(return_id),
-  async reconcile(context, { return_id }, since) {
-    const returnId = BigInt(return_id);
-    const kind = 'return.processing.queued';
-    const wasQueued = await happenedSince(context, { returnId, kind, since });
-    return async () => {
-      // Calls from before the column begun_at existed have no beginning, so the queued entry may be of another call.
-      const isDated = since.getTime() > 0;
-      if (wasQueued === undefined || (wasQueued && !isDated))
-        throw new OutcomeUnknown('the return with get_return_timeline');
-      if (!wasQueued) return undefined;
-      const { state } = await findReturn(context, { case: 'returnId', value: returnId });
-      const result = state === ReturnState.CLOSED ? 'already_processed' : 'already_queued';
-      return { return_id, result, next_step: RESULTS[result] } as const;
-    };
-  },
   async run(context, { return_id, details = {} }) {
     const result = await resultOf(context, { returnId: BigInt(return_id), details });
     return { return_id, result, next_step: RESULTS[result] };
@@ -78,8 +60,12 @@ export const processReturn = defineTool({
 async function resultOf(
   context: ToolContext,
   o: { returnId: bigint; details: z.output<typeof processBody> },
-): Promise<Exclude<keyof typeof RESULTS, 'already_processed'>> {
-  const answer = await process(context, { ...o, source: 'api' });
+): Promise<keyof typeof RESULTS> {
+  const answer = await process(context, {
+    ...o,
+    source: 'api',
+    idempotencyKey: context.callId,
+  });
   switch (answer.case) {
     case 'queued':
       return 'queued';

@@ -11,8 +11,8 @@ import { disposition } from '../../../services/contract/resources/disposition.ts
 import { choice, id, text, typed } from '../../../services/contract/resources/fields.ts';
 import { assessDispositions } from '../../actions/dispositions.ts';
 import { idempotencyKey, time, UNTRUSTED } from '../fields.ts';
-import { NOTE_SHOWN, reconcileDispositions, recordedView } from '../recorded-dispositions.ts';
 import { defineTool, ToolRefusal } from '../tool.ts';
+import { NOTE_SHOWN, recordedView } from '../views/recorded-disposition.ts';
 
 const dispositionInput = z.strictObject(
   {
@@ -63,11 +63,10 @@ export const recordDispositions = defineTool({
       ),
   }),
   subject: ({ items }) => items.map(({ line_item_id }) => line_item_id).join(','),
-  reconcile: (context, { items }, since) => reconcileDispositions(context, items, since),
   async run(context, { items }) {
     const lines = new Set(items.map(({ line_item_id }) => line_item_id));
     if (lines.size < items.length) throw new ToolRefusal('items must not name a line item twice.');
-    const recorded = await assessDispositions(context, { items });
+    const recorded = await assessDispositions(context, { items }, context.callId);
     return { items: recorded.map(recordedView) };
   },
 });

@@ -1,9 +1,7 @@
 import { z } from 'zod';
-import { ReturnState } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import { requiredText, text } from '../../../services/contract/resources/fields.ts';
 import { unflagReturn as unflag } from '../../actions/review.ts';
 import { idempotencyKey, returnId } from '../fields.ts';
-import { reconcileMove } from '../reconcile.ts';
 import { defineTool } from '../tool.ts';
 import { changedReturn, changedReturnView } from '../views/changed-return.ts';
 import { COMMENT_MAX, REASON_MAX, REASONS_MAX } from './flag-return.ts';
@@ -34,21 +32,13 @@ export const unflagReturn = defineTool({
   }),
   output: changedReturn,
   subject: ({ return_id }) => String(return_id),
-  async reconcile(context, { return_id }, since) {
-    const move = {
-      returnId: BigInt(return_id),
-      to: ReturnState.OPEN,
-      kind: 'return.unflagged',
-      since,
-    };
-    const outcome = await reconcileMove(context, move);
-    return async () => {
-      const moved = await outcome();
-      return moved && changedReturnView(moved);
-    };
-  },
   async run(context, { return_id, reasons = [], comment }) {
-    const moved = await unflag(context, { returnId: BigInt(return_id), reasons, comment });
+    const moved = await unflag(context, {
+      returnId: BigInt(return_id),
+      reasons,
+      comment,
+      idempotencyKey: context.callId,
+    });
     return changedReturnView(moved);
   },
 });

@@ -14,14 +14,9 @@ import {
   typed,
 } from '../../../services/contract/resources/fields.ts';
 import { destinationView } from '../../../services/contract/views/destination.ts';
-import {
-  listDestinations,
-  matchesChange,
-  updateDestination as update,
-} from '../../actions/destinations.ts';
+import { updateDestination as update } from '../../actions/destinations.ts';
 import { idempotencyKey } from '../fields.ts';
-import { isUnchangedSince } from '../reconcile.ts';
-import { defineTool, OutcomeUnknown } from '../tool.ts';
+import { defineTool } from '../tool.ts';
 
 const part = () => text({ max: ADDRESS_TEXT_MAX }).optional();
 
@@ -66,17 +61,8 @@ export const updateDestination = defineTool({
   }),
   output: z.strictObject({ destination }),
   subject: ({ destination_id }) => String(destination_id),
-  async reconcile(context, { destination_id, idempotency_key: _, ...body }, since) {
-    const all = await listDestinations(context);
-    const now = all.find(({ id }) => id === BigInt(destination_id));
-    return () => {
-      if (!now) return undefined;
-      if (matchesChange(now, body)) return { destination: destinationView(now) };
-      if (isUnchangedSince(now.updatedAt, since)) return undefined;
-      throw new OutcomeUnknown('the destination with list_destinations');
-    };
-  },
   async run(context, { destination_id, idempotency_key: _, ...body }) {
-    return { destination: destinationView(await update(context, BigInt(destination_id), body)) };
+    const changed = await update(context, BigInt(destination_id), body, context.callId);
+    return { destination: destinationView(changed) };
   },
 });

@@ -6,10 +6,9 @@ import {
   WEBHOOK_URL_MAX,
 } from '../../../services/contract/limits.ts';
 import { choice, id, requiredText } from '../../../services/contract/resources/fields.ts';
-import { listWebhooks, updateWebhook as update } from '../../actions/webhooks.ts';
+import { updateWebhook as update } from '../../actions/webhooks.ts';
 import { idempotencyKey } from '../fields.ts';
-import { isUnchangedSince } from '../reconcile.ts';
-import { defineTool, OutcomeUnknown, ToolRefusal } from '../tool.ts';
+import { defineTool, ToolRefusal } from '../tool.ts';
 import { webhookHealth, webhookHealthView } from '../views/webhook.ts';
 
 export const updateWebhook = defineTool({
@@ -41,24 +40,11 @@ export const updateWebhook = defineTool({
   }),
   output: z.strictObject({ webhook: webhookHealth }),
   subject: ({ webhook_id }) => String(webhook_id),
-  async reconcile(context, { webhook_id, idempotency_key: _, ...given }, since) {
-    const all = await listWebhooks(context);
-    const now = all.find(({ id }) => id === BigInt(webhook_id));
-    return () => {
-      if (!now) return undefined;
-      const webhook = webhookHealthView(now);
-      const matchesChange = Object.entries(given).every(
-        ([name, value]) => value === undefined || Reflect.get(webhook, name) === value,
-      );
-      if (matchesChange) return { webhook };
-      if (isUnchangedSince(now.updatedAt, since)) return undefined;
-      throw new OutcomeUnknown('the webhook with list_webhooks');
-    };
-  },
   async run(context, { webhook_id, idempotency_key: _, ...given }) {
     if (Object.values(given).every((value) => value === undefined)) {
       throw new ToolRefusal('Give at least one of topic, trigger, url and status.');
     }
-    return { webhook: webhookHealthView(await update(context, BigInt(webhook_id), given)) };
+    const changed = await update(context, BigInt(webhook_id), given, context.callId);
+    return { webhook: webhookHealthView(changed) };
   },
 });

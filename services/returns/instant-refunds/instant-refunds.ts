@@ -15,12 +15,12 @@ import {
 } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
 import { enumText } from '../../platform/enum-text.ts';
 import { DomainError, invalidField } from '../../platform/errors.ts';
+import { oncePerKey, requestHash } from '../../platform/idempotency.ts';
 import { callerShape, id, idempotencyKey, parseInput, text } from '../../platform/input.ts';
 import { inTransaction, type Queryable, violatedConstraint } from '../../platform/postgres.ts';
 import { formatAmount, minorOf, parseAmount } from '../money/money.ts';
 import { mayHaveFulfilled } from '../processing/outcomes.ts';
 import { alreadyOpen, outcomesFulfilled, returnNotFound, stateForbids } from '../refusals.ts';
-import { oncePerKey, requestHash } from '../store/idempotency.ts';
 import { addTimeline } from '../store/timeline-store.ts';
 import {
   type CreditRow,

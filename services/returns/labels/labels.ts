@@ -14,6 +14,7 @@ import {
   type UpdateLabelRequest,
 } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
 import { DomainError } from '../../platform/errors.ts';
+import { oncePerKey, requestHash } from '../../platform/idempotency.ts';
 import {
   callerShape,
   id,
@@ -30,7 +31,6 @@ import { lineItemNotFound, stateForbids } from '../refusals.ts';
 import { reopening } from '../reopen.ts';
 import { isLive } from '../return.ts';
 import { changeReturn, changeReturnIn } from '../store/change.ts';
-import { oncePerKey, requestHash } from '../store/idempotency.ts';
 import { loadLabel } from '../store/load.ts';
 import type { DetailEvent } from '../store/publish.ts';
 import { labelStatusText, stateText } from '../store/texts.ts';

@@ -7,16 +7,15 @@ import {
   type RecordPartnerShipmentRequest,
   RecordPartnerShipmentRequestSchema,
 } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
+import { idempotencyConflict, oncePerKey, requestHash } from '../../platform/idempotency.ts';
 import { callerShape, id, parseInput, requiredText, text, time } from '../../platform/input.ts';
 import { appendEvents } from '../../platform/outbox/append.ts';
 import type { Queryable } from '../../platform/postgres.ts';
 import { type Destinations, destinationOf } from '../destinations.ts';
 import { optionalId } from '../fields/field.ts';
 import { pastTime } from '../past.ts';
-import { idempotencyConflict } from '../refusals.ts';
 import { reopening } from '../reopen.ts';
 import { changeReturnsInParts } from '../store/change.ts';
-import { oncePerKey, requestHash } from '../store/idempotency.ts';
 import { returnsOfLines } from '../store/line-owners.ts';
 import { changing } from '../store/transaction.ts';
 

@@ -1,11 +1,15 @@
+import { create } from '@bufbuild/protobuf';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { ReturnState } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
+import { UnflagReturnRequestSchema } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
 import { createTestDatabase, type TestDatabase } from '../../../test/support/database.ts';
 import { createEmbeddedCommerce } from '../commerce/embedded.ts';
 import { CommerceFailure } from '../commerce/provider.ts';
+import { unflagReturn } from '../flag.ts';
 import { insertCredit } from '../instant-refunds/instant-refunds-store.ts';
 import { purgeJobs } from './purge.ts';
 import {
+  actor,
   ask,
   eventsOf,
   exchangeWith,
@@ -55,6 +59,33 @@ describe('process return', () => {
     const answers = await Promise.all(Array.from({ length: 8 }, () => ask(db.pool, submitted)));
     const cases = answers.map((answer) => answer.case).sort();
     expect(cases).toEqual([...Array(7).fill('alreadyQueued'), 'queued']);
+  });
+
+  test('answers a repeat with the same key as the first call, also after the return was closed', async () => {
+    const submitted = await newReturn(db.pool, await newShop(db.pool));
+    const keyed = { idempotencyKey: 'k-1' };
+    expect(await ask(db.pool, submitted, keyed)).toMatchObject({ case: 'queued' });
+    expect(await ask(db.pool, submitted, keyed)).toMatchObject({ case: 'queued' });
+    expect(await ask(db.pool, submitted)).toMatchObject({ case: 'alreadyQueued' });
+    await runDue(runDeps(db.pool, createEmbeddedCommerce(db.pool)));
+    expect(await ask(db.pool, submitted, keyed)).toMatchObject({ case: 'queued' });
+    expect((await reload(db.pool, submitted)).state).toBe(ReturnState.CLOSED);
+    const queued = (await timelineOf(db.pool, submitted)).filter(({ kind }) => /queued/.test(kind));
+    expect(queued).toHaveLength(1);
+    await expect(ask(db.pool, submitted, { ...keyed, source: 'api' })).rejects.toMatchObject({
+      field: 'idempotency_key',
+    });
+  });
+
+  test('judges a repeat again when the first call queued nothing', async () => {
+    const flagged = await newReturn(db.pool, await newShop(db.pool), { flagReasons: ['odd'] });
+    const keyed = { idempotencyKey: 'k-1' };
+    expect(await ask(db.pool, flagged, keyed)).toMatchObject({ case: 'refused' });
+    await unflagReturn(
+      db.pool,
+      create(UnflagReturnRequestSchema, { shopId: flagged.shopId, actor, returnId: flagged.id }),
+    );
+    expect(await ask(db.pool, flagged, keyed)).toMatchObject({ case: 'queued' });
   });
 
   test('drops the details of whoever asks again', async () => {

@@ -3,11 +3,13 @@ import type pg from 'pg';
 import { z } from 'zod';
 import {
   type ProcessReturnRequest,
+  ProcessReturnRequestSchema,
   type ProcessReturnResponseSchema,
   ProcessReturnResponse_Refused_Code as RefusalCode,
 } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
 import { allInOrder } from '../../platform/all-in-order.ts';
-import { callerShape, id, parseInput, text } from '../../platform/input.ts';
+import { claimKey, findUse, keyUseOf } from '../../platform/idempotency.ts';
+import { callerShape, id, optionalIdempotencyKey, parseInput, text } from '../../platform/input.ts';
 import { committing, inTransaction, type Queryable, together } from '../../platform/postgres.ts';
 import type { AdditionalDetails } from '../commerce/provider.ts';
 import { returnNotFound } from '../refusals.ts';
@@ -17,14 +19,20 @@ import { EVERY_SHOP, NO_PROVIDER } from './provider-gate.ts';
 
 type Answer = NonNullable<MessageInitShape<typeof ProcessReturnResponseSchema>['result']>;
 
-const input = z.object({ ...callerShape, returnId: id, source: text(50) });
+const input = z.object({
+  ...callerShape,
+  idempotencyKey: optionalIdempotencyKey,
+  returnId: id,
+  source: text(50),
+});
 
 /**
  * Queues a return for processing, or says why not, judged in this order under the return's row lock:
  * it exists, it is not flagged, it is not closed, cancelled or expired, no instant-refund credit is
  * open (answered, but nothing is done), it is not queued already (the details of this call are
  * dropped), and its shop has a commerce provider. `queued` means accepted, not done: `return.closed` or
- * `return.processing.failed` follow. Without details, those of the last run count, which failed.
+ * `return.processing.failed` follow. Without details, those of the last run count, which failed. A repeat
+ * with the same idempotency key is answered `queued` again.
  *
  * @throws DomainError NOT_FOUND for a return the shop does not have; INVALID_ARGUMENT for details
  *   beyond their limits.
@@ -37,14 +45,18 @@ export async function processReturn(
   const { shopId, returnId, source, actor } = parseInput(input, request);
   const given = parseDetails(request.details);
   const hasDetails = Object.keys(given).length > 0;
+  const use = keyUseOf('ProcessReturn', ProcessReturnRequestSchema, request);
 
   return inTransaction(pool, async (tx) => {
     const standing = await lockStanding(tx, { shopId, returnId });
+    // A call that queued nothing keeps no key: its repeat is judged again.
+    if (use && (await findUse(tx, use)) !== undefined) return { case: 'queued', value: {} };
     const answer = answerWithoutQueueing(standing);
     if (answer) return answer;
     if (!(await gate.allows(tx, { shopId, returnId }))) return withoutProvider();
     const details = hasDetails ? given : standing.formerDetails;
     const job = { shopId, returnId, details, source, actor };
+    await claimKey(tx, use, returnId);
     await committing(tx, () => queueJob(tx, job, queuedEntry(request, details)));
     return { case: 'queued', value: {} };
   });

@@ -10,6 +10,7 @@ import {
 } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import { LabelProvider, type Settings } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
 import { DomainError, invalidField } from '../../platform/errors.ts';
+import { findUse, oncePerKey, requestHash } from '../../platform/idempotency.ts';
 import { parseInput } from '../../platform/input.ts';
 import { inTransaction, type Queryable, violatedConstraint } from '../../platform/postgres.ts';
 import { type Destinations, destinationOf } from '../destinations.ts';
@@ -31,7 +32,6 @@ import { returnNotFound, stateForbids } from '../refusals.ts';
 import { loadSettings } from '../settings.ts';
 import { requireDetailsFit } from '../store/details-size.ts';
 import { encodeReturn } from '../store/encoded.ts';
-import { findUse, oncePerKey, requestHash } from '../store/idempotency.ts';
 import { loadReturn } from '../store/load.ts';
 import { publish } from '../store/publish.ts';
 import { addTimeline } from '../store/timeline-store.ts';

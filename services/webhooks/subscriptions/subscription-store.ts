@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import type pg from 'pg';
+import { claimKey, type KeyUse } from '../../platform/idempotency.ts';
 import { inTransaction, type Queryable } from '../../platform/postgres.ts';
 import { addQueue, changeQueue, closeQueue, lockQueue } from '../delivery/queue/queue-changes.ts';
 import type { QueueRef } from '../delivery/queue/queue-ref.ts';
@@ -93,7 +94,7 @@ async function requireCapacity(tx: Queryable, shopId: bigint): Promise<void> {
 /**
  * Changes a subscription. What waits goes to the new address; what waits of one set inactive is
  * held, and goes on when it is set active. A new topic or trigger counts for later events. However
- * much waits, that is one row.
+ * much waits, that is one row. A repeat with the same idempotency key changes nothing.
  *
  * @param o.offsetMs of the retry clock.
  * @throws DomainError NOT_FOUND, or RESOURCE_EXHAUSTED when it would be one too many to its host. One
@@ -102,14 +103,21 @@ async function requireCapacity(tx: Queryable, shopId: bigint): Promise<void> {
 export function updateSubscription(
   pool: pg.Pool,
   target: { shopId: bigint; id: bigint },
-  o: { fields: SubscriptionChange; offsetMs: number; limitedHost: LimitedHost },
+  o: {
+    readonly fields: SubscriptionChange;
+    readonly offsetMs: number;
+    readonly limitedHost: LimitedHost;
+    readonly use?: KeyUse | undefined;
+  },
 ): Promise<Subscription> {
   const { shopId, id } = target;
   const { url } = o.fields;
   return inTransaction(pool, async (tx) => {
+    const isFirst = await claimKey(tx, o.use, id);
     // Before the subscription, as everywhere.
     await lockQuota(tx, shopId);
     const before = await lockSubscription(tx, shopId, id);
+    if (!isFirst) return getSubscription(tx, shopId, id);
     await requireCapacityFor(tx, target, { ...o, before });
     // Before the address, as everywhere: who waits for the queue must not keep outcomes from being written.
     await lockQueue(tx, { shopId, subscriptionId: id });

@@ -1,0 +1,164 @@
+import { createHash } from 'node:crypto';
+import { create, type DescMessage, type MessageShape, toBinary } from '@bufbuild/protobuf';
+import { Code } from '@connectrpc/connect';
+import type pg from 'pg';
+import { ErrorReason } from '../../proto/gen/rms/common/v1/error_pb.ts';
+import { DomainError } from './errors.ts';
+import type { Logger } from './log.ts';
+import type { Queryable } from './postgres.ts';
+import { startLoop, type Worker } from './worker.ts';
+
+/** One use of a caller's idempotency key. */
+export interface KeyUse {
+  readonly shopId: bigint;
+  /** Keys of different operations are independent of one another. */
+  readonly operation: string;
+  readonly key: string;
+  /** Of the request, by {@link requestHash}. */
+  readonly hash: Uint8Array;
+  /** The field that holds the key; `idempotency_key` when absent. */
+  readonly field?: string;
+}
+
+/** The key was used before, with other content. */
+export function idempotencyConflict(field = 'idempotency_key'): DomainError {
+  return new DomainError(
+    Code.AlreadyExists,
+    ErrorReason.IDEMPOTENCY_CONFLICT,
+    `${field} was used with other content`,
+    { field },
+  );
+}
+
+/**
+ * A hash of what a request asks for. The actor is no part of it: a repeat may come from another replica or person.
+ */
+export function requestHash<D extends DescMessage>(
+  schema: D,
+  request: MessageShape<D>,
+): Uint8Array {
+  const asked = create(schema);
+  Object.assign(asked, request, { actor: undefined });
+  return createHash('sha256').update(toBinary(schema, asked)).digest();
+}
+
+/** A message with a key that may be empty. */
+type KeyedMessage = { readonly shopId: bigint; readonly idempotencyKey: string };
+
+/** The use of the key in a request; undefined without a key. */
+export function keyUseOf<D extends DescMessage>(
+  operation: string,
+  schema: D,
+  request: MessageShape<D> & KeyedMessage,
+): KeyUse | undefined {
+  const { shopId, idempotencyKey: key } = request;
+  return key === '' ? undefined : { shopId, operation, key, hash: requestHash(schema, request) };
+}
+
+/**
+ * The result of an earlier use of the key; undefined when it was never used.
+ *
+ * @throws DomainError IDEMPOTENCY_CONFLICT when it was used with other content.
+ */
+export async function findUse(db: Queryable, use: KeyUse): Promise<bigint | undefined> {
+  const { rows } = await db.query<{ result_id: bigint; request_hash: Buffer }>(
+    `select result_id, request_hash from idempotency_keys
+      where shop_id = $1 and operation = $2 and key = $3`,
+    [use.shopId, use.operation, use.key],
+  );
+  const [found] = rows;
+  if (!found) return undefined;
+  if (!found.request_hash.equals(use.hash)) throw idempotencyConflict(use.field);
+  return found.result_id;
+}
+
+/**
+ * Runs `work` once per key: a later or parallel use of the same key waits for the first and gets its result. Call it
+ * before any row is locked.
+ *
+ * @throws DomainError IDEMPOTENCY_CONFLICT when the key was used with other content.
+ */
+export async function oncePerKey(
+  tx: Queryable,
+  use: KeyUse,
+  work: () => Promise<bigint>,
+): Promise<{ readonly id: bigint; readonly repeated: boolean }> {
+  await tx.query('select pg_advisory_xact_lock(hashtextextended($1, 0))', [
+    `${use.shopId}:${use.operation}:${use.key}`,
+  ]);
+  const earlier = await findUse(tx, use);
+  if (earlier !== undefined) return { id: earlier, repeated: true };
+  const id = await work();
+  await tx.query(CLAIM, [use.shopId, use.operation, use.key, use.hash, id]);
+  return { id, repeated: false };
+}
+
+const CLAIM = `
+insert into idempotency_keys (shop_id, operation, key, request_hash, result_id)
+values ($1, $2, $3, $4, $5)`;
+
+/**
+ * Claims a key for a change of the object with the id `resultId`, in the transaction of the change: a rollback
+ * releases it. Of two calls at once the second waits for the first. Without a key every call is the first.
+ *
+ * @returns false when an earlier call with the key made the change.
+ * @throws DomainError IDEMPOTENCY_CONFLICT when the key was used with other content.
+ */
+export async function claimKey(
+  tx: Queryable,
+  use: KeyUse | undefined,
+  resultId: bigint,
+): Promise<boolean> {
+  if (!use) return true;
+  const { rowCount } = await tx.query(`${CLAIM} on conflict do nothing`, [
+    use.shopId,
+    use.operation,
+    use.key,
+    use.hash,
+    resultId,
+  ]);
+  if (rowCount === 1) return true;
+  await findUse(tx, use);
+  return false;
+}
+
+/** Frees a key whose change was taken back. */
+export async function releaseKey(tx: Queryable, use: KeyUse): Promise<void> {
+  await tx.query(
+    'delete from idempotency_keys where shop_id = $1 and operation = $2 and key = $3',
+    [use.shopId, use.operation, use.key],
+  );
+}
+
+/** Keys are kept longer than any caller repeats a call. */
+const KEY_DAYS = 90;
+const EVERY_MS = 60 * 60 * 1_000;
+/** Rows removed by one statement: a long delete would hold up others. */
+const ROWS = 5_000;
+
+/** Removes keys after 90 days. Safe to run in several replicas. */
+export function startKeyPurge(o: { readonly pool: pg.Pool; readonly logger: Logger }): Worker {
+  return startLoop({
+    name: 'purge of idempotency keys',
+    idleMs: EVERY_MS,
+    logger: o.logger,
+    step: async () => ((await purgeKeys(o.pool)) < ROWS ? 'idle' : 'again'),
+  });
+}
+
+/**
+ * One step of the purge.
+ *
+ * @param keep operations whose keys stay.
+ * @returns how many rows were removed.
+ */
+export async function purgeKeys(db: Queryable, keep: readonly string[] = []): Promise<number> {
+  const { rowCount } = await db.query(
+    `delete from idempotency_keys
+      where (shop_id, operation, key) in (
+        select shop_id, operation, key from idempotency_keys
+         where operation <> all ($1::text[]) and created_at < now() - $2 * interval '1 day' limit $3)`,
+    [keep, KEY_DAYS, ROWS],
+  );
+  return rowCount ?? 0;
+}
