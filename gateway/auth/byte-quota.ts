@@ -43,7 +43,7 @@ export function createByteQuota(o: {
     leaseDivisor: LEASE_DIVISOR,
     ...(o.timeoutMs !== undefined && { timeoutMs: o.timeoutMs }),
   });
-  const refusals = o.meter.createCounter('shop.byte_quota.refusals', {
+  const refusals = o.meter.createCounter('shop.byte_quota.rejections', {
     description: 'Requests refused because the daily byte quota of their shop was used up',
   });
   const logged = createBoundedCache<true>(MAX_SHOPS);

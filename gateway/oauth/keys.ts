@@ -90,7 +90,7 @@ export function createOAuthKeys(pool: pg.Pool, keyring: Keyring): OAuthKeys {
       return signing();
     }
     if (opened?.kid !== stored.kid) {
-      const text = keyring.open(stored.keyId, stored.encrypted, contextOf(stored.kid));
+      const text = keyring.decrypt(stored.keyId, stored.encrypted, contextOf(stored.kid));
       opened = { kid: stored.kid, privateJwk: jwk.parse(JSON.parse(text)) };
     }
     return opened;
@@ -161,7 +161,7 @@ async function makeKey(db: Queryable, keyring: Keyring): Promise<void> {
   const [privateJwk, publicJwk] = await Promise.all([exportJWK(privateKey), exportJWK(publicKey)]);
   const kid = await calculateJwkThumbprint(publicJwk);
   const named = { kid, alg: SIGNING_ALG, use: 'sig' };
-  const { keyId, sealed: encrypted } = keyring.seal(
+  const { keyId, encrypted } = keyring.encrypt(
     JSON.stringify({ ...privateJwk, ...named }),
     contextOf(kid),
   );

@@ -150,7 +150,7 @@ describe('the daily bytes of a shop', () => {
   test('refusals are a metric', async () => {
     await useUp();
     const metrics = await (await fetch(small.gateway.metricsUrl)).text();
-    expect(metrics).toMatch(/^shop_byte_quota_refusals_total [1-9]/m);
+    expect(metrics).toMatch(/^shop_byte_quota_rejections_total [1-9]/m);
     expect(metrics).toMatch(/^http_server_request_body_bytes_total\{operation="createCart"\} \d+/m);
   });
 });

@@ -1,7 +1,7 @@
 import { Actor_KindSchema } from '../../proto/gen/rms/common/v1/actor_pb.ts';
 import { cleanText, fits } from '../contract/limits.ts';
 
-/** Characters an actor's id or name may have; both are stored with everything the actor does. */
+/** Longest id or name of an actor, in characters. Both are stored with everything that the actor does. */
 const MAX_ACTOR_TEXT = 200;
 
 const KINDS: ReadonlySet<number> = new Set(
@@ -9,8 +9,8 @@ const KINDS: ReadonlySet<number> = new Set(
 );
 
 /**
- * The rule that an actor of a request breaks, reading on from the field's name; undefined when it is
- * sound: a known kind, an id of 1 to 200 characters, a name of at most 200, both storable.
+ * Returns the rule that an actor of a request breaks, as text that follows the name of the field. Returns undefined for
+ * a valid actor: a known kind, an id of 1 to 200 characters and a name of at most 200, both storable.
  */
 export function actorFault(actor: unknown): string | undefined {
   if (!isObject(actor)) return 'is required';

@@ -1,6 +1,6 @@
 /**
- * What all of them resolve with. Where some fail, waits for all and rejects as the first does by their order, not
- * by time: of statements that depend on one another the first says why.
+ * Like `Promise.all`, but waits for all promises, and rejects with the failure that is first in the list, not first in
+ * time. When statements depend on one another, the first failed one holds the cause.
  */
 export async function allInOrder<const T extends readonly unknown[]>(
   promises: readonly [...{ [K in keyof T]: Promise<T[K]> }],

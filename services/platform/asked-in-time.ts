@@ -1,11 +1,11 @@
 import { within } from './within.ts';
 
-/** Well below what a scrape of the metrics may take. Milliseconds. */
+/** Well below the time limit of a scrape of the metrics. Milliseconds. */
 const PATIENCE_MS = 2_000;
 
 /**
- * A question whose answer is a metric: asked once at a time, and given up when it takes long, so that a
- * database that hangs does not hold up every other figure. Undefined when it was given up.
+ * Wraps a query whose answer is a metric. Parallel calls share one query. A query that takes too long resolves to
+ * undefined, so that a hanging database does not delay the other metrics.
  */
 export function askedInTime<T>(ask: () => Promise<T>): () => Promise<T | undefined> {
   let asking: Promise<T> | undefined;

@@ -13,29 +13,29 @@ export interface BackgroundOptions {
   /** The service and its schema. */
   readonly name: string;
   readonly pool: pg.Pool;
-  /** Pools whose commits are relayed as well. */
+  /** Further pools whose commits are relayed. */
   readonly writers?: readonly pg.Pool[];
   readonly bus: EventBus;
   readonly logger: Logger;
   readonly telemetry: Telemetry;
-  /** Whether there is an outbox to relay. */
+  /** Whether the service has an outbox to relay. */
   readonly publishes: boolean;
   /** How long published events are kept. Days. */
   readonly retentionDays?: number;
   readonly workers: readonly Worker[] | (() => Promise<readonly Worker[]>);
 }
 
-/** What a service does besides answering calls. */
+/** The work of a service besides answering calls. */
 export interface Background {
-  /** Whether the schema was found to fit the code, and so the work was begun. */
+  /** Whether the schema fits the code, so that the work has started. */
   isRunning(): boolean;
-  /** No new work; waits for what is in flight, for at most 20 s. */
+  /** Starts no new work and waits up to 20 s for the work in flight. */
   stopWorkers(): Promise<void>;
-  /** Publishes what the outbox still holds, for at most 5 s, and gives the leases back. */
+  /** Publishes the rest of the outbox for up to 5 s, then releases the leases. */
   stopRelay(): Promise<void>;
 }
 
-/** How often a schema that does not fit is looked at again. Milliseconds. */
+/** How often a schema that does not fit is checked again. Milliseconds. */
 const RECHECK_MS = 1_000;
 
 /** The limits of a stop. Milliseconds. */
@@ -43,12 +43,12 @@ const DRAIN_MS = 20_000;
 const FLUSH_MS = 5_000;
 
 /**
- * Begins the background work as soon as the schema fits the code.
+ * Starts the background work as soon as the schema fits the code.
  *
- * It is judged once: a release migrates before its pods are replaced, and those that are serving
- * go on, since migrations work with the code before them.
+ * The check ends with the first success. A release migrates before its pods are replaced, and running pods continue,
+ * because migrations work with the code before them.
  *
- * Resolves when the first look is done. @throws what starting the work throws in that first look.
+ * Resolves after the first check. @throws what starting the work throws in that first check.
  */
 export async function startBackground(o: BackgroundOptions): Promise<Background> {
   const stopping = new AbortController();
@@ -71,7 +71,7 @@ export async function startBackground(o: BackgroundOptions): Promise<Background>
       try {
         if (await fits(o)) return await begin();
       } catch (error) {
-        o.logger.error({ err: error }, 'background work could not start');
+        o.logger.error({ err: error }, 'background work not started');
       }
     }
   };
@@ -91,25 +91,25 @@ export async function startBackground(o: BackgroundOptions): Promise<Background>
       stopping.abort();
       await waiting;
       const all = Promise.all(workers.map((worker) => worker.stop()));
-      if (!(await within(DRAIN_MS, all))) o.logger.warn('background work did not finish in time');
+      if (!(await within(DRAIN_MS, all))) o.logger.warn('background work not finished in time');
     },
     async stopRelay() {
       if (!relay) return;
       const flushed = await within(FLUSH_MS, relay.flush()).catch(() => false);
-      if (!flushed) o.logger.warn('events are left in the outbox for the next process');
+      if (!flushed) o.logger.warn('outbox not empty at stop, the next process publishes the rest');
       await within(FLUSH_MS, relay.stop());
     },
   };
 }
 
-/** Whether the schema fits; a database that is away is a reason to look again, not to give up. */
+/** Whether the schema fits. When the database is unavailable, the caller checks again later. */
 async function fits(o: BackgroundOptions): Promise<boolean> {
   try {
     const { state, detail } = await schemaState(o.pool, o.name);
     if (state !== 'current') o.logger.error({ state }, `not serving: ${detail}`);
     return state === 'current';
   } catch (error) {
-    o.logger.error({ err: error }, 'not serving: the schema could not be read');
+    o.logger.error({ err: error }, 'not serving: schema not readable');
     return false;
   }
 }

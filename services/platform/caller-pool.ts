@@ -4,28 +4,28 @@ import { presentCaller } from './caller.ts';
 import { overloaded } from './errors.ts';
 import { createPermits, NoPermit, type Permits, type Release } from './permits.ts';
 
-/** At least so many may wait for a connection: all calls of a service with 128 of each kind in flight. */
+/** Lower bound for the number of callers that may wait for a connection: 128 calls of each kind in flight. */
 const MAX_WAITING = 256;
 /** As long as `createPool` waits for a connection. Milliseconds. */
 const WAIT_MS = 5_000;
-/** Transactions may hold so much of the pool: those that wait for a lock leave the rest to reads. */
+/** The part of the pool that transactions may use. Reads have the rest while transactions wait for locks. */
 const TRANSACTIONS = 0.75;
 
-/** Most statements end by themselves soon after their caller left. Milliseconds. */
+/** Most statements end soon after their caller left. Milliseconds. */
 const GRACE_MS = 100;
-/** How soon a statement is cancelled again, if the first time came between two. Milliseconds. */
+/** A cancellation between two statements has no effect, so it is repeated after this time. Milliseconds. */
 const AGAIN_MS = 500;
 
-/** The bounds of pools that serve callers. */
+/** The permits of pools that serve callers. */
 const bounded = new WeakMap<pg.Pool, { connections: Permits; transactions: Permits }>();
 
 /**
- * Makes a pool serve callers: it hands out no connection to one that has left, stops waiting for one when
- * the caller leaves, and cancels what the caller's connection is doing. Who waits is bounded, and so are the
- * connections of transactions.
+ * Makes a pool serve callers. A caller that has left gets no connection and stops waiting for one, and the statement on
+ * its connection is cancelled. The number of waiting callers is limited, and so is the number of connections for
+ * transactions.
  *
- * @param background sends the cancellations, over connections that callers cannot use up.
- * @param calls most calls in flight at once: all of them may wait.
+ * @param background sends the cancellations. Callers cannot use up its connections.
+ * @param calls most calls in flight at once. All of them may wait.
  */
 export function serveCallers(pool: pg.Pool, background: pg.Pool, calls = MAX_WAITING): pg.Pool {
   const size = pool.options.max;
@@ -64,13 +64,13 @@ type Callback = (
   done: (destroy?: Error | boolean) => void,
 ) => void;
 
-/** The place of one transaction; nothing to wait for where the pool does not serve callers. */
+/** Takes a permit for one transaction. Pools that do not serve callers need none. */
 export async function takeTransaction(pool: pg.Pool): Promise<Release> {
   const bounds = bounded.get(pool);
   return bounds ? takeFor(presentCaller(), bounds.transactions) : () => {};
 }
 
-/** How many wait for a connection of the pool, or for a transaction. */
+/** How many callers wait for a connection of the pool, or for a transaction. */
 export function waitingFor(pool: pg.Pool): number {
   const bounds = bounded.get(pool);
   const waiting = bounds ? bounds.connections.waiting() + bounds.transactions.waiting() : 0;
@@ -87,12 +87,12 @@ async function takeFor(caller: AbortSignal | undefined, permits: Permits): Promi
   }
 }
 
-/** Nobody gets this answer. */
+/** The caller has left, so this error is not sent to it. */
 function callerLeft(): ConnectError {
   return new ConnectError('the caller left', Code.Canceled);
 }
 
-/** Gives a connection to a caller until it is released, and cancels what it does if the caller leaves first. */
+/** Lends a connection to a caller until its release. Cancels the statement if the caller leaves first. */
 function lend(
   client: pg.PoolClient,
   o: { caller: AbortSignal | undefined; permit: Release; background: pg.Pool },
@@ -128,7 +128,7 @@ function lend(
       release(destroy);
       permit();
     };
-    // A cancellation that is under way must not meet the next user of the connection.
+    // A pending cancellation must not reach the next user of the connection.
     if (cancelling !== undefined) void cancelling.then(giveBack);
     else giveBack();
   };

@@ -4,7 +4,7 @@ import { INTERNAL_CALLERS } from './grpc/callers.ts';
 import { keyringText } from './keyring.ts';
 import { transportFaults, transportShape } from './transport-security.ts';
 
-/** What a process refuses to start with: every fault in its environment, one per line. */
+/** Faults in the environment that prevent the start: all of them, one per line. */
 export class ConfigError extends Error {
   override readonly name = 'ConfigError';
   readonly faults: readonly string[];
@@ -18,8 +18,8 @@ export class ConfigError extends Error {
 /**
  * Parses environment variables once, at start-up.
  *
- * An empty variable counts as unset. Every missing or malformed variable is named in one error,
- * with what it wants and never with its value, so that a bad deployment is put right in one round.
+ * An empty variable counts as unset. One error lists every missing or malformed variable with the expected form, never
+ * with its value, so that all faults of a deployment can be corrected together.
  *
  * @throws ConfigError
  */
@@ -53,7 +53,7 @@ function faultOf(
     : `${name}: ${issue.message}${about}`;
 }
 
-/** What must hold between the variables of the service identity; see {@link identityShape}. */
+/** Faults in the combination of the variables of the service identity; see {@link identityShape}. */
 function identityFaults(env: Record<string, unknown>): string[] {
   const production = env.NODE_ENV === 'production';
   const kind = env.SERVICE_AUTH ?? 'static';
@@ -71,7 +71,7 @@ function identityFaults(env: Record<string, unknown>): string[] {
 /** A TCP port; 0 asks the kernel for a free one. */
 export const port = wholeNumber(0, 65_535);
 
-/** Where a process's own database is. */
+/** Address of the process's own database. */
 export const postgresUrl = z.url({
   protocol: /^postgres(ql)?$/,
   error: 'wants postgres://user:password@host:port/database',
@@ -83,7 +83,7 @@ export const httpUrl = z.url({ protocol: /^https?$/, error: 'wants an http or ht
 /** A gRPC name such as `dns:///returns:8080` or `127.0.0.1:9001`. */
 export const grpcTarget = z.string().regex(/^\S+$/, 'wants a gRPC name without spaces');
 
-/** A day at which the version calendar stands. */
+/** The day of the version calendar. */
 export const calendarDay = z.iso
   .date({ error: 'wants a date such as 2027-08-01' })
   .optional()
@@ -109,7 +109,7 @@ export function milliseconds(min: number, max: number) {
   return wholeNumber(min, max);
 }
 
-/** Values separated by commas; blanks around them are dropped, empty ones too. */
+/** Values separated by commas. Blanks around them and empty values are dropped. */
 export const list = z.string().transform((text) =>
   text
     .split(',')
@@ -119,7 +119,7 @@ export const list = z.string().transform((text) =>
 
 const levels = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const;
 
-/** What every process has. */
+/** The variables of every process. */
 export const processShape = {
   ...transportShape,
   NODE_ENV: z
@@ -146,7 +146,7 @@ export const processShape = {
     ),
 };
 
-/** What a process with a database has. */
+/** The variables of a process with a database. */
 export const databaseShape = {
   DATABASE_URL: postgresUrl.describe('The own schema, logged in as its role'),
   DATABASE_POOL_MAX: wholeNumber(1, 200)
@@ -154,7 +154,7 @@ export const databaseShape = {
     .describe('Most connections this process opens to the database'),
 };
 
-/** What a process that publishes or listens has. */
+/** The variables of a process that publishes or listens. */
 export const busShape = {
   ...kafkaSecurityShape,
   KAFKA_BROKERS: list
@@ -167,14 +167,14 @@ export const busShape = {
     .enum(['required', 'accept-unsigned'], { error: 'wants required or accept-unsigned' })
     .default('required')
     .describe(
-      'Whether events without a signature are set aside; accept-unsigned only while signatures are rolled out',
+      'Whether events without a signature are skipped; accept-unsigned only while signatures are rolled out',
     ),
   RETENTION_DAYS: wholeNumber(1, 365)
     .default(7)
     .describe('Days for which published events are kept'),
 };
 
-/** A service account, or all of one namespace. */
+/** A service account, or all accounts of a namespace. */
 const SUBJECT = /^system:serviceaccount:[a-z0-9-]+:([a-z0-9.-]+|\*)$/;
 const ACCOUNT = /^(system:serviceaccount:[a-z0-9-]+:[a-z0-9.-]+)=([a-z-]+)$/;
 
@@ -241,10 +241,10 @@ export const identityShape = {
   GRPC_TLS_KEY_FILE: z.string().optional().describe('File with the key of that certificate'),
 };
 
-/** More than a gateway lets through in a burst: gateways refuse first, and more cheaply. */
+/** More than a gateway admits in a burst, because gateways reject requests first, and more cheaply. */
 export const MAX_CALLS_IN_FLIGHT = 512;
 
-/** What bounds the load on a process that answers gRPC calls. */
+/** Limits of the load on a process that answers gRPC calls. */
 const loadShape = {
   MAX_CALLS_IN_FLIGHT: wholeNumber(1, 10_000)
     .default(MAX_CALLS_IN_FLIGHT)
@@ -253,7 +253,7 @@ const loadShape = {
     ),
 };
 
-/** The variables that every gRPC service has. */
+/** The variables of every gRPC service. */
 export const serviceShape = {
   GRPC_TLS_CLIENT_CERTIFICATES: z
     .enum(['none', 'required'], { error: 'wants none or required' })

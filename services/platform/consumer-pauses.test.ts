@@ -61,7 +61,7 @@ describe('a record that fails', () => {
         handled.push(...events.map(({ trigger }) => trigger));
       },
     });
-  const parked = async () => (await database.pool.query('select from poison_records')).rows.length;
+  const poison = async () => (await database.pool.query('select from poison_records')).rows.length;
 
   test('waits for its next try with its key, while other keys go on; a stop ends the wait', async () => {
     worker = await consume([600_000]);
@@ -77,7 +77,7 @@ describe('a record that fails', () => {
     await until(() => tries === 2);
     await bus.publish('t', [recordOf('other', '1:2')]);
     expect(handled).toEqual(['before', 'other']);
-    expect(await parked()).toBe(0);
+    expect(await poison()).toBe(0);
     await worker.stop();
     expect(tries).toBe(2);
   });
@@ -93,6 +93,6 @@ describe('a record that fails', () => {
     const records = keys.map((key) => recordOf(key, key));
     await bus.publish('t', records);
     expect(handled.toSorted()).toEqual(keys.toSorted());
-    expect(await parked()).toBe(0);
+    expect(await poison()).toBe(0);
   });
 });

@@ -9,7 +9,7 @@ import { silentLogger, testTelemetry } from '../../test/support/telemetry.ts';
 import type { BusRecord, EventBus } from './bus/event-bus.ts';
 import { createInProcessBus } from './bus/in-process.ts';
 import { consumeEvents } from './consumer.ts';
-import { parkRecord, replayPoison } from './poison.ts';
+import { replayPoison, storePoison } from './poison.ts';
 import { currentTraceparent, type Telemetry } from './telemetry.ts';
 import type { Worker } from './worker.ts';
 
@@ -66,7 +66,7 @@ describe('consume events', () => {
     await bus.close();
   });
 
-  const parked = async () => {
+  const poison = async () => {
     const { rows } = await database.pool.query(
       'select id, reason, attempts, key from poison_records order by id',
     );
@@ -102,7 +102,7 @@ describe('consume events', () => {
     const broken: BusRecord = { key: '1:1', value: Buffer.from([0xff, 0xff]), headers: {} };
     await bus.publish('t', [recordOf('a'), broken, recordOf('b')]);
     expect(seen).toEqual(['a', 'b']);
-    expect(await parked()).toMatchObject([{ key: '1:1', attempts: 3 }]);
+    expect(await poison()).toMatchObject([{ key: '1:1', attempts: 3 }]);
   });
 
   test('of two records at one position that cannot be handled, both are put aside', async () => {
@@ -110,16 +110,16 @@ describe('consume events', () => {
     for (const value of [Buffer.from('one'), Buffer.from('two'), Buffer.from('two')]) {
       const error = new Error('no event');
       const o = { consumer: 'test', record: { ...record, value }, error, attempts: 3 };
-      await parkRecord(database.pool, o);
+      await storePoison(database.pool, o);
     }
-    expect(await parked()).toHaveLength(2);
+    expect(await poison()).toHaveLength(2);
   });
 
   test('what PostgreSQL cannot hold of a record does not keep it from being put aside', async () => {
     const value = Buffer.from([0xff, 0xff]);
     const headers = { 'a\0b': 'c\0' };
     await bus.publish('t', [{ key: '\0\0\0\u0001', value, headers }, recordOf('a')]);
-    expect(await parked()).toMatchObject([{ key: '\uFFFD\uFFFD\uFFFD\u0001' }]);
+    expect(await poison()).toMatchObject([{ key: '\uFFFD\uFFFD\uFFFD\u0001' }]);
     expect(seen).toEqual(['a']);
   });
 
@@ -128,7 +128,7 @@ describe('consume events', () => {
     async (seconds) => {
       behave = (tx) => breakConstraint(tx).then(() => {});
       await bus.publish('t', [recordOf('a', { occurredAt: { seconds, nanos: 0 } })]);
-      expect(await parked()).toHaveLength(1);
+      expect(await poison()).toHaveLength(1);
     },
   );
 
@@ -138,7 +138,7 @@ describe('consume events', () => {
     ['no shop', { shopId: 0n }],
   ])('a record with %s is put aside', async (_, fields) => {
     await bus.publish('t', [recordOf('a', fields)]);
-    expect(await parked()).toHaveLength(1);
+    expect(await poison()).toHaveLength(1);
     expect(seen).toEqual([]);
   });
 
@@ -154,7 +154,7 @@ describe('consume events', () => {
     expect(seen).toEqual(['a', 'b']);
     // Once in the batch, then three times alone.
     expect(tries).toBe(4);
-    expect(await parked()).toMatchObject([
+    expect(await poison()).toMatchObject([
       { attempts: 3, reason: expect.stringContaining('check') },
     ]);
 
@@ -163,14 +163,14 @@ describe('consume events', () => {
     expect(tries).toBe(4);
   });
 
-  test('parked records can be replayed, and are parked again when they fail again', async () => {
+  test('poison records can be replayed, and are poison again when they fail again', async () => {
     behave = (tx) => breakConstraint(tx).then(() => {});
     await bus.publish('t', [recordOf('late')]);
-    const [first] = await parked();
+    const [first] = await poison();
     const replay = () => replayPoison({ pool: database.pool, bus, consumer: 'test' });
 
     expect(await replay()).toBe(1);
-    const [second, ...others] = await parked();
+    const [second, ...others] = await poison();
     expect(second).toMatchObject({ reason: first?.reason });
     expect(second?.id).not.toBe(first?.id);
     expect(others).toEqual([]);
@@ -178,7 +178,7 @@ describe('consume events', () => {
     behave = async () => {};
     expect(await replay()).toBe(1);
     expect(seen).toEqual(['late']);
-    expect(await parked()).toEqual([]);
+    expect(await poison()).toEqual([]);
   });
 
   test.each([
@@ -200,17 +200,17 @@ describe('consume events', () => {
     await expect(replay(cutOff)).rejects.toThrow('cut off');
     expect(await replay(bus)).toBe(1);
     expect(seen).toEqual(['late']);
-    expect(await parked()).toEqual([]);
+    expect(await poison()).toEqual([]);
   });
 
-  test('a replay goes through any number of parked records once', async () => {
+  test('a replay goes through any number of poison records once', async () => {
     behave = (tx) => breakConstraint(tx).then(() => {});
     await bus.publish(
       't',
       Array.from({ length: 45 }, (_, n) => recordOf(`late ${n}`)),
     );
     expect(await replayPoison({ pool: database.pool, bus, consumer: 'test' })).toBe(45);
-    expect(await parked()).toHaveLength(45);
+    expect(await poison()).toHaveLength(45);
   });
 
   test('an outage counts nothing: the batch is given again until it works', async () => {
@@ -224,7 +224,7 @@ describe('consume events', () => {
     await bus.publish('t', [recordOf('a')]);
     expect(outages).toBe(5);
     expect(seen).toEqual(['a']);
-    expect(await parked()).toEqual([]);
+    expect(await poison()).toEqual([]);
   });
 
   test('a lost connection counts nothing', async () => {
@@ -237,7 +237,7 @@ describe('consume events', () => {
     await bus.publish('t', [recordOf('a')]);
     expect(losses).toBe(3);
     expect(seen).toEqual(['a']);
-    expect(await parked()).toEqual([]);
+    expect(await poison()).toEqual([]);
   });
 
   test('a lost grant counts nothing, and the event is handled once it is back', async () => {
@@ -253,7 +253,7 @@ describe('consume events', () => {
     await bus.publish('t', [recordOf('a')]);
     await migrator.end();
     expect(seen).toEqual(['a']);
-    expect(await parked()).toEqual([]);
+    expect(await poison()).toEqual([]);
   });
 
   test('a single event is handled within its trace', async () => {
@@ -274,7 +274,7 @@ describe('consume events', () => {
     await bus.publish('t', [record]);
     await bus.publish('t', [record]);
     expect(seen).toEqual(['a']);
-    expect(await parked()).toEqual([]);
+    expect(await poison()).toEqual([]);
   });
 
   test('an event of newer code is handled: what this code does not know of it is passed over', async () => {
@@ -283,6 +283,6 @@ describe('consume events', () => {
     const unknown = Buffer.from([0xd2, 0x05, 0x03, 0x6e, 0x65, 0x77]);
     await bus.publish('t', [{ ...known, value: Buffer.concat([known.value, unknown]) }]);
     expect(seen).toEqual(['trigger.of.tomorrow']);
-    expect(await parked()).toEqual([]);
+    expect(await poison()).toEqual([]);
   });
 });

@@ -9,17 +9,17 @@ import type { Logger } from './log.ts';
 import { isOutage } from './outage.ts';
 import { parseEvent } from './outbox/parse.ts';
 import { startPartitionKeeper } from './partitions.ts';
-import { dayOfEvent, parkRecord, readEvent } from './poison.ts';
+import { dayOfEvent, readEvent, storePoison } from './poison.ts';
 import { inTransaction, type Queryable, together } from './postgres.ts';
 import { createRecordFailures, type RecordFailures } from './record-failures.ts';
 import { type Telemetry, withTraceparent } from './telemetry.ts';
 import type { Worker } from './worker.ts';
 
-/** A handled event is remembered longer than it is kept for a replay, by its publisher and by Kafka. */
+/** Handled events are remembered longer than their publisher and Kafka keep them for a replay. */
 const MIN_REMEMBER_DAYS = 14;
 const REMEMBER_LONGER_DAYS = 7;
 
-/** How long a handled event is remembered. Days. */
+/** How long handled events are remembered. Days. */
 export function rememberDays(retentionDays = 0): number {
   return Math.max(MIN_REMEMBER_DAYS, retentionDays + REMEMBER_LONGER_DAYS);
 }
@@ -31,46 +31,44 @@ export interface ConsumeOptions<Locked = unknown> {
   readonly topics: readonly string[];
   readonly logger: Logger;
   readonly telemetry: Telemetry;
-  /** How long publishers keep their events for a replay; 7 by default. */
+  /** How long publishers keep their events for a replay; 7 days by default. */
   readonly retentionDays?: number;
   /**
-   * Called before the transaction, which nothing of another service should keep open: gives the
-   * events with what the handler will need of others. May be called for events that were handled.
+   * Called before the transaction, so that no transaction waits for another service. Returns the events with the data
+   * of other services that the handler needs. May be called for events that were handled before.
    */
   readonly prepare?: (events: readonly Event[]) => Promise<readonly Event[]>;
   /**
-   * Begins statements that need not wait until it is known which events are new: they take the same round trip as
-   * that question. `handle` gets the result.
+   * Starts statements that need not wait for the list of new events, so that they share its round trip. `handle` gets
+   * the result.
    */
   readonly lock?: (tx: pg.PoolClient, events: readonly Event[]) => Promise<Locked>;
   /**
-   * Deals with events it has not seen before, in the order of their keys, inside the transaction
-   * that remembers their ids. Skips triggers it does not know. May be called again for the same
-   * events after it threw.
+   * Handles new events, in order within each key, in the transaction that remembers their ids. Skips unknown triggers.
+   * May be called again for the same events after it threw.
    */
   handle(tx: pg.PoolClient, events: readonly Event[], locked: Locked): Promise<void>;
-  /** Between the tries of a record that fails (tests). Milliseconds. */
+  /** Pauses between the tries of a failing record (tests). Milliseconds. */
   readonly recordPausesMs?: readonly number[];
 }
 
 /**
- * Listens to topics: every event has its effect once, a batch is one transaction. A record that
- * cannot be handled is put aside after three tries, with pauses between; records of other keys go on.
- * An outage counts nothing and makes the bus wait. It is an outage, too, when the records of many keys
- * fail in a row.
+ * Listens to topics. Every event has its effect once, and a batch is one transaction. A record that fails three times,
+ * with pauses between the tries, is stored as a poison record; records of other keys continue. During an outage no
+ * tries are counted, and the bus waits. When the records of many keys fail in a row, that counts as an outage too.
  */
 export async function consumeEvents<Locked = unknown>(o: ConsumeOptions<Locked>): Promise<Worker> {
   const meter = o.telemetry.meter;
   const counters: Counters = {
     handled: meter.createCounter('events_consumed_total', { description: 'Events handled.' }),
-    repeated: meter.createCounter('events_repeated_total', {
+    repeated: meter.createCounter('events_duplicate_total', {
       description: 'Events that had been handled before.',
     }),
-    parked: meter.createCounter('events_parked_total', {
-      description: 'Records put aside because they could not be handled.',
+    poison: meter.createCounter('events_poison_total', {
+      description: 'Records that were stored as poison because they could not be handled.',
     }),
     failed: meter.createCounter('events_failed_total', {
-      description: 'Failed tries of single records, by what they were taken for.',
+      description: 'Failed tries of single records, by assumed cause (outage or record).',
     }),
     lag: meter.createHistogram('events_lag', {
       description: 'Time from an event to the commit of its effect.',
@@ -100,7 +98,7 @@ export async function consumeEvents<Locked = unknown>(o: ConsumeOptions<Locked>)
 interface Counters {
   readonly handled: Counter;
   readonly repeated: Counter;
-  readonly parked: Counter;
+  readonly poison: Counter;
   readonly failed: Counter;
   readonly lag: Histogram;
 }
@@ -110,8 +108,8 @@ interface Consumer extends ConsumeOptions {
 }
 
 /**
- * Handles all records together. When that fails, the bus gives each key alone, so that no key waits for
- * another; the records of one key are then handled one by one, in order.
+ * Handles all records together. When that fails, the bus passes each key alone, so that no key waits for another. The
+ * records of one key are then handled one by one, in order.
  */
 async function handleRecords(o: Consumer, records: readonly ReceivedRecord[]): Promise<void> {
   const keys = new Set(records.map(({ topic, key }) => `${topic}\n${key}`));
@@ -128,7 +126,7 @@ async function handleRecords(o: Consumer, records: readonly ReceivedRecord[]): P
   for (const record of records) await handleOne(o, record);
 }
 
-/** Trouble that is nobody's fault: the same records will do later. */
+/** Whether the error does not depend on the records, so that they can be handled later. */
 function isPassing(error: unknown): boolean {
   return isOutage(error) || isUnavailable(error);
 }
@@ -144,7 +142,7 @@ async function handleEvents(o: Consumer, received: readonly Event[]): Promise<vo
       if (fresh.length > 0) await o.handle(tx, fresh, locked);
       return fresh;
     });
-  // A batch has many causes; only a single event can carry its trace on.
+  // The trace can continue only for a single event, because a batch has many causes.
   const alone = events.length === 1 && first !== undefined;
   const handled = alone ? await withTraceparent(first.traceparent, work) : await work();
   if (handled.length > 0) o.failures.noteSuccess();
@@ -157,7 +155,7 @@ async function handleEvents(o: Consumer, received: readonly Event[]): Promise<vo
   }
 }
 
-/** @throws what the bus is to wait for, before it gives the record and those after it again. */
+/** @throws an error that makes the bus wait before it passes this record and later ones again. */
 async function handleOne(o: Consumer, record: ReceivedRecord): Promise<void> {
   try {
     await handleEvents(o, [parseEvent(record.value)]);
@@ -166,32 +164,32 @@ async function handleOne(o: Consumer, record: ReceivedRecord): Promise<void> {
     const next = o.failures.note(record);
     o.counters.failed.add(1, { group: o.group, as: next === 'outage' ? 'outage' : 'record' });
     if (next === 'outage') throw error;
-    if (next !== 'set-aside') throw new RetryLaterError(next.pauseMs, { cause: error });
-    await park(o, record, error);
+    if (next !== 'poison') throw new RetryLaterError(next.pauseMs, { cause: error });
+    await storeAsPoison(o, record, error);
   }
   o.failures.forget(record);
 }
 
-async function park(o: Consumer, record: ReceivedRecord, error: unknown): Promise<void> {
+async function storeAsPoison(o: Consumer, record: ReceivedRecord, error: unknown): Promise<void> {
   await inTransaction(o.pool, async (tx) => {
-    await parkRecord(tx, { consumer: o.group, record, error, attempts: o.failures.attempts });
-    // If it comes again it is not tried again; only a replay does that.
+    await storePoison(tx, { consumer: o.group, record, error, attempts: o.failures.attempts });
+    // A repetition of the event is then skipped. Only a replay tries the record again.
     const event = readEvent(record.value);
     if (event) await remember(tx, o.group, [event]);
   });
-  o.counters.parked.add(1, { group: o.group });
+  o.counters.poison.add(1, { group: o.group });
   const { topic, position } = record;
-  o.logger.error({ err: error, group: o.group, topic, position }, 'record put aside');
+  o.logger.error({ err: error, group: o.group, topic, position }, 'poison record stored');
 }
 
-/** Which of the events are new; a second transaction with the same event waits for the first. */
+/** Returns the new events. A second transaction with the same event waits for the first. */
 async function remember(
   tx: Queryable,
   consumer: string,
   events: readonly Event[],
 ): Promise<Event[]> {
   const once = [...new Map(events.map((event) => [event.eventId, event])).values()];
-  // In one order, so that two overlapping batches cannot deadlock.
+  // Sorted, so that two overlapping batches cannot deadlock.
   const sorted = once.toSorted((a, b) => (a.eventId < b.eventId ? -1 : 1));
   const { rows } = await tx.query<{ event_id: string }>({
     name: 'consumed-remember',

@@ -3,21 +3,21 @@ import type pg from 'pg';
 import type { Logger } from './log.ts';
 import { isRefusedByServer } from './outage.ts';
 
-/** How often the log names the same cause. Milliseconds. */
+/** How often the same cause is logged. Milliseconds. */
 const LOG_EVERY_MS = 30_000;
 
-/** Counts and logs why the database refuses this process, for its operators. */
+/** Counts and logs for operators why the database rejects logins or statements of this process. */
 export interface DatabaseRefusals {
-  /** For {@link createPool}: called with every error of the server. */
+  /** For {@link createPool}: called with every error from the server. */
   note(error: pg.DatabaseError): void;
   measure(meter: Meter): void;
 }
 
 /**
- * Names the role and the SQLSTATE at the first refusal of a kind, and then at most every 30 s with how many
- * there were: an outage is a statement a request.
+ * Logs the role and the SQLSTATE of the first rejection of a kind. Later it logs at most every 30 s how many there
+ * were, because in an outage every statement fails.
  *
- * @param databaseUrl whose role and database the log names; its password is not read.
+ * @param databaseUrl gives the role and the database for the log. Its password is not read.
  */
 export function watchRefusals(logger: Logger, databaseUrl: string): DatabaseRefusals {
   const { username, pathname } = new URL(databaseUrl);
@@ -37,7 +37,7 @@ export function watchRefusals(logger: Logger, databaseUrl: string): DatabaseRefu
       const refusals = count - (last?.count ?? 0);
       logger.error(
         { ...about, sqlstate, refusals, cause: error.message },
-        'the database refuses this process; it goes on as soon as that is corrected',
+        'database rejected login or statement, retrying',
       );
     },
     measure(meter) {

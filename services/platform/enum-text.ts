@@ -1,13 +1,12 @@
 import type { GenEnum } from '@bufbuild/protobuf/codegenv2';
 
 /**
- * Translates a proto enum to the text kept in the database and back, by its descriptor:
- * `RETURN_STATE_OPEN` and `open`.
+ * Translates a proto enum to the text in the database and back, by its descriptor: `RETURN_STATE_OPEN` and `open`.
  *
- * Zero (unspecified) has no text: it means that nothing was said, which a column expresses by null.
+ * Zero (unspecified) has no text. A column stores it as null.
  *
- * @returns `toText` throws RangeError for unspecified and for numbers the enum does not know;
- *   `fromText` throws RangeError for a text that is none of the enum's.
+ * @returns `toText` throws RangeError for unspecified and for unknown numbers; `fromText` throws RangeError for unknown
+ *   texts.
  */
 export function enumText<T extends number>(
   desc: GenEnum<T>,
@@ -19,7 +18,7 @@ export function enumText<T extends number>(
     if (value.number === 0) continue;
     const text = value.name.slice(prefix).toLowerCase();
     texts.set(value.number, text);
-    // The descriptor types its numbers loosely; they are the members of T.
+    // The descriptor types its numbers as plain numbers; they are the members of T.
     numbers.set(text, value.number as T);
   }
   return {

@@ -2,15 +2,15 @@ import { Code, ConnectError } from '@connectrpc/connect';
 import { ErrorInfoSchema, ErrorReason } from '../../proto/gen/rms/common/v1/error_pb.ts';
 
 /**
- * A refusal the caller can act on: code, reason, text and field cross the gRPC boundary intact.
+ * An error on which the caller can act. Code, reason, text and field reach the caller of the RPC unchanged.
  *
- * Everything else that is thrown is a fault or an outage, and its text never leaves the process.
+ * Every other thrown error is a fault or an outage, and its text never leaves the process.
  */
 export class DomainError extends Error {
   override readonly name = 'DomainError';
   readonly code: Code;
   readonly reason: ErrorReason;
-  /** Path of the field at fault, such as `lines[0].price`; empty when there is no single one. */
+  /** Path of the invalid field, such as `lines[0].price`; empty when there is no single one. */
   readonly field: string;
 
   constructor(
@@ -33,33 +33,33 @@ export function invalidField(field: string, rule: string): DomainError {
   });
 }
 
-/** On the calling side: the reason a {@link DomainError} carried, if the failure was one. */
+/** On the calling side: the reason of a {@link DomainError}; undefined for other failures. */
 export function reasonOf(error: unknown): ErrorReason | undefined {
   if (error instanceof DomainError) return error.reason;
   return infoOf(error)?.reason;
 }
 
-/** On the calling side: the field a {@link DomainError} named; undefined when it named none. */
+/** On the calling side: the field of a {@link DomainError}; undefined without one. */
 export function fieldOf(error: unknown): string | undefined {
   const field = error instanceof DomainError ? error.field : infoOf(error)?.field;
   return field === '' ? undefined : field;
 }
 
-/** UNAVAILABLE for a call that was not begun, because too many are in flight. */
+/** UNAVAILABLE for a call that was not started because too many are in flight. */
 export function overloaded(): ConnectError {
   const value = { reason: ErrorReason.OVERLOADED };
   const details = [{ desc: ErrorInfoSchema, value }];
   return new ConnectError('too many calls in flight', Code.Unavailable, undefined, details);
 }
 
-/** On the calling side: the service refused to begin the call, because too many were in flight. */
+/** On the calling side: whether the service did not start the call because too many were in flight. */
 export function isOverloaded(error: unknown): boolean {
   return reasonOf(error) === ErrorReason.OVERLOADED;
 }
 
 /**
- * On the calling side: a part of the way had no memory or no capacity left for the call. Quotas of ours
- * have the same code, and a reason.
+ * On the calling side: whether some part of the path had no memory or capacity for the call. Our quotas have the same
+ * code, and also a reason.
  */
 export function isExhausted(error: unknown): boolean {
   return (
@@ -69,7 +69,7 @@ export function isExhausted(error: unknown): boolean {
   );
 }
 
-/** On the calling side: the service did not answer (away, too slow, or the call was given up). */
+/** On the calling side: whether the service did not answer (unavailable, too slow, or the call was cancelled). */
 export function isUnavailable(error: unknown): boolean {
   return error instanceof ConnectError && UNANSWERED.has(error.code);
 }

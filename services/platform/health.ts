@@ -7,17 +7,17 @@ import { forNobody } from './caller.ts';
 import type { Queryable } from './postgres.ts';
 import { within } from './within.ts';
 
-/** A probe must answer before its caller gives up on it. Milliseconds. */
+/** A probe must answer before its caller's timeout. Milliseconds. */
 const PROBE_TIMEOUT_MS = 2_000;
 
-/** Probes of many clients are one question to the database. Milliseconds. */
+/** Probes of many clients within this time share one query. Milliseconds. */
 const PROBE_CACHE_MS = 250;
 
 /**
  * The standard gRPC health service, for each service of this server by name and for the whole ("").
  *
- * @param services full names of the services on this server; another one is NOT_FOUND.
- * @param isReady asked on every check; false or a rejection means NOT_SERVING.
+ * @param services full names of the services on this server. Other names are NOT_FOUND.
+ * @param isReady called on every check. False or a rejection means NOT_SERVING.
  * @see https://github.com/grpc/grpc/blob/master/doc/health-checking.md
  */
 export function healthRoutes(services: readonly string[], isReady: () => Promise<boolean>) {
@@ -33,11 +33,11 @@ export function healthRoutes(services: readonly string[], isReady: () => Promise
 }
 
 /**
- * Whether the database answers; asked once at a time, at most four times a second. Monotonic time:
- * a clock that is set back must not keep an old answer.
+ * Whether the database answers. Runs one query at a time, at most four times a second. Uses monotonic time: when the
+ * system clock is set back, an old answer must not stay valid.
  *
- * @param pools one that answers is enough: another may have all its connections wait for a lock, which
- *   calls that need no such lock must not suffer from.
+ * @param pools one that answers is enough. All connections of another may wait for a lock, and calls without that lock
+ *   must still be served.
  */
 export function databaseProbe(...pools: readonly Queryable[]): () => Promise<boolean> {
   let last: Promise<boolean> | undefined;

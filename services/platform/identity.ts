@@ -9,42 +9,42 @@ import { ANY_CALLER } from './grpc/callers.ts';
 import type { GrpcTls } from './grpc/tls.ts';
 import { openTlsFiles } from './tls-files.ts';
 
-/** How a process proves who it is, and how it finds out who calls. */
+/** How a process proves who it is, and how it verifies its callers. */
 export interface ServiceIdentity {
   /** The token to send. Rejects when it cannot be read. */
   token(): Promise<string>;
   /**
-   * The caller that a received token belongs to, by the name that `callers.ts` knows; undefined when
-   * the token is not valid. Rejects only when it cannot be judged.
+   * The name in `callers.ts` of the caller that a token belongs to; undefined for an invalid token. Rejects only when
+   * the token cannot be checked.
    */
   callerOf(token: string): Promise<string | undefined>;
   /**
-   * The identity of one of several parts in one process. Only a static token carries the name; in a
-   * cluster the token of the pod says who it is.
+   * The identity of one of several parts in one process. Only a static token carries the name. In a cluster the token
+   * of the pod does.
    */
   as(name: string): ServiceIdentity;
   /** Certificates for calls in both directions; plain text without. */
   readonly tls?: GrpcTls;
 }
 
-/** What a client needs of an identity. */
+/** The part of an identity that a client needs. */
 export type ClientIdentity = Pick<ServiceIdentity, 'token' | 'tls'>;
 
-/** The actor of what a service does for a call that it answers. */
+/** The actor of actions that a service takes to answer a call. */
 export const serviceActor = (name: string): MessageInitShape<typeof ActorSchema> => ({
   kind: Actor_Kind.SERVICE,
   id: name,
   name,
 });
 
-/** The actor of work that nobody asked for: sweepers, jobs, imports. */
+/** The actor of work without a caller: sweepers, jobs, imports. */
 export const systemActor = (name: string): MessageInitShape<typeof ActorSchema> => ({
   kind: Actor_Kind.SYSTEM,
   id: name,
   name,
 });
 
-/** The identity that the variables ask for; `loadConfig` has checked that they fit together. */
+/** The identity that the variables configure. `loadConfig` has checked that they fit together. */
 export function identityFromConfig(config: IdentityConfig): ServiceIdentity {
   const tls = tlsFromConfig(config);
   const identity = tokensFromConfig(config);
@@ -86,9 +86,9 @@ function required<T>(value: T | undefined): T {
 }
 
 /**
- * One token shared by all; outside production only, as it proves no name. Our own processes put
- * theirs before it, `<name>:<token>`, so that the table of callers holds in development too; without a
- * name it may call everything. Compared in constant time, by hash.
+ * One token shared by all processes, outside of production only, because it proves no name. Our own processes send
+ * `<name>:<token>`, so that the table of callers applies in development too. A token without a name may call every RPC.
+ * Compared in constant time, by hash.
  *
  * @param name the caller, for `token`.
  */
@@ -118,11 +118,11 @@ export interface KubernetesIdentityOptions {
   readonly jwksFile: string;
   readonly issuer: string;
   /**
-   * Service accounts that are ours, by name or with `*` at the end: every pod of the cluster can have a
-   * token signed for any audience. The name of the account is the name of the caller.
+   * Our service accounts, by name or with `*` at the end. The check is necessary because every pod of the cluster can
+   * get a token signed for any audience. The name of the account is the name of the caller.
    */
   readonly subjects: readonly string[];
-  /** Service accounts of internal services, and which caller of the table each is. */
+  /** Service accounts of internal services, with the caller of the table that each stands for. */
   readonly callers?: ReadonlyMap<string, string>;
   readonly audience?: string;
 }
@@ -130,7 +130,7 @@ export interface KubernetesIdentityOptions {
 /** Both files change while the process runs. Milliseconds. */
 const FILE_CACHE_MS = 10_000;
 
-/** Verified tokens remembered by hash: a signature costs more than the call it protects. */
+/** Number of verified tokens cached by hash, because checking a signature costs more than most calls. */
 const MAX_REMEMBERED = 1_000;
 
 const jwks = z.looseObject({ keys: z.array(z.looseObject({ kty: z.string() })) });
@@ -161,7 +161,7 @@ export function kubernetesIdentity(o: KubernetesIdentityOptions): ServiceIdentit
         const caller = callerNamed(o, payload.sub ?? '');
         if (caller === undefined) return undefined;
         if (verified.size >= MAX_REMEMBERED) verified.clear();
-        // Not past its end, and not past a change of the cluster's keys by much.
+        // Not beyond the token's expiry, and not long after a change of the cluster's keys.
         const until = Math.min((payload.exp ?? 0) * 1_000, Date.now() + FILE_CACHE_MS);
         verified.set(hash, { caller, until });
         return caller;
@@ -174,7 +174,7 @@ export function kubernetesIdentity(o: KubernetesIdentityOptions): ServiceIdentit
   return identity;
 }
 
-/** The caller that a service account stands for: one that SERVICE_CALLERS names, else one of ours by its own name. */
+/** The caller of a service account: as SERVICE_CALLERS says, otherwise one of our own by the same name. */
 function callerNamed(
   { subjects, callers }: KubernetesIdentityOptions,
   subject: string,

@@ -5,12 +5,11 @@ import { blank, cleanText, fits, MAX_ID } from '../contract/limits.ts';
 import { invalidField } from './errors.ts';
 
 /**
- * Checks a request message against a schema, once, at the edge of a service.
+ * Validates a request message against a schema, once, at the edge of a service.
  *
- * Every message in a schema is a rule that reads on from the field's name: "is required".
+ * Every message in a schema is a rule that follows the field's name: "is required".
  *
- * @throws DomainError INVALID_ARGUMENT for the first field at fault, by its path in the proto:
- *   `items[0].line_item_id`.
+ * @throws DomainError INVALID_ARGUMENT for the first invalid field, by its path in the proto: `items[0].line_item_id`.
  */
 export function parseInput<S extends z.ZodType>(schema: S, message: unknown): z.output<S> {
   const result = schema.safeParse(message);
@@ -27,18 +26,18 @@ function fieldPath(path: readonly PropertyKey[]): string {
   }, '');
 }
 
-/** An id: what a JSON number holds exactly, and not zero, which in a proto means none. */
+/** An id that a JSON number represents exactly. Zero means "no id" in a proto and is invalid. */
 export const id = z
   .bigint()
   .refine((value) => value >= 1n && value <= MAX_ID, 'must be an id from 1 to 2^53-1');
 
-/** On whose behalf, and in which shop: what every request carries. The server has checked both. */
+/** The actor and the shop of every request. The server has already checked both. */
 export const callerShape = {
   shopId: id,
   actor: z.custom<Actor>((value) => value !== undefined, 'is required'),
 };
 
-/** A text of at most `max` Unicode characters that can be stored and sent on. */
+/** A text of at most `max` Unicode characters that can be stored and sent. */
 export function text(max: number) {
   return z
     .string()
@@ -46,22 +45,22 @@ export function text(max: number) {
     .refine((value) => fits(value, max), `must be at most ${max} characters`);
 }
 
-/** {@link text}, where only white space counts as missing. */
+/** {@link text} that must hold something other than white space. */
 export function requiredText(max: number) {
   return text(max).refine((value) => !blank(value), 'is required');
 }
 
-/** A key of the caller's for a call that may be repeated. */
+/** A key that the caller gives a call, so that a repeat has no second effect. */
 export const idempotencyKey = requiredText(200);
 
-/** {@link idempotencyKey} of calls that are older than it: undefined where the caller gives none. */
+/** {@link idempotencyKey} for RPCs that are older than it; undefined when the caller gives none. */
 export const optionalIdempotencyKey = text(200).transform((key) => key || undefined);
 
 /** 0001-01-01 to 9999-12-31, in seconds since 1970. */
 const FIRST_SECOND = -62_135_596_800n;
 const LAST_SECOND = 253_402_300_799n;
 
-/** A time, cut to milliseconds. */
+/** A time, truncated to milliseconds. */
 export const time = z
   .custom<Timestamp>()
   .refine(

@@ -3,10 +3,10 @@ import { z } from 'zod';
 
 /** Encrypts secrets at rest. The first key encrypts, every key decrypts. */
 export interface Keyring {
-  /** @param context what the secret belongs to; the same is needed to open it. */
-  seal(secret: string, context: string): { keyId: string; sealed: Uint8Array };
-  /** Throws when the key is not on the ring, or the bytes were sealed for something else. */
-  open(keyId: string, sealed: Uint8Array, context: string): string;
+  /** @param context the owner of the secret. Decryption needs the same one. */
+  encrypt(secret: string, context: string): { keyId: string; encrypted: Uint8Array };
+  /** @throws when the keyring lacks the key, or the bytes were encrypted for another context. */
+  decrypt(keyId: string, encrypted: Uint8Array, context: string): string;
 }
 
 const KEY_BYTES = 32;
@@ -18,9 +18,9 @@ const CIPHER = 'aes-256-gcm';
 const ENTRY = /^([A-Za-z0-9_-]{1,50}):([A-Za-z0-9+/]{43}=)$/;
 
 /**
- * Reads a keyring: `id:base64-of-32-bytes`, several separated by commas.
+ * Parses a keyring: `id:base64-of-32-bytes`, several separated by commas.
  *
- * @throws Error when it is malformed; the text is not repeated.
+ * @throws Error when it is malformed. The message does not contain the text.
  */
 export function parseKeyring(text: string): Keyring {
   return createKeyring(parseKeys(text));
@@ -29,7 +29,7 @@ export function parseKeyring(text: string): Keyring {
 /**
  * The keys of a keyring by id, in the order of the text.
  *
- * @throws Error when it is malformed; the text is not repeated.
+ * @throws Error when it is malformed. The message does not contain the text.
  */
 export function parseKeys(text: string): ReadonlyMap<string, Buffer> {
   const keys = new Map<string, Buffer>();
@@ -62,7 +62,7 @@ function isKeyring(text: string): boolean {
   }
 }
 
-/** A keyring entry with a fresh key, for stacks that bring their own. */
+/** A keyring entry with a new key, for stacks that create their own. */
 export function newKeyringText(id = 'k1'): string {
   return `${id}:${randomBytes(KEY_BYTES).toString('base64')}`;
 }
@@ -75,17 +75,17 @@ function createKeyring(keys: ReadonlyMap<string, Buffer>): Keyring {
   };
   const [first] = keys.keys();
   return {
-    seal(secret, context) {
+    encrypt(secret, context) {
       const keyId = first ?? '';
       const nonce = randomBytes(NONCE_BYTES);
       const cipher = createCipheriv(CIPHER, keyOf(keyId), nonce).setAAD(Buffer.from(context));
       const text = Buffer.concat([cipher.update(secret, 'utf8'), cipher.final()]);
-      return { keyId, sealed: Buffer.concat([nonce, cipher.getAuthTag(), text]) };
+      return { keyId, encrypted: Buffer.concat([nonce, cipher.getAuthTag(), text]) };
     },
-    open(keyId, sealed, context) {
-      const nonce = sealed.subarray(0, NONCE_BYTES);
-      const tag = sealed.subarray(NONCE_BYTES, NONCE_BYTES + TAG_BYTES);
-      const text = sealed.subarray(NONCE_BYTES + TAG_BYTES);
+    decrypt(keyId, encrypted, context) {
+      const nonce = encrypted.subarray(0, NONCE_BYTES);
+      const tag = encrypted.subarray(NONCE_BYTES, NONCE_BYTES + TAG_BYTES);
+      const text = encrypted.subarray(NONCE_BYTES + TAG_BYTES);
       const decipher = createDecipheriv(CIPHER, keyOf(keyId), nonce)
         .setAAD(Buffer.from(context))
         .setAuthTag(tag);

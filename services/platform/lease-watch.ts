@@ -1,18 +1,18 @@
-/** The lease of another process, as the database has it. */
+/** The lease of another process, as stored in the database. */
 export interface ProcessLease {
   readonly name: string;
   readonly owner: string;
   /** As text with microseconds: each renewal changes it. */
   readonly expiresAt: string;
-  /** From the database's now; negative once it has expired. Milliseconds. */
+  /** Time until its end by the database's clock; negative after it. Milliseconds. */
   readonly endsInMs: number;
 }
 
-/** Tells dead processes from those whose leases seem to be over because the database's clock was set. */
+/** Distinguishes dead processes from leases that only seem to be over because the database's clock was set. */
 export interface LeaseWatch {
   /**
-   * Which of these are leases of dead processes: over, or ending later than any lease may, and not renewed
-   * for half a lease by the monotonic clock. One that was never seen before and ended just now counts at once.
+   * Returns the leases of dead processes. Such a lease is over, or ends later than any lease may, and was not renewed
+   * for half a lease by the monotonic clock. A lease that is seen for the first time and ended just now counts at once.
    *
    * @param leases of all other processes.
    * @param askedMs when the database was asked for them, by the monotonic clock.
@@ -22,7 +22,7 @@ export interface LeaseWatch {
 
 /** @param ttlMs length of the leases. */
 export function createLeaseWatch(ttlMs: number): LeaseWatch {
-  /** Each lease with the moment at which its present end was first seen, by the monotonic clock. */
+  /** Each lease with the time at which its present end was first seen, by the monotonic clock. */
   let seen = new Map<string, { readonly expiresAt: string; readonly sinceMs: number }>();
 
   return {

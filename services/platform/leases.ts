@@ -2,23 +2,23 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type pg from 'pg';
 import type { Queryable } from './postgres.ts';
 
-/** The right to do a named job until it expires by the database's clock. */
+/** The right to do a named job until the lease expires by the database's clock. */
 export interface Lease {
   readonly name: string;
   readonly owner: string;
-  /** Grows with every acquisition of any lease: what an older holder still does can be recognised. */
+  /** Grows with every acquisition of any lease, so that work of an older holder can be recognised. */
   readonly token: bigint;
 }
 
-/** Another process holds the lease now, or nobody does: the work must stop. */
+/** The lease was lost: another process holds it, or it expired. The work must stop. */
 export class LeaseLostError extends Error {}
 
 /**
- * Takes the lease if it is free or expired, regardless of who held it. Undefined when another holder has it;
- * asking again as the same owner does not take it either.
+ * Takes the lease if it is free or expired, whichever process held it. Returns undefined while it is held, also for the
+ * same owner.
  *
- * A lease that ends later than any may is from before the database's clock was set back. It then ends after
- * `ttlMs`, unless its holder lives and renews it.
+ * A lease that ends later than any lease may dates from before the database's clock was set back. It then ends after
+ * `ttlMs`, unless its holder is alive and renews it.
  */
 export async function acquireLease(
   db: Queryable,
@@ -44,8 +44,8 @@ update leases set expires_at = clock_timestamp() + $2 * interval '1 millisecond'
  where name = $1 and expires_at > clock_timestamp() + 2 * $2 * interval '1 millisecond'`;
 
 /**
- * Moves the expiry on, also past it while nobody took the lease: the token is what tells. False when
- * it is lost; it is never won back this way.
+ * Renews the lease, even after its expiry, as long as no other process took it: only the token decides. Returns false
+ * when the lease is lost. A lost lease cannot be renewed.
  */
 export async function renewLease(db: Queryable, lease: Lease, ttlMs: number): Promise<boolean> {
   const { rowCount } = await db.query(
@@ -56,7 +56,7 @@ export async function renewLease(db: Queryable, lease: Lease, ttlMs: number): Pr
   return rowCount === 1;
 }
 
-/** Gives the lease back; nothing happens when another process has it now. */
+/** Releases the lease. Has no effect when another process holds it now. */
 export async function releaseLease(db: Queryable, lease: Lease): Promise<void> {
   await db.query('delete from leases where name = $1 and token = $2', [lease.name, lease.token]);
 }
@@ -65,14 +65,14 @@ export interface LeasedWork<T> {
   readonly pool: pg.Pool;
   readonly name: string;
   readonly owner: string;
-  /** The heartbeat comes three times in this span. Milliseconds. */
+  /** Length of the lease. The heartbeat renews it three times in this span. Milliseconds. */
   readonly ttlMs: number;
-  /** Its signal aborts when the caller's does or when the lease is lost. */
+  /** Its signal aborts when the caller's signal aborts or the lease is lost. */
   readonly work: (lease: Lease, signal: AbortSignal) => Promise<T>;
   readonly signal?: AbortSignal;
 }
 
-/** Runs `work` under the lease and renews it during that time. Undefined when another holder has it. */
+/** Runs `work` under the lease and renews it during that time. Undefined when another process holds it. */
 export async function withLease<T>(o: LeasedWork<T>): Promise<T | undefined> {
   const lease = await acquireLease(o.pool, o);
   if (!lease) return undefined;
@@ -98,13 +98,13 @@ interface Heartbeat {
 }
 
 async function keepAlive({ pool, lease, ttlMs, lost, done }: Heartbeat): Promise<void> {
-  // Monotonic: a clock that is set back must not prolong what is held.
+  // Monotonic time: when the system clock is set back, the lease must not last longer.
   let safeUntil = performance.now() + ttlMs;
   while (!done.aborted && !lost.signal.aborted) {
     await sleep(ttlMs / 3, undefined, { signal: done }).catch(() => {});
     if (done.aborted) return;
     const asked = performance.now();
-    // One failed heartbeat is not a loss; there is time for another.
+    // One failed heartbeat does not lose the lease, because there is time for another.
     const held = await renewLease(pool, lease, ttlMs).catch(() => undefined);
     if (held) safeUntil = asked + ttlMs;
     if (held === false || performance.now() >= safeUntil)

@@ -3,25 +3,24 @@ import type { Logger } from './log.ts';
 import { within } from './within.ts';
 import { startLoop, type Worker } from './worker.ts';
 
-/** A server that hangs does not answer a farewell. Milliseconds. */
+/** How long a close waits for a server that may hang. Milliseconds. */
 const FAREWELL_MS = 1_000;
 
 export interface ListenOptions {
   readonly pool: pg.Pool;
   readonly logger: Logger;
-  /** Channels are database-wide: the name heard is `<prefix><current schema>`. */
+  /** Channels exist per database, so the name of the channel is `<prefix><current schema>`. */
   readonly channelPrefix: string;
   /**
-   * Called after each commit that notified, with what it said, and once with nothing whenever the
-   * connection is new: notifications in between are lost.
+   * Called with the payload of each notification, and with an empty text after each new connection, because
+   * notifications in between are lost.
    */
   readonly onNotify: (payload: string) => void;
 }
 
 /**
- * Listens to a channel of the service's own schema over a connection of its own, opened again as
- * needed. A notification only saves waiting: every listener also looks by itself from time to time,
- * for a connection that died without a word.
+ * Listens to a channel of the service's own schema over its own connection, which it reopens as needed. A notification
+ * only saves time: every listener also polls, in case a connection died unnoticed.
  */
 export function listen(o: ListenOptions): Worker {
   return startLoop({
@@ -36,7 +35,7 @@ export function listen(o: ListenOptions): Worker {
         client.on('error', reject);
         signal.addEventListener('abort', () => resolve(), { signal: done.signal });
       });
-      // It may fail before anybody waits for it.
+      // It may reject before the code below awaits it.
       ended.catch(() => {});
       try {
         await client.connect();
@@ -45,7 +44,7 @@ export function listen(o: ListenOptions): Worker {
         o.onNotify('');
         await ended;
       } finally {
-        // The loop's signal outlives many connections: it must not hold on to those that ended.
+        // The loop's signal outlives many connections, so listeners of ended connections must be removed.
         done.abort();
         await within(FAREWELL_MS, client.end()).catch(() => {});
       }

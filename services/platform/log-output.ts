@@ -1,26 +1,26 @@
 import { fstatSync, writeSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 
-/** Where the lines of a process go. A full disk, a slow reader or none at all never stops the process. */
+/** The output for the log lines of a process. A full disk, a slow reader or a missing one never stops the process. */
 export interface LogOutput {
-  /** Never throws, never waits. */
+  /** Never throws and never waits. */
   write(line: string): void;
-  /** Lines dropped since the process began. */
+  /** Lines dropped since the start of the process. */
   dropped(): number;
-  /** Writes what waits, for as long as the time allows. Milliseconds. */
+  /** Writes waiting lines until the timeout. Milliseconds. */
   drain(timeoutMs: number): Promise<void>;
 }
 
-/** Bytes that wait in memory before further lines are dropped. */
+/** Further lines are dropped while this many bytes wait in memory. */
 const MAX_WAITING_BYTES = 1024 * 1024;
-/** Between two tries to write what waits. Milliseconds. */
+/** Pause between two tries to write waiting lines. Milliseconds. */
 const RETRY_MS = 100;
 const DRAIN_EVERY_MS = 10;
 
 /**
- * Writes lines to a file descriptor at once, so that the last words of a process are not lost. What cannot
- * be written (ENOSPC, EAGAIN, EPIPE …) waits, at most 1 MiB of it; further lines are dropped, and a line
- * that says how many follows once writing works again.
+ * Writes lines to a file descriptor at once, so that the last lines of a process are not lost. Lines that cannot be
+ * written (ENOSPC, EAGAIN, EPIPE …) wait, up to 1 MiB. Further lines are dropped; when writing works again, a line
+ * reports their number.
  *
  * @param fd must not block: see {@link standardOutput}.
  */
@@ -51,7 +51,7 @@ export function createLogOutput(fd: number): LogOutput {
     retry = undefined;
   }
 
-  /** What waits for longest; behind it all, how many lines are missing. */
+  /** The line that has waited longest, and after all lines the number of dropped ones. */
   function next(): Buffer | undefined {
     if (waiting.length === 0 && dropped > reported) {
       keep(Buffer.from(lineAbout(dropped - reported)));
@@ -81,13 +81,13 @@ export function createLogOutput(fd: number): LogOutput {
   };
 }
 
-/** Answers what could not be written. */
+/** Returns the bytes that could not be written. */
 function writeSome(fd: number, bytes: Buffer): Buffer {
   let rest = bytes;
   try {
     while (rest.length > 0) rest = rest.subarray(writeSync(fd, rest));
   } catch {
-    // Whatever the reason: it may be over at the next try, and there is nowhere to say it.
+    // Whatever the reason, the next try may succeed, and there is no other place to log it.
   }
   return rest;
 }
@@ -101,7 +101,7 @@ function lineAbout(lines: number): string {
 const STDOUT = 1;
 let standard: LogOutput | undefined;
 
-/** The one output of the process that all its parts share, as they share the file descriptor. */
+/** The single log output of the process. All its parts share the file descriptor. */
 export function standardOutput(): LogOutput {
   standard ??= openStandardOutput();
   return standard;
@@ -109,7 +109,7 @@ export function standardOutput(): LogOutput {
 
 function openStandardOutput(): LogOutput {
   const kind = fstatSync(STDOUT);
-  // Opening the stream makes a pipe non-blocking; a blocking one would stop the process with its reader.
+  // Opening the stream makes a pipe non-blocking. A blocking one would stop the process together with its reader.
   if (kind.isFIFO() || kind.isSocket()) process.stdout.on('error', ignore);
   return createLogOutput(STDOUT);
 }

@@ -1,9 +1,9 @@
 /**
- * Keeps what happens a thousand times from being a thousand log lines.
+ * Limits how often a frequent event is logged.
  *
- * @param everyMs the least time between two lines. Milliseconds.
- * @returns a function that calls `write` at once or not at all; `count` is how often it was called since
- *   the last line, this call included.
+ * @param everyMs least time between two lines. Milliseconds.
+ * @returns a function that calls `write` at once or not at all; `count` is the number of calls since the last line,
+ *   including this one.
  */
 export function logSeldom(everyMs: number): (write: (count: number) => void) => void {
   let writtenAtMs = Number.NEGATIVE_INFINITY;

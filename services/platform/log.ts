@@ -4,17 +4,17 @@ import { type DestinationStream, type LoggerOptions, pino, stdTimeFunctions } fr
 import { standardOutput } from './log-output.ts';
 import { redactFields, scrubText } from './redaction.ts';
 
-/** Where a part says what happened: events with fields, never bodies, credentials, names or addresses of shoppers. */
+/** Logs events with fields, never bodies, credentials, names or addresses of shoppers. */
 export type Logger = pino.Logger;
 
 /**
- * A logger that writes one JSON object a line, with the trace it belongs to.
+ * A logger that writes one JSON object per line, with the current trace.
  *
- * @param o.service the part that speaks; a field of every line.
- * @param o.level least severe level written.
- * @param o.pretty lines for people, by `pino-pretty`, which production images do not have.
- * @param o.destination where lines go; standard output unless a test reads them.
- * @throws Error when `pretty` is asked for and `pino-pretty` is not installed.
+ * @param o.service the part of the process that logs; a field of every line.
+ * @param o.level least severe level to write.
+ * @param o.pretty readable lines by `pino-pretty`, which production images do not have.
+ * @param o.destination output for the lines; standard output by default.
+ * @throws Error when `pretty` is set and `pino-pretty` is not installed.
  */
 export function createLogger(o: {
   service: string;
@@ -27,7 +27,7 @@ export function createLogger(o: {
     base: { service: o.service },
     timestamp: stdTimeFunctions.isoTime,
     formatters: { level: (label) => ({ level: label }), log: redactFields },
-    // Errors are described by redactFields; pino's own serializer would flatten them again.
+    // redactFields has described the errors; pino's own serializer would flatten them again.
     serializers: { err: (described: unknown) => described },
     hooks: { streamWrite: scrubText },
     mixin: traceFields,

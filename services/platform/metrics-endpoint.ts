@@ -7,15 +7,15 @@ import { standardOutput } from './log-output.ts';
 export interface MetricsEndpointOptions {
   readonly reader: PrometheusExporter;
   readonly host: string;
-  /** 0 takes a free one. */
+  /** 0 takes a free port. */
   readonly port: number;
-  /** What `/readyz` answers; without it there is none. */
+  /** The answer of `/readyz`; without it the path does not exist. */
   readonly isReady?: () => Promise<boolean>;
 }
 
 /**
- * Serves `/metrics` for Prometheus on a port of its own, and `/readyz` for the kubelet, whose gRPC probes
- * speak no TLS.
+ * Serves `/metrics` for Prometheus on its own port, and `/readyz` for the kubelet, because its gRPC probes do not
+ * support TLS.
  */
 export async function serveMetrics(
   o: MetricsEndpointOptions,
@@ -42,7 +42,7 @@ export async function serveMetrics(
   };
 }
 
-/** Memory, CPU time and dropped log lines of the process, read when asked for. */
+/** Memory, CPU time and dropped log lines of the process, measured at each scrape. */
 export function measureProcess(meter: Meter): void {
   meter
     .createObservableGauge('process.resident.memory.bytes', { description: 'Resident memory' })

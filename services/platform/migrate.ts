@@ -6,7 +6,7 @@ import { runCommand } from './run-command.ts';
 import { roleOf, SCHEMAS, type SchemaDefinition } from './schemas.ts';
 import { transportShape } from './transport-security.ts';
 
-/** Any number that nothing else in the database locks. */
+/** Any number that no other lock of the database uses. */
 const MIGRATION_LOCK = 7_240_311_905n;
 /** How long a second migrator waits for the first. */
 const LOCK_WAIT_MS = 120_000;
@@ -14,17 +14,17 @@ const LOCK_WAIT_MS = 120_000;
 export interface MigrateOptions {
   /** Logs in as the owner of the schemas: `rms_migrator` (with createrole), or a superuser. */
   readonly databaseUrl: string;
-  /** By schema; a role without one keeps the password it has. */
+  /** New passwords by schema. A role without an entry keeps its password. */
   readonly passwords?: Readonly<Record<string, string>>;
   readonly schemas?: readonly SchemaDefinition[];
   readonly onApplied?: (schema: string, name: string) => void;
-  /** For a table that somebody else uses; five minutes by default. Milliseconds. */
+  /** How long to wait for a table in use; five minutes by default. Milliseconds. */
   readonly patienceMs?: number;
 }
 
 /**
- * Brings every schema to the state of this code: schema, role with its rights and search path,
- * then the migrations. Safe to run again, and by several at once: they take turns.
+ * Brings every schema to the state of this code: creates the schema and its role with rights and search path, then
+ * applies the migrations. May run again, and several at once: they run one after the other.
  *
  * Throws MigrationError when the database is newer than the code or an applied file was changed.
  */
@@ -53,7 +53,7 @@ export async function migrate(o: MigrateOptions): Promise<number> {
   }
 }
 
-/** Nobody but the roles below connects or creates; skipped where the migrator does not own the database. */
+/** Only the roles below may connect or create. Skipped when the migrator does not own the database. */
 async function closeToPublic(client: pg.Client): Promise<void> {
   const { rows } = await client.query<{ database: string; owns: boolean }>(
     `select current_database() as database, pg_has_role(datdba, 'usage') as owns
@@ -75,7 +75,7 @@ async function prepareSchema(client: pg.Client, name: string, password?: string)
   await client.query(`create schema if not exists ${schema}`);
   await client.query(`grant usage on schema ${schema} to ${role}`);
   await grantConnect(client, role);
-  // Before the tables: a migration may then take rights away again (insert-only tables).
+  // Before the tables exist, so that a migration may revoke rights (insert-only tables).
   await client.query(
     `alter default privileges in schema ${schema} grant select, insert, update, delete on tables to ${role}`,
   );
@@ -85,7 +85,7 @@ async function prepareSchema(client: pg.Client, name: string, password?: string)
   await prepareMigrations(client, name);
 }
 
-/** Roles belong to the whole server, so another database may have made this one, even just now. */
+/** Roles belong to the whole server, so another database may have created this one, even a moment ago. */
 async function prepareRole(client: pg.Client, schema: string): Promise<void> {
   const name = roleOf(schema);
   const { rows } = await client.query<{ rolconfig: string[] | null }>(
@@ -111,7 +111,7 @@ function passwordsIn(env: NodeJS.ProcessEnv): Record<string, string> {
   return Object.fromEntries(named.filter(([, password]) => password !== ''));
 }
 
-/** The command: `DATABASE_URL` names the database as its migrator. */
+/** The command. `DATABASE_URL` names the database and the migrator. */
 async function main(env: NodeJS.ProcessEnv): Promise<string> {
   const config = loadConfig(
     { DATABASE_URL: postgresUrl, NODE_ENV: processShape.NODE_ENV, ...transportShape },

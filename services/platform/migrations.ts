@@ -6,14 +6,14 @@ import pg from 'pg';
 import type { Queryable } from './postgres.ts';
 import { roleOf, type SchemaDefinition, schemaNamed } from './schemas.ts';
 
-/** One numbered SQL file, and what it is called in `schema_migrations`. */
+/** One numbered SQL file and its name in `schema_migrations`. */
 export interface Migration {
   readonly name: string;
   readonly sha256: string;
   readonly text: string;
 }
 
-/** The files a schema is made of: the platform's, by capability, then its own; each in number order. */
+/** The migrations of a schema: the platform's, by capability, then its own; each in the order of their numbers. */
 export async function migrationsOf(schema: SchemaDefinition): Promise<Migration[]> {
   const migrations: Migration[] = [];
   for (const capability of schema.capabilities) {
@@ -27,7 +27,7 @@ export async function migrationsOf(schema: SchemaDefinition): Promise<Migration[
 const FILE_NAME = /^\d{4}_[a-z0-9_]+\.sql$/;
 
 async function readMigrations(folder: URL, prefix: string): Promise<Migration[]> {
-  // A schema that has no migrations yet has no folder in git.
+  // A schema without migrations has no folder in git.
   if (!existsSync(folder)) return [];
   const files = (await readdir(folder)).filter((file) => file.endsWith('.sql')).sort();
   const numbers = new Set(files.map((file) => file.slice(0, 4)));
@@ -43,15 +43,15 @@ async function readMigrations(folder: URL, prefix: string): Promise<Migration[]>
   );
 }
 
-/** The database holds something this code does not know, or knows differently. */
+/** The database has a migration that this code does not have, or has in another form. */
 export class MigrationError extends Error {}
 
 /**
- * Applies what is missing, each file in a transaction of its own with the schema as search path,
- * and reports each name as it is applied. The caller holds the advisory lock.
+ * Applies missing migrations, each file in its own transaction with the schema as search path, and reports each name.
+ * The caller holds the advisory lock.
  *
- * Throws MigrationError when an applied file was edited since (migrations only move forward), or
- * when the database was migrated by newer code.
+ * Throws MigrationError when an applied file was edited since (migrations are forward only), or when newer code has
+ * migrated the database.
  */
 export async function applyMigrations(
   client: pg.ClientBase,
@@ -59,7 +59,7 @@ export async function applyMigrations(
   o: {
     migrations: readonly Migration[];
     onApplied?: (name: string) => void;
-    /** For a table that somebody else uses; five minutes by default. Milliseconds. */
+    /** How long to wait for a table in use; five minutes by default. Milliseconds. */
     patienceMs?: number | undefined;
   },
 ): Promise<string[]> {
@@ -72,14 +72,16 @@ export async function applyMigrations(
   return state.missing.map((migration) => migration.name);
 }
 
-/** Everybody else waits behind a migration that waits for a table: it gives up soon and comes again. Milliseconds. */
+/**
+ * All other work waits behind a migration that waits for a table, so it gives up soon and tries again. Milliseconds.
+ */
 const TABLE_WAIT_MS = 500;
 const TABLE_PAUSE_MS = 500;
 /** Longer than a backup of a small table or a long read. Milliseconds. */
 const TABLE_PATIENCE_MS = 300_000;
 const LOCK_NOT_AVAILABLE = '55P03';
 
-/** @param patienceMs for tables that others use. */
+/** @param patienceMs how long to wait for tables in use. */
 async function applyOne(
   client: pg.ClientBase,
   schema: string,
@@ -116,13 +118,13 @@ async function tryOne(client: pg.ClientBase, schema: string, migration: Migratio
 
 export interface SchemaState {
   readonly state: 'current' | 'older' | 'newer';
-  /** One line for the log. */
+  /** Description for the log, one line. */
   readonly detail: string;
 }
 
 /**
- * How the schema in the database compares with the migrations in this code. Needs no more than
- * the role of the schema's own process. `newer` also says that an applied file has other contents.
+ * Compares the schema in the database with the migrations in this code. The role of the schema's own process is enough.
+ * `newer` also covers an applied file with other contents.
  */
 export async function schemaState(pool: Queryable, schema: string): Promise<SchemaState> {
   const expected = await migrationsOf(schemaNamed(schema));
@@ -154,7 +156,7 @@ function compare(
   return { missing };
 }
 
-/** No schema, no table, no right to look: the same as nothing applied. */
+/** No schema, no table or no right to read: the same as no applied migration. */
 const NOT_MIGRATED = new Set(['3F000', '42P01', '42501']);
 
 async function appliedIn(db: Queryable, schema: string): Promise<Map<string, string>> {
@@ -169,7 +171,7 @@ async function appliedIn(db: Queryable, schema: string): Promise<Map<string, str
   }
 }
 
-/** Creates the schema's table of applied migrations, which its process may read only. */
+/** Creates the schema's table of applied migrations. The process of the schema may only read it. */
 export async function prepareMigrations(client: pg.ClientBase, schema: string): Promise<void> {
   const table = `${pg.escapeIdentifier(schema)}.schema_migrations`;
   await client.query(

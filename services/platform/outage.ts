@@ -1,25 +1,25 @@
 import pg from 'pg';
 
 /**
- * SQLSTATE classes that blame the server, its configuration or our rights on it. The data of a statement
- * cannot cause them, so the same statement succeeds once that is over.
+ * SQLSTATE classes caused by the server, its configuration or our rights. The data of a statement cannot cause them, so
+ * the same statement succeeds after the outage.
  */
 const OUTAGE_CLASSES: ReadonlySet<string> = new Set([
   '08', // connection
-  '28', // login refused: the password was rotated, the role was locked or dropped
+  '28', // login rejected: the password was rotated, the role was locked or dropped
   '53', // out of disk, memory or connections
   '57', // operator intervention: shutdown, cancelled statement, dropped database
   '58', // input or output failed
   'F0', // configuration file
 ]);
-/** Of the old primary after a failover. */
+/** Reported by the old primary after a failover. */
 const READ_ONLY = '25006';
 /**
- * The database is not the one that this code was written for: not yet migrated, restored from a backup, or
- * found by a wrong search path. Statements are constant, so no value in them can cause this.
+ * The database does not fit this code: not yet migrated, restored from a backup, or found by a wrong search path.
+ * Statements are constant, so no value in them can cause this.
  */
 const WRONG_SCHEMA = ['3F000', '42P01', '42703', '42704', '42883'];
-/** A statement that was prepared is unknown, known twice, or has another result since a migration. */
+/** A prepared statement is unknown, exists twice, or has another result type since a migration. */
 const PREPARED_STATEMENTS = ['26000', '42P05'];
 const OUTAGE_CODES: ReadonlySet<string> = new Set([
   READ_ONLY,
@@ -37,7 +37,7 @@ const OUTAGE_CODES: ReadonlySet<string> = new Set([
   'XX001', // damaged table file
   'XX002', // damaged index file
 ]);
-/** Codes that can be the data's fault, too: these functions of the server raise them when it is not. */
+/** Codes that data can cause too. These functions of the server raise them for other reasons. */
 const OUTAGE_ROUTINES: ReadonlyMap<string, ReadonlySet<string>> = new Map([
   // "cached plan must not change result type", of a statement prepared before a migration.
   ['0A000', new Set(['RevalidateCachedQuery'])],
@@ -61,9 +61,9 @@ const NETWORK_CODES: ReadonlySet<string> = new Set([
   'EPIPE',
   'ETIMEDOUT',
 ]);
-/** A certificate that has expired, was replaced or names another host. */
+/** A certificate that has expired, was replaced or has another host name. */
 const TLS_CODES = /^(ERR_SSL_|ERR_TLS_|CERT_|UNABLE_TO_|SELF_SIGNED_CERT|DEPTH_ZERO_)/;
-/** `pg` reports these without a code. */
+/** Texts of errors that `pg` reports without a code. */
 const DRIVER_TEXTS = [
   'Connection terminated',
   'timeout exceeded when trying to connect',
@@ -77,8 +77,8 @@ const DRIVER_TEXTS = [
 ];
 
 /**
- * Whether `error` is an outage: the database, the network, or our access to them fails, whatever the
- * data says. The same work succeeds once that is over, so nothing may be thrown away because of it.
+ * Whether `error` is an outage: the database, the network, or our access to them fails, whatever the data is. The same
+ * work succeeds after the outage, so it must not be dropped.
  */
 export function isOutage(error: unknown): boolean {
   if (typeof error !== 'object' || error === null) return false;
@@ -99,7 +99,7 @@ function isServerOutage({ code = '', routine = '' }: pg.DatabaseError): boolean 
   return OUTAGE_ROUTINES.get(code)?.has(routine) ?? false;
 }
 
-/** What belongs to a session: its primary, its search path, its prepared statements. */
+/** Errors that belong to a session: its primary, its search path, its prepared statements. */
 const SESSION_CODES: ReadonlySet<string> = new Set([
   READ_ONLY,
   ...WRONG_SCHEMA,
@@ -108,15 +108,15 @@ const SESSION_CODES: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Whether the connection that reported `error` must not be used again: it is lost, a rollback on a server
- * that hangs would hold up the caller once more, or the next statement would fail as this one did.
+ * Whether the connection that reported `error` must be closed: it is lost, a rollback on a hanging server would delay
+ * the caller again, or the next statement would fail in the same way.
  */
 export function needsNewConnection(error: unknown): boolean {
   if (!isOutage(error)) return false;
   return !(error instanceof pg.DatabaseError) || SESSION_CODES.has(error.code ?? '');
 }
 
-/** Outages that end by themselves, or that the pool deals with: no operator has anything to change. */
+/** Outages that end without an operator, or that the pool handles. */
 const PASSING_CODES: ReadonlySet<string> = new Set([
   ...PREPARED_STATEMENTS,
   READ_ONLY,
@@ -129,12 +129,12 @@ const PASSING_CODES: ReadonlySet<string> = new Set([
   '55P03',
 ]);
 const PASSING_CLASSES: ReadonlySet<string> = new Set(['08', '57']);
-/** Of those classes: the database was dropped. */
+/** The database was dropped. */
 const DATABASE_DROPPED = '57P04';
 
 /**
- * Whether the server refuses this process until somebody changes something: the password, a grant, the
- * schema, the disk.
+ * Whether the server rejects this process until an operator changes something: the password, a grant, the schema, the
+ * disk.
  */
 export function isRefusedByServer(error: pg.DatabaseError): boolean {
   const code = error.code ?? '';

@@ -1,15 +1,15 @@
 /**
- * Long texts of a statement's JSON, in one value of bytes beside it. In JSON each would be escaped here and
- * taken apart there, which costs more than all else about it.
+ * Long texts of a statement, in one bytes value beside its JSON. In JSON each text would be escaped here and parsed
+ * there, which costs more than the rest of the statement.
  */
 export interface PackedTexts {
-  /** Takes a text in; what the JSON says in its place, null for an absent one. */
+  /** Adds a text. Returns its place for the JSON; null for an absent text. */
   add(text: string | undefined): Place | null;
-  /** All texts in UTF-8, one after the other: the value that {@link packedText} names. */
+  /** All texts in UTF-8, one after the other: the value for {@link packedText}. */
   bytes(): Buffer;
 }
 
-/** Where a text stands: its first byte, from 1, and how many there are. */
+/** Place of a text: its first byte, counted from 1, and its length in bytes. */
 export type Place = readonly [from: number, bytes: number];
 
 export function packTexts(): PackedTexts {

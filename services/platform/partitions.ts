@@ -4,15 +4,15 @@ import type { Logger } from './log.ts';
 import type { Queryable } from './postgres.ts';
 import { startLoop, type Worker } from './worker.ts';
 
-/** Partitions exist this long before they are needed, so a stopped job is noticed in time. */
+/** Partitions are created this long before they are needed, so that a stopped job is noticed in time. */
 const DAYS_AHEAD = 3;
 const EVERY_MS = 60 * 60 * 1_000;
 const LEASE_MS = 60_000;
-/** Until the next try when the tables are in use. */
+/** Pause before the next try when the tables are locked. */
 const BUSY_REST_MS = 60_000;
 const LOCK_NOT_AVAILABLE = '55P03';
 
-/** Tables of day partitions; each has functions that make and drop them on the service's behalf. */
+/** Tables with day partitions. Each has functions that create and drop partitions for the service's role. */
 const STATEMENTS = {
   event: {
     create: 'select create_event_partitions($1) as count',
@@ -31,7 +31,7 @@ export interface PartitionOptions {
   readonly retentionDays: number;
 }
 
-/** Makes the partitions of the coming days and drops those past the retention. */
+/** Creates the partitions of the coming days and drops those past the retention. */
 export async function tendPartitions(
   db: Queryable,
   o: PartitionOptions,
@@ -42,7 +42,7 @@ export async function tendPartitions(
   return { made: made.rows[0]?.count ?? 0, dropped: dropped.rows[0]?.count ?? 0 };
 }
 
-/** Tends the partitions of a table, see {@link startDayKeeper}. */
+/** Keeps the partitions of a table, see {@link startDayKeeper}. */
 export function startPartitionKeeper(
   o: PartitionOptions & Omit<DayKeeperOptions, 'name' | 'tend'>,
 ): Worker {
@@ -56,15 +56,15 @@ export function startPartitionKeeper(
 export interface DayKeeperOptions {
   readonly pool: pg.Pool;
   readonly logger: Logger;
-  /** Of the lease, and in logs. */
+  /** Name of the lease, and in logs. */
   readonly name: string;
-  /** This process, by a name that no other ever has. */
+  /** A name of this process that no other process ever has. */
   readonly owner: string;
-  /** Makes and drops days; says how many. */
+  /** Creates and drops days. Returns how many. */
   readonly tend: () => Promise<{ made: number; dropped: number }>;
 }
 
-/** Makes and drops the days of tables every hour; of several replicas one does. */
+/** Creates and drops the days of tables every hour, in one of several replicas. */
 export function startDayKeeper({ name, ...o }: DayKeeperOptions): Worker {
   return startLoop({
     name,
@@ -75,7 +75,7 @@ export function startDayKeeper({ name, ...o }: DayKeeperOptions): Worker {
       const work = () => o.tend().catch(unlessBusy);
       const result = await withLease({ ...lease, signal, work });
       if (result === 'busy') {
-        o.logger.warn(`${name}: the tables are in use, days are made and dropped later`);
+        o.logger.warn(`${name}: tables locked, partitions are created and dropped later`);
         return BUSY_REST_MS;
       }
       if (result && result.made + result.dropped > 0) o.logger.info(result, name);
@@ -84,7 +84,7 @@ export function startDayKeeper({ name, ...o }: DayKeeperOptions): Worker {
   });
 }
 
-/** Somebody holds the tables for long, a backup perhaps. Each try stops the others for a moment. */
+/** A long lock on the tables, for example by a backup. Each try blocks other users for a moment. */
 function unlessBusy(error: unknown): 'busy' {
   if (error instanceof pg.DatabaseError && error.code === LOCK_NOT_AVAILABLE) return 'busy';
   throw error;

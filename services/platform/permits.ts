@@ -1,32 +1,32 @@
-/** There is no permit, or none came in time: the work was not begun. */
+/** No permit is free, or none became free in time. The work was not started. */
 export class NoPermit extends Error {
   override readonly name = 'NoPermit';
 }
 
-/** Gives a permit back; the second call does nothing. */
+/** Returns a permit. A second call has no effect. */
 export type Release = () => void;
 
 export interface Permits {
-  /** A permit if one is free and nobody waits. */
+  /** Takes a free permit unless other callers wait. */
   tryTake(): Release | undefined;
   /**
-   * Waits for a permit, behind those who came before.
+   * Waits for a permit, behind earlier callers.
    *
-   * @throws NoPermit when as many wait as may, or none came in time; the signal's reason when it aborts.
+   * @throws NoPermit when too many wait or the time is over; the signal's reason when it aborts.
    */
   take(o?: { readonly signal?: AbortSignal | undefined }): Promise<Release>;
   /** Permits in use. */
   used(): number;
-  /** How many wait. */
+  /** How many callers wait. */
   waiting(): number;
 }
 
 export interface PermitOptions {
-  /** Permits in use at the same time. */
+  /** Most permits in use at the same time. */
   readonly size: number;
-  /** How many may wait for one. */
+  /** Most callers that may wait. */
   readonly maxWaiting: number;
-  /** How long they wait. Milliseconds. */
+  /** How long a caller waits. Milliseconds. */
   readonly waitMs: number;
 }
 
@@ -34,7 +34,7 @@ interface Waiter {
   readonly grant: (release: Release) => void;
 }
 
-/** Bounds what is in flight, and what waits for it. */
+/** Limits the work in flight and the number of waiting callers. */
 export function createPermits({ size, maxWaiting, waitMs }: PermitOptions): Permits {
   let used = 0;
   const waiters = new Set<Waiter>();

@@ -5,8 +5,8 @@ import type { EventBus, ReceivedRecord } from './bus/event-bus.ts';
 import { parseEvent } from './outbox/parse.ts';
 import type { Queryable } from './postgres.ts';
 
-/** Puts a record aside that could not be handled, once, with the reason for people. */
-export async function parkRecord(
+/** Stores a record that could not be handled, once, with the reason for operators. */
+export async function storePoison(
   tx: Queryable,
   o: { consumer: string; record: ReceivedRecord; error: unknown; attempts: number },
 ): Promise<void> {
@@ -28,7 +28,7 @@ export async function parkRecord(
   );
 }
 
-/** Anybody may write to a topic, and PostgreSQL takes no NUL: neither plain nor as JSON writes it. */
+/** Any writer may add texts to a topic, and PostgreSQL stores no NUL, neither as a character nor as a JSON escape. */
 function storable(text: string): string {
   return text.replaceAll('\0', '\uFFFD').replaceAll('\\u0000', '\\ufffd');
 }
@@ -43,21 +43,21 @@ export interface PoisonReplay {
   readonly consumer: string;
 }
 
-/** Records read at once: each may be as large as the bus allows. */
+/** Records in one read. Each may be as large as the bus allows. */
 const BATCH = 20;
 
 /**
- * Publishes parked records again, oldest first, to be tried again by their listener; other groups
- * drop them as known. One that fails again is parked again. May be cut off anywhere and run again,
- * or run twice at once: no record is lost, and none has its effect twice. Returns how many were
- * published.
+ * Publishes poison records again, oldest first, so that their listener tries them again. Other groups skip them as
+ * already handled. A record that fails again is stored as poison again. The replay may be interrupted at any point and
+ * run again, or run twice at once: no record is lost, and no event has its effect twice. Returns the number of
+ * published records.
  */
 export async function replayPoison(o: PoisonReplay): Promise<number> {
-  const upTo = await newestParked(o);
+  const upTo = await newestPoison(o);
   let published = 0;
   let after = 0n;
   for (;;) {
-    const records = await parkedRecords(o, { after, upTo });
+    const records = await poisonRecords(o, { after, upTo });
     for (const record of records) {
       await release(o, record);
       const { topic, key, value, headers } = record;
@@ -70,7 +70,7 @@ export async function replayPoison(o: PoisonReplay): Promise<number> {
   }
 }
 
-interface ParkedRow {
+interface PoisonRow {
   id: bigint;
   topic: string;
   key: string;
@@ -78,8 +78,8 @@ interface ParkedRow {
   headers: Record<string, string>;
 }
 
-/** What is parked while the replay runs is for the next one. */
-async function newestParked(o: PoisonReplay): Promise<bigint> {
+/** Records that become poison during the replay wait for the next replay. */
+async function newestPoison(o: PoisonReplay): Promise<bigint> {
   const { rows } = await o.pool.query<{ id: bigint | null }>(
     'select max(id) as id from poison_records where consumer = $1',
     [o.consumer],
@@ -87,11 +87,11 @@ async function newestParked(o: PoisonReplay): Promise<bigint> {
   return rows[0]?.id ?? 0n;
 }
 
-async function parkedRecords(
+async function poisonRecords(
   o: PoisonReplay,
   range: { readonly after: bigint; readonly upTo: bigint },
-): Promise<ParkedRow[]> {
-  const { rows } = await o.pool.query<ParkedRow>(
+): Promise<PoisonRow[]> {
+  const { rows } = await o.pool.query<PoisonRow>(
     `select id, topic, key, value, headers from poison_records
      where consumer = $1 and id > $2 and id <= $3 order by id limit $4`,
     [o.consumer, range.after, range.upTo, BATCH],
@@ -100,11 +100,10 @@ async function parkedRecords(
 }
 
 /**
- * Parking marked the event as handled; without that mark it is tried again. The mark is forgotten
- * once for each parked record: one that is there after that says that the event was handled, or
- * set aside again, and stays.
+ * Storing a poison record also marked its event as handled. This removes the mark, once for each poison record, so that
+ * the event is tried again. A later mark means that the event was handled or became poison again, and stays.
  */
-async function release(o: PoisonReplay, { id, value }: ParkedRow): Promise<void> {
+async function release(o: PoisonReplay, { id, value }: PoisonRow): Promise<void> {
   const event = readEvent(value);
   if (!event) return;
   await o.pool.query(
@@ -118,7 +117,7 @@ async function release(o: PoisonReplay, { id, value }: ParkedRow): Promise<void>
   );
 }
 
-/** The event of a record, or undefined when it holds none. */
+/** The event of a record; undefined when the record has none. */
 export function readEvent(value: Uint8Array): Event | undefined {
   try {
     return parseEvent(value);
@@ -128,9 +127,8 @@ export function readEvent(value: Uint8Array): Event | undefined {
 }
 
 /**
- * The UTC day by which a handled event is remembered, YYYY-MM-DD: that of its own time, so that it
- * is the same however often and late the event comes. One without a time, or with an impossible one,
- * has the first of 1970.
+ * The UTC day under which a handled event is remembered, YYYY-MM-DD. It is the day of the event's own time, so it is
+ * the same for every repetition. For an event without a valid time it is the first day of 1970.
  */
 export function dayOfEvent({ occurredAt }: Event): string {
   const time = occurredAt ? timestampDate(occurredAt) : new Date(0);

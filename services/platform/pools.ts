@@ -5,23 +5,23 @@ import type { Telemetry } from './telemetry.ts';
 
 /** The connections of a service. */
 export interface Pools {
-  /** For calls: what their callers no longer wait for is cancelled. See `serveCallers`. */
+  /** For calls. Statements whose callers have left are cancelled. See `serveCallers`. */
   readonly pool: pg.Pool;
-  /** For all other work, which calls cannot keep from a connection. */
+  /** For all other work. Calls cannot use up its connections. */
   readonly backgroundPool: pg.Pool;
-  /** For the relay of the outbox and for consumers: a few statements, over and over, planned once a connection. */
+  /** For the relay and the consumers: a few statements that repeat, planned once per connection. */
   readonly streamPool: pg.Pool;
 }
 
 const DEFAULT_POOL_MAX = 10;
-/** Connections for background work, for each one for calls. */
+/** Connections for background work, as a part of those for calls. */
 const BACKGROUND_SHARE = 0.5;
-/** A relay reads and renews its lease at the same time; a consumer mostly needs one. */
+/** A relay reads and renews its lease at the same time. A consumer usually needs one. */
 const STREAM_CONNECTIONS = 3;
 /**
- * For statements that are repeated all the time and take a few steps along indexes. Each is planned once a
- * connection: planning takes longer than the statement. The statistics of tables that fill and empty mislead the
- * planner, so other ways are off.
+ * For statements that repeat all the time and read a few rows by indexes. Each is planned once per connection, because
+ * planning takes longer than the statement. The statistics of tables that fill and empty mislead the planner, so other
+ * plans are disabled.
  */
 export const STREAM_SETTINGS = {
   enable_seqscan: 'off',
@@ -32,12 +32,12 @@ export const STREAM_SETTINGS = {
   jit: 'off',
 };
 
-/** The longest deadline of a call; a caller that leaves earlier has its statements cancelled. Milliseconds. */
+/** The longest deadline of a call. When a caller leaves earlier, its statements are cancelled. Milliseconds. */
 const STATEMENT_TIMEOUT_MS = 20_000;
-/** Below the deadline of most calls: those that wait for a lock get an answer. Milliseconds. */
+/** Below the deadline of most calls, so that a call which waits for a lock gets an answer. Milliseconds. */
 const LOCK_TIMEOUT_MS = 4_000;
 
-/** Opens the pools of a service; connections are made as they are needed. */
+/** Opens the pools of a service. Connections are opened when they are needed. */
 export function openPools(
   o: {
     readonly databaseUrl: string;
@@ -57,7 +57,7 @@ export function openPools(
     lockTimeoutMs: LOCK_TIMEOUT_MS,
     statementTimeoutMs: STATEMENT_TIMEOUT_MS,
   });
-  // Reads and other calls are bounded apart: all of them may wait.
+  // Reads and other calls have separate limits, and all of them may wait.
   const calls = 2 * (o.maxCallsInFlight ?? 0);
   const stream = { max: STREAM_CONNECTIONS, settings: STREAM_SETTINGS };
   return {
@@ -67,12 +67,12 @@ export function openPools(
   };
 }
 
-/** Closes all of them, after what uses their connections at present. */
+/** Closes all pools after the present users of their connections. */
 export async function closePools({ pool, backgroundPool, streamPool }: Pools): Promise<void> {
   await Promise.all([pool.end(), backgroundPool.end(), streamPool.end()]);
 }
 
-/** The connections by state and pool. */
+/** Metrics of the connections by state and pool. */
 export function measurePools(telemetry: Telemetry, o: Pools): void {
   const gauge = telemetry.meter.createObservableGauge('db.client.connections', {
     description: 'Connections by pool and state; waiting counts callers without one',

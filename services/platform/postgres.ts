@@ -4,36 +4,35 @@ import { takeTransaction } from './caller-pool.ts';
 import { needsNewConnection } from './outage.ts';
 import { type Member, memberOf, refuse, StatementGroup } from './statement-group.ts';
 
-/** What a store needs of the database: a pool, or a connection inside a transaction. */
+/** The part of the database that stores need: a pool, or a connection inside a transaction. */
 export type Queryable = Pick<pg.ClientBase, 'query'>;
 
 const CONNECT_TIMEOUT_MS = 5_000;
 const STATEMENT_TIMEOUT_MS = 30_000;
 const IDLE_IN_TRANSACTION_TIMEOUT_MS = 30_000;
-/** The plans of a connection and its login are paid for again once it was closed. Milliseconds. */
+/** A new connection has to log in and plan its statements again. Milliseconds. */
 const IDLE_MS = 5 * 60_000;
-/** How much longer the client waits, for a server that no longer answers at all. Milliseconds. */
+/** How much longer than the server the client waits, in case the server hangs. Milliseconds. */
 const ANSWER_GRACE_MS = 2_000;
 
 export interface PoolOptions {
   readonly max?: number;
   readonly applicationName?: string;
   readonly statementTimeoutMs?: number;
-  /** How long a statement waits for a lock; as long as it may run unless given. */
+  /** How long a statement waits for a lock; by default as long as it may run. */
   readonly lockTimeoutMs?: number;
-  /** After so long without a statement a transaction is ended by the server; 30 s by default. */
+  /** The server ends a transaction after this time without a statement; 30 s by default. */
   readonly idleInTransactionMs?: number;
-  /** Called with every error that the server reports on a connection of this pool. */
+  /** Called with every error from the server on a connection of this pool. */
   readonly onServerError?: (error: pg.DatabaseError) => void;
 }
 
 /**
- * A pool whose int8 columns arrive as bigint, numeric and date as text, timestamptz as Date.
- * The parsers belong to the pool: nothing is registered globally.
+ * A pool whose int8 columns arrive as bigint, numeric and date as text, timestamptz as Date. The parsers belong to the
+ * pool; no parser is registered globally.
  *
- * Nothing waits for ever: a connection comes within 5 s, a statement ends within its limit (30 s unless
- * told otherwise), and where the server itself hangs the client gives up 2 s later. Connections that
- * were lost leave the pool.
+ * Every wait is limited: 5 s for a connection, the statement timeout for a statement (30 s by default), and 2 s more in
+ * the client in case the server hangs. Lost connections leave the pool.
  */
 export function createPool(url: string, o: PoolOptions = {}): pg.Pool {
   const statementTimeoutMs = o.statementTimeoutMs ?? STATEMENT_TIMEOUT_MS;
@@ -54,7 +53,7 @@ export function createPool(url: string, o: PoolOptions = {}): pg.Pool {
   return withListeners(pool);
 }
 
-/** A client that reports what the server refuses, from its login on. */
+/** A client class that reports errors of the server, including errors of the login. */
 function clientReporting(onServerError: (error: pg.DatabaseError) => void): new () => pg.Client {
   return class extends pg.Client {
     constructor(config?: string | pg.ClientConfig) {
@@ -65,8 +64,8 @@ function clientReporting(onServerError: (error: pg.DatabaseError) => void): new 
 }
 
 /**
- * A second pool to the database of the first, whose sessions have settings of their own, for work
- * that must not wait for the connections of all else.
+ * A second pool to the database of the first, with its own session settings, for work that must not wait for the
+ * connections of other work.
  */
 export function poolBeside(
   pool: pg.Pool,
@@ -77,9 +76,9 @@ export function poolBeside(
 }
 
 function withListeners(pool: pg.Pool): pg.Pool {
-  // Without a listener, losing an idle connection would end the process; the pool replaces it.
+  // Without a listener, a lost idle connection would end the process. The pool replaces it.
   pool.on('error', () => {});
-  // The pool listens to idle connections only. One that is lost in use fails its query, which says so.
+  // The pool listens to idle connections only. A connection lost in use also fails its query.
   pool.on('connect', (client) => client.on('error', () => {}));
   return pool;
 }
@@ -101,24 +100,24 @@ function bigints(text: string): (bigint | null)[] {
   return inside.split(',').map((item) => (item === 'NULL' ? null : BigInt(item)));
 }
 
-/** A transaction under way on a connection. */
+/** A transaction in progress on a connection. */
 interface Transaction {
-  /** What is to happen after its commit. */
+  /** Callbacks for after its commit. */
   readonly works: ((pool: pg.Pool) => void)[];
   /** Sends statements in one message; `isLast` when the commit is among them. */
   readonly send: (members: readonly Member[], isLast?: boolean) => void;
   /** Statements that {@link together} is about to send. */
   collected: Member[] | undefined;
-  /** No statement was sent, some were, or the commit was among them. */
+  /** Whether no statement was sent, some were, or the commit was among them. */
   state: 'new' | 'open' | 'committing';
 }
 
-/** Those that have not ended. */
+/** Transactions that have not ended. */
 const transactions = new WeakMap<Queryable, Transaction>();
 
 /**
- * Has `work` called once the transaction is committed; never after a rollback. It must not throw.
- * False when the transaction is not one of `inTransaction`: then nobody will call it.
+ * Calls `work` after the commit of the transaction, and never after a rollback. `work` must not throw. Returns false
+ * when the transaction is not one of `inTransaction`; `work` is then never called.
  */
 export function afterCommit(tx: Queryable, work: (pool: pg.Pool) => void): boolean {
   const works = transactions.get(tx)?.works;
@@ -127,9 +126,9 @@ export function afterCommit(tx: Queryable, work: (pool: pg.Pool) => void): boole
 }
 
 /**
- * Sends the statements that `work` begins at once, before it waits for anything, to the server together: they
- * take one round trip. Each sees what those before it did. After one that fails none of the rest takes place.
- * Outside of a transaction each goes by itself.
+ * Sends the statements that `work` starts synchronously to the server together, in one round trip. Each sees the
+ * effects of those before it. After one fails, the rest are not executed. Outside of a transaction each is sent by
+ * itself.
  */
 export function together<T>(tx: Queryable, work: () => Promise<T>): Promise<T> {
   const transaction = transactions.get(tx);
@@ -140,8 +139,8 @@ export function together<T>(tx: Queryable, work: () => Promise<T>): Promise<T> {
 }
 
 /**
- * {@link together}, with the commit of the transaction behind the last statement. A statement that comes later is
- * refused, and what fails later does not take the commit back.
+ * {@link together}, followed by the commit of the transaction. A later statement is rejected, and a later failure does
+ * not undo the commit.
  */
 export async function committing<T>(tx: Queryable, work: () => Promise<T>): Promise<T> {
   const transaction = transactions.get(tx);
@@ -165,11 +164,11 @@ function collect<T>(transaction: Transaction, work: () => Promise<T>) {
 }
 
 /**
- * Runs `work` in one transaction: commits when it resolves, rolls back when it rejects. It begins with the
+ * Runs `work` in one transaction: commits when it resolves, rolls back when it rejects. The transaction begins with the
  * first statement, in the same round trip.
  *
- * An outage during the commit leaves open whether it took place: the caller gets the outage, and a repeat of
- * the request must be recognised by a key.
+ * After an outage during the commit its result is unknown. The caller gets the outage, and needs a key to recognise a
+ * repeat of the request.
  */
 export async function inTransaction<T>(
   pool: pg.Pool,
@@ -192,7 +191,7 @@ async function transact<T>(pool: pg.Pool, work: (tx: pg.PoolClient) => Promise<T
     transactions.delete(tx);
     if (isOpen) await client.query('commit');
     client.release();
-    // It stands for other commits as well: it goes on when this caller leaves.
+    // The notification covers other commits too, so it continues when this caller leaves.
     forNobody(() => {
       for (const one of transaction.works) one(pool);
     });
@@ -216,10 +215,9 @@ async function transact<T>(pool: pg.Pool, work: (tx: pg.PoolClient) => Promise<T
   }
 }
 
-/** The connection as `work` has it: the first statement, or the first group, goes behind a `begin`. */
+/** The connection for `work`: the first statement, or the first group, is sent behind a `begin`. */
 function transactionOn(client: pg.PoolClient): { tx: pg.PoolClient; transaction: Transaction } {
-  // What comes after the first statement waits for the answer to `begin`: without it, it would be committed
-  // by itself.
+  // Later statements wait for the answer to `begin`. If `begin` failed, they would be committed by themselves.
   let begun: Promise<unknown> = Promise.resolve();
   const send = (members: readonly Member[], isLast = false): void => {
     if (transaction.state === 'new') {
@@ -236,7 +234,7 @@ function transactionOn(client: pg.PoolClient): { tx: pg.PoolClient; transaction:
       (error) => refuse(members, error),
     );
   };
-  /** A statement that comes too late would be committed by itself. */
+  /** Rejects statements after the end of the transaction, because they would be committed by themselves. */
   const ready = async (): Promise<void> => {
     if (transaction.state !== 'open') throw new Error(OVER);
     await begun;

@@ -13,7 +13,7 @@ describe('failures of records', () => {
     expect(failures.attempts).toBe(3);
     expect(failures.note(record)).toEqual({ pauseMs: 2_000 });
     expect(failures.note(record)).toEqual({ pauseMs: 8_000 });
-    expect(failures.note(record)).toBe('set-aside');
+    expect(failures.note(record)).toBe('poison');
   });
 
   test('many keys in a row are an outage, which counts nothing', () => {
@@ -24,7 +24,7 @@ describe('failures of records', () => {
     for (let n = 0; n < 10; n += 1) expect(failures.note(recordOf('a'))).toBe('outage');
     failures.noteSuccess();
     // The second failure that counts.
-    expect(failures.note(recordOf('a'))).toBe('set-aside');
+    expect(failures.note(recordOf('a'))).toBe('poison');
   });
 
   test('many records of one key are no outage', () => {

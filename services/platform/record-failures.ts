@@ -2,31 +2,31 @@ import type { ReceivedRecord } from './bus/event-bus.ts';
 
 /** Pauses before the second and the third try of a record. Milliseconds. */
 const PAUSES_MS: readonly number[] = [2_000, 8_000];
-/** So many keys that fail, one after another without a success between, share one cause. */
+/** When this many keys fail in a row without a success in between, they share one cause. */
 const OUTAGE_KEYS = 5;
-/** Records and keys that are remembered. One that is forgotten starts from its first try. */
+/** Most records and keys in memory. A record that is dropped from memory starts at its first try again. */
 const MAX_REMEMBERED = 10_000;
 
 /**
- * What follows from a failure: another try after a pause (milliseconds), `set-aside` after the last try, or
- * `outage`: whatever fails concerns all records, so it is not counted against this one.
+ * The consequence of a failure: another try after a pause (milliseconds), `poison` after the last try, or `outage` when
+ * all records fail, which does not count as a try.
  */
-export type Consequence = { readonly pauseMs: number } | 'set-aside' | 'outage';
+export type Consequence = { readonly pauseMs: number } | 'poison' | 'outage';
 
-/** How often each record failed, and how many keys have failed in a row. Kept in memory only. */
+/** Counts the failures of each record and how many keys have failed in a row. Kept in memory only. */
 export interface RecordFailures {
-  /** Tries before a record is set aside. */
+  /** Tries before a record becomes poison. */
   readonly attempts: number;
   hasFailed(record: ReceivedRecord): boolean;
-  /** Call it for each record that failed by itself, not with others. */
+  /** Call this for each record that failed alone, not in a batch. */
   note(record: ReceivedRecord): Consequence;
-  /** The handler has dealt with an event, so not everything fails. */
+  /** The handler has handled an event, so not every record fails. */
   noteSuccess(): void;
-  /** The record was handled or set aside. */
+  /** The record was handled or stored as poison. */
   forget(record: ReceivedRecord): void;
 }
 
-/** @param pausesMs between the tries of a record (tests). Milliseconds. */
+/** @param pausesMs pauses between the tries of a record (tests). Milliseconds. */
 export function createRecordFailures(pausesMs = PAUSES_MS): RecordFailures {
   const failures = new Map<string, number>();
   const failingKeys = new Set<string>();
@@ -42,7 +42,7 @@ export function createRecordFailures(pausesMs = PAUSES_MS): RecordFailures {
       if (failures.size >= MAX_REMEMBERED) failures.clear();
       failures.set(place, failed);
       const pauseMs = pausesMs[failed - 1];
-      return pauseMs === undefined ? 'set-aside' : { pauseMs };
+      return pauseMs === undefined ? 'poison' : { pauseMs };
     },
     noteSuccess: () => failingKeys.clear(),
     forget: (record) => failures.delete(placeOf(record)),

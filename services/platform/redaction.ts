@@ -1,18 +1,17 @@
-/** Field names, without case and separators, whose values never reach a log. */
+/** Field names, without case and separators, whose values are never logged. */
 const WITHHELD =
   /(authorization|cookie|password|passwd|secret|token|apikey|privatekey|signingkey|keyring|email|emailaddress|body)s?$/;
 
 const REPLACEMENT = '[redacted]';
 
-/** Deeper than any field we log on purpose; what lies below is left out. */
+/** Deeper than any field that we log on purpose. Deeper values are left out. */
 const MAX_DEPTH = 6;
 
 /**
- * Credentials and addresses recognised by their form, wherever they stand in a line.
+ * Credentials and addresses recognised by their form, anywhere in a line.
  *
- * Field names cannot help where a driver or a peer puts a value into its message. A form begins
- * where nothing of its own stands before it: trying every letter of a long word would take a time
- * that grows with the square of its length.
+ * Field names cannot help when a driver or a peer puts a value into its message. A form starts only where the character
+ * before it cannot belong to the form. Trying every letter of a long word would take time quadratic in its length.
  */
 const FORMS: readonly (readonly [RegExp, string])[] = [
   [/\b(Bearer|Basic)\s+[\w.~+/=-]+/gi, `$1 ${REPLACEMENT}`],
@@ -23,12 +22,12 @@ const FORMS: readonly (readonly [RegExp, string])[] = [
   [/(?<![\w.+%-])[\w.+%-]+@[\w-]+(\.[\w-]+)+/g, REPLACEMENT],
 ];
 
-/** Takes credentials and e-mail addresses out of a finished log line. */
+/** Removes credentials and e-mail addresses from a finished log line. */
 export function scrubText(line: string): string {
   return FORMS.reduce((text, [form, replacement]) => text.replace(form, replacement), line);
 }
 
-/** The fields of a log event, without the values that must not be kept. */
+/** The fields of a log event, without the values that must not be logged. */
 export function redactFields(fields: object): Record<string, unknown> {
   return redactObject(fields, 0, new Set());
 }
@@ -61,7 +60,7 @@ function redactValue(value: unknown, depth: number, above: ReadonlySet<object>):
   return redactObject(value, depth, above);
 }
 
-/** What an error may say: not the row values that a database driver puts into `detail`. */
+/** The loggable parts of an error. Leaves out `detail`, where a database driver puts values of rows. */
 function describeError(error: Error, depth: number, above: ReadonlySet<object>): unknown {
   if (depth > MAX_DEPTH || above.has(error)) return '[…]';
   const seen = new Set(above).add(error);

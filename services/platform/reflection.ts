@@ -31,10 +31,10 @@ type Answer = NonNullable<
 >;
 
 /**
- * The standard reflection service, by which grpcurl lists, describes and calls without proto files;
- * in its present form and in the one that older tools still ask for. Not for production.
+ * The standard reflection service, in its present and its older version. With it grpcurl lists, describes and calls
+ * RPCs without proto files. Not for production.
  *
- * @param services the services to tell of.
+ * @param services the services to describe.
  * @see https://github.com/grpc/grpc/blob/master/doc/server-reflection.md
  */
 export function reflectionRoutes(services: readonly DescService[]) {
@@ -47,7 +47,7 @@ export function reflectionRoutes(services: readonly DescService[]) {
     });
     router.service(ServerReflectionAlpha, {
       async *serverReflectionInfo(requests: AsyncIterable<ServerReflectionRequestAlpha>) {
-        // The two versions differ in nothing but their package.
+        // The two versions differ only in their package.
         for await (const request of requests) {
           const bytes = toBinary(ServerReflectionRequestAlphaSchema, request);
           const response = respond(catalogue, fromBinary(ServerReflectionRequestSchema, bytes));
@@ -79,7 +79,7 @@ interface Catalogue {
 function catalogueOf(services: readonly DescService[]): Catalogue {
   const files = new Map<string, DescFile>();
   for (const service of services) collect(service.file, files);
-  // No request or response names it, but every refusal carries one.
+  // Not used in requests or responses, but every error carries one.
   collect(ErrorInfoSchema.file, files);
   const symbols = new Map<string, DescFile>();
   for (const file of files.values()) {

@@ -1,6 +1,6 @@
 /**
- * Runs a command that ends by itself: prints what it returns, or, when it fails, one line that says
- * why, and then ends with status 1.
+ * Runs a command that ends by itself and prints its result. When it fails, prints one line with the reason and sets
+ * exit status 1.
  */
 export async function runCommand(name: string, work: () => Promise<string>): Promise<void> {
   try {

@@ -1,29 +1,29 @@
 import { standardOutput } from './log-output.ts';
 
-/** Ctrl-C reaches every process of a terminal, and npm passes its own on as well: both are one wish. Milliseconds. */
+/** Ctrl-C reaches every process of a terminal, and npm forwards it too, so two signals may mean one. Milliseconds. */
 const ECHO_MS = 500;
-/** A reader that is slow gets the last log lines within this time. Milliseconds. */
+/** How long a stop waits for a slow reader of the last log lines. Milliseconds. */
 const LAST_LINES_MS = 1_000;
 
 /**
- * Runs a process: starts it, and stops it in order on SIGTERM or SIGINT.
+ * Runs a process: starts it, and stops it gracefully on SIGTERM or SIGINT.
  *
- * A signal that arrives while it is starting is obeyed as soon as it has started. A second signal
- * ends the process at once. A fault ends it with status 1 and a message that says what is wrong, without a stack.
+ * A signal during the start takes effect after the start. A second signal ends the process at once. An error ends it
+ * with status 1 and a message without a stack.
  */
 export async function runMain(
   name: string,
   start: () => Promise<{ stop(): Promise<void> }>,
 ): Promise<void> {
-  // A reader of our output that is gone, or its full disk, ends nothing.
+  // A missing reader of the output, or a full disk, must not end the process.
   for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {});
   const fail = (error: unknown): never => {
-    // Tries once: there is no time left to wait for a reader.
+    // Tries once, because there is no time to wait for a reader.
     void standardOutput().drain(0);
     try {
       process.stderr.write(`${name}: ${messageOf(error)}\n`);
     } catch {
-      // It has nowhere to say it.
+      // There is no other place to report it.
     }
     process.exit(1);
   };

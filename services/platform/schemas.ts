@@ -1,9 +1,9 @@
-/** What a schema needs of the platform's own tables. */
+/** Features whose platform tables a schema needs. */
 export type Capability = 'leases' | 'outbox' | 'consumer' | 'idempotency';
 
 export interface SchemaDefinition {
   readonly name: string;
-  /** Where its own numbered migrations lie. */
+  /** Folder of its own numbered migrations. */
   readonly folder: URL;
   readonly capabilities: readonly Capability[];
 }
@@ -14,7 +14,7 @@ const service = (name: string, ...capabilities: Capability[]): SchemaDefinition 
   capabilities: ['leases', ...capabilities],
 });
 
-/** Every schema of the database, in the order in which they are migrated. */
+/** Every schema of the database, in the order of their migration. */
 export const SCHEMAS: readonly SchemaDefinition[] = [
   {
     name: 'gateway',
@@ -29,14 +29,14 @@ export const SCHEMAS: readonly SchemaDefinition[] = [
   service('webhooks', 'consumer', 'idempotency'),
 ];
 
-/** Throws when there is no such schema: a programming error. */
+/** Throws for an unknown schema, which is a programming error. */
 export function schemaNamed(name: string): SchemaDefinition {
   const found = SCHEMAS.find((schema) => schema.name === name);
   if (!found) throw new Error(`there is no schema named ${name}`);
   return found;
 }
 
-/** The role that the process of a schema logs in as. */
+/** The login role of a schema's process. */
 export function roleOf(schema: string): string {
   return `rms_${schema}`;
 }

@@ -21,17 +21,17 @@ export interface ServiceServerOptions {
   readonly identity: ServiceIdentity;
   readonly logger: Logger;
   readonly telemetry: Telemetry;
-  /** Whether to answer grpcurl and its like. */
+  /** Whether to serve reflection, for grpcurl and similar tools. */
   readonly reflection: boolean;
-  /** What health answers. */
+  /** The answer of health. */
   readonly isReady: () => Promise<boolean>;
-  /** Whether calls are taken at all; until then they are UNAVAILABLE. */
+  /** Whether calls are accepted. Until then they are UNAVAILABLE. */
   readonly isOpen: () => boolean;
-  /** Most calls in flight, of those that only read and of the others; 512 when absent. */
+  /** Most calls in flight, for reads and for other calls each; 512 by default. */
   readonly maxCallsInFlight?: number;
 }
 
-/** A gRPC server with everything that all services have in common around the service's own routes. */
+/** A gRPC server with the parts that all services share, around the service's own routes. */
 export function startServiceServer(o: ServiceServerOptions): Promise<RunningServer> {
   const record = callRecorder(o.telemetry.meter, 'server');
   const { identity, logger } = o;
@@ -42,7 +42,7 @@ export function startServiceServer(o: ServiceServerOptions): Promise<RunningServ
   });
   const inFlight = createInFlight(o.maxCallsInFlight ?? MAX_CALLS_IN_FLIGHT);
   const shed = o.telemetry.meter.createCounter('rpc.server.shed', {
-    description: 'Calls refused because too many were in flight',
+    description: 'Calls rejected because too many were in flight',
   });
   const services: DescService[] = [];
 

@@ -22,10 +22,10 @@ import { startTelemetry, type Telemetry } from './telemetry.ts';
 import { within } from './within.ts';
 import type { Worker } from './worker.ts';
 
-/** What a service is built with. */
+/** The parts that a service is built from. */
 export interface ServiceRuntime extends Pools {
   readonly name: string;
-  /** Signs what is published, and hands on only what one of our processes has signed. */
+  /** Signs published events, and passes on only events that one of our processes has signed. */
   readonly bus: EventBus;
   readonly logger: Logger;
   readonly telemetry: Telemetry;
@@ -34,7 +34,7 @@ export interface ServiceRuntime extends Pools {
   readonly retentionDays?: number;
 }
 
-/** Where and how a service runs; each service adds what it alone needs. */
+/** Where and how a service runs. Each service adds its own options. */
 export interface ServiceOptions {
   readonly host?: string;
   /** TCP port; 0 takes a free one. */
@@ -53,16 +53,16 @@ export interface ServiceOptions {
   readonly otlpEndpoint?: string;
   /** How long published events are kept. Days. */
   readonly retentionDays?: number;
-  /** How long to answer as unready before refusing work. Milliseconds. */
+  /** How long to answer as unready before rejecting calls. Milliseconds. */
   readonly shutdownDelayMs?: number;
-  /** Runs last in a stop: closes what was opened for this service alone, such as its bus. */
+  /** Last step of a stop: closes what was opened for this service alone, such as its bus. */
   readonly onStopped?: () => Promise<void>;
 }
 
-/** What a service consists of. */
+/** The service's own parts. */
 export interface ServiceParts {
   readonly routes: (router: ConnectRouter) => void;
-  /** Started, if given as a function, once the schema is known to fit the code. */
+  /** A function is called once the schema fits the code. */
   readonly workers?: readonly Worker[] | (() => Promise<readonly Worker[]>);
   /** Closes what `build` opened, such as clients of other services. */
   readonly close?: () => Promise<void>;
@@ -72,7 +72,7 @@ export interface RunningService {
   readonly name: string;
   readonly port: number;
   readonly metricsUrl: string;
-  /** Stops in order; see {@link startService}. May be called twice. */
+  /** Stops gracefully; see {@link startService}. May be called twice. */
   stop(): Promise<void>;
 }
 
@@ -81,21 +81,20 @@ export interface ServiceDefinition {
   readonly name: string;
   /** Whether it has an outbox to relay. */
   readonly publishes: boolean;
-  /** How long the database lets a transaction stand idle; see `createPool`. Milliseconds. */
+  /** How long a transaction may be idle; see `createPool`. Milliseconds. */
   readonly idleInTransactionMs?: number;
   readonly build: (runtime: ServiceRuntime) => ServiceParts | Promise<ServiceParts>;
 }
 
 /**
- * Starts a gRPC service: pool, telemetry, server (health, reflection, identity, errors, tracing),
- * then its background work.
+ * Starts a gRPC service: pool, telemetry, server (health, reflection, identity, errors, tracing), then its background
+ * work.
  *
- * A schema that does not fit the code leaves the process up but not serving, and the log says why;
- * it is looked at again until it fits. `stop` goes in this order: not serving; the configured wait;
- * no new work while calls and steps in flight finish (at most 20 s); the outbox flushed; leases
- * given back; pool and telemetry closed.
+ * While the schema does not fit the code, the process runs without serving, logs why, and checks again. `stop` first
+ * reports not serving and waits for the configured time. Then it starts no new work and waits up to 20 s for calls and
+ * steps in flight. Then it flushes the outbox, releases the leases, and closes pool and telemetry.
  *
- * @throws when a port is taken or the service's own `build` fails; what was opened is closed again.
+ * @throws when a port is taken or the service's own `build` fails. Everything opened before is closed again.
  */
 export async function startService(
   definition: ServiceDefinition,
@@ -127,7 +126,7 @@ export async function startService(
   };
 }
 
-/** What is open at present, for a stop to close. */
+/** Opened parts, for a stop to close. */
 interface Opened {
   readonly runtime: ServiceRuntime;
   readonly o: ServiceOptions;
@@ -174,7 +173,7 @@ function isOpen({ background }: Opened): boolean {
   return background?.isRunning() ?? false;
 }
 
-/** Whether calls should come: the schema fits, the database answers, and no stop has begun. */
+/** Whether the service is ready: the schema fits, the database answers, and no stop has begun. */
 function readinessOf(opened: Opened): () => Promise<boolean> {
   const { pool, backgroundPool } = opened.runtime;
   const databaseAnswers = databaseProbe(backgroundPool, pool);
@@ -189,7 +188,7 @@ async function startParts(
   const { runtime, o } = opened;
   const parts = await definition.build(runtime);
   opened.parts = parts;
-  // First the port: health answers from the start, and one that is taken is found out at once.
+  // The port first: health answers from the start, and a taken port is detected at once.
   opened.server = await startServiceServer({
     ...runtime,
     ...(o.host !== undefined && { host: o.host }),
@@ -216,7 +215,7 @@ async function startParts(
 
 const DAY_MS = 24 * 60 * 60 * 1_000;
 
-/** Closing the pool waits for connections in use; a stop must not. Milliseconds. */
+/** Closing the pool waits for connections in use. A stop limits that wait. Milliseconds. */
 const CLOSE_MS = 5_000;
 
 async function close(opened: Opened): Promise<void> {
@@ -233,7 +232,7 @@ async function close(opened: Opened): Promise<void> {
   ]);
 }
 
-/** {@link ServiceOptions} from the parsed variables; opens the Kafka bus, which the stop closes. */
+/** {@link ServiceOptions} from the parsed variables. Opens the Kafka bus, which the stop closes. */
 export function optionsFromConfig(config: ServiceConfig): ServiceOptions {
   const logger = createLogger({
     service: 'bus',

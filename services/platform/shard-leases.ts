@@ -2,42 +2,42 @@ import type { ProcessLease } from './lease-watch.ts';
 import type { Queryable } from './postgres.ts';
 
 /**
- * The rows of `leases` by which processes divide shards. Each process has one row that it renews all the
- * time. The rows of its shards count as long as that row exists: who finds that the process is dead removes
- * it together with the process's other rows, and they are free.
+ * The rows of `leases` by which processes divide shards. Each process renews one row of its own. The rows of its shards
+ * are valid as long as that row exists. A process that finds another one dead removes that row together with the dead
+ * process's other rows, which frees its shards.
  */
 
-/** Leases that a process holds: the token of each, by name. */
+/** The leases of a process: the token of each, by name. */
 export type HeldLeases = ReadonlyMap<string, bigint>;
 
-/** How the rows of one division are named. */
+/** Name prefixes of the rows of one group of shards. */
 export interface LeaseNames {
-  /** Of all its rows. */
+  /** Prefix of all its rows. */
   readonly prefix: string;
-  /** Of the rows that say that a process is alive. */
+  /** Prefix of the rows that prove that a process is alive. */
   readonly processPrefix: string;
-  /** Of the rows that say that a process takes a share. */
+  /** Prefix of the rows of members, which are processes that take a share. */
   readonly memberPrefix: string;
 }
 
 export interface Renewal {
-  /** False when this process was taken for dead: all it held may be another's. */
+  /** False when another process took this one for dead. Other processes may then hold all its leases. */
   readonly isAlive: boolean;
-  /** Names of those that are still ours; the others were taken by somebody else. */
+  /** Names of the leases that are still held. Other processes took the rest. */
   readonly held: ReadonlySet<string>;
-  /** Owners that take a share. */
+  /** Owners of the members. */
   readonly members: readonly string[];
   /** Leases of all other processes. */
   readonly others: readonly ProcessLease[];
-  /** When the first lease of another ends, from now; null when there is none. Milliseconds. */
+  /** Time until the first lease of another process ends; null when there is none. Milliseconds. */
   readonly othersEndMs: number | null;
 }
 
 /**
- * Moves the expiry of the process on, and looks at everybody's leases: one statement that writes one row.
- * It does not wait for the disk: what a crash of the database loses of it is renewed a moment later.
+ * Renews the lease of the process and reads the leases of all processes, in one statement that writes one row. The
+ * write does not wait for the disk: if a crash of the database loses it, the next renewal repeats it.
  *
- * @param o.prolongMs so far the expiry of what it holds is moved on too; undefined leaves it.
+ * @param o.prolongMs also extends the leases it holds by this time; undefined leaves them unchanged.
  */
 export async function renewLeases(
   db: Queryable,
@@ -58,7 +58,7 @@ export async function renewLeases(
   return { ...row, held: new Set(row.held) };
 }
 
-/** Removes dead processes with everything that they held. One that renews its lease at this moment stays. */
+/** Removes dead processes with all their leases. A process that renews its lease at this moment stays. */
 export async function removeDeadProcesses(
   db: Queryable,
   o: { readonly dead: readonly ProcessLease[]; readonly names: LeaseNames },
@@ -69,8 +69,8 @@ export async function removeDeadProcesses(
 }
 
 /**
- * Takes at most `limit` of those that are free: their tokens, by name. Free is also what a process left that
- * has no row any more, once it has expired or ends later than any lease may, as after a clock was set back.
+ * Takes at most `limit` free leases. Returns their tokens by name. A lease whose process has no row is free once it has
+ * expired, or if it ends later than any lease may, as after a clock was set back.
  */
 export async function acquireLeases(
   db: Queryable,
@@ -90,13 +90,13 @@ export async function acquireLeases(
   return new Map(rows.map(({ name, token }) => [name, token]));
 }
 
-/** Gives leases back; those that another process has taken stay as they are. */
+/** Releases leases. Leases that another process has taken stay unchanged. */
 export async function releaseLeases(db: Queryable, held: HeldLeases): Promise<void> {
   if (held.size === 0) return;
   await db.query(RELEASE, [[...held.keys()], [...held.values()]]);
 }
 
-/** Removes all rows of an owner: it begins again. */
+/** Removes all rows of an owner, which then starts again. */
 export async function removeOwner(
   db: Queryable,
   o: { readonly owner: string; readonly prefix: string },
@@ -107,17 +107,17 @@ export async function removeOwner(
   ]);
 }
 
-/** Whether the process that holds the lease `l` has a row; `prefix` is that of such rows. */
+/** SQL for whether the process that holds the lease `l` has a row; `prefix` is that of such rows. */
 const hasProcess = (l: string, prefix: string): string =>
   `exists (select from leases p where p.name = ${prefix} || ${l}.owner)`;
 
-/** Whether nobody holds the lease `l` any more that was taken for `ttl` milliseconds. */
+/** SQL for whether the lease `l`, taken for `ttl` milliseconds, has no holder any more. */
 const isLeft = (l: string, ttl: string): string =>
   `((${l}.expires_at <= clock_timestamp() or ${l}.expires_at > clock_timestamp() + 2 * ${ttl}::float8 * interval '1 millisecond')
     and not ${hasProcess(l, '$5')})`;
 
-// Rows are locked in the order of their names, as everywhere: no two statements wait for each other.
-// Whether a lease is still ours its token says, not its expiry.
+// Rows are always locked in the order of their names, so that no two statements wait for each other. The token decides
+// whether a lease is still held, not the expiry.
 const RENEW = `
 with alive as (
   update leases set expires_at = clock_timestamp() + $3::float8 * interval '1 millisecond'

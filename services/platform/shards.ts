@@ -12,77 +12,76 @@ import {
 } from './shard-leases.ts';
 
 /**
- * After a crash another replica goes on when this time is over. A holder that lives may be kept from
- * renewing for four fifths of it: at 2.5 s one lost its shards on a machine where 15 processes wanted each core. Milliseconds.
+ * After a crash another replica takes over after this time. A live holder may fail to renew for four fifths of it. At
+ * 2.5 s, one lost its shards on a machine where 15 processes competed for each core. Milliseconds.
  */
 export const SHARD_LEASE_MS = 3_000;
 
-/** How often {@link ShardHolder.rebalance} is to be called when nothing changes. Milliseconds. */
+/** How often {@link ShardHolder.rebalance} is to be called when no member joins or leaves. Milliseconds. */
 export const REBALANCE_EVERY_MS = 600;
 
-/** For so long after a member came or went, those that wait for shards or hand some over rebalance often. Milliseconds. */
-const UNSETTLED_MS = 2_000;
+/** After a member joined or left, processes that gain or lose shards rebalance often for this long. Milliseconds. */
+const REBALANCING_MS = 2_000;
 const REBALANCE_OFTEN_MS = 50;
 
-/** A lease is looked at only when it has surely ended; those of one process end almost together. Milliseconds. */
+/** Delay after the end of a lease before it is checked. The leases of one process end almost together. Milliseconds. */
 const AFTER_END_MS = 20;
 
 /**
- * The rows of shards count only while their process lives, so they are seldom renewed. They expire all the same,
- * for a release of before that knows nothing of processes. Milliseconds.
+ * The rows of shards are valid only while their process is alive, so they are seldom renewed. They still expire, for
+ * older releases that do not know the rows of processes. Milliseconds.
  */
 const ROW_MS = 60_000;
 const PROLONG_EVERY_MS = 20_000;
 
 export interface ShardOptions {
   readonly pool: pg.Pool;
-  /** This process, by a name that no other ever has. */
+  /** A name of this process that no other process ever has. */
   readonly owner: string;
   /** What is divided: the first part of the leases' names. */
   readonly name: string;
   /** Shards are numbered from 0 to one less than this. */
   readonly count: number;
   /**
-   * Whether something of the shard is in flight. A shard that another replica is to have is handed over
-   * only when nothing is; until then nothing new is to be begun. By default nothing ever is.
+   * Whether the shard has work in flight. A shard that moves to another replica is handed over only when it has none,
+   * and gets no new work until then. By default no shard is busy.
    */
   readonly isBusy?: (shard: number) => boolean;
-  /** Longer in tests: a machine that stands still must not lose them. {@link SHARD_LEASE_MS} by default. */
+  /** Longer in tests, so that a frozen machine does not lose its shards. {@link SHARD_LEASE_MS} by default. */
   readonly leaseMs?: number;
 }
 
 export interface ShardHolder {
-  /** Shards for which work may be begun at this moment. */
+  /** Shards for which new work may start at this moment. */
   held(): number[];
   /**
-   * The token of a shard for which work may be begun at this moment, undefined for another.
-   * It tells apart what is still done in the name of an older holder.
+   * The token of a shard for which new work may start at this moment; undefined for other shards. It distinguishes the
+   * work of this holder from that of older holders.
    */
   tokenOf(shard: number): bigint | undefined;
   /**
-   * Renews the lease of this process, keeps its share of the shards, takes free ones, hands over extra ones.
-   * Resolves to how soon it is to be called again: when a lease of another ends, which none does
-   * while its holder lives, or while shards change hands. Milliseconds.
+   * Renews the lease of this process, keeps its share of the shards, takes free shards and hands over extra ones.
+   * Resolves to the time until the next call. It is short when a lease of another process is about to end, which does
+   * not happen while that process is alive, and while shards move. Milliseconds.
    */
   rebalance(): Promise<number>;
   /**
-   * From now on nothing is to be begun, and each {@link ShardHolder.rebalance} hands over the shards with
-   * nothing in flight. What is in flight may still be recorded in the name of its token. For a graceful
-   * stop: a hanging endpoint delays only its own shard.
+   * For a graceful stop. No new work starts, and each {@link ShardHolder.rebalance} hands over the shards without work
+   * in flight. Work in flight may still be recorded with its token. A hanging endpoint delays only its own shard.
    */
   drain(): void;
-  /** Gives everything back at once, for the others to take. */
+  /** Releases all leases at once. */
   release(): Promise<void>;
 }
 
-/** Names the lease of a shard. */
+/** Name of the lease of a shard. */
 export function shardLease(name: string, shard: number): string {
   return `${name}/shard/${shard}`;
 }
 
 interface Held {
   readonly token: bigint;
-  /** To be handed over as soon as nothing of it is in flight. */
+  /** To be handed over as soon as it has no work in flight. */
   isLeaving: boolean;
 }
 
@@ -98,14 +97,14 @@ export function createShardHolder(o: ShardOptions): ShardHolder {
   const memberName = names.memberPrefix + o.owner;
   const leaseMs = o.leaseMs ?? SHARD_LEASE_MS;
   const watch = createLeaseWatch(leaseMs);
-  /** Tokens of the rows of this process; undefined while it has none. */
+  /** Token of the row of this process; undefined while it has none. */
   let processToken: bigint | undefined;
   let membership: bigint | undefined;
-  /** By the monotonic clock: what the database says happened after this moment began. */
+  /** Start of the last successful renewal plus the lease, by the monotonic clock. */
   let safeUntil = Number.NEGATIVE_INFINITY;
   let prolongedAt = performance.now();
   let membersBefore = 0;
-  let unsettledUntil = 0;
+  let rebalancingUntil = 0;
   let isDraining = false;
 
   const isSafe = ({ isLeaving }: Held): boolean =>
@@ -114,7 +113,7 @@ export function createShardHolder(o: ShardOptions): ShardHolder {
   const leasesOf = (held: readonly (readonly [number, Held])[]): Map<string, bigint> =>
     new Map(held.map(([shard, { token }]) => [shardLease(o.name, shard), token]));
 
-  /** What counts as long as the process lives: its shards and its membership. */
+  /** The leases that are valid while the process is alive: its shards and its membership. */
   function ownLeases(): HeldLeases {
     const own = leasesOf([...shards]);
     if (membership !== undefined) own.set(memberName, membership);
@@ -139,7 +138,7 @@ export function createShardHolder(o: ShardOptions): ShardHolder {
     return { ...renewal, dead: watch.dead(renewal.others, asked) };
   }
 
-  /** Each process has a name of its own: the row of one that was killed is never taken over. */
+  /** The name of a process is unique, so the row of a killed process is never taken over. */
   async function begin(): Promise<bigint | undefined> {
     shards.clear();
     membership = undefined;
@@ -156,13 +155,13 @@ export function createShardHolder(o: ShardOptions): ShardHolder {
     membership = (await acquireLeases(o.pool, [memberName], lease)).get(memberName);
   }
 
-  async function takeFree(room: number): Promise<void> {
+  async function takeFree(capacity: number): Promise<void> {
     const others = Array.from({ length: o.count }, (_, shard) => shard).filter(
       (shard) => !shards.has(shard),
     );
-    if (room <= 0 || others.length === 0) return;
+    if (capacity <= 0 || others.length === 0) return;
     const leases = others.map((shard) => shardLease(o.name, shard));
-    const lease = { owner: o.owner, ttlMs: rowMs(leaseMs), limit: room, names };
+    const lease = { owner: o.owner, ttlMs: rowMs(leaseMs), limit: capacity, names };
     const taken = await acquireLeases(o.pool, leases, lease);
     for (const shard of others) {
       const token = taken.get(shardLease(o.name, shard));
@@ -172,8 +171,8 @@ export function createShardHolder(o: ShardOptions): ShardHolder {
 
   const isBusy = (shard: number): boolean => o.isBusy?.(shard) ?? false;
 
-  /** First what has nothing in flight, then what is leaving anyway, then what was taken last. */
-  function inOrderOfLeaving(): { shard: number; held: Held; rank: number }[] {
+  /** Order of handing over: shards without work in flight first, then shards that are leaving, then the newest. */
+  function inHandOverOrder(): { shard: number; held: Held; rank: number }[] {
     return [...shards]
       .map(([shard, held]) => ({ shard, held, rank: isBusy(shard) ? (held.isLeaving ? 1 : 2) : 0 }))
       .reverse()
@@ -187,7 +186,7 @@ export function createShardHolder(o: ShardOptions): ShardHolder {
       return;
     }
     const ready: (readonly [number, Held])[] = [];
-    inOrderOfLeaving().forEach(({ shard, held, rank }, nth) => {
+    inHandOverOrder().forEach(({ shard, held, rank }, nth) => {
       held.isLeaving = nth < extra;
       if (held.isLeaving && rank === 0) ready.push([shard, held]);
     });
@@ -195,7 +194,7 @@ export function createShardHolder(o: ShardOptions): ShardHolder {
     await releaseLeases(o.pool, leasesOf(ready));
   }
 
-  /** The others count without us as soon as we are no member. */
+  /** As soon as this process is no member, the others divide the shards without it. */
   async function leaveMembers(): Promise<void> {
     if (membership === undefined) return;
     const own = new Map([[memberName, membership]]);
@@ -203,7 +202,7 @@ export function createShardHolder(o: ShardOptions): ShardHolder {
     await releaseLeases(o.pool, own);
   }
 
-  /** Notes whether members came or went. Milliseconds until the next rebalance. */
+  /** Notes whether members joined or left. Returns the milliseconds until the next rebalance. */
   function restAfter({
     members,
     othersEndMs,
@@ -214,20 +213,20 @@ export function createShardHolder(o: ShardOptions): ShardHolder {
     const now = performance.now();
     if (members !== membersBefore) {
       membersBefore = members;
-      unsettledUntil = now + UNSETTLED_MS;
+      rebalancingUntil = now + REBALANCING_MS;
     }
     const isShort = shards.size < Math.floor(o.count / members);
     const isLeaving = [...shards.values()].some((held) => held.isLeaving);
-    if (now < unsettledUntil && (isShort || isLeaving)) return REBALANCE_OFTEN_MS;
+    if (now < rebalancingUntil && (isShort || isLeaving)) return REBALANCE_OFTEN_MS;
     return Math.min(REBALANCE_EVERY_MS, (othersEndMs ?? REBALANCE_EVERY_MS) + AFTER_END_MS);
   }
 
-  /** Hands over what it can. Milliseconds until the next time. */
+  /** Hands over shards without work in flight. Returns the milliseconds until the next call. */
   async function drainStep(): Promise<number> {
     await leaveMembers();
     await handOverExtra(0);
-    const isUnsettled = shards.size > 0 && performance.now() < unsettledUntil;
-    return isUnsettled ? REBALANCE_OFTEN_MS : REBALANCE_EVERY_MS;
+    const isRebalancing = shards.size > 0 && performance.now() < rebalancingUntil;
+    return isRebalancing ? REBALANCE_OFTEN_MS : REBALANCE_EVERY_MS;
   }
 
   return {
@@ -255,7 +254,7 @@ export function createShardHolder(o: ShardOptions): ShardHolder {
     drain() {
       if (isDraining) return;
       isDraining = true;
-      unsettledUntil = performance.now() + UNSETTLED_MS;
+      rebalancingUntil = performance.now() + REBALANCING_MS;
     },
     async release() {
       const own = new Map(ownLeases());

@@ -1,19 +1,20 @@
 import { overloaded } from './errors.ts';
 import { createPermits, NoPermit, type PermitOptions, type Permits } from './permits.ts';
 
-/** Permits that shops share: one shop has few of them, and they wait in turn, one place for each shop. */
+/** Permits shared by shops. One shop has few of them; shops wait in one queue with one place per shop. */
 export interface ShopPermits {
   /**
-   * Takes a permit that lasts until `end` aborts; where there is no end, none is kept.
+   * Takes a permit and keeps it until `end` aborts. Without `end` no permit is kept.
    *
-   * @throws ConnectError OVERLOADED when as many wait as may, or none came in time; the reason of `end`.
+   * @throws ConnectError OVERLOADED when too many wait or the time is over; the reason of `end`.
    */
   takeUntil(shopId: bigint, end: AbortSignal | undefined): Promise<void>;
 }
 
 /**
- * @param o.size and `maxWaiting` of all shops; `waitMs` for each of both waits, the shop's own and that of all.
- * @param o.perShop permits of one shop in use, and how many of its calls wait for one.
+ * @param o.size and `maxWaiting` for all shops together; `waitMs` for each of the two waits, for the shop's own permit
+ *   and for the shared one.
+ * @param o.perShop most permits of one shop in use, and how many of its calls wait for one.
  */
 export function createShopPermits(
   o: PermitOptions & { readonly perShop: Pick<PermitOptions, 'size' | 'maxWaiting'> },
@@ -28,7 +29,7 @@ export function createShopPermits(
       if (own.used() + own.waiting() === 0 && shops.get(shopId) === own) shops.delete(shopId);
     };
     try {
-      // A shop that waits for its own permit holds no place in the queue of all.
+      // A shop that waits for its own permit has no place in the shared queue.
       const releaseOwn = await own.take({ signal });
       const releaseAll = await all.take({ signal }).catch((error: unknown) => {
         releaseOwn();

@@ -1,10 +1,10 @@
 import pg from 'pg';
 
-/** What `pg` gives a statement to write to. */
+/** The connection to which `pg` lets a statement write. */
 type Connection = Parameters<pg.Query['submit']>[0];
 
 /**
- * What `pg` calls on a statement that it runs. `@types/pg` names only the first.
+ * Methods that `pg` calls on a running statement. `@types/pg` declares only the first.
  *
  * @see https://github.com/brianc/node-postgres/blob/master/packages/pg/lib/query.js
  */
@@ -27,7 +27,7 @@ export interface Member {
   readonly result: Promise<pg.QueryResult>;
 }
 
-/** Ends statements that were not sent. */
+/** Rejects statements that were not sent. */
 export function refuse(members: readonly Member[], error: Error): void {
   for (const { query } of members) query.callback?.(error);
 }
@@ -37,28 +37,28 @@ export function memberOf(args: readonly unknown[], types: pg.CustomTypesConfig):
   const [given, values] = args;
   const config = typeof given === 'string' ? { text: given } : (given as pg.QueryConfig);
   const more = values === undefined ? {} : { values: values as unknown[] };
-  // Without values a statement would go by the simple protocol, which ends a group.
+  // A statement without values would use the simple protocol, which ends a group.
   const extended: pg.QueryConfig = { ...config, ...more, types, ...{ queryMode: 'extended' } };
   const query = new pg.Query(extended) as unknown as Running;
   const result = new Promise<pg.QueryResult>((resolve, reject) => {
     query.callback = (error, answer) => (error ? reject(error) : resolve(answer as pg.QueryResult));
   });
-  // Who sent the statement sees its error; one that nobody waits for must not end the process.
+  // The sender of the statement gets its error. An error without a sender must not end the process.
   result.catch(() => {});
   return { query, result };
 }
 
 /**
- * Statements that go to the server in one write and end with one `Sync`: after one that fails, or that cannot
- * be sent, the server runs none of the rest. With a `Sync` of its own for each, as `pg`'s pipeline mode sends
- * them, what follows a `begin` that failed would be committed by itself.
+ * Statements that go to the server in one write and end with one `Sync`. After one fails, or cannot be sent, the server
+ * does not run the rest. `pg`'s pipeline mode sends a `Sync` for each statement, so statements after a failed `begin`
+ * would be committed by themselves.
  *
- * `client.query` takes it as one statement.
+ * `client.query` takes the group as one statement.
  *
  * @see https://www.postgresql.org/docs/18/protocol-flow.html#PROTOCOL-FLOW-PIPELINING
  */
 export class StatementGroup {
-  /** Set by `pg` where statements have a deadline; called at the end of the group. */
+  /** `pg` sets this when statements have a deadline. Called at the end of the group. */
   callback: (error?: Error | null) => void = () => {};
   readonly members: readonly Member[];
   readonly #left: Running[];
@@ -70,7 +70,7 @@ export class StatementGroup {
     this.#left = members.map(({ query }) => query);
   }
 
-  /** Of the statement whose turn it is: `pg` remembers by it what is prepared. */
+  /** Name of the current statement. `pg` remembers prepared statements by it. */
   get name(): string | undefined {
     return this.#left[0]?.name;
   }
@@ -118,7 +118,7 @@ export class StatementGroup {
     this.#finish(connection);
   }
 
-  /** The server refused a statement, or the connection is lost: none of the rest takes place. */
+  /** A statement failed on the server, or the connection is lost. The rest is not executed. */
   handleError(error: Error, connection: Connection): void {
     for (const query of this.#left.splice(0)) {
       forgetSubmitted(connection, query);
@@ -137,7 +137,7 @@ export class StatementGroup {
   }
 }
 
-/** A statement that the server skipped is not prepared. */
+/** Marks a statement that the server skipped as not prepared. */
 function forgetSubmitted(connection: Connection, { name }: Running): void {
   const submitted: unknown = Reflect.get(connection, 'submittedNamedStatements');
   if (name && typeof submitted === 'object' && submitted !== null) {

@@ -17,13 +17,13 @@ import { measureProcess, serveMetrics } from './metrics-endpoint.ts';
 import { AsyncContextManager, contextFrom, traceparentOf } from './trace-context.ts';
 import { within } from './within.ts';
 
-/** What one part of a process measures and traces with. */
+/** Metrics and traces of one part of a process. */
 export interface Telemetry {
   readonly meter: Meter;
   readonly tracer: Tracer;
-  /** Where Prometheus reads, such as `http://127.0.0.1:9464/metrics`. */
+  /** The address for Prometheus, such as `http://127.0.0.1:9464/metrics`. */
   readonly metricsUrl: string;
-  /** Sends what is still held and closes the metrics port. */
+  /** Sends the remaining spans and closes the metrics port. */
   stop(): Promise<void>;
 }
 
@@ -34,22 +34,22 @@ export interface TelemetryOptions {
   readonly metricsPort: number;
   /** Address of `/metrics`; loopback by default. */
   readonly host?: string;
-  /** Base address of an OTLP/HTTP collector; without it spans carry ids and go nowhere. */
+  /** Base address of an OTLP/HTTP collector. Without it spans have ids and are not exported. */
   readonly otlpEndpoint?: string;
-  /** What `/readyz` answers on the metrics port. */
+  /** The answer of `/readyz` on the metrics port. */
   readonly isReady?: () => Promise<boolean>;
-  /** Further receivers of spans (tests). */
+  /** Further processors of spans (tests). */
   readonly spanProcessors?: readonly SpanProcessor[];
 }
 
-/** A stop must not wait for a collector that is away. Milliseconds. */
+/** How long a stop waits for a collector that may be unavailable. Milliseconds. */
 const FLUSH_MS = 3_000;
 
 /**
  * Starts traces and metrics for one part.
  *
- * Several parts may run in one process, each with its own providers; the only thing they share is
- * the process-wide context, by which a span finds its parent.
+ * Several parts may run in one process, each with its own providers. They share only the process-wide context, by which
+ * a span finds its parent.
  */
 export async function startTelemetry(o: TelemetryOptions): Promise<Telemetry> {
   shareContext();
@@ -72,7 +72,7 @@ export async function startTelemetry(o: TelemetryOptions): Promise<Telemetry> {
     metricsUrl: endpoint.url,
     async stop() {
       await endpoint.close();
-      // Spans lost with their collector are no reason to fail a shutdown.
+      // Spans that are lost with their collector do not fail the shutdown.
       await within(FLUSH_MS, Promise.allSettled([tracers.shutdown(), meters.shutdown()]));
     },
   };
@@ -85,27 +85,27 @@ function processorsOf(o: TelemetryOptions): SpanProcessor[] {
   return [...(o.spanProcessors ?? []), new BatchSpanProcessor({ exporter })];
 }
 
-/** Once per process; a later registration is refused by the API and changes nothing. */
+/** Once per process. The API rejects a later registration, without effect. */
 function shareContext(): void {
   const manager = new AsyncContextManager();
   if (!context.setGlobalContextManager(manager)) manager.disable();
 }
 
-/** The W3C trace context of the span that is active here; empty when none is. */
+/** The W3C trace context of the active span; empty without one. */
 export function currentTraceparent(): string {
   return traceparentOf(context.active());
 }
 
-/** Runs `work` as part of the trace that `traceparent` names; an empty or malformed one names none. */
+/** Runs `work` as part of the trace of `traceparent`. An empty or malformed one starts a new trace. */
 export function withTraceparent<T>(traceparent: string, work: () => Promise<T>): Promise<T> {
   return context.with(contextFrom(traceparent), work);
 }
 
 /**
- * Runs `work` in a span of its own, which ends with it and records its failure.
+ * Runs `work` in its own span, which ends with the work and records its failure.
  *
- * @param o.traceparent the caller's span, for work that came in from outside; empty begins a trace.
- *   Without it the active span is the parent.
+ * @param o.traceparent the caller's span, for work from outside; empty starts a trace. By default the active span is
+ *   the parent.
  */
 export function inSpan<T>(
   tracer: Tracer,

@@ -2,7 +2,7 @@ import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { createSecureContext } from 'node:tls';
 
-/** Certificates in PEM, as `node:tls` takes them. */
+/** Certificates in PEM, for `node:tls`. */
 export interface TlsMaterial {
   readonly ca?: string;
   readonly cert?: string;
@@ -11,14 +11,14 @@ export interface TlsMaterial {
 
 /** Files with certificates that change while the process runs. */
 export interface TlsFiles {
-  /** The content of the files when they were last valid. */
+  /** The last valid content of the files. */
   current(): TlsMaterial;
-  /** Calls the listener when they hold something else, until the returned function is called. */
+  /** Calls the listener after a change of the files, until the returned function is called. */
   onChange(listener: () => void): () => void;
 }
 
 export interface TlsFilesOptions {
-  /** Authorities that the other side's certificate may come from. */
+  /** Trusted authorities for the certificate of the other side. */
   readonly caFile?: string | undefined;
   /** The own certificate with its chain, and its key. */
   readonly certFile?: string | undefined;
@@ -27,21 +27,21 @@ export interface TlsFilesOptions {
   readonly pollMs?: number;
 }
 
-/** Kubernetes renews mounted secrets in place, and tells nobody. Milliseconds. */
+/** Kubernetes renews mounted secrets in place without a notification. Milliseconds. */
 const POLL_MS = 10_000;
 
 /**
- * Reads the files now, and again every ten seconds for as long as somebody listens. What does not fit
- * together, such as a certificate whose key is not written yet, is read again later; the former stays.
+ * Reads the files now, and every ten seconds as long as there is a listener. Files that do not match, such as a
+ * certificate whose key is not written yet, are read again later, and the previous content stays in use.
  *
- * @throws when a file cannot be read at first, or the files do not fit together.
+ * @throws when the first read fails, or the files do not match.
  */
 export function openTlsFiles(o: TlsFilesOptions): TlsFiles {
   const listeners = new Set<() => void>();
   let material = read(o);
   let timer: NodeJS.Timeout | undefined;
 
-  function look(): void {
+  function reread(): void {
     let found: TlsMaterial;
     try {
       found = read(o);
@@ -57,7 +57,7 @@ export function openTlsFiles(o: TlsFilesOptions): TlsFiles {
     current: () => material,
     onChange(listener) {
       listeners.add(listener);
-      timer ??= setInterval(look, o.pollMs ?? POLL_MS).unref();
+      timer ??= setInterval(reread, o.pollMs ?? POLL_MS).unref();
       return () => {
         listeners.delete(listener);
         if (listeners.size > 0) return;
@@ -68,7 +68,7 @@ export function openTlsFiles(o: TlsFilesOptions): TlsFiles {
   };
 }
 
-/** @throws when a file cannot be read, or the key is not that of the certificate. */
+/** @throws when a file cannot be read, or the key does not belong to the certificate. */
 function read({ caFile, certFile, keyFile }: TlsFilesOptions): TlsMaterial {
   const material: TlsMaterial = {
     ...(caFile !== undefined && { ca: readFileSync(caFile, 'utf8') }),
@@ -76,7 +76,7 @@ function read({ caFile, certFile, keyFile }: TlsFilesOptions): TlsMaterial {
     ...(keyFile !== undefined && { key: readFileSync(keyFile, 'utf8') }),
   };
   createSecureContext(material);
-  // OpenSSL would drop a key that is not the certificate's, and fail each handshake instead.
+  // OpenSSL would drop a key of another certificate and then fail each handshake.
   const { cert, key } = material;
   if (cert !== undefined && key !== undefined) {
     const isOwn = new X509Certificate(cert).checkPrivateKey(createPrivateKey(key));

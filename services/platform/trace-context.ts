@@ -8,7 +8,7 @@ import {
   trace,
 } from '@opentelemetry/api';
 
-/** Keeps the active context through every `await`, by the runtime's own storage. */
+/** Keeps the active context across every `await`, with AsyncLocalStorage. */
 export class AsyncContextManager implements ContextManager {
   readonly #storage = new AsyncLocalStorage<Context>();
 
@@ -41,11 +41,11 @@ export class AsyncContextManager implements ContextManager {
   }
 }
 
-/** Version, trace id, span id and flags; later versions may append fields. */
+/** Version, trace id, span id and flags. Later versions may append fields. */
 const TRACEPARENT = /^(?!ff)[0-9a-f]{2}-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(?:-.*)?$/;
 
 /**
- * The `traceparent` of the span in `active`; empty when it has none.
+ * The `traceparent` of the span in `active`; empty without one.
  *
  * @see https://www.w3.org/TR/trace-context/#traceparent-header
  */
@@ -56,7 +56,7 @@ export function traceparentOf(active: Context): string {
   return `00-${span.traceId}-${span.spanId}-${flags}`;
 }
 
-/** A context whose parent span is the one that `traceparent` names; the root when it is empty or malformed. */
+/** A context with the span of `traceparent` as parent; the root context when it is empty or malformed. */
 export function contextFrom(traceparent: string): Context {
   const [, traceId = '', spanId = '', flags = ''] = TRACEPARENT.exec(traceparent) ?? [];
   const span: SpanContext = {

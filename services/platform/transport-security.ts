@@ -1,6 +1,6 @@
 import { z } from 'zod';
 
-/** Whether something else than the process itself encrypts what goes over the network. */
+/** Whether a service mesh encrypts the connections instead of the process. */
 export const transportShape = {
   TRANSPORT_SECURITY: z
     .enum(['tls', 'mesh'], { error: 'wants tls or mesh' })
@@ -10,7 +10,7 @@ export const transportShape = {
     ),
 };
 
-/** What production refuses of the variables that a process has, unless a mesh encrypts. */
+/** Variables of a process that production does not allow, unless a mesh encrypts. */
 export function transportFaults(shape: object, env: Readonly<Record<string, unknown>>): string[] {
   const faults = 'GRPC_TLS_CA_FILE' in shape ? grpcFaults(shape, env) : [];
   if (env.NODE_ENV !== 'production' || env.TRANSPORT_SECURITY === 'mesh') return faults;
@@ -31,7 +31,7 @@ export function transportFaults(shape: object, env: Readonly<Record<string, unkn
 
 const OR_MESH = ', or TRANSPORT_SECURITY=mesh';
 
-/** A server needs a certificate where TLS is on, and a certificate needs its key. */
+/** A server needs a certificate when TLS is on, and a certificate needs its key. */
 function grpcFaults(shape: object, env: Readonly<Record<string, unknown>>): string[] {
   const { GRPC_TLS_CA_FILE: ca, GRPC_TLS_CERT_FILE: cert, GRPC_TLS_KEY_FILE: key } = env;
   const faults: string[] = [];
@@ -48,7 +48,7 @@ function grpcFaults(shape: object, env: Readonly<Record<string, unknown>>): stri
   return faults;
 }
 
-/** Verifies the server's certificate and its name; of several modes the driver takes the last. */
+/** Whether the connection verifies the server's certificate and name. Of several modes the driver uses the last. */
 function isVerified(url: unknown): boolean {
   if (typeof url !== 'string' || !URL.canParse(url)) return true;
   const modes = new URL(url).searchParams.getAll('sslmode');

@@ -1,11 +1,11 @@
 /**
  * Waits for `work`, but no longer than `ms` milliseconds.
  *
- * @returns whether the work finished in time. Work that is late goes on; its failure is then lost.
- * @throws what the work throws in time.
+ * @returns whether the work finished in time. Late work continues, and its failure is ignored.
+ * @throws the failure of the work in time.
  */
 export async function within(ms: number, work: Promise<unknown>): Promise<boolean> {
-  // Not by a signal: an abort builds an error with a stack, and busy callers come here for each batch.
+  // No AbortSignal: an abort creates an error with a stack, and busy callers get here for each batch.
   const late = Promise.withResolvers<boolean>();
   const timer = setTimeout(() => late.resolve(false), ms);
   try {

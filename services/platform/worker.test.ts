@@ -79,7 +79,7 @@ describe('a loop', () => {
     expect(told).toMatchObject([
       { msg: 'step failed', failures: 1 },
       { msg: 'step failed', failures: 2 },
-      { msg: 'step works again', failures: 3 },
+      { msg: 'step recovered', failures: 3 },
     ]);
   });
 

@@ -35,7 +35,7 @@ export const webhooksShape = {
 
 export type WebhooksConfig = z.infer<z.ZodObject<typeof webhooksShape>>;
 
-/** What production does not allow. @throws ConfigError naming every such variable. */
+/** Rejects settings that production does not allow. @throws ConfigError with every such variable. */
 export function refuseInProduction(config: WebhooksConfig): void {
   if (config.NODE_ENV !== 'production') return;
   const set = {

@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto';
 
-/** What an id is made from: the event's id (a UUID) and when it happened. */
+/** The parts of an id: the event's id (a UUID) and time. */
 export interface EventKey {
   readonly eventId: string;
   readonly occurredAt: Date;
@@ -14,16 +14,15 @@ export interface IdRange {
 
 const DAY_MS = 24 * 3_600_000;
 const MAX_MS = 2 ** 48 - 1;
-/** What tells ids of one event apart: the last 30 bits. */
+/** Number of bits that differ between the ids of one event: the last 30. */
 const OWN_BITS = 30;
 const OWN_MASK = 2 ** OWN_BITS - 1;
 
 /**
- * The id of an event's delivery to a subscription: always the same one, so that an event that comes
- * again, by whatever way, is not delivered again.
+ * The id of an event's delivery to a subscription. It is always the same, so a repeated event is not delivered again.
  *
- * A UUID of version 8 (RFC 9562), laid out to sort by time: 48 bits of milliseconds of the event,
- * 44 bits of the hash of its id, 30 bits of the subscription. The days of the log are split by it.
+ * A UUID of version 8 (RFC 9562) that sorts by time: 48 bits of milliseconds of the event, 44 bits of the hash of its
+ * id, 30 bits of the subscription. The partitions of the log, one per day, are ranges of ids.
  *
  * @throws RangeError when the subscription's id needs more than 30 bits.
  */
@@ -33,7 +32,7 @@ export function deliveryIdOf(event: EventKey, subscriptionId: bigint): string {
   return idOf(event, own);
 }
 
-/** The id of an event's body for one topic and version; shares its first 92 bits with the deliveries. */
+/** The id of an event's body for one topic and version. It shares its first 92 bits with the deliveries. */
 export function payloadIdOf(event: EventKey, topic: string, version: string): string {
   return idOf(event, Number.parseInt(digest(`${topic} ${version}`).slice(0, 8), 16) >>> 2);
 }
@@ -66,7 +65,7 @@ export function rangeOfEvent(id: string): IdRange {
   };
 }
 
-/** The ids of a UTC day, whose first moment is given: from the first, before the last. */
+/** The range of ids of a UTC day, given by its first moment: `first` is included, `end` is not. */
 export function rangeOfDay(day: Date): { first: string; end: string } {
   return { first: startOfId(day.getTime()), end: startOfId(day.getTime() + DAY_MS) };
 }
@@ -76,7 +75,7 @@ function startOfId(at: number): string {
   return `${time.slice(0, 8)}-${time.slice(8)}-0000-0000-000000000000`;
 }
 
-/** The UTC day whose partition holds the id: its first moment. */
+/** The UTC day whose partition holds the id, as its first moment. */
 export function dayOf(id: string): Date {
   const at = Number.parseInt(id.slice(0, 8) + id.slice(9, 13), 16);
   return new Date(at - (at % DAY_MS));

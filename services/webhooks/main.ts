@@ -8,7 +8,7 @@ import { startWebhooks } from './start.ts';
 await runMain('webhooks', async () => {
   const config = loadConfig(webhooksShape);
   refuseInProduction(config);
-  const standing = config.API_CALENDAR;
+  const calendarDay = config.API_CALENDAR;
   return startWebhooks({
     ...optionsFromConfig(config),
     returnsTarget: config.RETURNS_TARGET,
@@ -17,6 +17,6 @@ await runMain('webhooks', async () => {
     concurrency: config.WEBHOOK_CONCURRENCY,
     shopBytesPerMinute: config.WEBHOOK_SHOP_BYTES_PER_MINUTE,
     logDays: config.WEBHOOK_LOG_DAYS,
-    ...(standing !== undefined && { today: () => new Date(`${standing}T00:00:00Z`) }),
+    ...(calendarDay !== undefined && { today: () => new Date(`${calendarDay}T00:00:00Z`) }),
   });
 });

@@ -14,13 +14,13 @@ import { purgeJobs } from './jobs/job-store.ts';
 const BACKLOG_EVERY_MS = 15_000;
 const PURGE_EVERY_MS = 60_000;
 const BATCH = 1_000;
-/** Days of the log exist this long before they are needed, so a stopped job is noticed in time. */
+/** Partitions of the log are created this long before they are needed, so that a stopped job is noticed in time. */
 const DAYS_AHEAD = 3;
 
 export interface KeptDays {
-  /** How long the log is kept after the last delivery of its day is finished. */
+  /** Retention of the log, after the last delivery of its day has ended. */
   readonly log: number;
-  /** How long published events are kept, and may come again. */
+  /** How long published events are kept and may be repeated. */
   readonly events: number;
 }
 
@@ -34,8 +34,8 @@ export interface MaintenanceOptions {
 }
 
 /**
- * Ends what was held for too long and what its subscription no longer wants, makes and drops the days
- * of the log, and removes what nothing refers to any more.
+ * Ends deliveries that were held for too long and those of deleted subscriptions, creates and drops the days of the
+ * log, and deletes rows without references.
  */
 export function startMaintenance(o: MaintenanceOptions): Worker & { wake(): void } {
   const backlog = startBacklogLoop(o);
@@ -68,10 +68,10 @@ export function startMaintenance(o: MaintenanceOptions): Worker & { wake(): void
 function startBacklogLoop(o: MaintenanceOptions): Worker & { wake(): void } {
   const { meter } = o.telemetry;
   const expiredOnes = meter.createCounter('webhooks.expired', {
-    description: 'Deliveries that were held for too long',
+    description: 'Deliveries that expired because they were held for too long',
   });
   const droppedOnes = meter.createCounter('webhooks.dropped', {
-    description: 'Deliveries whose subscription was deleted',
+    description: 'Deliveries that were dropped because their subscription was deleted',
   });
   return startLoop({
     name: 'backlog',
@@ -81,15 +81,16 @@ function startBacklogLoop(o: MaintenanceOptions): Worker & { wake(): void } {
       const { expired, dropped, isMore } = await endBacklog(o.pool, o.clock.offsetMs());
       if (expired > 0) expiredOnes.add(expired);
       if (dropped > 0) droppedOnes.add(dropped);
-      if (expired + dropped > 0) o.logger.info({ expired, dropped }, 'waiting deliveries ended');
+      if (expired + dropped > 0)
+        o.logger.info({ expired, dropped }, 'waiting deliveries expired or dropped');
       return isMore ? 'again' : 'idle';
     },
   });
 }
 
 /**
- * Makes the days that events may come for, also by a replay, and drops those past the retention: never
- * one with a delivery that is not finished, or was finished lately.
+ * Creates the days for which events may arrive, also by a replay, and drops those past the retention. Keeps a day with
+ * a delivery that has not ended, or has ended a short time ago.
  */
 export async function tendDays(
   db: Queryable,
@@ -107,7 +108,7 @@ export async function tendDays(
 
 function observeCircuits(o: MaintenanceOptions): () => void {
   const gauge = o.telemetry.meter.createObservableGauge('webhooks.circuits_open', {
-    description: 'Addresses that are only probed, because they failed throughout',
+    description: 'Endpoints with an open circuit, which get only probes',
   });
   const ask = askedInTime(() =>
     o.pool.query<{ count: number }>(
@@ -123,8 +124,8 @@ function observeCircuits(o: MaintenanceOptions): () => void {
 }
 
 /**
- * Whether there may be more. Each statement is small, so that none locks for long. Which returns
- * were redacted is known for longer than any event that could bring the customer back.
+ * Returns whether there may be more. Each statement is small, so that none locks for long. Redacted returns are
+ * remembered for longer than any event that could still hold the customer.
  */
 export async function purge(pool: pg.Pool, days: KeptDays): Promise<boolean> {
   let more = false;

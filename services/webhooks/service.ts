@@ -34,9 +34,9 @@ export interface WebhooksContext {
   readonly policy: UrlPolicy;
   readonly keyring: Keyring;
   readonly clock: RetryClock;
-  /** Today in the version calendar. */
+  /** The current day of the version calendar. */
   readonly today: () => Date;
-  /** Something that waits may have to end. What is due is announced with the commit. */
+  /** Called when waiting deliveries may have to end. For due deliveries the commit sends a notification. */
   readonly wake: () => void;
   readonly jobs: Omit<JobsContext, 'pool'>;
 }
@@ -44,7 +44,7 @@ export interface WebhooksContext {
 const DEFAULT_OVERLAP_HOURS = 24;
 const MAX_OVERLAP_HOURS = 168;
 
-/** The gRPC face of the service: parse, call, answer. */
+/** The gRPC interface of the service: parse, call, answer. */
 export function webhooksRoutes(c: WebhooksContext) {
   return (router: ConnectRouter): void => {
     router.service(WebhooksService, {

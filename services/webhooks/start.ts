@@ -36,7 +36,7 @@ export interface WebhooksOptions extends ServiceOptions {
   readonly allowedOrigins?: readonly string[];
   /** Ports of the stack itself, which allowed origins do not include. */
   readonly refusedPorts?: () => readonly number[];
-  /** Today in the version calendar; by default the real day. */
+  /** The current day of the version calendar; by default the real day. */
   readonly today?: () => Date;
   /** Most attempts in flight. */
   readonly concurrency?: number;
@@ -48,16 +48,16 @@ export interface WebhooksOptions extends ServiceOptions {
   readonly logDays?: number;
   /** Total time of one attempt (tests). Milliseconds. */
   readonly attemptMs?: number;
-  /** How long a shard is kept without a sign of life (tests). Milliseconds. */
+  /** How long a shard is kept without a renewal (tests). Milliseconds. */
   readonly leaseMs?: number;
-  /** Between the tries of an event that cannot be handled (tests). Milliseconds. */
+  /** Pauses between the tries of an event that cannot be handled (tests). Milliseconds. */
   readonly recordPausesMs?: readonly number[];
   /** How names are resolved (tests). */
   readonly resolve?: Resolve;
 }
 
 export interface RunningWebhooks extends RunningService {
-  /** Moves the retry clock; what has become due is sent at once. Seconds. */
+  /** Moves the retry clock. Deliveries that become due are sent at once. Seconds. */
   advanceClock(seconds: number): void;
 }
 
@@ -68,18 +68,18 @@ const DEFAULT_LOG_DAYS = 30;
 const DEFAULT_EVENT_DAYS = 7;
 
 /**
- * The dispatcher's own connections: one reads, one writes, one for leases and the rest. No statement waits long for a
- * lock: one that records results holds leases that are to be renewed.
+ * The dispatcher's own connections: one reads, one writes, one is for leases and other work. No statement waits long
+ * for a lock, because a statement that records results locks leases that must be renewed.
  */
 export const ENGINE_POOL = {
   max: 4,
   settings: { ...STREAM_SETTINGS, lock_timeout: '1s' },
 };
 
-/** A process that stops within a transaction keeps others from its rows for so long. Milliseconds. */
+/** How long a frozen process can block rows with an open transaction. Milliseconds. */
 const IDLE_IN_TRANSACTION_MS = 5_000;
 
-/** A snapshot read back is over 900 kB. Milliseconds. */
+/** A snapshot from returns has more than 900 kB. Milliseconds. */
 const SNAPSHOT_TIMEOUT_MS = 10_000;
 
 /** Starts the webhooks service: subscriptions over gRPC, events in, deliveries out. */
@@ -112,12 +112,12 @@ export async function startWebhooks(o: WebhooksOptions): Promise<RunningWebhooks
   };
 }
 
-/** What calls, loops and the clock have in common. */
+/** Parts that calls, loops and the clock share. */
 interface Shared {
   readonly clock: RetryClock;
   readonly today: () => Date;
   readonly policy: UrlPolicy;
-  /** A delivery may be due; what waits may have to end; there may be a job. */
+  /** A delivery may be due; waiting deliveries may have to end; there may be a job. */
   readonly wakeUps: EventEmitter<{ due: []; backlog: []; job: [] }>;
 }
 
@@ -178,7 +178,7 @@ function build(o: WebhooksOptions, shared: Shared, parts: Parts) {
     workers: () => startWorkers(o, shared, parts),
     async close() {
       parts.returns.close();
-      // Attempts have ended, or have had their time.
+      // All attempts have ended or had enough time.
       parts.sender.close();
       await parts.enginePool.end();
     },
@@ -191,7 +191,7 @@ async function startWorkers(
   { runtime, dispatcher, readSnapshot, retained, days }: Parts,
 ): Promise<Worker[]> {
   const { streamPool, backgroundPool, logger, telemetry } = runtime;
-  // First what can fail: a loop that was begun before would never be stopped.
+  // First what can fail, because a loop that was started before would not be stopped.
   const consumer = await startConsuming({
     ...runtime,
     pool: streamPool,

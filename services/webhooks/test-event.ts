@@ -18,12 +18,11 @@ import { subscriptionNotFound } from './subscriptions/subscription.ts';
 import { lockSubscriptionShared } from './subscriptions/subscription-store.ts';
 
 /**
- * Writes a delivery of documented sample data to one subscription, which goes the way of every
- * other.
+ * Writes a delivery of documented sample data to one subscription. It is sent like any other.
  *
- * @param o.trigger any whose events the subscription's topic delivers; its own when empty.
- * @throws DomainError NOT_FOUND; INVALID_ARGUMENT when the topic does not deliver the trigger;
- *   FAILED_PRECONDITION when the subscription is inactive.
+ * @param o.trigger any trigger that the subscription's topic delivers; its own when empty.
+ * @throws DomainError NOT_FOUND; INVALID_ARGUMENT when the topic does not deliver the trigger; FAILED_PRECONDITION when
+ *   the subscription is inactive.
  */
 export function addTestDelivery(
   pool: pg.Pool,

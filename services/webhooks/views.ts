@@ -30,7 +30,7 @@ export const deliveryStateText = enumText(DeliveryStateSchema);
 
 const DAY_MS = 86_400_000;
 
-/** A subscription, and what waits behind it where that was asked for. */
+/** A subscription, with its waiting deliveries if requested. */
 export function subscriptionMessage(
   subscription: Subscription,
   backlog?: Backlog,

@@ -163,7 +163,7 @@ describe('operating it', () => {
   test('a replay of stored events, as after a loss of Kafka, reaches listeners and changes nothing', async () => {
     const repeats = async () => {
       const [, total = '0'] =
-        /^events_repeated_total{[^}]*} (\d+)/m.exec(await metricsOf('webhooks')) ?? [];
+        /^events_duplicate_total{[^}]*} (\d+)/m.exec(await metricsOf('webhooks')) ?? [];
       return Number(total);
     };
     const [before, repeatedBefore] = [received.length, await repeats()];

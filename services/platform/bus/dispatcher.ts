@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type ReceivedRecord, RetryLaterError } from './event-bus.ts';
 
-/** A record on its way to a handler, and whom to tell once it is dealt with. */
+/** A record for a handler, with the callback for its completion. */
 export interface Delivery {
   readonly record: ReceivedRecord;
   readonly done: () => void;
@@ -10,40 +10,40 @@ export interface Delivery {
 export interface DispatcherOptions {
   readonly handle: (records: readonly ReceivedRecord[]) => Promise<void>;
   readonly onFailure?: (error: unknown, records: readonly ReceivedRecord[]) => void;
-  /** Calls of the handler at one time. */
+  /** Most parallel calls of the handler. */
   readonly concurrency?: number;
   /**
-   * A call begins beside others only when those have lasted this long. Records that come during that time gather
-   * for the next call, and a slow call delays nobody. Milliseconds; 0 by default.
+   * A further call starts only when the open calls have lasted this long. Until then new records are collected for the
+   * next call. A slow call delays other keys by no more than this. Milliseconds; 0 by default.
    */
   readonly besideAfterMs?: number;
   /**
-   * A call that does not begin beside others waits this long for further records: what arrives in parts is given
-   * to one call. Milliseconds; 0 by default.
+   * How long the first call waits for further records, so that records which arrive in parts share one call.
+   * Milliseconds; 0 by default.
    */
   readonly gatherMs?: number;
-  /** Records given to one call. */
+  /** Most records in one call. */
   readonly batchSize?: number;
-  /** The first pause after a failure; it doubles up to the longest. */
+  /** The first pause after a failure. It doubles up to the longest. */
   readonly firstBackoffMs?: number;
   readonly maxBackoffMs?: number;
 }
 
 export interface Dispatcher {
   push(deliveries: readonly Delivery[]): void;
-  /** The values of the records pushed and not yet dealt with. */
+  /** Total size of the values of all records that are pushed and not completed. */
   bytes(): number;
-  /** Drops what is not with the handler: it will be pushed again, or is no longer ours. */
+  /** Drops the records that are not with the handler. They will be pushed again, or belong to another process now. */
   forget(): void;
-  /** Starts no more calls, waits for those in flight, and returns what was not dealt with. */
+  /** Starts no more calls, waits for those in flight, and returns the records that were not completed. */
   stop(): Promise<Delivery[]>;
 }
 
 const MAX_BATCH_BYTES = 8 * 1024 * 1024;
 
 /**
- * Gives records to a handler in batches: in order within a key, keys beside one another. When a
- * batch fails its keys are tried one by one, and a key that still fails waits alone.
+ * Passes records to a handler in batches: in order within a key, different keys in parallel. When a batch fails, its
+ * keys are retried one by one, and only a key that fails again waits.
  */
 export function createDispatcher(o: DispatcherOptions): Dispatcher {
   const concurrency = o.concurrency ?? 4;
@@ -51,17 +51,17 @@ export function createDispatcher(o: DispatcherOptions): Dispatcher {
   const besideAfterMs = o.besideAfterMs ?? 0;
   const gatherMs = o.gatherMs ?? 0;
   const queues = new Map<string, Delivery[]>();
-  /** How many records of a key are with the handler; none of one that waits after a failure. */
+  /** How many records of each key are with the handler. A key that waits after a failure has none. */
   const busy = new Map<string, number>();
   const suspects = new Map<string, number>();
   const calls = new Set<Promise<void>>();
   const stopping = new AbortController();
   let running = 0;
   let bytes = 0;
-  /** When those calls began that are under way. */
+  /** Start times of the calls in flight. */
   const begun = new Set<number>();
   let later: NodeJS.Timeout | undefined;
-  /** When records that came while no call was under way have waited long enough. */
+  /** When the records that arrived while no call was in flight have waited long enough. */
   let gatheredAt: number | undefined;
 
   function pump(): void {
@@ -80,7 +80,7 @@ export function createDispatcher(o: DispatcherOptions): Dispatcher {
     }
   }
 
-  /** Suspects go alone; the others as many as fit into a batch. */
+  /** Keys of a failed batch go alone. Of the others, as many as fit into a batch. */
   function nextKeys(): string[] {
     const keys: string[] = [];
     let count = 0;
@@ -150,7 +150,7 @@ export function createDispatcher(o: DispatcherOptions): Dispatcher {
     }
   }
 
-  /** Lets a key wait after its failure, longer each time, while the others go on. */
+  /** Pauses a key after its failure, longer each time. Other keys continue. */
   async function rest(key: string, error: unknown): Promise<void> {
     const failures = (suspects.get(key) ?? 0) + 1;
     suspects.set(key, failures);

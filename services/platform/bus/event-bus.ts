@@ -1,4 +1,4 @@
-/** What is published: the key decides the order, the value is an encoded event. */
+/** A record to publish. The key decides the order, the value is an encoded event. */
 export interface BusRecord {
   readonly key: string;
   readonly value: Uint8Array;
@@ -7,11 +7,11 @@ export interface BusRecord {
 
 export interface ReceivedRecord extends BusRecord {
   readonly topic: string;
-  /** Where the record lies in its topic, for people: unique within the topic, no more. */
+  /** The place of the record in its topic, for people. Unique within the topic. */
   readonly position: string;
 }
 
-/** A handler rejects with it when its records are to be given again after this pause. Milliseconds. */
+/** A handler rejects with this error to get its records again after the given pause. Milliseconds. */
 export class RetryLaterError extends Error {
   override readonly name = 'RetryLaterError';
   readonly pauseMs: number;
@@ -27,27 +27,27 @@ export interface Subscription {
   readonly group: string;
   readonly topics: readonly string[];
   /**
-   * Resolves when the records are dealt with. While it rejects they are given again, with growing
-   * pauses, or after that of a {@link RetryLaterError}; records of other keys go on.
+   * Resolves when the records are handled. When it rejects, the bus passes them again, after growing pauses or after
+   * the pause of a {@link RetryLaterError}. Records of other keys continue.
    */
   readonly handle: (records: readonly ReceivedRecord[]) => Promise<void>;
 }
 
 /**
- * Carries events between services: at least once per group, in order per key. A key that fails
- * holds up no other.
+ * Carries events between services: at least once per group, in order per key. A key that fails does not block other
+ * keys.
  */
 export interface EventBus {
-  /** Resolves once the records are safe. Rejects when any may not be: publish all of them again. */
+  /** Resolves when the records are stored. When it rejects, any of them may be missing: publish all of them again. */
   publish(topic: string, records: readonly BusRecord[]): Promise<void>;
-  /** `stop` waits for the handlers in flight; what is left is given to the group's next subscriber. */
+  /** `stop` waits for the handlers in flight. The group's next subscriber gets the remaining records. */
   subscribe(s: Subscription): Promise<{ stop(): Promise<void> }>;
   /**
-   * Whether the group has dealt with everything of the topic that was published before this call: what it has not
-   * handled then is lost. Waits some seconds for it. Rejects when the bus cannot be reached.
+   * Whether the group has handled everything that was published to the topic before this call. Events that it has not
+   * handled then are lost. May wait some seconds. Rejects when the bus is unavailable.
    */
   hasCaughtUp(group: string, topic: string, signal: AbortSignal): Promise<boolean>;
-  /** Rejects when the bus cannot be reached. */
+  /** Rejects when the bus is unavailable. */
   health(): Promise<void>;
   close(): Promise<void>;
 }

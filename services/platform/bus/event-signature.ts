@@ -4,25 +4,25 @@ import type { busShape } from '../config.ts';
 import { newKeyringText, parseKeys } from '../keyring.ts';
 import type { BusRecord, ReceivedRecord } from './event-bus.ts';
 
-/** By which records prove that one of our processes published them. */
+/** How records prove that one of our processes published them. */
 export interface EventSignatures {
   /** The first key signs, every key verifies. */
   readonly keys: ReadonlyMap<string, Buffer>;
-  /** During the rollout of signatures alone: records without one are handled. */
+  /** Whether records without a signature are handled. Only for the rollout of signatures. */
   readonly acceptsUnsigned: boolean;
 }
 
-/** `valid`, or the reason why a record is not handled. */
-export type Verdict = 'valid' | 'unsigned' | 'unknown_key' | 'forged' | 'expired';
+/** `valid`, or the reason why a record is skipped. */
+export type SignatureCheck = 'valid' | 'unsigned' | 'unknown_key' | 'forged' | 'expired';
 
 /** `v1,<key id>,<time of the signature, milliseconds since 1970>,<HMAC-SHA256 in base64>`. */
 export const SIGNATURE_HEADER = 'event-signature';
 const VERSION = 'v1';
 const SIGNATURE = /^v1,([A-Za-z0-9_-]{1,50}),(\d{1,15}),([A-Za-z0-9+/]{43}=)$/;
-/** Separates this use of a key from every other one. */
+/** Keeps signatures of events apart from all other uses of the same key. */
 const PURPOSE = 'rms.event.v1';
 
-/** The signatures that the variables ask for. */
+/** The signatures that the environment variables configure. */
 export function signaturesFromConfig(
   config: Pick<z.infer<z.ZodObject<typeof busShape>>, 'EVENT_KEYRING' | 'EVENT_SIGNATURES'>,
 ): EventSignatures {
@@ -32,12 +32,12 @@ export function signaturesFromConfig(
   };
 }
 
-/** A key of its own, for stacks and tests in one process. */
+/** Signatures with a new key, for stacks and tests in one process. */
 export function newEventSignatures(keyring = newKeyringText()): EventSignatures {
   return { keys: parseKeys(keyring), acceptsUnsigned: false };
 }
 
-/** The record with its signature among its headers: over the topic, the key, the time and every byte of the value. */
+/** Adds a signature header to the record. It covers the topic, the key, the time and every byte of the value. */
 export function signRecord(
   topic: string,
   record: BusRecord,
@@ -52,15 +52,14 @@ export function signRecord(
 }
 
 /**
- * Judges a received record.
+ * Checks the signature of a received record.
  *
- * @param o.maxAgeMs how old a signature may be: a copy of an older record could no longer be
- *   recognised as handled.
+ * @param o.maxAgeMs oldest valid signature. A copy of an older record might not be recognised as a duplicate.
  */
 export function judgeRecord(
   record: ReceivedRecord,
   o: { signatures: EventSignatures; now: number; maxAgeMs: number },
-): Verdict {
+): SignatureCheck {
   const text = record.headers[SIGNATURE_HEADER];
   if (text === undefined) return 'unsigned';
   const [, keyId = '', time = '', given = ''] = SIGNATURE.exec(text) ?? [];
@@ -79,7 +78,7 @@ interface Signed {
   readonly signedAt: number;
 }
 
-/** JSON holds no line break, so no other topic, key and value give the same bytes. */
+/** JSON strings contain no raw line break, so different input cannot give the same bytes. */
 function macOf(key: Buffer, { topic, record, signedAt }: Signed): Buffer {
   const about = JSON.stringify([PURPOSE, signedAt, topic, record.key]);
   return createHmac('sha256', key).update(`${about}\n`).update(record.value).digest();

@@ -4,8 +4,8 @@ import type { BusRecord, EventBus, ReceivedRecord, Subscription } from './event-
 
 export interface InProcessBusOptions {
   /**
-   * Groups that will subscribe. What is published before they do waits for them; without this
-   * an event published while a service is still starting would reach nobody.
+   * Groups that will subscribe. Records published before that wait for them. Without this list, an event published
+   * while a service starts would be lost.
    */
   readonly groups?: readonly { readonly group: string; readonly topics: readonly string[] }[];
   readonly onFailure?: (group: string, error: unknown) => void;
@@ -15,15 +15,15 @@ export interface InProcessBusOptions {
 
 interface Group {
   topics: Set<string>;
-  /** What waits for a subscriber. */
+  /** Records that wait for a subscriber. */
   waiting: Delivery[];
   dispatcher: Dispatcher | undefined;
 }
 
 /**
- * A bus inside one process. `publish` resolves only when every group's handler has dealt with the
- * records, so the bus holds nothing that the publisher's outbox does not hold too. A group once
- * known stays known: while it has no subscriber its records wait.
+ * A bus inside one process. `publish` resolves only after the handler of every group has handled the records, so the
+ * bus never holds a record that is no longer in the publisher's outbox. Once a group is known, its records wait while
+ * it has no subscriber.
  */
 export function createInProcessBus(o: InProcessBusOptions = {}): EventBus {
   const groups = new Map<string, Group>();
@@ -54,7 +54,7 @@ export function createInProcessBus(o: InProcessBusOptions = {}): EventBus {
     });
   }
 
-  /** Rejects when the bus closes first: then nobody knows which records were dealt with. */
+  /** Rejects when the bus closes first: it is then unknown which records were handled. */
   function orClosed(work: Promise<unknown>): Promise<void> {
     return new Promise((resolve, reject) => {
       rejections.add(reject);
@@ -92,14 +92,15 @@ export function createInProcessBus(o: InProcessBusOptions = {}): EventBus {
       return {
         async stop() {
           if (group.dispatcher !== dispatcher) return;
-          // From now on records wait; those in flight are dealt with, the others go before them.
+          // New records wait from now on. Records in flight are completed; the remaining ones go in front of the new
+          // ones.
           group.dispatcher = undefined;
           group.waiting.unshift(...(await dispatcher.stop()));
         },
       };
     },
 
-    // What it has published is dealt with.
+    // `publish` resolves only after every group has handled the records.
     hasCaughtUp: async () => true,
 
     async health() {

@@ -5,7 +5,7 @@ const flag = z
   .default('false')
   .transform((text) => text === 'true');
 
-/** How the brokers are reached; see `kafka-security.ts`. */
+/** Variables for the connections to the brokers; see `kafka-security.ts`. */
 export const kafkaSecurityShape = {
   KAFKA_TLS: flag.describe('Whether Kafka is reached over TLS; production wants it'),
   KAFKA_TLS_CA_FILE: z
@@ -50,7 +50,7 @@ export const kafkaSecurityShape = {
 
 type Variables = Readonly<Record<string, unknown>>;
 
-/** What must hold between the variables of {@link kafkaSecurityShape}. */
+/** Faults in the combination of the variables of {@link kafkaSecurityShape}. */
 export function kafkaFaults(env: Variables): string[] {
   return [...tlsFaults(env), ...saslFaults(env)];
 }

@@ -1,6 +1,6 @@
 import { kafkaPrototype } from './kafka-internals.ts';
 
-/** The method of the library's class that is replaced. */
+/** The method of the library's class that this file replaces. */
 interface RequestQueue {
   readonly pending: readonly unknown[];
   scheduleCheckPendingRequests(): void;
@@ -9,11 +9,11 @@ interface RequestQueue {
 const patched = new WeakSet<object>();
 
 /**
- * Stops the timers of idle connections. After each check of its pending requests kafkajs 2.2.4 schedules
- * the next one, also when nothing is pending, and then with a negative delay, which Node takes for 1 ms:
- * a thousand wake-ups a second for each connection. A request that has to wait schedules a check itself.
+ * Stops the timers of idle connections. After each check of its pending requests kafkajs 2.2.4 schedules the next
+ * check, even when no request is pending. The delay is then negative, which Node treats as 1 ms, so each connection
+ * wakes a thousand times a second. A request that has to wait schedules a check itself.
  *
- * Changes the library's own class, once a process. Without effect should it look different one day.
+ * Patches the library's own class, once per process. Has no effect if the class differs in a later version.
  */
 export function stopIdleTimers(): void {
   const queue = kafkaPrototype('kafkajs/src/network/requestQueue/index.js', isRequestQueue);

@@ -4,8 +4,8 @@ import { createRequire } from 'node:module';
  * The prototype of one of the library's own classes, to replace methods whose behaviour no option changes.
  *
  * @param file path of the module within the package, such as `kafkajs/src/consumer/runner.js`.
- * @param has whether it has the methods that are to be replaced.
- * @returns undefined when the library looks different one day: nothing is replaced then.
+ * @param has checks that the class has the methods to replace.
+ * @returns undefined when a later version of the library differs; the caller then replaces no method.
  */
 export function kafkaPrototype<T>(
   file: string,

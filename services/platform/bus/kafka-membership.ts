@@ -1,11 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { kafkaPrototype } from './kafka-internals.ts';
 
-/** How long a member looks for its group's coordinator before it gives up its place. Milliseconds. */
+/** How long a member searches for its group's coordinator before it leaves the group. Milliseconds. */
 const SEEK_MS = 12_000;
 const SEEK_EVERY_MS = 200;
 
-/** What kafkajs 2.2.4 calls a lost or missing coordinator; none of it says that the member is out. */
+/** Errors of kafkajs 2.2.4 for a lost or missing coordinator. None of them means that the member was removed. */
 const LOST_NAMES = new Set([
   'KafkaJSBrokerNotFound',
   'KafkaJSConnectionClosedError',
@@ -22,7 +22,7 @@ const LOST_TYPES = new Set([
   'NOT_COORDINATOR_FOR_GROUP',
 ]);
 
-/** The two methods of the library's class that are replaced. */
+/** The two methods of the library's class that this file replaces. */
 interface Member {
   heartbeat(o: unknown): Promise<void>;
   joinAndSync(): Promise<void>;
@@ -31,12 +31,12 @@ interface Member {
 const patched = new WeakSet<object>();
 
 /**
- * Lets a consumer keep its place in the group when the coordinator dies. The library ends such a
- * consumer and comes back as a new member, and the group then waits for the old one until its
- * session has run out; nobody reads during that time. Here it looks for the next coordinator, as the
- * library itself does after NOT_COORDINATOR, and joins with the member id that it has.
+ * Keeps a consumer in its group when the coordinator dies. The library ends such a consumer and creates a new member.
+ * The group then waits for the old member until its session expires, and no member reads during that time. With this
+ * patch the consumer searches for the next coordinator, as the library does after NOT_COORDINATOR, and joins with its
+ * existing member id.
  *
- * Changes the library's own class, once a process. Without effect should it look different one day.
+ * Patches the library's own class, once per process. Has no effect if the class differs in a later version.
  */
 export function keepMembership(): void {
   const prototype = kafkaPrototype('kafkajs/src/consumer/consumerGroup.js', isMember);
@@ -47,7 +47,7 @@ export function keepMembership(): void {
     try {
       await heartbeat.call(this, o);
     } catch (error) {
-      // Of its own class still, and by its type a reason to look for the coordinator.
+      // The error keeps its class. Its type makes the library search for the coordinator.
       throw isLost(error) ? Object.assign(error, { type: 'NOT_COORDINATOR_FOR_GROUP' }) : error;
     }
   };
@@ -71,7 +71,7 @@ function isMember(value: object): value is Member {
   );
 }
 
-/** The library wraps what it gave up retrying, so the causes are looked at too. */
+/** The library wraps errors after its last retry, so the causes are checked too. */
 function isLost(error: unknown): error is Error {
   if (!(error instanceof Error)) return false;
   if (LOST_NAMES.has(error.name)) return true;

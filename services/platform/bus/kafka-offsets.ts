@@ -1,4 +1,4 @@
-/** A position up to which everything of a partition is dealt with. */
+/** A position of a partition. Every record before it is handled. */
 export interface Commit {
   readonly topic: string;
   readonly partition: number;
@@ -8,15 +8,15 @@ export interface Commit {
 
 export interface OffsetTracker {
   /**
-   * A record was received: nothing from it on may be committed until what is returned was called.
-   * After a `clear` that call says nothing any more: the record is received again.
+   * Registers a received record. No offset from it on may be committed until the returned function is called. After a
+   * `clear` that call has no effect, because the record is received again.
    */
   begin(topic: string, partition: number, offset: bigint): () => void;
-  /** Records begun and not ended, of one partition. */
+  /** How many records of a partition are registered and not completed. */
   open(topic: string, partition: number): number;
-  /** What may be committed and is not yet; asking marks it as committed. */
+  /** Offsets that may be committed and are not yet. The call marks them as committed. */
   due(): Commit[];
-  /** Something due could not be committed: it is due again. */
+  /** A commit of due offsets failed: they are due again. */
   redo(): void;
   clear(): void;
 }
@@ -28,16 +28,16 @@ interface Received {
 interface Partition {
   readonly topic: string;
   readonly partition: number;
-  /** An offset may be here twice, and lower ones after higher ones: reading may begin again. */
+  /** May hold one offset twice, and lower ones after higher ones, because reading may start again. */
   readonly open: Set<Received>;
-  /** The last one received: where reading goes on, which may be lower than it was. */
+  /** The last received offset, where reading continues. May be lower than before. */
   last: bigint;
   committed: bigint;
 }
 
 /**
- * Follows which records are dealt with, out of order, and says up to where a partition is done
- * without a gap: only that far may the group's offset move.
+ * Tracks which records are handled, in any order. The group's offset moves only to the first record of a partition that
+ * is not handled.
  */
 export function createOffsetTracker(): OffsetTracker {
   const partitions = new Map<string, Partition>();

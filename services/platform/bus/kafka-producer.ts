@@ -7,7 +7,7 @@ import type { TopicKeeper } from './kafka-topics.ts';
 import { murmur2 } from './murmur2.ts';
 
 const ACK_TIMEOUT_MS = 6_000;
-/** kafkajs tries again by itself what fails fast; a broker that hangs it would ask five times, for a minute. */
+/** kafkajs retries fast failures itself. It would ask a hanging broker five times, for a minute. */
 const ANSWER_MS = 12_000;
 
 export interface KafkaProducer {
@@ -19,25 +19,25 @@ export interface KafkaProducer {
 interface Publishing {
   readonly topic: string;
   readonly queues: SendQueues;
-  /** Sends in flight, by what they are for: the next one of its kind gathers what comes until then. */
+  /** Keys of the sends in flight. Records for a key that is in flight are collected for its next send. */
   readonly inFlight: Set<string>;
   isGathering: boolean;
 }
 
 /**
- * Publishes without losing what was acknowledged. One send carries records of all partitions of one
- * leader. kafkajs drops the records of a partition, and says nothing, when a send spans several leaders
- * and one of them dies; the answer then lacks the partition, so each is looked up in it. It also sends
- * everything again when one partition is refused. So a partition goes alone until it has been
- * acknowledged, and after a failure. A partition has one send in flight at a time: its records stay in order.
+ * Publishes records; an acknowledged record is never lost. One send carries records of all partitions of one leader.
+ * When a send spans several leaders and one of them dies, kafkajs drops the records of that partition without an error,
+ * so each partition is checked in the response. When one partition fails, kafkajs sends everything again. So a
+ * partition is sent alone until its first acknowledgement, and after a failure. A partition has one send in flight at a
+ * time, which keeps its records in order.
  *
- * After a broker that does not answer kafkajs goes on asking it, as it looks for the new leader only
- * when a connection breaks; and one that began with such a broker never works at all. So a producer that
- * met one, or that has not published anything yet, is replaced after a failure.
+ * After a broker stops answering, kafkajs keeps asking it, because it searches for the new leader only when a
+ * connection breaks. A producer whose first broker hangs never works. So after a failure, a producer that met such a
+ * broker, or that has not published yet, is replaced.
  */
 export function createKafkaProducer(o: { kafka: Kafka; topics: TopicKeeper }): KafkaProducer {
   let current = openProducer(o.kafka);
-  /** Replaced, with a send still in flight: closed before, they would open their connections again. */
+  /** Replaced producers with a send in flight. Closed earlier, they would open their connections again. */
   const retired = new Set<OpenProducer>();
   const topics = new Map<string, Publishing>();
 
@@ -50,7 +50,7 @@ export function createKafkaProducer(o: { kafka: Kafka; topics: TopicKeeper }): K
     return made;
   }
 
-  /** What is published in this turn of the event loop goes out in one send. */
+  /** Collects the records of one event loop tick for one send. */
   async function gather(publishing: Publishing): Promise<void> {
     if (publishing.isGathering) return;
     publishing.isGathering = true;
@@ -67,7 +67,7 @@ export function createKafkaProducer(o: { kafka: Kafka; topics: TopicKeeper }): K
       if (inFlight.has(name)) continue;
       inFlight.add(name);
       const batches = queues.take(partitions);
-      // Not awaited: the other leaders get theirs at the same time. Failures reach the publishers.
+      // Not awaited: sends to other leaders start at the same time. Publishers get the failures.
       void send(publishing, batches).finally(() => {
         inFlight.delete(name);
         sendReady(publishing);
@@ -75,7 +75,7 @@ export function createKafkaProducer(o: { kafka: Kafka; topics: TopicKeeper }): K
     }
   }
 
-  /** Never rejects: the promises of the records do. */
+  /** Never rejects. The promises of the records reject. */
   async function send(
     { topic, queues }: Publishing,
     batches: readonly PartitionBatch[],
@@ -97,7 +97,7 @@ export function createKafkaProducer(o: { kafka: Kafka; topics: TopicKeeper }): K
     if (lost.size > 0) o.topics.check(topic);
   }
 
-  /** The partitions that a broker has acknowledged. */
+  /** Sends the batches and returns the partitions that the broker acknowledged. */
   async function askBroker(
     topic: string,
     batches: readonly PartitionBatch[],
@@ -129,7 +129,7 @@ export function createKafkaProducer(o: { kafka: Kafka; topics: TopicKeeper }): K
   }
 
   function closeIfDone(one: OpenProducer): void {
-    // Not awaited: a broker that hangs may keep it.
+    // Not awaited: a hanging broker may delay it.
     if (one.sends === 0 && retired.delete(one)) one.producer.disconnect().catch(() => {});
   }
 
@@ -153,7 +153,7 @@ export function createKafkaProducer(o: { kafka: Kafka; topics: TopicKeeper }): K
   };
 }
 
-/** Which partitions the answer names. */
+/** Returns the partitions in the response. */
 async function sendWith(
   { producer, connect }: OpenProducer,
   topic: string,
@@ -173,7 +173,7 @@ async function sendWith(
       })),
     ),
   });
-  // A send to a partition without a leader resolves all the same, with nothing written.
+  // A send to a partition without a leader resolves too, although no record was written.
   return new Set(
     answers.filter(({ errorCode }) => errorCode === 0).map(({ partition }) => partition),
   );
@@ -182,7 +182,7 @@ async function sendWith(
 interface OpenProducer {
   readonly producer: Producer;
   readonly connect: () => Promise<void>;
-  /** In flight. */
+  /** Sends in flight. */
   sends: number;
   hasPublished: boolean;
 }
@@ -190,7 +190,7 @@ interface OpenProducer {
 function openProducer(kafka: Kafka): OpenProducer {
   const producer = kafka.producer({
     allowAutoTopicCreation: false,
-    // One at a time per partition is enough for order; `idempotent` loses and doubles.
+    // One send at a time per partition keeps the order. `idempotent` loses and duplicates records.
     idempotent: false,
     createPartitioner:
       () =>
@@ -200,7 +200,7 @@ function openProducer(kafka: Kafka): OpenProducer {
   return { producer, connect: connector(producer), sends: 0, hasPublished: false };
 }
 
-/** A broker took the records and did not answer in time. They may be there. */
+/** A broker received the records and did not answer in time. They may be stored. */
 class UnansweredError extends Error {
   constructor(topic: string) {
     super(`records of ${topic} were not acknowledged within ${ANSWER_MS} ms`);

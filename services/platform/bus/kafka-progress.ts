@@ -1,13 +1,13 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { PartitionProgress, TopicKeeper } from './kafka-topics.ts';
 
-/** A consumer commits every second what it has dealt with. Milliseconds. */
+/** Consumers commit their offsets every second. Milliseconds. */
 const ASK_EVERY_MS = 500;
 const PATIENCE_MS = 10_000;
 
 /**
- * Whether the group has dealt with everything that the topic holds at this moment; waits up to 10 s for it.
- * A group that has committed nothing has caught up with empty partitions only. Rejects when no broker answers.
+ * Whether the group has handled everything that the topic holds at this moment; waits up to 10 s for it. A group
+ * without commits has caught up only if the partitions are empty. Rejects when no broker answers.
  */
 export async function hasCaughtUp(
   keeper: Pick<TopicKeeper, 'progressOf'>,
@@ -26,8 +26,8 @@ export async function hasCaughtUp(
 }
 
 /**
- * Whether nothing below the offset is left for the group. An offset beyond the end was committed before the partition
- * lost its data: it says nothing of the records that are there now.
+ * Whether no record below the offset is left for the group. A committed offset beyond the end dates from before the
+ * partition lost its data, so it does not count for the present records.
  */
 function isPast({ start, end, committed }: PartitionProgress, offset: bigint): boolean {
   return start >= offset || (committed >= offset && committed <= end);

@@ -6,11 +6,11 @@ import type { z } from 'zod';
 import type { kafkaSecurityShape } from './kafka-config.ts';
 import { clientCredentials } from './oauth-token.ts';
 
-/** How brokers are reached and how we prove who we are. */
+/** How the process connects to brokers and authenticates. */
 export interface KafkaSecurity {
-  /** Plain text without. */
+  /** Without it connections are plain text. */
   readonly tls?: {
-    /** Authorities of the brokers' certificates; public ones without. */
+    /** Authorities of the brokers' certificates. Without it the public ones apply. */
     readonly caFile?: string | undefined;
     readonly certFile?: string | undefined;
     readonly keyFile?: string | undefined;
@@ -18,7 +18,7 @@ export interface KafkaSecurity {
   readonly sasl?: KafkaSasl;
 }
 
-/** A password in a file is read for every connection, so it may change while the process runs. */
+/** A secret. A file is read for every connection, so the secret may change while the process runs. */
 export interface Secret {
   readonly text?: string | undefined;
   readonly file?: string | undefined;
@@ -32,7 +32,7 @@ export type KafkaSasl =
     }
   | { readonly mechanism: 'oauthbearer'; readonly token: OAuthToken };
 
-/** A token that something else keeps up to date in a file, or one that the issuer gives for our credentials. */
+/** A token from a file that another program updates, or from an issuer that accepts our client credentials. */
 export type OAuthToken =
   | { readonly file: string }
   | {
@@ -44,7 +44,7 @@ export type OAuthToken =
 
 type KafkaVariables = z.infer<z.ZodObject<typeof kafkaSecurityShape>>;
 
-/** What the variables ask for; `loadConfig` has checked that they fit together. */
+/** The security that the variables configure. `loadConfig` has checked that they fit together. */
 export function securityFromConfig(config: KafkaVariables): KafkaSecurity {
   const tls = {
     caFile: config.KAFKA_TLS_CA_FILE,
@@ -79,7 +79,7 @@ export function securitySettings({
 
 const KEEP_ALIVE_MS = 60_000;
 
-/** Reads the files for every connection: they may change while the process runs. Certificate and name are verified. */
+/** Reads the files for every connection, because they may change. The broker's certificate and name are verified. */
 function secureSockets({ caFile, certFile, keyFile }: NonNullable<KafkaSecurity['tls']>) {
   const factory: ISocketFactory = ({ host, port, onConnect }) => {
     const socket = connect(
@@ -111,7 +111,7 @@ function saslSettings(sasl: KafkaSasl): SASLOptions {
   return {
     mechanism,
     username,
-    // The library reads it whenever it proves who we are.
+    // The library reads this property at every login.
     get password() {
       return secretText(password);
     },
@@ -124,7 +124,7 @@ function tokenSource(token: OAuthToken): () => Promise<string> {
   return clientCredentials({ ...rest, clientSecret: () => secretText(clientSecret) });
 }
 
-/** Files end with a line break more often than not. @throws when the file cannot be read. */
+/** Removes the final line break, which most files have. @throws when the file cannot be read. */
 function secretText({ text, file }: Secret): string {
   return file === undefined ? (text ?? '') : readFileSync(file, 'utf8').replace(/\r?\n$/, '');
 }

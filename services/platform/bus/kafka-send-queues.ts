@@ -1,11 +1,11 @@
 import type { BusRecord } from './event-bus.ts';
 
-/** What one send carries, so that it stays under the broker's limit with its framing. */
+/** Most bytes in one send, so that it stays under the broker's limit with its framing. */
 const MAX_SEND_BYTES = 1_000_000;
 const MAX_SEND_RECORDS = 500;
 const RECORD_OVERHEAD_BYTES = 200;
 
-/** A record and its publisher, who waits for the acknowledgement. */
+/** A record and the promise of its publisher, who waits for the acknowledgement. */
 export interface Waiting {
   readonly record: BusRecord;
   readonly resolve: () => void;
@@ -18,21 +18,23 @@ export interface PartitionBatch {
   readonly records: readonly Waiting[];
 }
 
-/** The records of one topic that wait to be sent, by partition, each in the order in which it came. */
+/** The records of one topic that wait to be sent, by partition, in order of arrival. */
 export interface SendQueues {
   add(partition: number, waiting: Waiting): void;
-  /** Partitions with records to send, none of which is in flight. */
+  /** Partitions with records to send and without a send in flight. */
   ready(): number[];
   /** Whether the last batch of the partition was acknowledged. */
   isProven(partition: number): boolean;
   /**
-   * Takes what one send may carry of these partitions, which are in flight until `sent` or `failed`. The first
-   * record is taken whatever its size. Those that were not served come first the next time.
+   * Takes the records for one send to these partitions, which are in flight until `sent` or `failed`. The first record
+   * is taken whatever its size. Partitions without a record in this send come first the next time.
    */
   take(partitions: readonly number[]): PartitionBatch[];
   /** The batch was acknowledged. */
   sent(batch: PartitionBatch): void;
-  /** The batch was not: what waits behind it must not overtake it, so its publishers send all of it again. */
+  /**
+   * The batch failed. Later records must not overtake it, so publishers get an error for all records of the partition.
+   */
   failed(batch: PartitionBatch, error: unknown): void;
 }
 
@@ -61,14 +63,14 @@ export function createSendQueues(): SendQueues {
         .map(([partition]) => partition),
     isProven: (partition) => queueOf(partition).isProven,
     take(partitions) {
-      const room = { bytes: MAX_SEND_BYTES, records: MAX_SEND_RECORDS };
+      const capacity = { bytes: MAX_SEND_BYTES, records: MAX_SEND_RECORDS };
       const batches: PartitionBatch[] = [];
       for (const partition of partitions) {
         const queue = queueOf(partition);
-        const records = takeRecords(queue.waiting, room, batches.length === 0);
+        const records = takeRecords(queue.waiting, capacity, batches.length === 0);
         if (records.length === 0) break;
         queue.isInFlight = true;
-        // Behind the others, the next time.
+        // Moves the partition behind the others for the next send.
         queues.delete(partition);
         queues.set(partition, queue);
         batches.push({ partition, records });
@@ -87,19 +89,19 @@ export function createSendQueues(): SendQueues {
   };
 }
 
-/** Takes from the front what fits, and what it takes from the room. */
+/** Takes the records at the front that fit, and reduces the capacity by them. */
 function takeRecords(
   waiting: Waiting[],
-  room: { bytes: number; records: number },
+  capacity: { bytes: number; records: number },
   isFirst: boolean,
 ): Waiting[] {
   let count = 0;
   for (const { record } of waiting) {
     const bytes = record.value.length + record.key.length + RECORD_OVERHEAD_BYTES;
-    const fits = bytes <= room.bytes && room.records > 0;
+    const fits = bytes <= capacity.bytes && capacity.records > 0;
     if (!fits && !(isFirst && count === 0)) break;
-    room.bytes -= bytes;
-    room.records -= 1;
+    capacity.bytes -= bytes;
+    capacity.records -= 1;
     count += 1;
   }
   return waiting.splice(0, count);

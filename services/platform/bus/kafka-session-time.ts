@@ -1,15 +1,15 @@
 import type { Logger } from '../log.ts';
 
-/** A member that was killed holds up its group for so long. */
+/** The preferred session timeout. A killed member blocks its group for that long. */
 const WANTED_MS = 2_000;
-/** What brokers accept by default: the default of `group.min.session.timeout.ms`. */
+/** The default minimum of brokers: the default of `group.min.session.timeout.ms`. */
 const USUAL_MS = 6_000;
 
-/** How long the sessions of a process last; found out by trying, and remembered. */
+/** The session timeout of a process: the shortest one that the brokers accept. */
 export interface SessionTime {
   /** Milliseconds. */
   ms(): number;
-  /** The brokers refused a session of this length; says whether there is another to try. */
+  /** The brokers rejected this session timeout. Returns whether there is another one to try. */
   refused(ms: number): boolean;
 }
 
@@ -22,7 +22,7 @@ export function createSessionTime(logger: Logger): SessionTime {
       if (current < USUAL_MS) {
         logger.warn(
           { wantedMs: WANTED_MS, sessionMs: USUAL_MS },
-          `Kafka refuses sessions of ${WANTED_MS} ms: a listener that is killed is missed after ${USUAL_MS} ms; to change that set group.min.session.timeout.ms=${WANTED_MS} on its brokers`,
+          `Kafka rejected a session timeout of ${WANTED_MS} ms, using ${USUAL_MS} ms: a killed listener blocks its group for that long; set group.min.session.timeout.ms=${WANTED_MS} on the brokers to change it`,
         );
       }
       current = USUAL_MS;
@@ -31,7 +31,7 @@ export function createSessionTime(logger: Logger): SessionTime {
   };
 }
 
-/** Whether brokers refused the length of a session. */
+/** Whether brokers rejected the session timeout. */
 export function isSessionRefusal(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
   if ('type' in error && error.type === 'INVALID_SESSION_TIMEOUT') return true;

@@ -11,31 +11,31 @@ import { isSessionRefusal, type SessionTime } from './kafka-session-time.ts';
 import { passOverStaleBatches } from './kafka-stale-batches.ts';
 import type { TopicKeeper } from './kafka-topics.ts';
 
-/** Most records of one partition that are received and not handled; then no more are fetched. */
+/** Fetching stops when a partition has this many received records that are not handled. */
 const MAX_OPEN = 1_000;
-/** The same over all partitions, in bytes: events may be large. What is being fetched comes on top. */
+/** The same limit over all partitions, in bytes, because events may be large. The fetch in flight is not counted. */
 const MAX_OPEN_BYTES = 32 * 1024 * 1024;
 const ROOM_EVERY_MS = 20;
 /**
- * With the wait of an empty fetch, after which it is looked whether one is due: how late a member hears
- * that another is gone. A session outlasts seven of them, so a process that is kept busy stays a member.
+ * Heartbeats are due this often and are checked after each fetch. Both times together are how late a member learns that
+ * another one left. A session lasts seven times as long, so a busy process stays a member.
  */
 const HEARTBEAT_EVERY_MS = 250;
 const REBALANCE_TIMEOUT_MS = 10_000;
-/** Empty fetches wait this long; heartbeats and a disconnect wait for them. */
+/** Empty fetches wait this long, and delay heartbeats and a disconnect. */
 const FETCH_WAIT_MS = 250;
 /** A consumer without a sign of life for this long is replaced. */
 const SILENCE_MS = 20_000;
-/** A group that cannot be left properly is left by silence. */
+/** After this time without an answer the process leaves the group by session timeout. */
 const LEAVE_MS = 5_000;
-/** Calls of the handler at one time. Mostly there is one: calls over the same rows wait for each other. */
+/** Most parallel calls of the handler. Usually there is one, because calls over the same rows wait for each other. */
 const CONCURRENCY = 3;
-/** Longer than a full batch takes. */
+/** Longer than the handling of a full batch. */
 const BESIDE_AFTER_MS = 500;
-/** kafkajs gives what one fetch brought partition by partition. */
+/** kafkajs passes the result of one fetch partition by partition. */
 const GATHER_MS = 2;
 const BATCH_SIZE = 250;
-/** In an outage each key fails again and again: one line says how often. Milliseconds. */
+/** In an outage each key fails again and again. One line per interval counts the failures. Milliseconds. */
 const WARN_EVERY_MS = 1_000;
 
 export interface KafkaSubscriptionOptions extends Subscription {
@@ -46,14 +46,14 @@ export interface KafkaSubscriptionOptions extends Subscription {
   readonly logger: Logger;
 }
 
-/** One consumer of the group with what it has received. A new one starts from the committed offsets. */
+/** One consumer of the group with its received records. A new consumer starts from the committed offsets. */
 export interface Session {
   readonly consumer: Consumer;
   readonly dispatcher: Dispatcher;
   readonly offsets: OffsetTracker;
   lastSign: number;
   hasFailed: boolean;
-  /** The brokers take no session so short. */
+  /** The brokers rejected the session timeout. */
   isRefused: boolean;
   hasEnded: boolean;
 }
@@ -62,7 +62,7 @@ export function isAlive(session: Session): boolean {
   return !session.hasFailed && performance.now() - session.lastSign < SILENCE_MS;
 }
 
-/** Joins the group and begins to read. @throws when no broker answers. */
+/** Joins the group and starts to read. @throws when no broker answers. */
 export async function startSession(o: KafkaSubscriptionOptions): Promise<Session> {
   keepMembership();
   passOverStaleBatches();
@@ -86,7 +86,7 @@ async function beginSession(o: KafkaSubscriptionOptions, sessionMs: number): Pro
       initialRetryTime: 100,
       maxRetryTime: 300,
       retries: 5,
-      // It would come back beside its successor and take partitions that nobody reads.
+      // The old consumer would join again beside its successor and get partitions that it does not read.
       restartOnFailure: async () => false,
     },
   });
@@ -131,14 +131,14 @@ async function beginSession(o: KafkaSubscriptionOptions, sessionMs: number): Pro
 }
 
 /**
- * Watches the session. A member that joins reads on from the committed offsets: what was received
- * before and is not with the handler comes again, here or elsewhere.
+ * Watches the session. After a join the member reads from the committed offsets. Records that were received before and
+ * are not with the handler arrive again, here or at another member.
  */
 function follow(session: Session, o: KafkaSubscriptionOptions): void {
   const { consumer, offsets, dispatcher } = session;
   const sign = () => {
     session.lastSign = performance.now();
-    // A join that was under way when it ended: it must not keep partitions that nobody reads.
+    // The session ended during a join. Without this disconnect, it would keep partitions that it does not read.
     if (session.hasEnded) consumer.disconnect().catch(() => {});
   };
   consumer.on(consumer.events.FETCH, sign);
@@ -155,7 +155,7 @@ function follow(session: Session, o: KafkaSubscriptionOptions): void {
   });
 }
 
-/** Hands a batch on and returns while there is room for more. */
+/** Passes a batch on, and returns when there is capacity for more. */
 async function receive(session: Session, payload: EachBatchPayload): Promise<void> {
   const { topic, partition, messages } = payload.batch;
   const deliveries = messages.map((message) => ({
@@ -163,7 +163,7 @@ async function receive(session: Session, payload: EachBatchPayload): Promise<voi
     done: session.offsets.begin(topic, partition, BigInt(message.offset)),
   }));
   session.dispatcher.push(deliveries);
-  // Only says where to read on; what is committed is the tracker's matter.
+  // Sets only where reading continues. The tracker decides what is committed.
   payload.resolveOffset(payload.batch.lastOffset());
   await payload.heartbeat();
   const isFull = () =>
@@ -190,7 +190,7 @@ function recordOf(topic: string, partition: number, message: KafkaMessage): Rece
   };
 }
 
-/** A commit that fails costs repeats, no records: the next one covers it. */
+/** A failed commit costs duplicates, no records. The next commit covers its offsets. */
 export async function commitSession(session: Session): Promise<void> {
   const due = session.offsets.due();
   if (due.length === 0) return;
@@ -202,7 +202,7 @@ export async function commitSession(session: Session): Promise<void> {
   }
 }
 
-/** Handlers in flight finish and their offsets are committed before the group is left. */
+/** Waits for handlers in flight and commits their offsets before it leaves the group. */
 export async function endSession(session: Session): Promise<void> {
   session.hasEnded = true;
   await session.dispatcher.stop();

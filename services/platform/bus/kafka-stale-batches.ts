@@ -1,6 +1,6 @@
 import { kafkaPrototype } from './kafka-internals.ts';
 
-/** The library's group of one consumer. Each join gives it another offset manager, which knows from where to read. */
+/** The library's group of one consumer. After each join it has a new offset manager, which knows where to read. */
 interface Group {
   readonly offsetManager: unknown;
   fetch(nodeId: unknown): Promise<object[]>;
@@ -12,16 +12,16 @@ interface Runner {
 }
 
 const patched = new WeakSet<object>();
-/** The offset manager that a batch was fetched for. */
+/** The offset manager for which a batch was fetched. */
 const origins = new WeakMap<object, unknown>();
 
 /**
- * Lets a consumer pass over what it fetched before it last joined its group. After some failed
- * fetches kafkajs 2.2.4 joins while other batches wait for their turn. Should one of those be taken
- * after the join, reading would go on behind it, and all that was received before it and forgotten
- * at the join would never be read again. As it is skipped, it is read again from the committed offset.
+ * Makes a consumer skip batches that it fetched before it last joined its group. After some failed fetches kafkajs
+ * 2.2.4 joins while other batches wait. If such a batch is handled after the join, reading continues behind it. Records
+ * that were received before the join and dropped at the join would then never be read again. A skipped batch is read
+ * again from the committed offset.
  *
- * Changes the library's own classes, once a process. Without effect should they look different one day.
+ * Patches the library's own classes, once per process. Has no effect if they differ in a later version.
  */
 export function passOverStaleBatches(): void {
   const group = kafkaPrototype('kafkajs/src/consumer/consumerGroup.js', isGroup);
@@ -33,7 +33,7 @@ export function passOverStaleBatches(): void {
   group.fetch = async function (this: Group, nodeId) {
     const origin = this.offsetManager;
     const batches = await fetch.call(this, nodeId);
-    // It joined in the meantime, by itself or through the fetch of another broker.
+    // The consumer joined in the meantime, by itself or through the fetch of another broker.
     if (this.offsetManager !== origin) return [];
     for (const batch of batches) origins.set(batch, origin);
     return batches;

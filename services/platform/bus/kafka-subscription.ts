@@ -12,30 +12,30 @@ import {
 const COMMIT_EVERY_MS = 1_000;
 const WATCH_EVERY_MS = 500;
 const REBUILD_PAUSE_MS = 500;
-/** How long a subscriber waits for brokers that do not answer, before it goes on without them. */
+/** How long a subscriber waits for brokers at its start, before it continues without them. */
 const FIRST_START_MS = 3_000;
 const STOP_MS = 6_000;
 
 /**
- * Reads topics as a member of a group. Records go through the same dispatcher as in one process, so
- * a failing key holds up no other; the offset moves only over records without a gap. kafkajs may
- * stand still after a fault, so a watchdog replaces a consumer that ended or that is silent.
+ * Reads topics as a member of a group. Records go through the same dispatcher as in the in-process bus, so a failing
+ * key does not block other keys. The offset moves only over records without a gap. kafkajs may stall after a fault, so
+ * a watchdog replaces a consumer that ended or is silent.
  */
 export async function subscribeToKafka(
   o: KafkaSubscriptionOptions,
 ): Promise<{ stop(): Promise<void> }> {
   const stopping = new AbortController();
   let session: Session | undefined;
-  // Kafka may be away, or another process just making the topic: then events wait and this process
-  // does not, for it has calls to answer.
+  // Kafka may be unavailable, or another process may be creating the topic. Events then wait, and this process
+  // continues, because it has calls to answer.
   const first = startSession(o).then(
     (started) => adopt(started),
     (error: unknown) => {
-      o.logger.warn({ err: error, group: o.group }, 'Kafka cannot be read yet: trying on');
+      o.logger.warn({ err: error, group: o.group }, 'Kafka unavailable, retrying');
     },
   );
 
-  /** What was started while a stop began is ended again. */
+  /** Ends a session that started while a stop had begun. */
   async function adopt(started: Session | undefined): Promise<void> {
     if (started && stopping.signal.aborted) await endSession(started);
     else session = started;
@@ -48,17 +48,14 @@ export async function subscribeToKafka(
       if (stopping.signal.aborted) return;
       if (session && isAlive(session)) continue;
       if (session) {
-        o.logger.warn(
-          { group: o.group },
-          'Kafka consumer ended or stands still: a new one takes over',
-        );
+        o.logger.warn({ group: o.group }, 'Kafka consumer ended or stalled, replaced');
         const ended = session;
         session = undefined;
         await endSession(ended);
         for (const topic of o.topics) o.keeper.check(topic);
       }
       await adopt(await retried(() => startSession(o), stopping.signal));
-      if (session) o.logger.info({ group: o.group }, 'Kafka is read again');
+      if (session) o.logger.info({ group: o.group }, 'Kafka available again');
     }
   }
 
@@ -80,7 +77,7 @@ export async function subscribeToKafka(
       stopping.abort();
       const last = session;
       session = undefined;
-      // At once: what waits behind a call in flight is for the next subscriber.
+      // At once: records that wait behind a call in flight are for the next subscriber.
       const ending = last ? endSession(last) : undefined;
       // A start that hangs with the brokers ends by itself later.
       await Promise.all([within(STOP_MS, watching), committing, ending]);

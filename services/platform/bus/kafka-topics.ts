@@ -1,39 +1,39 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Admin, Kafka } from 'kafkajs';
 
-/** Topics made here have this many partitions. It must not change later: keys would move. */
+/** Number of partitions of new topics. It must not change later, because keys would move. */
 const PARTITIONS = 12;
-/** A snapshot of 900 kB with what surrounds it must fit. */
+/** Large enough for a snapshot of 900 kB with the rest of its event. */
 const MAX_MESSAGE_BYTES = 2 * 1024 * 1024;
 const DAY_MS = 24 * 60 * 60 * 1_000;
-/** How long a topic just made may take until every partition has a leader. */
+/** How long the election of all leaders of a new topic may take. */
 const ELECTION_MS = 10_000;
 const ELECTION_EVERY_MS = 50;
 
 /** Offsets of one partition. */
 export interface PartitionProgress {
   readonly partition: number;
-  /** Of the first record that is still there, or would be. */
+  /** Offset of the first record that is still stored, or would be. */
   readonly start: bigint;
-  /** Of the next record. */
+  /** Offset of the next record to be written. */
   readonly end: bigint;
-  /** The next one that the group reads; -1 while it has committed none. */
+  /** Offset of the next record that the group reads; -1 without a commit. */
   readonly committed: bigint;
 }
 
 export interface TopicKeeper {
-  /** How many partitions the topic has; it is made when missing. Kafka is asked once a topic. */
+  /** How many partitions the topic has. Creates a missing topic. Asks Kafka once per topic. */
   partitions(topic: string): Promise<number>;
-  /** The broker that led the partition when the topic was last looked at; -1 before. */
+  /** The broker that led the partition at the last check of the topic; -1 before. */
   leaderOf(topic: string, partition: number): number;
   /**
-   * Looks at the topic again, and makes it again should it be gone: a send or a read of it failed.
-   * Nobody waits for that: the number of partitions stays what it was.
+   * Checks the topic again after a failed send or read, and creates it if it is missing. Runs in the background. The
+   * number of partitions stays the same.
    */
   check(topic: string): void;
   /** Rejects when no broker answers. */
   reach(): Promise<void>;
-  /** Where the partitions of the topic begin and end, and up to where the group has dealt with each. */
+  /** Start and end of the topic's partitions, and the group's offset in each. */
   progressOf(group: string, topic: string): Promise<PartitionProgress[]>;
   close(): Promise<void>;
 }
@@ -55,7 +55,7 @@ export function createTopicKeeper(kafka: Kafka, retentionDays: number): TopicKee
     return admin;
   }
 
-  /** Idempotent: a topic that another process has made in the meantime is fine. */
+  /** Idempotent: another process may create the topic at the same time. */
   async function ensure(topic: string): Promise<Leaders> {
     const client = await connected();
     if (!(await client.listTopics()).includes(topic)) {
@@ -86,7 +86,7 @@ export function createTopicKeeper(kafka: Kafka, retentionDays: number): TopicKee
       'retention.ms': String(retentionDays * DAY_MS),
       'max.message.bytes': String(MAX_MESSAGE_BYTES),
     };
-    // -1: as many replicas as the brokers are set up for.
+    // -1: the default number of replicas of the brokers.
     return {
       topic,
       numPartitions: PARTITIONS,
@@ -131,7 +131,7 @@ export function createTopicKeeper(kafka: Kafka, retentionDays: number): TopicKee
 /** The leader of each partition. */
 type Leaders = ReadonlyMap<number, number>;
 
-/** Empty while the topic is so young that not every partition has a leader. */
+/** Empty while the topic is so new that some partition has no leader. */
 async function leadersOf(client: Admin, topic: string): Promise<Leaders> {
   try {
     const { topics } = await client.fetchTopicMetadata({ topics: [topic] });

@@ -14,9 +14,9 @@ export interface KafkaBusOptions {
   readonly brokers: readonly string[];
   readonly clientId: string;
   readonly logger: Logger;
-  /** How long topics made here keep their records; 7 by default. */
+  /** How long topics created here keep their records; 7 days by default. */
   readonly retentionDays?: number;
-  /** Plain text without. */
+  /** Without it connections are plain text. */
   readonly security?: KafkaSecurity;
 }
 
@@ -24,13 +24,13 @@ const CONNECT_TIMEOUT_MS = 3_000;
 const REQUEST_TIMEOUT_MS = 10_000;
 const HEALTH_TIMEOUT_MS = 3_000;
 
-/** Events over Apache Kafka. Connects when it is first used, so a broker may come up later. */
+/** Events over Apache Kafka. Connects at the first use, so brokers may start later. */
 export function createKafkaBus(o: KafkaBusOptions): EventBus {
   stopIdleTimers();
   const kafka = new Kafka({
     clientId: o.clientId,
     ...securitySettings(o.security ?? {}),
-    // Each client begins with the first: another each time, as one that hangs answers nobody.
+    // Each client starts with the first broker. A random order avoids that all clients start with one that hangs.
     brokers: () => shuffled(o.brokers),
     connectionTimeout: CONNECT_TIMEOUT_MS,
     requestTimeout: REQUEST_TIMEOUT_MS,
@@ -74,12 +74,12 @@ export function createKafkaBus(o: KafkaBusOptions): EventBus {
   };
 }
 
-/** The library's lines at our levels; what it calls an error is mostly a retry. */
+/** Writes the library's log lines at our levels. Most of what it calls an error is a retry. */
 function log(logger: Logger, { level, namespace, log: fields }: LogEntry): void {
   const { message, timestamp: _, logger: __, stack: ___, ...rest } = fields;
   const line = { kafka: namespace, ...rest };
-  // A broker's refusal is thrown too, and who asked tries again or says so: a topic that another
-  // process makes at this moment, a young cluster without leaders, a rebalance, a short session.
+  // Errors of brokers are also thrown, and the caller retries or logs them. Examples: another process creates the same
+  // topic, a new cluster without leaders, a rebalance, a session timeout that is too short.
   const isRefusal =
     message.startsWith('Response ') || message.includes('group.min.session.timeout.ms');
   if (level <= logLevel.WARN && !isRefusal) logger.warn(line, message);

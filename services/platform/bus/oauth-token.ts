@@ -4,22 +4,22 @@ export interface ClientCredentials {
   /** The issuer's token endpoint. */
   readonly url: string;
   readonly clientId: string;
-  /** Asked for each time: it may change while the process runs. */
+  /** Called for each token, because the secret may change while the process runs. */
   readonly clientSecret: () => string;
   readonly scope?: string | undefined;
 }
 
 const TIMEOUT_MS = 5_000;
-/** A token is used for so much of its life, so that one that is sent is still valid when it arrives. */
+/** The part of a token's life in which it is used, so that a token that is sent is still valid when it arrives. */
 const USED_SHARE = 0.8;
 
 const answer = z.object({ access_token: z.string().min(1), expires_in: z.number().positive() });
 
 /**
- * Access tokens by the client credentials grant (RFC 6749 section 4.4), each asked for once and used for most
- * of its life.
+ * Access tokens by the client credentials grant (RFC 6749 section 4.4). Each token is fetched once and used for most of
+ * its life.
  *
- * @returns a function that rejects when the issuer does not answer in time or refuses.
+ * @returns a function that rejects when the issuer rejects the request or does not answer in time.
  */
 export function clientCredentials(o: ClientCredentials): () => Promise<string> {
   let last: { readonly token: string; readonly until: number } | undefined;

@@ -1,10 +1,10 @@
 import type { Meter } from '@opentelemetry/api';
 import type { EventBus } from './event-bus.ts';
 
-/** Scrapes of several collectors are one question to the brokers. */
+/** Scrapes by several collectors within this time cause one request to the brokers. */
 const CACHE_MS = 5_000;
 
-/** The metric that says whether the event bus answers: 1 or 0, asked when it is read. */
+/** The metric of whether the event bus answers: 1 or 0, checked at each scrape. */
 export function observeBus(meter: Meter, bus: EventBus): void {
   let answer: Promise<boolean> | undefined;
   let until = 0;

@@ -136,8 +136,8 @@ describe('a bus whose records are signed', () => {
     await bus.publish('t', [record('a')]);
     expect(heard).toEqual(['a']);
     const page = await metrics();
-    expect(page).toContain('events_refused_total{group="g",reason="unsigned"} 2');
-    expect(page).toContain('events_refused_total{group="g",reason="forged"} 1');
+    expect(page).toContain('events_skipped_total{group="g",reason="unsigned"} 2');
+    expect(page).toContain('events_skipped_total{group="g",reason="forged"} 1');
   });
 
   test('a flood is one line in the log, and each record is counted once', async () => {
@@ -158,8 +158,8 @@ describe('a bus whose records are signed', () => {
     await raw.publish('t', [...wrong, good]);
     await until(() => failures === 3);
     expect(logged).toHaveLength(1);
-    expect(logged[0]).toMatch(/"reason":"unsigned".*records set aside/);
-    expect(await metrics()).toContain('events_refused_total{group="g",reason="unsigned"} 503');
+    expect(logged[0]).toMatch(/"reason":"unsigned".*records skipped/);
+    expect(await metrics()).toContain('events_skipped_total{group="g",reason="unsigned"} 503');
   });
 
   test('while signatures are rolled out, records without one are handled and counted; wrong ones are not', async () => {
@@ -170,6 +170,6 @@ describe('a bus whose records are signed', () => {
     expect(heard).toEqual(['of the version before']);
     const page = await metrics();
     expect(page).toContain('events_unsigned_total{group="g"} 1');
-    expect(page).toContain('events_refused_total{group="g",reason="forged"} 1');
+    expect(page).toContain('events_skipped_total{group="g",reason="forged"} 1');
   });
 });

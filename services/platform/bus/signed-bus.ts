@@ -2,14 +2,19 @@ import type { Meter } from '@opentelemetry/api';
 import type { Logger } from '../log.ts';
 import { logSeldom } from '../log-seldom.ts';
 import type { EventBus, ReceivedRecord, Subscription } from './event-bus.ts';
-import { type EventSignatures, judgeRecord, signRecord, type Verdict } from './event-signature.ts';
+import {
+  type EventSignatures,
+  judgeRecord,
+  type SignatureCheck,
+  signRecord,
+} from './event-signature.ts';
 
-/** Refused records may come by the thousand: one line says how many. Milliseconds. */
+/** Skipped records may arrive by the thousand. One line per interval counts them. Milliseconds. */
 const WARN_EVERY_MS = 5_000;
 
 /**
- * Milliseconds since 1970, by the time at which the process began and how long it has run: a clock that is set
- * while it runs must not make genuine records look old.
+ * Milliseconds since 1970: the start time of the process plus how long it has run. A change of the system clock must
+ * not make genuine records look old.
  */
 function steadyNow(): number {
   return Math.round(performance.timeOrigin + performance.now());
@@ -32,21 +37,21 @@ export function signingBus(bus: EventBus, signatures: EventSignatures): EventBus
 export interface SignedBusOptions {
   readonly bus: EventBus;
   readonly signatures: EventSignatures;
-  /** How long listeners remember what they have handled. Milliseconds. */
+  /** How long listeners remember handled events. Milliseconds. */
   readonly rememberMs: number;
   readonly meter: Meter;
   readonly logger: Logger;
 }
 
 /**
- * A bus that signs what is published over it and hands on only records whose signature is valid.
+ * A bus that signs published records and passes on only records with a valid signature.
  *
- * All others are set aside where they are: counted, logged with their place in the topic, and skipped.
- * Nothing of them is stored, so a flood of them fills nothing; the topic keeps them as long as all others.
+ * Other records are counted, logged with their place in the topic, and skipped. They are not stored, so a flood of them
+ * cannot fill the database. They stay in the topic for its retention.
  */
 export function signedBus(o: SignedBusOptions): EventBus {
-  const refused = o.meter.createCounter('events_refused_total', {
-    description: 'Records set aside because their signature is missing or not valid.',
+  const skipped = o.meter.createCounter('events_skipped_total', {
+    description: 'Records that were skipped because their signature is missing or not valid.',
   });
   const unsigned = o.meter.createCounter('events_unsigned_total', {
     description: 'Records handled without a signature, while EVENT_SIGNATURES accepts them.',
@@ -54,26 +59,26 @@ export function signedBus(o: SignedBusOptions): EventBus {
   return {
     ...signingBus(o.bus, o.signatures),
     subscribe(s: Subscription) {
-      // A record comes again while its batch fails: it is judged and counted once.
-      const verdicts = new WeakMap<ReceivedRecord, Verdict>();
+      // A record arrives again while its batch fails. It is checked and counted once.
+      const checks = new WeakMap<ReceivedRecord, SignatureCheck>();
       const warn = warning(o.logger, s.group);
 
       function isHandled(record: ReceivedRecord): boolean {
-        const known = verdicts.get(record);
-        const verdict = known ?? judge(record);
-        const isAccepted = verdict === 'unsigned' && o.signatures.acceptsUnsigned;
+        const known = checks.get(record);
+        const check = known ?? judge(record);
+        const isAccepted = check === 'unsigned' && o.signatures.acceptsUnsigned;
         if (known === undefined) {
-          verdicts.set(record, verdict);
+          checks.set(record, check);
           if (isAccepted) unsigned.add(1, { group: s.group });
-          else if (verdict !== 'valid') {
-            refused.add(1, { group: s.group, reason: verdict });
-            warn(record, verdict);
+          else if (check !== 'valid') {
+            skipped.add(1, { group: s.group, reason: check });
+            warn(record, check);
           }
         }
-        return verdict === 'valid' || isAccepted;
+        return check === 'valid' || isAccepted;
       }
 
-      function judge(record: ReceivedRecord): Verdict {
+      function judge(record: ReceivedRecord): SignatureCheck {
         const { signatures, rememberMs: maxAgeMs } = o;
         return judgeRecord(record, { signatures, now: steadyNow(), maxAgeMs });
       }
@@ -89,14 +94,14 @@ export function signedBus(o: SignedBusOptions): EventBus {
   };
 }
 
-/** Logs the first refused record, and later how many there were since. */
+/** Logs the first skipped record, and later the number since the last line. */
 function warning(logger: Logger, group: string) {
   const seldom = logSeldom(WARN_EVERY_MS);
-  return ({ topic, position }: ReceivedRecord, reason: Verdict): void =>
+  return ({ topic, position }: ReceivedRecord, reason: SignatureCheck): void =>
     seldom((count) =>
       logger.error(
         { group, topic, position, reason, records: count },
-        'records set aside: not signed by one of our processes',
+        'records skipped: signature not valid',
       ),
     );
 }

@@ -8,7 +8,7 @@ import { FraudService } from '../../../proto/gen/rms/fraud/v1/fraud_pb.ts';
 import { ReturnsService } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
 import { WebhooksService } from '../../../proto/gen/rms/webhooks/v1/webhooks_pb.ts';
 
-/** Our own processes; in a cluster the names of their service accounts. */
+/** Our own processes. In a cluster these are the names of their service accounts. */
 export const OWN_CALLERS = [
   'gateway',
   'returns',
@@ -19,7 +19,7 @@ export const OWN_CALLERS = [
   'webhooks',
 ] as const;
 
-/** Internal services that are not part of this repository; SERVICE_CALLERS names their service accounts. */
+/** Internal services outside of this repository. SERVICE_CALLERS lists their service accounts. */
 export const INTERNAL_CALLERS = [
   'portal',
   'labels',
@@ -29,7 +29,7 @@ export const INTERNAL_CALLERS = [
   'back-office',
 ] as const;
 
-/** Where one token is shared by all and names nobody: development and tests. May call everything. */
+/** The caller of a shared token without a name (development and tests). It may call every RPC. */
 export const ANY_CALLER = '*';
 
 type Caller = (typeof OWN_CALLERS)[number] | (typeof INTERNAL_CALLERS)[number];
@@ -39,11 +39,11 @@ function rpcs<S extends DescService>(service: S, ...names: (keyof S['method'])[]
 }
 
 /**
- * Who may call what. An RPC that is not listed for a caller is refused, so a new one is closed to
- * everybody until it is written here.
+ * The RPCs that each caller may call. An RPC that is not listed is rejected, so a new RPC is closed to every caller
+ * until it is added here.
  */
 const TABLE: Readonly<Record<Caller, readonly DescMethod[]>> = {
-  // With its admin commands and the import of files, which run in its pods.
+  // Includes its admin commands and the import of files, which run in its pods.
   gateway: [
     ...rpcs(ReturnsService, 'submitReturn', 'flagReturn', 'unflagReturn', 'cancelReturn'),
     ...rpcs(ReturnsService, 'processReturn', 'addNote', 'getReturns', 'findReturn', 'findReturns'),
@@ -64,7 +64,7 @@ const TABLE: Readonly<Record<Caller, readonly DescMethod[]>> = {
     ...rpcs(ReturnsService, 'getSnapshot', 'readEvents', 'countEvents'),
     ...EventsService.methods,
   ],
-  // Where shoppers ask for returns and finish their checkout.
+  // Here shoppers ask for returns and finish their checkout.
   portal: [
     ...rpcs(ReturnsService, 'submitReturn', 'editReturn', 'cancelReturn', 'addCustomerUpload'),
     ...rpcs(ReturnsService, 'requestLabel', 'cancelLabelRequest', 'getReturns', 'findReturn'),
@@ -77,14 +77,14 @@ const TABLE: Readonly<Record<Caller, readonly DescMethod[]>> = {
     ReturnsService,
     ...(['recordLabel', 'updateLabel', 'cancelLabelRequest', 'getReturns', 'findReturn'] as const),
   ),
-  // The network that receives goods.
+  // The network of warehouses that receives goods.
   warehouses: [
     ...rpcs(ReturnsService, 'recordArrival', 'recordPartnerShipment', 'processReturn'),
     ...rpcs(ReturnsService, 'getReturns', 'findReturn', 'checkLineItems'),
     ...rpcs(DispositionsService, 'assess', 'gradeItems', 'getDispositions', 'getSettings'),
     ...rpcs(DestinationsService, 'getDestination', 'listDestinations', 'linkLocation'),
   ],
-  // What pays out before the goods are back.
+  // Pays refunds before the goods arrive.
   payments: rpcs(
     ReturnsService,
     ...(['openInstantRefund', 'settleInstantRefund', 'getReturns', 'findReturn'] as const),
@@ -129,14 +129,14 @@ function pathOf(service: { readonly typeName: string }, method: { readonly name:
   return `${service.typeName}/${method.name}`;
 }
 
-/** Who is somebody outside: the gateway alone has seen their credentials. */
+/** Kinds of outside actors. Only the gateway has verified their credentials. */
 const OUTSIDE: ReadonlySet<unknown> = new Set([
   Actor_Kind.USER,
   Actor_Kind.API_KEY,
   Actor_Kind.PARTNER_APP,
 ]);
 
-/** Whether a caller may say that it acts for an actor of this kind: the gateway for all, others for services only. */
+/** Whether a caller may act for an actor of this kind: the gateway for all kinds, other callers for services only. */
 export function mayNameActor(caller: string, kind: unknown): boolean {
   return caller === ANY_CALLER || caller === 'gateway' || !OUTSIDE.has(kind);
 }

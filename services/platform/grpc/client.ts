@@ -8,24 +8,23 @@ import { clientInstrumentation } from './instrumentation.ts';
 import { retryIdempotent } from './retry.ts';
 import { createGrpcTransport, NEVER } from './transport.ts';
 
-/** Every call has a deadline: a hung pod must not hang its callers. Milliseconds. */
+/** Every call has a deadline, so that a hanging pod does not make its callers hang. Milliseconds. */
 const DEFAULT_TIMEOUT_MS = 5_000;
 
 export interface ServiceClientOptions {
   /** A gRPC name: `dns:///returns:8080`, `127.0.0.1:9001`. */
   readonly target: string;
   readonly identity: ClientIdentity;
-  /** Deadline of calls that name none of their own (`{ timeoutMs }` as the call's option). Milliseconds. */
+  /** Deadline of calls without one of their own (`{ timeoutMs }` in the call's options). Milliseconds. */
   readonly timeoutMs?: number;
   readonly telemetry?: Telemetry;
 }
 
 /**
- * A typed client of one service, over a channel of its own.
+ * A typed client of one service, over its own channel.
  *
- * Calls carry the service token and the trace. They fail with ConnectError: use `reasonOf`,
- * `fieldOf` and `isUnavailable` to tell failures apart. Connecting is lazy, so a client may be made
- * before the service is up.
+ * Calls carry the service token and the trace. They fail with ConnectError: `reasonOf`, `fieldOf` and `isUnavailable`
+ * distinguish failures. The client connects at its first call, so it may be created before the service is up.
  */
 export function createServiceClient<S extends DescService>(
   service: S,
@@ -45,12 +44,14 @@ export function createServiceClient<S extends DescService>(
   return { client: createClient(service, transport), close: () => transport.close() };
 }
 
-/** Cancels reads whose caller leaves. A write goes on to its deadline: it may be what the caller left for. */
+/**
+ * Cancels reads whose caller leaves. A write continues until its deadline, because its caller may want it to finish.
+ */
 function readsEndWithCaller(): Interceptor {
   return (next) => (req) => {
     const caller = presentCaller();
     if (!caller || req.method.idempotency !== Idempotency.NO_SIDE_EFFECTS) return next(req);
-    // Nothing may gather at a signal that lives as long as the process.
+    // Avoids a listener per call on a signal that lives as long as the process.
     const signal = req.signal === NEVER ? caller : AbortSignal.any([req.signal, caller]);
     return next({ ...req, signal });
   };

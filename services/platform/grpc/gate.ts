@@ -13,16 +13,16 @@ import type { ServiceIdentity } from '../identity.ts';
 import type { Logger } from '../log.ts';
 import { mayCall, mayNameActor } from './callers.ts';
 
-/** Who calls; see `callers.ts`. */
+/** The caller of the present call; see `callers.ts`. */
 const callerKey = createContextKey('', { description: 'name of the calling process' });
 
 /**
- * Refuses a call without a valid service token (UNAUTHENTICATED), and one that the table of callers does not
- * list (PERMISSION_DENIED), before its body is read.
+ * Rejects a call without a valid service token (UNAUTHENTICATED), and one that the table of callers does not list
+ * (PERMISSION_DENIED), before its body is read.
  *
- * Only health is open: Kubernetes probes carry no token.
+ * Only health is open, because Kubernetes probes carry no token.
  *
- * @param o.refused called for every refusal, for the metrics.
+ * @param o.refused called for every rejection, for the metrics.
  */
 export function identityGate(o: {
   readonly identity: ServiceIdentity;
@@ -49,9 +49,8 @@ export function identityGate(o: {
 }
 
 /**
- * Server interceptor: refuses a request that does not say on whose behalf it is made, or in which
- * shop (INVALID_ARGUMENT), and one whose caller may not speak for that actor (PERMISSION_DENIED).
- * Messages that have no such field, such as health's, pass.
+ * Server interceptor: rejects a request without an actor or a shop (INVALID_ARGUMENT), and one whose caller may not act
+ * for that actor (PERMISSION_DENIED). Messages without these fields, such as health's, pass.
  */
 export function callerInterceptor(logger: Logger): Interceptor {
   return (next) => (req) => {

@@ -3,26 +3,26 @@ import type { HandlerContext, Interceptor } from '@connectrpc/connect';
 import { overloaded } from '../errors.ts';
 import { createPermits, type Permits, type Release } from '../permits.ts';
 
-/** Bounds the calls that a server works on. */
+/** Limits the number of calls that a server works on. */
 export interface InFlight {
-  /** Counts a call until its answer is out and its handler done. @throws ConnectError OVERLOADED. */
+  /** Counts a call until its answer is sent and its handler has ended. @throws ConnectError OVERLOADED. */
   enter(context: HandlerContext): void;
-  /** Sees when handlers are done: that of a caller who left may go on. */
+  /** Detects the end of handlers. The handler of a caller who left may continue. */
   readonly interceptor: Interceptor;
 }
 
-/** A call that is counted. */
+/** A counted call. */
 interface Call {
   readonly release: Release;
   isHandling: boolean;
 }
 
-/** The calls of one kind are refused at once beyond the bound: the pools behind have queues of their own. */
+/** Calls over the limit are rejected at once, because the connection pools already have queues. */
 const NO_QUEUE = { maxWaiting: 0, waitMs: 0 };
 
 /**
- * Bounds the calls in flight, those that only read apart from the others: writes that wait for a lock do
- * not keep reads out.
+ * Limits the calls in flight. Calls that only read have their own limit, so that writes which wait for a lock do not
+ * block reads.
  *
  * @param size most calls of each of the two kinds.
  */

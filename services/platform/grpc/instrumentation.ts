@@ -2,10 +2,10 @@ import { Code, ConnectError, type Interceptor } from '@connectrpc/connect';
 import { type Attributes, type Meter, SpanKind } from '@opentelemetry/api';
 import { currentTraceparent, inSpan, type Telemetry } from '../telemetry.ts';
 
-/** Upper bounds of the duration histograms, in seconds: from a cached read to a deadline. */
+/** Upper bounds of the duration histograms, in seconds, from a cached read to a deadline. */
 const BOUNDS_S = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
 
-/** Counts one finished call: its duration by method and code, and its failure. */
+/** Records one finished call: its duration by method and code, and its failure. */
 export type RecordCall = (
   rpc: { service: string; method: string },
   code: string,
@@ -30,7 +30,7 @@ export function callRecorder(meter: Meter, side: 'client' | 'server'): RecordCal
   };
 }
 
-/** Client side: a span and a measurement for each call, and the trace in its metadata. */
+/** Client side: a span and a duration for each call. Sends the trace in the metadata. */
 export function clientInstrumentation(telemetry: Telemetry | undefined): Interceptor {
   const record = telemetry && callRecorder(telemetry.meter, 'client');
   return (next) => (req) => {
@@ -53,7 +53,7 @@ export function clientInstrumentation(telemetry: Telemetry | undefined): Interce
   };
 }
 
-/** Server side: a span under the caller's and a measurement for each call. */
+/** Server side: a span under the caller's span and a duration for each call. */
 export function serverInstrumentation(telemetry: Telemetry, record: RecordCall): Interceptor {
   return (next) => (req) => {
     const rpc = { service: req.service.typeName, method: req.method.name };

@@ -12,13 +12,13 @@ export type NodeHandlerOptions = Omit<
   ConnectNodeAdapterOptions,
   'fallback' | 'contextValues' | 'requestPathPrefix'
 > & {
-  /** An answer could not be sent although its caller is still there. */
+  /** Called when an answer could not be sent although its caller is still connected. */
   readonly onAnswerFailed: (rpc: string, error: unknown) => void;
 };
 
 /**
- * Does what the library's `connectNodeAdapter` does, which prints to standard error whenever a caller
- * leaves in the middle of an answer. Here such a caller causes no output.
+ * Replaces the library's `connectNodeAdapter`, which prints to standard error when a caller leaves in the middle of an
+ * answer. This handler prints nothing then.
  */
 export function createNodeHandler(o: NodeHandlerOptions) {
   const router = createConnectRouter({

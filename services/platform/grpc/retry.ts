@@ -9,20 +9,19 @@ const MAX_ATTEMPTS = 3;
 const FIRST_PAUSE_MS = 50;
 
 /**
- * Retries that a client may make at once, and what each call adds to them: when everything fails, retries
- * are a tenth of the calls, and do not multiply the load on a service that is coming back.
+ * Retries that a client may make at once, and the fraction that each call adds. When every call fails, retries are a
+ * tenth of the calls, so they do not multiply the load on a service that is recovering.
  */
 const BUDGET = 20;
 const BUDGET_PER_CALL = 0.1;
 
 /**
- * Client interceptor: tries a call again when the service is UNAVAILABLE, by then on another pod.
+ * Client interceptor: retries a call when the service is UNAVAILABLE. The retry usually reaches another pod.
  *
- * UNAVAILABLE does not promise that the call never ran, so only RPCs that the contract marks with
- * `idempotency_level` are repeated, and calls that carry an idempotency key, within the deadline of the
- * call. A service that refuses because it is overloaded is not asked again: that is for the caller to do,
- * later. The retries of grpc-js are not
- * enough: they end with the first response headers, which a Connect server sends before any error.
+ * UNAVAILABLE does not prove that the call never ran. So only RPCs that the contract marks with `idempotency_level` and
+ * calls with an idempotency key are retried, within the deadline of the call. A call to an overloaded service is not
+ * retried here; the caller may do so later. The retries of grpc-js are not enough: they end with the first response
+ * headers, which a Connect server sends before any error.
  */
 export function retryIdempotent(): Interceptor {
   let budget = BUDGET;
@@ -48,7 +47,7 @@ function isPassing(error: unknown): boolean {
   return isUnavailable && !isOverloaded(error);
 }
 
-/** Whichever of the keyed creators it is: the field has this name in all of them. */
+/** Every message with an idempotency key has this field. */
 function hasKey({ message }: UnaryRequest): boolean {
   const key: unknown = Reflect.get(message, 'idempotencyKey');
   return typeof key === 'string' && key !== '';
@@ -58,6 +57,6 @@ async function pause(attempt: number, signal: AbortSignal): Promise<void> {
   const ceiling = FIRST_PAUSE_MS * 2 ** (attempt - 1);
   const ms = ceiling / 2 + (Math.random() * ceiling) / 2;
   await sleep(ms, undefined, { signal }).catch(() => {
-    // Given up: the next attempt fails at once with the reason.
+    // The call was cancelled: the next attempt fails at once with the reason.
   });
 }

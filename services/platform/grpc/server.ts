@@ -9,46 +9,46 @@ import { createHttp2Server, type GrpcTls } from './tls.ts';
 export interface RunningServer {
   /** The bound TCP port, also when 0 was asked for. */
   readonly port: number;
-  /** Takes no new calls, lets those in flight finish for up to 20 s, then resolves. May be called twice. */
+  /** Takes no new calls, waits up to 20 s for calls in flight, then resolves. May be called twice. */
   stop(): Promise<void>;
 }
 
 export interface ServerOptions {
-  /** Address to bind; loopback unless told otherwise. */
+  /** Address to bind; loopback by default. */
   readonly host?: string;
   /** TCP port; 0 takes a free one. */
   readonly port: number;
   readonly routes: (router: ConnectRouter) => void;
   readonly interceptors?: Interceptor[];
-  /** Judges a call by its headers, before its body is read; a rejection is the answer. */
+  /** Checks the headers of a call before its body is read. A rejection becomes the answer. */
   readonly gate?: (context: HandlerContext) => Promise<void>;
-  /** How long calls in flight may take to finish at a stop. Milliseconds. */
+  /** How long a stop waits for calls in flight. Milliseconds. */
   readonly drainMs?: number;
-  /** How long a connection is kept, more or less; five minutes unless told otherwise. Milliseconds. */
+  /** Approximate maximum age of a connection; five minutes by default. Milliseconds. */
   readonly maxAgeMs?: number;
-  /** Plain text without. */
+  /** Without it connections are plain text. */
   readonly tls?: GrpcTls;
   readonly logger?: Pick<Logger, 'error'>;
 }
 
-/** Kubernetes kills after 45 s; this leaves time for what is stopped before and after. Milliseconds. */
+/** Kubernetes kills after 45 s. The rest is for the steps of the stop before and after this one. Milliseconds. */
 const DRAIN_MS = 20_000;
 
 /**
- * A caller looks for pods when it loses a connection, and only then: one that kept all of them would never
- * find a pod that was added. Milliseconds.
+ * A caller looks up the pods of a service only when it loses a connection. Without this limit it would never find a pod
+ * that was added. Milliseconds.
  */
 const MAX_AGE_MS = 300_000;
-/** Connections that were opened together do not end together. */
+/** Spreads the ends of connections that were opened together. */
 const AGE_SPREAD = 0.2;
 
 /**
- * Node's own bound for a connection (10 MB) refuses every call on it while one large answer is unsent, and
- * never forgets the unsent bytes of a cancelled call. What is in flight is bounded by calls instead. MB.
+ * Node's default limit per connection (10 MB) rejects every call on it while one large answer is unsent, and keeps
+ * counting the unsent bytes of a cancelled call. We limit calls in flight instead. MB.
  */
 const SESSION_MEMORY_MB = Number.MAX_SAFE_INTEGER;
 
-/** Serves gRPC over HTTP/2, with TLS where it is given. */
+/** Serves gRPC over HTTP/2, with TLS if configured. */
 export async function startGrpcServer(o: ServerOptions): Promise<RunningServer> {
   const overdue = new AbortController();
   const server = createHttp2Server(
@@ -76,8 +76,8 @@ export async function startGrpcServer(o: ServerOptions): Promise<RunningServer> 
   const stop = async (): Promise<void> => {
     const closed = once(server, 'close');
     server.close();
-    // http2.Server.close() waits for sessions but does not end them: an idle client would hold
-    // the process until it is killed.
+    // http2.Server.close() waits for sessions but does not end them. An idle client would delay the stop until the
+    // process is killed.
     for (const session of sessions) session.close();
     const timer = setTimeout(() => {
       overdue.abort();
@@ -98,7 +98,7 @@ export async function startGrpcServer(o: ServerOptions): Promise<RunningServer> 
   };
 }
 
-/** The open connections. Each is ended at its age, its calls first. */
+/** Tracks the open connections. Each is closed at its maximum age, after its calls have ended. */
 function trackSessions(
   server: http2.Http2Server | http2.Http2SecureServer,
   maxAgeMs: number,
@@ -112,7 +112,7 @@ function trackSessions(
       clearTimeout(timer);
       sessions.delete(session);
     });
-    // A peer that resets its connection is no fault of ours; without a listener it would be thrown.
+    // A peer that resets its connection is not our fault. Without a listener the error would be thrown.
     session.on('error', () => {});
   });
   return sessions;

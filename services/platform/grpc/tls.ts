@@ -3,18 +3,18 @@ import { createSecureContext } from 'node:tls';
 import { type ChannelCredentials, credentials } from '@grpc/grpc-js';
 import type { TlsFiles } from '../tls-files.ts';
 
-/** TLS between services. Without it gRPC is plain text, for development or a mesh. */
+/** TLS between services. Without it gRPC is plain text, for development or behind a mesh. */
 export interface GrpcTls {
   readonly files: TlsFiles;
-  /** Servers refuse clients without a certificate of the same authorities. */
+  /** Whether servers reject clients without a certificate from the same authorities. */
   readonly requiresClientCertificate: boolean;
 }
 
 const MIN_VERSION = 'TLSv1.2';
 
 /**
- * An HTTP/2 server, over TLS where it is given. New connections get what the files hold at that time;
- * those that are open keep theirs until they end.
+ * An HTTP/2 server, with TLS if configured. New connections use the present content of the files; open ones keep their
+ * certificate until they end.
  */
 export function createHttp2Server(
   options: http2.ServerOptions,
@@ -40,7 +40,7 @@ export function createHttp2Server(
   return server;
 }
 
-/** What a channel is opened with: it verifies the server's certificate and its name. */
+/** Credentials of a channel, which verifies the server's certificate and name. */
 export function channelCredentials(tls: GrpcTls | undefined): ChannelCredentials {
   if (!tls) return credentials.createInsecure();
   const context = createSecureContext({ ...tls.files.current(), minVersion: MIN_VERSION });

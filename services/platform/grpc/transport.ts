@@ -15,19 +15,19 @@ import { channelCredentials, type GrpcTls } from './tls.ts';
 export interface TransportOptions {
   /** A gRPC name, such as `dns:///destinations:8080`. */
   readonly target: string;
-  /** Deadline of a call that names none. Milliseconds. */
+  /** Deadline of a call without its own. Milliseconds. */
   readonly timeoutMs: number;
   readonly interceptors: Interceptor[];
-  /** Plain text without. */
+  /** Without it connections are plain text. */
   readonly tls?: GrpcTls;
 }
 
 /**
  * A Connect transport whose channel is grpc-js.
  *
- * Connect gives typed clients and interceptors. grpc-js gives what a cluster needs of a channel: it
- * resolves every pod behind a headless service and balances over them, where a single HTTP/2
- * connection would pin all calls to one pod. Unary calls only: the system has no streams.
+ * Connect provides typed clients and interceptors. grpc-js resolves every pod behind a headless service and balances
+ * over them; a single HTTP/2 connection would send all calls to one pod. Unary calls only, because the system has no
+ * streams.
  *
  * @see https://github.com/grpc/grpc/blob/master/doc/naming.md
  */
@@ -40,7 +40,7 @@ export function createGrpcTransport(o: TransportOptions): Transport & { close():
     exhausted.close();
   };
 
-  // A channel keeps the certificates that it was opened with. Its calls finish.
+  // A channel keeps the certificates from its start, so a new channel replaces it. Calls on the old one finish.
   const forgetFiles = o.tls?.files.onChange(() => replace(channel));
 
   return {
@@ -102,17 +102,17 @@ export function createGrpcTransport(o: TransportOptions): Transport & { close():
 type Next = ReturnType<Interceptor>;
 
 /**
- * The signal of calls that nobody can give up. Their time is limited by the deadline that the channel
- * keeps: signals of their own, and the errors with stacks that end them, would cost more than the calls.
+ * The signal of calls that have no cancellation. The channel keeps their deadline. A signal per call, and the errors
+ * with stacks that end it, would cost more than the call.
  */
 export const NEVER = new AbortController().signal;
-// Retries of many calls listen at once, each for its pause.
+// Many calls wait for the pause of their retry and listen at the same time.
 setMaxListeners(0, NEVER);
 
 interface Exchange<T> {
-  /** The channel of calls that begin now. */
+  /** The channel for new calls. */
   readonly current: () => Client;
-  /** Has later calls go over new connections. */
+  /** Moves later calls to new connections. */
   readonly replace: (exhausted: Client) => void;
   readonly path: string;
   readonly metadata: Metadata;
@@ -123,13 +123,13 @@ interface Exchange<T> {
   readonly read: (bytes: Buffer) => T;
 }
 
-/** Connections end now and then: so often in a row none does. */
+/** A normal end of a connection never rejects one call this often in a row. */
 const MOST_REFUSALS = 5;
 
 /**
- * One request and its answer; undefined when the answer has no message. What met the end of its connection
- * was looked at by nobody (HTTP/2: REFUSED_STREAM), so it is sent again, whatever it asks for; so is what
- * waited for a connection while its channel was replaced.
+ * Sends one request and returns its answer; undefined for an answer without a message. A request that was rejected
+ * because its connection ended (HTTP/2: REFUSED_STREAM) was not processed, so it is sent again, whatever its method.
+ * The same holds for a request that waited for a connection while its channel was replaced.
  */
 async function exchange<T>(o: Exchange<T>): Promise<T | undefined> {
   for (let refusals = 0; ; refusals += 1) {
@@ -149,21 +149,21 @@ async function exchange<T>(o: Exchange<T>): Promise<T | undefined> {
   }
 }
 
-/** As grpc-js words it. */
+/** Text of grpc-js. */
 const REFUSED = 'Stream refused by server';
 
 function isRefused({ code, details }: ServiceError): boolean {
   return code === status.UNAVAILABLE && details === REFUSED;
 }
 
-/** As grpc-js words it, of calls that waited for a connection when their channel was closed. */
+/** Text of grpc-js, for calls that waited for a connection when their channel was closed. */
 const UNSENT = 'Channel closed before call started';
 
 function isUnsent({ code, details }: ServiceError): boolean {
   return code === status.UNAVAILABLE && details === UNSENT;
 }
 
-/** HTTP/2: ENHANCE_YOUR_CALM, which says nothing about the call: the peer has no memory left for the connection. */
+/** HTTP/2 ENHANCE_YOUR_CALM: the peer has no memory left for the connection. It does not depend on the call. */
 const EXHAUSTED = 'Bandwidth exhausted or memory limit exceeded';
 
 function isExhausted({ code, details }: ServiceError): boolean {
@@ -198,12 +198,12 @@ function exchangeOnce<T>(
   });
 }
 
-/** The same bytes, not a copy of them. */
+/** A view of the same bytes, without a copy. */
 function bufferOf({ buffer, byteOffset, byteLength }: Uint8Array): Buffer {
   return Buffer.from(buffer, byteOffset, byteLength);
 }
 
-/** An interceptor that makes of a call what it is not. */
+/** The error for an interceptor that returns a message of another type. */
 function foreign(path: string): ConnectError {
   return new ConnectError(`${path}: not a message of this call`, Code.Internal);
 }
@@ -215,19 +215,19 @@ function metadataOf(header: Headers): Metadata {
 }
 
 const CHANNEL_OPTIONS: ClientOptions = {
-  // Every pod behind the name gets its share.
+  // Balances calls over all pods behind the name.
   'grpc.service_config': JSON.stringify({ loadBalancingConfig: [{ round_robin: {} }] }),
   'grpc.service_config_disable_resolution': 1,
   'grpc.max_receive_message_length': MAX_MESSAGE_BYTES,
   'grpc.max_send_message_length': MAX_MESSAGE_BYTES,
-  // A pod that vanished without a word is noticed within 15 s, not when TCP gives up.
+  // Detects within 15 s a pod that disappeared without closing its connections; TCP needs longer.
   'grpc.keepalive_time_ms': 10_000,
   'grpc.keepalive_timeout_ms': 5_000,
-  // A service that was restarted is found again within a second.
+  // Finds a restarted service within a second.
   'grpc.initial_reconnect_backoff_ms': 100,
   'grpc.max_reconnect_backoff_ms': 1_000,
   'grpc.dns_min_time_between_resolutions_ms': 1_000,
-  // Channels of one process must not share connections, or a backoff of one would hold up another.
+  // Channels of one process must not share connections, because the backoff of one would delay another.
   'grpc.use_local_subchannel_pool': 1,
 };
 

@@ -7,12 +7,12 @@ import { type Event, EventSchema } from '../../../proto/gen/rms/events/v1/events
 import { murmur2 } from '../bus/murmur2.ts';
 import { afterCommit, type Queryable } from '../postgres.ts';
 import { currentTraceparent } from '../telemetry.ts';
-import { announceCommit, notifyRelays } from './announce.ts';
+import { notifyOfCommit, notifyRelays } from './notify.ts';
 import { EVENT_SCHEMA_NAME } from './parse.ts';
 
-/** The relay's unit of work; a key always belongs to the same shard. */
+/** Number of shards that relays divide among themselves. A key always belongs to the same shard. */
 export const SHARDS = 8;
-/** A larger snapshot is left out of the event and read back by those who need it. */
+/** A larger snapshot is left out of the event. Listeners that need it read it from the service. */
 export const MAX_SNAPSHOT_BYTES = 900_000;
 
 export interface NewEvent {
@@ -20,29 +20,28 @@ export interface NewEvent {
   readonly shopId: bigint;
   readonly returnId?: bigint;
   readonly revision?: bigint;
-  /** Order is kept within a key: `shop:return`, `shop:shipment` or `shop:object`. */
+  /** Events of one key stay in order: `shop:return`, `shop:shipment` or `shop:object`. */
   readonly key: string;
   readonly actor: Actor;
-  /** An encoded rms.returns.v1.Return, taken into the event as it is. */
+  /** An encoded rms.returns.v1.Return, copied into the event unchanged. */
   readonly snapshot?: Uint8Array;
-  /** Those who need the snapshot read it back, though there would be room for it. */
+  /** Leaves the snapshot out although it would fit. */
   readonly leavesSnapshotOut?: boolean;
   readonly detail?: Event['detail'];
   readonly occurredAt?: Date;
 }
 
 /**
- * Appends events to the outbox inside the caller's transaction, which holds the lock on the row
- * that the key stands for. Returns their ids in order. They are published after the commit, in
- * this order within a key; a rollback takes them back.
+ * Appends events to the outbox in the caller's transaction, which holds the lock on the row of the key. Returns their
+ * ids in order. They are published after the commit, in this order within a key. A rollback removes them.
  */
 export async function appendEvents(tx: Queryable, events: readonly NewEvent[]): Promise<string[]> {
   if (events.length === 0) return [];
   const traceparent = currentTraceparent();
   const encoded = events.map((event) => encode(event, traceparent));
   const shards = events.map((event) => murmur2(event.key) % SHARDS);
-  // Announced after the commit where that is known; a notification inside it would have commits queue up.
-  const isAnnounced = afterCommit(tx, (pool) => announceCommit(pool, shards));
+  // Relays are notified after the commit if possible, because commits with a notification run one after the other.
+  const isNotified = afterCommit(tx, (pool) => notifyOfCommit(pool, shards));
   const values = [
     events.map((event) => event.shopId),
     encoded.map((event) => event.id),
@@ -55,14 +54,14 @@ export async function appendEvents(tx: Queryable, events: readonly NewEvent[]): 
     traceparent,
   ];
   await tx.query({ name: 'outbox-append', text: APPEND, values });
-  if (!isAnnounced) await notifyRelays(tx, shards);
+  if (!isNotified) await notifyRelays(tx, shards);
   return encoded.map((event) => event.id);
 }
 
-// A position is drawn after its transaction has a number: a snapshot in which the number is still to come was taken
-// before the position, so a relay that reads by that snapshot has no greater position behind it. Both must be below the
-// volatile call, like the sort, which draws positions in the order of the array. The values come as one, which the
-// driver sends as bytes; of an array it would make a text of hexadecimal digits.
+// A position is drawn after its transaction has its number. If a snapshot does not contain the number yet, it was taken
+// before the position was drawn. So a relay that has read with that snapshot has read no greater position. The number
+// must be below the volatile call, and so must the sort, which draws positions in the order of the array. The values
+// come as one bytea, because the driver would write an array of bytea as hexadecimal text.
 const APPEND = `
 with mine as materialized (select pg_current_xact_id() as written_by),
 given as materialized (
@@ -102,7 +101,7 @@ function encode(event: NewEvent, traceparent: string) {
   return { id, occurredAt, value: snapshot ? withSnapshot(value, snapshot) : value };
 }
 
-/** Appends the field to an encoded event: fields may come in any order. */
+/** Appends the field to an encoded event. Protobuf allows fields in any order. */
 function withSnapshot(event: Uint8Array, snapshot: Uint8Array): Uint8Array {
   const { number } = EventSchema.field.snapshot;
   const field = new BinaryWriter().tag(number, WireType.LengthDelimited).uint32(snapshot.length);

@@ -89,7 +89,7 @@ describe('events over kafka', () => {
     const there = await marks(group);
     return ids.every((id) => there.has(id));
   };
-  const parked = async (): Promise<number> => {
+  const poison = async (): Promise<number> => {
     const { rowCount } = await database.pool.query('select from poison_records');
     return rowCount ?? 0;
   };
@@ -131,12 +131,12 @@ describe('events over kafka', () => {
     });
     expect(stdout).toContain(`${all.length} event(s) published again`);
     await until(() => hasAll(absent, all), RECOVERY_MS);
-    // A second effect would have broken the key of the mark, and parked the record.
-    expect(await parked()).toBe(0);
+    // A second effect would have broken the key of the mark, and poison the record.
+    expect(await poison()).toBe(0);
     await Promise.all([listening.stop(), after.stop()]);
   }, 180_000);
 
-  test('old and new code share a group: each event has its effect once, none is parked', async () => {
+  test('old and new code share a group: each event has its effect once, none is poison', async () => {
     const group = `mixed-${randomUUID()}`;
     const other = open('newer');
     const older = await listen(group, { bus, knows: ['return.updated'] });
@@ -150,7 +150,7 @@ describe('events over kafka', () => {
     await older.stop();
     ids.push(...(await append(...times(20, 'return.updated'), ...times(5, 'return.reborn'))));
     await until(() => hasAll(group, ids), RECOVERY_MS);
-    expect(await parked()).toBe(0);
+    expect(await poison()).toBe(0);
     await newer.stop();
     await other.close();
   }, 120_000);

@@ -1,12 +1,12 @@
 import { fromBinary } from '@bufbuild/protobuf';
 import { type Event, EventSchema } from '../../../proto/gen/rms/events/v1/events_pb.ts';
 
-/** The one schema of the envelope there is so far. */
+/** The only schema of the envelope so far. */
 export const EVENT_SCHEMA_NAME = 'rms.events.v1';
 
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
-/** Reads an event from the bytes of a record. Throws when it is none, or one of another schema. */
+/** Decodes the event of a record. Throws for other bytes and for another schema. */
 export function parseEvent(value: Uint8Array): Event {
   const event = fromBinary(EventSchema, value);
   if (event.schema !== EVENT_SCHEMA_NAME) throw new Error(`unknown schema '${event.schema}'`);

@@ -39,8 +39,8 @@ async function all(from: ListCursor): Promise<{ ids: string[]; next: ListCursor 
 }
 
 /**
- * Waits until exactly these were listed after the cursor, each once. Transactions of other databases of the server count
- * as in progress too, and hold up the list until they end.
+ * Waits until exactly these were listed after the cursor, each once. Transactions of other databases of the server
+ * count as in progress too, and hold up the list until they end.
  */
 async function untilListed(ids: readonly string[]): Promise<void> {
   const listed: string[] = [];

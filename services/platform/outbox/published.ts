@@ -6,11 +6,11 @@ export interface PublishedEvent {
   readonly position: bigint;
   readonly shopId: bigint;
   readonly eventId: string;
-  /** UTC day on which it happened, YYYY-MM-DD. */
+  /** UTC day of the event's time, YYYY-MM-DD. */
   readonly day: string;
 }
 
-/** For each shard the position up to which its events were listed. */
+/** For each shard, the position up to which its events were listed. */
 export type ListCursor = readonly bigint[];
 
 export const FIRST_CURSOR: ListCursor = Array.from({ length: SHARDS }, () => 0n);
@@ -21,13 +21,13 @@ export interface PublishedPage {
   readonly isMore: boolean;
 }
 
-/** Events of one shard in a page: of all 8 together 1,000. */
+/** Most events of one shard in a page; 1,000 for all 8 shards. */
 const SHARD_PAGE = 125;
 
 /**
- * Up to `published.position` every event of the shard is published, and no transaction that is in progress can add one.
- * `outbox_progress` says which events and transactions are exceptions; a transaction that has ended is one only if it
- * left an event that is not published.
+ * Every event of the shard up to `published.position` is published, and no transaction in progress can add one.
+ * `outbox_progress` lists events and transactions that are exceptions. A transaction that has ended is an exception
+ * only if one of its events is not published.
  */
 const LIST = `
 with asked as (
@@ -63,7 +63,7 @@ select asked.shard::smallint as shard, e.*
  ) e
  order by asked.shard, e.position`;
 
-/** Lists events that are published, at most 1,000, each shard in the order of position. */
+/** Lists at most 1,000 published events, each shard in the order of position. */
 export async function listPublished(db: Queryable, cursor: ListCursor): Promise<PublishedPage> {
   const { rows } = await db.query<{
     shard: number;

@@ -2,17 +2,17 @@ import type { EventBus } from '../bus/event-bus.ts';
 import type { Logger } from '../log.ts';
 import { logSeldom } from '../log-seldom.ts';
 import type { Queryable } from '../postgres.ts';
-import { GAP_MS } from './announce.ts';
+import { GAP_MS } from './notify.ts';
 import { OutboxShard, type Sending, type ShardLimits } from './shard.ts';
 import { advance } from './store.ts';
 
 /**
- * Reads begin at least so far apart: events that are committed within that time are read, published and
- * delivered together. The first one after a pause does not wait. Milliseconds.
+ * Least time between two reads. Events that are committed within that time are read, published and delivered together.
+ * The first event after a pause does not wait. Milliseconds.
  */
 const GATHER_MS = GAP_MS;
 
-/** Many keys fail at once when the bus is unavailable: that is logged once in a while. */
+/** Many keys fail at once when the bus is unavailable, so this is logged at most once per interval. */
 const WARN_EVERY_MS = 5_000;
 
 export interface PublisherOptions {
@@ -20,34 +20,34 @@ export interface PublisherOptions {
   readonly bus: EventBus;
   readonly topic: string;
   readonly logger: Logger;
-  /** Something was published or refused: there may be work for `step`. */
+  /** Called after events were published or rejected by the bus: `step` may have work. */
   readonly onChange: () => void;
   readonly onPublished: (count: number) => void;
-  /** Smaller in tests. */
+  /** Lower limits in tests. */
   readonly limits?: ShardLimits;
 }
 
 export interface Publisher {
-  /** These shards are ours now. Of other shards only what is in flight is finished and recorded. */
+  /** Sets the shards of this relay. Of other shards only events in flight are completed and recorded. */
   hold(shards: readonly number[]): void;
-  /** Events may have been appended to these shards. Returns whether one of them is ours. */
+  /** Events may have been appended to these shards. Returns whether this relay has one of them. */
   notify(shards: readonly number[]): boolean;
   /**
-   * Records what is published (`isPrompt`: at once), reads the shards that have something, and sends it.
-   * Resolves to the time until it is to be called again at the latest. Milliseconds.
+   * Records published events (at once if `isPrompt`), reads shards that have new events, and sends them. Resolves to
+   * the longest time until the next call. Milliseconds.
    */
   step(isPrompt: boolean): Promise<number>;
-  /** Everything that the shards had is published and recorded. */
+  /** Whether all events of the shards are published and recorded. */
   isEmpty(): boolean;
-  /** Whether another relay that took the shard now would publish something of it again. */
+  /** Whether another relay would publish events of the shard again if it took the shard now. */
   isBusy(shard: number): boolean;
-  /** Resolves when nothing is in flight. */
+  /** Resolves when no send is in flight. */
   finished(): Promise<void>;
 }
 
 /**
- * Moves events from the outbox to the bus, each key on its own: while one key is in flight nothing else
- * of that key is, so order holds. A crash between the acknowledgement and the next statement publishes again.
+ * Moves events from the outbox to the bus, each key on its own. A key has one send in flight at a time, so its events
+ * stay in order. After a crash between the acknowledgement and the next statement, events are published again.
  */
 export function createPublisher(o: PublisherOptions): Publisher {
   const shards = new Map<number, OutboxShard>();
@@ -64,7 +64,7 @@ export function createPublisher(o: PublisherOptions): Publisher {
     } catch (error) {
       shard.refused(sending, performance.now());
       seldom((count) =>
-        o.logger.warn({ err: error, topic: o.topic, count }, 'events could not be published'),
+        o.logger.warn({ err: error, topic: o.topic, count }, 'events not published, retrying'),
       );
       o.onChange();
     }
@@ -74,7 +74,7 @@ export function createPublisher(o: PublisherOptions): Publisher {
     const now = performance.now();
     if (now < nextReadAt && !isPrompt) return;
     const all = [...shards.values()];
-    // A statement that is due for one shard records what is published of all.
+    // A statement that is due for one shard records the published events of all shards.
     if (!isPrompt && all.every((shard) => shard.nextAt(now) > now)) return;
     const requests = all.flatMap((shard) => shard.request(now) ?? []);
     if (requests.length === 0) return;

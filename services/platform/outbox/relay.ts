@@ -10,42 +10,42 @@ import { createShardHolder, REBALANCE_EVERY_MS } from '../shards.ts';
 import type { Telemetry } from '../telemetry.ts';
 import { within } from '../within.ts';
 import { startLoop, type Worker } from '../worker.ts';
-import { CHANNEL_PREFIX, hearCommits, shardsNotified } from './announce.ts';
 import { SHARDS } from './append.ts';
+import { CHANNEL_PREFIX, onCommit, shardsNotified } from './notify.ts';
 import { createPublisher } from './publisher.ts';
 import { backlogOf } from './store.ts';
 
 export interface RelayOptions {
   readonly pool: pg.Pool;
-  /** Other pools to the same database, whose commits are relayed as well. */
+  /** Further pools to the same database whose commits are relayed. */
   readonly writers?: readonly pg.Pool[];
   readonly bus: EventBus;
   readonly topic: string;
   readonly logger: Logger;
   readonly telemetry: Telemetry;
-  /** How long published events are kept for a replay; 7 by default. */
+  /** How long published events are kept for a replay; 7 days by default. */
   readonly retentionDays?: number;
-  /** How often the outbox is read in case a notification was lost. Milliseconds. */
+  /** How often the outbox is read without a notification. Milliseconds. */
   readonly pollMs?: number;
-  /** How long a shard is kept without a sign of life (tests). Milliseconds. */
+  /** How long a shard is kept without a renewal (tests). Milliseconds. */
   readonly leaseMs?: number;
 }
 
 export interface Relay extends Worker {
   /** Reads the outbox at once. */
   wake(): void;
-  /** Resolves when the shards held here are empty; when the relay stops, too. */
+  /** Resolves when the shards of this process are empty, or when the relay stops. */
   flush(): Promise<void>;
 }
 
 const DEFAULT_POLL_MS = 2_000;
-/** How long a stop waits for the bus; what it does not get is published by the next process. */
+/** How long a stop waits for the bus. The next process publishes the remaining events. */
 const STOP_MS = 3_000;
 const DEFAULT_RETENTION_DAYS = 7;
 
 /**
- * Publishes what transactions append to the outbox: at least once, in order per key. Replicas share
- * the shards. What the bus does not take waits in the table; its depth and age are metrics.
+ * Publishes the events that transactions append to the outbox: at least once, in order per key. Replicas share the
+ * shards. Events that the bus does not accept wait in the table; their number and age are metrics.
  */
 export function startRelay(o: RelayOptions): Relay {
   const owner = randomUUID();
@@ -78,7 +78,7 @@ export function startRelay(o: RelayOptions): Relay {
     logger: o.logger,
     step: async () => {
       steps += 1;
-      // Before the shards are shared out an empty step says nothing.
+      // Before the first rebalance this process has no shards, so an empty step does not prove an empty outbox.
       const wasComplete = hasShare;
       const isPrompt = flushers.length > 0;
       const isRead = isPrompt || performance.now() >= readAt + pollMs;
@@ -93,7 +93,7 @@ export function startRelay(o: RelayOptions): Relay {
     },
   });
 
-  /** The first notification of a connection names no shard: any may have been lost before. */
+  /** The first notification of a connection has no shard, because earlier ones of any shard may be lost. */
   function onNotify(payload: string): void {
     const shardsWithEvents = shardsNotified(payload);
     if (shardsWithEvents.length === 0) wake();
@@ -119,14 +119,14 @@ export function startRelay(o: RelayOptions): Relay {
     startPartitionKeeper({ ...o, table: 'event', owner, retentionDays }),
   ];
   const unobserve = observeBacklog(o);
-  const onCommit = (appended: readonly number[]): readonly number[] => {
+  const relayOwn = (appended: readonly number[]): readonly number[] => {
     publisher.notify(appended);
     loop.wake();
     return shards.held();
   };
-  const unhear = [o.pool, ...(o.writers ?? [])].map((pool) => hearCommits(pool, onCommit));
+  const unsubscribe = [o.pool, ...(o.writers ?? [])].map((pool) => onCommit(pool, relayOwn));
 
-  /** Only a step that began after the flush was asked for has seen everything. */
+  /** Only a step that began after the flush request has read everything. */
   function endFlushes(step: number): void {
     for (const { done } of flushers.filter(({ sinceStep }) => step > sinceStep)) done();
     flushers = flushers.filter(({ sinceStep }) => step <= sinceStep);
@@ -141,10 +141,10 @@ export function startRelay(o: RelayOptions): Relay {
       }),
     async stop() {
       unobserve();
-      for (const end of unhear) end();
+      for (const end of unsubscribe) end();
       await Promise.all([loop.stop(), ...workers.map((worker) => worker.stop())]);
       await within(STOP_MS, publisher.finished());
-      // Without shards it only records what is published.
+      // Without shards the step only records published events.
       publisher.hold([]);
       await publisher.step(true);
       await shards.release();

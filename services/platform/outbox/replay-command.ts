@@ -12,12 +12,12 @@ import { schemaNamed } from '../schemas.ts';
 import { replayEvents } from './replay.ts';
 
 const USAGE = `usage: replay --from <time> [--to <time>]   publish stored events again, by when they were stored
-       replay --parked                      try records again that could not be handled`;
+       replay --poison                      try records again that could not be handled`;
 
 /**
- * The replay command of a service, over Kafka: publishes a time range of its events again, or lets
- * its listener try the parked records again. Both may be repeated; nothing has its effect twice.
- * Throws with the usage when the arguments make no sense.
+ * The replay command of a service, over Kafka. It publishes a time range of its events again, or lets its listener try
+ * its poison records again. Both may be repeated: no event has its effect twice. Throws with the usage for invalid
+ * arguments.
  */
 export async function runReplay(service: string, args: readonly string[]): Promise<string> {
   const wanted = parse(service, args);
@@ -33,7 +33,7 @@ export async function runReplay(service: string, args: readonly string[]): Promi
   });
   const bus = signingBus(kafka, signaturesFromConfig(config));
   try {
-    if (wanted === 'parked') {
+    if (wanted === 'poison') {
       return `${await replayPoison({ pool, bus, consumer: service })} record(s) published again`;
     }
     const topic = eventsTopic(service);
@@ -46,17 +46,17 @@ export async function runReplay(service: string, args: readonly string[]): Promi
   }
 }
 
-function parse(service: string, args: readonly string[]): 'parked' | { from: Date; to: Date } {
+function parse(service: string, args: readonly string[]): 'poison' | { from: Date; to: Date } {
   const { values } = parseArgs({
     args: [...args],
-    options: { from: { type: 'string' }, to: { type: 'string' }, parked: { type: 'boolean' } },
+    options: { from: { type: 'string' }, to: { type: 'string' }, poison: { type: 'boolean' } },
   });
   const { capabilities } = schemaNamed(service);
-  if (values.parked) {
-    if (!capabilities.includes('consumer')) throw new Error(`${service} listens to nothing`);
-    return 'parked';
+  if (values.poison) {
+    if (!capabilities.includes('consumer')) throw new Error(`${service} has no listener`);
+    return 'poison';
   }
-  if (!capabilities.includes('outbox')) throw new Error(`${service} publishes nothing`);
+  if (!capabilities.includes('outbox')) throw new Error(`${service} has no outbox`);
   const from = new Date(values.from ?? '');
   const to = values.to === undefined ? new Date() : new Date(values.to);
   if (!(from < to)) throw new Error(USAGE);

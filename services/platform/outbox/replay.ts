@@ -16,8 +16,8 @@ export interface ReplayOptions {
 }
 
 /**
- * Publishes stored events again, for a bus that lost its data. Listeners drop what they have
- * handled, so a range may be too wide and may be repeated. Returns how many were published.
+ * Publishes stored events again, for a bus that lost its data. Listeners skip events that they have handled, so a range
+ * may be too wide and may be repeated. Returns the number of published events.
  */
 export async function replayEvents(o: ReplayOptions): Promise<number> {
   let published = 0;

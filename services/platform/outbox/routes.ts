@@ -10,7 +10,7 @@ import { SHARDS } from './append.ts';
 import { FIRST_CURSOR, type ListCursor, listPublished } from './published.ts';
 import { eventsAt } from './store.ts';
 
-/** Positions in one call. Bodies are read as well: each may be as large as the bus allows. */
+/** Most positions in one call. Their bodies are read too, and each may be as large as the bus allows. */
 export const MAX_AGAIN = 200;
 
 const again = z.object({
@@ -20,7 +20,7 @@ const again = z.object({
     .max(MAX_AGAIN, `must be at most ${MAX_AGAIN}`),
 });
 
-/** The gRPC face of an outbox, for listeners that look for what the bus has lost. */
+/** The gRPC service of an outbox, for listeners that search for events that the bus has lost. */
 export function eventsRoutes(o: {
   readonly pool: pg.Pool;
   readonly bus: Pick<EventBus, 'publish'>;
@@ -38,7 +38,7 @@ export function eventsRoutes(o: {
       try {
         if (records.length > 0) await o.bus.publish(o.topic, records);
       } catch (error) {
-        o.logger.warn({ err: error, topic: o.topic }, 'events could not be published again');
+        o.logger.warn({ err: error, topic: o.topic }, 'events not published again');
         throw new ConnectError('the event bus may not have all of them', Code.Unavailable);
       }
       return { published: records.length };
@@ -47,7 +47,7 @@ export function eventsRoutes(o: {
   return (router) => router.service(EventsService, handlers);
 }
 
-/** @throws DomainError INVALID_ARGUMENT for anything that ListPublished did not give out. */
+/** @throws DomainError INVALID_ARGUMENT for a cursor that ListPublished did not return. */
 function parseCursor(cursor: string): ListCursor {
   if (cursor === '') return FIRST_CURSOR;
   const parts = cursor.split('.');

@@ -7,29 +7,29 @@ import type {
 } from './store.ts';
 
 export interface ShardLimits {
-  /** Events that are in flight or wait. */
+  /** Most events that are in flight or wait. */
   readonly events: number;
-  /** Their bodies, while in flight. */
+  /** Most bytes of bodies in flight. */
   readonly bytes: number;
 }
 
-/** Of the 8 shards together 4,000 events and 16 MiB. */
+/** For all 8 shards together: 4,000 events and 16 MiB. */
 export const DEFAULT_LIMITS: ShardLimits = { events: 500, bytes: 2 * 1024 * 1024 };
-/** A page that is not published after this time no longer holds up the next one. Milliseconds. */
+/** A page that is not published after this time no longer delays the next one. Milliseconds. */
 const HANG_MS = 250;
-/** What is published is recorded with the next page, or after this time. Milliseconds. */
+/** Published events are recorded with the next page, or after this time. Milliseconds. */
 const RECORD_MS = 200;
-/** Until events that were refused are read again. Milliseconds. */
+/** Pause before rejected events are read again. Milliseconds. */
 const RETRY_MS = 500;
 /**
- * A shard that another relay is to have waits so long for what is in flight: a broker that hangs
- * must not hold up what goes to the others. What the broker got is published again. Milliseconds.
+ * How long a shard that moves to another relay waits for its events in flight. A hanging broker must not delay events
+ * for the other brokers. Events that the hanging broker stored are published twice. Milliseconds.
  */
 const HAND_OVER_MS = 5_000;
 
 const UNKNOWN = -1n;
 
-/** Events of one key, in order, that are in flight together. */
+/** Events of one key, in order, that are sent together. */
 export interface Sending {
   readonly key: string;
   readonly events: readonly StoredEvent[];
@@ -41,9 +41,9 @@ interface Asked extends ShardRequest {
 }
 
 /**
- * What a relay knows of one shard of the outbox: a page of events is read, sent by key, and recorded
- * as published with the request for the next page. A key that the bus refuses or keeps is skipped:
- * its events wait, so that later ones of other keys can be published, and its own never overtake.
+ * The state of one outbox shard in a relay. It reads a page of events, sends it by key, and records the page as
+ * published with the request for the next page. A key whose send fails or hangs is skipped: its events wait, later
+ * events of other keys are published, and events of one key never overtake each other.
  */
 export class OutboxShard {
   readonly shard: number;
@@ -51,11 +51,11 @@ export class OutboxShard {
   #version = UNKNOWN;
   #position = 0n;
   #open: OpenTransactions = new Map();
-  /** Positions that are read and not published, with their key; of those that were just loaded it is unknown. */
+  /** Positions that are read and not published, with their key. Right after loading, the key is unknown. */
   #waiting = new Map<bigint, string | undefined>();
   /** Bytes in flight, by key. */
   readonly #sending = new Map<string, number>();
-  /** When each key that was refused may be tried again. */
+  /** When each rejected key may be tried again. */
   readonly #refused = new Map<string, number>();
   #page = { left: 0, until: 0 };
   #asked: Asked | undefined;
@@ -63,7 +63,7 @@ export class OutboxShard {
   #changes = 0;
   #recorded = 0;
   #recordAt = 0;
-  /** When it was given to another relay; undefined while it is ours. */
+  /** When it was given to another relay; undefined while this relay holds it. */
   #leftAt: number | undefined;
 
   constructor(shard: number, limits = DEFAULT_LIMITS) {
@@ -71,7 +71,7 @@ export class OutboxShard {
     this.#limits = limits;
   }
 
-  /** There may be something to read. */
+  /** The shard may have new events. */
   notify(): void {
     this.#isDue = true;
   }
@@ -81,16 +81,14 @@ export class OutboxShard {
     else this.#leftAt ??= now;
   }
 
-  /**
-   * What to record and read now; undefined when there is nothing. `take` or `endRequest` ends it.
-   */
+  /** What to record and read now; undefined when there is no work. `take` or `endRequest` ends the request. */
   request(now: number): ShardRequest | undefined {
     const isHeld = this.#leftAt === undefined;
     if (isHeld && !this.#isReady(now)) return undefined;
     const isChanged = this.#changes > this.#recorded;
     const retry = this.#retryable(now);
-    const room = this.#room(retry);
-    const isReading = isHeld && room > 0 && (this.#isDue || retry.length > 0);
+    const capacity = this.#capacity(retry);
+    const isReading = isHeld && capacity > 0 && (this.#isDue || retry.length > 0);
     if (!isReading && !isChanged) return undefined;
     const request = {
       ...{
@@ -98,7 +96,7 @@ export class OutboxShard {
         version: this.#version,
         isChanged,
         retry,
-        limit: isReading ? room : 0,
+        limit: isReading ? capacity : 0,
       },
       ...{ position: this.#position, open: this.#open, waiting: [...this.#waiting.keys()] },
       maxBytes: this.#limits.bytes - this.#bytes(),
@@ -108,14 +106,14 @@ export class OutboxShard {
     return request;
   }
 
-  /** The request, if it was not answered, failed: what it would have read is due again. */
+  /** Ends the request. A request without an answer failed, so its read is due again. */
   endRequest(): void {
     if (!this.#asked) return;
     this.#asked = undefined;
     this.#isDue = true;
   }
 
-  /** Takes in what was read: returns what is to be sent now. */
+  /** Takes a page that was read. Returns the events to send now. */
   take(page: ShardPage | ShardMoved, now: number): readonly Sending[] {
     const asked = this.#asked;
     this.#asked = undefined;
@@ -132,7 +130,7 @@ export class OutboxShard {
     return this.#send(page, now);
   }
 
-  /** The bus has them. Says whether `request` is to be called. */
+  /** The bus has acknowledged the events. Returns whether `request` is to be called. */
   published({ key, events, page }: Sending, now: number): boolean {
     for (const { position } of events) this.#waiting.delete(position);
     this.#refused.delete(key);
@@ -142,35 +140,37 @@ export class OutboxShard {
     return page.left === 0 || page !== this.#page;
   }
 
-  /** The bus may not have them: they wait. */
+  /** The bus may not have stored the events, so they wait. */
   refused({ key, page }: Sending, now: number): void {
     this.#refused.set(key, now + RETRY_MS);
     this.#end(key, page);
   }
 
-  /** Everything that was read is published and recorded, and there is nothing to read. */
+  /** Whether everything that was read is published and recorded, and no event waits to be read. */
   isEmpty(): boolean {
     return !this.#isDue && this.#waiting.size === 0 && this.#isIdle();
   }
 
-  /** Whether another relay that took it now would publish something again: for some seconds after it was left, at most. */
+  /**
+   * Whether another relay that took the shard now would publish events again. Only for some seconds after it was left.
+   */
   isBusy(now: number): boolean {
     const isOverdue = this.#leftAt !== undefined && now > this.#leftAt + HAND_OVER_MS;
     return !isOverdue && !this.#isIdle();
   }
 
-  /** Given to another relay, and done with. */
+  /** Whether it was given to another relay and has no work left. */
   isOver(): boolean {
     return this.#leftAt !== undefined && this.#isIdle();
   }
 
-  /** When `request` is to be called at the latest. */
+  /** Latest time for the next call of `request`. */
   nextAt(now: number): number {
     const isChanged = this.#changes > this.#recorded;
     if (this.#leftAt !== undefined) return isChanged ? now : Number.POSITIVE_INFINITY;
     if (!this.#isReady(now)) return this.#page.until;
     const retry = this.#retryable(now);
-    if ((this.#isDue || retry.length > 0) && this.#room(retry) > 0) return now;
+    if ((this.#isDue || retry.length > 0) && this.#capacity(retry) > 0) return now;
     const retries = [...this.#refused.values()].filter((at) => at > now);
     return Math.min(isChanged ? this.#recordAt : Number.POSITIVE_INFINITY, ...retries);
   }
@@ -179,13 +179,13 @@ export class OutboxShard {
     return !this.#asked && this.#sending.size === 0 && this.#changes === this.#recorded;
   }
 
-  /** The last page is published, or what is left of it hangs. */
+  /** Whether the last page is published, or its remaining sends hang. */
   #isReady(now: number): boolean {
     return this.#page.left === 0 || now >= this.#page.until;
   }
 
-  /** How many events may be read: none while those that wait, or the bodies in flight, fill it. */
-  #room(retry: readonly bigint[]): number {
+  /** How many events may be read. Waiting events and bodies in flight use up the limits. */
+  #capacity(retry: readonly bigint[]): number {
     return this.#bytes() < this.#limits.bytes
       ? this.#limits.events - this.#waiting.size + retry.length
       : 0;
@@ -197,7 +197,7 @@ export class OutboxShard {
     return bytes;
   }
 
-  /** Positions that wait, without those of keys that are in flight or were refused just now. */
+  /** Waiting positions, except of keys that are in flight or were rejected a moment ago. */
   #retryable(now: number): bigint[] {
     const isFree = (key: string): boolean =>
       !this.#sending.has(key) && now >= (this.#refused.get(key) ?? now);
@@ -217,8 +217,9 @@ export class OutboxShard {
   }
 
   /**
-   * Moves on to the last event of the page. A transaction in progress that was not before began after the last
-   * page was read, so all its positions are greater. One that ended is done with when the page reached `position`.
+   * Advances to the last event of the page. A transaction in progress that was not in progress before began after the
+   * last page was read, so all its positions are greater. An ended transaction is complete when the page reached
+   * `position`.
    */
   #passOn({ events, inProgress, isCut }: ShardPage): void {
     const last = events.at(-1)?.position;
@@ -233,7 +234,10 @@ export class OutboxShard {
     if (last > this.#position) this.#position = last;
   }
 
-  /** A release of before has published them, or their day was dropped. */
+  /**
+   * Drops positions that were not found: an older release has published them, or the partition of their day was
+   * dropped.
+   */
   #forgetMissing(retry: readonly bigint[], { events, isCut }: ShardPage): void {
     const found = new Set(events.map(({ position }) => position));
     const last = events.at(-1)?.position ?? 0n;

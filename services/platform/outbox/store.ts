@@ -7,43 +7,45 @@ export interface StoredEvent {
   readonly record: BusRecord;
 }
 
-/** A transaction's events lie beyond this position, or are published. By its number, as PostgreSQL writes it. */
+/**
+ * Each transaction's events lie beyond its position, or are published. By transaction number, as PostgreSQL writes it.
+ */
 export type OpenTransactions = ReadonlyMap<string, bigint>;
 
-/** How far a shard is published: a row of `outbox_progress`, where the columns are described. */
+/** How far a shard is published: a row of `outbox_progress`. The migration describes the columns. */
 export interface Progress {
   readonly position: bigint;
   readonly open: OpenTransactions;
   readonly waiting: readonly bigint[];
 }
 
-/** What to record of a shard, and what to read from it. */
+/** What to record for a shard, and what to read from it. */
 export interface ShardRequest extends Progress {
   readonly shard: number;
-  /** Of the row; -1 when it is not known. */
+  /** Version of the row; -1 when it is not known. */
   readonly version: bigint;
-  /** Whether the row is behind. */
+  /** Whether the row must be updated. */
   readonly isChanged: boolean;
-  /** Of those that wait, the ones to read. */
+  /** Waiting positions to read. */
   readonly retry: readonly bigint[];
-  /** Events read at most. */
+  /** Most events to read. */
   readonly limit: number;
-  /** Their bodies; the first is read whatever its size. */
+  /** Most bytes of their bodies. The first event is read whatever its size. */
   readonly maxBytes: number;
 }
 
-/** Events of a shard that are not published, in order of position. */
+/** Unpublished events of a shard, in order of position. */
 export interface ShardPage {
   readonly shard: number;
   readonly version: bigint;
-  /** Transactions that may have been in progress when the page was read; none of a page without events. */
+  /** Transactions that may have been in progress when the page was read; empty for a page without events. */
   readonly inProgress: readonly string[];
   readonly events: readonly (StoredEvent & { readonly bytes: number })[];
-  /** More may follow the last of the events. */
+  /** Whether more events may follow. */
   readonly isCut: boolean;
 }
 
-/** The row of the shard is not the one that the request goes by: nothing was written or read. */
+/** The row of the shard has another version than the request, so the statement wrote and read no events. */
 export interface ShardMoved extends Progress {
   readonly shard: number;
   readonly version: bigint;
@@ -66,8 +68,8 @@ type ReadRow = { shard: number; limit: number; version: bigint | null; snapshot:
 );
 
 /**
- * What is written need not reach the disk at once: after a crash of the database it is published again.
- * An event is found once: those that wait were read before, so they are not of an open transaction.
+ * The write need not reach the disk at once, because after a crash of the database the events are published again. An
+ * event is found once: waiting events were read before, so they are not in an open transaction.
  */
 const ADVANCE = `
 with asked as materialized (
@@ -123,8 +125,8 @@ select a.shard, a."limit", current.snapshot, m.*, e.*,
  order by a.shard, e.position`;
 
 /**
- * Records how far shards are published and reads what is next in them, in one statement; a body only if it is taken.
- * A shard whose row another relay has changed is left as it is.
+ * Records how far shards are published and reads their next events, in one statement. Reads a body only if its event is
+ * taken. Skips a shard whose row another relay has changed.
  */
 export async function advance(
   db: Queryable,
@@ -153,7 +155,7 @@ function toJson(o: ShardRequest): object {
   };
 }
 
-/** @param rows all of one shard: one at least. */
+/** @param rows all rows of one shard, at least one. */
 function toPage(rows: readonly ReadRow[]): ShardPage | ShardMoved {
   const [first] = rows;
   if (!first) throw new Error('a shard has a row');
@@ -174,8 +176,8 @@ function toPage(rows: readonly ReadRow[]): ShardPage | ShardMoved {
 }
 
 /**
- * A snapshot `xmin:xmax:xip` names those in progress only below `xmax`, the greatest number that had ended. Greater ones
- * had begun too: all that the reading transaction, which draws its own number last, finds taken.
+ * A snapshot `xmin:xmax:xip` lists transactions in progress only below `xmax`, the greatest ended number plus one.
+ * Greater numbers may be in progress too: all up to the number of the reading transaction, which it draws last.
  */
 function numbersInProgress(snapshot: string, own: string): string[] {
   const [, end = own, named = ''] = snapshot.split(':');
@@ -201,11 +203,13 @@ function toStored(row: EventRow): StoredEvent {
 
 export interface Backlog {
   readonly depth: number;
-  /** Of the oldest; 0 when nothing waits. */
+  /** Age of the oldest event; 0 when the outbox is empty. */
   readonly ageSeconds: number;
 }
 
-/** What is not published yet. A shard's events are counted up to 1,000; more are estimated by the positions drawn since. */
+/**
+ * The unpublished events. Counts up to 1,000 events per shard; beyond that it estimates by the positions drawn since.
+ */
 export async function backlogOf(db: Queryable): Promise<Backlog> {
   const { rows } = await db.query<{ depth: bigint; age: number | null }>(
     `select sum(case when first.count < 1000 then first.count
@@ -220,7 +224,7 @@ export async function backlogOf(db: Queryable): Promise<Backlog> {
   return { depth: Number(rows[0]?.depth ?? 0n), ageSeconds: Math.max(0, rows[0]?.age ?? 0) };
 }
 
-/** The events at these positions that are still kept, in order. */
+/** The events at these positions that are still stored, in order. */
 export async function eventsAt(
   db: Queryable,
   positions: readonly bigint[],

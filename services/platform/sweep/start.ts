@@ -9,16 +9,19 @@ import { oldestMissing } from './store.ts';
 import { sweep } from './sweep.ts';
 
 const EVERY_MS = 60_000;
-/** Between the sweeps of two processes; below the rest of one, which must not find its own sweep too young. Milliseconds. */
+/**
+ * Least time between the sweeps of two processes. Below the pause of one process, so that its own sweep does not block
+ * its next one. Milliseconds.
+ */
 const APART_MS = 50_000;
-/** After each time that an event was published again: five times in an hour and a half. Milliseconds. */
+/** Pauses after each time that an event was published again: five times in an hour and a half. Milliseconds. */
 const PAUSES_MS = [1, 4, 16, 64, 64].map((minutes) => minutes * 60_000);
 
 /**
- * Once a minute, in one process of the service, compares what another service has published with what a listener of this
- * one has handled, and has published again what is missing: Kafka has lost it.
+ * Once a minute, one process of the service compares the events that another service has published with the events that
+ * a listener of this service has handled. Missing events were lost by Kafka, and are published again.
  *
- * @param o.group the listener, as it was given to `consumeEvents`.
+ * @param o.group the listener, as in `consumeEvents`.
  * @param o.source the service that publishes.
  * @param o.target its gRPC name.
  */
@@ -60,7 +63,7 @@ export function startSweep(
           signal,
         );
       } catch (error) {
-        // The publisher is unavailable: others say so, and the next sweep is soon.
+        // The publisher is unavailable. Other parts log that, and the next sweep is soon.
         if (!isUnavailable(error)) throw error;
       }
       return 'idle';

@@ -1,6 +1,6 @@
 import type { Queryable } from '../postgres.ts';
 
-/** Which listener missed events, and of which service. */
+/** A listener and the service whose events it gets. */
 export interface SweepName {
   /** The listener, by its group. */
   readonly group: string;
@@ -12,14 +12,14 @@ export interface SweepName {
 export interface SweptEvent {
   readonly shopId: bigint;
   readonly eventId: string;
-  /** By which it is remembered: the UTC day on which it happened, YYYY-MM-DD. */
+  /** UTC day under which the event is remembered, YYYY-MM-DD. */
   readonly day: string;
   readonly position: bigint;
 }
 
 /**
- * Begins a sweep unless one of any process began less than `everyMs` ago. Returns where to begin, undefined when it is
- * not the time. A mark that lies further ahead is from before the database's clock was set back.
+ * Starts a sweep unless any process started one less than `everyMs` ago. Returns where to start; undefined when it is
+ * too early. A stored time in the far future dates from before the database's clock was set back, and is ignored.
  */
 export async function beginSweep(
   db: Queryable,
@@ -36,14 +36,14 @@ export async function beginSweep(
   return rows[0]?.cursor;
 }
 
-/** Those of the events that the listener has neither handled nor put aside. */
+/** The events that the listener has neither handled nor stored as poison. */
 export async function unhandledOf<E extends SweptEvent>(
   db: Queryable,
   group: string,
   events: readonly E[],
 ): Promise<E[]> {
   if (events.length === 0) return [];
-  // By the limit each event is looked up by the primary key: a join may read all that was handled in weeks.
+  // With the limit each event is looked up by the primary key. A join might read all events handled in weeks.
   const { rows } = await db.query<{ n: bigint }>(
     `select n - 1 as n
        from unnest($2::bigint[], $3::uuid[], $4::date[]) with ordinality as u (shop_id, event_id, day, n)
@@ -56,7 +56,7 @@ export async function unhandledOf<E extends SweptEvent>(
   return rows.flatMap(({ n }) => events[Number(n)] ?? []);
 }
 
-/** Notes events that the listener did not get, and that everything before the cursor was compared. */
+/** Stores events that the listener did not get, and that everything before the cursor was compared. */
 export async function noteMissing(
   db: Queryable,
   o: SweepName & { readonly missing: readonly SweptEvent[]; readonly cursor: string },
@@ -79,7 +79,7 @@ export async function noteMissing(
   );
 }
 
-/** How many missing events are still to be handled, counted up to a limit. */
+/** How many missing events are not handled yet, counted up to a limit. */
 export async function countMissing(
   db: Queryable,
   o: SweepName & { readonly tries: number; readonly limit: number },
@@ -93,10 +93,7 @@ export async function countMissing(
   return Number(rows[0]?.count ?? 0n);
 }
 
-/**
- * Deletes from the missing events those that came in the meantime, and those found so many days ago: nobody keeps them
- * any more.
- */
+/** Deletes missing events that were handled in the meantime, and those found so many days ago that no copy is kept. */
 export async function forgetHandled(
   db: Queryable,
   o: SweepName & { readonly keptDays: number },
@@ -127,7 +124,7 @@ export async function duePositions(
   return rows.map(({ position }) => position);
 }
 
-/** Notes that these were published again; `pausesMs` says when the next time is, by how often that was. */
+/** Stores that these events were published again. `pausesMs` decides the next time, by the number of times so far. */
 export async function notePublished(
   db: Queryable,
   o: SweepName & { readonly positions: readonly bigint[]; readonly pausesMs: readonly number[] },
@@ -141,7 +138,7 @@ export async function notePublished(
   );
 }
 
-/** For how long the oldest event has been missing; 0 when none is. Seconds. */
+/** How long the oldest event has been missing; 0 when none is missing. Seconds. */
 export async function oldestMissing(db: Queryable, { group, source }: SweepName): Promise<number> {
   const { rows } = await db.query<{ age: number | null }>(
     `select extract(epoch from clock_timestamp() - min(found_at))::float8 as age

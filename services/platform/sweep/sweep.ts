@@ -18,31 +18,31 @@ import {
 export interface SweepOptions extends SweepName {
   readonly pool: pg.Pool;
   readonly bus: Pick<EventBus, 'hasCaughtUp'>;
-  /** The service that publishes. */
+  /** Client of the service that publishes. */
   readonly events: Pick<Client<typeof EventsService>, 'listPublished' | 'publishAgain'>;
   readonly logger: Logger;
   readonly onPublished: (count: number) => void;
   readonly everyMs: number;
-  /** After each time that an event was published again; there are no more times than pauses. Milliseconds. */
+  /** Pause after each time that an event was published again. No pause left means no further time. Milliseconds. */
   readonly pausesMs: readonly number[];
-  /** How long missing events are kept that never came. Days. */
+  /** How long missing events that never arrived are kept. Days. */
   readonly keptDays: number;
 }
 
-/** Pages of 1,000 events compared in one sweep: 100,000 events. */
+/** Most pages of 1,000 events in one sweep: 100,000 events. */
 const MAX_PAGES = 100;
-/** Calls that publish again in one sweep: 20,000 events. */
+/** Most calls that publish again in one sweep: 20,000 events. */
 const MAX_CALLS = 100;
-/** While so many are still to be handled, no more are looked for. */
+/** The sweep does not search for more while this many missing events are not handled. */
 const MAX_MISSING = 100_000;
 
 /**
- * Finds events that were published and that the listener did not get, and has them published again. Does nothing unless
- * a minute has passed since the last sweep of any process.
+ * Finds published events that the listener did not get, and publishes them again. Does no work unless a minute has
+ * passed since the last sweep of any process.
  *
- * An event is missing when the listener has not handled it although it has dealt with everything that the bus has. A
- * listener that lags is left alone, so a backlog is never published twice. Rejects when the publisher, the bus or the
- * database is unavailable; what was found until then stays found.
+ * An event is missing when the listener has not handled it although it has handled everything that the bus holds. The
+ * sweep skips a listener that lags, so a backlog is never published twice. Rejects when the publisher, the bus or the
+ * database is unavailable; events found before that stay stored.
  */
 export async function sweep(o: SweepOptions, signal: AbortSignal): Promise<void> {
   const cursor = await beginSweep(o.pool, o);
@@ -60,7 +60,8 @@ async function findMissing(o: SweepOptions, begin: string, signal: AbortSignal):
     if (missing.length > 0) {
       const waiting = { ...o, tries: o.pausesMs.length, limit: MAX_MISSING };
       if ((await countMissing(o.pool, waiting)) === MAX_MISSING) return;
-      // A backlog: the next sweep begins here again. What was only in flight is deleted at once, before it is published.
+      // A backlog: the next sweep starts here again. Otherwise `publishMissing` first deletes events that were only in
+      // flight.
       if (!(await hasCaughtUp(o, signal))) return;
     }
     await noteMissing(o.pool, { ...o, missing, cursor: nextCursor });
@@ -73,7 +74,7 @@ async function publishMissing(o: SweepOptions, signal: AbortSignal): Promise<voi
   const tries = o.pausesMs.length;
   await forgetHandled(o.pool, o);
   if ((await duePositions(o.pool, { ...o, tries, after: 0n, limit: 1 })).length === 0) return;
-  // What was published again before may still be in a backlog.
+  // Events that were published again before may still be in a backlog.
   if (!(await hasCaughtUp(o, signal))) return;
   await forgetHandled(o.pool, o);
   let published = 0;
@@ -90,7 +91,7 @@ async function publishMissing(o: SweepOptions, signal: AbortSignal): Promise<voi
   }
   const { group, source } = o;
   if (published > 0) {
-    o.logger.warn({ group, source, events: published }, 'lost events were published again');
+    o.logger.warn({ group, source, events: published }, 'lost events published again');
   }
 }
 

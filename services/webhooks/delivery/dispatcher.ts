@@ -38,13 +38,13 @@ export interface DispatcherOptions extends AttemptOptions {
 }
 
 export interface Dispatcher {
-  /** Begins to send what is due. */
+  /** Starts to send due deliveries. */
   start(): Worker;
-  /** Something is due: in these queues, or in any. */
+  /** These queues have due work; without queues, any may have. */
   wake(queues?: readonly QueueRef[]): void;
-  /** Deliveries were committed: in these queues, of which `fresh` need not be read from the table. */
+  /** Deliveries were committed in these queues. The `fresh` ones need not be read from the table. */
   committed(queues: readonly QueueRef[], fresh: readonly FreshDeliveries[]): void;
-  /** The shards that this process sends for: none before the start. */
+  /** The shards for which this process sends; none before the start. */
   heldShards(): readonly number[];
 }
 
@@ -52,8 +52,8 @@ export interface Dispatcher {
 const STOP = { attemptsMs: 16_500, resultsMs: 2_500 };
 
 /**
- * Sends what is due, from its start until it is stopped. Replicas share the shards, and with them the endpoints, so
- * that one process counts all attempts in flight of an endpoint.
+ * Sends due deliveries from its start until its stop. Replicas divide the shards, and with them the endpoints, so that
+ * one process counts all attempts in flight of an endpoint.
  */
 export function createDispatcher(o: DispatcherOptions): Dispatcher {
   const parts = createParts(o);
@@ -91,9 +91,9 @@ function createParts(o: DispatcherOptions) {
     perMinute: o.shopBytesPerMinute,
     ...(o.shopBytesNow && { now: o.shopBytesNow }),
     share: () => shards.held().length / DELIVERY_SHARDS,
-    onUsedUp(shopId) {
-      metrics.bytesUsedUp();
-      o.logger.warn({ shop: shopId }, 'bytes of the minute used up: the shop waits');
+    onLimitReached(shopId) {
+      metrics.byteLimitReached();
+      o.logger.warn({ shop: shopId }, 'byte limit of the minute reached, shop throttled');
     },
   });
   const results = createResultWriter({
@@ -116,7 +116,7 @@ function createParts(o: DispatcherOptions) {
   const gauges = {
     inFlight: inFlight.size,
     queues: () => active.queues.size,
-    shopsWaiting: shopBytes.waiting,
+    shopsThrottled: shopBytes.waiting,
     oldestResultMs: results.oldestMs,
   };
   return { inFlight, shards, results, loader, attempts, sendDue, wakeLoop, gauges };
@@ -175,15 +175,12 @@ function report(
   metrics.recorded(batch, o.clock.offsetMs());
   if (stale.length > 0) {
     metrics.stale(stale.length);
-    o.logger.warn(
-      { attempts: stale.length },
-      'results not recorded: the lease of the shard was lost',
-    );
+    o.logger.warn({ attempts: stale.length }, 'results dropped: the lease of the shard was lost');
   }
   for (const { kind, percent, shopId, subscriptionId } of notices) {
     const about = { shop: shopId, subscription: subscriptionId, percent };
-    if (kind === 'disabled') o.logger.warn(about, 'subscription set inactive: it only failed');
-    else o.logger.warn(about, 'subscription fails: it will be set inactive');
+    if (kind === 'disabled') o.logger.warn(about, 'subscription disabled, all attempts failed');
+    else o.logger.warn(about, 'subscription failing, will be disabled');
     metrics.noticed(kind, percent);
   }
 }

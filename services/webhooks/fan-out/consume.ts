@@ -18,21 +18,23 @@ const TRIGGER_NAMES: ReadonlySet<string> = new Set(TRIGGERS);
 
 export interface ConsumeOptions extends ServiceRuntime {
   readonly clock: RetryClock;
-  /** Today in the version calendar. */
+  /** The current day of the version calendar. */
   readonly today: () => Date;
   readonly readSnapshot: ReadSnapshot;
-  /** The shards that this process sends for; others are notified by the database. */
+  /** The shards for which this process sends. The database notifies the other processes. */
   readonly heldShards: () => readonly number[];
-  /** Called after a commit with the queues where something is due now, and with what need not be read there. */
+  /**
+   * Called after a commit with the queues that have due work, and the deliveries that need not be read from the table.
+   */
   readonly onCommitted: (queues: readonly Match[], fresh: readonly FreshDeliveries[]) => void;
   /** See `consumeEvents` (tests). */
   readonly recordPausesMs?: readonly number[];
 }
 
 /**
- * Listens to returns, the only source of webhook triggers, and fans each event out in the
- * transaction that marks it as seen. The dispatcher delivers what is written. Snapshots that are too large
- * for an event are read from the returns service before the transaction.
+ * Listens to returns, the only source of webhook triggers. Fans each event out in the transaction that marks it as
+ * handled. The dispatcher sends the deliveries. Snapshots that are too large for an event are read from the returns
+ * service before the transaction.
  */
 export function startConsuming(o: ConsumeOptions): Promise<Worker> {
   const fannedOut = o.telemetry.meter.createCounter('webhooks.fanned_out', {
@@ -64,14 +66,14 @@ export function startConsuming(o: ConsumeOptions): Promise<Worker> {
   });
 }
 
-/** What is locked until the commit, and found out about it. */
+/** Rows that are locked until the commit, and what was read with them. */
 interface Locked {
   readonly queues: readonly Match[];
   readonly targets: readonly Target[];
   readonly heldShards: readonly number[];
 }
 
-/** All at once, in one order: two batches never wait for each other in a ring. */
+/** Locks all rows in a fixed order, so that two batches cannot deadlock. */
 async function lockFor(
   tx: Queryable,
   events: readonly Event[],
@@ -106,7 +108,7 @@ async function redactAndLock(
   return lockFor(tx, events, heldShards);
 }
 
-/** Writes the deliveries of the events and has them sent after the commit. */
+/** Writes the deliveries of the events, and passes them to the dispatcher after the commit. */
 async function writePart(
   tx: Queryable,
   part: readonly Event[],

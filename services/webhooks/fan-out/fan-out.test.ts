@@ -19,7 +19,7 @@ test('what is written while its subscription is changed is seen to wait', async 
   const { id: subscriptionId } = await webhooks.subscribe({ shopId, url: fields.url });
   const event = sampleEvent('return.closed', shopId);
   const { pool } = webhooks.db;
-  const somebodyWaits = async () => {
+  const hasLockWaits = async () => {
     const { rows } = await pool.query<{ waits: boolean }>(
       `select exists (select from pg_stat_activity
         where datname = current_database() and wait_event_type = 'Lock') as waits`,
@@ -30,7 +30,7 @@ test('what is written while its subscription is changed is seen to wait', async 
     const queues = await lockQueues(tx, [event]);
     await fanOut(tx, [event], queues, { today: new Date(), offsetMs: 0 });
     const change = webhooks.client.updateSubscription({ shopId, actor, subscriptionId, ...fields });
-    await until(somebodyWaits);
+    await until(hasLockWaits);
     return { change };
   });
   await changed.change;

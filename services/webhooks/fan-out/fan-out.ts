@@ -8,29 +8,29 @@ import { deliveryIdOf, payloadIdOf } from '../delivery-id.ts';
 import { eventKeyOf, insertDeliveries, type NewDelivery, type QueuedDelivery } from './insert.ts';
 import { shapeBody } from './shape.ts';
 
-/** A queue that gets deliveries, and what it wants. */
+/** A queue that gets deliveries, with its topic and trigger. */
 export interface Match extends QueueRef {
   readonly topic: string;
   readonly trigger: string;
   readonly shard: number;
-  /** Of payloads, as its shop has set it. */
+  /** Version of its payloads, as set by the shop. */
   readonly version: string | null;
-  /** Of the returns that were asked about, those whose customer was redacted: the same for all queues. */
+  /** Which of the returns in the query have a redacted customer; the same for all queues. */
   readonly redacted: readonly string[];
 }
 
 export interface FannedOut {
   readonly written: number;
-  /** What may be sent without being read from the table. */
+  /** Deliveries that may be sent without reading them from the table. */
   readonly fresh: readonly FreshDeliveries[];
 }
 
 /**
- * Writes a delivery for every subscription among `queues` that waits for one of the events; a repeated
- * event adds none. Payloads are shaped here, once, for the version the shop has set.
+ * Writes a delivery for every subscription in `queues` that wants one of the events. A repeated event adds none.
+ * Payloads are shaped here, once, for the version that the shop has set.
  *
  * @param queues from {@link lockQueues}, in this transaction.
- * @param o.targets of queues that this process sends from.
+ * @param o.targets of queues from which this process sends.
  */
 export async function fanOut(
   tx: Queryable,
@@ -72,7 +72,7 @@ function freshOf(
   });
 }
 
-/** What a reading of the table would give. */
+/** The same values as a read of the table. */
 function dueOf(delivery: NewDelivery, queued: QueuedDelivery, target: Target): Due {
   const { event, subscriptionId, topic, version, body } = delivery;
   return {
@@ -95,16 +95,16 @@ function dueOf(delivery: NewDelivery, queued: QueuedDelivery, target: Target): D
     queuedAtMs: queued.queuedAtMs,
     round: queued.round,
     isRetry: false,
-    sealed: target.sealed,
+    encryptedSecrets: target.encryptedSecrets,
     isFailing: target.isFailing,
     body: Buffer.from(body.buffer, body.byteOffset, body.length),
   };
 }
 
 /**
- * The open queues of the events' shops and triggers, locked until the deliveries are committed: one
- * that is closed, moved or unloaded at the same time would otherwise miss them. With what their bodies depend
- * on, in one statement; the caller keeps redactions away.
+ * The open queues for the events' shops and triggers, locked until the deliveries are committed. Otherwise a queue that
+ * is closed, moved or unloaded at the same time would miss them. Also returns what their bodies depend on, in the same
+ * statement. The caller's lock excludes redactions.
  */
 export async function lockQueues(tx: Queryable, events: readonly Event[]): Promise<Match[]> {
   if (events.length === 0) return [];
@@ -130,7 +130,7 @@ export async function lockQueues(tx: Queryable, events: readonly Event[]): Promi
   return rows;
 }
 
-/** Events of different shops and triggers: one of each pair. */
+/** One event of each pair of shop and trigger. */
 export function pairsOf(events: readonly Event[]): readonly Event[] {
   return [...new Map(events.map((event) => [`${event.shopId} ${event.trigger}`, event])).values()];
 }
@@ -139,13 +139,13 @@ export function isFor(match: Match, event: Event): boolean {
   return match.shopId === event.shopId && match.trigger === event.trigger;
 }
 
-/** Returns whose customer was redacted, of shops $1 and returns $2. */
+/** SQL for the returns whose customer was redacted, of shops $1 and returns $2. */
 const REDACTED = `
 select r.shop_id || ':' || r.return_id as key from redacted_returns r
   join (select distinct shop_id, return_id from unnest($1::bigint[], $2::bigint[]) as g (shop_id, return_id)) as given
     on given.shop_id = r.shop_id and given.return_id = r.return_id`;
 
-/** Of the events' returns those whose customer was redacted: their keys, see {@link returnKeyOf}. */
+/** The events' returns whose customer was redacted, as keys of {@link returnKeyOf}. */
 export async function redactedAmong(tx: Queryable, events: readonly Event[]): Promise<Set<string>> {
   const { rows } = await tx.query<{ key: string }>({
     name: 'redacted-among',
@@ -155,7 +155,7 @@ export async function redactedAmong(tx: Queryable, events: readonly Event[]): Pr
   return new Set(rows.map(({ key }) => key));
 }
 
-/** Names a return as {@link redactedAmong} does. */
+/** The key of a return, as in {@link redactedAmong}. */
 export function returnKeyOf(o: { shopId: bigint; returnId: bigint }): string {
   return `${o.shopId}:${o.returnId}`;
 }

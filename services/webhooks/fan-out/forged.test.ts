@@ -45,7 +45,7 @@ describe('an event that none of our processes published', () => {
     const { rows } = await webhooks.db.pool.query('select id from poison_records');
     expect(rows).toEqual([]);
     expect(await webhooks.metrics()).toContain(
-      'events_refused_total{group="webhooks",reason="unsigned"} 2',
+      'events_skipped_total{group="webhooks",reason="unsigned"} 2',
     );
   });
 });

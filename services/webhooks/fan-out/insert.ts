@@ -3,7 +3,7 @@ import type { Event } from '../../../proto/gen/rms/events/v1/events_pb.ts';
 import type { Queryable } from '../../platform/postgres.ts';
 import { deliveryIdOf, type EventKey, payloadIdOf } from '../delivery-id.ts';
 
-/** One event on its way to one subscription, with the bytes it will bring. */
+/** One event for one subscription, with its body. */
 export interface NewDelivery {
   readonly event: Event;
   readonly subscriptionId: bigint;
@@ -19,22 +19,22 @@ export interface QueuedDelivery {
   /** See `Due`. */
   readonly round: string;
   readonly queuedAtMs: number;
-  /** The body was stored with it. Otherwise one was there, which counts: it may have been sent. */
+  /** Whether the given body was stored. Otherwise an earlier one exists and is used, because it may have been sent. */
   readonly isOwnBody: boolean;
 }
 
-/** What the ids of an event's deliveries are made from. */
+/** The parts of the ids of an event's deliveries. */
 export function eventKeyOf({ eventId, occurredAt }: Event): EventKey {
   return { eventId, occurredAt: occurredAt ? timestampDate(occurredAt) : new Date(0) };
 }
 
 /**
- * Stores bodies and deliveries, due at once, and has their queues looked at. What was delivered to a
- * subscription before, or waits for it, is left as it is. The caller has locked the queues.
+ * Stores bodies and deliveries, due at once, and marks their queues ready. Deliveries that exist already, finished or
+ * waiting, stay unchanged. The caller has locked the queues.
  *
  * @param o.offsetMs of the retry clock.
- * @param o.isRetry to be sent after what is fresh.
- * @returns those that are new.
+ * @param o.isRetry whether they are sent after fresh deliveries.
+ * @returns the new deliveries.
  */
 export async function insertDeliveries(
   tx: Queryable,
@@ -79,12 +79,12 @@ export async function insertDeliveries(
   return rows;
 }
 
-// The bodies come as one value, which the driver sends as bytes; of an array it would make hexadecimal digits.
-// Due by the time of the statement, after the queues were locked, not of the transaction, which may have
-// waited long for them: who reads a queue goes on where the last reading ended, and would pass over it.
-// A body that was emptied by a redaction comes back without the customer: it was shaped so.
-// A queue that is ready already stays so. One whose circuit holds back what waits is looked at when its
-// probe is due, unless nothing waits: the oldest of all is sent by its own schedule.
+// The bodies come as one value, because the driver sends it as bytes; it would write an array as hexadecimal digits.
+// Deliveries are due by the time of the statement, after the queues were locked. The transaction may have started long
+// before, and a read that continues where the last one ended would skip them. A body that a redaction has emptied is
+// stored again without the customer, because it was shaped so. A ready queue stays ready. A queue with an open circuit
+// is ready at the time of its probe. If it is empty, it is ready now, because its oldest delivery follows its own
+// schedule.
 const INSERT = `
 with stored as (
   insert into payloads (shop_id, id, event_id, trigger, topic, api_version, return_id, revision, traceparent, body)

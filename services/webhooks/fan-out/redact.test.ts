@@ -55,7 +55,7 @@ async function bodies(shopId: bigint): Promise<string[]> {
 }
 
 /** Whether some session waits for another's row. */
-async function somebodyWaits(): Promise<boolean> {
+async function hasLockWaits(): Promise<boolean> {
   const { rows } = await webhooks.db.pool.query<{ waits: boolean }>(
     `select exists (select from pg_stat_activity
       where datname = current_database() and wait_event_type = 'Lock') as waits`,
@@ -86,7 +86,7 @@ describe('a redaction and a replay at once', () => {
       const done = replay.finally(() => {
         isDone = true;
       });
-      await until(async () => isDone || (await somebodyWaits()));
+      await until(async () => isDone || (await hasLockWaits()));
       return { done };
     });
     expect(await replayed.done).toMatchObject({ reason: 'STATE_FORBIDS' });
@@ -103,7 +103,7 @@ describe('a redaction and a replay at once', () => {
         [shopId],
       );
       const done = inTransaction(webhooks.db.pool, (tx) => redactReturns(tx, shopId, returnIds));
-      await until(somebodyWaits);
+      await until(hasLockWaits);
       return { done };
     });
     await redaction.done;

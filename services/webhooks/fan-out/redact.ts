@@ -3,8 +3,8 @@ import { rangeOfEvent } from '../delivery-id.ts';
 import { bodyWithoutCustomer } from './without-customer.ts';
 
 /**
- * A customer was redacted: the stored payloads of those returns are nulled, those still to be
- * sent are shaped again without the customer, once, and what receivers answered is deleted.
+ * Redacts the customer of returns. Stored payloads of those returns are nulled. Payloads that are still to be sent are
+ * shaped again without the customer. Answers of receivers are deleted.
  */
 export async function redactReturns(
   tx: Queryable,
@@ -32,7 +32,7 @@ const FIRST_ID = '00000000-0000-0000-0000-000000000000';
 /** Payloads locked by one statement. */
 const BATCH = 100;
 
-/** In the order of their ids, so that two redactions cannot deadlock. */
+/** Locks in the order of ids, so that two redactions cannot deadlock. */
 async function lockPayloads(
   tx: Queryable,
   o: { shopId: bigint; returnIds: readonly bigint[]; after: string },
@@ -48,9 +48,9 @@ async function lockPayloads(
 }
 
 /**
- * What waits is judged by a statement after the lock, which sees the replay that the lock waited
- * for. Bodies are large: one at a time is here. The time is that of the writing: what is seen to have
- * ended, ended before, and is not replayed with another body.
+ * A statement after the lock decides which deliveries wait, so that it sees a replay for which the lock waited. Bodies
+ * are large, so only one is in memory at a time. The time of redaction is the time of the write: a delivery that has
+ * ended by then is not replayed with another body.
  */
 async function redactPayloads(
   tx: Queryable,
@@ -75,7 +75,7 @@ async function redactPayloads(
   for (const id of waiting) await shapeAnew(tx, shopId, id);
 }
 
-/** What receivers answered to deliveries of the payloads may repeat what they were sent. */
+/** Deletes the answers to deliveries of the payloads, because an answer may repeat the payload. */
 async function forgetAnswers(
   tx: Queryable,
   shopId: bigint,
@@ -103,13 +103,13 @@ async function shapeAnew(tx: Queryable, shopId: bigint, id: string): Promise<voi
   }
 }
 
-/** Longer than the recording of any result takes. */
+/** Longer than the recording of any result. */
 const LATE_MINUTES = 10;
 const MAX_LATE = 10_000;
 
 /**
- * What was being written down at the moment of a redaction, neither saw the other: looks again for
- * answers to the payloads of those that were redacted lately.
+ * A result that is recorded during a redaction and the redaction do not see each other. So this deletes answers to
+ * payloads that were redacted a short time ago again.
  */
 export async function forgetLateAnswers(db: Queryable): Promise<void> {
   const { rows } = await db.query<{ shopId: bigint; id: string }>(

@@ -4,9 +4,9 @@ import type { Queryable } from '../../platform/postgres.ts';
 const LOCK_SPACE = 1_873;
 
 /**
- * Keeps fan-out and redaction of a shop apart until the transaction ends: what is being shaped with
- * the customer would otherwise be committed after the redaction has looked for it. Fan-outs go side by
- * side. Taken first of all, in one order.
+ * Prevents fan-out and redaction of a shop at the same time, until the transaction ends. Otherwise a payload with the
+ * customer could be committed after the redaction has searched for it. Fan-outs may run in parallel. Always the first
+ * lock, and in a fixed order.
  */
 export async function lockShops(
   tx: Queryable,

@@ -12,18 +12,18 @@ export type ReadSnapshot = (o: {
   revision: bigint;
 }) => Promise<Return | undefined>;
 
-/** Bytes of snapshots that were read back and are held at once, the last one not counted. */
+/** Most bytes of snapshots in memory at once, without the last one. */
 const MAX_HELD_BYTES = 8 * 1024 * 1024;
-/** The same of a batch, before its transaction. */
+/** The same limit for a batch, before its transaction. */
 const MAX_READ_AHEAD_BYTES = 16 * 1024 * 1024;
 const AT_ONCE = 4;
 
 /**
- * Gives the events with the snapshots that were left out of them for their size, so that no
- * transaction waits for returns: those that some subscription waits for, of events that were not
- * handled yet, at most about 16 MiB. The rest is left to {@link withSnapshots}.
+ * Adds the snapshots that were too large for their events, before the transaction, so that no transaction waits for
+ * returns. Reads them for events that some subscription wants and that were not handled yet, up to about 16 MiB.
+ * {@link withSnapshots} reads the rest.
  *
- * @throws what the read throws.
+ * @throws the error of the read.
  */
 export async function readAhead(
   db: Queryable,
@@ -49,13 +49,13 @@ export async function readAhead(
   return events.map((event) => found.get(event.eventId) ?? event);
 }
 
-/** The event with the snapshot that was left out of it; undefined when returns no longer has that. */
+/** The event with the snapshot that was left out of it; undefined when returns no longer has it. */
 export async function readBack(event: Event, read: ReadSnapshot): Promise<Event | undefined> {
   const snapshot = await read(event);
   return snapshot && { ...event, snapshot, snapshotOmitted: false };
 }
 
-/** Those that this consumer has not dealt with, as far as is committed. */
+/** The events that this consumer has not handled, as far as committed. */
 async function unhandledAmong(db: Queryable, events: readonly Event[]): Promise<Event[]> {
   const { rows } = await db.query<{ eventId: string }>(
     `select c.event_id as "eventId" from consumed_events c
@@ -69,13 +69,13 @@ async function unhandledAmong(db: Queryable, events: readonly Event[]): Promise<
 }
 
 /**
- * Gives the events in their order, in parts, with the snapshots that were left out of them for
- * their size: only those that some subscription waits for are read back, and a part ends when it
- * holds 8 MiB of them.
+ * Returns the events in order, in parts, with the snapshots that were too large for them. Reads only snapshots that
+ * some subscription wants. A part ends when it holds 8 MiB of snapshots.
  *
- * One that is gone stays out, and its event is unloaded by the consumer if somebody waits for it.
+ * A snapshot that no longer exists stays out. If a subscription wants it, the consumer stores the event as poison.
  *
- * @throws what the read throws: an outage gives the batch again, anything else unloads the event.
+ * @throws the error of the read. After an outage the bus passes the batch again; any other error makes the event
+ *   poison.
  */
 export async function* withSnapshots(
   tx: Queryable,
@@ -101,8 +101,8 @@ export async function* withSnapshots(
 }
 
 /**
- * The ids of the events that an active subscription waits for. Not locked, as returns is asked
- * next: a subscription made in between finds no snapshot, and the batch is tried again.
+ * The ids of the events that an active subscription wants. Takes no lock, because a call to returns follows. A
+ * subscription that is created in between finds no snapshot, and the batch is tried again.
  */
 async function wantedAmong(tx: Queryable, events: readonly Event[]): Promise<Set<string>> {
   if (events.length === 0) return new Set();
@@ -122,7 +122,7 @@ async function wantedAmong(tx: Queryable, events: readonly Event[]): Promise<Set
   return new Set(events.filter(isWanted).map((event) => event.eventId));
 }
 
-/** NOT_FOUND is an answer here; everything else propagates. */
+/** Turns NOT_FOUND into undefined. Other errors propagate. */
 export async function unlessGone<T>(reading: Promise<T>): Promise<T | undefined> {
   try {
     return await reading;

@@ -1,10 +1,10 @@
-/** Fields that say who the customer is, by topic; each becomes null. */
+/** Fields with data about the customer, by topic. Each becomes null. */
 const CUSTOMER_FIELDS: Readonly<Record<string, readonly string[]>> = {
   return: ['customer', 'customer_email', 'customer_first_name', 'customer_last_name'],
   giftcard: ['email', 'first_name', 'last_name'],
 };
 
-/** A payload without names, e-mail addresses, postal addresses and uploads; every key stays. */
+/** A payload without names, e-mail addresses, postal addresses and uploads. All keys stay. */
 export function withoutCustomer(topic: string, payload: object): object {
   const nulls = (CUSTOMER_FIELDS[topic] ?? []).map((field) => [field, null]);
   const changed: Record<string, unknown> = { ...payload, ...Object.fromEntries(nulls) };
@@ -24,14 +24,14 @@ function isObject(value: unknown): value is object {
   return typeof value === 'object' && value !== null;
 }
 
-/** The same of a stored body. */
+/** The same for a stored body. */
 export function bodyWithoutCustomer(topic: string, body: Uint8Array): Uint8Array {
-  // The bytes are our own: an object, by construction.
+  // We encoded these bytes, so they hold an object.
   const payload: object = JSON.parse(Buffer.from(body).toString('utf8'));
   return encodeBody(withoutCustomer(topic, payload));
 }
 
-/** A payload as it is sent. */
+/** Encodes a payload for sending. */
 export function encodeBody(payload: object): Uint8Array {
   return Buffer.from(JSON.stringify(payload));
 }

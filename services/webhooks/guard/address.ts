@@ -20,7 +20,7 @@ const REFUSED_V4 = [
   '240.0.0.0/4', // reserved and broadcast
 ].map((range) => ipaddr.IPv4.parseCIDR(range));
 
-/** The only IPv6 space that is routed in public, and what inside it is not. */
+/** The only publicly routed IPv6 space, and the ranges in it that are not public. */
 const GLOBAL_V6 = ipaddr.IPv6.parseCIDR('2000::/3');
 const REFUSED_V6 = [
   '2001::/23', // protocol assignments: Teredo, ORCHID, benchmarks
@@ -41,8 +41,8 @@ const NAT64 = ipaddr.IPv6.parseCIDR('64:ff9b::/96');
 /**
  * Whether a webhook may be sent to an address: public unicast only.
  *
- * IPv4 inside IPv6 (mapped, NAT64) is judged as what it reaches. A text that is no address in
- * its canonical spelling is refused.
+ * IPv4 inside IPv6 (mapped, NAT64) is checked as the IPv4 address that it reaches. A text that is not an address in its
+ * canonical spelling is rejected.
  */
 export function judgeAddress(address: string): boolean {
   if (ipaddr.IPv4.isValidFourPartDecimal(address)) return isPublicV4(ipaddr.IPv4.parse(address));

@@ -10,8 +10,8 @@ const local: UrlPolicy = {
 };
 
 function reason(url: string, policy = production) {
-  const verdict = judgeUrl(url, policy);
-  return verdict.ok ? 'ok' : verdict.reason;
+  const check = judgeUrl(url, policy);
+  return check.ok ? 'ok' : check.reason;
 }
 
 describe('a webhook address', () => {

@@ -3,7 +3,7 @@ import { fits, WEBHOOK_URL_MAX } from '../../contract/limits.ts';
 import { judgeAddress } from './address.ts';
 import { judgePort } from './port.ts';
 
-/** Why an address is refused, for those who branch on it. */
+/** Why an address is rejected, as a code. */
 export type UrlRefusal =
   | 'too-long'
   | 'malformed'
@@ -15,16 +15,16 @@ export type UrlRefusal =
   | 'reserved-port'
   | 'port';
 
-export type UrlVerdict =
+export type UrlCheck =
   | {
       readonly ok: true;
       readonly url: URL;
-      /** True when the configuration allows this origin by name, whatever its address. */
+      /** Whether the configuration allows this origin, whatever its address. */
       readonly isAllowedOrigin: boolean;
     }
   | { readonly ok: false; readonly reason: UrlRefusal; readonly message: string };
 
-/** What the configuration says about addresses. */
+/** The configured rules for addresses. */
 export interface UrlPolicy {
   /** Origins such as `http://127.0.0.1:9000`, or `http://127.0.0.1:*` for any port; never in production. */
   readonly allowedOrigins: readonly string[];
@@ -33,16 +33,15 @@ export interface UrlPolicy {
 }
 
 /**
- * Names that lead inside, or nowhere: RFC 6761, RFC 6762, RFC 7686, RFC 8375, RFC 9476, and what
- * networks use at home. `.example` and `.test` stay: people try things out with them, and no public
- * name server answers for them.
+ * Names of inside or unreachable hosts: RFC 6761, RFC 6762, RFC 7686, RFC 8375, RFC 9476, and names of home networks.
+ * `.example` and `.test` are allowed, because people use them for experiments and no public name server resolves them.
  */
 const RESERVED_NAME =
   /(?:^|\.)(?:localhost|localdomain|local|internal|intranet|private|corp|lan|home|home\.arpa|svc|default|invalid|onion|alt)$/;
 
 /** RFC 1035 section 2.3.4. Characters, without the dot at the end. */
 const MAX_NAME = 253;
-/** One part of a host name, RFC 1123 section 2.1; and underscores, which some use. */
+/** One part of a host name, RFC 1123 section 2.1. Also allows underscores, which some hosts use. */
 const LABEL = /^[a-z0-9_-]{1,63}$/;
 
 const MESSAGES: Readonly<Record<UrlRefusal, string>> = {
@@ -58,13 +57,12 @@ const MESSAGES: Readonly<Record<UrlRefusal, string>> = {
 };
 
 /**
- * Judges where webhooks may go, from the text alone; names are judged again by what they resolve
- * to at each connect. Used at save and before every attempt.
+ * Checks by the text alone whether webhooks may go to a URL. At each connect the addresses of its name are checked too.
+ * Used when a subscription is saved and before every attempt.
  *
- * Allowed origins are compared with the text as it was sent: any other spelling of a refused
- * address stays refused.
+ * Allowed origins are compared with the text as it was sent, so another spelling of a rejected address stays rejected.
  */
-export function judgeUrl(text: string, policy: UrlPolicy): UrlVerdict {
+export function judgeUrl(text: string, policy: UrlPolicy): UrlCheck {
   if (!fits(text, WEBHOOK_URL_MAX)) return refused('too-long');
   const origin = originAsSent(text);
   const url = parse(text);
@@ -81,15 +79,15 @@ export function judgeUrl(text: string, policy: UrlPolicy): UrlVerdict {
   return reason ? refused(reason) : { ok: true, url, isAllowedOrigin: false };
 }
 
-export type ConnectVerdict =
+export type ConnectCheck =
   | { readonly ok: true; readonly port: number; readonly isAllowedOrigin: boolean }
   | { readonly ok: false; readonly reason: UrlRefusal };
 
 /**
- * Judges a connection about to be made, whatever was judged before: of a name it says nothing but
- * that its addresses may be asked for.
+ * Checks a connection before it is opened, independent of earlier checks. For a name it only says that the name may be
+ * resolved.
  */
-export function judgeConnect(url: URL, policy: UrlPolicy): ConnectVerdict {
+export function judgeConnect(url: URL, policy: UrlPolicy): ConnectCheck {
   const port = portOf(url);
   if (isAllowedOrigin(`${url.protocol}//${url.hostname}:${port}`, policy)) {
     const isOwn = policy.refusedPorts().includes(port);
@@ -102,7 +100,7 @@ export function judgeConnect(url: URL, policy: UrlPolicy): ConnectVerdict {
   return reason ? { ok: false, reason } : { ok: true, port, isAllowedOrigin: false };
 }
 
-/** A host as the URL parser normalised it: every spelling of an IPv4 address is dotted decimal here. */
+/** A host as normalised by the URL parser: every spelling of an IPv4 address is dotted decimal here. */
 export function judgeHost(hostname: string): 'reserved-name' | 'reserved-address' | undefined {
   const literal = hostname.replace(/^\[|\]$/g, '');
   if (isIP(literal) !== 0) return judgeAddress(literal) ? undefined : 'reserved-address';
@@ -110,7 +108,7 @@ export function judgeHost(hostname: string): 'reserved-name' | 'reserved-address
   return !name.includes('.') || RESERVED_NAME.test(name) ? 'reserved-name' : undefined;
 }
 
-/** Whether an origin, letter by letter, is one that the configuration allows. */
+/** Whether the configuration allows an origin. Compares the exact text. */
 export function isAllowedOrigin(origin: string, policy: UrlPolicy): boolean {
   return policy.allowedOrigins.some((allowed) => {
     if (!allowed.endsWith(':*')) return origin === allowed;
@@ -123,13 +121,13 @@ function refusalOfPort(port: number): 'port' | undefined {
   return judgePort(port) ? undefined : 'port';
 }
 
-/** The port a URL leads to, the scheme's own when it names none. */
+/** The port of a URL; by default that of the scheme. */
 export function portOf(url: URL): number {
   if (url.port !== '') return Number(url.port);
   return url.protocol === 'https:' ? 443 : 80;
 }
 
-/** What the parser lets pass and no connection can be made to: port 0, a name that cannot be. */
+/** URLs that parse but allow no connection: port 0, or an impossible host name. */
 function leadsNowhere(url: URL): boolean {
   if (url.port === '0') return true;
   if (url.hostname.startsWith('[')) return false;
@@ -137,7 +135,7 @@ function leadsNowhere(url: URL): boolean {
   return name.length > MAX_NAME || !name.split('.').every((label) => LABEL.test(label));
 }
 
-/** Scheme, authority: the text up to the path. Blanks, control characters and backslashes have no place in it. */
+/** Scheme and authority: the text before the path. Undefined if it has blanks, control characters or backslashes. */
 function originAsSent(text: string): string | undefined {
   if (/[\p{Cc}\p{Cs}\p{Z}\\]/u.test(text)) return undefined;
   return /^https?:\/\/[^/?#]+/i.exec(text)?.[0];
@@ -147,6 +145,6 @@ function parse(text: string): URL | undefined {
   return URL.parse(text) ?? undefined;
 }
 
-function refused(reason: UrlRefusal): UrlVerdict {
+function refused(reason: UrlRefusal): UrlCheck {
   return { ok: false, reason, message: MESSAGES[reason] };
 }

@@ -1,10 +1,10 @@
-/** Below this only the port of https is open to webhooks: all others belong to services of the system. */
+/** Below this, webhooks may use only the port of https. The others belong to services of the system. */
 const FIRST_UNPRIVILEGED = 1024;
 const HTTPS = 443;
 
 /**
- * Ports from 1024 up where some other service usually listens: a webhook there would be used to reach
- * that service, not a receiver. None is in 32768 to 60999, where any program may listen.
+ * Ports from 1024 up where another service usually listens. A webhook could be misused to reach that service. None is
+ * in 32768 to 60999, where any program may listen.
  */
 const OTHER_SERVICES: ReadonlyMap<string, readonly number[]> = new Map([
   ['SOCKS, proxies', [1080, 3128, 10080]],
@@ -27,10 +27,10 @@ const OTHER_SERVICES: ReadonlyMap<string, readonly number[]> = new Map([
 
 const REFUSED: ReadonlySet<number> = new Set([...OTHER_SERVICES.values()].flat());
 
-/** The ports from 1024 up that webhooks may not go to, ascending. */
+/** The ports from 1024 up that webhooks may not use, ascending. */
 export const REFUSED_PORTS: readonly number[] = [...REFUSED].toSorted((a, b) => a - b);
 
-/** Whether webhooks may go to the port: 443, and 1024 and above except where other services listen. */
+/** Whether webhooks may use the port: 443, and 1024 and above except ports of other services. */
 export function judgePort(port: number): boolean {
   return port === HTTPS || (port >= FIRST_UNPRIVILEGED && !REFUSED.has(port));
 }

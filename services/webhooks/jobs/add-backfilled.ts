@@ -7,10 +7,10 @@ import { insertDeliveries, type NewDelivery } from '../fan-out/insert.ts';
 import { bodyWithoutCustomer } from '../fan-out/without-customer.ts';
 
 /**
- * Writes deliveries of old events to one subscription, to be sent after fresh ones. Customers that were
- * redacted since are left out; the caller keeps redactions of the shop away until its commit.
+ * Writes deliveries of old events to one subscription, to be sent after fresh ones. Leaves out customers that were
+ * redacted since. The caller's lock excludes redactions of the shop until its commit.
  *
- * @returns how many are new.
+ * @returns the number of new deliveries.
  */
 export async function addBackfilled(
   tx: Queryable,

@@ -23,28 +23,28 @@ export interface BackfillBatchDependencies {
   readonly pool: pg.Pool;
   readonly retained: RetainedEvents;
   readonly readSnapshot: ReadSnapshot;
-  /** Today in the version calendar. */
+  /** The current day of the version calendar. */
   readonly today: () => Date;
-  /** Of the retry clock. */
+  /** Offset of the retry clock. */
   readonly offsetMs: () => number;
 }
 
-/** Bodies of one batch, give or take the last: those with snapshots of their own are large. */
+/** Approximate bytes of bodies in one batch. Bodies with their own snapshots are large. */
 const BATCH_BYTES = 8 * 1024 * 1024;
 
 /**
- * Sends a subscription the next retained events: returns is asked first, then the deliveries, where
- * the next batch begins and what came of it are one transaction. Ids are made from event and
- * subscription, so what was delivered before, or is fanned out at the same time, is skipped.
+ * Sends the next retained events to a subscription. First it reads them from returns. Then one transaction writes
+ * the deliveries, the start of the next batch and the progress. Ids depend only on event and subscription, so
+ * deliveries that exist, or are fanned out at the same time, are skipped.
  *
- * @returns how many deliveries were written; undefined when another process has the claim now.
- * @throws what returns or the database throws: the batch is done again later.
+ * @returns the number of new deliveries; undefined when another process has the claim now.
+ * @throws errors of returns or the database. The batch is then repeated later.
  */
 export async function backfillBatch(
   o: BackfillBatchDependencies,
   part: Part,
 ): Promise<number | undefined> {
-  const now = await inTransaction(o.pool, (tx) => lookAt(tx, part));
+  const now = await inTransaction(o.pool, (tx) => capacityFor(tx, part));
   if (now === undefined || now.batch === 0) return now && 0;
   const { topic } = now;
   const version = payloadVersionServed(
@@ -73,8 +73,8 @@ export async function backfillBatch(
   });
 }
 
-/** How many may be added now; what cannot go on is ended. undefined: the claim is another's. */
-async function lookAt(
+/** How many deliveries may be added now. Ends a part that cannot continue. Undefined: another process has the claim. */
+async function capacityFor(
   tx: pg.PoolClient,
   part: Part,
 ): Promise<{ batch: number; restMs: number; topic: string } | undefined> {
@@ -106,7 +106,7 @@ function faultOf(
 }
 
 function spanOf(part: Part): RetainedSpan & { topic: string } {
-  // Stored by us, with both times.
+  // Our own code stored it, with both times.
   const { topic, trigger, from, to } = fromJson(DeliveryFilterSchema, part.filter);
   if (!from || !to) throw new Error('a backfill without its time');
   return { shopId: part.shopId, topic, trigger, from: timestampDate(from), to: timestampDate(to) };
@@ -114,14 +114,14 @@ function spanOf(part: Part): RetainedSpan & { topic: string } {
 
 interface ShapedPage {
   readonly deliveries: readonly NewDelivery[];
-  /** Of the page, with those that cannot be shaped any more. */
+  /** Number of events of the page, including those that cannot be shaped any more. */
   readonly events: number;
   readonly nextCursor: string;
 }
 
 type Shape = { topic: string; version: string; subscriptionId: bigint };
 
-/** The events of a page with their bodies, at most about 8 MiB. A page that holds more is read again, shorter. */
+/** The events of a page with their bodies, up to about 8 MiB. A larger page is read again with fewer events. */
 async function shapedPage(
   o: BackfillBatchDependencies,
   span: RetainedSpan & { cursor: string; limit: number },
@@ -143,7 +143,7 @@ async function shapedPage(
   return { deliveries, events: events.length, nextCursor };
 }
 
-/** undefined when returns no longer has what was left out of the event for its size. */
+/** Undefined when returns no longer has the snapshot that was too large for the event. */
 async function shaped(
   o: BackfillBatchDependencies,
   event: Event,

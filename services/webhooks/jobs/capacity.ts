@@ -2,26 +2,26 @@ import type { Queryable } from '../../platform/postgres.ts';
 import type { QueueRef } from '../delivery/queue/queue-ref.ts';
 import type { LockedSubscription } from '../subscriptions/subscription-store.ts';
 
-/** Deliveries that may wait in the queue of a subscription before its job pauses. */
+/** A job pauses while this many deliveries wait in the queue of its subscription. */
 const AHEAD = 1_000;
 /** Deliveries that are added in one transaction. */
 export const BATCH = 200;
-/** A job of a subscription with a full queue looks again after this. Milliseconds. */
+/** Pause of a job whose subscription has a full queue. Milliseconds. */
 const FULL_REST_MS = 1_000;
-/** Between two batches, so that a job never has the database to itself. Milliseconds. */
+/** Pause between two batches, so that a job never uses the database alone. Milliseconds. */
 const BATCH_REST_MS = 50;
-/** A job of an inactive subscription looks again after this. Milliseconds. */
+/** Pause of a job whose subscription is inactive. Milliseconds. */
 const INACTIVE_REST_MS = 15_000;
 
 /** How many deliveries a job may add to a subscription now. */
 export interface JobCapacity {
   /** Most deliveries of the next batch; 0 when it must wait. */
   readonly batch: number;
-  /** Time until the next batch, or until the job looks for capacity again. Milliseconds. */
+  /** Time until the next batch, or until the job checks for capacity again. Milliseconds. */
   readonly restMs: number;
 }
 
-/** A job never adds far more than an active subscription takes. */
+/** Limits a job to about the rate at which an active subscription takes deliveries. */
 export async function capacityOf(
   db: Queryable,
   of: QueueRef,

@@ -2,7 +2,7 @@ import type { JsonValue } from '@bufbuild/protobuf';
 import type pg from 'pg';
 import type { Queryable } from '../../platform/postgres.ts';
 
-/** A part of a job whose next batch is ours to do. */
+/** A part of a job whose next batch this process has claimed. */
 export interface Claim {
   readonly shopId: bigint;
   readonly jobId: bigint;
@@ -10,24 +10,24 @@ export interface Claim {
   readonly token: bigint;
 }
 
-/** The part as it is while its row is locked. */
+/** The present content of a claimed part. */
 export interface Part extends Claim {
   readonly kind: 'replay' | 'backfill';
-  /** Of a `DeliveryFilter`, as the job was stored with it. */
+  /** A `DeliveryFilter`, as stored with the job. */
   readonly filter: JsonValue;
   readonly cursor: string;
   readonly startedAt: Date;
-  /** Whether it has waited for a week without anything coming of it. */
+  /** Whether it has waited for a week without progress. */
   readonly isStuck: boolean;
 }
 
-/** A batch is short; one that takes longer lost its claim and is refused. Milliseconds. */
+/** Longer than any batch. A slower batch loses its claim and is rolled back. Milliseconds. */
 const LEASE_MS = 30_000;
 const STUCK_DAYS = 7;
 
 /**
- * Claims the part whose turn is next; undefined when none is due. A turn that is further away than any rest was
- * noted before the database's clock was set back, and is due.
+ * Claims the part that is due next; undefined when none is due. A stored time that no pause can reach dates from before
+ * the database's clock was set back, and is due.
  */
 export async function claimPart(pool: pg.Pool): Promise<Claim | undefined> {
   const { rows } = await pool.query<Claim>(
@@ -49,7 +49,7 @@ export async function readPart(db: Queryable, claim: Claim): Promise<Part | unde
   return selectPart(db, claim, '');
 }
 
-/** Locks the claimed part until the end of the transaction; undefined when another process has it now, or it has ended. */
+/** Locks the claimed part until the transaction ends; undefined when another process has it now, or it has ended. */
 export async function lockPart(tx: Queryable, claim: Claim): Promise<Part | undefined> {
   return selectPart(tx, claim, 'for update of p');
 }
@@ -70,16 +70,16 @@ async function selectPart(
   return rows[0] && { ...claim, ...rows[0] };
 }
 
-/** What came of a batch. */
+/** The progress of a batch. */
 export interface Progress {
   readonly cursor: string;
   readonly done: number;
   readonly skipped: number;
-  /** When the next batch is due; undefined when this was the last. Milliseconds. */
+  /** Time until the next batch; undefined after the last. Milliseconds. */
   readonly restMs: number | undefined;
 }
 
-/** Notes what came of a batch, in the transaction that did it. */
+/** Stores the progress of a batch, in its transaction. */
 export async function noteProgress(tx: Queryable, claim: Claim, p: Progress): Promise<void> {
   const isLast = p.restMs === undefined;
   await tx.query(
@@ -96,7 +96,7 @@ export async function noteProgress(tx: Queryable, claim: Claim, p: Progress): Pr
   );
 }
 
-/** The part cannot be finished. */
+/** Marks a part that cannot be finished as failed. */
 export async function failPart(tx: Queryable, claim: Claim, error: string): Promise<void> {
   await tx.query(
     `update replay_parts set state = 'failed', error = $5, finished_at = now(), lease_token = null
@@ -105,12 +105,10 @@ export async function failPart(tx: Queryable, claim: Claim, error: string): Prom
   );
 }
 
-/** Faults in a row after which a part is given up. */
+/** A part fails after this many errors in a row. */
 const MAX_FAILURES = 5;
 
-/**
- * A batch failed: it is tried again later. One that fails through no outage is given up after five times.
- */
+/** A failed batch is tried again later. After five failures that are not outages, its part fails. */
 export async function retryPart(
   db: Queryable,
   claim: Claim,

@@ -8,7 +8,7 @@ import { type Queryable, violatedConstraint } from '../../platform/postgres.ts';
 import { stateForbids } from '../log/delivery.ts';
 import { type Job, type JobKind, jobNotFound, keyConflict } from './job.ts';
 
-/** What a job does for one subscription. */
+/** The part of a job for one subscription. */
 export interface NewPart {
   readonly subscriptionId: bigint;
   readonly total: number;
@@ -18,17 +18,17 @@ export interface NewJob {
   readonly shopId: bigint;
   readonly kind: JobKind;
   readonly key: string;
-  /** As it was asked for: what the key stands for. */
+  /** The filter as requested, which the idempotency key stands for. */
   readonly asked: DeliveryFilter;
-  /** As it is done. */
+  /** The filter that the job uses. */
   readonly filter: DeliveryFilter;
 }
 
 /**
- * The job that a key started before, if any. Two calls with one key come here one after another: the
- * caller's transaction holds the shop's lock until its end.
+ * The job that an earlier call with the same key started, if any. Two calls with one key get here one after another,
+ * because the caller's transaction holds the shop's lock until its end.
  *
- * @throws DomainError ALREADY_EXISTS when the key came with other content.
+ * @throws DomainError ALREADY_EXISTS when the earlier call had other content.
  */
 export async function jobOfKey(
   tx: Queryable,
@@ -49,9 +49,9 @@ export async function jobOfKey(
 }
 
 /**
- * Stores a job with its parts; one without parts is done at once.
+ * Stores a job with its parts. A job without parts is done at once.
  *
- * @throws DomainError FAILED_PRECONDITION when another of one of the subscriptions runs.
+ * @throws DomainError FAILED_PRECONDITION when another job of one of the subscriptions is running.
  */
 export async function insertJob(
   tx: Queryable,
@@ -117,7 +117,7 @@ export async function readJob(db: Queryable, shopId: bigint, id: bigint): Promis
   return toJob(rows[0]);
 }
 
-/** Jobs of a shop, newest first, one more than `limit` where there are more. */
+/** Jobs of a shop, newest first. Returns one more than `limit` if there are more. */
 export async function readJobs(
   db: Queryable,
   o: { shopId: bigint; subscriptionId: bigint | null; before: bigint | null; limit: number },
@@ -134,7 +134,7 @@ export async function readJobs(
 }
 
 /**
- * Ends what of a job still runs; a batch under way is waited for and counts.
+ * Cancels the running parts of a job. Waits for a batch in progress, which counts.
  *
  * @throws DomainError NOT_FOUND.
  */
@@ -147,7 +147,7 @@ export async function cancelJob(db: Queryable, shopId: bigint, id: bigint): Prom
   return readJob(db, shopId, id);
 }
 
-/** Forgets jobs that ended longer ago than the log reaches. Returns whether there may be more. */
+/** Deletes jobs that ended before the start of the log. Returns whether there may be more. */
 export async function purgeJobs(
   db: Queryable,
   o: { days: number; limit: number },

@@ -9,7 +9,7 @@ export const MAX_JOB = 100_000;
 export type JobKind = 'replay' | 'backfill';
 export type JobState = 'running' | 'done' | 'cancelled' | 'failed';
 
-/** A replay or a backfill and how far it has come. */
+/** A replay or a backfill with its progress. */
 export interface Job {
   readonly id: bigint;
   readonly kind: JobKind;
@@ -32,7 +32,7 @@ export function jobNotFound(id: bigint): DomainError {
   );
 }
 
-/** ALREADY_EXISTS: the key came with other content before. */
+/** ALREADY_EXISTS: an earlier call with the key had other content. */
 export function keyConflict(): DomainError {
   return new DomainError(
     Code.AlreadyExists,

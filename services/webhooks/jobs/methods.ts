@@ -16,9 +16,9 @@ import { backfillPreviewMessage, previewMessage, replayMessage } from './views.t
 export interface JobsContext {
   readonly pool: pg.Pool;
   readonly retained: RetainedEvents;
-  /** How long events and the log are kept, whichever is shorter. Days. */
+  /** Retention of events or of the log, whichever is shorter. Days. */
   readonly keptDays: number;
-  /** A job was started. */
+  /** Called after a job was started. */
   readonly wake: () => void;
 }
 

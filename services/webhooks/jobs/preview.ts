@@ -13,7 +13,7 @@ export type Unreplayable =
 export interface Preview {
   /** At most {@link MAX_JOB}. */
   readonly matched: number;
-  /** There are more, or there was too much to look at to say. */
+  /** There are more, or too many deliveries had to be scanned to know. */
   readonly isMore: boolean;
   readonly oldestAt: Date | null;
   readonly newestAt: Date | null;
@@ -22,7 +22,7 @@ export interface Preview {
   readonly notReplayable: readonly { readonly reason: Unreplayable; readonly count: number }[];
 }
 
-/** Deliveries that are looked at for a preview, whatever the filter. */
+/** Most deliveries that a preview scans, whatever the filter. */
 const SCANNED = 1_000_000;
 
 interface Group {
@@ -33,13 +33,13 @@ interface Group {
   readonly newest: string;
 }
 
-/** Without a match there is one row all the same: how many were looked at. */
+/** Without a match there is still one row, with the number of scanned deliveries. */
 type Row = (Group | { readonly subscriptionId: null }) & { readonly scanned: number };
 
 /**
- * Counts what a filter names, by subscription and by whether it can be replayed. Reads only.
+ * Counts the deliveries of a filter, by subscription and by whether they can be replayed. Reads only.
  *
- * @param mostScanned deliveries of its time that are read; {@link SCANNED} by default.
+ * @param mostScanned most deliveries to scan; {@link SCANNED} by default.
  */
 export async function previewReplay(
   db: Queryable,

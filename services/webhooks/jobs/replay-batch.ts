@@ -8,16 +8,16 @@ import { lockSubscriptionShared } from '../subscriptions/subscription-store.ts';
 import { capacityOf } from './capacity.ts';
 import { type Claim, failPart, lockPart, noteProgress, type Part } from './claim.ts';
 
-/** Deliveries that one batch looks at, so that a rare state is not searched for without end. */
+/** Most deliveries that one batch scans, so that the search for a rare state ends. */
 const SCANNED = 1_000;
 
 /**
- * Sets the next deliveries of a replay on their way, oldest first: which they were, where the next
- * batch begins and what came of it are one transaction, so that each is replayed once, whatever is
- * killed when. Returns how many; undefined when another process has the claim now.
+ * Starts the next deliveries of a replay, oldest first. One transaction stores the started deliveries, the start of the
+ * next batch and the progress, so that each delivery is replayed once even after a crash. Returns their number;
+ * undefined when another process has the claim now.
  *
- * Only deliveries that had ended when the replay was started are taken: what it sent itself, and what
- * others replay at the same time, is left alone.
+ * Takes only deliveries that had ended when the replay started. So it skips deliveries that it, or another replay, has
+ * sent since.
  */
 export function replayBatch(
   pool: pg.Pool,
@@ -53,11 +53,11 @@ export function replayBatch(
 
 interface Next {
   readonly ids: readonly string[];
-  /** The next batch begins after this one; undefined when there is none. */
+  /** The next batch starts after this delivery; undefined at the end. */
   readonly scannedTo: string | undefined;
 }
 
-/** The next deliveries that the filter names; of those, what can be replayed is replayed. */
+/** Replays those of the filter's next deliveries that can be replayed. */
 async function nextIds(tx: Queryable, part: Part, limit: number): Promise<Next> {
   const filter = filterOf(part);
   const { rows } = await tx.query<{ id: string; isMatch: boolean }>(CANDIDATES, [
@@ -94,12 +94,12 @@ select d.id, not d.is_test and d.ended is not null and d.finished_at < $6
        as "isMatch"
   from scanned d order by d.id`;
 
-/** The filter was in order when the job was started; its subscription is the part's. */
+/** The filter was valid when the job was started. Its subscription is that of the part. */
 function filterOf(part: Part): ParsedFilter {
   return parseFilter(fromJson(DeliveryFilterSchema, part.filter));
 }
 
-/** What was counted at the start and not sent by the end. */
+/** Counts deliveries that were counted at the start and not sent by the end. */
 async function countSkipped(
   tx: Queryable,
   { shopId, jobId, subscriptionId }: Claim,

@@ -5,7 +5,7 @@ import type { ReturnsService } from '../../../proto/gen/rms/returns/v1/returns_p
 import { systemActor } from '../../platform/identity.ts';
 import { parseEvent } from '../../platform/outbox/parse.ts';
 
-/** Events of one trigger, by when they were stored. */
+/** Events of one trigger in a range of storage times. */
 export interface RetainedSpan {
   readonly shopId: bigint;
   readonly trigger: string;
@@ -21,16 +21,16 @@ export interface RetainedCount {
   readonly newestAt: Date | null;
 }
 
-/** What returns keeps of what it published. Rejects when returns is away. */
+/** The published events that returns still has. Rejects when returns is unavailable. */
 export interface RetainedEvents {
   count(span: RetainedSpan): Promise<RetainedCount>;
-  /** A page, in the order of storage; a page may be empty and still not be the last, whose cursor is empty. */
+  /** Reads a page, in the order of storage. The last page has an empty cursor; other pages may be empty too. */
   read(
     span: RetainedSpan & { readonly cursor: string; readonly limit: number },
   ): Promise<{ events: Event[]; nextCursor: string }>;
 }
 
-/** Asks the returns service. */
+/** Reads them from the returns service. */
 export function retainedEvents(
   returns: Pick<Client<typeof ReturnsService>, 'readEvents' | 'countEvents'>,
 ): RetainedEvents {

@@ -17,7 +17,7 @@ import { tooMany } from './start-replay.ts';
 export interface BackfillDependencies {
   readonly pool: pg.Pool;
   readonly retained: RetainedEvents;
-  /** How long events and the log are kept, whichever is shorter. Days. */
+  /** Retention of events or of the log, whichever is shorter. Days. */
   readonly keptDays: number;
 }
 
@@ -32,10 +32,10 @@ const DAY_MS = 86_400_000;
 const wishShape = z.object({ subscriptionId: id, from: time.optional(), to: time.optional() });
 
 /**
- * How many retained events a backfill would go through.
+ * How many retained events a backfill would process.
  *
- * @throws DomainError INVALID_ARGUMENT; NOT_FOUND; FAILED_PRECONDITION when the subscription is
- *   inactive or its topic says nothing about its trigger.
+ * @throws DomainError INVALID_ARGUMENT; NOT_FOUND; FAILED_PRECONDITION when the subscription is inactive or its topic
+ *   does not deliver its trigger.
  */
 export async function previewBackfill(
   deps: BackfillDependencies,
@@ -45,11 +45,10 @@ export async function previewBackfill(
 }
 
 /**
- * Starts a backfill: its events are counted, its batches follow in the background. The same key gives
- * the same backfill.
+ * Starts a backfill: counts its events; its batches follow in the background. The same key returns the same backfill.
  *
- * @throws DomainError as {@link previewBackfill}; ALREADY_EXISTS for a key of something else;
- *   FAILED_PRECONDITION also for too many events, or while another job runs for the subscription.
+ * @throws DomainError as {@link previewBackfill}; ALREADY_EXISTS for a key of another call; FAILED_PRECONDITION also
+ *   for too many events, or while another job runs for the subscription.
  */
 export async function startBackfill(
   deps: BackfillDependencies,
@@ -97,7 +96,7 @@ async function spanOf(
   return { shopId: wish.shopId, topic, trigger, from, to };
 }
 
-/** By default from the oldest that is kept until now. */
+/** By default from the oldest retained event until now. */
 function timeOf(
   given: { readonly from?: Date | undefined; readonly to?: Date | undefined },
   keptDays: number,

@@ -8,7 +8,7 @@ import { insertJob, jobOfKey } from './job-store.ts';
 import { type Preview, previewReplay } from './preview.ts';
 
 /**
- * What a replay of the filter would send.
+ * The deliveries that a replay of the filter would send.
  *
  * @throws DomainError INVALID_ARGUMENT; NOT_FOUND for a subscription that does not exist.
  */
@@ -21,12 +21,10 @@ export async function previewFilter(
 }
 
 /**
- * Starts a replay: what it will send is counted, its batches follow in the background. The same key
- * gives the same replay.
+ * Starts a replay: counts its deliveries; its batches follow in the background. The same key returns the same replay.
  *
- * @throws DomainError INVALID_ARGUMENT; NOT_FOUND for a subscription that does not exist;
- *   ALREADY_EXISTS for a key of something else; FAILED_PRECONDITION for a filter that names too much,
- *   or while another runs for one of the subscriptions.
+ * @throws DomainError INVALID_ARGUMENT; NOT_FOUND for a subscription that does not exist; ALREADY_EXISTS for a key of
+ *   another call; FAILED_PRECONDITION for too many deliveries, or while another job runs for one of the subscriptions.
  */
 export async function startReplay(
   pool: pg.Pool,
@@ -43,7 +41,7 @@ export async function startReplay(
   });
 }
 
-/** FAILED_PRECONDITION: one job is bounded. */
+/** FAILED_PRECONDITION: the job would be too large. */
 export function tooMany(what: string, things: string) {
   return stateForbids(
     `${what} names more than ${MAX_JOB} ${things}, or too much to count: narrow its time`,

@@ -12,23 +12,23 @@ export interface ReplayWorkerOptions extends BackfillBatchDependencies {
   readonly telemetry: Telemetry;
 }
 
-/** How long a job that another process started may lie before this one looks. Milliseconds. */
+/** Longest time until this process finds a job that another process started. Milliseconds. */
 const IDLE_MS = 2_000;
-/** Between two batches of this process, whatever their jobs. Milliseconds. */
+/** Pause between two batches of this process, of any job. Milliseconds. */
 const BETWEEN_MS = 20;
-/** After a batch that failed. Milliseconds. */
+/** Pause after a failed batch. Milliseconds. */
 const RETRY_MS = 5_000;
 
 /**
- * Works on replays and backfills, a batch at a time. Any number of processes do so side by side: a
- * part of a job is claimed, and a claim that went to another is refused when its batch is noted.
+ * Works on replays and backfills, one batch at a time. Several processes may do so in parallel: each batch needs a
+ * claim on its part, and a batch whose claim was lost is rolled back.
  */
 export function startReplays(o: ReplayWorkerOptions): Worker & { wake(): void } {
   const replayed = o.telemetry.meter.createCounter('webhooks.replayed', {
-    description: 'Deliveries that replays and backfills set on their way',
+    description: 'Deliveries started by replays and backfills',
   });
   const stale = o.telemetry.meter.createCounter('webhooks.replays.stale', {
-    description: 'Batches refused because another process had their claim',
+    description: 'Batches that were rolled back because another process had their claim',
   });
   return startLoop({
     name: 'replays',
@@ -40,7 +40,7 @@ export function startReplays(o: ReplayWorkerOptions): Worker & { wake(): void } 
       const count = await batchOf(o, claim);
       if (count === undefined) {
         stale.add(1);
-        o.logger.warn({ jobId: claim.jobId }, 'a batch was refused: another process had its claim');
+        o.logger.warn({ jobId: claim.jobId }, 'job batch dropped, claim lost');
       } else if (count > 0) {
         replayed.add(count);
       }
@@ -49,7 +49,7 @@ export function startReplays(o: ReplayWorkerOptions): Worker & { wake(): void } 
   });
 }
 
-/** Does the claimed batch; one that fails is left for later. */
+/** Runs the claimed batch. A failed one is repeated later. */
 export async function batchOf(
   o: BackfillBatchDependencies & { readonly logger: Logger },
   claim: Claim,

@@ -1,18 +1,18 @@
 import type { Queryable } from '../../platform/postgres.ts';
 import { occurredAt } from './filter.ts';
 
-/** What waits, or is held, behind a subscription. */
+/** The waiting or held deliveries of a subscription. */
 export interface Backlog {
   /** At most 1,000. */
   readonly count: number;
   readonly isMore: boolean;
-  /** When the event of the oldest happened; null when nothing waits. */
+  /** Time of the oldest waiting event; null when no delivery waits. */
   readonly oldestAt: Date | null;
 }
 
 const COUNTED = 1_000;
 
-/** What waits behind each live subscription of a shop. */
+/** The waiting deliveries of each live subscription of a shop. */
 export async function backlogsOf(
   db: Queryable,
   shopId: bigint,

@@ -12,7 +12,7 @@ export function webhookIdOf(id: string): string {
   return WEBHOOK_ID_PREFIX + id;
 }
 
-/** The delivery that a `webhook-id` names; undefined when it cannot name one. */
+/** The delivery of a `webhook-id`; undefined for a malformed one. */
 export function parseWebhookId(webhookId: string): string | undefined {
   if (!webhookId.startsWith(WEBHOOK_ID_PREFIX)) return undefined;
   const id = webhookId.slice(WEBHOOK_ID_PREFIX.length);
@@ -27,7 +27,7 @@ export function deliveryNotFound(webhookId: string): DomainError {
   );
 }
 
-/** FAILED_PRECONDITION: the present state does not allow what was asked for. */
+/** FAILED_PRECONDITION: the present state does not allow the request. */
 export function stateForbids(message: string): DomainError {
   return new DomainError(Code.FailedPrecondition, ErrorReason.STATE_FORBIDS, message);
 }

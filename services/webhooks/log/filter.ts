@@ -11,31 +11,31 @@ import type { Queryable } from '../../platform/postgres.ts';
 import { requireOneOf, subscriptionNotFound } from '../subscriptions/subscription.ts';
 import type { DeliveryState } from './delivery.ts';
 
-/** Which deliveries of a shop: those that hold for every field. */
+/** Selects deliveries of a shop. All fields must match. */
 export interface Filter {
   readonly shopId: bigint;
   /** Null for all. */
   readonly subscriptionIds: readonly bigint[] | null;
-  /** Empty for all, as the next two. */
+  /** Empty for all, as in the next two fields. */
   readonly topic: string;
   readonly trigger: string;
   readonly states: readonly DeliveryState[];
   readonly returnId: bigint | null;
-  /** The least id of the time asked for, and the first one after it. */
+  /** The first id of the time range, and the first id after it. */
   readonly firstId: string;
   readonly endId: string;
 }
 
 const stateText = enumText(DeliveryStateSchema);
 
-/** Deliveries are numbered by the time of their event: the least id of a millisecond. */
+/** The least id of a millisecond. Ids of deliveries start with the time of their event. */
 export function idAt(at: Date): string {
   const ms = Math.min(Math.max(at.getTime(), 0), 2 ** 48 - 1);
   const hex = ms.toString(16).padStart(12, '0');
   return `${hex.slice(0, 8)}-${hex.slice(8)}-0000-0000-000000000000`;
 }
 
-/** When the event of a delivery happened. */
+/** Time of a delivery's event. */
 export function occurredAt(id: string): Date {
   return new Date(Number.parseInt(id.slice(0, 8) + id.slice(9, 13), 16));
 }
@@ -68,13 +68,13 @@ export interface GivenFilter {
   readonly returnId: bigint;
 }
 
-/** A filter that is in order, its subscriptions not looked up yet. */
+/** A valid filter whose subscriptions are not resolved yet. */
 export type ParsedFilter = Omit<Filter, 'subscriptionIds' | 'shopId'> & {
   readonly subscriptionId: bigint | null;
   readonly url: string;
 };
 
-/** @throws DomainError INVALID_ARGUMENT naming the field at fault. */
+/** @throws DomainError INVALID_ARGUMENT with the invalid field. */
 export function parseFilter(given: GivenFilter): ParsedFilter {
   const wanted = parseInput(shape, given);
   if (wanted.topic !== '') requireOneOf('topic', wanted.topic, TOPICS);
@@ -107,9 +107,9 @@ const STATES: ReadonlyMap<StateMessage, DeliveryState> = new Map(
 );
 
 /**
- * Looks up the subscriptions that a filter names, deleted ones included: their log is kept.
+ * Resolves the subscriptions of a filter, including deleted ones, whose log is kept.
  *
- * @param o.liveOnly a deleted subscription counts as one that does not exist.
+ * @param o.liveOnly treats a deleted subscription as one that does not exist.
  * @throws DomainError NOT_FOUND for a subscription that does not exist.
  */
 export async function resolveFilter(

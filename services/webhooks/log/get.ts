@@ -10,7 +10,7 @@ import {
   withAttempts,
 } from './rows.ts';
 
-/** Most deliveries of one event that are shown: one per subscription a shop may have. */
+/** Most deliveries of one event in an answer: one per subscription that a shop may have. */
 const MAX_RELATED = 100;
 
 /**
@@ -29,7 +29,7 @@ export async function getDelivery(
   return found;
 }
 
-/** The other deliveries of a delivery's event, without their attempts. */
+/** The other deliveries of the same event, without their attempts. */
 export async function relatedDeliveries(
   db: Queryable,
   o: { shopId: bigint; id: string; eventId: string },

@@ -13,24 +13,24 @@ import {
 } from './rows.ts';
 
 export interface PageWish {
-  /** Of the previous page; empty for the first. */
+  /** Cursor of the previous page; empty for the first page. */
   readonly cursor: string;
   readonly limit: number;
   readonly withBodies: boolean;
 }
 
-/** Deliveries that one page looks at, so that a rare state is not searched for without end. */
+/** Most deliveries that one page scans, so that the search for a rare state ends. */
 const SCANNED = 5_000;
-/** The same of what waits, per subscription. */
+/** The same limit for waiting deliveries, per subscription. */
 const SCANNED_QUEUED = 500;
-/** Bodies of one return that are looked at: its newest. */
+/** The newest bodies of one return, of which a page scans at most this many. */
 const BODIES_OF_RETURN = 2_000;
 
 /**
- * A page of deliveries, newest event first, and the cursor of the next. A page may be shorter than its
- * limit, or empty, and still not be the last: then no more than 5,000 deliveries were looked at.
+ * A page of deliveries, newest event first, and the cursor of the next page. A page may be shorter than its limit, or
+ * empty, and still not be the last, because it scans at most 5,000 deliveries.
  *
- * @throws DomainError INVALID_ARGUMENT for a cursor that is none of ours.
+ * @throws DomainError INVALID_ARGUMENT for a cursor that we did not issue.
  */
 export function listDeliveries(
   pool: pg.Pool,
@@ -40,7 +40,7 @@ export function listDeliveries(
   const endId = wish.cursor === '' ? filter.endId : idOfCursor(wish.cursor);
   const rest = { ...filter, endId: endId < filter.endId ? endId : filter.endId };
   return inTransaction(pool, async (tx) => {
-    // A delivery and its attempts are of one moment.
+    // One snapshot for the deliveries and their attempts.
     await tx.query('set transaction isolation level repeatable read, read only');
     const { rows, scannedTo } = await readPage(tx, rest, wish);
     const page = rows.slice(0, wish.limit);
@@ -61,14 +61,14 @@ function idOfCursor(cursor: string): string {
 }
 
 interface Source {
-  /** Gives {@link LOGGED} columns, newest first, at most $5. */
+  /** A query for {@link LOGGED} columns, newest first, at most $5 rows. */
   readonly sql: string;
   readonly scanned: number;
   /** $6 and $7. */
   readonly ranges: readonly { readonly first: string; readonly last: string }[];
 }
 
-/** One more than the page, to know whether another follows; and how far was looked, if there may be more. */
+/** Reads one more than the page to know whether another follows, and how far it scanned if there may be more. */
 async function readPage(
   tx: Queryable,
   filter: Filter,
@@ -110,7 +110,7 @@ async function readPage(
   return { rows: found, scannedTo: isCut ? (first.scannedTo ?? undefined) : undefined };
 }
 
-/** A delivery of the page, or none, beside what was looked at for it. */
+/** A delivery of the page, or null columns, with how far was scanned. */
 interface PageRow extends Omit<DeliveryRow, 'id'> {
   readonly id: string | null;
   readonly scannedTo: string | null;
@@ -119,7 +119,7 @@ interface PageRow extends Omit<DeliveryRow, 'id'> {
 
 const QUEUED: readonly string[] = ['waiting', 'held'];
 
-/** Where to look: at a return's events, at what is queued, at a subscription's deliveries, or at all. */
+/** Chooses what to scan: a return's events, the queue, a subscription's deliveries, or all. */
 async function sourceOf(tx: Queryable, filter: Filter, limit: number): Promise<Source> {
   const { states, subscriptionIds, returnId, trigger, topic } = filter;
   if (returnId !== null) {

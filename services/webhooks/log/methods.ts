@@ -24,7 +24,7 @@ const DEFAULT_PAGE = 50;
 const MAX_PAGE = 200;
 const keyed = z.object({ idempotencyKey: optionalIdempotencyKey });
 
-/** The RPCs of the log, and the replay of one delivery. */
+/** The RPCs of the log, and of the replay of one delivery. */
 export function logMethods({ pool, clock }: LogContext) {
   return {
     async listDeliveries(request) {

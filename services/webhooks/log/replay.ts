@@ -7,14 +7,14 @@ import { getDelivery } from './get.ts';
 import type { LoggedDelivery } from './rows.ts';
 
 /**
- * Sends a finished delivery again, with the whole retry schedule: same `webhook-id`, same bytes, to the
- * subscription's present address. Behind an inactive subscription it is held.
+ * Sends a finished delivery again, with the whole retry schedule: same `webhook-id`, same bytes, to the subscription's
+ * present address. An inactive subscription holds it.
  *
- * @param o.subscriptionId the one it must be of, and which must exist; 0 for any.
- * @param o.key of the call: what the same call started before is the answer, whatever became of it.
+ * @param o.subscriptionId its required subscription, which must exist; 0 for any.
+ * @param o.key of the call. A repeated call returns the delivery that the first call started, in its present state.
  * @param o.offsetMs of the retry clock.
- * @throws DomainError NOT_FOUND; FAILED_PRECONDITION when it waits already, its payload is gone or
- *   its subscription was deleted.
+ * @throws DomainError NOT_FOUND; FAILED_PRECONDITION when it is already waiting, its payload is gone or its
+ *   subscription was deleted.
  */
 export function replayDelivery(
   pool: pg.Pool,
@@ -36,7 +36,7 @@ export function replayDelivery(
     if (found.isDeleted && o.subscriptionId !== 0n) throw subscriptionNotFound(o.subscriptionId);
     requireReplayable(found, key);
     const started = await requeue(tx, { shopId, ids: [id], offsetMs, key });
-    // Somebody else was quicker: this call before, another replay, or a redaction.
+    // Another transaction was faster: an earlier try of this call, another replay, or a redaction.
     if (started.length === 0) requireReplayable(await readForReplay(tx, shopId, id), key);
     return getDelivery(tx, { shopId, id, withBody: false });
   });
@@ -50,7 +50,7 @@ interface Replayable {
   readonly replayKey: string | null;
 }
 
-/** The subscription is locked first, as everywhere, and stays as it is until the commit. */
+/** The subscription is always locked first, and stays unchanged until the commit. */
 async function readForReplay(
   tx: Queryable,
   shopId: bigint,

@@ -1,7 +1,7 @@
 import type { Queryable } from '../../platform/postgres.ts';
 import type { DeliveryState } from './delivery.ts';
 
-/** A delivery as the log shows it. */
+/** A delivery in the form of the log. */
 export interface DeliveryRow {
   readonly id: string;
   readonly subscriptionId: bigint;
@@ -43,19 +43,19 @@ export interface LoggedDelivery {
   readonly attempts: readonly AttemptRow[];
 }
 
-/** Payloads that one answer carries; those after them are left out. Bytes. */
+/** Most bytes of payloads in one answer. Later payloads are left out. */
 const BODIES_BYTES = 16 * 1024 * 1024;
 
-/** Columns of `deliveries` that {@link hydrated} is made from. */
+/** Columns of `deliveries` that {@link hydrated} needs. */
 export const LOGGED = `d.id, d.subscription_id, d.payload_id, d.trigger, d.topic, d.is_test, d.ended,
   d.created_at, d.finished_at`;
 
-/** The shown state of a delivery `d` of the subscription `s`: while it is queued the subscription says. */
+/** SQL for the state of a delivery `d` of the subscription `s`. While it is queued, it depends on the subscription. */
 export const STATE = `coalesce(d.ended, case
   when s.id is null or s.deleted_at is not null then 'dropped'
   when s.status = 'inactive' then 'held' else 'waiting' end)`;
 
-/** What is shown of the rows of `shown`, which are {@link LOGGED} and their state. */
+/** SQL for the columns of the log for the rows of `shown`, which have the {@link LOGGED} columns and the state. */
 export function hydrated(o: { shopParameter: string; withBodies: boolean }): string {
   const body = o.withBodies
     ? `case when sum(octet_length(p.body)) over (order by d.id desc) <= ${BODIES_BYTES} then p.body end`
@@ -71,7 +71,7 @@ select d.id, d.subscription_id as "subscriptionId", p.event_id as "eventId", d.t
   left join queue q on q.shop_id = ${o.shopParameter} and q.subscription_id = d.subscription_id and q.id = d.id`;
 }
 
-/** Adds the attempts of deliveries, read by one statement. */
+/** Adds the attempts of deliveries, with one statement. */
 export async function withAttempts(
   db: Queryable,
   shopId: bigint,

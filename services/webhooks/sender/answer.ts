@@ -2,22 +2,22 @@ import type { IncomingHttpHeaders } from 'node:http';
 import type { Dispatcher } from 'undici';
 import { AnswerRefused } from './failure.ts';
 
-/** Answers are read this far, so that a connection can be used again, and no further. */
+/** Answers are read up to this size, so that the connection can be reused. */
 const MAX_ANSWER_BYTES = 64 * 1024;
 const EXCERPT_BYTES = 1024;
 /** Informational answers (1xx) before the real one. */
 const MAX_INFORMATIONAL = 16;
 
-/** Reads one answer: its status, its first KiB, when it came; and ends, one way or the other, once. */
+/** Reads one answer: its status, its first KiB and the time of its parts. It ends exactly once. */
 export class Answer implements Dispatcher.DispatchHandler {
-  /** Of the final answer; 0 while there is none. */
+  /** Status of the final answer; 0 before it. */
   status = 0;
   retryAfter: string | string[] | undefined;
-  /** When it was made, by the clock of who made it. */
+  /** Time of the answer by the clock of its sender: the `Date` header. */
   date: string | string[] | undefined;
-  /** Why it is not complete. */
+  /** Why the answer is not complete. */
   error: Error | undefined;
-  /** Moments of the monotonic clock. Milliseconds; undefined for what did not happen. */
+  /** Times by the monotonic clock. Milliseconds; undefined for parts that did not happen. */
   sentAt: number | undefined;
   beganAt: number | undefined;
   endedAt: number | undefined;
@@ -33,17 +33,17 @@ export class Answer implements Dispatcher.DispatchHandler {
     this.#onEnd = onEnd;
   }
 
-  /** The first KiB as text: no half characters, and no NUL, which PostgreSQL cannot keep. */
+  /** The first KiB as text, without half characters and without NUL, which PostgreSQL cannot store. */
   excerpt(): string {
     if (this.#excerpt.length === 0) return '';
     const start = Buffer.concat(this.#excerpt);
     const isWhole = this.#bytes === start.length;
-    // Told that more is to come, the decoder leaves out a character that is cut in two.
+    // In stream mode the decoder leaves out a character that is cut in two.
     const text = isWhole ? start.toString() : new TextDecoder().decode(start, { stream: true });
     return text.replaceAll('\0', '\u{fffd}');
   }
 
-  /** Ends it from outside. */
+  /** Ends the answer with an error from outside. */
   fail(error: Error): void {
     if (this.#isOver) return;
     this.error = error;
@@ -51,7 +51,7 @@ export class Answer implements Dispatcher.DispatchHandler {
   }
 
   onRequestStart(): void {
-    // Wanted by the interface; onRequestSent is the moment that counts.
+    // Required by the interface. The time is taken in onRequestSent.
   }
 
   onRequestSent(): void {
@@ -85,7 +85,7 @@ export class Answer implements Dispatcher.DispatchHandler {
     if (room > 0) this.#excerpt.push(Buffer.from(chunk.subarray(0, room)));
     this.#bytes += chunk.length;
     if (this.#bytes <= MAX_ANSWER_BYTES) return;
-    // The status is what was asked for; the rest, and with it the connection, is given up.
+    // The status is enough. The rest of the answer is skipped, and the connection is closed.
     this.#end();
     controller.abort(new AnswerRefused('answer is too long'));
   }

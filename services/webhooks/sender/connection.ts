@@ -11,19 +11,22 @@ export interface Post {
   readonly body: Uint8Array;
 }
 
-/** A receiver that keeps connections open says so; idle ones are closed before common servers do. Milliseconds. */
+/**
+ * Idle connections are closed before common servers close them, unless the receiver asks for a longer time.
+ * Milliseconds.
+ */
 const KEEP_ALIVE_MS = 4_000;
 const MAX_KEEP_ALIVE_MS = 30_000;
-/** After this a name is resolved again and a certificate checked again. Milliseconds. */
+/** After this age the name is resolved and the certificate checked again. Milliseconds. */
 const MAX_AGE_MS = 300_000;
 const MAX_HEADER_BYTES = 16 * 1024;
 /**
- * Most bytes of one answer in all, with what no handler is told of: chunk sizes and their
- * extensions, blank lines, trailers. The answer itself is limited more closely.
+ * Most bytes of one answer in total, including bytes that no handler gets: chunk sizes and their extensions, blank
+ * lines and trailers. The body has a lower limit.
  */
 const MAX_WIRE_BYTES = 256 * 1024;
 
-/** One connection and the HTTP/1.1 client on it: one request at a time, no reconnecting. */
+/** One connection with its HTTP/1.1 client: one request at a time, no reconnect. */
 export class Connection {
   readonly origin: string;
   readonly #socket: Socket;
@@ -32,7 +35,7 @@ export class Connection {
   #current: Answer | undefined;
   #bytesBefore = 0;
 
-  /** @param onClose called once the socket is closed, by whom ever. */
+  /** @param onClose called once when the socket is closed by either side. */
   constructor(origin: string, socket: Socket, onClose: (connection: Connection) => void) {
     this.origin = origin;
     this.#socket = socket;
@@ -43,11 +46,11 @@ export class Connection {
       maxHeaderSize: MAX_HEADER_BYTES,
       keepAliveTimeout: KEEP_ALIVE_MS,
       keepAliveMaxTimeout: MAX_KEEP_ALIVE_MS,
-      // The deadline of the attempt covers all of it.
+      // The deadline of the attempt covers all phases.
       headersTimeout: 0,
       bodyTimeout: 0,
       connect(_options, callback) {
-        // Not before the client is ready for the answer.
+        // Only after the client is ready for the answer.
         queueMicrotask(() => {
           if (isTaken) return callback(new ConnectionLost('the connection was closed'), null);
           isTaken = true;
@@ -58,7 +61,7 @@ export class Connection {
     socket.once('close', () => onClose(this));
   }
 
-  /** Whether another request may follow. Asked in a later turn than the one that ended the answer. */
+  /** Whether another request may follow. To be asked in a later event loop tick than the end of the answer. */
   get isReusable(): boolean {
     return (
       !this.#socket.destroyed && !this.isWriting && performance.now() - this.#openedAt < MAX_AGE_MS
@@ -66,8 +69,8 @@ export class Connection {
   }
 
   /**
-   * The answer came before the request was written: the rest would be in the next one's way. With TLS the end of a
-   * write is mostly noticed only after the answer, one or two turns later.
+   * Whether the request is still being written after its answer. Its rest would be sent before the next request. With
+   * TLS the end of a write is usually noticed one or two ticks after the answer.
    */
   get isWriting(): boolean {
     return !this.#socket.destroyed && this.#socket.writableLength > 0;
@@ -88,7 +91,7 @@ export class Connection {
     });
   }
 
-  /** Ends it when the peer sends without end and without saying anything. */
+  /** Closes the connection when the peer sends too many bytes. */
   checkBytes(): void {
     if (this.#socket.bytesRead - this.#bytesBefore > MAX_WIRE_BYTES) {
       this.destroy(new AnswerRefused('answer is too long'));
@@ -96,7 +99,7 @@ export class Connection {
   }
 
   destroy(reason: Error): void {
-    // First, so that nobody waits for the socket.
+    // First, so that the caller does not wait for the socket.
     this.#current?.fail(reason);
     this.#client.destroy(reason, () => {});
     this.#socket.destroy();

@@ -1,6 +1,6 @@
 import { TooLate } from './failure.ts';
 
-/** The total time of one attempt: it stops whatever is still running. */
+/** The total time of one attempt. At its end it stops the running step. */
 export class Deadline {
   readonly #timer: NodeJS.Timeout;
   #stopCurrent: ((reason: TooLate) => void) | undefined;
@@ -18,7 +18,7 @@ export class Deadline {
     return this.#reason !== undefined;
   }
 
-  /** Names what the deadline must stop from now on; at once when it is over. */
+  /** Sets the function that stops the current step at the deadline; calls it at once when the time is over. */
   guard(stop: (reason: TooLate) => void): void {
     this.#stopCurrent = stop;
     if (this.#reason) stop(this.#reason);

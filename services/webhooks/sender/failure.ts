@@ -1,21 +1,21 @@
 import { isIP } from 'node:net';
 
-/** A connection that was not made because of where it would have led. */
+/** The connection was not opened because its address is not allowed. */
 export class AddressRefused extends Error {
   override readonly name = 'AddressRefused';
 }
 
-/** What did not happen in its time. The message goes into the delivery log. */
+/** A step did not finish in time. The message is stored in the delivery log. */
 export class TooLate extends Error {
   override readonly name = 'TooLate';
 }
 
-/** An answer that no client should have to bear. The message goes into the delivery log. */
+/** An answer that breaks our limits. The message is stored in the delivery log. */
 export class AnswerRefused extends Error {
   override readonly name = 'AnswerRefused';
 }
 
-/** This process or its machine has no socket left: nothing that its receiver did. */
+/** This process or its machine has no socket left. The receiver is not at fault. */
 export class OwnExhaustion extends Error {
   override readonly name = 'OwnExhaustion';
   /** Such as `EMFILE`. */
@@ -27,38 +27,38 @@ export class OwnExhaustion extends Error {
   }
 }
 
-/** A connection that was gone before the request was written to it. */
+/** The connection closed before the request was written. */
 export class ConnectionLost extends Error {
   override readonly name = 'ConnectionLost';
   readonly code = 'ECONNRESET';
 }
 
-/** Whether time ran out: ours, or that of name servers or the network. */
+/** Whether a time limit ended the attempt: ours, or that of name servers or the network. */
 export function isTooLate(error: unknown): boolean {
   return error instanceof TooLate || ['ETIMEDOUT', 'ETIMEOUT'].includes(codeOf(error));
 }
 
-/** Out of file descriptors, of this process or of the machine, or of buffers. */
+/** Codes for missing file descriptors, of the process or the machine, or missing buffers. */
 const OWN_LIMITS: ReadonlySet<string> = new Set(['EMFILE', 'ENFILE', 'ENOBUFS']);
 
-/** Whether an attempt failed because this process lacks something; the receiver is not at fault. */
+/** Whether an attempt failed because this process lacks a resource. The receiver is not at fault. */
 export function isOwnExhaustion(error: unknown): boolean {
   if (typeof error !== 'object' || error === null) return false;
   if ('errors' in error && Array.isArray(error.errors)) return error.errors.some(isOwnExhaustion);
   const code = codeOf(error);
   if (OWN_LIMITS.has(code)) return true;
-  // All local ports are in use. Of an IPv6 address it says that this machine has no IPv6, which does not pass.
+  // All local ports are in use. For an IPv6 address it means that this machine has no IPv6, which is permanent.
   if (code === 'EADDRNOTAVAIL') {
     return 'address' in error && typeof error.address === 'string' && isIP(error.address) === 4;
   }
-  // The resolver could not open a socket, or no name server is there.
+  // The resolver could not open a socket, or there is no name server.
   return code === 'ECONNREFUSED' && 'syscall' in error && /^query/.test(String(error.syscall));
 }
 
-/** What is stored of an attempt that was not made because of where it would have led. */
+/** Stored text of an attempt that was not made because its address is not allowed. */
 export const NOT_ALLOWED = 'address not allowed';
 
-/** What is stored of a failed attempt: never an inside address, which a driver's text may hold. */
+/** Stored text of a failed attempt. Never contains an inside address, which a driver's message may have. */
 export function describeFailure(error: unknown): string {
   if (error instanceof AddressRefused) return NOT_ALLOWED;
   if (error instanceof TooLate || error instanceof AnswerRefused) return error.message;
@@ -103,19 +103,19 @@ const TEXTS: Readonly<Record<string, string>> = {
 
 const SAME_TO_PARTNERS: ReadonlySet<string> = new Set(Object.values(UNRESOLVED));
 
-/** Stands for every reason why no address to connect to was found. */
+/** Replaces every reason why no allowed address was found. */
 export const NO_PUBLIC_ADDRESS = 'address is not allowed or cannot be resolved';
 
 /**
- * What a partner is shown of a stored error. Whether a name does not resolve or leads to an address
- * that is not allowed is one text: the difference would tell which names exist inside our network.
+ * The form of a stored error for partners. The same text stands for a name that does not resolve and for an address
+ * that is not allowed, because the difference would show which names exist in our network.
  */
 export function errorForPartners(stored: string): string {
   const isAddress = stored.startsWith(NOT_ALLOWED) || SAME_TO_PARTNERS.has(stored);
   return isAddress ? NO_PUBLIC_ADDRESS : stored;
 }
 
-/** By shape: several addresses fail as one error that holds theirs. */
+/** The code of an error, by shape. When several addresses fail, one error contains all errors. */
 export function codeOf(error: unknown): string {
   if (typeof error !== 'object' || error === null) return '';
   if ('errors' in error && Array.isArray(error.errors)) return codeOf(error.errors[0]);

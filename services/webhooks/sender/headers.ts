@@ -3,7 +3,7 @@ import { sign } from './signature.ts';
 
 const USER_AGENT = 'Returns-Management-Service/1 (webhooks)';
 
-/** What the headers of one attempt are made from. */
+/** Values for the headers of one attempt. */
 export interface HeaderSource {
   readonly webhookId: string;
   readonly trigger: string;
@@ -11,10 +11,10 @@ export interface HeaderSource {
   readonly apiVersion: string;
   /** HTTP date on which the version retires; undefined while it is active. */
   readonly sunset: string | undefined;
-  /** The return's revision, by which a receiver orders; 0 when the event is not about one return. */
+  /** The return's revision, by which a receiver orders events; 0 when the event is not about one return. */
   readonly revision: bigint;
   readonly traceparent: string;
-  /** The secrets in force, see `signingKeyOf`. */
+  /** The valid secrets, see `signingKeyOf`. */
   readonly keys: readonly KeyObject[];
   readonly body: Uint8Array;
 }

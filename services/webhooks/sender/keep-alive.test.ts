@@ -121,7 +121,7 @@ describe('a kept connection that the receiver has closed', () => {
     });
     expect(bodies).toEqual(['first', 'second', 'second']);
     const metrics = await (await fetch(telemetry.metricsUrl)).text();
-    expect(metrics).toMatch(/^webhooks_sent_again_total(\{.*\})? 1$/m);
+    expect(metrics).toMatch(/^webhooks_requests_resent_total(\{.*\})? 1$/m);
     expect(metrics).toMatch(/^webhooks_connections_opened_total(\{.*\})? 2$/m);
     await telemetry.stop();
   });

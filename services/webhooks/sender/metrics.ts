@@ -2,22 +2,22 @@ import type { Meter } from '@opentelemetry/api';
 import type { Pool } from './pool.ts';
 
 export interface SenderMetrics {
-  /** A kept connection was closed at that moment, and the request went out on a fresh one. */
-  sentAgain(): void;
-  /** An address that webhooks may not reach: refused as a text, or when its name was resolved. */
+  /** A kept connection was closed, and the request was sent again on a new one. */
+  requestResent(): void;
+  /** An address that webhooks may not reach was rejected, as a text or after its name was resolved. */
   refused(stage: 'url' | 'connect'): void;
   opened(): void;
   /** An attempt was not made because this process has no socket left. @param code such as `EMFILE`. */
   exhausted(code: string): void;
 }
 
-/** Connections, how often they were opened, and what was not connected to. */
+/** Metrics of connections, and of addresses that were rejected. */
 export function senderMetrics(meter: Meter, pool: Pool): SenderMetrics {
-  const again = meter.createCounter('webhooks.sent_again', {
-    description: 'Attempts sent once more, on a fresh connection, because a kept one was closed',
+  const again = meter.createCounter('webhooks.requests_resent', {
+    description: 'Requests that were sent again on a new connection because a kept one was closed',
   });
   const refused = meter.createCounter('webhooks.addresses_refused', {
-    description: 'Attempts refused for where they would have led, by stage',
+    description: 'Attempts rejected because of their address, by stage',
   });
   const opened = meter.createCounter('webhooks.connections_opened', {
     description: 'Connections to receivers opened',
@@ -33,7 +33,7 @@ export function senderMetrics(meter: Meter, pool: Pool): SenderMetrics {
       result.observe(pool.busy(), { state: 'busy' });
     });
   return {
-    sentAgain: () => again.add(1),
+    requestResent: () => again.add(1),
     refused: (stage) => refused.add(1, { stage }),
     opened: () => opened.add(1),
     exhausted: (code) => exhausted.add(1, { code }),

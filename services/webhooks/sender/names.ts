@@ -6,13 +6,13 @@ export type Resolve = (hostname: string) => Promise<readonly string[]>;
 
 const TRY_MS = 2_000;
 const TRIES = 2;
-/** A name that is not resolved by then is not resolved. Milliseconds. */
+/** Time limit for resolving a name. Milliseconds. */
 const LIMIT_MS = 5_000;
-/** How long the second family of addresses is waited for when the first is there. Milliseconds. */
+/** How long to wait for the second address family after the first. Milliseconds. */
 const OTHER_FAMILY_MS = 250;
-/** Names being resolved at once. */
+/** Most names that are resolved in parallel. */
 const MAX_AT_ONCE = 384;
-/** A failure is remembered so long, that an endpoint with a backlog does not storm the name server. Milliseconds. */
+/** How long a failure is cached, so that an endpoint with a backlog does not flood the name server. Milliseconds. */
 const FAILED_MS = 2_000;
 const MAX_FAILED = 1_000;
 
@@ -24,21 +24,21 @@ export interface NameOptions {
 }
 
 /**
- * Asks the name servers themselves: bounded in time and number, off the thread pool, and blind to
- * the hosts file and the search domains, which know inside names only. Who asks for a name that is
- * being asked for gets the same answer; a success is not remembered beyond that.
+ * Queries the name servers directly, with limits in time and number, outside of the thread pool, and without the hosts
+ * file and search domains, which contain only inside names. Parallel queries for one name share an answer. Successes
+ * are not cached beyond that.
  */
 export function createResolver(o: NameOptions = {}): Resolve {
   const resolver = new Resolver({ timeout: TRY_MS, tries: TRIES });
   if (o.servers) resolver.setServers(o.servers);
   const asking = new Map<string, Promise<readonly string[]>>();
   const failed = createFailures();
-  const inTurn = limitTo(o.atOnce ?? MAX_AT_ONCE);
+  const limited = limitTo(o.atOnce ?? MAX_AT_ONCE);
   const limitMs = o.limitMs ?? LIMIT_MS;
 
   async function ask(name: string): Promise<readonly string[]> {
     try {
-      return await inTurn(() => bothFamilies(resolver, name, limitMs));
+      return await limited(() => bothFamilies(resolver, name, limitMs));
     } catch (error) {
       failed.add(name, error);
       throw error;
@@ -55,7 +55,7 @@ export function createResolver(o: NameOptions = {}): Resolve {
   };
 }
 
-/** IPv4 first: it is the one that works where only one does. */
+/** IPv4 first, because it is the family that works where only one does. */
 async function bothFamilies(
   resolver: Resolver,
   name: string,
@@ -64,7 +64,7 @@ async function bothFamilies(
   const found: { 4: readonly string[]; 6: readonly string[] } = { 4: [], 6: [] };
   const { promise: enough, resolve: stop } = Promise.withResolvers<void>();
   const timers: NodeJS.Timeout[] = [];
-  const settle = (family: 4 | 6, addresses: readonly string[]): void => {
+  const noteAddresses = (family: 4 | 6, addresses: readonly string[]): void => {
     found[family] = addresses;
     if (addresses.length > 0) timers.push(setTimeout(stop, OTHER_FAMILY_MS));
   };
@@ -72,8 +72,8 @@ async function bothFamilies(
   timers.push(setTimeout(() => reject(new TooLate('host name not resolved in time')), limitMs));
   try {
     const both = Promise.allSettled([
-      resolver.resolve4(name).then((addresses) => settle(4, addresses)),
-      resolver.resolve6(name).then((addresses) => settle(6, addresses)),
+      resolver.resolve4(name).then((addresses) => noteAddresses(4, addresses)),
+      resolver.resolve6(name).then((addresses) => noteAddresses(6, addresses)),
     ]);
     const answers = await Promise.race([both, enough, late]);
     const addresses = [...found[4], ...found[6]];
@@ -85,7 +85,7 @@ async function bothFamilies(
   }
 }
 
-/** Failures of the last moment, the newest of them. */
+/** A cache of recent failures. */
 function createFailures() {
   const failed = new Map<string, { error: unknown; until: number }>();
   return {
@@ -103,7 +103,7 @@ function createFailures() {
   };
 }
 
-/** Runs so many at once; the others wait for their turn. */
+/** Runs a limited number of tasks in parallel. The others wait in order. */
 function limitTo(most: number) {
   let running = 0;
   const waiting: (() => void)[] = [];
@@ -113,7 +113,7 @@ function limitTo(most: number) {
     try {
       return await work();
     } finally {
-      // The place goes straight to the next one.
+      // The place passes directly to the next task.
       const next = waiting.shift();
       if (next) next();
       else running -= 1;

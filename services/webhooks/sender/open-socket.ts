@@ -7,10 +7,10 @@ import { judgeConnect, type UrlPolicy } from '../guard/guard.ts';
 import { AddressRefused } from './failure.ts';
 import type { Resolve } from './names.ts';
 
-/** Begins a TCP connection to one of these addresses, tried in their order. */
+/** Starts a TCP connection to one of these addresses, tried in order. */
 export type Dial = (addresses: readonly string[], port: number) => Socket;
 
-/** What opening took. Filled as it goes, so that a failure tells how far it came. Milliseconds. */
+/** Durations of the steps, filled step by step so that a failure shows how far it got. Milliseconds. */
 export interface OpenTiming {
   dnsMs: number | null;
   connectMs: number | null;
@@ -24,19 +24,18 @@ export interface OpenOptions {
   readonly secureContext: SecureContext;
 }
 
-/** Addresses of one name that are tried; all are judged. */
+/** Most addresses of one name to try. All are checked. */
 const MAX_ADDRESSES = 6;
-/** Time for an address while there is another one. Milliseconds. */
+/** Time for an address while there is another one to try. Milliseconds. */
 const NEXT_ADDRESS_MS = 1_000;
 
 /**
- * Connects to where a URL leads, if webhooks may go there.
+ * Connects to the host of a URL, if webhooks may go there.
  *
- * A name is resolved here, once, every address is judged, and the connection is made to those very
- * addresses: nothing is looked up again. One refused address among them refuses all.
+ * Resolves the name once, checks every address, and connects to exactly these addresses without another lookup. One
+ * address that is not allowed rejects all.
  *
- * @throws AddressRefused, what the resolver, the connection or the handshake failed with, or the
- * signal's reason.
+ * @throws AddressRefused, the error of the resolver, the connection or the handshake, or the signal's reason.
  */
 export async function openSocket(
   url: URL,
@@ -44,18 +43,18 @@ export async function openSocket(
   { signal, timing }: { signal: AbortSignal; timing: OpenTiming },
 ): Promise<Socket> {
   const host = url.hostname.replace(/^\[|\]$/g, '').replace(/\.$/, '');
-  const verdict = judgeConnect(url, o.policy);
-  if (!verdict.ok) throw new AddressRefused(`${verdict.reason}: ${host}`);
+  const check = judgeConnect(url, o.policy);
+  if (!check.ok) throw new AddressRefused(`${check.reason}: ${host}`);
   const start = performance.now();
   const addresses = await addressesOf(host, {
     ...o,
-    isAllowedOrigin: verdict.isAllowedOrigin,
+    isAllowedOrigin: check.isAllowedOrigin,
     signal,
   });
   const resolved = performance.now();
   if (isIP(host) === 0) timing.dnsMs = resolved - start;
-  const socket = o.dial(addresses, verdict.port);
-  // The promise rejects for the caller; later errors go to the client of the socket.
+  const socket = o.dial(addresses, check.port);
+  // The promise rejects for the caller. The client of the socket gets later errors.
   socket.on('error', () => {});
   try {
     await once(socket, 'connect', { signal });
@@ -78,7 +77,7 @@ interface Lookup {
 }
 
 async function addressesOf(host: string, o: Lookup): Promise<readonly string[]> {
-  // Judged before, as a text.
+  // Already checked as a text.
   if (isIP(host) !== 0) return [host];
   if (o.isAllowedOrigin) return unlessAborted(systemAddresses(host), o.signal);
   const addresses = await unlessAborted(o.resolve(host), o.signal);
@@ -111,11 +110,11 @@ async function handshake(
   const encrypted = secure({
     socket,
     host: o.host,
-    // No name to ask for when it is an address; the certificate is compared with it all the same.
+    // An address has no server name. The certificate is still compared with it.
     ...(isIP(o.host) === 0 && { servername: o.host }),
     secureContext: o.context,
     ALPNProtocols: ['http/1.1'],
-    // Said here, so that no variable of the environment can switch it off.
+    // Set here, so that no environment variable can disable it.
     rejectUnauthorized: true,
   });
   encrypted.on('error', () => {});
@@ -128,12 +127,12 @@ async function handshake(
   }
 }
 
-/** Certificates of well-known authorities, and in tests of one more. */
+/** Certificates of well-known authorities; in tests those of one more. */
 export function trustOf(ca: string | undefined): SecureContext {
   return createSecureContext({ minVersion: 'TLSv1.2', ...(ca !== undefined && { ca }) });
 }
 
-/** TCP to addresses that were judged: none of them is a name, so nothing is looked up. */
+/** TCP to checked addresses. None of them is a name, so there is no lookup. */
 export const dialTcp: Dial = (addresses, port) => {
   const [first = ''] = addresses;
   if (addresses.length === 1) return connect({ host: first, port, noDelay: true });

@@ -3,8 +3,8 @@ import { describeFailure, isTooLate } from './failure.ts';
 import { answeredAt, parseRetryAfter } from './retry-after.ts';
 
 /**
- * Where the time of an attempt went: whole milliseconds, null for what did not happen (on a
- * connection that was open already neither name, connection nor handshake) or did not end.
+ * Durations of the parts of an attempt in whole milliseconds. Null for parts that did not end or did not happen: a kept
+ * connection has no resolution, connection or handshake.
  */
 export interface Timing {
   /** The name's resolution. */
@@ -13,33 +13,30 @@ export interface Timing {
   readonly connectMs: number | null;
   /** The TLS handshake. */
   readonly tlsMs: number | null;
-  /** From the request, written, to the first byte of the answer. */
+  /** From the end of writing the request to the first byte of the answer. */
   readonly waitMs: number | null;
-  /** From there to the answer's end. */
+  /** From the first byte to the end of the answer. */
   readonly readMs: number | null;
 }
 
-/** What one attempt came to. */
+/** The outcome of one attempt. */
 export interface Outcome {
   /** `gone` is a 410, `throttled` a 429, `timeout` an attempt that ran out of time. */
   readonly result: 'delivered' | 'gone' | 'throttled' | 'failed' | 'timeout';
   readonly startedAt: Date;
   readonly durationMs: number;
   readonly timing: Timing;
-  /**
-   * HTTP status; 0 when no answer came. An answer that broke off has one, and is a failure: what its
-   * headers asked for counts all the same.
-   */
+  /** HTTP status; 0 without an answer. An incomplete answer has a status but is a failure. Its headers still apply. */
   readonly status: number;
-  /** What went wrong, in our words; empty on success. */
+  /** The error in our own words; empty on success. */
   readonly error: string;
   /** The first KiB of the answer, as text. */
   readonly excerpt: string;
-  /** What the receiver asked for; see `parseRetryAfter`. */
+  /** The pause that the receiver asked for; see `parseRetryAfter`. */
   readonly retryAfterMs: number | undefined;
 }
 
-/** Nothing was sent. */
+/** The timing when no request was sent. */
 export const NO_TIMING: Timing = {
   dnsMs: null,
   connectMs: null,
@@ -48,13 +45,13 @@ export const NO_TIMING: Timing = {
   readMs: null,
 };
 
-/** The timing while it is being taken, in fractions of milliseconds. */
+/** The timing during the attempt, in fractions of milliseconds. */
 export type Opening = { -readonly [Part in keyof Timing]: Timing[Part] };
 
-/** What an outcome says besides when. */
+/** An outcome without its times. */
 export type Rest = Omit<Outcome, 'startedAt' | 'durationMs' | 'timing'>;
 
-/** The result that a complete answer means. Any 2xx is success; a redirect is a failure. */
+/** The result for a complete answer. Any 2xx is success; a redirect is a failure. */
 function resultOf(status: number): Outcome['result'] {
   if (isSuccess(status)) return 'delivered';
   if (status === 410) return 'gone';
@@ -66,9 +63,9 @@ function isSuccess(status: number): boolean {
 }
 
 /**
- * What an answer means; its part of the timing is filled in.
+ * The outcome for an answer. Fills in its part of the timing.
  *
- * @param now which a date in it is measured against when it does not tell its own time.
+ * @param now the time to compare dates with when the answer has no `Date` header.
  */
 export function judge(answer: Answer, timing: Opening, now: Date): Rest {
   const { status, sentAt, beganAt, endedAt, error } = answer;
@@ -92,7 +89,7 @@ export function judge(answer: Answer, timing: Opening, now: Date): Rest {
   };
 }
 
-/** What a failure means, by default in the words of {@link describeFailure}. */
+/** The outcome for a failure, by default with the text of {@link describeFailure}. */
 export function failed(error: unknown, text = describeFailure(error)): Rest {
   return {
     result: isTooLate(error) ? 'timeout' : 'failed',
@@ -103,7 +100,7 @@ export function failed(error: unknown, text = describeFailure(error)): Rest {
   };
 }
 
-/** Whole milliseconds, in place. */
+/** Rounds to whole milliseconds, in place. */
 export function round(timing: Opening): void {
   timing.dnsMs = timing.dnsMs === null ? null : Math.round(timing.dnsMs);
   timing.connectMs = timing.connectMs === null ? null : Math.round(timing.connectMs);

@@ -2,43 +2,43 @@ import type { Connection } from './connection.ts';
 import { ConnectionLost } from './failure.ts';
 
 /**
- * Connections that wait to be used again: as many as are usually in flight at most, wherever they lead.
- * Many endpoints may share an origin, and what a burst needed the next one needs again; what nobody
- * needs is closed by its age. A smaller number for each origin would close and open them burst by burst.
+ * Most idle connections, about as many as are usually in flight, whatever their origin. Many endpoints may share an
+ * origin, and the next burst needs the connections of the last one. Unused connections are closed by their age. A lower
+ * limit for each origin would close and open connections with every burst.
  */
 const MAX_IDLE = 512;
-/** After so many turns of the event loop a write has ended, unless the receiver does not read. */
-const MAX_WRITING_TURNS = 5;
-/** How often answers are checked for bytes that no handler sees. Milliseconds. */
+/** After this many event loop ticks a write has ended, unless the receiver does not read. */
+const MAX_WRITING_TICKS = 5;
+/** How often answers are checked for bytes that no handler gets. Milliseconds. */
 const CHECK_MS = 1_000;
 
-/** Reasons for planned closes, which nobody reads: made once, for a stack costs more than a close. */
+/** Errors for planned closes, created once, because a stack trace costs more than a close. */
 const NOT_NEEDED = new ConnectionLost('not needed any more');
 const NOT_FIT = new ConnectionLost('not fit for use');
 
 export interface Pool {
-  /** An idle connection to an origin, the one that was used last; undefined when there is none. */
+  /** The most recently used idle connection to an origin; undefined without one. */
   take(origin: string): Connection | undefined;
-  /** A connection that is in use from now on. */
+  /** Adds a connection that is in use. */
   add(connection: Connection): void;
-  /** Ends the use of one: it is kept for a while, or closed. */
+  /** Returns a connection after its use. It is kept for a while, or closed. */
   giveBack(connection: Connection): void;
-  /** Forgets one that was closed. */
+  /** Removes a closed connection. */
   forget(connection: Connection): void;
-  /** Closes those that wait to be used again. */
+  /** Closes all idle connections. */
   closeIdle(): void;
   readonly idle: () => number;
   readonly busy: () => number;
-  /** Closes all connections, whatever they are doing. */
+  /** Closes all connections, also those in use. */
   close(): void;
 }
 
-/** Keeps connections alive between requests, few enough of them, and the oldest not at all. */
+/** Keeps connections alive between requests, with a limit in number and age. */
 export function createPool(): Pool {
   const busy = new Set<Connection>();
-  /** All idle ones, the one that has waited longest first. */
+  /** All idle connections, longest idle first. */
   const idle = new Set<Connection>();
-  /** The same by origin. */
+  /** The same connections by origin. */
   const stacks = new Map<string, Connection[]>();
   let isClosed = false;
   const checking = setInterval(() => {
@@ -56,7 +56,7 @@ export function createPool(): Pool {
   function removeIdle(connection: Connection): void {
     if (!idle.delete(connection)) return;
     const stack = stacks.get(connection.origin) ?? [];
-    // Those that are closed for their age are at the front.
+    // Connections that are closed because of their age are at the front.
     const at = stack.indexOf(connection);
     if (at >= 0) stack.splice(at, 1);
     if (stack.length === 0) stacks.delete(connection.origin);
@@ -73,11 +73,11 @@ export function createPool(): Pool {
     oldest.destroy(NOT_NEEDED);
   }
 
-  /** @param turns of the event loop that it may wait for the end of a write. */
-  function giveBack(connection: Connection, turns = MAX_WRITING_TURNS): void {
+  /** @param ticks event loop ticks that it may wait for the end of a write. */
+  function giveBack(connection: Connection, ticks = MAX_WRITING_TICKS): void {
     if (!busy.has(connection)) return;
-    if (connection.isWriting && turns > 0) {
-      setImmediate(giveBack, connection, turns - 1);
+    if (connection.isWriting && ticks > 0) {
+      setImmediate(giveBack, connection, ticks - 1);
       return;
     }
     busy.delete(connection);

@@ -1,12 +1,12 @@
 const SECOND_MS = 1_000;
-/** Longer texts are no `Retry-After`. Characters. */
+/** Longer texts are not accepted as `Retry-After`. Characters. */
 const MAX_LENGTH = 1_000;
-/** What a number too large to count with becomes. */
+/** The value for a number that is too large to calculate with. */
 const FOREVER_MS = Number.MAX_SAFE_INTEGER;
 
 const MONTHS = 'Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec';
 const TIME = '\\d{2}:\\d{2}:\\d{2}';
-/** Seconds, with a fraction that RFC 9110 does not know but some servers send. */
+/** Seconds. RFC 9110 has no fraction, but some servers send one. */
 const SECONDS = '\\d+(?:\\.\\d+)?';
 /** The three forms of RFC 9110 section 5.6.7; a recipient must read all. */
 const IMF_DATE = `(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun), \\d{2} (?:${MONTHS}) \\d{4} ${TIME} GMT`;
@@ -21,12 +21,11 @@ const EACH = new RegExp(ONE, 'g');
 const LIST = new RegExp(`^${ONE}(?:[ \\t]*,[ \\t]*${ONE})*$`);
 
 /**
- * Reads `Retry-After` (RFC 9110 section 10.2.3): seconds or an HTTP date. Of several the latest
- * counts, so that no promise is broken.
+ * Parses `Retry-After` (RFC 9110 section 10.2.3): seconds or an HTTP date. Of several values the latest applies.
  *
- * @param values the header as often as it came.
- * @param now by the clock that its dates are of; see {@link answeredAt}.
- * @returns milliseconds from `now` (0 for a date that is past); undefined when it says nothing.
+ * @param values all values of the header.
+ * @param now by the clock of its dates; see {@link answeredAt}.
+ * @returns milliseconds from `now` (0 for a past date); undefined without a valid value.
  */
 export function parseRetryAfter(
   values: string | readonly string[] | undefined,
@@ -37,8 +36,8 @@ export function parseRetryAfter(
 }
 
 /**
- * When an answer was made, as its `Date` says (RFC 9110 section 6.6.1): by the clock of who made it,
- * which is the one that its `Retry-After` is of, right or wrong. `now` when it does not say.
+ * The time of an answer according to its `Date` header (RFC 9110 section 6.6.1). It is by the sender's clock, right or
+ * wrong, which is also the clock of its `Retry-After`. `now` without the header.
  */
 export function answeredAt(date: string | readonly string[] | undefined, now: Date): Date {
   if (typeof date !== 'string' || !WHOLE_DATE.test(date)) return now;
@@ -60,7 +59,7 @@ function readOne(item: string, now: Date): number | undefined {
 /** Milliseconds since the epoch; undefined for a day or time that does not exist. */
 function readDate(text: string, now: Date): number | undefined {
   const month = MONTHS.split('|').findIndex((name) => text.includes(name, 3));
-  // Weekday and month have no digits: what is left are day, year and time, in one of two orders.
+  // Weekday and month have no digits. The numbers left are day, year and time, in one of two orders.
   const numbers = (text.match(/\d+/g) ?? []).map(Number);
   const isAsctime = !text.includes(',');
   const [day = 0, second = 0, third = 0, fourth = 0, fifth = 0] = numbers;

@@ -26,9 +26,9 @@ import {
 import { createPool, type Pool } from './pool.ts';
 import { createTargets, type Target } from './target.ts';
 
-/** Everything from the name's resolution to the last byte of the answer. Milliseconds. */
+/** From the resolution of the name to the last byte of the answer. Milliseconds. */
 export const ATTEMPT_MS = 15_000;
-/** Of that, until the connection stands and is encrypted. Milliseconds. */
+/** The part of it until the connection is open and encrypted. Milliseconds. */
 const CONNECT_MS = 10_000;
 
 export interface Sending {
@@ -41,13 +41,13 @@ export type Send = (sending: Sending) => Promise<Outcome>;
 
 export interface Sender {
   /**
-   * Makes one attempt: an HTTP POST with a total deadline. Whatever happens is the attempt's outcome.
-   * Success is any 2xx, read to its end (or to our limit) in time; a redirect is a failure.
+   * Makes one attempt: an HTTP POST with a total deadline. Every failure is an outcome of the attempt. Success is any
+   * 2xx that is read to its end (or to our limit) in time; a redirect is a failure.
    *
-   * @throws OwnExhaustion, and nothing else: then it was no attempt.
+   * @throws only OwnExhaustion. It then does not count as an attempt.
    */
   readonly send: Send;
-  /** Closes all connections; attempts still in flight fail. */
+  /** Closes all connections. Attempts in flight fail. */
   close(): void;
 }
 
@@ -58,11 +58,11 @@ export interface SenderOptions {
   readonly resolve?: Resolve;
   /** Total time of one attempt (tests). Milliseconds. */
   readonly attemptMs?: number;
-  /** The time that dates in answers without a `Date` header are compared with; by default this machine's. */
+  /** The time that dates in answers without a `Date` header are compared with; by default that of this machine. */
   readonly now?: () => Date;
-  /** How connections are begun (tests). */
+  /** How connections are opened (tests). */
   readonly dial?: Dial;
-  /** The only certificate authority to trust, in PEM (tests). */
+  /** The only trusted certificate authority, in PEM (tests). */
   readonly ca?: string;
 }
 
@@ -74,7 +74,7 @@ interface Parts extends OpenOptions {
   readonly now: () => Date;
 }
 
-/** The HTTP client of deliveries: public addresses only, connections kept alive, nothing unbounded. */
+/** The HTTP client of deliveries: public addresses only, connections kept alive, everything limited. */
 export function createSender(o: SenderOptions): Sender {
   const pool = createPool();
   const parts: Parts = {
@@ -117,7 +117,7 @@ async function attempt(sending: Sending, parts: Parts): Promise<Outcome> {
     if (isOwnExhaustion(error)) {
       const exhaustion = new OwnExhaustion(error);
       parts.metrics.exhausted(exhaustion.code);
-      // Those that are only kept hold what others need.
+      // Idle connections hold sockets that others need.
       parts.pool.closeIdle();
       throw exhaustion;
     }
@@ -135,14 +135,14 @@ interface Exchange {
   readonly timing: Opening;
 }
 
-/** On a connection that is open, if there is one; on a fresh one if that proves to be closed. */
+/** Uses a kept connection if there is one, and a new one if that turns out to be closed. */
 async function exchange(parts: Parts, o: Exchange): Promise<Answer> {
   const kept = parts.pool.take(o.target.origin);
   if (kept) {
     const answer = await post(kept, o);
     parts.pool.giveBack(kept);
     if (!wasClosedBefore(answer)) return answer;
-    parts.metrics.sentAgain();
+    parts.metrics.requestResent();
   }
   const fresh = await open(parts, o);
   const answer = await post(fresh, o);
@@ -155,12 +155,12 @@ function post(connection: Connection, { target, sending, deadline }: Exchange): 
   return connection.post({ path: target.path, headers, body }, deadline);
 }
 
-/** What the other side does to a connection that it has closed, or is closing. */
+/** Errors on a connection that the other side has closed, or is closing. */
 const CLOSED: ReadonlySet<string> = new Set(['ECONNRESET', 'EPIPE', 'UND_ERR_SOCKET']);
 
 /**
- * Whether a kept connection was closed by the receiver, as it may be at any time, before a byte of
- * an answer came. The request is then sent again, as browsers do: its webhook-id makes that safe.
+ * Whether the receiver closed a kept connection, which it may do at any time, before the first byte of an answer. The
+ * request is then sent again, as browsers do. Its webhook-id makes that safe.
  */
 function wasClosedBefore(answer: Answer): boolean {
   return answer.beganAt === undefined && CLOSED.has(codeOf(answer.error));

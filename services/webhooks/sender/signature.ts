@@ -9,16 +9,15 @@ export function newSecret(): string {
 }
 
 /**
- * A secret in the form that signs. Keep it: with a new key for each call a signature costs
- * three times as much.
+ * The signing form of a secret. Keep it, because a signature with a new key for each call costs three times as much.
  */
 export function signingKeyOf(secret: string): KeyObject {
   return createSecretKey(secret.slice(PREFIX.length), 'base64');
 }
 
 /**
- * The `webhook-signature` of one attempt (Standard Webhooks): `v1,` and base64 of
- * HMAC-SHA256 over `id.timestamp.body`, one for each secret in force, separated by spaces.
+ * The `webhook-signature` of one attempt (Standard Webhooks): `v1,` and base64 of HMAC-SHA256 over `id.timestamp.body`,
+ * one for each valid secret, separated by spaces.
  *
  * @param keys from {@link signingKeyOf}.
  * @param o.timestamp seconds since the epoch.

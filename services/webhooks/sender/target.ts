@@ -1,31 +1,31 @@
 import { judgeUrl, portOf, type UrlPolicy } from '../guard/guard.ts';
 
-/** Where a URL leads, taken apart. */
+/** The parts of a URL that a request needs. */
 export interface Target {
   readonly url: URL;
   readonly origin: string;
   readonly port: number;
-  /** With the query. */
+  /** Path with the query. */
   readonly path: string;
   readonly isAllowedOrigin: boolean;
 }
 
-/** URLs whose verdict is remembered. */
+/** Most cached URLs. */
 const MAX_TARGETS = 2_000;
 
 /**
- * Judges URLs before each attempt, and remembers those that passed: what a text says does not
- * change. What can change are the ports of this stack, and they are looked at each time.
+ * Checks URLs before each attempt and caches valid ones, because the result for a text does not change. Only the ports
+ * of this stack can change, so they are checked each time.
  *
- * @returns the target, or why there is none, in words that follow "it".
+ * @returns the target, or the reason against it as text that follows "it".
  */
 export function createTargets(policy: UrlPolicy): (text: string) => Target | string {
   const known = new Map<string, Target>();
 
   function judge(text: string): Target | string {
-    const verdict = judgeUrl(text, policy);
-    if (!verdict.ok) return verdict.message;
-    const { url, isAllowedOrigin } = verdict;
+    const check = judgeUrl(text, policy);
+    if (!check.ok) return check.message;
+    const { url, isAllowedOrigin } = check;
     const path = url.pathname + url.search;
     const target = { url, origin: url.origin, port: portOf(url), path, isAllowedOrigin };
     remember(text, target);

@@ -5,25 +5,25 @@ import { judgeUrl, type UrlPolicy } from '../guard/guard.ts';
 import { hostLimitReached } from './subscription.ts';
 
 /**
- * Most active subscriptions of a shop to one host for one topic and trigger. A host is not asked whether
- * it wants our events: without this limit one event could send it a hundred copies.
+ * Most active subscriptions of a shop to one host for one topic and trigger. We do not ask a host whether it wants our
+ * events, so without this limit one event could send it a hundred copies.
  */
 export const MAX_ACTIVE_PER_HOST = 5;
 
-/** The host of an address that the limit applies to; undefined where it does not apply. */
+/** The host of an address for the limit; undefined for addresses without a limit. */
 export type LimitedHost = (url: string) => string | undefined;
 
 /** Addresses that only a local stack may use (`WEBHOOK_ALLOWED_ORIGINS`) have no limit. */
 export function limitedHostOf(policy: UrlPolicy): LimitedHost {
   return (url) => {
-    const verdict = judgeUrl(url, policy);
-    return verdict.ok && verdict.isAllowedOrigin ? undefined : canonicalHost(url);
+    const check = judgeUrl(url, policy);
+    return check.ok && check.isAllowedOrigin ? undefined : canonicalHost(url);
   };
 }
 
 /**
- * The host in one spelling: lower case, punycode, without port and final dot; IPv4-mapped IPv6
- * addresses as IPv4. Undefined for a text that is no URL.
+ * The host in one spelling: lower case, punycode, without port and final dot; IPv4-mapped IPv6 addresses as IPv4.
+ * Undefined for a text that is not a URL.
  */
 export function canonicalHost(url: string): string | undefined {
   const host = URL.parse(url)?.hostname.replace(/\.$/, '');
@@ -32,7 +32,7 @@ export function canonicalHost(url: string): string | undefined {
   return isIP(literal) === 0 ? host : ipaddr.process(literal).toString();
 }
 
-/** Subscriptions of a shop are added and activated one after another, so that its limits are exact. */
+/** Serialises the adding and activating of subscriptions of a shop, so that its limits are exact. */
 export async function lockQuota(tx: Queryable, shopId: bigint): Promise<void> {
   await tx.query(
     `select pg_advisory_xact_lock(hashtextextended('webhooks:quota:' || $1::text, 0))`,
@@ -40,7 +40,7 @@ export async function lockQuota(tx: Queryable, shopId: bigint): Promise<void> {
   );
 }
 
-/** A subscription that is about to be active. */
+/** A subscription that is about to become active. */
 export interface Candidate {
   readonly shopId: bigint;
   /** Undefined for a new one. */
@@ -51,9 +51,9 @@ export interface Candidate {
 }
 
 /**
- * Refuses the sixth active subscription to a host. To be called under {@link lockQuota}.
+ * Rejects the sixth active subscription to a host. The caller holds {@link lockQuota}.
  *
- * @throws DomainError RESOURCE_EXHAUSTED, naming the limit.
+ * @throws DomainError RESOURCE_EXHAUSTED with the limit.
  */
 export async function requireCapacityAtHost(
   tx: Queryable,

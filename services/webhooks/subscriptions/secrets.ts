@@ -2,7 +2,7 @@ import type { Keyring } from '../../platform/keyring.ts';
 import type { Queryable } from '../../platform/postgres.ts';
 import { newSecret } from '../sender/signature.ts';
 
-/** A signing secret in force. */
+/** A valid signing secret. */
 export interface Secret {
   readonly value: string;
   readonly createdAt: Date;
@@ -15,24 +15,24 @@ export interface Owner {
   readonly subscriptionId: bigint;
 }
 
-/** In force at once: each signs every delivery, and receivers limit the length of headers. */
+/** Most valid secrets: each signs every delivery, and receivers limit the length of headers. */
 const MAX_SECRETS = 10;
 
-/** Makes and stores a subscription's new secret. */
+/** Creates and stores a new secret of a subscription. */
 export async function addSecret(tx: Queryable, owner: Owner, keyring: Keyring): Promise<Secret> {
   const value = newSecret();
-  const { keyId, sealed } = keyring.seal(value, contextOf(owner));
+  const { keyId, encrypted } = keyring.encrypt(value, contextOf(owner));
   const { rows } = await tx.query<{ createdAt: Date }>(
     `insert into secrets (shop_id, subscription_id, key_id, sealed) values ($1, $2, $3, $4)
      returning created_at as "createdAt"`,
-    [owner.shopId, owner.subscriptionId, keyId, sealed],
+    [owner.shopId, owner.subscriptionId, keyId, encrypted],
   );
   return { value, createdAt: rows[0]?.createdAt ?? new Date(), expiresAt: null };
 }
 
 /**
- * Makes a new secret; the ones before it go on signing for the overlap, and not longer than they
- * were going to. Of many rotations within the overlap, only the last ten secrets sign.
+ * Creates a new secret. Earlier ones keep signing during the overlap, but not beyond their own expiry. After many
+ * rotations within the overlap, only the last ten secrets sign.
  */
 export async function rotateSecret(
   tx: Queryable,
@@ -53,28 +53,28 @@ export async function rotateSecret(
   return addSecret(tx, owner, o.keyring);
 }
 
-/** The secrets in force, newest first. */
+/** The valid secrets, newest first. */
 export async function secretsOf(db: Queryable, owner: Owner, keyring: Keyring): Promise<Secret[]> {
   const { rows } = await db.query<{
     keyId: string;
-    sealed: Uint8Array;
+    encrypted: Uint8Array;
     createdAt: Date;
     expiresAt: Date | null;
   }>(
-    `select key_id as "keyId", sealed, created_at as "createdAt", expires_at as "expiresAt"
+    `select key_id as "keyId", sealed as encrypted, created_at as "createdAt", expires_at as "expiresAt"
        from secrets
       where shop_id = $1 and subscription_id = $2 and (expires_at is null or expires_at > now())
       order by id desc`,
     [owner.shopId, owner.subscriptionId],
   );
-  return rows.map(({ keyId, sealed, createdAt, expiresAt }) => ({
-    value: keyring.open(keyId, sealed, contextOf(owner)),
+  return rows.map(({ keyId, encrypted, createdAt, expiresAt }) => ({
+    value: keyring.decrypt(keyId, encrypted, contextOf(owner)),
     createdAt,
     expiresAt,
   }));
 }
 
-/** A row copied to another subscription cannot be opened there. */
+/** Binds a secret to its subscription: copied to the row of another one, it cannot be decrypted. */
 export function contextOf(owner: Owner): string {
   return `${owner.shopId}:${owner.subscriptionId}`;
 }

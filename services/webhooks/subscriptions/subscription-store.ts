@@ -47,16 +47,16 @@ export async function getSubscription(
 }
 
 /**
- * Stores a new subscription; `withSecret` stores its secret in the same transaction.
+ * Stores a new subscription. `withSecret` stores its secret in the same transaction.
  *
- * @throws DomainError RESOURCE_EXHAUSTED when the shop has its full number, in all or to this host.
+ * @throws DomainError RESOURCE_EXHAUSTED at the limit of the shop or of the host.
  */
 export function createSubscription(
   pool: pg.Pool,
   shopId: bigint,
   o: {
     fields: SubscriptionFields;
-    /** Of the retry clock. */
+    /** Offset of the retry clock. */
     offsetMs: number;
     limitedHost: LimitedHost;
     withSecret: (tx: Queryable, id: bigint) => Promise<Secret>;
@@ -92,13 +92,13 @@ async function requireCapacity(tx: Queryable, shopId: bigint): Promise<void> {
 }
 
 /**
- * Changes a subscription. What waits goes to the new address; what waits of one set inactive is
- * held, and goes on when it is set active. A new topic or trigger counts for later events. However
- * much waits, that is one row. A repeat with the same idempotency key changes nothing.
+ * Changes a subscription. Waiting deliveries go to the new address. An inactive subscription holds its deliveries until
+ * it is active again. A new topic or trigger applies to later events. Writes one queue row, however long the queue is.
+ * A repeat with the same idempotency key has no effect.
  *
  * @param o.offsetMs of the retry clock.
- * @throws DomainError NOT_FOUND, or RESOURCE_EXHAUSTED when it would be one too many to its host. One
- *   that the change leaves where it is, as active as it is, is not counted again.
+ * @throws DomainError NOT_FOUND, or RESOURCE_EXHAUSTED at the limit of its host. A change that keeps host and status is
+ *   not counted again.
  */
 export function updateSubscription(
   pool: pg.Pool,
@@ -114,12 +114,13 @@ export function updateSubscription(
   const { url } = o.fields;
   return inTransaction(pool, async (tx) => {
     const isFirst = await claimKey(tx, o.use, id);
-    // Before the subscription, as everywhere.
+    // Always before the subscription.
     await lockQuota(tx, shopId);
     const before = await lockSubscription(tx, shopId, id);
     if (!isFirst) return getSubscription(tx, shopId, id);
     await requireCapacityFor(tx, target, { ...o, before });
-    // Before the address, as everywhere: who waits for the queue must not keep outcomes from being written.
+    // Always before the address, so that a transaction that waits for the queue does not block the recording of
+    // results.
     await lockQueue(tx, { shopId, subscriptionId: id });
     const endpointId = url === undefined ? before.endpointId : await endpointOf(tx, shopId, url);
     const status = o.fields.status ?? before.status;
@@ -141,7 +142,7 @@ export function updateSubscription(
         o.fields.trigger,
         endpointId,
         status,
-        // A new address, or one that a person switched on again, has failed nothing yet.
+        // A new address, or one that a person activated again, has no failures yet.
         endpointId !== before.endpointId || isSwitchedOn,
         o.offsetMs,
       ],
@@ -152,7 +153,7 @@ export function updateSubscription(
   });
 }
 
-/** Whether the change brings an active subscription to a host, topic or trigger where it was not. */
+/** Whether the change adds an active subscription to a host, topic or trigger. */
 async function requireCapacityFor(
   tx: Queryable,
   { shopId, id }: { shopId: bigint; id: bigint },
@@ -174,7 +175,7 @@ async function requireCapacityFor(
 }
 
 /**
- * Deletes a subscription: its secrets at once, what waits is not sent any more, the log stays.
+ * Deletes a subscription. Its secrets are deleted at once, waiting deliveries are not sent, and the log stays.
  *
  * @throws DomainError NOT_FOUND.
  */
@@ -190,7 +191,7 @@ export function deleteSubscription(pool: pg.Pool, shopId: bigint, id: bigint): P
   });
 }
 
-/** A subscription as it stays until the transaction that locked it ends. */
+/** A subscription that stays unchanged until the locking transaction ends. */
 export interface LockedSubscription {
   readonly topic: string;
   readonly trigger: string;
@@ -198,8 +199,8 @@ export interface LockedSubscription {
 }
 
 /**
- * Locks the subscription as it is until the caller's transaction ends: whoever changes or deletes it
- * waits for that, other readers do not. Undefined when there is none, or no more.
+ * Locks the subscription until the caller's transaction ends. Changing or deleting it waits for that; other readers do
+ * not. Undefined when it does not exist.
  */
 export async function lockSubscriptionShared(
   tx: Queryable,
@@ -223,7 +224,7 @@ interface LockedRow {
 }
 
 /**
- * Recording results locks the row too, so that nothing comes in between; fan-out locks the queue alone.
+ * Locks the row that recording results locks too, so the two never interleave. Fan-out locks only the queue.
  *
  * @throws DomainError NOT_FOUND.
  */
@@ -244,7 +245,7 @@ export async function lockSubscription(
   return row;
 }
 
-/** The row that stands for an address of a shop, made when it is new. */
+/** The row of an address of a shop. Creates it for a new address. */
 async function endpointOf(tx: Queryable, shopId: bigint, url: string): Promise<bigint> {
   const hash = createHash('sha256').update(url).digest();
   const { rows } = await tx.query<{ id: bigint }>(

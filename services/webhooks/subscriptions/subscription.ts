@@ -10,7 +10,7 @@ export const MAX_SUBSCRIPTIONS = 100;
 
 export type Status = 'active' | 'inactive';
 
-/** Where the events of one topic and trigger go, as the service keeps it. */
+/** The stored form of a subscription: where the events of one topic and trigger go. */
 export interface Subscription {
   readonly id: bigint;
   readonly topic: string;
@@ -20,25 +20,25 @@ export interface Subscription {
   readonly inactiveReason: string;
   /** By the retry clock; null when it is active. */
   readonly inactiveSince: Date | null;
-  /** Since the last success; when they began, by the retry clock. */
+  /** Failures since the last success, and the time of the first one, by the retry clock. */
   readonly failures: number;
   readonly failingSince: Date | null;
-  /** Of the last warning that it will be switched off; 0 for none. */
+  /** Percentage of the last warning before it is disabled; 0 without one. */
   readonly warnedPercent: number;
   readonly createdAt: Date;
   readonly updatedAt: Date;
 }
 
-/** What a caller may set. */
+/** Fields that a caller may set. */
 export interface SubscriptionFields {
   readonly topic: string;
   readonly trigger: string;
   readonly url: string;
-  /** Undefined keeps it; `active` on create. */
+  /** Undefined keeps it; on create it means `active`. */
   readonly status: Status | undefined;
 }
 
-/** What a caller may change: undefined keeps what is stored. */
+/** Fields that a caller may change. Undefined keeps the stored value. */
 export type SubscriptionChange = {
   readonly [K in keyof SubscriptionFields]?: SubscriptionFields[K] | undefined;
 };
@@ -51,11 +51,9 @@ interface GivenFields {
 }
 
 /**
- * Checks what a caller wants to set; every pair of topic and trigger may be stored (interface:
- * Webhook subscription).
+ * Validates the fields of a caller. Every pair of topic and trigger may be stored (interface: Webhook subscription).
  *
- * @throws DomainError INVALID_ARGUMENT: INVALID_FIELD, or WEBHOOK_URL_REFUSED when all but the
- *   address is in order.
+ * @throws DomainError INVALID_ARGUMENT: INVALID_FIELD, or WEBHOOK_URL_REFUSED when only the address is invalid.
  */
 export function parseFields(given: GivenFields, policy: UrlPolicy): SubscriptionFields {
   const { topic, trigger, url } = given;
@@ -66,7 +64,7 @@ export function parseFields(given: GivenFields, policy: UrlPolicy): Subscription
   return { topic, trigger, url, status };
 }
 
-/** {@link parseFields} of a change: what is empty stays as it is, and is not checked again. */
+/** {@link parseFields} for a change. Empty fields stay unchanged and are not validated again. */
 export function parseChange(given: GivenFields, policy: UrlPolicy): SubscriptionChange {
   const [topic, trigger, url] = [given.topic, given.trigger, given.url].map(
     (one) => one || undefined,
@@ -79,9 +77,9 @@ export function parseChange(given: GivenFields, policy: UrlPolicy): Subscription
 }
 
 function requireAllowed(url: string, policy: UrlPolicy): void {
-  const verdict = judgeUrl(url, policy);
-  if (verdict.ok) return;
-  const message = `url ${verdict.message}`;
+  const check = judgeUrl(url, policy);
+  if (check.ok) return;
+  const message = `url ${check.message}`;
   const reason = ErrorReason.WEBHOOK_URL_REFUSED;
   throw new DomainError(Code.InvalidArgument, reason, message, { field: 'url' });
 }
@@ -99,7 +97,7 @@ function parseStatus(status: SubscriptionStatus): Status | undefined {
   }
 }
 
-/** @throws DomainError INVALID_ARGUMENT naming the field and what it may be. */
+/** @throws DomainError INVALID_ARGUMENT with the field and its allowed values. */
 export function requireOneOf(field: string, value: string, allowed: readonly string[]): void {
   if (!allowed.includes(value)) throw invalidField(field, `must be one of ${allowed.join(', ')}`);
 }

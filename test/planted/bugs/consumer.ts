@@ -48,8 +48,8 @@ export const consumerBugs: readonly Bug[] = [
     name: 'forged-event-handled',
     promise: 'only events of our own processes are handled',
     file: 'services/platform/bus/signed-bus.ts',
-    find: "return verdict === 'valid' || isAccepted;",
-    replace: "return verdict !== 'expired' || isAccepted;",
+    find: "return check === 'valid' || isAccepted;",
+    replace: "return check !== 'expired' || isAccepted;",
     tests: ['services/platform/bus/signed-bus.test.ts'],
   },
 ];

@@ -19,12 +19,12 @@ export const outboxBugs: readonly Bug[] = [
     tests: ['services/platform/outbox/kills.test.ts', 'services/platform/outbox/relay.test.ts'],
   },
   {
-    name: 'commit-not-announced',
+    name: 'commit-not-notified',
     promise: 'a change is published at once, whichever process relays it',
-    file: 'services/platform/outbox/announce.ts',
+    file: 'services/platform/outbox/notify.ts',
     find: 'if (elsewhere.length === 0) return;',
     replace: 'if (elsewhere.length >= 0) return;',
-    tests: ['services/platform/outbox/announce.test.ts'],
+    tests: ['services/platform/outbox/notify.test.ts'],
   },
   {
     name: 'published-before-the-commit',

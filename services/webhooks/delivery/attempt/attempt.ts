@@ -13,7 +13,7 @@ import { pauseAfter } from './retry-schedule.ts';
 
 export interface AttemptOptions {
   readonly telemetry: Telemetry;
-  /** Today in the version calendar. */
+  /** The current day of the version calendar. */
   readonly today: () => Date;
   readonly signingKeys: SigningKeys;
   readonly send: Send;
@@ -26,10 +26,10 @@ export interface AttemptOptions {
 export async function attempt(o: AttemptOptions, due: Due, token: bigint): Promise<AttemptResult> {
   const { body } = due;
   // Without a body or a secret there is no request, and no failure of the subscription.
-  if (!body || !due.sealed) {
+  if (!body || !due.encryptedSecrets) {
     return { due, token, sent: undefined, ended: 'dropped', pauseMs: 0 };
   }
-  const keys = o.signingKeys(due, due.sealed);
+  const keys = o.signingKeys(due, due.encryptedSecrets);
   return inSpan(
     o.telemetry.tracer,
     {

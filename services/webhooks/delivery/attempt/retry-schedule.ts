@@ -2,7 +2,7 @@ const SECOND_MS = 1_000;
 const MINUTE_MS = 60 * SECOND_MS;
 const HOUR_MS = 60 * MINUTE_MS;
 
-/** Pause after the first, second … failed attempt. Milliseconds. */
+/** Pauses after the first, second … failed attempt. Milliseconds. */
 const PAUSES_MS: readonly number[] = [
   5 * SECOND_MS,
   30 * SECOND_MS,
@@ -16,7 +16,7 @@ const PAUSES_MS: readonly number[] = [
   24 * HOUR_MS,
 ];
 
-/** The first attempt and one after each pause. */
+/** One first attempt, and one after each pause. */
 export const MAX_ATTEMPTS = PAUSES_MS.length + 1;
 
 /** Up to this part of a pause is added at random, so that retries do not arrive at the same moment. */
@@ -26,12 +26,12 @@ const JITTER = 0.2;
 const MAX_RETRY_AFTER_MS = 24 * HOUR_MS;
 
 /**
- * How long to wait after a failed attempt: as the schedule says, or longer if the receiver asks for it.
+ * The pause after a failed attempt: as in the schedule, or longer if the receiver asks for it.
  *
  * @param failed attempts made so far in this round, at least 1.
- * @param retryAfterMs what the receiver asked for, see `parseRetryAfter`.
+ * @param retryAfterMs pause that the receiver asked for, see `parseRetryAfter`.
  * @param random 0 to 1.
- * @returns milliseconds, or undefined when the attempts are exhausted.
+ * @returns milliseconds, or undefined when no attempt is left.
  */
 export function pauseAfter(
   failed: number,
@@ -48,8 +48,8 @@ const MIN_RESCHEDULE_MS = MINUTE_MS;
 const MAX_RESCHEDULE_MS = 10 * MINUTE_MS;
 
 /**
- * How long a delivery waits when its attempt could not be made and the receiver is not at fault: as long as
- * it has waited already, so the pause doubles. Milliseconds.
+ * The pause of a delivery whose attempt was not made for a reason on our side. It is as long as the delivery has waited
+ * so far, so the total doubles. Milliseconds.
  */
 export function reschedulePause(waitedMs: number): number {
   return Math.min(Math.max(waitedMs, MIN_RESCHEDULE_MS), MAX_RESCHEDULE_MS);
@@ -59,8 +59,8 @@ const MIN_EXHAUSTED_MS = SECOND_MS;
 const MAX_EXHAUSTED_MS = MINUTE_MS;
 
 /**
- * How long a delivery waits that this process had no socket for: as long as it has waited, up to a minute,
- * with a share at random added. Milliseconds.
+ * The pause of a delivery for which this process had no socket: as long as it has waited, up to a minute, plus a random
+ * part. Milliseconds.
  *
  * @param random 0 to 1.
  */

@@ -3,7 +3,9 @@ export const RETRIES_PER_SECOND = 50;
 
 /** Longer pauses have enough jitter. Milliseconds. */
 const MAX_PAUSE_MS = 400_000;
-/** How much later a retry may become. When every second until then is full, the retry gets a random one. Milliseconds. */
+/**
+ * How much later a retry may become. When every second until then is full, the retry gets a random one. Milliseconds.
+ */
 const MAX_DELAY_MS = 300_000;
 const SECOND_MS = 1_000;
 
@@ -13,8 +15,8 @@ export interface RetrySlots {
 }
 
 /**
- * Spreads the retries of endpoints that begin to fail together. Jitter leaves only a few seconds between
- * them; thousands at once would slow every other delivery down.
+ * Spreads the retries of endpoints that start to fail together. Jitter separates them by only a few seconds, and
+ * thousands of retries at once would delay every other delivery.
  *
  * @param now a monotonic clock. Milliseconds.
  */

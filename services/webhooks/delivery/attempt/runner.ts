@@ -25,7 +25,7 @@ export interface RunnerOptions extends AttemptOptions {
   readonly metrics: Pick<DeliveryMetrics, 'rescheduled'>;
 }
 
-/** Runs attempts, each on its own: no endpoint waits for another. */
+/** Runs attempts in parallel: no endpoint waits for another. */
 export interface AttemptRunner {
   /**
    * Starts the attempt of a delivery. Its result goes to the result writer.
@@ -34,13 +34,15 @@ export interface AttemptRunner {
    * @param o.onEnd called when the request has ended.
    */
   start(due: Due, o: { queue: ActiveQueue; token: bigint; onEnd: () => void }): void;
-  /** Whether this process had no socket left a moment ago: nothing is to be started then. */
+  /** Whether this process had no socket left a moment ago. No attempt should start then. */
   isShortOfSockets(): boolean;
-  /** Resolves when no request is open, at the latest after this time. Milliseconds. */
+  /** Resolves when no request is open, or after this time. Milliseconds. */
   drain(timeoutMs: number): Promise<void>;
 }
 
-/** Of an endpoint, in a row, whose retries are spread; later its limits in flight and its circuit bound its retries. */
+/**
+ * The retries of an endpoint are spread for this many failures in a row. Later its limits and its circuit limit them.
+ */
 const FIRST_FAILURES = 3;
 
 export function createAttemptRunner(o: RunnerOptions): AttemptRunner {
@@ -66,19 +68,19 @@ export function createAttemptRunner(o: RunnerOptions): AttemptRunner {
     }
   }
 
-  /** The attempt was not made, by no fault of its receiver. Returns for how long it waits. Milliseconds. */
+  /** The attempt was not made, for a reason on our side. Returns the pause. Milliseconds. */
   function pauseUnmade(error: unknown, due: Due): number {
     const waitedMs = o.loader.retryNowMs() - due.queuedAtMs;
     if (error instanceof OwnExhaustion) {
       shortage.note(error);
       return exhaustedPause(waitedMs);
     }
-    o.logger.error({ err: error, delivery: due.id }, 'attempt could not be made');
+    o.logger.error({ err: error, delivery: due.id }, 'attempt not made, rescheduled');
     o.metrics.rescheduled();
     return reschedulePause(waitedMs);
   }
 
-  /** Endpoints that begin to fail at the same time are not tried again at the same time. */
+  /** Spreads the retries of endpoints that start to fail at the same time. */
   function spread(result: AttemptResult, endpointKey: string): AttemptResult {
     const failures = active.health(endpointKey)?.failures ?? 0;
     const isRetried = result.sent !== undefined && result.ended === null;

@@ -2,7 +2,7 @@ import type { Logger } from '../../../platform/log.ts';
 import { logSeldom } from '../../../platform/log-seldom.ts';
 import type { OwnExhaustion } from '../../sender/failure.ts';
 
-/** Nothing more is read for so long: attempts in flight end and free sockets. Milliseconds. */
+/** No delivery is read for this time, while attempts in flight end and free their sockets. Milliseconds. */
 const PAUSE_MS = 500;
 const LOG_EVERY_MS = 10_000;
 
@@ -20,10 +20,7 @@ export function createSocketShortage(logger: Logger): SocketShortage {
     note(error) {
       untilMs = performance.now() + PAUSE_MS;
       seldom((attempts) =>
-        logger.error(
-          { err: error, attempts },
-          'no socket left: deliveries wait, no attempt counts',
-        ),
+        logger.error({ err: error, attempts }, 'no sockets left, deliveries delayed'),
       );
     },
   };

@@ -1,18 +1,18 @@
-/** A subscription is disabled after failing for this long without a success, and at least this often. */
+/** A subscription is disabled after failing for this long without a success, and at least this many times. */
 export const FAILING_DAYS = 5;
 export const FAILING_MIN = 10;
 
 const DAY_MS = 24 * 3_600_000;
 
-/** Parts of that time after which its owner is warned, once each. Percent. */
+/** Parts of that time after which the owner is warned, once each. Percent. */
 const WARNINGS: readonly number[] = [90, 70, 50];
 
-/** Failures of a subscription. Times by the retry clock. */
+/** The failures of a subscription. Times by the retry clock. */
 export interface Failing {
   /** Since the last success. */
   readonly failures: number;
   readonly failingSinceMs: number;
-  /** Of the last warning; 0 for none. */
+  /** Percentage of the last warning; 0 without one. */
   readonly warnedPercent: number;
 }
 
@@ -27,7 +27,7 @@ export const ON_GONE: FailureAction = {
   reason: 'the endpoint answered 410 Gone',
 };
 
-/** What a failure at this time leads to. Of several overdue warnings only the last is given. */
+/** The action after a failure at this time. Of several overdue warnings only the last is sent. */
 export function actionOnFailing(failing: Failing, nowMs: number): FailureAction {
   if (failing.failures < FAILING_MIN) return { kind: 'none' };
   const share = (nowMs - failing.failingSinceMs) / (FAILING_DAYS * DAY_MS);

@@ -39,7 +39,7 @@ export const NEW_ENDPOINT: EndpointHealth = {
   circuit: null,
 };
 
-/** What an attempt says about its endpoint. */
+/** The effect of an attempt on the health of its endpoint. */
 export interface Sign {
   readonly result: Outcome['result'];
   readonly status: number;
@@ -64,7 +64,7 @@ function afterSuccess(health: EndpointHealth): EndpointHealth {
 
 function afterFailure(health: EndpointHealth, sign: Sign): EndpointHealth {
   const failures = health.failures + 1;
-  // Never after this failure, although the database's clock was set back in between.
+  // Never later than this failure, even if the database's clock was set back in between.
   const failingSinceMs = Math.min(health.failingSinceMs ?? sign.atMs, sign.atMs);
   const failed =
     health.failed.length >= OPEN_DELIVERIES || health.failed.includes(sign.deliveryId)
@@ -90,12 +90,12 @@ function held(circuit: Circuit | null, { atMs }: Sign): Circuit {
   return { openedAtMs, heldUntilMs: atMs + probePause(atMs - openedAtMs) };
 }
 
-/** More than the clocks of two processes differ by. Milliseconds. */
+/** More than the difference between the clocks of two processes. Milliseconds. */
 const TOLERANCE_MS = 2_000;
 
 /**
- * When the next probe is sent. A time that no pause reaches was noted before the database's clock was set back:
- * then the probe is due.
+ * The time of the next probe. A stored time that no pause can reach dates from before the database's clock was set
+ * back; the probe is then due.
  *
  * @param nowMs by the retry clock.
  */

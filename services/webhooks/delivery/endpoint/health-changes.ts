@@ -1,19 +1,19 @@
 import type { EndpointHealth } from './circuit-breaker.ts';
 
-/** The health of an endpoint that is to be recorded. */
+/** A change of an endpoint's health, to be recorded. */
 export interface EndpointChange {
   readonly shopId: bigint;
   readonly endpointId: bigint;
   readonly shard: number;
-  /** Of the shard's lease when the health changed. */
+  /** Token of the shard's lease at the time of the change. */
   readonly token: bigint;
   readonly health: EndpointHealth;
 }
 
-/** Changes of health that are not recorded yet; of each endpoint only the latest. */
+/** Unrecorded changes of health, only the latest of each endpoint. */
 export interface HealthChanges {
   set(endpointKey: string, change: EndpointChange): void;
-  /** All changes; the caller records them. */
+  /** Removes and returns all changes. The caller records them. */
   take(): EndpointChange[];
 }
 

@@ -1,21 +1,21 @@
 import type { Queryable } from '../../../platform/postgres.ts';
 
-/** A time that lies further than this in the future was noted before the database's clock was set back. Milliseconds. */
+/** A stored time that is further in the future dates from before the database's clock was set back. Milliseconds. */
 export const AHEAD_MS = 2_000;
 const MOST_AT_ONCE = 2_000;
 
-/** Queues of these shards; the offset is that of the retry clock. */
+/** The shards to correct, and the offset of the retry clock. */
 export interface Affected {
   readonly shards: readonly number[];
   readonly offsetMs: number;
 }
 
 /**
- * Corrects retries that wait since a time which lies in the future: the database's clock was set back. They
- * wait as long as they had to, from now. So a retry comes later by at most its own wait, and never early. Needs
- * no memory of the step: the rows are the proof, and corrected rows are no proof any more.
+ * Corrects retries whose wait started in the future, because the database's clock was set back since. They wait for
+ * their whole pause again, from now. So a retry is late by at most its own pause, and never early. The rows themselves
+ * show the step, so no memory of it is needed, and corrected rows are not found again.
  *
- * Skips rows that another transaction writes to; the next call finds them again.
+ * Skips rows that another transaction is writing; the next call finds them.
  *
  * @returns whether there may be more.
  */
@@ -28,10 +28,9 @@ export async function restartWaits(db: Queryable, o: Affected): Promise<boolean>
   return rows[0]?.count === MOST_AT_ONCE;
 }
 
-// All locks are taken without waiting, so that no order of locks matters. Rows are found by the index on
-// `scheduled_at`, then by their place, whatever the statistics say. `clock_timestamp()` again in the
-// update: `now()` is old where the process stood still since the transaction began, and a retry must not come
-// early for that.
+// All locks are taken without waiting, so their order does not matter. Rows are found by the index on `scheduled_at`,
+// then by ctid, whatever the statistics are. The update reads `clock_timestamp()` again: after the process was frozen,
+// `now()` is the old start of the transaction, and the retry would be early.
 const RESTART_WAITS = `
 with ahead as materialized (
   select q.ctid as at, q.shop_id, q.subscription_id from queue q
@@ -60,8 +59,8 @@ with ahead as materialized (
 select count(*)::int as count from mine`;
 
 /**
- * Makes queues ready that hold a fresh delivery whose time lies in the future: it was queued before the
- * database's clock was set back, and is due. Costs an index step for each queue that waits.
+ * Marks queues ready that hold a fresh delivery with a time in the future. Such a delivery was queued before the
+ * database's clock was set back, and is due. Costs one index step for each waiting queue.
  */
 export async function markFreshReady(db: Queryable, o: Affected): Promise<void> {
   await db.query({ name: 'mark-fresh-ready', text: MARK_FRESH, values: [o.shards, o.offsetMs] });

@@ -15,13 +15,13 @@ export interface ClockStepsOptions {
   readonly metrics: Pick<DeliveryMetrics, 'clockStep'>;
 }
 
-/** Keeps the retry clock as the database has it, and limits what a step of that clock does to deliveries. */
+/** Keeps the retry clock equal to the database's, and limits the effect of a clock step on deliveries. */
 export interface ClockSteps {
-  /** The retry clock, as the database keeps it. */
+  /** The present time of the retry clock, as in the database. */
   retryNowMs(): number;
-  /** Logs and counts a step, and has the queues in memory read from their beginning. */
+  /** Logs and counts a step. The queues in memory are then read from their start. */
   note(reading: ClockReading): void;
-  /** Corrects, every few seconds, what was noted before the clock was set back. Returns whether there is more. */
+  /** Every few seconds, corrects times from before the clock was set back. Returns whether there is more. */
   correct(shards: readonly number[]): Promise<boolean>;
 }
 
@@ -30,7 +30,7 @@ const CORRECT_EVERY_MS = 5_000;
 export function createClockSteps(o: ClockStepsOptions): ClockSteps {
   const { databaseClock } = o;
   let correctAtMs = 0;
-  /** Shards whose fresh deliveries were looked at since the last step, or since this process has them. */
+  /** Shards whose fresh deliveries were checked since the last step, or since this process got the shard. */
   let checked: ReadonlySet<number> = new Set();
 
   return {
@@ -38,7 +38,7 @@ export function createClockSteps(o: ClockStepsOptions): ClockSteps {
     note(reading) {
       const stepMs = databaseClock.read(reading);
       if (stepMs === 0) return;
-      o.logger.warn({ seconds: Math.round(stepMs / 1_000) }, 'the clock of the database was set');
+      o.logger.warn({ seconds: Math.round(stepMs / 1_000) }, 'database clock step detected');
       o.metrics.clockStep(stepMs);
       correctAtMs = 0;
       checked = new Set();

@@ -1,4 +1,4 @@
-/** A reading of the database's clock, between two moments of the monotonic clock of this process. Milliseconds. */
+/** A reading of the database's clock between two readings of this process's monotonic clock. Milliseconds. */
 export interface ClockReading {
   readonly askedMs: number;
   readonly answeredMs: number;
@@ -6,25 +6,25 @@ export interface ClockReading {
   readonly databaseMs: number;
 }
 
-/** The database's clock as this process knows it: the monotonic clock, compared with it now and then. */
+/** An estimate of the database's clock: the monotonic clock plus a skew, which is measured regularly. */
 export interface DatabaseClock {
   /** Milliseconds since 1970. */
   nowMs(): number;
   /**
-   * Compares the clocks.
+   * Measures the skew.
    *
-   * @returns by how far the database's clock was set since the last reading; 0 when it was not. Milliseconds.
+   * @returns by how much the database's clock was set since the last reading; 0 when it was not. Milliseconds.
    */
   read(reading: ClockReading): number;
 }
 
-/** Less is no step: clocks drift, and their drift is corrected. Milliseconds. */
+/** A smaller difference is drift, which is corrected, and not a step. Milliseconds. */
 const MIN_STEP_MS = 5_000;
 
 export function createDatabaseClock(): DatabaseClock {
-  /** From the monotonic clock to the database's; to our own clock until the database answered. */
+  /** Difference to the monotonic clock; before the first answer of the database, that of our own clock. */
   let skewMs = Date.now() - performance.now();
-  /** Between these the skew lay at the last reading. */
+  /** Lower and upper bound of the skew at the last reading. */
   let last: { readonly lowMs: number; readonly highMs: number } | undefined;
 
   return {
@@ -44,7 +44,7 @@ interface Bounds {
   readonly highMs: number;
 }
 
-/** What no late answer explains. */
+/** The part of the difference that a slow answer cannot explain. */
 function stepBetween(before: Bounds, after: Bounds): number {
   if (after.lowMs > before.highMs + MIN_STEP_MS) return after.lowMs - before.highMs;
   if (after.highMs < before.lowMs - MIN_STEP_MS) return after.highMs - before.lowMs;

@@ -16,13 +16,13 @@ export const END_BATCH = 1_000;
 export interface Ended {
   readonly dropped: number;
   readonly expired: number;
-  /** There may be more to end. */
+  /** Whether there may be more to end. */
   readonly isMore: boolean;
 }
 
 /**
- * Ends deliveries that will not be sent, a batch at a time: those of deleted subscriptions are dropped,
- * those held for 30 days expire. None of them is in flight.
+ * Ends deliveries that will not be sent, one batch at a time. Those of deleted subscriptions are dropped, and those
+ * held for 30 days expire. None of them is in flight.
  *
  * @param offsetMs of the retry clock.
  */
@@ -46,7 +46,7 @@ export async function endBacklog(pool: pg.Pool, offsetMs: number): Promise<Ended
 
 interface Draining extends QueueRef {
   readonly isDeleted: boolean;
-  /** What was queued before it is to expire. */
+  /** Deliveries queued before this time expire. */
   readonly before: Date | null;
 }
 
@@ -60,7 +60,7 @@ async function queuesToEnd(db: Queryable): Promise<Draining[]> {
   return rows;
 }
 
-/** Ends a batch. After the last one the queue is brought into its final state. */
+/** Ends a batch. After the last one it sets the final state of the queue. */
 async function drain(pool: pg.Pool, queue: Draining): Promise<number> {
   const as = queue.isDeleted ? 'dropped' : 'expired';
   const ended = await endWaiting(pool, queue, {
@@ -71,7 +71,7 @@ async function drain(pool: pg.Pool, queue: Draining): Promise<number> {
   return ended;
 }
 
-/** Does nothing while rows are left: a result that was being recorded had locked them. */
+/** Has no effect while rows are left, because a result that was being recorded had locked them. */
 function finish(pool: pg.Pool, queue: Draining): Promise<void> {
   const key = [queue.shopId, queue.subscriptionId];
   return inTransaction(pool, async (tx) => {
@@ -94,7 +94,7 @@ function finish(pool: pg.Pool, queue: Draining): Promise<void> {
   });
 }
 
-/** Of inactive subscriptions. */
+/** Queues of inactive subscriptions. */
 async function queuesHeldTooLong(
   db: Queryable,
   offsetMs: number,
@@ -133,7 +133,7 @@ function endWaiting(
       [queue.shopId, queue.subscriptionId, o.before],
     );
     const ids = rows.map((row) => row.id).sort();
-    // One day at a time, as for settling.
+    // One day at a time, as when results are recorded.
     for (const [day, ofDay] of Map.groupBy(ids, (id) => dayOf(id).getTime())) {
       const { first, end } = rangeOfDay(new Date(day));
       await tx.query(

@@ -9,19 +9,16 @@ const MAX_ACTIVE_QUEUES = 150;
 const CHANGED = '!';
 const RESET = '~';
 
-/** What is notified: queues by their keys, or none for all of them. */
+/** The content of a notification: the keys of queues, or no key for all queues. */
 export interface QueueNotification {
   readonly keys: readonly string[];
-  /** The queues themselves changed: another endpoint, opened, closed. */
+  /** The queues themselves changed: opened, closed or moved to another endpoint. */
   readonly isChange: boolean;
-  /** Stands alone: the health of the endpoint was reset. */
+  /** Sent alone: the health of the endpoint was reset. */
   readonly reset?: { readonly shopId: bigint; readonly endpointId: bigint };
 }
 
-/**
- * Notifies every process when the transaction commits: something in the queues is due, or the queues
- * changed.
- */
+/** Notifies every process at the commit of the transaction that the queues have due work or have changed. */
 export async function notifyDue(
   tx: Queryable,
   queues: readonly QueueRef[],
@@ -32,7 +29,7 @@ export async function notifyDue(
   await notify(tx, (o.isChange ? CHANGED : '') + keys);
 }
 
-/** Notifies every process when the transaction commits: a person has repaired the endpoint. */
+/** Notifies every process at the commit of the transaction that a person has repaired the endpoint. */
 export async function notifyReset(
   tx: Queryable,
   endpoint: { shopId: bigint; endpointId: bigint },

@@ -3,7 +3,7 @@ import { HELD_DAYS } from './end-waiting.ts';
 import { notifyDue, notifyReset } from './notify.ts';
 import { DELIVERY_SHARDS, type QueueRef } from './queue-ref.ts';
 
-/** Taken before anything is queued, and before a decision that depends on what is queued. */
+/** Locks a queue before a delivery is queued, and before a decision that depends on the queued deliveries. */
 export async function lockQueue(tx: Queryable, queue: QueueRef): Promise<void> {
   await tx.query(
     'select from subscription_queues where shop_id = $1 and subscription_id = $2 for no key update',
@@ -22,12 +22,12 @@ export async function addQueue(tx: Queryable, queue: QueueRef): Promise<void> {
 }
 
 /**
- * Brings the queue in line with its changed subscription. What waits is sent to the new address, if the
- * subscription is active. The caller has locked the subscription and the queue, so that deliveries which a
- * parallel fan-out adds are seen.
+ * Updates the queue after a change of its subscription. Waiting deliveries are sent to the new address if the
+ * subscription is active. The caller has locked the subscription and the queue, so that this sees deliveries of a
+ * parallel fan-out.
  *
- * @param o.inactiveSince of a subscription that was just activated: deliveries held for too long expire
- *   before the rest is sent, and the circuit of its endpoint is reset.
+ * @param o.inactiveSince set for a subscription that was just activated: deliveries held for too long expire before the
+ *   rest is sent, and the circuit of its endpoint is reset.
  * @param o.offsetMs of the retry clock.
  */
 export async function changeQueue(
@@ -37,7 +37,7 @@ export async function changeQueue(
 ): Promise<void> {
   const key = [queue.shopId, queue.subscriptionId];
   if (o.inactiveSince) await resetEndpoint(tx, queue);
-  // Milliseconds, because a JavaScript date must be able to carry the value back.
+  // In milliseconds, because a JavaScript date cannot hold microseconds when the value is written back.
   await tx.query(
     `with now_ as (
        select date_trunc('milliseconds', now() + $3 * interval '1 ms') as at
@@ -60,7 +60,7 @@ export async function changeQueue(
   await notifyDue(tx, [queue], { isChange: true });
 }
 
-/** Notifies even when no failure is stored: the process that sends may know of failures that are not recorded yet. */
+/** Notifies even when no failure is stored, because the sending process may have unrecorded failures. */
 async function resetEndpoint(tx: Queryable, queue: QueueRef): Promise<void> {
   const { rows } = await tx.query<{ endpointId: bigint }>(
     `with reset as (

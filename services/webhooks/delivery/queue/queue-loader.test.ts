@@ -115,7 +115,7 @@ test('deliveries that were committed for a shard which was lost are left to its 
   const ids = { shopId: 1n, subscriptionId: 1n, endpointId: 1n, endpointKey: '1:1' };
   const target = {
     ...{ ...ids, key: '1:1', health: NEW_ENDPOINT, wasEmpty: true },
-    ...{ url: 'https://example.com/', sealed: null, isFailing: false },
+    ...{ url: 'https://example.com/', encryptedSecrets: null, isFailing: false },
   };
   const deliveries = [{ ...ids, id: 'a', bytes: 1 } as Partial<Due> as Due];
   loader.addFresh([{ target: { ...target, shard: DELIVERY_SHARDS }, deliveries }]);
@@ -161,7 +161,7 @@ describe('a queue that becomes ready', () => {
   });
 });
 
-describe('the clock of the database was set', () => {
+describe('database clock step detected', () => {
   test('back: a retry that began to wait before is corrected by the next scan, whether the step was seen or not', async () => {
     const queue = await newQueue();
     await addWaiting(queue, { isRetry: true });

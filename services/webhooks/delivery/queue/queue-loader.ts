@@ -34,20 +34,22 @@ export interface QueueLoaderOptions {
   readonly metrics: Pick<DeliveryMetrics, 'clockStep'>;
 }
 
-/** Loads queues that have become ready, and unloads those that have nothing due. */
+/** Loads ready queues, and unloads queues without due work. */
 export interface QueueLoader {
-  /** Unloads queues of shards that are lost, loads those that are ready. */
+  /** Unloads the queues of lost shards and loads ready ones. */
   load(): Promise<void>;
-  /** Unloads queues that are idle or keep others out. Resolves to the time until the next step. Milliseconds. */
+  /**
+   * Unloads queues that are idle or use the space of others. Resolves to the time until the next step. Milliseconds.
+   */
   unload(): Promise<number>;
   /** Unloads queues until the pause is over. Milliseconds. */
   postpone(queues: readonly ActiveQueue[], pauseMs: number): Promise<void>;
   notify(notification: QueueNotification): void;
-  /** Deliveries were committed. Those that cannot go at once are left to the table. */
+  /** Adds committed deliveries. Those that cannot start at once are read from the table later. */
   addFresh(fresh: readonly FreshDeliveries[]): void;
-  /** The circuit of an endpoint closed: what waited for a probe is due. */
+  /** The circuit of an endpoint closed, so deliveries that waited for a probe are due. */
   endpointRecovered(endpoint: { shopId: bigint; endpointId: bigint }): void;
-  /** The retry clock, as the database keeps it. */
+  /** The present time of the retry clock, as in the database. */
   retryNowMs(): number;
 }
 
@@ -58,7 +60,7 @@ const UNLOAD_EVERY_MS = 100;
 export function createQueueLoader(o: QueueLoaderOptions): QueueLoader {
   const { active, shards } = o;
   const notified = new Map<string, QueueRef>();
-  /** Endpoints whose circuit closed and whose queues are not ready yet. */
+  /** Endpoints whose circuit closed and whose queues are not marked ready yet. */
   const closedCircuits = new Map<string, { shopId: bigint; endpointId: bigint }>();
   let heldBefore = '';
   let scanAtMs = 0;
@@ -89,7 +91,8 @@ export function createQueueLoader(o: QueueLoaderOptions): QueueLoader {
     scanAtMs = began + POLL_MS;
     // Notified queues first: the others may be many.
     if (notified.size > 0) await loadNotified(held);
-    // Before the search for ready queues: a queue that becomes ready between the two statements is found by both.
+    // Before the search for ready queues, so that a queue which becomes ready between the two statements is found by
+    // one.
     const askedMs = performance.now();
     const { nowMs, nextMs } = await findNextReady(o.pool, { shards: held, offsetMs });
     clockSteps.note({ askedMs, answeredMs: performance.now(), databaseMs: nowMs - offsetMs });
@@ -119,7 +122,7 @@ export function createQueueLoader(o: QueueLoaderOptions): QueueLoader {
     found.forEach(active.add);
   }
 
-  /** Part of a step, so that no queue is unloaded at the same time. */
+  /** Runs inside a step, so that no queue is unloaded at the same time. */
   async function markClosedCircuitsDue(): Promise<void> {
     for (const [key, endpoint] of [...closedCircuits]) {
       if (await markQueuesDue(o.pool, endpoint, o.clock.offsetMs())) continue;

@@ -6,7 +6,7 @@ export interface QueueRef {
   readonly subscriptionId: bigint;
 }
 
-/** Shards that the endpoints are divided into. */
+/** Number of shards into which the endpoints are divided. */
 export const DELIVERY_SHARDS = 32;
 
 /** The first part of the names of the shards' leases. */

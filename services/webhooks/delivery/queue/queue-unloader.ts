@@ -16,30 +16,30 @@ export interface QueueUnloaderOptions {
   readonly clock: RetryClock;
   readonly active: ActiveQueues;
   readonly inFlight: InFlightAttempts;
-  /** The retry clock, as the database keeps it. */
+  /** The present time of the retry clock, as in the database. */
   readonly retryNowMs: () => number;
-  /** An unloaded queue is ready at this time, by the retry clock. */
+  /** Called with the time at which an unloaded queue is ready, by the retry clock. */
   readonly onReadyAt: (retryMs: number) => void;
-  /** Unloaded queues may be ready already. */
+  /** Called when unloaded queues may already be ready. */
   readonly onMaybeReady: () => void;
 }
 
-/** Unloads queues, so that others have their turn. The loader finds them again when they are ready. */
+/** Unloads queues to make space for others. The loader finds them again when they are ready. */
 export interface QueueUnloader {
-  /** Parks queues that have had nothing due for a while. */
+  /** Unloads queues that have had no due work for a while. */
   unloadIdle(): Promise<void>;
-  /** When memory is full of queues: unloads those that could not send anything. */
+  /** When memory is full: unloads queues that could not send. */
   unloadWaiting(): Promise<void>;
-  /** Unloads queues that have something due and must wait. Milliseconds. */
+  /** Unloads queues with due work that must wait. Milliseconds. */
   postpone(queues: readonly ActiveQueue[], pauseMs: number): Promise<void>;
 }
 
-/** How long a queue is kept though nothing is due: busy ones need not be unloaded and found again. */
+/** How long a queue without due work stays loaded. Longer than the gaps of a busy queue. */
 const IDLE_MS = 2_500;
 const IDLE_HELD_MS = 100;
 const IDLE_CROWDED_MS = 10;
 const MAX_UNLOADED_AT_ONCE = 500;
-/** When memory is full of queues: how long one that sends nothing stays, and how many are unloaded at once. */
+/** When memory is full: how long a queue that does not send stays, and how many are unloaded at once. */
 const STAY_MS = 1_000;
 const MAX_RESCHEDULED_AT_ONCE = 250;
 
@@ -54,9 +54,9 @@ export function createQueueUnloader(o: QueueUnloaderOptions): QueueUnloader {
     return now - queue.idleSinceMs >= patience;
   }
 
-  /** @param readyMs by the retry clock; null for never, undefined when the queue is not what it was. */
+  /** @param readyMs by the retry clock; null for never, undefined when the stored queue has changed. */
   function afterUnload(queue: ActiveQueue, readyMs: number | null | undefined): void {
-    // It was notified in the meantime.
+    // The queue was notified in the meantime.
     if (isDue(queue) && readyMs !== undefined) return;
     if (readyMs === null) active.remove(queue.key);
     else if (readyMs === undefined) {
@@ -94,16 +94,16 @@ export function createQueueUnloader(o: QueueUnloaderOptions): QueueUnloader {
         queue.hasDueWork = false;
         queue.fullScanAtMs = Number.NEGATIVE_INFINITY;
       }
-      // One with attempts in flight is looked at again when it has been idle for a while.
+      // A queue with attempts in flight is checked again after its next idle period.
       const free = queues.filter((queue) => inFlight.ofQueue(queue.key).size === 0);
       if (free.length === 0) return;
       await rescheduleQueues(o.pool, free, { offsetMs: o.clock.offsetMs(), pauseMs });
-      // Those that were notified in the meantime are looked at again.
+      // Queues that were notified in the meantime stay and are checked again.
       for (const queue of free) if (!isDue(queue)) active.remove(queue.key);
       o.onReadyAt(o.retryNowMs() + pauseMs);
     },
-    // Hanging endpoints by the thousand must not keep away those that answer: who had no turn for a
-    // while goes, and comes again after the others.
+    // Thousands of queues of hanging endpoints must not use the space of those that answer. A queue that has not sent
+    // for a while is unloaded, and is loaded again after the others.
     async unloadWaiting() {
       if (active.queues.size < MAX_ACTIVE_QUEUES) return;
       const before = performance.now() - STAY_MS;

@@ -2,7 +2,7 @@ import type { Queryable } from '../../../platform/postgres.ts';
 import type { HealthClass } from '../scheduler/capacity.ts';
 import type { QueueRef } from './queue-ref.ts';
 
-/** A delivery that is due, with all that its attempt needs. */
+/** A due delivery with everything that its attempt needs. */
 export interface Due extends QueueRef {
   readonly id: string;
   readonly endpointId: bigint;
@@ -26,39 +26,39 @@ export interface Due extends QueueRef {
   readonly round: string;
   /** Fresh, or a retry or replay. */
   readonly isRetry: boolean;
-  /** The subscription's signing secrets in force as they are stored, newest first; see `signingKeys`. Null without one. */
-  readonly sealed: string | null;
+  /** The valid signing secrets, encrypted as stored, newest first; null without one. See `signingKeys`. */
+  readonly encryptedSecrets: string | null;
   /** The subscription has failed since its last success. */
   readonly isFailing: boolean;
-  /** Null when it was removed while the delivery waited. */
+  /** Null when the body was removed while the delivery waited. */
   readonly body: Buffer | null;
 }
 
-/** What to read from a queue. `any-probe`: the oldest delivery that is due. `oldest-probe`: the oldest delivery, if it is due. */
+/** What to read: `any-probe` reads the oldest due delivery; `oldest-probe` reads the oldest delivery, if it is due. */
 export type ReadMode = 'all' | 'any-probe' | 'oldest-probe';
 
-// As numbers in the statement.
+// The statement has their positions, counted from 1.
 const HEALTH_CLASSES: readonly HealthClass[] = ['trusted', 'new', 'slow', 'failing'];
 const MODES: readonly ReadMode[] = ['all', 'any-probe', 'oldest-probe'];
 
 export interface Reading extends QueueRef {
-  /** A queue that has moved to another endpoint gives nothing. */
+  /** The endpoint when the queue was loaded. A queue that has moved to another endpoint is skipped. */
   readonly endpointId: bigint;
   readonly limit: number;
   readonly mode: ReadMode;
-  /** Health class of its endpoint, whose share of the bytes is used. */
+  /** Health class of its endpoint, which decides the limit of bytes. */
   readonly healthClass: HealthClass;
-  /** Where to begin, by the retry clock, ms: everything before was read. 0 for the beginning. */
+  /** Where to start, by the retry clock, ms. Earlier deliveries were read before. 0 for the start of the queue. */
   readonly freshFromMs: number;
   readonly retriesFromMs: number;
 }
 
 /**
- * Reads what is due in each queue, fresh deliveries before retries. Costs a few index steps for each queue,
- * however many deliveries wait in it.
+ * Reads the due deliveries of each queue, fresh deliveries before retries. Costs a few index steps for each queue,
+ * however long the queue is.
  *
  * @param o.except deliveries in flight.
- * @param o.maxBytes of bodies, for the queues of each health class. The delivery that exceeds it is the last.
+ * @param o.maxBytes of bodies, for all queues of each health class. The delivery that exceeds it is the last.
  * @param o.offsetMs of the retry clock.
  * @returns the deliveries, queue by queue.
  */
@@ -91,19 +91,19 @@ export async function readDue(
   return rows;
 }
 
-/** The signing secrets in force of a subscription, newest first, as {@link Due} has them. */
-export const sealedOf = (shopId: string, subscriptionId: string): string => `(
+/** SQL for the valid signing secrets of a subscription, encrypted, newest first, as {@link Due} has them. */
+export const encryptedSecretsOf = (shopId: string, subscriptionId: string): string => `(
   select string_agg(c.key_id || ':' || encode(c.sealed, 'hex'), ',' order by c.id desc)
     from secrets c
    where c.shop_id = ${shopId} and c.subscription_id = ${subscriptionId}
      and (c.expires_at is null or c.expires_at > now()))`;
 
-// A fresh delivery is due whatever the clock says: it may have been set back since. Branches of other modes are not
-// executed. The limit of the lateral part stops before the retries when there are enough fresh deliveries. `offset 0`
-// makes the planner look each body up by its key in the partition of its day, whatever the statistics say.
+// A fresh delivery is due whatever its time is, because the clock may have been set back since. Branches of other modes
+// are not executed. The limit of the lateral part stops before the retries when there are enough fresh deliveries.
+// `offset 0` makes the planner read each body by its key in the partition of its day, whatever the statistics are.
 const READ_DUE = `
 with wanted as materialized (
-  select g.*, l.shard, e.url, s.failures > 0 as is_failing, ${sealedOf('g.shop_id', 'g.subscription_id')} as sealed
+  select g.*, l.shard, e.url, s.failures > 0 as is_failing, ${encryptedSecretsOf('g.shop_id', 'g.subscription_id')} as encrypted_secrets
     from unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::integer[], $5::smallint[], $6::float8[], $7::float8[],
                 $11::smallint[])
          with ordinality as g (shop_id, subscription_id, endpoint_id, most, mode, fresh_from, retries_from, healthClass, n)
@@ -112,7 +112,7 @@ with wanted as materialized (
     join subscriptions s on s.shop_id = g.shop_id and s.id = g.subscription_id
     join endpoints e on e.shop_id = g.shop_id and e.id = g.endpoint_id
 ), due as materialized (
-  select w.n, w.healthClass, w.shard, w.url, w.is_failing, w.sealed, w.endpoint_id, q.*,
+  select w.n, w.healthClass, w.shard, w.url, w.is_failing, w.encrypted_secrets, w.endpoint_id, q.*,
          sum(q.bytes) over (partition by w.healthClass order by w.n, q.nth) - q.bytes as bytes_before
     from wanted w cross join lateral (
       select r.*, row_number() over () as nth from (
@@ -143,7 +143,7 @@ select d.shop_id as "shopId", d.subscription_id as "subscriptionId", d.id, d.end
        p.api_version as "apiVersion", p.revision, p.traceparent, d.attempts, d.round_attempts as "roundAttempts",
        d.bytes, extract(epoch from d.next_attempt_at)::float8 * 1000 as "dueAtMs",
        extract(epoch from d.queued_at)::float8 * 1000 as "queuedAtMs", d.queued_at::text as round, d.is_retry as "isRetry",
-       d.sealed, d.is_failing as "isFailing", p.body
+       d.encrypted_secrets as "encryptedSecrets", d.is_failing as "isFailing", p.body
   from due d left join lateral (
          select * from payloads b where b.shop_id = d.shop_id and b.id = d.payload_id offset 0) p on true
  where d.bytes_before < ($10::float8[])[d.healthClass]

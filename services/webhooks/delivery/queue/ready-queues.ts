@@ -2,7 +2,7 @@ import type { Queryable } from '../../../platform/postgres.ts';
 import type { EndpointHealth } from '../endpoint/circuit-breaker.ts';
 import { endpointKeyOf, type QueueRef, queueKeyOf } from './queue-ref.ts';
 
-/** A queue as it is stored, with the health of its endpoint. */
+/** A stored queue with the health of its endpoint. */
 export interface StoredQueue extends QueueRef {
   readonly key: string;
   readonly endpointId: bigint;
@@ -30,8 +30,8 @@ export interface Finding {
 }
 
 /**
- * Queues of the shards that are ready, longest ready first, except the given ones. A given queue that has
- * moved to another endpoint is found all the same.
+ * The ready queues of the shards, except the given ones, longest ready first. Includes a given queue that has moved to
+ * another endpoint.
  */
 export async function findReadyQueues(
   db: Queryable,
@@ -52,7 +52,7 @@ export async function findReadyQueues(
   return rows.map(toQueue);
 }
 
-/** Those of the given queues that are ready and in the shards. */
+/** The given queues that are ready and in the shards. */
 export async function findQueues(
   db: Queryable,
   queues: readonly QueueRef[],
@@ -72,7 +72,9 @@ export async function findQueues(
   return rows.map(toQueue);
 }
 
-/** The database's time, and when the next queue of the shards is ready after it; by the retry clock, ms. */
+/**
+ * The database's time, and the time at which the next queue of the shards is ready after it; by the retry clock, ms.
+ */
 export async function findNextReady(
   db: Queryable,
   o: { shards: readonly number[]; offsetMs: number },
@@ -92,8 +94,8 @@ export interface Unloading extends QueueRef {
 }
 
 /**
- * Stores when each queue is due next, and returns that time: null for never. Queues that differ from the
- * given ones, and those that another transaction writes to, are unchanged and not in the result.
+ * Stores when each queue is due next and returns that time; null for never. Leaves out, unchanged, queues that differ
+ * from the given ones and queues that another transaction is writing.
  */
 export async function unloadQueues(
   db: Queryable,
@@ -167,8 +169,8 @@ select extract(epoch from now())::float8 * 1000 + $2 as "nowMs", (
              order by l.ready_at limit 1) n) as "nextMs"`;
 
 /**
- * Puts queues that are unloaded although something is due behind all that are ready, or makes them ready
- * after a pause. Skips queues that another transaction writes to.
+ * Reschedules unloaded queues with due work: behind all ready queues, or after a pause. Skips queues that another
+ * transaction is writing.
  *
  * @param pauseMs from now.
  */
@@ -198,8 +200,8 @@ export async function rescheduleQueues(
 }
 
 /**
- * The circuit of an endpoint closed: makes its queues that wait for the next probe ready. Returns whether
- * some were skipped because another transaction writes to them.
+ * Marks the queues of an endpoint whose circuit closed ready if they wait for the next probe. Returns whether some were
+ * skipped because another transaction is writing them.
  */
 export async function markQueuesDue(
   db: Queryable,

@@ -4,15 +4,15 @@ import { notifyDue } from './notify.ts';
 import type { QueueRef } from './queue-ref.ts';
 
 /**
- * Sends finished deliveries again, with the whole retry schedule: same `webhook-id`, same bytes, to the
- * present address of their subscription, after fresh deliveries. Skips those that are queued already and
- * those whose payload is gone (see {@link HAS_BODY}). An inactive subscription holds them.
+ * Sends finished deliveries again, with the whole retry schedule: same `webhook-id`, same bytes, to the present address
+ * of their subscription, after fresh deliveries. Skips deliveries that are already queued and those without a payload
+ * (see {@link HAS_BODY}). An inactive subscription holds them.
  *
  * The caller has locked the subscriptions (`for share` is enough), so that none is deleted before the commit.
  *
  * @param o.offsetMs of the retry clock.
- * @param o.key of the call: deliveries that the same call has started are skipped.
- * @returns the ids of those that were started.
+ * @param o.key of the call. Deliveries that the same call has started are skipped.
+ * @returns the ids of the started deliveries.
  */
 export async function requeue(
   tx: Queryable,
@@ -35,7 +35,7 @@ export async function requeue(
   return started;
 }
 
-/** Locks queues before deliveries, as everywhere: a queue that is unloaded at the same time would miss them. */
+/** Queues are always locked before deliveries. Otherwise an unload at the same time would miss the new deliveries. */
 async function lockQueuesOf(
   tx: Queryable,
   o: { shopId: bigint; ids: readonly string[] },
@@ -52,14 +52,14 @@ async function lockQueuesOf(
 }
 
 /**
- * Whether payload `p` still holds the bytes that the finished delivery `d` sent. A redacted payload is stored
- * again without the customer for later deliveries; what ended before had sent other bytes under its id.
+ * SQL for whether payload `p` still holds the bytes that the finished delivery `d` sent. A redacted payload is stored
+ * again without the customer for later deliveries. Earlier deliveries sent other bytes under the same id.
  */
 export const HAS_BODY =
   '(p.body is not null and (p.redacted_at is null or d.finished_at >= p.redacted_at))';
 
-// The payload is locked too, so that a parallel redaction comes before or after as a whole. One statement
-// for each day, as for results.
+// The payload is locked too, so that a parallel redaction happens completely before or after. One statement for each
+// day, as when results are recorded.
 const requeueOf = (day: Date): string => {
   const { first, end } = rangeOfDay(day);
   return `

@@ -63,7 +63,7 @@ test('what is sent from memory is what a reading of the table gives', async () =
     { except: [], maxBytes: all, offsetMs: 3_600_000 },
   );
   expect(read).toHaveLength(1);
-  expect(read[0]?.sealed).toContain(',');
+  expect(read[0]?.encryptedSecrets).toContain(',');
   expect(deliveries).toEqual(read);
 });
 

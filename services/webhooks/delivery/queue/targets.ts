@@ -1,14 +1,14 @@
 import type { Queryable } from '../../../platform/postgres.ts';
-import { type Due, sealedOf } from './read-due.ts';
+import { type Due, encryptedSecretsOf } from './read-due.ts';
 import { QUEUE_COLUMNS, type QueueRow, type StoredQueue, toQueue } from './ready-queues.ts';
 
-/** A queue of which no retry waits: its fresh deliveries may be sent without being read from the table. */
+/** A queue without a waiting retry. Its fresh deliveries may be sent without reading them from the table. */
 export interface Target extends StoredQueue {
   readonly url: string;
-  /** As {@link Due} has them. */
-  readonly sealed: string | null;
+  /** See {@link Due}. */
+  readonly encryptedSecrets: string | null;
   readonly isFailing: boolean;
-  /** Nothing was queued. */
+  /** Whether the queue was empty. */
   readonly wasEmpty: boolean;
 }
 
@@ -18,11 +18,11 @@ export interface FreshDeliveries {
   readonly deliveries: readonly Due[];
 }
 
-type Row = QueueRow & Pick<Target, 'url' | 'sealed' | 'isFailing' | 'wasEmpty'>;
+type Row = QueueRow & Pick<Target, 'url' | 'encryptedSecrets' | 'isFailing' | 'wasEmpty'>;
 
 /**
- * Where deliveries of these triggers may be sent at once: the open queues of the shards without a waiting retry. The
- * caller has locked them, so that they stay so until its commit.
+ * The queues to which deliveries of these triggers may be sent at once: the open queues of the shards without a waiting
+ * retry. The caller has locked them until its commit.
  */
 export async function findTargets(
   tx: Queryable,
@@ -36,14 +36,14 @@ export async function findTargets(
     values: [pairs.map(({ shopId }) => shopId), pairs.map(({ trigger }) => trigger), shards],
   });
   return rows.map((row) => {
-    const { url, sealed, isFailing, wasEmpty } = row;
-    return { ...toQueue(row), url, sealed, isFailing, wasEmpty };
+    const { url, encryptedSecrets, isFailing, wasEmpty } = row;
+    return { ...toQueue(row), url, encryptedSecrets, isFailing, wasEmpty };
   });
 }
 
 const FIND = `
 select ${QUEUE_COLUMNS}, e.url, s.failures > 0 as "isFailing", l.ready_at is null as "wasEmpty",
-       ${sealedOf('l.shop_id', 'l.subscription_id')} as sealed
+       ${encryptedSecretsOf('l.shop_id', 'l.subscription_id')} as "encryptedSecrets"
   from unnest($1::bigint[], $2::text[]) as g (shop_id, trigger)
   join subscription_queues l on l.shop_id = g.shop_id and l.trigger = g.trigger
    and l.is_open and l.expire_before is null and l.shard = any($3::smallint[])

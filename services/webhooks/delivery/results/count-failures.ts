@@ -6,7 +6,7 @@ import type { AttemptResult } from './write-results.ts';
 /** A subscription was disabled, or soon will be. */
 export interface Notice extends QueueRef {
   readonly kind: 'disabled' | 'warned';
-  /** Part of the time after which it is disabled. */
+  /** How much of the time before it is disabled has passed. */
   readonly percent: number;
 }
 
@@ -25,7 +25,7 @@ export interface CountedFailures {
   readonly busy: ReadonlySet<string>;
 }
 
-/** Failures of a subscription as they are to be stored. */
+/** The failures of a subscription, to be stored. */
 interface FailureCount {
   failures: number;
   failingSinceMs: number | null;
@@ -35,9 +35,8 @@ interface FailureCount {
 }
 
 /**
- * Counts failures of subscriptions, and resets the count after a success. Disables subscriptions that failed
- * for too long and warns before. The caller holds the leases. Rows that are locked are skipped, as their locks
- * may last long.
+ * Counts failures of subscriptions, and resets the count after a success. Disables subscriptions that failed for too
+ * long and warns before. The caller holds the leases. Skips locked rows, because their locks may last long.
  *
  * @param o.offsetMs of the retry clock.
  */
@@ -71,7 +70,7 @@ interface Judged {
   readonly notice: Notice | undefined;
 }
 
-/** In the order in which the attempts ended. */
+/** Counts in the order in which the attempts ended. */
 function countedOf(subscription: Subscription, own: readonly AttemptResult[]): FailureCount {
   let { failures, failingSinceMs, warnedPercent } = subscription;
   for (const { ended } of own) {
@@ -87,7 +86,7 @@ function countedOf(subscription: Subscription, own: readonly AttemptResult[]): F
   return { failures, failingSinceMs, warnedPercent, reason: '' };
 }
 
-/** Applies the rules of auto-disable to the count. Returns what the owner is notified of. */
+/** Applies the rules of auto-disable to the count. Returns the notice for the owner. */
 function judge(
   subscription: Subscription,
   counted: FailureCount,
@@ -109,7 +108,7 @@ function actionFor(
   { failures, failingSinceMs, warnedPercent }: FailureCount,
   own: readonly AttemptResult[],
 ): FailureAction {
-  // The answer of a former address says nothing about the present one.
+  // An answer of a former address does not apply to the present one.
   const isGone = own.some(
     ({ due, sent }) => sent?.outcome.result === 'gone' && due.endpointId === endpointId,
   );
@@ -156,7 +155,7 @@ select g.shop_id as "shopId", g.id as "subscriptionId", m.endpoint_id as "endpoi
   left join mine m on m.shop_id = g.shop_id and m.id = g.id
  order by g.shop_id, g.id`;
 
-/** In order, as everywhere. Returns those that were free. */
+/** Locks in a fixed order, as everywhere. Returns the queues whose rows were free. */
 async function lockQueues(
   tx: Queryable,
   queues: readonly QueueRef[],
@@ -174,8 +173,8 @@ async function lockQueues(
 }
 
 /**
- * Deliveries whose result is not recorded yet: the repetition of a committed statement counts nothing. For `any(array[…])`
- * see `writeResults`.
+ * Deliveries whose result is not recorded yet, so that the repetition of a committed statement counts no failure twice.
+ * For `any(array[…])` see `writeResults`.
  */
 async function stillWaiting(
   tx: Queryable,

@@ -1,22 +1,22 @@
 import type { Meter } from '@opentelemetry/api';
 import type { AttemptResult } from './write-results.ts';
 
-/** Seconds: from at once to the end of the schedule. */
+/** Seconds: from immediate delivery to the end of the schedule. */
 const LAG_BOUNDS_S = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 3_600, 86_400, 300_000];
 const DURATION_BOUNDS_S = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 15];
 const BATCH_BOUNDS = [1, 2, 5, 10, 25, 50, 100, 256];
 
 export interface DeliveryMetrics {
-  /** @param offsetMs of the retry clock, which the time of queueing is kept by. */
+  /** @param offsetMs of the retry clock, by which the time of queueing is stored. */
   recorded(batch: readonly AttemptResult[], offsetMs: number): void;
   stale(attempts: number): void;
-  /** An attempt could not be made. */
+  /** An attempt was not made. */
   rescheduled(): void;
-  /** The clock of the database was set. Milliseconds. */
+  /** The database's clock was set by this much. Milliseconds. */
   clockStep(stepMs: number): void;
   noticed(kind: 'disabled' | 'warned', percent: number): void;
-  /** A shop has used up what it may send in a minute. */
-  bytesUsedUp(): void;
+  /** A shop has reached its byte limit of the minute. */
+  byteLimitReached(): void;
 }
 
 /** Counts attempts by result, how long they take, and how late deliveries arrive. */
@@ -29,7 +29,7 @@ export function deliveryMetrics(meter: Meter): DeliveryMetrics {
   });
   const lag = meter.createHistogram('webhooks.delivery.lag', {
     unit: 's',
-    description: 'From fan-out to delivery',
+    description: 'Time from fan-out to delivery',
     advice: { explicitBucketBoundaries: LAG_BOUNDS_S },
   });
   const batches = meter.createHistogram('webhooks.results.batch', {
@@ -37,23 +37,23 @@ export function deliveryMetrics(meter: Meter): DeliveryMetrics {
     advice: { explicitBucketBoundaries: BATCH_BOUNDS },
   });
   const staleOnes = meter.createCounter('webhooks.results.stale', {
-    description: 'Results that were not recorded: another process had taken over',
+    description: 'Results that were not recorded because another process had taken over',
   });
   const rescheduledOnes = meter.createCounter('webhooks.deliveries.rescheduled', {
     description:
       'Attempts that could not be made and were rescheduled; the receiver is not at fault',
   });
   const clockSteps = meter.createCounter('webhooks.database_clock.steps', {
-    description: 'Times that the clock of the database was set, by direction',
+    description: 'Steps of the database clock, by direction',
   });
-  const usedUp = meter.createCounter('webhooks.shop_bytes_used_up', {
-    description: 'Times that a shop had used up the bytes that it may send in a minute',
+  const throttled = meter.createCounter('webhooks.shop_byte_limit_reached', {
+    description: 'Times that a shop reached its byte limit of the minute',
   });
   const disabled = meter.createCounter('webhooks.subscriptions.disabled', {
-    description: 'Subscriptions set inactive for failing',
+    description: 'Subscriptions that were disabled because of failures',
   });
   const warned = meter.createCounter('webhooks.subscriptions.warned', {
-    description: 'Warnings that a subscription will be set inactive, by the share of the time',
+    description: 'Warnings that a subscription will be disabled, by the percentage of the time',
   });
   return {
     recorded(batch, offsetMs) {
@@ -71,7 +71,7 @@ export function deliveryMetrics(meter: Meter): DeliveryMetrics {
     stale: (count) => staleOnes.add(count),
     rescheduled: () => rescheduledOnes.add(1),
     clockStep: (stepMs) => clockSteps.add(1, { direction: stepMs < 0 ? 'back' : 'forward' }),
-    bytesUsedUp: () => usedUp.add(1),
+    byteLimitReached: () => throttled.add(1),
     noticed(kind, percent) {
       if (kind === 'disabled') disabled.add(1);
       else warned.add(1, { percent });
@@ -85,7 +85,7 @@ export function observeDelivery(
   now: {
     readonly inFlight: () => number;
     readonly queues: () => number;
-    readonly shopsWaiting: () => number;
+    readonly shopsThrottled: () => number;
     readonly oldestResultMs: () => number;
   },
 ): void {
@@ -95,9 +95,9 @@ export function observeDelivery(
       .addCallback((result) => result.observe(value()));
   };
   gauge(
-    'webhooks.shops_waiting',
+    'webhooks.shops_throttled',
     'Shops whose deliveries wait because their bytes of the minute are used up',
-    now.shopsWaiting,
+    now.shopsThrottled,
   );
   gauge('webhooks.in_flight', 'Attempts that are open or not recorded yet', now.inFlight);
   gauge(

@@ -32,7 +32,7 @@ function resultOf(nth: number): AttemptResult {
     queuedAtMs: 0,
     round: '',
     isRetry: false,
-    sealed: null,
+    encryptedSecrets: null,
     isFailing: false,
     body: null,
   };

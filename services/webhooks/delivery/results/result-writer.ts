@@ -12,40 +12,42 @@ export interface ResultWriterOptions {
   readonly offsetMs: () => number;
   /** Recorded together with the results. */
   readonly healthChanges: Pick<HealthChanges, 'take'>;
-  /** Called with results that were recorded, or given up. */
+  /** Called with results that were recorded, or dropped. */
   readonly onRecorded: (batch: readonly AttemptResult[], written: WrittenResults) => void;
 }
 
 export interface ResultWriter {
   add(attemptResult: AttemptResult): void;
-  /** For how long the oldest result has not been recorded; 0 when all are. Milliseconds. */
+  /** How long the oldest result has been unrecorded; 0 when all are recorded. Milliseconds. */
   oldestMs(): number;
-  /** Resolves when everything is written; results that cannot be recorded are given up after the time. Milliseconds. */
+  /**
+   * Resolves when all results are written. Results that cannot be recorded are dropped after the time. Milliseconds.
+   */
   drain(timeoutMs: number): Promise<void>;
 }
 
 /** Results recorded by one statement. */
 const MAX_BATCH = 256;
-/** Results are recorded together: after this time, or as soon as there are this many. Milliseconds. */
+/** Results are collected for this time, or until there are MAX_BATCH of them. Milliseconds. */
 const GATHER_MS = 20;
 const ENOUGH = 64;
 const FIRST_PAUSE_MS = 50;
 const MAX_PAUSE_MS = 1_000;
-/** Until results that were skipped are tried again. Milliseconds. */
+/** Pause before skipped results are tried again. Milliseconds. */
 const PASSED_PAUSE_MS = 100;
-/** The first and the longest pause of a result that the database refuses in every form. Milliseconds. */
+/** First and longest pause of a result that the database rejects in every form. Milliseconds. */
 const FIRST_REFUSED_PAUSE_MS = 1_000;
 const MAX_REFUSED_PAUSE_MS = 60_000;
-/** This many refused results in a row have one cause: the others are not tried, and pauses stay short. */
+/** This many rejected results in a row share one cause. The others are then not tried, and pauses stay short. */
 const SHARED_CAUSE = 5;
 const MAX_SHARED_PAUSE_MS = 4_000;
-/** Queues whose failures are remembered. */
+/** Most queues with failures in memory. */
 const MAX_FAILING = 10_000;
 
 const NOTHING: WrittenResults = { stale: [], passed: [], notices: [] };
 const NOT_RECORDED = 'delivery results were not recorded; the deliveries are sent again';
 
-/** A result that is to be written later. */
+/** A result to be written later. */
 interface Postponed {
   readonly one: AttemptResult;
   /** By the monotonic clock. Milliseconds. */
@@ -53,17 +55,17 @@ interface Postponed {
 }
 
 /**
- * Records results in batches: while one statement runs, the results for the next one are collected. During
- * an outage a batch is repeated until it succeeds; the statement itself checks that the leases still hold.
- * Results that were skipped are tried again with a later batch. A result that the database refuses in every
- * form stays in memory and is tried again after a growing pause; during that time its delivery is not sent again.
+ * Records results in batches. While one statement runs, results for the next one are collected. During an outage a
+ * batch is retried until it succeeds; the statement itself checks that the leases are still held. Skipped results are
+ * retried with a later batch. A result that the database rejects in every form stays in memory and is retried after a
+ * growing pause. During that time its delivery is not sent again.
  */
 export function createResultWriter(o: ResultWriterOptions): ResultWriter {
   const waiting: AttemptResult[] = [];
   let postponed: Postponed[] = [];
-  /** Deliveries whose results are not recorded, oldest first, by when they were added. Milliseconds. */
+  /** Deliveries with unrecorded results, oldest first, with the time at which they were added. Milliseconds. */
   const unrecorded = new Map<string, number>();
-  /** How often a delivery's result was refused in every form. */
+  /** How often the result of a delivery was rejected in every form. */
   const refusals = new Map<string, number>();
   /** Queues with a failure since their deliveries were read. */
   const failing = new Set<string>();
@@ -172,7 +174,7 @@ export function createResultWriter(o: ResultWriterOptions): ResultWriter {
     }
   }
 
-  /** Part of the batch is refused. Records the rest. */
+  /** The database rejects part of the batch. Records the rest. */
   async function apart(
     batch: readonly AttemptResult[],
     changes: EndpointChange[],
@@ -183,11 +185,11 @@ export function createResultWriter(o: ResultWriterOptions): ResultWriter {
       await untilWritten([], changes);
       return oneByOne(batch, error);
     }
-    o.logger.error({ err: error }, 'the health of endpoints cannot be recorded');
+    o.logger.error({ err: error }, 'endpoint health not recorded');
     return NOTHING;
   }
 
-  /** Records each result on its own, and of a refused one what the database accepts. */
+  /** Records each result by itself. Of a rejected one it records the part that the database accepts. */
   async function oneByOne(
     batch: readonly AttemptResult[],
     error: unknown,
@@ -195,7 +197,7 @@ export function createResultWriter(o: ResultWriterOptions): ResultWriter {
     const [first] = batch;
     if (batch.length === 1 && first) {
       const about = { err: error, delivery: first.due.id };
-      o.logger.error(about, 'a delivery result cannot be recorded as it is');
+      o.logger.error(about, 'delivery result rejected by the database');
       const less = lessOf(first);
       if (!less) {
         noteRefusal(first);
@@ -257,10 +259,10 @@ export function createResultWriter(o: ResultWriterOptions): ResultWriter {
   };
 }
 
-/** An attempt of which nothing could be recorded is not repeated before this time. Milliseconds. */
+/** Pause of a delivery whose attempt could not be recorded at all. Milliseconds. */
 const UNRECORDED_PAUSE_MS = 60_000;
 
-/** Less of a refused result: first without its texts, then only the next state of the delivery. */
+/** A smaller form of a rejected result: first without its texts, then only the next state of the delivery. */
 function lessOf(one: AttemptResult): AttemptResult | undefined {
   const { sent, pauseMs } = one;
   if (!sent) return undefined;

@@ -115,7 +115,7 @@ async function rowsOf(shopId: bigint) {
 }
 
 /** Whether some session waits for another's row. */
-async function somebodyWaits(): Promise<boolean> {
+async function hasLockWaits(): Promise<boolean> {
   const { rows } = await db.pool.query<{ waits: boolean }>(
     `select exists (select from pg_stat_activity
       where datname = current_database() and wait_event_type = 'Lock') as waits`,
@@ -205,7 +205,7 @@ describe('a batch of outcomes', () => {
         [due.shopId],
       );
       const done = writeResults(db.pool, [attemptResult(due, 'delivered')], [], { offsetMs: 0 });
-      await until(somebodyWaits);
+      await until(hasLockWaits);
       return { done };
     });
     await written.done;
@@ -224,7 +224,7 @@ describe('a batch of outcomes', () => {
     const written = await inTransaction(db.pool, async (other) => {
       expect(await requeue(other, { shopId, ids: [id], offsetMs: 0 })).toEqual([id]);
       const done = writeResults(db.pool, [attemptResult(due, 'delivered')], [], { offsetMs: 0 });
-      await until(somebodyWaits);
+      await until(hasLockWaits);
       return { done };
     });
     await written.done;

@@ -7,36 +7,36 @@ import { leaseOf, queueKeyOf } from '../queue/queue-ref.ts';
 import type { Due } from '../queue/read-due.ts';
 import { countFailures, type Notice } from './count-failures.ts';
 
-/** What became of one attempt, as it is to be recorded. */
+/** The result of one attempt, to be recorded. */
 export interface AttemptResult {
   readonly due: Due;
-  /** Of the shard's lease when the attempt began. */
+  /** Token of the shard's lease when the attempt started. */
   readonly token: bigint;
-  /** Undefined when nothing was sent: the delivery is dropped because its payload is gone, or rescheduled. */
+  /** Undefined when no request was sent: the delivery is dropped because its payload is gone, or rescheduled. */
   readonly sent: { readonly outcome: Outcome; readonly headers: string } | undefined;
-  /** How it ended; null when it is to be tried again after `pauseMs`. */
+  /** How the delivery ended; null when it is retried after `pauseMs`. */
   readonly ended: 'delivered' | 'exhausted' | 'dropped' | null;
   readonly pauseMs: number;
 }
 
 export interface WrittenResults {
-  /** Not recorded: another process holds the shard now. */
+  /** Not recorded, because another process holds the shard now. */
   readonly stale: readonly AttemptResult[];
-  /** Not recorded yet: another transaction has locked their subscriptions. */
+  /** Not recorded yet, because another transaction has locked their subscriptions. */
   readonly passed: readonly AttemptResult[];
   /** Subscriptions that were disabled, and warnings. */
   readonly notices: readonly Notice[];
 }
 
 /**
- * Records results of attempts and when the next attempts are due, in one statement. Where attempts failed, or
- * the first one succeeded after failures, the failures of the subscriptions are counted before, in the same
- * transaction. Successes do not wait for the disk. May be repeated when the answer of a commit was lost.
+ * Records results of attempts and the times of the next attempts, in one statement. If attempts failed, or succeeded
+ * for the first time after failures, the failures of their subscriptions are counted first, in the same transaction.
+ * Successes do not wait for the disk. May be repeated when the answer of a commit was lost.
  *
  * - A result whose lease is lost is left out.
  * - A delivery that was dropped during its attempt stays dropped, unless it was delivered.
- * - A delivery that was started again during its attempt goes on; the attempt is only logged.
- * - A failure of a subscription that another transaction has locked is skipped: the lock may last long.
+ * - A delivery that was started again during its attempt continues; the attempt is only logged.
+ * - A failure of a subscription that another transaction has locked is skipped, because the lock may last long.
  *
  * @param o.offsetMs of the retry clock.
  */
@@ -48,7 +48,7 @@ export async function writeResults(
 ): Promise<WrittenResults> {
   const judged = toBeJudged(attemptResults);
   if (judged.length === 0) {
-    // What a crash of the database loses of it is sent again, as if the attempts had been in flight.
+    // After a crash of the database, deliveries with lost results are sent again, like deliveries in flight.
     const relaxed = { ...o, isRelaxed: true };
     return {
       stale: await write(pool, attemptResults, endpoints, relaxed),
@@ -66,7 +66,7 @@ export async function writeResults(
   });
 }
 
-/** What was sent for subscriptions that fail, or did until now. */
+/** Results that change the failures of a subscription: failures, and the first success after failures. */
 function toBeJudged(attemptResults: readonly AttemptResult[]): AttemptResult[] {
   const isSign = ({ due, sent, ended }: AttemptResult): boolean =>
     sent !== undefined && (ended !== 'delivered' || due.isFailing);
@@ -83,7 +83,7 @@ function leasesOf(
   return [...new Set(leases)];
 }
 
-/** Returns those that were not written. */
+/** Returns the results that were not written. */
 async function write(
   db: Queryable,
   attemptResults: readonly AttemptResult[],
@@ -92,7 +92,7 @@ async function write(
 ): Promise<AttemptResult[]> {
   const stale: AttemptResult[] = [];
   const days = byDay(attemptResults);
-  // All of them were skipped. The health of their endpoints is recorded all the same.
+  // All results were skipped. The health of their endpoints is recorded anyway.
   if (days.size === 0 && endpoints.length > 0) days.set(new Date().setUTCHours(0, 0, 0, 0), []);
   let changes = endpoints;
   for (const [day, ofDay] of days) {
@@ -169,18 +169,18 @@ function endpointColumns(all: readonly EndpointChange[]): unknown[] {
   ];
 }
 
-// Before any subscription, as everywhere: leases, subscriptions, endpoints, queue, deliveries.
+// Before any subscription. The order is always: leases, subscriptions, endpoints, queue, deliveries.
 const LOCK_LEASES = `
 select from leases where name = any($1::text[]) order by name for share`;
 
-// The bounds of the day are written out: what is planned is one partition of each table. (PostgreSQL 18.4
-// ends with a segmentation fault when it prunes partitions while it looks again at a row that another
-// transaction changed.) `any(array[…])` is an equality that gives no order to merge by. Else the queue would be read
-// whole, in the order of its key, when the statistics say that it is empty, as they mostly do.
+// The bounds of the day are constants, so that only one partition of each table is planned. (PostgreSQL 18.4 crashes
+// when it prunes partitions while it reads a row again that another transaction changed.) `any(array[…])` is an
+// equality without an order, which prevents a merge join. Otherwise the whole queue would be read in the order of its
+// key when the statistics report an empty table, as they usually do.
 //
-// What arrived although it was dropped or expired is said to be delivered: also when that happens at this
-// moment, and the queue still shows it (`being_dropped`). An answer may repeat what was sent: of a payload
-// whose customer was redacted during the attempt it is not kept.
+// A delivery that succeeded although it was dropped or expired is recorded as delivered, also when that happens at this
+// moment and the queue still shows it (`being_dropped`). An answer may repeat the payload, so it is not stored if the
+// customer was redacted during the attempt.
 const recordOf = (day: Date): string => {
   const { first, end } = rangeOfDay(day);
   return `

@@ -10,25 +10,25 @@ import type { StoredQueue, Unloading } from '../queue/ready-queues.ts';
 import type { Target } from '../queue/targets.ts';
 import type { EndpointCapacity, HealthClass } from './capacity.ts';
 
-/** A queue that this process sends from. Times: `...Ms` by the monotonic clock unless said otherwise. */
+/** A queue from which this process sends. Times `...Ms` are by the monotonic clock, if not said otherwise. */
 export interface ActiveQueue extends StoredQueue {
   readonly loadedAtMs: number;
-  /** Something may be due that was not read. */
+  /** The queue may have due deliveries that were not read. */
   hasDueWork: boolean;
-  /** When it was last given a place: a count, not a time. */
-  turn: number;
+  /** Sequence number of its last grant by the fair share. */
+  lastGrant: number;
   /**
-   * Deliveries that were just committed. While `hasDueWork` is false they are all that is due. The table has them
-   * too: they are dropped when the queue is to be read.
+   * Deliveries that were just committed. While `hasDueWork` is false they are all due deliveries of the queue. The
+   * table also has them, so they are dropped when the queue has to be read.
    */
   readonly fresh: Due[];
-  /** Since when the first of them waits. */
+  /** Since when the first of them has waited. */
   freshSinceMs: number;
-  /** How often it was notified that something is due. */
+  /** How many notifications of due work it got. */
   notifications: number;
-  /** Since when nothing was due. */
+  /** Since when it has had no due work. */
   idleSinceMs: number;
-  /** What is due before these was read already; by the retry clock. */
+  /** Read cursor: earlier due deliveries were read; by the retry clock. */
   freshFromMs: number;
   retriesFromMs: number;
   fullScanAtMs: number;
@@ -37,61 +37,67 @@ export interface ActiveQueue extends StoredQueue {
 interface LoadedEndpoint {
   readonly shard: number;
   health: EndpointHealth;
-  /** Queues and attempts. The endpoint is removed with the last of them. */
+  /** Number of its queues and attempts. The endpoint is removed with the last of them. */
   users: number;
 }
 
-/** Most queues of a process. Above half of it, queues are unloaded as soon as they are idle. */
+/** Most queues of a process. Above half of it, idle queues are unloaded at once. */
 export const MAX_ACTIVE_QUEUES = 2_000;
 
-/** Rows that commit late may be due before the read cursor, so each read starts this far back. Older ones are found by the next full scan. */
+/**
+ * Rows that commit late may be due before the read cursor, so each read starts this far back. Older ones are found by
+ * the next full scan.
+ */
 const LATE_COMMIT_MS = 2_000;
 const FULL_SCAN_EVERY_MS = 10_000;
 /**
- * Fresh deliveries that could not start within this time are read from the table like others, with their address and
- * body as they are then. Milliseconds.
+ * Fresh deliveries that did not start within this time are read from the table like others, with their address and body
+ * at that moment. Milliseconds.
  */
 const MAX_FRESH_MS = 250;
-/** Of all queues together. */
+/** For all queues together. */
 const MAX_FRESH_BYTES = 8 * 1024 * 1024;
 const TRUSTED_CAP = 3;
-/** Pairs of shop and health class whose last turn is remembered. */
-const MAX_TURNS = 20_000;
+/** Most pairs of shop and health class whose last grant is in memory. */
+const MAX_GRANTS = 20_000;
 
-/** The queues that this process sends from, and the health of their endpoints. */
+/** The queues from which this process sends, and the health of their endpoints. */
 export interface ActiveQueues {
   readonly queues: ReadonlyMap<string, ActiveQueue>;
   /** Queues that may have due work. */
   due(): ActiveQueue[];
-  /** Deliveries that were just committed. Returns false when they are to be read from the table instead. */
+  /** Adds deliveries that were just committed. Returns false when they must be read from the table instead. */
   addFresh(target: Target, deliveries: readonly Due[]): boolean;
-  /** Takes the first ones. */
+  /** Removes and returns the first ones. */
   takeFresh(queue: ActiveQueue, most: number): Due[];
   /** Replaces a known queue only when its endpoint has changed. */
   add(queue: StoredQueue): void;
   remove(key: string): void;
-  /** Removes queues and endpoints of other shards: other processes send for them. */
+  /** Removes queues and endpoints of other shards, for which other processes send. */
   keepOnly(shards: readonly number[]): void;
-  /** An attempt begins: keeps the health of its endpoint until the returned function is called. */
+  /** An attempt starts: keeps the health of its endpoint in memory until the returned function is called. */
   enter(endpointKey: string): () => void;
-  /** Forgets the failures of an endpoint. */
+  /** Resets the failures of an endpoint. */
   reset(endpointKey: string): void;
   health(endpointKey: string): EndpointHealth | undefined;
-  /** Applies the outcome of an attempt. Returns the new health and whether the circuit closed; undefined when nothing changed. */
+  /**
+   * Applies the outcome of an attempt. Returns the new health and whether the circuit closed; undefined when nothing
+   * changed.
+   */
   note(endpointKey: string, sign: Sign): { health: EndpointHealth; isClosed: boolean } | undefined;
   capacity(endpointKey: string, o: { open: number; slow: number }): EndpointCapacity;
-  /** The queue and its shop have had a turn. */
-  took(queue: ActiveQueue, healthClass: HealthClass): void;
-  /** The queue is idle from now, unless it gets more to do. */
+  /** Notes that the queue and its shop got a grant. */
+  noteGrant(queue: ActiveQueue, healthClass: HealthClass): void;
+  /** Marks the queue idle from now, unless it has more due work. */
   noteIdle(key: string): void;
-  turnOf(shopId: bigint, healthClass: HealthClass): number;
+  lastGrantOf(shopId: bigint, healthClass: HealthClass): number;
 }
 
 export function createActiveQueues(): ActiveQueues {
   const queues = new Map<string, ActiveQueue>();
   const endpoints = new Map<string, LoadedEndpoint>();
-  const turns = new Map<string, number>();
-  let turn = 0;
+  const lastGrants = new Map<string, number>();
+  let grants = 0;
   let freshBytes = 0;
 
   function leave(key: string, endpoint: LoadedEndpoint): void {
@@ -116,7 +122,7 @@ export function createActiveQueues(): ActiveQueues {
       hasDueWork: true,
       fresh: [],
       freshSinceMs: 0,
-      turn: 0,
+      lastGrant: 0,
       notifications: 0,
       idleSinceMs: performance.now(),
       freshFromMs: 0,
@@ -207,17 +213,17 @@ export function createActiveQueues(): ActiveQueues {
       const free = health.circuit ? 1 - open : health.maxInFlight - open;
       return { free, healthClass: healthClassOf(health, slow) };
     },
-    took(queue, healthClass) {
-      turn += 1;
-      queue.turn = turn;
-      if (turns.size >= MAX_TURNS) turns.clear();
-      turns.set(`${queue.shopId} ${healthClass}`, turn);
+    noteGrant(queue, healthClass) {
+      grants += 1;
+      queue.lastGrant = grants;
+      if (lastGrants.size >= MAX_GRANTS) lastGrants.clear();
+      lastGrants.set(`${queue.shopId} ${healthClass}`, grants);
     },
     noteIdle(key) {
       const queue = queues.get(key);
       if (queue) queue.idleSinceMs = performance.now();
     },
-    turnOf: (shopId, healthClass) => turns.get(`${shopId} ${healthClass}`) ?? 0,
+    lastGrantOf: (shopId, healthClass) => lastGrants.get(`${shopId} ${healthClass}`) ?? 0,
   };
 }
 
@@ -227,25 +233,25 @@ export function healthClassOf(health: EndpointHealth, slow: number): HealthClass
   return health.maxInFlight >= TRUSTED_CAP ? 'trusted' : 'new';
 }
 
-/** How a queue is to be read now. @param retryNowMs by the retry clock. */
+/** Which read mode applies now. @param retryNowMs by the retry clock. */
 export function modeOf(health: EndpointHealth | undefined, retryNowMs: number): ReadMode {
   if (!health?.circuit) return 'all';
   return retryNowMs >= heldUntil(health.circuit, retryNowMs) ? 'any-probe' : 'oldest-probe';
 }
 
-/** Where to begin reading: from time to time at the beginning. */
+/** Where to start reading; regularly at the beginning of the queue. */
 export function startOf(queue: ActiveQueue): { freshFromMs: number; retriesFromMs: number } {
   const now = performance.now();
   if (now - queue.fullScanAtMs > FULL_SCAN_EVERY_MS) {
     queue.fullScanAtMs = now;
-    // What is read next sets them again. A clock of the database that was set back leaves them in the future.
+    // The next read sets them again. After the database's clock was set back they would be in the future.
     queue.freshFromMs = 0;
     queue.retriesFromMs = 0;
   }
   return { freshFromMs: queue.freshFromMs, retriesFromMs: queue.retriesFromMs };
 }
 
-/** Whether all that is due of the queue is known, and it need not be read from the beginning. */
+/** Whether all due work of the queue is known, so that it need not be read from the beginning. */
 function takesFresh(queue: ActiveQueue, { endpointId }: Target): boolean {
   const isScanned = performance.now() - queue.fullScanAtMs <= FULL_SCAN_EVERY_MS;
   return !queue.hasDueWork && isScanned && queue.endpointId === endpointId;
@@ -258,12 +264,12 @@ export function noteRead(queue: ActiveQueue, { isRetry, dueAtMs }: Due, retryNow
   else queue.freshFromMs = Math.max(queue.freshFromMs, from);
 }
 
-/** Something is due in the queue, or may be. */
+/** Whether the queue has or may have due work. */
 export function isDue({ hasDueWork, fresh }: ActiveQueue): boolean {
   return hasDueWork || fresh.length > 0;
 }
 
-/** Something is due, at any place in the queue. */
+/** The queue has due work, at any position. */
 export function markDue(queue: ActiveQueue): void {
   queue.hasDueWork = true;
   queue.notifications += 1;

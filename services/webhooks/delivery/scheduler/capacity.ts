@@ -1,6 +1,6 @@
 /**
- * What is known of an endpoint: it answers quickly; nothing yet; one of its attempts has been open for
- * more than a second; its last attempt failed.
+ * Health class of an endpoint. `trusted`: it answers quickly. `new`: not known yet. `slow`: one of its attempts has
+ * been open for more than a second. `failing`: its last attempt failed.
  */
 export type HealthClass = 'trusted' | 'new' | 'slow' | 'failing';
 
@@ -10,39 +10,39 @@ export interface EndpointCapacity {
   readonly healthClass: HealthClass;
 }
 
-/** How much a process may still start: attempts, or bytes of their bodies. */
+/** How much more a process may start: attempts, or bytes of their bodies. */
 export interface Capacity {
-  /** For all endpoints. `reserved` comes on top. */
+  /** For all endpoints, without `reserved`. */
   readonly all: number;
   /** The part of `all` that endpoints other than trusted ones may use. */
   readonly untrusted: number;
   /** The part of `untrusted` that slow and failing endpoints may use. */
   readonly bad: number;
-  /** Left for these endpoints even while every other place is taken by endpoints that hang. */
+  /** Available to these endpoints even while hanging endpoints use all other capacity. */
   readonly reserved: { readonly new: number; readonly failing: number };
 }
 
-/** What a process has in flight: attempts, or bytes of their bodies. */
+/** The work in flight of a process: attempts, or bytes of their bodies. */
 export interface Load {
   /** The configured limit. */
   readonly most: number;
   /** Everything, including attempts whose result is not recorded yet. */
   readonly all: number;
-  /** Open attempts by the health class of their endpoint; open for more than a second counts as slow. */
+  /** Open attempts by the health class of their endpoint. An attempt open for more than a second counts as slow. */
   readonly new: number;
   readonly slow: number;
   readonly failing: number;
 }
 
 /**
- * How much may be started, so that endpoints that hang never fill the process:
+ * How much more may be started. The limits prevent hanging endpoints from using all the capacity of a process:
  *
  * - Endpoints that are not trusted use at most half of the limit, slow and failing ones at most a quarter.
- * - Trusted endpoints that begin to hang become slow. Of all that is slow only half of the limit is counted,
- *   so the others go on. The price: up to twice the limit may be open.
- * - A thirty-second of the limit stays reserved for new endpoints and a sixty-fourth for failing ones. An
- *   attempt that becomes slow gives its reserved place to the next. Their number is bounded as well, so
- *   that half of the limit stays for trusted endpoints.
+ * - Trusted endpoints that start to hang become slow. All slow attempts together count for at most half of the limit,
+ *   so other endpoints continue. For that, up to twice the limit may be open.
+ * - A thirty-second of the limit is reserved for new endpoints and a sixty-fourth for failing ones. An attempt that
+ *   becomes slow releases its reserved place. The number of such attempts is limited too, so that half of the limit
+ *   stays for trusted endpoints.
  */
 export function freeCapacity({ most, all, new: untried, slow, failing }: Load): Capacity {
   const part = (share: number): number => Math.max(1, Math.floor(most / share));
@@ -63,7 +63,7 @@ export function freeCapacity({ most, all, new: untried, slow, failing }: Load): 
   };
 }
 
-/** How much all endpoints of a health class together may start. */
+/** How much more all endpoints of a health class together may start. */
 export function freeFor(capacity: Capacity, healthClass: HealthClass): number {
   const { all, untrusted, bad, reserved } = capacity;
   switch (healthClass) {
@@ -78,7 +78,7 @@ export function freeFor(capacity: Capacity, healthClass: HealthClass): number {
   }
 }
 
-/** Capacity while it is being given away. */
+/** Capacity while the fair share grants it. */
 export interface Remaining {
   all: number;
   untrusted: number;
@@ -86,7 +86,7 @@ export interface Remaining {
   readonly reserved: { new: number; failing: number };
 }
 
-/** Takes one place; false when there is none for the health class. */
+/** Takes one place. Returns false when the health class has none left. */
 export function takePlace(left: Remaining, healthClass: HealthClass): boolean {
   const isTrusted = healthClass === 'trusted';
   const isBad = healthClass === 'slow' || healthClass === 'failing';

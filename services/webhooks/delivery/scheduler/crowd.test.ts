@@ -46,7 +46,7 @@ async function crowdOf(shopId: bigint, count: number): Promise<void> {
     [shopId],
   );
   const secrets = rows.map(({ id }) =>
-    keyring.seal(newSecret(), contextOf({ shopId, subscriptionId: id })),
+    keyring.encrypt(newSecret(), contextOf({ shopId, subscriptionId: id })),
   );
   await pool.query(
     `insert into secrets (shop_id, subscription_id, key_id, sealed)
@@ -55,7 +55,7 @@ async function crowdOf(shopId: bigint, count: number): Promise<void> {
       shopId,
       rows.map(({ id }) => id),
       secrets.map((one) => one.keyId),
-      secrets.map((one) => one.sealed),
+      secrets.map((one) => one.encrypted),
     ],
   );
 }

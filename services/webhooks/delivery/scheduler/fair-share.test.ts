@@ -38,7 +38,7 @@ const scenes: fc.Arbitrary<Scene> = fc
           key: `${endpointKey}:${queue}`,
           shopId: BigInt(shop),
           endpointKey,
-          turn: 0,
+          lastGrant: 0,
         }));
       }),
     );
@@ -66,7 +66,7 @@ const queueOf = (shopId: bigint, key: string): Candidate => ({
   key,
   shopId,
   endpointKey: key,
-  turn: 0,
+  lastGrant: 0,
 });
 
 const sum = (numbers: Iterable<number>): number => [...numbers].reduce((a, b) => a + b, 0);
@@ -74,7 +74,7 @@ const sum = (numbers: Iterable<number>): number => [...numbers].reduce((a, b) =>
 function given({ candidates, capacities }: Scene, free: Capacity) {
   const result = shareFairly(candidates, free, {
     capacityOf: (key) => capacities.get(key) ?? { free: 0, healthClass: 'failing' },
-    turnOf: () => 0,
+    lastGrantOf: () => 0,
   });
   const of = (isOf: (one: Candidate) => boolean) =>
     sum(candidates.filter(isOf).map(({ key }) => result.get(key) ?? 0));
@@ -151,7 +151,7 @@ describe('the allotment of places', () => {
     candidates.push(queueOf(2n, 'b'));
     const capacities = placesFor(4);
     const capacityOf = () => ({ free: 3, healthClass: 'trusted' }) as const;
-    const result = shareFairly(candidates, capacities, { capacityOf, turnOf: () => 0 });
+    const result = shareFairly(candidates, capacities, { capacityOf, lastGrantOf: () => 0 });
     expect(result.get('b')).toBe(2);
     expect(sum(result.values())).toBe(4);
   });
@@ -163,15 +163,15 @@ describe('the allotment of places', () => {
       free: 8,
       healthClass: key === 'busy' ? 'trusted' : 'new',
     });
-    const turnOf = (shop: bigint, healthClass: HealthClass) =>
+    const lastGrantOf = (shop: bigint, healthClass: HealthClass) =>
       shop === 1n ? 1 : healthClass === 'trusted' ? 9 : 0;
     const free = { all: 0, untrusted: 0, bad: 0, reserved: { new: 1, failing: 1 } };
-    expect([...shareFairly(candidates, free, { capacityOf, turnOf })]).toEqual([['fresh', 1]]);
+    expect([...shareFairly(candidates, free, { capacityOf, lastGrantOf })]).toEqual([['fresh', 1]]);
   });
 
   test('one place at a time, shops take turns, and the endpoints and queues of each', () => {
-    const turns = new Map<string | bigint, number>();
-    const turnOf = (key: string | bigint) => turns.get(key) ?? 0;
+    const lastGrants = new Map<string | bigint, number>();
+    const lastGrantOf = (key: string | bigint) => lastGrants.get(key) ?? 0;
     const capacityOf = () => ({ free: 8, healthClass: 'trusted' }) as const;
     const queues = ['x1', 'x2', 'y1', 'z1'].map((key) => ({
       ...queueOf(1n, key),
@@ -180,10 +180,10 @@ describe('the allotment of places', () => {
     const got = Array.from({ length: 16 }, (_, nth) => {
       const candidates = [...queues, queueOf(2n, 'b')].map((one) => ({
         ...one,
-        turn: turnOf(one.key),
+        lastGrant: lastGrantOf(one.key),
       }));
-      const [key = ''] = shareFairly(candidates, placesFor(1), { capacityOf, turnOf }).keys();
-      turns.set(key, nth + 1).set(key === 'b' ? 2n : 1n, nth + 1);
+      const [key = ''] = shareFairly(candidates, placesFor(1), { capacityOf, lastGrantOf }).keys();
+      lastGrants.set(key, nth + 1).set(key === 'b' ? 2n : 1n, nth + 1);
       return key;
     });
     const times = (key: string) => got.filter((one) => one === key).length;

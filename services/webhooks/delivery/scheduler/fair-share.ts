@@ -6,28 +6,28 @@ import {
   takePlace,
 } from './capacity.ts';
 
-/** A queue that may have something due. */
+/** A queue that may have due work. */
 export interface Candidate {
   readonly key: string;
   readonly shopId: bigint;
   readonly endpointKey: string;
-  /** When it was last given a place: a greater number is later. */
-  readonly turn: number;
+  /** Sequence number of its last grant; greater means later. */
+  readonly lastGrant: number;
 }
 
 export interface ShareOptions {
   readonly capacityOf: (endpointKey: string) => EndpointCapacity;
-  /** When the shop was last given a place for an endpoint of the health class: a greater number is later. */
-  readonly turnOf: (shopId: bigint, healthClass: HealthClass) => number;
+  /** Sequence number of the shop's last grant for the health class; greater means later. */
+  readonly lastGrantOf: (shopId: bigint, healthClass: HealthClass) => number;
 }
 
 /**
- * Gives places away one at a time: shops take turns, then the endpoints of a shop, then the queues of an
- * endpoint. The one that waited longest is first, so that everybody has a turn even when there is only
- * one place at a time. A shop has a turn for each health class: a new endpoint of a busy shop waits no
- * longer than that of another shop.
+ * Grants capacity one place at a time, round-robin: first over shops, then over the endpoints of a shop, then over the
+ * queues of an endpoint. The one with the oldest grant is first, so that every queue is served even when only one place
+ * is free at a time. Shops are counted per health class: a new endpoint of a busy shop waits no longer than one of
+ * another shop.
  *
- * @returns the number of places by queue, in the order of turns.
+ * @returns the number of places by queue, in the order of the grants.
  */
 export function shareFairly(
   candidates: readonly Candidate[],
@@ -55,14 +55,17 @@ interface Endpoint {
 
 /** The endpoints of a shop that are in one health class. */
 interface Shop {
-  readonly turn: number;
+  readonly lastGrant: number;
   readonly endpoints: Endpoint[];
 }
 
-function group(candidates: readonly Candidate[], { capacityOf, turnOf }: ShareOptions): Shop[] {
+function group(
+  candidates: readonly Candidate[],
+  { capacityOf, lastGrantOf }: ShareOptions,
+): Shop[] {
   const shops = new Map<string, Shop>();
   const endpoints = new Map<string, Endpoint>();
-  for (const { key, shopId, endpointKey } of candidates.toSorted(byTurn)) {
+  for (const { key, shopId, endpointKey } of candidates.toSorted(byLastGrant)) {
     const known = endpoints.get(endpointKey);
     if (known) {
       known.queues.push(key);
@@ -75,16 +78,16 @@ function group(candidates: readonly Candidate[], { capacityOf, turnOf }: ShareOp
     const shopKey = `${shopId} ${healthClass}`;
     const shop = shops.get(shopKey);
     if (shop) shop.endpoints.push(endpoint);
-    else shops.set(shopKey, { turn: turnOf(shopId, healthClass), endpoints: [endpoint] });
+    else shops.set(shopKey, { lastGrant: lastGrantOf(shopId, healthClass), endpoints: [endpoint] });
   }
-  return [...shops.values()].sort(byTurn);
+  return [...shops.values()].sort(byLastGrant);
 }
 
-function byTurn(one: { turn: number }, other: { turn: number }): number {
-  return one.turn - other.turn;
+function byLastGrant(one: { lastGrant: number }, other: { lastGrant: number }): number {
+  return one.lastGrant - other.lastGrant;
 }
 
-/** Takes one place for the next queue of the next endpoint; both then go to the end of their lists. */
+/** Takes one place for the next queue of the next endpoint. Both then move to the end of their lists. */
 function nextQueue(endpoints: Endpoint[], left: Remaining): string | undefined {
   for (;;) {
     const endpoint = endpoints.shift();

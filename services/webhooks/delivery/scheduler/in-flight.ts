@@ -1,7 +1,7 @@
 import type { Due } from '../queue/read-due.ts';
 import type { HealthClass } from './capacity.ts';
 
-/** An attempt that began and whose result is not recorded yet. */
+/** An attempt that has started and whose result is not recorded yet. */
 export interface TrackedAttempt {
   readonly due: Due;
   readonly queueKey: string;
@@ -19,11 +19,11 @@ interface Count {
   slow: number;
 }
 
-/** After so long an attempt counts as slow. Milliseconds. */
+/** An attempt that is open for longer counts as slow. Milliseconds. */
 const SLOW_MS = 1_000;
 const MIN_KEPT = 64;
 
-/** What this process has in flight: open requests, and results that are not recorded yet. */
+/** The work in flight of this process: open requests, and results that are not recorded yet. */
 export interface InFlightAttempts {
   begin(tracked: Omit<TrackedAttempt, 'isOpen' | 'isSlow'>): TrackedAttempt;
   /** The request has ended. Its result is not recorded yet. */
@@ -34,7 +34,7 @@ export interface InFlightAttempts {
   markSlow(nowMs: number): void;
   /** All attempts, open or not. */
   size(): number;
-  /** Attempts and bytes of their bodies. By health class only open attempts count, in `all` every one. */
+  /** Number and bytes of attempts. Health classes count only open attempts, `all` counts every one. */
   load(): { readonly places: Held; readonly bytes: Held };
   ofEndpoint(key: string): { readonly open: number; readonly slow: number };
   ofQueue(key: string): ReadonlySet<string>;
@@ -55,7 +55,7 @@ export function createInFlightAttempts(): InFlightAttempts {
   const shards = new Map<number, number>();
   const places: Record<HealthClass, number> = { trusted: 0, new: 0, slow: 0, failing: 0 };
   const bytes = { ...places, all: 0 };
-  /** Attempts that are not slow, oldest first. Those that ended are skipped. */
+  /** Attempts that are not slow, oldest first. Includes ended ones, which are skipped. */
   let young: TrackedAttempt[] = [];
   let open = 0;
 
@@ -78,7 +78,7 @@ export function createInFlightAttempts(): InFlightAttempts {
     count.open -= 1;
     if (tracked.isSlow) count.slow -= 1;
     if (count.open === 0) endpoints.delete(tracked.endpointKey);
-    // An attempt that stays open must not keep the bodies of all that began after it.
+    // A long attempt at the front must not keep the bodies of all later attempts in memory.
     if (young.length > MIN_KEPT && young.length > 2 * open)
       young = young.filter((one) => one.isOpen);
   }

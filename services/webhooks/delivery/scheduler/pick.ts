@@ -6,7 +6,7 @@ import { shareFairly } from './fair-share.ts';
 import type { InFlightAttempts } from './in-flight.ts';
 import type { ShopBytes } from './shop-bytes.ts';
 
-/** Bodies held at once; up to twice as many when endpoints hang. */
+/** Most bytes of bodies in memory; up to twice as many when endpoints hang. */
 const MAX_BYTES = 32 * 1024 * 1024;
 
 export interface PickOptions {
@@ -14,7 +14,7 @@ export interface PickOptions {
   readonly inFlight: InFlightAttempts;
   readonly shopBytes: ShopBytes;
   readonly loader: Pick<QueueLoader, 'postpone'>;
-  /** The configured number of attempts in flight. */
+  /** Configured limit of attempts in flight. */
   readonly concurrency: number;
 }
 
@@ -22,16 +22,16 @@ export interface PickOptions {
 export interface Picked {
   readonly queue: ActiveQueue;
   readonly healthClass: HealthClass;
-  /** Deliveries that may be started. */
+  /** How many deliveries may be started. */
   readonly limit: number;
-  /** How often the queue had been notified when it was picked. */
+  /** Number of its notifications when it was picked. */
   readonly notifications: number;
 }
 
 export interface Picks {
-  /** In the order of turns: when not all can be read, the queue that waited longest is read first. */
+  /** In the order of the grants. If not all can be read, the queue that waited longest is read first. */
   readonly picked: readonly Picked[];
-  /** Bytes of bodies that all queues of a health class may start together. */
+  /** Bytes of bodies that all queues of a health class together may start. */
   readonly maxBytes: Readonly<Record<HealthClass, number>>;
   /** Whether queues have due work, picked or not. */
   readonly hasMore: boolean;
@@ -61,7 +61,7 @@ function share(
     const capacity = active.capacity(key, inFlight.ofEndpoint(key));
     return o.maxBytes[capacity.healthClass] > 0 ? capacity : { ...capacity, free: 0 };
   };
-  const given = shareFairly(o.queues, o.free, { capacityOf, turnOf: active.turnOf });
+  const given = shareFairly(o.queues, o.free, { capacityOf, lastGrantOf: active.lastGrantOf });
   return [...given].flatMap(([key, limit]) => {
     const queue = active.queues.get(key);
     if (!queue) return [];
@@ -70,13 +70,13 @@ function share(
   });
 }
 
-/** Queues of a shop that has used its bytes of the minute up wait in the table, not in memory. */
+/** Queues of a throttled shop wait in the table, not in memory. */
 async function withoutWaiting(
   { shopBytes, loader }: PickOptions,
   queues: readonly ActiveQueue[],
 ): Promise<readonly ActiveQueue[]> {
   const waiting = new Set<bigint>();
-  // Once for each shop: its queues wait for the same moment, so one statement postpones them all.
+  // One statement per shop, because all its queues wait until the same time.
   for (const [shopId, ofShop] of Map.groupBy(queues, (queue) => queue.shopId)) {
     const waitMs = shopBytes.waitMs(shopId);
     if (waitMs === 0) continue;

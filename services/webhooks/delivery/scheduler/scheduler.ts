@@ -16,16 +16,16 @@ export interface SchedulerOptions extends PickOptions {
   readonly retryNowMs: () => number;
 }
 
-/** Attempts that end close together are followed by one reading. Milliseconds. */
+/** Attempts that end close together cause one read. Milliseconds. */
 const PACE_MS = 4;
 
 /**
- * @returns a function that picks queues with due work, reads what there is capacity for, unless it was just
- *   committed here, and starts the attempts. It does not wait for them.
+ * @returns a function that picks queues with due work, reads as much as there is capacity for (except deliveries that
+ *   were just committed in this process), and starts the attempts. It does not wait for them.
  */
 export function createScheduler(o: SchedulerOptions): () => Promise<void> {
   const { active, inFlight } = o;
-  /** Queues have due work beyond what was started. */
+  /** Whether queues have more due work than was started. */
   let hasMore = false;
 
   return async () => {
@@ -38,7 +38,7 @@ export function createScheduler(o: SchedulerOptions): () => Promise<void> {
     hasMore = active.due().length > 0;
   };
 
-  /** Starts what was just committed, if nothing else of the queue is due. Returns false when it is to be read. */
+  /** Starts fresh deliveries if the queue has no other due work. Returns false when the queue must be read. */
   function sendFresh({ queue, healthClass, limit }: Picked): boolean {
     const mode = modeOf(active.health(queue.endpointKey), o.retryNowMs());
     if (queue.hasDueWork || mode !== 'all') {
@@ -46,7 +46,7 @@ export function createScheduler(o: SchedulerOptions): () => Promise<void> {
       return false;
     }
     const isWaiting = active.takeFresh(queue, limit).filter((due) => !send(due)).length > 0;
-    active.took(queue, healthClass);
+    active.noteGrant(queue, healthClass);
     queue.idleSinceMs = performance.now();
     if (isWaiting) queue.hasDueWork = true;
     return true;
@@ -73,10 +73,10 @@ export function createScheduler(o: SchedulerOptions): () => Promise<void> {
     return readDue(o.pool, readings, { except, maxBytes, offsetMs: o.offsetMs() });
   }
 
-  /** @returns false when the delivery must wait for the bytes of its shop. */
+  /** @returns false when the shop is throttled and the delivery must wait. */
   function send(due: Due): boolean {
     const queue = active.queues.get(queueKeyOf(due));
-    // Asked here and not earlier: a process that was frozen since then starts nothing.
+    // The token is read only here, so that a process that was frozen before starts no attempt.
     const token = o.shards.tokenOf(due.shard);
     if (!queue || !active.health(queue.endpointKey) || token === undefined) return true;
     if (inFlight.get(due.id)) return true;
@@ -90,7 +90,7 @@ export function createScheduler(o: SchedulerOptions): () => Promise<void> {
     if (hasMore) o.wakeLoop.wake(PACE_MS);
   }
 
-  /** Whether the queues may have more due than was read. */
+  /** Notes whether the queues may have more due work than was read. */
   function note(
     { picked, maxBytes }: Picks,
     deliveries: readonly Due[],
@@ -104,7 +104,7 @@ export function createScheduler(o: SchedulerOptions): () => Promise<void> {
     for (const { queue, healthClass, limit, notifications } of picked) {
       const count = ofQueue.get(queue.key)?.length ?? 0;
       const isCut = bytes[healthClass] >= maxBytes[healthClass];
-      if (count > 0) active.took(queue, healthClass);
+      if (count > 0) active.noteGrant(queue, healthClass);
       queue.hasDueWork =
         count === limit || isCut || waiting.has(queue.key) || queue.notifications !== notifications;
       queue.idleSinceMs = performance.now();

@@ -46,7 +46,7 @@ test('what is over the bytes of a shop waits for its next minute: no attempt, no
   await webhooks.publish(...events(busy, EVENTS));
   await webhooks.publish(...events(other, 5));
   await until(() => arrived('/hook/other').length === 5);
-  await until(async () => (await gauge('webhooks_shops_waiting')) === 1);
+  await until(async () => (await gauge('webhooks_shops_throttled')) === 1);
 
   // Its queue is not in memory any more.
   await until(async () => (await gauge('webhooks_queues_active')) === 0);
@@ -74,7 +74,7 @@ test('what is over the bytes of a shop waits for its next minute: no attempt, no
     await until(() => arrived('/hook/busy').length > before);
     await until(
       async () =>
-        arrived('/hook/busy').length > EVENTS || (await gauge('webhooks_shops_waiting')) === 1,
+        arrived('/hook/busy').length > EVENTS || (await gauge('webhooks_shops_throttled')) === 1,
     );
   }
   const all = await until(async () => {

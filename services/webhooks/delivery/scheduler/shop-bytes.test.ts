@@ -5,17 +5,17 @@ const MIB = 1024 * 1024;
 const OVERHEAD = 1_024;
 let nowMs: number;
 let share: number;
-let usedUp: bigint[];
+let throttled: bigint[];
 let bytes: ShopBytes;
 
 beforeEach(() => {
   nowMs = 1_000;
   share = 1;
-  usedUp = [];
+  throttled = [];
   bytes = createShopBytes({
     perMinute: 8 * MIB,
     share: () => share,
-    onUsedUp: (shopId) => usedUp.push(shopId),
+    onLimitReached: (shopId) => throttled.push(shopId),
     now: () => nowMs,
   });
 });
@@ -35,7 +35,7 @@ describe('the bytes of a shop', () => {
     expect([bytes.take(1n, 1), bytes.waitMs(1n)]).toEqual([false, 1]);
     nowMs += 1;
     expect([bytes.waitMs(1n), countUntilWait(1n)]).toEqual([0, 8]);
-    expect(usedUp).toEqual([1n, 1n]);
+    expect(throttled).toEqual([1n, 1n]);
   });
 
   test('are its own: other shops go on', () => {

@@ -1,31 +1,31 @@
-/** What one shop may send to receivers in one minute, and what is left of it. */
+/** Limits the bytes that one shop sends to receivers in one minute. */
 export interface ShopBytes {
   /**
-   * Takes what a request will send; false when it must wait: then everything of the shop waits until
-   * {@link ShopBytes.waitMs} is over. The first request of a minute always goes, whatever its size.
+   * Takes the bytes of a request. Returns false when it must wait; then all deliveries of the shop wait for
+   * {@link ShopBytes.waitMs}. The first request of a minute is always allowed, whatever its size.
    */
   take(shopId: bigint, bytes: number): boolean;
   /** How long the shop must wait; 0 when it may send. Milliseconds. */
   waitMs(shopId: bigint): number;
-  /** Shops that wait. */
+  /** How many shops wait. */
   waiting(): number;
 }
 
 export interface ShopBytesOptions {
-  /** Over all processes. */
+  /** Limit over all processes. */
   readonly perMinute: number;
-  /** The part of all deliveries that this process sends, 0 to 1: it may send as much of the bytes. */
+  /** The part of all deliveries that this process sends, 0 to 1. It may use that part of the limit. */
   readonly share: () => number;
-  /** Called once for each time that a shop has used its bytes up. */
-  readonly onUsedUp: (shopId: bigint) => void;
+  /** Called once each time that a shop reaches its limit. */
+  readonly onLimitReached: (shopId: bigint) => void;
   /** The monotonic clock, milliseconds (tests). */
   readonly now?: () => number;
 }
 
-/** Headers, and what TLS and TCP add: nobody sends many empty requests for free. */
+/** Headers, and the overhead of TLS and TCP, so that many empty requests count too. */
 const OVERHEAD_BYTES = 1_024;
 const MINUTE_MS = 60_000;
-/** A process that has just started has a small share; a busy shop must go on during that time. */
+/** A process that has just started has a small share, and a busy shop must still be served. */
 const LEAST_SHARE = 1 / 4;
 
 interface Minute {
@@ -34,21 +34,20 @@ interface Minute {
 }
 
 /**
- * Counts in memory. A minute of a shop begins with its first request. Processes divide the bytes as they
- * divide the shards, so together they stay within the limit, up to four of them; each further one adds at
- * most a quarter.
+ * Counts in memory. A minute of a shop starts with its first request. Processes divide the limit like the shards, so up
+ * to four of them stay within it together. Each further one adds at most a quarter.
  */
 export function createShopBytes(o: ShopBytesOptions): ShopBytes {
   const now = o.now ?? (() => performance.now());
   const minutes = new Map<bigint, Minute>();
-  const usedUp = new Set<bigint>();
+  const throttled = new Set<bigint>();
   let sweptMs = now();
 
   function current(shopId: bigint): Minute | undefined {
     const minute = minutes.get(shopId);
     if (!minute || now() - minute.startedMs < MINUTE_MS) return minute;
     minutes.delete(shopId);
-    usedUp.delete(shopId);
+    throttled.delete(shopId);
     return undefined;
   }
 
@@ -68,12 +67,12 @@ export function createShopBytes(o: ShopBytesOptions): ShopBytes {
   return {
     take(shopId, bytes) {
       const minute = current(shopId) ?? begin(shopId);
-      if (usedUp.has(shopId)) return false;
+      if (throttled.has(shopId)) return false;
       const limit = o.perMinute * Math.max(LEAST_SHARE, Math.min(1, o.share()));
       const after = minute.used + bytes + OVERHEAD_BYTES;
       if (minute.used > 0 && after > limit) {
-        usedUp.add(shopId);
-        o.onUsedUp(shopId);
+        throttled.add(shopId);
+        o.onLimitReached(shopId);
         return false;
       }
       minute.used = after;
@@ -81,9 +80,9 @@ export function createShopBytes(o: ShopBytesOptions): ShopBytes {
     },
     waitMs(shopId) {
       // Called for every queue in memory, many times a second.
-      const minute = usedUp.has(shopId) ? current(shopId) : undefined;
+      const minute = throttled.has(shopId) ? current(shopId) : undefined;
       return minute ? Math.max(1, minute.startedMs + MINUTE_MS - now()) : 0;
     },
-    waiting: () => [...usedUp].filter(current).length,
+    waiting: () => [...throttled].filter(current).length,
   };
 }

@@ -1,5 +1,5 @@
 import type { Logger } from '../../../platform/log.ts';
-import { isTold, type Worker } from '../../../platform/worker.ts';
+import { isLogged, type Worker } from '../../../platform/worker.ts';
 
 export interface WakeLoopOptions {
   /** Its name in logs. */
@@ -9,26 +9,25 @@ export interface WakeLoopOptions {
 
 export interface WakeLoop extends Worker {
   /**
-   * Begins with the first step.
+   * Starts the loop with its first step.
    *
-   * @param step does what there is to do. Resolves to the time after which there is more to do anyway.
+   * @param step does the present work. Resolves to the time after which it is to run again even without a wake.
    *   Milliseconds.
    */
   start(step: () => Promise<number>): void;
-  /** The next step begins within this time, by default at once. Milliseconds. */
+  /** The next step starts within this time, by default at once. Milliseconds. */
   wake(withinMs?: number): void;
 }
 
-/** Between two steps, so that wakes that come close together start one step. Milliseconds. */
+/** Least time between two steps, so that wakes close together cause one step. Milliseconds. */
 const MIN_GAP_MS = 2;
 const FIRST_BACKOFF_MS = 100;
 const MAX_BACKOFF_MS = 2_000;
 
 /**
- * Repeats a step, one at a time, when it is woken or when the last step asked for it. Parts that wake it can
- * be made before the step that uses them. A step that throws is
- * logged and repeated after a growing pause. It is woken thousands of times a second, so unlike `startLoop`
- * it allocates nothing but a timer.
+ * Repeats a step, one at a time, when it is woken or when the last step asked for it. The loop exists before the step,
+ * so that parts which the step uses can wake it. A failed step is logged and repeated after a growing pause. The loop
+ * is woken thousands of times a second, so unlike `startLoop` it allocates only a timer.
  */
 export function createWakeLoop(o: WakeLoopOptions): WakeLoop {
   let step: (() => Promise<number>) | undefined;
@@ -74,7 +73,7 @@ export function createWakeLoop(o: WakeLoopOptions): WakeLoop {
       // A wake does not shorten the pause after a failure.
       endedAt = performance.now() + pause;
       dueAt = Number.POSITIVE_INFINITY;
-      if (isTold(failures)) o.logger.error({ err: error, loop: o.name, failures }, 'step failed');
+      if (isLogged(failures)) o.logger.error({ err: error, loop: o.name, failures }, 'step failed');
     }
     wake(pause);
   }

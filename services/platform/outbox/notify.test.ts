@@ -6,8 +6,8 @@ import { createTestDatabase, type TestDatabase } from '../../../test/support/dat
 import { until } from '../../../test/support/until.ts';
 import { murmur2 } from '../bus/murmur2.ts';
 import { inTransaction } from '../postgres.ts';
-import { shardsNotified } from './announce.ts';
 import { appendEvents, SHARDS } from './append.ts';
+import { shardsNotified } from './notify.ts';
 
 let database: TestDatabase;
 let listener: pg.Client;

@@ -5,10 +5,10 @@ import type { Queryable } from '../postgres.ts';
 /** Relays of other processes listen to `outbox_<schema>`. */
 export const CHANNEL_PREFIX = 'outbox_';
 
-/** Relays read at most so often: more notifications would not be noticed earlier. Milliseconds. */
+/** Relays read at most this often, so more frequent notifications have no use. Milliseconds. */
 export const GAP_MS = 15;
 
-/** Notifies the relays of all processes that events were appended to the shards. In a transaction: at its commit. */
+/** Notifies the relays of all processes that these shards have new events. In a transaction: at its commit. */
 export async function notifyRelays(db: Queryable, shards: Iterable<number>): Promise<void> {
   await db.query({
     name: 'outbox-notify',
@@ -17,21 +17,21 @@ export async function notifyRelays(db: Queryable, shards: Iterable<number>): Pro
   });
 }
 
-/** The shards that a notification names. None means any: a release of before names none. */
+/** The shards in a notification. An empty list means any shard; older releases send it. */
 export function shardsNotified(payload: string): number[] {
   return payload === '' ? [] : payload.split(',').map(Number);
 }
 
-/** Called with the shards that a commit appended to; returns those that it relays itself. */
+/** Called with the shards of a commit. Returns those that this listener relays itself. */
 export type CommitListener = (shards: readonly number[]) => readonly number[];
 
-/** The relays of this process, by the pool whose commits they relay. */
+/** Listeners of this process, by the pool whose commits they relay. */
 const listeners = new WeakMap<pg.Pool, Set<CommitListener>>();
-/** Pools whose notification is under way, and the shards that were appended to since. */
+/** Pools with a notification in flight, and the shards of later commits. */
 const notifying = new WeakMap<pg.Pool, Set<number>>();
 
-/** Hears of the commits on a pool of this process until the returned function is called. */
-export function hearCommits(pool: pg.Pool, listener: CommitListener): () => void {
+/** Calls the listener for each commit on a pool of this process until the returned function is called. */
+export function onCommit(pool: pg.Pool, listener: CommitListener): () => void {
   const all = listeners.get(pool) ?? new Set();
   listeners.set(pool, all.add(listener));
   return () => {
@@ -40,17 +40,17 @@ export function hearCommits(pool: pg.Pool, listener: CommitListener): () => void
 }
 
 /**
- * Wakes the relays of the shards: in this process directly, in another by a notification. That is
- * a statement of its own, outside the transaction: PostgreSQL lets only one commit with a
- * notification proceed at a time, its wait for the disk included. One is under way at most, and
- * stands for all commits during that time. One that is lost costs the time until the relay's next look.
+ * Notifies the relays of the shards: in this process by a call, in other processes by a notification. The notification
+ * is a statement of its own, outside of the transaction, because PostgreSQL serialises commits with a notification,
+ * including their wait for the disk. At most one notification is in flight; the next one covers all commits during that
+ * time. After a lost notification the events wait until the relay's next poll.
  */
-export function announceCommit(pool: pg.Pool, shards: readonly number[]): void {
-  const heard = new Set<number>();
+export function notifyOfCommit(pool: pg.Pool, shards: readonly number[]): void {
+  const notified = new Set<number>();
   for (const listener of listeners.get(pool) ?? []) {
-    for (const shard of listener(shards)) heard.add(shard);
+    for (const shard of listener(shards)) notified.add(shard);
   }
-  const elsewhere = shards.filter((shard) => !heard.has(shard));
+  const elsewhere = shards.filter((shard) => !notified.has(shard));
   if (elsewhere.length === 0) return;
   const next = notifying.get(pool);
   if (next) for (const shard of elsewhere) next.add(shard);
