@@ -21,7 +21,7 @@ import { BODY_BUDGET } from './http/body-budget.ts';
 import { MAX_REQUESTS_IN_FLIGHT } from './http/in-flight.ts';
 import { HTTP_LIMITS } from './http/server.ts';
 import { oauthFaults, oauthOptions, oauthShape } from './oauth/config.ts';
-import type { GatewayOptions } from './start.ts';
+import type { GatewayOptions } from './options.ts';
 
 const perHour = (points: number) => wholeNumber(1, 1_000_000).default(points);
 const MIB = 1024 * 1024;

@@ -3,7 +3,8 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { freePort } from '../deploy/local/free-ports.ts';
 import { staticIdentity } from '../services/platform/identity.ts';
 import { createTestDatabase, type TestDatabase } from '../test/support/database.ts';
-import { type GatewayOptions, startGateway } from './start.ts';
+import type { GatewayOptions } from './options.ts';
+import { startGateway } from './start.ts';
 
 let database: TestDatabase;
 beforeAll(async () => {

@@ -1,7 +1,7 @@
 import { HOURLY_LIMITS } from '../../gateway/auth/hourly-limits.ts';
 import { DEFAULT_CLIENT_ID } from '../../gateway/oauth/config.ts';
+import type { GatewayOptions } from '../../gateway/options.ts';
 import type { ServiceTargets } from '../../gateway/services.ts';
-import type { GatewayOptions } from '../../gateway/start.ts';
 import type { ServiceIdentity } from '../../services/platform/identity.ts';
 import { parseKeyring } from '../../services/platform/keyring.ts';
 import type { Database } from './database.ts';

@@ -1,7 +1,17 @@
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import type { ActorSchema } from '../../proto/gen/rms/common/v1/actor_pb.ts';
+import type { Return } from '../../proto/gen/rms/returns/v1/return_pb.ts';
+import type { DetailsSelector } from '../../services/contract/resources/details-query.ts';
 import type { Services } from '../services.ts';
-import type { ReadReturn } from './read-returns.ts';
+
+/** The shop and the actor of a read. All reads of a batch have the same ones. */
+export interface Reader {
+  readonly shopId: bigint;
+  readonly actor: MessageInitShape<typeof ActorSchema>;
+}
+
+/** Reads one return; the newest one if an order has several. Rejects as `FindReturn` does. */
+export type ReadReturn = (reader: Reader, selector: DetailsSelector) => Promise<Return>;
 
 /** The context of an action: the services, the only shop that it may access, and the actor. */
 export interface ActionContext {

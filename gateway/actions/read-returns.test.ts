@@ -7,7 +7,8 @@ import { type Return, ReturnSchema } from '../../proto/gen/rms/returns/v1/return
 import { forCaller } from '../../services/platform/caller.ts';
 import { until } from '../../test/support/until.ts';
 import type { Services } from '../services.ts';
-import { createReturnReader, type Reader } from './read-returns.ts';
+import type { Reader } from './context.ts';
+import { createReturnReader } from './read-returns.ts';
 
 const KEY: Reader = { shopId: 1n, actor: { kind: Actor_Kind.API_KEY, id: 'k1', name: 'Key' } };
 const ABSENT = 404n;

@@ -1,7 +1,5 @@
-import type { MessageInitShape } from '@bufbuild/protobuf';
 import { trace } from '@opentelemetry/api';
 import DataLoader from 'dataloader';
-import type { ActorSchema } from '../../proto/gen/rms/common/v1/actor_pb.ts';
 import { ErrorReason } from '../../proto/gen/rms/common/v1/error_pb.ts';
 import type { Return } from '../../proto/gen/rms/returns/v1/return_pb.ts';
 import type { DetailsSelector } from '../../services/contract/resources/details-query.ts';
@@ -9,16 +7,7 @@ import { forNobody, presentCaller } from '../../services/platform/caller.ts';
 import { isUnavailable, reasonOf } from '../../services/platform/errors.ts';
 import { createShopPermits } from '../../services/platform/shop-permits.ts';
 import type { Services } from '../services.ts';
-import { sent } from './context.ts';
-
-/** The shop and the actor of a read. All reads of a batch have the same ones. */
-export interface Reader {
-  readonly shopId: bigint;
-  readonly actor: MessageInitShape<typeof ActorSchema>;
-}
-
-/** Reads one return; the newest one if an order has several. Rejects as `FindReturn` does. */
-export type ReadReturn = (reader: Reader, selector: DetailsSelector) => Promise<Return>;
+import { type Reader, type ReadReturn, sent } from './context.ts';
 
 type Returns = Pick<Services['returns'], 'findReturn' | 'findReturns'>;
 

@@ -1,7 +1,7 @@
 import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import { ReturnStateSchema } from '../../proto/gen/rms/returns/v1/return_pb.ts';
 import type { SearchReturnsResponse } from '../../proto/gen/rms/returns/v1/returns_pb.ts';
-import type { RETURN_STATES } from '../../services/contract/limits.ts';
+import type { RETURN_STATES } from '../../services/contract/vocabulary.ts';
 import { enumText } from '../../services/platform/enum-text.ts';
 import { type ActionContext, callerOf } from './context.ts';
 

@@ -137,3 +137,12 @@ function open(
     },
   };
 }
+
+/** Opens what a command needs (database, services), runs the command, and closes it. */
+export type Open = (
+  work: (context: AdminContext) => Promise<void>,
+  stackFile?: string,
+) => Promise<void>;
+/** As {@link Open}, for the system that the options select. */
+export type Run = (work: (context: AdminContext) => Promise<void>) => Promise<void>;
+export type Print = (line: string) => void;

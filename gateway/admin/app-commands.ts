@@ -2,8 +2,8 @@ import { Command } from 'commander';
 import { printable } from '../../services/contract/printable.ts';
 import { installApp, listApps, removeApp } from '../tenancy/installations.ts';
 import { requireShop } from '../tenancy/shops.ts';
+import type { Print, Run } from './admin-context.ts';
 import { shopId } from './arguments.ts';
-import type { Print, Run } from './commands.ts';
 
 interface ShopOption {
   readonly shop: bigint;

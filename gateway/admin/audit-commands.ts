@@ -2,8 +2,8 @@ import { Command } from 'commander';
 import { printable } from '../../services/contract/printable.ts';
 import { type LoggedEntry, listAudit } from '../tenancy/audit-list.ts';
 import { requireShop } from '../tenancy/shops.ts';
+import type { Print, Run } from './admin-context.ts';
 import { entryId, pageSize, shopId, time } from './arguments.ts';
-import type { Print, Run } from './commands.ts';
 
 interface ListOptions {
   readonly shop: bigint;

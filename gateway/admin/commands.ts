@@ -3,7 +3,7 @@ import { newestActive } from '../../services/contract/versions.ts';
 import { SCOPES, type Scope } from '../auth/scopes.ts';
 import { type ApiKey, createApiKey, listApiKeys, revokeApiKey } from '../tenancy/api-keys.ts';
 import { createShop, listShops, requireShop } from '../tenancy/shops.ts';
-import type { AdminContext } from './admin-context.ts';
+import type { Open, Print, Run } from './admin-context.ts';
 import { appCommands } from './app-commands.ts';
 import { perMinute, scopes, shopId, time } from './arguments.ts';
 import { auditCommands } from './audit-commands.ts';
@@ -12,15 +12,6 @@ import { memberCommands } from './member-commands.ts';
 import { oauthKeyCommands } from './oauth-key-commands.ts';
 import { payloadVersionCommands } from './payload-version-commands.ts';
 import { sandboxCommand } from './sandbox-command.ts';
-
-/** Opens what a command needs (database, services), runs the command, and closes it. */
-export type Open = (
-  work: (context: AdminContext) => Promise<void>,
-  stackFile?: string,
-) => Promise<void>;
-/** As {@link Open}, for the system that the options select. */
-export type Run = (work: (context: AdminContext) => Promise<void>) => Promise<void>;
-export type Print = (line: string) => void;
 
 interface ShopOption {
   readonly shop: bigint;

@@ -2,8 +2,8 @@ import { Command } from 'commander';
 import { KNOWN_CLIENTS } from '../oauth/clients/known-clients.ts';
 import { type LiveGrant, listGrants, revokeGrant } from '../tenancy/grants.ts';
 import { requireShop } from '../tenancy/shops.ts';
+import type { Print, Run } from './admin-context.ts';
 import { shopId } from './arguments.ts';
-import type { Print, Run } from './commands.ts';
 
 /** `grants …`: the assistants that members have connected. */
 export function grantCommands(run: Run, print: Print): Command {

@@ -4,8 +4,8 @@ import { addMember, listMembers, removeMember } from '../tenancy/members.ts';
 import { ROLES, type Role } from '../tenancy/permissions.ts';
 import { requireShop } from '../tenancy/shops.ts';
 import { unlinkAccount } from '../tenancy/sign-in-accounts.ts';
+import type { Print, Run } from './admin-context.ts';
 import { role, shopId } from './arguments.ts';
-import type { Print, Run } from './commands.ts';
 
 interface ShopOption {
   readonly shop: bigint;

@@ -1,6 +1,6 @@
 import { Command } from 'commander';
 import { listOAuthKeys, rotateOAuthKey } from '../oauth/keys.ts';
-import type { Print, Run } from './commands.ts';
+import type { Print, Run } from './admin-context.ts';
 
 /** `oauth-key …`: the keys that sign assistants' access tokens. */
 export function oauthKeyCommands(run: Run, print: Print): Command {

@@ -2,8 +2,8 @@ import { Command } from 'commander';
 import { RELEASED } from '../../services/contract/versions.ts';
 import { recordAudit } from '../tenancy/audit.ts';
 import { requireShop } from '../tenancy/shops.ts';
+import type { Print, Run } from './admin-context.ts';
 import { releasedVersion, shopId } from './arguments.ts';
-import type { Print, Run } from './commands.ts';
 
 interface ShopOption {
   readonly shop: bigint;

@@ -1,8 +1,8 @@
 import { Command } from 'commander';
 import { recordAudit } from '../tenancy/audit.ts';
 import { requireShop } from '../tenancy/shops.ts';
+import type { Print, Run } from './admin-context.ts';
 import { shopId } from './arguments.ts';
-import type { Print, Run } from './commands.ts';
 
 interface SandboxOptions {
   readonly shop: bigint;

@@ -1,7 +1,7 @@
 import type pg from 'pg';
 import type { Logger } from '../../services/platform/log.ts';
 import type { Telemetry } from '../../services/platform/telemetry.ts';
-import type { GatewayOptions } from '../start.ts';
+import type { GatewayOptions } from '../options.ts';
 import { createByteQuota, SHOP_MIB_PER_DAY } from './byte-quota.ts';
 import type { ClientIp } from './client-ip.ts';
 import { createHourlyLimits } from './hourly-limits.ts';

@@ -2,7 +2,7 @@ import type pg from 'pg';
 import { createAccessTokenCheck } from '../oauth/access-token.ts';
 import { mcpResource } from '../oauth/issue.ts';
 import { createOAuthKeys } from '../oauth/keys.ts';
-import type { GatewayOptions } from '../start.ts';
+import type { GatewayOptions } from '../options.ts';
 
 export function mcpOptions(o: GatewayOptions, pool: pg.Pool, used: (grantId: string) => void) {
   const publicUrl = o.publicUrl ?? `http://127.0.0.1:${o.port}`;

@@ -11,7 +11,7 @@ import {
   RETURN_STATES,
   TOPICS,
   TRIGGERS,
-} from '../../services/contract/limits.ts';
+} from '../../services/contract/vocabulary.ts';
 
 const VOCABULARY: Resource = {
   uri: 'rms://vocabulary',

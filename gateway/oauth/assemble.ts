@@ -2,13 +2,13 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { createAuthorizationServer } from './authorization-server.ts';
 import { type Cookies, createCookies } from './cookies.ts';
+import type { OAuthDependencies } from './dependencies.ts';
 import { createGrants } from './grants.ts';
 import { mcpResource } from './issue.ts';
 import type { OAuthKeys } from './keys.ts';
 import { createOneTimeRecords } from './one-time-records.ts';
 import { SIGN_IN_TTL_S } from './provider.ts';
 import { createRequests } from './requests.ts';
-import type { OAuthDependencies } from './router.ts';
 import { createSignIn, type SignIn } from './sign-in.ts';
 import { createUpstream } from './upstream.ts';
 

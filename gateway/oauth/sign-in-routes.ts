@@ -4,13 +4,13 @@ import { addressOf } from '../auth/client-ip.ts';
 import { createRateLimit } from '../auth/rate-limits.ts';
 import { assemble, type SignInParts } from './assemble.ts';
 import { checkAuthorizeRequest } from './authorize-request.ts';
+import type { OAuthDependencies } from './dependencies.ts';
 import { continueBody, endpoint, forDataClients } from './endpoint.ts';
 import { failureAnswer, isUnavailable } from './failures.ts';
 import { withGrantContext } from './grant-context.ts';
 import { ended, type PageResponse, RETRY_AFTER_S, unavailable } from './pages/response.ts';
 import { SIGN_IN_TTL_S } from './provider.ts';
 import { createRevocation } from './revoke.ts';
-import type { OAuthDependencies } from './router.ts';
 import type { SignIn } from './sign-in.ts';
 
 const FORM_LIMIT = '8kb';

@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { JSON_DEPTH_MAX, JSON_ENTRIES_MAX, MAX_ID } from '../../services/contract/limits.ts';
+import { JSON_DEPTH_MAX, JSON_ENTRIES_MAX } from '../../services/contract/limits.ts';
 import type { Operation, OperationId } from '../../services/contract/operations.ts';
 import { shapeError, shapeResponse } from '../../services/contract/shape.ts';
 import {
@@ -12,8 +12,9 @@ import {
 import { newestActive } from '../../services/contract/versions.ts';
 import { forCaller } from '../../services/platform/caller.ts';
 import { isUnavailable } from '../../services/platform/errors.ts';
+import { MAX_ID } from '../../services/platform/ids.ts';
 import type { Logger } from '../../services/platform/log.ts';
-import type { ReadReturn } from '../actions/read-returns.ts';
+import type { ReadReturn } from '../actions/context.ts';
 import { type BodyCharge, bodyCharge, pointsOfAnswer } from '../auth/body-charge.ts';
 import type { ByteQuota } from '../auth/byte-quota.ts';
 import type { Caller } from '../auth/caller.ts';

@@ -1,9 +1,10 @@
 import { Code } from '@connectrpc/connect';
 import { z } from 'zod';
 import { ErrorReason } from '../../proto/gen/rms/common/v1/error_pb.ts';
-import { BODY_BYTES_MAX, CART_ENTRIES_MAX, isBase64 } from '../contract/limits.ts';
+import { BODY_BYTES_MAX, CART_ENTRIES_MAX } from '../contract/limits.ts';
 import { DomainError } from '../platform/errors.ts';
 import { callerShape, id, optionalIdempotencyKey, text } from '../platform/input.ts';
+import { isBase64 } from '../platform/text.ts';
 
 /** A cart is kept for this time. Days. */
 export const CART_DAYS = 30;

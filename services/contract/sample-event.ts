@@ -4,7 +4,6 @@ import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import { Actor_Kind } from '../../proto/gen/rms/common/v1/actor_pb.ts';
 import { type Event, EventSchema } from '../../proto/gen/rms/events/v1/events_pb.ts';
 import { LabelRequest_State, ReturnState } from '../../proto/gen/rms/returns/v1/return_pb.ts';
-import type { Trigger } from './limits.ts';
 import {
   SAMPLE_LINE_ITEM_ID,
   SAMPLE_RETURN_ID,
@@ -13,6 +12,7 @@ import {
   sampleLabel,
   sampleReturn,
 } from './sample-return.ts';
+import type { Trigger } from './vocabulary.ts';
 
 type Detail = NonNullable<MessageInitShape<typeof EventSchema>['detail']>;
 

@@ -2,8 +2,8 @@ import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import type { PublicError } from './errors.ts';
 import { NOT_FOUND } from './errors.ts';
-import { CONDITION_CATEGORIES } from './limits.ts';
 import { shapeError, shapePayload, shapeResponse } from './shape.ts';
+import { CONDITION_CATEGORIES } from './vocabulary.ts';
 
 const newest = (category: string) => {
   const grade = category.startsWith('grade_') ? category.slice('grade_'.length) : null;

@@ -1,7 +1,8 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { DELIVERY_STATES, MAX_ID, TRIGGERS } from './limits.ts';
+import { MAX_ID } from '../platform/ids.ts';
 import { parsePathId, validateQuery } from './validate.ts';
+import { DELIVERY_STATES, TRIGGERS } from './vocabulary.ts';
 
 describe('the query of return details', () => {
   const read = (query: string) =>

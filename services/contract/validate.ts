@@ -1,6 +1,6 @@
 import type { z } from 'zod';
+import { blank } from '../platform/text.ts';
 import { isObject } from './json-object.ts';
-import { blank } from './limits.ts';
 import { OPERATIONS, type OperationId } from './operations.ts';
 import { printable } from './printable.ts';
 import type { CartBody } from './resources/cart.ts';

@@ -2,8 +2,9 @@ import { Code } from '@connectrpc/connect';
 import { z } from 'zod';
 import { ErrorReason } from '../../proto/gen/rms/common/v1/error_pb.ts';
 import { DestinationType } from '../../proto/gen/rms/destinations/v1/destinations_pb.ts';
-import { ADDRESS_TEXT_MAX, DESTINATION_NAME_MAX, MAX_ID } from '../contract/limits.ts';
+import { ADDRESS_TEXT_MAX, DESTINATION_NAME_MAX } from '../contract/limits.ts';
 import { DomainError } from '../platform/errors.ts';
+import { MAX_ID } from '../platform/ids.ts';
 import {
   callerShape,
   id,

@@ -1,14 +1,13 @@
 import { z } from 'zod';
 import { DispositionOutcome } from '../../proto/gen/rms/returns/v1/return_pb.ts';
 import {
-  CONDITION_CATEGORIES,
-  type ConditionCategory,
   DISPOSITION_ITEMS_MAX,
   IMAGE_MAX,
   IMAGES_PER_ITEM_MAX,
   NOTE_MAX,
   RETURN_PROCESSOR_MAX,
 } from '../contract/limits.ts';
+import { CONDITION_CATEGORIES, type ConditionCategory } from '../contract/vocabulary.ts';
 import { callerShape, id, optionalIdempotencyKey, text, time } from '../platform/input.ts';
 import { NOTHING_SAID, outcomeText } from './inspection.ts';
 

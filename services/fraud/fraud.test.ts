@@ -9,7 +9,7 @@ import {
   refusal,
   runService,
 } from '../../test/support/running-service.ts';
-import { FRAUD_CATEGORIES } from '../contract/limits.ts';
+import { FRAUD_CATEGORIES } from '../contract/vocabulary.ts';
 import { startFraud } from './start.ts';
 
 let returns: FakeReturns;

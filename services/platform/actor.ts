@@ -1,5 +1,5 @@
 import { Actor_KindSchema } from '../../proto/gen/rms/common/v1/actor_pb.ts';
-import { cleanText, fits } from '../contract/limits.ts';
+import { cleanText, fits } from './text.ts';
 
 /** Longest id or name of an actor, in characters. Both are stored with everything that the actor does. */
 const MAX_ACTOR_TEXT = 200;

@@ -1,8 +1,9 @@
 import type { Timestamp } from '@bufbuild/protobuf/wkt';
 import { z } from 'zod';
 import type { Actor } from '../../proto/gen/rms/common/v1/actor_pb.ts';
-import { blank, cleanText, fits, MAX_ID } from '../contract/limits.ts';
 import { invalidField } from './errors.ts';
+import { MAX_ID } from './ids.ts';
+import { blank, cleanText, fits } from './text.ts';
 
 /**
  * Validates a request message against a schema, once, at the edge of a service.

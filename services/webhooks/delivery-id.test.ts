@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { TOPICS } from '../contract/limits.ts';
+import { TOPICS } from '../contract/vocabulary.ts';
 import { dayOf, deliveryIdOf, payloadIdOf, rangeOfEvent } from './delivery-id.ts';
 
 const moments = fc.date({

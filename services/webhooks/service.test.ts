@@ -5,8 +5,8 @@ import { DeliveryState, SubscriptionStatus } from '../../proto/gen/rms/webhooks/
 import { actor, newShop, refusal } from '../../test/support/running-service.ts';
 import { until } from '../../test/support/until.ts';
 import { runWebhooks, startReceiver, type WebhooksUnderTest } from '../../test/support/webhooks.ts';
-import { TOPICS, TRIGGERS } from '../contract/limits.ts';
 import { sampleEvent } from '../contract/sample-event.ts';
+import { TOPICS, TRIGGERS } from '../contract/vocabulary.ts';
 
 let webhooks: WebhooksUnderTest;
 const today = new Date('2026-11-21T00:00:00Z');

@@ -1,8 +1,8 @@
 import { timestampNow } from '@bufbuild/protobuf/wkt';
 import type pg from 'pg';
-import { TRIGGERS } from '../contract/limits.ts';
 import { sampleEvent } from '../contract/sample-event.ts';
 import { payloadVersionServed } from '../contract/versions.ts';
+import { TRIGGERS } from '../contract/vocabulary.ts';
 import { invalidField } from '../platform/errors.ts';
 import { inTransaction } from '../platform/postgres.ts';
 import { currentTraceparent } from '../platform/telemetry.ts';

@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import { CAPACITY_ROWS, checksFrom, checkTable, coefficientsFrom } from './capacity-measured.ts';
+import type { Figure } from './figure.ts';
 import { BY_PROCESS } from './measure.ts';
-import type { Figure } from './row.ts';
 import { IDLE_STACK } from './rows/idle.ts';
 import { DELIVERY_RATE } from './rows/throughput.ts';
 import { storedName } from './stored.ts';

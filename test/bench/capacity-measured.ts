@@ -1,6 +1,7 @@
 import { type Coefficients, coresFor } from './capacity.ts';
+import type { Figure } from './figure.ts';
 import type { Result } from './report.ts';
-import type { Figure, Row } from './row.ts';
+import type { Row } from './row.ts';
 import { CAPACITY_POINTS, type CapacityPoint, coresByProcess } from './rows/capacity-points.ts';
 import { closed, PER_SECOND } from './rows/closed.ts';
 import { IDLE_STACK, idle } from './rows/idle.ts';

@@ -1,5 +1,6 @@
 import type { NodeProcess, Worker } from './child.ts';
-import type { HttpLoadMethods, Load } from './http-load.ts';
+import type { HttpLoadMethods } from './http-load.ts';
+import type { Load } from './load.ts';
 import { perThousand, startMeter, together, type Work } from './measure.ts';
 import type { Platform } from './platform.ts';
 import { type Spread, spreadOf } from './stats.ts';

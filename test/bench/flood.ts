@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Load, LoadRequest } from './http-load.ts';
 import { keepAliveClient } from './keep-alive.ts';
+import type { Load, LoadRequest } from './load.ts';
 import { monotonicMs } from './stats.ts';
 
 export interface Flood extends Load {

@@ -3,23 +3,11 @@ import autocannon from 'autocannon';
 import { Pool } from 'undici';
 import { type ClosedResult, closedLoop, type Flood, type FloodResult, flood } from './flood.ts';
 import { serveParent } from './ipc.ts';
+import type { Load, LoadRequest } from './load.ts';
 import { monotonicMs } from './stats.ts';
 
 /** Stands in a body for a number that no other request has. */
 const UNIQUE = '{unique}';
-
-export interface LoadRequest {
-  readonly method: 'GET' | 'POST';
-  readonly path: string;
-  readonly body?: string;
-}
-
-export interface Load {
-  readonly origin: string;
-  readonly headers: Readonly<Record<string, string>>;
-  /** A connection goes through one of the lists, again and again. */
-  readonly lists: readonly (readonly LoadRequest[])[];
-}
 
 export interface LoadResult {
   readonly requests: number;

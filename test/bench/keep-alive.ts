@@ -1,5 +1,5 @@
 import { createConnection, type Socket } from 'node:net';
-import type { Load, LoadRequest } from './http-load.ts';
+import type { Load, LoadRequest } from './load.ts';
 
 /** What a load needs to know of an answer. */
 export interface Answer {

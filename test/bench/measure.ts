@@ -1,7 +1,7 @@
 import type { NodeProcess } from './child.ts';
+import type { Figure } from './figure.ts';
 import type { Platform } from './platform.ts';
 import { cpuByKind, kindsOf } from './postgres-kinds.ts';
-import type { Figure } from './row.ts';
 import { cpuOfTree, type ProcessTime, readProcesses, residentOf } from './work.ts';
 
 /** Processes that only the bench has: the two ends of the path, and what calls the API. */

@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import type { Figure } from './row.ts';
+import type { Figure } from './figure.ts';
 import { cpuOfTree, type ProcessTime, readProcesses } from './work.ts';
 
 /** Figures are not published when others took more of the machine while they were measured. */

@@ -1,5 +1,6 @@
+import type { Figure } from './figure.ts';
 import { othersFigure, type RowShares } from './others.ts';
-import type { Figure, Row } from './row.ts';
+import type { Row } from './row.ts';
 
 const RUNS = 'to run';
 

@@ -1,4 +1,5 @@
 import type { NodeProcess } from './child.ts';
+import type { Figure } from './figure.ts';
 import type { Platform } from './platform.ts';
 
 /** What a row is run with. */
@@ -14,18 +15,6 @@ export interface Bench {
   note(text: string): void;
   /** So many shops that no other row uses. */
   newShops(count: number): bigint[];
-}
-
-export interface Figure {
-  readonly name: string;
-  readonly value: string;
-  /** The value as a number, where it is one. */
-  readonly number?: number;
-  /** What it is made of, by name. */
-  readonly parts?: Readonly<Record<string, number>>;
-  readonly goal?: string;
-  /** Only where there is a goal. */
-  readonly met?: boolean;
 }
 
 /** One row of the table of goals. */

@@ -1,7 +1,8 @@
 import { readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
+import type { Figure } from './figure.ts';
 import type { Platform } from './platform.ts';
-import { type Figure, figure } from './row.ts';
+import { figure } from './row.ts';
 
 /** What is counted for each. */
 export type Kept = 'delivery' | 'event' | 'record' | 'return';

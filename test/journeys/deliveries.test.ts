@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { DeliveryState } from '../../proto/gen/rms/webhooks/v1/webhooks_pb.ts';
-import { TRIGGERS } from '../../services/contract/limits.ts';
+import { TRIGGERS } from '../../services/contract/vocabulary.ts';
 import { type Hook, type HookPartner, startPartner, verified } from '../support/journeys/hooks.ts';
 import { callIn, type Journey, startJourney } from '../support/journeys/journey.ts';
 import { until } from '../support/until.ts';

@@ -8,7 +8,7 @@ import {
   LabelProvider,
   RestockMode,
 } from '../../proto/gen/rms/returns/v1/returns_pb.ts';
-import { TRIGGERS } from '../../services/contract/limits.ts';
+import { TRIGGERS } from '../../services/contract/vocabulary.ts';
 import {
   type Hook,
   type HookPartner,

@@ -2,8 +2,8 @@ import { randomUUID } from 'node:crypto';
 import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { ReplayState } from '../../proto/gen/rms/webhooks/v1/webhooks_pb.ts';
-import { TOPICS, TRIGGERS } from '../../services/contract/limits.ts';
 import { delivers } from '../../services/contract/views/payload.ts';
+import { TOPICS, TRIGGERS } from '../../services/contract/vocabulary.ts';
 import { type Hook, type HookPartner, startPartner, verified } from '../support/journeys/hooks.ts';
 import { callIn, type Journey, startJourney } from '../support/journeys/journey.ts';
 import {

@@ -1,8 +1,8 @@
 import { randomInt, randomUUID } from 'node:crypto';
 import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import type { Event } from '../../proto/gen/rms/events/v1/events_pb.ts';
-import type { Topic, Trigger } from '../../services/contract/limits.ts';
 import { sampleEvent } from '../../services/contract/sample-event.ts';
+import type { Topic, Trigger } from '../../services/contract/vocabulary.ts';
 import { inTransaction } from '../../services/platform/postgres.ts';
 import { deliveryIdOf } from '../../services/webhooks/delivery-id.ts';
 import { eventKeyOf, insertDeliveries } from '../../services/webhooks/fan-out/insert.ts';

@@ -1,6 +1,8 @@
 import { z } from 'zod';
-import { blank, FRAUD_CATEGORIES, FRAUD_COMMENT_MAX } from '../../../services/contract/limits.ts';
+import { FRAUD_COMMENT_MAX } from '../../../services/contract/limits.ts';
 import { choice, text } from '../../../services/contract/resources/fields.ts';
+import { FRAUD_CATEGORIES } from '../../../services/contract/vocabulary.ts';
+import { blank } from '../../../services/platform/text.ts';
 import { createFraudReport as create } from '../../actions/fraud.ts';
 import { idempotencyKey, returnId } from '../fields.ts';
 import { defineTool, ToolRefusal } from '../tool.ts';

@@ -1,8 +1,8 @@
 import { z } from 'zod';
 import { OutcomeSchema, ReturnStateSchema } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
-import { RETURN_OUTCOMES, RETURN_STATES } from '../../../services/contract/limits.ts';
 import { isoTime } from '../../../services/contract/time.ts';
 import { word } from '../../../services/contract/views/values.ts';
+import { RETURN_OUTCOMES, RETURN_STATES } from '../../../services/contract/vocabulary.ts';
 import { summarizeReturns } from '../../actions/summary.ts';
 import { time, UNTRUSTED } from '../fields.ts';
 import { defineTool, readOnlyHints, ToolRefusal } from '../tool.ts';

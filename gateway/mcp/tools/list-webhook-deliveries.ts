@@ -1,7 +1,7 @@
 import { z } from 'zod';
-import { DELIVERY_STATES, TRIGGERS } from '../../../services/contract/limits.ts';
 import { choice, id } from '../../../services/contract/resources/fields.ts';
 import { known } from '../../../services/contract/views/values.ts';
+import { DELIVERY_STATES, TRIGGERS } from '../../../services/contract/vocabulary.ts';
 import { listDeliveries } from '../../actions/deliveries.ts';
 import { cursor, detail, limit, nextCursor, time } from '../fields.ts';
 import { defineTool, readOnlyHints } from '../tool.ts';

@@ -1,7 +1,6 @@
 import { z } from 'zod';
 import {
   DISPOSITION_ITEMS_MAX,
-  DISPOSITION_OUTCOMES,
   IMAGE_MAX,
   IMAGES_PER_ITEM_MAX,
   NOTE_MAX,
@@ -9,6 +8,7 @@ import {
 } from '../../../services/contract/limits.ts';
 import { disposition } from '../../../services/contract/resources/disposition.ts';
 import { choice, id, text, typed } from '../../../services/contract/resources/fields.ts';
+import { DISPOSITION_OUTCOMES } from '../../../services/contract/vocabulary.ts';
 import { assessDispositions } from '../../actions/dispositions.ts';
 import { idempotencyKey, time, UNTRUSTED } from '../fields.ts';
 import { defineTool, ToolRefusal } from '../tool.ts';

@@ -1,7 +1,7 @@
 import { z } from 'zod';
-import { RETURN_STATES } from '../../../services/contract/limits.ts';
 import { boolean, choice, id, text } from '../../../services/contract/resources/fields.ts';
 import { known } from '../../../services/contract/views/values.ts';
+import { RETURN_STATES } from '../../../services/contract/vocabulary.ts';
 import { searchReturns as search } from '../../actions/search-returns.ts';
 import { cursor, detail, limit, nextCursor, time } from '../fields.ts';
 import { defineTool, readOnlyHints } from '../tool.ts';

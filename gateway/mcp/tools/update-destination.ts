@@ -1,9 +1,5 @@
 import { z } from 'zod';
-import {
-  ADDRESS_TEXT_MAX,
-  DESTINATION_NAME_MAX,
-  DESTINATION_TYPES,
-} from '../../../services/contract/limits.ts';
+import { ADDRESS_TEXT_MAX, DESTINATION_NAME_MAX } from '../../../services/contract/limits.ts';
 import { destination } from '../../../services/contract/resources/destination.ts';
 import {
   boolean,
@@ -14,6 +10,7 @@ import {
   typed,
 } from '../../../services/contract/resources/fields.ts';
 import { destinationView } from '../../../services/contract/views/destination.ts';
+import { DESTINATION_TYPES } from '../../../services/contract/vocabulary.ts';
 import { updateDestination as update } from '../../actions/destinations.ts';
 import { idempotencyKey } from '../fields.ts';
 import { defineTool } from '../tool.ts';

@@ -1,11 +1,7 @@
 import { z } from 'zod';
-import {
-  TOPICS,
-  TRIGGERS,
-  WEBHOOK_STATUSES,
-  WEBHOOK_URL_MAX,
-} from '../../../services/contract/limits.ts';
+import { WEBHOOK_URL_MAX } from '../../../services/contract/limits.ts';
 import { choice, id, requiredText } from '../../../services/contract/resources/fields.ts';
+import { TOPICS, TRIGGERS, WEBHOOK_STATUSES } from '../../../services/contract/vocabulary.ts';
 import { updateWebhook as update } from '../../actions/webhooks.ts';
 import { idempotencyKey } from '../fields.ts';
 import { defineTool, ToolRefusal } from '../tool.ts';

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { type Return, ReturnStateSchema } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
-import { RETURN_STATES } from '../../../services/contract/limits.ts';
 import { iso, known, word } from '../../../services/contract/views/values.ts';
+import { RETURN_STATES } from '../../../services/contract/vocabulary.ts';
 
 /** The result of a write to a return: its id, name and current state. */
 export const changedReturn = z.strictObject({

@@ -4,8 +4,8 @@ import {
   LineOutcomeSchema,
   type Return,
 } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
-import { DISPOSITION_OUTCOMES, LINE_OUTCOMES } from '../../../services/contract/limits.ts';
 import { iso, known, word, zero } from '../../../services/contract/views/values.ts';
+import { DISPOSITION_OUTCOMES, LINE_OUTCOMES } from '../../../services/contract/vocabulary.ts';
 import { UNTRUSTED } from '../fields.ts';
 
 const text = () => z.string().nullable();

@@ -7,14 +7,14 @@ import {
   ReturnStateSchema,
   ReturnTypeSchema,
 } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
+import { idNumber, iso, known, word, zero } from '../../../services/contract/views/values.ts';
 import {
   LABEL_STATUSES,
   RETURN_METHODS,
   RETURN_OUTCOMES,
   RETURN_STATES,
   RETURN_TYPES,
-} from '../../../services/contract/limits.ts';
-import { idNumber, iso, known, word, zero } from '../../../services/contract/views/values.ts';
+} from '../../../services/contract/vocabulary.ts';
 import { UNTRUSTED } from '../fields.ts';
 import { maskedEmail } from '../masked-email.ts';
 import type { ToolContext } from '../tool.ts';

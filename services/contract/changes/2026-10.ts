@@ -1,5 +1,5 @@
 import { isObject } from '../json-object.ts';
-import { CONDITION_CATEGORIES } from '../limits.ts';
+import { CONDITION_CATEGORIES } from '../vocabulary.ts';
 import type { VersionChange } from './change.ts';
 
 /**

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import type { Amount } from '../../../proto/gen/rms/common/v1/money_pb.ts';
 import type { Exchange } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
-import type { CurrencyType } from '../limits.ts';
+import type { CurrencyType } from '../vocabulary.ts';
 import { shapeOf, type ViewOf, viewFields, viewOf } from './field.ts';
 
 /** An exchange item of return details, with its amounts in the asked-for currency; `none` stands for zero. */

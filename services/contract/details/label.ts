@@ -1,8 +1,8 @@
 import { z } from 'zod';
 import { LabelStatusSchema, type Return } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
-import { LABEL_STATUSES } from '../limits.ts';
 import { known as knownText, time } from '../resources/answers.ts';
 import { iso, known, word } from '../views/values.ts';
+import { LABEL_STATUSES } from '../vocabulary.ts';
 
 /** Labels of return details, oldest first. */
 

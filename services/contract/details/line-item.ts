@@ -9,9 +9,9 @@ import {
   type LineItem,
   LineOutcomeSchema,
 } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
-import { DISPOSITION_OUTCOMES, LINE_OUTCOMES } from '../limits.ts';
 import { known as knownText, time } from '../resources/answers.ts';
 import { iso, known, word } from '../views/values.ts';
+import { DISPOSITION_OUTCOMES, LINE_OUTCOMES } from '../vocabulary.ts';
 import { shapeOf, type ViewOf, viewFields, viewOf } from './field.ts';
 
 /** The line items of return details (interface: Return details, Line item fields), newest shape. */

@@ -10,10 +10,9 @@ import {
   ReturnSchema,
   ReturnState,
 } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
-import { RETURN_OUTCOMES } from '../limits.ts';
-
 import { sampleReturn } from '../sample-return.ts';
 import { word, zero } from '../views/values.ts';
+import { RETURN_OUTCOMES } from '../vocabulary.ts';
 import {
   returnDetailsFields,
   returnDetailsView,

@@ -9,6 +9,8 @@ import {
   ReturnTypeSchema,
   type Totals,
 } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
+import { amount } from '../resources/answers.ts';
+import { known, word, zero } from '../views/values.ts';
 import {
   type CurrencyType,
   LABEL_STATUSES,
@@ -16,9 +18,7 @@ import {
   RETURN_OUTCOMES,
   RETURN_STATES,
   RETURN_TYPES,
-} from '../limits.ts';
-import { amount } from '../resources/answers.ts';
-import { known, word, zero } from '../views/values.ts';
+} from '../vocabulary.ts';
 import { exchange, exchangeView } from './exchange.ts';
 import { shapeOf, type ViewOf, viewFields, viewOf } from './field.ts';
 import { label, labelsView } from './label.ts';

@@ -1,9 +1,9 @@
 import { readFile } from 'node:fs/promises';
 import { describe, expect, test } from '@jest/globals';
 import { isObject, type JsonObject } from '../json-object.ts';
-import { TOPICS } from '../limits.ts';
 import { OPERATIONS } from '../operations.ts';
 import { RELEASED, UNSTABLE } from '../versions.ts';
+import { TOPICS } from '../vocabulary.ts';
 import { openapiDocument } from './document.ts';
 import { breakingChanges } from './growth.ts';
 

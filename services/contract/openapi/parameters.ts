@@ -1,15 +1,13 @@
+import { MAX_ID } from '../../platform/ids.ts';
 import {
-  CURRENCY_TYPES,
   CURSOR_MAX,
   DELIVERIES_PAGE_DEFAULT,
   DELIVERIES_PAGE_MAX,
-  DELIVERY_STATES,
-  MAX_ID,
   ORDER_NAME_MAX,
-  TRIGGERS,
 } from '../limits.ts';
 import type { Operation, OperationId } from '../operations.ts';
 import { ownBound } from '../resources/fields.ts';
+import { CURRENCY_TYPES, DELIVERY_STATES, TRIGGERS } from '../vocabulary.ts';
 
 /** The path and query parameters of an operation, for its OpenAPI object. */
 export function parametersOf(operation: Operation): readonly object[] {

@@ -1,9 +1,9 @@
 import { z } from 'zod';
-import { TOPICS, type Topic, TRIGGERS, type Trigger } from '../limits.ts';
 import { PAYLOAD_FIELDS } from '../resources/payloads.ts';
 import { sampleEvent } from '../sample-event.ts';
 import { shapePayload } from '../shape.ts';
 import { delivers, payloadOf } from '../views/payload.ts';
+import { TOPICS, type Topic, TRIGGERS, type Trigger } from '../vocabulary.ts';
 
 const SAMPLE_SHOP = 1n;
 

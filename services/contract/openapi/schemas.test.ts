@@ -2,13 +2,13 @@ import { beforeAll, describe, expect, test } from '@jest/globals';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { returnDetailsView } from '../details/return-details.ts';
 import { isObject } from '../json-object.ts';
-import { TOPICS, TRIGGERS } from '../limits.ts';
 import { OPERATIONS, type OperationId } from '../operations.ts';
 import { sampleEvent } from '../sample-event.ts';
 import { shapePayload, shapeResponse } from '../shape.ts';
 import { ACCEPTED, REFUSED } from '../testing/bodies.ts';
 import { RELEASED, UNSTABLE } from '../versions.ts';
 import { delivers, payloadOf } from '../views/payload.ts';
+import { TOPICS, TRIGGERS } from '../vocabulary.ts';
 import { openapiDocument } from './document.ts';
 
 /** Rules that a schema cannot say, or says only in its description. */

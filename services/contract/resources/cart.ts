@@ -1,6 +1,7 @@
 import { z } from 'zod';
+import { isBase64 } from '../../platform/text.ts';
 import { type NumberText, numberOf } from '../exact-json.ts';
-import { CART_ENTRIES_MAX, isBase64 } from '../limits.ts';
+import { CART_ENTRIES_MAX } from '../limits.ts';
 import { ownBound, textFault, typed } from './fields.ts';
 
 export type CartEntryValue = number | NumberText | Readonly<Record<string, unknown>>;

@@ -1,14 +1,7 @@
-import {
-  CURSOR_MAX,
-  characters,
-  DELIVERIES_PAGE_DEFAULT,
-  DELIVERIES_PAGE_MAX,
-  DELIVERY_STATES,
-  type DeliveryState,
-  TRIGGERS,
-  type Trigger,
-} from '../limits.ts';
+import { characters } from '../../platform/text.ts';
+import { CURSOR_MAX, DELIVERIES_PAGE_DEFAULT, DELIVERIES_PAGE_MAX } from '../limits.ts';
 import { parseTime } from '../time.ts';
+import { DELIVERY_STATES, type DeliveryState, TRIGGERS, type Trigger } from '../vocabulary.ts';
 import { textFault } from './fields.ts';
 
 /** Which deliveries of a webhook, and which page of them. */

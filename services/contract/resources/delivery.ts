@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { DELIVERY_STATES, TOPICS, TRIGGERS } from '../limits.ts';
+import { DELIVERY_STATES, TOPICS, TRIGGERS } from '../vocabulary.ts';
 import { known, knownId, time } from './answers.ts';
 
 /**

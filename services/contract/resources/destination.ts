@@ -1,5 +1,6 @@
 import { z } from 'zod';
-import { ADDRESS_TEXT_MAX, DESTINATION_NAME_MAX, DESTINATION_TYPES } from '../limits.ts';
+import { ADDRESS_TEXT_MAX, DESTINATION_NAME_MAX } from '../limits.ts';
+import { DESTINATION_TYPES } from '../vocabulary.ts';
 import { boolean, choice, requiredText, text, typed } from './fields.ts';
 
 const part = () => text({ max: ADDRESS_TEXT_MAX, own: true }).nullish();

@@ -1,10 +1,7 @@
-import {
-  CURRENCY_TYPES,
-  type CurrencyType,
-  characters,
-  MAX_ID,
-  ORDER_NAME_MAX,
-} from '../limits.ts';
+import { MAX_ID } from '../../platform/ids.ts';
+import { characters } from '../../platform/text.ts';
+import { ORDER_NAME_MAX } from '../limits.ts';
+import { CURRENCY_TYPES, type CurrencyType } from '../vocabulary.ts';
 import { textFault } from './fields.ts';
 
 /** What selects a return: shaped as the oneof of the internal request. */

@@ -1,13 +1,13 @@
 import { z } from 'zod';
 import {
   DISPOSITION_ITEMS_MAX,
-  DISPOSITION_OUTCOMES,
   IMAGE_MAX,
   IMAGES_PER_ITEM_MAX,
   NOTE_MAX,
   RETURN_PROCESSOR_MAX,
 } from '../limits.ts';
 import { parseTime } from '../time.ts';
+import { DISPOSITION_OUTCOMES } from '../vocabulary.ts';
 import { choice, id, ownBound, text, typed } from './fields.ts';
 
 const time = z

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { blank, cleanText, fits } from '../limits.ts';
+import { blank, cleanText, fits } from '../../platform/text.ts';
 
 /**
  * The kinds of field that request bodies are made of. Each says its rule in our own words: a message

@@ -1,5 +1,7 @@
 import { z } from 'zod';
-import { blank, FRAUD_CATEGORIES, FRAUD_COMMENT_MAX } from '../limits.ts';
+import { blank } from '../../platform/text.ts';
+import { FRAUD_COMMENT_MAX } from '../limits.ts';
+import { FRAUD_CATEGORIES } from '../vocabulary.ts';
 import { choice, text } from './fields.ts';
 
 /** Body of create fraud report: a comment of blanks counts as none; `other` needs one. */

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { returnDetailsFields } from '../details/return-details.ts';
-import { LABEL_STATUSES, RETURN_STATES, type Topic } from '../limits.ts';
+import { LABEL_STATUSES, RETURN_STATES, type Topic } from '../vocabulary.ts';
 import { known, knownId, time } from './answers.ts';
 import { destination } from './destination.ts';
 

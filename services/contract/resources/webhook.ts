@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { TOPICS, TRIGGERS, WEBHOOK_STATUSES } from '../limits.ts';
+import { TOPICS, TRIGGERS, WEBHOOK_STATUSES } from '../vocabulary.ts';
 import { choice, requiredText } from './fields.ts';
 
 /**

@@ -5,9 +5,9 @@ import {
   type Delivery,
   DeliveryStateSchema,
 } from '../../../proto/gen/rms/webhooks/v1/webhooks_pb.ts';
-import { DELIVERY_STATES, TOPICS, TRIGGERS } from '../limits.ts';
 import type { DeliveryObject, DeliveryPage } from '../resources/delivery.ts';
 import { isoTime } from '../time.ts';
+import { DELIVERY_STATES, TOPICS, TRIGGERS } from '../vocabulary.ts';
 import { idNumber, iso, known, word } from './values.ts';
 
 /** A delivery as partners see it; throws for one that lacks what each has. */

@@ -1,7 +1,7 @@
 import type { DispositionRecord } from '../../../proto/gen/rms/dispositions/v1/dispositions_pb.ts';
 import { DispositionOutcomeSchema } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
-import { DISPOSITION_OUTCOMES } from '../limits.ts';
 import type { DispositionEntry } from '../resources/disposition.ts';
+import { DISPOSITION_OUTCOMES } from '../vocabulary.ts';
 import { iso, word } from './values.ts';
 
 /** One entry of the answer of assess. Throws for a record without an outcome: there is none such. */

@@ -1,8 +1,8 @@
 import { timestampDate } from '@bufbuild/protobuf/wkt';
 import type { Report } from '../../../proto/gen/rms/fraud/v1/fraud_pb.ts';
-import { FRAUD_CATEGORIES } from '../limits.ts';
 import type { FraudReportObject } from '../resources/fraud-report.ts';
 import { isoTime } from '../time.ts';
+import { FRAUD_CATEGORIES } from '../vocabulary.ts';
 
 /** Interface: Fraud report. Throws for a report without a time: there is none such. */
 export function fraudReportView(report: Report): FraudReportObject {

@@ -5,7 +5,7 @@ import {
   ReturnStateSchema,
 } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import { returnDetailsView } from '../details/return-details.ts';
-import { LABEL_STATUSES, RETURN_STATES, type Topic, TRIGGERS } from '../limits.ts';
+import { LABEL_STATUSES, RETURN_STATES, type Topic, TRIGGERS } from '../vocabulary.ts';
 import { labelRequestPayload } from './label-request.ts';
 import { idNumber, iso, known, word } from './values.ts';
 

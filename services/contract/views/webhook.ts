@@ -2,8 +2,8 @@ import {
   type Subscription,
   SubscriptionStatus,
 } from '../../../proto/gen/rms/webhooks/v1/webhooks_pb.ts';
-import { TOPICS, TRIGGERS } from '../limits.ts';
 import type { CreatedWebhook, Webhook } from '../resources/webhook.ts';
+import { TOPICS, TRIGGERS } from '../vocabulary.ts';
 
 /** Interface: Webhook subscription. Throws for a topic or trigger that the interface does not name. */
 export function webhookView(subscription: Subscription): Webhook {

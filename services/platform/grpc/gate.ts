@@ -6,10 +6,10 @@ import {
   type Interceptor,
 } from '@connectrpc/connect';
 import { Health } from '../../../proto/gen/grpc/health/v1/health_pb.ts';
-import { MAX_ID } from '../../contract/limits.ts';
 import { actorFault } from '../actor.ts';
 import { invalidField } from '../errors.ts';
 import type { ServiceIdentity } from '../identity.ts';
+import { MAX_ID } from '../ids.ts';
 import type { Logger } from '../log.ts';
 import { mayCall, mayNameActor } from './callers.ts';
 

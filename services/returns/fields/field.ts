@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { MAX_ID } from '../../contract/limits.ts';
+import { MAX_ID } from '../../platform/ids.ts';
 import { text as anyText, id } from '../../platform/input.ts';
 
 /** How one field of the details is taken in, stored and read back. */

@@ -1,11 +1,8 @@
 import type { DetailValue } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
 import { exactNumber, type NumberText, numberText } from '../../contract/exact-json.ts';
-import {
-  cleanText,
-  PROCESS_DETAILS_BYTES_MAX,
-  PROCESS_DETAILS_MAX,
-} from '../../contract/limits.ts';
+import { PROCESS_DETAILS_BYTES_MAX, PROCESS_DETAILS_MAX } from '../../contract/limits.ts';
 import { invalidField } from '../../platform/errors.ts';
+import { cleanText } from '../../platform/text.ts';
 import type { AdditionalDetails, DetailScalar } from '../commerce/provider.ts';
 
 const JSON_NUMBER = /^-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?$/;

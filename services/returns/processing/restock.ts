@@ -7,7 +7,7 @@ import {
   type Return,
   ReturnMethod,
 } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
-import { MAX_ID } from '../../contract/limits.ts';
+import { MAX_ID } from '../../platform/ids.ts';
 import { type Destinations, destinationOf } from '../destinations.ts';
 import type { Job } from './jobs.ts';
 

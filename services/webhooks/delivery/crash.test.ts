@@ -10,7 +10,8 @@ import { createShardHolder } from '../../platform/shards.ts';
 import { NO_TIMING, type Outcome } from '../sender/outcome.ts';
 import { DELIVERY_LEASES, DELIVERY_SHARDS } from './queue/queue-ref.ts';
 import { readDue } from './queue/read-due.ts';
-import { type AttemptResult, writeResults } from './results/write-results.ts';
+import type { AttemptResult } from './results/attempt-result.ts';
+import { writeResults } from './results/write-results.ts';
 
 let db: TestDatabase;
 

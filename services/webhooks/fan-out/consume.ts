@@ -1,6 +1,6 @@
 import type { Counter } from '@opentelemetry/api';
 import type { Event } from '../../../proto/gen/rms/events/v1/events_pb.ts';
-import { TRIGGERS } from '../../contract/limits.ts';
+import { TRIGGERS } from '../../contract/vocabulary.ts';
 import { eventsTopic } from '../../platform/bus/event-bus.ts';
 import { consumeEvents } from '../../platform/consumer.ts';
 import { afterCommit, committing, type Queryable, together } from '../../platform/postgres.ts';

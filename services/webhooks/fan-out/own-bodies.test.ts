@@ -10,8 +10,8 @@ import {
   startReceiver,
   type WebhooksUnderTest,
 } from '../../../test/support/webhooks.ts';
-import type { Trigger } from '../../contract/limits.ts';
 import { sampleEvent } from '../../contract/sample-event.ts';
+import type { Trigger } from '../../contract/vocabulary.ts';
 
 const EVENTS_OF_SHOP = 60;
 const SUBSCRIPTIONS = 2;

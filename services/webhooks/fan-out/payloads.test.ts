@@ -7,9 +7,9 @@ import {
   startReceiver,
   type WebhooksUnderTest,
 } from '../../../test/support/webhooks.ts';
-import { TOPICS, TRIGGERS } from '../../contract/limits.ts';
 import { sampleEvent } from '../../contract/sample-event.ts';
 import { delivers } from '../../contract/views/payload.ts';
+import { TOPICS, TRIGGERS } from '../../contract/vocabulary.ts';
 
 let webhooks: WebhooksUnderTest;
 let today = new Date('2026-11-21T00:00:00Z');

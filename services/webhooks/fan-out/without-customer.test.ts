@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
-import { TOPICS, TRIGGERS } from '../../contract/limits.ts';
 import { sampleEvent } from '../../contract/sample-event.ts';
 import { delivers, payloadOf } from '../../contract/views/payload.ts';
+import { TOPICS, TRIGGERS } from '../../contract/vocabulary.ts';
 import { withoutCustomer } from './without-customer.ts';
 
 const pairs = TOPICS.flatMap((topic) =>

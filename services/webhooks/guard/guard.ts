@@ -1,5 +1,6 @@
 import { isIP } from 'node:net';
-import { fits, WEBHOOK_URL_MAX } from '../../contract/limits.ts';
+import { WEBHOOK_URL_MAX } from '../../contract/limits.ts';
+import { fits } from '../../platform/text.ts';
 import { judgeAddress } from './address.ts';
 import { judgePort } from './port.ts';
 

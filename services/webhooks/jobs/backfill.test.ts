@@ -22,8 +22,8 @@ import {
   startReceiver,
   type WebhooksUnderTest,
 } from '../../../test/support/webhooks.ts';
-import type { Trigger } from '../../contract/limits.ts';
 import { sampleEvent } from '../../contract/sample-event.ts';
+import type { Trigger } from '../../contract/vocabulary.ts';
 import { BATCH } from './capacity.ts';
 
 let returns: RetainingReturns;

@@ -3,9 +3,11 @@ import {
   DeliveryStateSchema,
   type DeliveryState as StateMessage,
 } from '../../../proto/gen/rms/webhooks/v1/webhooks_pb.ts';
-import { MAX_ID, TOPICS, TRIGGERS, WEBHOOK_URL_MAX } from '../../contract/limits.ts';
+import { WEBHOOK_URL_MAX } from '../../contract/limits.ts';
+import { TOPICS, TRIGGERS } from '../../contract/vocabulary.ts';
 import { enumText } from '../../platform/enum-text.ts';
 import { invalidField } from '../../platform/errors.ts';
+import { MAX_ID } from '../../platform/ids.ts';
 import { parseInput, text, time } from '../../platform/input.ts';
 import type { Queryable } from '../../platform/postgres.ts';
 import { requireOneOf, subscriptionNotFound } from '../subscriptions/subscription.ts';

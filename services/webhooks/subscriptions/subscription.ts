@@ -1,7 +1,7 @@
 import { Code } from '@connectrpc/connect';
 import { ErrorReason } from '../../../proto/gen/rms/common/v1/error_pb.ts';
 import { SubscriptionStatus } from '../../../proto/gen/rms/webhooks/v1/webhooks_pb.ts';
-import { TOPICS, TRIGGERS } from '../../contract/limits.ts';
+import { TOPICS, TRIGGERS } from '../../contract/vocabulary.ts';
 import { DomainError, invalidField } from '../../platform/errors.ts';
 import { judgeUrl, type UrlPolicy } from '../guard/guard.ts';
 

@@ -1,7 +1,8 @@
 import { fileURLToPath } from 'node:url';
 import { z } from 'zod';
 import { runToEnd } from '../child.ts';
-import { atLeast, atMost, type Bench, type Figure } from '../row.ts';
+import type { Figure } from '../figure.ts';
+import { atLeast, atMost, type Bench } from '../row.ts';
 
 const ROOT = fileURLToPath(new URL('../../../', import.meta.url));
 /** It is built first, and then measured: with everything that takes minutes. */

@@ -1,8 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { addBacklog, dropBacklog } from '../backlog.ts';
+import type { Figure } from '../figure.ts';
 import { startHooks } from '../hooks.ts';
 import { startMeter, type Work, withoutEnds } from '../measure.ts';
-import { atLeast, atMost, type Bench, type Figure, figure, type Row } from '../row.ts';
+import { atLeast, atMost, type Bench, figure, type Row } from '../row.ts';
 import { resetStatements, type Statement, statementsSince } from '../statements.ts';
 
 /** Shops with an endpoint each, over which the backlog is spread. */

@@ -1,5 +1,6 @@
+import type { Figure } from '../figure.ts';
 import { BY_PROCESS, byProcessFigure } from '../measure.ts';
-import { type Bench, type Figure, figure, type Row } from '../row.ts';
+import { type Bench, figure, type Row } from '../row.ts';
 import type { Receivers } from '../sink.ts';
 import { measureFlow } from './steady.ts';
 

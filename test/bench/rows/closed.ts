@@ -1,9 +1,11 @@
 import { percentile } from '../../../deploy/local/demo/percentiles.ts';
 import { startWorker } from '../child.ts';
+import type { Figure } from '../figure.ts';
 import { startHooks } from '../hooks.ts';
-import type { HttpLoadMethods, Load } from '../http-load.ts';
+import type { HttpLoadMethods } from '../http-load.ts';
+import type { Load } from '../load.ts';
 import { byProcessFigure, startMeter, type Work, withoutEnds } from '../measure.ts';
-import { atMost, type Figure, figure, type Row } from '../row.ts';
+import { atMost, figure, type Row } from '../row.ts';
 import { makeReturns, makeShop } from '../shop.ts';
 import { storedBytes, storedFigure } from '../stored.ts';
 

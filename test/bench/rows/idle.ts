@@ -1,7 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { Figure } from '../figure.ts';
 import { startMeter } from '../measure.ts';
 import { withNpmStart } from '../npm-start.ts';
-import { atMost, type Bench, type Figure, figure, type Row } from '../row.ts';
+import { atMost, type Bench, figure, type Row } from '../row.ts';
 import { cpuOfTree } from '../work.ts';
 
 /** Name of the figure. */

@@ -1,6 +1,8 @@
 import { startWorker, type Worker } from '../child.ts';
-import type { HttpLoadMethods, Load } from '../http-load.ts';
-import { atLeast, atMost, type Bench, type Figure, figure, type Row } from '../row.ts';
+import type { Figure } from '../figure.ts';
+import type { HttpLoadMethods } from '../http-load.ts';
+import type { Load } from '../load.ts';
+import { atLeast, atMost, type Bench, figure, type Row } from '../row.ts';
 import { makeReturns, makeShop } from '../shop.ts';
 
 const TIMES = 3;

@@ -7,9 +7,11 @@ import {
   medianOf,
   workText,
 } from '../compare.ts';
-import type { HttpLoadMethods, Load } from '../http-load.ts';
+import type { Figure } from '../figure.ts';
+import type { HttpLoadMethods } from '../http-load.ts';
+import type { Load } from '../load.ts';
 import type { ReferenceMethods } from '../reference.ts';
-import { atLeast, atMost, type Bench, type Figure, figure, type Row } from '../row.ts';
+import { atLeast, atMost, type Bench, figure, type Row } from '../row.ts';
 import { makeReturns, makeShop } from '../shop.ts';
 
 const RETURNS = 200;

@@ -1,7 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { percentile } from '../../../deploy/local/demo/percentiles.ts';
+import type { Figure } from '../figure.ts';
 import { withNpmStart } from '../npm-start.ts';
-import { atMost, type Figure, type Row } from '../row.ts';
+import { atMost, type Row } from '../row.ts';
 import { memoryOfTree } from '../work.ts';
 
 const SECONDS_GOAL = 5;

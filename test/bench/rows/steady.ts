@@ -1,9 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { percentile } from '../../../deploy/local/demo/percentiles.ts';
+import type { Figure } from '../figure.ts';
 import { startHooks } from '../hooks.ts';
 import { byProcessFigure, startMeter, type Work, withoutEnds } from '../measure.ts';
 import { peerFigures } from '../peers/peer.ts';
-import { atMost, type Bench, type Figure, figure, type Row } from '../row.ts';
+import { atMost, type Bench, figure, type Row } from '../row.ts';
 import type { Receivers } from '../sink.ts';
 import { costliest, resetStatements, statementsSince } from '../statements.ts';
 

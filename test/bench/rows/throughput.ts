@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { Figure } from '../figure.ts';
 import { type HookOptions, type Hooks, startHooks } from '../hooks.ts';
 import {
   byProcessFigure,
@@ -10,7 +11,7 @@ import {
 } from '../measure.ts';
 import { peerFigures } from '../peers/peer.ts';
 import type { Platform } from '../platform.ts';
-import { atLeast, atMost, type Bench, type Figure, figure, type Row } from '../row.ts';
+import { atLeast, atMost, type Bench, figure, type Row } from '../row.ts';
 import { costliest, resetStatements, statementsSince, sumsOf } from '../statements.ts';
 import { type Spread, spreadOf } from '../stats.ts';
 import { storedBytes, storedFigure } from '../stored.ts';

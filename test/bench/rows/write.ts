@@ -8,10 +8,12 @@ import {
 } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import { startWorker } from '../child.ts';
 import { type Arena, compare, intervalText } from '../compare.ts';
+import type { Figure } from '../figure.ts';
 import { makeFloorTables } from '../floor.ts';
-import type { HttpLoadMethods, Load } from '../http-load.ts';
+import type { HttpLoadMethods } from '../http-load.ts';
+import type { Load } from '../load.ts';
 import type { ReferenceMethods } from '../reference.ts';
-import { atLeast, atMost, type Bench, type Figure, figure, type Row } from '../row.ts';
+import { atLeast, atMost, type Bench, figure, type Row } from '../row.ts';
 import { type BenchShop, makeReturns, makeShop } from '../shop.ts';
 import { costliest, resetStatements, statementsSince, sumsOf } from '../statements.ts';
 import { absolute, lengths } from './read.ts';

@@ -1,5 +1,6 @@
 import { SCOPES } from '../../../gateway/auth/scopes.ts';
-import { type GatewayOptions, type RunningGateway, startGateway } from '../../../gateway/start.ts';
+import type { GatewayOptions } from '../../../gateway/options.ts';
+import { type RunningGateway, startGateway } from '../../../gateway/start.ts';
 import { createApiKey, type NewApiKey } from '../../../gateway/tenancy/api-keys.ts';
 import { Actor_Kind } from '../../../proto/gen/rms/common/v1/actor_pb.ts';
 import { staticIdentity } from '../../../services/platform/identity.ts';

@@ -1,6 +1,6 @@
 import { expect } from '@jest/globals';
 import { Webhook } from 'standardwebhooks';
-import type { TRIGGERS } from '../../../services/contract/limits.ts';
+import type { TRIGGERS } from '../../../services/contract/vocabulary.ts';
 import type { StackShop } from '../stack.ts';
 import { until } from '../until.ts';
 import { type Received, type Receiver, startReceiver } from '../webhooks.ts';

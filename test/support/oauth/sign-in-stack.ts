@@ -3,7 +3,7 @@ import { exportJWK, generateKeyPair } from 'jose';
 import { freePorts } from '../../../deploy/local/free-ports.ts';
 import type { Account } from '../../../deploy/local/identity/accounts.ts';
 import { startIdentity } from '../../../deploy/local/identity/start.ts';
-import type { GatewayOptions } from '../../../gateway/start.ts';
+import type { GatewayOptions } from '../../../gateway/options.ts';
 import { addMember } from '../../../gateway/tenancy/members.ts';
 import { newKeyringText, parseKeyring } from '../../../services/platform/keyring.ts';
 import { startTestGateway, TEST_AUTHOR, type TestGateway } from '../gateway/test-gateway.ts';

@@ -8,7 +8,7 @@ import type { Outcome } from '../../sender/outcome.ts';
 import type { Send } from '../../sender/send.ts';
 import type { SigningKeys } from '../../subscriptions/signing-keys.ts';
 import type { Due } from '../queue/read-due.ts';
-import type { AttemptResult } from '../results/write-results.ts';
+import type { AttemptResult } from '../results/attempt-result.ts';
 import { pauseAfter } from './retry-schedule.ts';
 
 export interface AttemptOptions {

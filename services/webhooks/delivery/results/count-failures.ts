@@ -1,7 +1,7 @@
 import type { Queryable } from '../../../platform/postgres.ts';
 import { actionOnFailing, type FailureAction, ON_GONE } from '../endpoint/auto-disable.ts';
 import { leaseOf, type QueueRef, queueKeyOf } from '../queue/queue-ref.ts';
-import type { AttemptResult } from './write-results.ts';
+import type { AttemptResult } from './attempt-result.ts';
 
 /** A subscription was disabled, or soon will be. */
 export interface Notice extends QueueRef {

@@ -1,5 +1,5 @@
 import type { Meter } from '@opentelemetry/api';
-import type { AttemptResult } from './write-results.ts';
+import type { AttemptResult } from './attempt-result.ts';
 
 /** Seconds: from immediate delivery to the end of the schedule. */
 const LAG_BOUNDS_S = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 3_600, 86_400, 300_000];

@@ -5,8 +5,8 @@ import { until } from '../../../../test/support/until.ts';
 import { createHealthChanges } from '../endpoint/health-changes.ts';
 import { leaseOf } from '../queue/queue-ref.ts';
 import type { Due } from '../queue/read-due.ts';
+import type { AttemptResult } from './attempt-result.ts';
 import { createResultWriter } from './result-writer.ts';
-import type { AttemptResult } from './write-results.ts';
 
 afterEach(() => void jest.useRealTimers());
 

@@ -4,7 +4,8 @@ import type { Logger } from '../../../platform/log.ts';
 import { isOutage } from '../../../platform/outage.ts';
 import type { EndpointChange, HealthChanges } from '../endpoint/health-changes.ts';
 import { queueKeyOf } from '../queue/queue-ref.ts';
-import { type AttemptResult, type WrittenResults, writeResults } from './write-results.ts';
+import type { AttemptResult } from './attempt-result.ts';
+import { type WrittenResults, writeResults } from './write-results.ts';
 
 export interface ResultWriterOptions {
   readonly pool: pg.Pool;

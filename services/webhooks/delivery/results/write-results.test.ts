@@ -15,7 +15,8 @@ import { NEW_ENDPOINT } from '../endpoint/circuit-breaker.ts';
 import { DELIVERY_LEASES, DELIVERY_SHARDS } from '../queue/queue-ref.ts';
 import { type Due, readDue } from '../queue/read-due.ts';
 import { requeue } from '../queue/requeue.ts';
-import { type AttemptResult, writeResults } from './write-results.ts';
+import type { AttemptResult } from './attempt-result.ts';
+import { writeResults } from './write-results.ts';
 
 let db: TestDatabase;
 let shards: ShardHolder;

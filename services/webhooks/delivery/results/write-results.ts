@@ -1,23 +1,10 @@
 import type pg from 'pg';
 import { inTransaction, type Queryable } from '../../../platform/postgres.ts';
 import { dayOf, rangeOfDay } from '../../delivery-id.ts';
-import type { Outcome } from '../../sender/outcome.ts';
 import type { EndpointChange } from '../endpoint/health-changes.ts';
 import { leaseOf, queueKeyOf } from '../queue/queue-ref.ts';
-import type { Due } from '../queue/read-due.ts';
+import type { AttemptResult } from './attempt-result.ts';
 import { countFailures, type Notice } from './count-failures.ts';
-
-/** The result of one attempt, to be recorded. */
-export interface AttemptResult {
-  readonly due: Due;
-  /** Token of the shard's lease when the attempt started. */
-  readonly token: bigint;
-  /** Undefined when no request was sent: the delivery is dropped because its payload is gone, or rescheduled. */
-  readonly sent: { readonly outcome: Outcome; readonly headers: string } | undefined;
-  /** How the delivery ended; null when it is retried after `pauseMs`. */
-  readonly ended: 'delivered' | 'exhausted' | 'dropped' | null;
-  readonly pauseMs: number;
-}
 
 export interface WrittenResults {
   /** Not recorded, because another process holds the shard now. */

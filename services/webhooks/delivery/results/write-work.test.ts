@@ -7,7 +7,8 @@ import { NO_TIMING, type Outcome } from '../../sender/outcome.ts';
 import { ENGINE_POOL } from '../../start.ts';
 import { DELIVERY_LEASES } from '../queue/queue-ref.ts';
 import { readDue } from '../queue/read-due.ts';
-import { type AttemptResult, writeResults } from './write-results.ts';
+import type { AttemptResult } from './attempt-result.ts';
+import { writeResults } from './write-results.ts';
 
 const SHARD = 1;
 const TOKEN = 1n;

@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { blank, characters, cleanText, fits, isBase64 } from './limits.ts';
+import { blank, characters, cleanText, fits, isBase64 } from '../platform/text.ts';
 
 describe('text length', () => {
   test('counts Unicode characters, not UTF-16 units', () => {

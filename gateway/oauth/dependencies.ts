@@ -1,0 +1,25 @@
+import type pg from 'pg';
+import type { Logger } from '../../services/platform/log.ts';
+import type { ClientIp } from '../auth/client-ip.ts';
+import type { HourlyLimits } from '../auth/hourly-limits.ts';
+import type { BodyBudget } from '../http/body-budget.ts';
+import type { SupportedClients } from './clients/supported-clients.ts';
+import type { OAuthKeys } from './keys.ts';
+import type { SignInProvider } from './upstream.ts';
+
+export interface OAuthDependencies {
+  readonly pool: pg.Pool;
+  readonly logger: Logger;
+  /** The public base address; it is the issuer of all tokens. */
+  readonly issuer: string;
+  readonly limits: HourlyLimits;
+  readonly bodies: BodyBudget;
+  readonly clientIp: ClientIp;
+  readonly clients: SupportedClients;
+  /** Maximum lifetime of a grant. Days. */
+  readonly grantDays: number;
+  /** Additional origins that the identity provider redirects through. */
+  readonly formOrigins: readonly string[];
+  /** Without it only the metadata is served; all other paths answer 503. */
+  readonly signIn?: { readonly keys: OAuthKeys; readonly provider: SignInProvider } | undefined;
+}

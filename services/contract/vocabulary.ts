@@ -1,0 +1,107 @@
+/**
+ * The words of the public interface: every list of values that a field may have. Depends on nothing: services may
+ * import it.
+ */
+
+/** What a webhook subscription's payload can be about (interface: Webhook subscription). */
+export const TOPICS = [
+  'return',
+  'return.processing',
+  'label',
+  'restock',
+  'label.request',
+  'giftcard',
+  'partner.returns.shipment',
+] as const;
+export type Topic = (typeof TOPICS)[number];
+
+/** The events a webhook subscription can wait for (interface: Webhook subscription). */
+export const TRIGGERS = [
+  'return.created',
+  'return.updated',
+  'return.closed',
+  'return.processing.failed',
+  'label.created',
+  'label.updated',
+  'restock.requested',
+  'label.request.issued',
+  'label.request.cancelled',
+  'giftcard.requested',
+  'shipment.processed',
+] as const;
+export type Trigger = (typeof TRIGGERS)[number];
+
+/** Interface: Webhook status. */
+export const WEBHOOK_STATUSES = ['active', 'inactive'] as const;
+
+/** Where a webhook's delivery stands. */
+export const DELIVERY_STATES = [
+  'waiting',
+  'held',
+  'delivered',
+  'exhausted',
+  'expired',
+  'dropped',
+] as const;
+export type DeliveryState = (typeof DELIVERY_STATES)[number];
+
+/** Interface: Disposition item. */
+export const DISPOSITION_OUTCOMES = [
+  'back_to_stock',
+  'resale_hold',
+  'recycle',
+  'donate',
+  'missing',
+] as const;
+
+/** Interface: Destination. */
+export const DESTINATION_TYPES = ['warehouse', 'donate'] as const;
+
+/** Interface: Fraud report. The last one needs a comment. */
+export const FRAUD_CATEGORIES = [
+  'package-never-received',
+  'package-is-empty',
+  'package-is-missing-items',
+  'instant-return-charge-failed',
+  'keep-item-abuse',
+  'splitting-returns-to-avoid-restrictions',
+  'item-is-worn',
+  'other',
+] as const;
+export type FraudCategory = (typeof FRAUD_CATEGORIES)[number];
+
+/** What grading may find: the values that 2026-07 answers as they are. */
+export const CONDITION_CATEGORIES = [
+  'grade_a',
+  'grade_b',
+  'grade_c',
+  'grade_d',
+  'incorrect_item',
+  'missing',
+  'junk',
+] as const;
+export type ConditionCategory = (typeof CONDITION_CATEGORIES)[number];
+
+export const RETURN_STATES = ['open', 'review', 'closed', 'cancelled', 'expired'] as const;
+export const RETURN_TYPES = ['standard', 'warranty'] as const;
+export const RETURN_OUTCOMES = [
+  'exchange',
+  'upsell',
+  'refund',
+  'credit',
+  'exchange+refund',
+  'exchange+credit',
+] as const;
+export const LINE_OUTCOMES = ['exchange', 'refund', 'credit', 'default'] as const;
+export const RETURN_METHODS = ['mail', 'in_store', 'drop_off', 'keep_item'] as const;
+export const LABEL_STATUSES = [
+  'new',
+  'pre_transit',
+  'in_transit',
+  'out_for_delivery',
+  'delivered',
+  'error',
+  'failure',
+] as const;
+export const CURRENCY_TYPES = ['shop', 'presentment'] as const;
+export type CurrencyType = (typeof CURRENCY_TYPES)[number];

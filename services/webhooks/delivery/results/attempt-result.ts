@@ -1,0 +1,14 @@
+import type { Outcome } from '../../sender/outcome.ts';
+import type { Due } from '../queue/read-due.ts';
+
+/** The result of one attempt, to be recorded. */
+export interface AttemptResult {
+  readonly due: Due;
+  /** Token of the shard's lease when the attempt started. */
+  readonly token: bigint;
+  /** Undefined when no request was sent: the delivery is dropped because its payload is gone, or rescheduled. */
+  readonly sent: { readonly outcome: Outcome; readonly headers: string } | undefined;
+  /** How the delivery ended; null when it is retried after `pauseMs`. */
+  readonly ended: 'delivered' | 'exhausted' | 'dropped' | null;
+  readonly pauseMs: number;
+}
