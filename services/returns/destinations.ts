@@ -5,15 +5,15 @@ import type {
 } from '../../proto/gen/rms/destinations/v1/destinations_pb.ts';
 import { serviceActor } from '../platform/identity.ts';
 
-/** Only the gateway names people; a read needs none. */
+/** Only the gateway names people as actors; this read has none. */
 const RETURNS = serviceActor('returns');
 
-/** What returns asks of the destinations service. */
+/** The part of the destinations service that returns uses. */
 export type Destinations = Pick<Client<typeof DestinationsService>, 'getDestination'>;
 
 /**
- * Reads a destination by an id of the caller's; undefined when none was chosen (0). Ask before a
- * transaction begins, never inside one.
+ * Reads a destination by an id of the caller's; undefined when the caller chose none (0). Call it before a
+ * transaction, never inside one.
  *
  * @throws ConnectError NOT_FOUND when the shop has none with that id, UNAVAILABLE when the
  *   destinations service does not answer.

@@ -14,15 +14,15 @@ import { MOVING } from './labels/moving.ts';
 import { Return } from './return.ts';
 import { changeReturn } from './store/change.ts';
 
-/** How often overdue returns are looked for. Milliseconds. */
+/** Time between two searches for overdue returns. Milliseconds. */
 const SWEEP_MS = 60_000;
 const LEASE_MS = 30_000;
-/** Returns looked up at once. */
+/** Returns of one query. */
 const BATCH = 100;
 
 const EXPIRY_ACTOR = create(ActorSchema, systemActor('expiry'));
 
-/** Sweeps all shops every minute; of several replicas one at a time does it. */
+/** Expires overdue returns of all shops every minute. Only one replica does it at a time. */
 export function startExpiry(o: { pool: pg.Pool; logger: Logger }): Worker {
   const owner = randomUUID();
   return startLoop({
@@ -47,15 +47,18 @@ export function startExpiry(o: { pool: pg.Pool; logger: Logger }): Worker {
 }
 
 /**
- * Expires overdue returns, of one shop or of all: those open or in review whose first label was
- * created the shop's number of days ago (28 unless set) and has not been used since, of which nothing
- * moves or has arrived, that are not queued for processing, have no instant refund that is open or
- * was paid for good, and of which a failed run of processing has fulfilled nothing, nor asked for
- * anything without an answer. A return without a label never expires.
+ * Expires overdue returns of one shop, or of all shops. A return is overdue when all of this is true:
  *
- * Each return is judged by the database's clock and again under its lock, in a transaction of its
- * own, which emits `return.updated`, and `label.request.cancelled` where a label is still asked for.
- * One that cannot be expired is logged and left for the next sweep; an outage ends this one.
+ * - it is open or in review, and not queued for processing;
+ * - its first label was created the shop's number of days ago (28 by default), and is unused;
+ * - no parcel moves, and no goods have arrived;
+ * - it has no instant refund that is open or was paid for good;
+ * - no failed run of processing fulfilled an outcome, or waits for an answer of the provider.
+ *
+ * A return without a label never expires. The database's clock decides, once in the search and once under the lock of the
+ * return. Each return has its own transaction, which publishes `return.updated`, and `label.request.cancelled` for an
+ * open label request. When a return cannot be expired, that is logged, and the next sweep tries again; an outage ends the
+ * sweep.
  *
  * @returns how many expired.
  */
@@ -129,7 +132,7 @@ async function isOverdue(tx: Queryable, one: Overdue): Promise<boolean> {
   return rowCount === 1;
 }
 
-/** A fault of one return must not keep the others of all shops from expiring. */
+/** Logs the fault of one return, so that all others still expire. */
 async function expireOrLog(pool: pg.Pool, one: Overdue, logger: Logger): Promise<boolean> {
   try {
     return await expire(pool, one);
@@ -144,7 +147,7 @@ async function expireOrLog(pool: pg.Pool, one: Overdue, logger: Logger): Promise
 async function expire(pool: pg.Pool, one: Overdue): Promise<boolean> {
   const of = { shopId: one.shop_id, returnId: one.id, actor: EXPIRY_ACTOR };
   const { value } = await changeReturn(pool, of, async (tx, current) => {
-    // It may have been sent, processed or cancelled since it was found.
+    // The return may have changed after the search.
     if (!(await isOverdue(tx, one))) return { value: false };
     const expired = new Return(current).expire();
     const text = 'The return expired: its label was not used in time';

@@ -23,7 +23,7 @@ const unflag = z.object({
 const flag = unflag.extend({ reasons: flagReasons.min(1, 'must hold at least one reason') });
 
 /**
- * Puts an open return into review: a person must look before it may be processed.
+ * Puts an open return into review: a person must check it before it may be processed.
  *
  * @throws DomainError NOT_FOUND; STATE_FORBIDS when it is not open, or queued for processing.
  */
@@ -58,8 +58,8 @@ export async function unflagReturn(pool: pg.Pool, request: UnflagReturnRequest):
   });
 }
 
-function entry(kind: string, said: z.output<typeof unflag>) {
-  const words = said.comment || said.reasons.join('; ');
-  const facts = said.reasons.length > 0 ? { reasons: said.reasons.join('; ') } : {};
-  return { returnId: said.returnId, kind, text: words, facts };
+function entry(kind: string, request: z.output<typeof unflag>) {
+  const words = request.comment || request.reasons.join('; ');
+  const facts = request.reasons.length > 0 ? { reasons: request.reasons.join('; ') } : {};
+  return { returnId: request.returnId, kind, text: words, facts };
 }

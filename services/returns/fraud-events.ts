@@ -6,13 +6,13 @@ import type { ServiceRuntime } from '../platform/service.ts';
 import type { Worker } from '../platform/worker.ts';
 import { addTimeline } from './store/timeline-store.ts';
 
-/** Listens to the fraud service: a new report appears in its return's timeline. */
-export function hearFraudReports(runtime: ServiceRuntime): Promise<Worker> {
+/** Consumes the events of the fraud service: each new report gets an entry in the timeline of its return. */
+export function consumeFraudReports(runtime: ServiceRuntime): Promise<Worker> {
   const topics = [eventsTopic('fraud')];
   return consumeEvents({ ...runtime, group: 'returns', topics, handle: noteReports });
 }
 
-/** Writes the entries of a batch; other triggers, and returns that are not there, are skipped. */
+/** Writes the entries of a batch. Skips other triggers, and returns that do not exist. */
 export async function noteReports(tx: pg.PoolClient, events: readonly Event[]): Promise<void> {
   for (const event of events) {
     const { shopId, returnId, actor, detail } = event;

@@ -4,10 +4,9 @@ import { invalidField } from '../platform/errors.ts';
 const SKEW_MS = 60_000;
 
 /**
- * A time that a caller says was in the past. One that lies ahead by no more than clocks differ counts
- * as now.
+ * Checks a time that must be in the past. A time that is ahead by less than {@link SKEW_MS} becomes now.
  *
- * @throws DomainError INVALID_ARGUMENT when it lies further ahead.
+ * @throws DomainError INVALID_ARGUMENT when it is further ahead.
  */
 export function pastTime(field: string, time: Date, now: Date = new Date()): Date {
   if (time.getTime() > now.getTime() + SKEW_MS) {

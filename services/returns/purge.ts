@@ -7,18 +7,17 @@ import { startLoop, type Worker } from '../platform/worker.ts';
 const TIMELINE_DAYS = 400;
 /** Operations whose keys stay: an import may be repeated years later, and the id of a shipment is its key. */
 const KEPT_KEYS = ['SubmitReturn', 'RecordPartnerShipment'];
-/** Events go by whole days, after the day has ended: what they refer to must outlast them. */
+/** Events are removed by whole days, after the day has ended. Their snapshots must exist longer. */
 const SNAPSHOT_EXTRA_DAYS = 2;
 const EVERY_MS = 60 * 60 * 1_000;
-/** Rows removed by one statement: a long delete would hold up others. */
+/** Rows that one statement removes, so that it does not block others for long. */
 const ROWS = 5_000;
 
 /**
- * Removes what is past its time: timeline entries after 400 days, idempotency keys after 90 unless
- * they made a return or a shipment, large snapshots two days after the events that refer to them. Safe to run in
- * several replicas.
+ * Removes timeline entries after 400 days, idempotency keys after 90 days (except those of submissions and shipments), and
+ * stored snapshots two days after their events. Safe to run in several replicas.
  *
- * @param o.snapshotDays how long events are kept.
+ * @param o.snapshotDays for how long events are stored.
  */
 export function startPurge(o: {
   readonly pool: pg.Pool;
@@ -36,7 +35,7 @@ export function startPurge(o: {
   });
 }
 
-/** One step of the purge; says how many rows went. */
+/** One step of the purge. @returns the number of removed rows. */
 export async function purge(db: Queryable, snapshotDays: number): Promise<number> {
   const entries = await db.query(
     `delete from timeline

@@ -9,17 +9,16 @@ import { type Changer, changeReturns } from './store/change.ts';
 import { fittingIds } from './store/fitting.ts';
 import { changeSnapshot } from './store/snapshot-store.ts';
 
-/** Returns redacted in one transaction; fewer of those that are large, since it holds them all. */
+/** Returns of one transaction. It holds them all in memory, so fewer when they are large. */
 const BATCH = 50;
 
 const redaction = z.object({ ...callerShape, email: requiredText(320) });
 
 /**
- * Removes the names, address, e-mail address and uploads of one shopper from all returns, and from
- * what is kept of them: label requests and large snapshots. Safe to repeat: a call that was cut off
- * goes on where it stopped.
+ * Removes the names, address, e-mail address and uploads of one shopper from all returns, their label requests and their
+ * stored snapshots. Safe to repeat: after an interrupted call the next one continues.
  *
- * Tells of each return in the order of its other events, so that nothing told before comes after.
+ * Each return gets its own event in the order of its other events, so that no earlier event arrives after it.
  *
  * @throws DomainError INVALID_ARGUMENT.
  */
@@ -94,7 +93,7 @@ interface SnapshotKey {
   readonly revision: bigint;
 }
 
-/** One after another: a return may have a large snapshot for each of many changes. */
+/** Clears one snapshot after another, because a return may have many large ones. */
 async function clearSnapshots(
   tx: Queryable,
   shopId: bigint,
@@ -105,7 +104,7 @@ async function clearSnapshots(
     [shopId, returnIds],
   );
   for (const { return_id: returnId, revision } of rows) {
-    // The purge may have been there in the meantime.
+    // Does nothing when the purge has removed the snapshot in the meantime.
     await changeSnapshot(tx, { shopId, returnId, revision }, (snapshot) => {
       delete snapshot.customer;
       for (const line of snapshot.lineItems) line.uploads = [];

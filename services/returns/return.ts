@@ -3,7 +3,7 @@ import { outcomesFulfilled, paidForGood, stateForbids } from './refusals.ts';
 
 const { OPEN, REVIEW, CLOSED, CANCELLED, EXPIRED } = ReturnState;
 
-/** Every transition: the states that it may leave, and the one that it enters. Nothing leaves closed and cancelled. */
+/** Every transition: the states from which it is allowed, and its new state. Closed and cancelled are final. */
 export const TRANSITIONS = {
   flag: { from: [OPEN], to: REVIEW },
   unflag: { from: [REVIEW], to: OPEN },
@@ -15,17 +15,17 @@ export const TRANSITIONS = {
 } as const satisfies Record<string, { from: readonly ReturnState[]; to: ReturnState }>;
 export type Transition = keyof typeof TRANSITIONS;
 
-/** What decides about a transition; a loaded return has it. */
+/** The fields of a return that decide whether a transition is allowed. */
 type Facts = Pick<Details, 'id' | 'state' | 'flagReasons' | 'processing'>;
 
-/** What a transition makes of a return; the store writes it. */
+/** The result of a transition; the store writes it. */
 export interface StateChange {
   readonly returnId: bigint;
   readonly state: ReturnState;
   readonly flagReasons: readonly string[];
 }
 
-/** What was or may have been done already, which the state does not say. Read under the return's lock. */
+/** What was done already, or may have been, although the state does not show it. Read it under the return's lock. */
 export interface Commitments {
   /** A failed run of processing fulfilled an outcome, or asked for one without an answer. */
   readonly mayHaveFulfilled: boolean;
@@ -33,7 +33,7 @@ export interface Commitments {
   readonly paidForGood: boolean;
 }
 
-/** Open or in review: not at its end. */
+/** Whether a return is open or in review. */
 export function isLive(state: ReturnState): boolean {
   return state === OPEN || state === REVIEW;
 }
@@ -48,8 +48,8 @@ const NAMES: Readonly<Record<ReturnState, string>> = {
 };
 
 /**
- * The rules of a return's state: each method decides whether its transition is allowed, and says what follows.
- * Nothing is written here.
+ * The rules of a return's state. Each method decides whether its transition is allowed, and answers the result. It writes
+ * nothing to the database.
  */
 export class Return {
   readonly #details: Facts;
@@ -69,8 +69,8 @@ export class Return {
   }
 
   /**
-   * @throws DomainError STATE_FORBIDS when it is neither open nor in review, queued for processing, or more was
-   *   done than a cancellation takes back.
+   * @throws DomainError STATE_FORBIDS when it is neither open nor in review, is queued for processing, or has
+   *   commitments that a cancellation cannot undo.
    */
   cancel(commitments: Commitments): StateChange {
     const change = this.#enter('cancel');
@@ -79,7 +79,7 @@ export class Return {
     return change;
   }
 
-  /** Why it was flagged stays: if it opens again, it is in review again. */
+  /** The flag reasons stay: if the return opens again, it is in review again. */
   expire(): StateChange {
     return this.#enter('expire', this.#details.flagReasons);
   }
@@ -90,7 +90,7 @@ export class Return {
     return this.#enter(flagReasons.length > 0 ? 'reopenInReview' : 'reopen', flagReasons);
   }
 
-  /** The end of processing, which holds the return as queued. @throws DomainError STATE_FORBIDS */
+  /** Ends processing, so the return may still be marked as queued. @throws DomainError STATE_FORBIDS */
   close(): StateChange {
     this.#requireFrom('close');
     return this.#changed('close', []);

@@ -64,7 +64,7 @@ function toSettings(row: SettingsRow): Settings {
   });
 }
 
-/** A number within bounds; 0 means that nothing was said. */
+/** A number within bounds; 0 means that the caller gave none. */
 const bounded = (max: number) =>
   z
     .int()
@@ -94,8 +94,8 @@ const settingsInput = z.object({
 });
 
 /**
- * Writes a shop's returns settings: fields without a value stay as they are, or have their default
- * in the first call, which needs the currency.
+ * Writes a shop's returns settings. Fields without a value stay as they are; in the first call they get their default.
+ * The first call needs the currency.
  *
  * @throws DomainError SHOP_NOT_CONFIGURED for a first call without a currency, INVALID_ARGUMENT for
  *   another currency than the shop's: stored sums are in it.

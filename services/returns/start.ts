@@ -4,14 +4,14 @@ import { type RunningService, type ServiceOptions, startService } from '../platf
 import { startSweep } from '../platform/sweep/start.ts';
 import { createEmbeddedCommerce } from './commerce/embedded.ts';
 import type { CommerceProvider } from './commerce/provider.ts';
-import { hearFraudReports } from './fraud-events.ts';
+import { consumeFraudReports } from './fraud-events.ts';
 import { buildProcessing } from './processing/build.ts';
 import type { RetryDelay } from './processing/jobs.ts';
 import { startPurge } from './purge.ts';
 import { returnsRoutes } from './service.ts';
 import { shareLarge } from './store/large.ts';
 
-/** As long as events are kept, unless told otherwise. */
+/** The default time for which events are stored. */
 const DEFAULT_SNAPSHOT_DAYS = 7;
 
 export interface ReturnsOptions extends ServiceOptions {
@@ -19,7 +19,7 @@ export interface ReturnsOptions extends ServiceOptions {
   readonly destinationsTarget: string;
   /** gRPC name of the fraud service, which publishes again what Kafka has lost of its events. */
   readonly fraudTarget: string;
-  /** What processing works with; the embedded provider with its ledger in this database by default. */
+  /** The commerce provider; by default the embedded one, with its ledger in this database. */
   readonly commerce?: CommerceProvider;
   /** Whether only shops marked as sandbox are processed: in production, with the embedded provider. */
   readonly onlySandboxShops?: boolean;
@@ -28,8 +28,8 @@ export interface ReturnsOptions extends ServiceOptions {
 }
 
 /**
- * Starts the returns service. It comes up without destinations; what names one is answered
- * UNAVAILABLE until that is there.
+ * Starts the returns service. It starts without the destinations service; until that one answers, calls that name a
+ * destination fail with UNAVAILABLE.
  */
 export function startReturns(options: ReturnsOptions): Promise<RunningService> {
   return startService(
@@ -53,7 +53,7 @@ export function startReturns(options: ReturnsOptions): Promise<RunningService> {
           routes: returnsRoutes({ pool, destinations }, processing.handlers),
           workers: async () => [
             ...(await processing.start()),
-            await hearFraudReports({ ...runtime, pool: streamPool }),
+            await consumeFraudReports({ ...runtime, pool: streamPool }),
             startSweep(runtime, {
               ...{ group: 'returns', source: 'fraud', target: options.fraudTarget },
             }),

@@ -27,11 +27,11 @@ const upload = z.object({
 });
 
 /**
- * Adds a picture or film of the shopper to a line.
+ * Adds a picture or video of the shopper to a line.
  *
  * @throws DomainError INVALID_ARGUMENT; LINE_ITEM_NOT_FOUND; RETURN_TOO_LARGE; STATE_FORBIDS when the return is
- *   closed, cancelled or expired, or the shopper's data was removed from it: a redaction finds returns
- *   by an e-mail address, which this one has no more, and would never remove the upload.
+ *   closed, cancelled or expired, or the shopper's data was removed from it: a redaction finds
+ *   returns by their e-mail address, so it would never find the upload.
  */
 export async function addCustomerUpload(
   pool: pg.Pool,

@@ -5,11 +5,11 @@ import type { Queryable } from '../../platform/postgres.ts';
 import { within } from '../../platform/within.ts';
 import {
   type AdditionalDetails,
-  BooksUnavailable,
   CommerceFailure,
   type CommerceProvider,
   type CommerceRequest,
   type FailureKind,
+  LedgerUnavailable,
 } from './provider.ts';
 
 /** The gateway and provider named on refunds of the embedded ledger. */
@@ -22,7 +22,7 @@ export interface LedgerEntry {
   readonly amount: string;
   readonly currency: string;
   readonly idempotencyKey: string;
-  /** How often the key was used; the effect is one. */
+  /** How often the key was used. The effect happened once. */
   readonly calls: number;
   readonly additionalDetails: AdditionalDetails;
 }
@@ -34,21 +34,21 @@ export interface LedgerOfReturn {
 }
 
 export interface EmbeddedCommerce extends CommerceProvider {
-  /** Makes the next `times` calls for a return fail; survives restarts. 0 ends it. Unknown returns are ignored. */
+  /** Makes the next `times` calls for a return fail, also after a restart; 0 ends it. Ignores unknown returns. */
   failNext(o: { returnId: bigint; kind: FailureKind; times: number }): Promise<void>;
-  /** What was done for a return, oldest first. */
+  /** The effects for a return, oldest first. */
   ordersOf(returnId: bigint): Promise<LedgerOfReturn>;
 }
 
 /**
- * A commerce provider of our own, for running without a shop platform: a ledger in PostgreSQL.
+ * A commerce provider of our own, for use without a shop platform: a ledger in PostgreSQL.
  *
- * It keeps its own transactions, as a remote provider would: an effect stays when the caller's
- * process dies right after it. Its ids start at 10^12, far above our own.
+ * It has its own transactions, as a remote provider has: an effect stays when the caller's process dies directly
+ * afterwards. Its ids start at 10^12, far above our own.
  */
 export function createEmbeddedCommerce(pool: Pool): EmbeddedCommerce {
   const place = (kind: EntryKind, request: CommerceRequest, extra: Extra) =>
-    inBooks(() => record(pool, kind, { ...request, ...extra }));
+    inLedger(() => record(pool, kind, { ...request, ...extra }));
   return {
     async createExchangeOrder(request) {
       const { details, items } = request;
@@ -79,18 +79,18 @@ export function createEmbeddedCommerce(pool: Pool): EmbeddedCommerce {
   };
 }
 
-/** Shorter than a call at a provider may take, so that a database that hangs does not count as one. Milliseconds. */
-const BOOKS_TIMEOUT_MS = 6_000;
+/** Shorter than the limit of a call, so that a database that hangs is no failure of the provider. Milliseconds. */
+const LEDGER_TIMEOUT_MS = 6_000;
 
-async function inBooks<T>(work: () => Promise<T>): Promise<T> {
+async function inLedger<T>(work: () => Promise<T>): Promise<T> {
   try {
     const working = work();
-    const isInTime = await within(BOOKS_TIMEOUT_MS, working);
-    if (!isInTime) throw new BooksUnavailable('the books did not answer in time');
+    const isInTime = await within(LEDGER_TIMEOUT_MS, working);
+    if (!isInTime) throw new LedgerUnavailable('the ledger did not answer in time');
     return await working;
   } catch (error) {
     if (!isOutage(error)) throw error;
-    throw new BooksUnavailable('the books are unavailable', { cause: error });
+    throw new LedgerUnavailable('the ledger is unavailable', { cause: error });
   }
 }
 
@@ -125,7 +125,7 @@ select ${COLUMNS} from commerce_ledger
 where shop_id = (select shop_id from returns where id = $1) and return_id = $1
 order by provider_id`;
 
-// Nothing is placed where a failure is planned. The prefix of the name says to people what the order is for.
+// A planned failure places no entry. The prefix of the name shows people what the order is for.
 const PLACE = `
 with failed as (
   update commerce_failures set remaining = remaining - 1
@@ -161,9 +161,9 @@ async function record(db: Queryable, kind: EntryKind, request: CommerceRequest &
     ],
   });
   const [row] = rows;
-  if (!row) throw new Error('the ledger answered nothing');
+  if (!row) throw new Error('the ledger returned no row');
   const { failure } = row;
-  if (failure) throw new CommerceFailure(failure, `told to fail (${failure})`);
+  if (failure) throw new CommerceFailure(failure, `planned failure (${failure})`);
   return row;
 }
 

@@ -1,17 +1,17 @@
 import type { NumberText } from '../../contract/exact-json.ts';
 
-/** A value of the caller's additional details, as JSON has it: JSON.stringify writes it as it was sent. */
+/** A JSON value of the caller's additional details. JSON.stringify writes it as it was sent. */
 export type DetailScalar = string | number | NumberText | boolean | null;
 /** Values that every new order carries, key by key. */
 export type AdditionalDetails = Readonly<Record<string, DetailScalar>>;
 
-/** What every request to a commerce provider says. */
+/** The fields of every request to a commerce provider. */
 export interface CommerceRequest {
   readonly shopId: bigint;
   readonly returnId: bigint;
   /** The order the goods were bought with, by the provider's id. */
   readonly providerOrderId: bigint;
-  /** Names the effect for ever: the same return and kind always send the same key. */
+  /** Identifies the effect. The same return and kind always have the same key. */
   readonly idempotencyKey: string;
   /** Decimal string in `currency`, above zero. */
   readonly amount: string;
@@ -43,7 +43,7 @@ export interface GiftCardOrderRequest extends CommerceRequest {
 export interface PlacedOrder {
   readonly id: bigint;
   readonly name: string;
-  /** What it was placed with: the first request's amount when the key was used before. */
+  /** The amount of the order: that of the first request when the key was used before. */
   readonly amount: string;
   readonly currency: string;
 }
@@ -62,9 +62,9 @@ export interface MadeRefund {
  * The port to the shop's commerce platform.
  *
  * Each call takes effect at most once per idempotency key: a repeated key answers the first effect,
- * whatever else the request says. Calls end when `signal` aborts; whether they took effect is then
- * unknown, and the same key finds out. They reject with {@link CommerceFailure}, or with
- * {@link BooksUnavailable}; any other error counts as passing, because the effect may have happened.
+ * even when the rest of the request differs. A call ends when `signal` aborts; whether it took effect is then unknown, and
+ * a call with the same key finds out. Calls reject with {@link CommerceFailure} or {@link LedgerUnavailable}; any other
+ * error counts as passing, because the effect may have happened.
  */
 export interface CommerceProvider {
   createExchangeOrder(request: ExchangeOrderRequest, signal: AbortSignal): Promise<PlacedOrder>;
@@ -73,14 +73,14 @@ export interface CommerceProvider {
 }
 
 /**
- * Our own database does not answer, in whose books the provider keeps what it did: no failure of a
- * provider, so it counts as no attempt.
+ * Our own database, in which the embedded provider has its ledger, does not answer. This is no failure of the provider,
+ * so it does not count as an attempt.
  */
-export class BooksUnavailable extends Error {
-  override readonly name = 'BooksUnavailable';
+export class LedgerUnavailable extends Error {
+  override readonly name = 'LedgerUnavailable';
 }
 
-/** `passing`: the same request may succeed later. `final`: it never will, and nothing happened. */
+/** `passing`: the same request may succeed later. `final`: it never succeeds, and it had no effect. */
 export type FailureKind = 'passing' | 'final';
 
 /** The provider refused or could not be reached. */

@@ -8,29 +8,29 @@ import {
   timeout,
   wrap,
 } from 'cockatiel';
-import { BooksUnavailable, CommerceFailure, type CommerceProvider, isFinal } from './provider.ts';
+import { CommerceFailure, type CommerceProvider, isFinal, LedgerUnavailable } from './provider.ts';
 
-/** Calls at the provider at once, and those that may wait for a place. */
+/** Calls at the provider at the same time, and calls that may wait. */
 const CONCURRENT_CALLS = 32;
 const WAITING_CALLS = 256;
-/** Longest single call; the lease of its job is renewed meanwhile. Milliseconds. */
+/** The longest single call. The worker renews the lease of the job during the call. Milliseconds. */
 const CALL_TIMEOUT_MS = 8_000;
-/** The circuit opens when half of the calls of the window failed, and the provider is in real use. */
+/** The circuit opens when half of the calls in the window failed, and there were enough calls. */
 const WINDOW_MS = 30_000;
 const FAILED_SHARE = 0.5;
 const CALLS_PER_SECOND = 2;
 const RETRY_CIRCUIT_AFTER_MS = 5_000;
 
 /**
- * Bounds every call to a provider: at most so many at once, each with a deadline, and a circuit
- * that spares a provider which fails throughout. What these refuse is a passing failure. An outage of
- * our own database passes through, and says nothing about the provider.
+ * Limits the calls to a provider: their number, the time of each, and with a circuit breaker the calls to a provider that
+ * only fails. A call that a limit rejects is a passing failure. An outage of our own database is passed on, and does not
+ * count against the provider.
  */
 export function resilient(
   provider: CommerceProvider,
   o: { timeoutMs?: number } = {},
 ): CommerceProvider {
-  const passing = handleWhen((error) => !isFinal(error) && !(error instanceof BooksUnavailable));
+  const passing = handleWhen((error) => !isFinal(error) && !(error instanceof LedgerUnavailable));
   const breaker = circuitBreaker(passing, {
     halfOpenAfter: RETRY_CIRCUIT_AFTER_MS,
     breaker: new SamplingBreaker({
@@ -40,7 +40,7 @@ export function resilient(
     }),
   });
   const deadline = timeout(o.timeoutMs ?? CALL_TIMEOUT_MS, TimeoutStrategy.Aggressive);
-  // The bulkhead is outermost: its own refusals say nothing about the provider.
+  // The bulkhead is outermost, so that its rejections do not open the circuit.
   const policy = wrap(bulkhead(CONCURRENT_CALLS, WAITING_CALLS), breaker, deadline);
   return {
     createExchangeOrder: (request, signal) =>
@@ -60,7 +60,7 @@ async function guarded<T>(
   try {
     return await policy.execute((context) => call(context.signal), signal);
   } catch (error) {
-    if (error instanceof CommerceFailure || error instanceof BooksUnavailable) throw error;
+    if (error instanceof CommerceFailure || error instanceof LedgerUnavailable) throw error;
     throw new CommerceFailure('passing', 'the commerce provider did not answer', { cause: error });
   }
 }

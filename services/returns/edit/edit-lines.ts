@@ -15,7 +15,7 @@ import type { LineSums } from '../money/totals.ts';
 import { lineItemNotFound } from '../refusals.ts';
 import { amountsOf } from '../submit/submission.ts';
 
-/** What an edit says of one line; what is absent stays. */
+/** The edit of one line. Absent fields stay as they are. */
 export const lineEdit = z.object({
   lineItemId: id,
   remove: z.boolean(),
@@ -39,9 +39,9 @@ export interface EditedLine {
 }
 
 /**
- * The lines of a return after changes, in their order, those taken out among them.
+ * The lines of a return after an edit, in their order, with the removed ones.
  *
- * @throws DomainError LINE_ITEM_NOT_FOUND for a line that is not the return's, INVALID_ARGUMENT for
+ * @throws DomainError LINE_ITEM_NOT_FOUND for a line of another return, INVALID_ARGUMENT for
  *   one that is named twice or a sum that breaks its rule.
  */
 export function editedLines(current: Return, changes: readonly LineEdit[]): EditedLine[] {

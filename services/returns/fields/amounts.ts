@@ -14,5 +14,5 @@ export const LINE_AMOUNTS = [
 /** Sums of an exchange item, each in two currencies. */
 export const EXCHANGE_AMOUNTS = ['price', 'discount', 'tax'] as const;
 
-/** Sums of the whole return, each in two currencies. Shipping follows from the lines. */
+/** Sums of the whole return, each in two currencies. Shipping is derived from the lines. */
 export const RETURN_AMOUNTS = ['creditShipping', 'returnCredit', 'handlingFee', 'refund'] as const;

@@ -2,9 +2,9 @@ import { z } from 'zod';
 import { MAX_ID } from '../../platform/ids.ts';
 import { text as anyText, id } from '../../platform/input.ts';
 
-/** How one field of the details is taken in, stored and read back. */
+/** How one field of the details is checked, stored and read. */
 export interface Field<T> {
-  /** Checks what a submission says. */
+  /** Checks the value in a submission. */
   readonly input: z.ZodType<T>;
   /** The value of its column, as JSON. */
   toColumn(value: T): string | number | null;
@@ -22,13 +22,13 @@ export type ValuesOf<F extends Fields> = {
 };
 
 /**
- * Fields that a submission, a row and a message have under one name: `hsCode` is the column `hs_code`. A field
- * that is added here is taken in, stored and answered.
+ * Fields that have one name in a submission, a row and a message: `hsCode` is the column `hs_code`. A field of the table
+ * is accepted, stored and answered without more code.
  */
 export interface FieldTable<F extends Fields> {
   /** The names of the fields that partners see. */
   readonly publicNames: readonly string[];
-  /** The columns, in the order in which {@link FieldTable.read} asks for them. */
+  /** The columns, in the order in which {@link FieldTable.read} reads them. */
   readonly columns: readonly string[];
   /** The checks of a submission, as the shape of a zod object. */
   readonly inputs: { readonly [K in keyof F]: F[K]['input'] };

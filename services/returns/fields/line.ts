@@ -14,7 +14,7 @@ import {
   textField,
 } from './field.ts';
 
-/** What a submission says of a line, and its details answer again; amounts aside. */
+/** The fields of a submitted line that its details answer, except amounts. */
 export const LINE_FIELDS = fieldTable({
   providerLineItemId: idField,
   providerLineItemExternalId: textField(),

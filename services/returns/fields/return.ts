@@ -4,7 +4,7 @@ import { WEBHOOK_URL_MAX } from '../../contract/limits.ts';
 import { methodText, outcomeText, typeText } from '../store/texts.ts';
 import { enumField, fieldTable, nullableIdField, textField } from './field.ts';
 
-/** What a submission says of the whole return, and its details answer again; amounts, order and customer aside. */
+/** The fields of a submitted return that its details answer, except amounts, order and customer. */
 export const RETURN_FIELDS = fieldTable({
   type: enumField(
     z.enum(ReturnType, 'is unknown').transform((value) => value || ReturnType.STANDARD),

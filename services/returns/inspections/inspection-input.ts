@@ -9,7 +9,7 @@ import {
 import { actorFault } from '../../platform/actor.ts';
 import { text, time } from '../../platform/input.ts';
 
-/** Inspections taken over in one call. */
+/** Inspections of one call. */
 export const MAX_INSPECTIONS = 100;
 
 /** Links to pictures; never fetched. */
@@ -17,14 +17,14 @@ export const images = z
   .array(text(IMAGE_MAX))
   .max(IMAGES_PER_ITEM_MAX, `must hold at most ${IMAGES_PER_ITEM_MAX}`);
 
-/** What an assessment and a grading have in common. */
+/** The fields that an assessment and a grading have in common. */
 export const inspectionShape = {
   returnProcessor: text(RETURN_PROCESSOR_MAX).optional(),
   note: text(NOTE_MAX).optional(),
   inspectedAt: time.optional(),
 };
 
-/** Who inspected; the caller when absent. Under the same rule as the caller. */
+/** The person who inspected; the caller when absent. Has the same rules as the caller. */
 export const inspector = z
   .custom<Actor>()
   .superRefine((actor, context) => {

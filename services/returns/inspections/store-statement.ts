@@ -1,26 +1,26 @@
 import { packedText } from '../../platform/packed-texts.ts';
 
-/** How a column comes; those that may be long come packed. */
+/** The type of a column in the input. Texts that may be long are packed. */
 type ColumnType = 'text' | 'text[]' | 'timestamptz' | 'packed text';
 
-/** Where one kind of inspection is kept, and what the timeline says of it. */
+/** The table of one kind of inspection, and its entry in the timeline. */
 export interface InspectionTable {
   readonly table: 'line_dispositions' | 'line_conditions';
   /** The column with the dispositions service's id. */
   readonly idColumn: string;
-  /** What the details show of it, with types: all other columns but the keys. */
+  /** The columns that the details show, with their types: all except the keys. */
   readonly columns: Readonly<Record<string, ColumnType>>;
-  /** The kind of its timeline entries, and columns whose former values they keep. */
+  /** The kind of its timeline entries, and the columns whose former values an entry has. */
   readonly entry: string;
   readonly former: readonly string[];
 }
 
 /**
- * One statement that stores those inspections that are newer than what is there, tells the timelines of
- * them with what was there before, and gives returns whose details differ now their next revision.
+ * One statement that stores the inspections that are newer than the stored ones, adds timeline entries with the former
+ * values, and gives each return whose details changed its next revision.
  *
- * $1 is the shop, $2 the inspections as JSON, each of another line, $3 the ids of their lines, $4 their
- * packed texts. The returns are locked. Answers the ids of those that changed.
+ * $1 is the shop, $2 the inspections as JSON, at most one for each line, $3 the ids of their lines, $4 their packed texts.
+ * The caller has locked the returns. The statement answers the ids of the changed returns.
  */
 export function storeStatement(o: InspectionTable): string {
   const names = Object.keys(o.columns);
@@ -31,8 +31,8 @@ export function storeStatement(o: InspectionTable): string {
   const unpacked = names.map((name) =>
     isPacked(name) ? `${packedText(name, '$4::bytea')} as ${name}` : name,
   );
-  // Lines are looked up by ids: how many rows come out of JSON is unknown, and whole tables would be
-  // read to meet them.
+  // Lines are found by ids in an array. PostgreSQL cannot estimate the number of rows in JSON, and would read whole
+  // tables to join them.
   return `
 with given as materialized (
   select line_item_id, inspection_id, ${unpacked.join(', ')}, text, facts, actor_kind, actor_id, actor_name
@@ -47,7 +47,7 @@ with given as materialized (
      set ${[o.idColumn, ...names].map((name) => `${name} = excluded.${name}`).join(', ')}
    where k.${o.idColumn} < excluded.${o.idColumn}
   returning k.line_item_id
-), met as materialized (
+), stored as materialized (
   select l.return_id, l.removed_at, g.*, ${former(o.former)} as former_facts,
          f.line_item_id is null or (${of('g')}) is distinct from (${of('f')}) as differs
     from applied a
@@ -55,18 +55,18 @@ with given as materialized (
     join return_lines l
       on l.shop_id = $1 and l.id = a.line_item_id and l.id = any($3::bigint[])
     left join former f on f.line_item_id = a.line_item_id
-), told as (
+), noted as (
   insert into timeline (shop_id, return_id, kind, text, author, facts, actor_kind, actor_id, actor_name)
   select $1, return_id, '${o.entry}', text, actor_name, facts || former_facts, actor_kind, actor_id, actor_name
-    from met order by line_item_id
+    from stored order by line_item_id
 )
 update returns
    set revision = revision + 1, updated_at = greatest(updated_at, clock_timestamp())
- where shop_id = $1 and id = any(array(select return_id from met where differs and removed_at is null))
+ where shop_id = $1 and id = any(array(select return_id from stored where differs and removed_at is null))
 returning id`;
 }
 
-/** Facts about what was there before, as far as it said something. */
+/** The former values as facts, except empty ones. */
 function former(columns: readonly string[]): string {
   const facts = columns.map((name) => {
     const value =

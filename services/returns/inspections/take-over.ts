@@ -23,21 +23,21 @@ import { COPIED_TEXT_BYTES, publish } from '../store/publish.ts';
 import { actorKindText } from '../store/texts.ts';
 import { changing, requirePermit } from '../store/transaction.ts';
 
-/** What inspections of every kind say. */
+/** The fields of every kind of inspection. */
 export interface Inspected {
   readonly lineItemId: bigint;
-  /** Who inspected; the caller when undefined. */
+  /** The person who inspected; the caller when undefined. */
   readonly actor?: Actor | undefined;
 }
 
-/** How one kind of inspection is stored and told of. */
+/** How one kind of inspection is stored, and what its timeline entry is. */
 export interface InspectionKind<T extends Inspected> {
   /** Of {@link storeStatement}, with the columns that `rowOf` fills. */
   readonly statement: { readonly name: string; readonly text: string };
-  /** Grows per line: the dispositions service's own id. */
+  /** The id of the dispositions service. A later inspection of a line has a larger one. */
   readonly idOf: (inspection: T) => bigint;
   readonly rowOf: (inspection: T, texts: PackedTexts) => Readonly<Record<string, unknown>>;
-  /** What the timeline says, beside what was there before. */
+  /** The timeline entry; the former values are added to its facts. */
   readonly entryOf: (inspection: T) => {
     readonly text: string;
     readonly facts: Readonly<Record<string, string>>;
@@ -45,14 +45,15 @@ export interface InspectionKind<T extends Inspected> {
 }
 
 /**
- * Takes over inspections, in any state of the returns, in one transaction. One that is not newer
- * than the line's last changes nothing; a newer one replaces the former, which the timeline keeps.
- * Like every change it takes a return to its next revision, with one return.updated, when details differ.
+ * Takes over inspections in one transaction, in any state of the returns. A newer inspection of a line replaces the former
+ * one, which stays in the timeline; an older one is ignored. Each return whose details change gets its next revision and
+ * one return.updated.
  *
- * @returns the returns concerned, by id, as many as one answer has room for; none unless
+ * @returns the returns of the lines, in the order of their ids, as many as fit into one answer; none without
  *   `by.wantsReturns`.
- * @throws DomainError LINE_ITEM_NOT_FOUND when a line is not the shop's, RETURN_TOO_LARGE when the details
- *   of a return would be, and then none is taken over. What is too large already may become smaller.
+ * @throws DomainError LINE_ITEM_NOT_FOUND when a line does not belong to the shop; RETURN_TOO_LARGE when the details of a
+ *   return would become too large. Then no inspection is taken over. Details that were too large before may become
+ *   smaller.
  */
 export async function takeOver<T extends Inspected>(
   pool: pg.Pool,
@@ -64,8 +65,8 @@ export async function takeOver<T extends Inspected>(
     return await changing(pool, by.shopId, (tx) => takeOverIn(tx, wanted, kind));
   } catch (error) {
     if (!isTooLarge(error)) throw error;
-    // Returns from before there was a limit may be above it. Only they are measured first, since that
-    // means to read them twice.
+    // Returns that are older than the limit may be above it. Only after this error are they measured before the change,
+    // because that reads them twice.
     return changing(pool, by.shopId, async (tx) => {
       const before = await aboveLimit(tx, by.shopId, [...wanted.inspections.keys()]);
       if (before.size === 0) throw error;
@@ -74,7 +75,7 @@ export async function takeOver<T extends Inspected>(
   }
 }
 
-/** @param before bytes of the details of returns that are above the limit already, by id. */
+/** @param before the bytes of the details of returns that are above the limit before the change, by id. */
 async function takeOverIn<T extends Inspected>(
   tx: Queryable,
   by: Changer & {
@@ -107,7 +108,7 @@ async function takeOverIn<T extends Inspected>(
 
 const NONE: Promise<bigint[]> = Promise.resolve([]);
 
-/** A return after the change; with `leftOut` its long texts are hashes. */
+/** A return after the change. When it has `leftOut`, it has hashes instead of long texts. */
 type Shown = Pick<HashedReturn, 'of'> & Partial<HashedReturn>;
 
 async function loadWhole(
@@ -118,12 +119,12 @@ async function loadWhole(
   return (await loadForChange(tx, shopId, ids)).map((of) => ({ of }));
 }
 
-/** No event copies many long texts, so where nobody else wants them they stay in the database. */
+/** The returns whose long texts are not read, because their event would not copy them. */
 function idsToHash(tx: Queryable, shopId: bigint, lineItemIds: readonly bigint[]) {
   return idsOfLongTexts(tx, shopId, { lineItemIds, bytes: COPIED_TEXT_BYTES });
 }
 
-/** @param o.longIds those that are read without their long texts. */
+/** @param o.longIds the returns to read without their long texts. */
 async function loadShown(
   tx: Queryable,
   shopId: bigint,
@@ -139,7 +140,7 @@ function isTooLarge(error: unknown): boolean {
   return error instanceof DomainError && error.reason === ErrorReason.RETURN_TOO_LARGE;
 }
 
-/** The returns of these lines that are above the limit, locked, with the bytes of their details. */
+/** Locks the returns of these lines. @returns the bytes of the details of those above the limit. */
 async function aboveLimit(
   tx: Queryable,
   shopId: bigint,
@@ -168,7 +169,7 @@ function updateOf({ of, leftOut }: Shown, before: ReadonlyMap<bigint, number> | 
   return { trigger: 'return.updated', returnId: of.id, snapshot };
 }
 
-/** Answers the returns whose details differ now, by id; they have their next revision. */
+/** @returns the ids of the changed returns, in order; each has its next revision. */
 async function store<T extends Inspected>(
   tx: Queryable,
   by: Changer & { readonly inspections: ReadonlyMap<bigint, T> },
@@ -194,7 +195,7 @@ async function store<T extends Inspected>(
   return changed.map((row) => row.id).sort((a, b) => (a < b ? -1 : 1));
 }
 
-/** Of several inspections of one line the latest: an older one would be ignored after it. */
+/** The latest inspection of each line. The others would be ignored. */
 function latestPerLine<T extends Inspected>(
   inspections: readonly T[],
   idOf: (inspection: T) => bigint,

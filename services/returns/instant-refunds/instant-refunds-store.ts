@@ -20,14 +20,14 @@ export interface CreditRow {
 const COLUMNS = 'id, return_id, amount, currency, charge_reference, state, created_at';
 
 /**
- * The states of a credit that was paid for good, as a list in SQL: the goods came, or they did not and
- * the shopper's card could not be charged back.
+ * The states of a credit that was paid for good, as a list in SQL: the goods came, or charging the shopper's card back
+ * failed.
  */
 export const PAID_FOR_GOOD = "'returned', 'charge_failed'";
 
 /**
- * Whether the shopper keeps the money of an instant refund of the return: its lines are paid, and not
- * free for another return. One that is settled at this moment counts as one that is settled afterwards.
+ * Whether the shopper keeps the money of an instant refund of the return. Then its lines are paid, and not free for another
+ * return. Does not wait for a transaction that is ending a credit at this moment.
  */
 export async function isPaidForGood(tx: Queryable, of: OfReturn): Promise<boolean> {
   const { rowCount } = await tx.query({
@@ -39,15 +39,15 @@ export async function isPaidForGood(tx: Queryable, of: OfReturn): Promise<boolea
   return rowCount !== 0;
 }
 
-/** What processing must know of the instant refunds of a return. */
+/** The instant refunds of a return, as processing needs them. */
 export interface Credits {
   /** Whether one is open. */
   readonly hasOpen: boolean;
-  /** What they paid for good, in minor units of `currency`. */
+  /** The sum that was paid for good, in minor units of `currency`. */
   paidMinor(currency: string): bigint;
 }
 
-/** A caller who decides by it holds the return's row lock. */
+/** A caller that decides by the result holds the return's row lock. */
 export async function creditsOf(tx: Queryable, of: OfReturn): Promise<Credits> {
   const { rows } = await tx.query<{ amount: string; is_open: boolean }>({
     name: 'credits-of-return',
@@ -62,7 +62,6 @@ export async function creditsOf(tx: Queryable, of: OfReturn): Promise<Credits> {
   };
 }
 
-/** A credit of the shop. */
 export async function readCredit(
   db: Queryable,
   shopId: bigint,
@@ -75,7 +74,7 @@ export async function readCredit(
   return rows[0];
 }
 
-/** A credit of the shop, locked against another settlement. */
+/** Reads a credit of the shop and locks it, so that only one call ends it. */
 export async function lockCredit(
   tx: Queryable,
   shopId: bigint,
@@ -94,7 +93,7 @@ export interface NewCredit extends OfReturn {
   readonly chargeReference: string;
 }
 
-/** Adds an open credit; the violation of `instant_refunds_one_open` says that there is one. */
+/** Adds an open credit. Violates `instant_refunds_one_open` when the return has one already. */
 export async function insertCredit(tx: Queryable, credit: NewCredit): Promise<bigint> {
   const { rows } = await tx.query<{ id: bigint }>(
     `insert into instant_refunds (shop_id, return_id, amount, currency, charge_reference)
@@ -102,12 +101,12 @@ export async function insertCredit(tx: Queryable, credit: NewCredit): Promise<bi
     [credit.shopId, credit.returnId, credit.amount, credit.currency, credit.chargeReference],
   );
   const [row] = rows;
-  if (!row) throw new Error('the insert answered nothing');
+  if (!row) throw new Error('a credit was not stored');
   return row.id;
 }
 
-/** Ends an open credit. */
-export async function settleCredit(
+/** Ends an open credit. The column `settled_at` is the time of the end. */
+export async function endCredit(
   tx: Queryable,
   o: { shopId: bigint; id: bigint; state: string },
 ): Promise<void> {

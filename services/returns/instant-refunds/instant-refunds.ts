@@ -24,10 +24,10 @@ import { alreadyOpen, outcomesFulfilled, returnNotFound, stateForbids } from '..
 import { addTimeline } from '../store/timeline-store.ts';
 import {
   type CreditRow,
+  endCredit,
   insertCredit,
   lockCredit,
   readCredit,
-  settleCredit,
 } from './instant-refunds-store.ts';
 
 const creditState = enumText(InstantRefundStateSchema);
@@ -41,11 +41,11 @@ const openInput = z.object({
 });
 
 /**
- * Records that the shopper was paid before the goods arrived; until it is settled the return is not
- * processed. Tells nobody but the timeline.
+ * Records that the shopper was paid before the goods arrived. The return is not processed while the instant refund is open.
+ * Adds a timeline entry and publishes no event.
  *
  * @throws DomainError RETURN_NOT_FOUND; ALREADY_OPEN; IDEMPOTENCY_CONFLICT; STATE_FORBIDS when the
- *   return is at its end or queued for processing, or a failed run refunded it or may have;
+ *   return has ended or is queued for processing, or a failed run refunded it or may have;
  *   INVALID_ARGUMENT for an amount that is not above zero in the presentment currency.
  */
 export async function openInstantRefund(
@@ -63,14 +63,14 @@ export async function openInstantRefund(
 
 async function open(tx: Queryable, input: z.output<typeof openInput>): Promise<bigint> {
   const { shopId, returnId, chargeReference, actor } = input;
-  const standing = await lockReturn(tx, input);
-  if (standing.state !== 'open' && standing.state !== 'review') {
-    throw stateForbids(`the return is ${standing.state}`);
+  const current = await lockReturn(tx, input);
+  if (current.state !== 'open' && current.state !== 'review') {
+    throw stateForbids(`the return is ${current.state}`);
   }
-  if (standing.processing) throw stateForbids('the return is queued for processing');
-  // Only a refund pays the shopper the same money again.
+  if (current.processing) throw stateForbids('the return is queued for processing');
+  // Of all outcomes only a refund pays the shopper the same money a second time.
   if (await mayHaveFulfilled(tx, input, 'refund')) throw outcomesFulfilled();
-  const currency = standing.presentment_currency;
+  const currency = current.presentment_currency;
   const minor = parseAmount('amount', input.amount, currency);
   if (minor === 0n) throw invalidField('amount', 'must be above zero');
   const amount = formatAmount(minor, currency);
@@ -95,7 +95,7 @@ async function open(tx: Queryable, input: z.output<typeof openInput>): Promise<b
   return creditId;
 }
 
-interface Standing {
+interface LockedReturn {
   readonly state: string;
   readonly processing: boolean;
   readonly presentment_currency: string;
@@ -104,8 +104,8 @@ interface Standing {
 async function lockReturn(
   tx: Queryable,
   of: { shopId: bigint; returnId: bigint },
-): Promise<Standing> {
-  const { rows } = await tx.query<Standing>(
+): Promise<LockedReturn> {
+  const { rows } = await tx.query<LockedReturn>(
     `select state, processing, presentment_currency from returns
      where shop_id = $1 and id = $2 for update`,
     [of.shopId, of.returnId],
@@ -114,7 +114,7 @@ async function lockReturn(
   return rows[0];
 }
 
-const settleInput = z.object({
+const resultInput = z.object({
   ...callerShape,
   creditId: id,
   result: z
@@ -125,35 +125,34 @@ const settleInput = z.object({
     ),
 });
 
-const SETTLED_TEXT = {
+const RESULT_TEXT = {
   returned: 'The goods came: the instant refund stands',
   charged: 'The goods did not come: the instant refund was charged back',
   charge_failed: 'The goods did not come, and charging the instant refund back failed',
 } as const;
 
 /**
- * Ends an instant refund; the return can be processed again. Repeating the same result changes
- * nothing.
+ * Ends an instant refund, so that the return can be processed. A repeat with the same result changes nothing.
  *
- * @throws DomainError CREDIT_NOT_FOUND; STATE_FORBIDS when it was settled with another result.
+ * @throws DomainError CREDIT_NOT_FOUND; STATE_FORBIDS when it ended with another result.
  */
 export async function settleInstantRefund(
   pool: pg.Pool,
   request: SettleInstantRefundRequest,
 ): Promise<InstantRefund> {
-  const { shopId, actor, creditId, result } = parseInput(settleInput, request);
+  const { shopId, actor, creditId, result } = parseInput(resultInput, request);
   const state = creditState.toText(result);
   return inTransaction(pool, async (tx) => {
     const credit = await lockCredit(tx, shopId, creditId);
     if (!credit) throw creditNotFound();
     if (credit.state === state) return toMessage(credit);
-    if (credit.state !== 'open') throw stateForbids(`the credit was settled as ${credit.state}`);
-    await settleCredit(tx, { shopId, id: creditId, state });
+    if (credit.state !== 'open') throw stateForbids(`the credit ended as ${credit.state}`);
+    await endCredit(tx, { shopId, id: creditId, state });
     await addTimeline(tx, { shopId, actor }, [
       {
         returnId: credit.return_id,
         kind: `instant_refund.${state}`,
-        text: SETTLED_TEXT[settledState(state)],
+        text: RESULT_TEXT[resultOf(state)],
         facts: { credit_id: String(creditId) },
       },
     ]);
@@ -161,9 +160,9 @@ export async function settleInstantRefund(
   });
 }
 
-function settledState(state: string): keyof typeof SETTLED_TEXT {
+function resultOf(state: string): keyof typeof RESULT_TEXT {
   if (state === 'returned' || state === 'charged' || state === 'charge_failed') return state;
-  throw new RangeError(`${state} is no result of an instant refund`);
+  throw new RangeError(`${state} is not a result of an instant refund`);
 }
 
 async function creditOf(tx: Queryable, shopId: bigint, creditId: bigint): Promise<InstantRefund> {

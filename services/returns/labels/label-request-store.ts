@@ -35,13 +35,13 @@ function toLabelRequest(row: LabelRequestRow): LabelRequest {
   return request;
 }
 
-/** A label request and the event that tells of it. */
-export interface ToldRequest {
+/** A label request and the event about its change. */
+export interface RequestWithEvent {
   readonly request: LabelRequest;
   readonly event: DetailEvent;
 }
 
-function told(trigger: string, row: LabelRequestRow): ToldRequest {
+function withEvent(trigger: string, row: LabelRequestRow): RequestWithEvent {
   const request = toLabelRequest(row);
   const detail = { case: 'labelRequest' as const, value: request };
   return { request, event: { trigger, returnId: request.returnId, detail } };
@@ -57,7 +57,7 @@ export async function issueLabelRequest(
   tx: Queryable,
   current: Return,
   o: { readonly settings: Settings; readonly destination: Destination | undefined },
-): Promise<ToldRequest> {
+): Promise<RequestWithEvent> {
   const content = create(LabelRequestSchema, contentOf(current, o));
   try {
     const { rows } = await tx.query<LabelRequestRow>(
@@ -66,7 +66,7 @@ export async function issueLabelRequest(
       [current.shopId, current.id, JSON.stringify(toJson(LabelRequestSchema, content))],
     );
     if (!rows[0]) throw new Error('a label request was not stored');
-    return told('label.request.issued', rows[0]);
+    return withEvent('label.request.issued', rows[0]);
   } catch (error) {
     const open = violatedConstraint(error) === 'label_requests_one_open';
     throw open ? alreadyOpen('a label request') : error;
@@ -99,7 +99,7 @@ function contentOf(
   };
 }
 
-/** Ends the return's open label request, if it has one, because it was served. Nothing is told. */
+/** Ends the return's open label request, if it has one, because a label was recorded. Publishes no event. */
 export async function fulfilOpenRequest(tx: Queryable, current: Return): Promise<void> {
   await tx.query(
     `update label_requests set state = 'fulfilled'
@@ -109,8 +109,10 @@ export async function fulfilOpenRequest(tx: Queryable, current: Return): Promise
 }
 
 /**
- * Ends the return's open label request, if it has one, because no label is wanted any more. Answers
- * the label.request.cancelled event to hand to the change. The caller holds the return's lock.
+ * Ends the return's open label request, if it has one, because no label is needed any more. The caller holds the
+ * return's lock.
+ *
+ * @returns the label.request.cancelled event, which the caller adds to its change.
  */
 export async function cancelOpenLabelRequest(
   tx: Queryable,
@@ -122,23 +124,24 @@ export async function cancelOpenLabelRequest(
      returning ${COLUMNS}`,
     [of.shopId, of.returnId],
   );
-  return rows.map((row) => told('label.request.cancelled', row).event);
+  return rows.map((row) => withEvent('label.request.cancelled', row).event);
 }
 
 /**
- * Ends an open label request and answers it with its event; undefined when it is not open. The
- * caller holds the return's lock.
+ * Ends an open label request. The caller holds the return's lock.
+ *
+ * @returns the request and its event; undefined when the request is not open.
  */
 export async function cancelRequest(
   tx: Queryable,
   shopId: bigint,
   requestId: bigint,
-): Promise<ToldRequest | undefined> {
+): Promise<RequestWithEvent | undefined> {
   const { rows } = await tx.query<LabelRequestRow>(
     `update label_requests set state = 'cancelled'
       where shop_id = $1 and id = $2 and state = 'open'
      returning ${COLUMNS}`,
     [shopId, requestId],
   );
-  return rows[0] && told('label.request.cancelled', rows[0]);
+  return rows[0] && withEvent('label.request.cancelled', rows[0]);
 }

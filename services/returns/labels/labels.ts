@@ -57,11 +57,10 @@ const newLabel = z.object({
 type NewLabel = z.output<typeof newLabel>;
 
 /**
- * Adds a label to a return and ends its open label request; one whose parcel moves opens an expired
- * return again. The same key with the same content
- * answers the label that the first call made, as it is now.
+ * Adds a label to a return and ends its open label request. When the parcel of the label moves, an expired return opens
+ * again. The same key with the same content answers the label that the first call made, as it is now.
  *
- * @throws DomainError INVALID_ARGUMENT; NOT_FOUND (return, or a line that is not the return's);
+ * @throws DomainError INVALID_ARGUMENT; NOT_FOUND (return, or a line of another return);
  *   IDEMPOTENCY_CONFLICT; RETURN_TOO_LARGE; STATE_FORBIDS when the return is closed or cancelled.
  */
 export async function recordLabel(pool: pg.Pool, request: RecordLabelRequest): Promise<Label> {
@@ -154,7 +153,7 @@ function labelEvent(trigger: string, label: Label): DetailEvent {
   return { trigger, returnId: label.returnId, detail: { case: 'label', value: label } };
 }
 
-/** What follows for an expired return when the parcel of one of its labels moves. */
+/** Opens an expired return again when the parcel of one of its labels moves. */
 function reopeningBy(tx: Queryable, current: Return, label: Label) {
   if (!isMoving(label.status)) return { stateChanges: [], timeline: [] };
   return reopening(tx, current, `The parcel is ${statusOf(label).replaceAll('_', ' ')}`);
@@ -169,9 +168,9 @@ const labelUpdate = z.object({
 });
 
 /**
- * Records what the carrier says of a parcel, in whatever order the states come. What is older than
- * the carrier's last word, and anything after `delivered`, is ignored; so is a word that changes
- * nothing. A status that is not given stays. A parcel that moves opens an expired return again.
+ * Records a carrier update of a parcel. Updates may come in any order: an update that is older than the last one, or
+ * comes after `delivered`, is ignored. An absent status or tracking number stays as it is. When a parcel moves, an
+ * expired return opens again.
  *
  * @throws DomainError INVALID_ARGUMENT; LABEL_NOT_FOUND.
  */
@@ -179,14 +178,14 @@ export async function updateLabel(
   pool: pg.Pool,
   request: UpdateLabelRequest,
 ): Promise<{ label: Label; ignored: boolean }> {
-  const said = parseInput(labelUpdate, request);
-  const occurredAt = said.occurredAt ? pastTime('occurred_at', said.occurredAt) : new Date();
-  const known = await existing(pool, said.shopId, said.labelId);
-  const by = { ...said, returnId: known.returnId };
+  const update = parseInput(labelUpdate, request);
+  const occurredAt = update.occurredAt ? pastTime('occurred_at', update.occurredAt) : new Date();
+  const known = await existing(pool, update.shopId, update.labelId);
+  const by = { ...update, returnId: known.returnId };
   const { value } = await changeReturn(pool, by, async (tx, current) => {
-    const heard = await hear(tx, { ...said, occurredAt });
-    const label = await existing(tx, said.shopId, said.labelId);
-    if (!heard.changed) return { value: { label, ignored: heard.ignored } };
+    const applied = await applyCarrierUpdate(tx, { ...update, occurredAt });
+    const label = await existing(tx, update.shopId, update.labelId);
+    if (!applied.changed) return { value: { label, ignored: applied.ignored } };
     const facts = { label_id: `${label.id}`, status: statusOf(label) };
     const text = `The label is now ${statusOf(label).replaceAll('_', ' ')}`;
     const reopened = await reopeningBy(tx, current, label);
@@ -203,14 +202,20 @@ export async function updateLabel(
   return value;
 }
 
-/** One statement under the return's lock: whether the word counted, and whether it changed anything. */
-async function hear(
+/**
+ * The caller holds the return's lock.
+ *
+ * @returns whether the update was ignored, and whether it changed the label. The column `heard_at` is the time of the
+ *   last carrier update.
+ */
+async function applyCarrierUpdate(
   tx: Queryable,
-  said: z.output<typeof labelUpdate> & { readonly occurredAt: Date },
+  update: z.output<typeof labelUpdate> & { readonly occurredAt: Date },
 ): Promise<{ ignored: boolean; changed: boolean }> {
-  const status = said.status === LabelStatus.UNSPECIFIED ? '' : labelStatusText.toText(said.status);
+  const status =
+    update.status === LabelStatus.UNSPECIFIED ? '' : labelStatusText.toText(update.status);
   const { rows } = await tx.query<{ changed: boolean }>(
-    `with said as (
+    `with after as (
        select id, coalesce(nullif($4, ''), status) as status,
               coalesce(nullif($5, ''), tracking_number) as tracking_number,
               (coalesce(nullif($4, ''), status), coalesce(nullif($5, ''), tracking_number))
@@ -218,12 +223,12 @@ async function hear(
          from labels where shop_id = $1 and id = $2
      )
      update labels l
-        set status = said.status, tracking_number = said.tracking_number, heard_at = $3,
-            updated_at = case when said.changed then $3 else l.updated_at end
-       from said
-      where l.shop_id = $1 and l.id = said.id and l.status <> 'delivered' and l.heard_at <= $3
-     returning said.changed`,
-    [said.shopId, said.labelId, said.occurredAt, status, said.trackingNumber],
+        set status = after.status, tracking_number = after.tracking_number, heard_at = $3,
+            updated_at = case when after.changed then $3 else l.updated_at end
+       from after
+      where l.shop_id = $1 and l.id = after.id and l.status <> 'delivered' and l.heard_at <= $3
+     returning after.changed`,
+    [update.shopId, update.labelId, update.occurredAt, status, update.trackingNumber],
   );
   return { ignored: rows.length === 0, changed: rows[0]?.changed ?? false };
 }

@@ -7,7 +7,7 @@ const MOVES: readonly LabelStatus[] = [
   LabelStatus.DELIVERED,
 ];
 
-/** Whether the carrier has the parcel, or had it: it moves, or has arrived. */
+/** Whether the carrier has the parcel, or has delivered it. */
 export function isMoving(status: LabelStatus): boolean {
   return MOVES.includes(status);
 }

@@ -23,10 +23,9 @@ const arrival = z.object({
 });
 
 /**
- * Notes that goods of one return arrived, and in which consolidated shipment they travel on; without
- * one, what was noted of a shipment before stays. So does the time that was noted when none is given,
- * and what changes nothing is told nowhere: the call may be repeated. Goods that arrive open an expired
- * return again.
+ * Records that goods of one return arrived, and in which consolidated shipment they travel on. An absent shipment or time
+ * stays as it was recorded before. A call that changes nothing publishes no event and adds no timeline entry, so it may be
+ * repeated. When goods arrive, an expired return opens again.
  *
  * @throws DomainError INVALID_ARGUMENT (also for lines of several returns); NOT_FOUND (line,
  *   destination); STATE_FORBIDS when the return is cancelled.
@@ -64,19 +63,19 @@ export async function recordArrival(
 
 const ARRIVE = `
 update return_lines l
-   set returned_at = told.returned_at, consolidation_tracking = told.tracking,
-       consolidation_destination_id = told.destination_id
+   set returned_at = arrived.returned_at, consolidation_tracking = arrived.tracking,
+       consolidation_destination_id = arrived.destination_id
   from (
     select id, coalesce($3::timestamptz, returned_at, now()) as returned_at,
            coalesce(nullif($4, ''), consolidation_tracking) as tracking,
            coalesce(nullif($5::bigint, 0), consolidation_destination_id) as destination_id
-      from return_lines where shop_id = $1 and id = any($2::bigint[])) told
- where l.shop_id = $1 and l.id = told.id
+      from return_lines where shop_id = $1 and id = any($2::bigint[])) arrived
+ where l.shop_id = $1 and l.id = arrived.id
    and (l.returned_at, l.consolidation_tracking, l.consolidation_destination_id)
-     is distinct from (told.returned_at, told.tracking, told.destination_id)
+     is distinct from (arrived.returned_at, arrived.tracking, arrived.destination_id)
 returning l.id`;
 
-/** Answers the lines of which something changed, in the order they were named. */
+/** @returns the lines that changed, in the order of the request. */
 async function arrive(
   tx: Queryable,
   wanted: z.output<typeof arrival>,

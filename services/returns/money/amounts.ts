@@ -17,8 +17,7 @@ const ZERO: Both<bigint> = { shop: 0n, presentment: 0n };
 /**
  * Reads one submitted sum in both currencies, as minor units.
  *
- * The presentment sum may be left out where it follows: both currencies are the same, or the sum is
- * zero. It is never converted.
+ * The presentment sum may be absent when both currencies are the same, or the sum is zero. It is never converted.
  *
  * @throws DomainError INVALID_ARGUMENT naming the field at fault.
  */
@@ -81,7 +80,7 @@ function byName<K extends string>(entries: readonly (readonly [K, bigint])[]): R
   return Object.fromEntries(entries) as Record<K, bigint>;
 }
 
-/** Prefix of the columns in one currency: the shop's have none. */
+/** The prefix of the columns in one currency: empty for the shop's. */
 export type Side = '' | 'presentment_';
 
 /** The columns of sums, in both currencies. */

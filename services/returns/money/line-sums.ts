@@ -9,7 +9,7 @@ import type { LineSums } from './totals.ts';
  *
  * @param at path of the line in the request, such as `lines[0]`.
  * @param read reads the sum of a name; its second argument is the path of the field.
- * @throws DomainError INVALID_ARGUMENT when the tax on shipping exceeds the shipping that it is a part of.
+ * @throws DomainError INVALID_ARGUMENT when the tax on shipping exceeds the shipping, which includes it.
  */
 export function lineSumsFrom(
   at: string,

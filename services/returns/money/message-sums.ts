@@ -9,7 +9,7 @@ import { type Both, type Currencies, sumsOf } from './amounts.ts';
 import { minorOf } from './money.ts';
 import type { ExchangeSums, LineSums, ReturnSums } from './totals.ts';
 
-// The sums of a loaded return, as minor units again: what an edit starts from.
+// The sums of a loaded return in minor units, from which an edit starts.
 
 /** A line's sums in both currencies. */
 export function lineSumsIn(line: LineItem, currencies: Currencies): Both<LineSums> {

@@ -6,7 +6,7 @@ const MAX_UNITS = 1_000_000_000_000n;
 const DECIMALS: ReadonlyMap<string, number> = new Map(
   currencies.map((currency) => [currency.code, currency.digits]),
 );
-/** So many digits a number holds exactly. */
+/** A JavaScript number holds this many digits exactly. */
 const EXACT_DIGITS = 15;
 const DECIMAL = /^(\d{1,13})(?:\.(\d{1,8}))?$/;
 
@@ -31,7 +31,7 @@ function digitsOf(currency: string): number {
 /**
  * Reads a caller's decimal string as minor units of `currency`.
  *
- * @param field names the value in the refusal.
+ * @param field the name of the value in the error.
  * @throws DomainError INVALID_ARGUMENT for anything but digits with at most the currency's decimals
  *   (never rounded), for a negative amount and for one above 10^12 units.
  */
@@ -70,7 +70,7 @@ export function formatAmount(minor: bigint, currency: string): string {
 export function minorOf(stored: string, currency: string): bigint {
   const digits = digitsOf(currency);
   const point = stored.length - digits - 1;
-  // As it is stored nearly always, and a whole return has hundreds of them.
+  // The usual form. A whole return has hundreds of amounts, so this path must be fast.
   if (digits > 0 && stored[point] === '.' && stored.length < EXACT_DIGITS) {
     return BigInt(Number(stored.slice(0, point) + stored.slice(point + 1)));
   }

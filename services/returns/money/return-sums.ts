@@ -20,7 +20,7 @@ import {
   totalsOf,
 } from './totals.ts';
 
-/** The sums of a return that are stored: beside its own those of its lines that the rule of the table needs. */
+/** The stored sums of a return: its own, and the sums of its lines that a constraint of the table uses. */
 export const STORED_RETURN_AMOUNTS = [
   ...RETURN_AMOUNTS,
   'returnTotal',
@@ -37,7 +37,7 @@ export interface SumsInput {
   readonly lines: readonly Both<LineSums>[];
   readonly exchanges: readonly Both<ExchangeSums>[];
   readonly amounts: ReturnAmountsInput | undefined;
-  /** Sums that stay where `amounts` says nothing. */
+  /** The sums before an edit; they stay where `amounts` has none. */
   readonly former?: Both<Partial<ReturnSums>>;
 }
 
@@ -51,7 +51,7 @@ type Side = (typeof SIDES)[number];
  * that, in each currency, refund + return credit + handling fee = return total + shipping + credit
  * shipping.
  *
- * @throws DomainError INVALID_ARGUMENT for a sum that follows from others and is given differently,
+ * @throws DomainError INVALID_ARGUMENT for a derived sum that is given with another value,
  *   for a refund or total that would be negative, for a derived sum above 10^12 units, and for an
  *   outcome that contradicts the sums.
  */
@@ -103,7 +103,7 @@ function sumsOn(input: SumsInput, given: Given, side: Side): CheckedSums {
   return checked;
 }
 
-/** What follows from other sums may be given, but not differently. */
+/** A caller may give a derived sum, but only with the value that follows from the other sums. */
 function requireFollowed(
   followed: Readonly<Record<'shipping' | 'shippingTax' | 'refund', bigint>>,
   given: Given,
@@ -168,7 +168,7 @@ const FIELDS: Readonly<Record<TotalName, string>> = {
 };
 
 /**
- * Sums that each keep the bound may add up beyond it: what is derived is bounded as what is given.
+ * Checks derived sums against the limit of given sums, because sums within the limit may add up to more.
  *
  * @throws DomainError INVALID_ARGUMENT for a derived sum above 10^12 units, naming the field that it
  *   is derived from.

@@ -35,7 +35,7 @@ export type TotalName =
   | 'giftCard'
   | 'refund';
 
-/** The refunds of one line that follow from its parts. */
+/** The refunds of one line, derived from its parts. */
 export function lineRefunds(line: LineSums) {
   const refundExcludingShipping = line.refundItem + line.refundTax;
   const refund = refundExcludingShipping + line.refundShipping;
@@ -46,7 +46,7 @@ export function lineRefunds(line: LineSums) {
   };
 }
 
-/** Net value: gross less discount plus tax. */
+/** Net value: price minus discount plus tax. */
 export function netOf(sums: ExchangeSums): bigint {
   return sums.price - sums.discount + sums.tax;
 }
@@ -68,7 +68,7 @@ export function shippingTaxOf(lines: readonly LineSums[]): bigint {
 
 /**
  * The refund that makes refund + return credit + handling fee equal to return total + shipping +
- * credit shipping; negative when credit and fee exceed what there is.
+ * credit shipping; negative when credit and fee exceed the rest.
  */
 export function refundOf(lines: readonly LineSums[], sums: Omit<ReturnSums, 'refund'>): bigint {
   const returned = returnTotalOf(lines) + shippingOf(lines) + sums.creditShipping;

@@ -4,8 +4,8 @@ import type { Queryable } from '../../platform/postgres.ts';
 import type { Worker } from '../../platform/worker.ts';
 
 /**
- * Measures for how long the oldest return has waited to be processed, until it is stopped. What an outage of
- * ours interrupts is tried again without counting: only its age shows a return that is tried for ever.
+ * Measures how long the oldest return has waited to be processed. Stops with the worker. A run that an outage of our own
+ * interrupts does not count as an attempt, so only this age shows a return that is tried again and again.
  */
 export function measureBacklog(o: { readonly pool: Queryable; readonly meter: Meter }): Worker {
   const age = o.meter.createObservableGauge('processing_oldest_age_seconds', {
@@ -21,7 +21,7 @@ export function measureBacklog(o: { readonly pool: Queryable; readonly meter: Me
   return { stop: async () => age.removeCallback(observe) };
 }
 
-/** 0 when none waits. */
+/** 0 when no return waits. */
 async function oldestAgeSeconds(db: Queryable): Promise<number> {
   const { rows } = await db.query<{ seconds: number }>(
     `select coalesce(extract(epoch from now() - min(queued_at)), 0)::float8 as seconds

@@ -20,7 +20,7 @@ export interface ProcessingDeps {
   readonly destinations: Destinations;
   /** Whether only shops marked as sandbox are processed; see {@link sandboxShopsOnly}. */
   readonly onlySandboxShops?: boolean;
-  /** The pause after a passing failure; 1, 2, 4 … 60 s with jitter unless a test shortens it. */
+  /** The pause after a passing failure: 1, 2, 4 … 60 s with jitter by default. Tests shorten it. */
   readonly retryDelay?: RetryDelay;
 }
 
@@ -31,11 +31,11 @@ type Handlers = Pick<
 
 export interface Processing {
   readonly handlers: Handlers;
-  /** Starts what works in the background: processing and expiry. */
+  /** Starts the workers: processing, expiry, purge and the measurement of the backlog. */
   start(): Promise<readonly Worker[]>;
 }
 
-/** Everything of processing: its RPCs and its workers. Nothing runs until `start`. */
+/** Builds the RPCs and the workers of processing. The workers run after `start`. */
 export function buildProcessing(runtime: ServiceRuntime, deps: ProcessingDeps): Processing {
   const { pool, backgroundPool, logger } = runtime;
   const { meter } = runtime.telemetry;

@@ -23,7 +23,7 @@ export function parseDetails(given: Readonly<Record<string, DetailValue>>): Addi
   return Object.fromEntries(entries.map(([key, value]) => [checkText(key), scalarOf(key, value)]));
 }
 
-/** What a timeline shows of one value. */
+/** One value as the text of a timeline entry. */
 export function detailText(value: DetailScalar): string {
   if (value === null || typeof value !== 'object') return String(value);
   return numberText(value);

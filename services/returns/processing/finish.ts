@@ -30,17 +30,16 @@ export interface Closing {
   readonly job: Job;
   readonly settings: Settings;
   readonly giftCardsAreExternal: boolean;
-  /** Where stock goes that says nothing of its own; 0 when unknown. */
+  /** The stock location of lines that have none of their own; 0 when unknown. */
   readonly location: bigint;
 }
 
 /**
- * Closes a return whose outcomes are all done, with everything that others must hear, in one
- * transaction: `return.closed`, `restock.requested` where the shop wants stock put back by event,
- * `giftcard.requested` where cards come from outside, `label.request.cancelled` for a label that is
- * still asked for.
+ * Closes a return whose outcomes are all done, and publishes its events, in one transaction: `return.closed`;
+ * `restock.requested` when the shop restocks by event; `giftcard.requested` when gift cards come from outside;
+ * `label.request.cancelled` for an open label request.
  *
- * @throws NotProcessable, also while the provider's answer to any outcome is unknown; LeaseLost.
+ * @throws NotProcessable, also while an answer of the provider is unknown; LeaseLost.
  */
 export async function closeReturn(pool: pg.Pool, o: Closing): Promise<void> {
   const { job } = o;
@@ -99,16 +98,16 @@ async function requestGiftCard(
     [job.shopId, job.returnId, money.value, money.currency],
   );
   const [row] = rows;
-  if (!row) throw new Error('the insert answered nothing');
+  if (!row) throw new Error('a gift card request was not stored');
   return row.id;
 }
 
 /**
- * Ends a run for good: the return stays open, what was done is kept and shown, and
- * `return.processing.failed` is sent. A new request to process continues with what is missing.
+ * Ends a run as failed. The return stays open, its details show the outcomes that were done, and
+ * `return.processing.failed` is published. A new request to process continues with the missing outcomes.
  *
  * @param o.message what happened, for people.
- * @param o.refused the step that the provider definitely refused, if that was the end.
+ * @param o.refused the step that the provider refused, if that ended the run.
  * @throws LeaseLost.
  */
 export async function failJob(

@@ -12,18 +12,18 @@ import {
 } from '../store/timeline-store.ts';
 
 /**
- * After a worker that was killed, another goes on this soon. A worker that lives renews its leases
- * several times in this span, so a call at the provider may take longer. Seconds.
+ * The time after which another worker continues the job of a killed worker. A live worker renews its leases several times
+ * in this span, so a call at the provider may take longer. Seconds.
  */
 export const LEASE_S = 3;
 
 /** Commits that queue a job notify `processing_<schema>`. */
 export const JOBS_CHANNEL_PREFIX = 'processing_';
 
-/** A worker that ends, or forgets its job, this often does so because of the job. */
+/** When workers lost a job this often, the job itself is the cause. */
 const MAX_TAKEOVERS = 20;
 
-/** One run of processing, held by this worker as long as its token is in the row. */
+/** One run of processing. This worker holds it while its token is in the row. */
 export interface Job {
   readonly shopId: bigint;
   readonly id: bigint;
@@ -36,11 +36,11 @@ export interface Job {
   readonly traceparent: string;
   /** Passing failures in a row so far. */
   readonly failures: number;
-  /** Why the job can only be ended, reading on from "processing stopped"; else undefined. */
+  /** Why the job can only fail, as the end of "Processing stopped: "; undefined when it can run. */
   readonly fault: string | undefined;
 }
 
-/** Another worker has taken the job over: nothing more may be written for it. */
+/** Another worker has taken over the job, so this one must not write for it any more. */
 export class LeaseLost extends Error {
   override readonly name = 'LeaseLost';
 }
@@ -55,8 +55,8 @@ with queued as (
 ${insertTimelineWhere('true')}, pg_notify($8 || current_schema(), '')`;
 
 /**
- * Queues a run, marks its return as queued, and notes it in the timeline. The caller holds the return's row
- * lock and has seen that none is queued.
+ * Queues a run, marks its return as queued, and adds a timeline entry. The caller holds the return's row lock and has
+ * checked that no run is queued.
  */
 export async function queueJob(
   tx: Queryable,
@@ -114,8 +114,8 @@ returning job.shop_id, job.id, job.return_id, job.lease_token, job.details::text
   job.source, job.actor, job.traceparent, job.failures, job.takeovers`;
 
 /**
- * Leases up to `limit` jobs that are due: queued ones, and running ones whose worker is gone. One that
- * cannot be read, or that was taken over too often, has a fault and keeps no other from its worker.
+ * Leases up to `limit` due jobs: queued ones, and running ones whose lease ran out. A job that cannot be read, or was taken
+ * over too often, gets a `fault`, so that the other jobs still run.
  */
 export async function claimJobs(pool: Queryable, limit: number): Promise<Job[]> {
   const { rows } = await pool.query<JobRow>({
@@ -146,8 +146,8 @@ function jobOf(row: JobRow): Job {
 }
 
 /**
- * How long nothing will be due, as far as is known now: until a retry, or until the lease of a running
- * job ends unless its worker renews it. Undefined when there is no job at all. Milliseconds.
+ * The time until a job is due: a retry, or a running job whose worker does not renew the lease. Undefined when there is no
+ * job. Milliseconds.
  */
 export async function untilNextDueMs(db: Queryable): Promise<number | undefined> {
   const { rows } = await db.query<{ ms: number | null }>({
@@ -159,9 +159,8 @@ export async function untilNextDueMs(db: Queryable): Promise<number | undefined>
 }
 
 /**
- * Begins the leases of these jobs anew. One that another worker took over, or that ended meanwhile,
- * stays as it is; one whose lease ran out is renewed all the same while nobody took it, since the
- * token is what fences.
+ * Renews the leases of these jobs, except of jobs that have ended or that another worker has taken over. A lease that ran
+ * out is renewed, too, because the token protects the job, not the time.
  */
 export async function renewJobs(db: Queryable, jobs: readonly Job[]): Promise<void> {
   await db.query({
@@ -180,7 +179,7 @@ export async function renewJobs(db: Queryable, jobs: readonly Job[]): Promise<vo
   });
 }
 
-/** Sets one of a job's columns if this worker still holds it. @throws LeaseLost otherwise. */
+/** Changes the row of a job that this worker holds. @throws LeaseLost when it does not hold it any more. */
 async function write(db: Queryable, job: Job, change: Change): Promise<void> {
   const { rowCount } = await db.query({
     name: change.name,
@@ -197,7 +196,7 @@ interface Change {
   readonly values: readonly unknown[];
 }
 
-/** Locks the return of a job, then begins the lease again, which fences the transaction. @throws LeaseLost */
+/** Locks the return of a job, then renews the lease, so that no other worker takes over before the commit. @throws LeaseLost */
 export async function lockReturnOf(tx: Queryable, job: Job): Promise<void> {
   const { rowCount } = await tx.query({
     name: 'processing-lock',
@@ -213,7 +212,7 @@ export async function lockReturnOf(tx: Queryable, job: Job): Promise<void> {
   if (rowCount !== 1) throw leaseLost(job);
 }
 
-/** Ends the run as failed, in the transaction that shows its end. @throws LeaseLost */
+/** Ends the run as failed. @throws LeaseLost */
 export function finishFailed(tx: Queryable, job: Job): Promise<void> {
   const set = "state = 'failed', finished_at = now()";
   return write(tx, job, { name: 'processing-finish', set, values: [] });
@@ -224,8 +223,8 @@ export function leaseLost(job: Job): LeaseLost {
 }
 
 /**
- * Gives the job back untouched, for a worker that stops, or after an outage of ours: it is due again
- * after `delayS` seconds, and no attempt is counted. @throws LeaseLost
+ * Puts a job into the queue again, when the worker stops or after an outage of our own. It is due after `delayS` seconds.
+ * This does not count as an attempt. @throws LeaseLost
  */
 export function releaseJob(db: Queryable, job: Job, delayS = 0): Promise<void> {
   const set = "state = 'queued', due_at = now() + make_interval(secs => $4)";
@@ -241,8 +240,8 @@ where shop_id = $1 and id = $2 and lease_token = $3 and state = 'running'
       <= coalesce(failing_since, now()) + make_interval(mins => $5)`;
 
 /**
- * Queues the job for another try, unless that would come more than `limitMinutes` after the first of
- * this row of failures. False: no more tries are left, and the job is still held.
+ * Queues the job for another attempt. False when that would be more than `limitMinutes` after the first failure since the
+ * last success; then this worker still holds the job.
  */
 export async function postponeJob(
   db: Queryable,
@@ -254,13 +253,13 @@ export async function postponeJob(
   return rowCount === 1;
 }
 
-/** The pause before another try. Seconds. */
+/** The pause before another attempt. Seconds. */
 export type RetryDelay = (failures: number) => number;
 
 const FIRST_DELAY_S = 1;
 const LONGEST_DELAY_S = 60;
 const JITTER = 0.2;
 
-/** 1, 2, 4 … 60 s after the first, second … failure, each with up to 20 % more, never less. */
+/** 1, 2, 4 … 60 s after the first, second … failure, plus up to 20 %. */
 export const retryDelay: RetryDelay = (failures) =>
   Math.min(FIRST_DELAY_S * 2 ** failures, LONGEST_DELAY_S) * (1 + Math.random() * JITTER);

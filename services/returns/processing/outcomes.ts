@@ -19,8 +19,9 @@ set amount = case when outcome.done_at is null then excluded.amount else outcome
 returning kind, done_at is not null as done`;
 
 /**
- * Notes what processing is about to ask for, before it asks; answers the steps that are still to be
- * done. An outcome of an earlier run stays as it is.
+ * Records the steps that processing is about to ask for. An outcome of an earlier run stays as it is.
+ *
+ * @returns the steps that are not done.
  */
 export async function intendSteps(
   tx: Queryable,
@@ -45,10 +46,9 @@ export async function intendSteps(
 }
 
 /**
- * Whether processing has, or may have, fulfilled any outcome of the return, or the one of this kind,
- * in this run or an earlier one: money or goods may have moved. A step that was only intended counts
- * for nothing, and neither does one that the provider definitely refused. A caller who decides by it
- * holds the return's row lock.
+ * Whether any run of processing fulfilled an outcome of the return (or the one of this kind), or may have, so that money or
+ * goods may have moved. Steps that the provider was not asked for, or refused, do not count. A caller that decides by the
+ * result holds the return's row lock.
  */
 export async function mayHaveFulfilled(
   tx: Queryable,
@@ -77,8 +77,8 @@ where outcome.shop_id = held.shop_id and outcome.return_id = held.return_id
   and outcome.return_id = $2 and outcome.kind = $3 and outcome.key = $4 and outcome.done_at is null`;
 
 /**
- * Notes that the provider is about to be asked, and begins the lease anew: until the provider answers,
- * the step may have taken effect. Fenced, so that a worker that slept through a takeover asks nothing.
+ * Records that the provider is about to be asked, and renews the lease. Until the provider answers, the step may have taken
+ * effect. A worker whose job was taken over gets LeaseLost, so it does not ask.
  *
  * @throws LeaseLost
  */
@@ -92,8 +92,7 @@ export async function noteAsked(db: Queryable, job: Job, step: Step): Promise<vo
 }
 
 /**
- * Notes that the provider definitely refused a step, so that nothing happened. The caller's
- * transaction is fenced by the job's lease.
+ * Records that the provider refused a step, so that it had no effect. The caller's transaction also checks the job's lease.
  */
 export async function noteRefused(tx: Queryable, of: OfReturn, step: Step): Promise<void> {
   await tx.query({
@@ -104,7 +103,7 @@ export async function noteRefused(tx: Queryable, of: OfReturn, step: Step): Prom
   });
 }
 
-/** What the provider answered, as a row keeps it. */
+/** The answer of the provider, as it is stored. */
 export interface OutcomeResult {
   readonly providerId: string;
   /** Empty for refunds. */
@@ -114,7 +113,7 @@ export interface OutcomeResult {
   readonly provider: string;
   readonly amount: string;
   readonly currency: string;
-  /** When the provider made it; now when it does not say. */
+  /** When the provider made it; undefined when the provider does not say. */
   readonly createdAt: Date | undefined;
 }
 
@@ -147,9 +146,8 @@ with held as (
 ${insertTimelineWhere('e.return_id in (select return_id from done)')}`;
 
 /**
- * Records that a step took effect, with the sum it was planned with and the timeline's entry, and
- * begins the lease anew; the provider has answered, so that passing failures are forgotten. One
- * statement, fenced by the lease.
+ * Records that a step took effect, adds a timeline entry, renews the lease and clears the passing failures, because the
+ * provider has answered. All in one statement, which checks the lease.
  *
  * @throws LeaseLost
  */
@@ -180,7 +178,7 @@ export async function recordOutcome(
   if (rowCount !== 1) throw leaseLost(job);
 }
 
-/** CTEs that make done outcomes of return $2 of shop $1 part of its details. */
+/** CTEs that add the done outcomes of return $2 of shop $1 to its details. */
 const SHOWN = `
 shown as (
   update processing_outcomes set shown_at = now()
@@ -200,15 +198,16 @@ shown as (
 )`;
 
 /**
- * Makes what was done since the last run part of the return's details: at the end of a run, so that
- * one run is one change of the details, whether it succeeded or not.
+ * Adds the outcomes of this run to the return's details. Runs at the end, so that each run is one change of the details,
+ * whether it succeeded or not.
  */
 export async function showOutcomes(tx: Queryable, of: OfReturn): Promise<void> {
   const text = `with ${SHOWN} select from shown`;
   await tx.query({ name: 'processing-show', text, values: [of.shopId, of.returnId] });
 }
 
-// What was asked for and dropped out of the plan is asked for by nobody: closing would hide it.
+// An edit may remove a step from the plan after the provider was asked for it. No run would ask again, and a closed return
+// would hide it, so the return stays open.
 const FINISH = `
 with ${SHOWN}, finished as (
   update processing_jobs set state = 'done', finished_at = now()
@@ -222,10 +221,10 @@ select exists (select from finished) as finished,
            and o.asked_at is not null and o.done_at is null) as answered`;
 
 /**
- * {@link showOutcomes}, and ends the run as done. The caller closes the return, or rolls back when the
- * provider has not answered about something.
+ * {@link showOutcomes}, and ends the run as done. The caller closes the return, or rolls back when an answer of the provider
+ * is missing.
  *
- * @returns whether everything was answered.
+ * @returns whether the provider has answered every request.
  * @throws LeaseLost.
  */
 export async function showAndFinish(tx: Queryable, job: Job): Promise<boolean> {

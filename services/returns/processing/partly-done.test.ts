@@ -15,7 +15,7 @@ import { createEmbeddedCommerce, type EmbeddedCommerce } from '../commerce/embed
 import { CommerceFailure } from '../commerce/provider.ts';
 import { editReturn } from '../edit/edit.ts';
 import { sweepExpired } from '../expiry.ts';
-import { insertCredit, settleCredit } from '../instant-refunds/instant-refunds-store.ts';
+import { insertCredit, endCredit } from '../instant-refunds/instant-refunds-store.ts';
 import { recordLabel } from '../labels/labels.ts';
 import {
   actor,
@@ -143,7 +143,7 @@ describe('a return of which the provider was asked for something without an answ
     // As it was recorded before an instant refund of such a return was refused.
     const paid = { amount: '20.00', currency: 'GBP', chargeReference: '' };
     const id = await insertCredit(db.pool, { shopId, returnId, ...paid });
-    await settleCredit(db.pool, { shopId, id, state: 'returned' });
+    await endCredit(db.pool, { shopId, id, state: 'returned' });
     await ask(db.pool, unanswered);
     await runDue(runDeps(db.pool, commerce));
     const failures = ['return.processing.failed', 'return.processing.failed'];

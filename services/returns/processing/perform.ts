@@ -11,10 +11,10 @@ import {
 } from './outcomes.ts';
 import type { OutcomeKind, Step } from './plan.ts';
 
-/** Bounds a call even where the provider's adapter does not. Milliseconds. */
+/** The limit of a call, for adapters that have none. Milliseconds. */
 const CALL_LIMIT_MS = 12_000;
 
-/** What people call each outcome. */
+/** The name of each outcome for people. */
 const OUTCOME_WORDS: Readonly<Record<OutcomeKind, string>> = {
   exchange_order: 'exchange order',
   gift_card: 'gift card',
@@ -27,7 +27,7 @@ export interface StepOfJob {
   readonly step: Step;
 }
 
-/** The provider fulfilled a step with another sum than was planned: a person must look. */
+/** The provider fulfilled a step with another sum than was planned. A person must check it. */
 export class OtherSum extends Error {
   override readonly name = 'OtherSum';
 
@@ -39,12 +39,11 @@ export class OtherSum extends Error {
 }
 
 /**
- * Asks the provider for one outcome, outside any transaction, and records its answer. A crash
- * between the two repeats the call with the same key, which the provider answers with the first
- * effect.
+ * Asks the provider for one outcome, outside of any transaction, and records its answer. After a crash between the two,
+ * another worker repeats the call with the same key, and the provider answers the first effect.
  *
- * @throws CommerceFailure; OtherSum, after which the step counts as unanswered; LeaseLost when
- *   another worker has the job by then.
+ * @throws CommerceFailure; OtherSum, after which the step counts as unanswered; LeaseLost when another worker has taken
+ *   over the job.
  */
 export async function performStep(
   o: StepOfJob & { readonly pool: pg.Pool; readonly commerce: CommerceProvider },
@@ -52,8 +51,7 @@ export async function performStep(
   const { job, step } = o;
   const begun = performance.now();
   await noteAsked(o.pool, job, step);
-  // A process that was halted here may wake long after: by then another has the job, and has perhaps
-  // told the shop that nothing happened.
+  // A process may be suspended here for long. Then another worker has the job, and may have published that it failed.
   if (performance.now() - begun >= LEASE_S * 1_000) throw new LeaseLost(`job ${job.id} is too old`);
   const result = await ask(o.commerce, o);
   if (!isAsPlanned(step, result)) throw new OtherSum(step, result);
@@ -65,7 +63,7 @@ function isAsPlanned(step: Step, result: OutcomeResult): boolean {
   return /^\d+(\.\d+)?$/.test(result.amount) && sameDecimal(result.amount, step.amount);
 }
 
-/** Whether two decimal strings are the same number, whatever zeros they end with. */
+/** Whether two decimal strings are the same number, without regard to zeros at their ends. */
 function sameDecimal(one: string, other: string): boolean {
   const plain = (text: string) => {
     const [units = '', fraction = ''] = text.split('.');

@@ -1,13 +1,13 @@
 import type { Return } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import { formatAmount, minorOf } from '../money/money.ts';
 
-/** What processing asks of the commerce provider, in this order. */
+/** The outcomes that processing asks the commerce provider for, in this order. */
 export type OutcomeKind = 'exchange_order' | 'gift_card' | 'refund';
 
-/** One outcome that is still to be fulfilled, in the currency the shopper paid in. */
+/** One outcome to fulfil, in the currency in which the shopper paid. */
 export interface Step {
   readonly kind: OutcomeKind;
-  /** Never changes over runs, retries and edits: the provider acts once per key. */
+  /** The same in all runs, retries and edits, because the provider acts once per key. */
   readonly key: string;
   readonly amount: string;
   readonly currency: string;
@@ -15,15 +15,15 @@ export interface Step {
 
 export interface PlanInput {
   readonly details: Return;
-  /** Gift cards are asked for by event, when the return closes. */
+  /** Gift cards are requested by event when the return closes. */
   readonly giftCardsAreExternal: boolean;
-  /** What instant refunds paid the shopper already, in minor units of the presentment currency. */
+  /** The sum that instant refunds have paid already, in minor units of the presentment currency. */
   readonly paidMinor: bigint;
 }
 
 /**
- * The outcomes of a return in their fixed order: exchange order, gift card, refund. Those of zero are
- * left out. All are in the presentment currency, which is what the shopper sees.
+ * The outcomes of a return in their fixed order: exchange order, gift card, refund. Outcomes of zero are left out. All are
+ * in the presentment currency, which the shopper sees.
  */
 export function planSteps(o: PlanInput): Step[] {
   const { details } = o;

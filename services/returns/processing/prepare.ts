@@ -11,24 +11,24 @@ import { intendSteps, mayHaveFulfilled } from './outcomes.ts';
 import { planSteps, type Step } from './plan.ts';
 import { EVERY_SHOP, NO_PROVIDER } from './provider-gate.ts';
 
-/** The return may no longer be processed, because something changed after the job was queued, or the job may not. */
+/** The return may not be processed: it changed after the job was queued, or the job has a fault. */
 export class NotProcessable extends Error {
   override readonly name = 'NotProcessable';
 }
 
 export interface Prepared {
-  /** Without its lines, which may be many megabytes: they are not kept while the provider is asked. */
+  /** The return without its lines, which may be many megabytes, too much to keep during calls at the provider. */
   readonly details: Return;
   readonly settings: Settings;
-  /** As the shop has it, unless the commerce provider was asked for this return's card before. */
+  /** The setting of the shop; false when the commerce provider was already asked for this return's card. */
   readonly giftCardsAreExternal: boolean;
-  /** What is still missing, in order. */
+  /** The steps that are not done, in order. */
   readonly steps: readonly Step[];
 }
 
 /**
- * Judges once more under the row lock whether the return may be processed, and notes what is about
- * to be asked of the provider.
+ * Checks again under the row lock whether the return may be processed, and records the steps that the provider is about to
+ * be asked for.
  *
  * @throws NotProcessable; LeaseLost.
  */
@@ -45,7 +45,7 @@ export async function prepare(pool: pg.Pool, job: Job, gate = EVERY_SHOP): Promi
     if (details?.state !== ReturnState.OPEN) throw new NotProcessable('the return is not open');
     if (credits.hasOpen) throw new NotProcessable('an instant refund is open');
     if (!(await gate.allows(tx, job))) throw new NotProcessable(NO_PROVIDER);
-    // A card that the provider issued, or may have, stays with it: one from outside would be a second.
+    // When the provider issued a card, or may have, a card from outside would be a second one.
     const giftCardsAreExternal =
       settings.giftCardMode === GiftCardMode.EXTERNAL &&
       !(await mayHaveFulfilled(tx, job, 'gift_card'));

@@ -27,12 +27,11 @@ const input = z.object({
 });
 
 /**
- * Queues a return for processing, or says why not, judged in this order under the return's row lock:
- * it exists, it is not flagged, it is not closed, cancelled or expired, no instant-refund credit is
- * open (answered, but nothing is done), it is not queued already (the details of this call are
- * dropped), and its shop has a commerce provider. `queued` means accepted, not done: `return.closed` or
- * `return.processing.failed` follow. Without details, those of the last run count, which failed. A repeat
- * with the same idempotency key is answered `queued` again.
+ * Queues a return for processing, or answers why not. Checks in this order, under the return's row lock: the return exists;
+ * it is not flagged; it is not closed, cancelled or expired; it has no open instant refund (`skippedInstantRefund`); it is
+ * not queued already (`alreadyQueued`, and the details of this call are dropped); its shop has a commerce provider.
+ * `queued` means accepted: `return.closed` or `return.processing.failed` follows. A call without details uses those of the
+ * last failed run. A repeat with the same idempotency key is answered `queued` again.
  *
  * @throws DomainError NOT_FOUND for a return the shop does not have; INVALID_ARGUMENT for details
  *   beyond their limits.
@@ -48,13 +47,13 @@ export async function processReturn(
   const use = keyUseOf('ProcessReturn', ProcessReturnRequestSchema, request);
 
   return inTransaction(pool, async (tx) => {
-    const standing = await lockStanding(tx, { shopId, returnId });
-    // A call that queued nothing keeps no key: its repeat is judged again.
+    const current = await lockReturn(tx, { shopId, returnId });
+    // A call that queued nothing stores no key, so its repeat is checked again.
     if (use && (await findUse(tx, use)) !== undefined) return { case: 'queued', value: {} };
-    const answer = answerWithoutQueueing(standing);
+    const answer = answerWithoutQueueing(current);
     if (answer) return answer;
     if (!(await gate.allows(tx, { shopId, returnId }))) return withoutProvider();
-    const details = hasDetails ? given : standing.formerDetails;
+    const details = hasDetails ? given : current.formerDetails;
     const job = { shopId, returnId, details, source, actor };
     await claimKey(tx, use, returnId);
     await committing(tx, () => queueJob(tx, job, queuedEntry(request, details)));
@@ -72,11 +71,11 @@ function queuedEntry({ returnId, source }: ProcessReturnRequest, details: Additi
   };
 }
 
-interface Standing {
+interface LockedReturn {
   readonly state: string;
   readonly processing: boolean;
   readonly hasOpenCredit: boolean;
-  /** Of the newest run, which failed; none when there was none. */
+  /** The details of the newest failed run; empty when there is none. */
   readonly formerDetails: AdditionalDetails;
 }
 
@@ -88,14 +87,14 @@ select exists (
          where shop_id = $1 and return_id = $2 and state = 'failed'
          order by id desc limit 1) as former_details`;
 
-/** Locks first: what a second statement reads is what was committed before the lock was granted. */
-async function lockStanding(
+/** Locks in a statement of its own, so that the second statement reads what was committed before the lock. */
+async function lockReturn(
   tx: Queryable,
   of: { shopId: bigint; returnId: bigint },
-): Promise<Standing> {
+): Promise<LockedReturn> {
   const locked = () =>
     tx.query<{ state: string; processing: boolean }>({
-      name: 'processing-standing',
+      name: 'processing-lock-return',
       text: 'select state, processing from returns where shop_id = $1 and id = $2 for update',
       values: [of.shopId, of.returnId],
     });
@@ -113,21 +112,21 @@ async function lockStanding(
   return { ...row, hasOpenCredit, formerDetails: former === null ? {} : storedDetails(former) };
 }
 
-function answerWithoutQueueing(standing: Standing): Answer | undefined {
-  if (standing.state === 'review') {
+function answerWithoutQueueing(current: LockedReturn): Answer | undefined {
+  if (current.state === 'review') {
     return refused(
       RefusalCode.UNPROCESSABLE_FLAGGED_RETURN,
       'The return is flagged: a person must review it before it can be processed.',
     );
   }
-  if (standing.state !== 'open') {
+  if (current.state !== 'open') {
     return refused(
       RefusalCode.UNPROCESSABLE_RETURN,
-      `The return is ${standing.state} and cannot be processed.`,
+      `The return is ${current.state} and cannot be processed.`,
     );
   }
-  if (standing.hasOpenCredit) return { case: 'skippedInstantRefund', value: {} };
-  if (standing.processing) return { case: 'alreadyQueued', value: {} };
+  if (current.hasOpenCredit) return { case: 'skippedInstantRefund', value: {} };
+  if (current.processing) return { case: 'alreadyQueued', value: {} };
   return undefined;
 }
 

@@ -3,23 +3,22 @@ import type { Logger } from '../../platform/log.ts';
 import type { Queryable } from '../../platform/postgres.ts';
 import { loadSettings } from '../settings.ts';
 
-/** Why a shop's returns are not processed, reading on from "the return cannot be processed: ". */
+/** Why a shop's returns are not processed, as the end of "the return cannot be processed: ". */
 export const NO_PROVIDER =
   'the shop has no commerce provider, so no money would move. The embedded one serves sandbox shops only';
 
-/** Says which shops have a commerce provider. */
 export interface ProviderGate {
-  /** Whether returns of the shop may be processed; a refusal is counted and logged. */
+  /** Whether the shop has a commerce provider. Counts and logs a refusal. */
   allows(
     db: Queryable,
     of: { readonly shopId: bigint; readonly returnId: bigint },
   ): Promise<boolean>;
 }
 
-/** Every shop has one: outside production, and with a provider that moves money. */
+/** Every shop has a provider: outside of production, or with a provider that moves money. */
 export const EVERY_SHOP: ProviderGate = { allows: async () => true };
 
-/** Only shops marked as sandbox: in production the embedded provider would close live returns without a payment. */
+/** Only sandbox shops have a provider. In production the embedded one would close live returns without a payment. */
 export function sandboxShopsOnly(o: {
   readonly logger: Logger;
   readonly meter: Meter;

@@ -3,14 +3,14 @@ import type { Logger } from '../../platform/log.ts';
 import type { Queryable } from '../../platform/postgres.ts';
 import { startLoop, type Worker } from '../../platform/worker.ts';
 
-/** Long enough to look into a run that went wrong; what lasts is in the timeline. Days. */
+/** Long enough to investigate a failed run; the timeline stays longer. Days. */
 const KEEP_DAYS = 30;
 const BATCH = 1_000;
 const PURGE_MS = 3_600_000;
 
 /**
- * Removes finished jobs after 30 days, and with them the additional details they were asked with. The last failed
- * run of a return that can still be processed stays: the next run uses its details.
+ * Removes finished jobs and their additional details after 30 days. The last failed job of a return that can still be
+ * processed stays, because the next run uses its details.
  */
 export function startJobPurge(o: { pool: pg.Pool; logger: Logger }): Worker {
   return startLoop({
@@ -21,7 +21,7 @@ export function startJobPurge(o: { pool: pg.Pool; logger: Logger }): Worker {
   });
 }
 
-/** Removes up to a thousand jobs; answers how many. */
+/** Removes up to a thousand jobs. @returns how many. */
 export async function purgeJobs(db: Queryable): Promise<number> {
   const { rowCount } = await db.query(
     `delete from processing_jobs where (shop_id, id) in (

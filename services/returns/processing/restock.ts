@@ -12,10 +12,10 @@ import { type Destinations, destinationOf } from '../destinations.ts';
 import type { Job } from './jobs.ts';
 
 /**
- * The location at the commerce provider of the return's destination; 0 when it has none, or the
- * destination no location.
+ * The commerce provider's location of the return's destination; 0 when the return has no destination, or the destination
+ * has no location.
  *
- * @throws ConnectError when destinations cannot be asked.
+ * @throws ConnectError when the destinations service does not answer.
  */
 export async function locationOf(
   destinations: Destinations,
@@ -32,8 +32,8 @@ export async function locationOf(
 }
 
 /**
- * What goes back to stock: the lines whose disposition is back_to_stock or not known yet. A line's
- * own location wins over the destination's. Goods that the shopper keeps stay where they are.
+ * The lines to restock: their disposition is back_to_stock or not known yet. A line's own location is used before that of
+ * the destination. Goods that the shopper keeps are not restocked.
  */
 export function restockItems(
   details: Return,

@@ -7,10 +7,10 @@ import type { Logger } from '../../platform/log.ts';
 import { isOutage } from '../../platform/outage.ts';
 import { withTraceparent } from '../../platform/telemetry.ts';
 import {
-  BooksUnavailable,
   CommerceFailure,
   type CommerceProvider,
   isFinal,
+  LedgerUnavailable,
 } from '../commerce/provider.ts';
 import type { Destinations } from '../destinations.ts';
 import { loadSettings } from '../settings.ts';
@@ -33,12 +33,12 @@ export interface RunDeps {
 }
 
 /**
- * Runs one job as far as it gets: to `return.closed`, to another try later, to
- * `return.processing.failed`, or back into the queue when `signal` says that the worker stops.
+ * Runs one job until `return.closed`, until a later attempt, until `return.processing.failed`, or until `signal` says that
+ * the worker stops; then it queues the job again.
  *
- * May be killed at any await: what was asked of the provider is repeated with the same key, what was
- * recorded is not repeated, and the end of the run is one transaction. An outage of our own gives the job
- * back without counting an attempt. Rejects when the worker stops during one; the lease then runs out.
+ * The process may be killed at any await. Then another worker asks the provider again with the same keys for everything
+ * that was not recorded; the end of the run is one transaction. After an outage of our own the job is queued again, and
+ * the attempt does not count. Rejects when the worker stops during an outage; then the lease runs out.
  */
 export async function runJob(deps: RunDeps, job: Job, signal: AbortSignal): Promise<void> {
   await withTraceparent(job.traceparent, async () => {
@@ -52,7 +52,7 @@ export async function runJob(deps: RunDeps, job: Job, signal: AbortSignal): Prom
       try {
         await afterFailure(deps, { ...job, failures }, { error, asking });
       } catch (failure) {
-        // What cannot be written down is done again, with the same keys.
+        // What could not be recorded is done again with the same keys.
         if (!isOurOutage(failure)) throw failure;
         await afterOutage(deps, job, { error: failure, signal });
       }
@@ -60,10 +60,10 @@ export async function runJob(deps: RunDeps, job: Job, signal: AbortSignal): Prom
   });
 }
 
-/** How far a run has got: what is known of it when it fails. */
+/** How far a run has come, for the case that it fails. */
 interface Progress {
   failures: number;
-  /** The step that the provider was asked for and that is not recorded yet. */
+  /** The step that the provider was asked for, until its answer is recorded. */
   asking: Step | undefined;
 }
 
@@ -75,7 +75,7 @@ async function fulfil(
   const { pool, commerce } = deps;
   if (job.fault !== undefined) throw new NotProcessable(job.fault);
   const { details, settings, giftCardsAreExternal, steps } = await prepare(pool, job, deps.gate);
-  // Before any money moves: without it the return could not be closed.
+  // Read before any money moves, because the return cannot be closed without it.
   const location = await stockLocation(deps, job, { details, settings });
   for (const step of steps) {
     if (o.signal.aborted) return releaseJob(pool, job);
@@ -96,7 +96,7 @@ async function stockLocation(
   return locationOf(deps.destinations, job, o.details);
 }
 
-/** Longest pause after an outage of our own; the shortest is half of it. Seconds. */
+/** The longest pause after an outage of our own; the shortest is half as long. Seconds. */
 const OUTAGE_PAUSE_S = 2;
 
 async function afterOutage(
@@ -106,12 +106,15 @@ async function afterOutage(
 ): Promise<void> {
   const delayS = OUTAGE_PAUSE_S * (0.5 + Math.random() / 2);
   const fields = { err: error, shop: String(job.shopId), return: String(job.returnId) };
-  logger.warn({ ...fields, delayS }, 'processing waits for a part of ours that is unavailable');
+  logger.warn(
+    { ...fields, delayS },
+    'processing job queued again: a part of our own is unavailable',
+  );
   try {
     await throughOutage(() => releaseJob(pool, job, delayS), signal);
   } catch (failure) {
     if (!(failure instanceof LeaseLost)) throw failure;
-    logger.info({ job: String(job.id) }, 'another worker has the job');
+    logger.info({ job: String(job.id) }, 'job taken over by another worker');
   }
 }
 
@@ -126,14 +129,17 @@ async function afterFailure(
   if (!isHopeless(error)) {
     const { processingRetryMinutes: limitMinutes } = await loadSettings(pool, job.shopId);
     if (await postponeJob(pool, job, { delayS, limitMinutes })) {
-      logger.warn({ ...fields, failures: job.failures + 1, delayS }, 'processing is tried again');
+      logger.warn(
+        { ...fields, failures: job.failures + 1, delayS },
+        'processing attempt failed, retrying',
+      );
       return;
     }
   }
   try {
     const refused = isFinal(error) ? asking : undefined;
     await failJob(pool, job, { message: messageOf(error), refused });
-    logger.warn(fields, 'processing failed for good');
+    logger.warn(fields, 'processing failed');
   } catch (failure) {
     if (!(failure instanceof LeaseLost)) throw failure;
     logTakenOver(deps, job);
@@ -144,7 +150,7 @@ function isHopeless(error: unknown): boolean {
   return isFinal(error) || error instanceof NotProcessable || error instanceof OtherSum;
 }
 
-/** Generic on purpose: what the provider says is for the log. */
+/** A generic message, because the error of the provider belongs into the log. */
 function messageOf(error: unknown): string {
   if (error instanceof NotProcessable) return `Processing stopped: ${error.message}.`;
   if (error instanceof OtherSum) {
@@ -155,7 +161,7 @@ function messageOf(error: unknown): string {
 }
 
 function logTakenOver(deps: RunDeps, job: Job): void {
-  deps.logger.info({ job: String(job.id) }, 'another worker has the job');
+  deps.logger.info({ job: String(job.id) }, 'job taken over by another worker');
 }
 
 /** The pause between two tries to reach our own database. Milliseconds. */
@@ -166,7 +172,7 @@ const RECONNECT_MS = 500;
  * fault of the commerce provider, so it does not count as an attempt.
  */
 function isOurOutage(error: unknown): boolean {
-  return error instanceof BooksUnavailable || isOutage(error) || isUnavailable(error);
+  return error instanceof LedgerUnavailable || isOutage(error) || isUnavailable(error);
 }
 
 /**

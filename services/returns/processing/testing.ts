@@ -102,7 +102,7 @@ export function newLine() {
   };
 }
 
-/** A return worth 20.00: 12.00 spent on an exchange, the rest of 8.00 as told. */
+/** A return worth 20.00: 12.00 spent on an exchange, the rest of 8.00 as a gift card or a refund. */
 export function exchangeWith(rest: 'gift card' | 'refund') {
   const price = { shop: '12.00' };
   const credit = rest === 'refund' ? '12.00' : '20.00';
@@ -158,7 +158,7 @@ export async function endLeases(pool: pg.Pool): Promise<void> {
 
 export async function reload(pool: pg.Pool, of: Pick<Return, 'shopId' | 'id'>): Promise<Return> {
   const found = await loadReturn(pool, of.shopId, of.id);
-  if (!found) throw new Error('the return is gone');
+  if (!found) throw new Error('the return does not exist');
   return found;
 }
 

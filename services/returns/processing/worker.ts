@@ -4,26 +4,26 @@ import type { Logger } from '../../platform/log.ts';
 import { startLoop, type Worker } from '../../platform/worker.ts';
 import { claimJobs, JOBS_CHANNEL_PREFIX, type Job, renewJobs, untilNextDueMs } from './jobs.ts';
 
-/** Returns processed at once by one replica; most of their time is spent at the commerce provider. */
+/** Jobs that one replica runs at the same time. Most of their time is waiting for the commerce provider. */
 const CONCURRENCY = 24;
-/** How long a notification that was lost keeps work waiting. Milliseconds. */
+/** The longest wait for a job whose notification was lost. Milliseconds. */
 const POLL_MS = 5_000;
-/** What is due but locked by another replica is no reason to ask without a pause. Milliseconds. */
+/** The shortest pause, because a due job may be locked by another replica. Milliseconds. */
 const MIN_REST_MS = 50;
-/** Several heartbeats fit into a lease. Milliseconds. */
+/** Several times shorter than a lease. Milliseconds. */
 const HEARTBEAT_MS = 750;
 
 export interface ProcessingWorkerOptions {
   readonly pool: pg.Pool;
   readonly logger: Logger;
-  /** Runs one job to an end of its own; rejects only when the job stays leased. */
+  /** Runs one job; rejects only when the job stays leased. */
   readonly run: (job: Job, signal: AbortSignal) => Promise<void>;
 }
 
 /**
- * Takes due jobs and runs up to 24 at once, keeping their leases alive. Looks for work when one is
- * queued anywhere, when a retry or the lease of a dead worker falls due, and every 5 s. `wake` looks
- * at once. `stop` takes no more, and waits for those in flight, which end after the step they are in.
+ * Claims due jobs, runs up to 24 at the same time, and renews their leases. Searches for jobs when any replica queues one,
+ * when a retry is due or the lease of a dead worker ends, every 5 s, and on `wake`. `stop` claims no more jobs, and waits
+ * for the active ones, which end after their current step.
  */
 export function startProcessingWorker(o: ProcessingWorkerOptions): Worker & { wake(): void } {
   const stopping = new AbortController();
@@ -32,8 +32,8 @@ export function startProcessingWorker(o: ProcessingWorkerOptions): Worker & { wa
   const launch = (job: Job): void => {
     const running = o
       .run(job, stopping.signal)
-      // The lease runs out and another worker takes the job over.
-      .catch((err) => o.logger.error({ err, job: String(job.id) }, 'a job was left to its lease'))
+      // The lease runs out, and another worker takes over the job.
+      .catch((err) => o.logger.error({ err, job: String(job.id) }, 'job left until its lease ends'))
       .finally(() => {
         active.delete(job);
         loop.wake();
@@ -50,7 +50,7 @@ export function startProcessingWorker(o: ProcessingWorkerOptions): Worker & { wa
       if (free <= 0) return 'idle';
       const jobs = await claimJobs(o.pool, free);
       for (const job of jobs) launch(job);
-      // With no place left, the next job to end looks again.
+      // When all places are taken, the next job that ends wakes the loop.
       if (jobs.length === free) return 'idle';
       const dueMs = (await untilNextDueMs(o.pool)) ?? POLL_MS;
       return Math.min(Math.max(MIN_REST_MS, Math.ceil(dueMs)), POLL_MS);

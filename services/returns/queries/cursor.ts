@@ -10,13 +10,13 @@ export const pageSize = z
   .refine((value) => value >= 0 && value <= MAX_PAGE, `must be from 1 to ${MAX_PAGE}`)
   .transform((value) => value || DEFAULT_PAGE);
 
-/** A cursor: where the page before ended, opaque to callers. */
+/** Makes a cursor: where the previous page ended. Callers must not read it. */
 export function encodeCursor(parts: readonly string[]): string {
   return Buffer.from(JSON.stringify(parts)).toString('base64url');
 }
 
 /**
- * Reads a cursor back; undefined for the empty one, which asks for the first page.
+ * Reads a cursor; undefined when it is empty, which means the first page.
  *
  * @throws DomainError INVALID_ARGUMENT for anything that {@link encodeCursor} did not make.
  */

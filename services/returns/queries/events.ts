@@ -9,13 +9,13 @@ import { invalidField } from '../../platform/errors.ts';
 import { callerShape, parseInput, requiredText, time } from '../../platform/input.ts';
 import { decodeCursor, encodeCursor } from './cursor.ts';
 
-/** Rows that one page looks at, whatever their trigger, so that a rare one is not searched for without end. */
+/** Rows of any trigger that one page scans, so that a search for a rare trigger ends. */
 const SCANNED_ROWS = 5_000;
-/** Events of one page, whatever their number; a larger one comes alone. */
+/** The size of the events of one page; a larger event is a page of its own. */
 const PAGE_BYTES = 8 * 1024 * 1024;
 const DEFAULT_PAGE = 100;
 const MAX_PAGE = 200;
-/** Longest time to read from: events are kept for a setting of days, well below. */
+/** The longest time span of one request. Events are stored for fewer days. */
 const MAX_DAYS = 40;
 const COUNTED = 100_000;
 const COUNT_SCANNED_ROWS = 1_000_000;
@@ -43,10 +43,10 @@ const readWish = z.object({
 const place = z.tuple([z.iso.date().regex(/^(?!0000)/), z.string().regex(/^\d{1,18}$/)]);
 
 /**
- * Reads stored events of a shop, as published, in the order of their storage. A page ends after its
- * number of events, 8 MiB or 5,000 rows looked at, whichever comes first.
+ * Reads stored events of a shop, as published, in the order in which they were stored. A page ends after its number of
+ * events, 8 MiB or 5,000 scanned rows, whichever comes first.
  *
- * @throws DomainError INVALID_ARGUMENT, also for a cursor that is none of ours.
+ * @throws DomainError INVALID_ARGUMENT, also for a cursor that this service did not make.
  */
 export async function readEvents(
   pool: pg.Pool,
@@ -77,7 +77,7 @@ export async function readEvents(
 interface PageRow {
   readonly day: string;
   readonly position: bigint;
-  /** Null in the last row, which only says how far the page has looked. */
+  /** Null in the last row, which only says how far the page has scanned. */
   readonly value: Buffer | null;
   readonly isIncluded: boolean;
   readonly isScanFull: boolean;
@@ -108,7 +108,7 @@ select w.day::text as day, w.position, case when w.fits then e.value else '' end
  order by 1, 2, 3 nulls last`;
 
 /**
- * Counts stored events of a shop: those of the oldest million rows of the time, to 100,000.
+ * Counts stored events of a shop in a time span: at most 100,000, of the oldest million rows.
  *
  * @throws DomainError INVALID_ARGUMENT.
  */

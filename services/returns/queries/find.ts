@@ -28,9 +28,8 @@ const batch = z.object({
 });
 
 /**
- * Reads several returns at once, in the order asked, each once; those that the shop lacks are left
- * out. The first is always answered; the answer ends before one that it has no room for, and whoever
- * asks for the rest again gets it.
+ * Reads several returns in the order of the request, each once. Returns that the shop does not have are left out. The
+ * answer always has the first one, and ends before the first that does not fit; the caller asks again for the rest.
  *
  * @throws DomainError INVALID_ARGUMENT.
  */
@@ -46,9 +45,9 @@ export async function getReturns(
  * Reads one return by its id, its order's id (ours, else the commerce provider's), the commerce
  * provider's order id or its order's name; of several the newest.
  *
- * A large one waits until few others are being read.
+ * A large return waits for a permit.
  *
- * @throws DomainError INVALID_ARGUMENT when nothing says which; RETURN_NOT_FOUND; ANSWER_TOO_LARGE.
+ * @throws DomainError INVALID_ARGUMENT when the selector is absent; RETURN_NOT_FOUND; ANSWER_TOO_LARGE.
  */
 export async function findReturn(pool: pg.Pool, request: FindReturnRequest): Promise<Return> {
   const large = largeOf(pool);
@@ -94,10 +93,10 @@ const wishes = z.object({
 });
 
 /**
- * Reads several returns as {@link findReturn} does, each once, in one statement as a rule. Left out
- * is what the shop lacks, and what the answer has no room for.
+ * Reads several returns as {@link findReturn} does, each once, usually in one statement. Returns that the shop does not
+ * have, or that do not fit into the answer, are left out.
  *
- * @throws DomainError INVALID_ARGUMENT when nothing says which, or there are more than 32.
+ * @throws DomainError INVALID_ARGUMENT when a selector is absent, or there are more than 32.
  */
 export async function findReturns(
   pool: pg.Pool,
@@ -124,8 +123,8 @@ export async function findReturns(
 const snapshotWish = z.object({ ...callerShape, returnId: id, revision: id });
 
 /**
- * Reads a return as it was at a revision whose event left it out for its size. The present revision
- * is always there; older ones for as long as events are kept.
+ * Reads a return at a revision whose event does not have it, because it was too large. The current revision always exists;
+ * older ones exist as long as their events.
  *
  * @throws DomainError INVALID_ARGUMENT; RETURN_NOT_FOUND.
  */
@@ -144,14 +143,14 @@ export async function getSnapshot(pool: pg.Pool, request: GetSnapshotRequest): P
   );
 }
 
-/** The snapshot, else the return as it is now; `large` when it has more than `maxBytes`. */
+/** The stored snapshot, or else the current return; `large` when it has more than `maxBytes`. */
 async function readAt(
   pool: pg.Pool,
   key: SnapshotKey,
   maxBytes?: number,
 ): Promise<Return | 'large' | undefined> {
-  const kept = await readSnapshot(pool, key, maxBytes);
-  if (kept) return kept;
+  const stored = await readSnapshot(pool, key, maxBytes);
+  if (stored) return stored;
   const { shopId, returnId: id } = key;
   if (maxBytes === undefined) return loadReturn(pool, shopId, id);
   return loadReturnWithin(pool, shopId, { id, maxBytes });

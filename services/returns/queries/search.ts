@@ -33,15 +33,15 @@ const search = z.object({
 });
 type Search = z.output<typeof search>;
 
-/** Creation time in milliseconds since 1970, and id, of the last return of the page before. */
+/** Creation time in milliseconds since 1970, and id, of the last return of the previous page. */
 const cursorParts = z.tuple([z.string().regex(/^-?\d{1,14}$/), z.string().regex(/^\d{1,16}$/)]);
 
-/** The query as a pattern in which its own characters stand for themselves. */
+/** The query as a pattern for `like`, with its special characters escaped. */
 const PART_OF_TITLE = String.raw`'%' || regexp_replace(lower($2), '([\\%_])', '\\\1', 'g') || '%'`;
 
 /**
- * Returns that a query names: as a whole, save for titles. Each part reads an index of its own, which
- * one condition over all of them could not.
+ * Returns that match a query: the whole order name, e-mail address or tracking number, or a part of a title. Each part
+ * uses its own index; PostgreSQL uses none of them for one condition with `or`.
  */
 const NAMED = `
   r.id in (
@@ -84,14 +84,14 @@ function valuesOf(wanted: Search) {
 }
 
 /**
- * Lists returns, newest first, by a cursor that stays true while others come and go. A page ends
- * after its number of returns, or before one that it has no room for: a page of the largest would be
- * larger than a message, and whoever gets none has no cursor to go on from.
+ * Lists returns, newest first. New returns do not move the cursor. A page ends after its number of returns, or before the
+ * first that does not fit, because a page of the largest returns would be larger than a message. A page has at least one
+ * return, so that there is a cursor for the next page.
  *
  * The query matches order name, tracking number or e-mail address as a whole, or a line's title in
  * part. Archived returns are left out unless asked for, by the flag or by naming the state closed.
  *
- * @throws DomainError INVALID_ARGUMENT (also for a cursor that is none of ours).
+ * @throws DomainError INVALID_ARGUMENT (also for a cursor that this service did not make).
  */
 export async function searchReturns(
   pool: pg.Pool,
@@ -113,7 +113,7 @@ export async function searchReturns(
     ? await loadListed(pool, wanted.shopId, ids)
     : await loadPage(pool, wanted.shopId, ids);
   const nextCursor = found.rows.length > returns.length ? cursorAfter(returns.at(-1)) : '';
-  // A first page that holds all needs no second look.
+  // The first page has all matches, so no count is needed.
   if (after === null && nextCursor === '') return { returns, nextCursor, total: ids.length };
   return { returns, nextCursor, total: await count(pool, matches, wanted) };
 }

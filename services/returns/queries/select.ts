@@ -1,15 +1,15 @@
 import type { Queryable } from '../../platform/postgres.ts';
 
-/** What says which return is meant; shaped as the oneof of the requests. */
+/** Selects one return; has the shape of the oneof in the requests. */
 export type Selector =
   | { readonly case: 'returnId' | 'orderId' | 'providerOrderId'; readonly value: bigint }
   | { readonly case: 'orderName'; readonly value: string };
 
 /**
- * The id of the return that each selector means, of several of one order the newest; undefined where
- * the shop has none. One statement for each kind of selector that needs one, however many.
+ * The id of the return of each selector; undefined when the shop has none. When an order has several returns, the newest
+ * one. Runs one statement for each kind of selector.
  *
- * An id is answered as it is: whether there is such a return, reading it tells.
+ * Answers a return id without a check; a later read finds out whether the return exists.
  */
 export async function selectReturns(
   db: Queryable,
@@ -22,7 +22,7 @@ export async function selectReturns(
   for (const selector of selectors) {
     if (selector.case === 'orderId') orderIds.add(selector.value);
     if (selector.case === 'providerOrderId') providerOrderIds.add(selector.value);
-    // No text column holds NUL, and the database would refuse the question.
+    // PostgreSQL rejects texts with NUL, and no stored name contains it.
     if (selector.case === 'orderName' && !selector.value.includes('\0')) names.add(selector.value);
   }
   const byOrder = await newestOfOrders(db, shopId, { ids: [...orderIds], byProviderId: false });
@@ -49,7 +49,7 @@ export async function selectReturns(
 
 const BY_PROVIDER_ID = `(select o.id from orders o
                                where o.shop_id = $1 and o.provider_order_id = asked.order_id)`;
-// What the details answered as order_id reads back; the provider's id counts only where we have no such order.
+// Our own id, as the details have it in order_id. The provider's id counts only when no own id matches.
 const BY_ID = `coalesce(
                              (select o.id from orders o
                                where o.shop_id = $1 and o.id = asked.order_id),

@@ -76,7 +76,7 @@ const note = z.object({
 type Note = z.output<typeof note>;
 
 /**
- * Writes a person's words into the timeline, in any state of the return. The details do not change.
+ * Writes a person's note into the timeline, in any state of the return. The details do not change.
  * The same key with the same content answers the note that the first call wrote.
  *
  * @throws DomainError INVALID_ARGUMENT; RETURN_NOT_FOUND; IDEMPOTENCY_CONFLICT.
@@ -115,7 +115,7 @@ const cursorParts = z.tuple([z.string().regex(/^\d{1,16}$/)]);
 /**
  * Lists what happened to a return, newest first.
  *
- * @throws DomainError INVALID_ARGUMENT (also for a cursor that is none of ours); RETURN_NOT_FOUND.
+ * @throws DomainError INVALID_ARGUMENT (also for a cursor that this service did not make); RETURN_NOT_FOUND.
  */
 export async function getTimeline(
   pool: pg.Pool,

@@ -14,16 +14,16 @@ import { type DetailEvent, publish } from './publish.ts';
 import type { NewTimelineEntry } from './timeline-store.ts';
 import { changing } from './transaction.ts';
 
-/** What a change did, beside what it wrote itself. */
+/** What a change adds to what it wrote itself. */
 export interface Change<T> {
   readonly value: T;
-  /** Transitions of the changed returns, still to be written. */
+  /** Transitions of the changed returns, which are written after the change. */
   readonly stateChanges?: readonly StateChange[];
   readonly events?: readonly DetailEvent[];
   readonly timeline?: readonly NewTimelineEntry[];
 }
 
-/** A change's answer and the returns as they are after it. */
+/** The answer of a change, and the returns after it. */
 export interface Changed<T> {
   readonly value: T;
   /** In the order of their ids. */

@@ -6,7 +6,7 @@ import { LINE_FIELDS } from '../fields/line.ts';
 import { RETURN_FIELDS } from '../fields/return.ts';
 import { detailsTooLarge } from '../refusals.ts';
 
-/** What a return lacks of its details: its long texts. */
+/** The size of the long texts that a loaded return does not have. */
 export interface LeftOut {
   /** In UTF-8. */
   readonly bytes: number;
@@ -15,9 +15,8 @@ export interface LeftOut {
 }
 
 /**
- * How large the details of a return are: the bytes of their JSON in UTF-8, in the longest form that any
- * version or currency gives them. Names, punctuation, ids and times count with the most they can take,
- * so the answer itself is up to a hundredth smaller.
+ * The size of the details of a return: the bytes of their JSON in UTF-8, in the longest form of any version or currency.
+ * Names, punctuation, ids and times count with their maximum, so the real answer is up to a hundredth smaller.
  */
 export function detailsBytes(of: Return): number {
   const { order, customer, providerTexts, labels } = partsOf(of);
@@ -42,12 +41,12 @@ export function detailsBytes(of: Return): number {
 }
 
 /**
- * Refuses details that took in more than there is room for. What was larger before may become smaller.
+ * Refuses details that a change made too large. Details that were too large before may become smaller.
  *
- * @param o.encodedBytes of the details as a message: JSON can take sixteen times as much at most, so that
- *   a usual return costs nothing here.
+ * @param o.encodedBytes of the details as a message. JSON has at most sixteen times as many bytes, so a usual return
+ *   need not be measured.
  * @param o.bytesBefore {@link detailsBytes} before the change; undefined for a new return.
- * @param o.leftOut what `after` lacks of the details.
+ * @param o.leftOut the long texts that `after` does not have.
  * @throws DomainError RETURN_TOO_LARGE.
  */
 export function requireDetailsFit(
@@ -66,10 +65,10 @@ export function requireDetailsFit(
   throw detailsTooLarge(after.id);
 }
 
-/** A control character takes six bytes in JSON; a line without any text some two hundred as a message. */
+/** A control character takes six bytes in JSON; a line without any text takes about two hundred as a message. */
 const GROWTH_MAX = 16;
 
-/** What names, punctuation, ids, times, numbers and words of one of these take at most. Bytes. */
+/** The most that names, punctuation, ids, times, numbers and enums of each part take. Bytes. */
 const FRAME = {
   return: 2_400,
   line: 900,
@@ -87,7 +86,7 @@ function partsOf(of: Return) {
   const newest = of.labels.at(-1);
   return {
     order: text(of.order?.name),
-    // The e-mail address is there twice.
+    // The details have the e-mail address twice.
     customer:
       2 * text(of.customer?.email) + text(of.customer?.firstName) + text(of.customer?.lastName),
     providerTexts:
@@ -144,7 +143,7 @@ function conditionBytes(condition: Condition): number {
 
 const DERIVED = ['refund', 'refundExcludingShipping', 'refundExcludingShippingTax'] as const;
 
-/** Price, discount and tax are there once more, as the shopper paid them. */
+/** Price, discount and tax appear a second time, in the currency in which the shopper paid. */
 function lineAmounts({ amounts: shop, presentmentAmounts: paid }: LineItem): number {
   return (
     sum([...LINE_AMOUNTS, ...DERIVED], (name) => Math.max(text(shop?.[name]), text(paid?.[name]))) +
@@ -152,12 +151,12 @@ function lineAmounts({ amounts: shop, presentmentAmounts: paid }: LineItem): num
   );
 }
 
-/** Each amount is answered in one currency: that of the longer text. */
+/** An answer has each amount in one currency; the longer text counts. */
 function amounts(all: readonly (Amount | undefined)[]): number {
   return sum(all, (one) => Math.max(text(one?.shop), text(one?.presentment)));
 }
 
-/** The texts of a table's fields; ids, numbers and enums are in the frame. */
+/** The texts of a table's fields; ids, numbers and enums count in {@link FRAME}. */
 function textsIn(table: { readonly publicNames: readonly string[] }, of: object): number {
   const values: Readonly<Record<string, unknown>> = { ...of };
   return sum(table.publicNames, (name) => {
@@ -170,7 +169,7 @@ function texts(all: readonly (string | undefined)[]): number {
   return sum(all, text);
 }
 
-/** What a text adds to a frame, which has room for null. */
+/** What a text adds to {@link FRAME}, which counts null already. */
 function text(value: string | undefined): number {
   return value === undefined || value === '' ? 0 : Buffer.byteLength(JSON.stringify(value));
 }

@@ -5,42 +5,42 @@ import { presentCaller } from '../../platform/caller.ts';
 import { DomainError } from '../../platform/errors.ts';
 import { createShopPermits } from '../../platform/shop-permits.ts';
 
-/** Above this, returns are read and changed under a permit: lines and uploads, as JSON. Bytes. */
+/** A return with more lines and uploads than this, as JSON, needs a permit to be read or changed. Bytes. */
 export const LARGE_BYTES = 1024 * 1024;
 
-/** One takes several times its size in memory until it is sent. */
+/** A large return takes several times its size in memory until it is sent. */
 const LARGE = { size: 2, maxWaiting: 32, waitMs: 5_000, perShop: { size: 1, maxWaiting: 8 } };
 
-/** A large return is not measured again for so long; it seldom becomes small. Milliseconds. */
+/** How long a return counts as large without a new measurement; it seldom becomes small. Milliseconds. */
 const REMEMBER_MS = 60_000;
 const MAX_REMEMBERED = 1_000;
 
-/** Returns so large that few of them may be in memory at once. */
+/** Limits how many large returns are in memory at the same time. */
 export interface LargeWork {
-  /** Whether the return was found large a short while ago. */
+  /** Whether the return was large when it was measured in the last minute. */
   isKnown(shopId: bigint, id: bigint): boolean;
   remember(shopId: bigint, id: bigint): void;
-  /** Whether the present call has a permit already. */
+  /** Whether the current call already has a permit. */
   isPermitted(): boolean;
   /**
-   * Does work with large returns once few others are in memory. The permit lasts until the call that the
-   * work is for has ended, its answer sent; without a call, until the work is done. No connection may be
-   * held: those who have a permit wait for connections.
+   * Waits for a permit, then does work with large returns. The permit lasts until the current call has sent its
+   * answer; without a call, until the work is done. The caller must not hold a database connection, because calls with
+   * a permit wait for connections.
    *
-   * @throws ConnectError OVERLOADED; the reason of the call's end.
+   * @throws ConnectError OVERLOADED; the abort reason when the call ends first.
    */
   within<T>(shopId: bigint, work: () => Promise<T>): Promise<T>;
 }
 
 const ofPools = new WeakMap<pg.Pool, LargeWork>();
 
-/** Has the pools of one process, which share its memory, share the permits too. */
+/** Makes the pools of one process share their permits, because they share its memory. */
 export function shareLarge(...pools: readonly pg.Pool[]): void {
   const large = createLargeWork();
   for (const pool of pools) ofPools.set(pool, large);
 }
 
-/** What bounds large returns that are read by way of this pool. */
+/** The permits for large returns that are read with this pool. */
 export function largeOf(pool: pg.Pool): LargeWork {
   const known = ofPools.get(pool);
   if (known) return known;
@@ -51,7 +51,7 @@ export function largeOf(pool: pg.Pool): LargeWork {
 
 function createLargeWork(): LargeWork {
   const permits = createShopPermits(LARGE);
-  /** A call that has a permit needs no other: it would wait for itself. */
+  /** Calls that have a permit. They get no second one, for which they would wait for themselves. */
   const permitted = new WeakSet<AbortSignal>();
   const known = new Map<string, number>();
   const keyOf = (shopId: bigint, id: bigint): string => `${shopId}:${id}`;
@@ -91,7 +91,7 @@ function createLargeWork(): LargeWork {
   };
 }
 
-/** RESOURCE_EXHAUSTED: the caller said that it takes less. */
+/** RESOURCE_EXHAUSTED: the return is larger than the caller accepts. */
 export function answerTooLarge(): DomainError {
   const reason = ErrorReason.ANSWER_TOO_LARGE;
   return new DomainError(Code.ResourceExhausted, reason, 'the return is larger than max_bytes');

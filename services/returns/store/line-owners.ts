@@ -2,7 +2,7 @@ import { invalidField } from '../../platform/errors.ts';
 import type { Queryable } from '../../platform/postgres.ts';
 import { lineItemNotFound } from '../refusals.ts';
 
-/** The return of each line that is the shop's; lines of nobody, of another shop or taken out by an edit are left out. */
+/** The return of each line of the shop. Lines that do not exist, belong to another shop or were removed are left out. */
 export async function ownersOf(
   db: Queryable,
   shopId: bigint,
@@ -24,11 +24,11 @@ export interface AssessedNote {
   readonly note?: string;
 }
 
-/** Lines whose notes one answer surely has room for. */
+/** The notes of so many lines always fit into one answer. */
 const NOTES_MAX = 30;
 
 /**
- * The latest assessment of each line of the shop that has one, by line.
+ * The latest assessment of each line of the shop, by line. Lines without an assessment are left out.
  *
  * @throws DomainError INVALID_ARGUMENT for more than 30 lines.
  */
@@ -60,7 +60,7 @@ export async function notesOf(
 /**
  * The returns that the lines belong to, each once.
  *
- * @throws DomainError LINE_ITEM_NOT_FOUND when one of the lines is not the shop's.
+ * @throws DomainError LINE_ITEM_NOT_FOUND when one of the lines does not belong to the shop.
  */
 export async function returnsOfLines(
   db: Queryable,
@@ -73,11 +73,11 @@ export async function returnsOfLines(
 }
 
 /**
- * Locks the returns that the lines belong to, those taken out by an edit too, in the order of their
- * ids, and answers these.
+ * Locks the returns that the lines belong to, in the order of their ids. Removed lines count, too.
  *
  * @param lineItemIds each once.
- * @throws DomainError LINE_ITEM_NOT_FOUND when one of the lines is not the shop's.
+ * @returns the ids of the returns, in order.
+ * @throws DomainError LINE_ITEM_NOT_FOUND when one of the lines does not belong to the shop.
  */
 export async function lockReturnsOfLines(
   tx: Queryable,

@@ -23,11 +23,11 @@ const COLUMNS = [
   'consolidation_destination_id',
 ];
 const INSPECTION = ['return_processor', 'note'];
-/** Columns of an inspection that may be of many kilobytes. */
+/** Columns of an inspection that may hold many kilobytes. */
 const LONG_TEXTS = ['description', 'note'];
 const CONDITION = ['grade', 'category_name', 'category_parent', 'description', 'subject', 'title'];
 
-/** What stands for the long columns of an inspection, each given as `c.note`. */
+/** What to select for a long column of an inspection, such as `c.note`. */
 interface LongColumns {
   readonly text: (column: string) => string;
   readonly images: (column: string) => string;
@@ -36,8 +36,8 @@ interface LongColumns {
 const imagesAsJson = (column: string) => `array_to_json(${column})::text`;
 
 /**
- * A text array of line `l` with its condition `c` and disposition `d`, which may be null: an array of
- * texts becomes JSON in a quarter of the time that an object with a name for each column takes.
+ * Line `l`, its condition `c` and its disposition `d`, which may be null, as one array of texts. PostgreSQL makes JSON of
+ * such an array in a quarter of the time of an object with column names.
  */
 export const LINE_TEXTS = lineTexts({ text: (column) => column, images: imagesAsJson });
 
@@ -63,7 +63,7 @@ function inspected(of: string, columns: readonly string[], long: LongColumns): s
   return [...texts, millisecondsOf(`${of}.inspected_at`), long.images(`${of}.images`)].join(', ');
 }
 
-/** Text that no setting of the session changes. */
+/** A number, because the text of a timestamp depends on settings of the session. */
 function millisecondsOf(column: string): string {
   return `(extract(epoch from ${column}) * 1000)::bigint::text`;
 }
@@ -89,7 +89,7 @@ interface DispositionRow {
   readonly images: readonly string[];
 }
 
-/** A line, with what a submission says of it as the message has it. */
+/** A line as it is stored; `fields` and `sums` as the message has them. */
 export interface LineRow {
   readonly id: number;
   readonly fields: Parameters<typeof LINE_FIELDS.toColumns>[0];
@@ -157,7 +157,7 @@ function listOf(text: string | null): readonly string[] {
   return text === null || text === '[]' ? [] : JSON.parse(text);
 }
 
-/** Builds the message of one line, with what follows from its sums. */
+/** Builds the message of one line, with the refunds that are derived from its sums. */
 export function toLineItem(
   row: LineRow,
   uploads: readonly UploadRow[],
@@ -178,7 +178,6 @@ export function toLineItem(
   };
 }
 
-/** What was submitted, and the refunds that follow. */
 function amountsOf(sums: LineSums, currency: string): MessageInitShape<typeof LineAmountsSchema> {
   const texts: Record<string, string> = {};
   for (const [name, minor] of Object.entries({ ...sums, ...lineRefunds(sums) })) {
@@ -188,8 +187,8 @@ function amountsOf(sums: LineSums, currency: string): MessageInitShape<typeof Li
 }
 
 /**
- * The condition of a line: the grading, with the pictures of the assessment after its own. A line
- * that was assessed with pictures and never graded has a condition of pictures alone.
+ * The condition of a line: the grading with its pictures, then the pictures of the assessment. A line that was assessed
+ * with pictures and never graded has a condition that has only pictures.
  */
 function conditionOf(
   row: ConditionRow | null,

@@ -1,7 +1,7 @@
 import type { EXCHANGE_AMOUNTS } from '../fields/amounts.ts';
 
-// What one statement of load.ts answers per return. Parts come as JSON: ids as numbers (all below
-// 2^53), amounts as text, times as ISO 8601.
+// The row that `selectDetails` selects for one return. Parts are JSON: ids are numbers (all below 2^53), amounts are
+// texts, times are ISO 8601.
 
 /** A line as the database answers it: its columns as text, in the order in which they are selected. */
 export type LineTexts = readonly (string | null)[];
@@ -63,7 +63,7 @@ export interface LabelRow {
   readonly updated_at: string;
 }
 
-/** Beside these columns a row has those of RETURN_FIELDS and RETURN_AMOUNTS. */
+/** A row has these columns, and those of RETURN_FIELDS and RETURN_AMOUNTS. */
 export type ReturnRow = ReturnColumns & Readonly<Record<string, unknown>>;
 
 interface ReturnColumns {

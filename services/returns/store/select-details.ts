@@ -23,7 +23,7 @@ export const UPLOADS = `array_to_json(array(
          order by u.id))`;
 
 /**
- * Selects what {@link ReturnRow} names of the shop $1, up to a condition on `r` that follows.
+ * The start of a statement that reads rows of type `ReturnRow` of the shop $1. A condition on `r` follows.
  *
  * Each list comes as one JSON text, because the driver parses arrays letter by letter.
  *

@@ -4,26 +4,25 @@ import { type Return, ReturnSchema } from '../../../proto/gen/rms/returns/v1/ret
 import type { Queryable } from '../../platform/postgres.ts';
 import type { EncodedReturn } from './encoded.ts';
 
-/** Notes and descriptions above this are stored once: a snapshot has their hash. Bytes. */
+/** Longer notes and descriptions are stored once, and a snapshot has their hash instead. Bytes. */
 export const LONG_TEXT_BYTES = 2_000;
-/** No more fits into a column. */
+/** The largest value that a column holds. */
 const MAX_BYTES = 2 ** 31 - 1;
-/** No text holds NUL, so this cannot be one. */
+/** No stored text contains NUL, so no text begins with this prefix. */
 const HASH_PREFIX = '\0sha256:';
 /**
- * The first byte of a snapshot whose long texts are left out. No message begins with it, so a process of
- * the release before fails to read one, instead of taking hashes for notes.
+ * The first byte of a snapshot that has hashes instead of long texts. No message begins with this byte, so a process of
+ * the previous release fails to read such a snapshot, instead of using the hashes as notes.
  */
 const WITHOUT_TEXTS = 0;
 
-/** Which snapshot. */
 export interface SnapshotKey {
   readonly shopId: bigint;
   readonly returnId: bigint;
   readonly revision: bigint;
 }
 
-/** How much of a return is long texts. Bytes. */
+/** The size of all long texts of a return. Bytes. */
 export function longTextBytes(of: Return): number {
   let bytes = 0;
   forTexts(of, (text) => {
@@ -34,8 +33,8 @@ export function longTextBytes(of: Return): number {
 }
 
 /**
- * Keeps a snapshot that its events leave out. Its long texts are those of the lines, or of the timeline
- * once a line has others, and are not copied.
+ * Stores a snapshot that is not in its events. Its long texts are not copied: a reader finds them in the lines, or in the
+ * timeline after a line got other texts.
  */
 export async function keepSnapshot(tx: Queryable, snapshot: EncodedReturn): Promise<void> {
   await tx.query(
@@ -46,8 +45,8 @@ export async function keepSnapshot(tx: Queryable, snapshot: EncodedReturn): Prom
 }
 
 /**
- * Reads a kept snapshot whole; undefined when there is none, `large` when its bytes, or those of its long
- * texts, are more than `maxBytes`.
+ * Reads a stored snapshot with its long texts; undefined when there is none, `large` when the snapshot, or its long
+ * texts, have more than `maxBytes`.
  */
 export async function readSnapshot(
   db: Queryable,
@@ -80,7 +79,7 @@ export async function readSnapshot(
   return stored;
 }
 
-/** Changes a kept snapshot, its long texts aside; does nothing when there is none. */
+/** Changes a stored snapshot, except its long texts, if there is one. */
 export async function changeSnapshot(
   tx: Queryable,
   key: SnapshotKey,
@@ -125,7 +124,7 @@ function withoutTexts(of: Return): Buffer {
 }
 
 function isLong(text: string): boolean {
-  // A text has at most three bytes for each unit of its length.
+  // UTF-8 has at most three bytes for each UTF-16 unit, so most texts need no counting.
   return text.length * 3 > LONG_TEXT_BYTES && Buffer.byteLength(text) > LONG_TEXT_BYTES;
 }
 
@@ -133,7 +132,7 @@ function hashOf(text: string): string {
   return hashText(createHash('sha256').update(text).digest());
 }
 
-/** What stands in a snapshot for a text. @param sha256 of the text in UTF-8. */
+/** What a snapshot has instead of a text. @param sha256 of the text in UTF-8. */
 export function hashText(sha256: Buffer): string {
   return `${HASH_PREFIX}${sha256.toString('base64url')}`;
 }

@@ -7,18 +7,19 @@ export interface NewTimelineEntry {
   readonly returnId: bigint;
   /** Such as `return.submitted`, `note`, `label.updated`. */
   readonly kind: string;
-  /** In words. Never an e-mail address. */
+  /** A sentence for people, without an e-mail address. */
   readonly text: string;
-  /** Name shown; the actor's own when absent. */
+  /** The displayed name; the actor's own when absent. */
   readonly author?: string;
   readonly facts?: Readonly<Record<string, string>>;
-  /** On whose behalf, where another than the caller of {@link addTimeline}. */
+  /** The actor, when it is not the one given to {@link addTimeline}. */
   readonly actor?: Actor;
 }
 
 /**
- * Writes entries into timelines inside the caller's transaction, in one statement. Returns their
- * ids, in the order given.
+ * Writes entries into timelines inside the caller's transaction, in one statement.
+ *
+ * @returns the ids of the entries, in the order given.
  */
 export async function addTimeline(
   tx: Queryable,
@@ -34,7 +35,7 @@ export async function addTimeline(
   return added.rows.map((row) => row.id);
 }
 
-/** The statement of {@link addTimeline}, with the shop as $1 and {@link timelineRows} as $2, to be the last part of another. */
+/** The end of a statement that adds timeline entries; $1 is the shop, $2 the {@link timelineRows}. */
 export function insertTimelineWhere(condition: string): string {
   return `
 insert into timeline (shop_id, return_id, kind, text, author, facts, actor_kind, actor_id, actor_name)

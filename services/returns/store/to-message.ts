@@ -102,12 +102,12 @@ function totalsMessage(row: ReturnRow, side: Side, lines: readonly LineSums[]) {
   return texts;
 }
 
-/** A stored exchange item's sums on one side, in minor units. */
+/** A stored exchange item's sums in one currency, in minor units. */
 function exchangeSumsOf(row: ExchangeRow, side: Side, currency: string): ExchangeSums {
   return sumsOf(EXCHANGE_AMOUNTS, (name) => minorOf(row[`${side}${name}`], currency));
 }
 
-/** A stored return's own sums on one side, in minor units. */
+/** A stored return's own sums in one currency, in minor units. */
 function returnSumsOf(row: ReturnRow, side: Side, currency: string): ReturnSums {
   return sumsOf(RETURN_AMOUNTS, (name) =>
     minorOf(String(row[`${side}${columnOf(name)}`]), currency),

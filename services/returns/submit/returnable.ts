@@ -39,7 +39,7 @@ select l.quantity, l.ordered_quantity, others.elsewhere, others.live_in, others.
  where l.shop_id = $1 and l.return_id = $2 and l.removed_at is null
  order by l.position`;
 
-/** Why a line cannot be returned, in this return beside all others of the shop. */
+/** Why a line cannot be part of a return. */
 interface Obstacle {
   /** Position of the line. */
   readonly line: number;
@@ -48,13 +48,13 @@ interface Obstacle {
 }
 
 /**
- * The first line of a stored return that may not be part of it, beside the other returns of the shop:
+ * The first line of a stored return that must not be part of it, because of another return of the shop:
  *
  * - it is in another return that is open or in review;
  * - more units than `ordered_quantity` would come back, over all returns that were neither cancelled nor expired;
  * - without an `ordered_quantity`, a closed return refunded it in full.
  *
- * Locks the order to the end of the transaction: of two returns of one order the second sees the first.
+ * Locks the order until the transaction ends, so that the second of two returns of one order sees the first.
  */
 export async function findObstacle(tx: Queryable, of: StoredReturn): Promise<Obstacle | undefined> {
   const lock = () =>
@@ -78,7 +78,7 @@ export async function findObstacle(tx: Queryable, of: StoredReturn): Promise<Obs
 }
 
 /**
- * {@link findObstacle} as a refusal.
+ * Refuses a return that has an obstacle; see {@link findObstacle}.
  *
  * @throws DomainError LINE_IN_LIVE_RETURN; ORDERED_QUANTITY_EXCEEDED; LINE_ALREADY_REFUNDED.
  */

@@ -12,17 +12,17 @@ import { RETURN_FIELDS } from '../fields/return.ts';
 const MAX_LINES = 250;
 const MAX_FLAG_REASONS = 20;
 const EMAIL_MAX = 320;
-/** Lists longer than this are refused before anything in them is looked at. */
+/** A longer list is refused before its items are checked. */
 const MAX_EXCHANGES = 250;
 
 const name = text(NAME_MAX);
 const amount = z.custom<Amount>().optional();
-/** An empty text is as absent as none: null. */
+/** An empty text counts as absent: null. */
 const nullable = (max: number) =>
   text(max)
     .optional()
     .transform((value) => value || null);
-/** Reasons of a flag: none that is blank. */
+/** The reasons of a flag; no reason may be blank. */
 export const flagReasons = z
   .array(requiredText(NAME_MAX))
   .max(MAX_FLAG_REASONS, `must hold at most ${MAX_FLAG_REASONS}`);
@@ -41,7 +41,7 @@ const address = z.object({
   phone: addressText,
 });
 
-/** The sums of a list of names; they are read once the currencies are known. */
+/** The input of the sums of these names. They are parsed later, because that needs the currencies. */
 export function amountsOf<K extends string>(names: readonly K[]) {
   // Object.fromEntries widens the keys of a closed record.
   return Object.fromEntries(names.map((name) => [name, amount])) as Record<K, typeof amount>;
@@ -85,7 +85,7 @@ const lines = z
     }
   });
 
-/** What SubmitReturn takes; sums are read once the shop's currency is known. */
+/** The input of SubmitReturn. Sums are parsed later, because that needs the shop's currency. */
 export const submission = z.object({
   ...callerShape,
   idempotencyKey,

@@ -10,7 +10,7 @@ import type { ExchangeSums, LineSums } from '../money/totals.ts';
 import { stateText } from '../store/texts.ts';
 import type { Submission, SubmittedExchange, SubmittedLine } from './submission.ts';
 
-/** A submission with its sums read and checked. */
+/** A submission with parsed and checked sums. */
 export interface CheckedSubmission {
   readonly submission: Submission;
   readonly currencies: Currencies;
@@ -24,8 +24,7 @@ export interface CheckedSubmission {
 }
 
 /**
- * Finds or makes the shop's own id of an order, and locks it: submissions for one order wait for one
- * another.
+ * Finds or creates our id of an order, and locks the order, so that its submissions run one after the other.
  */
 async function orderIdOf(tx: Queryable, shopId: bigint, providerOrderId: bigint): Promise<bigint> {
   const find = () =>
@@ -40,9 +39,9 @@ async function orderIdOf(tx: Queryable, shopId: bigint, providerOrderId: bigint)
      on conflict (shop_id, provider_order_id) do nothing`,
     [shopId, providerOrderId],
   );
-  const made = (await find()).rows[0];
-  if (!made) throw new Error('an order vanished while it was made');
-  return made.id;
+  const created = (await find()).rows[0];
+  if (!created) throw new Error('an order was not stored');
+  return created.id;
 }
 
 /** Stores a submission and returns its id. */

@@ -45,8 +45,8 @@ import {
 import { type CheckedSubmission, insertReturn } from './submit-store.ts';
 
 /**
- * Records a new return, open or, when flagged, in review. The same key with the same content answers
- * the return that the first call made, as it is now, and says that it is repeated.
+ * Records a new return: open, or in review when it is flagged. The same key with the same content answers the return of
+ * the first call, as it is now, and `repeated`.
  *
  * @throws DomainError INVALID_ARGUMENT; SHOP_NOT_CONFIGURED; IDEMPOTENCY_CONFLICT; RETURN_TOO_LARGE;
  *   LINE_IN_LIVE_RETURN, ORDERED_QUANTITY_EXCEEDED and LINE_ALREADY_REFUNDED, see {@link requireReturnable};
