@@ -6,7 +6,7 @@ import {
   type DispositionsBench,
   FINDING,
   invalid,
-  type Said,
+  type NewAssessment,
   startDispositionsBench,
   UNKNOWN_OUTCOME,
 } from '../../test/support/dispositions-bench.ts';
@@ -24,7 +24,7 @@ afterAll(() => bench.stop());
 const at = (text: string) => timestampFromDate(new Date(text));
 
 describe('assess', () => {
-  test('records what was said and answers it in the order of the request', async () => {
+  test('records the findings and answers them in the order of the request', async () => {
     const { shopId, lines } = bench.shopWithLines(3);
     const items = lines.toReversed().map((lineItemId, index) => ({
       lineItemId,
@@ -46,7 +46,7 @@ describe('assess', () => {
     expect(read).toEqual(answered);
   });
 
-  test('has handed everything to returns when it answers', async () => {
+  test('has handed over everything to returns when it answers', async () => {
     const { shopId, lines } = bench.shopWithLines(2);
     const images = ['https://img.example/1', 'https://img.example/2'];
     const answered = await bench.assess(
@@ -54,7 +54,7 @@ describe('assess', () => {
       lines.map((lineItemId) => ({ lineItemId, note: 'worn', images })),
     );
     expect(bench.returns.assessments.filter((call) => call.shopId === shopId)).toMatchObject([
-      // The service names itself, and who inspected in each assessment.
+      // The service is the actor, and each assessment has its inspector.
       { actor: serviceActor('dispositions'), assessments: lines.map(() => ({ actor })) },
     ]);
     const handed = bench.handedTo(shopId);
@@ -65,7 +65,7 @@ describe('assess', () => {
     expect(await bench.pendingOf(shopId)).toBe(0);
   });
 
-  test('tells which lines, once a call', async () => {
+  test('publishes the lines, once for each call', async () => {
     const { shopId, lines } = bench.shopWithLines(2);
     await bench.assess(
       shopId,
@@ -75,11 +75,11 @@ describe('assess', () => {
     expect(others).toEqual([]);
     expect(event).toMatchObject({ trigger: 'items.assessed', actor });
     expect(event?.detail).toMatchObject({ case: 'itemsInspected' });
-    const told = event?.detail.case === 'itemsInspected' ? event.detail.value.lineItemIds : [];
-    expect(new Set(told)).toEqual(new Set(lines));
+    const published = event?.detail.case === 'itemsInspected' ? event.detail.value.lineItemIds : [];
+    expect(new Set(published)).toEqual(new Set(lines));
   });
 
-  test('with a key is recorded once: a repeat answers what the line has now', async () => {
+  test('with a key is recorded once, and a repeat answers the newest finding of the line', async () => {
     const { shopId, line } = bench.shopWithLines(1);
     const once = (note = 'first') =>
       bench.client.assess({
@@ -105,7 +105,7 @@ describe('assess', () => {
     expect(second?.assessmentId).toBeGreaterThan(first?.assessmentId ?? 0n);
   });
 
-  test('keeps the ids of a line in the order of its commits, whoever races', async () => {
+  test('keeps the ids of a line in the order of its commits, also in a race', async () => {
     const { shopId, lines } = bench.shopWithLines(4);
     const calls = Array.from({ length: 12 }, (_, n) => {
       const order = n % 2 ? lines : lines.toReversed();
@@ -128,7 +128,7 @@ describe('assess', () => {
     expect(await bench.pendingOf(shopId)).toBe(0);
   });
 
-  test('takes calls that say the same at once for one, whoever had to wait', async () => {
+  test('records parallel equal calls once', async () => {
     const { shopId, lines } = bench.shopWithLines(4);
     const say = (note: string) =>
       bench.assess(
@@ -142,7 +142,7 @@ describe('assess', () => {
     expect((await bench.db.pool.query(sql, [shopId])).rows).toEqual([{ made: 8n }]);
   });
 
-  test('asks returns once whose the lines are', async () => {
+  test('asks returns once for the owners of the lines', async () => {
     const { shopId, lines } = bench.shopWithLines(30);
     const before = bench.returns.checks;
     await bench.assess(
@@ -169,7 +169,7 @@ describe('assess', () => {
     expect(thirty).toBe(one);
   });
 
-  test('takes the largest legal request', async () => {
+  test('accepts the largest valid request', async () => {
     const { shopId, lines } = bench.shopWithLines(30);
     const note = '\u{1f4e6}'.repeat(65_535);
     const images = Array.from({ length: 100 }, (_, n) => `${n}`.padEnd(2_048, 'x'));
@@ -183,7 +183,7 @@ describe('assess', () => {
 });
 
 describe('assess refuses', () => {
-  test.each<[string, Partial<Said>, string]>([
+  test.each<[string, Partial<NewAssessment>, string]>([
     [
       'a processor of more than 100 characters',
       { returnProcessor: 'x'.repeat(101) },
@@ -218,7 +218,7 @@ describe('assess refuses', () => {
     expect(await refusal(call)).toEqual(invalid('items[1].line_item_id'));
   });
 
-  test('a line of nobody, and another shop’s', async () => {
+  test('a line that does not exist, and a line of another shop', async () => {
     const theirs = bench.shopWithLines(1);
     const { shopId, line } = bench.shopWithLines(1);
     for (const lineItemId of [theirs.line, 999_999_999n]) {
@@ -233,27 +233,27 @@ describe('assess refuses', () => {
 });
 
 describe('assess again', () => {
-  test.each<[string, Partial<Said>]>([
+  test.each<[string, Partial<NewAssessment>]>([
     ['with a time', { inspectedAt: at('2026-09-01T10:00:00Z'), note: 'worn', images: ['x'] }],
     ['without a time', { note: 'worn' }],
-  ])('with equal content %s changes nothing', async (_, said) => {
+  ])('with equal content %s changes nothing', async (_, finding) => {
     const { shopId, line } = bench.shopWithLines(1);
-    const first = await bench.assess(shopId, [{ lineItemId: line, ...said }]);
-    expect(await bench.assess(shopId, [{ lineItemId: line, ...said }])).toEqual(first);
+    const first = await bench.assess(shopId, [{ lineItemId: line, ...finding }]);
+    expect(await bench.assess(shopId, [{ lineItemId: line, ...finding }])).toEqual(first);
     expect(bench.handedTo(shopId)).toHaveLength(1);
     expect(await bench.events(shopId)).toHaveLength(1);
   });
 
-  test.each<[string, Partial<Said>]>([
+  test.each<[string, Partial<NewAssessment>]>([
     ['time', { inspectedAt: at('2026-09-01T10:00:01Z') }],
     ['note', { note: 'torn' }],
     ['outcome', { outcome: DispositionOutcome.DONATE }],
     ['image', { images: ['y'] }],
   ])('with another %s is a new assessment', async (_, change) => {
     const { shopId, line } = bench.shopWithLines(1);
-    const said = { lineItemId: line, inspectedAt: at('2026-09-01T10:00:00Z'), note: 'worn' };
-    await bench.assess(shopId, [said]);
-    await bench.assess(shopId, [{ ...said, ...change }]);
+    const finding = { lineItemId: line, inspectedAt: at('2026-09-01T10:00:00Z'), note: 'worn' };
+    await bench.assess(shopId, [finding]);
+    await bench.assess(shopId, [{ ...finding, ...change }]);
     expect(bench.handedTo(shopId)).toHaveLength(2);
   });
 
@@ -268,7 +268,7 @@ describe('assess again', () => {
     expect(bench.handedTo(shopId)).toHaveLength(2);
   });
 
-  test('records only the lines about which something else is said', async () => {
+  test('records only lines with different findings', async () => {
     const { shopId, lines } = bench.shopWithLines(2);
     const [kept = 0n, changed = 0n] = lines;
     await bench.assess(

@@ -19,8 +19,8 @@ beforeAll(async () => {
 });
 afterAll(() => bench.stop());
 
-async function grade(shopId: bigint, said: Grading) {
-  const items = [{ category: 'grade_a', ...said }];
+async function grade(shopId: bigint, finding: Grading) {
+  const items = [{ category: 'grade_a', ...finding }];
   return (await bench.client.gradeItems({ shopId, actor, items })).items;
 }
 
@@ -37,7 +37,7 @@ describe('grade items', () => {
     ['missing', undefined, 'missing', 'Missing'],
     ['junk', undefined, 'junk', 'Junk'],
   ])(
-    '%s is a grade or a category name, in words unless told otherwise',
+    '%s is a grade or a category name, with a title in words by default',
     async (category, letter, name, title) => {
       const { shopId, line } = bench.shopWithLines(1);
       const [graded] = await grade(shopId, { lineItemId: line, category });
@@ -52,16 +52,16 @@ describe('grade items', () => {
     },
   );
 
-  test('white space alone says nothing: returns would never take it over', async () => {
+  test('white space only counts as absent, because returns would never take it over', async () => {
     const { shopId, line } = bench.shopWithLines(1);
     const blank = { subject: ' ', title: '\u00a0\n' };
     const [graded] = await grade(shopId, { lineItemId: line, category: 'grade_a', ...blank });
     expect(graded?.condition).toMatchObject({ subject: 'item', title: 'Grade A' });
   });
 
-  test('keeps what was said, and has handed it to returns when it answers', async () => {
+  test('records the finding, and has handed it over to returns when it answers', async () => {
     const { shopId, line } = bench.shopWithLines(1);
-    const said = {
+    const finding = {
       subject: 'box',
       title: 'Like new',
       categoryParent: 'sellable',
@@ -71,10 +71,10 @@ describe('grade items', () => {
       inspectedAt: timestampFromDate(new Date('2026-09-01T10:00:00Z')),
       images: ['https://img.example/1'],
     };
-    const [graded] = await grade(shopId, { lineItemId: line, category: 'grade_b', ...said });
-    expect(graded).toMatchObject({ lineItemId: line, condition: { ...said, grade: 'b' } });
+    const [graded] = await grade(shopId, { lineItemId: line, category: 'grade_b', ...finding });
+    expect(graded).toMatchObject({ lineItemId: line, condition: { ...finding, grade: 'b' } });
     expect(handedTo(shopId)).toMatchObject([
-      { lineItemId: line, condition: { ...said, grade: 'b' }, actor },
+      { lineItemId: line, condition: { ...finding, grade: 'b' }, actor },
     ]);
     expect(await bench.events(shopId)).toMatchObject([
       { trigger: 'items.graded', detail: { value: { lineItemIds: [line] } } },
@@ -90,7 +90,7 @@ describe('grade items', () => {
     expect(handedTo(shopId)).toHaveLength(2);
   });
 
-  test('leaves the disposition of the line alone', async () => {
+  test('does not change the disposition of the line', async () => {
     const { shopId, line } = bench.shopWithLines(1);
     await grade(shopId, { lineItemId: line });
     const read = () => bench.client.getDispositions({ shopId, actor, lineItemIds: [line] });
@@ -117,7 +117,7 @@ describe('grade items', () => {
 });
 
 describe('get dispositions', () => {
-  test('takes 1 to 1,000 lines', async () => {
+  test('accepts 1 to 1,000 lines', async () => {
     const { shopId } = bench.shopWithLines(1);
     const read = (lineItemIds: bigint[]) =>
       bench.client.getDispositions({ shopId, actor, lineItemIds });
@@ -129,7 +129,7 @@ describe('get dispositions', () => {
 });
 
 describe('settings', () => {
-  test('are back to stock until they are changed, for each shop on its own', async () => {
+  test('are back to stock until a shop changes its own', async () => {
     const shopId = newShop();
     const read = async (of: bigint) =>
       (await bench.client.getSettings({ shopId: of, actor })).settings?.defaultOutcome;

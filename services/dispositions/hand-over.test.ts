@@ -19,7 +19,7 @@ beforeEach(() => {
   bench.returns.refuseLine = undefined;
 });
 
-describe('when returns does not take it over', () => {
+describe('when returns does not take over an inspection', () => {
   test('the call is unavailable, and a repeat hands over the same assessment', async () => {
     const { shopId, line } = bench.shopWithLines(1);
     bench.returns.refuseWith = Code.Unavailable;
@@ -63,7 +63,7 @@ describe('when returns does not take it over', () => {
     expect(new Set(handed)).toEqual(new Set(lines));
   });
 
-  test('several assessments of a line arrive oldest first, one a call', async () => {
+  test('several assessments of a line arrive oldest first, one in each call', async () => {
     const { shopId, line } = bench.shopWithLines(1);
     bench.returns.refuseWith = Code.Unavailable;
     await refusal(bench.assess(shopId, [{ lineItemId: line, note: 'first' }]));
@@ -84,7 +84,7 @@ describe('when returns does not take it over', () => {
         lines.map((lineItemId) => ({ lineItemId })),
       ),
     );
-    // Longer than the tries after which a line counts as refused, and is taken alone.
+    // Longer than the attempts after which a line counts as refused, and is claimed alone.
     for (let tries = 0; tries < 4; tries++) {
       const before = bench.returns.refused;
       await bench.makeDue(shopId);
@@ -95,7 +95,7 @@ describe('when returns does not take it over', () => {
     expect(bench.handedTo(shopId)).toHaveLength(3);
   });
 
-  test('what takes too long counts as a try, and is taken alone in the end', async () => {
+  test('a timeout counts as an attempt, and in the end the line is claimed alone', async () => {
     const { shopId, lines } = bench.shopWithLines(2);
     bench.returns.refuseWith = Code.DeadlineExceeded;
     await refusal(
@@ -118,7 +118,7 @@ describe('when returns does not take it over', () => {
     expect(calls.map(({ assessments }) => assessments.length)).toEqual([1, 1]);
   });
 
-  test('a line that is refused for good holds up no other', async () => {
+  test('a line that is always refused does not delay others', async () => {
     const { shopId, lines } = bench.shopWithLines(3);
     bench.returns.refuseWith = Code.Unavailable;
     await refusal(
@@ -136,7 +136,7 @@ describe('when returns does not take it over', () => {
     expect(new Set(bench.handedTo(shopId).map(({ lineItemId }) => lineItemId))).toEqual(
       new Set([lines[0], lines[2]]),
     );
-    // The job takes its note off once it has the answer.
+    // The job deletes its handover after the answer.
     await until(async () => (await bench.pendingOf(shopId)) === 1);
     await bench.db.pool.query('delete from handovers where shop_id = $1', [shopId]);
   });

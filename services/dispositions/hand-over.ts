@@ -24,15 +24,15 @@ export interface HandOverDeps {
   >;
 }
 
-/** Only the gateway names people: who inspected stands in each inspection. */
+/** Only the gateway names people as actors. Each inspection has its own inspector. */
 export const DISPOSITIONS = serviceActor('dispositions');
 
-/** Thirty lines with everything at its longest are some 30 MiB. Milliseconds. */
+/** Thirty lines with the longest texts take about 30 MiB. Milliseconds. */
 const TIMEOUT_MS = 10_000;
 
 /**
- * Hands everything that is pending for these lines to returns, oldest first: one call as a rule,
- * more when a line has several pending. Safe to run twice: returns ignores ids it has seen.
+ * Hands over all pending inspections of these lines to returns, oldest first. Usually this is one call; more when a line
+ * has several pending inspections. Safe to run twice, because returns ignores ids that it has.
  */
 export async function handOver(deps: HandOverDeps, o: Lines): Promise<void> {
   let pending = await findOldestPending(deps.pool, o);
@@ -43,8 +43,8 @@ export async function handOver(deps: HandOverDeps, o: Lines): Promise<void> {
 }
 
 /**
- * Hands over these inspections in one call, and forgets that they are pending. Of one line it must be
- * the oldest pending one.
+ * Hands over these inspections in one call, and deletes their handovers. An inspection must be the oldest pending one of its
+ * line.
  */
 export async function handOverThese(
   deps: HandOverDeps,
@@ -52,7 +52,7 @@ export async function handOverThese(
   pending: readonly Inspection[],
 ): Promise<void> {
   const limits = { timeoutMs: TIMEOUT_MS };
-  // Thirty lines may lie in thirty whole returns, of which nothing is wanted here.
+  // The answer would have up to thirty whole returns, which are not needed here.
   const by = { shopId: o.shopId, actor: DISPOSITIONS, withoutReturns: true };
   if (o.kind === 'assessment') {
     await deps.returns.applyAssessments({ ...by, assessments: pending.map(toAssessment) }, limits);
@@ -66,8 +66,8 @@ export async function handOverThese(
 const IDLE_MS = 1_000;
 
 /**
- * Repeats the handovers that a crash or an outage left out. Every replica may run it: a row is
- * worked on by one of them at a time, and the work may be done twice.
+ * Repeats the handovers that a crash or an outage prevented. Every replica may run it: only one works on a row at a time,
+ * and a repeated handover does no harm.
  */
 export function startHandovers(deps: HandOverDeps, logger: Logger): Worker {
   return startLoop({
@@ -80,10 +80,10 @@ export function startHandovers(deps: HandOverDeps, logger: Logger): Worker {
       try {
         await handOverDue(deps, due, logger);
       } catch (error) {
-        // Where our own database is away too, the claim runs out by itself.
+        // If our own database is unavailable, too, the claim ends by itself.
         if (isAway(error)) await giveBack(deps.pool, due).catch(() => {});
         if (isUnavailable(error) || isOutage(error)) throw error;
-        // One shop's refused line must not pause the handovers of all: it comes again when due.
+        // A refused line of one shop must not delay the handovers of others. The job retries it when it is due.
         logger.error({ err: error, shopId: due.shopId, kind: due.kind }, 'handover refused');
       }
       return 'again';
@@ -92,8 +92,8 @@ export function startHandovers(deps: HandOverDeps, logger: Logger): Worker {
 }
 
 /**
- * Hands over what is due. Where the details of a return would be too large the lines go one by one, and
- * what has no room is withdrawn: the call that recorded it never succeeded.
+ * Hands over due inspections. When the details of a return would become too large, hands over the lines one by one, and
+ * withdraws inspections that do not fit. The call that recorded them did not succeed.
  */
 async function handOverDue(deps: HandOverDeps, due: Lines, logger: Logger): Promise<void> {
   try {
@@ -115,7 +115,7 @@ async function handOverDue(deps: HandOverDeps, due: Lines, logger: Logger): Prom
   }
 }
 
-/** Whether returns was away. What takes returns too long counts as a try: it may be the line's own doing. */
+/** Whether returns was unavailable. A timeout does not count as an outage, because the line itself may be the cause. */
 function isAway(error: unknown): boolean {
   return isOutage(error) || (error instanceof ConnectError && error.code === Code.Unavailable);
 }

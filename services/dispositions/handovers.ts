@@ -3,12 +3,12 @@ import type { Inspection, Kind } from './inspection.ts';
 import { COLUMNS, type Row, toInspection } from './rows.ts';
 import type { Lines } from './store.ts';
 
-/** As many as surely fit into one message with everything at its longest. */
+/** The most that fit into one message with the longest texts. */
 const ROUND_MAX = 30;
 
 /**
- * The oldest pending inspection of each of the lines, for at most 30 of them. Looked up one by one: a
- * join that is planned once may read all that the shop ever inspected.
+ * The oldest pending inspection of each line, for at most 30 lines. Reads line by line, because the stored plan of a join
+ * may read all inspections of the shop.
  */
 export async function findOldestPending(db: Queryable, o: Lines): Promise<Inspection[]> {
   const { rows } = await db.query<Row>({
@@ -28,12 +28,12 @@ export async function findOldestPending(db: Queryable, o: Lines): Promise<Inspec
   return rows.map(toInspection);
 }
 
-/** Longer texts are left to returns, which has taken them over. Bytes. */
+/** Longer texts are deleted here after the handover, because returns stores them. Bytes. */
 const LONG_TEXT_BYTES = 2_000;
 
-/** Deletes handovers that returns has taken, and the long texts that it stores now. */
+/** Deletes completed handovers, and the long texts that returns stores now. */
 export async function deleteHandovers(db: Queryable, shopId: bigint, ids: readonly bigint[]) {
-  // Nobody waits for the disk: what a crash takes back is handed over once more, and ignored.
+  // The commit does not wait for the disk. After a crash a lost deletion causes a second handover, which returns ignores.
   await db.query({
     name: 'delete-handovers',
     text: `with deleted as (
@@ -54,7 +54,7 @@ export async function deleteHandovers(db: Queryable, shopId: bigint, ids: readon
   });
 }
 
-/** Lines whose handovers were taken up. */
+/** The lines of one claim. */
 export interface Claimed extends Lines {
   readonly inspectionIds: readonly bigint[];
 }
@@ -67,9 +67,9 @@ interface ClaimedRow {
 }
 
 /**
- * Takes the lines of one shop that wait longest, for the time until they are due again: 10 s after
- * the first try, doubling to 320 s. What failed three times is taken alone, so that a line that
- * returns refuses holds up no other.
+ * Claims the lines of one shop that have waited longest, until they are due again: 10 s after the first attempt, doubling
+ * to 320 s. After three failed attempts a line is claimed alone, so that a line that returns refuses does not delay the
+ * others.
  */
 export async function claimDue(db: Queryable): Promise<Claimed | undefined> {
   const { rows } = await db.query<ClaimedRow>(CLAIM, [ROUND_MAX]);
@@ -80,13 +80,13 @@ export async function claimDue(db: Queryable): Promise<Claimed | undefined> {
   return { shopId, kind, lineItemIds: rows.map((row) => row.line_item_id), inspectionIds };
 }
 
-/** After an outage its handovers are tried again this soon, and up to twice as late. Seconds. */
+/** The shortest pause after an outage; the longest is twice as long. Seconds. */
 const OUTAGE_PAUSE_S = 1;
 
 /**
- * Gives the try back that a claim counted, for those that are still pending: an outage is no failure of
- * their own, after which they would wait for minutes and go one by one. Each comes at another time: should
- * one of them be what brings returns down, the others go without it by and by.
+ * Takes back the attempt that a claim counted, for inspections that are still pending. After an outage they must not wait
+ * for minutes, or go one by one. Each gets another due time: if one of them makes returns fail, the others are handed over
+ * without it.
  */
 export async function giveBack(db: Queryable, claimed: Claimed): Promise<void> {
   await db.query(

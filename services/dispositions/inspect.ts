@@ -6,13 +6,13 @@ import { type Batch, record } from './record.ts';
 import { isTooLarge, withdraw } from './withdraw.ts';
 
 /**
- * Records findings and hands them to returns before it answers, so that the caller reads them there.
- * Answers in the order of the findings.
+ * Records findings and hands them over to returns before it answers, so that the caller finds them there. Answers in the
+ * order of the findings.
  *
- * @throws DomainError INVALID_ARGUMENT when a line is not the shop's; with RETURN_TOO_LARGE when the details
- *   of a return would be too large, and then nothing of the call stays recorded; ConnectError UNAVAILABLE when
- *   returns does not answer, also after the findings were recorded: then the same call again
- *   records nothing more, and a job hands over what is left in any case.
+ * @throws DomainError INVALID_ARGUMENT when a line does not belong to the shop; RETURN_TOO_LARGE when the details of
+ *   a return would become too large, and then no finding of the call stays recorded; ConnectError UNAVAILABLE when returns
+ *   does not answer, also after the findings were recorded. Then a repeated call does not record them again, and a job hands
+ *   them over in any case.
  */
 export async function inspect(deps: HandOverDeps, batch: Batch): Promise<readonly Inspection[]> {
   const lineItemIds = batch.findings.map((finding) => finding.lineItemId);
@@ -33,7 +33,7 @@ export async function inspect(deps: HandOverDeps, batch: Batch): Promise<readonl
   return recorded.inspections;
 }
 
-/** Absent lines and those of other shops are refused alike. */
+/** Refuses lines that do not exist and lines of other shops in the same way. */
 async function requireOwnLines(
   { returns }: HandOverDeps,
   { shopId }: Batch,

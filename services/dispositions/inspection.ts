@@ -8,10 +8,10 @@ import {
 } from '../../proto/gen/rms/returns/v1/return_pb.ts';
 import { enumText } from '../platform/enum-text.ts';
 
-/** Assessments decide what becomes of a line, gradings say in what condition it is. */
+/** An assessment decides the disposition of a line, a grading describes its condition. */
 export type Kind = 'assessment' | 'grading';
 
-/** What a warehouse says about one line. An assessment has an outcome, a grading a category. */
+/** The finding of a warehouse about one line. An assessment has an outcome, a grading a category. */
 export interface Finding {
   readonly lineItemId: bigint;
   readonly outcome: string | undefined;
@@ -22,12 +22,12 @@ export interface Finding {
   readonly description: string | undefined;
   readonly returnProcessor: string | undefined;
   readonly note: string | undefined;
-  /** The moment it is recorded, when undefined. */
+  /** The time of the recording when undefined. */
   readonly inspectedAt: Date | undefined;
   readonly images: readonly string[];
 }
 
-/** What a kind of finding says; the rest of {@link Finding} stays undefined. */
+/** The fields of one kind of finding; the other fields of {@link Finding} are undefined. */
 export const NOTHING_SAID = {
   outcome: undefined,
   category: undefined,
@@ -39,7 +39,7 @@ export const NOTHING_SAID = {
 
 /** A finding as it was recorded. */
 export interface Inspection extends Finding {
-  /** Grows per line. */
+  /** Later inspections of a line have larger ids. */
   readonly id: bigint;
   readonly inspectedAt: Date;
   readonly actor: Pick<Actor, 'kind' | 'id' | 'name'>;
@@ -47,7 +47,7 @@ export interface Inspection extends Finding {
 
 export const outcomeText = enumText(DispositionOutcomeSchema);
 
-/** What an assessment says; throws for a grading, which has no outcome. */
+/** The disposition of an assessment. Throws for a grading, which has no outcome. */
 export function dispositionOf(assessment: Inspection): MessageInitShape<typeof DispositionSchema> {
   const { returnProcessor, note, inspectedAt, outcome } = assessment;
   return {
@@ -60,7 +60,7 @@ export function dispositionOf(assessment: Inspection): MessageInitShape<typeof D
 
 const GRADE = /^grade_([a-d])$/;
 
-/** What a grading says: a grade, or the name of a category that has none. */
+/** The condition of a grading: a grade, or the name of a category without a grade. */
 export function conditionOf(grading: Inspection): MessageInitShape<typeof ConditionSchema> {
   const { category = '', categoryParent, returnProcessor, note } = grading;
   const grade = GRADE.exec(category)?.[1];

@@ -17,7 +17,7 @@ afterAll(() => bench.stop());
 const longText = (mark: string) => `${mark}${'é'.repeat(2_000)}`;
 
 describe('a long note', () => {
-  test('stays with returns once that has taken it over, and is answered all the same', async () => {
+  test('is stored only in returns after the handover, and still answered', async () => {
     const { shopId, line } = bench.shopWithLines(1);
     const note = longText('kept by returns');
     const items = [{ lineItemId: line, note }];
@@ -26,7 +26,7 @@ describe('a long note', () => {
     expect(await bench.currentOf(shopId, [line])).toMatchObject([{ disposition: { note } }]);
   });
 
-  test('is left out of the answer to a caller that does not want it back', async () => {
+  test('is left out of the answer when the caller asks for that', async () => {
     const { shopId, line } = bench.shopWithLines(1);
     const items = [{ lineItemId: line, note: longText('mine') }];
     const answer = await bench.client.assess({ shopId, actor, items, withoutNotes: true });
@@ -36,7 +36,7 @@ describe('a long note', () => {
     ]);
   });
 
-  test('of a repeated call is known by its hash, and another one is not', async () => {
+  test('of a repeated call is recognised by its hash, and another note is not', async () => {
     const { shopId, line } = bench.shopWithLines(1);
     const assess = (note: string) => bench.assess(shopId, [{ lineItemId: line, note }]);
     const first = await assess(longText('one'));
@@ -47,7 +47,7 @@ describe('a long note', () => {
     expect(await bench.events(shopId)).toHaveLength(3);
   });
 
-  test('and description of a grading are treated alike', async () => {
+  test('and description of a grading are handled in the same way', async () => {
     const { shopId, line } = bench.shopWithLines(1);
     const items = [
       {
@@ -65,7 +65,7 @@ describe('a long note', () => {
     expect(await bench.events(shopId)).toHaveLength(1);
   });
 
-  test('is kept while returns has not taken it over', async () => {
+  test('is stored here until returns has taken it over', async () => {
     const { shopId, line } = bench.shopWithLines(1);
     const note = longText('pending');
     bench.returns.refuseWith = Code.Unavailable;

@@ -4,7 +4,7 @@ import { DISPOSITIONS, type HandOverDeps } from './hand-over.ts';
 import type { Finding } from './inspection.ts';
 import type { Current } from './store.ts';
 
-/** The inspection with those of the finding's texts of which it has the hash: they are the same. */
+/** The inspection with the finding's texts in place of equal hashes. */
 export function withTextsOf(current: Current, finding: Finding): Current {
   const { note, description } = current.hashes;
   return {
@@ -20,8 +20,8 @@ function isHashOf(hash: Buffer | null, text: string | undefined): boolean {
 }
 
 /**
- * Assessments with their notes, of which returns stores the long ones. One that is replaced while this
- * runs comes without its note.
+ * Assessments with their notes. Reads long notes from returns, which stores them. An assessment that is replaced during the
+ * call has no note.
  */
 export async function withNotes(
   { returns }: Pick<HandOverDeps, 'returns'>,

@@ -27,20 +27,20 @@ const TRIGGERS = { assessment: 'items.assessed', grading: 'items.graded' } satis
   string
 >;
 
-/** What was said about the lines of a batch, in its order. */
+/** The inspections of the lines of a batch, in its order. */
 export interface Recorded {
   readonly inspections: readonly Inspection[];
-  /** Those of them that this call recorded, by id. */
+  /** The ids of the inspections that this call recorded. */
   readonly news: readonly Inspection[];
-  /** Whether returns may lack something older about any of the lines. */
+  /** Whether older inspections of the lines may be pending. */
   readonly othersPending: boolean;
 }
 
 /**
- * Records findings, all or none. The number of statements does not depend on how many there are.
+ * Records all findings or none, with the same number of statements for any number of findings.
  *
- * A finding that equals the line's newest one is not recorded again: the call is taken for a repeat. So is a call with
- * a key that was used before, which answers the newest finding of each line.
+ * A finding that equals the newest one of its line counts as a repeat, and is not recorded again. A call with a key that
+ * was used before is a repeat, too, and answers the newest finding of each line.
  */
 export async function record(pool: pg.Pool, batch: Batch): Promise<Recorded> {
   return inTransaction(pool, async (tx) => {
@@ -59,7 +59,7 @@ export async function record(pool: pg.Pool, batch: Batch): Promise<Recorded> {
     const current = new Map(
       findings.flatMap((finding) => {
         const one = locked.get(finding.lineItemId);
-        // Texts of other times are not compared: to hash them takes longest.
+        // Texts are only compared when the times are equal, because hashing texts is expensive.
         if (!one || !isSameTime(finding, one)) return [];
         return [[finding.lineItemId, withTextsOf(one, finding)]];
       }),
@@ -82,7 +82,10 @@ export async function record(pool: pg.Pool, batch: Batch): Promise<Recorded> {
   });
 }
 
-/** What an earlier call recorded; undefined when a line has nothing, because it was withdrawn after a crash. */
+/**
+ * The newest inspections of the lines of an earlier call; undefined when a line has none, because its inspection was
+ * withdrawn after a crash.
+ */
 async function earlierOf(tx: Queryable, batch: Batch): Promise<Recorded | undefined> {
   const lineItemIds = batch.findings.map((finding) => finding.lineItemId);
   const current = await findCurrent(tx, { ...batch, lineItemIds });
@@ -91,7 +94,7 @@ async function earlierOf(tx: Queryable, batch: Batch): Promise<Recorded | undefi
   return { inspections, news: [], othersPending: true };
 }
 
-/** The shop's default outcome where an assessment names none: it counts for lines that have none yet. */
+/** The shop's default outcome, for assessments that name none of lines that have none. */
 async function defaultOutcomeFor(tx: Queryable, batch: Batch): Promise<Finding['outcome']> {
   if (batch.kind === 'grading') return undefined;
   if (batch.findings.every((finding) => finding.outcome !== undefined)) return undefined;
@@ -100,16 +103,16 @@ async function defaultOutcomeFor(tx: Queryable, batch: Batch): Promise<Finding['
 
 function repeats(finding: Finding, current: Current | undefined): boolean {
   if (!current) return false;
-  const { inspectedAt, ...said } = finding;
+  const { inspectedAt, ...fields } = finding;
   const { inspectedAt: _, id, actor, isFresh, hashes, ...recorded } = current;
-  return isDeepStrictEqual(said, recorded);
+  return isDeepStrictEqual(fields, recorded);
 }
 
 function isSameTime({ inspectedAt }: Finding, current: Current): boolean {
   return inspectedAt ? inspectedAt.getTime() === current.inspectedAt.getTime() : current.isFresh;
 }
 
-/** The event's key is a line whose lock is held. */
+/** The key of the event is a line that this transaction has locked. */
 async function announce(tx: Queryable, batch: Batch, lineItemIds: readonly bigint[]) {
   if (lineItemIds.length === 0) return;
   const { shopId, actor, kind } = batch;

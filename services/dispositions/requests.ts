@@ -11,7 +11,7 @@ import { CONDITION_CATEGORIES, type ConditionCategory } from '../contract/vocabu
 import { callerShape, id, optionalIdempotencyKey, text, time } from '../platform/input.ts';
 import { NOTHING_SAID, outcomeText } from './inspection.ts';
 
-/** Longest subject, title and parent of a category, in characters: a bound of our own. */
+/** The longest subject, title and parent of a category: a limit of our own. Characters. */
 const WORDS_MAX = 191;
 
 const outcome = z
@@ -20,7 +20,7 @@ const outcome = z
     value === DispositionOutcome.UNSPECIFIED ? undefined : outcomeText.toText(value),
   );
 
-/** What both kinds of finding say. */
+/** The fields of both kinds of finding. */
 const findingShape = {
   lineItemId: id,
   returnProcessor: text(RETURN_PROCESSOR_MAX).optional(),
@@ -58,16 +58,16 @@ const grading = z
     ...NOTHING_SAID,
     ...absent,
     ...given,
-    subject: said(given.subject) ?? 'item',
-    title: said(given.title) ?? IN_WORDS[given.category],
+    subject: textOrNone(given.subject) ?? 'item',
+    title: textOrNone(given.title) ?? IN_WORDS[given.category],
   }));
 
-/** White space alone says nothing, for returns neither. */
-function said(words: string): string | undefined {
+/** Text of white space only counts as absent, as it does in returns. */
+function textOrNone(words: string): string | undefined {
   return words.trim() === '' ? undefined : words;
 }
 
-/** Optional fields are always keys, so that two findings can be compared whole. */
+/** Has every optional field as a key, so that two findings can be compared. */
 const absent = { returnProcessor: undefined, note: undefined, inspectedAt: undefined };
 
 /** 1 to 30 lines, each named once. */
@@ -106,7 +106,7 @@ export const readRequest = z.object({
     .max(LINES_READ_MAX, `must have 1 to ${LINES_READ_MAX} entries`),
 });
 
-/** An absent field keeps what the shop has. */
+/** An absent field stays as it is. */
 export const settingsEdit = z.object({
   shopId: id,
   settings: z.object({ defaultOutcome: outcome }).optional(),

@@ -15,7 +15,7 @@ import { assessRequest, gradeRequest, readRequest, settingsEdit } from './reques
 import { findDefaultOutcome, saveDefaultOutcome } from './settings.ts';
 import { findCurrent } from './store.ts';
 
-/** The gRPC face of the service: parse, call, answer. */
+/** The RPCs of the service: parse, call, answer. */
 export function dispositionRoutes(deps: HandOverDeps): (router: ConnectRouter) => void {
   const { pool } = deps;
   return (router) => {

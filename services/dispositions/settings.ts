@@ -1,9 +1,9 @@
 import type { Queryable } from '../platform/postgres.ts';
 
-/** What becomes of a line when neither the assessment nor the shop says so. */
+/** The outcome when neither the assessment nor the shop's settings have one. */
 const BACK_TO_STOCK = 'back_to_stock';
 
-/** The outcome a shop takes when an assessment names none. */
+/** The shop's default outcome, for assessments that name none. */
 export async function findDefaultOutcome(db: Queryable, shopId: bigint): Promise<string> {
   const { rows } = await db.query<{ default_outcome: string }>(
     'select default_outcome from settings where shop_id = $1',

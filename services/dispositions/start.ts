@@ -6,11 +6,11 @@ import { startHandovers } from './hand-over.ts';
 import { dispositionRoutes } from './service.ts';
 
 export interface DispositionsOptions extends ServiceOptions {
-  /** gRPC name of the returns service, which is handed every assessment and grading. */
+  /** gRPC name of the returns service, which takes over every assessment and grading. */
   readonly returnsTarget: string;
 }
 
-/** Starts the dispositions service; without returns it comes up, and refuses writes as UNAVAILABLE. */
+/** Starts the dispositions service. While returns is unavailable, it runs and refuses writes with UNAVAILABLE. */
 export function startDispositions(options: DispositionsOptions): Promise<RunningService> {
   return startService(
     {

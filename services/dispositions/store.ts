@@ -5,24 +5,24 @@ import { type Queryable, together } from '../platform/postgres.ts';
 import type { Finding, Inspection, Kind } from './inspection.ts';
 import { COLUMNS, kindText, type Row, toInspection } from './rows.ts';
 
-/** Lines of one shop that are looked at for one purpose. */
+/** Lines of one shop. */
 export interface Lines {
   readonly shopId: bigint;
   readonly kind: Kind;
   readonly lineItemIds: readonly bigint[];
 }
 
-/** The newest inspection of a line, and whether the same finding without a time would only repeat it. */
+/** The newest inspection of a line, and whether an equal finding without a time counts as a repeat. */
 export interface Current extends Inspection {
   readonly isFresh: boolean;
-  /** Of the texts that only returns has: SHA-256. */
+  /** SHA-256 of the texts that only returns has. */
   readonly hashes: { readonly note: Buffer | null; readonly description: Buffer | null };
 }
 
-/** How long after a recorded finding an equal one without a time counts as the same call again. */
+/** For how long after a finding an equal one without a time counts as a repeat. */
 const REPEAT_SECONDS = 60;
 
-// Looked up one by one: a join that is planned once may read all that the shop ever inspected.
+// Reads line by line, because the stored plan of a join may read all inspections of the shop.
 const SELECT_CURRENT = `
 select ${COLUMNS}, l.inspection_id as newest_id,
        i.time_defaulted and (i.created_at > now() - make_interval(secs => $4)
@@ -33,13 +33,13 @@ select ${COLUMNS}, l.inspection_id as newest_id,
   ) i on true
  where l.shop_id = $1 and l.kind = $2 and l.line_item_id = any ($3::bigint[])`;
 
-/** Without an inspection all but `newest_id` are null. */
+/** Without an inspection all columns except `newest_id` are null. */
 type CurrentRow = { readonly newest_id: bigint | null } & (
   | (Row & { readonly is_fresh: boolean })
   | { readonly id: null }
 );
 
-/** The newest inspection of each line that has one, by line. */
+/** The newest inspection of each line, by line. Lines without one are left out. */
 export async function findCurrent(db: Queryable, o: Lines): Promise<Map<bigint, Current>> {
   const values = [o.shopId, o.kind, o.lineItemIds, REPEAT_SECONDS];
   const text = SELECT_CURRENT;
@@ -61,19 +61,20 @@ function byLine(rows: readonly CurrentRow[]): Map<bigint, Current> {
 }
 
 /**
- * Locks lines to the end of the transaction, in one order for everybody, inspected before or not.
- * Answers the newest inspection of each that has one, by line.
+ * Locks lines until the transaction ends, always in the same order. Also locks lines without an inspection.
+ *
+ * @returns the newest inspection of each line that has one, by line.
  */
 export async function lockLines(tx: Queryable, o: Lines): Promise<Map<bigint, Current>> {
   const [, { rows }] = await together(tx, () =>
     allInOrder([rememberLines(tx, o), lockRows(tx, o)]),
   );
-  // Who had to wait sees the line as it is now, beside its inspection of the time before: look again.
+  // After waiting for a lock, the statement has the current row of the line but its older inspection, so read again.
   const isOutdated = rows.some((row) => row.newest_id !== row.id);
   return isOutdated ? findCurrent(tx, o) : byLine(rows);
 }
 
-/** Gives lines that were never inspected a row; in their order, as the locks are taken. */
+/** Adds rows for lines that were never inspected, in the order of the locks. */
 function rememberLines(tx: Queryable, o: Lines) {
   return tx.query({
     name: 'remember-lines',
@@ -92,17 +93,17 @@ function lockRows(tx: Queryable, o: Lines) {
   });
 }
 
-/** Until then the call that recorded a finding hands it over itself; then the job does. */
+/** Time in which the call that recorded a finding hands it over; afterwards the job does. */
 const OWN_HANDOVER_SECONDS = 10;
 
-/** What a call recorded, by line. */
+/** The inspections that a call recorded, by line. */
 export interface Stored {
   readonly inspections: ReadonlyMap<bigint, Inspection>;
   /** Whether returns may lack something older about any of the lines. */
   readonly othersPending: boolean;
 }
 
-/** What a recorded finding was given beside what was said. */
+/** What recording adds to a finding. */
 interface InsertedRow {
   readonly id: bigint;
   readonly line_item_id: bigint;
@@ -111,15 +112,15 @@ interface InsertedRow {
 }
 
 /**
- * Records findings about some of the locked lines, and that returns does not have them yet.
+ * Records findings about some of the locked lines, and their handovers.
  *
- * @param o.lineItemIds all that are locked.
+ * @param o.lineItemIds all locked lines.
  */
 export async function insertInspections(
   tx: Queryable,
   o: Lines & { readonly actor: Actor; readonly findings: readonly Finding[] },
 ): Promise<Stored> {
-  // Nothing new: a repeat, perhaps of a call whose handover failed.
+  // All findings are repeats, perhaps of a call whose handover failed.
   if (o.findings.length === 0) return { inspections: new Map(), othersPending: true };
   const texts = packTexts();
   const records = o.findings.map((finding) => toRecord(finding, texts));
@@ -151,8 +152,8 @@ export async function insertInspections(
   };
 }
 
-// The statement sees handovers and newest inspections as they were before it. Lines are looked up by ids: how
-// many rows come out of JSON is unknown, and the whole table would be read to meet them.
+// All parts of the statement read the handovers and newest inspections from before it. Lines are found by ids in an array:
+// PostgreSQL cannot estimate the number of rows in JSON, and would read the whole table to join them.
 const INSERT = `
 with given as (
   select * from jsonb_to_recordset($3::jsonb) as g (

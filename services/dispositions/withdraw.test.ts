@@ -26,8 +26,8 @@ const refused = { code: Code.InvalidArgument, reason: 'RETURN_TOO_LARGE', field:
 const notesOf = async (shopId: bigint, lines: bigint[]) =>
   (await bench.currentOf(shopId, lines)).map(({ disposition }) => disposition?.note);
 
-describe('what returns has no room for', () => {
-  test('is refused with the reason of returns, and nothing of the call stays', async () => {
+describe('an inspection that does not fit into its return', () => {
+  test('is refused with the reason of returns, and no finding of the call stays', async () => {
     const { shopId, lines } = bench.shopWithLines(3);
     const items = lines.map((lineItemId) => ({ lineItemId, note: 'long' }));
     bench.returns.refuseWith = tooLarge;
@@ -42,7 +42,7 @@ describe('what returns has no room for', () => {
     expect(rows).toEqual([]);
   });
 
-  test('leaves the former assessment of a line as it was', async () => {
+  test('does not change the former assessment of a line', async () => {
     const { shopId, line } = bench.shopWithLines(1);
     await bench.assess(shopId, [{ lineItemId: line, note: 'first' }]);
     bench.returns.refuseWith = tooLarge;
@@ -66,7 +66,7 @@ describe('what returns has no room for', () => {
     expect(await bench.pendingOf(shopId)).toBe(0);
   });
 
-  test('does not keep the job from handing over the rest: it is withdrawn', async () => {
+  test('is withdrawn, so that the job hands over the rest', async () => {
     const { shopId, lines } = bench.shopWithLines(3);
     const [former, large] = [lines[0] ?? 0n, lines[1] ?? 0n];
     await bench.assess(shopId, [{ lineItemId: large, note: 'before' }]);
@@ -82,7 +82,7 @@ describe('what returns has no room for', () => {
     expect(bench.handedTo(shopId).map(({ lineItemId }) => lineItemId)).toContain(former);
   });
 
-  test('keeps what was said of the line after it', async () => {
+  test('does not change later findings about the line', async () => {
     const { shopId, line } = bench.shopWithLines(1);
     bench.returns.refuseWith = Code.Unavailable;
     await refusal(bench.assess(shopId, [{ lineItemId: line, note: 'large' }]));

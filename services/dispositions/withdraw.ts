@@ -13,8 +13,8 @@ export function isTooLarge(error: unknown): error is ConnectError {
 }
 
 /**
- * Takes back inspections that returns has no room for, as far as they are still pending: the line's
- * former inspection is its newest again, and the key of the call that recorded them is free.
+ * Deletes pending inspections that do not fit into the details of their return. The former inspection of the line is its
+ * newest one again, and the key of the call that recorded them can be used again.
  */
 export async function withdraw(
   pool: pg.Pool,

@@ -77,7 +77,7 @@ describe('expiry', () => {
     expect(await stateAfterSweep(early)).toBe(ReturnState.OPEN);
   });
 
-  test('says so once', async () => {
+  test('publishes its expiry once', async () => {
     const of = await returnWithLabel(OVERDUE_MS);
     const before = await triggersOf(db.pool, of);
     expect(await sweepExpired(db.pool, { logger: silent, shopId: of.shopId })).toBe(1);
@@ -91,7 +91,7 @@ describe('expiry', () => {
     expect(await stateAfterSweep(of)).toBe(ReturnState.EXPIRED);
   });
 
-  test('expires a flagged return, which keeps why it was flagged', async () => {
+  test('expires a flagged return, which keeps its reasons', async () => {
     const shopId = await newShop(db.pool);
     const of = await newReturn(db.pool, shopId, { flagReasons: ['odd'] });
     await addLabel(of, { ageMs: OVERDUE_MS });
@@ -110,7 +110,7 @@ describe('expiry', () => {
     expect(await stateAfterSweep(await returnWithLabel(OVERDUE_MS, { status }))).toBe(state);
   });
 
-  test('judges by the first label, not by later ones', async () => {
+  test('decides by the first label, not by later ones', async () => {
     const renewed = await returnWithLabel(OVERDUE_MS);
     await addLabel(renewed, { ageMs: DAY_MS });
     expect(await stateAfterSweep(renewed)).toBe(ReturnState.EXPIRED);
@@ -122,7 +122,7 @@ describe('expiry', () => {
     expect(await stateAfterSweep(recordedLater)).toBe(ReturnState.EXPIRED);
   });
 
-  test('never expires a return of which a parcel moves or goods have arrived', async () => {
+  test('never expires a return with a moving parcel or arrived goods', async () => {
     const sent = await returnWithLabel(OVERDUE_MS);
     await addLabel(sent, { ageMs: DAY_MS, status: LabelStatus.IN_TRANSIT });
     expect(await stateAfterSweep(sent)).toBe(ReturnState.OPEN);
@@ -155,7 +155,7 @@ describe('expiry', () => {
     expect(await stateAfterSweep(paid)).toBe(ReturnState.OPEN);
   });
 
-  test('withdraws the label that is still asked for', async () => {
+  test('cancels the open label request', async () => {
     const shopId = await newShop(db.pool, { labelProvider: LabelProvider.THIRD_PARTY });
     const of = await newReturn(db.pool, shopId);
     await addLabel(of, { ageMs: OVERDUE_MS });
@@ -172,7 +172,7 @@ describe('expiry', () => {
     ]);
   });
 
-  test('touches no other shop when asked for one', async () => {
+  test('expires returns of the given shop only', async () => {
     const of = await returnWithLabel(OVERDUE_MS);
     expect(await sweepExpired(db.pool, { logger: silent, shopId: of.shopId + 1n })).toBe(0);
     expect((await reload(db.pool, of)).state).toBe(ReturnState.OPEN);
@@ -186,12 +186,12 @@ describe('expiry', () => {
     expect(counts.sort()).toEqual([0, 0, 1]);
   });
 
-  test('goes on past a return that cannot be expired', async () => {
+  test('continues after a return that cannot be expired', async () => {
     const broken = await returnWithLabel(OVERDUE_MS);
     const { shopId } = broken;
     const other = await newReturn(db.pool, shopId);
     await addLabel(other, { ageMs: OVERDUE_MS });
-    // An amount that its currency does not have: the return can no longer be read.
+    // The currency does not have so many decimals, so the return cannot be read any more.
     await db.pool.query('update labels set rate = 1.2345 where shop_id = $1 and return_id = $2', [
       shopId,
       broken.id,
@@ -200,7 +200,7 @@ describe('expiry', () => {
     expect((await reload(db.pool, other)).state).toBe(ReturnState.EXPIRED);
   });
 
-  test('happens by itself, for all shops', async () => {
+  test('runs in the background, for all shops', async () => {
     const of = await returnWithLabel(OVERDUE_MS);
     const sweeper = startExpiry({ pool: db.pool, logger: silent });
     await until(async () => (await reload(db.pool, of)).state === ReturnState.EXPIRED);

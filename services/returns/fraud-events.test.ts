@@ -33,7 +33,7 @@ function reportOn(of: Pick<Return, 'shopId' | 'id'>) {
 const kinds = async (of: Return) => (await bench.timeline(of)).map((entry) => entry.kind);
 
 describe('a new fraud report', () => {
-  test('is heard from the bus, however often, and appears once in the timeline', async () => {
+  test('is consumed from the bus and appears once in the timeline, also when it is delivered again', async () => {
     const submitted = await bench.submit(await bench.shop());
     const event = reportOn(submitted);
     const record = { key: 'k', value: toBinary(EventSchema, event), headers: {} };
@@ -46,7 +46,7 @@ describe('a new fraud report', () => {
     expect(await bench.triggers(submitted)).toEqual([]);
   });
 
-  test('about a return that is not there is skipped', async () => {
+  test('about a return that does not exist is skipped', async () => {
     const submitted = await bench.submit(await bench.shop());
     const absent = reportOn({ shopId: submitted.shopId, id: 999_999_998n });
     await inTransaction(bench.db.pool, (tx) => noteReports(tx, [absent, reportOn(submitted)]));

@@ -14,7 +14,7 @@ afterAll(() => bench.stop());
 
 const WRITES = 40;
 
-test('while the outbox is locked, reads are answered and writes end with their callers', async () => {
+test('while the outbox is locked, reads are answered, and a write ends when its caller leaves', async () => {
   const { shopId, id: returnId } = await bench.submit(await bench.shop());
   const lock = new pg.Client(bench.db.migratorUrl);
   await lock.connect();
@@ -35,12 +35,12 @@ test('while the outbox is locked, reads are answered and writes end with their c
   }
   leaving.abort();
   for (const error of await Promise.all(writes)) expect(isUnavailable(error)).toBe(true);
-  // The lock is still there, and nothing waits for it any more on behalf of those who left.
+  // The lock is still held, and no statement of a caller that left waits for it any more.
   await until(async () => (await waitingForLocks()) === 0);
 
   await lock.query('rollback');
   await lock.end();
-  // A write that was about to be cancelled may have been done after all: this one is of another shop.
+  // A cancelled write may have committed, so this write is of another shop.
   const shop = await bench.shop();
   await until(() =>
     bench.submit(shop).then(
@@ -50,7 +50,7 @@ test('while the outbox is locked, reads are answered and writes end with their c
   );
 });
 
-/** Statements of calls that wait for a lock: flagging a return, and those behind it. */
+/** Statements of calls that wait for a lock: the flagging of a return, and the calls behind it. */
 async function waitingForLocks(): Promise<number> {
   const { rows } = await bench.db.pool.query<{ count: bigint }>(
     `select count(*) from pg_stat_activity

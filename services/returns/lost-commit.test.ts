@@ -45,7 +45,7 @@ afterAll(async () => {
   await db.drop();
 });
 
-/** Calls once, losing the answer to the commit, which took place; then again, as a caller does. */
+/** Calls once and loses the answer of the commit, which took effect; then calls again, as callers do. */
 async function repeated<T>(call: () => Promise<T>): Promise<T> {
   const before = lossy.lost();
   lossy.loseNextCommit();
@@ -64,7 +64,7 @@ const count = async (table: string, of: Return): Promise<number> => {
   return (await pool.query(text, [of.shopId, of.id])).rowCount ?? 0;
 };
 
-describe('a write whose commit was not heard of is repeated without doubling', () => {
+describe('a write whose commit got no answer takes effect once when it is repeated', () => {
   test('submitting a return, by its key', async () => {
     const request = create(SubmitReturnRequestSchema, {
       shopId,

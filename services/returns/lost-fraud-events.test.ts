@@ -17,7 +17,7 @@ let ids: string[];
 beforeAll(async () => {
   fraud = await createTestDatabase('fraud');
   ids = await appendTo(fraud.pool, testEvent(randomUUID()), testEvent(randomUUID()));
-  // The bus has lost them.
+  // As if the bus had lost them.
   await fraud.pool.query(ALL_PUBLISHED);
   publisher = await startPublisher(fraud.pool, TOPIC, async (topic, records) => {
     const { bus } = await started.promise;
@@ -32,7 +32,7 @@ afterAll(async () => {
   await fraud.drop();
 });
 
-test('events of fraud that the bus has lost are handled, and counted', async () => {
+test('events of the fraud service that the bus lost are handled, and counted', async () => {
   await until(async () => {
     const { rows } = await bench.db.pool.query<{ event_id: string }>(
       `select event_id from consumed_events where consumer = 'returns'`,

@@ -33,7 +33,7 @@ async function addSnapshot(revision: number, days: number): Promise<void> {
 }
 
 describe('the purge', () => {
-  test('forgets keys after 90 days, but never one that made a return or a shipment', async () => {
+  test('removes keys after 90 days, but never those of submissions and shipments', async () => {
     await addKey('RecordLabel', 89);
     await addKey('RecordLabel', 91);
     await addKey('SubmitReturn', 4_000);

@@ -35,11 +35,11 @@ const redact = (shopId: bigint, email = 'gone@example.COM') =>
   bench.client.redactCustomer({ shopId, actor, email });
 
 describe('redact customer', () => {
-  test('removes a shopper from all returns, and tells so in their order', async () => {
+  test('removes a shopper from all returns, and publishes it in the order of their events', async () => {
     const shopId = await bench.shop();
     const one = await bench.submit(shopId, { customer });
     const other = await bench.submit(shopId, { customer });
-    const stranger = await bench.submit(shopId, { customer: { email: 'else@example.com' } });
+    const otherCustomer = await bench.submit(shopId, { customer: { email: 'else@example.com' } });
     await bench.client.addCustomerUpload({
       shopId,
       actor,
@@ -49,26 +49,28 @@ describe('redact customer', () => {
     });
 
     expect(await redact(shopId)).toMatchObject({ returns: 2, uploads: 1 });
-    for (const gone of [one, other]) {
-      const after = await bench.read(gone);
+    for (const redacted of [one, other]) {
+      const after = await bench.read(redacted);
       expect(after.customer).toMatchObject({});
       expect(JSON.stringify(after.customer)).not.toMatch(/gone/i);
       expect(after.lineItems[0]?.uploads).toEqual([]);
-      expect((await bench.triggers(gone)).slice(-2)).toEqual([
+      expect((await bench.triggers(redacted)).slice(-2)).toEqual([
         'return.updated',
         'customer.redacted',
       ]);
     }
-    const told = (await bench.events(shopId)).filter((one) => one.trigger === 'customer.redacted');
-    expect(told.map((event) => event.detail.value)).toMatchObject([
+    const published = (await bench.events(shopId)).filter(
+      (one) => one.trigger === 'customer.redacted',
+    );
+    expect(published.map((event) => event.detail.value)).toMatchObject([
       { returnIds: [one.id] },
       { returnIds: [other.id] },
     ]);
-    expect(await bench.read(stranger)).toEqual(stranger);
+    expect(await bench.read(otherCustomer)).toEqual(otherCustomer);
     expect(await redact(shopId)).toMatchObject({ returns: 0, uploads: 0 });
   });
 
-  test('leaves no word of the shopper in any table but the events of the last days', async () => {
+  test('leaves no data of the shopper in any table except the events of the last days', async () => {
     const shopId = await bench.shop({ labelProvider: LabelProvider.THIRD_PARTY });
     const submitted = await bench.submit(shopId, {
       customer,
@@ -100,7 +102,7 @@ describe('redact customer', () => {
     }
   });
 
-  test('lets no upload into a redacted return again', async () => {
+  test('refuses uploads to a redacted return', async () => {
     const shopId = await bench.shop();
     const submitted = await bench.submit(shopId, { customer });
     await redact(shopId);
@@ -124,7 +126,7 @@ describe('redact customer', () => {
     expect(await refusal(redact(shopId, ' '))).toEqual(invalid('email'));
   });
 
-  test('clears large snapshots, and holds one at a time', async () => {
+  test('clears large snapshots, with one in memory at a time', async () => {
     const shopId = await bench.shop();
     await addSnapshots(await bench.submit(shopId, { customer }), [101, 102, 103]);
     await addSnapshots(await bench.submit(shopId), [101, 102, 103]);
@@ -134,7 +136,7 @@ describe('redact customer', () => {
     expect(await cleared(shopId)).toEqual([true, true, true, false, false, false]);
   });
 
-  test('takes fewer of large returns at a time', async () => {
+  test('redacts fewer returns at a time when they are large', async () => {
     const shopId = await bench.shop();
     for (let n = 0; n < 3; n++) {
       await makeLarge(bench.db.pool, await bench.submit(shopId, { customer }));
@@ -144,11 +146,11 @@ describe('redact customer', () => {
       expect(await redact(shopId)).toMatchObject({ returns: 4, uploads: 7_500 });
     });
     const locked = statements.filter(({ text }) => /from returns .* for update/.test(text));
-    // The first is begun again, with a permit, which the call then has.
+    // The first transaction runs again with a permit, which the call keeps for the others.
     expect(locked.map(({ rows }) => rows.length)).toEqual([1, 1, 1, 2]);
   }, 60_000);
 
-  test('goes through more returns than fit one transaction', async () => {
+  test('redacts more returns than fit into one transaction', async () => {
     const shopId = await bench.shop();
     const submittedAt = timestampFromDate(new Date('2026-01-01T00:00:00Z'));
     for (let n = 0; n < 6; n++) {
@@ -168,7 +170,7 @@ async function tables(): Promise<string[]> {
   return rows.map((row) => row.table_name);
 }
 
-/** Bytes in a row, which PostgreSQL writes in hexadecimal, as text. */
+/** The bytes in a row as text. PostgreSQL writes them in hexadecimal. */
 function readable(row: string): string {
   return row.replace(/\\\\?x([0-9a-f]+)/g, (_, hex) => Buffer.from(hex, 'hex').toString('latin1'));
 }
@@ -186,7 +188,7 @@ async function addSnapshots(of: Return, revisions: readonly number[]): Promise<v
   );
 }
 
-/** Of each large snapshot of a shop, by return and revision, whether the shopper is gone from it. */
+/** Whether the shopper was removed from each stored snapshot of a shop, by return and revision. */
 async function cleared(shopId: bigint): Promise<boolean[]> {
   const { rows } = await bench.db.pool.query<{ value: Uint8Array }>(
     'select value from snapshots where shop_id = $1 order by return_id, revision',

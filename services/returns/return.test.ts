@@ -10,14 +10,14 @@ const STATES = [
   ReturnState.CANCELLED,
   ReturnState.EXPIRED,
 ];
-const NOTHING = { mayHaveFulfilled: false, paidForGood: false };
+const NO_COMMITMENTS = { mayHaveFulfilled: false, paidForGood: false };
 const REASONS = ['odd'];
 
 const DECISIONS = {
   flag: (of: Return) => of.flag(REASONS),
   unflag: (of: Return) => of.unflag(),
   close: (of: Return) => of.close(),
-  cancel: (of: Return) => of.cancel(NOTHING),
+  cancel: (of: Return) => of.cancel(NO_COMMITMENTS),
   expire: (of: Return) => of.expire(),
   reopen: (of: Return) => of.reopen(),
 };
@@ -43,7 +43,7 @@ function allowed(name: Decision, of: Facts): boolean {
 }
 
 describe('the states of a return', () => {
-  test('any sequence of decisions takes the transitions of the table, and no other', () => {
+  test('any sequence of decisions follows the table of transitions', () => {
     fc.assert(
       fc.property(fc.array(fc.constantFrom(...NAMES), { maxLength: 20 }), (names) => {
         let current: Facts = start;
@@ -85,7 +85,7 @@ describe('the states of a return', () => {
   test.each([{ mayHaveFulfilled: true }, { paidForGood: true }])(
     'a return is not cancelled when %o',
     (more) => {
-      expect(() => new Return(start).cancel({ ...NOTHING, ...more })).toThrow();
+      expect(() => new Return(start).cancel({ ...NO_COMMITMENTS, ...more })).toThrow();
     },
   );
 

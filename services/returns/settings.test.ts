@@ -40,7 +40,7 @@ describe('returns settings', () => {
     expect((await bench.client.getSettings({ shopId, actor })).settings).toEqual(settings);
   });
 
-  test('keep what is not said', async () => {
+  test('keep absent fields', async () => {
     const shopId = await bench.shop({ expiryDays: 10, parcel: { lengthCm: 99 } });
     const { settings } = await update(shopId, { restockMode: RestockMode.WEBHOOK });
     expect(settings).toMatchObject({
@@ -51,7 +51,7 @@ describe('returns settings', () => {
     });
   });
 
-  test('never change the currency, and take it again', async () => {
+  test('never change the currency, and accept the same one again', async () => {
     const shopId = await bench.shop();
     await update(shopId, { currency: 'GBP' });
     expect(await refusal(update(shopId, { currency: 'EUR' }))).toEqual(

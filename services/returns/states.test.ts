@@ -26,7 +26,7 @@ const unflag = (of: Return) => bench.client.unflagReturn(about(of));
 const cancel = (of: Return) => bench.client.cancelReturn({ ...about(of), reason: 'kept' });
 
 describe('flag and unflag', () => {
-  test('puts an open return into review and back, and tells of both', async () => {
+  test('puts an open return into review and takes it out again, and publishes both', async () => {
     const submitted = await bench.submit(await bench.shop());
     const flagged = there((await flag(submitted)).return);
     expect(flagged).toMatchObject({
@@ -44,7 +44,7 @@ describe('flag and unflag', () => {
     ]);
   });
 
-  test('moves the time of the last update, and not that of the last edit', async () => {
+  test('changes the time of the last update, but not of the last edit', async () => {
     const submitted = await bench.submit(await bench.shop());
     await bench.db.pool.query(
       `update returns set updated_at = updated_at - interval '1 day' where shop_id = $1`,
@@ -61,7 +61,7 @@ describe('flag and unflag', () => {
     expect(await refusal(flag(submitted, []))).toEqual(invalid('reasons'));
   });
 
-  test('refuses to flag twice, to flag what is queued, and to unflag what is open', async () => {
+  test('refuses to flag twice, to flag a queued return, and to unflag an open one', async () => {
     const submitted = await bench.submit(await bench.shop());
     expect(await refusal(unflag(submitted))).toEqual(stateForbids);
     await flag(submitted);
@@ -142,16 +142,16 @@ describe('cancel', () => {
     });
   });
 
-  test('withdraws the open label request in the same transaction, with the same snapshot', async () => {
+  test('cancels the open label request in the same transaction, with the same snapshot', async () => {
     const shopId = await bench.shop({ labelProvider: LabelProvider.THIRD_PARTY });
     const submitted = await bench.submit(shopId);
     const cancelled = (await cancel(submitted)).return;
-    const told = (await bench.events(shopId)).slice(2);
-    expect(told.map((event) => event.trigger)).toEqual([
+    const published = (await bench.events(shopId)).slice(2);
+    expect(published.map((event) => event.trigger)).toEqual([
       'return.updated',
       'label.request.cancelled',
     ]);
-    for (const event of told) expect(event.snapshot).toEqual(cancelled);
+    for (const event of published) expect(event.snapshot).toEqual(cancelled);
   });
 
   test.each(ENDS)('refuses a %s return', async (state) => {
@@ -160,7 +160,7 @@ describe('cancel', () => {
     expect(await refusal(cancel(submitted))).toEqual(stateForbids);
   });
 
-  test('refuses a return that is queued, and one that is not there', async () => {
+  test('refuses a queued return, and one that does not exist', async () => {
     const submitted = await bench.submit(await bench.shop());
     expect(await refusal(cancel({ ...submitted, id: 999_999_998n }))).toEqual(notFound('RETURN'));
     await bench.queue(submitted);

@@ -131,14 +131,14 @@ function asked() {
   return { ...asker, returnId: theirs.of.id };
 }
 
-/** All that was published of the returns above. */
+/** Everything that was published about the returns above. */
 function lately() {
   const triggers = ['return.created', 'return.updated', 'label.created'];
   const at = (ms: number) => timestampFromDate(new Date(Date.now() + ms));
   return { triggers, from: at(-3_600_000), to: at(3_600_000) };
 }
 
-/** Calls that answer, without anything of the other shop. */
+/** Calls whose answer must not contain data of the other shop. */
 const answersNothing: Record<string, () => Promise<unknown>> = {
   getReturns: async () =>
     (await bench.client.getReturns({ ...asker, returnIds: [theirs.of.id] })).returns,
@@ -164,16 +164,16 @@ const answersNothing: Record<string, () => Promise<unknown>> = {
   sweepExpired: async () => (await bench.client.sweepExpired(asker)).expired || [],
 };
 
-/** Calls that name nothing of anybody: tested where they are. */
+/** Calls without an id of an object; their own tests cover them. */
 const NAMELESS = ['submitReturn', 'getSettings', 'updateSettings'];
 
 describe('another shop’s objects', () => {
-  test('are asked for by every call of the service', () => {
+  test('are in the requests of every call of the service', () => {
     const tested = [...Object.keys(there404), ...Object.keys(answersNothing), ...NAMELESS];
     expect(tested.sort()).toEqual(ReturnsService.methods.map((one) => one.localName).sort());
   });
 
-  test.each(Object.keys(there404))('are not there for %s', async (call) => {
+  test.each(Object.keys(there404))('do not exist for %s', async (call) => {
     const ask = there(there404[call]);
     expect(await refusal(ask())).toMatchObject({ code: Code.NotFound });
   });
@@ -182,7 +182,7 @@ describe('another shop’s objects', () => {
     expect(await there(answersNothing[call])()).toEqual([]);
   });
 
-  test('are as they were after all of that', async () => {
+  test('are unchanged after all of these calls', async () => {
     expect((await bench.triggers(theirs.of)).length).toBe(3);
     const now = await bench.read(theirs.of);
     expect(now).toMatchObject({ revision: 2n, customer: { email: 'theirs@example.com' } });

@@ -81,18 +81,18 @@ async function newSubject(): Promise<Subject> {
   return { submitted, labelId };
 }
 
-/** The state that a call leads to: its transition where the table allows it, else the same. */
+/** The state after a call: that of its transition when the table allows it, else the same. */
 function next(name: Call, from: ReturnState, o: { moved: boolean; wasFlagged: boolean }) {
   const allowed: readonly ReturnState[] = TRANSITIONS[name].from;
   if (!allowed.includes(from)) return from;
-  // A parcel that moves ends the wait for it, and tells of it once.
+  // A parcel that moves ends the wait, and is published once.
   if ((name === 'expire' || name === 'reopen') && o.moved) return from;
   if (name === 'reopen' && o.wasFlagged) return TRANSITIONS.reopenInReview.to;
   return TRANSITIONS[name].to;
 }
 
 describe('calls in any order', () => {
-  test('take the transitions of the table and no other, and tell of each', async () => {
+  test('follow the table of transitions, and publish each change', async () => {
     const anyCalls = fc.array(fc.constantFrom(...NAMES), { minLength: 1, maxLength: 8 });
     await fc.assert(
       fc.asyncProperty(anyCalls, async (names) => {
@@ -102,15 +102,15 @@ describe('calls in any order', () => {
         let facts = { moved: false, wasFlagged: false };
         for (const name of names) {
           const before = await triggersOf(db.pool, submitted);
-          // A call that the table forbids may be refused, or be an answer that changes nothing.
+          // A call that the table forbids is refused, or changes nothing.
           await Promise.resolve(CALLS[name](subject)).catch(() => undefined);
           const expected = next(name, state, facts);
           const now = await reload(db.pool, submitted);
           expect([names, name, now.state]).toEqual([names, name, expected]);
           expect(now.processing).toBe(false);
-          const told = (await triggersOf(db.pool, submitted)).slice(before.length);
+          const published = (await triggersOf(db.pool, submitted)).slice(before.length);
           const trigger = expected === ReturnState.CLOSED ? 'return.closed' : 'return.updated';
-          if (expected !== state) expect(told).toContain(trigger);
+          if (expected !== state) expect(published).toContain(trigger);
           if (name === 'reopen') facts = { ...facts, moved: true };
           if (name === 'expire' && expected !== state) {
             facts = { ...facts, wasFlagged: state === ReturnState.REVIEW };
@@ -164,7 +164,7 @@ describe('an expired return whose parcel moves', () => {
     expect(await triggersOf(db.pool, submitted)).toContain('label.updated');
   });
 
-  test('of two that share a line at the same moment one opens', async () => {
+  test('only one of two that share a line opens at the same time', async () => {
     const line = newLine();
     const first = await expired({ lines: [line] });
     const second = await expired({ lines: [line] }, first.submitted.shopId);

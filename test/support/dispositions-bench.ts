@@ -10,7 +10,7 @@ import { startDispositions } from '../../services/dispositions/start.ts';
 import { startFakeReturns } from './fake-returns.ts';
 import { actor, newShop, runService } from './running-service.ts';
 
-export type Said = Omit<MessageInitShape<typeof AssessmentInputSchema>, '$typeName'>;
+export type NewAssessment = Omit<MessageInitShape<typeof AssessmentInputSchema>, '$typeName'>;
 
 /** An outcome that no version of the proto knows. */
 export const UNKNOWN_OUTCOME = 9 as DispositionOutcome;
@@ -56,7 +56,7 @@ export async function startDispositionsBench() {
       return { shopId, lines, line: lines[0] ?? 0n };
     },
 
-    async assess(shopId: bigint, items: readonly Said[]) {
+    async assess(shopId: bigint, items: readonly NewAssessment[]) {
       return (await client.assess({ shopId, actor, items: [...items] })).items;
     },
 

@@ -14,7 +14,7 @@ beforeAll(async () => {
 });
 afterAll(() => db.drop());
 
-/** The ledger answers by return; the provider itself does not care whether we know it. */
+/** Only the query of the ledger needs a stored return; the provider's calls do not. */
 function request(amount = '12.50') {
   const returnId = BigInt(randomInt(1_000, 900_000_000));
   return {
@@ -46,7 +46,7 @@ describe('the embedded commerce provider', () => {
     expect(await ledger(asked.returnId)).toMatchObject([{ kind: 'refund', calls: 5 }]);
   });
 
-  test('answers the first effect when a key comes again with another amount', async () => {
+  test('answers the first effect when a key is used again with another amount', async () => {
     const asked = request();
     await commerce.createRefund(asked, signal);
     const second = await commerce.createRefund({ ...asked, amount: '99.00' }, signal);
@@ -61,7 +61,7 @@ describe('the embedded commerce provider', () => {
     expect(await ledger(asked.returnId)).toMatchObject([{ additional_details: details }]);
   });
 
-  test('fails as told, as often as told, without an effect', async () => {
+  test('fails as often as planned, without an effect', async () => {
     const asked = request();
     await planFailure(asked.returnId, 'passing', 1);
     const error = await commerce.createRefund(asked, signal).catch((caught: unknown) => caught);
@@ -71,7 +71,7 @@ describe('the embedded commerce provider', () => {
     expect(await ledger(asked.returnId)).toHaveLength(1);
   });
 
-  test('tells final failures apart', async () => {
+  test('distinguishes final failures', async () => {
     const asked = request();
     await planFailure(asked.returnId, 'final', 1);
     const error = await commerce
@@ -81,7 +81,7 @@ describe('the embedded commerce provider', () => {
   });
 });
 
-/** `failNext` finds the shop by the return; these returns live only in the ledger. */
+/** Plans a failure in SQL, because `failNext` needs a stored return, and these exist only in the ledger. */
 async function planFailure(returnId: bigint, kind: 'passing' | 'final', times: number) {
   await db.pool.query(
     'insert into commerce_failures (shop_id, return_id, kind, remaining) values (7, $1, $2, $3)',

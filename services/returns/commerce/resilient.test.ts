@@ -30,18 +30,18 @@ describe('a bounded commerce provider', () => {
     expect(await failureOf(hanging)).toMatchObject({ kind: 'passing' });
   });
 
-  test('takes an unknown error for a passing one: the effect may have happened', async () => {
+  test('counts an unknown error as passing, because the effect may have happened', async () => {
     const broken = resilient(providerWhere(() => Promise.reject(new Error('socket hang up'))));
     expect(await failureOf(broken)).toMatchObject({ kind: 'passing' });
   });
 
-  test('lets a refusal of the provider through as it is', async () => {
+  test('passes on a refusal of the provider unchanged', async () => {
     const refusal = new CommerceFailure('final', 'card closed');
     const refusing = resilient(providerWhere(() => Promise.reject(refusal)));
     expect(await failureOf(refusing)).toBe(refusal);
   });
 
-  test('stops calling a provider that fails throughout', async () => {
+  test('stops calls to a provider that only fails', async () => {
     let calls = 0;
     const failing = resilient(
       providerWhere(() => {

@@ -39,7 +39,7 @@ const conflict = {
 };
 
 describe('edit return', () => {
-  test('changes what is given, keeps the rest and fills the refund anew', async () => {
+  test('changes what is given, keeps the rest and computes the refund again', async () => {
     const submitted = await bench.submit(await bench.shop(), {
       lines: [line({ tax: { shop: '2' }, reason: 'too small' }), line()],
       amounts: { handlingFee: { shop: '1.50' } },
@@ -68,7 +68,7 @@ describe('edit return', () => {
     expect(await bench.read(edited)).toEqual(edited);
   });
 
-  test('turns a refund into an exchange when outcome and amounts agree', async () => {
+  test('changes a refund to an exchange when outcome and amounts agree', async () => {
     const submitted = await bench.submit(await bench.shop(), {
       outcome: Outcome.EXCHANGE_REFUND,
       exchanges: [{ title: 'Hat', price: { shop: '5' } }],
@@ -81,7 +81,7 @@ describe('edit return', () => {
     expect(edited.totals).toMatchObject({ refund: '0.00', giftCard: '15.00', upsell: '0.00' });
   });
 
-  test('takes a line out, frees it, and refunds the rest', async () => {
+  test('removes a line, frees it, and refunds the rest', async () => {
     const [kept, dropped] = [line(), line()];
     const submitted = await bench.submit(await bench.shop(), { lines: [kept, dropped] });
     const lineItemId = there(submitted.lineItems[1]).lineItemId;
@@ -99,7 +99,7 @@ describe('edit return', () => {
     ],
   });
 
-  test('takes the shipping of a line out with the line', async () => {
+  test('removes the shipping of a line with the line', async () => {
     const submitted = await bench.submit(await bench.shop(), shipped());
     expect(submitted.totals).toMatchObject({ returnShippingTotal: '5.00', refund: '25.00' });
     const changes = [{ lineItemId: firstLine(submitted), remove: true }];
@@ -107,7 +107,7 @@ describe('edit return', () => {
     expect(edited.totals).toMatchObject({ returnShippingTotal: '0.00', refund: '10.00' });
   });
 
-  test('takes shipping for the return only as the sum of its lines', async () => {
+  test('accepts shipping of the return only as the sum of its lines', async () => {
     const submitted = await bench.submit(await bench.shop(), shipped());
     const changes = [{ lineItemId: firstLine(submitted), refundShipping: { shop: '9' } }];
     const amounts = { shipping: { shop: '5' } };
@@ -125,7 +125,7 @@ describe('edit return', () => {
     expect(await bench.triggers(submitted)).toEqual(['return.updated']);
   });
 
-  test('refuses an edit of nothing, of a stranger line, of a line twice, and of the last line', async () => {
+  test('refuses an empty edit, a line of another return, a line twice, and the removal of the last line', async () => {
     const submitted = await bench.submit(await bench.shop());
     const lineItemId = firstLine(submitted);
     expect(await refused(submitted, {})).toEqual(invalid('changes'));
@@ -140,7 +140,7 @@ describe('edit return', () => {
     );
   });
 
-  test('refuses sums that break a rule, and leaves all as it was', async () => {
+  test('refuses sums that break a rule, and changes nothing', async () => {
     const submitted = await bench.submit(await bench.shop());
     const lineItemId = firstLine(submitted);
     expect(
@@ -172,7 +172,7 @@ describe('edit return', () => {
 });
 
 describe('the table of returns', () => {
-  test('holds the rule of refunds itself, in both currencies', async () => {
+  test('enforces the rule of refunds by constraints, in both currencies', async () => {
     const submitted = await bench.submit(await bench.shop());
     for (const column of ['refund', 'presentment_return_credit']) {
       const write = bench.db.pool.query(

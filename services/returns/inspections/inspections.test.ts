@@ -68,7 +68,7 @@ const grade = (
 ) => bench.client.applyGradings({ shopId, actor, gradings: gradings ?? [] });
 
 describe('apply assessments', () => {
-  test('shows what became of a line, in one event however many lines', async () => {
+  test('shows the dispositions of all lines in one event', async () => {
     const submitted = await bench.submit(await bench.shop(), { lines: [line(), line()] });
     const ids = submitted.lineItems.map((one) => one.lineItemId);
     const { returns } = await assess(
@@ -110,7 +110,7 @@ describe('apply assessments', () => {
     });
   });
 
-  test('names in the timeline who assessed, not who handed it over', async () => {
+  test('names the inspector in the timeline, not the service that hands over', async () => {
     const submitted = await bench.submit(await bench.shop());
     const inspector = { kind: Actor_Kind.USER, id: 'w-1', name: 'Wendy' };
     const one = { ...assessment(5n, firstLine(submitted)), actor: inspector };
@@ -133,7 +133,7 @@ describe('apply assessments', () => {
     expect(await bench.triggers(second)).toEqual(['return.updated']);
   });
 
-  test('takes over nothing when one line is not the shop’s', async () => {
+  test('takes over nothing when one line belongs to another shop', async () => {
     const submitted = await bench.submit(await bench.shop());
     const foreign = await bench.submit(await bench.shop());
     const both = [assessment(1n, firstLine(submitted)), assessment(1n, firstLine(foreign))];
@@ -141,7 +141,7 @@ describe('apply assessments', () => {
     expect(await bench.read(submitted)).toEqual(submitted);
   });
 
-  test('takes one about a line that an edit took out, without showing it', async () => {
+  test('takes over an assessment of a removed line, without showing it', async () => {
     const submitted = await bench.submit(await bench.shop(), { lines: [line(), line()] });
     const { shopId, id: returnId } = submitted;
     const changes = [{ lineItemId: firstLine(submitted), remove: true }];
@@ -164,7 +164,7 @@ describe('apply assessments', () => {
 
   test.each([
     ['without a kind', { id: 'x' }],
-    // The wire allows any number.
+    // Protobuf allows any number as an enum.
     ['of an unknown kind', { kind: 99 as Actor_Kind, id: 'x' }],
     ['without an id', { kind: Actor_Kind.USER }],
     ['with a long name', { kind: Actor_Kind.USER, id: 'x', name: 'y'.repeat(201) }],
@@ -196,7 +196,7 @@ describe('apply assessments', () => {
   });
 });
 
-test('few large returns are held at a time, though one call is about lines of all', async () => {
+test('few large returns are in memory at a time, although one call is about lines of all', async () => {
   const shopId = await bench.shop();
   const returns: Return[] = [];
   for (let n = 0; n < 4; n++) returns.push(await bench.submit(shopId));
@@ -210,7 +210,7 @@ test('few large returns are held at a time, though one call is about lines of al
   expect(again.returns.map((one) => one.id)).toEqual(returns.map((one) => one.id));
 }, 60_000);
 
-test('a return that was above the limit before there was one may become smaller, not larger', async () => {
+test('a return that is older than the limit and above it may become smaller, not larger', async () => {
   const submitted = await bench.submit(await bench.shop(), { lines: [line(), line()] });
   const [first = 0n, second = 0n] = submitted.lineItems.map((one) => one.lineItemId);
   const noted = (id: bigint, lineItemId: bigint, note: string) => {
@@ -259,7 +259,7 @@ describe('apply gradings', () => {
     expect(await bench.triggers(submitted)).toEqual(['return.updated']);
   });
 
-  test('refuses a stranger line, and a condition of neither grade nor category', async () => {
+  test('refuses a line of another shop, and a condition without grade and category', async () => {
     const shopId = await bench.shop();
     expect(await refusal(grade(shopId, [grading(1n, 1n << 40n)]))).toEqual(notFound('LINE_ITEM'));
     const neither = { gradingId: 1n, lineItemId: 1n, condition: { subject: 'x', title: 'y' } };

@@ -20,11 +20,11 @@ beforeAll(async () => {
 });
 afterAll(() => bench.stop());
 
-/** Every length of a character in UTF-8, what JSON escapes, and what hashes are marked with. */
+/** Characters of every length in UTF-8, characters that JSON escapes, and the marks of hashes. */
 const MIXED = 'hé€\u{1f4e6}"\\\n\u0001\u2028\u007f';
 let lastId = 0n;
 
-/** As the dispositions service hands over: the returns are not asked for. */
+/** Hands over as the dispositions service does: without the returns in the answer. */
 function assess({ shopId, lineItems }: Return, notes: readonly (string | undefined)[]) {
   const assessments = notes.flatMap((note, at) => {
     const { lineItemId } = there(lineItems[at]);
@@ -44,8 +44,8 @@ async function grade({ shopId, lineItems }: Return, description: string): Promis
 const snapshot = async ({ shopId, id: returnId }: Return, revision: bigint) =>
   (await bench.client.getSnapshot({ shopId, actor, returnId, revision })).return;
 
-describe('an inspection whose returns nobody asked for', () => {
-  test('leaves long texts out of the event, whose snapshot is whole all the same', async () => {
+describe('an inspection without the returns in the answer', () => {
+  test('leaves long texts out of the event, and its snapshot is still whole', async () => {
     const lines = [line(), line(), line()];
     const of = await bench.submit(await bench.shop(), { lines });
     const notes = [MIXED.repeat(2_000), 't short', undefined];
@@ -59,8 +59,8 @@ describe('an inspection whose returns nobody asked for', () => {
     expect(await snapshot(of, 2n)).toEqual(assessed);
     expect(await snapshot(of, 3n)).toEqual(graded);
     const events = await bench.events(of.shopId);
-    const told = events.map(({ revision, snapshotOmitted }) => [revision, snapshotOmitted]);
-    expect(told.slice(1)).toEqual([
+    const published = events.map(({ revision, snapshotOmitted }) => [revision, snapshotOmitted]);
+    expect(published.slice(1)).toEqual([
       [2n, true],
       [3n, true],
       [4n, true],
@@ -69,7 +69,7 @@ describe('an inspection whose returns nobody asked for', () => {
     expect(events.at(-1)?.snapshot).toEqual(await bench.read(of));
   });
 
-  test('reads none of the long texts back', async () => {
+  test('does not read the long texts', async () => {
     const of = await bench.submit(await bench.shop(), { lines: [line(), line()] });
     await assess(of, ['n'.repeat(NOTE_MAX)]);
     const pool = createPool(bench.db.url);
@@ -96,7 +96,7 @@ describe('an inspection whose returns nobody asked for', () => {
     const of = await bench.submit(await bench.shop(), { lines });
     const filling = '\u0001'.repeat(NOTE_MAX);
     await assess(of, [...Array<string>(63).fill(filling), 'n']);
-    const room =
+    const fittingBytes =
       DETAILS_BYTES_MAX - detailsBytes(await bench.read(of)) + JSON.stringify('n').length;
     /** A note that takes so many bytes as JSON. */
     const noteOf = (bytes: number) => {
@@ -104,8 +104,10 @@ describe('an inspection whose returns nobody asked for', () => {
       return '\u0001'.repeat(escaped) + 'n'.repeat((bytes - 2) % 6);
     };
     const fill = (note: string) => assess(of, [...Array<string>(63).fill(filling), note]);
-    expect(await refusal(fill(noteOf(room + 1)))).toMatchObject({ reason: 'RETURN_TOO_LARGE' });
-    await fill(noteOf(room));
+    expect(await refusal(fill(noteOf(fittingBytes + 1)))).toMatchObject({
+      reason: 'RETURN_TOO_LARGE',
+    });
+    await fill(noteOf(fittingBytes));
     expect(detailsBytes(await bench.read(of))).toBe(DETAILS_BYTES_MAX);
   }, 60_000);
 });

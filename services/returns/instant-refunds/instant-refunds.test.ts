@@ -49,7 +49,7 @@ function open(
   return openInstantRefund(db.pool, request);
 }
 
-function settle(of: Pick<Return, 'shopId'>, creditId: bigint, result: InstantRefundState) {
+function end(of: Pick<Return, 'shopId'>, creditId: bigint, result: InstantRefundState) {
   const request = create(SettleInstantRefundRequestSchema, {
     shopId: of.shopId,
     actor: { ...actor },
@@ -66,7 +66,7 @@ async function submitted(): Promise<Return> {
 const runAll = () => runDue(runDeps(db.pool, createEmbeddedCommerce(db.pool)));
 
 describe('open instant refund', () => {
-  test('records a credit that only the timeline tells of', async () => {
+  test('records a credit, with a timeline entry and no event', async () => {
     const of = await submitted();
     const credit = await open(of, { chargeReference: 'ch_1' });
     expect(credit).toMatchObject({
@@ -79,11 +79,11 @@ describe('open instant refund', () => {
     expect((await timelineOf(db.pool, of)).at(-1)?.kind).toBe('instant_refund.opened');
   });
 
-  test('keeps the return from being processed until it is settled', async () => {
+  test('prevents processing of the return until the credit ends', async () => {
     const of = await submitted();
     const credit = await open(of);
     expect(await ask(db.pool, of)).toMatchObject({ case: 'skippedInstantRefund' });
-    await settle(of, credit.id, InstantRefundState.CHARGED);
+    await end(of, credit.id, InstantRefundState.CHARGED);
     expect(await ask(db.pool, of)).toMatchObject({ case: 'queued' });
   });
 
@@ -116,7 +116,7 @@ describe('open instant refund', () => {
   test('refuses a return that may have been refunded already', async () => {
     const of = await submitted();
     const commerce = createEmbeddedCommerce(db.pool);
-    // The refund takes effect, its answer is lost, and no other try is left.
+    // The refund takes effect, its answer is lost, and no attempt is left.
     const createRefund: EmbeddedCommerce['createRefund'] = async (request, signal) => {
       await commerce.createRefund(request, signal);
       throw new CommerceFailure('passing', 'timed out');
@@ -133,14 +133,14 @@ describe('open instant refund', () => {
     expect((await reload(db.pool, of)).refunds).toMatchObject([{ money: { value: '20.00' } }]);
   });
 
-  test('pays what the provider definitely refused to refund', async () => {
+  test('pays what the provider refused to refund', async () => {
     const of = await newReturn(db.pool, await newShop(db.pool), exchangeWith('refund'));
     const commerce = createEmbeddedCommerce(db.pool);
     const createRefund = () => Promise.reject(new CommerceFailure('final', 'card closed'));
     await ask(db.pool, of);
     await runDue(runDeps(db.pool, { ...commerce, createRefund }));
     const { id } = await open(of);
-    await settle(of, id, InstantRefundState.RETURNED);
+    await end(of, id, InstantRefundState.RETURNED);
     await ask(db.pool, of);
     await runAll();
     expect((await triggersOf(db.pool, of)).at(-1)).toBe('return.closed');
@@ -162,13 +162,13 @@ describe('open instant refund', () => {
 });
 
 describe('settle instant refund', () => {
-  test('may be repeated with the same result, and with no other', async () => {
+  test('may be repeated with the same result, but not with another', async () => {
     const of = await submitted();
     const { id } = await open(of);
-    await settle(of, id, InstantRefundState.RETURNED);
-    const again = await settle(of, id, InstantRefundState.RETURNED);
+    await end(of, id, InstantRefundState.RETURNED);
+    const again = await end(of, id, InstantRefundState.RETURNED);
     expect(again.state).toBe(InstantRefundState.RETURNED);
-    await expect(settle(of, id, InstantRefundState.CHARGED)).rejects.toMatchObject({
+    await expect(end(of, id, InstantRefundState.CHARGED)).rejects.toMatchObject({
       reason: ErrorReason.STATE_FORBIDS,
     });
   });
@@ -178,7 +178,7 @@ describe('settle instant refund', () => {
     async (result) => {
       const of = await submitted();
       const { id } = await open(of);
-      await expect(settle(of, id, result)).rejects.toMatchObject({ field: 'result' });
+      await expect(end(of, id, result)).rejects.toMatchObject({ field: 'result' });
     },
   );
 
@@ -186,7 +186,7 @@ describe('settle instant refund', () => {
     const of = await submitted();
     const { id } = await open(of);
     const elsewhere = { shopId: of.shopId + 1n };
-    await expect(settle(elsewhere, id, InstantRefundState.CHARGED)).rejects.toMatchObject({
+    await expect(end(elsewhere, id, InstantRefundState.CHARGED)).rejects.toMatchObject({
       reason: ErrorReason.CREDIT_NOT_FOUND,
     });
   });
@@ -198,7 +198,7 @@ describe('settle instant refund', () => {
   ])('processing refunds what it has not paid: $refunded after $result', async (one) => {
     const of = await submitted();
     const { id } = await open(of);
-    await settle(of, id, one.result);
+    await end(of, id, one.result);
     await ask(db.pool, of);
     await runAll();
     const { refunds } = await createEmbeddedCommerce(db.pool).ordersOf(of.id);

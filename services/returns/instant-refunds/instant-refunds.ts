@@ -126,7 +126,7 @@ const resultInput = z.object({
 });
 
 const RESULT_TEXT = {
-  returned: 'The goods came: the instant refund stands',
+  returned: 'The goods came: the shopper keeps the instant refund',
   charged: 'The goods did not come: the instant refund was charged back',
   charge_failed: 'The goods did not come, and charging the instant refund back failed',
 } as const;

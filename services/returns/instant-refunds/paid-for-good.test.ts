@@ -40,7 +40,7 @@ afterAll(() => db.drop());
 
 const { OPEN, RETURNED, CHARGED, CHARGE_FAILED } = InstantRefundState;
 
-/** A return of two lines, of which 8.00 were paid before the goods came. */
+/** A return of two lines. The shopper got 8.00 before the goods came. */
 async function paidEarly(result: InstantRefundState): Promise<Return> {
   const shopId = await newShop(db.pool);
   const of = await newReturn(db.pool, shopId, { lines: [newLine(), newLine()] });
@@ -82,7 +82,7 @@ const paidForGood = {
 describe.each([{ result: RETURNED }, { result: CHARGE_FAILED }])(
   'a return whose instant refund the shopper keeps ($result)',
   ({ result }) => {
-    test('is not cancelled, loses no line and does not expire: its lines are paid', async () => {
+    test('cannot be cancelled, lose a line or expire, because its lines are paid', async () => {
       const of = await paidEarly(result);
       await expect(cancel(of)).rejects.toMatchObject(paidForGood);
       await expect(edit(of, { remove: true })).rejects.toMatchObject(paidForGood);
@@ -91,7 +91,7 @@ describe.each([{ result: RETURNED }, { result: CHARGE_FAILED }])(
       expect((await reload(db.pool, of)).state).toBe(ReturnState.OPEN);
     });
 
-    test('is edited otherwise, and closed by processing, which refunds the rest', async () => {
+    test('can be edited otherwise, and processing refunds the rest and closes it', async () => {
       const of = await paidEarly(result);
       expect((await edit(of, { quantity: 1 })).lineItems[0]?.quantity).toBe(1);
       await ask(db.pool, of);
@@ -107,7 +107,7 @@ describe.each([{ result: RETURNED }, { result: CHARGE_FAILED }])(
 describe.each([{ result: OPEN }, { result: CHARGED }])(
   'a return whose instant refund may come back or did ($result)',
   ({ result }) => {
-    test('loses a line and is cancelled like any other', async () => {
+    test('can lose a line and be cancelled like any other', async () => {
       const of = await paidEarly(result);
       expect((await edit(of, { remove: true })).lineItems).toHaveLength(1);
       expect((await cancel(of)).state).toBe(ReturnState.CANCELLED);

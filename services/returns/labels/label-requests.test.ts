@@ -26,7 +26,7 @@ afterAll(() => bench.stop());
 
 const alreadyOpen = { code: Code.AlreadyExists, reason: 'ALREADY_OPEN', field: undefined };
 
-/** A return without a request, in a shop whose labels come from outside. */
+/** A return without a request, in a shop whose labels come from a third party. */
 async function dropOff(): Promise<Return> {
   const shopId = await bench.shop({ labelProvider: LabelProvider.THIRD_PARTY });
   return bench.submit(shopId, { returnMethod: ReturnMethod.DROP_OFF, destinationId: WAREHOUSE });
@@ -38,7 +38,7 @@ const withdraw = (request: LabelRequest) =>
   bench.client.cancelLabelRequest({ shopId: request.shopId, actor, requestId: request.id });
 
 describe('request label', () => {
-  test('asks, and tells so without changing the details', async () => {
+  test('publishes the request without changing the details', async () => {
     const submitted = await dropOff();
     const { labelRequest } = await ask(submitted);
     expect(labelRequest).toMatchObject({
@@ -50,14 +50,14 @@ describe('request label', () => {
     expect((await bench.read(submitted)).revision).toBe(1n);
   });
 
-  test('keeps one open at a time, also of parallel calls', async () => {
+  test('allows one open request at a time, also in parallel calls', async () => {
     const submitted = await dropOff();
     const calls = await Promise.allSettled([ask(submitted), ask(submitted), ask(submitted)]);
     expect(calls.filter((call) => call.status === 'fulfilled')).toHaveLength(1);
     expect(await refusal(ask(submitted))).toEqual(alreadyOpen);
   });
 
-  test('refuses a shop that makes its own labels, a return at its end, and an unknown one', async () => {
+  test('refuses a shop that makes its own labels, an ended return, and an unknown one', async () => {
     expect(await refusal(ask(await bench.submit(await bench.shop())))).toEqual(stateForbids);
     const submitted = await dropOff();
     expect(await refusal(ask({ ...submitted, id: 999_999_998n }))).toEqual(notFound('RETURN'));
@@ -67,7 +67,7 @@ describe('request label', () => {
 });
 
 describe('cancel label request', () => {
-  test('withdraws an open one once; then another may be made', async () => {
+  test('cancels an open request once; then another one is possible', async () => {
     const submitted = await dropOff();
     const request = there((await ask(submitted)).labelRequest);
     const { labelRequest } = await withdraw(request);
@@ -81,14 +81,14 @@ describe('cancel label request', () => {
     ]);
   });
 
-  test('refuses one that is not there', async () => {
+  test('refuses a request that does not exist', async () => {
     const request = there((await ask(await dropOff())).labelRequest);
     expect(await refusal(withdraw({ ...request, id: 1n << 40n }))).toEqual(
       notFound('LABEL_REQUEST'),
     );
   });
 
-  test('refuses one that a label has served', async () => {
+  test('refuses a request that a label has fulfilled', async () => {
     const submitted = await dropOff();
     const request = there((await ask(submitted)).labelRequest);
     await bench.client.recordLabel({

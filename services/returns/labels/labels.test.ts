@@ -54,7 +54,7 @@ const NOW = Math.trunc(Date.now() / 1_000) * 1_000;
 const ago = (days: number) => timestampFromDate(new Date(NOW - days * 86_400_000));
 
 describe('record label', () => {
-  test('adds a label to the return and tells of both', async () => {
+  test('adds a label to the return and publishes both changes', async () => {
     const submitted = await bench.submit(await bench.shop(), { lines: [line(), line()] });
     const label = await record(submitted);
     expect(label).toMatchObject({
@@ -68,9 +68,9 @@ describe('record label', () => {
     expect(after.labels).toEqual([label]);
     expect(after.revision).toBe(2n);
     expect(await bench.triggers(submitted)).toEqual(['return.updated', 'label.created']);
-    const told = (await bench.events(submitted.shopId)).at(-1);
-    expect(told?.detail.value).toEqual(label);
-    expect(told?.snapshot).toEqual(after);
+    const published = (await bench.events(submitted.shopId)).at(-1);
+    expect(published?.detail.value).toEqual(label);
+    expect(published?.snapshot).toEqual(after);
   });
 
   test('answers the same label for the same key, and refuses the key for another', async () => {
@@ -136,7 +136,7 @@ describe('update label', () => {
     return { submitted, label, update };
   }
 
-  test('takes states in any order, as long as each word is newer', async () => {
+  test('applies states in any order, as long as each update is newer', async () => {
     const { submitted, update } = await labelled();
     await update({ status: LabelStatus.IN_TRANSIT, occurredAt: ago(5) });
     const { label, ignored } = await update({
@@ -155,7 +155,7 @@ describe('update label', () => {
     ]);
   });
 
-  test('ignores an older word and answers the label as it is', async () => {
+  test('ignores an older update and answers the label as it is', async () => {
     const { submitted, update } = await labelled();
     const first = await update({ status: LabelStatus.IN_TRANSIT, occurredAt: ago(5) });
     const older = await update({ status: LabelStatus.ERROR, occurredAt: ago(6) });
@@ -163,7 +163,7 @@ describe('update label', () => {
     expect(await bench.triggers(submitted)).toHaveLength(4);
   });
 
-  test('takes the first word in whole seconds, also of the second in which the label was made', async () => {
+  test('applies a first update in whole seconds, also of the second in which the label was made', async () => {
     const submitted = await bench.submit(await bench.shop());
     const createdAt = timestampFromDate(new Date(Math.trunc(Date.now() / 1_000) * 1_000 - 1));
     const label = await record(submitted, { createdAt });
@@ -185,7 +185,7 @@ describe('update label', () => {
     expect(after.label?.status).toBe(LabelStatus.DELIVERED);
   });
 
-  test('tells nothing of a word that changes nothing', async () => {
+  test('publishes nothing for an update that changes nothing', async () => {
     const { submitted, update } = await labelled();
     await update({ status: LabelStatus.IN_TRANSIT, occurredAt: ago(5) });
     const same = await update({ status: LabelStatus.IN_TRANSIT, occurredAt: ago(3) });
@@ -196,7 +196,7 @@ describe('update label', () => {
     expect(between.ignored).toBe(true);
   });
 
-  test('takes a word about a return at its end', async () => {
+  test('applies an update of an ended return', async () => {
     const { submitted, update } = await labelled();
     await bench.end(submitted, 'closed');
     const { label } = await update({ status: LabelStatus.DELIVERED });
@@ -208,7 +208,7 @@ describe('update label', () => {
     expect(timestampDate(there(label?.updatedAt)).getTime()).toBeLessThanOrEqual(Date.now());
   });
 
-  test('refuses a word from the future and a label that is not there', async () => {
+  test('refuses an update from the future and a label that does not exist', async () => {
     const { update } = await labelled();
     const status = LabelStatus.IN_TRANSIT;
     expect(await refusal(update({ status, occurredAt: ago(-1) }))).toEqual(invalid('occurred_at'));
@@ -217,7 +217,7 @@ describe('update label', () => {
 });
 
 describe('the lines of a label', () => {
-  test('lose a line that an edit takes out', async () => {
+  test('lose a line that an edit removes', async () => {
     const submitted = await bench.submit(await bench.shop(), { lines: [line(), line()] });
     await record(submitted);
     const lineItemId = firstLine(submitted);

@@ -31,7 +31,7 @@ const yesterday = timestampFromDate(new Date('2026-01-01T08:00:00Z'));
 const tomorrow = timestampFromDate(new Date(Date.now() + 86_400_000));
 
 describe('record arrival', () => {
-  test('notes when goods arrived and where they travel on', async () => {
+  test('records when goods arrived and where they travel on', async () => {
     const submitted = await bench.submit(await bench.shop(), { lines: [line(), line()] });
     const { return: arrived } = await bench.client.recordArrival({
       shopId: submitted.shopId,
@@ -50,7 +50,7 @@ describe('record arrival', () => {
     expect(await bench.triggers(submitted)).toEqual(['return.updated']);
   });
 
-  test('repeated without a time changes nothing, and tells nothing', async () => {
+  test('changes and publishes nothing when it is repeated without a time', async () => {
     const submitted = await bench.submit(await bench.shop(), { lines: [line(), line()] });
     const [first, second] = submitted.lineItems.map((one) => one.lineItemId);
     const arrive = async (lineItemIds: (bigint | undefined)[], returnedAt?: Timestamp) =>
@@ -80,7 +80,7 @@ describe('record arrival', () => {
     expect(await bench.triggers(submitted)).toEqual(Array(3).fill('return.updated'));
   });
 
-  test('refuses lines of two returns, strangers, the future, and unknown destinations', async () => {
+  test('refuses lines of two returns or of another shop, the future, and unknown destinations', async () => {
     const shopId = await bench.shop();
     const [one, other] = [await bench.submit(shopId), await bench.submit(shopId)];
     const record = (more: {
@@ -117,7 +117,7 @@ describe('record arrival', () => {
     },
   );
 
-  test('takes no goods of a cancelled return', async () => {
+  test('refuses goods of a cancelled return', async () => {
     const submitted = await bench.submit(await bench.shop());
     await bench.end(submitted, 'cancelled');
     const { shopId } = submitted;
@@ -143,7 +143,7 @@ describe('record partner shipment', () => {
     return { shopId, returns, request };
   }
 
-  test('tells of itself under its own key, and of each return', async () => {
+  test('publishes itself under its own key, and each return', async () => {
     const { shopId, returns, request } = await twoReturns();
     const shipment = there((await bench.client.recordPartnerShipment(request)).shipment);
     expect(shipment).toMatchObject({
@@ -156,9 +156,9 @@ describe('record partner shipment', () => {
       consolidationTracking: 'T-1',
       consolidationDestinationId: WAREHOUSE,
     });
-    const told = (await bench.events(shopId)).at(-1);
-    expect(told).toMatchObject({ trigger: 'shipment.processed', returnId: 0n });
-    expect(told?.detail.value).toEqual(shipment);
+    const published = (await bench.events(shopId)).at(-1);
+    expect(published).toMatchObject({ trigger: 'shipment.processed', returnId: 0n });
+    expect(published?.detail.value).toEqual(shipment);
     const { rows } = await bench.db.pool.query(
       "select key from events where shop_id = $1 and trigger = 'shipment.processed'",
       [shopId],
@@ -166,7 +166,7 @@ describe('record partner shipment', () => {
     expect(rows).toEqual([{ key: `${shopId}:${shipment.id}` }]);
   });
 
-  test('answers a repeat with the first, and refuses the id for another content', async () => {
+  test('answers a repeat with the first shipment, and refuses the id with other content', async () => {
     const { shopId, request } = await twoReturns();
     const answers = await Promise.all([
       bench.client.recordPartnerShipment(request),
@@ -183,7 +183,7 @@ describe('record partner shipment', () => {
     });
   });
 
-  test('holds few large returns at a time, though it tells of all in one transaction', async () => {
+  test('has few large returns in memory at a time, although it publishes all in one transaction', async () => {
     const shopId = await bench.shop();
     const returns: Return[] = [];
     for (let n = 0; n < 4; n++) returns.push(await bench.submit(shopId));
@@ -193,11 +193,13 @@ describe('record partner shipment', () => {
     const request = { shopId, actor, partnerShipmentId, lineItemIds, tracking: 'T-1' };
     const statements = await statementsDuring(() => bench.client.recordPartnerShipment(request));
     const locked = statements.filter(({ text }) => /from returns .* for update/.test(text));
-    // Begun again, with a permit.
+    // The transaction runs again, with a permit.
     expect(locked.map(({ rows }) => rows.length)).toEqual([4, 4]);
     expect(readAtOnce(statements)).toEqual([1, 1, 1, 1, 2, 2]);
-    const told = (await bench.events(shopId)).slice(4).map((one) => [one.trigger, one.returnId]);
-    expect(told).toEqual([
+    const published = (await bench.events(shopId))
+      .slice(4)
+      .map((one) => [one.trigger, one.returnId]);
+    expect(published).toEqual([
       ...returns.map((one) => ['return.updated', one.id]),
       ['shipment.processed', 0n],
     ]);
@@ -208,10 +210,10 @@ describe('record partner shipment', () => {
     }
   }, 60_000);
 
-  test('refuses strangers and empty ones', async () => {
+  test('refuses lines of another shop and no lines', async () => {
     const { request } = await twoReturns();
-    const stranger = { ...request, lineItemIds: [1n << 40n] };
-    expect(await refusal(bench.client.recordPartnerShipment(stranger))).toEqual(
+    const ofOtherShop = { ...request, lineItemIds: [1n << 40n] };
+    expect(await refusal(bench.client.recordPartnerShipment(ofOtherShop))).toEqual(
       notFound('LINE_ITEM'),
     );
     const empty = { ...request, lineItemIds: [] };
@@ -222,7 +224,7 @@ describe('record partner shipment', () => {
 });
 
 describe('add customer upload', () => {
-  test('adds pictures and films to a line, oldest first', async () => {
+  test('adds pictures and videos to a line, oldest first', async () => {
     const submitted = await bench.submit(await bench.shop());
     const add = (kind: CustomerUpload_Kind, url: string) =>
       bench.client.addCustomerUpload({

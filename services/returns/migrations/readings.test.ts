@@ -10,7 +10,7 @@ import { createPool } from '../../platform/postgres.ts';
 import { SCHEMAS } from '../../platform/schemas.ts';
 import { loadReturn } from '../store/load.ts';
 
-// What 0010_readings makes of returns that were stored when the tax on shipping came on top of it.
+// How 0010_readings migrates returns from the time when shipping did not include its tax.
 
 const SHOP = 7n;
 const HERE = fileURLToPath(new URL('.', import.meta.url));
@@ -48,7 +48,7 @@ afterAll(async () => {
   await database.drop();
 });
 
-/** A return of lines of 10.00 each, as the release before stored it; `given` is shipping of the whole return. */
+/** A return with lines of 10.00 each, as the previous release stored it; `given` is the shipping of the whole return. */
 async function insertOld(lines: readonly OldLine[], given?: OldLine): Promise<bigint> {
   const followed = {
     shipping: lines.reduce((sum, line) => sum + line.shipping + line.tax, 0),
@@ -104,7 +104,7 @@ async function amountsOf(id: bigint) {
   }
 }
 
-test('no refund changes; shipping has its tax, and is that of the lines', async () => {
+test('no refund changes; shipping includes its tax, and is the sum of the lines', async () => {
   const two = [
     { shipping: 3, tax: 0.5 },
     { shipping: 1, tax: 0 },

@@ -8,12 +8,12 @@ const currency = fc.constantFrom('JPY', 'GBP', 'EUR', 'BHD', 'CLF', 'HUF');
 const minor = fc.bigInt({ min: 0n, max: 10n ** 12n });
 
 describe('money', () => {
-  test('knows the decimals that ISO 4217 gives', () => {
+  test('has the decimals of ISO 4217', () => {
     expect(['JPY', 'GBP', 'HUF', 'BHD', 'CLF'].map(decimalsOf)).toEqual([0, 2, 2, 3, 4]);
     expect(['gbp', 'GB', 'ZZZ', ''].map(decimalsOf)).toEqual(Array(4).fill(undefined));
   });
 
-  test('reads back what it wrote, to the last minor unit', () => {
+  test('reads what it wrote, to the last minor unit', () => {
     fc.assert(
       fc.property(currency, minor, (code, value) => {
         const text = formatAmount(value, code);

@@ -34,7 +34,7 @@ function derive(o: {
 }
 
 describe('the sums of a return', () => {
-  test('refund, credit and fee are what comes back: goods, shipping and credited shipping', () => {
+  test('refund, credit and fee add up to goods, shipping and credited shipping', () => {
     fc.assert(
       fc.property(anyReturn, (one) => {
         const totals = derive(one);
@@ -45,7 +45,7 @@ describe('the sums of a return', () => {
     );
   });
 
-  test('return and exchange totals are product less discount plus tax', () => {
+  test('return and exchange totals are product minus discount plus tax', () => {
     fc.assert(
       fc.property(anyReturn, (one) => {
         const t = derive(one);
@@ -57,7 +57,7 @@ describe('the sums of a return', () => {
     );
   });
 
-  test('credit goes to the exchange first; what is missing is upsell, what is left a gift card', () => {
+  test('credit pays the exchange first; a missing sum is the upsell, the rest a gift card', () => {
     fc.assert(
       fc.property(anyReturn, (one) => {
         const t = derive(one);
@@ -70,7 +70,7 @@ describe('the sums of a return', () => {
     );
   });
 
-  test('the total is goods and shipping less the fee', () => {
+  test('the total is goods and shipping minus the fee', () => {
     fc.assert(
       fc.property(anyReturn, (one) => {
         const t = derive(one);
@@ -81,7 +81,7 @@ describe('the sums of a return', () => {
     );
   });
 
-  test('the refund of a line is goods, their tax and shipping, of which the tax on shipping is a part', () => {
+  test('the refund of a line is goods, their tax and shipping, which includes its tax', () => {
     fc.assert(
       fc.property(line, (one) => {
         const refunds = lineRefunds(one);

@@ -24,7 +24,7 @@ async function oldestAge(): Promise<number | undefined> {
   return found === undefined ? undefined : Number(found);
 }
 
-test('the age of the oldest return that waits is measured, whatever became of its tries', async () => {
+test('the age of the oldest waiting return is measured, also after failed attempts', async () => {
   const backlog = measureBacklog({ pool: db.pool, meter: telemetry.meter });
   expect(await oldestAge()).toBe(0);
   const shopId = await newShop(db.pool);

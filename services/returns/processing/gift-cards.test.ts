@@ -27,7 +27,7 @@ beforeAll(async () => {
 });
 afterAll(() => db.drop());
 
-describe('a shop that goes over to external gift cards', () => {
+describe('a shop that changes to external gift cards', () => {
   let of: Return;
   beforeEach(async () => {
     of = await newReturn(db.pool, await newShop(db.pool), {
@@ -40,7 +40,7 @@ describe('a shop that goes over to external gift cards', () => {
   const goExternal = () =>
     changeSettings(db.pool, of.shopId, { giftCardMode: GiftCardMode.EXTERNAL });
 
-  /** The first card is issued, the shop goes over, and the answer is lost. */
+  /** The first card is issued, the shop changes to external cards, and the answer is lost. */
   function losingFirstAnswer(): EmbeddedCommerce {
     let calls = 0;
     const issueGiftCard: EmbeddedCommerce['issueGiftCard'] = async (request, signal) => {
@@ -62,7 +62,7 @@ describe('a shop that goes over to external gift cards', () => {
     });
   }
 
-  test('asks the provider again for a card without an answer, at the next try', async () => {
+  test('asks the provider again for a card without an answer, at the next attempt', async () => {
     await runDue(runDeps(db.pool, losingFirstAnswer()));
     expect(await triggersOf(db.pool, of)).toEqual(['return.closed']);
     await expectOneCard({ calls: 2 });
@@ -76,7 +76,7 @@ describe('a shop that goes over to external gift cards', () => {
     await expectOneCard({ calls: 2 });
   });
 
-  test('asks for no other card after one that a worker recorded before it died', async () => {
+  test('requests no second card after a worker recorded one and died', async () => {
     const job = await claimOne(db.pool);
     const { details, steps } = await prepare(db.pool, job);
     for (const step of steps) await performStep({ pool: db.pool, commerce, job, details, step });
@@ -87,7 +87,7 @@ describe('a shop that goes over to external gift cards', () => {
     await expectOneCard({ calls: 1 });
   });
 
-  test('asks outside for a card that the provider definitely refused', async () => {
+  test('requests an external card after the provider refused one', async () => {
     await commerce.failNext({ returnId: of.id, kind: 'final', times: 1 });
     await runDue(runDeps(db.pool, commerce));
     await goExternal();

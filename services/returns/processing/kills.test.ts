@@ -35,28 +35,28 @@ afterAll(() => db.drop());
 
 describe(`processing that is killed (seed ${SEED})`, () => {
   test(
-    'at any await, whatever the outcomes, loses nothing and doubles nothing',
+    'at any await, with any outcomes, does every effect exactly once',
     async () => {
       const report = await killProcessing({ pool: db.pool, points: POINTS, seed: SEED });
       expect(report).toMatchObject({ trials: POINTS, points: Math.min(POINTS, report.allPoints) });
       expect(report.deaths).toBeGreaterThanOrEqual(POINTS);
-      // One run of the short form strikes some of them.
+      // A short run covers only some of them.
       expect(report.allPoints).toBeGreaterThan(1_000);
     },
     60_000 + POINTS * TRIAL_MS,
   );
 
-  test('again and again is still survived', async () => {
+  test('several times still ends with the right result', async () => {
     const deaths = [3, 9, 10, 13, 15, 9, 10, 12, 20].map((at) => ({ at, when: 'after' as const }));
     const scenario = SCENARIOS.find(({ name }) => name === 'exchange and refund');
     if (!scenario) throw new Error('there is no such scenario');
     expect(await runTrial(db.pool, scenario, deaths)).toMatchObject({ struck: deaths.length });
   });
 
-  test('with SIGKILL, as replicas of their own, leaves its jobs to those that live', async () => {
+  test('with SIGKILL, as separate replicas, leaves its jobs to the live ones', async () => {
     const report = await killReplicas({ db, seed: SEED, returns: 24, kills: 3 });
     expect(report.kills).toBe(3);
-    // Nothing of a kill that met no job would be proven.
+    // A kill that hits no job would prove nothing.
     expect(report.jobsInFlight).toBeGreaterThan(0);
   }, 120_000);
 });
@@ -64,7 +64,7 @@ describe(`processing that is killed (seed ${SEED})`, () => {
 const DAY_MS = 86_400_000;
 
 test.each([3 * DAY_MS, -3 * DAY_MS])(
-  'a replica whose clock is %d ms ahead retries nothing early and loses nothing',
+  'a replica whose clock is %d ms ahead retries no job early and loses none',
   async (aheadMs) => {
     const commerce = createEmbeddedCommerce(db.pool);
     const shopId = await newShop(db.pool, { processingRetryMinutes: 600 });
@@ -77,7 +77,7 @@ test.each([3 * DAY_MS, -3 * DAY_MS])(
       await until(async () => (await failuresOf(waiting)) === 1);
       await ask(db.pool, sound);
       await until(async () => (await triggersOf(db.pool, sound)).includes('return.closed'));
-      // It has looked for work since: a retry that it took for due would have been made.
+      // The worker has searched for due jobs since, so it would have run a retry that it considered due.
       expect(await failuresOf(waiting)).toBe(1);
       expect((await commerce.ordersOf(waiting.id)).refunds).toEqual([]);
     } finally {

@@ -57,7 +57,7 @@ async function jobOf(of: Return): Promise<Counted> {
   return rows[0];
 }
 
-/** Runs a job until it is cut off, mends the database, and waits until the run has given the job back. */
+/** Runs a job until the database is cut off, repairs the database, and waits until the run has released the job. */
 async function runThroughOutage(deps: RunDeps): Promise<void> {
   const isCut = new Promise<void>((done) => {
     const { logger } = deps;
@@ -126,7 +126,7 @@ const cases: [string, () => CommerceProvider][] = [
 ];
 
 describe('an outage of our own database', () => {
-  test.each(cases)('counts as no attempt: %s', async (_, provider) => {
+  test.each(cases)('does not count as an attempt: %s', async (_, provider) => {
     const of = await newReturn(db.pool, await newShop(db.pool));
     await ask(db.pool, of);
     await runThroughOutage(runDeps(pool, provider()));
@@ -140,12 +140,12 @@ describe('an outage of our own database', () => {
     expect(await triggersOf(db.pool, of)).toEqual(['return.closed']);
   });
 
-  test('longer than failures of the provider may last never ends in failure', async () => {
+  test('never ends in failure, even when it is longer than failures of the provider may last', async () => {
     const of = await newReturn(db.pool, await newShop(db.pool));
     await ask(db.pool, of);
     const cutting = (cases[0]?.[1] ?? embedded)();
     await runThroughOutage(runDeps(pool, cutting));
-    // As if the provider had first failed long ago, too.
+    // As if the first failure of the provider were long ago, too.
     await db.pool.query(
       `update processing_jobs set failing_since = now() - interval '2 days', due_at = now()
         where shop_id = $1 and return_id = $2`,
@@ -158,13 +158,15 @@ describe('an outage of our own database', () => {
 });
 
 describe('an outage of the destinations service', () => {
-  test('counts as no attempt, and no money moves before it ends', async () => {
+  test('does not count as an attempt, and no money moves before it ends', async () => {
     const shop = await newShop(db.pool, { restockMode: RestockMode.WEBHOOK });
     const of = await newReturn(db.pool, shop, { destinationId: 11n });
     await ask(db.pool, of);
-    const away = { getDestination: () => Promise.reject(new ConnectError('no', Code.Unavailable)) };
+    const unavailable = {
+      getDestination: () => Promise.reject(new ConnectError('no', Code.Unavailable)),
+    };
     const commerce = createEmbeddedCommerce(db.pool);
-    const deps = { ...runDeps(db.pool, commerce), destinations: away };
+    const deps = { ...runDeps(db.pool, commerce), destinations: unavailable };
     await runJob(deps, await claimOne(db.pool), never);
     expect(await jobOf(of)).toMatchObject({ state: 'queued', failures: 0, failing_since: null });
     expect((await commerce.ordersOf(of.id)).refunds).toEqual([]);

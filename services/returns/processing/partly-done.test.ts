@@ -15,7 +15,7 @@ import { createEmbeddedCommerce, type EmbeddedCommerce } from '../commerce/embed
 import { CommerceFailure } from '../commerce/provider.ts';
 import { editReturn } from '../edit/edit.ts';
 import { sweepExpired } from '../expiry.ts';
-import { insertCredit, endCredit } from '../instant-refunds/instant-refunds-store.ts';
+import { endCredit, insertCredit } from '../instant-refunds/instant-refunds-store.ts';
 import { recordLabel } from '../labels/labels.ts';
 import {
   actor,
@@ -30,7 +30,7 @@ import {
   triggersOf,
 } from './testing.ts';
 
-// A run that failed for good after it had placed the exchange order: money has moved.
+// A run that failed after it had placed the exchange order, so money has moved.
 
 let db: TestDatabase;
 let commerce: EmbeddedCommerce;
@@ -76,25 +76,25 @@ async function addOverdueLabel({ shopId, id: returnId }: Return): Promise<void> 
 }
 
 describe('a return of which processing fulfilled a part', () => {
-  test('is neither edited nor cancelled, and nothing of it changes', async () => {
+  test('can neither be edited nor cancelled', async () => {
     await expect(edit(failed)).rejects.toMatchObject(moved);
     await expect(cancel(failed)).rejects.toMatchObject(moved);
     expect(await reload(db.pool, failed)).toEqual(failed);
   });
 
-  test('is still told first that it was read at another revision', async () => {
+  test('is refused first for another revision', async () => {
     const stale = edit(failed, { expectedRevision: failed.revision + 1n });
     await expect(stale).rejects.toMatchObject({ code: Code.Aborted });
   });
 
-  test('does not expire: the rest of it is still owed', async () => {
+  test('does not expire, because the shopper gets the rest', async () => {
     const { shopId } = failed;
     await addOverdueLabel(failed);
     expect(await sweepExpired(db.pool, { shopId, logger: silent })).toBe(0);
     expect((await reload(db.pool, failed)).state).toBe(ReturnState.OPEN);
   });
 
-  test('is closed by processing it again, which does the rest', async () => {
+  test('is closed by another run, which does the rest', async () => {
     await ask(db.pool, failed);
     await runDue(runDeps(db.pool, commerce));
     expect(await reload(db.pool, failed)).toMatchObject({
@@ -110,7 +110,7 @@ describe('a return of which the provider was asked for something without an answ
   beforeEach(async () => {
     unanswered = await newReturn(db.pool, await newShop(db.pool));
     await ask(db.pool, unanswered);
-    // The refund takes effect, its answer is lost, and no other try is left.
+    // The refund takes effect, its answer is lost, and no attempt is left.
     const createRefund: EmbeddedCommerce['createRefund'] = async (request, signal) => {
       await commerce.createRefund(request, signal);
       throw new CommerceFailure('passing', 'timed out');
@@ -121,7 +121,7 @@ describe('a return of which the provider was asked for something without an answ
     expect(await triggersOf(db.pool, unanswered)).toEqual(['return.processing.failed']);
   });
 
-  test('is neither edited nor cancelled, nor does it expire', async () => {
+  test('cannot be edited or cancelled, and does not expire', async () => {
     await expect(edit(unanswered)).rejects.toMatchObject(moved);
     await expect(cancel(unanswered)).rejects.toMatchObject(moved);
     await addOverdueLabel(unanswered);
@@ -129,7 +129,7 @@ describe('a return of which the provider was asked for something without an answ
     expect(await sweepExpired(db.pool, { shopId, logger: silent })).toBe(0);
   });
 
-  test('is closed by processing it again, with one refund', async () => {
+  test('is closed by another run, with one refund', async () => {
     await ask(db.pool, unanswered);
     await runDue(runDeps(db.pool, commerce));
     expect(await reload(db.pool, unanswered)).toMatchObject({
@@ -138,9 +138,9 @@ describe('a return of which the provider was asked for something without an answ
     });
   });
 
-  test('does not close when what was asked for is not planned any more', async () => {
+  test('does not close when a requested step is not planned any more', async () => {
     const { shopId, id: returnId } = unanswered;
-    // As it was recorded before an instant refund of such a return was refused.
+    // Such rows exist from the time before instant refunds of such a return were refused.
     const paid = { amount: '20.00', currency: 'GBP', chargeReference: '' };
     const id = await insertCredit(db.pool, { shopId, returnId, ...paid });
     await endCredit(db.pool, { shopId, id, state: 'returned' });
@@ -150,11 +150,11 @@ describe('a return of which the provider was asked for something without an answ
     expect(await triggersOf(db.pool, unanswered)).toEqual(failures);
     const after = await reload(db.pool, unanswered);
     expect(after).toMatchObject({ state: ReturnState.OPEN, processing: false });
-    // Asked for again, a refund that had not taken effect would pay twice.
+    // Another request of a refund that had not taken effect would pay twice.
     expect((await commerce.ordersOf(returnId)).refunds).toMatchObject([{ calls: 1 }]);
   });
 
-  test('is free again once the provider has definitely refused', async () => {
+  test('can be edited again after the provider has refused', async () => {
     const other = await newReturn(db.pool, await newShop(db.pool));
     await ask(db.pool, other);
     const kinds = ['passing', 'final'] as const;
@@ -169,7 +169,7 @@ describe('a return of which the provider was asked for something without an answ
   });
 });
 
-test('another sum than was asked for stops processing, and the return stays as it is', async () => {
+test('another sum than the requested one stops processing, and the return does not change', async () => {
   const of = await newReturn(db.pool, await newShop(db.pool));
   await ask(db.pool, of);
   const createRefund: EmbeddedCommerce['createRefund'] = (request, signal) =>
@@ -179,13 +179,13 @@ test('another sum than was asked for stops processing, and the return stays as i
   const after = await reload(db.pool, of);
   expect(after).toMatchObject({ state: ReturnState.OPEN, processing: false, refunds: [] });
   await expect(cancel(after)).rejects.toMatchObject(moved);
-  // The provider's key answers the same for ever: it does not close with a wrong refund later either.
+  // The provider always answers the same for this key, so a later run does not close with a wrong refund either.
   await ask(db.pool, of);
   await runDue(runDeps(db.pool, commerce));
   expect((await reload(db.pool, of)).state).toBe(ReturnState.OPEN);
 });
 
-test('a return whose run failed before it did anything is edited and cancelled as ever', async () => {
+test('a return whose run failed without an effect can be edited and cancelled', async () => {
   const of = await newReturn(db.pool, await newShop(db.pool));
   await commerce.failNext({ returnId: of.id, kind: 'final', times: 1 });
   await ask(db.pool, of);

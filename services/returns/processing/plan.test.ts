@@ -15,7 +15,7 @@ function details(
 }
 const provider = { giftCardsAreExternal: false, paidMinor: 0n };
 
-describe('what processing has to do', () => {
+describe('the plan of processing', () => {
   test('places the exchange order first, then the gift card, then the refund', () => {
     const all = details({ exchangeTotal: '30.00', giftCard: '5.00', refund: '1.20' });
     expect(planSteps({ ...provider, details: all })).toEqual([
@@ -39,7 +39,7 @@ describe('what processing has to do', () => {
     expect(planSteps({ details: card, giftCardsAreExternal: true, paidMinor: 0n })).toEqual([]);
   });
 
-  test('refunds only what an instant refund has not paid, and never less than nothing', () => {
+  test('refunds only what an instant refund has not paid, and never a negative sum', () => {
     const refund = details({ refund: '10.00' });
     expect(planSteps({ ...provider, details: refund, paidMinor: 350n })).toMatchObject([
       { kind: 'refund', amount: '6.50' },

@@ -10,7 +10,7 @@ beforeAll(async () => {
 });
 afterAll(() => db.drop());
 
-test('a job keeps what the provider is asked for, and no lines: two dozen large returns may be processed at once', async () => {
+test('a job keeps what the provider needs, and no lines, because two dozen large returns may be processed at once', async () => {
   const of = await newReturn(db.pool, await newShop(db.pool), exchangeWith('refund'));
   expect(of.lineItems).toHaveLength(1);
   await ask(db.pool, of);
@@ -20,13 +20,13 @@ test('a job keeps what the provider is asked for, and no lines: two dozen large 
   expect(steps.map(({ kind }) => kind)).toEqual(['exchange_order', 'refund']);
 });
 
-test('a worker that lost its job to another prepares nothing', async () => {
+test('a worker whose job was taken over prepares nothing', async () => {
   const of = await newReturn(db.pool, await newShop(db.pool));
   await ask(db.pool, of);
   const lost = await claimOne(db.pool);
   await endLeases(db.pool);
   const held = (await claimJobs(db.pool, 10)).find(({ id }) => id === lost.id);
-  if (!held) throw new Error('nobody took the job over');
+  if (!held) throw new Error('no worker took over the job');
   await expect(prepare(db.pool, lost)).rejects.toThrow(LeaseLost);
   const { rowCount } = await db.pool.query(
     'select from processing_outcomes where shop_id = $1 and return_id = $2',

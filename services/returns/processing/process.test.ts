@@ -36,7 +36,7 @@ describe('process return', () => {
     expect(await eventsOf(db.pool, submitted)).toEqual([]);
   });
 
-  test('notes the additional details on the timeline', async () => {
+  test('adds the additional details to the timeline', async () => {
     const submitted = await newReturn(db.pool, await newShop(db.pool));
     await ask(db.pool, submitted, {
       source: 'warehouse',
@@ -54,7 +54,7 @@ describe('process return', () => {
     });
   });
 
-  test('queues once, however many ask at the same time', async () => {
+  test('queues once when many calls come at the same time', async () => {
     const submitted = await newReturn(db.pool, await newShop(db.pool));
     const answers = await Promise.all(Array.from({ length: 8 }, () => ask(db.pool, submitted)));
     const cases = answers.map((answer) => answer.case).sort();
@@ -77,7 +77,7 @@ describe('process return', () => {
     });
   });
 
-  test('judges a repeat again when the first call queued nothing', async () => {
+  test('checks a repeat again when the first call queued nothing', async () => {
     const flagged = await newReturn(db.pool, await newShop(db.pool), { flagReasons: ['odd'] });
     const keyed = { idempotencyKey: 'k-1' };
     expect(await ask(db.pool, flagged, keyed)).toMatchObject({ case: 'refused' });
@@ -88,7 +88,7 @@ describe('process return', () => {
     expect(await ask(db.pool, flagged, keyed)).toMatchObject({ case: 'queued' });
   });
 
-  test('drops the details of whoever asks again', async () => {
+  test('drops the details of a repeated call', async () => {
     const submitted = await newReturn(db.pool, await newShop(db.pool), exchangeWith('gift card'));
     const by = (name: string) => ({
       details: { picker: { value: { case: 'text' as const, value: name } } },
@@ -134,7 +134,7 @@ describe('process return', () => {
       expect(noted.map(({ facts }) => facts.picker)).toEqual(['Ann', 'Ann', 'Ann']);
     });
 
-    test('uses those that the next call brings instead', async () => {
+    test('uses the details of the next call instead', async () => {
       const submitted = await failed('Ann');
       await ask(db.pool, submitted, by('Bob'));
       await runDue(runDeps(db.pool, createEmbeddedCommerce(db.pool)));
@@ -186,7 +186,7 @@ describe('process return', () => {
   });
 
   test.each(['closed', 'cancelled', 'expired'])(
-    'refuses a return that is %s before it looks at its instant refund',
+    'refuses a return that is %s before it checks its instant refund',
     async (state) => {
       const submitted = await newReturn(db.pool, await newShop(db.pool));
       const of = { shopId: submitted.shopId, returnId: submitted.id };

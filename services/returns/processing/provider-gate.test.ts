@@ -55,7 +55,7 @@ describe('production with the embedded commerce provider', () => {
     await until(async () => (await read(shopId, id))?.state === ReturnState.CLOSED);
   });
 
-  test('a job that waits when the mark is taken away fails, and no money moves', async () => {
+  test('a job that waits when the mark is removed fails, and no money moves', async () => {
     const shopId = await bench.shop({ sandbox: true });
     const { id } = await bench.submit(shopId);
     await inTransaction(bench.db.pool, async (tx) => {

@@ -21,8 +21,8 @@ function restocked(
 
 const { BACK_TO_STOCK, RESALE_HOLD, RECYCLE, DONATE, MISSING } = DispositionOutcome;
 
-describe('what goes back to stock', () => {
-  test('is a line that nobody has assessed, or that was assessed as stock', () => {
+describe('the lines to restock', () => {
+  test('are lines that were not assessed, or were assessed as stock', () => {
     expect(restocked({})).toHaveLength(1);
     expect(restocked({ disposition: { outcome: BACK_TO_STOCK } })).toHaveLength(1);
   });
@@ -34,7 +34,7 @@ describe('what goes back to stock', () => {
     },
   );
 
-  test('is nothing that the shopper keeps', () => {
+  test('are not lines that the shopper keeps', () => {
     expect(restocked({}, ReturnMethod.KEEP_ITEM)).toEqual([]);
   });
 

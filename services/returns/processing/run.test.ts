@@ -39,7 +39,7 @@ const never = new AbortController().signal;
 const runAll = (provider: CommerceProvider = commerce) => runDue(runDeps(db.pool, provider));
 
 describe('processing', () => {
-  test('refunds, closes and archives the return, and says so once', async () => {
+  test('refunds, closes and archives the return, and publishes it once', async () => {
     const submitted = await newReturn(db.pool, await newShop(db.pool));
     await ask(db.pool, submitted);
     await runAll();
@@ -88,7 +88,7 @@ describe('processing', () => {
     expect(refunds).toMatchObject([{ amount: '3100', currency: 'JPY' }]);
   });
 
-  test('tries a passing failure again, and forgets it after success', async () => {
+  test('retries after a passing failure, and resets the failures after success', async () => {
     const submitted = await newReturn(db.pool, await newShop(db.pool));
     await commerce.failNext({ returnId: submitted.id, kind: 'passing', times: 3 });
     await ask(db.pool, submitted);
@@ -98,7 +98,7 @@ describe('processing', () => {
     expect(refunds).toMatchObject([{ calls: 1 }]);
   });
 
-  test('starts the pauses anew for the next outcome', async () => {
+  test('starts with the shortest pause again for the next outcome', async () => {
     const submitted = await newReturn(db.pool, await newShop(db.pool), exchangeWith('refund'));
     await commerce.failNext({ returnId: submitted.id, kind: 'passing', times: 2 });
     let refusals = 0;
@@ -121,7 +121,7 @@ describe('processing', () => {
     expect(await triggersOf(db.pool, submitted)).toEqual(['return.closed']);
   });
 
-  test('takes passing failures for final after the minutes of the settings', async () => {
+  test('counts passing failures as final after the minutes of the settings', async () => {
     const submitted = await newReturn(
       db.pool,
       await newShop(db.pool, { processingRetryMinutes: 1 }),
@@ -133,7 +133,7 @@ describe('processing', () => {
     expect(await triggersOf(db.pool, submitted)).toEqual(['return.processing.failed']);
   });
 
-  test('keeps what was done when it fails for good; a new request does the rest', async () => {
+  test('keeps the outcomes that were done when it fails; a new request does the rest', async () => {
     const submitted = await newReturn(db.pool, await newShop(db.pool), exchangeWith('refund'));
     const refuseRefunds: CommerceProvider = {
       ...commerce,
@@ -214,7 +214,7 @@ describe('processing', () => {
     });
   });
 
-  test('withdraws a label that is still asked for', async () => {
+  test('cancels the open label request', async () => {
     const shopId = await newShop(db.pool, { labelProvider: LabelProvider.THIRD_PARTY });
     const submitted = await newReturn(db.pool, shopId);
     await ask(db.pool, submitted);
@@ -223,7 +223,7 @@ describe('processing', () => {
     expect(triggers).toEqual(['label.request.issued', 'return.closed', 'label.request.cancelled']);
   });
 
-  test('does not act for a return that was flagged behind its back', async () => {
+  test('does nothing for a return that was flagged after it was queued', async () => {
     const submitted = await newReturn(db.pool, await newShop(db.pool));
     await ask(db.pool, submitted);
     await db.pool.query(
@@ -248,7 +248,7 @@ describe('processing', () => {
     expect(await triggersOf(db.pool, submitted)).toEqual(['return.closed']);
   });
 
-  test('goes back into the queue when the worker stops', async () => {
+  test('is queued again when the worker stops', async () => {
     const submitted = await newReturn(db.pool, await newShop(db.pool));
     await ask(db.pool, submitted);
     await runJob(runDeps(db.pool, commerce), await claimOne(db.pool), AbortSignal.abort());
@@ -257,7 +257,7 @@ describe('processing', () => {
     expect(await triggersOf(db.pool, submitted)).toEqual(['return.closed']);
   });
 
-  test('writes what it did into the timeline', async () => {
+  test('writes its outcomes into the timeline', async () => {
     const submitted = await newReturn(db.pool, await newShop(db.pool));
     await ask(db.pool, submitted);
     await runAll();
@@ -269,7 +269,7 @@ describe('processing', () => {
     ]);
   });
 
-  test('uses the settings as they are when it runs', async () => {
+  test('uses the settings of the time when it runs', async () => {
     const shopId = await newShop(db.pool);
     const submitted = await newReturn(db.pool, shopId);
     await ask(db.pool, submitted);

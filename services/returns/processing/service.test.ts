@@ -17,7 +17,7 @@ import { staticIdentity } from '../../platform/identity.ts';
 import type { RunningService } from '../../platform/service.ts';
 import { startReturns } from '../start.ts';
 
-// Processing as other services see it: over gRPC, with its own workers.
+// Processing over gRPC with its own workers, as other services use it.
 
 const identity = staticIdentity('a-token-that-is-long-enough-for-this');
 const actor = { kind: Actor_Kind.SERVICE, id: 'test' };
@@ -71,7 +71,7 @@ async function submit(): Promise<Return> {
       },
     ],
   });
-  if (!answer.return) throw new Error('nothing was submitted');
+  if (!answer.return) throw new Error('the submission answered no return');
   return answer.return;
 }
 
@@ -114,16 +114,16 @@ describe('processing over gRPC', () => {
     expect(opened.credit?.money).toMatchObject({ value: '5.00', currency: 'EUR' });
     const { result } = await returns.processReturn({ shopId, actor, returnId });
     expect(result.case).toBe('skippedInstantRefund');
-    const settled = await returns.settleInstantRefund({
+    const ended = await returns.settleInstantRefund({
       shopId,
       actor,
       creditId: opened.credit?.id ?? 0n,
       result: InstantRefundState.RETURNED,
     });
-    expect(settled.credit?.state).toBe(InstantRefundState.RETURNED);
+    expect(ended.credit?.state).toBe(InstantRefundState.RETURNED);
   });
 
-  test('counts what a sweep expired', async () => {
+  test('answers how many returns a sweep expired', async () => {
     expect(await returns.sweepExpired({ shopId, actor })).toMatchObject({ expired: 0 });
   });
 });

@@ -55,7 +55,7 @@ describe('the processing worker', () => {
     await worker.stop();
   });
 
-  test('notices work that another replica queued', async () => {
+  test('runs a job that another replica queued', async () => {
     const worker = startWorker();
     const submitted = await newReturn(db.pool, await newShop(db.pool));
     await ask(db.pool, submitted);
@@ -63,7 +63,7 @@ describe('the processing worker', () => {
     await worker.stop();
   });
 
-  test('leaves nothing half done when it is stopped', async () => {
+  test('ends every started step when it is stopped', async () => {
     const shopId = await newShop(db.pool);
     const returns = await Promise.all(Array.from({ length: 8 }, () => newReturn(db.pool, shopId)));
     await Promise.all(returns.map((one) => ask(db.pool, one)));
@@ -77,7 +77,7 @@ describe('the processing worker', () => {
 });
 
 describe('a job that cannot be run', () => {
-  test('because it cannot be read fails, and keeps no other from its worker', async () => {
+  test('because it cannot be read fails, and the other jobs run', async () => {
     const shopId = await newShop(db.pool);
     const [broken, sound] = [await newReturn(db.pool, shopId), await newReturn(db.pool, shopId)];
     await ask(db.pool, broken);
@@ -96,10 +96,10 @@ describe('a job that cannot be run', () => {
     });
   });
 
-  test('because it ends its worker every time fails after twenty others took it over', async () => {
+  test('because it ends its worker every time fails after twenty takeovers', async () => {
     const of = await newReturn(db.pool, await newShop(db.pool));
     await ask(db.pool, of);
-    // Claimed and never heard of again.
+    // Claimed, and never finished or renewed.
     for (let worker = 0; worker <= 20; worker += 1) {
       expect((await claimOne(db.pool)).fault).toBeUndefined();
       await endLeases(db.pool);
@@ -110,7 +110,7 @@ describe('a job that cannot be run', () => {
     expect(await isClosed(of)).toBe(false);
   });
 
-  test('is not one that was only given back', async () => {
+  test('is not a job that was only released', async () => {
     const of = await newReturn(db.pool, await newShop(db.pool));
     await ask(db.pool, of);
     for (let i = 0; i < 25; i += 1) await releaseJob(db.pool, await claimOne(db.pool));

@@ -42,7 +42,7 @@ async function readAll(shopId: bigint, wish: Wish) {
   }
 }
 
-/** Stores rows that only time, trigger and size tell apart. */
+/** Stores rows that differ only in time, trigger and size. */
 async function store(
   shopId: bigint,
   rows: readonly { trigger: string; hoursAgo: number }[],
@@ -64,7 +64,7 @@ async function store(
 }
 
 describe('read events', () => {
-  test('gives what was published, in order, of the triggers asked for and of this shop only', async () => {
+  test('answers the published events of the triggers and the shop, in order', async () => {
     const shopId = await bench.shop();
     const one = await bench.submit(shopId);
     const other = await bench.submit(shopId);
@@ -76,7 +76,7 @@ describe('read events', () => {
     expect(await readAll(shopId, { triggers: ['return.closed'] })).toEqual([]);
   });
 
-  test('keeps to the time, over days, whatever the pages', async () => {
+  test('answers the events of the time span, over days and with pages of any size', async () => {
     const rows = fc.record({
       trigger: fc.constantFrom('a', 'b', 'c'),
       hoursAgo: fc.integer({ min: 1, max: 100 }),
@@ -89,7 +89,7 @@ describe('read events', () => {
         async (given, [until, length], pageSize) => {
           const shopId = newShop();
           await store(shopId, given);
-          // Half an hour aside, so that no row lies on the edge.
+          // Half an hour away from the rows, so that no row is on the border.
           const time = { from: ago(until + length + 0.5), to: ago(until + 0.5) };
           const wish = { ...time, triggers: ['a', 'b'] };
           const expected = given.filter(
@@ -109,7 +109,7 @@ describe('read events', () => {
     );
   });
 
-  test('goes on past thousands of rows of other triggers', async () => {
+  test('continues after thousands of rows of other triggers', async () => {
     const shopId = newShop();
     const others = Array.from({ length: 5_100 }, () => ({ trigger: 'x', hoursAgo: 2 }));
     await store(shopId, [...others, { trigger: 'a', hoursAgo: 1 }]);

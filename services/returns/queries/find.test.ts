@@ -26,7 +26,7 @@ afterAll(() => bench.stop());
 const MEBIBYTE = 2 ** 20;
 const day = (n: number) => timestampFromDate(new Date(Date.UTC(2026, 0, n)));
 
-/** Makes a return as large as many small calls would. */
+/** Makes a return as large as after many small calls. */
 async function addUploads(of: Return, bytes: number): Promise<void> {
   const url = `https://x.example/${'x'.repeat(2_000)}`;
   await bench.db.pool.query(
@@ -55,7 +55,7 @@ describe('find return', () => {
     expect(await find(one.shopId, { case: 'orderName', value: order.name })).toEqual(one);
   });
 
-  test('reads back the order id that it answered, also where another order has it at the provider', async () => {
+  test('finds by the order id that it answered, also when another order has it at the provider', async () => {
     const shopId = await bench.shop();
     const first = await bench.submit(shopId);
     const ours = there(first.order).id;
@@ -66,7 +66,7 @@ describe('find return', () => {
     expect(await refusal(find(shopId, unknown))).toEqual(notFound('RETURN'));
   });
 
-  test('answers the newest of several, and of two of one instant the later', async () => {
+  test('answers the newest of several, and the later one of two with the same time', async () => {
     const shopId = await bench.shop();
     const order = { providerOrderId: newId(), name: '#same' };
     await bench.submit(shopId, { order, submittedAt: day(3) });
@@ -77,7 +77,7 @@ describe('find return', () => {
     expect(await find(shopId, { case: 'orderName', value: '#same' })).toEqual(newest);
   });
 
-  test('finds nothing in part, nothing unknown, and wants to know what to find', async () => {
+  test('finds no part of a name and no unknown return, and requires a selector', async () => {
     const { shopId } = await bench.submit(await bench.shop());
     for (const value of ['#100', '#1001 ', 'a\0b']) {
       expect(await refusal(find(shopId, { case: 'orderName', value }))).toEqual(notFound('RETURN'));
@@ -90,7 +90,7 @@ describe('find return', () => {
 });
 
 describe('get returns', () => {
-  test('answers in the order asked and leaves out what is not there', async () => {
+  test('answers in the order of the request and leaves out what does not exist', async () => {
     const shopId = await bench.shop();
     const [first, second] = [await bench.submit(shopId), await bench.submit(shopId)];
     const returnIds = [second.id, 999_999_998n, first.id];
@@ -101,7 +101,7 @@ describe('get returns', () => {
     );
   });
 
-  test('answers the first however large, and ends before what has no room', async () => {
+  test('answers the first however large, and ends before the first that does not fit', async () => {
     const shopId = await bench.shop();
     const [large, largest] = [await bench.submit(shopId), await bench.submit(shopId)];
     const small = await bench.submit(shopId);
@@ -143,14 +143,14 @@ describe('get snapshot', () => {
     await assess(2n);
     await bench.client.flagReturn({ shopId, actor, returnId: submitted.id, reasons: ['x'] });
 
-    const told = (await bench.events(shopId)).find((event) => event.revision === 2n);
-    expect(told).toMatchObject({ trigger: 'return.updated', snapshotOmitted: true });
-    expect(told?.snapshot).toBeUndefined();
+    const published = (await bench.events(shopId)).find((event) => event.revision === 2n);
+    expect(published).toMatchObject({ trigger: 'return.updated', snapshotOmitted: true });
+    expect(published?.snapshot).toBeUndefined();
     expect((await snapshot(submitted, 2n)).return).toEqual(returns[0]);
     expect((await snapshot(submitted, 3n)).return?.flagReasons).toEqual(['x']);
   });
 
-  test('refuses a revision that is not kept', async () => {
+  test('refuses a revision that is not stored', async () => {
     const submitted = await bench.submit(await bench.shop());
     expect((await snapshot(submitted, 1n)).return).toEqual(submitted);
     expect(await refusal(snapshot(submitted, 2n))).toEqual(notFound('RETURN'));
@@ -182,7 +182,7 @@ describe('find returns', () => {
   };
   const byId = (of: Return): Selector => ({ case: 'returnId', value: of.id });
 
-  test('answers each return once, whatever means it, and leaves out what is not there', async () => {
+  test('answers each return once for all its selectors, and leaves out what does not exist', async () => {
     const shopId = await bench.shop();
     const one = await bench.submit(shopId, { order: { providerOrderId: newId(), name: '#one' } });
     const two = await bench.submit(shopId);
@@ -203,7 +203,7 @@ describe('find returns', () => {
     ]);
   });
 
-  test('answers the newest of an order, as a question alone does', async () => {
+  test('answers the newest return of an order, as findReturn does', async () => {
     const shopId = await bench.shop();
     const order = { providerOrderId: newId(), name: '#same' };
     await bench.submit(shopId, { order, submittedAt: day(2) });
@@ -216,7 +216,7 @@ describe('find returns', () => {
     expect(found).toMatchObject([{ positions: [0, 1], return: newest }]);
   });
 
-  test('leaves out what has no room', async () => {
+  test('leaves out what does not fit', async () => {
     const shopId = await bench.shop();
     const ids = [await bench.submit(shopId), await bench.submit(shopId)].map((of) => of.id);
     ids.reverse();
@@ -230,7 +230,7 @@ describe('find returns', () => {
     expect(await read(10, true)).toEqual(ids.slice(0, 1));
   });
 
-  test('wants 1 to 32 selectors, each saying which', async () => {
+  test('requires 1 to 32 selectors, none empty', async () => {
     const shopId = await bench.shop();
     const of = await bench.submit(shopId);
     expect(await find(shopId, ...Array.from({ length: 32 }, () => byId(of)))).toHaveLength(1);

@@ -23,13 +23,13 @@ afterAll(() => bench.stop());
 
 const inspectedAt = timestampFromDate(new Date('2026-01-01T00:00:00Z'));
 const images = ['https://a.example/1'];
-const said = { returnProcessor: 'w@x', note: 'a note', inspectedAt };
+const inspectionTexts = { returnProcessor: 'w@x', note: 'a note', inspectedAt };
 
 /** Assesses all lines of a return, and grades the first, which gets an upload too. */
 async function inspect({ shopId, lineItems }: Return): Promise<void> {
   const by = { shopId, actor };
   const [lineItemId = 0n] = lineItems.map((one) => one.lineItemId);
-  const disposition = { outcome: DispositionOutcome.DONATE, ...said };
+  const disposition = { outcome: DispositionOutcome.DONATE, ...inspectionTexts };
   const assessments = lineItems.map((one) => ({
     assessmentId: 1n,
     lineItemId: one.lineItemId,
@@ -37,14 +37,20 @@ async function inspect({ shopId, lineItems }: Return): Promise<void> {
     images,
   }));
   await bench.client.applyAssessments({ ...by, assessments });
-  const condition = { subject: 'item', title: 'Grade A', grade: 'a', description: 'new', ...said };
+  const condition = {
+    subject: 'item',
+    title: 'Grade A',
+    grade: 'a',
+    description: 'new',
+    ...inspectionTexts,
+  };
   const grading = { gradingId: 1n, lineItemId, condition: { ...condition, images } };
   await bench.client.applyGradings({ ...by, gradings: [grading] });
   const upload = { kind: CustomerUpload_Kind.IMAGE, url: 'https://u.example/1' };
   await bench.client.addCustomerUpload({ ...by, lineItemId, ...upload });
 }
 
-/** A line as a list has it. */
+/** A line without what a list does not have. */
 function listed({ condition, disposition, ...rest }: LineItem): object {
   const { note: _, ...decided } = there(disposition);
   const { note: __, ...graded } = condition ?? {};
@@ -77,7 +83,7 @@ describe('search returns without long texts', () => {
     const shopId = await bench.shop();
     const made: bigint[] = [];
     for (let one = 0; one < 5; one += 1) {
-      // Some 0.3 MiB each as a page counts them: three have room in 1 MiB.
+      // A page counts about 0.3 MiB for each: three fit into 1 MiB.
       const lines = Array.from({ length: 250 }, () => line());
       made.unshift((await bench.submit(shopId, { lines })).id);
     }

@@ -29,7 +29,7 @@ const found = async (shopId: bigint, more: Search = {}) =>
   (await search(shopId, more)).returns.map((one) => one.id);
 
 describe('search returns', () => {
-  test('lists newest first, page by page, each once, also of one instant', async () => {
+  test('lists newest first, page by page, each once, also with the same time', async () => {
     const shopId = await bench.shop();
     const made = [];
     for (const n of [1, 2, 2, 2, 3]) {
@@ -46,7 +46,7 @@ describe('search returns', () => {
     expect(seen).toEqual(made);
   });
 
-  test('ends a page before a return that it has no room for', async () => {
+  test('ends a page before a return that does not fit', async () => {
     const shopId = await bench.shop();
     const note = 'n'.repeat(65_535);
     // 4.4 MiB, so that two are more than the 8 MiB of a page.
@@ -60,7 +60,7 @@ describe('search returns', () => {
       );
       return made.id;
     };
-    // Ids run against the order of the page.
+    // The ids are in the reverse order of the page.
     const made = [await large(day(4)), await large(day(3)), await large(day(2))];
     made.push((await bench.submit(shopId, { submittedAt: day(1) })).id);
     const pages = [];
@@ -72,7 +72,7 @@ describe('search returns', () => {
       cursor = page.nextCursor;
     } while (cursor !== '');
     expect(pages).toEqual([[made[0]], [made[1]], [made[2], made[3]]]);
-    // What takes the room is left out of a list.
+    // A list leaves the large parts out, so all fit.
     expect(await found(shopId, { withoutLongTexts: true })).toEqual(made);
   }, 60_000);
 
@@ -126,7 +126,7 @@ describe('search returns', () => {
     expect(await found(shopId, { states: [ReturnState.CLOSED] })).toEqual([closed.id]);
   });
 
-  test('refuses a page that is too large and a cursor of its own making', async () => {
+  test('refuses a page size that is too large and a cursor that the caller made', async () => {
     const shopId = await bench.shop();
     expect(await refusal(search(shopId, { pageSize: 201 }))).toEqual(invalid('page_size'));
     for (const cursor of ['x', '!!', Buffer.from('["1"]').toString('base64url')]) {
@@ -170,7 +170,7 @@ describe('summarize', () => {
     });
   });
 
-  test('takes the last thirty days when nothing is said, and no period backwards', async () => {
+  test('counts the last thirty days by default, and refuses a period that ends before it begins', async () => {
     const shopId = await bench.shop();
     await bench.submit(shopId, { submittedAt: day(1) });
     await bench.submit(shopId);
@@ -201,7 +201,7 @@ describe('timeline and notes', () => {
     expect(await bench.read(submitted)).toEqual(submitted);
   });
 
-  test('a note with a key is written once, also by ten at once', async () => {
+  test('a note with a key is written once, also by ten parallel calls', async () => {
     const submitted = await bench.submit(await bench.shop());
     const about = { shopId: submitted.shopId, actor, returnId: submitted.id };
     const request = { ...about, text: 'called', idempotencyKey: 'k' };
@@ -221,7 +221,7 @@ describe('timeline and notes', () => {
     expect(await refusal(bench.client.addNote(elsewhere))).toEqual(conflict);
   });
 
-  test('a note must say something, in at most 65535 characters', async () => {
+  test('a note has 1 to 65535 characters', async () => {
     const submitted = await bench.submit(await bench.shop());
     const about = { shopId: submitted.shopId, actor, returnId: submitted.id };
     for (const text of ['', ' \n', 'x'.repeat(65_536), 'a\0']) {

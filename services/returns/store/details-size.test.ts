@@ -21,10 +21,10 @@ import { detailsBytes, requireDetailsFit } from './details-size.ts';
 const MAX = 2n ** 53n - 1n;
 const at = timestampFromDate(new Date('2026-07-01T09:08:07.654Z'));
 const SUM = '999999999999.99';
-/** Two bytes, four bytes, and what JSON writes with six. */
+/** Characters of two and four bytes, and one that JSON writes with six. */
 const WORDS = 'é \u{1f4e6} \u0001 "quoted" \\';
 
-/** What the answer takes in each version and currency. */
+/** The size of the answer in each version and currency. */
 function answered(of: Return): number[] {
   return ([undefined, 'shop', 'presentment'] as const).flatMap((currency) => {
     const newest = returnDetailsView(of, currency);
@@ -129,7 +129,7 @@ describe('the size of details', () => {
     for (const bytes of answered(of)) expect(detailsBytes(of)).toBeGreaterThanOrEqual(bytes);
   });
 
-  test('of a long text is what the text takes as JSON', () => {
+  test('of a long text is its size as JSON', () => {
     const of = create(ReturnSchema, { lineItems: [{ disposition: { note: '\u{1f4e6}' } }] });
     const long = create(ReturnSchema, {
       lineItems: [{ disposition: { note: '\u{1f4e6}'.repeat(65_535) } }],
@@ -138,19 +138,19 @@ describe('the size of details', () => {
   });
 });
 
-describe('room in the details', () => {
-  test('ends after 24 MiB', () => {
+describe('the limit of the details', () => {
+  test('is 24 MiB', () => {
     expect(() => check(sized(DETAILS_BYTES_MAX))).not.toThrow();
     expect(() => check(sized(DETAILS_BYTES_MAX + 1))).toThrow('would be larger than 24 MiB');
   });
 
-  test('is not asked of what becomes smaller, or stays as large', () => {
+  test('does not apply to details that become smaller or stay as large', () => {
     const former = sized(DETAILS_BYTES_MAX + 10);
     expect(() => check(sized(DETAILS_BYTES_MAX + 10), former)).not.toThrow();
     expect(() => check(sized(DETAILS_BYTES_MAX + 11), former)).toThrow();
   });
 
-  test('is judged for whatever may take more as JSON than as a message', () => {
+  test('is checked for everything that may be larger as JSON than as a message', () => {
     const before = create(ReturnSchema, { id: 1n });
     const after = create(ReturnSchema, {
       id: 1n,

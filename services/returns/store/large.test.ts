@@ -16,7 +16,7 @@ import { largeOf } from './large.ts';
 import { makeLarge } from './testing/large-returns.ts';
 
 let bench: ReturnsBench;
-/** With one connection: who waits with it in hand keeps everybody else waiting. */
+/** A pool with one connection: a call that holds it and waits makes all others wait. */
 let pool: pg.Pool;
 beforeAll(async () => {
   bench = await startReturnsBench();
@@ -37,7 +37,7 @@ async function newLarge() {
   };
 }
 
-/** Has all permits until it is let go. */
+/** Holds all permits until it is released. */
 async function takeAll(): Promise<() => Promise<void>> {
   const held = Promise.withResolvers<void>();
   let taken = 0;
@@ -59,14 +59,14 @@ const flag = (by: By) =>
 const unflag = (by: By) => unflagReturn(pool, create(UnflagReturnRequestSchema, by));
 
 describe('a change of a large return', () => {
-  test('waits for its permit without a connection, and is then done once', async () => {
+  test('waits for its permit without a connection, and then runs once', async () => {
     const large = await newLarge();
     const letGo = await takeAll();
     let isDone = false;
     const flagged = flag(large.by).finally(() => {
       isDone = true;
     });
-    // The first attempt is over once others have the connection, again and again.
+    // The first attempt has ended when other statements get the connection, several times.
     for (let nth = 0; nth < 20; nth += 1) await pool.query('select pg_sleep(0.01)');
     expect(isDone).toBe(false);
     expect(pool.waitingCount).toBe(0);
@@ -83,7 +83,7 @@ describe('a change of a large return', () => {
       const open = await unflag(large.by);
       expect(open.state).toBe(ReturnState.OPEN);
     });
-    // Until the call has ended, its shop has no second one.
+    // Until the call has ended, its shop gets no second permit.
     const next = largeOf(pool).within(large.shopId, async () => 'next');
     const first = await Promise.race([next, pool.query('select 1').then(() => 'still waiting')]);
     expect(first).toBe('still waiting');

@@ -15,7 +15,7 @@ export interface HashedReturn {
 }
 
 const isLong = (column: string) => `octet_length(${column}) > ${LONG_TEXT_BYTES}`;
-/** The first letter says whether a text or its hash follows, because any text may look like a hash. */
+/** The first letter says whether a text or its hash follows, because a text may have the form of a hash. */
 const TEXT = 't';
 const hashOrText = (column: string) => `
   case when ${isLong(column)} then 'h' || encode(sha256(convert_to(${column}, 'UTF8')), 'hex')

@@ -35,11 +35,11 @@ const grade = (of: Return, description: string) =>
   });
 const snapshot = async (of: Return, revision: bigint) =>
   (await bench.client.getSnapshot({ shopId: of.shopId, actor, returnId: of.id, revision })).return;
-/** A text that is nowhere else, beyond what an event copies. */
+/** A unique text that is longer than what an event copies. */
 const longText = (mark: string) => `${mark}${'é'.repeat(20_000)}`;
 
 describe('a long text', () => {
-  test('is stored once, and read back with each revision that had it', async () => {
+  test('is stored once, and read with each revision that had it', async () => {
     const of = await bench.submit(await bench.shop(), { lines: [line(), line()], customer });
     const [assessed] = (await assess(of, longText('first'))).returns;
     const [graded] = (await grade(of, longText('described'))).returns;
@@ -58,7 +58,7 @@ describe('a long text', () => {
     ).toEqual([...[2n, 3n, 4n, 5n]]);
   });
 
-  test('is still read back after the shopper was removed from the snapshot', async () => {
+  test('is still read after the shopper was removed from the snapshot', async () => {
     const of = await bench.submit(await bench.shop(), { customer });
     await assess(of, longText('kept'));
     await assess(of, 'short');

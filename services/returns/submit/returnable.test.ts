@@ -55,7 +55,7 @@ const tooMany = refused(ErrorReason.ORDERED_QUANTITY_EXCEEDED);
 describe('a line with an ordered quantity', () => {
   const line = (quantity: number): Line => ({ ...newLine(), quantity, orderedQuantity: 3 });
 
-  test('comes back in as many units as were ordered, over all returns', async () => {
+  test('may be returned in as many units as were ordered, over all returns', async () => {
     const shopId = await newShop(db.pool);
     const two = line(2);
     await close(await submit(shopId, two));
@@ -68,7 +68,7 @@ describe('a line with an ordered quantity', () => {
     await expect(submit(await newShop(db.pool), line(4))).rejects.toMatchObject(tooMany);
   });
 
-  test('does not count what was cancelled, or is in another shop', async () => {
+  test('does not count cancelled returns and other shops', async () => {
     const shopId = await newShop(db.pool);
     const three = line(3);
     await submit(await newShop(db.pool), three);
@@ -76,7 +76,7 @@ describe('a line with an ordered quantity', () => {
     await submit(shopId, three);
   });
 
-  test('is not edited to more units than were ordered', async () => {
+  test('cannot be edited to more units than were ordered', async () => {
     const shopId = await newShop(db.pool);
     const two = line(2);
     await close(await submit(shopId, two));
@@ -88,7 +88,7 @@ describe('a line with an ordered quantity', () => {
     expect((await reload(db.pool, one)).revision).toBe(one.revision);
   });
 
-  test('never exceeds it, however many submissions race', async () => {
+  test('is never exceeded by parallel submissions', async () => {
     const shopId = await newShop(db.pool);
     const one = line(1);
     await close(await submit(shopId, { ...one, quantity: 2 }));
@@ -100,7 +100,7 @@ describe('a line with an ordered quantity', () => {
 describe('a line without an ordered quantity', () => {
   const full = { refundItem: { shop: '20.00' } };
 
-  test('is not taken again once a closed return refunded it in full', async () => {
+  test('is refused after a closed return refunded it in full', async () => {
     const shopId = await newShop(db.pool);
     const line = { ...newLine(), ...full };
     await close(await submit(shopId, line));
@@ -110,7 +110,7 @@ describe('a line without an ordered quantity', () => {
     await submit(shopId, { ...line, quantity: 1, orderedQuantity: 3 });
   });
 
-  test('is taken again after a refund of a part, or a return that was cancelled', async () => {
+  test('is accepted after a partial refund, or a cancelled return', async () => {
     const shopId = await newShop(db.pool);
     const part = { ...newLine(), refundItem: { shop: '19.99' } };
     await close(await submit(shopId, part));

@@ -26,7 +26,7 @@ describe('a submission is refused', () => {
     });
   });
 
-  test('with another currency than the shop has, or one that there is not', async () => {
+  test('with another currency than the shop has, or one that does not exist', async () => {
     const shopId = await bench.shop();
     expect(await bench.refused(shopId, { currency: 'EUR' })).toEqual(invalid('currency'));
     expect(await bench.refused(shopId, { presentmentCurrency: 'GBX' })).toEqual(
@@ -160,7 +160,7 @@ describe('a submission is refused', () => {
     );
   });
 
-  test('but 191 characters beyond the basic plane are not too many', async () => {
+  test('but not for 191 characters beyond the basic plane', async () => {
     const packageReference = '🧣'.repeat(191);
     const submitted = await bench.submit(await bench.shop(), { packageReference });
     expect(submitted.packageReference).toBe(packageReference);

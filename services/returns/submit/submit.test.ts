@@ -104,7 +104,7 @@ describe('submit return', () => {
     expect(await bench.read(submitted)).toEqual(submitted);
   });
 
-  test('tells of it once, with the whole return', async () => {
+  test('publishes it once, with the whole return', async () => {
     const shopId = await bench.shop();
     const submitted = await bench.submit(shopId);
     const events = await bench.events(shopId);
@@ -139,7 +139,7 @@ describe('submit return', () => {
     expect(submitted.presentmentTotals).toMatchObject({ returnTotal: '3900', refund: '3705' });
   });
 
-  test('takes a submission time of the past as the time of creation, none of the future', async () => {
+  test('uses a past submission time as the time of creation, and refuses a future one', async () => {
     const shopId = await bench.shop();
     const submittedAt = timestampFromDate(new Date('2011-01-04T10:00:00Z'));
     const old = await bench.submit(shopId, { submittedAt });
@@ -221,7 +221,7 @@ describe('a line in a live return', () => {
 describe('a submission with third-party labels', () => {
   const thirdParty = { labelProvider: LabelProvider.THIRD_PARTY };
 
-  test('asks for a label with addresses, parcel and products', async () => {
+  test('requests a label with addresses, parcel and products', async () => {
     const shopId = await bench.shop({ ...thirdParty, parcel: { lengthCm: 40 } });
     const submitted = await bench.submit(shopId, {
       destinationId: WAREHOUSE,
@@ -245,7 +245,7 @@ describe('a submission with third-party labels', () => {
     });
   });
 
-  test('asks for none when the goods are not mailed', async () => {
+  test('requests no label when the goods are not mailed', async () => {
     const shopId = await bench.shop(thirdParty);
     await bench.submit(shopId, { returnMethod: ReturnMethod.KEEP_ITEM });
     expect((await bench.events(shopId)).map((event) => event.trigger)).toEqual(['return.created']);

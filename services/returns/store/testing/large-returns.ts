@@ -5,7 +5,7 @@ import { StatementGroup } from '../../../platform/statement-group.ts';
 
 // What the tests of large returns share.
 
-/** Gives a line so many uploads that the return has no room beside another large one. */
+/** Adds so many uploads to a line that the return and another large one do not fit into one answer. */
 export async function makeLarge(pool: pg.Pool, of: Return): Promise<void> {
   await pool.query(
     `insert into uploads (shop_id, return_id, line_item_id, kind, url)
