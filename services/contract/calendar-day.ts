@@ -1,7 +1,7 @@
 const ACTIVE_MONTHS = 12;
 const SUPPORTED_MONTHS = 15;
 const DAY_MS = 86_400_000;
-/** Days that are remembered: one process has listeners and shops on a few at most. */
+/** The most days to remember. A process needs only a few. */
 const MAX_DAYS = 16;
 
 export type Stage = 'unreleased' | 'active' | 'deprecated' | 'sunset';
@@ -9,11 +9,11 @@ export type Stage = 'unreleased' | 'active' | 'deprecated' | 'sunset';
 /** A released version on one day. */
 export interface VersionDay {
   readonly stage: Exclude<Stage, 'unreleased'>;
-  /** When it retires (RFC 8594), since when it is deprecated (RFC 9745): while it is deprecated. */
+  /** While it is deprecated: the date of its sunset (RFC 8594) and of its deprecation (RFC 9745), as headers. */
   readonly dates: Readonly<Record<string, string>>;
   /** Links that explain the dates. */
   readonly links: readonly string[];
-  /** Past its window, and kept only for want of a newer one. */
+  /** It is past its window, and stays only because no newer version was released. */
   readonly pastWindow: boolean;
 }
 
@@ -21,7 +21,7 @@ export interface VersionDay {
 export interface CalendarDay {
   /** Released versions, oldest first. */
   readonly versions: ReadonlyMap<string, VersionDay>;
-  /** Names of those that serve requests, oldest first; never empty. */
+  /** The versions that serve requests, oldest first; never empty. */
   readonly supported: readonly string[];
   readonly oldestSupported: string;
   /** The newest active version, or the newest released when none is active any more. */
@@ -29,10 +29,10 @@ export interface CalendarDay {
 }
 
 /**
- * The calendar by day, worked out once for each: nothing in it changes between two midnights (UTC).
+ * The calendar by day. Computes each day once, because the calendar changes only at midnight (UTC).
  *
  * @param released names of all versions, oldest first.
- * @param changelog where deprecated versions link to.
+ * @param changelog the page to which deprecated versions link.
  */
 export function createCalendar(
   released: readonly [string, ...string[]],
@@ -53,7 +53,7 @@ export function createCalendar(
 
 function calendarDay(all: readonly [string, ...string[]], changelog: string, today: Date) {
   const due = all.filter((version) => releaseDay(version) <= today);
-  // Before the first release day the first version counts as released: there is no other.
+  // Before the first release day the first version counts as released, because there is no other.
   const released = due.length > 0 ? due : [all[0]];
   const versions = new Map(
     released.map((version) => {

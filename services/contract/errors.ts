@@ -1,4 +1,4 @@
-/** A refusal before it is shaped for a version: the released body, and what a problem document says. */
+/** A refusal before it gets the shape of a version: the released body, and the fields of a problem document. */
 export interface PublicError {
   readonly status: number;
   readonly body: object;
@@ -10,7 +10,7 @@ export interface PublicError {
   };
 }
 
-/** The codes of problem documents; where the interface names a code, it is that one. */
+/** The codes of problem documents. Uses the code of the interface where it has one. */
 export const PROBLEM_CODES = {
   badRequest: 'BAD_REQUEST',
   unauthorized: 'UNAUTHORIZED',

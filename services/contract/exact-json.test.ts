@@ -11,7 +11,7 @@ describe('exact JSON', () => {
     expect(JSON.stringify(parseExactJson(text))).toBe(text);
   });
 
-  test('reads as ordinary JSON does, but for numbers that a double writes in another way', () => {
+  test('reads as JSON.parse does, except numbers that a double writes in another way', () => {
     fc.assert(
       fc.property(fc.json(), (text) => {
         const written = JSON.stringify(parseExactJson(text));
@@ -20,7 +20,7 @@ describe('exact JSON', () => {
     );
   });
 
-  test('tells the nearest double of either form, and of nothing else', () => {
+  test('answers the nearest double of either form, and undefined for other values', () => {
     expect([exactNumber('7'), exactNumber('7.0'), exactNumber('1e999')].map(numberOf)).toEqual([
       7,
       7,
@@ -45,7 +45,7 @@ describe('exact JSON', () => {
     expect(() => parseExactJson(text)).toThrow(SyntaxError);
   });
 
-  test('reads what a reviver would, in any arrangement of pieces, JSON or not', () => {
+  test('reads the same as a reviver, for any arrangement of pieces, valid JSON or not', () => {
     const piece = fc.constantFrom(
       '{',
       '}',
@@ -73,7 +73,7 @@ describe('exact JSON', () => {
 });
 
 describe('the end of a string', () => {
-  test('is its first quote that is not escaped, however long it is', () => {
+  test('is its first quote that is not escaped, in strings of any length', () => {
     const piece = fc.constantFrom('a', '\\\\', '\\"', '\\u0041', '\u{1f4e6}', 'x'.repeat(40));
     fc.assert(
       fc.property(fc.array(piece), fc.string(), (pieces, rest) => {
@@ -93,7 +93,7 @@ function orRefused(read: () => string): string {
   }
 }
 
-/** The same by the language's own means, which are too slow for a door. */
+/** The same with a reviver, which is too slow for the gateway. */
 function revived(text: string): unknown {
   const json = JSON as unknown as { parse(text: string, reviver: Reviver): unknown };
   return json.parse(text, (_key, value, { source }) =>

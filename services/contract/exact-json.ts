@@ -1,12 +1,12 @@
-// Numbers as they were sent: JSON has no limit on digits, a double has. A number that a double would
-// not write in the same way is kept as its text, and JSON.stringify writes that text.
+// Keeps numbers as they were sent: JSON has no limit on digits, a double has. When a double would write a number in
+// another way, its text is kept, and JSON.stringify writes that text.
 
 /** A number as JSON text; made by {@link exactNumber} and {@link parseExactJson} only. */
 export interface NumberText {
   readonly rawJSON: string;
 }
 
-/** Part of Node; the library of TypeScript does not know it yet. */
+/** Node has it, but TypeScript does not declare it yet. */
 interface SourceAccess {
   rawJSON(text: string): NumberText;
   isRawJSON(value: unknown): value is NumberText;
@@ -14,20 +14,20 @@ interface SourceAccess {
 const sourceAccess = JSON as unknown as SourceAccess;
 
 /**
- * Parses JSON so that JSON.stringify writes every number as it stands in `text`: `1.10`, and integers
- * above 2^53 digit by digit.
+ * Parses JSON so that JSON.stringify writes every number exactly as in `text`: `1.10`, and integers above 2^53 with all
+ * digits.
  *
  * @param maxKept how many numbers may be kept as their text.
- * @throws SyntaxError when it is no JSON, RangeError when more numbers would be kept.
+ * @throws SyntaxError when it is not JSON; RangeError when more numbers would be kept.
  */
 export function parseExactJson(text: string, maxKept = Number.POSITIVE_INFINITY): unknown {
-  // In quotes behind a mark that nobody can guess: a reviver would cost some twenty times the parsing.
+  // Puts numbers into quotes with a mark that a caller cannot guess. A reviver would cost about twenty times as much.
   const mark = crypto.randomUUID().slice(-MARK_LENGTH);
   const marked = withMarkedNumbers(text, mark, maxKept);
   return marked === text ? JSON.parse(text) : unmarked(JSON.parse(marked), mark);
 }
 
-/** Hexadecimal digits: 48 random bits, of one parse alone. */
+/** The hexadecimal digits of a mark: 48 random bits for each call. */
 const MARK_LENGTH = 12;
 const QUOTE = 34;
 const BACKSLASH = 92;
@@ -37,7 +37,7 @@ const NINE = 57;
 /** RFC 8259, 6. */
 const NUMBER = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?/y;
 
-/** The text, with every number marked and in quotes that a double would not write in the same way. */
+/** The text with a mark and quotes around each number that a double would write in another way. */
 function withMarkedNumbers(text: string, mark: string, most: number): string {
   let marked = '';
   let copied = 0;
@@ -60,7 +60,7 @@ function withMarkedNumbers(text: string, mark: string, most: number): string {
   return copied === 0 ? text : marked + text.slice(copied);
 }
 
-/** Where no number begins, one character: what is marked of it is refused when it is restored. */
+/** The end of a number. Where no number begins: one character further; its text is refused when it is restored. */
 function endOfNumber(text: string, start: number): number {
   NUMBER.lastIndex = start;
   return NUMBER.test(text) ? NUMBER.lastIndex : start + 1;
@@ -73,14 +73,14 @@ function isExact(source: string): boolean {
 const COMMA = 44;
 const COLON_NEXT = /[ \t\n\r]*:/y;
 
-/** Whether what ends there stands in the place of a name; a number there is no JSON. */
+/** Whether a colon follows, so that the text before is a name. A number as a name is not JSON. */
 function isName(text: string, end: number): boolean {
   if (text.charCodeAt(end) === COMMA) return false;
   COLON_NEXT.lastIndex = end;
   return COLON_NEXT.test(text);
 }
 
-/** Puts numbers in the place of marked texts, everywhere in a value. */
+/** Replaces marked texts by numbers, everywhere in a value. */
 function unmarked(value: unknown, mark: string): unknown {
   if (typeof value === 'string') {
     return value.startsWith(mark) ? sourceAccess.rawJSON(value.slice(mark.length)) : value;
@@ -88,21 +88,21 @@ function unmarked(value: unknown, mark: string): unknown {
   if (Array.isArray(value)) {
     for (let at = 0; at < value.length; at += 1) value[at] = unmarked(value[at], mark);
   } else if (typeof value === 'object' && value !== null) {
-    // Every key is its own, `__proto__` too: JSON.parse made it.
+    // JSON.parse makes every key an own property, also `__proto__`.
     const entries = value as Record<string, unknown>;
     for (const key of Object.keys(entries)) entries[key] = unmarked(entries[key], mark);
   }
   return value;
 }
 
-/** How far a string is looked at character by character, before its end is searched for. */
+/** How many characters of a string are checked one by one, before a search for its end. */
 const SHORT = 32;
 
 /**
- * Where a JSON string ends, at the cost of a search for bytes: texts of many megabytes are legal.
+ * Finds the end of a JSON string with a search for bytes, because texts of many megabytes are valid.
  *
- * @param start place of its first quote.
- * @returns place of its last quote; the length of the text when there is none.
+ * @param start the position of its first quote.
+ * @returns the position of its last quote; the length of the text when there is none.
  */
 export function endOfString(text: string, start: number): number {
   let at = start + 1;
@@ -114,7 +114,7 @@ export function endOfString(text: string, start: number): number {
     }
     const quote = text.indexOf('"', at);
     if (quote === -1) return text.length;
-    // Whatever stands before `at` was read whole, so its backslashes escape nothing from there on.
+    // Everything before `at` was read completely, so no backslash before it escapes a later character.
     if (backslashesBefore(text, quote, at) % 2 === 0) return quote;
     at = quote + 1;
   }
@@ -127,7 +127,7 @@ function backslashesBefore(text: string, place: number, from: number): number {
   return place - at;
 }
 
-/** A JSON number: as a number where that is written in the same way, else as its text. */
+/** A JSON number: a number when a double is written in the same way, else its text. */
 export function exactNumber(text: string): number | NumberText {
   const value = Number(text);
   return String(value) === text ? value : sourceAccess.rawJSON(text);

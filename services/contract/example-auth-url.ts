@@ -1,2 +1,2 @@
-/** Stands in the OpenAPI documents for the address of the operator's authorization server. */
+/** The example address in the OpenAPI documents of the operator's authorization server. */
 export const EXAMPLE_AUTH_URL = 'https://auth.example.com';

@@ -1,4 +1,4 @@
-/** Bounds of the public interface. Depends on nothing: services may import it. */
+/** Limits of the public interface. Imports no other file. Every service may import it. */
 
 /** Interface: Limits. Texts are counted in Unicode characters. */
 export const DISPOSITION_ITEMS_MAX = 30;
@@ -8,7 +8,7 @@ export const IMAGE_MAX = 2_048;
 export const DESTINATION_NAME_MAX = 191;
 export const FRAUD_COMMENT_MAX = 512;
 
-/** Bounds of this service's own, far above real use. */
+/** Limits of our own, far above real use. */
 export const IMAGES_PER_ITEM_MAX = 100;
 export const ADDRESS_TEXT_MAX = 255;
 export const CART_ENTRIES_MAX = 500;
@@ -20,12 +20,13 @@ export const DELIVERIES_PAGE_MAX = 100;
 export const DELIVERIES_PAGE_DEFAULT = 50;
 export const CURSOR_MAX = 200;
 export const BODY_BYTES_MAX = 1024 * 1024;
-/** Thirty full notes with escapes are legal. */
+/** Thirty notes of the maximum length with escapes are valid. */
 export const DISPOSITIONS_BODY_BYTES_MAX = 32 * 1024 * 1024;
-/** Details of one return, as JSON: whatever is accepted can be read, processed and delivered. */
+/** The limit of the details of one return as JSON. Below it, every return can be read, processed and delivered. */
 export const DETAILS_BYTES_MAX = 24 * 1024 * 1024;
 export const JSON_DEPTH_MAX = 32;
-/** Lists, objects and their entries in one body: empty ones cost far more memory than bytes. */
+/** Lists, objects and their entries in one body. Empty ones take far more memory than bytes. */
 export const JSON_ENTRIES_MAX = 100_000;
-/** Numbers of one body that are kept as their text, such as `1.10`: they cost far more than others. */
+/** Numbers of one body that are kept as their text, such as `1.10`. They cost far more than others. */
 export const JSON_KEPT_NUMBERS_MAX = 10_000;
+/** Limits of the public interface. Imports no other file. Every service may import it. */

@@ -49,7 +49,7 @@ test('only dispositions may be larger than 1 MiB', () => {
   }
 });
 
-test('an operation on one object has a 404 of its own', () => {
+test('an operation on one object has its own 404', () => {
   for (const { id, path, notFound } of OPERATIONS) {
     const names = path.includes('{id}') || id === 'getReturnDetails';
     expect({ id, own: notFound !== undefined }).toEqual({ id, own: names });

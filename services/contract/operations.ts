@@ -12,8 +12,8 @@ import { processAnswer, processBody } from './resources/process.ts';
 import { createdWebhook, webhookBody, webhookList } from './resources/webhook.ts';
 
 /**
- * The REST operations as one table (interface: Endpoints). The router, the OpenAPI documents, 405s
- * and the tests of scopes and errors are all made from it.
+ * The REST operations as one table (interface: Endpoints). The router, the OpenAPI documents, the 405 answers and the
+ * tests of scopes and errors are made from it.
  */
 
 export type OperationId =
@@ -41,34 +41,34 @@ export interface OperationBody {
   readonly schema: z.ZodType;
   /** When false an absent body counts as `{}`. */
   readonly required: boolean;
-  /** After inflation. */
+  /** The limit after decompression. */
   readonly maxBytes: number;
-  /** Whether numbers are kept as they were sent, to be passed on. */
+  /** Whether numbers are kept as they were sent. */
   readonly exactNumbers?: boolean;
 }
 
 export interface Operation {
   readonly id: OperationId;
   readonly method: 'GET' | 'POST' | 'PUT' | 'DELETE';
-  /** After the version segment; `{id}` stands for a path id, `{delivery_id}` for a `webhook-id`. */
+  /** The path after the version segment; `{id}` is a path id, `{delivery_id}` a `webhook-id`. */
   readonly path: string;
   readonly scope: Scope;
   /** `bearer-or-api-key`: `Authorization` when it is `Bearer`, else `X-Authorization`; `api-key`: only the latter. */
   readonly credentials: 'api-key' | 'bearer-or-api-key';
-  /** What a valid credential without the scope gets. */
+  /** The answer to a valid credential without the scope. */
   readonly forbidden: 'message-403' | 'errors-401';
-  /** The 404 of an id that names nothing in this shop; absent where the operation names no object. */
+  /** The 404 of an id that does not exist in this shop; absent when the operation has no id. */
   readonly notFound?: PublicError;
   readonly body?: OperationBody;
   /** True when the operation reads query parameters. */
   readonly query: boolean;
   readonly success: { readonly status: number; readonly schema?: z.ZodType };
-  /** True for what is not in the interface document but added to it. */
+  /** True for an addition to the interface document. */
   readonly addition: boolean;
   readonly summary: string;
   readonly description: string;
   readonly tag: string;
-  /** Bodies of refusals of this operation's own, by status, in released versions. */
+  /** Bodies of refusals that only this operation has, by status, in released versions. */
   readonly errors: Readonly<Record<number, readonly z.ZodType[]>>;
 }
 
@@ -243,7 +243,7 @@ export const OPERATIONS: readonly Operation[] = [
     success: { status: 200, schema: processAnswer },
     summary: 'Process return',
     description:
-      'Queues a return for processing. `true` is an acknowledgement; `return.closed` or `return.processing.failed` tells the end. A refusal is a 200 with `errors`.',
+      'Queues a return for processing. `true` is an acknowledgement; `return.closed` or `return.processing.failed` follows. A refusal is a 200 with `errors`.',
     tag: 'Returns',
     errors: { 404: [shapes.processNotFound], 422: [shapes.messageError] },
   },

@@ -18,7 +18,7 @@ type Detail = NonNullable<MessageInitShape<typeof EventSchema>['detail']>;
 
 const at = timestampFromDate(SAMPLE_TIME);
 
-/** A test event of any trigger, made of the documented sample data; only its id is new each time. */
+/** A test event of any trigger, made of the documented sample data, with a new id. */
 export function sampleEvent(trigger: Trigger, shopId: bigint, eventId = randomUUID()): Event {
   const aboutReturn = trigger !== 'shipment.processed';
   const detail = detailOf(trigger, shopId);

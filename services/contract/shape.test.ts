@@ -36,7 +36,7 @@ describe('condition_category', () => {
     expect(shapeResponse('2026-07', 'getReturnDetails', details)).toEqual(details);
   });
 
-  test('is the only thing that 2026-07 answers differently', () => {
+  test('is the only difference of 2026-07', () => {
     const category = fc.constantFrom(...CONDITION_CATEGORIES);
     const lines = fc.array(
       fc.record({
@@ -63,13 +63,13 @@ describe('condition_category', () => {
     );
   });
 
-  test('the answer that is reshaped is not changed itself', () => {
+  test('does not change the original answer', () => {
     const details = withCategory(newest('junk'));
     shapeResponse('2026-07', 'getReturnDetails', details);
     expect(details).toEqual(withCategory(newest('junk')));
   });
 
-  test('other operations and topics stay as they are', () => {
+  test('other operations and topics do not change', () => {
     fc.assert(
       fc.property(fc.jsonValue(), (body) => {
         expect(shapeResponse('2026-07', 'createCart', body)).toBe(body);
@@ -117,7 +117,7 @@ describe('error bodies', () => {
     });
   });
 
-  test('a refusal inside a 200 stays as it is in unstable', () => {
+  test('a refusal inside a 200 does not change in unstable', () => {
     const refusal = { ...error, status: 200 };
     expect(shapeError('unstable', refusal)).toEqual({
       contentType: 'application/json',

@@ -5,15 +5,15 @@ import type { PublicError } from './errors.ts';
 import type { OperationId } from './operations.ts';
 import { UNSTABLE } from './versions.ts';
 
-/** Breaking changes, newest first: what separates the newest shape from the older ones. */
+/** Breaking changes between the newest shape and the older ones, newest first. */
 const CHANGES: readonly VersionChange[] = [change202610];
 
-/** Reshapes the newest form of a successful answer for `version`; `unstable` answers the newest. */
+/** Changes the newest form of a successful answer to that of `version`; `unstable` has the newest. */
 export function shapeResponse(version: string, operation: OperationId, body: unknown): unknown {
   return changesSince(version).reduce((shaped, change) => change.response(operation, shaped), body);
 }
 
-/** Reshapes the newest form of a webhook payload for `version`. */
+/** Changes the newest form of a webhook payload to that of `version`. */
 export function shapePayload(version: string, topic: string, payload: object): object {
   return changesSince(version).reduce((shaped, change) => change.payload(topic, shaped), payload);
 }
@@ -29,7 +29,7 @@ export function shapeError(
   return { contentType: 'application/json', body: error.body };
 }
 
-/** The changes that a caller of `version` does not know yet, newest first. */
+/** The changes after `version`, newest first. */
 export function changesSince(version: string): readonly VersionChange[] {
   if (version === UNSTABLE) return [];
   return CHANGES.filter((change) => change.version > version);

@@ -53,7 +53,7 @@ describe('reading RFC 3339', () => {
     expect(parseTime(text)).toBeUndefined();
   });
 
-  test('reads back what it writes', () => {
+  test('reads what it writes', () => {
     const years = { min: new Date('0001-01-01'), max: new Date('9999-12-31'), noInvalidDate: true };
     fc.assert(
       fc.property(fc.date(years), (time) => {

@@ -1,4 +1,4 @@
-/** Times of the interface: what is read and how they are written. */
+/** Reads and writes times of the interface. */
 
 const RFC3339 =
   /^(\d{4})-(\d{2})-(\d{2})[Tt](\d{2}):(\d{2}):(\d{2})(?:\.(\d+))?(?:[Zz]|([+-])(\d{2}):(\d{2}))$/;
@@ -8,8 +8,8 @@ const MINUTE_MS = 60_000;
 
 /**
  * Reads an RFC 3339 time: any offset, `T` and `Z` in either case, any fraction (cut to milliseconds).
- * A leap second counts as the second after it. undefined when it is none, or when no four-digit year
- * can hold it in UTC.
+ * A leap second counts as the second after it. Answers undefined when the text is no such time, or its year in UTC does not
+ * have four digits.
  */
 export function parseTime(text: string): Date | undefined {
   const match = RFC3339.exec(text);
@@ -29,12 +29,12 @@ export function parseTime(text: string): Date | undefined {
   return time >= FIRST_MS && time <= LAST_MS ? new Date(time) : undefined;
 }
 
-/** What the interface calls ISO 8601: `YYYY-MM-DDThh:mm:ss+00:00`, in UTC. */
+/** The form that the interface calls ISO 8601: `YYYY-MM-DDThh:mm:ss+00:00`, in UTC. */
 export function isoTime(time: Date): string {
   return `${time.toISOString().slice(0, 19)}+00:00`;
 }
 
-/** The shape of `created_at`, `updated_at` and `edited_at` in return details, in UTC. */
+/** The form of `created_at`, `updated_at` and `edited_at` in return details, in UTC. */
 export function plainTime(time: Date): string {
   return time.toISOString().slice(0, 19).replace('T', ' ');
 }
@@ -44,7 +44,7 @@ function daysIn(year: number, month: number): number {
   return [4, 6, 9, 11].includes(month) ? 30 : 31;
 }
 
-/** Date.UTC takes years below 100 for those of the twentieth century. */
+/** Sets the year separately, because Date.UTC adds 1900 to years below 100. */
 function utc(year: number, month: number, day: number): number {
   return new Date(0).setUTCFullYear(year, month - 1, day);
 }

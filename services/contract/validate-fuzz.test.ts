@@ -32,7 +32,7 @@ const hostileBodies = fc.letrec((tie) => ({
   object: fc.dictionary(fc.oneof(fc.constantFrom(...names), fc.string()), tie('value')),
 })).object;
 
-test('no body makes the validator throw, or is answered with its own library text', () => {
+test('no body makes the validator throw, or gets a message of the library', () => {
   const operations = OPERATIONS.filter(({ body }) => body).map(({ id }) => id);
   const wording = /^.+ (must|is required).*\.$/s;
   fc.assert(

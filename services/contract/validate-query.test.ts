@@ -52,11 +52,11 @@ describe('the query of return details', () => {
     },
   );
 
-  test('an order name longer than any names nothing', () => {
+  test('an order name that is longer than every stored one does not exist', () => {
     expect(read(`order_name=${'x'.repeat(192)}`)).toEqual({ ok: false, notFound: true });
   });
 
-  test('other operations read none', () => {
+  test('other operations read no query', () => {
     expect(validateQuery('listWebhooks', '2026-10', new URLSearchParams('return_id='))).toEqual({
       ok: true,
       value: undefined,
@@ -73,7 +73,7 @@ describe('a path id', () => {
     );
   });
 
-  test('is nothing beyond', () => {
+  test('is undefined beyond', () => {
     fc.assert(
       fc.property(fc.bigInt({ min: MAX_ID + 1n }), (id) => {
         expect(parsePathId(id.toString())).toBeUndefined();
@@ -103,11 +103,11 @@ describe('a path id', () => {
 describe('the query of deliveries', () => {
   const read = (query: URLSearchParams) => validateQuery('listDeliveries', '2026-10', query);
 
-  test('asks for the first fifty of all when it is empty', () => {
+  test('selects the first fifty of all when it is empty', () => {
     expect(read(new URLSearchParams())).toEqual({ ok: true, value: { limit: 50, cursor: '' } });
   });
 
-  test('holds what was given, whatever its order and whatever else is there', () => {
+  test('has the given parameters, in any order and among unknown ones', () => {
     const time = fc.date({
       min: new Date('2000-01-01'),
       max: new Date('2099-01-01'),

@@ -4,7 +4,7 @@ import { ACCEPTED, item, REFUSED } from './testing/bodies.ts';
 import { validateBody } from './validate.ts';
 
 describe('a body', () => {
-  test.each(ACCEPTED)('%s takes %s', (operation, _name, body) => {
+  test.each(ACCEPTED)('%s accepts %s', (operation, _name, body) => {
     expect(validateBody(operation, '2026-10', body)).toMatchObject({ ok: true });
   });
 
@@ -17,7 +17,7 @@ describe('a body', () => {
     });
   });
 
-  test('is refused with all its faults, in the order of the fields', () => {
+  test('gets all its faults, in the order of the fields', () => {
     expect(validateBody('updateDestination', 'unstable', { type: 'x', enabled: 1 })).toMatchObject({
       message: 'name is required.',
       fields: [{ field: 'name' }, { field: 'type' }, { field: 'enabled' }],

@@ -21,7 +21,7 @@ import type { FraudReportBody } from './resources/fraud-report.ts';
 import type { ProcessBody } from './resources/process.ts';
 import type { WebhookBody } from './resources/webhook.ts';
 
-/** What a validated body is, per operation. Optional fields may be null, which means absent. */
+/** The validated body of each operation. Optional fields may be null, which means absent. */
 export interface Bodies {
   readonly createWebhook: WebhookBody;
   readonly updateWebhook: WebhookBody;
@@ -33,7 +33,7 @@ export interface Bodies {
 }
 export type BodyOf<K extends OperationId> = K extends keyof Bodies ? Bodies[K] : undefined;
 
-/** What a validated query is, per operation. */
+/** The validated query of each operation. */
 export interface Queries {
   readonly getReturnDetails: DetailsQuery;
   readonly listDeliveries: DeliveriesQuery;
@@ -56,8 +56,7 @@ const FIELDS_MAX = 50;
 const FIELD_NAME_MAX = 200;
 
 /**
- * Judges a parsed JSON body against the operation's schema in `version` (no released version differs
- * in requests). An absent body is `{}` where the operation allows it. Never throws.
+ * Validates a parsed JSON body with the operation's schema in `version` (requests are the same in all released versions). An absent body is `{}` where the operation allows it. Never throws.
  */
 export function validateBody<K extends OperationId>(
   operation: K,
@@ -82,8 +81,8 @@ export function validateBody<K extends OperationId>(
 }
 
 /**
- * Judges a query. `notFound`: well formed, but it names nothing (`return_id=abc`): the operation's
- * own 404 answers, after all other checks.
+ * Validates a query. `notFound` means that no object can have its id (`return_id=abc`): after all other checks the operation
+ * answers its own 404.
  */
 export function validateQuery<K extends OperationId>(
   operation: K,
@@ -109,7 +108,7 @@ const QUERIES: ReadonlyMap<OperationId, ReadQuery> = new Map<OperationId, ReadQu
   ['listDeliveries', readDeliveriesQuery],
 ]);
 
-/** Reads a path id, already percent-decoded; undefined: it names nothing, the operation's own 404. */
+/** Reads a path id, already percent-decoded; undefined when no object can have it: the operation answers its own 404. */
 export function parsePathId(segment: string): bigint | undefined {
   return parseId(segment);
 }
@@ -119,7 +118,7 @@ function invalid(faults: readonly FieldFault[]): Invalid {
   return { ok: false, message: fields[0]?.message ?? 'The request is not valid.', fields };
 }
 
-/** `items[0].note`; keys the caller chose are cut, so that an answer does not grow with them. */
+/** Such as `items[0].note`. Long keys of the caller are cut, so that the answer stays small. */
 function fieldName(path: z.core.$ZodIssue['path']): string {
   if (path.length === 0) return 'body';
   const name = path.reduce<string>((text, part) => {

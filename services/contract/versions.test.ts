@@ -80,7 +80,7 @@ describe('headers of the lifecycle', () => {
     });
   });
 
-  test('a deprecated version says since when, until when, and where to read on', () => {
+  test('a deprecated version has the dates of deprecation and sunset, and a link', () => {
     expect(serve('v1', day('2027-07-01'))).toHaveProperty('headers', {
       'X-Service-API-Version': '2026-07',
       Sunset: 'Fri, 01 Oct 2027 00:00:00 GMT',
@@ -96,7 +96,7 @@ describe('headers of the lifecycle', () => {
     );
   });
 
-  test('the link to the successor holds nothing that a header may not', () => {
+  test('the link to the successor has only characters that a header may have', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'binary' }), (rest) => {
         const result = serve('2026-07', day('2027-11-01'), `/${rest}`);
@@ -108,7 +108,7 @@ describe('headers of the lifecycle', () => {
     );
   });
 
-  test('unstable warns', () => {
+  test('unstable has a warning', () => {
     expect(serve('unstable', day('2029-01-01'))).toHaveProperty('headers', {
       'X-Service-API-Version': 'unstable',
       'X-Service-API-Warning':
@@ -127,7 +127,7 @@ describe('headers of the lifecycle', () => {
 });
 
 describe('the calendar on any day', () => {
-  test('something is always supported, oldest first, and serves a request without a version', () => {
+  test('at least one version is supported, and the oldest serves a request without a version', () => {
     fc.assert(
       fc.property(dates, (today) => {
         const supported = supportedVersions(today);
@@ -138,7 +138,7 @@ describe('the calendar on any day', () => {
     );
   });
 
-  test('a stage is never left backwards', () => {
+  test('a version never returns to an earlier stage', () => {
     const order = ['unreleased', 'active', 'deprecated', 'sunset'];
     fc.assert(
       fc.property(dates, dates, fc.constantFrom(...RELEASED), (one, other, version) => {
@@ -162,7 +162,7 @@ describe('the calendar on any day', () => {
     );
   });
 
-  test('a released version is always served, by itself or by the oldest supported', () => {
+  test('a request for a released version is served by it, or by the oldest supported one', () => {
     fc.assert(
       fc.property(dates, fc.constantFrom(...RELEASED), (today, version) => {
         if (stageOf(version, today) === 'unreleased') return;

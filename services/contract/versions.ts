@@ -4,13 +4,13 @@ import { createCalendar, type Stage } from './calendar-day.ts';
  * The version calendar (interface: Versioning). Pure: every function takes today's date.
  * A version is named after the month whose first day (UTC) releases it. It is active for 12 months,
  * deprecated until month 15, then sunset; the newest released one stays deprecated until a newer
- * one comes, so that something is always supported.
+ * one comes, so that at least one is always supported.
  */
 
 /** Released versions, oldest first. */
 export const RELEASED = ['2026-07', '2026-10'] as const;
 export const UNSTABLE = 'unstable';
-/** Where the gateway serves the changelog that deprecated responses link to. */
+/** The path of the changelog, to which answers of deprecated versions link. */
 export const CHANGELOG_PATH = '/docs/changelog';
 export const UNSTABLE_WARNING =
   'The unstable version may change without notice and must not be used in production.';
@@ -20,7 +20,7 @@ const VERSION_SEGMENT = /^(?:\d{4}-\d{2}|v\d+|unstable)$/;
 
 const dayOf = createCalendar(RELEASED, CHANGELOG_PATH);
 
-/** What serves a request: the version, what was asked for, and the headers every answer carries. */
+/** The version that serves a request, the requested one, and the headers of every answer. */
 export interface Served {
   readonly served: string;
   readonly requested: string | undefined;
@@ -30,8 +30,8 @@ export interface Served {
 }
 
 /**
- * Splits a whole request path such as `/api/v1/webhooks/7` into the version segment, when the first
- * segment looks like one, and the rest (`/webhooks/7`, or an empty text). undefined: not under `/api`.
+ * Splits a whole request path such as `/api/v1/webhooks/7` into the version segment, if the first segment has the form of
+ * one, and the rest (`/webhooks/7`, or an empty text). undefined when the path is not under `/api`.
  */
 export function splitPath(path: string): { segment: string | undefined; rest: string } | undefined {
   if (path !== '/api' && !path.startsWith('/api/')) return undefined;
@@ -43,8 +43,8 @@ export function splitPath(path: string): { segment: string | undefined; rest: st
 }
 
 /**
- * Which version serves a request (interface: Versioning). `rest` is the path after the version, for
- * the link to the successor of a sunset version. `unknown` carries the text of the 404.
+ * Finds the version that serves a request (interface: Versioning). `rest` is the path after the version, for
+ * the link to the successor of a sunset version. `unknown` is the text of the 404.
  */
 export function serve(
   segment: string | undefined,
@@ -61,29 +61,29 @@ export function serve(
   const day = dayOf(today);
   const version = segment === ALIAS.name ? ALIAS.version : segment;
   const stage = version === undefined ? undefined : stageOf(version, today);
-  const aliasGone = segment === ALIAS.name && stage === 'sunset';
-  if (stage === 'unreleased' || aliasGone) {
+  const isAliasSunset = segment === ALIAS.name && stage === 'sunset';
+  if (stage === 'unreleased' || isAliasSunset) {
     const names = [...day.supported, UNSTABLE].join(', ');
     return { unknown: `Unknown API version ${segment}. Supported versions: ${names}.` };
   }
   const upgraded = version === undefined || stage === 'sunset';
   const served = upgraded ? day.oldestSupported : version;
-  const standing = day.versions.get(served);
+  const servedDay = day.versions.get(served);
   const successor = stage === 'sunset' ? [successorLink(served, rest)] : [];
-  const links = [...successor, ...(standing?.links ?? [])];
+  const links = [...successor, ...(servedDay?.links ?? [])];
   return {
     served,
     requested: segment,
     headers: {
       'X-Service-API-Version': served,
-      ...standing?.dates,
+      ...servedDay?.dates,
       ...(links.length > 0 && { Link: links.join(', ') }),
     },
-    pastWindow: standing?.pastWindow ?? false,
+    pastWindow: servedDay?.pastWindow ?? false,
   };
 }
 
-/** Where a version stands; `unreleased` also for names that were never one. */
+/** The stage of a version; `unreleased` also for names that are no versions. */
 export function stageOf(version: string, today: Date): Stage {
   return dayOf(today).versions.get(version)?.stage ?? 'unreleased';
 }
@@ -99,8 +99,8 @@ export function newestActive(today: Date): string {
 }
 
 /**
- * Which version shapes webhook payloads for a shop that chose `stored`: the choice, upgraded as
- * requests are once it is sunset (interface: Versioning, rule 9). The headers go with each delivery.
+ * The version of the webhook payloads of a shop that chose `stored`. After its sunset it is the oldest supported one, as for
+ * requests (interface: Versioning, rule 9). Each delivery has the headers.
  */
 export function payloadVersionServed(
   stored: string,
@@ -115,7 +115,7 @@ export function payloadVersionServed(
   };
 }
 
-/** The path was sent by the caller: whatever a header or a link may not hold is encoded. */
+/** The path comes from the caller, so characters that a header or link must not have are encoded. */
 function successorLink(version: string, rest: string): string {
   const safe = rest
     .slice(0, 512)

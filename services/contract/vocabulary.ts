@@ -3,7 +3,7 @@
  * import it.
  */
 
-/** What a webhook subscription's payload can be about (interface: Webhook subscription). */
+/** The topics of webhook subscriptions (interface: Webhook subscription). */
 export const TOPICS = [
   'return',
   'return.processing',
@@ -15,7 +15,7 @@ export const TOPICS = [
 ] as const;
 export type Topic = (typeof TOPICS)[number];
 
-/** The events a webhook subscription can wait for (interface: Webhook subscription). */
+/** The triggers of webhook subscriptions (interface: Webhook subscription). */
 export const TRIGGERS = [
   'return.created',
   'return.updated',
@@ -34,7 +34,7 @@ export type Trigger = (typeof TRIGGERS)[number];
 /** Interface: Webhook status. */
 export const WEBHOOK_STATUSES = ['active', 'inactive'] as const;
 
-/** Where a webhook's delivery stands. */
+/** The states of a webhook's delivery. */
 export const DELIVERY_STATES = [
   'waiting',
   'held',
@@ -70,7 +70,7 @@ export const FRAUD_CATEGORIES = [
 ] as const;
 export type FraudCategory = (typeof FRAUD_CATEGORIES)[number];
 
-/** What grading may find: the values that 2026-07 answers as they are. */
+/** The categories of gradings; 2026-07 answers these values. */
 export const CONDITION_CATEGORIES = [
   'grade_a',
   'grade_b',

@@ -37,7 +37,7 @@ describe('text rules', () => {
 });
 
 describe('Base64', () => {
-  test('takes whatever Node writes, padded or not', () => {
+  test('accepts everything that Node writes, padded or not', () => {
     fc.assert(
       fc.property(fc.uint8Array(), (bytes) => {
         const text = Buffer.from(bytes).toString('base64');

@@ -1,8 +1,8 @@
 import type { OperationId } from '../operations.ts';
 
 /**
- * What one version broke, and how its answers become those of the version before. Requests have not
- * changed yet. `schemas` edits the component schemas of an OpenAPI document in place.
+ * The breaking changes of one version, and how its answers become those of the previous version. Requests have not
+ * changed so far. `schemas` edits the component schemas of an OpenAPI document in place.
  */
 export interface VersionChange {
   readonly version: string;

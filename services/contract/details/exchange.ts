@@ -4,7 +4,7 @@ import type { Exchange } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import type { CurrencyType } from '../vocabulary.ts';
 import { shapeOf, type ViewOf, viewFields, viewOf } from './field.ts';
 
-/** An exchange item of return details, with its amounts in the asked-for currency; `none` stands for zero. */
+/** An exchange item of return details, with its amounts in the requested currency; `none` is the text of zero. */
 interface ExchangeSource {
   readonly exchange: Exchange;
   readonly basis: CurrencyType;
@@ -35,7 +35,7 @@ export function exchangeView(source: ExchangeSource): ViewOf<typeof EXCHANGE> {
   return viewOf(EXCHANGE, source);
 }
 
-/** The presentment amount may be left out when both currencies are the same. */
+/** The presentment amount may be absent when both currencies are the same. */
 function inBasis(amount: Amount | undefined, basis: CurrencyType): string | undefined {
   if (basis === 'shop') return amount?.shop;
   return amount?.presentment || amount?.shop;

@@ -3,13 +3,13 @@ import { z } from 'zod';
 import { amount, knownId, known as knownText, time } from '../resources/answers.ts';
 import { idNumber, idText, iso, known, plain } from '../views/values.ts';
 
-/** One key of a public object: its schema, and how it is read from what the services answer. */
+/** One key of a public object: its schema, and how to read it from the messages of the services. */
 export interface ViewField<Source, T> {
   readonly schema: z.ZodType<T>;
   readonly read: (source: Source) => T;
 }
 
-/** The kinds of key of one object, whose values come from `Source`. Empty texts and ids of 0 are null. */
+/** The kinds of key of one object, which is read from a `Source`. Empty texts and ids of 0 become null. */
 export function viewFields<Source extends { readonly none: string }>() {
   return {
     text: (read: (source: Source) => string | undefined): ViewField<Source, string | null> => ({
@@ -50,7 +50,7 @@ export function viewFields<Source extends { readonly none: string }>() {
   };
 }
 
-// The values of fields differ; each field is consistent in itself.
+// The fields of one object have values of different types.
 // biome-ignore lint/suspicious/noExplicitAny: a map over fields of any value
 type AnyFields = Readonly<Record<string, ViewField<any, any>>>;
 type ValueOf<F> = F extends ViewField<never, infer T> ? T : never;

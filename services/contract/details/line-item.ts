@@ -62,7 +62,7 @@ const uploads = z
   })
   .meta({ id: 'CustomerUploads' });
 
-/** A line, with its amounts in the asked-for currency; `none` stands for zero. */
+/** A line, with its amounts in the requested currency; `none` is the text of zero. */
 interface LineSource {
   readonly line: LineItem;
   readonly amounts: LineAmounts | undefined;

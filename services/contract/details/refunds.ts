@@ -37,7 +37,7 @@ export function refundsView(ret: Return): z.infer<typeof refund>[] {
   }));
 }
 
-/** Here the provider's refund id is a number; one that is not numeric is unknown. */
+/** This shape has the provider's refund id as a number; an id that is not numeric is unknown. */
 export function providerRefundsView(ret: Return): z.infer<typeof providerRefund>[] {
   return ret.refunds.map((one) => ({
     id: Number(one.id),

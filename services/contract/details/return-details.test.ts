@@ -24,7 +24,7 @@ const make = (init: MessageInitShape<typeof ReturnSchema>) =>
   create(ReturnSchema, { id: 7n, currency: 'GBP', presentmentCurrency: 'JPY', ...init });
 const bare = make({});
 
-/** Every sum differs from every other, so that a swapped field shows. */
+/** All sums are different, so that a swapped field is detected. */
 const totals = (start: number, decimals: string) => {
   const fields = [
     ...['total', 'returnProductTotal', 'returnDiscountTotal', 'returnTaxTotal', 'returnTotal'],
@@ -75,7 +75,7 @@ const twoCurrencies = make({
   ],
 });
 
-describe('the details of a return of which little is known', () => {
+describe('the details of a return with few known fields', () => {
   const details = returnDetailsView(bare);
 
   test('have every key of the interface', () => {
@@ -83,7 +83,7 @@ describe('the details of a return of which little is known', () => {
     expect(schema.safeParse(details).error).toBeUndefined();
   });
 
-  test('say null, empty list or zero', () => {
+  test('have null, an empty list or zero', () => {
     expect(details).toMatchObject({
       ...{ edited_at: null, order_number: null, provider_order_number: null, destination_id: null },
       ...{ customer: null, customer_email: null, gift_card_presentment: null, label_status: null },
@@ -99,7 +99,7 @@ describe('the details of a return of which little is known', () => {
     });
   });
 
-  test('of a line have null for what was never written, and empty uploads', () => {
+  test('of a line have null for absent fields, and empty uploads', () => {
     const [line] = returnDetailsView(make({ lineItems: [{ lineItemId: 5n }] })).line_items;
     expect(line).toMatchObject({
       ...{ line_item_id: 5, provider_line_item_id: null, sku: null, price: '0.00', outcome: null },
@@ -109,7 +109,7 @@ describe('the details of a return of which little is known', () => {
 });
 
 describe('the currency basis', () => {
-  test('absent: refund as paid, all else in the shop currency', () => {
+  test('absent: refund as paid, everything else in the shop currency', () => {
     expect(returnDetailsView(twoCurrencies)).toMatchObject({
       ...{ currency: 'GBP', total: '100.00', refund: '919', handling_fee: '111.00' },
       ...{ exchange: '115.00', gift_card: '118.00', exchanges: [{ price: '3.00', tax: '0.00' }] },
@@ -122,7 +122,7 @@ describe('the currency basis', () => {
     expect(details).toEqual({ ...returnDetailsView(twoCurrencies), refund: '119.00' });
   });
 
-  test('presentment: all top-level and line amounts as stored, the code stays the shop one', () => {
+  test('presentment: all top-level and line amounts in it, while `currency` stays the shop’s', () => {
     expect(returnDetailsView(twoCurrencies, 'presentment')).toMatchObject({
       ...{ currency: 'GBP', total: '900', refund: '919', handling_fee: '911', exchange: '915' },
       ...{ gift_card: '918', upsell: '917', exchanges: [{ price: '570', tax: '0' }] },
@@ -149,7 +149,7 @@ describe('the currency basis', () => {
     },
   );
 
-  test('an exchange without a presentment amount has the shop one: both currencies are the same', () => {
+  test('an exchange without a presentment amount has the shop’s, because both currencies are the same', () => {
     const ret = make({ presentmentCurrency: 'GBP', exchanges: [{ price: { shop: '3.00' } }] });
     expect(returnDetailsView(ret, 'presentment').exchanges[0]?.price).toBe('3.00');
   });
@@ -172,7 +172,7 @@ describe('single fields', () => {
     });
   });
 
-  test('ids are numbers, save those that the interface calls strings', () => {
+  test('ids are numbers, except those that the interface defines as strings', () => {
     const ret = make({
       destinationId: 9n,
       order: { id: 1n, providerOrderId: 2n ** 53n - 1n, name: '#1', number: 4n },
@@ -215,7 +215,7 @@ describe('single fields', () => {
     expect(details.labels[1]?.line_items).toEqual([5]);
   });
 
-  test('a label of unknown rate has none', () => {
+  test('a label with an unknown rate has null', () => {
     expect(returnDetailsView(make({ labels: [{ rate: '' }] }))).toMatchObject({
       ...{ label_rate: null, labels: [{ rate: null }] },
     });
@@ -228,7 +228,7 @@ describe('single fields', () => {
     expect(line?.condition).toMatchObject({ condition_category: null, images: ['u'] });
   });
 
-  test('uploads are told apart by kind', () => {
+  test('uploads are separated by kind', () => {
     const uploads = [
       { id: 1n, kind: CustomerUpload_Kind.IMAGE, source: 'customer', url: 'i', createdAt: at },
       { id: 2n, kind: CustomerUpload_Kind.MEDIA, mediaType: 'video', url: 'm', createdAt: at },
@@ -242,7 +242,7 @@ describe('single fields', () => {
     });
   });
 
-  test('words are those of the interface', () => {
+  test('enums are the words of the interface', () => {
     const outcomes = OutcomeSchema.values.map(({ number }) =>
       word(OutcomeSchema, number, RETURN_OUTCOMES),
     );
@@ -266,7 +266,7 @@ describe('single fields', () => {
   });
 });
 
-test('the sample return is valid and holds the rule of the presentment object', () => {
+test('the sample return is valid and follows the rule of the presentment object', () => {
   const details = returnDetailsView(sampleReturn(1n));
   expect(schema.safeParse(details).error).toBeUndefined();
   const { refund, return_credit_total, handling_fee, ...rest } = details.presentment;

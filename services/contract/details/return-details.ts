@@ -26,13 +26,13 @@ import { lineItem, lineItemView } from './line-item.ts';
 import { presentment, presentmentView } from './presentment.ts';
 import { providerRefund, providerRefundsView, refund, refundsView } from './refunds.ts';
 
-/** A return, with its totals in the asked-for currency; `none` stands for zero. */
+/** A return, with its totals in the requested currency; `none` is the text of zero. */
 interface DetailsSource {
   readonly ret: Return;
   readonly basis: CurrencyType;
   readonly totals: Totals | undefined;
   readonly none: string;
-  /** In the presentment currency unless `shop` was asked for. */
+  /** In the presentment currency, or in the shop's when the request has `shop`. */
   readonly refund: string;
   /** The top-level label fields are those of the newest label. */
   readonly newest: Label | undefined;
@@ -105,7 +105,7 @@ const DETAILS = {
   ),
   label_updated_at: field.time(({ newest }) => newest?.updatedAt),
   label_url: field.text(({ newest }) => newest?.url),
-  // The carrier's bill: in the shop's currency, whichever was asked for.
+  // The carrier's bill, always in the shop's currency.
   label_rate: field.text(({ newest }) => newest?.rate),
   outcome: field.other(z.enum(RETURN_OUTCOMES).nullable(), ({ ret }) =>
     word(OutcomeSchema, ret.outcome, RETURN_OUTCOMES),
@@ -134,9 +134,9 @@ export const returnDetails = z.object(returnDetailsFields).meta({ id: 'ReturnDet
 export type ReturnDetails = ViewOf<typeof DETAILS>;
 
 /**
- * Return details in the newest shape. Without `currencyType` the `refund` is in the presentment currency and
- * the rest in the shop's; `shop` and `presentment` put all top-level and line amounts into that currency.
- * What names its own currency keeps it.
+ * Return details in the newest shape. Without `currencyType` the `refund` is in the presentment currency and the rest in
+ * the shop's. With `shop` or `presentment` all top-level and line amounts are in that currency, except amounts that name
+ * their own currency.
  */
 export function returnDetailsView(ret: Return, currencyType?: CurrencyType): ReturnDetails {
   const basis = currencyType ?? 'shop';

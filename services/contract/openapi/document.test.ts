@@ -9,12 +9,12 @@ import { breakingChanges } from './growth.ts';
 
 const VERSIONS = [...RELEASED, UNSTABLE];
 
-/** Where the bounds of the interface stand (interface: Limits); `errors: {}` of a refusal is a shape. */
+/** The paths of the interface's limits (interface: Limits); `errors: {}` of a refusal is a shape, not a limit. */
 const OF_THE_INTERFACE =
   /assess post responses 200|AssessBody properties items$|properties (?:return_processor|note|comment) |images anyOf 0 items$|DestinationBody properties name$|MessageError/;
 
 describe.each(VERSIONS)('the document of %s', (version) => {
-  test('is the committed one: after a change, run `npm run docs`', async () => {
+  test('equals the committed file; after a change run `npm run docs`', async () => {
     const committed = await read(`../../../docs/openapi/${version}.json`);
     expect(openapiDocument(version)).toEqual(committed);
   });
@@ -27,7 +27,7 @@ describe.each(VERSIONS)('the document of %s', (version) => {
     }
   });
 
-  test('marks every bound of size and count that the interface does not name', () => {
+  test('marks every limit of size and count that the interface does not have', () => {
     const bounded = boundedIn(openapiDocument(version));
     expect(bounded.length).toBeGreaterThan(18);
     for (const [path, schema] of bounded) {
@@ -65,7 +65,7 @@ test.each(RELEASED)('the released document of %s only grows', async (version) =>
   expect(breakingChanges(released, openapiDocument(version))).toEqual([]);
 });
 
-test('the statuses of an operation are those the order of checks can give it', () => {
+test('the statuses of an operation are those that its checks can answer', () => {
   const statuses = Object.fromEntries(
     OPERATIONS.map(({ id, path, method }) => {
       const document = openapiDocument('2026-10');
@@ -107,7 +107,7 @@ test('2026-07 describes condition_category as a word, 2026-10 as an object', () 
 
 const BOUNDS = ['maxLength', 'maxItems', 'maxProperties'];
 
-/** Every schema below `value` that bounds a size or a count, by its path. */
+/** Every schema below `value` that limits a size or a count, by its path. */
 function boundedIn(value: unknown, path: readonly string[] = []): [string, object][] {
   if (typeof value !== 'object' || value === null) return [];
   const own: [string, object][] = BOUNDS.some((name) => name in value)

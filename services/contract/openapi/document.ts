@@ -13,8 +13,8 @@ const INTRODUCTION = `Returns of a merchant: details, processing, dispositions, 
 **Receiving webhooks.** Every message is signed after [Standard Webhooks](https://www.standardwebhooks.com): verify \`webhook-signature\` over the unchanged body with the secret that *Create webhook* answered (the \`whsec_\` belongs to it), and answer any 2xx within 15 seconds. Anything else is tried again, eleven times in all over three to four days, later if \`Retry-After\` asks for it; 410, or nothing but failures for five days, makes the subscription inactive. A repeated \`webhook-id\` is the same message again. Messages may overtake each other: \`X-Service-Sequence\` grows with every change of one return. A payload has the shape of the version set for the shop, whichever version the subscription was made with; \`X-Service-API-Version\` names it.`;
 
 /**
- * The OpenAPI 3.1 document of one version, made from the table of operations. `version` is a released
- * one or `unstable` (which has no webhooks section: payloads never use it).
+ * The OpenAPI 3.1 document of one version, made from the table of operations. `version` is a released one or `unstable`,
+ * which has no section about webhooks, because payloads never use it.
  */
 export function openapiDocument(version: string): JsonObject {
   const newest = newestDocument(version);
@@ -52,7 +52,7 @@ function newestDocument(version: string): object {
 
 /** Interface: Authentication. */
 function securitySchemes() {
-  // Some issuers end in a slash.
+  // The URL of some issuers ends with a slash.
   return {
     apiKey: { type: 'apiKey', in: 'header', name: 'X-Authorization' },
     partner: {
@@ -107,7 +107,7 @@ function operationObject(operation: Operation, unstable: boolean): object {
   };
 }
 
-/** Fields may be added at any time, so a document never closes an object. */
+/** Allows more properties in every object, because fields may be added at any time. */
 function openToGrowth(schema: object): void {
   if ('additionalProperties' in schema && schema.additionalProperties === false) {
     Reflect.deleteProperty(schema, 'additionalProperties');

@@ -24,14 +24,14 @@ describe('a released document', () => {
   });
 
   test.each([
-    ['without a path', { paths: { '/a': {} } }, { paths: {} }, '/paths//a is gone'],
+    ['without a path', { paths: { '/a': {} } }, { paths: {} }, '/paths//a was removed'],
     ['with another type', { a: { type: 'string' } }, { a: { type: 'integer' } }, '/a/type changed'],
     ['without an enum value', { enum: ['a', 'b'] }, { enum: ['a'] }, '/enum lost "b"'],
     [
       'without a field',
       { properties: { title: {} } },
       { properties: {} },
-      '/properties/title is gone',
+      '/properties/title was removed',
     ],
     [
       'asking for more',

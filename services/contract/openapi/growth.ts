@@ -2,10 +2,9 @@ import { isDeepStrictEqual } from 'node:util';
 import { isObject, type JsonObject } from '../json-object.ts';
 
 /**
- * What a released OpenAPI document lost or tightened (interface: Versioning, rules 6 and 7): keys and
- * list entries may be added, none may go, and values stay. A request may not ask for more: its
- * `required` lists and `enum`s are read the other way round where that is what breaks a caller.
- * Texts for people may change.
+ * Finds breaking changes of a released OpenAPI document (interface: Versioning, rules 6 and 7). Keys and list entries may
+ * be added, but not removed, and values must not change. A request must not require more: its `required` lists are
+ * compared in the other direction. Texts for people may change.
  */
 export function breakingChanges(before: JsonObject, after: JsonObject): string[] {
   return compare({ before, after, path: '', request: false });
@@ -34,13 +33,13 @@ function compareObjects(before: JsonObject, after: JsonObject, pair: Pair): stri
     .filter((key) => !isProse(before, key))
     .flatMap((key) => {
       const path = `${pair.path}/${key}`;
-      if (!Object.hasOwn(after, key)) return [`${path} is gone`];
+      if (!Object.hasOwn(after, key)) return [`${path} was removed`];
       const request = pair.request || isSent(pair.path, key);
       return compare({ before: before[key], after: after[key], path, request });
     });
 }
 
-/** Order does not matter: an entry is kept when some entry of the new list is no step back from it. */
+/** The order does not matter: for each entry the new list must have an entry without a breaking change. */
 function compareLists(before: unknown[], after: unknown[], pair: Pair): string[] {
   const { path, request } = pair;
   if (request && path.endsWith('/required')) {
@@ -48,14 +47,14 @@ function compareLists(before: unknown[], after: unknown[], pair: Pair): string[]
       .filter((entry) => !before.includes(entry))
       .map((entry) => `${path} asks for ${String(entry)}`);
   }
-  const gone = before.filter(
+  const removed = before.filter(
     (entry) =>
       !after.some((other) => compare({ ...pair, before: entry, after: other }).length === 0),
   );
-  return gone.map((entry) => `${path} lost ${JSON.stringify(entry).slice(0, 200)}`);
+  return removed.map((entry) => `${path} lost ${JSON.stringify(entry).slice(0, 200)}`);
 }
 
-/** Texts for people and the examples beside a schema; a field may have the name of either. */
+/** Texts for people and examples, unless a field has such a name. */
 function isProse(parent: JsonObject, key: string): boolean {
   return key === 'examples' ? isObject(parent.schema) : PROSE.has(key) && !isObject(parent[key]);
 }

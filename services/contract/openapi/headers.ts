@@ -4,7 +4,7 @@ type HeaderMap = Record<string, object>;
 
 const text = (description: string) => ({ description, schema: { type: 'string' } });
 
-/** What every answer under the version carries. */
+/** The headers of every answer of a version. */
 export function commonHeaders(unstable: boolean): HeaderMap {
   return {
     'X-Request-Id': required(text('Names this request in logs and in questions to support')),
@@ -19,7 +19,7 @@ export function commonHeaders(unstable: boolean): HeaderMap {
   };
 }
 
-/** Headers that one status adds. */
+/** The headers that a status adds. */
 export function headersOf(status: number): HeaderMap {
   if (status === 401) return { 'WWW-Authenticate': required(text('How to authenticate')) };
   if (status === 429 || status === 503) {

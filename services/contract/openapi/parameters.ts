@@ -66,7 +66,7 @@ const DELIVERIES_QUERY = [
   {
     name: 'state',
     in: 'query',
-    description: 'Where the delivery stands',
+    description: 'State of the delivery',
     schema: { type: 'string', enum: [...DELIVERY_STATES] },
   },
   {

@@ -17,7 +17,7 @@ const HEADERS: readonly (readonly [string, string])[] = [
   ['X-Service-Sequence', "The return's revision, to order by"],
 ];
 
-/** The `webhooks` section: one entry a topic, with the triggers that deliver it and a sample of each. */
+/** The `webhooks` section: one entry for each topic, with its triggers and a sample of each. */
 export function payloadSection(version: string): Record<string, Record<string, object>> {
   return Object.fromEntries(
     TOPICS.map((topic) => [topic, { post: payloadOperation(topic, version) }]),

@@ -18,10 +18,10 @@ const PHRASES: Readonly<Record<number, string>> = {
   422: 'The request breaks a rule; the message names the field',
   429: 'Too many requests',
   500: 'An unforeseen fault; the message holds the request id',
-  503: 'A part of the service is away for the moment',
+  503: 'A part of the service is temporarily unavailable',
 };
 
-/** The statuses an operation can answer with, success first, and the bodies of each refusal. */
+/** The statuses that an operation can answer, success first, with the bodies of each refusal. */
 function refusalsOf(operation: Operation): ReadonlyMap<number, readonly z.ZodType[]> {
   const message = [shapes.messageError];
   const ofBodies: [number, readonly z.ZodType[]][] = operation.body

@@ -11,7 +11,7 @@ import { delivers, payloadOf } from '../views/payload.ts';
 import { TOPICS, TRIGGERS } from '../vocabulary.ts';
 import { openapiDocument } from './document.ts';
 
-/** Rules that a schema cannot say, or says only in its description. */
+/** Rules that a schema cannot express, or has only in its description. */
 const UNSAID = /NUL|16 KiB|twice|when category|RFC 3339|Base64|true, false or null/;
 
 describe.each([...RELEASED, UNSTABLE])('the schemas of %s', (version) => {
@@ -67,7 +67,7 @@ describe.each([...RELEASED, UNSTABLE])('the schemas of %s', (version) => {
     }
   });
 
-  test('process answers true or a refusal, nothing else', () => {
+  test('process answers true or a refusal', () => {
     const pointer = [...pointerOf('processReturn'), ...answer('200')];
     const refusal = { errors: { message: 'x', code: 'UNPROCESSABLE_FLAGGED_RETURN' } };
     expect([true, refusal].map((value) => valid(pointer, value))).toEqual([true, true]);

@@ -3,8 +3,8 @@ import { RELEASED, UNSTABLE } from '../versions.ts';
 import { openapiDocument } from './document.ts';
 
 /**
- * Writes docs/openapi/<version>.json for every version (`npm run docs`). With `--release`, also the
- * copies that a test holds later documents against: run it once when a version goes out.
+ * Writes docs/openapi/<version>.json for every version (`npm run docs`). With `--release` it also writes the copies with
+ * which a test compares later documents: run it once when a version is released.
  */
 const docs = new URL('../../../docs/openapi/', import.meta.url);
 const released = new URL('released/', import.meta.url);

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 
-/** The kinds of field that answers and payloads are made of. Every key is always there; unknown is null. */
+/** The kinds of field in answers and payloads. Every key is always present; an unknown value is null. */
 
 export const amount = () => z.string().meta({ description: 'Decimal amount' });
 export const known = () => z.string().nullable();

@@ -24,7 +24,7 @@ const entry = z
   })
   .meta({ override: entrySchema });
 
-/** Body of create cart (interface: Cart). The content of `shopify` is not looked at. */
+/** Body of create cart (interface: Cart). Does not check the content of `shopify`. */
 export const cartBody = z
   .object({
     cart: z
@@ -41,7 +41,7 @@ export const cartBody = z
   .meta({ id: 'CartBody' });
 export type CartBody = z.infer<typeof cartBody>;
 
-/** Interface: Cart. `data` is the request; a `shopify` that was not sent is not answered. */
+/** Interface: Cart. `data` is the request; has `shopify` only when the request has it. */
 export const cart = z
   .object({
     token: z.string(),
@@ -76,7 +76,7 @@ function entryFault(value: unknown): Fault | undefined {
   return contentFault(value);
 }
 
-/** Texts and numbers at any depth must survive being stored and written again. */
+/** Checks that texts and numbers at any depth can be stored and answered unchanged. */
 function contentFault(root: object): Fault | undefined {
   const waiting: unknown[] = [root];
   while (waiting.length > 0) {

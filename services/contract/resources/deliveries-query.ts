@@ -4,16 +4,16 @@ import { parseTime } from '../time.ts';
 import { DELIVERY_STATES, type DeliveryState, TRIGGERS, type Trigger } from '../vocabulary.ts';
 import { textFault } from './fields.ts';
 
-/** Which deliveries of a webhook, and which page of them. */
+/** Selects deliveries of a webhook, and a page of them. */
 export interface DeliveriesQuery {
   readonly state: DeliveryState | undefined;
   readonly trigger: Trigger | undefined;
-  /** Of events at or after this time. */
+  /** Deliveries of events at or after this time. */
   readonly from: Date | undefined;
-  /** Of events before this time. */
+  /** Deliveries of events before this time. */
   readonly to: Date | undefined;
   readonly limit: number;
-  /** Of the page before; empty for the first. */
+  /** The cursor of the previous page; empty for the first page. */
   readonly cursor: string;
 }
 

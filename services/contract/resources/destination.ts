@@ -26,7 +26,7 @@ const addressBody = z
   )
   .meta({ id: 'AddressBody' });
 
-/** Body of update destination: `name` is required, what is absent stays, an address replaces all of it. */
+/** Body of update destination. `name` is required; absent fields stay; an address replaces the whole former address. */
 export const destinationBody = z
   .object({
     name: requiredText({ max: DESTINATION_NAME_MAX }),

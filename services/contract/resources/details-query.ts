@@ -4,7 +4,7 @@ import { ORDER_NAME_MAX } from '../limits.ts';
 import { CURRENCY_TYPES, type CurrencyType } from '../vocabulary.ts';
 import { textFault } from './fields.ts';
 
-/** What selects a return: shaped as the oneof of the internal request. */
+/** Selects a return; has the shape of the oneof in the internal request. */
 export type DetailsSelector =
   | { readonly case: 'returnId' | 'orderId' | 'providerOrderId'; readonly value: bigint }
   | { readonly case: 'orderName'; readonly value: string };
@@ -28,7 +28,7 @@ const DETAILS_SELECTORS = ['return_id', 'order_id', 'order_name', 'provider_orde
 
 const ID = /^[1-9]\d{0,15}$/;
 
-/** Reads an id of a path or query, already percent-decoded; undefined when it names nothing. */
+/** Reads an id of a path or query, already percent-decoded; undefined when no object can have it. */
 export function parseId(text: string): bigint | undefined {
   if (!ID.test(text)) return undefined;
   const id = BigInt(text);

@@ -43,7 +43,7 @@ const item = z
   )
   .meta({ id: 'DispositionInput' });
 
-/** Body of assess dispositions (interface: Disposition item): all or nothing, no line named twice. */
+/** Body of assess dispositions (interface: Disposition item): all or none, and each line once. */
 export const assessBody = z
   .object({
     items: z

@@ -2,11 +2,11 @@ import { z } from 'zod';
 import { blank, cleanText, fits } from '../../platform/text.ts';
 
 /**
- * The kinds of field that request bodies are made of. Each says its rule in our own words: a message
- * reads on from the field's name ("note must be at most 512 characters").
+ * The kinds of field in request bodies. Each has its own message, which follows the field's name ("note must be at most 512
+ * characters").
  */
 
-/** Marks a bound that is this service's own and not the interface's. */
+/** Marks a limit of our own, which the interface does not have. */
 export const ownBound = { 'x-service-bound': true };
 
 /** A text, kept as sent. `max` counts Unicode characters. */
@@ -20,7 +20,7 @@ export function text(rule: { max: number; own?: boolean }) {
     .meta({ maxLength: rule.max, ...(rule.own ? ownBound : {}) });
 }
 
-/** A text that must say something: only white space counts as missing. */
+/** A required text; a text of white space only counts as missing. */
 export function requiredText(rule: { max?: number }) {
   return z
     .string({ error: typed('a string') })
@@ -57,12 +57,12 @@ export function boolean() {
   return z.boolean({ error: typed('true or false') });
 }
 
-/** The message of a value of the wrong type; a missing or null one is asked for instead. */
+/** The message for a value of the wrong type; for a missing or null value it says that it is required. */
 export function typed(what: string): (issue: { input: unknown }) => string {
   return ({ input }) => (input === undefined || input === null ? 'is required' : `must be ${what}`);
 }
 
-/** What is wrong with the characters of a text, if anything. */
+/** The fault in the characters of a text; undefined when there is none. */
 export function textFault(value: string): string | undefined {
   return cleanText(value) ? undefined : 'must not contain NUL or unpaired surrogate characters';
 }

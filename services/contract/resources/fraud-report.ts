@@ -4,7 +4,7 @@ import { FRAUD_COMMENT_MAX } from '../limits.ts';
 import { FRAUD_CATEGORIES } from '../vocabulary.ts';
 import { choice, text } from './fields.ts';
 
-/** Body of create fraud report: a comment of blanks counts as none; `other` needs one. */
+/** Body of create fraud report. A blank comment counts as absent; the category `other` needs a comment. */
 export const fraudReportBody = z
   .object({
     category: choice(FRAUD_CATEGORIES).nullish(),

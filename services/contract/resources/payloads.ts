@@ -4,7 +4,7 @@ import { LABEL_STATUSES, RETURN_STATES, type Topic } from '../vocabulary.ts';
 import { known, knownId, time } from './answers.ts';
 import { destination } from './destination.ts';
 
-/** What each topic's webhook payload holds besides `topic` and `trigger`, newest shape. */
+/** The webhook payload of each topic, without `topic` and `trigger`, in the newest shape. */
 
 const order = { order_id: knownId(), provider_order_id: knownId() };
 const money = z.object({ amount: known(), currency: known() });

@@ -7,8 +7,8 @@ export type DetailValue = string | number | NumberText | boolean | null;
 export type ProcessBody = Readonly<Record<string, DetailValue>>;
 
 /**
- * Optional body of process return: values for the additional details of new orders and for the
- * timeline. Judged as it is, so that every key reaches its place.
+ * Optional body of process return: values for the additional details of new orders and for the timeline. Validated without
+ * changes, so that no key is lost.
  */
 export const processBody = z
   .custom<ProcessBody>()
@@ -55,7 +55,7 @@ function detailsFault(body: unknown): { message: string; path?: string[] } | und
   return bytes > PROCESS_DETAILS_BYTES_MAX ? { message: 'must be at most 16 KiB' } : undefined;
 }
 
-/** UTF-8 of the text itself: how JSON writes it does not count. */
+/** The bytes of the text itself in UTF-8, not of its JSON. */
 function sizeOf(value: unknown): number {
   return Buffer.byteLength(typeof value === 'string' ? value : JSON.stringify(value));
 }

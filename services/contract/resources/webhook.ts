@@ -3,15 +3,15 @@ import { TOPICS, TRIGGERS, WEBHOOK_STATUSES } from '../vocabulary.ts';
 import { choice, requiredText } from './fields.ts';
 
 /**
- * Body of webhook create and update (interface: Webhook subscription). Topic and trigger are judged
- * each on its own. What the address may be is judged by the webhooks service, after all else is valid.
+ * Body of webhook create and update (interface: Webhook subscription). Topic and trigger are validated
+ * separately. The webhooks service validates the address, after everything else is valid.
  */
 export const webhookBody = z
   .object({
     topic: choice(TOPICS).meta({ description: "Picks the payload's shape" }),
     trigger: choice(TRIGGERS).meta({
       description:
-        'Picks the event. A topic hears of the triggers that its sample payloads name; any other pair is accepted and never delivers',
+        'Picks the event. A topic gets only the triggers that its sample payloads name; any other pair is accepted and never delivers',
     }),
     url: requiredText({}).meta({
       description:

@@ -10,14 +10,14 @@ export const item = (fields: object) => ({ items: [{ line_item_id: 1, ...fields 
 const repeated = <T>(count: number, make: (index: number) => T) =>
   Array.from({ length: count }, (_, index) => make(index));
 
-/** Bodies that hold every rule: operation, what is special, body. */
+/** Valid bodies: operation, what is special, body. */
 export const ACCEPTED: readonly [OperationId, string, object][] = [
   ['createWebhook', 'without a status', WEBHOOK],
   ['updateWebhook', 'a null status', { ...WEBHOOK, status: null }],
-  ['updateWebhook', 'a pair that delivers nothing', { ...WEBHOOK, trigger: 'shipment.processed' }],
+  ['updateWebhook', 'a pair that never delivers', { ...WEBHOOK, trigger: 'shipment.processed' }],
   [
     'createWebhook',
-    'an address that only the webhooks service judges',
+    'an address that only the webhooks service validates',
     { ...WEBHOOK, url: 'nope' },
   ],
   ['createWebhook', 'an address too long', { ...WEBHOOK, url: `https://${'a'.repeat(3000)}` }],
@@ -36,12 +36,12 @@ export const ACCEPTED: readonly [OperationId, string, object][] = [
   ['updateDestination', 'an empty address', { name: 'D', address: {} }],
   ['updateDestination', 'a code in lower case', { name: 'D', address: { country_code: 'gb' } }],
   ['updateDestination', 'a null part', { name: 'D', address: { city: null, phone: '' } }],
-  ['createFraudReport', 'nothing', {}],
+  ['createFraudReport', 'an empty body', {}],
   ['createFraudReport', 'nulls', { category: null, comment: null }],
   ['createFraudReport', 'a category without a comment', { category: 'item-is-worn' }],
   ['createFraudReport', 'other with a comment', { category: 'other', comment: 'odd' }],
   ['createFraudReport', 'a full comment', { comment: BOX.repeat(512) }],
-  ['processReturn', 'nothing', {}],
+  ['processReturn', 'an empty body', {}],
   ['processReturn', 'flat values', { a: 'x', b: 1.5, c: true, d: null, '': '' }],
   ['processReturn', 'fifty keys', Object.fromEntries(repeated(50, (n) => [`k${n}`, n]))],
   ['createCart', 'an id', { cart: [MAX] }],
@@ -51,7 +51,7 @@ export const ACCEPTED: readonly [OperationId, string, object][] = [
   ['createCart', 'an unpadded shopify', { cart: [1], shopify: 'YQ' }],
 ];
 
-/** Bodies that break one rule: operation, body, the answered message. */
+/** Bodies that break one rule: operation, body, message of the answer. */
 export const REFUSED: readonly [OperationId, object, string][] = [
   ['createWebhook', {}, 'topic is required.'],
   ['updateWebhook', {}, 'topic is required.'],

@@ -10,7 +10,7 @@ import { isoTime } from '../time.ts';
 import { DELIVERY_STATES, TOPICS, TRIGGERS } from '../vocabulary.ts';
 import { idNumber, iso, known, word } from './values.ts';
 
-/** A delivery as partners see it; throws for one that lacks what each has. */
+/** A delivery as partners see it. Throws when a required field is missing. */
 export function deliveryView(delivery: Delivery): DeliveryObject {
   const topic = TOPICS.find((name) => name === delivery.topic);
   const trigger = TRIGGERS.find((name) => name === delivery.trigger);

@@ -3,7 +3,7 @@ import type { LabelRequest } from '../../../proto/gen/rms/returns/v1/return_pb.t
 import { addressView } from './destination.ts';
 import { iso, known } from './values.ts';
 
-/** Payload of topic `label.request`: what a third-party label provider needs to know. */
+/** Payload of topic `label.request`, for third-party label providers. */
 export function labelRequestPayload(event: Event): object | undefined {
   const request = event.detail.case === 'labelRequest' ? event.detail.value : undefined;
   if (!request) return undefined;

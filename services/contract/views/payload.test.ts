@@ -14,7 +14,7 @@ const sample = (topic: Topic, trigger: Trigger) => {
 const pairs = TOPICS.flatMap((topic) => TRIGGERS.map((trigger) => [topic, trigger] as const));
 const time = '2026-07-01T12:00:00+00:00';
 
-describe('which pairs deliver', () => {
+describe('the pairs that deliver', () => {
   test('topic return on every trigger about one return, the others on their own', () => {
     const delivering = pairs.filter(([topic, trigger]) => delivers(topic, trigger));
     expect(delivering.map((pair) => pair.join(' '))).toEqual([
@@ -36,14 +36,14 @@ describe('which pairs deliver', () => {
     if (payload) expect(payloadSchema(topic).safeParse(payload).error).toBeUndefined();
   });
 
-  test('unknown topics and triggers deliver nothing', () => {
+  test('unknown topics and triggers never deliver', () => {
     expect(delivers('returns', 'return.closed')).toBe(false);
     expect(delivers('constructor', 'return.closed')).toBe(false);
     const event = create(EventSchema, { trigger: 'items.assessed', shopId: 3n });
     expect(payloadOf('return', event, undefined)).toBeUndefined();
   });
 
-  test('topic return waits for a snapshot that was left out', () => {
+  test('topic return needs a snapshot that the event does not have', () => {
     expect(payloadOf('return', sampleEvent('return.closed', 3n), undefined)).toBeUndefined();
   });
 });

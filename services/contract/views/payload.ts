@@ -35,15 +35,15 @@ const SHAPES: Readonly<Record<Topic, Shape>> = {
   'partner.returns.shipment': { triggers: ['shipment.processed'], build: shipmentPayload },
 };
 
-/** Whether a subscription to this pair ever gets anything: the topic's payload fits the trigger's events. */
+/** Whether a subscription to this pair ever gets a delivery: the topic's payload can be built from the trigger's events. */
 export function delivers(topic: string, trigger: string): boolean {
   return shapeOf(topic)?.triggers.includes(trigger) ?? false;
 }
 
 /**
- * The payload of `topic` for an event, in the newest shape; `shapePayload` makes it that of a shop's
- * version. `snapshot` is the event's, or the one read back when it was left out for its size.
- * undefined: this topic cannot be built from this event.
+ * The payload of `topic` for an event, in the newest shape; `shapePayload` changes it to a shop's version. `snapshot` is that
+ * of the event, or the stored one when it was too large for the event. undefined when this topic cannot be built from this
+ * event.
  */
 export function payloadOf(
   topic: string,

@@ -3,19 +3,19 @@ import { type Timestamp, timestampDate } from '@bufbuild/protobuf/wkt';
 import { code } from 'currency-codes';
 import { isoTime, plainTime } from '../time.ts';
 
-/** How single values of messages become values of the public interface. */
+/** Converts single values of messages to values of the public interface. */
 
-/** An id as a JSON number; 0 stands for unknown. Stored ids never exceed 2^53 - 1. */
+/** An id as a JSON number; 0 means unknown. Stored ids never exceed 2^53 - 1. */
 export function idNumber(id: bigint): number | null {
   return id === 0n ? null : Number(id);
 }
 
-/** An id that the interface carries as a string; 0 stands for unknown. */
+/** An id that the interface carries as a string; 0 means unknown. */
 export function idText(id: bigint): string | null {
   return id === 0n ? null : id.toString();
 }
 
-/** A text; empty or absent stands for unknown. */
+/** A text; empty or absent means unknown. */
 export function known(text: string | undefined): string | null {
   return text === undefined || text === '' ? null : text;
 }
@@ -30,7 +30,7 @@ export function plain(time: Timestamp | undefined): string | null {
   return time ? plainTime(timestampDate(time)) : null;
 }
 
-/** Zero with the currency's ISO 4217 decimals; two for a code the list does not hold. */
+/** Zero with the currency's ISO 4217 decimals; two for an unknown code. */
 export function zero(currency: string): string {
   const digits = code(currency)?.digits ?? 2;
   return digits === 0 ? '0' : `0.${'0'.repeat(digits)}`;
