@@ -14,7 +14,7 @@ beforeAll(async () => {
 afterAll(() => bench.stop());
 
 describe('an assessment without an outcome', () => {
-  test('takes the shop’s default outcome and the present time when it is told neither', async () => {
+  test('uses the shop’s default outcome and the current time when they are absent', async () => {
     const { shopId, lines } = bench.shopWithLines(2);
     const [first] = await bench.assess(shopId, [{ lineItemId: lines[0] ?? 0n }]);
     expect(first?.disposition).toMatchObject({ outcome: DispositionOutcome.BACK_TO_STOCK });
