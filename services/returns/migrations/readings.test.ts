@@ -33,11 +33,14 @@ async function bring(files: readonly string[]): Promise<void> {
   await migrate({ databaseUrl: database.url, schemas });
 }
 
+function migrations(): string[] {
+  return readdirSync(HERE).filter((file) => file.endsWith('.sql'));
+}
+
 beforeAll(async () => {
   database = await createEmptyDatabase();
   folder = mkdtempSync(join(tmpdir(), 'returns-'));
-  const before = readdirSync(HERE).filter((file) => file.endsWith('.sql') && file < NEW);
-  await bring(before);
+  await bring(migrations().filter((file) => file < NEW));
   pool = createPool(database.url);
   await pool.query('set search_path to returns');
 });
@@ -115,7 +118,8 @@ test('no refund changes; shipping includes its tax, and is the sum of the lines'
     await insertOld(two, { shipping: 3, tax: 0 }),
     await insertOld([{ shipping: 0, tax: 0.5 }], { shipping: 0, tax: 0 }),
   ];
-  await bring([NEW]);
+  // With all later ones, because the code reads columns that they add.
+  await bring(migrations().filter((file) => file >= NEW));
   expect(await amountsOf(followed)).toEqual({
     refund: '24.50',
     shipping: ['4.50', '0.50'],

@@ -1,18 +1,17 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
+import { EXCHANGE_AMOUNTS, LINE_AMOUNTS } from '../fields/amounts.ts';
+import { sumsOf } from './amounts.ts';
 import { lineRefunds, refundOf, totalsOf } from './totals.ts';
 
 const sum = fc.bigInt({ min: 0n, max: 10n ** 14n });
-const exchange = fc.record({ price: sum, discount: sum, tax: sum });
-const line = fc.record({
-  price: sum,
-  discount: sum,
-  tax: sum,
-  refundItem: sum,
-  refundTax: sum,
-  refundShipping: sum,
-  refundShippingTax: sum,
-});
+/** Any sums of these names. */
+const anySums = <K extends string>(names: readonly K[]) =>
+  fc
+    .array(sum, { minLength: names.length, maxLength: names.length })
+    .map((sums) => sumsOf(names, (name) => sums[names.indexOf(name)] ?? 0n));
+const exchange = anySums(EXCHANGE_AMOUNTS);
+const line = anySums(LINE_AMOUNTS);
 const given = fc.record({
   creditShipping: sum,
   returnCredit: sum,
