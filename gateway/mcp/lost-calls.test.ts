@@ -73,6 +73,24 @@ describe.each(WRITES)('%s whose response was lost', (tool, service, rpc) => {
   });
 });
 
+test('the key of a lost call is refused for another call, and the lost one can still be repeated', async () => {
+  const idempotency_key = `lost-${++last}`;
+  const seen = failing('returns', 'flagReturn');
+  const args = { ...GOOD_CALLS.flag_return, idempotency_key };
+  await bench.call(owner.token, 'flag_return', args);
+  seen.isUnavailable = false;
+  const calls = seen.keys.length;
+  for (const [tool, other] of [
+    ['flag_return', { ...args, comment: 'Another comment' }],
+    ['unflag_return', { ...GOOD_CALLS.unflag_return, idempotency_key }],
+  ] as const) {
+    const refused = await bench.call(owner.token, tool, other);
+    expect(refused).toMatchObject({ isError: true, text: expect.stringMatching(/another call/) });
+  }
+  expect(seen.keys).toHaveLength(calls);
+  expect((await bench.call(owner.token, 'flag_return', args)).isError).toBe(false);
+});
+
 test('a call whose process ended is repeated with the key of the first', async () => {
   const args = { ...GOOD_CALLS.flag_return, idempotency_key: `lost-${++last}` };
   const seen = failing('returns', 'flagReturn');
