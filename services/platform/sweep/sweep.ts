@@ -60,8 +60,8 @@ async function findMissing(o: SweepOptions, begin: string, signal: AbortSignal):
     if (missing.length > 0) {
       const waiting = { ...o, tries: o.pausesMs.length, limit: MAX_MISSING };
       if ((await countMissing(o.pool, waiting)) === MAX_MISSING) return;
-      // A backlog: the next sweep starts here again. Otherwise `publishMissing` first deletes events that were only in
-      // flight.
+      // A backlog: the next sweep starts here again. Otherwise `publishMissing` first deletes events that were only
+      // in-flight.
       if (!(await hasCaughtUp(o, signal))) return;
     }
     await noteMissing(o.pool, { ...o, missing, cursor: nextCursor });

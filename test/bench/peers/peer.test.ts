@@ -31,14 +31,18 @@ describe('figures beside a peer', () => {
   });
 
   test('say why there is no peer, and keep its goals without an outcome', () => {
-    const figures = absentFigures(burst, 'go: module\n  403 Forbidden', commandOf(undefined, true));
+    const figures = absentFigures(
+      burst,
+      'go: reading https://registry.example/x:\n  403 Forbidden',
+      commandOf(undefined, true),
+    );
     expect(figures.map(({ goal, met }) => [goal, met])).toEqual([
       ['≥ 1.50', undefined],
       ['≤ 0.50', undefined],
       [undefined, undefined],
     ]);
     expect(figures[2]?.value).toBe(
-      'Outpost could not be had: go: module 403 Forbidden (`node test/bench/peers/outpost.ts --burst --quick`)',
+      'Outpost could not be had: go: reading the registry 403 Forbidden (`node test/bench/peers/outpost.ts --burst --quick`)',
     );
   });
 });

@@ -110,9 +110,14 @@ export function absentFigures(
     { name: 'CPU-s per 1,000, to Outpost', value, goal: `≤ ${goals.cpu.toFixed(2)}` },
     {
       name: 'Outpost',
-      value: `${value}: ${reason.replaceAll(/\s+/g, ' ')} (\`${command.join(' ')}\`)`,
+      value: `${value}: ${shortened(reason)} (\`${command.join(' ')}\`)`,
     },
   ];
+}
+
+/** In one line, and without the address of the registry that was asked: it is this machine's. */
+function shortened(reason: string): string {
+  return reason.replaceAll(/https?:\/\/\S+/g, 'the registry').replaceAll(/\s+/g, ' ');
 }
 
 function latencyText({ p50, p99 }: PeerResult): string {

@@ -86,7 +86,7 @@ export function peerOf(server: Server, scheme = 'http'): Peer {
 const MOST_TRIES = 10;
 
 /**
- * Sends until the head of an answer was heard, a few times: a machine that stands still hears nothing
+ * Sends until the head of an answer has arrived, a few times: a machine that stands still receives nothing
  * in a short time. Gives the last outcome.
  */
 export async function untilNotified(send: () => Promise<Outcome>): Promise<Outcome> {
