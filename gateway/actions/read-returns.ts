@@ -3,7 +3,7 @@ import DataLoader from 'dataloader';
 import { ErrorReason } from '../../proto/gen/rms/common/v1/error_pb.ts';
 import type { Return } from '../../proto/gen/rms/returns/v1/return_pb.ts';
 import type { DetailsSelector } from '../../services/contract/resources/details-query.ts';
-import { forNobody, presentCaller } from '../../services/platform/caller.ts';
+import { presentCaller, withoutCaller } from '../../services/platform/caller.ts';
 import { isUnavailable, reasonOf } from '../../services/platform/errors.ts';
 import { createShopPermits } from '../../services/platform/shop-permits.ts';
 import type { Services } from '../services.ts';
@@ -57,7 +57,7 @@ export function createReturnReader(returns: Returns): ReadReturn {
     const ask = (selectors: readonly DetailsSelector[]) => {
       batches.delete(key);
       // The batch continues when one of its callers disconnects.
-      return forNobody(() => askTogether(returns, reader, selectors));
+      return withoutCaller(() => askTogether(returns, reader, selectors));
     };
     const loader = new DataLoader<DetailsSelector, Return | undefined>(ask, {
       cache: false,

@@ -10,7 +10,7 @@ export function forCaller<T>(caller: AbortSignal, work: () => T): T {
 }
 
 /** Runs work that continues when the caller leaves, such as work that several callers share. */
-export function forNobody<T>(work: () => T): T {
+export function withoutCaller<T>(work: () => T): T {
   return callers.run(undefined, work);
 }
 

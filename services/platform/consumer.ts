@@ -167,7 +167,7 @@ async function handleOne(o: Consumer, record: ReceivedRecord): Promise<void> {
     if (next !== 'poison') throw new RetryLaterError(next.pauseMs, { cause: error });
     await storeAsPoison(o, record, error);
   }
-  o.failures.forget(record);
+  o.failures.clear(record);
 }
 
 async function storeAsPoison(o: Consumer, record: ReceivedRecord, error: unknown): Promise<void> {

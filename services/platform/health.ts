@@ -3,7 +3,7 @@ import {
   Health,
   HealthCheckResponse_ServingStatus as Status,
 } from '../../proto/gen/grpc/health/v1/health_pb.ts';
-import { forNobody } from './caller.ts';
+import { withoutCaller } from './caller.ts';
 import type { Queryable } from './postgres.ts';
 import { within } from './within.ts';
 
@@ -46,7 +46,7 @@ export function databaseProbe(...pools: readonly Queryable[]): () => Promise<boo
     if (last && performance.now() < until) return last;
     until = performance.now() + PROBE_TIMEOUT_MS;
     // The caller of one probe may leave while others wait for the same answer.
-    last = forNobody(() => ask(pools)).finally(() => {
+    last = withoutCaller(() => ask(pools)).finally(() => {
       until = performance.now() + PROBE_CACHE_MS;
     });
     return last;

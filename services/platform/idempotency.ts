@@ -133,7 +133,7 @@ export async function releaseKey(tx: Queryable, use: KeyUse): Promise<void> {
 /** Keys are kept longer than any caller repeats a call. */
 const KEY_DAYS = 90;
 const EVERY_MS = 60 * 60 * 1_000;
-/** Rows removed by one statement: a long delete would hold up others. */
+/** Rows removed by one statement: a long delete would block other transactions. */
 const ROWS = 5_000;
 
 /** Removes keys after 90 days. Safe to run in several replicas. */

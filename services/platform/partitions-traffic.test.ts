@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import pg from 'pg';
 import { createTestDatabase, type TestDatabase } from '../../test/support/database.ts';
-import { type PartitionedTable, tendPartitions } from './partitions.ts';
+import { maintainPartitions, type PartitionedTable } from './partitions.ts';
 import { inTransaction } from './postgres.ts';
 
 let db: TestDatabase;
@@ -38,16 +38,16 @@ function keepReading(table: string) {
 }
 
 describe.each(TABLES)('the days of %s', (table, name) => {
-  const tend = () => tendPartitions(db.pool, { table, retentionDays: 7 });
+  const maintain = () => maintainPartitions(db.pool, { table, retentionDays: 7 });
 
   test('are given up while somebody reads for long, who holds up nobody', async () => {
     const stop = keepReading(name);
     await inTransaction(db.pool, async (tx) => {
       await tx.query(`select from ${name} limit 1`);
-      await expect(tend()).rejects.toMatchObject({ code: '55P03' });
+      await expect(maintain()).rejects.toMatchObject({ code: '55P03' });
       // Those who stood behind it are through while the long reader still reads.
       await stop();
     });
-    expect((await tend()).dropped).toBe(1);
+    expect((await maintain()).dropped).toBe(1);
   }, 30_000);
 });

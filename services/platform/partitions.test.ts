@@ -4,7 +4,7 @@ import pg from 'pg';
 import { Actor_Kind, ActorSchema } from '../../proto/gen/rms/common/v1/actor_pb.ts';
 import { createTestDatabase, type TestDatabase } from '../../test/support/database.ts';
 import { appendEvents } from './outbox/append.ts';
-import { tendPartitions } from './partitions.ts';
+import { maintainPartitions } from './partitions.ts';
 import { inTransaction } from './postgres.ts';
 
 describe('event partitions', () => {
@@ -28,7 +28,7 @@ describe('event partitions', () => {
     );
     return rows.map((row) => row.name);
   };
-  const tend = () => tendPartitions(database.pool, { table: 'event', retentionDays: 7 });
+  const maintain = () => maintainPartitions(database.pool, { table: 'event', retentionDays: 7 });
   const nameOf = (daysFromToday: number) => {
     const day = new Date(Date.now() + daysFromToday * 86_400_000);
     return `events_${day.toISOString().slice(0, 10).replaceAll('-', '')}`;
@@ -44,9 +44,9 @@ describe('event partitions', () => {
 
   test('today and the coming days have one, made by the role that owns nothing', async () => {
     await migrator.query(`drop table ${nameOf(2)}`);
-    expect(await tend()).toEqual({ made: 1, dropped: 0 });
+    expect(await maintain()).toEqual({ made: 1, dropped: 0 });
     expect(await partitions()).toEqual([0, 1, 2, 3].map(nameOf));
-    expect(await tend()).toEqual({ made: 0, dropped: 0 });
+    expect(await maintain()).toEqual({ made: 0, dropped: 0 });
   });
 
   test('past the retention they are dropped, but not while an event of theirs is not published', async () => {
@@ -60,12 +60,12 @@ describe('event partitions', () => {
     await insert(10, 1);
     await migrator.query('update outbox_progress set position = 1');
     await insert(9, 2);
-    expect(await tend()).toEqual({ made: 0, dropped: 1 });
+    expect(await maintain()).toEqual({ made: 0, dropped: 1 });
     expect(await partitions()).toEqual(expect.arrayContaining([kept, waiting]));
     expect(await partitions()).not.toContain(dropped);
 
     await migrator.query('update outbox_progress set position = 2');
-    expect(await tend()).toEqual({ made: 0, dropped: 1 });
+    expect(await maintain()).toEqual({ made: 0, dropped: 1 });
     expect(await partitions()).not.toContain(waiting);
   });
 
@@ -78,7 +78,7 @@ describe('event partitions', () => {
     const { rows } = await database.pool.query('select event_id from events');
     expect(rows).toEqual([{ event_id: id }]);
     // A day with rows in the default partition cannot get its own; that is no failure.
-    expect(await tend()).toMatchObject({ made: 0 });
+    expect(await maintain()).toMatchObject({ made: 0 });
   });
 
   test('the service may add events and not change them', async () => {
@@ -104,7 +104,8 @@ describe('partitions of handled events', () => {
     await database.drop();
   });
 
-  const tend = () => tendPartitions(database.pool, { table: 'consumed', retentionDays: 14 });
+  const maintain = () =>
+    maintainPartitions(database.pool, { table: 'consumed', retentionDays: 14 });
   /** The partition of a day in the past, with one event that was handled so many days ago. */
   const makePast = async (daysAgo: number, handledDaysAgo: number) => {
     const name = `consumed_events_${dayText(daysAgo)}`;
@@ -128,13 +129,13 @@ describe('partitions of handled events', () => {
       expect(await exists(`consumed_events_${dayText(daysAgo)}`)).toBe(true);
     }
     await migrator.query(`drop table consumed_events_${dayText(-2)}`);
-    expect(await tend()).toEqual({ made: 1, dropped: 0 });
+    expect(await maintain()).toEqual({ made: 1, dropped: 0 });
   });
 
   test('a day is dropped when all of it was handled longer ago than the retention', async () => {
     const kept = [await makePast(14, 14), await makePast(16, 3)];
     const dropped = await makePast(17, 17);
-    expect(await tend()).toEqual({ made: 0, dropped: 1 });
+    expect(await maintain()).toEqual({ made: 0, dropped: 1 });
     for (const name of kept) expect(await exists(name)).toBe(true);
     expect(await exists(dropped)).toBe(false);
   });
@@ -144,7 +145,7 @@ describe('partitions of handled events', () => {
       `insert into consumed_events
        select 2, gen_random_uuid(), 'c', current_date - 400, now() - n * interval '1 day' from unnest(array[3, 15]) as n`,
     );
-    await tend();
+    await maintain();
     const { rowCount } = await database.pool.query('select from consumed_events where shop_id = 2');
     expect(rowCount).toBe(1);
   });

@@ -32,7 +32,7 @@ export interface PartitionOptions {
 }
 
 /** Creates the partitions of the coming days and drops those past the retention. */
-export async function tendPartitions(
+export async function maintainPartitions(
   db: Queryable,
   o: PartitionOptions,
 ): Promise<{ made: number; dropped: number }> {
@@ -44,12 +44,12 @@ export async function tendPartitions(
 
 /** Keeps the partitions of a table, see {@link startDayKeeper}. */
 export function startPartitionKeeper(
-  o: PartitionOptions & Omit<DayKeeperOptions, 'name' | 'tend'>,
+  o: PartitionOptions & Omit<DayKeeperOptions, 'name' | 'maintain'>,
 ): Worker {
   return startDayKeeper({
     ...o,
     name: `${o.table}-partitions`,
-    tend: () => tendPartitions(o.pool, o),
+    maintain: () => maintainPartitions(o.pool, o),
   });
 }
 
@@ -61,7 +61,7 @@ export interface DayKeeperOptions {
   /** A name of this process that no other process ever has. */
   readonly owner: string;
   /** Creates and drops days. Returns how many. */
-  readonly tend: () => Promise<{ made: number; dropped: number }>;
+  readonly maintain: () => Promise<{ made: number; dropped: number }>;
 }
 
 /** Creates and drops the days of tables every hour, in one of several replicas. */
@@ -72,7 +72,7 @@ export function startDayKeeper({ name, ...o }: DayKeeperOptions): Worker {
     logger: o.logger,
     step: async (signal) => {
       const lease = { pool: o.pool, name, owner: o.owner, ttlMs: LEASE_MS };
-      const work = () => o.tend().catch(unlessBusy);
+      const work = () => o.maintain().catch(unlessBusy);
       const result = await withLease({ ...lease, signal, work });
       if (result === 'busy') {
         o.logger.warn(`${name}: tables locked, partitions are created and dropped later`);

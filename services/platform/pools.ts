@@ -1,6 +1,6 @@
 import type pg from 'pg';
 import { serveCallers, waitingFor } from './caller-pool.ts';
-import { createPool, type PoolOptions, poolBeside } from './postgres.ts';
+import { createPool, openSecondPool, type PoolOptions } from './postgres.ts';
 import type { Telemetry } from './telemetry.ts';
 
 /** The connections of a service. */
@@ -63,7 +63,7 @@ export function openPools(
   return {
     pool: serveCallers(pool, backgroundPool, calls),
     backgroundPool,
-    streamPool: poolBeside(backgroundPool, stream),
+    streamPool: openSecondPool(backgroundPool, stream),
   };
 }
 

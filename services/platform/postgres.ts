@@ -1,5 +1,5 @@
 import pg from 'pg';
-import { forNobody } from './caller.ts';
+import { withoutCaller } from './caller.ts';
 import { takeTransaction } from './caller-pool.ts';
 import { needsNewConnection } from './outage.ts';
 import { type Member, memberOf, refuse, StatementGroup } from './statement-group.ts';
@@ -67,7 +67,7 @@ function clientReporting(onServerError: (error: pg.DatabaseError) => void): new 
  * A second pool to the database of the first, with its own session settings, for work that must not wait for the
  * connections of other work.
  */
-export function poolBeside(
+export function openSecondPool(
   pool: pg.Pool,
   o: { max: number; settings: Readonly<Record<string, string>> },
 ): pg.Pool {
@@ -192,7 +192,7 @@ async function transact<T>(pool: pg.Pool, work: (tx: pg.PoolClient) => Promise<T
     if (isOpen) await client.query('commit');
     client.release();
     // The notification covers other commits too, so it continues when this caller leaves.
-    forNobody(() => {
+    withoutCaller(() => {
       for (const one of transaction.works) one(pool);
     });
     return result;

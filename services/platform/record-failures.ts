@@ -23,7 +23,7 @@ export interface RecordFailures {
   /** The handler has handled an event, so not every record fails. */
   noteSuccess(): void;
   /** The record was handled or stored as poison. */
-  forget(record: ReceivedRecord): void;
+  clear(record: ReceivedRecord): void;
 }
 
 /** @param pausesMs pauses between the tries of a record (tests). Milliseconds. */
@@ -45,7 +45,7 @@ export function createRecordFailures(pausesMs = PAUSES_MS): RecordFailures {
       return pauseMs === undefined ? 'poison' : { pauseMs };
     },
     noteSuccess: () => failingKeys.clear(),
-    forget: (record) => failures.delete(placeOf(record)),
+    clear: (record) => failures.delete(placeOf(record)),
   };
 }
 

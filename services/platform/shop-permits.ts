@@ -25,7 +25,7 @@ export function createShopPermits(
   const take = async (shopId: bigint, signal: AbortSignal | undefined): Promise<() => void> => {
     const own = shops.get(shopId) ?? createPermits({ ...o.perShop, waitMs: o.waitMs });
     shops.set(shopId, own);
-    const forget = (): void => {
+    const drop = (): void => {
       if (own.used() + own.waiting() === 0 && shops.get(shopId) === own) shops.delete(shopId);
     };
     try {
@@ -38,10 +38,10 @@ export function createShopPermits(
       return () => {
         releaseAll();
         releaseOwn();
-        forget();
+        drop();
       };
     } catch (error) {
-      forget();
+      drop();
       throw error instanceof NoPermit ? overloaded() : error;
     }
   };

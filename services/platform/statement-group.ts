@@ -121,7 +121,7 @@ export class StatementGroup {
   /** A statement failed on the server, or the connection is lost. The rest is not executed. */
   handleError(error: Error, connection: Connection): void {
     for (const query of this.#left.splice(0)) {
-      forgetSubmitted(connection, query);
+      unmarkPrepared(connection, query);
       query.handleError(error, connection);
     }
     this.callback(error);
@@ -138,7 +138,7 @@ export class StatementGroup {
 }
 
 /** Marks a statement that the server skipped as not prepared. */
-function forgetSubmitted(connection: Connection, { name }: Running): void {
+function unmarkPrepared(connection: Connection, { name }: Running): void {
   const submitted: unknown = Reflect.get(connection, 'submittedNamedStatements');
   if (name && typeof submitted === 'object' && submitted !== null) {
     Reflect.deleteProperty(submitted, name);

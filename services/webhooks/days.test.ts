@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import pg from 'pg';
 import { createTestDatabase, type TestDatabase } from '../../test/support/database.ts';
 import { inTransaction } from '../platform/postgres.ts';
-import { tendDays } from './maintenance.ts';
+import { maintainDays } from './maintenance.ts';
 
 let db: TestDatabase;
 
@@ -62,7 +62,7 @@ describe('the days of the log', () => {
   test('are made and dropped under traffic, and fail none of it', async () => {
     const traffic = startTraffic(2);
     await whenFree(() => db.pool.query('select create_delivery_days(9, 3)'));
-    const { dropped } = await whenFree(() => tendDays(db.pool, { log: 3, events: 2 }));
+    const { dropped } = await whenFree(() => maintainDays(db.pool, { log: 3, events: 2 }));
     expect(dropped).toBeGreaterThan(0);
     const { count, failures } = await traffic.stop();
     expect(failures).toEqual([]);

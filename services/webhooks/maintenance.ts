@@ -8,7 +8,7 @@ import type { Telemetry } from '../platform/telemetry.ts';
 import { startLoop, type Worker } from '../platform/worker.ts';
 import type { RetryClock } from './delivery/attempt/retry-clock.ts';
 import { endBacklog } from './delivery/queue/end-waiting.ts';
-import { forgetLateAnswers } from './fan-out/redact.ts';
+import { deleteLateAnswers } from './fan-out/redact.ts';
 import { purgeJobs } from './jobs/job-store.ts';
 
 const BACKLOG_EVERY_MS = 15_000;
@@ -44,7 +44,7 @@ export function startMaintenance(o: MaintenanceOptions): Worker & { wake(): void
     idleMs: PURGE_EVERY_MS,
     logger: o.logger,
     async step() {
-      await forgetLateAnswers(o.pool);
+      await deleteLateAnswers(o.pool);
       return (await purge(o.pool, o.days)) ? 'again' : 'idle';
     },
   });
@@ -53,7 +53,7 @@ export function startMaintenance(o: MaintenanceOptions): Worker & { wake(): void
     logger: o.logger,
     name: 'delivery-days',
     owner: randomUUID(),
-    tend: () => tendDays(o.pool, o.days),
+    maintain: () => maintainDays(o.pool, o.days),
   });
   const unobserve = observeCircuits(o);
   return {
@@ -92,7 +92,7 @@ function startBacklogLoop(o: MaintenanceOptions): Worker & { wake(): void } {
  * Creates the days for which events may arrive, also by a replay, and drops those past the retention. Keeps a day with
  * a delivery that has not ended, or has ended a short time ago.
  */
-export async function tendDays(
+export async function maintainDays(
   db: Queryable,
   days: KeptDays,
 ): Promise<{ made: number; dropped: number }> {

@@ -5,7 +5,7 @@ import { startKeyPurge } from '../platform/idempotency.ts';
 import { systemActor } from '../platform/identity.ts';
 import type { Keyring } from '../platform/keyring.ts';
 import { STREAM_SETTINGS } from '../platform/pools.ts';
-import { poolBeside } from '../platform/postgres.ts';
+import { openSecondPool } from '../platform/postgres.ts';
 import {
   type RunningService,
   type ServiceOptions,
@@ -135,7 +135,7 @@ function createParts(
     ...(o.resolve && { resolve: o.resolve }),
     ...(o.attemptMs !== undefined && { attemptMs: o.attemptMs }),
   });
-  const enginePool = poolBeside(backgroundPool, ENGINE_POOL);
+  const enginePool = openSecondPool(backgroundPool, ENGINE_POOL);
   const dispatcher = createDispatcher({
     ...{ logger, telemetry, clock, databaseClock, today },
     pool: enginePool,

@@ -59,7 +59,7 @@ export function publisherOn(
     ...{ onChange: () => {}, onPublished: () => {} },
     ...(limits && { limits }),
   });
-  publisher.hold(ALL_SHARDS);
+  publisher.assign(ALL_SHARDS);
   return publisher;
 }
 

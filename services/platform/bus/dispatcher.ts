@@ -34,7 +34,7 @@ export interface Dispatcher {
   /** Total size of the values of all records that are pushed and not completed. */
   bytes(): number;
   /** Drops the records that are not with the handler. They will be pushed again, or belong to another process now. */
-  forget(): void;
+  dropQueued(): void;
   /** Starts no more calls, waits for those in flight, and returns the records that were not completed. */
   stop(): Promise<Delivery[]>;
 }
@@ -109,7 +109,7 @@ export function createDispatcher(o: DispatcherOptions): Dispatcher {
     running -= 1;
     begun.delete(startedMs);
     const [key = '', ...others] = taken;
-    if (error === undefined) settle(batch);
+    if (error === undefined) complete(batch);
     else if (others.length === 0) await rest(key, error);
     else for (const suspect of taken) suspects.set(suspect, 0);
     for (const one of taken) busy.delete(one);
@@ -138,7 +138,7 @@ export function createDispatcher(o: DispatcherOptions): Dispatcher {
     }
   }
 
-  function settle(batch: readonly Delivery[]): void {
+  function complete(batch: readonly Delivery[]): void {
     for (const { record, done } of batch) {
       const key = keyOf(record);
       const queue = queues.get(key);
@@ -175,7 +175,7 @@ export function createDispatcher(o: DispatcherOptions): Dispatcher {
       pump();
     },
     bytes: () => bytes,
-    forget() {
+    dropQueued() {
       bytes = 0;
       for (const [key, queue] of queues) {
         queue.length = busy.get(key) ?? 0;

@@ -8,7 +8,7 @@ import type { ReceivedRecord, Subscription } from './event-bus.ts';
 import { keepMembership } from './kafka-membership.ts';
 import { createOffsetTracker, type OffsetTracker } from './kafka-offsets.ts';
 import { isSessionRefusal, type SessionTime } from './kafka-session-time.ts';
-import { passOverStaleBatches } from './kafka-stale-batches.ts';
+import { skipStaleBatches } from './kafka-stale-batches.ts';
 import type { TopicKeeper } from './kafka-topics.ts';
 
 /** Fetching stops when a partition has this many received records that are not handled. */
@@ -65,7 +65,7 @@ export function isAlive(session: Session): boolean {
 /** Joins the group and starts to read. @throws when no broker answers. */
 export async function startSession(o: KafkaSubscriptionOptions): Promise<Session> {
   keepMembership();
-  passOverStaleBatches();
+  skipStaleBatches();
   for (const topic of o.topics) await o.keeper.partitions(topic);
   const sessionMs = o.sessionTime.ms();
   const session = await beginSession(o, sessionMs);
@@ -146,7 +146,7 @@ function follow(session: Session, o: KafkaSubscriptionOptions): void {
   consumer.on(consumer.events.GROUP_JOIN, () => {
     sign();
     offsets.clear();
-    dispatcher.forget();
+    dispatcher.dropQueued();
   });
   consumer.on(consumer.events.CRASH, ({ payload }) => {
     for (const topic of o.topics) o.keeper.check(topic);

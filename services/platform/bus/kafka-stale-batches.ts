@@ -23,7 +23,7 @@ const origins = new WeakMap<object, unknown>();
  *
  * Patches the library's own classes, once per process. Has no effect if they differ in a later version.
  */
-export function passOverStaleBatches(): void {
+export function skipStaleBatches(): void {
   const group = kafkaPrototype('kafkajs/src/consumer/consumerGroup.js', isGroup);
   const runner = kafkaPrototype('kafkajs/src/consumer/runner.js', isRunner);
   if (!group || !runner || patched.has(group)) return;

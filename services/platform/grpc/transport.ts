@@ -41,11 +41,11 @@ export function createGrpcTransport(o: TransportOptions): Transport & { close():
   };
 
   // A channel keeps the certificates from its start, so a new channel replaces it. Calls on the old one finish.
-  const forgetFiles = o.tls?.files.onChange(() => replace(channel));
+  const unsubscribe = o.tls?.files.onChange(() => replace(channel));
 
   return {
     close() {
-      forgetFiles?.();
+      unsubscribe?.();
       channel.close();
     },
 

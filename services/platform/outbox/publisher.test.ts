@@ -244,7 +244,7 @@ describe('a shard that another relay is to have', () => {
     const reading = publisher.step(true);
     expect(publisher.isBusy(SHARD)).toBe(true);
     await reading;
-    publisher.hold([]);
+    publisher.assign([]);
     return { publisher, arrival };
   };
 

@@ -29,7 +29,7 @@ export interface PublisherOptions {
 
 export interface Publisher {
   /** Sets the shards of this relay. Of other shards only events in flight are completed and recorded. */
-  hold(shards: readonly number[]): void;
+  assign(shards: readonly number[]): void;
   /** Events may have been appended to these shards. Returns whether this relay has one of them. */
   notify(shards: readonly number[]): boolean;
   /**
@@ -94,12 +94,12 @@ export function createPublisher(o: PublisherOptions): Publisher {
   }
 
   return {
-    hold(held) {
+    assign(held) {
       for (const shard of held) {
         if (!shards.has(shard)) shards.set(shard, new OutboxShard(shard, o.limits));
       }
       for (const [number, shard] of shards) {
-        shard.hold(held.includes(number), performance.now());
+        shard.assign(held.includes(number), performance.now());
         if (shard.isOver()) shards.delete(number);
       }
     },

@@ -82,7 +82,7 @@ export function startRelay(o: RelayOptions): Relay {
       const wasComplete = hasShare;
       const isPrompt = flushers.length > 0;
       const isRead = isPrompt || performance.now() >= readAt + pollMs;
-      publisher.hold(shards.held());
+      publisher.assign(shards.held());
       if (isRead) {
         readAt = performance.now();
         publisher.notify(shards.held());
@@ -145,7 +145,7 @@ export function startRelay(o: RelayOptions): Relay {
       await Promise.all([loop.stop(), ...workers.map((worker) => worker.stop())]);
       await within(STOP_MS, publisher.finished());
       // Without shards the step only records published events.
-      publisher.hold([]);
+      publisher.assign([]);
       await publisher.step(true);
       await shards.release();
       endFlushes(Number.POSITIVE_INFINITY);

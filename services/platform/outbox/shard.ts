@@ -76,7 +76,7 @@ export class OutboxShard {
     this.#isDue = true;
   }
 
-  hold(isHeld: boolean, now: number): void {
+  assign(isHeld: boolean, now: number): void {
     if (isHeld) this.#leftAt = undefined;
     else this.#leftAt ??= now;
   }
@@ -125,8 +125,8 @@ export class OutboxShard {
     if (asked.isChanged) this.#recorded = asked.changes;
     if (asked.limit === 0) return [];
     this.#isDue ||= page.isCut;
-    this.#passOn(page);
-    this.#forgetMissing(asked.retry, page);
+    this.#advance(page);
+    this.#dropMissing(asked.retry, page);
     return this.#send(page, now);
   }
 
@@ -221,7 +221,7 @@ export class OutboxShard {
    * last page was read, so all its positions are greater. An ended transaction is complete when the page reached
    * `position`.
    */
-  #passOn({ events, inProgress, isCut }: ShardPage): void {
+  #advance({ events, inProgress, isCut }: ShardPage): void {
     const last = events.at(-1)?.position;
     if (last === undefined) return;
     const open = new Map(inProgress.map((xid) => [xid, this.#open.get(xid) ?? this.#position]));
@@ -238,7 +238,7 @@ export class OutboxShard {
    * Drops positions that were not found: an older release has published them, or the partition of their day was
    * dropped.
    */
-  #forgetMissing(retry: readonly bigint[], { events, isCut }: ShardPage): void {
+  #dropMissing(retry: readonly bigint[], { events, isCut }: ShardPage): void {
     const found = new Set(events.map(({ position }) => position));
     const last = events.at(-1)?.position ?? 0n;
     for (const position of retry) {

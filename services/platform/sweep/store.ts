@@ -94,7 +94,7 @@ export async function countMissing(
 }
 
 /** Deletes missing events that were handled in the meantime, and those found so many days ago that no copy is kept. */
-export async function forgetHandled(
+export async function deleteHandled(
   db: Queryable,
   o: SweepName & { readonly keptDays: number },
 ): Promise<void> {

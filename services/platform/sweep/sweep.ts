@@ -7,8 +7,8 @@ import { MAX_AGAIN } from '../outbox/routes.ts';
 import {
   beginSweep,
   countMissing,
+  deleteHandled,
   duePositions,
-  forgetHandled,
   noteMissing,
   notePublished,
   type SweepName,
@@ -72,11 +72,11 @@ async function findMissing(o: SweepOptions, begin: string, signal: AbortSignal):
 
 async function publishMissing(o: SweepOptions, signal: AbortSignal): Promise<void> {
   const tries = o.pausesMs.length;
-  await forgetHandled(o.pool, o);
+  await deleteHandled(o.pool, o);
   if ((await duePositions(o.pool, { ...o, tries, after: 0n, limit: 1 })).length === 0) return;
   // Events that were published again before may still be in a backlog.
   if (!(await hasCaughtUp(o, signal))) return;
-  await forgetHandled(o.pool, o);
+  await deleteHandled(o.pool, o);
   let published = 0;
   let after = 0n;
   for (let call = 0; call < MAX_CALLS && !signal.aborted; call += 1) {

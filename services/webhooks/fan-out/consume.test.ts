@@ -24,7 +24,7 @@ import {
 } from '../../../test/support/webhooks.ts';
 import { sampleEvent } from '../../contract/sample-event.ts';
 import { type RunningServer, startGrpcServer } from '../../platform/grpc/server.ts';
-import { purge, tendDays } from '../maintenance.ts';
+import { maintainDays, purge } from '../maintenance.ts';
 
 let webhooks: WebhooksUnderTest;
 let returns: RunningServer;
@@ -238,7 +238,7 @@ describe('retention', () => {
     await webhooks.publish({ ...sampleEvent('return.closed', shopId), occurredAt: at(33) });
     await until(async () => (await webhooks.deliveries(shopId))[0]?.attempts.length === 1);
     // What was finished lately stays, however old its event.
-    await tendDays(webhooks.db.pool, days);
+    await maintainDays(webhooks.db.pool, days);
     expect(await left(shopId)).toEqual({ payloads: 3, deliveries: 3, attempts: 3 });
     await age(shopId);
     await webhooks.db.pool.query(
@@ -249,7 +249,7 @@ describe('retention', () => {
       `update payloads set created_at = created_at - interval '31 days' where shop_id = $1`,
       [shopId],
     );
-    expect((await tendDays(webhooks.db.pool, days)).dropped).toBeGreaterThan(0);
+    expect((await maintainDays(webhooks.db.pool, days)).dropped).toBeGreaterThan(0);
     expect(await left(shopId)).toEqual({ payloads: 1, deliveries: 1, attempts: 1 });
     expect(await webhooks.deliveries(shopId)).toMatchObject([{ state: DeliveryState.WAITING }]);
   });

@@ -17,7 +17,7 @@ import { sampleEvent } from '../../contract/sample-event.ts';
 import { inTransaction } from '../../platform/postgres.ts';
 import { requeue } from '../delivery/queue/requeue.ts';
 import { addBackfilled } from '../jobs/add-backfilled.ts';
-import { forgetLateAnswers, redactReturns } from './redact.ts';
+import { deleteLateAnswers, redactReturns } from './redact.ts';
 import { shapeBody } from './shape.ts';
 
 let webhooks: WebhooksUnderTest;
@@ -178,7 +178,7 @@ describe('a redaction while an answer is written down', () => {
       release();
       await until(async () => (await answers())?.length === 1);
     });
-    await forgetLateAnswers(webhooks.db.pool);
+    await deleteLateAnswers(webhooks.db.pool);
     expect(await answers()).toEqual(['']);
   });
 });

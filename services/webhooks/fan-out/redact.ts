@@ -22,7 +22,7 @@ export async function redactReturns(
     const last = ids.at(-1);
     if (last === undefined) return;
     await redactPayloads(tx, shopId, ids);
-    await forgetAnswers(tx, shopId, ids);
+    await deleteAnswers(tx, shopId, ids);
     after = last;
   }
 }
@@ -76,7 +76,7 @@ async function redactPayloads(
 }
 
 /** Deletes the answers to deliveries of the payloads, because an answer may repeat the payload. */
-async function forgetAnswers(
+async function deleteAnswers(
   tx: Queryable,
   shopId: bigint,
   payloadIds: readonly string[],
@@ -111,7 +111,7 @@ const MAX_LATE = 10_000;
  * A result that is recorded during a redaction and the redaction do not see each other. So this deletes answers to
  * payloads that were redacted a short time ago again.
  */
-export async function forgetLateAnswers(db: Queryable): Promise<void> {
+export async function deleteLateAnswers(db: Queryable): Promise<void> {
   const { rows } = await db.query<{ shopId: bigint; id: string }>(
     `select p.shop_id as "shopId", p.id
        from redacted_returns r join payloads p on p.shop_id = r.shop_id and p.return_id = r.return_id
@@ -119,7 +119,7 @@ export async function forgetLateAnswers(db: Queryable): Promise<void> {
       order by r.redacted_at desc limit ${MAX_LATE}`,
   );
   for (const [shopId, own] of Map.groupBy(rows, (row) => row.shopId)) {
-    await forgetAnswers(
+    await deleteAnswers(
       db,
       shopId,
       own.map(({ id }) => id),

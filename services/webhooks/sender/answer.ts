@@ -80,9 +80,9 @@ export class Answer implements Dispatcher.DispatchHandler {
   }
 
   onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
-    const room = EXCERPT_BYTES - this.#bytes;
+    const space = EXCERPT_BYTES - this.#bytes;
     // A copy: the chunk is a window into a buffer of 64 KiB.
-    if (room > 0) this.#excerpt.push(Buffer.from(chunk.subarray(0, room)));
+    if (space > 0) this.#excerpt.push(Buffer.from(chunk.subarray(0, space)));
     this.#bytes += chunk.length;
     if (this.#bytes <= MAX_ANSWER_BYTES) return;
     // The status is enough. The rest of the answer is skipped, and the connection is closed.

@@ -24,7 +24,7 @@ export interface Pool {
   /** Returns a connection after its use. It is kept for a while, or closed. */
   giveBack(connection: Connection): void;
   /** Removes a closed connection. */
-  forget(connection: Connection): void;
+  remove(connection: Connection): void;
   /** Closes all idle connections. */
   closeIdle(): void;
   readonly idle: () => number;
@@ -103,7 +103,7 @@ export function createPool(): Pool {
       if (isClosed) connection.destroy(new ConnectionLost('this process is stopping'));
     },
     giveBack: (connection) => giveBack(connection),
-    forget(connection) {
+    remove(connection) {
       busy.delete(connection);
       removeIdle(connection);
     },

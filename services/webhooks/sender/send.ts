@@ -173,7 +173,7 @@ async function open(parts: Parts, { target, deadline, timing }: Exchange): Promi
   try {
     const socket = await openSocket(target.url, parts, { signal: opening.signal, timing });
     parts.metrics.opened();
-    const connection = new Connection(target.origin, socket, parts.pool.forget);
+    const connection = new Connection(target.origin, socket, parts.pool.remove);
     parts.pool.add(connection);
     return connection;
   } finally {

@@ -27,7 +27,7 @@ export function createRetrySlots(
   const taken = new Map<number, number>();
   let forgottenBefore = Number.NEGATIVE_INFINITY;
 
-  function forgetPast(second: number): void {
+  function dropPast(second: number): void {
     if (second <= forgottenBefore) return;
     forgottenBefore = second;
     for (const key of taken.keys()) if (key < second) taken.delete(key);
@@ -37,7 +37,7 @@ export function createRetrySlots(
     take(pauseMs) {
       if (pauseMs > MAX_PAUSE_MS) return pauseMs;
       const nowMs = now();
-      forgetPast(Math.floor(nowMs / SECOND_MS));
+      dropPast(Math.floor(nowMs / SECOND_MS));
       const dueMs = nowMs + pauseMs;
       const first = Math.floor(dueMs / SECOND_MS);
       const last = first + MAX_DELAY_MS / SECOND_MS;

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import pg from 'pg';
 import { createTestDatabase, type TestDatabase } from '../../../../test/support/database.ts';
-import { poolBeside, type Queryable } from '../../../platform/postgres.ts';
+import { openSecondPool, type Queryable } from '../../../platform/postgres.ts';
 import { ENGINE_POOL } from '../../start.ts';
 import { restartWaits } from './clock-set-back.ts';
 import { readDue } from './read-due.ts';
@@ -20,7 +20,7 @@ beforeAll(async () => {
   // Its reads would count among ours.
   await migrator.query('alter table webhooks.queue set (autovacuum_enabled = off)');
   await migrator.query('alter table webhooks.subscription_queues set (autovacuum_enabled = off)');
-  pool = poolBeside(db.pool, { ...ENGINE_POOL, max: 1 });
+  pool = openSecondPool(db.pool, { ...ENGINE_POOL, max: 1 });
 });
 afterAll(async () => {
   await pool.end();

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { createTestDatabase, type TestDatabase } from '../../../../test/support/database.ts';
 import { sampleEvent } from '../../../contract/sample-event.ts';
-import { poolBeside } from '../../../platform/postgres.ts';
+import { openSecondPool } from '../../../platform/postgres.ts';
 import { insertDeliveries } from '../../fan-out/insert.ts';
 import { ENGINE_POOL } from '../../start.ts';
 import { markFreshReady, restartWaits } from './clock-set-back.ts';
@@ -197,7 +197,7 @@ test('what waits is found by its index, when nothing is known of the tables', as
     `insert into queue (shop_id, subscription_id, id, payload_id, bytes, is_retry, next_attempt_at, queued_at, scheduled_at)
      select 1, n, gen_random_uuid(), gen_random_uuid(), 2, true, now(), now(), now() from generate_series(1, 1000) n`,
   );
-  const pool = poolBeside(db.pool, { ...ENGINE_POOL, max: 1 });
+  const pool = openSecondPool(db.pool, { ...ENGINE_POOL, max: 1 });
   try {
     await restartWaits(pool, HELD);
     const { rows } = await pool.query<{ 'QUERY PLAN': string }>(

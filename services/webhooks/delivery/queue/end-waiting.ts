@@ -7,7 +7,7 @@ import type { QueueRef } from './queue-ref.ts';
 /** How long a delivery may be held, by the retry clock. */
 export const HELD_DAYS = 30;
 
-/** Queues looked at in one pass. */
+/** Most queues in one call. */
 const MAX_ACTIVE_QUEUES = 100;
 
 /** Deliveries ended by one statement. */

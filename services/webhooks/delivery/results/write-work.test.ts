@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import pg from 'pg';
 import { createTestDatabase, type TestDatabase } from '../../../../test/support/database.ts';
-import { poolBeside } from '../../../platform/postgres.ts';
+import { openSecondPool } from '../../../platform/postgres.ts';
 import { shardLease } from '../../../platform/shards.ts';
 import { NO_TIMING, type Outcome } from '../../sender/outcome.ts';
 import { ENGINE_POOL } from '../../start.ts';
@@ -24,7 +24,7 @@ beforeAll(async () => {
   await migrator.connect();
   // As long as it has not come by, the statistics are those of before.
   await migrator.query('alter table webhooks.queue set (autovacuum_enabled = off)');
-  pool = poolBeside(db.pool, { ...ENGINE_POOL, max: 1 });
+  pool = openSecondPool(db.pool, { ...ENGINE_POOL, max: 1 });
   await db.pool.query(
     `insert into leases (name, owner, token, expires_at) values ($1, 'test', $2, now() + interval '1 hour')`,
     [shardLease(DELIVERY_LEASES, SHARD), TOKEN],

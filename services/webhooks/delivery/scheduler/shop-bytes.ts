@@ -51,14 +51,14 @@ export function createShopBytes(o: ShopBytesOptions): ShopBytes {
     return undefined;
   }
 
-  function forgetOld(): void {
+  function dropOld(): void {
     if (now() - sweptMs < MINUTE_MS) return;
     sweptMs = now();
     for (const shopId of [...minutes.keys()]) current(shopId);
   }
 
   function begin(shopId: bigint): Minute {
-    forgetOld();
+    dropOld();
     const minute: Minute = { startedMs: now(), used: 0 };
     minutes.set(shopId, minute);
     return minute;
