@@ -1,7 +1,7 @@
 import { expect, test } from '@jest/globals';
 import { askedInTime } from './asked-in-time.ts';
 
-test('what hangs is given up, and not asked again meanwhile', async () => {
+test('a hanging query times out and is not started again in the meantime', async () => {
   let asked = 0;
   let answer: (text: string) => void = () => {};
   const ask = askedInTime(() => {
@@ -16,11 +16,11 @@ test('what hangs is given up, and not asked again meanwhile', async () => {
   expect(await second).toBe('late');
   expect(asked).toBe(1);
   const third = ask();
-  answer('anew');
-  expect([await third, asked]).toEqual(['anew', 2]);
+  answer('again');
+  expect([await third, asked]).toEqual(['again', 2]);
 });
 
-test('what fails says so', async () => {
-  const ask = askedInTime(() => Promise.reject(new Error('away')));
-  await expect(ask()).rejects.toThrow('away');
+test('a failed query rejects', async () => {
+  const ask = askedInTime(() => Promise.reject(new Error('unavailable')));
+  await expect(ask()).rejects.toThrow('unavailable');
 });

@@ -35,7 +35,7 @@ function open(max: number): void {
 }
 
 describe('a pool that serves callers', () => {
-  test('cancels the statement of a caller who leaves, in a transaction and outside', async () => {
+  test('cancels the statement of a caller who leaves, inside and outside of a transaction', async () => {
     open(1);
     const leaving = new AbortController();
     const alone = forCaller(leaving.signal, () => pool.query(FOR_EVER));
@@ -53,12 +53,12 @@ describe('a pool that serves callers', () => {
       }),
     );
     await expect(together).rejects.toMatchObject({ code: '57014' });
-    // The one connection is free and usable.
+    // The only connection is free and usable.
     await pool.query('select 1');
     expect(pool.totalCount).toBe(1);
   });
 
-  test('who leaves waits no longer for a connection, and gets none afterwards', async () => {
+  test('a caller who leaves stops waiting for a connection and gets none', async () => {
     open(1);
     const held = await pool.connect();
     const leaving = new AbortController();
@@ -73,7 +73,7 @@ describe('a pool that serves callers', () => {
     await pool.query('select 1');
   });
 
-  test("a cancellation never meets the next user's statement", async () => {
+  test("a cancellation never reaches the next user's statement", async () => {
     open(1);
     for (let round = 0; round < 10; round += 1) {
       const leaving = new AbortController();
@@ -86,17 +86,17 @@ describe('a pool that serves callers', () => {
     }
   });
 
-  test('one cancellation at a time is under way, so that its end gives the connection back', async () => {
+  test('only one cancellation is in flight, and its end returns the connection', async () => {
     const held = Promise.withResolvers<void>();
     let sent = 0;
     const query = () => {
       sent += 1;
       return held.promise;
     };
-    // All its connections are in use; only `query` is called.
+    // All its connections are in use; the code calls only `query`.
     const busy = { query } as unknown as pg.Pool;
     pool = serveCallers(createPool(database.url, { max: 1 }), busy);
-    // A connection that is still being made would not be lent to somebody who left.
+    // A connection that is still being opened must not be lent to a caller who left.
     await pool.query('select 1');
     const leaving = new AbortController();
     const left = forCaller(leaving.signal, () => pool.query('select pg_sleep(2)'));

@@ -33,7 +33,7 @@ describe('configuration', () => {
     });
   });
 
-  test('all faults come in one message that names each variable and what it wants', () => {
+  test('one message lists all faults with each variable and its expected form', () => {
     const message = faultsOf({ PORT: '70000', LOG_LEVEL: 'loud', DATABASE_URL: 'mysql://x' });
     expect(message).toContain('PORT: wants a whole number from 0 to 65535');
     expect(message).toContain('LOG_LEVEL: wants one of fatal, error');
@@ -42,7 +42,7 @@ describe('configuration', () => {
     expect(message).toContain('SERVICE_TOKEN is missing');
   });
 
-  test('values are not repeated in the message: they may be secrets', () => {
+  test('values are not repeated in the message, because they may be secrets', () => {
     expect(faultsOf({ ...complete, SERVICE_TOKEN: 'short-secret' })).toContain('at least 32');
     expect(faultsOf({ ...complete, SERVICE_TOKEN: 'short-secret' })).not.toContain('short-secret');
   });
@@ -52,7 +52,7 @@ describe('configuration', () => {
     expect(faultsOf({ ...complete, DATABASE_URL: '' })).toContain('DATABASE_URL is missing');
   });
 
-  test.each(['1.5', '-1', '1e3', ' 1', '0x10', 'abc'])('%j is no whole number', (text) => {
+  test.each(['1.5', '-1', '1e3', ' 1', '0x10', 'abc'])('%j is not a whole number', (text) => {
     expect(() => loadConfig({ N: wholeNumber(0, 9_999) }, { N: text })).toThrow('N: wants');
   });
 
@@ -65,7 +65,7 @@ describe('configuration', () => {
   });
 
   describe('service identity', () => {
-    test('production refuses the static token, also by default', () => {
+    test('production rejects the static token, also by default', () => {
       const wanted = 'SERVICE_AUTH: production takes kubernetes only';
       expect(faultsOf({ ...complete, NODE_ENV: 'production' })).toContain(wanted);
       expect(faultsOf({ ...complete, NODE_ENV: 'production', SERVICE_AUTH: 'static' })).toContain(
@@ -73,7 +73,7 @@ describe('configuration', () => {
       );
     });
 
-    test('service accounts are named with their namespace, internal ones with what they may do', () => {
+    test('service accounts have their namespace, internal ones also their caller', () => {
       const load = (more: object) => loadConfig(serviceShape, { ...complete, ...more });
       const callers = 'system:serviceaccount:logistics:post=labels';
       expect(load({ SERVICE_CALLERS: callers }).SERVICE_CALLERS).toEqual(
@@ -86,14 +86,14 @@ describe('configuration', () => {
       ]) {
         expect(() => load({ SERVICE_SUBJECTS: subject })).toThrow('SERVICE_SUBJECTS: wants');
       }
-      // Nobody becomes the gateway by configuration.
+      // No configuration turns an internal service into the gateway.
       for (const role of ['gateway', 'nobody', '']) {
         const value = `system:serviceaccount:logistics:post=${role}`;
         expect(() => load({ SERVICE_CALLERS: value })).toThrow('SERVICE_CALLERS: wants');
       }
     });
 
-    test('kubernetes names every file it lacks, and needs no static token', () => {
+    test('kubernetes lists every missing file, and needs no static token', () => {
       const env = { ...complete, SERVICE_TOKEN: '', SERVICE_AUTH: 'kubernetes' };
       expect(faultsOf(env)).toContain('SERVICE_TOKEN_FILE is missing');
       expect(faultsOf(env)).toContain('SERVICE_JWKS_FILE is missing');

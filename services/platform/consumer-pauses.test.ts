@@ -27,7 +27,7 @@ describe('a record that fails', () => {
   let bus: EventBus;
   let worker: Worker;
   let handled: string[];
-  /** Throws for a trigger that cannot be handled. */
+  /** Throws for triggers that cannot be handled. */
   let check: (trigger: string) => void;
 
   beforeAll(async () => {
@@ -63,7 +63,7 @@ describe('a record that fails', () => {
     });
   const poison = async () => (await database.pool.query('select from poison_records')).rows.length;
 
-  test('waits for its next try with its key, while other keys go on; a stop ends the wait', async () => {
+  test('its key waits for its next try while other keys continue; a stop ends the wait', async () => {
     worker = await consume([600_000]);
     let tries = 0;
     check = (trigger) => {
@@ -73,7 +73,7 @@ describe('a record that fails', () => {
     };
     const records = ['before', 'bad', 'after'].map((trigger) => recordOf(trigger, '1:1'));
     bus.publish('t', records).catch(() => {});
-    // With the others of its key, then alone.
+    // Once with the other records of its key, then alone.
     await until(() => tries === 2);
     await bus.publish('t', [recordOf('other', '1:2')]);
     expect(handled).toEqual(['before', 'other']);
@@ -82,7 +82,7 @@ describe('a record that fails', () => {
     expect(tries).toBe(2);
   });
 
-  test('as those of many other keys do in a row is not put aside, and is handled afterwards', async () => {
+  test('does not become poison while many other keys fail in a row, and is handled afterwards', async () => {
     worker = await consume([1_000, 1_000]);
     let tries = 0;
     check = () => {

@@ -32,7 +32,7 @@ describe('consume events', () => {
   let bus: EventBus;
   let worker: Worker;
   let seen: string[];
-  /** What the handler does; triggers it saw are noted only if it resolves. */
+  /** Effect of the handler. Triggers count as seen only if it resolves. */
   let behave: (tx: pg.PoolClient, event: Event) => Promise<void>;
 
   beforeAll(async () => {
@@ -75,7 +75,7 @@ describe('consume events', () => {
   const breakConstraint = (tx: pg.PoolClient) =>
     tx.query(`insert into leases (name, owner, token, expires_at) values ('', 'x', 1, now())`);
 
-  test('handles every event once, however often it comes', async () => {
+  test('handles every event once, however often it arrives', async () => {
     const record = recordOf('a');
     await bus.publish('t', [record, recordOf('b'), record]);
     await bus.publish('t', [record]);
@@ -98,14 +98,14 @@ describe('consume events', () => {
     expect(seen).toEqual(['a']);
   });
 
-  test('a record that does not parse is put aside, the others are handled', async () => {
+  test('a record that does not parse becomes poison, the others are handled', async () => {
     const broken: BusRecord = { key: '1:1', value: Buffer.from([0xff, 0xff]), headers: {} };
     await bus.publish('t', [recordOf('a'), broken, recordOf('b')]);
     expect(seen).toEqual(['a', 'b']);
     expect(await poison()).toMatchObject([{ key: '1:1', attempts: 3 }]);
   });
 
-  test('of two records at one position that cannot be handled, both are put aside', async () => {
+  test('two bad records at one position both become poison records', async () => {
     const record = { topic: 't', position: '3/17', key: '1:1', headers: {} };
     for (const value of [Buffer.from('one'), Buffer.from('two'), Buffer.from('two')]) {
       const error = new Error('no event');
@@ -115,7 +115,7 @@ describe('consume events', () => {
     expect(await poison()).toHaveLength(2);
   });
 
-  test('what PostgreSQL cannot hold of a record does not keep it from being put aside', async () => {
+  test('a record with text that PostgreSQL cannot store still becomes a poison record', async () => {
     const value = Buffer.from([0xff, 0xff]);
     const headers = { 'a\0b': 'c\0' };
     await bus.publish('t', [{ key: '\0\0\0\u0001', value, headers }, recordOf('a')]);
@@ -124,7 +124,7 @@ describe('consume events', () => {
   });
 
   test.each([253_402_300_800n, -62_135_596_801n, 2n ** 60n])(
-    'an event of a time that is none (%d s) can be put aside',
+    'an event with an invalid time (%d s) can become a poison record',
     async (seconds) => {
       behave = (tx) => breakConstraint(tx).then(() => {});
       await bus.publish('t', [recordOf('a', { occurredAt: { seconds, nanos: 0 } })]);
@@ -142,7 +142,7 @@ describe('consume events', () => {
     expect(seen).toEqual([]);
   });
 
-  test('a record that breaks a constraint is put aside after three tries', async () => {
+  test('a record that violates a constraint becomes poison after three tries', async () => {
     let tries = 0;
     behave = async (tx, event) => {
       if (event.trigger !== 'bad') return;
@@ -158,12 +158,12 @@ describe('consume events', () => {
       { attempts: 3, reason: expect.stringContaining('check') },
     ]);
 
-    // Put aside is dealt with: when it comes again it is not tried again.
+    // A poison record counts as handled: a repetition is not tried again.
     await bus.publish('t', [bad]);
     expect(tries).toBe(4);
   });
 
-  test('poison records can be replayed, and are poison again when they fail again', async () => {
+  test('poison records can be replayed, and become poison again when they fail again', async () => {
     behave = (tx) => breakConstraint(tx).then(() => {});
     await bus.publish('t', [recordOf('late')]);
     const [first] = await poison();
@@ -203,7 +203,7 @@ describe('consume events', () => {
     expect(await poison()).toEqual([]);
   });
 
-  test('a replay goes through any number of poison records once', async () => {
+  test('a replay processes any number of poison records once', async () => {
     behave = (tx) => breakConstraint(tx).then(() => {});
     await bus.publish(
       't',
@@ -213,7 +213,7 @@ describe('consume events', () => {
     expect(await poison()).toHaveLength(45);
   });
 
-  test('an outage counts nothing: the batch is given again until it works', async () => {
+  test('an outage counts no try: the bus passes the batch again until it succeeds', async () => {
     let outages = 0;
     behave = async (tx) => {
       if (outages >= 5) return;
@@ -227,7 +227,7 @@ describe('consume events', () => {
     expect(await poison()).toEqual([]);
   });
 
-  test('a lost connection counts nothing', async () => {
+  test('a lost connection counts no try', async () => {
     let losses = 0;
     behave = async (tx) => {
       if (losses >= 3) return;
@@ -240,7 +240,7 @@ describe('consume events', () => {
     expect(await poison()).toEqual([]);
   });
 
-  test('a lost grant counts nothing, and the event is handled once it is back', async () => {
+  test('a lost grant counts no try, and the event is handled after it is granted again', async () => {
     const migrator = new pg.Client({ connectionString: database.migratorUrl });
     await migrator.connect();
     await migrator.query('revoke insert on webhooks.leases from rms_webhooks');
@@ -277,7 +277,7 @@ describe('consume events', () => {
     expect(await poison()).toEqual([]);
   });
 
-  test('an event of newer code is handled: what this code does not know of it is passed over', async () => {
+  test('an event of newer code is handled: unknown fields are skipped', async () => {
     const known = recordOf('trigger.of.tomorrow');
     // Field 90, a string, at the end of the message.
     const unknown = Buffer.from([0xd2, 0x05, 0x03, 0x6e, 0x65, 0x77]);

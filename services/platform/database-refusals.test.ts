@@ -19,7 +19,7 @@ beforeEach(async () => {
   lines = [];
 });
 
-/** A pool whose refusals are logged and counted. */
+/** A pool whose rejections are logged and counted. */
 function watchedPool(url: string): pg.Pool {
   const destination = { write: (line: string) => void lines.push(JSON.parse(line)) };
   const logger = createLogger({ service: 'gateway', level: 'info', destination });
@@ -53,7 +53,7 @@ test('a lost grant is logged once with role and SQLSTATE, and counted each time'
   await Promise.all([pool.end(), migrator.end(), telemetry.stop()]);
 });
 
-test('a refused login is logged and counted', async () => {
+test('a rejected login is logged and counted', async () => {
   const url = new URL(database.url);
   url.username = 'rms_nobody';
   const pool = watchedPool(url.href);
@@ -63,7 +63,7 @@ test('a refused login is logged and counted', async () => {
   await Promise.all([pool.end(), telemetry.stop()]);
 });
 
-test('what the data is at fault for, and what passes by itself, is neither', async () => {
+test('errors caused by data, and temporary ones, are not logged or counted', async () => {
   const pool = watchedPool(database.url);
   await expect(pool.query('select 1 / 0')).rejects.toThrow();
   await expect(pool.query('select pg_terminate_backend(pg_backend_pid())')).rejects.toThrow();

@@ -9,7 +9,7 @@ test('a value is stored as its name without the prefix, in lower case', () => {
   expect(fromText('return_not_found')).toBe(ErrorReason.RETURN_NOT_FOUND);
 });
 
-test('every value but unspecified goes there and back', () => {
+test('every value except unspecified converts there and back', () => {
   for (const { name, number } of ErrorReasonSchema.values.filter((value) => value.number !== 0)) {
     const text = name.replace('ERROR_REASON_', '').toLowerCase();
     expect(fromText(text)).toBe(number);
@@ -17,7 +17,7 @@ test('every value but unspecified goes there and back', () => {
   }
 });
 
-test('what is not of the enum is refused', () => {
+test('unknown texts and numbers are rejected', () => {
   expect(() => toText(ErrorReason.UNSPECIFIED)).toThrow(RangeError);
   expect(() => fromText('unspecified')).toThrow(RangeError);
   expect(() => fromText('RETURN_NOT_FOUND')).toThrow(RangeError);

@@ -3,20 +3,20 @@ import { forCaller, presentCaller } from './caller.ts';
 import { databaseProbe } from './health.ts';
 import type { Queryable } from './postgres.ts';
 
-/** A database that counts how often it is asked and answers as told. */
+/** A database that counts its queries and answers as the test says. */
 function database(answer: () => Promise<unknown>) {
   let asked = 0;
   const query = () => {
     asked += 1;
     return answer();
   };
-  // Only `query` is used, and only its resolving or rejecting is looked at.
+  // The code uses only `query`, and only whether it resolves or rejects.
   return { pool: { query } as unknown as Queryable, asked: () => asked };
 }
 
 test('a database that answers is ready, one that fails is not', async () => {
   expect(await databaseProbe(database(async () => ({ rows: [] })).pool)()).toBe(true);
-  const failing = database(() => Promise.reject(new Error('away')));
+  const failing = database(() => Promise.reject(new Error('unavailable')));
   expect(await databaseProbe(failing.pool)()).toBe(false);
 });
 
@@ -27,7 +27,7 @@ test('one pool that answers is enough', async () => {
   expect(await databaseProbe(pool, hanging.pool)()).toBe(true);
 });
 
-test('a caller of a probe who leaves takes the answer from nobody', async () => {
+test("a probe's caller who leaves does not cancel the answer for others", async () => {
   const seen: (AbortSignal | undefined)[] = [];
   const { pool } = database(async () => seen.push(presentCaller()));
   const probe = databaseProbe(pool);
@@ -35,8 +35,8 @@ test('a caller of a probe who leaves takes the answer from nobody', async () => 
   expect(seen).toEqual([undefined]);
 });
 
-test('many probes are one question', async () => {
-  // However long this takes, it is one moment.
+test('many probes share one query', async () => {
+  // All probes start at the same time, however long this takes.
   jest.useFakeTimers();
   try {
     const { pool, asked } = database(async () => ({ rows: [] }));

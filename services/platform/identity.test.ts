@@ -10,13 +10,13 @@ import { kubernetesIdentity, staticIdentity, systemActor } from './identity.ts';
 describe('static identity', () => {
   const identity = staticIdentity('t'.repeat(32));
 
-  test('sends its token and knows it again', async () => {
+  test('sends its token and accepts it', async () => {
     expect(await identity.callerOf(await identity.token())).toBe(ANY_CALLER);
     expect(await identity.callerOf(await identity.as('returns').token())).toBe('returns');
   });
 
   test.each(['', 't', 't'.repeat(31), 't'.repeat(33), 'u'.repeat(32)])(
-    'refuses %j',
+    'rejects %j',
     async (token) => {
       expect(await identity.callerOf(token)).toBeUndefined();
       expect(await identity.callerOf(`returns:${token}`)).toBeUndefined();
@@ -65,7 +65,7 @@ describe('kubernetes identity', () => {
     return jwt.sign(o.key ?? ours);
   }
 
-  test('sends the token of the file and accepts it, again and again', async () => {
+  test('sends the token of the file and accepts it, repeatedly', async () => {
     const pod = identity();
     const token = await pod.token();
     expect(token).not.toMatch(/\s/);
@@ -73,7 +73,7 @@ describe('kubernetes identity', () => {
     expect(await pod.callerOf(token)).toBe('returns');
   });
 
-  test('refuses another issuer, audience, key, an expired, an endless and a malformed token', async () => {
+  test('rejects another issuer, audience or key, and an expired, endless or malformed token', async () => {
     const pod = identity();
     expect(await pod.callerOf(await sign({ iss: 'https://elsewhere' }))).toBeUndefined();
     expect(await pod.callerOf(await sign({ aud: 'other' }))).toBeUndefined();
@@ -99,14 +99,14 @@ describe('kubernetes identity', () => {
     expect(await identity().callerOf(await sign({ sub }))).toBe(expected);
   });
 
-  test('a token file that is missing is a fault', async () => {
+  test('a missing token file is an error', async () => {
     const missing = { tokenFile: join(folder, 'none'), jwksFile: 'none' };
     const pod = kubernetesIdentity({ ...missing, issuer, subjects: ['*'] });
     await expect(pod.token()).rejects.toThrow('ENOENT');
   });
 });
 
-test('work that nobody asked for is done by the system', () => {
+test('work without a caller is done by the system', () => {
   expect(systemActor('sweeper')).toEqual({
     kind: Actor_Kind.SYSTEM,
     id: 'sweeper',

@@ -17,7 +17,7 @@ function refused(schema: z.ZodType, message: unknown) {
 }
 
 describe('parse input', () => {
-  test('names the field as the proto does', () => {
+  test('names the field as in the proto', () => {
     const schema = z.object({ lineItems: z.array(z.object({ lineItemId: id })) });
     expect(refused(schema, { lineItems: [{ lineItemId: 1n }, { lineItemId: 0n }] })).toEqual({
       field: 'line_items[1].line_item_id',
@@ -32,7 +32,7 @@ describe('parse input', () => {
 });
 
 describe('text', () => {
-  test.each(['\ud800', 'a\udc00b', '\0'])('refuses %j', (value) => {
+  test.each(['\ud800', 'a\udc00b', '\0'])('rejects %j', (value) => {
     expect(refused(z.object({ note: text(9) }), { note: value }).field).toBe('note');
   });
 
@@ -41,7 +41,7 @@ describe('text', () => {
     expect(refused(text(2), 'abc').message).toContain('at most 2 characters');
   });
 
-  test('counts white space as missing where it is required', () => {
+  test('treats white space as missing when the text is required', () => {
     expect(refused(z.object({ name: requiredText(9) }), { name: ' \u2003' }).message).toBe(
       'name is required',
     );
@@ -49,7 +49,7 @@ describe('text', () => {
 });
 
 describe('time', () => {
-  test('is cut to milliseconds', () => {
+  test('is truncated to milliseconds', () => {
     const seconds = -1n;
     expect(parseInput(time, { seconds, nanos: 999_999_999 })).toEqual(new Date(-1));
   });

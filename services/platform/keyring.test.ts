@@ -2,7 +2,7 @@ import { describe, expect, test } from '@jest/globals';
 import { newKeyringText, parseKeyring } from './keyring.ts';
 
 describe('the keyring', () => {
-  test('decrypts what it encrypted, and only in the same place', () => {
+  test('decrypts what it encrypted, and only in the same context', () => {
     const keyring = parseKeyring(newKeyringText());
     const { keyId, encrypted } = keyring.encrypt('whsec_x', '1:2');
     expect(Buffer.from(encrypted).toString('latin1')).not.toContain('whsec_x');
@@ -13,7 +13,7 @@ describe('the keyring', () => {
     expect(() => keyring.decrypt(keyId, forged, '1:2')).toThrow();
   });
 
-  test('seals with its first key and goes on opening with the old ones', () => {
+  test('encrypts with its first key and still decrypts with the old ones', () => {
     const [old, fresh] = [newKeyringText('old'), newKeyringText('new')];
     const { keyId, encrypted } = parseKeyring(old).encrypt('whsec_x', '1:2');
     const both = parseKeyring(`${fresh},${old}`);

@@ -4,7 +4,7 @@ import { createLeaseWatch } from './lease-watch.ts';
 const TTL_MS = 3_000;
 const HOUR_MS = 3_600_000;
 
-/** Looks at the lease of one process. Later than now by `laterMs`, by the monotonic clock. */
+/** Checks the lease of one process, `laterMs` later by the monotonic clock. */
 function newWatch() {
   const watch = createLeaseWatch(TTL_MS);
   return (expiresAt: string, endsInMs: number, laterMs = 0): boolean => {
@@ -41,7 +41,7 @@ test('a lease that was watched until it ended is over at once', () => {
   expect(isDead('first', -1, TTL_MS)).toBe(true);
 });
 
-test('a process that has just started takes a lease that has just ended at its word, and no other', () => {
+test('a new process trusts the stored end of a lease that has just ended, but of no other', () => {
   expect(newWatch()('first', -1)).toBe(true);
   expect(newWatch()('first', -2 * TTL_MS)).toBe(false);
   expect(newWatch()('first', HOUR_MS)).toBe(false);

@@ -15,7 +15,7 @@ describe('leases', () => {
     acquireLease(database.pool, { name, owner, ttlMs });
   const expire = (name: string) =>
     database.pool.query('update leases set expires_at = now() where name = $1', [name]);
-  /** Until when it is held; undefined when nobody has it. */
+  /** End of the lease; undefined when it is free. */
   const endOf = async (name: string): Promise<number | undefined> => {
     const { rows } = await database.pool.query<{ expires_at: Date }>(
       'select expires_at from leases where name = $1',
@@ -24,13 +24,13 @@ describe('leases', () => {
     return rows[0]?.expires_at.getTime();
   };
 
-  test('of many who ask at once exactly one gets it', async () => {
+  test('when many ask at once exactly one gets it', async () => {
     const name = randomUUID();
     const answers = await Promise.all(Array.from({ length: 30 }, () => ask(name)));
     expect(answers.filter((lease) => lease !== undefined)).toHaveLength(1);
   });
 
-  test('of many who race for an expired one exactly one gets it, with a higher token', async () => {
+  test('when many race for an expired one exactly one gets it, with a higher token', async () => {
     const name = randomUUID();
     const first = await ask(name);
     await expire(name);
@@ -40,7 +40,7 @@ describe('leases', () => {
     expect(winner?.token).toBeGreaterThan(first?.token ?? 0n);
   });
 
-  test('an expired holder can neither renew nor release what another has', async () => {
+  test('an expired holder can neither renew nor release a lease that another holds', async () => {
     const name = randomUUID();
     const old = await ask(name);
     await expire(name);
@@ -51,7 +51,7 @@ describe('leases', () => {
     expect(await renewLease(database.pool, held, 10_000)).toBe(true);
   });
 
-  test('an expired one that nobody took is still its holder’s', async () => {
+  test('an expired lease that no other took still belongs to its holder', async () => {
     const name = randomUUID();
     const held = await ask(name);
     await expire(name);
@@ -60,7 +60,7 @@ describe('leases', () => {
     expect(await ask(name)).toBeUndefined();
   });
 
-  test('one that was taken before the clock was set back ends, unless its holder renews it', async () => {
+  test('a lease from before the clock was set back ends, unless its holder renews it', async () => {
     const [left, kept] = [await ask(randomUUID()), await ask(randomUUID())];
     if (!left || !kept) throw new Error('both were to be acquired');
     await database.pool.query(`update leases set expires_at = now() + interval '1 hour'`);
@@ -79,7 +79,7 @@ describe('leases', () => {
     expect(second?.token).toBeGreaterThan(first?.token ?? 0n);
   });
 
-  test('withLease renews while it works, and gives back', async () => {
+  test('withLease renews during the work, and releases', async () => {
     const name = randomUUID();
     const work = async () => {
       const before = (await endOf(name)) ?? 0;
@@ -98,7 +98,7 @@ describe('leases', () => {
       owner: 'a',
       ttlMs: 300,
       work: async (_, signal) => {
-        // In one statement: no heartbeat comes between the end of the lease and the next holder.
+        // In one statement, so that no heartbeat comes between the end of the lease and the next holder.
         const { rowCount } = await database.pool.query(
           `update leases set owner = 'b', token = nextval('lease_tokens') where name = $1`,
           [name],
@@ -111,7 +111,7 @@ describe('leases', () => {
     expect(reason).toBeInstanceOf(LeaseLostError);
   });
 
-  test('withLease does nothing while another holds it', async () => {
+  test('withLease does not run while another process holds it', async () => {
     const name = randomUUID();
     await ask(name);
     const work = () => Promise.reject(new Error('must not run'));

@@ -16,7 +16,7 @@ beforeEach(async () => {
 });
 afterEach(() => rm(folder, { recursive: true }));
 
-/** Both ends of a pipe, neither of which blocks. */
+/** Both ends of a pipe; neither blocks. */
 function openPipe(): { readonly writer: number; read(): string; close(): void } {
   const path = join(folder, 'pipe');
   execFileSync('mkfifo', [path]);
@@ -46,7 +46,7 @@ test('a line is written at once', () => {
   pipe.close();
 });
 
-test('lines for a reader that pauses wait; the rest is dropped, counted and reported', async () => {
+test('lines for a paused reader wait; the rest is dropped, counted and reported', async () => {
   const pipe = openPipe();
   const output = createLogOutput(pipe.writer);
   for (let n = 0; n < 2_000; n += 1) output.write(LINE);
@@ -62,21 +62,21 @@ test('lines for a reader that pauses wait; the rest is dropped, counted and repo
   expect(report).toMatchObject({ level: 'warn', lines: dropped });
   expect(lines).toHaveLength(2_000 - dropped);
   expect(new Set(lines).size).toBe(1);
-  // It is written at once again, and nothing is reported twice.
+  // Lines are written at once again, and no drop is reported twice.
   output.write('after\n');
   expect(pipe.read()).toBe('after\n');
   pipe.close();
 });
 
-test('a full disk drops what does not fit into memory', () => {
+test('a full disk drops lines that do not fit into memory', () => {
   const full = openSync('/dev/full', 'w');
   const output = createLogOutput(full);
   for (let n = 0; n < 2_000; n += 1) output.write(LINE);
   expect(output.dropped()).toBeGreaterThanOrEqual(2_000 - Math.ceil(MIB / LINE.length));
-  // It is tried again and again, so the descriptor stays ours.
+  // The output keeps retrying, so the descriptor stays open.
 });
 
-test('the last lines are waited for, but not for ever', async () => {
+test('the stop waits for the last lines, but not for ever', async () => {
   const pipe = openPipe();
   const output = createLogOutput(pipe.writer);
   for (let n = 0; n < 100; n += 1) output.write(LINE);

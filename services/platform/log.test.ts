@@ -55,16 +55,16 @@ describe('log', () => {
     expect(() => JSON.parse(lines[0] ?? '')).not.toThrow();
   });
 
-  test('a long word without an end costs no more than a short one', () => {
+  test('a long endless word costs no more than a short one', () => {
     const { logger, lines } = loggerWithLines();
-    // By its own work, not by the clock: a pattern that looks back takes minutes for these.
+    // Measured by the work, not by the clock: a backtracking pattern takes minutes for these.
     const before = process.cpuUsage();
     logger.info({ note: `${'a'.repeat(200_000)} ${'-eyJ'.repeat(50_000)}` });
     expect(process.cpuUsage(before).user).toBeLessThan(5_000_000);
     expect(lines[0]).toContain('aaa');
   });
 
-  test('an error says type, text, code, constraint and cause, but not the row the driver quotes', () => {
+  test('an error shows type, text, code, constraint and cause, but not the row that the driver quotes', () => {
     const { logger, lines } = loggerWithLines();
     const driver = Object.assign(new Error('duplicate key'), {
       code: '23505',

@@ -44,7 +44,7 @@ describe('migrate', () => {
     }
   };
 
-  test('applies what is missing, in order, and says so', async () => {
+  test('applies missing migrations in order, and reports them', async () => {
     const applied: string[] = [];
     const onApplied = (_: string, name: string) => applied.push(name);
     write('0002_more.sql', 'alter table things add name text');
@@ -59,7 +59,7 @@ describe('migrate', () => {
     expect(await run()).toBe(0);
   });
 
-  test('a table that somebody reads is waited for, and others are not held up for long', async () => {
+  test('waits for a table in use without blocking others for long', async () => {
     await run();
     write('0002_more.sql', 'alter table things add name text');
     const [reader, other] = [new pg.Client(database.url), new pg.Client(database.url)];
@@ -81,7 +81,7 @@ describe('migrate', () => {
     await Promise.all([reader.end(), other.end()]);
   });
 
-  test('a table that is never free is told of', async () => {
+  test('reports a table that never becomes free', async () => {
     await run();
     write('0002_more.sql', 'alter table things add name text');
     const reader = new pg.Client(database.url);
@@ -92,18 +92,18 @@ describe('migrate', () => {
     await reader.end();
   });
 
-  test('two at once take turns, and each file is applied once', async () => {
+  test('two at once run one after the other, and each file is applied once', async () => {
     const counts = await Promise.all([run(), run(), run()]);
     expect(counts.toSorted()).toEqual([0, 0, 2]);
   });
 
-  test('a file that was changed after it was applied is refused by name', async () => {
+  test('a file that was changed after it was applied is rejected by name', async () => {
     await run();
     write('0001_things.sql', 'create table things (id int)');
     await expect(run()).rejects.toThrow('0001_things.sql was changed after it was applied');
   });
 
-  test('a database that is newer than the code is refused, and nothing is applied', async () => {
+  test('a database that is newer than the code is rejected and stays unchanged', async () => {
     write('0002_later.sql', 'create table later (id int)');
     await run();
     rmSync(join(folder, '0002_later.sql'));
@@ -112,14 +112,14 @@ describe('migrate', () => {
     await expect(asService((pool) => pool.query('select from mine'))).rejects.toThrow('not exist');
   });
 
-  test('a file that fails leaves nothing of itself, and those before it stay', async () => {
+  test('a failing file has no effect, and earlier files stay applied', async () => {
     write('0002_bad.sql', 'create table half (id int); select 1 / 0');
     await expect(run()).rejects.toThrow('carts: 0002_bad.sql failed: division by zero');
     await asService((pool) => pool.query('select from things'));
     await expect(asService((pool) => pool.query('select from half'))).rejects.toThrow('not exist');
   });
 
-  test('two files of one number, or a file without one, are refused', async () => {
+  test('two files with one number, or a file without one, are rejected', async () => {
     write('0001_again.sql', 'select 1');
     await expect(run()).rejects.toThrow('each number once');
     rmSync(join(folder, '0001_again.sql'));
@@ -127,7 +127,7 @@ describe('migrate', () => {
     await expect(run()).rejects.toThrow('NNNN_words.sql');
   });
 
-  test('the role of a service reads and writes its schema, and sees no other', async () => {
+  test('the role of a service reads and writes only its own schema', async () => {
     const other = { ...schema, name: 'fraud' };
     await run({ schemas: [schema, other] });
     await asService(async (pool) => {
@@ -165,7 +165,7 @@ describe('schema state', () => {
     return state;
   };
 
-  test('current after a migration, as the role of the service sees it', async () => {
+  test('current after a migration, as seen by the role of the service', async () => {
     expect(await schemaState(database.pool, 'destinations')).toMatchObject({ state: 'current' });
   });
 
@@ -179,7 +179,7 @@ describe('schema state', () => {
     });
   });
 
-  test('newer when a file is not known here', async () => {
+  test('newer when this code does not know an applied file', async () => {
     const sql = `insert into schema_migrations (name, sha256) values ('0999_next.sql', 'x')`;
     expect(await stateAfter(sql)).toEqual({
       state: 'newer',
@@ -193,7 +193,7 @@ describe('schema state', () => {
     });
   });
 
-  test('older when there is nothing at all', async () => {
+  test('older when the schema does not exist', async () => {
     const empty = await createEmptyDatabase();
     const pool = createPool(empty.url);
     expect(await schemaState(pool, 'destinations')).toMatchObject({ state: 'older' });

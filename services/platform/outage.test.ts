@@ -32,7 +32,7 @@ async function loginFailure(change: (url: URL) => void): Promise<unknown> {
 }
 
 describe('an outage', () => {
-  test('is a login that the server refuses', async () => {
+  test('is a login that the server rejects', async () => {
     const failure = await loginFailure((url) => {
       url.username = 'rms_nobody';
     });
@@ -48,14 +48,14 @@ describe('an outage', () => {
     expect(isOutage(failure)).toBe(true);
   });
 
-  test('is a server without the encryption that was asked for', async () => {
+  test('is a server without the requested encryption', async () => {
     const failure = await loginFailure((url) => {
       url.searchParams.set('sslmode', 'verify-full');
     });
     expect(isOutage(failure)).toBe(true);
   });
 
-  test('is a grant that was lost, and ends with it', async () => {
+  test('is a lost grant, and ends when it is granted again', async () => {
     await migrator.query('revoke select on gateway.leases from rms_gateway');
     const failure = await failureOf(database.pool.query('select from leases'));
     expect(failure).toMatchObject({ code: '42501' });

@@ -25,7 +25,7 @@ const TABLES: [PartitionedTable, string][] = [
   ['consumed', 'consumed_events'],
 ];
 
-/** Reads the table one time after another until told to stop; resolves when the last has read. */
+/** Reads the table again and again until the test stops it. Resolves after the last read. */
 function keepReading(table: string) {
   let isOver = false;
   const reading = (async () => {
@@ -40,12 +40,12 @@ function keepReading(table: string) {
 describe.each(TABLES)('the days of %s', (table, name) => {
   const maintain = () => maintainPartitions(db.pool, { table, retentionDays: 7 });
 
-  test('are given up while somebody reads for long, who holds up nobody', async () => {
+  test('are skipped while a long read uses them, and block no other reader', async () => {
     const stop = keepReading(name);
     await inTransaction(db.pool, async (tx) => {
       await tx.query(`select from ${name} limit 1`);
       await expect(maintain()).rejects.toMatchObject({ code: '55P03' });
-      // Those who stood behind it are through while the long reader still reads.
+      // Readers that waited behind the statement have finished while the long reader still reads.
       await stop();
     });
     expect((await maintain()).dropped).toBe(1);

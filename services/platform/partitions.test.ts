@@ -42,14 +42,14 @@ describe('event partitions', () => {
     return name;
   };
 
-  test('today and the coming days have one, made by the role that owns nothing', async () => {
+  test('today and the coming days have one, created for a role that owns no table', async () => {
     await migrator.query(`drop table ${nameOf(2)}`);
     expect(await maintain()).toEqual({ made: 1, dropped: 0 });
     expect(await partitions()).toEqual([0, 1, 2, 3].map(nameOf));
     expect(await maintain()).toEqual({ made: 0, dropped: 0 });
   });
 
-  test('past the retention they are dropped, but not while an event of theirs is not published', async () => {
+  test('are dropped past the retention, except while one of their events is not published', async () => {
     const [kept, waiting, dropped] = [await makePast(7), await makePast(9), await makePast(10)];
     const insert = (daysAgo: number, position: number) =>
       migrator.query(
@@ -69,7 +69,7 @@ describe('event partitions', () => {
     expect(await partitions()).not.toContain(waiting);
   });
 
-  test('an insert never fails for want of a partition', async () => {
+  test('an insert never fails because a partition is missing', async () => {
     await migrator.query(`drop table ${nameOf(0)}`);
     const actor = create(ActorSchema, { kind: Actor_Kind.SYSTEM, id: 'test' });
     const [id] = await inTransaction(database.pool, (tx) =>
@@ -77,7 +77,7 @@ describe('event partitions', () => {
     );
     const { rows } = await database.pool.query('select event_id from events');
     expect(rows).toEqual([{ event_id: id }]);
-    // A day with rows in the default partition cannot get its own; that is no failure.
+    // A day with rows in the default partition cannot get its own, which is not an error.
     expect(await maintain()).toMatchObject({ made: 0 });
   });
 
@@ -132,7 +132,7 @@ describe('partitions of handled events', () => {
     expect(await maintain()).toEqual({ made: 1, dropped: 0 });
   });
 
-  test('a day is dropped when all of it was handled longer ago than the retention', async () => {
+  test('a day is dropped when all its events were handled longer ago than the retention', async () => {
     const kept = [await makePast(14, 14), await makePast(16, 3)];
     const dropped = await makePast(17, 17);
     expect(await maintain()).toEqual({ made: 0, dropped: 1 });

@@ -3,7 +3,7 @@ import { createPermits, NoPermit } from './permits.ts';
 
 const LONG_MS = 600_000;
 
-test('permits go to those who wait, in their order, and each counts once', async () => {
+test('waiting callers get permits in order, and each permit counts once', async () => {
   const permits = createPermits({ size: 1, maxWaiting: 2, waitMs: LONG_MS });
   const first = await permits.take();
   const order: string[] = [];
@@ -25,7 +25,7 @@ test('permits go to those who wait, in their order, and each counts once', async
   expect([permits.used(), permits.waiting()]).toEqual([0, 0]);
 });
 
-test('nobody waits longer than the time for it', async () => {
+test('no caller waits longer than the limit', async () => {
   const permits = createPermits({ size: 1, maxWaiting: 1, waitMs: 1 });
   const release = await permits.take();
   await expect(permits.take()).rejects.toThrow(NoPermit);
@@ -34,7 +34,7 @@ test('nobody waits longer than the time for it', async () => {
   expect(permits.used()).toBe(0);
 });
 
-test('those who leave wait no longer, and get no permit', async () => {
+test('callers who leave stop waiting, and get no permit', async () => {
   const permits = createPermits({ size: 1, maxWaiting: 1, waitMs: LONG_MS });
   const release = await permits.take();
   const leaving = new AbortController();

@@ -30,7 +30,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-/** What the server shows once it has read its configuration again. */
+/** The certificate of the server after it has read its configuration again. */
 async function install(certificate: Certificate): Promise<void> {
   const { owner } = await unprivileged();
   for (const [name, text] of [
@@ -57,7 +57,7 @@ function urlOf(o: { ca?: string; host?: string; password?: string } = {}): strin
   return url.href;
 }
 
-/** Of a connection: whether it is encrypted, or how it failed. */
+/** Whether a connection is encrypted, or how it failed. */
 async function connection(url: string): Promise<unknown> {
   const pool = createPool(url, { max: 1 });
   try {
@@ -73,7 +73,7 @@ async function connection(url: string): Promise<unknown> {
   }
 }
 
-/** The certificate is read again some time after the signal. */
+/** The server reads the certificate some time after the signal. */
 async function eventually(url: string, expected: unknown): Promise<void> {
   for (let tries = 0; tries < 200; tries += 1) {
     if ((await connection(url)) === expected) return;
@@ -87,17 +87,17 @@ describe('a database with sslmode=verify-full', () => {
     expect(await connection(urlOf({ host: 'localhost' }))).toBe(true);
   });
 
-  test('of another authority is not spoken to', async () => {
+  test('is rejected with a certificate of another authority', async () => {
     expect(await connection(urlOf({ ca: file('others.crt') }))).toBe(
       'UNABLE_TO_VERIFY_LEAF_SIGNATURE',
     );
   });
 
-  test('a wrong password is refused by the server, after TLS', async () => {
+  test('a wrong password is rejected by the server, after TLS', async () => {
     expect(await connection(urlOf({ password: 'wrong' }))).toBe('28P01');
   });
 
-  test('with another name, or past its time, is not spoken to; a renewed certificate is', async () => {
+  test('is rejected with another name or an expired certificate; a renewed one is accepted', async () => {
     await reload(ours.issue({ name: 'elsewhere' }));
     await eventually(urlOf(), 'ERR_TLS_CERT_ALTNAME_INVALID');
     const hourAgo = new Date(Date.now() - HOUR_MS);

@@ -38,11 +38,11 @@ describe('postgres', () => {
     });
   });
 
-  test('the parsers are the pool’s own', () => {
+  test('the parsers belong to the pool', () => {
     expect(pg.types.getTypeParser(pg.types.builtins.INT8)('1')).toBe('1');
   });
 
-  test('a transaction that rejects leaves nothing, and its connection is used again', async () => {
+  test('a transaction that rejects has no effect, and its connection is used again', async () => {
     const pool = createPool(database.url, { max: 1 });
     const work = inTransaction(pool, async (tx) => {
       await tx.query(`insert into leases values ('undone', 'x', 1, now())`);
@@ -79,8 +79,8 @@ describe('postgres', () => {
     await pool.end();
   });
 
-  test('a server that hangs is given up within the limit, inside a transaction as well', async () => {
-    // Says nothing after it let us in, as a server that is halted.
+  test('a hanging server causes an error within the limit, inside a transaction as well', async () => {
+    // Sends no data after the login, like a halted server.
     const silent = createServer((socket) => {
       const upstream = connect(Number(new URL(database.url).port), '127.0.0.1');
       socket.on('error', () => upstream.destroy());
@@ -100,7 +100,7 @@ describe('postgres', () => {
     const url = new URL(database.url);
     url.port = String(Reflect.get(silent.address() ?? {}, 'port'));
     const pool = createPool(url.href, { max: 1, statementTimeoutMs: 100 });
-    // A machine that stands still is given up, too: then it is asked again.
+    // A frozen machine causes the same error. Then the test asks again.
     const answered = () =>
       until(() =>
         pool.query('select 1').then(
@@ -112,7 +112,7 @@ describe('postgres', () => {
     halted = true;
     const work = inTransaction(pool, (tx) => tx.query('select 1'));
     expect(isOutage(await work.catch((error: unknown) => error))).toBe(true);
-    // The limit is waited for once: no rollback is sent after what was not answered.
+    // The limit applies once: after a statement without an answer, no rollback is sent.
     await until(() => /begin/i.test(unanswered));
     expect(unanswered).not.toMatch(/rollback/i);
     halted = false;
@@ -121,7 +121,7 @@ describe('postgres', () => {
     silent.close();
   });
 
-  test('names the constraint that was violated', async () => {
+  test('names the violated constraint', async () => {
     const check = await failing(`insert into leases values ('', 'x', 1, now())`);
     expect(violatedConstraint(check)).toBe('leases_name_check');
     await database.pool.query(`insert into leases values ('twice', 'x', 1, now())`);
@@ -131,7 +131,7 @@ describe('postgres', () => {
     expect(violatedConstraint(new Error('leases_pkey'))).toBeUndefined();
   });
 
-  test('tells an outage from a fault', async () => {
+  test('distinguishes an outage from a fault', async () => {
     const pool = createPool('postgres://x@127.0.0.1:1/x');
     expect(isOutage(await pool.query('select 1').catch((error: unknown) => error))).toBe(true);
     await pool.end();

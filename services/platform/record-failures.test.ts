@@ -16,25 +16,25 @@ describe('failures of records', () => {
     expect(failures.note(record)).toBe('poison');
   });
 
-  test('many keys in a row are an outage, which counts nothing', () => {
+  test('many keys in a row are an outage, which does not count as a try', () => {
     const failures = createRecordFailures([1]);
     for (const key of ['a', 'b', 'c', 'd'])
       expect(failures.note(recordOf(key))).toEqual({ pauseMs: 1 });
     expect(failures.note(recordOf('e'))).toBe('outage');
     for (let n = 0; n < 10; n += 1) expect(failures.note(recordOf('a'))).toBe('outage');
     failures.noteSuccess();
-    // The second failure that counts.
+    // The second counted failure.
     expect(failures.note(recordOf('a'))).toBe('poison');
   });
 
-  test('many records of one key are no outage', () => {
+  test('many records of one key are not an outage', () => {
     const failures = createRecordFailures([1]);
     for (let n = 0; n < 10; n += 1) {
       expect(failures.note(recordOf('a', `0/${n}`))).toEqual({ pauseMs: 1 });
     }
   });
 
-  test('a success between keys that fail is the end of the row', () => {
+  test('a success between failing keys ends the row', () => {
     const failures = createRecordFailures([1]);
     for (let n = 0; n < 20; n += 1) {
       expect(failures.note(recordOf(String(n)))).toEqual({ pauseMs: 1 });

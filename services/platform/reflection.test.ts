@@ -49,7 +49,7 @@ describe.each([
     expect(answer).toMatchObject({ validHost: 'h', originalRequest: { host: 'h' } });
   });
 
-  test('gives the file of a symbol with all it imports', async () => {
+  test('returns the file of a symbol with all its imports', async () => {
     const symbols = [
       'rms.carts.v1.CartsService',
       'rms.carts.v1.CartsService.GetCart',
@@ -82,7 +82,7 @@ describe.each([
     ]);
   });
 
-  test('says so when there is no such thing', async () => {
+  test('reports an unknown symbol', async () => {
     const answers = await ask(
       service,
       [

@@ -5,7 +5,7 @@ import { expect, test } from '@jest/globals';
 
 const MODULE = new URL('./run-main.ts', import.meta.url).href;
 
-/** A process that runs `start`, an expression of the function given to runMain. */
+/** A process that runs `start`, an expression for the function given to runMain. */
 function run(start: string): ChildProcess {
   const script = `import { runMain } from '${MODULE}'; await runMain('part', ${start});`;
   return spawn(process.execPath, ['--input-type=module', '--eval', script], {
@@ -28,16 +28,19 @@ const READY = `async () => {
   return { stop: async () => { clearInterval(keep); console.log('stopped'); } };
 }`;
 
-test.each(['SIGTERM', 'SIGINT'] as const)('%s stops in order and ends with 0', async (signal) => {
-  const child = run(READY);
-  const ended = outcome(child);
-  if (child.stdout) await once(child.stdout, 'data');
-  child.kill(signal);
-  expect(await ended).toEqual({ code: 0, out: 'started\nstopped\n', err: '' });
-});
+test.each(['SIGTERM', 'SIGINT'] as const)(
+  '%s stops gracefully and ends with status 0',
+  async (signal) => {
+    const child = run(READY);
+    const ended = outcome(child);
+    if (child.stdout) await once(child.stdout, 'data');
+    child.kill(signal);
+    expect(await ended).toEqual({ code: 0, out: 'started\nstopped\n', err: '' });
+  },
+);
 
-test('a Ctrl-C that npm passes on once more still stops in order', async () => {
-  // Its clock stands still: the second signal is an echo however late it comes.
+test('a Ctrl-C that npm forwards once more still stops gracefully', async () => {
+  // Its clock is frozen, so the second signal counts as an echo however late it arrives.
   const child = run(`async () => {
     performance.now = () => 0;
     console.log('started');
@@ -55,12 +58,12 @@ test('a Ctrl-C that npm passes on once more still stops in order', async () => {
   expect(await ended).toMatchObject({ code: 0, out: 'started\nstopping\nstopped\n' });
 });
 
-test('a fault at the start ends with 1 and one line that says what is wrong', async () => {
+test('an error at the start ends with status 1 and one line with the reason', async () => {
   const child = run(`async () => { throw new Error('no port', { cause: new Error('in use') }); }`);
   expect(await outcome(child)).toEqual({ code: 1, out: '', err: 'part: no port: in use\n' });
 });
 
-test('a fault that nobody awaited ends the process too', async () => {
+test('an unhandled rejection ends the process too', async () => {
   const child = run(`async () => {
     setTimeout(() => Promise.reject(new Error('lost')), 1);
     return { stop: async () => {} };
@@ -82,20 +85,20 @@ test('a second signal ends a stop that hangs', async () => {
   expect(await ended).toMatchObject({ code: 1 });
 });
 
-/** A part that logs without a pause, says on its error stream how far it is, and stops on SIGTERM. */
+/** A part that logs without a pause, reports its progress on standard error, and stops on SIGTERM. */
 const TALKING = `async () => {
   const { createLogger } = await import('${new URL('./log.ts', import.meta.url).href}');
   const logger = createLogger({ service: 'part', level: 'info' });
-  let turns = 0;
+  let rounds = 0;
   const talking = setInterval(() => {
     for (let n = 0; n < 1000; n += 1) logger.info({ n, text: 'x'.repeat(100) }, 'line');
-    turns += 1;
-    if (turns === 50) process.stderr.write('serving');
+    rounds += 1;
+    if (rounds === 50) process.stderr.write('serving');
   }, 1);
   return { stop: async () => { clearInterval(talking); process.stderr.write(' stopped'); } };
 }`;
 
-/** The part with that as its standard output, which is told to stop once it has logged much. */
+/** That part with the given standard output. It gets the signal after it has logged much. */
 async function talkInto(
   stdout: 'pipe' | number,
   onStart: (child: ChildProcess) => void = () => {},
@@ -118,21 +121,21 @@ async function talkInto(
 
 const IN_ORDER = { code: 0, err: 'serving stopped' };
 
-test('a full log disk holds up neither the work nor the stop', async () => {
+test('a full log disk blocks neither the work nor the stop', async () => {
   const full = openSync('/dev/full', 'w');
   expect(await talkInto(full)).toEqual(IN_ORDER);
   closeSync(full);
 });
 
-test('a reader of the log that stands still holds up neither', async () => {
+test('a reader of the log that stops reading blocks neither', async () => {
   expect(await talkInto('pipe', (child) => child.stdout?.pause())).toEqual(IN_ORDER);
 });
 
-test('a reader of the log that is gone holds up neither', async () => {
+test('a reader of the log that has ended blocks neither', async () => {
   expect(await talkInto('pipe', (child) => child.stdout?.destroy())).toEqual(IN_ORDER);
 });
 
-test('a fault ends the process although nothing can be said of it', async () => {
+test('an error ends the process even if its message cannot be written', async () => {
   const full = openSync('/dev/full', 'w');
   const script = `import { runMain } from '${MODULE}'; await runMain('part', async () => { throw new Error('no port'); });`;
   const child = spawn(process.execPath, ['--input-type=module', '--eval', script], {

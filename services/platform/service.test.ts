@@ -78,12 +78,12 @@ async function health(service: RunningService): Promise<Serving> {
   return (await createClient(Health, createGrpcTransport({ baseUrl })).check({})).status;
 }
 
-/** As the kubelet asks. */
+/** As the kubelet checks it. */
 async function readyz({ metricsUrl }: RunningService): Promise<number> {
   return (await fetch(new URL('/readyz', metricsUrl))).status;
 }
 
-/** A database that is asked while the machine stands still counts as away: then it is asked again. */
+/** On a frozen machine the database may seem unavailable. Then the test asks again. */
 function untilServing(service: RunningService): Promise<boolean> {
   return until(async () => (await health(service)) === Serving.SERVING);
 }
@@ -106,7 +106,7 @@ describe('a running service', () => {
     expect(metrics).toContain('db_client_connections');
   });
 
-  test('is built with a pool of its own schema and role', async () => {
+  test('is built with a pool for its own schema and role', async () => {
     let user = '';
     await start(async ({ pool }) => {
       const { rows } = await pool.query<{ user: string }>('select current_user as user');
@@ -116,7 +116,7 @@ describe('a running service', () => {
     expect(user).toBe('rms_carts');
   });
 
-  test('does not serve when its database is away', async () => {
+  test('does not serve when its database is unavailable', async () => {
     const service = await start(() => answering);
     await untilServing(service);
     const own = await database.pool.connect();
@@ -159,7 +159,7 @@ describe('a running service', () => {
     expect(await allWait()).toBe(true);
   });
 
-  test('a port that is taken is a fault of the start, and nothing stays open', async () => {
+  test('a port in use is an error of the start, and everything opened is closed again', async () => {
     const first = await start(() => answering);
     let closed = false;
     const close = async () => {
@@ -172,7 +172,7 @@ describe('a running service', () => {
 });
 
 describe('a schema that does not fit the code', () => {
-  test('leaves the process up, not serving, without work, until it fits', async () => {
+  test('leaves the process running without serving or work, until it fits', async () => {
     await asMigrator(
       `insert into carts.schema_migrations (name, sha256) values ('9999_from_the_future.sql', 'x')`,
     );
@@ -196,7 +196,7 @@ describe('a schema that does not fit the code', () => {
     await clientOf(service).getCart(cart);
   });
 
-  test('a stop does not wait for it', async () => {
+  test('does not delay a stop', async () => {
     await asMigrator(`delete from carts.schema_migrations where name like '%carts%'`);
     const service = await start(() => answering);
     expect(await health(service)).toBe(Serving.NOT_SERVING);
@@ -205,7 +205,7 @@ describe('a schema that does not fit the code', () => {
 });
 
 describe('stop', () => {
-  test('goes in order, and the call in flight finishes', async () => {
+  test('is graceful, and the call in flight finishes', async () => {
     const order: string[] = [];
     let entered: () => void = () => {};
     const inside = new Promise<void>((resolve) => {
@@ -246,7 +246,7 @@ describe('stop', () => {
     expect(isUnavailable(await failure(clientOf(service).getCart(cart)))).toBe(true);
   });
 
-  test('what was committed before it has been published after it', async () => {
+  test('publishes events that were committed before it', async () => {
     const bus = createInProcessBus();
     cleanups.push(() => bus.close());
     const seen: string[] = [];

@@ -4,7 +4,7 @@ import { later } from '../../test/support/later.ts';
 import { createShardHolder } from './shards.ts';
 
 const SHARDS = 8;
-/** A machine that stands still must not lose them. Milliseconds. */
+/** On a frozen machine the shards must not be lost. Milliseconds. */
 const LEASE_MS = 60_000;
 
 describe('shards, when the clock of the database is set', () => {
@@ -19,7 +19,7 @@ describe('shards, when the clock of the database is set', () => {
       ...{ pool: database.pool, owner, name: 'relay', count: SHARDS, leaseMs: LEASE_MS },
     });
 
-  /** As if the database's clock had been set: every time that it noted is another from now. */
+  /** As if the database's clock had been set: shifts every stored time. */
   const setClock = (step: string) =>
     database.pool.query('update leases set expires_at = expires_at - $1::interval', [step]);
 
@@ -34,7 +34,7 @@ describe('shards, when the clock of the database is set', () => {
     await heir.release();
   });
 
-  test.each(['1 hour', '-1 hour'])('by %s: stay where they are', async (step) => {
+  test.each(['1 hour', '-1 hour'])('by %s: do not move', async (step) => {
     const both = [holder(`first, ${step}`), holder(`second, ${step}`)] as const;
     for (const one of [...both, ...both]) await one.rebalance();
     const tokens = () => both.map((one) => one.held().map((shard) => one.tokenOf(shard)));
@@ -46,7 +46,7 @@ describe('shards, when the clock of the database is set', () => {
     for (const one of both) await one.release();
   });
 
-  test('forward: go to a process that joins, in its share', async () => {
+  test('forward: move to a process that joins, up to its share', async () => {
     const both = [holder('one'), holder('other')] as const;
     for (const one of [...both, ...both]) await one.rebalance();
     await setClock('1 hour');

@@ -6,7 +6,7 @@ import { until } from '../../test/support/until.ts';
 import { createShardHolder, REBALANCE_EVERY_MS } from './shards.ts';
 
 const SHARDS = 8;
-/** A machine that stands still must not lose them: where a lease ends, the test ends it. Milliseconds. */
+/** On a frozen machine the shards must not be lost. The test ends leases where needed. Milliseconds. */
 const LEASE_MS = 60_000;
 
 describe('shards', () => {
@@ -48,7 +48,7 @@ describe('shards', () => {
       return rows.length > 0;
     });
 
-  test('are shared out evenly, and given back', async () => {
+  test('are divided evenly, and released', async () => {
     const [first, second] = [randomUUID(), randomUUID()].map((owner) => holder(owner));
     if (!first || !second) throw new Error('there are two');
     await first.rebalance();
@@ -64,7 +64,7 @@ describe('shards', () => {
     expect(await members()).toEqual([]);
   });
 
-  test('processes that were killed leave no row for ever', async () => {
+  test('killed processes leave no rows behind', async () => {
     const [killed, late, next] = ['killed', 'late', 'next'];
     for (const owner of [killed, late]) await holder(owner).rebalance();
     await endProcess(killed);
@@ -72,7 +72,7 @@ describe('shards', () => {
     expect(await members()).toEqual([late, next]);
   });
 
-  test('that are busy are not begun anew, and change hands when they are done', async () => {
+  test('get no new work while they are busy with old work, and move when it is done', async () => {
     let isBusy = true;
     const first = holder('busy', () => isBusy);
     const second = holder('newcomer');
@@ -91,7 +91,7 @@ describe('shards', () => {
     await Promise.all([first.release(), second.release()]);
   });
 
-  test('with nothing under way are given up first, and those that stay do not change', async () => {
+  test('without work in flight are handed over first, and the others do not move', async () => {
     const busy = new Set<number>();
     const [first, second] = [holder('old', (shard) => busy.has(shard)), holder('young')];
     await first.rebalance();
@@ -108,7 +108,7 @@ describe('shards', () => {
     await Promise.all([first.release(), second.release()]);
   });
 
-  test('that are all busy are done with one by one, each handed over when it is', async () => {
+  test('that are all busy are handed over one by one when their work is done', async () => {
     const busy = new Set(Array.from({ length: SHARDS }, (_, shard) => shard));
     const [first, second] = [holder('full', (shard) => busy.has(shard)), holder('empty')];
     await first.rebalance();
@@ -123,7 +123,7 @@ describe('shards', () => {
     await Promise.all([first.release(), second.release()]);
   });
 
-  test('of one that leaves go to the others at once, those that are busy when they are done', async () => {
+  test('of a process that leaves move at once, busy ones when their work is done', async () => {
     const busy = new Set<number>();
     const [first, second] = [holder('leaving', (shard) => busy.has(shard)), holder('staying')];
     await first.rebalance();
@@ -133,7 +133,7 @@ describe('shards', () => {
     const [last = -1] = first.held();
     const token = first.tokenOf(last);
     busy.add(last);
-    // However long this takes, it is the moment after the leaving.
+    // The same moment as the leaving, however long this takes.
     const clock = jest.spyOn(performance, 'now').mockReturnValue(performance.now());
     first.drain();
     expect([first.held(), first.tokenOf(last)]).toEqual([[], undefined]);
@@ -142,7 +142,7 @@ describe('shards', () => {
     expect(await members()).toEqual(['staying']);
     await second.rebalance();
     expect(second.held()).toHaveLength(SHARDS - 1);
-    // What is under way may still be written in its name.
+    // Work in flight may still be recorded with its token.
     await first.rebalance();
     const { rows } = await database.pool.query(
       `select token from leases where name = 'relay/shard/' || $1 and expires_at > now()`,
@@ -157,7 +157,7 @@ describe('shards', () => {
     await Promise.all([first.release(), second.release()]);
   });
 
-  test('are tended again when the lease of another ends, and seldom while all live', async () => {
+  test('are rebalanced when the lease of another process ends, and seldom while all are alive', async () => {
     const [dead, heir] = [holder('dead'), holder('heir')];
     await dead.rebalance();
     await heir.rebalance();
@@ -169,7 +169,7 @@ describe('shards', () => {
       `update leases set expires_at = clock_timestamp() + interval '500 milliseconds' where owner = 'dead'`,
     );
     const restMs = await heir.rebalance();
-    // A machine that stood still in between has seen the lease end already.
+    // If the machine was frozen in between, the process has already seen the end of the lease.
     expect(restMs < REBALANCE_EVERY_MS || heir.held().length === SHARDS).toBe(true);
     await database.pool.query('select pg_sleep($1)', [restMs / 1000]);
     await later(LEASE_MS / 2, () => heir.rebalance());
@@ -177,7 +177,7 @@ describe('shards', () => {
     await Promise.all([dead.release(), heir.release()]);
   });
 
-  test('are tended often by who waits for them and by who gives them up, for a moment', async () => {
+  test('are rebalanced often for a moment by processes that gain or lose some', async () => {
     let isBusy = true;
     const [first, second] = [holder('giver', () => isBusy), holder('taker')];
     expect(await first.rebalance()).toBe(REBALANCE_EVERY_MS);
@@ -190,7 +190,7 @@ describe('shards', () => {
     await Promise.all([first.release(), second.release()]);
   });
 
-  test('that nobody took are kept over an outage longer than their lease', async () => {
+  test('that no other process took are kept over an outage longer than their lease', async () => {
     const before = holder('patient');
     await before.rebalance();
     const token = before.tokenOf(0);
@@ -207,7 +207,7 @@ describe('shards', () => {
     await Promise.all([before.release(), other.release()]);
   });
 
-  test('are begun by nobody whose own lease has ended, though no other has taken them', async () => {
+  test('get no new work from a process whose own lease has ended, even if no other has taken them', async () => {
     const one = holder('late to renew');
     await one.rebalance();
     const now = performance.now();
@@ -220,7 +220,7 @@ describe('shards', () => {
     await one.release();
   });
 
-  test('a renewal writes one row, whatever is held', async () => {
+  test('a renewal writes one row, however many are held', async () => {
     const one = holder('thrifty');
     await one.rebalance();
     const versions = async () => {

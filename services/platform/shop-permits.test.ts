@@ -19,7 +19,7 @@ function bench() {
   return { take, order };
 }
 
-test('one shop takes one permit, however many it asks for; others pass, shop by shop', async () => {
+test('one shop gets one permit, however many it requests; other shops are served in order', async () => {
   const { take, order } = bench();
   const greedy = [1n, 1n, 1n].map(take);
   await until(() => order.length === 1);
@@ -35,7 +35,7 @@ test('one shop takes one permit, however many it asks for; others pass, shop by 
   await expect(greedy[2]?.taken).rejects.toThrow('left');
 });
 
-test('the queue of a shop is bounded, and full for that shop alone', async () => {
+test('the queue of a shop is limited, and full for that shop alone', async () => {
   const { take } = bench();
   const [first, ...waiting] = [1n, 1n, 1n, 1n].map(take);
   await first?.taken;

@@ -2,7 +2,7 @@ import { expect, test } from '@jest/globals';
 import { silentLogger } from '../../test/support/telemetry.ts';
 import { shutDown } from './shutdown.ts';
 
-test('a step that fails keeps none after it from being done', async () => {
+test('later steps run after a failed one', async () => {
   const done: string[] = [];
   await shutDown(silentLogger(), [
     async () => {

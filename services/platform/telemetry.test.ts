@@ -17,14 +17,14 @@ beforeEach(async () => {
 afterEach(() => telemetry.stop());
 
 describe('metrics', () => {
-  test('Prometheus reads what was counted, at a port of its own', async () => {
+  test('Prometheus reads them at a separate port', async () => {
     telemetry.meter.createCounter('things.done').add(3, { kind: 'a' });
     const response = await fetch(telemetry.metricsUrl);
     expect(response.status).toBe(200);
     expect(await response.text()).toMatch(/^things_done_total\{kind="a"\} 3/m);
   });
 
-  test('two parts of one process count apart', async () => {
+  test('two parts of one process count separately', async () => {
     const other = await startTelemetry({ service: 'other', metricsPort: 0 });
     telemetry.meter.createCounter('mine').add(1);
     expect(await (await fetch(other.metricsUrl)).text()).not.toContain('mine_total');
@@ -35,7 +35,7 @@ describe('metrics', () => {
     expect((await fetch(telemetry.metricsUrl.replace('/metrics', '/'))).status).toBe(404);
   });
 
-  test('a port that is taken is a fault of the start', async () => {
+  test('a port in use is an error of the start', async () => {
     const metricsPort = Number(new URL(telemetry.metricsUrl).port);
     await expect(startTelemetry({ service: 'late', metricsPort })).rejects.toThrow('EADDRINUSE');
   });
@@ -64,12 +64,12 @@ describe('traces', () => {
     expect(traceId(later)).toBe(traceId(outer));
   });
 
-  test('a malformed trace context is as good as none', async () => {
+  test('a malformed trace context is treated as none', async () => {
     expect(await withTraceparent('nonsense', async () => currentTraceparent())).toBe('');
   });
 });
 
-test('with a collector configured, finished spans are there at the latest after the stop', async () => {
+test('with a collector, finished spans arrive at the latest after the stop', async () => {
   const received: string[] = [];
   const collector = createServer((request, response) => {
     received.push(`${request.method} ${request.url}`);
@@ -86,7 +86,7 @@ test('with a collector configured, finished spans are there at the latest after 
   collector.close();
 });
 
-test('a collector that is away does not hold up a stop', async () => {
+test('an unavailable collector does not delay a stop', async () => {
   const otlpEndpoint = 'http://127.0.0.1:1';
   const traced = await startTelemetry({ service: 'traced', metricsPort: 0, otlpEndpoint });
   await inSpan(traced.tracer, { name: 'work' }, async () => {});

@@ -6,7 +6,7 @@ const TRACE = '0af7651916cd43dd8448eb211c80319c';
 const SPAN = 'b7ad6b7169203331';
 
 describe('traceparent', () => {
-  test('is read and written again', () => {
+  test('is parsed and written', () => {
     const read = contextFrom(`00-${TRACE}-${SPAN}-01`);
     expect(trace.getSpanContext(read)).toEqual({
       traceId: TRACE,
@@ -35,7 +35,7 @@ describe('traceparent', () => {
     expect(contextFrom(text)).toBe(ROOT_CONTEXT);
   });
 
-  test('of no span is empty', () => {
+  test('is empty without a span', () => {
     expect(traceparentOf(ROOT_CONTEXT)).toBe('');
   });
 });
@@ -46,7 +46,7 @@ describe('the active context', () => {
   const one = ROOT_CONTEXT.setValue(key, 'one');
   const two = ROOT_CONTEXT.setValue(key, 'two');
 
-  test('stays with its own work over awaits', async () => {
+  test('stays with its own work across awaits', async () => {
     const read = async () => {
       await new Promise((done) => setImmediate(done));
       return manager.active().getValue(key);
@@ -60,7 +60,7 @@ describe('the active context', () => {
 
   test('is bound to a function', () => {
     const bound = manager.bind(one, (word: string) => [word, manager.active().getValue(key)]);
-    expect(manager.with(two, () => bound('said'))).toEqual(['said', 'one']);
+    expect(manager.with(two, () => bound('bound'))).toEqual(['bound', 'one']);
     expect(manager.bind(one, 5)).toBe(5);
   });
 });

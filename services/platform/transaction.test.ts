@@ -11,7 +11,7 @@ import { afterCommit, committing, createPool, inTransaction, together } from './
 let db: TestDatabase;
 let door: Server;
 let pool: pg.Pool;
-/** What becomes of the bytes that a client sends; nothing is sent on without an answer. */
+/** What happens to the bytes that a client sends. Without an answer they are not forwarded. */
 let pass: (sent: Buffer) => Buffer | undefined;
 
 beforeAll(async () => {
@@ -73,12 +73,12 @@ describe('a transaction', () => {
       await committing(tx, () => see(tx, 'c'));
     });
     const messages = sent.map((text) => text.match(/begin|insert|commit/g));
-    // The second and third are prepared by then.
+    // The second and third are prepared by now.
     expect(messages).toEqual([['begin', 'insert'], ['commit']]);
     expect(await seen()).toEqual(['a', 'b', 'c']);
   });
 
-  test('that sends nothing costs the server nothing', async () => {
+  test('without statements costs the server no work', async () => {
     await pool.query('select 1');
     pass = () => undefined;
     expect(await inTransaction(pool, async () => 'nothing')).toBe('nothing');
@@ -87,7 +87,7 @@ describe('a transaction', () => {
     expect(pool.totalCount).toBe(1);
   });
 
-  test('runs nothing when it cannot begin', async () => {
+  test('runs no statement when it cannot begin', async () => {
     await pool.query('select 1');
     pass = (sent) => Buffer.from(sent.toString('latin1').replace('begin\0', 'begun\0'), 'latin1');
     const works: string[] = [];
@@ -107,7 +107,7 @@ describe('a transaction', () => {
     expect(pool.totalCount).toBe(1);
   });
 
-  test('whose first statement fails leaves nothing, and its connection is used again', async () => {
+  test('whose first statement fails has no effect, and its connection is used again', async () => {
     const work = inTransaction(pool, (tx) => Promise.all([fail(tx), see(tx, 'lost')]));
     expect(await caught(work)).toMatchObject({ code: '22012' });
     await inTransaction(pool, (tx) => see(tx, 'later'));
@@ -116,7 +116,7 @@ describe('a transaction', () => {
   });
 
   test.each([0, 1])(
-    'that loses its connection after %d messages leaves nothing',
+    'that loses its connection after %d messages has no effect',
     async (messages) => {
       await pool.query('select 1');
       let left = messages;
@@ -135,7 +135,7 @@ describe('a transaction', () => {
     },
   );
 
-  test('takes no statement after its end', async () => {
+  test('accepts no statement after its end', async () => {
     let late: Promise<unknown> = Promise.resolve();
     const work = inTransaction(pool, async (tx) => {
       await see(tx, 'lost');
@@ -148,7 +148,7 @@ describe('a transaction', () => {
   });
 });
 
-test('a transaction takes no statement behind its commit', async () => {
+test('accepts no statement after its commit was sent', async () => {
   const work = inTransaction(pool, async (tx) => {
     await committing(tx, () => see(tx, 'in time'));
     await see(tx, 'late');
@@ -158,7 +158,7 @@ test('a transaction takes no statement behind its commit', async () => {
 });
 
 describe('statements that go together', () => {
-  test('answer one by one, and end at the one that fails', async () => {
+  test('answer one by one, and end at the failed one', async () => {
     const answers = await inTransaction(pool, async (tx) => {
       await see(tx, 'first');
       const all = [() => see(tx, 'second'), () => fail(tx), () => see(tx, 'third')];
@@ -175,7 +175,7 @@ describe('statements that go together', () => {
     });
     expect(await caught(work)).toMatchObject({ code: '22012' });
     expect(await seen()).toEqual([]);
-    // What the server skipped is prepared later.
+    // Statements that the server skipped are prepared later.
     await inTransaction(pool, (tx) => committing(tx, () => see(tx, 'later')));
     expect(await seen()).toEqual(['later']);
   });
@@ -192,7 +192,7 @@ describe('statements that go together', () => {
     expect(await seen()).toEqual(['later']);
   });
 
-  test('have one deadline', async () => {
+  test('share one deadline', async () => {
     await pool.query('select 1');
     const hasty = createPool(db.url, { max: 1, statementTimeoutMs: 50 });
     const work = inTransaction(hasty, (tx) =>
@@ -203,7 +203,7 @@ describe('statements that go together', () => {
     expect(await seen()).toEqual([]);
   });
 
-  test('join those they are among', async () => {
+  test('join the group in which they were started', async () => {
     const sent = countStatements(pool);
     await inTransaction(pool, (tx) =>
       committing(tx, () =>
@@ -218,7 +218,7 @@ describe('statements that go together', () => {
     expect(await seen()).toEqual(['a', 'b', 'c']);
   });
 
-  test('outside of a transaction go one by one', async () => {
+  test('outside of a transaction are sent one by one', async () => {
     await together(pool, () => Promise.all([see(pool, 'a'), see(pool, 'b')]));
     expect(await seen()).toEqual(['a', 'b']);
   });

@@ -2,7 +2,7 @@ import { describe, expect, test } from '@jest/globals';
 import { gatewayShape } from '../../gateway/config.ts';
 import { ConfigError, loadConfig, postgresUrl, serviceShape } from './config.ts';
 
-/** Names of the variables that a process refuses. */
+/** Names of the variables that a process rejects. */
 function refused(shape: Parameters<typeof loadConfig>[0], env: Record<string, string>): string[] {
   try {
     loadConfig(shape, env);
@@ -25,7 +25,7 @@ const production = { NODE_ENV: 'production' };
 const migrator = { DATABASE_URL: postgresUrl };
 
 describe('production', () => {
-  test('refuses a plain database in every process', () => {
+  test('rejects a database without TLS in every process', () => {
     for (const shape of [serviceShape, gatewayShape, migrator]) {
       expect(refused(shape, { ...production, ...CERTIFICATES, ...PLAIN })).toContain(
         'DATABASE_URL',
@@ -35,14 +35,14 @@ describe('production', () => {
   });
 
   test.each(['disable', 'prefer', 'require', 'verify-ca', 'verify-full&sslmode=disable', ''])(
-    'refuses sslmode=%s',
+    'rejects sslmode=%s',
     (mode) => {
       const url = `${PLAIN.DATABASE_URL}?sslmode=${mode}`;
       expect(refused(migrator, { ...production, DATABASE_URL: url })).toEqual(['DATABASE_URL']);
     },
   );
 
-  test('refuses plain gRPC', () => {
+  test('rejects gRPC without TLS', () => {
     for (const shape of [serviceShape, gatewayShape]) {
       expect(refused(shape, { ...production, ...VERIFIED })).toContain('GRPC_TLS_CA_FILE');
     }
@@ -51,7 +51,7 @@ describe('production', () => {
     );
   });
 
-  test('refuses plain Kafka, and to send a secret to a plain token endpoint', () => {
+  test('rejects Kafka without TLS, and a token endpoint without TLS', () => {
     const env = { ...production, ...CERTIFICATES, ...VERIFIED };
     expect(refused(serviceShape, env)).toEqual(['KAFKA_TLS']);
     expect(refused(serviceShape, { ...env, KAFKA_TLS: 'false' })).toEqual(['KAFKA_TLS']);
@@ -66,20 +66,20 @@ describe('production', () => {
     expect(refused(serviceShape, { ...encrypted, ...oauth })).toEqual(['KAFKA_SASL_TOKEN_URL']);
   });
 
-  test('takes all of it where a mesh encrypts', () => {
+  test('accepts all of it behind an encrypting mesh', () => {
     for (const shape of [serviceShape, gatewayShape, migrator]) {
       expect(refused(shape, { ...production, ...PLAIN, TRANSPORT_SECURITY: 'mesh' })).toEqual([]);
     }
   });
 });
 
-test('development takes plain connections', () => {
+test('development accepts connections without TLS', () => {
   for (const shape of [serviceShape, gatewayShape, migrator]) {
     expect(refused(shape, PLAIN)).toEqual([]);
   }
 });
 
-test('what a Kafka login needs is there, and nothing that would not be used', () => {
+test('a Kafka login has all variables that it needs, and no unused ones', () => {
   const ofService = (env: Record<string, string>) => refused(serviceShape, { ...PLAIN, ...env });
   const scram = { KAFKA_SASL_MECHANISM: 'scram-sha-512', KAFKA_SASL_USERNAME: 'rms' };
   expect(ofService({ ...scram, KAFKA_SASL_PASSWORD: 'x' })).toEqual([]);
@@ -106,6 +106,6 @@ test('certificates are complete or absent, everywhere', () => {
   expect(ofService({ GRPC_TLS_CA_FILE })).toEqual(['GRPC_TLS_CERT_FILE']);
   expect(ofService({ GRPC_TLS_CERT_FILE, GRPC_TLS_KEY_FILE })).toEqual(['GRPC_TLS_CA_FILE']);
   expect(ofService({ GRPC_TLS_CA_FILE, GRPC_TLS_CERT_FILE })).toEqual(['GRPC_TLS_CERT_FILE']);
-  // A caller needs no certificate of its own, unless servers ask for one.
+  // A caller needs no certificate of its own, unless servers require one.
   expect(refused(gatewayShape, { ...PLAIN, GRPC_TLS_CA_FILE })).toEqual([]);
 });

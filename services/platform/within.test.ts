@@ -1,15 +1,15 @@
 import { expect, test } from '@jest/globals';
 import { within } from './within.ts';
 
-test('work that finishes in time is waited for', async () => {
+test('waits for work that finishes in time', async () => {
   expect(await within(60_000, Promise.resolve('x'))).toBe(true);
 });
 
-test('work that hangs is not', async () => {
+test('does not wait for work that hangs', async () => {
   expect(await within(5, new Promise(() => {}))).toBe(false);
 });
 
-test('a failure in time is thrown, a later one is not left unhandled', async () => {
+test('a failure in time is thrown, a later one is ignored', async () => {
   await expect(within(60_000, Promise.reject(new Error('broken')))).rejects.toThrow('broken');
   let fail: (error: Error) => void = () => {};
   const late = new Promise((_, reject) => {

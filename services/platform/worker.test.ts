@@ -20,7 +20,7 @@ function countdown(count: number) {
 }
 
 describe('a loop', () => {
-  test('goes on at once while there is more to do', async () => {
+  test('continues at once while there is more work', async () => {
     const { hit, done } = countdown(50);
     const step = async () => {
       hit();
@@ -31,7 +31,7 @@ describe('a loop', () => {
     await loop.stop();
   });
 
-  test('rests when there is nothing to do, until it is woken', async () => {
+  test('pauses without work until it is woken', async () => {
     const first = countdown(1);
     const second = countdown(2);
     let steps = 0;
@@ -51,7 +51,7 @@ describe('a loop', () => {
     expect(steps).toBe(2);
   });
 
-  test('rests as long as the step asks for', async () => {
+  test('pauses as long as the step says', async () => {
     const { hit, done } = countdown(3);
     const step = async () => {
       hit();
@@ -62,21 +62,21 @@ describe('a loop', () => {
     await loop.stop();
   });
 
-  test('tells of a long outage now and then, of its end once', async () => {
-    const told: unknown[] = [];
-    const listener = pino({ level: 'info' }, { write: (line) => told.push(JSON.parse(line)) });
+  test('logs a long outage now and then, and its end once', async () => {
+    const logged: unknown[] = [];
+    const listener = pino({ level: 'info' }, { write: (line) => logged.push(JSON.parse(line)) });
     let steps = 0;
     const { hit, done } = countdown(5);
     const step = async () => {
       steps += 1;
-      if (steps <= 3) throw new Error('the database is away');
+      if (steps <= 3) throw new Error('the database is unavailable');
       hit();
       return 1;
     };
     const loop = startLoop({ name: 'test', idleMs: 1, logger: listener, step });
     await done;
     await loop.stop();
-    expect(told).toMatchObject([
+    expect(logged).toMatchObject([
       { msg: 'step failed', failures: 1 },
       { msg: 'step failed', failures: 2 },
       { msg: 'step recovered', failures: 3 },
@@ -99,18 +99,18 @@ describe('a loop', () => {
     await loop.stop();
   });
 
-  test('goes on after a step that failed', async () => {
+  test('continues after a failed step', async () => {
     const { hit, done } = countdown(2);
     const step = async () => {
       hit();
-      throw new Error('the database is away');
+      throw new Error('the database is unavailable');
     };
     const loop = startLoop({ name: 'test', idleMs: 1, logger, step });
     await done;
     await loop.stop();
   });
 
-  test('stop ends the rest at once, and lets the step in flight finish', async () => {
+  test('stop ends the pause at once, and lets the step in flight finish', async () => {
     const started = countdown(1);
     let release: () => void = () => {};
     let aborted = false;

@@ -14,7 +14,7 @@ function delivery(key: string) {
   return { record, done: () => {} };
 }
 
-/** A dispatcher whose calls last until they are ended, and the keys of each call. */
+/** A dispatcher whose calls last until the test ends them, and the keys of each call. */
 function dispatcherOf(besideAfterMs: number, gatherMs = 0) {
   const calls: { keys: string[]; end: () => void }[] = [];
   const dispatcher = createDispatcher({
@@ -31,7 +31,7 @@ function dispatcherOf(besideAfterMs: number, gatherMs = 0) {
 afterEach(() => void jest.restoreAllMocks());
 
 describe('calls of the handler', () => {
-  test('wait a moment for what arrives in parts, and begin at once after another one', async () => {
+  test('wait a moment for records that arrive in parts, and start at once after another call', async () => {
     const { dispatcher, calls, keys } = dispatcherOf(60_000, 5);
     for (const key of ['a', 'b']) dispatcher.push([delivery(key)]);
     expect(keys()).toEqual([]);
@@ -43,7 +43,7 @@ describe('calls of the handler', () => {
     expect(keys()).toEqual([['a', 'b'], ['c']]);
   });
 
-  test('are one while it is young: what comes meanwhile gathers for the next', async () => {
+  test('are one while it is new: later records are collected for the next call', async () => {
     const { dispatcher, calls, keys } = dispatcherOf(60_000);
     for (const key of ['a', 'b', 'c']) dispatcher.push([delivery(key)]);
     expect(keys()).toEqual([['a']]);
@@ -54,9 +54,9 @@ describe('calls of the handler', () => {
     expect(await dispatcher.stop()).toEqual([]);
   });
 
-  test('are more when one takes long, and those do not wait for it again', async () => {
+  test('are several when one takes long, and the others do not wait for it again', async () => {
     const { dispatcher, calls, keys } = dispatcherOf(50);
-    // However long this takes, the first call is young.
+    // The first call counts as new, however long this takes.
     const clock = jest.spyOn(performance, 'now').mockReturnValue(performance.now());
     for (const key of ['a', 'b']) dispatcher.push([delivery(key)]);
     expect(keys()).toEqual([['a']]);

@@ -7,7 +7,7 @@ busContract('in-process', async () => createInProcessBus({ firstBackoffMs: 5 }),
 const one = [{ key: 'k', value: Buffer.from('1'), headers: {} }];
 
 describe('in-process bus', () => {
-  test('publish resolves only when every group has dealt with the record', async () => {
+  test('publish resolves only after every group has handled the record', async () => {
     const bus = createInProcessBus();
     const gate = Promise.withResolvers<void>();
     const facts: string[] = [];
@@ -27,7 +27,7 @@ describe('in-process bus', () => {
     await bus.close();
   });
 
-  test('publish waits for a group that is expected and has not subscribed yet', async () => {
+  test('publish waits for an expected group that has not subscribed yet', async () => {
     const bus = createInProcessBus({ groups: [{ group: 'late', topics: ['t'] }] });
     const facts: string[] = [];
     const published = bus.publish('t', one).then(() => facts.push('published'));
@@ -44,7 +44,7 @@ describe('in-process bus', () => {
     await bus.close();
   });
 
-  test('closing rejects what was not dealt with, and everything after', async () => {
+  test('closing rejects unhandled records and all later ones', async () => {
     const bus = createInProcessBus({ groups: [{ group: 'never', topics: ['t'] }] });
     const published = expect(bus.publish('t', one)).rejects.toThrow('closed');
     await bus.close();
@@ -53,7 +53,7 @@ describe('in-process bus', () => {
     await expect(bus.health()).rejects.toThrow('closed');
   });
 
-  test('nobody listens: publish resolves', async () => {
+  test('without a subscriber publish resolves', async () => {
     const bus = createInProcessBus();
     await expect(bus.publish('t', one)).resolves.toBeUndefined();
     await bus.close();

@@ -13,20 +13,20 @@ import { until } from '../../../test/support/until.ts';
 import type { EventBus } from './event-bus.ts';
 import { createKafkaBus } from './kafka.ts';
 
-/** Longer forms: `KAFKA_FAULT_ROUNDS=10 KAFKA_STORM_S=120 npm run test:kafka -- kafka-faults`. */
+/** Longer runs: `KAFKA_FAULT_ROUNDS=10 KAFKA_STORM_S=120 npm run test:kafka -- kafka-faults`. */
 const ROUNDS = Number(process.env.KAFKA_FAULT_ROUNDS ?? 1);
 const STORM_MS = Number(process.env.KAFKA_STORM_S ?? 12) * 1_000;
 /** A member joins or leaves this often in the storm. */
 const STORM_EVERY_MS = 2_000;
-/** Lag must be gone this long after the last fault. */
+/** Lag must end within this time after the last fault. */
 const RECOVERY_MS = 30_000;
-/** A broker that hangs is left for another after this long: its requests and the election have run out. */
+/** A hanging broker is replaced within this time: its requests have timed out and the election is over. */
 const HANG_MS = 90_000;
 
 describe('kafka with brokers that crash', () => {
   const topic = `test.${randomUUID()}`;
   const group = `test-${randomUUID()}`;
-  const hearing = createHearing();
+  const receiving = createHearing();
   let cluster: TestCluster;
   let bus: EventBus;
   let writers: Writers;
@@ -34,14 +34,14 @@ describe('kafka with brokers that crash', () => {
   const open = (clientId: string) =>
     createKafkaBus({ brokers: cluster.brokers, clientId, logger: silentLogger() });
   const listen = (member: EventBus) =>
-    member.subscribe({ group, topics: [topic], handle: hearing.handle });
+    member.subscribe({ group, topics: [topic], handle: receiving.handle });
 
   beforeAll(async () => {
     cluster = await startCluster(3);
     bus = open('faults');
     subscription = await listen(bus);
     writers = startWriters(bus, topic);
-    await until(() => hearing.total() > 200, RECOVERY_MS);
+    await until(() => receiving.total() > 200, RECOVERY_MS);
   });
   afterAll(async () => {
     await writers?.stop();
@@ -50,20 +50,20 @@ describe('kafka with brokers that crash', () => {
     await cluster?.stop();
   });
 
-  /** Everything flows again in time, and nothing acknowledged is lost or out of order. */
+  /** Records are handled again in time, and no acknowledged record is lost or out of order. */
   async function recovers(fault: string): Promise<void> {
-    const before = hearing.total();
-    await until(() => hearing.total() > before + 500, RECOVERY_MS);
-    await hearing.catchUp(writers, RECOVERY_MS);
-    expect(hearing.gaps()).toBe(0);
-    process.stdout.write(`${fault}: nothing heard for ${hearing.silenceMs()} ms at most\n`);
+    const before = receiving.total();
+    await until(() => receiving.total() > before + 500, RECOVERY_MS);
+    await receiving.catchUp(writers, RECOVERY_MS);
+    expect(receiving.gaps()).toBe(0);
+    process.stdout.write(`${fault}: longest time without a record ${receiving.silenceMs()} ms\n`);
   }
 
   test(
-    'the leader of a partition is killed, and comes back',
+    'the leader of a partition is killed and restarted',
     async () => {
       for (let round = 0; round < ROUNDS; round += 1) {
-        hearing.mark();
+        receiving.mark();
         const index = await cluster.killLeader(topic);
         await recovers('leader killed');
         await cluster.restart(index);
@@ -73,7 +73,7 @@ describe('kafka with brokers that crash', () => {
     ROUNDS * 120_000,
   );
 
-  test('the leader of a partition hangs: what it led goes on elsewhere', async () => {
+  test('the leader of a partition hangs: another broker takes its partitions over', async () => {
     const index = await cluster.freezeLeader(topic);
     const before = new Map(writers.acknowledged);
     const began = Date.now();
@@ -91,7 +91,7 @@ describe('kafka with brokers that crash', () => {
     "the group's coordinator is killed, and comes back",
     async () => {
       for (let round = 0; round < ROUNDS; round += 1) {
-        hearing.mark();
+        receiving.mark();
         const index = await cluster.killCoordinator(group);
         await recovers('coordinator killed');
         await cluster.restart(index);
@@ -104,7 +104,7 @@ describe('kafka with brokers that crash', () => {
   test(
     'members join and leave all the time',
     async () => {
-      hearing.mark();
+      receiving.mark();
       for (const end = Date.now() + STORM_MS; Date.now() < end; ) {
         const member = open('passing');
         const passing = await listen(member);
@@ -118,25 +118,25 @@ describe('kafka with brokers that crash', () => {
     STORM_MS + 120_000,
   );
 
-  test('the whole cluster is killed: publish rejects, health says so, all recover by themselves', async () => {
-    hearing.mark();
+  test('the whole cluster is killed: publish rejects, health reports it, all clients recover without help', async () => {
+    receiving.mark();
     await cluster.killAll();
     const record = { key: 'other', value: Buffer.from('1'), headers: {} };
     await expect(bus.publish(topic, [record])).rejects.toThrow();
     await expect(bus.health()).rejects.toThrow();
-    // A process that starts now starts all the same, and listens once it can.
+    // A process that starts during the outage starts anyway, and listens once it can.
     const late = open('late');
-    const heard: string[] = [];
+    const received: string[] = [];
     const lateSubscription = await late.subscribe({
       group: randomUUID(),
       topics: [topic],
       handle: async (records) => {
-        heard.push(...records.map(({ key }) => key));
+        received.push(...records.map(({ key }) => key));
       },
     });
     await cluster.restart();
     await recovers('cluster killed and started again');
-    await until(() => heard.length > 0, RECOVERY_MS);
+    await until(() => received.length > 0, RECOVERY_MS);
     await expect(bus.health()).resolves.toBeUndefined();
     await lateSubscription.stop();
     await late.close();

@@ -2,7 +2,7 @@ import { createRequire } from 'node:module';
 import { expect, jest, test } from '@jest/globals';
 import { stopIdleTimers } from './kafka-idle-timers.ts';
 
-/** The library's own queue of requests of one connection. */
+/** The library's request queue of one connection. */
 function requestQueue() {
   const RequestQueue = createRequire(import.meta.url)('kafkajs/src/network/requestQueue/index.js');
   const logger = { debug: () => {} };
@@ -32,7 +32,7 @@ test('a connection without pending requests has no timer', () => {
   }
 });
 
-test('a request that waits for its turn is sent when the one before it is answered', () => {
+test('a waiting request is sent when the request before it is answered', () => {
   stopIdleTimers();
   const { sent, push, answer } = requestQueue();
   push(1);

@@ -2,7 +2,7 @@ import { createRequire } from 'node:module';
 import { expect, test } from '@jest/globals';
 import { keepMembership } from './kafka-membership.ts';
 
-test('the library still has the two methods that are replaced, and they are replaced once', () => {
+test('the library still has the two methods to replace, and they are replaced once', () => {
   const group = createRequire(import.meta.url)('kafkajs/src/consumer/consumerGroup.js');
   const { heartbeat, joinAndSync } = group.prototype;
   keepMembership();

@@ -2,7 +2,7 @@ import { describe, expect, test } from '@jest/globals';
 import { createOffsetTracker } from './kafka-offsets.ts';
 
 describe('offset tracker', () => {
-  /** A tracker that received the offsets, and what ends each of them. */
+  /** A tracker with received offsets, and the functions that complete them. */
   const received = (...offsets: bigint[]) => {
     const tracker = createOffsetTracker();
     const ends = offsets.map((offset) => tracker.begin('t', 0, offset));
@@ -22,7 +22,7 @@ describe('offset tracker', () => {
     expect(due(tracker)).toEqual([]);
   });
 
-  test('a commit that failed is due again', () => {
+  test('a failed commit is due again', () => {
     const { tracker, end } = received(0n);
     end(0);
     expect(due(tracker)).toEqual(['1']);
@@ -30,7 +30,7 @@ describe('offset tracker', () => {
     expect(due(tracker)).toEqual(['1']);
   });
 
-  test('counts what is open, by partition', () => {
+  test('counts open records by partition', () => {
     const { tracker, end } = received(1n, 2n);
     tracker.begin('t', 1, 1n);
     end(0);
@@ -39,7 +39,7 @@ describe('offset tracker', () => {
     expect([tracker.open('t', 0), tracker.open('t', 1)]).toEqual([0, 0]);
   });
 
-  test('what is received later and lies lower holds up the commit', () => {
+  test('a record received later at a lower offset blocks the commit', () => {
     const { tracker, end } = received(100n, 101n, 102n);
     for (const index of [0, 1, 2]) end(index);
     tracker.begin('t', 0, 103n);
@@ -50,7 +50,7 @@ describe('offset tracker', () => {
     expect(due(tracker)).toEqual(['102']);
   });
 
-  test('what was received twice is open until each is dealt with', () => {
+  test('a record received twice is open until both are completed', () => {
     const { tracker, end } = received(7n, 7n);
     end(0);
     expect(due(tracker)).toEqual(['7']);
@@ -58,7 +58,7 @@ describe('offset tracker', () => {
     expect(due(tracker)).toEqual(['8']);
   });
 
-  test('what was received before a rebalance ends nothing received after it', () => {
+  test('a record received before a rebalance completes no record received after it', () => {
     const { tracker, end } = received(0n, 1n);
     tracker.clear();
     const endAgain = [0n, 1n].map((offset) => tracker.begin('t', 0, offset));

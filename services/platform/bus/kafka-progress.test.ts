@@ -5,14 +5,14 @@ import type { PartitionProgress } from './kafka-topics.ts';
 
 type Offsets = readonly [start: bigint, end: bigint, committed: bigint];
 
-/** A topic whose offsets are those of the next answer each time; the last answer stays. */
+/** A topic that returns the next offsets at each query; the last ones repeat. */
 function ask(...answers: readonly (readonly Offsets[])[]) {
   const stopping = new AbortController();
   let nth = 0;
   const progressOf = async (): Promise<PartitionProgress[]> => {
     const answer = answers[Math.min(nth, answers.length - 1)] ?? [];
     nth += 1;
-    // There is nothing more to wait for.
+    // The test needs no further answers.
     if (nth >= answers.length) stopping.abort();
     return answer.map(([start, end, committed], partition) => {
       return { partition, start, end, committed };
@@ -33,7 +33,7 @@ describe('a group has caught up', () => {
     ).toBe(true);
   });
 
-  test('not while one partition has records that it has not committed', async () => {
+  test('not while one partition has uncommitted records', async () => {
     expect(
       await ask([
         [0n, 5n, 5n],
@@ -43,12 +43,12 @@ describe('a group has caught up', () => {
     expect(await ask([[0n, 3n, -1n]])).toBe(false);
   });
 
-  test('when it reached the end of that moment, although more has come since', async () => {
+  test('when it reached the end at the time of the call, although more records have arrived since', async () => {
     expect(await ask([[0n, 5n, 2n]], [[0n, 9n, 4n]], [[0n, 12n, 6n]])).toBe(true);
     expect(await ask([[0n, 5n, 2n]], [[0n, 9n, 4n]])).toBe(false);
   });
 
-  test('when the records before the end are no longer there', async () => {
+  test('when the records before the end no longer exist', async () => {
     expect(await ask([[8n, 8n, 3n]])).toBe(true);
     expect(await ask([[6n, 8n, 3n]])).toBe(false);
   });
@@ -65,7 +65,7 @@ describe('a group has caught up', () => {
     expect(asked).toBe(3);
   });
 
-  test('not by an offset of a topic that has begun again', async () => {
+  test('not by an offset of a topic that was created again', async () => {
     expect(await ask([[0n, 60n, 5_000n]])).toBe(false);
   });
 });

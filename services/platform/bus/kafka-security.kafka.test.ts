@@ -25,7 +25,7 @@ const others = createAuthority('others');
 const folder = mkdtempSync(join(tmpdir(), 'rms-kafka-security-'));
 const file = (name: string) => join(folder, name);
 
-/** Beside the plain one, by which the broker talks to itself. */
+/** Beside the plain listener, which the broker itself uses. */
 const LISTENERS = ['SECURE', 'MUTUAL', 'ELSEWHERE', 'EXPIRED'] as const;
 type Listener = (typeof LISTENERS)[number];
 
@@ -33,10 +33,10 @@ let kafka: LocalKafka;
 let ports: Readonly<Record<Listener, number>>;
 let issuer: Server;
 let signingKey: CryptoKey;
-/** How the issuer answers, and how often it was asked. */
+/** The answer of the issuer, and the number of requests. */
 const issuing = { secret: PASSWORD, audience: 'kafka', asked: 0 };
 
-/** What a listener shows from the broker's next start on: PEM, the key first. */
+/** The certificate of a listener after the broker's next start: PEM, the key first. */
 function install(listener: Listener, { key, cert }: Certificate): void {
   writeFileSync(file(`${listener}.pem`), key + cert);
 }
@@ -158,16 +158,16 @@ async function using<T>(bus: EventBus, work: (bus: EventBus) => Promise<T>): Pro
 /** Publishes a record and reads it back. */
 async function roundTrip(bus: EventBus): Promise<void> {
   const topic = `test.${randomUUID()}`;
-  const heard: string[] = [];
+  const received: string[] = [];
   const subscription = await bus.subscribe({
     group: randomUUID(),
     topics: [topic],
     handle: async (records) => {
-      heard.push(...records.map(({ key }) => key));
+      received.push(...records.map(({ key }) => key));
     },
   });
   await bus.publish(topic, [{ key: 'k', value: Buffer.from('v'), headers: {} }]);
-  await until(() => heard.includes('k'), 30_000);
+  await until(() => received.includes('k'), 30_000);
   await subscription.stop();
 }
 
@@ -180,7 +180,7 @@ const refuses = (bus: EventBus) =>
 
 describe('Kafka over TLS with SASL', () => {
   test.each(['plain', 'scram-sha-256', 'scram-sha-512'] as const)(
-    '%s: the right password is let in, another one is not',
+    '%s: the right password is accepted, another one is not',
     async (mechanism) => {
       await using(open('SECURE', { tls: tls(), sasl: withPassword(mechanism) }), roundTrip);
       const file_ = { file: file('password') };
@@ -190,7 +190,7 @@ describe('Kafka over TLS with SASL', () => {
     120_000,
   );
 
-  test('oauthbearer: a token of the issuer is let in, from its endpoint or from a file', async () => {
+  test('oauthbearer: a token of the issuer is accepted, from its endpoint or from a file', async () => {
     const clientSecret = { text: PASSWORD };
     const token = { url: tokenUrl(), clientId: 'rms', clientSecret };
     const asked = issuing.asked;
@@ -205,7 +205,7 @@ describe('Kafka over TLS with SASL', () => {
     await using(open('SECURE', { tls: tls(), sasl: fromFile }), roundTrip);
   }, 120_000);
 
-  test('oauthbearer: another audience, and credentials that the issuer does not know, are refused', async () => {
+  test('oauthbearer: another audience and unknown credentials are rejected', async () => {
     writeFileSync(file('foreign'), await tokenFor('others'));
     const foreign = { mechanism: 'oauthbearer', token: { file: file('foreign') } } as const;
     await refuses(open('SECURE', { tls: tls(), sasl: foreign }));
@@ -213,13 +213,13 @@ describe('Kafka over TLS with SASL', () => {
     await refuses(open('SECURE', { tls: tls(), sasl: { mechanism: 'oauthbearer', token } }));
   }, 120_000);
 
-  test('without SASL, and without TLS, nobody is let in', async () => {
+  test('clients without SASL or without TLS are rejected', async () => {
     await refuses(open('SECURE', { tls: tls() }));
     await refuses(open('SECURE', { sasl: withPassword('scram-sha-512') }));
   }, 120_000);
 });
 
-/** Why a listener that is up is not to be trusted. */
+/** Why a running listener is not trusted. */
 async function faultOf(listener: Listener): Promise<unknown> {
   const socket = connect({
     host: '127.0.0.1',
@@ -239,7 +239,7 @@ describe('certificates of brokers', () => {
   test('are verified: authority, name and date', async () => {
     await using(open('SECURE', { tls: tls(), sasl }, 'localhost'), (bus) => bus.health());
     await refuses(open('SECURE', { tls: { caFile: file('others.crt') }, sasl }));
-    // Public authorities do not know ours.
+    // Public authorities did not sign our certificates.
     await refuses(open('SECURE', { tls: {}, sasl }));
     expect(await faultOf('ELSEWHERE')).toBe('ERR_TLS_CERT_ALTNAME_INVALID');
     await refuses(open('ELSEWHERE', { tls: tls() }));
@@ -247,7 +247,7 @@ describe('certificates of brokers', () => {
     await refuses(open('EXPIRED', { tls: tls() }));
   }, 180_000);
 
-  test('where brokers ask for one of ours, it is shown', async () => {
+  test('a client certificate is sent when brokers require one', async () => {
     const own = ours.issue({ name: 'rms' });
     writeFileSync(file('own.crt'), own.cert);
     writeFileSync(file('own.key'), own.key);
@@ -256,7 +256,7 @@ describe('certificates of brokers', () => {
     await refuses(open('MUTUAL', { tls: tls() }));
   }, 120_000);
 
-  test('change with their authority while a process runs, and its password too', async () => {
+  test('may change with their authority while a process runs, and so may its password', async () => {
     const changing = { caFile: file('changing.crt'), password: file('changing-password') };
     writeFileSync(changing.caFile, ours.cert);
     writeFileSync(changing.password, 'not yet');

@@ -1,7 +1,7 @@
 import { expect, test } from '@jest/globals';
 import { createSendQueues, type PartitionBatch } from './kafka-send-queues.ts';
 
-/** Queues, and what became of each record: its text once it is acknowledged, the error once it is not. */
+/** Queues, and the result of each record: its text after an acknowledgement, otherwise the error. */
 function queues() {
   const outcomes: string[] = [];
   const all = createSendQueues();
@@ -16,7 +16,7 @@ function queues() {
 const texts = (batches: readonly PartitionBatch[]) =>
   batches.map(({ partition, records }) => [partition, ...records.map(({ record }) => record.key)]);
 
-test('one send carries what waits of all partitions, each in its order', () => {
+test('one send carries the waiting records of all partitions, each in order', () => {
   const { add, take, ready } = queues();
   add(0, 'a');
   add(1, 'b');
@@ -40,7 +40,7 @@ test('a partition in flight is not ready until its batch is sent', () => {
   expect(ready()).toEqual([0]);
 });
 
-test('what waits behind a failed batch fails with it, and other partitions do not', () => {
+test('records behind a failed batch fail with it, those of other partitions do not', () => {
   const { add, take, ready, sent, failed, isProven, outcomes } = queues();
   add(0, 'a');
   add(1, 'b');
@@ -54,7 +54,7 @@ test('what waits behind a failed batch fails with it, and other partitions do no
   expect(texts(take(ready()))).toEqual([[0, 'd']]);
 });
 
-test('a send stays under a megabyte, but for a record that is larger alone', () => {
+test('a send stays under a megabyte, except for a single larger record', () => {
   const { add, take, ready, sent } = queues();
   add(0, 'large', 2_000_000);
   add(1, 'half', 600_000);
@@ -67,7 +67,7 @@ test('a send stays under a megabyte, but for a record that is larger alone', () 
   expect(texts(take(ready()))).toEqual([[2, 'other half']]);
 });
 
-test('a send carries 500 records at most, and a busy partition does not keep the others waiting', () => {
+test('a send carries at most 500 records, and a busy partition does not delay the others', () => {
   const { add, take, ready, sent } = queues();
   for (let n = 0; n < 1_200; n += 1) add(0, `n${n}`);
   add(1, 'other');

@@ -16,7 +16,7 @@ const folder = mkdtempSync(join(tmpdir(), 'rms-kafka-'));
 let kafka: LocalKafka;
 
 beforeAll(async () => {
-  // The default of Kafka.
+  // Kafka's default.
   kafka = await startKafka({ folder, settings: { 'group.min.session.timeout.ms': 6_000 } });
 });
 afterAll(async () => {
@@ -24,27 +24,27 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-test('brokers that refuse a short session are read with a longer one, and the log says so once', async () => {
+test('brokers that reject a short session are read with a longer one, and it is logged once', async () => {
   const lines: string[] = [];
   const destination = { write: (line: string) => lines.push(line) };
   const logger = createLogger({ service: 'test', level: 'warn', destination });
   const bus = createKafkaBus({ brokers: kafka.brokers, clientId: 'test', logger });
   const topic = `test.${randomUUID()}`;
-  const heard: string[] = [];
+  const received: string[] = [];
   const record = { key: 'key', value: Buffer.from('1'), headers: {} };
-  // A topic just made may have no leader yet.
+  // A new topic may have no leader yet.
   await until(() => bus.publish(topic, [record]).then(succeeds, fails), PATIENCE_MS);
   for (const name of ['first', 'second']) {
     await bus.subscribe({
       group: `${name}-${randomUUID()}`,
       topics: [topic],
       handle: async () => {
-        heard.push(name);
+        received.push(name);
       },
     });
-    await until(() => heard.includes(name), PATIENCE_MS);
+    await until(() => received.includes(name), PATIENCE_MS);
   }
   await bus.close();
-  const said = lines.filter((line) => line.includes('group.min.session.timeout.ms'));
-  expect(said).toEqual([expect.stringContaining('group.min.session.timeout.ms=2000')]);
+  const logged = lines.filter((line) => line.includes('group.min.session.timeout.ms'));
+  expect(logged).toEqual([expect.stringContaining('group.min.session.timeout.ms=2000')]);
 });

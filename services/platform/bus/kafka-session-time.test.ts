@@ -10,7 +10,7 @@ function sessionTime() {
 }
 
 describe('session time', () => {
-  test('is short until brokers refuse that, which is said once', () => {
+  test('is short until brokers reject that, which is logged once', () => {
     const { time, lines } = sessionTime();
     const tried = time.ms();
     expect(tried).toBe(2_000);
@@ -22,7 +22,7 @@ describe('session time', () => {
     expect(lines[0]).toContain('group.min.session.timeout.ms=2000');
   });
 
-  test('a refusal is known by its type, also as a cause', () => {
+  test('a rejection is recognised by its type, also as a cause', () => {
     const refusal = Object.assign(new Error('no'), { type: 'INVALID_SESSION_TIMEOUT' });
     expect(isSessionRefusal(new Error('outer', { cause: refusal }))).toBe(true);
     expect(isSessionRefusal(new Error('other'))).toBe(false);

@@ -5,7 +5,7 @@ import { skipStaleBatches } from './kafka-stale-batches.ts';
 const TOPIC = 't';
 const FETCHED = '200';
 
-/** The library's own member of a group, whose broker has records from 200 on, and who is told of a join. */
+/** The library's own member of a group, whose broker has records from offset 200. The test calls it after a join. */
 function member() {
   skipStaleBatches();
   const require = createRequire(import.meta.url);
@@ -75,7 +75,7 @@ interface EachBatch {
 }
 
 describe('batches of a consumer that joins its group again', () => {
-  test('are received when it did not', async () => {
+  test('are received when it did not join', async () => {
     const it = member();
     const [batch] = await it.fetch();
     await it.handle(batch);
@@ -83,7 +83,7 @@ describe('batches of a consumer that joins its group again', () => {
     expect(it.resolved).toEqual([FETCHED]);
   });
 
-  test('are passed over, and move nothing, when they were fetched before', async () => {
+  test('are skipped and change no offset when they were fetched before', async () => {
     const it = member();
     const [stale] = await it.fetch();
     expect(stale).toBeDefined();

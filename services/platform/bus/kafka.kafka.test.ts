@@ -24,7 +24,7 @@ busContract('kafka', async () =>
   createKafkaBus({ brokers: kafka.brokers, clientId: 'test', logger: silentLogger() }),
 );
 
-test('event bus: kafka says whether a group has read all that is left of a topic', async () => {
+test('event bus: kafka reports whether a group has read all remaining records of a topic', async () => {
   const [topic, group] = [`test.${randomUUID()}`, `test-${randomUUID()}`];
   const bus = createKafkaBus({ brokers: kafka.brokers, clientId: 'test', logger: silentLogger() });
   const records = Array.from({ length: 20 }, (_, n) => {

@@ -1,7 +1,7 @@
 import { expect, test } from '@jest/globals';
 import { murmur2 } from './murmur2.ts';
 
-// The values that Kafka's own tests expect, before the sign is dropped.
+// The expected values of Kafka's own tests, before the sign is dropped.
 test.each([
   ['21', -973932308],
   ['foobar', -790332482],

@@ -43,22 +43,22 @@ describe('the signature of a record', () => {
     expect(judge({ headers: {} })).toBe('unsigned');
   });
 
-  test('says its time, and no other time can be put into it', () => {
+  test('contains its time, which cannot be replaced', () => {
     const [, id = '', time = '', mac = ''] = signed.headers[SIGNATURE_HEADER]?.split(',') ?? [];
     expect(time).toBe(String(now));
     expect(withSignature(`v1,${id},${now + 1},${mac}`)).toBe('forged');
     expect(judge({}, { at: now + 14 * DAY_MS })).toBe('valid');
-    // Who kept a copy cannot bring it again once listeners have forgotten the event.
+    // A copy cannot be published again after listeners have deleted the event's id.
     expect(judge({}, { at: now + 14 * DAY_MS + 1 })).toBe('expired');
   });
 
-  test('that is no signature at all is forged', () => {
+  test('is forged when it is not a signature at all', () => {
     for (const text of ['', 'v1', 'v2,k,1,x', `v1,k1,${now},${'A'.repeat(44)}`, 'v1,k1,1e3,=']) {
       expect(withSignature(text)).toBe('forged');
     }
   });
 
-  test('keys rotate: the first signs, all verify, a key that was removed does not', () => {
+  test('keys rotate: the first signs, all verify, a removed key does not', () => {
     const [old, fresh] = [newKeyringText('old'), newKeyringText('new')];
     const ring = (text: string) => ({ keys: parseKeys(text), acceptsUnsigned: false });
     const received = (by: EventSignatures) => ({
@@ -68,7 +68,7 @@ describe('the signature of a record', () => {
     expect(judge(before, { by: ring(`${fresh},${old}`) })).toBe('valid');
     expect(judge(received(ring(`${fresh},${old}`)), { by: ring(fresh) })).toBe('valid');
     expect(judge(before, { by: ring(fresh) })).toBe('unknown_key');
-    // Another key of the same name.
+    // Another key with the same id.
     expect(judge(before, { by: ring(newKeyringText('old')) })).toBe('forged');
   });
 });
@@ -98,25 +98,25 @@ describe('a bus whose records are signed', () => {
     });
   const metrics = async () => (await fetch(telemetry.metricsUrl)).text();
 
-  async function heardBy(bus: EventBus): Promise<string[]> {
-    const heard: string[] = [];
+  async function receivedBy(bus: EventBus): Promise<string[]> {
+    const received: string[] = [];
     const handle = async (records: readonly ReceivedRecord[]) => {
-      heard.push(...records.map(textOf));
+      received.push(...records.map(textOf));
     };
     await bus.subscribe({ group: 'g', topics: ['t'], handle });
-    return heard;
+    return received;
   }
 
-  test('hands on what it published itself', async () => {
+  test('passes on its own records', async () => {
     const bus = open();
-    const heard = await heardBy(bus);
+    const received = await receivedBy(bus);
     await bus.publish('t', [record('a'), record('b')]);
-    expect(heard).toEqual(['a', 'b']);
+    expect(received).toEqual(['a', 'b']);
     expect(logged).toEqual([]);
   });
 
-  test('hands on genuine records after the clock of the machine was set a month ahead', async () => {
-    const heard = await heardBy(open());
+  test('passes on genuine records after the system clock was set a month ahead', async () => {
+    const received = await receivedBy(open());
     const signed = signRecord('t', record('a'), { signatures, now: Date.now() });
     const { now } = Date;
     Date.now = () => now() + 30 * DAY_MS;
@@ -125,16 +125,16 @@ describe('a bus whose records are signed', () => {
     } finally {
       Date.now = now;
     }
-    expect(heard).toEqual(['a']);
+    expect(received).toEqual(['a']);
   });
 
-  test('sets aside what others wrote, counts it, and goes on with the same key', async () => {
+  test('skips records of others, counts them, and continues with the same key', async () => {
     const bus = open();
-    const heard = await heardBy(bus);
+    const received = await receivedBy(bus);
     await raw.publish('t', [record('forged'), record('forged too')]);
     await signingBus(raw, newEventSignatures()).publish('t', [record('of another key')]);
     await bus.publish('t', [record('a')]);
-    expect(heard).toEqual(['a']);
+    expect(received).toEqual(['a']);
     const page = await metrics();
     expect(page).toContain('events_skipped_total{group="g",reason="unsigned"} 2');
     expect(page).toContain('events_skipped_total{group="g",reason="forged"} 1');
@@ -162,12 +162,12 @@ describe('a bus whose records are signed', () => {
     expect(await metrics()).toContain('events_skipped_total{group="g",reason="unsigned"} 503');
   });
 
-  test('while signatures are rolled out, records without one are handled and counted; wrong ones are not', async () => {
+  test('during the rollout of signatures, records without one are handled and counted; wrong ones are not handled', async () => {
     const bus = open({ acceptsUnsigned: true });
-    const heard = await heardBy(bus);
+    const received = await receivedBy(bus);
     await raw.publish('t', [record('of the version before')]);
     await signingBus(raw, newEventSignatures()).publish('t', [record('forged')]);
-    expect(heard).toEqual(['of the version before']);
+    expect(received).toEqual(['of the version before']);
     const page = await metrics();
     expect(page).toContain('events_unsigned_total{group="g"} 1');
     expect(page).toContain('events_skipped_total{group="g",reason="forged"} 1');

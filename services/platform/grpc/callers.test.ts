@@ -25,13 +25,13 @@ const OWN_SERVICES: readonly DescService[] = [
   CartsService,
   WebhooksService,
 ];
-/** Each service that publishes has it beside its own. */
+/** Each service that publishes also serves EventsService. */
 const SERVICES: readonly DescService[] = [...OWN_SERVICES, EventsService];
 const RPCS = SERVICES.flatMap((service) => service.methods);
 const CALLERS = [...OWN_CALLERS, ...INTERNAL_CALLERS];
 const STRANGER = 'default';
 
-/** Descriptors refer to one another: a failed comparison of them would print for minutes. */
+/** Descriptors refer to one another, so a failed comparison of them would print for minutes. */
 const namesOf = (methods: readonly DescMethod[]) => methods.map(String);
 
 let telemetry: Telemetry;
@@ -44,7 +44,7 @@ beforeAll(async () => {
   telemetry = await startTelemetry({ service: 'test', metricsPort: 0 });
   server = await startServiceServer({
     port: 0,
-    // No handlers: a call that is let in is UNIMPLEMENTED.
+    // There are no handlers, so an accepted call is UNIMPLEMENTED.
     routes: (router) => {
       for (const service of SERVICES) router.service(service, {});
     },
@@ -80,17 +80,14 @@ async function call(
 }
 
 describe('the table of callers', () => {
-  test.each([...CALLERS, STRANGER])(
-    '%s gets what the table lists, and nothing else',
-    async (caller) => {
-      const answers = await Promise.all(RPCS.map((method) => call(caller, method)));
-      const allowed = RPCS.filter((_, at) => answers[at]?.code === Code.Unimplemented);
-      const refused = RPCS.filter((_, at) => answers[at]?.code === Code.PermissionDenied);
-      const listed = RPCS.filter((method) => mayCall(caller, method.parent, method));
-      expect(namesOf(allowed)).toEqual(namesOf(listed));
-      expect(allowed.length + refused.length).toBe(RPCS.length);
-    },
-  );
+  test.each([...CALLERS, STRANGER])('%s may call exactly what the table lists', async (caller) => {
+    const answers = await Promise.all(RPCS.map((method) => call(caller, method)));
+    const allowed = RPCS.filter((_, at) => answers[at]?.code === Code.Unimplemented);
+    const refused = RPCS.filter((_, at) => answers[at]?.code === Code.PermissionDenied);
+    const listed = RPCS.filter((method) => mayCall(caller, method.parent, method));
+    expect(namesOf(allowed)).toEqual(namesOf(listed));
+    expect(allowed.length + refused.length).toBe(RPCS.length);
+  });
 
   test('has the edges of docs/architecture.md between our own processes', () => {
     const edges = OWN_CALLERS.flatMap((caller) =>
@@ -109,13 +106,13 @@ describe('the table of callers', () => {
     ]);
   });
 
-  test('leaves no RPC without a caller, and knows no account by chance', () => {
+  test('lists a caller for every RPC, and every listed account exists', () => {
     const unreachable = RPCS.filter((rpc) => !CALLERS.some((one) => mayCall(one, rpc.parent, rpc)));
     expect(namesOf(unreachable)).toEqual([]);
     expect(namesOf(RPCS.filter((rpc) => mayCall(STRANGER, rpc.parent, rpc)))).toEqual([]);
   });
 
-  test('keeps what services say to one another from everybody else', () => {
+  test('closes RPCs between services to other callers', () => {
     const { applyAssessments, applyGradings, getSnapshot, readEvents } = ReturnsService.method;
     const callersOf = (method: DescMethod) =>
       CALLERS.filter((caller) => mayCall(caller, ReturnsService, method));
@@ -129,7 +126,7 @@ describe('the table of callers', () => {
     }
   });
 
-  test('a refusal says who may not call what, is logged and counted', async () => {
+  test('a rejection names caller and RPC, is logged and counted', async () => {
     const before = logged.length;
     const error = await call('webhooks', ReturnsService.method.submitReturn);
     expect(error.rawMessage).toBe(
@@ -141,7 +138,7 @@ describe('the table of callers', () => {
     );
   });
 
-  test('a token that names nobody, as in development, may call everything', async () => {
+  test('a token without a name, as in development, may call everything', async () => {
     const answers = await Promise.all(RPCS.map((method) => call(undefined, method)));
     expect(new Set(answers.map(({ code }) => code))).toEqual(new Set([Code.Unimplemented]));
   });
@@ -151,14 +148,17 @@ describe('people, API keys and partner apps', () => {
   const outside = [Actor_Kind.USER, Actor_Kind.API_KEY, Actor_Kind.PARTNER_APP];
   const firstRpcOf = (caller: string) => RPCS.find((rpc) => mayCall(caller, rpc.parent, rpc));
 
-  test.each(CALLERS.filter((caller) => firstRpcOf(caller)))('%s as their voice', async (caller) => {
-    const method = firstRpcOf(caller);
-    if (!method) throw new Error('no RPC');
-    const codes = async (kinds: readonly Actor_Kind[]) =>
-      Promise.all(kinds.map(async (kind) => (await call(caller, method, kind)).code));
-    const expected = caller === 'gateway' ? Code.Unimplemented : Code.PermissionDenied;
-    expect(await codes(outside)).toEqual(outside.map(() => expected));
-    const inside = [Actor_Kind.SERVICE, Actor_Kind.SYSTEM];
-    expect(await codes(inside)).toEqual(inside.map(() => Code.Unimplemented));
-  });
+  test.each(CALLERS.filter((caller) => firstRpcOf(caller)))(
+    '%s may act for them only if it is the gateway',
+    async (caller) => {
+      const method = firstRpcOf(caller);
+      if (!method) throw new Error('no RPC');
+      const codes = async (kinds: readonly Actor_Kind[]) =>
+        Promise.all(kinds.map(async (kind) => (await call(caller, method, kind)).code));
+      const expected = caller === 'gateway' ? Code.Unimplemented : Code.PermissionDenied;
+      expect(await codes(outside)).toEqual(outside.map(() => expected));
+      const inside = [Actor_Kind.SERVICE, Actor_Kind.SYSTEM];
+      expect(await codes(inside)).toEqual(inside.map(() => Code.Unimplemented));
+    },
+  );
 });

@@ -20,35 +20,35 @@ beforeEach(async () => {
 afterEach(() => bench.close());
 
 describe('deadlines and retries', () => {
-  test('a call that hangs fails at its deadline, and the handler is told', async () => {
-    let isTold = false;
+  test("a call that hangs fails at its deadline, and the handler's signal aborts", async () => {
+    let hasAborted = false;
     const server = await bench.serve({
       createCart: () => ({}),
       getCart: (_, context) =>
         new Promise((_resolve, reject) => {
-          const tell = () => {
-            isTold = true;
+          const onAbort = () => {
+            hasAborted = true;
             reject(context.signal.reason);
           };
-          if (context.signal.aborted) tell();
-          else context.signal.addEventListener('abort', tell);
+          if (context.signal.aborted) onAbort();
+          else context.signal.addEventListener('abort', onAbort);
         }),
     });
     const client = bench.clientOf(server, { timeoutMs: 1_000 });
-    // Connected first: the deadline must find the call inside the handler.
+    // Connect first, so that the deadline finds the call inside the handler.
     await client.createCart({ shopId: 1n, actor }, { timeoutMs: 10_000 });
-    // A machine that stands still ends one before it gets there: then another is made.
+    // On a frozen machine the deadline may come before the handler starts. Then the test makes another call.
     await until(async () => {
       const error = await failure(client.getCart(cart));
       expect(error.code).toBe(Code.DeadlineExceeded);
       expect(isUnavailable(error)).toBe(true);
-      return isTold;
+      return hasAborted;
     });
     const own = await failure(bench.clientOf(server).getCart(cart, { timeoutMs: 50 }));
     expect(own.code).toBe(Code.DeadlineExceeded);
   });
 
-  test('a call that is given up is cancelled', async () => {
+  test('a call that its caller gives up is cancelled', async () => {
     const server = await bench.serve({ getCart: () => new Promise(() => {}) });
     const giveUp = new AbortController();
     const call = failure(bench.clientOf(server).getCart(cart, { signal: giveUp.signal }));
@@ -57,15 +57,15 @@ describe('deadlines and retries', () => {
     await new Promise((resolve) => setImmediate(resolve));
   });
 
-  test('only calls that the proto says may be repeated are, and keyed ones', async () => {
+  test('only calls that the proto marks as repeatable and keyed calls are repeated', async () => {
     const calls = { getCart: 0, createCart: 0 };
-    const away = (name: keyof typeof calls) => {
+    const unavailable = (name: keyof typeof calls) => {
       calls[name] += 1;
-      throw new ConnectError('away', Code.Unavailable);
+      throw new ConnectError('unavailable', Code.Unavailable);
     };
     const server = await bench.serve({
-      getCart: () => away('getCart'),
-      createCart: () => away('createCart'),
+      getCart: () => unavailable('getCart'),
+      createCart: () => unavailable('createCart'),
     });
     await failure(bench.clientOf(server).getCart(cart));
     await failure(bench.clientOf(server).createCart({ shopId: 1n, actor }));
@@ -75,7 +75,7 @@ describe('deadlines and retries', () => {
     expect(calls).toEqual({ getCart: 3, createCart: 4 });
   });
 
-  test('a service that comes back on its port is found again', async () => {
+  test('a service that restarts on its port is found again', async () => {
     const first = await bench.serve({ getCart: () => ({}) });
     const client = bench.clientOf(first);
     await client.getCart(cart);
@@ -129,7 +129,7 @@ describe('size and end', () => {
   });
 });
 
-test('one trace goes from the caller through the client to the handler', async () => {
+test('one trace covers the caller, the client and the handler', async () => {
   let inHandler = '';
   const server = await bench.serve({
     getCart: () => {

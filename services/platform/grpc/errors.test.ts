@@ -17,7 +17,7 @@ beforeEach(async () => {
 afterEach(() => bench.close());
 
 describe('errors over gRPC', () => {
-  test('a refusal keeps its code, text, reason and field', async () => {
+  test('a DomainError keeps its code, text, reason and field', async () => {
     const server = await bench.serve({
       getCart: () => {
         throw new DomainError(Code.NotFound, ErrorReason.CART_NOT_FOUND, 'no cart – “x”');
@@ -34,7 +34,7 @@ describe('errors over gRPC', () => {
     expect(bench.logged).toEqual([]);
   });
 
-  test('anything else is INTERNAL; its text goes to the log and not to the caller', async () => {
+  test('any other error is INTERNAL; its text is logged and not returned to the caller', async () => {
     const server = await bench.serve({
       getCart: () => {
         throw new TypeError('row of table carts');
@@ -45,7 +45,7 @@ describe('errors over gRPC', () => {
     expect(bench.logged.join()).toContain('row of table carts');
   });
 
-  test('a database that is away is UNAVAILABLE, without text', async () => {
+  test('an unavailable database is UNAVAILABLE, without text', async () => {
     const server = await bench.serve({
       createCart: () => {
         throw Object.assign(new Error('connect db:5432'), { code: 'ECONNREFUSED' });
@@ -56,7 +56,7 @@ describe('errors over gRPC', () => {
     expect(isUnavailable(error)).toBe(true);
   });
 
-  test('the refusal of a service further down passes through, its outage says nothing', async () => {
+  test('a DomainError of another service passes unchanged, its outage without text', async () => {
     const down = await bench.serve({
       getCart: () => {
         throw new DomainError(Code.NotFound, ErrorReason.CART_NOT_FOUND, 'no cart');
@@ -76,7 +76,7 @@ describe('errors over gRPC', () => {
     expect([outage.code, outage.rawMessage]).toEqual([Code.Unavailable, 'unavailable']);
   });
 
-  test('an interceptor further down that refuses our token is our fault, not our caller’s', async () => {
+  test('a service that rejects our token is our fault, not our caller’s', async () => {
     const down = await bench.serve({});
     const middle = await bench.serve({
       getCart: () => bench.clientOf(down, { token: 'u'.repeat(32) }).getCart(cart),

@@ -33,7 +33,7 @@ function responseOrEnd(stream: http2.ClientHttp2Stream): Promise<unknown> {
   });
 }
 
-test('large answers that callers give up unread leave the connection to others, and print nothing', async () => {
+test('large answers that callers leave unread do not block other calls, and print no output', async () => {
   const printed = jest.spyOn(console, 'error').mockImplementation(() => {});
   const failed: unknown[] = [];
   const server = await startGrpcServer({
@@ -48,7 +48,7 @@ test('large answers that callers give up unread leave the connection to others, 
   for (let nth = 0; nth < 20; nth += 1) {
     const stream = session.request({ ...HEADERS, ':path': PATH });
     stream.end(question('large'));
-    // Nobody reads: all but the first window of the answer stays with the server.
+    // No client reads, so all but the first window of the answer stays with the server.
     await responseOrEnd(stream);
     stream.close(http2.constants.NGHTTP2_CANCEL);
   }
@@ -61,7 +61,7 @@ test('large answers that callers give up unread leave the connection to others, 
   stream.resume();
   await new Promise((resolve) => stream.on('error', () => {}).once('close', resolve));
   expect(status).toBe('0');
-  // Also one that leaves with its connection.
+  // Includes a client that leaves with its connection.
   const last = session.request({ ...HEADERS, ':path': PATH });
   last.end(question('large'));
   await responseOrEnd(last);
@@ -71,7 +71,7 @@ test('large answers that callers give up unread leave the connection to others, 
   printed.mockRestore();
 });
 
-test('a connection that its server calls exhausted is replaced, and the call counts as not answered', async () => {
+test('a connection that its server reports as exhausted is replaced, and its call counts as not answered', async () => {
   const sessions = new Set<http2.Http2Session | undefined>();
   const server = http2.createServer();
   server.on('stream', (stream) => {
@@ -88,7 +88,7 @@ test('a connection that its server calls exhausted is replaced, and the call cou
   await once(server.listen(0, '127.0.0.1'), 'listening');
   const target = `127.0.0.1:${(server.address() as AddressInfo).port}`;
   const { client, close } = createServiceClient(CartsService, { target, identity });
-  // Perhaps it was done: only its sender may repeat it.
+  // The call may have been processed, so only its sender may repeat it.
   expect(isUnavailable(await failure(client.createCart({ shopId: 1n, actor })))).toBe(true);
   await client.getCart(cart);
   expect(sessions.size).toBe(2);

@@ -22,7 +22,7 @@ beforeEach(async () => {
 });
 afterEach(() => bench.close());
 
-/** A server whose reads do not finish before they are let go. */
+/** A server whose reads do not finish before the test releases them. */
 async function startHolding() {
   const held = Promise.withResolvers<void>();
   const state = { begun: 0 };
@@ -41,7 +41,7 @@ async function startHolding() {
 }
 
 describe('calls in flight', () => {
-  test('beyond the bound they are refused at once and not repeated; others are served', async () => {
+  test('over the limit calls are rejected at once and not repeated; others are served', async () => {
     const { server, state, client, letGo } = await startHolding();
     const first = [client.getCart(cart, PATIENT), client.getCart(cart, PATIENT)];
     await until(() => state.begun === SIZE);
@@ -53,7 +53,7 @@ describe('calls in flight', () => {
       true,
     );
     expect(state.begun).toBe(SIZE);
-    // Reads that hang keep neither writes nor probes out.
+    // Hanging reads block neither writes nor probes.
     await client.createCart({ shopId: 1n, actor }, PATIENT);
     const target = `127.0.0.1:${server.port}`;
     const health = createServiceClient(Health, { target, identity });
@@ -67,7 +67,7 @@ describe('calls in flight', () => {
     expect(metrics).toMatch(/rpc_server_shed_total\{.*rpc_method="GetCart".*\} 20/);
   });
 
-  test('work goes on counting after its caller left, until it is done', async () => {
+  test('work counts until it is done, even after its caller left', async () => {
     const { state, client, letGo } = await startHolding();
     const leaving = new AbortController();
     const left = [0, 1].map(() => failure(client.getCart(cart, { signal: leaving.signal })));
@@ -80,7 +80,7 @@ describe('calls in flight', () => {
   });
 });
 
-test('when everything fails, repetitions stay a tenth of the calls', async () => {
+test('when every call fails, retries stay a tenth of the calls', async () => {
   let calls = 0;
   const server = await bench.serve({
     getCart: () => {

@@ -7,12 +7,12 @@ import { isUnavailable } from '../errors.ts';
 import { createServiceClient } from './client.ts';
 import { startGrpcServer } from './server.ts';
 
-test('a call that hangs is told, and cut off when the time for a stop is over', async () => {
+test('a hanging call gets a signal at the stop, and is cut off after the time limit', async () => {
   let entered: () => void = () => {};
   const inside = new Promise<void>((resolve) => {
     entered = resolve;
   });
-  let told = false;
+  let hasAborted = false;
   const server = await startGrpcServer({
     port: 0,
     drainMs: 50,
@@ -21,7 +21,7 @@ test('a call that hangs is told, and cut off when the time for a stop is over', 
         getCart: (_, context) =>
           new Promise((_resolve, reject) => {
             context.signal.addEventListener('abort', () => {
-              told = true;
+              hasAborted = true;
               reject(context.signal.reason);
             });
             entered();
@@ -33,12 +33,12 @@ test('a call that hangs is told, and cut off when the time for a stop is over', 
   const call = failure(client.getCart(cart));
   await inside;
   await server.stop();
-  expect(told).toBe(true);
+  expect(hasAborted).toBe(true);
   expect(isUnavailable(await call)).toBe(true);
   close();
 });
 
-test('after the stop there is nobody', async () => {
+test('after the stop the port is closed', async () => {
   const server = await startGrpcServer({ port: 0, routes: () => {} });
   await server.stop();
   const target = `127.0.0.1:${server.port}`;
@@ -47,7 +47,7 @@ test('after the stop there is nobody', async () => {
   close();
 });
 
-test('a connection ends at its age, and no call is lost or made twice by it', async () => {
+test('a connection ends at its age, and no call is lost or repeated because of it', async () => {
   let handled = 0;
   const server = await startGrpcServer({
     port: 0,
@@ -73,7 +73,7 @@ test('a connection ends at its age, and no call is lost or made twice by it', as
   const { client, close } = createServiceClient(CartsService, { target, identity });
   const sent = { shopId: 1n, actor };
   for (let round = 0; round < 100; round += 1) {
-    // Not to be repeated by anybody who does not know that it was not looked at.
+    // A caller must not repeat such a call unless it knows that the server did not process it.
     await Promise.all(Array.from({ length: 16 }, () => client.createCart(sent)));
   }
   expect(handled).toBe(1_600);

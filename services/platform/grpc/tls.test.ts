@@ -106,16 +106,16 @@ async function certificateOf({ port }: RunningServer): Promise<PeerCertificate> 
 }
 
 describe('gRPC over TLS', () => {
-  test('answers those who know the authority and the name', async () => {
+  test('answers clients that trust the authority and the name', async () => {
     const client = await clientOf(await serve());
     await expect(client.getCart(cart)).resolves.toBeDefined();
   });
 
-  test('takes TLS 1.2 and 1.3, and nothing older', async () => {
+  test('accepts TLS 1.2 and 1.3, and no older version', async () => {
     const { port } = await serve();
     const handshake = async (version: 'TLSv1.1' | 'TLSv1.2' | 'TLSv1.3') => {
       const only = { minVersion: version, maxVersion: version };
-      // Without it our own side offers nothing as old as that.
+      // Otherwise our own client would not offer such old versions.
       const old = version === 'TLSv1.1' && { ciphers: 'ALL:@SECLEVEL=0' };
       const socket = connect({ port, ...only, ...old, rejectUnauthorized: false });
       const isDone = once(socket, 'secureConnect').then(
@@ -129,7 +129,7 @@ describe('gRPC over TLS', () => {
     expect(await handshake('TLSv1.1')).toBe(false);
   });
 
-  test('a server of another authority, with another name, or past its time is UNAVAILABLE', async () => {
+  test('a server with another authority, another name or an expired certificate is UNAVAILABLE', async () => {
     const hourAgo = new Date(Date.now() - HOUR_MS);
     const expired = { from: new Date(hourAgo.getTime() - HOUR_MS), to: hourAgo };
     for (const certificate of [
@@ -140,12 +140,12 @@ describe('gRPC over TLS', () => {
       const client = await clientOf(await serve({ certificate }));
       const error = await failure(client.getCart(cart));
       expect(error.code).toBe(Code.Unavailable);
-      // What the log of the caller says.
+      // The text in the caller's log.
       expect(error.message).toMatch(/certificate/);
     }
   });
 
-  test('a client without TLS gets nothing, and sends no token', async () => {
+  test('a client without TLS gets no answer, and sends no token', async () => {
     const server = await serve();
     const plain = createServiceClient(CartsService, {
       target: `127.0.0.1:${server.port}`,
@@ -157,7 +157,7 @@ describe('gRPC over TLS', () => {
     expect([Code.Unavailable, Code.DeadlineExceeded]).toContain(error.code);
   });
 
-  test('where clients must show a certificate, one of the same authority is let in and no other', async () => {
+  test('when client certificates are required, only those of the same authority are accepted', async () => {
     const server = await serve({ requiresClientCertificate: true });
     const calls = async (o: { certificate?: Certificate }) =>
       (await clientOf(server, o)).getCart(cart);
@@ -169,7 +169,7 @@ describe('gRPC over TLS', () => {
 });
 
 describe('files that change', () => {
-  test('a new certificate is shown to new connections, without a restart and with no call lost', async () => {
+  test('new connections use a new certificate, without a restart and without a lost call', async () => {
     const server = await serve();
     const client = await clientOf(server);
     await client.getCart(cart);
@@ -181,7 +181,7 @@ describe('files that change', () => {
     });
   });
 
-  test('a call under way finishes on the connection that it began on', async () => {
+  test('a call in flight finishes on its connection', async () => {
     const held = Promise.withResolvers<void>();
     const entered = Promise.withResolvers<void>();
     const server = await serve({
@@ -202,11 +202,11 @@ describe('files that change', () => {
     await expect(call).resolves.toBeDefined();
   });
 
-  test('a call that waits for a connection meanwhile is sent over the new one, also one that nobody may repeat', async () => {
+  test('a call that waits for a connection is sent over the new one, even if it may not be repeated', async () => {
     const server = await serve();
     const reached = Promise.withResolvers<void>();
     const sockets: Socket[] = [];
-    // The first connection is never answered, the later ones are those of the server.
+    // The first connection is never answered; later ones are those of the server.
     const front = createServer((socket) => {
       sockets.push(socket.on('error', () => {}));
       if (sockets.length === 1) return reached.resolve();
@@ -227,14 +227,14 @@ describe('files that change', () => {
     await expect(call).resolves.toBeDefined();
   });
 
-  test('authorities change in three steps: both trusted, the new certificate, the old one gone', async () => {
+  test('authorities change in three steps: both trusted, the new certificate, the old one removed', async () => {
     const server = await serve();
     const client = await clientOf(server);
     await client.getCart(cart);
     await files('client', { ca: ours.cert + others.cert });
     await files('server', { ca: others.cert, certificate: others.issue({ name: 'localhost' }) });
     await until(async () => (await certificateOf(server)).issuer.CN === 'others');
-    // A client that knows only the old authority is refused; ours has read both by then.
+    // A client that trusts only the old authority is rejected; ours has read both by now.
     await until(() =>
       client.getCart(cart).then(
         () => true,
@@ -247,7 +247,7 @@ describe('files that change', () => {
     expect((await failure(late.getCart(cart))).code).toBe(Code.Unavailable);
   });
 
-  test('half a renewal changes nothing: a certificate whose key is not there yet waits', async () => {
+  test('half a renewal has no effect: a certificate waits for its key', async () => {
     const server = await serve();
     const client = await clientOf(server);
     const before = (await certificateOf(server)).serialNumber;

@@ -59,7 +59,7 @@ describe('events over kafka', () => {
     );
   const times = (count: number, trigger: string) => Array.from({ length: count }, () => trigger);
 
-  /** A listener whose effect on an event is a row of which there can be only one. */
+  /** A listener whose effect on an event is a row that can exist only once. */
   const listen = (group: string, o: { bus: EventBus; knows?: readonly string[] }) =>
     consumeEvents({
       bus: o.bus,
@@ -94,30 +94,30 @@ describe('events over kafka', () => {
     return rowCount ?? 0;
   };
 
-  test('its data is lost: the replay command brings back what nobody had heard, and nothing twice', async () => {
+  test('its data is lost: the replay command publishes unhandled events again, and none has its effect twice', async () => {
     const from = new Date(Date.now() - 60_000).toISOString();
     const [steady, absent] = [`steady-${randomUUID()}`, `absent-${randomUUID()}`];
     const listening = await listen(steady, { bus });
     const before = await listen(absent, { bus });
-    const heard = await append(...times(100, 'return.updated'));
-    await until(async () => (await hasAll(steady, heard)) && (await hasAll(absent, heard)));
+    const received = await append(...times(100, 'return.updated'));
+    await until(async () => (await hasAll(steady, received)) && (await hasAll(absent, received)));
     await before.stop();
-    // Published, and heard by one of the two groups only: for the other Kafka alone has them.
-    const unheard = await append(...times(50, 'return.closed'));
+    // Published and handled by only one of the two groups. For the other group only Kafka has them.
+    const unhandled = await append(...times(50, 'return.closed'));
     await relay.flush();
-    await until(() => hasAll(steady, unheard));
+    await until(() => hasAll(steady, unhandled));
 
     await cluster.killAll();
-    const meanwhile = await append(...times(50, 'return.updated'));
+    const later = await append(...times(50, 'return.updated'));
     await cluster.restartEmpty();
     const after = await listen(absent, { bus });
-    const all = [...heard, ...unheard, ...meanwhile];
-    // What had waited in the outbox comes by itself, to listeners whose offsets no longer exist.
+    const all = [...received, ...unhandled, ...later];
+    // Events that waited in the outbox are published without help, to listeners whose offsets no longer exist.
     await until(
-      async () => (await hasAll(steady, all)) && (await hasAll(absent, meanwhile)),
+      async () => (await hasAll(steady, all)) && (await hasAll(absent, later)),
       RECOVERY_MS,
     );
-    expect(await hasAll(absent, unheard)).toBe(false);
+    expect(await hasAll(absent, unhandled)).toBe(false);
 
     const { stdout } = await run(process.execPath, [REPLAY, '--from', from], {
       env: {
@@ -131,7 +131,7 @@ describe('events over kafka', () => {
     });
     expect(stdout).toContain(`${all.length} event(s) published again`);
     await until(() => hasAll(absent, all), RECOVERY_MS);
-    // A second effect would have broken the key of the mark, and poison the record.
+    // A second effect would have violated the key of the row, and the record would be poison.
     expect(await poison()).toBe(0);
     await Promise.all([listening.stop(), after.stop()]);
   }, 180_000);
@@ -146,7 +146,7 @@ describe('events over kafka', () => {
       ids.push(...(await append(...times(5, 'return.updated'))));
       await append(...times(5, 'return.reborn'));
     }
-    // One of the two goes in the midst of it, as in a release.
+    // One of the two stops in the middle, as in a release.
     await older.stop();
     ids.push(...(await append(...times(20, 'return.updated'), ...times(5, 'return.reborn'))));
     await until(() => hasAll(group, ids), RECOVERY_MS);

@@ -24,12 +24,12 @@ import { type Relay, startRelay } from './relay.ts';
 const POINTS = Number(process.env.FAULT_POINTS ?? 12);
 const SEED = Number(process.env.FAULT_SEED ?? Date.now() % 1_000_000);
 const TRIAL_MS = 6_000;
-/** Steps of a relay that reads, publishes and records: some of them are those of its start. */
+/** Steps of a relay that reads, publishes and records. Some of them belong to its start. */
 const STEPS = 30;
 const KEYS = 3;
 const REVISIONS = [1n, 2n, 3n];
 const LAST = 4n;
-/** Where a lease ends, the test ends it. Milliseconds. */
+/** The test ends leases where needed. Milliseconds. */
 const LEASE_MS = 600_000;
 
 const actor: Actor = create(ActorSchema, { kind: Actor_Kind.SYSTEM, id: 'test' });
@@ -45,13 +45,13 @@ afterAll(async () => {
   await database.drop();
 });
 
-/** What arrived, in order: a key and a revision each. */
+/** The events that arrived, in order: key and revision of each. */
 interface Arrived {
   readonly key: string;
   readonly revision: bigint;
 }
 
-/** Events of these revisions of each key: one transaction for each key. */
+/** Events of these revisions for each key: one transaction for each key. */
 async function append(keys: readonly string[], ...revisions: readonly bigint[]): Promise<void> {
   for (const key of keys) {
     const events = revisions.map((revision) => {
@@ -61,7 +61,7 @@ async function append(keys: readonly string[], ...revisions: readonly bigint[]):
   }
 }
 
-/** A relay whose life may end, over a bus that keeps what it is given. */
+/** A relay that the test can kill, over a bus that keeps its records. */
 function relayOf(life: Life, arrived: Arrived[]): Relay {
   const bus: EventBus = {
     publish: (_topic, records) =>
@@ -70,7 +70,7 @@ function relayOf(life: Life, arrived: Arrived[]): Relay {
           ...records.map(({ key, value }) => ({ key, revision: parseEvent(value).revision })),
         );
       }),
-    subscribe: () => Promise.reject(new Error('nobody listens')),
+    subscribe: () => Promise.reject(new Error('no subscriber')),
     hasCaughtUp: async () => true,
     health: async () => {},
     close: async () => {},
@@ -79,7 +79,7 @@ function relayOf(life: Life, arrived: Arrived[]): Relay {
   return startRelay({ ...about, bus, pool: poolOf(life, database.pool), leaseMs: LEASE_MS });
 }
 
-/** As if the processes had not renewed their leases in time. */
+/** Expires the leases, as if the processes had not renewed them in time. */
 function endLeases() {
   return database.pool.query(`update leases set expires_at = now() - interval '1 second'`);
 }
@@ -87,7 +87,7 @@ function endLeases() {
 async function liveUntil(life: Life, arrived: Arrived[], isOver: () => boolean): Promise<void> {
   const relay = relayOf(life, arrived);
   await until(() => life.isDead || isOver());
-  // What a dead process throws is heard by nobody.
+  // Errors of a dead process are ignored.
   await relay.stop().catch(() => {});
   await life.settled();
   await endLeases();
@@ -103,18 +103,18 @@ async function trial(death: Death): Promise<boolean> {
   await append(keys, ...REVISIONS);
   const first = mortal(death);
   await liveUntil(first, arrived, isThere(3n));
-  // What was published and not recorded comes again, before what is later of its key.
+  // Published but unrecorded events are published again, before later events of their key.
   await append(keys, LAST);
   await liveUntil(mortal(undefined), arrived, isThere(LAST));
   const before = arrived.length;
-  // What was recorded as published is not published again by the next one.
+  // Events that were recorded as published are not published again by the next relay.
   const marker = `${serial}:marker`;
   await append([marker], 1n);
   await liveUntil(mortal(undefined), arrived, () => timesOf(marker, 1n) > 0);
   expect(arrived.slice(before)).toEqual([{ key: marker, revision: 1n }]);
   for (const key of keys) {
     const own = arrived.filter((one) => one.key === key).map(({ revision }) => revision);
-    // In order, whatever is repeated.
+    // In order, apart from repetitions.
     expect([...new Set(own)]).toEqual([...REVISIONS, LAST]);
     for (const revision of new Set(own)) {
       expect(timesOf(key, revision)).toBeLessThanOrEqual(first.isDead ? 2 : 1);
@@ -136,7 +136,7 @@ test(
       });
       if (wasStruck) struck += 1;
     }
-    // Some of the later steps come only after everything was published.
+    // Some of the later steps run only after everything was published.
     expect(struck).toBeGreaterThan(Math.min(POINTS, all.length) / 4);
   },
   60_000 + POINTS * TRIAL_MS,

@@ -19,7 +19,7 @@ import { backlogOf } from './store.ts';
 const SHARD = 0;
 const SMALL = { events: 3, bytes: 1_000_000 };
 
-/** Keys of one shard, each another. */
+/** Different keys of one shard. */
 function keysOfShard(count: number): string[] {
   const keys: string[] = [];
   while (keys.length < count) {
@@ -40,7 +40,7 @@ afterEach(onTime);
 const append = (...keys: string[]) => appendTo(database.pool, ...keys.map((key) => testEvent(key)));
 const depth = async () => (await backlogOf(database.pool)).depth;
 
-/** A transaction that is open until it is ended. */
+/** A transaction that is open until the test ends it. */
 async function open() {
   const tx = await database.pool.connect();
   await tx.query('begin');
@@ -78,7 +78,7 @@ describe('a transaction that commits late', () => {
     expect(await depth()).toBe(0);
   });
 
-  test('is published by a relay that was not there when it began, which repeats nothing', async () => {
+  test('is published by a relay that started later, which repeats no event', async () => {
     const before = rememberingBus();
     const late = await open();
     const ids = await late.append(...keysOfShard(7));
@@ -92,7 +92,7 @@ describe('a transaction that commits late', () => {
     expect(after.ids()).toEqual(ids);
   });
 
-  test('with more events than a page holds, goes on after a crash where it was', async () => {
+  test('with more events than a page holds, continues after a crash where it was', async () => {
     const memory = rememberingBus();
     const [later, late] = [await open(), await open()];
     const last = await later.append(...keysOfShard(1));
@@ -106,19 +106,19 @@ describe('a transaction that commits late', () => {
       await dying.step(true);
       await dying.finished();
     }
-    // Its last page of three is not written down.
+    // Its last page of three is not recorded.
     expect(memory.ids().slice(5)).toEqual(ids.slice(0, 6));
-    // Where the other begins does not matter to it.
+    // The other relay may start anywhere.
     await later.end('commit');
     await drain(publisherOn(database.pool, memory.bus, SMALL));
     expect(memory.ids().slice(11)).toEqual([...last, ...ids.slice(3)]);
   });
 
-  test('is published although it began after all that had ended', async () => {
+  test('is published although it began after all other transactions had ended', async () => {
     const memory = rememberingBus();
     const publisher = publisherOn(database.pool, memory.bus);
     const [older, newer] = [await open(), await open()];
-    // The snapshot of the read does not name the newer one: no greater number has ended.
+    // The snapshot of the read does not list the newer one, because no greater number has ended.
     await older.append(...keysOfShard(1));
     const ids = await newer.append(...keysOfShard(1));
     await older.append(...keysOfShard(1));
@@ -130,7 +130,7 @@ describe('a transaction that commits late', () => {
     expect(memory.ids().slice(2)).toEqual(ids);
   });
 
-  test('costs nothing when it is rolled back', async () => {
+  test('costs no read when it is rolled back', async () => {
     const memory = rememberingBus();
     const publisher = publisherOn(database.pool, memory.bus);
     const late = await open();
@@ -146,7 +146,7 @@ describe('a transaction that commits late', () => {
     const { pool, url, migratorUrl } = database;
     const migrator = new pg.Client({ connectionString: migratorUrl });
     await migrator.connect();
-    // Holds an append at the moment at which it has drawn a position.
+    // Blocks an append at the moment at which it has drawn a position.
     await migrator.query(`
       create function fraud.nextval(name text) returns bigint language plpgsql as $$
       declare position bigint := pg_catalog.nextval(name::regclass);
@@ -184,7 +184,7 @@ describe('a transaction that commits late', () => {
   });
 });
 
-test('a database that was restored on another server is published to its end, and nothing twice', async () => {
+test('a database that was restored on another server is published completely, and no event twice', async () => {
   const { pool, migratorUrl } = database;
   const migrator = new pg.Client({ connectionString: migratorUrl });
   await migrator.connect();
@@ -192,7 +192,7 @@ test('a database that was restored on another server is published to its end, an
   const memory = rememberingBus();
   await append(...keysOfShard(3));
   await drain(publisherOn(pool, memory.bus));
-  // Of the server before: a transaction that committed late, by a number that is still to come here, and a backlog.
+  // From the old server: a late transaction whose number is still in the future here, and a backlog.
   const [late = ''] = await append(...keysOfShard(1));
   await pool.query(`
     update outbox_progress set position = (select max(position) from events), version = version + 1,

@@ -18,10 +18,10 @@ import { backlogOf } from './store.ts';
 const RUNS = 60;
 const OPERATIONS = 60;
 const MOST_OPEN = 4;
-/** Pages are cut all the time. */
+/** Small, so that pages are always cut. */
 const SMALL = { events: 4, bytes: 300 };
 
-/** Numbers from 0 to below 1 that follow from the seed. */
+/** Pseudo-random numbers from 0 to below 1, by seed. */
 function random(seed: number): () => number {
   let state = seed;
   return () => {
@@ -32,11 +32,11 @@ function random(seed: number): () => number {
 
 interface Open {
   readonly tx: pg.PoolClient;
-  /** A key changes under its own lock: no two open transactions have the same. */
+  /** Each key changes under its own lock, so no two open transactions share a key. */
   readonly appended: { key: string; id: string }[];
 }
 
-/** A bus that answers when the run says so, and sometimes refuses what it may have taken. */
+/** A bus that answers when the run says so, and sometimes rejects records that it may have stored. */
 function whimsicalBus(chance: () => number) {
   const memory = rememberingBus();
   const pending: (() => void)[] = [];
@@ -64,7 +64,7 @@ class Run {
   readonly #open: Open[] = [];
   /** Ids in the order of commits, by key. */
   readonly committed = new Map<string, string[]>();
-  /** Two that both take all shards for their own. */
+  /** Two relays that both believe that they hold all shards. */
   readonly #relays: Publisher[];
 
   constructor(pool: pg.Pool, run: number) {
@@ -134,7 +134,7 @@ class Run {
     else this.#relays[this.#below(2)] = this.#relay();
   }
 
-  /** Everything ends, and one relay is left. */
+  /** All transactions end, and one relay is left. */
   async quiet(): Promise<void> {
     while (this.#open.length > 0) await this.#end(true);
     this.bus.calm();
@@ -151,7 +151,7 @@ beforeAll(async () => {
 afterAll(() => database.drop());
 afterEach(onTime);
 
-test('whatever commits late, crashes or is refused: everything committed is published, each key in its order', async () => {
+test('with late commits, crashes and rejections every committed event is published, each key in order', async () => {
   for (let nth = 1; nth <= RUNS; nth += 1) {
     await database.pool.query(ALL_PUBLISHED);
     const run = new Run(database.pool, nth);

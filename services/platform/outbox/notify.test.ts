@@ -21,13 +21,13 @@ afterAll(async () => {
   await database.drop();
 });
 
-test('a commit that nobody in this process relays notifies the relays of others', async () => {
-  const heard: string[] = [];
-  listener.on('notification', ({ payload = '' }) => heard.push(payload));
+test('a commit whose shard this process does not relay notifies the other relays', async () => {
+  const received: string[] = [];
+  listener.on('notification', ({ payload = '' }) => received.push(payload));
   await listener.query('listen outbox_fraud');
   const actor = create(ActorSchema, { kind: Actor_Kind.SYSTEM, id: 'test' });
   const event = { trigger: 'return.updated', shopId: 1n, key: '1:1', actor };
   await inTransaction(database.pool, (tx) => appendEvents(tx, [event]));
-  await until(() => heard.length > 0);
-  expect(heard.map(shardsNotified)).toEqual([[murmur2('1:1') % SHARDS]]);
+  await until(() => received.length > 0);
+  expect(received.map(shardsNotified)).toEqual([[murmur2('1:1') % SHARDS]]);
 });

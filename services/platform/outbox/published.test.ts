@@ -27,7 +27,7 @@ beforeEach(async () => {
 });
 afterEach(onTime);
 
-/** Everything after the cursor, over all pages. */
+/** All events after the cursor, over all pages. */
 async function all(from: ListCursor): Promise<{ ids: string[]; next: ListCursor }> {
   const ids: string[] = [];
   for (let next = from; ; ) {
@@ -39,8 +39,8 @@ async function all(from: ListCursor): Promise<{ ids: string[]; next: ListCursor 
 }
 
 /**
- * Waits until exactly these were listed after the cursor, each once. Transactions of other databases of the server
- * count as in progress too, and hold up the list until they end.
+ * Waits until exactly these events are listed after the cursor, each once. Transactions of other databases of the
+ * server count as in progress too, and delay the list until they end.
  */
 async function untilListed(ids: readonly string[]): Promise<void> {
   const listed: string[] = [];
@@ -55,7 +55,7 @@ async function untilListed(ids: readonly string[]): Promise<void> {
 
 const append = (...keys: string[]) => appendTo(database.pool, ...keys.map((key) => testEvent(key)));
 
-/** Keys of one shard, each another. */
+/** Different keys of one shard. */
 function keysOfOneShard(count: number): string[] {
   const keys: string[] = [];
   while (keys.length < count) {
@@ -66,7 +66,7 @@ function keysOfOneShard(count: number): string[] {
 }
 
 describe('list of published events', () => {
-  test('has an event once it is published, and not again after the cursor', async () => {
+  test('lists an event once it is published, and not again after the cursor', async () => {
     const { bus } = rememberingBus();
     const publisher = publisherOn(database.pool, bus);
     const keys = Array.from({ length: 20 }, () => randomUUID());
@@ -79,7 +79,7 @@ describe('list of published events', () => {
     await untilListed(more);
   });
 
-  test('comes in pages that are bounded, with every event once', async () => {
+  test('comes in pages of limited size, with every event once', async () => {
     const ids = await append(...Array.from({ length: 1_100 }, () => randomUUID()));
     await drain(publisherOn(database.pool, rememberingBus().bus));
     await untilListed(ids);
@@ -88,7 +88,7 @@ describe('list of published events', () => {
     expect(page.events.length).toBeLessThanOrEqual(1_000);
   });
 
-  test('ends before an event that the bus refused, until it has taken it', async () => {
+  test('ends before an event that the bus rejected, until the bus accepts it', async () => {
     const memory = rememberingBus();
     const publisher = publisherOn(database.pool, memory.bus);
     const [refused = '', ...others] = keysOfOneShard(3);
@@ -110,7 +110,7 @@ describe('list of published events', () => {
     await untilListed(ids);
   });
 
-  test('leaves out nothing of a transaction that commits late', async () => {
+  test('leaves out no event of a transaction that commits late', async () => {
     const { bus } = rememberingBus();
     const publisher = publisherOn(database.pool, bus);
     const [slow = '', other = '', last = ''] = keysOfOneShard(3);
@@ -119,7 +119,7 @@ describe('list of published events', () => {
     const [late = ''] = await appendEvents(tx, [testEvent(slow)]);
     const [early = ''] = await append(other);
     await drain(publisher);
-    // Its event has a lower position than what is published: the cursor must not pass it.
+    // Its event has a lower position than published ones, so the cursor must not pass it.
     expect((await all(cursor)).ids).toEqual([]);
     await tx.query('commit');
     tx.release();

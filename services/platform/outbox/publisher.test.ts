@@ -20,7 +20,7 @@ import { backlogOf } from './store.ts';
 const SHARD = 0;
 const SMALL = { events: 3, bytes: 1_000_000 };
 
-/** Keys of one shard, each another. */
+/** Different keys of one shard. */
 function keysOfShard(count: number): string[] {
   const keys: string[] = [];
   while (keys.length < count) {
@@ -41,8 +41,8 @@ afterEach(onTime);
 const append = (...keys: string[]) => appendTo(database.pool, ...keys.map((key) => testEvent(key)));
 const depth = async () => (await backlogOf(database.pool)).depth;
 
-describe('a key that the bus keeps or refuses', () => {
-  test('holds up no other, until its events fill the shard; none overtakes', async () => {
+describe('a key whose send hangs or fails', () => {
+  test('blocks no other key until its events fill the shard, and none overtakes', async () => {
     const memory = rememberingBus();
     const publisher = publisherOn(database.pool, memory.bus, SMALL);
     const [stuck = '', free = ''] = keysOfShard(2);
@@ -62,7 +62,7 @@ describe('a key that the bus keeps or refuses', () => {
       await step();
     }
     expect(memory.keys()).toEqual([free, free]);
-    // Two of three places are taken: a third, and the shard waits.
+    // Two of three places are taken. With a third the shard waits.
     await append(stuck);
     await step();
     await append(free);
@@ -75,7 +75,7 @@ describe('a key that the bus keeps or refuses', () => {
     expect(memory.keys()).toHaveLength(6);
   });
 
-  test('is known to the next relay, which repeats nothing of the others', async () => {
+  test('is known to the next relay, which repeats no event of other keys', async () => {
     const memory = rememberingBus();
     const [stuck = '', free = ''] = keysOfShard(2);
     memory.control.before = async ([record]) => {
@@ -96,7 +96,7 @@ describe('a key that the bus keeps or refuses', () => {
   });
 });
 
-test('what follows an event that was refused waits for it', async () => {
+test('later events of a key wait for a rejected one', async () => {
   const memory = rememberingBus();
   const [key = ''] = keysOfShard(1);
   const publisher = publisherOn(database.pool, memory.bus);
@@ -118,7 +118,7 @@ test('what follows an event that was refused waits for it', async () => {
   expect(memory.revisions(key)).toEqual([1n, 2n]);
 });
 
-test('an event that waits and is published by the release before is not asked for any more', async () => {
+test('a waiting event that an older release publishes is not requested any more', async () => {
   const memory = rememberingBus();
   memory.control.before = () => Promise.reject(new Error('refused'));
   const publisher = publisherOn(database.pool, memory.bus);
@@ -134,7 +134,7 @@ test('an event that waits and is published by the release before is not asked fo
   expect(publisher.isEmpty()).toBe(true);
 });
 
-test('a relay whose shard was taken changes nothing of it', async () => {
+test('a relay that has lost a shard does not change it', async () => {
   const [old, current] = [rememberingBus(), rememberingBus()];
   const zombie = publisherOn(database.pool, old.bus);
   await append(...keysOfShard(1));
@@ -142,13 +142,13 @@ test('a relay whose shard was taken changes nothing of it', async () => {
   const heir = publisherOn(database.pool, current.bus);
   const ids = await append(...keysOfShard(3));
   await drain(heir);
-  // It still believes that the shard is its own: it learns how far the other came, before it sends anything.
+  // It still believes that it holds the shard. Before it sends, it learns how far the other relay is.
   await drain(zombie);
   expect([old.ids().length, current.ids()]).toEqual([1, ids]);
   expect(await depth()).toBe(0);
 });
 
-test('bodies in flight are bounded, of each shard apart', async () => {
+test('bodies in flight are limited, for each shard by itself', async () => {
   const memory = rememberingBus();
   memory.control.before = () => new Promise(() => {});
   const asked: string[] = [];
@@ -167,7 +167,7 @@ test('bodies in flight are bounded, of each shard apart', async () => {
   expect(asked).toEqual(keys.slice(0, 2));
   later(1_000);
   for (let nth = 0; nth < 4; nth += 1) await publisher.step(true);
-  // 2 MiB, and one more that was begun below them.
+  // 2 MiB, and one event more that started below the limit.
   expect(asked).toEqual(keys.slice(0, 3));
 });
 
@@ -206,7 +206,7 @@ test('events that come close together are read together, the first one at once',
   expect(statements - before).toBe(2);
 });
 
-test('a statement that fails loses nothing', async () => {
+test('a failed statement loses no event', async () => {
   const memory = rememberingBus();
   let isBroken = false;
   const pool = {
@@ -233,7 +233,7 @@ test('a statement that fails loses nothing', async () => {
   expect(await depth()).toBe(0);
 });
 
-describe('a shard that another relay is to have', () => {
+describe('a shard that moves to another relay', () => {
   const begin = async () => {
     const memory = rememberingBus();
     const arrival = Promise.withResolvers<void>();
@@ -248,7 +248,7 @@ describe('a shard that another relay is to have', () => {
     return { publisher, arrival };
   };
 
-  test('is busy until what is in flight has arrived and is written down', async () => {
+  test('is busy until its events in flight are acknowledged and recorded', async () => {
     const { publisher, arrival } = await begin();
     expect(publisher.isBusy(SHARD)).toBe(true);
     arrival.resolve();
@@ -259,7 +259,7 @@ describe('a shard that another relay is to have', () => {
     expect(await depth()).toBe(0);
   });
 
-  test('does not wait for a bus that hangs, and nothing more of it is read', async () => {
+  test('does not wait for a hanging bus, and no more of it is read', async () => {
     const { publisher } = await begin();
     await append(...keysOfShard(1));
     publisher.notify([SHARD]);

@@ -17,7 +17,7 @@ import { type Relay, startRelay } from './relay.ts';
 import { replayEvents } from './replay.ts';
 import { backlogOf } from './store.ts';
 
-/** A machine that stands still must not lose its shards to the other relay. Milliseconds. */
+/** On a frozen machine the shards must not move to the other relay. Milliseconds. */
 const LEASE_MS = 60_000;
 
 describe('outbox relay', () => {
@@ -54,9 +54,9 @@ describe('outbox relay', () => {
   };
   const isEmpty = async () => (await backlogOf(database.pool)).depth === 0;
 
-  test('publishes after the commit, at once, and writes that down', async () => {
+  test('publishes after the commit, at once, and records that', async () => {
     const memory = rememberingBus();
-    // No look of its own comes to its help: it is told.
+    // The relay does not poll during the test. A notification starts the read.
     const relay = start(memory.bus, { pollMs: 3_600_000 });
     await relay.flush();
     const key = randomUUID();
@@ -68,7 +68,7 @@ describe('outbox relay', () => {
     expect(await isEmpty()).toBe(true);
   });
 
-  test('a rollback publishes nothing', async () => {
+  test('a rollback publishes no event', async () => {
     const memory = rememberingBus();
     const relay = start(memory.bus);
     const key = randomUUID();
@@ -81,7 +81,7 @@ describe('outbox relay', () => {
     expect(memory.revisions(key)).toEqual([]);
   });
 
-  test('a row that commits after later ones is published all the same', async () => {
+  test('a row that commits after later ones is published too', async () => {
     const memory = rememberingBus();
     const relay = start(memory.bus);
     const [late, early] = [randomUUID(), randomUUID()];
@@ -96,13 +96,13 @@ describe('outbox relay', () => {
     await until(() => memory.revisions(late).length === 1);
   });
 
-  test('keeps the order of a key that many write at the same time', async () => {
+  test('keeps the order of a key with many parallel writers', async () => {
     const memory = rememberingBus();
     start(memory.bus);
     start(memory.bus);
     const { pool } = database;
     const key = `${randomUUID()}`;
-    // The row whose lock orders the writers.
+    // The lock on this row orders the writers.
     await pool.query(`insert into leases values ($1, 'test', 0, now())`, [key]);
     const write = () =>
       inTransaction(pool, async (tx) => {
@@ -114,7 +114,7 @@ describe('outbox relay', () => {
       });
     await Promise.all(Array.from({ length: 60 }, write));
     await until(isEmpty);
-    // A relay that is kept from its lease for seconds may repeat some; none comes before its turn.
+    // A relay that cannot renew its lease for seconds may repeat some events; none overtakes another.
     const inOrder = [...new Set(memory.revisions(key))];
     expect(inOrder).toEqual(Array.from({ length: 60 }, (_, n) => BigInt(n + 1)));
   });
@@ -132,7 +132,7 @@ describe('outbox relay', () => {
     expect(await holders()).toEqual([]);
   });
 
-  test('a shard changes hands when what is on its way has arrived, so nothing is repeated', async () => {
+  test('a shard moves after its events in flight have arrived, so no event is repeated', async () => {
     const memory = rememberingBus();
     const arrival = Promise.withResolvers<void>();
     memory.control.after = () => arrival.promise;
@@ -142,7 +142,7 @@ describe('outbox relay', () => {
     await append(...keys.map((key) => testEvent(key, 1n)));
     await until(() => memory.ids().length === 40);
     start(memory.bus);
-    // Both know of each other when each has renewed a lease since both are there.
+    // Both know of each other when each has renewed a lease since both are running.
     const renewals = async () => {
       const { rows } = await database.pool.query<{ expires_at: Date }>(
         `select expires_at from leases where starts_with(name, 'relay/process/') order by owner`,
@@ -158,7 +158,7 @@ describe('outbox relay', () => {
     expect(memory.ids().length).toBe(40);
   });
 
-  test('killed after publishing and before forgetting, it repeats with the same id', async () => {
+  test('killed between publishing and recording, it repeats events with the same id', async () => {
     const memory = rememberingBus();
     // The acknowledgement never arrives, as if the process had died.
     memory.control.after = () => new Promise(() => {});
@@ -175,14 +175,14 @@ describe('outbox relay', () => {
     expect(memory.ids()).toEqual([id, id]);
   });
 
-  test('while the bus is away rows wait, and a key that hangs holds up no other', async () => {
+  test('while the bus is unavailable rows wait, and a key that hangs blocks no other', async () => {
     const memory = rememberingBus();
     const hanging = randomUUID();
     const asked = { hanging: 0, other: 0 };
     memory.control.before = (records) => {
       if (records[0]?.key !== hanging) {
         asked.other += 1;
-        return Promise.reject(new Error('away'));
+        return Promise.reject(new Error('unavailable'));
       }
       asked.hanging += 1;
       return new Promise(() => {});
@@ -198,15 +198,15 @@ describe('outbox relay', () => {
     await until(async () => (await backlogOf(database.pool)).depth === 1);
   });
 
-  test('metrics say how much waits and for how long', async () => {
+  test('metrics show how many events wait and how old they are', async () => {
     await append(testEvent(randomUUID(), 1n));
     const memory = rememberingBus();
-    memory.control.before = () => Promise.reject(new Error('away'));
+    memory.control.before = () => Promise.reject(new Error('unavailable'));
     start(memory.bus);
-    // A database that is asked while the machine stands still is given up: then it is asked again.
+    // On a frozen machine the query for the metric may time out. Then the test asks again.
     const text = await until(async () => {
-      const told = await (await fetch(telemetry.metricsUrl)).text();
-      return /^outbox_waiting\{.*topic="t".*\} 1$/m.test(told) && told;
+      const page = await (await fetch(telemetry.metricsUrl)).text();
+      return /^outbox_waiting\{.*topic="t".*\} 1$/m.test(page) && page;
     });
     expect(text).toMatch(/^outbox_oldest_age_seconds/m);
   });

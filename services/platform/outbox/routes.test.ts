@@ -40,7 +40,7 @@ describe('events of a service', () => {
     expect(memory.published[0]?.headers).toMatchObject({ event_id: ids[0] });
   });
 
-  test('are skipped when they are no longer kept', async () => {
+  test('are skipped when they are no longer stored', async () => {
     const ids = await appendTo(database.pool, testEvent(randomUUID()));
     const positions = [...(await positionsOf(ids)), 10n ** 12n];
     expect((await publisher.client.publishAgain({ positions })).published).toBe(1);
@@ -54,7 +54,7 @@ describe('events of a service', () => {
     await expect(call).rejects.toMatchObject({ code: Code.Unavailable });
   });
 
-  test('are wanted by 1 to 200 positions', async () => {
+  test('are requested by 1 to 200 positions', async () => {
     for (const positions of [[], [0n], Array.from({ length: 201 }, (_, n) => BigInt(n + 1))]) {
       const call = publisher.client.publishAgain({ positions });
       await expect(call).rejects.toMatchObject({ code: Code.InvalidArgument });

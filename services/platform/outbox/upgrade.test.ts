@@ -20,7 +20,7 @@ import { createPool } from '../postgres.ts';
 import { SHARDS } from './append.ts';
 import { backlogOf } from './store.ts';
 
-// The statements of the release before, which are prepared by name on each connection.
+// The statements of the previous release, which are prepared by name on each connection.
 
 const OLD_APPEND = `
 with given as materialized (
@@ -80,7 +80,7 @@ interface Pointer {
   event_id: string;
 }
 
-/** Appends an event of each key, as the release before does. */
+/** Appends an event of each key, as the previous release does. */
 async function appendOld(db: pg.Pool | pg.ClientBase, ...keys: string[]): Promise<string[]> {
   const ids = keys.map(() => randomUUID());
   const values = [
@@ -112,7 +112,7 @@ const idsOf = (pointers: readonly Pointer[]) => pointers.map((one) => one.event_
 
 let database: Awaited<ReturnType<typeof createEmptyDatabase>>;
 let folder: string;
-/** Of the release before, and of this one: a statement has one text on a connection. */
+/** Pools of the previous release and of this one, because a statement has one text on a connection. */
 let pool: pg.Pool;
 let current: pg.Pool;
 
@@ -132,7 +132,7 @@ beforeEach(async () => {
   await bring('0001_events.sql', '0002_written_by.sql');
   const url = new URL(database.url);
   url.username = 'rms_carts';
-  // One connection: what it has prepared before the migration is used after it.
+  // One connection, so that statements prepared before the migration are used after it.
   pool = createPool(url.href, { max: 1 });
   current = createPool(url.href);
 });
@@ -143,8 +143,8 @@ afterEach(async () => {
   await database.drop();
 });
 
-describe('processes of the release before', () => {
-  test('append and relay beside this one: nothing is lost, keys stay in order', async () => {
+describe('processes of the previous release', () => {
+  test('append and relay beside this one: no event is lost, keys stay in order', async () => {
     const memory = rememberingBus();
     const [done = '', a1 = '', b1 = ''] = await appendOld(pool, 'x', 'a', 'b');
     await forgetOld(pool, (await readOld(pool)).slice(0, 1));
@@ -152,17 +152,17 @@ describe('processes of the release before', () => {
 
     const [a2 = ''] = await appendOld(pool, 'a');
     const [a3 = '', b2 = ''] = await appendTo(current, testEvent('a'), testEvent('b'));
-    // The old relay finds all of them, what this release appended too.
+    // The old relay finds all of them, including events of this release.
     const pointers = await readOld(pool);
     expect(idsOf(pointers)).toEqual([a1, b1, a2, a3, b2]);
     expect((await pool.query(OLD_BACKLOG)).rows).toMatchObject([{ depth: 5n }]);
-    // What it has published this one does not repeat.
+    // This release does not repeat events that the old relay has published.
     await forgetOld(pool, pointers.slice(0, 2));
     const publisher = publisherOn(current, memory.bus);
     await drain(publisher);
     expect(memory.published.map(({ headers }) => headers.event_id)).toEqual([a2, a3, b2]);
     expect(memory.published.map(({ headers }) => headers.event_id)).not.toContain(done);
-    // And the other way round.
+    // And in the other direction.
     expect(await readOld(pool)).toEqual([]);
     const [a4 = ''] = await appendOld(pool, 'a');
     expect(idsOf(await readOld(pool))).toEqual([a4]);
@@ -173,7 +173,7 @@ describe('processes of the release before', () => {
     expect((await backlogOf(current)).depth).toBe(0);
   });
 
-  test('a transaction that is open is waited for, and what it appended is published', async () => {
+  test('an open transaction is waited for, and its events are published', async () => {
     const old = new pg.Client({ connectionString: pool.options.connectionString });
     await old.connect();
     await old.query('begin');
@@ -211,12 +211,12 @@ describe('processes of the release before', () => {
     expect(rows).toEqual(
       ['a', 'b'].map((key) => ({ key, shard: murmur2(key) % SHARDS, isNumbered: true })),
     );
-    // The first two were drawn by the statement.
+    // The statement drew the first two.
     const { rows: first } = await pool.query('select min(position) as position from events');
     expect(first).toEqual([{ position: 3n }]);
   });
 
-  test('days that have rows get no index, days made later do', async () => {
+  test('days that have rows get no index, later days do', async () => {
     await appendOld(pool, 'a');
     await upgrade();
     const { rows } = await pool.query<{ indexed: string; count: bigint }>(

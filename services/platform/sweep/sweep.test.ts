@@ -23,7 +23,7 @@ const actor = create(ActorSchema, { kind: Actor_Kind.SYSTEM, id: 'test' });
 
 /** The publisher's database. */
 let source: TestDatabase;
-/** The listener's. */
+/** The listener's database. */
 let database: TestDatabase;
 let telemetry: Telemetry;
 let bus: EventBus;
@@ -33,7 +33,7 @@ let listener: Worker;
 let handled: string[];
 let handle: (id: string) => void;
 let again: number;
-/** Of the events of the tests before. */
+/** Last position of earlier tests. */
 let before: bigint;
 
 beforeAll(async () => {
@@ -74,7 +74,7 @@ afterEach(async () => {
   await bus.close();
 });
 
-/** Events that are stored and published, as the relay notes it, and of which the listener got some. */
+/** Stored events that the relay has recorded as published. The listener got some of them. */
 async function publish(count: number, o: { lost: boolean }): Promise<string[]> {
   const key = `1:${randomUUID()}`;
   const events = Array.from({ length: count }, () => {
@@ -84,7 +84,7 @@ async function publish(count: number, o: { lost: boolean }): Promise<string[]> {
   await source.pool.query(ALL_PUBLISHED);
   const records = (await stored()).filter((record) => record.key === key);
   if (!o.lost) await bus.publish(TOPIC, records);
-  // What another listener has handled says nothing.
+  // Events that another listener has handled do not count.
   await database.pool.query(
     `insert into consumed_events (shop_id, event_id, day, consumer)
      select 1, id, (now() at time zone 'utc')::date, 'another' from unnest($1::uuid[]) as id`,
@@ -110,7 +110,7 @@ const sweepOnce = (o: Partial<SweepOptions> = {}): Promise<void> =>
       onPublished: (count) => {
         again += count;
       },
-      // The next one may begin at once, and an event may be published again at once, at most three times.
+      // The next sweep may start at once, and an event may be published again at once, at most three times.
       ...{ everyMs: 0, pausesMs: [0, 0, 0], keptDays: 14 },
       ...o,
     },
@@ -119,7 +119,7 @@ const sweepOnce = (o: Partial<SweepOptions> = {}): Promise<void> =>
 const missingFor = () => oldestMissing(database.pool, { group, source: SOURCE });
 
 describe('sweep of events', () => {
-  test('has published again what the listener did not get, in order, and nothing else', async () => {
+  test('publishes exactly the events again that the listener did not get, in order', async () => {
     const got = await publish(3, { lost: false });
     const lost = await publish(250, { lost: true });
     const pausesMs = [3_600_000];
@@ -131,7 +131,7 @@ describe('sweep of events', () => {
     expect(await missingFor()).toBe(0);
   });
 
-  test('finds it page by page, and begins where it was', async () => {
+  test('works page by page, and continues where it ended', async () => {
     const got = await publish(1_100, { lost: false });
     const [lost = ''] = await publish(1, { lost: true });
     await sweepOnce();
@@ -151,7 +151,7 @@ describe('sweep of events', () => {
     expect(listed).toBe(1);
   });
 
-  test('leaves alone what was put aside: somebody must look at it', async () => {
+  test('skips poison records, which need an operator', async () => {
     handle = () => {
       throw new Error('cannot be handled');
     };
@@ -161,7 +161,7 @@ describe('sweep of events', () => {
     expect([handled, again]).toEqual([[], 0]);
   });
 
-  test('asks for nothing while the listener lags, and for what is missing once it has caught up', async () => {
+  test('waits while the listener lags, and publishes missing events after it has caught up', async () => {
     const lost = await publish(2, { lost: true });
     const asked: unknown[] = [];
     const lagging = {
@@ -178,7 +178,7 @@ describe('sweep of events', () => {
   });
 
   test.each([1, 2])(
-    'does not take for lost what is handled while it waits for the listener (wait %s)',
+    'does not count events as lost that are handled while it waits for the listener (wait %s)',
     async (nth) => {
       const [late = ''] = await publish(1, { lost: true });
       let waits = 0;
@@ -194,7 +194,7 @@ describe('sweep of events', () => {
     },
   );
 
-  test('publishes what was lost again a few times, while the listener does not lag', async () => {
+  test('publishes lost events again a few times, while the listener does not lag', async () => {
     await publish(1, { lost: true });
     await listener.stop();
     const deaf = createInProcessBus();
@@ -216,7 +216,7 @@ describe('sweep of events', () => {
     for (let nth = 0; nth < 5; nth += 1) await sweepOnce();
     expect(again).toBe(3);
     expect(await missingFor()).toBeGreaterThan(0);
-    // It does not hold up what is lost later.
+    // It does not delay events that are lost later.
     await publish(1, { lost: true });
     await sweepOnce();
     expect(again).toBe(4);
@@ -239,7 +239,7 @@ describe('sweep of events', () => {
     expect([calls, again]).toEqual([1, 1]);
   });
 
-  test('is not kept waiting by a clock of the database that was set back', async () => {
+  test("is not delayed when the database's clock was set back", async () => {
     await sweepOnce();
     await database.pool.query(
       `update event_sweeps set next_at = now() + interval '1 hour' where consumer = $1`,
@@ -250,11 +250,13 @@ describe('sweep of events', () => {
     expect(handled).toEqual(lost);
   });
 
-  test('finds again what it could not have published', async () => {
+  test('finds events again that it could not publish', async () => {
     const lost = await publish(1, { lost: true });
     const { listPublished } = publisher.client;
-    const publishAgain = () => Promise.reject(new ConnectError('away', Code.Unavailable));
-    await expect(sweepOnce({ events: { listPublished, publishAgain } })).rejects.toThrow('away');
+    const publishAgain = () => Promise.reject(new ConnectError('unavailable', Code.Unavailable));
+    await expect(sweepOnce({ events: { listPublished, publishAgain } })).rejects.toThrow(
+      'unavailable',
+    );
     expect(again).toBe(0);
     await sweepOnce();
     expect(handled).toEqual(lost);
