@@ -14,7 +14,7 @@ afterAll(() => db.drop());
 
 const TABLES = ['deliveries', 'payloads', 'attempts'];
 
-/** Transactions that look at the tables of the log, in any order, until told to stop; what failed of them. */
+/** Transactions that read the tables of the log, in any order, until the test stops them. Returns their errors. */
 function startTraffic(clients: number) {
   const failures: unknown[] = [];
   let isOver = false;
@@ -45,7 +45,7 @@ function startTraffic(clients: number) {
 const LOCK_NOT_AVAILABLE = '55P03';
 const PATIENCE_MS = 20_000;
 
-/** Tries until the tables are free for a moment; rejects when they never are. */
+/** Retries until the tables are free for a moment. Rejects when they never are. */
 async function whenFree<T>(work: () => Promise<T>): Promise<T> {
   const end = performance.now() + PATIENCE_MS;
   for (;;) {
@@ -59,7 +59,7 @@ async function whenFree<T>(work: () => Promise<T>): Promise<T> {
 }
 
 describe('the days of the log', () => {
-  test('are made and dropped under traffic, and fail none of it', async () => {
+  test('are created and dropped under traffic without a failed statement', async () => {
     const traffic = startTraffic(2);
     await whenFree(() => db.pool.query('select create_delivery_days(9, 3)'));
     const { dropped } = await whenFree(() => maintainDays(db.pool, { log: 3, events: 2 }));

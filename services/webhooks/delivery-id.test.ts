@@ -12,7 +12,7 @@ const events = fc.record({ eventId: fc.uuid(), occurredAt: moments });
 const subscriptions = fc.integer({ min: 1, max: 999_999_999 }).map(BigInt);
 
 describe('the id of a delivery', () => {
-  test('is a UUID of version 8, the same every time', () => {
+  test('is a UUID of version 8, always the same', () => {
     fc.assert(
       fc.property(events, subscriptions, (event, subscription) => {
         const id = deliveryIdOf(event, subscription);
@@ -33,7 +33,7 @@ describe('the id of a delivery', () => {
     );
   });
 
-  test('sorts by the time of the event, and says its day', () => {
+  test('sorts by the time of the event, and contains its day', () => {
     fc.assert(
       fc.property(events, events, subscriptions, (a, b, s) => {
         fc.pre(a.occurredAt < b.occurredAt);
@@ -45,7 +45,7 @@ describe('the id of a delivery', () => {
     );
   });
 
-  test('lies in one range with the others of its event, and with its bodies', () => {
+  test('is in one range with the other ids of its event, and with its bodies', () => {
     fc.assert(
       fc.property(events, events, subscriptions, subscriptions, (a, b, s, t) => {
         fc.pre(a.eventId !== b.eventId);
@@ -59,7 +59,7 @@ describe('the id of a delivery', () => {
     );
   });
 
-  test('refuses a subscription that does not fit, and takes any time', () => {
+  test('rejects a subscription id that is too large, and accepts any time', () => {
     const event = { eventId: 'x', occurredAt: new Date(Number.NaN) };
     expect(() => deliveryIdOf(event, 2n ** 30n)).toThrow(RangeError);
     expect(dayOf(deliveryIdOf(event, 1n))).toEqual(new Date(0));
@@ -68,7 +68,7 @@ describe('the id of a delivery', () => {
   });
 });
 
-test('bodies of all topics in all versions of a century have ids of their own', () => {
+test('bodies of all topics in all versions of a century have different ids', () => {
   const event = { eventId: '00000000-0000-4000-8000-000000000000', occurredAt: new Date() };
   const ids = TOPICS.flatMap((topic) =>
     Array.from({ length: 1_200 }, (_, n) => {

@@ -20,7 +20,7 @@ const url = 'https://partner.example.com/hooks';
 const fields = { topic: 'return', trigger: 'return.closed', url };
 
 describe('createSubscription', () => {
-  test('answers the subscription, active, with its secret', async () => {
+  test('returns the subscription, active, with its secret', async () => {
     const shopId = newShop();
     const answer = await webhooks.client.createSubscription({ shopId, actor, ...fields });
     expect(answer.subscription).toMatchObject({
@@ -34,7 +34,7 @@ describe('createSubscription', () => {
     expect(subscriptions).toEqual([answer.subscription]);
   });
 
-  test('keeps the secret encrypted', async () => {
+  test('stores the secret encrypted', async () => {
     const shopId = newShop();
     const { secret } = await webhooks.subscribe({ shopId, url });
     const { rows } = await webhooks.db.pool.query<{ sealed: Buffer }>(
@@ -45,7 +45,7 @@ describe('createSubscription', () => {
     expect(rows[0]?.sealed.toString('latin1')).not.toContain(secret.slice(6));
   });
 
-  test('stores every pair of topic and trigger, and says which deliver', async () => {
+  test('stores every pair of topic and trigger, and returns which deliver', async () => {
     const shopId = newShop();
     const pairs = TOPICS.flatMap((topic) => TRIGGERS.map((trigger) => ({ topic, trigger })));
     for (const pair of pairs)
@@ -75,7 +75,7 @@ describe('createSubscription', () => {
     });
   });
 
-  test('refuses an address that is not allowed, once all else is in order', async () => {
+  test('rejects an address that is not allowed, after all other checks', async () => {
     const call = (change: object) =>
       refusal(
         webhooks.client.createSubscription({ shopId: newShop(), actor, ...fields, ...change }),
@@ -86,7 +86,7 @@ describe('createSubscription', () => {
     expect(await call({ url: 'http://10.0.0.1/', topic: 'x' })).toMatchObject({ field: 'topic' });
   });
 
-  test('stops at 100 a shop, also when many come at once', async () => {
+  test('stops at 100 per shop, also with parallel calls', async () => {
     const shopId = newShop();
     let hosts = 0;
     const call = () => {
@@ -108,7 +108,7 @@ describe('createSubscription', () => {
 });
 
 describe('updateSubscription, deleteSubscription', () => {
-  test('judge the address before the id, and know nothing of other shops', async () => {
+  test('check the address before the id, and know no data of other shops', async () => {
     const shopId = newShop();
     const { id: subscriptionId } = await webhooks.subscribe({ shopId, url });
     const other = { shopId: newShop(), actor, subscriptionId };
@@ -130,7 +130,7 @@ describe('updateSubscription, deleteSubscription', () => {
     );
   });
 
-  test('keep the status that is not given', async () => {
+  test('keep a status that is not given', async () => {
     const shopId = newShop();
     const { id: subscriptionId } = await webhooks.subscribe({ shopId, url });
     const update = (status?: SubscriptionStatus) =>
@@ -160,7 +160,7 @@ describe('the payload version', () => {
     expect(await get()).toBe('2026-07');
   });
 
-  test('is the one that shapes payloads once the chosen one is sunset', async () => {
+  test('is the one that shapes payloads after the sunset of the chosen one', async () => {
     const shopId = newShop();
     await webhooks.client.setPayloadVersion({ shopId, actor, version: '2026-07' });
     const today = () => new Date('2027-10-02T00:00:00Z');
@@ -177,7 +177,7 @@ describe('the payload version', () => {
 });
 
 describe('sendTest', () => {
-  test('refuses what the topic does not deliver, and an inactive subscription', async () => {
+  test('rejects triggers that the topic does not deliver, and an inactive subscription', async () => {
     const shopId = newShop();
     const { id: subscriptionId } = await webhooks.subscribe({ shopId, url, topic: 'label' });
     const send = (trigger: string) =>
@@ -198,7 +198,7 @@ describe('sendTest', () => {
 });
 
 describe('rotateSecret', () => {
-  test('lets the old secret sign along for the overlap', async () => {
+  test('lets the old secret sign too during the overlap', async () => {
     const receiver = await startReceiver();
     const shopId = newShop();
     const { id: subscriptionId, secret: old } = await webhooks.subscribe({
@@ -226,7 +226,7 @@ describe('rotateSecret', () => {
   });
 });
 
-test('of many rotations at once, the last ten secrets sign', async () => {
+test('after many rotations at once, the last ten secrets sign', async () => {
   const shopId = newShop();
   const { id: subscriptionId } = await webhooks.subscribe({ shopId, url });
   const rotate = () => webhooks.client.rotateSecret({ shopId, actor, subscriptionId });
@@ -237,7 +237,7 @@ test('of many rotations at once, the last ten secrets sign', async () => {
   expect(secrets[0]).toMatchObject({ value: newest?.value });
 });
 
-test('publishes nothing: it has no outbox', async () => {
+test('has no outbox, so it publishes no events', async () => {
   const { rows } = await webhooks.db.pool.query(
     `select table_name from information_schema.tables
       where table_schema = 'webhooks' and table_name = any($1)`,
@@ -278,7 +278,7 @@ describe('listDeliveries', () => {
     await receiver.stop();
   });
 
-  test('knows no subscription of another shop', async () => {
+  test('does not know a subscription of another shop', async () => {
     const { id: subscriptionId } = await webhooks.subscribe({ shopId: newShop(), url: fields.url });
     const call = webhooks.client.listDeliveries({ shopId: newShop(), actor, subscriptionId });
     expect(await refusal(call)).toMatchObject({ code: Code.NotFound });

@@ -15,7 +15,7 @@ beforeAll(async () => {
 afterAll(() => db.drop());
 
 describe('a start that cannot listen to events', () => {
-  test('fails, and has begun nothing that would go on', async () => {
+  test('fails, and leaves nothing running', async () => {
     const metricsPort = await freePort();
     let metrics = '';
     const bus = {
@@ -39,7 +39,7 @@ describe('a start that cannot listen to events', () => {
     });
     await expect(start).rejects.toThrow('no broker');
     expect(metrics).toContain('target_info');
-    // The dispatcher tells from its beginning how much is in flight.
+    // The dispatcher reports from its start how much is in flight.
     expect(metrics).not.toContain('webhooks_in_flight');
     const webhooks = await runWebhooks({ db });
     expect(await webhooks.metrics()).toContain('webhooks_in_flight');
@@ -47,8 +47,8 @@ describe('a start that cannot listen to events', () => {
   });
 });
 
-describe('which returns were redacted', () => {
-  test('is known a day longer than events live, however short the log is kept', async () => {
+describe('the list of redacted returns', () => {
+  test('is kept a day longer than events, however short the log is kept', async () => {
     await db.pool.query(
       `insert into redacted_returns (shop_id, return_id, redacted_at)
        values (1, 1, now() - interval '190 hours'), (1, 2, now() - interval '194 hours')`,

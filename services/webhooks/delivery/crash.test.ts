@@ -31,7 +31,7 @@ const delivered: Outcome = {
   retryAfterMs: undefined,
 };
 
-/** Deliveries that wait in the database, and no process that would send them. */
+/** Deliveries that wait in the database, without a process that could send them. */
 async function leaveWaiting(count: number) {
   const receiver = await startReceiver();
   receiver.answer = (response) => void response.writeHead(500).end();
@@ -49,10 +49,10 @@ async function leaveWaiting(count: number) {
   return { receiver, shopId };
 }
 
-/** Everything that waits is due an hour from now. */
+/** Makes all waiting deliveries due in an hour. */
 const AN_HOUR_MS = 3_600_000;
 
-/** Another process that took up what is due of a shop, and then died. */
+/** Another process that loaded the due deliveries of a shop, and then died. */
 async function takeUp(shopId: bigint): Promise<AttemptResult[]> {
   const shards = createShardHolder({
     pool: db.pool,
@@ -87,13 +87,13 @@ async function takeUp(shopId: bigint): Promise<AttemptResult[]> {
   }));
 }
 
-/** The time that a lease lasts is over. */
+/** Lets the lease expire. */
 function expireLeases(): Promise<unknown> {
   return db.pool.query(`update leases set expires_at = now() - interval '1 second'`);
 }
 
-describe('what a process had in flight when it died', () => {
-  test('is sent again by another, and what the dead one still writes is refused', async () => {
+describe('attempts in flight of a process that died', () => {
+  test('are sent again by another process, and later results of the dead one are rejected', async () => {
     const { receiver, shopId } = await leaveWaiting(1);
     const taken = await takeUp(shopId);
     expect(taken).toHaveLength(1);
@@ -117,7 +117,7 @@ describe('what a process had in flight when it died', () => {
     await receiver.stop();
   });
 
-  test('is lost in no case', async () => {
+  test('are never lost', async () => {
     const { receiver, shopId } = await leaveWaiting(20);
     expect(await takeUp(shopId)).toHaveLength(20);
     await expireLeases();
@@ -131,7 +131,7 @@ describe('what a process had in flight when it died', () => {
     await receiver.stop();
   });
 
-  test('is taken over when its lease ends, if it dies without a word', async () => {
+  test('are taken over at the end of its lease, if it dies without a release', async () => {
     const { receiver, shopId } = await leaveWaiting(1);
     await takeUp(shopId);
     const webhooks = await runWebhooks({ db });
@@ -145,7 +145,7 @@ describe('what a process had in flight when it died', () => {
 });
 
 describe('connections to the database that are cut while attempts are open', () => {
-  test('cost no attempt: what became of them is written as soon as that is possible', async () => {
+  test('cost no attempt: results are recorded as soon as possible', async () => {
     const receiver = await startReceiver();
     const webhooks = await runWebhooks({ db });
     const shopId = newShop();
@@ -178,9 +178,9 @@ describe('connections to the database that are cut while attempts are open', () 
 });
 
 describe('two processes', () => {
-  test('share the endpoints, deliver each event once, and go on when one of them stops', async () => {
+  test('divide the endpoints, deliver each event once, and continue when one of them stops', async () => {
     const receiver = await startReceiver();
-    // A machine that stands still must not lose its shards to the other.
+    // On a frozen machine the shards must not move to the other process.
     const one = await runWebhooks({ db, leaseMs: 60_000 });
     const other = await runWebhooks({ db, leaseMs: 60_000 });
     const holders = async () => {

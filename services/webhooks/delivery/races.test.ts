@@ -20,7 +20,7 @@ beforeAll(async () => {
 afterAll(() => webhooks.stop());
 
 describe('changes of a busy subscription', () => {
-  test('never leave something waiting behind an inactive one, and fail no call', async () => {
+  test('never leave a due delivery in the queue of an inactive one, and fail no call', async () => {
     const receiver = await startReceiver();
     receiver.answer = (response, _, nth) =>
       void response.writeHead(nth % 3 === 0 ? 500 : 200).end();

@@ -14,14 +14,14 @@ beforeAll(async () => {
 afterAll(() => db.drop());
 
 describe('a process that stops while an endpoint hangs', () => {
-  test('leaves the other endpoints to the next at once, and writes down what it had in flight', async () => {
+  test('hands the other endpoints over at once, and records its attempts in flight', async () => {
     const receiver = await startReceiver();
     let answer = (): void => {};
     receiver.answer = (response, { path }) => {
       if (path.endsWith('/hangs')) answer = () => void response.writeHead(200).end();
       else response.writeHead(200).end();
     };
-    // A machine that stands still must not lose its shards to the other.
+    // On a frozen machine the shards must not move to the other process.
     const leaving = await runWebhooks({ db, leaseMs: 60_000 });
     const [hanging, healthy] = [newShop(), newShop()];
     await leaving.subscribe({ shopId: hanging, url: `${receiver.url}/hangs` });

@@ -55,7 +55,7 @@ beforeEach(async () => {
 });
 afterEach(() => receiver.stop());
 
-/** An event whose snapshot was too large to carry, and the snapshot. */
+/** An event whose snapshot was too large for it, and the snapshot. */
 function oversize(shopId: bigint) {
   const { snapshot, ...event } = sampleEvent('return.closed', shopId);
   if (!snapshot) throw new Error('sample events carry a snapshot');
@@ -63,7 +63,7 @@ function oversize(shopId: bigint) {
 }
 
 describe('an event without its snapshot', () => {
-  test('is read back from returns at its revision', async () => {
+  test('gets it from returns at its revision', async () => {
     const shopId = newShop();
     await webhooks.subscribe({ shopId, url: receiver.url });
     const { event, snapshot } = oversize(shopId);
@@ -76,14 +76,14 @@ describe('an event without its snapshot', () => {
     expect(JSON.parse(body)).toMatchObject({ id: Number(event.returnId), topic: 'return' });
   });
 
-  test('waits while returns is away', async () => {
+  test('waits while returns is unavailable', async () => {
     const shopId = newShop();
     await webhooks.subscribe({ shopId, url: receiver.url });
     const { event, snapshot } = oversize(shopId);
     let asked = 0;
     getSnapshot = () => {
       asked += 1;
-      if (asked < 3) throw new ConnectError('away', Code.Unavailable);
+      if (asked < 3) throw new ConnectError('unavailable', Code.Unavailable);
       return snapshot;
     };
     await webhooks.publish(event);
@@ -91,7 +91,7 @@ describe('an event without its snapshot', () => {
     expect(asked).toBe(3);
   });
 
-  test('is unloaded when the snapshot is gone, and holds up no other', async () => {
+  test('becomes poison when the snapshot no longer exists, and blocks no other event', async () => {
     const shopId = newShop();
     await webhooks.subscribe({ shopId, url: receiver.url });
     getSnapshot = () => undefined;
@@ -105,7 +105,7 @@ describe('an event without its snapshot', () => {
 });
 
 describe('a snapshot that was left out', () => {
-  /** The events that were put aside, by what they were about. */
+  /** The objects of the poison records. */
   const unloaded = async (returnId: bigint) => {
     const { rows } = await webhooks.db.pool.query<{ value: Buffer }>(
       'select value from poison_records',
@@ -113,7 +113,7 @@ describe('a snapshot that was left out', () => {
     return rows.filter(({ value }) => fromBinary(EventSchema, value).returnId === returnId).length;
   };
 
-  test('whose reading is refused unloads its event, and holds up no other of the return', async () => {
+  test('makes its event poison when the read is rejected, and blocks no other event of the return', async () => {
     const shopId = newShop();
     await webhooks.subscribe({ shopId, url: receiver.url });
     const { event } = oversize(shopId);
@@ -128,7 +128,7 @@ describe('a snapshot that was left out', () => {
     expect(await unloaded(refused.returnId)).toBe(1);
   });
 
-  test('is read for nobody who does not wait for it, and not again for one that was handled', async () => {
+  test('is read only for events that a subscription wants and that were not handled before', async () => {
     const shopId = newShop();
     const { event, snapshot } = oversize(shopId);
     let asked = 0;
@@ -162,7 +162,7 @@ describe('a redacted customer', () => {
     customer_last_name: null,
   };
 
-  test('leaves no stored payload, and the waiting one goes out without him', async () => {
+  test('leaves no stored payload, and the waiting delivery is sent without the customer', async () => {
     const shopId = newShop();
     const event = sampleEvent('return.closed', shopId);
     await webhooks.subscribe({ shopId, url: receiver.url });
@@ -189,7 +189,7 @@ describe('a redacted customer', () => {
     expect(body).not.toContain(event.snapshot?.customer?.email);
   });
 
-  test('does not come back with an event that arrives late', async () => {
+  test('does not return with an event that arrives late', async () => {
     const shopId = newShop();
     const late = sampleEvent('return.closed', shopId);
     await webhooks.subscribe({ shopId, url: receiver.url });
@@ -205,7 +205,7 @@ describe('retention', () => {
   const at = (daysAgo: number) => timestampFromDate(new Date(Date.now() - daysAgo * DAY_MS));
   const days = { log: 30, events: 7 };
 
-  /** How many rows of each table the shop has left. */
+  /** How many rows of each table the shop still has. */
   async function left(shopId: bigint) {
     const { rows } = await webhooks.db.pool.query(
       `select (select count(*)::int from payloads where shop_id = $1) as payloads,
@@ -216,7 +216,7 @@ describe('retention', () => {
     return rows[0];
   }
 
-  /** As if all that is finished had been for 31 days. */
+  /** As if all finished deliveries had ended 31 days ago. */
   function age(shopId: bigint) {
     return webhooks.db.pool.query(
       `update deliveries set finished_at = finished_at - interval '31 days' where shop_id = $1`,
@@ -224,7 +224,7 @@ describe('retention', () => {
     );
   }
 
-  test('drops days of which all is finished for long, with all that belongs to them', async () => {
+  test('drops days on which all deliveries ended long ago, with their rows in other tables', async () => {
     await webhooks.db.pool.query('select create_delivery_days(40, 3)');
     const shopId = newShop();
     await webhooks.subscribe({ shopId, url: receiver.url });
@@ -237,7 +237,7 @@ describe('retention', () => {
     receiver.answer = (response) => void response.writeHead(500).end();
     await webhooks.publish({ ...sampleEvent('return.closed', shopId), occurredAt: at(33) });
     await until(async () => (await webhooks.deliveries(shopId))[0]?.attempts.length === 1);
-    // What was finished lately stays, however old its event.
+    // Deliveries that ended a short time ago stay, however old their event is.
     await maintainDays(webhooks.db.pool, days);
     expect(await left(shopId)).toEqual({ payloads: 3, deliveries: 3, attempts: 3 });
     await age(shopId);
@@ -254,7 +254,7 @@ describe('retention', () => {
     expect(await webhooks.deliveries(shopId)).toMatchObject([{ state: DeliveryState.WAITING }]);
   });
 
-  test('keeps a subscription that was deleted for as long as its log', async () => {
+  test('keeps a deleted subscription as long as its log', async () => {
     const shopId = newShop();
     const { id } = await webhooks.subscribe({ shopId, url: receiver.url });
     await webhooks.publish(sampleEvent('return.closed', shopId));

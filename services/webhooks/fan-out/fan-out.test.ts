@@ -13,7 +13,7 @@ beforeAll(async () => {
 });
 afterAll(() => webhooks.stop());
 
-test('what is written while its subscription is changed is seen to wait', async () => {
+test('a delivery that is written during a change of its subscription is not missed', async () => {
   const shopId = newShop();
   const fields = { topic: 'return', trigger: 'return.closed', url: 'https://example.com/hooks' };
   const { id: subscriptionId } = await webhooks.subscribe({ shopId, url: fields.url });
@@ -41,7 +41,7 @@ test('what is written while its subscription is changed is seen to wait', async 
   expect(rows).toEqual([{ isReady: true }]);
 });
 
-test('what had to wait for its queue is due when it is written, not when its transaction began', async () => {
+test('a delivery that had to wait for the lock of its queue is due when it is written, not when its transaction began', async () => {
   const shopId = newShop();
   await webhooks.subscribe({ shopId, url: 'https://example.com/hooks' });
   const event = sampleEvent('return.closed', shopId);

@@ -25,7 +25,7 @@ afterAll(async () => {
 });
 
 describe('an event that none of our processes published', () => {
-  test('becomes no webhook and no row, and holds up no event of the same return', async () => {
+  test('becomes no webhook and no row, and blocks no event of the same return', async () => {
     const shopId = newShop();
     await webhooks.subscribe({ shopId, url: receiver.url });
     const forged = { ...sampleEvent('return.closed', shopId), occurredAt: timestampNow() };

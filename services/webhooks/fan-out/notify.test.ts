@@ -21,16 +21,16 @@ afterEach(async () => {
   for (const stop of stops.splice(0).reverse()) await stop();
 });
 
-test('the replica that holds an endpoint is notified of what another has matched for it', async () => {
+test('the replica that holds an endpoint is notified of deliveries that another has written', async () => {
   const other = createShardHolder({
     pool: db.pool,
     owner: randomUUID(),
     name: DELIVERY_LEASES,
     count: DELIVERY_SHARDS,
-    // A machine that stands still must not lose them.
+    // On a frozen machine the shards must not be lost.
     leaseMs: 60_000,
   });
-  // It takes all, and hands over none.
+  // It takes all shards, and hands none over.
   await other.rebalance();
   stops.push(() => other.release());
   const webhooks = await runWebhooks({ db, leaseMs: 60_000 });
@@ -40,10 +40,10 @@ test('the replica that holds an endpoint is notified of what another has matched
   const listener = new pg.Client({ connectionString: db.url });
   await listener.connect();
   stops.push(() => listener.end());
-  const heard: string[] = [];
-  listener.on('notification', ({ payload = '' }) => heard.push(...payload.split(',')));
+  const notified: string[] = [];
+  listener.on('notification', ({ payload = '' }) => notified.push(...payload.split(',')));
   await listener.query('listen webhooks_due_webhooks');
   await webhooks.publish(sampleEvent('return.closed', shopId));
-  await until(() => heard.includes(queueKeyOf({ shopId, subscriptionId })));
+  await until(() => notified.includes(queueKeyOf({ shopId, subscriptionId })));
   expect(other.held()).toHaveLength(DELIVERY_SHARDS);
 });

@@ -30,7 +30,7 @@ afterAll(async () => {
   await receiver.stop();
 });
 
-/** The nth: of a return of its own, at a revision of its own, with one trigger or the other. */
+/** The nth event: with its own return and revision, and one of two triggers. */
 function eventOf(shopId: bigint, nth: number): Event {
   const event = sampleEvent(TRIGGERS[nth % TRIGGERS.length] ?? 'return.created', shopId);
   const id = BigInt(1_000 + nth);
@@ -38,7 +38,7 @@ function eventOf(shopId: bigint, nth: number): Event {
   return { ...event, returnId: id, revision: BigInt(nth + 1), snapshot };
 }
 
-/** What a request says of itself, by its path, its headers and its body. */
+/** The event according to the path, headers and body of a request. */
 function saidBy({ path, headers, body }: Received) {
   const { shop_id: shopId, id: returnId, trigger } = JSON.parse(body);
   return {
@@ -54,7 +54,7 @@ function saidBy({ path, headers, body }: Received) {
 const inOrder = (all: readonly { eventId?: unknown; path: string }[]) =>
   all.toSorted((a, b) => (`${a.eventId} ${a.path}` < `${b.eventId} ${b.path}` ? -1 : 1));
 
-/** Shops with a version each, their subscriptions' secrets by path, and events that are published in one go. */
+/** Shops with a version each, the secrets of their subscriptions by path, and events that are published together. */
 async function publishForShops() {
   const secrets = new Map<string, string>();
   const events: Event[] = [];
@@ -95,22 +95,22 @@ describe('many events of two shops', () => {
     await until(() => receiver.received.length >= published.wanted.length);
   });
 
-  test('each go to every subscription with their own body, sequence and version', () => {
+  test('are each sent to every subscription with their own body, sequence and version', () => {
     expect(inOrder(receiver.received.map(saidBy))).toEqual(inOrder(published.wanted));
   });
 
-  test('are signed as any library of Standard Webhooks verifies', () => {
+  test('are signed so that any library of Standard Webhooks verifies them', () => {
     for (const { path, headers, body } of receiver.received) {
       const webhook = new Webhook(published.secrets.get(path) ?? '');
       const signed = headers as Record<string, string>;
       expect(() => webhook.verify(body, signed, { jsonParse: false })).not.toThrow();
-      // The library allows five minutes: the time must be the one that was signed.
+      // The library allows five minutes. Here the time must be the signed one.
       const at = new Date(Number(signed['webhook-timestamp']) * 1_000);
       expect(signed['webhook-signature']).toBe(webhook.sign(signed['webhook-id'] ?? '', at, body));
     }
   });
 
-  test('have every result recorded: nothing stays in the queue', async () => {
+  test('have every result recorded: no delivery stays in the queue', async () => {
     await until(async () => {
       const { rows } = await webhooks.db.pool.query<{ left: number }>(
         `select (select count(*)::int from queue)

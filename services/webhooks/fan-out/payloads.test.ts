@@ -25,7 +25,7 @@ describe('every pair that delivers', () => {
   );
 
   test.each(['2026-07', '2026-10'])(
-    'brings its payload in %s, by event and by test',
+    'has its payload in %s, by event and by test',
     async (version) => {
       const receiver = await startReceiver();
       const shopId = newShop();
@@ -62,7 +62,7 @@ describe('every pair that delivers', () => {
     },
   );
 
-  test('says when its version retires, once it is deprecated, and is upgraded at its sunset', async () => {
+  test('announces when its version retires, once it is deprecated, and is upgraded at its sunset', async () => {
     const receiver = await startReceiver();
     const shopId = newShop();
     await webhooks.client.setPayloadVersion({ shopId, actor, version: '2026-07' });

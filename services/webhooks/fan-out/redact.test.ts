@@ -45,7 +45,7 @@ async function withDelivered(count: number) {
   return { shopId, returnIds: [events[0]?.returnId ?? 0n], deliveries };
 }
 
-/** The bodies that are stored, null ones left out. */
+/** The stored bodies that are not null. */
 async function bodies(shopId: bigint): Promise<string[]> {
   const { rows } = await webhooks.db.pool.query<{ body: Buffer }>(
     'select body from payloads where shop_id = $1 and body is not null order by id',
@@ -54,7 +54,7 @@ async function bodies(shopId: bigint): Promise<string[]> {
   return rows.map((row) => row.body.toString('utf8'));
 }
 
-/** Whether some session waits for another's row. */
+/** Whether some session waits for the row of another one. */
 async function hasLockWaits(): Promise<boolean> {
   const { rows } = await webhooks.db.pool.query<{ waits: boolean }>(
     `select exists (select from pg_stat_activity
@@ -63,7 +63,7 @@ async function hasLockWaits(): Promise<boolean> {
   return rows[0]?.waits ?? false;
 }
 
-/** A connection that knows the most bodies that one statement has read over it. */
+/** A connection that records the greatest number of bodies that one statement has read. */
 function countingBodies(client: pg.PoolClient): { tx: pg.PoolClient; most: () => number } {
   let most = 0;
   const query = async (text: string, values?: unknown[]) => {
@@ -75,8 +75,8 @@ function countingBodies(client: pg.PoolClient): { tx: pg.PoolClient; most: () =>
   return { tx, most: () => most };
 }
 
-describe('a redaction and a replay at once', () => {
-  test('the replay waits for the redaction, and finds the payload gone', async () => {
+describe('a redaction and a replay at the same time', () => {
+  test('the replay waits for the redaction, and the payload is gone', async () => {
     const { shopId, returnIds, deliveries } = await withDelivered(1);
     const deliveryId = deliveries[0]?.id ?? '';
     const replayed = await inTransaction(webhooks.db.pool, async (tx) => {
@@ -96,7 +96,7 @@ describe('a redaction and a replay at once', () => {
   test('the redaction waits for the replay, and leaves it a body without the customer', async () => {
     const { shopId, returnIds } = await withDelivered(1);
     const redaction = await inTransaction(webhooks.db.pool, async (replay) => {
-      // What a replay holds and writes, before its commit.
+      // The locks and writes of a replay before its commit.
       await replay.query('select from payloads where shop_id = $1 for share', [shopId]);
       await replay.query(
         'update deliveries set ended = null, finished_at = null where shop_id = $1',
@@ -111,8 +111,8 @@ describe('a redaction and a replay at once', () => {
   });
 });
 
-describe('a body that comes back without the customer', () => {
-  test('is not sent to who got it with the customer under the same id, and again to who got it so', async () => {
+describe('a body that is stored again without the customer', () => {
+  test('is sent only to subscriptions that did not get it with the customer under the same id', async () => {
     const shopId = newShop();
     const first = await webhooks.subscribe({ shopId, url: `${receiver.url}/first` });
     const event = { ...sampleEvent('return.closed', shopId), occurredAt: timestampNow() };
@@ -160,8 +160,8 @@ describe('a body that comes back without the customer', () => {
   });
 });
 
-describe('a redaction while an answer is written down', () => {
-  test('has it forgotten soon', async () => {
+describe('a redaction while an answer is being recorded', () => {
+  test('deletes the answer soon after', async () => {
     const shopId = newShop();
     let release = (): void => {};
     receiver.answer = (response) => {
@@ -184,7 +184,7 @@ describe('a redaction while an answer is written down', () => {
 });
 
 describe('a redaction of many payloads', () => {
-  test('reaches all of them, and reads only those that wait, one at a time', async () => {
+  test('covers all of them, and reads only waiting ones, one at a time', async () => {
     const { shopId, returnIds, deliveries } = await withDelivered(120);
     const waiting = deliveries.slice(0, 2).map((one) => one.id.replace('msg_', ''));
     await webhooks.db.pool.query(

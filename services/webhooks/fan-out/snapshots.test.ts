@@ -11,11 +11,11 @@ beforeAll(async () => {
 });
 afterAll(() => webhooks.stop());
 
-/** Five of these are more than may be held at once. */
+/** Five of these exceed the limit of memory. */
 const LARGE = 'x'.repeat(2 * 1024 * 1024);
 
-describe('snapshots that are read back', () => {
-  test('are held 8 MiB at a time, all events in their order', async () => {
+describe('snapshots from returns', () => {
+  test('are in memory 8 MiB at a time, all events in order', async () => {
     const shopId = newShop();
     await webhooks.subscribe({ shopId, url: 'http://127.0.0.1:9/hook' });
     const events = Array.from({ length: 10 }, (_, n) => {

@@ -15,12 +15,12 @@ function payload(topic: string, trigger: (typeof TRIGGERS)[number]): object {
   return payloadOf(topic, event, event.snapshot) ?? {};
 }
 
-/** Everything in the sample that says who the shopper is. */
+/** All data about the shopper in the sample. */
 const SHOPPER = /shopper@example\.com|"Sam(?: Sample)?"|"Sample"|\/uploads\//;
 
 describe('a payload after its customer was redacted', () => {
   test.each(pairs)(
-    'of %s on %s says nothing of the shopper, and keeps every key',
+    'of %s on %s has no data about the shopper, and keeps every key',
     (topic, trigger) => {
       const before = payload(topic, trigger);
       const after = withoutCustomer(topic, before);
@@ -29,7 +29,7 @@ describe('a payload after its customer was redacted', () => {
     },
   );
 
-  test('of a label request still says where the parcel goes', () => {
+  test('of a label request still has the destination of the parcel', () => {
     const { addresses } = withoutCustomer(
       'label.request',
       payload('label.request', 'label.request.issued'),
@@ -42,7 +42,7 @@ describe('a payload after its customer was redacted', () => {
     });
   });
 
-  test('had something to lose, wherever the topic tells of the shopper', () => {
+  test('lost some data, if its topic has data about the shopper', () => {
     const telling = pairs.filter(([topic, trigger]) =>
       SHOPPER.test(JSON.stringify(payload(topic, trigger))),
     );

@@ -125,7 +125,7 @@ describe('a webhook address', () => {
 
 describe('an allowed origin', () => {
   test.each(['http://127.0.0.1:9000', 'http://127.0.0.1:9000/hook?a=b', 'http://127.0.0.1:80/'])(
-    '%s is allowed where it is configured, and only there',
+    '%s is allowed only where it is configured',
     (url) => {
       expect(judgeUrl(url, local)).toMatchObject({ ok: true, isAllowedOrigin: true });
       expect(reason(url)).not.toBe('ok');
@@ -173,7 +173,7 @@ describe('a connection', () => {
     expect(judgeConnect(url, production)).toEqual({ ok: false, reason: 'port' });
   });
 
-  test('is made to any port of an allowed origin but those of this stack', () => {
+  test('is made to any port of an allowed origin except those of this stack', () => {
     for (const port of [80, 5432, 9000]) {
       const url = new URL(`http://127.0.0.1:${port}/`);
       expect(judgeConnect(url, local)).toMatchObject({ ok: true, port });

@@ -90,7 +90,7 @@ const eventsAt = (path: string) =>
     .sort();
 
 describe('a backfill', () => {
-  test('sends each retained event of the trigger once, and none that was delivered', async () => {
+  test('sends each retained event of the trigger once, and none that was delivered before', async () => {
     const shopId = newShop();
     const path = `/hook/${shopId}`;
     const { id } = await webhooks.subscribe({ shopId, url: `${receiver.url}/${shopId}` });
@@ -112,7 +112,7 @@ describe('a backfill', () => {
     });
     const all = events.map(({ eventId }) => eventId).sort();
     await until(() => eventsAt(path).length === 30);
-    // Fan-out comes late, and a second backfill: nothing is sent again.
+    // A late fan-out and a second backfill send no event again.
     await webhooks.publish(...events);
     const again = await backfill(shopId, id);
     expect(await ended(shopId, again.id)).toMatchObject({ done: 0, skipped: 30 });
@@ -123,7 +123,7 @@ describe('a backfill', () => {
     expect(new Set((await webhooks.deliveries(shopId)).map((one) => one.id)).size).toBe(31);
   });
 
-  test('sends every page of what is retained', async () => {
+  test('sends every page of the retained events', async () => {
     const shopId = newShop();
     const { id } = await webhooks.subscribe({ shopId, url: `${receiver.url}/${shopId}` });
     const count = 2 * BATCH + 1;
@@ -133,7 +133,7 @@ describe('a backfill', () => {
     await until(() => new Set(eventsAt(`/hook/${shopId}`)).size === count);
   });
 
-  test('gives the bytes that fan-out gives, and leaves out customers that were redacted since', async () => {
+  test('sends the same bytes as fan-out, and leaves out customers that were redacted since', async () => {
     const shopId = newShop();
     const url = `${receiver.url}/${shopId}`;
     await webhooks.subscribe({ shopId, url: `${url}/first` });
@@ -172,7 +172,7 @@ describe('a backfill', () => {
     expect(JSON.parse(bodies('second', redacted))).toMatchObject({ customer_email: null });
   });
 
-  test('reads back what was too large for its event, and passes over what is gone', async () => {
+  test('reads snapshots that were too large for their events, and skips events without one', async () => {
     const shopId = newShop();
     const { id } = await webhooks.subscribe({ shopId, url: `${receiver.url}/${shopId}` });
     const [there_, gone] = retain(shopId, 2);
@@ -190,12 +190,12 @@ describe('a backfill', () => {
     await until(() => eventsAt(`/hook/${shopId}`).length === 1);
   });
 
-  test('waits for returns while that is away, and goes on', async () => {
+  test('waits while returns is unavailable, and continues', async () => {
     const shopId = newShop();
     const { id } = await webhooks.subscribe({ shopId, url: `${receiver.url}/${shopId}` });
     retain(shopId, 1);
     returns.refuseReadsWith = Code.Unavailable;
-    // All that is kept: no beginning is named.
+    // All retained events: the request names no start.
     const wish = { shopId, actor, subscriptionId: id, idempotencyKey: 'x' };
     const started = there((await webhooks.client.startBackfill(wish)).replay);
     await until(() => returns.refused > 0);
@@ -203,7 +203,7 @@ describe('a backfill', () => {
     expect(await ended(shopId, started.id)).toMatchObject({ state: ReplayState.DONE, done: 1 });
   }, 20_000);
 
-  test('is the same for the same key; another of the subscription waits its turn', async () => {
+  test('is the same for the same key; another one of the subscription has to wait', async () => {
     const shopId = newShop();
     const { id } = await webhooks.subscribe({ shopId, url: `${receiver.url}/${shopId}` });
     retain(shopId, 1);
@@ -224,7 +224,7 @@ describe('a backfill', () => {
   });
 });
 
-describe('refuses', () => {
+describe('rejects', () => {
   const invalid = { code: Code.InvalidArgument, reason: 'INVALID_FIELD' };
   const forbidden = { code: Code.FailedPrecondition, reason: 'STATE_FORBIDS' };
 
@@ -247,7 +247,7 @@ describe('refuses', () => {
     expect(await refusal(webhooks.client.startBackfill(asked))).toMatchObject(expected);
   });
 
-  test('a backfill of a pair that delivers nothing, of an inactive one, and of too much', async () => {
+  test('a backfill of a pair that delivers no events, of an inactive one, and of too many events', async () => {
     const shopId = newShop();
     const pair = { topic: 'label', trigger: 'return.closed', url: receiver.url };
     const nothing = await webhooks.subscribe({ shopId, ...pair });
@@ -263,7 +263,7 @@ describe('refuses', () => {
     expect(await refusal(backfill(shopId, id))).toMatchObject(forbidden);
   });
 
-  test.each(['getReplay', 'cancelReplay'] as const)('%s of nobody', async (rpc) => {
+  test.each(['getReplay', 'cancelReplay'] as const)('%s of an unknown replay', async (rpc) => {
     const shopId = newShop();
     const call = { shopId, actor, replayId: 999_999n };
     expect(await refusal(webhooks.client[rpc](call))).toMatchObject({
@@ -276,7 +276,7 @@ describe('refuses', () => {
     });
   });
 
-  test('a replay without a filter or a key, and a list with a strange page', async () => {
+  test('a replay without a filter or a key, and a list with an invalid page', async () => {
     const shopId = newShop();
     const { client } = webhooks;
     expect(await refusal(client.previewReplay({ shopId, actor }))).toMatchObject({

@@ -13,8 +13,8 @@ beforeAll(async () => {
 });
 afterAll(() => replays?.stop());
 
-describe('whatever is killed when', () => {
-  test('a batch whose claim went to another is refused', async () => {
+describe('jobs whose processes are killed at any point', () => {
+  test('a batch whose claim another process took is rejected', async () => {
     const shopId = log.newShop();
     const subscriptionId = await log.subscribe(shopId);
     await log.add(shopId, [{ subscriptionId, ended: 'exhausted' }]);
@@ -28,7 +28,7 @@ describe('whatever is killed when', () => {
     expect(await replayBatch(log.pool, next, { offsetMs: 0 })).toBeUndefined();
   });
 
-  test('a claim is nobody else’s until its time is over', async () => {
+  test('a claim belongs to one process until it expires', async () => {
     const shopId = log.newShop();
     const subscriptionId = await log.subscribe(shopId);
     await log.add(shopId, [{ subscriptionId, ended: 'exhausted' }]);
@@ -41,7 +41,7 @@ describe('whatever is killed when', () => {
     expect(claims.filter((claim) => claim?.shopId === shopId)).toHaveLength(1);
   });
 
-  test('a turn that was noted before the clock of the database was set back is due', async () => {
+  test("a due time from before the database's clock was set back is due", async () => {
     const shopId = log.newShop();
     const subscriptionId = await log.subscribe(shopId);
     await log.add(shopId, [{ subscriptionId, ended: 'exhausted' }]);
@@ -63,10 +63,10 @@ describe('whatever is killed when', () => {
     await log.add(shopId, all);
     const { id } = await replays.start(shopId, {});
     const one = async (n: number): Promise<void> => {
-      for (let turn = 0; turn < 12; turn += 1) {
+      for (let round = 0; round < 12; round += 1) {
         const claim = await replays.claim(shopId);
         if (!claim || claim.shopId !== shopId) return;
-        const dies = (turn + n) % 3 === 0;
+        const dies = (round + n) % 3 === 0;
         await replayBatch(dies ? dying(log.pool) : log.pool, claim, { offsetMs: 0 }).catch(
           () => {},
         );
@@ -82,7 +82,7 @@ describe('whatever is killed when', () => {
     expect(await readJob(log.pool, shopId, id)).toMatchObject({ state: 'done', done: 700 });
   }, 60_000);
 
-  test('one that fails through no outage is given up after five times', async () => {
+  test('a part fails after five errors that are not outages', async () => {
     const shopId = log.newShop();
     const subscriptionId = await log.subscribe(shopId);
     await log.add(shopId, [{ subscriptionId, ended: 'exhausted' }]);

@@ -61,7 +61,7 @@ describe('the preview of a replay', () => {
     expect(await replays.preview(log.newShop(), {})).toMatchObject({ matched: 0, oldestAt: null });
   });
 
-  test('says when there was too much to look at, though nothing of that was meant', async () => {
+  test('reports that there was too much to scan, although no scanned delivery matched', async () => {
     const shopId = log.newShop();
     const subscriptionId = await log.subscribe(shopId);
     const delivered = { subscriptionId, ended: 'delivered' as const };
@@ -79,7 +79,7 @@ describe('the preview of a replay', () => {
 });
 
 describe('a replay', () => {
-  test('sends again exactly what its preview said, each once, in any batches', async () => {
+  test('sends exactly the deliveries of its preview, each once, in any batches', async () => {
     const wanted = fc.record({
       at: fc.integer({ min: 1, max: 40 * 60 }),
       ended: fc.constantFrom<Ended>(null, 'delivered', 'exhausted', 'expired'),
@@ -135,7 +135,7 @@ describe('a replay', () => {
     );
   });
 
-  test('goes after what is fresh, and never more than 1,000 ahead', async () => {
+  test('is sent after fresh deliveries, and never more than 1,000 ahead', async () => {
     const shopId = log.newShop();
     const subscriptionId = await log.subscribe(shopId);
     const ended = Array.from({ length: 1_150 }, () => ({
@@ -161,7 +161,7 @@ describe('a replay', () => {
     expect(await replays.runAll(shopId, [subscriptionId])).toBe(151);
   }, 60_000);
 
-  test('leaves alone what ended after it was started: what it sent itself, for one', async () => {
+  test('skips deliveries that ended after it was started, such as its own', async () => {
     const shopId = log.newShop();
     const subscriptionId = await log.subscribe(shopId);
     await log.add(shopId, [{ subscriptionId, ended: 'exhausted' }]);
@@ -171,7 +171,7 @@ describe('a replay', () => {
     expect(await readJob(log.pool, shopId, job.id)).toMatchObject({ done: 1, total: 1 });
   });
 
-  test('passes over what can no longer be replayed', async () => {
+  test('skips deliveries that can no longer be replayed', async () => {
     const shopId = log.newShop();
     const subscriptionId = await log.subscribe(shopId);
     await log.add(shopId, [
@@ -210,7 +210,7 @@ describe('a replay', () => {
     expect(await replays.runAll(shopId, [paused])).toBe(1);
   });
 
-  test('is the same for the same key, and another for another', async () => {
+  test('is the same for the same key, and another one for another key', async () => {
     const shopId = log.newShop();
     const subscriptionId = await log.subscribe(shopId);
     await log.add(shopId, [{ subscriptionId, ended: 'exhausted' }]);
@@ -230,14 +230,14 @@ describe('a replay', () => {
     expect((await readJobs(log.pool, listed)).map(({ id }) => id)).toEqual([next.id, both[0]?.id]);
   });
 
-  test('of nothing is done at once', async () => {
+  test('without deliveries is done at once', async () => {
     const shopId = log.newShop();
     expect(await replays.start(shopId, {})).toMatchObject({ state: 'done', total: 0 });
     const gone = { subscriptionId: 999_999n };
     await expect(replays.start(shopId, gone)).rejects.toThrow(/does not exist/);
   });
 
-  test('that is cancelled leaves the rest as it is, and stays cancelled', async () => {
+  test('that is cancelled leaves the rest unchanged, and stays cancelled', async () => {
     const shopId = log.newShop();
     const subscriptionId = await log.subscribe(shopId);
     await log.add(

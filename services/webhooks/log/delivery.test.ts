@@ -29,7 +29,7 @@ async function withReceiver(work: (receiver: Receiver) => Promise<void>): Promis
 }
 
 describe('a delivery', () => {
-  test('is signed by Standard Webhooks and says what it is', () =>
+  test('is signed by Standard Webhooks and describes itself', () =>
     withReceiver(async ({ url, received }) => {
       const shopId = newShop();
       const { secret } = await webhooks.subscribe({ shopId, url });
@@ -76,7 +76,7 @@ describe('a delivery', () => {
       );
     }));
 
-  test('is made once for an event that comes twice', () =>
+  test('is made once for an event that arrives twice', () =>
     withReceiver(async ({ url, received }) => {
       const shopId = newShop();
       await webhooks.subscribe({ shopId, url });
@@ -92,7 +92,7 @@ describe('a delivery', () => {
       await until(() => received.length === 2);
     }));
 
-  test('goes to each subscription of the shop that waits for its trigger, and to no other', () =>
+  test('goes to each subscription of the shop that wants its trigger, and to no other', () =>
     withReceiver(async ({ url, received }) => {
       const [shopId, other] = [newShop(), newShop()];
       await webhooks.subscribe({ shopId, url: `${url}/a` });
@@ -107,7 +107,7 @@ describe('a delivery', () => {
       expect(await webhooks.deliveries(shopId)).toHaveLength(2);
     }));
 
-  test('skips triggers that no webhook knows, and counts them', async () => {
+  test('skips triggers without webhooks, and counts them', async () => {
     const shopId = newShop();
     await webhooks.subscribe({ shopId, url: 'http://127.0.0.1:9/' });
     await webhooks.publish({ ...sampleEvent('return.closed', shopId), trigger: 'return.invented' });
@@ -116,7 +116,7 @@ describe('a delivery', () => {
   });
 });
 
-/** Has an endpoint answer until it may have all of 8 in flight. */
+/** Lets an endpoint answer until its limit is 8 in flight. */
 async function warmUp(shopId: bigint, { received }: Receiver): Promise<void> {
   const before = received.length;
   for (let n = 1; n <= 8; n += 1) {
@@ -155,7 +155,7 @@ describe('one endpoint', () => {
       expect(slow.mostOpen()).toBe(8);
     }));
 
-  test('that hangs delays nobody else', () =>
+  test('that hangs delays no other endpoint', () =>
     withReceiver(async (hanging) => {
       const quick = await startReceiver();
       const shopId = newShop();
@@ -169,7 +169,7 @@ describe('one endpoint', () => {
       await until(() => hanging.received.length === warm + 8);
       await webhooks.publish(sampleEvent('return.created', shopId));
       await until(() => quick.received.length === 1);
-      // None of those that hang has ended, or the next would have been sent.
+      // No hanging attempt has ended, or the next one would have been sent.
       expect(hanging.received).toHaveLength(warm + 8);
       // The service stops when its attempts have ended.
       hanging.answer = (response) => void response.end();

@@ -19,7 +19,7 @@ beforeAll(async () => {
 afterAll(() => log?.stop());
 
 const stateText = enumText(DeliveryStateSchema);
-/** A state of a newer caller. */
+/** A state that only newer callers know. */
 const STRANGE: StateMessage = JSON.parse('99');
 const NOTHING: GivenFilter = {
   subscriptionId: 0n,
@@ -49,7 +49,7 @@ const DAY_MS = 86_400_000;
 const HOUR_MS = 3_600_000;
 
 describe('the log', () => {
-  test('gives exactly what the filter names, newest event first, whatever the pages', async () => {
+  test('returns exactly the deliveries of the filter, newest event first, in pages of any size', async () => {
     const start = Date.now() - 3 * DAY_MS;
     const shopId = log.newShop();
     const live = await log.subscribe(shopId);
@@ -127,7 +127,7 @@ describe('the log', () => {
     );
   });
 
-  test('says nothing of another shop, whatever the cursor', async () => {
+  test('never returns data of another shop, whatever the cursor', async () => {
     const [shopId, other] = [log.newShop(), log.newShop()];
     const theirs = await log.subscribe(other);
     const [id = ''] = await log.add(other, [{ subscriptionId: theirs }]);
@@ -138,7 +138,7 @@ describe('the log', () => {
     await expect(getDelivery(log.pool, { shopId, id, withBody: true })).rejects.toThrow(/exist/);
   });
 
-  test('goes on past thousands that are not meant, page by page', async () => {
+  test('continues past thousands of other deliveries, page by page', async () => {
     const shopId = log.newShop();
     const subscriptionId = await log.subscribe(shopId);
     const old = new Date(Date.now() - HOUR_MS);
@@ -160,7 +160,7 @@ describe('the log', () => {
     expect(second.nextCursor).toBe('');
   });
 
-  test('shows what other subscriptions got of the same event', async () => {
+  test('shows the deliveries of the same event to other subscriptions', async () => {
     const shopId = log.newShop();
     const subscriptions = [await log.subscribe(shopId), await log.subscribe(shopId)];
     const event = log.eventOf(shopId, {});
@@ -191,7 +191,7 @@ describe('the log', () => {
   });
 
   test.each(['x', 'g'.repeat(32), '0'.repeat(33), '00000000-0000-0000-0000-000000000000'])(
-    'refuses the cursor %j',
+    'rejects the cursor %j',
     async (cursor) => {
       const filter = await resolveFilter(log.pool, log.newShop(), parseFilter(NOTHING));
       const reading = (async () =>
@@ -200,7 +200,7 @@ describe('the log', () => {
     },
   );
 
-  test('does not know a subscription of nobody, nor a deleted one where it must be live', async () => {
+  test('does not know a missing subscription, nor a deleted one where it must be live', async () => {
     const shopId = log.newShop();
     const parsed = parseFilter({ ...NOTHING, subscriptionId: 999_999n });
     await expect(resolveFilter(log.pool, shopId, parsed)).rejects.toThrow(/does not exist/);

@@ -20,9 +20,9 @@ const PUBLIC = '93.184.215.14';
 
 const { sender, peer } = sendingFixtures();
 
-/** Every connection, wherever it was meant to lead, arrives here. */
+/** Every connection, whatever its destination, arrives here. */
 let trap: Awaited<ReturnType<typeof peer>>;
-/** Where they were meant to lead. */
+/** The intended destinations. */
 let dialled: string[];
 let dial: Dial;
 
@@ -35,7 +35,7 @@ beforeEach(async () => {
   };
 });
 
-/** What a name could be made to resolve to for a URL to be reached: its host, as address or as text. */
+/** What a name would have to resolve to, to reach the URL: its host, as address or as text. */
 function hostOf(url: string): string {
   const host = URL.parse(url)?.hostname ?? /^[a-z+]*:?\/*([^/?#]*)/i.exec(url)?.[1] ?? url;
   return host.replace(/^\[|\]$/g, '').replace(/^example\.com$|^$/, '127.0.0.1');
@@ -46,7 +46,7 @@ test('there are at least 200 of them', () => {
   expect(URLS.length).toBeGreaterThanOrEqual(200);
 });
 
-test('the trap notices: a public name is connected to, at the address that was judged', async () => {
+test('the trap works: a public name is connected to, at the checked address', async () => {
   const send = sender({ policy: PRODUCTION, resolve: async () => [PUBLIC], dial });
   expect(await send(`https://${NAME}/`)).toMatchObject({ result: 'failed', status: 0 });
   expect(dialled).toEqual([PUBLIC]);
@@ -59,8 +59,8 @@ describe.each(Object.entries(corpus))('%s', (_kind, urls) => {
     expect(saved).toEqual([]);
   });
 
-  test('are not connected to, were they saved somehow', async () => {
-    // Every name leads to the trap, so that a name that passes is noticed.
+  test('are not connected to, even if they were saved', async () => {
+    // Every name leads to the trap, so that an accepted name is noticed.
     for (const policy of [PRODUCTION, LOCAL]) {
       const send = sender({ policy, resolve: async () => ['127.0.0.1'], dial });
       for (const url of urls) {
@@ -71,7 +71,7 @@ describe.each(Object.entries(corpus))('%s', (_kind, urls) => {
     expect(trap.connections()).toBe(0);
   });
 
-  test('are refused by the connector alone, whatever was judged before', async () => {
+  test('are rejected by the connector alone, whatever earlier checks said', async () => {
     const secureContext = trustOf(undefined);
     const signal = new AbortController().signal;
     for (const url of urls.flatMap((text) => URL.parse(text) ?? [])) {
@@ -85,7 +85,7 @@ describe.each(Object.entries(corpus))('%s', (_kind, urls) => {
     expect(trap.connections()).toBe(0);
   });
 
-  test('are not reached by a name that leads elsewhere the second time, or to both', async () => {
+  test('are not reached by a name that resolves to another address the second time, or to both', async () => {
     for (const host of urls.map(hostOf)) {
       const answers = [[PUBLIC], [host], [PUBLIC, host], [host, PUBLIC]];
       let asked = 0;
@@ -93,7 +93,7 @@ describe.each(Object.entries(corpus))('%s', (_kind, urls) => {
       const send = sender({ policy: PRODUCTION, resolve, dial });
       dialled = [];
       for (const _ of answers) await send(`https://${NAME}/`);
-      // Asked once for each connection; only the first answer was connected to.
+      // The name is resolved once for each connection, and only the first answer is used.
       expect({ host, asked, dialled }).toEqual({ host, asked: 4, dialled: [PUBLIC] });
     }
     expect(dialled.every(judgeAddress)).toBe(true);
@@ -113,7 +113,7 @@ describe.each(Object.entries(corpus))('%s', (_kind, urls) => {
     };
     const send = sender({ policy: LOCAL, resolve: async () => ['127.0.0.1'], dial: toReceiver });
     for (const url of urls) {
-      // A header holds no control characters: a client would not see the redirect at all.
+      // A header has no control characters; a client would not see the redirect at all.
       location = url.replace(/\p{Cc}/gu, '');
       expect(await send(receiver.url)).toMatchObject({ result: 'failed', status: 307 });
     }

@@ -8,7 +8,7 @@ import { OK, onRequest, sendingFixtures } from './testing/sending.ts';
 const { sender, peer } = sendingFixtures();
 
 describe('a connection', () => {
-  test('is used again: a thousand requests need as many as are in flight at once', async () => {
+  test('is reused: a thousand requests need as many as are in flight at once', async () => {
     const receiver = await peer((socket) => onRequest(socket, () => socket.write(OK)));
     const send = sender({ attemptMs: 15_000 });
     let left = 1_000;
@@ -19,7 +19,7 @@ describe('a connection', () => {
     expect(receiver.connections()).toBeLessThanOrEqual(8);
   });
 
-  test('is used again by every url of its origin, burst after burst', async () => {
+  test('is reused by every url of its origin, burst after burst', async () => {
     const BURST = 400;
     const receiver = await peer((socket) => onRequest(socket, () => socket.write(OK)));
     const send = sender({ attemptMs: 15_000 });
@@ -32,7 +32,7 @@ describe('a connection', () => {
     expect(receiver.connections()).toBeLessThanOrEqual(BURST);
   });
 
-  test('is not used again when the receiver says so', async () => {
+  test('is not reused when the receiver says so', async () => {
     const receiver = await peer((socket) =>
       onRequest(socket, () =>
         socket.end('HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: 2\r\n\r\nok'),
@@ -43,7 +43,7 @@ describe('a connection', () => {
     expect(receiver.connections()).toBe(3);
   });
 
-  test('is not used again when the answer came before the request was read', async () => {
+  test('is not reused when the answer arrived before the request was read', async () => {
     const receiver = await peer((socket) => {
       socket.once('data', () => {
         socket.write(OK);
@@ -56,13 +56,13 @@ describe('a connection', () => {
     expect(receiver.connections()).toBe(2);
   });
 
-  test('is used again when the end of the write is noticed after the answer, as with TLS', async () => {
+  test('is reused when the end of the write is noticed after the answer, as with TLS', async () => {
     const receiver = await peer((socket) => onRequest(socket, () => socket.write(OK)));
     const dial: Dial = (addresses, port) => {
-      let looks = 0;
+      let reads = 0;
       const writableLength = () => {
-        looks += 1;
-        return looks > 2 ? 0 : 4_605;
+        reads += 1;
+        return reads > 2 ? 0 : 4_605;
       };
       return Object.defineProperty(dialTcp(addresses, port), 'writableLength', {
         get: writableLength,
@@ -70,12 +70,12 @@ describe('a connection', () => {
     };
     const send = sender({ dial });
     expect((await send(receiver.url)).result).toBe('delivered');
-    for (let turn = 0; turn < 3; turn += 1) await setImmediate();
+    for (let tick = 0; tick < 3; tick += 1) await setImmediate();
     expect((await send(receiver.url)).timing.connectMs).toBeNull();
     expect(receiver.connections()).toBe(1);
   });
 
-  test('that is idle is closed, and only so many are kept', async () => {
+  test('that is idle is closed, and only a limited number is kept', async () => {
     let open = 0;
     let isHeld = true;
     const held: (() => void)[] = [];
@@ -103,7 +103,7 @@ describe('a connection', () => {
 });
 
 describe('a kept connection that the receiver has closed', () => {
-  test('costs no attempt: the request goes out on a fresh one', async () => {
+  test('costs no attempt: the request is sent again on a new one', async () => {
     const telemetry = await testTelemetry();
     const bodies: string[] = [];
     const receiver = await peer((socket, nth) =>
@@ -126,7 +126,7 @@ describe('a kept connection that the receiver has closed', () => {
     await telemetry.stop();
   });
 
-  test('is not found out again and again: a fresh one that is closed is a failure', async () => {
+  test('is replaced once: a new one that is closed is a failure', async () => {
     const receiver = await peer((socket, nth) =>
       onRequest(socket, (_body, request) => {
         if (nth === 1 && request === 1) socket.write(OK);
@@ -141,7 +141,7 @@ describe('a kept connection that the receiver has closed', () => {
     expect(receiver.connections()).toBe(3);
   });
 
-  test('is a failure once a byte of the answer had come', async () => {
+  test('is a failure after the first byte of the answer', async () => {
     let requests = 0;
     const receiver = await peer((socket) =>
       onRequest(socket, (_body, request) => {
@@ -156,7 +156,7 @@ describe('a kept connection that the receiver has closed', () => {
     expect(requests).toBe(2);
   });
 
-  test('is noticed before, when the receiver closed it in time', async () => {
+  test('is noticed before the request, when the receiver closed it in time', async () => {
     let closed = 0;
     const receiver = await peer((socket) => {
       socket.once('close', () => {

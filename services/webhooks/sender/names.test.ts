@@ -8,7 +8,7 @@ import { sendingFixtures } from './testing/sending.ts';
 const A = 1;
 const AAAA = 28;
 
-/** Addresses to answer with; a status (2 fails, 3 no such name); undefined for silence. */
+/** Addresses for the answer; a status (2 fails, 3 no such name); undefined for no answer. */
 type Reply = readonly number[][] | number | undefined;
 type ReplyTo = (name: string, type: number) => Reply | Promise<Reply>;
 
@@ -27,7 +27,7 @@ async function startNameServer(reply: ReplyTo) {
   socket.on('message', async (query: Buffer, from: RemoteInfo) => {
     const { name, end } = readName(query);
     const type = query.readUInt16BE(end);
-    // Who waited too long for the answer asks again, with the same id: that is one question.
+    // A client that waited too long asks again with the same id. That counts as one question.
     const asks = `${query.readUInt16BE(0)} ${name} ${type}`;
     if (!questions.has(asks)) asked.push(`${name} ${type}`);
     questions.add(asks);
@@ -40,7 +40,7 @@ async function startNameServer(reply: ReplyTo) {
     header.writeUInt16BE(1, 4);
     header.writeUInt16BE(addresses.length, 6);
     const records = addresses.map((bytes) =>
-      // The name by its place, type, class IN, a minute to live, the address.
+      // The name by its offset, type, class IN, a TTL of one minute, the address.
       Buffer.from([0xc0, 12, 0, type, 0, 1, 0, 0, 0, 60, 0, bytes.length, ...bytes]),
     );
     const question = query.subarray(12, end + 4);
@@ -66,24 +66,24 @@ const V4 = [[93, 184, 215, 14]];
 const V6 = [[0x26, 6, 0x47, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x11, 0x11]];
 
 describe('a name', () => {
-  test('has all its addresses, IPv4 first', async () => {
+  test('returns all its addresses, IPv4 first', async () => {
     const { server } = await startNameServer((_name, type) => (type === A ? V4 : V6));
     const resolve = createResolver({ servers: [server] });
     expect(await resolve('a.example.com')).toEqual(['93.184.215.14', '2606:4700::1111']);
   });
 
-  test('that has one family is not held up by silence about the other', async () => {
+  test('with one family is not delayed by a missing answer for the other', async () => {
     for (const family of [A, AAAA]) {
       const { server } = await startNameServer((_name, type) =>
         type !== family ? undefined : family === A ? V4 : V6,
       );
-      // Who waited for the silent family would run into the limit.
+      // A client that waits for the other family would reach the limit.
       const resolve = createResolver({ servers: [server], limitMs: 3_500 });
       expect(await resolve('a.example.com')).toHaveLength(1);
     }
   });
 
-  test('is asked for again at each connection, and once for those who ask together', async () => {
+  test('is resolved again at each connection, and once for parallel callers', async () => {
     const { server, asked } = await startNameServer((_name, type) => (type === A ? V4 : 0));
     const resolve = createResolver({ servers: [server] });
     await Promise.all([1, 2, 3].map(() => resolve('a.example.com')));
@@ -92,10 +92,10 @@ describe('a name', () => {
     expect(asked.length).toBe(4);
   });
 
-  test('that does not exist is not asked for again for a moment', async () => {
+  test('that does not exist is not resolved again for a moment', async () => {
     const { server, asked } = await startNameServer(() => 3);
     const resolve = createResolver({ servers: [server] });
-    // However long this takes, it is one moment.
+    // The same moment, however long this takes.
     const clock = jest.spyOn(performance, 'now').mockReturnValue(performance.now());
     for (const _ of [1, 2]) {
       await expect(resolve('a.example.com')).rejects.toMatchObject({ code: 'ENOTFOUND' });
@@ -106,21 +106,21 @@ describe('a name', () => {
     expect(asked.length).toBe(4);
   });
 
-  test('that nobody answers for is given up, and the attempt with it', async () => {
+  test('without an answer ends the attempt', async () => {
     const { server } = await startNameServer(() => undefined);
     const resolve = createResolver({ servers: [server], limitMs: 200 });
     await expect(resolve('a.example.com')).rejects.toThrow('host name not resolved in time');
     const patient = createResolver({ servers: [server] });
     const policy = { allowedOrigins: [], refusedPorts: () => [] };
     const send = sender({ policy, resolve: patient, attemptMs: 300 });
-    // The attempt's limit, not the longer one of the name, which would be a failure.
+    // The limit of the attempt ends it, not the longer one of the name, which would be a failure.
     expect(await send('https://b.example.com/')).toMatchObject({
       result: 'timeout',
       timing: { dnsMs: null, connectMs: null },
     });
   });
 
-  test('waits while enough others are being asked for', async () => {
+  test('waits while too many others are being resolved', async () => {
     const held = Promise.withResolvers<void>();
     const { server, asked } = await startNameServer(async (name, type) => {
       if (name.startsWith('slow')) await held.promise;
@@ -130,7 +130,7 @@ describe('a name', () => {
     const slow = ['slow1.example.com', 'slow2.example.com'].map(resolve);
     await until(() => asked.length === 4);
     const fast = resolve('a.example.com');
-    // Had it been asked for, the server would have heard of it before this one.
+    // If it had been resolved, its query would have arrived before this one.
     await createResolver({ servers: [server] })('later.example.com');
     expect(asked.some((question) => question.startsWith('a.'))).toBe(false);
     held.resolve();

@@ -6,7 +6,7 @@ import { OK, onRequest, sendingFixtures } from './testing/sending.ts';
 
 const { sender, peer } = sendingFixtures();
 
-/** Fails as Node does. */
+/** Fails like Node. */
 function failingDial(fields: { code: string; address?: string }): Dial {
   return () => {
     const socket = new Socket();
@@ -36,7 +36,7 @@ describe('an attempt without a socket of our own', () => {
     expect(await post('http://127.0.0.1:9999/')).toMatchObject({ result: 'failed' });
   });
 
-  test('closes the connections that are only kept', async () => {
+  test('closes idle connections', async () => {
     let closed = 0;
     const receiver = await peer((socket) => {
       socket.once('close', () => {

@@ -5,7 +5,7 @@ import { runWebhooks, type WebhooksUnderTest } from '../../../test/support/webho
 import { NO_PUBLIC_ADDRESS } from './failure.ts';
 import type { Resolve } from './names.ts';
 
-/** What name servers say of each name: an inside address, a mixture, or why there is none. */
+/** Answers of name servers for each name: an inside address, a mixture, or an error. */
 const ANSWERS: Readonly<Record<string, readonly string[] | string>> = {
   'inside.example.com': ['10.0.0.1'],
   'both.example.com': ['93.184.215.14', '127.0.0.1'],
@@ -29,7 +29,7 @@ beforeAll(async () => {
 });
 afterAll(() => webhooks.stop());
 
-/** The first attempt at an address of that name: as partners see it, and as it is stored. */
+/** The first attempt at an address of that name: as shown to partners, and as stored. */
 async function attemptAt(name: string) {
   const shopId = newShop();
   const { id: subscriptionId } = await webhooks.subscribe({ shopId, url: `https://${name}/` });
@@ -42,7 +42,7 @@ async function attemptAt(name: string) {
   return { seen, stored: rows[0]?.error };
 }
 
-test('partners cannot tell a name that leads inside from one that does not resolve', async () => {
+test('partners cannot distinguish a name of an inside address from one that does not resolve', async () => {
   const stored = new Set<string | undefined>();
   for (const name of Object.keys(ANSWERS)) {
     const attempt = await attemptAt(name);
@@ -51,7 +51,7 @@ test('partners cannot tell a name that leads inside from one that does not resol
     expect(timing).not.toHaveProperty('dnsMs');
     stored.add(attempt.stored);
   }
-  // Those who operate the service still can.
+  // Operators of the service can.
   expect(stored).toContain('address not allowed');
   expect(stored).toContain('host name not found');
 });

@@ -1,6 +1,6 @@
 import { gzipSync } from 'node:zlib';
 import { describe, expect, test } from '@jest/globals';
-import { onRequest, sendingFixtures, untilNotified } from './testing/sending.ts';
+import { onRequest, sendingFixtures, untilAnswered } from './testing/sending.ts';
 
 const { sender, peer } = sendingFixtures();
 const MIB = 1024 * 1024;
@@ -14,13 +14,13 @@ function answering(...parts: (string | Buffer)[]) {
   );
 }
 
-describe('an attempt ends in its time, whatever the peer does', () => {
+describe('an attempt ends in time, whatever the peer does', () => {
   const ATTEMPT_MS = 400;
   test.each<[string, Parameters<typeof peer>[0]]>([
     ['says nothing', () => {}],
     ['never reads', (socket) => socket.pause()],
     [
-      'drips its headers',
+      'sends its headers slowly',
       (socket) => {
         socket.write('HTTP/1.1 200 OK\r\n');
         const timer = setInterval(() => socket.write('x-a: b\r\n'), 20);
@@ -28,7 +28,7 @@ describe('an attempt ends in its time, whatever the peer does', () => {
       },
     ],
     [
-      'drips its body',
+      'sends its body slowly',
       (socket) => {
         socket.write('HTTP/1.1 200 OK\r\ncontent-length: 100000\r\n\r\n');
         const timer = setInterval(() => socket.write('x'), 20);
@@ -36,7 +36,7 @@ describe('an attempt ends in its time, whatever the peer does', () => {
       },
     ],
     [
-      'drips one byte of a status line',
+      'sends one byte of a status line at a time',
       (socket) => {
         const bytes = 'HTTP/1.1 200 OK\r\n'.split('');
         const timer = setInterval(() => socket.write(bytes.shift() ?? ' '), 50);
@@ -61,18 +61,18 @@ describe('an attempt ends in its time, whatever the peer does', () => {
   ])('that %s', async (_what, serve) => {
     const receiver = await peer(serve);
     const send = sender({ attemptMs: ATTEMPT_MS });
-    // None of these peers ever ends: that the attempt does is its own deadline. How exact that is
-    // on a machine with other work the fault suite measures.
+    // None of these peers ever ends, so the attempt's own deadline ends it. The fault suite measures how exact that is
+    // on a busy machine.
     expect(await send(receiver.url, Buffer.alloc(8 * MIB, 'x'))).toMatchObject({
       result: 'timeout',
       error: `no complete answer within ${ATTEMPT_MS} ms`,
     });
   });
 
-  test('and tells the status that had come', async () => {
+  test('and returns the status that had arrived', async () => {
     const receiver = await answering('HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nhalf');
     const send = sender({ attemptMs: ATTEMPT_MS });
-    expect(await untilNotified(() => send(receiver.url))).toMatchObject({
+    expect(await untilAnswered(() => send(receiver.url))).toMatchObject({
       result: 'timeout',
       status: 200,
       excerpt: 'half',
@@ -81,7 +81,7 @@ describe('an attempt ends in its time, whatever the peer does', () => {
 });
 
 describe('an answer', () => {
-  test('that does not end counts after 64 KiB', async () => {
+  test('without an end counts after 64 KiB', async () => {
     const receiver = await peer((socket) => {
       socket.write('HTTP/1.1 200 OK\r\n\r\n');
       const more = () => {
@@ -94,12 +94,12 @@ describe('an answer', () => {
     expect(outcome).toMatchObject({ result: 'delivered', status: 200, excerpt: 'x'.repeat(1024) });
   });
 
-  test('of a failure that does not end is that failure', async () => {
+  test('with an error status and without an end is that error', async () => {
     const receiver = await answering('HTTP/1.1 500 X\r\n\r\n', Buffer.alloc(MIB, 'x'));
     expect(await sender()(receiver.url)).toMatchObject({ result: 'failed', status: 500 });
   });
 
-  test('with huge headers is refused', async () => {
+  test('with huge headers is rejected', async () => {
     const receiver = await answering(`HTTP/1.1 200 OK\r\nx: ${'x'.repeat(MIB)}\r\n\r\n`);
     expect(await sender()(receiver.url)).toMatchObject({
       result: 'failed',
@@ -108,14 +108,14 @@ describe('an answer', () => {
     });
   });
 
-  test('with headers without end is refused', async () => {
+  test('with endless headers is rejected', async () => {
     const receiver = await answering('HTTP/1.1 200 OK\r\n', 'x: y\r\n'.repeat(100_000));
     expect(await sender()(receiver.url)).toMatchObject({
       error: 'headers of the answer are too large',
     });
   });
 
-  test('with chunk extensions without end is refused before the time is over', async () => {
+  test('with endless chunk extensions is rejected before the deadline', async () => {
     const receiver = await peer((socket) => {
       socket.write('HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n1;');
       const more = () => {
@@ -124,7 +124,7 @@ describe('an answer', () => {
       socket.on('drain', more);
       more();
     });
-    // Had the time ended it, it would be a timeout.
+    // If the deadline had ended it, it would be a timeout.
     expect(await sender({ attemptMs: 15_000 })(receiver.url)).toMatchObject({ result: 'failed' });
   });
 
@@ -204,7 +204,7 @@ describe('an answer', () => {
     expect(outcome.error).not.toContain('127.0.0.1');
   });
 
-  test('of 100 or 101, which nobody asked for, is called what it is', async () => {
+  test('of 100 or 101, which were not requested, is reported as that', async () => {
     for (const head of ['100 Continue\r\n', '101 S\r\nupgrade: x\r\nconnection: upgrade\r\n']) {
       const receiver = await answering(`HTTP/1.1 ${head}\r\n`);
       expect(await sender()(receiver.url)).toMatchObject({ error: 'answer is not one to a POST' });
@@ -221,11 +221,11 @@ describe('an answer', () => {
   });
 });
 
-test('a hundred answers without end at once need less than 50 MB', async () => {
+test('a hundred endless answers at once need less than 50 MB', async () => {
   const chunk = Buffer.alloc(64 * 1024, 'x');
   const receiver = await peer((socket) => {
     socket.write('HTTP/1.1 500 X\r\n');
-    // First headers, then a body: at full speed, and never to their end.
+    // First headers, then a body, at full speed and without an end.
     socket.write('x: y\r\n\r\n');
     const more = () => {
       while (!socket.destroyed && socket.write(chunk));

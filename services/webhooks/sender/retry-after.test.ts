@@ -69,7 +69,7 @@ describe('Retry-After', () => {
   });
 });
 
-/** What a receiver may promise: the header, and the moment before which nothing may be sent. */
+/** What a receiver may request: the header, and the time before which no retry may be sent. */
 const promise = fc.oneof(
   fc.nat({ max: 10 * 86_400 }).map((seconds) => ({ text: String(seconds), ms: seconds * 1_000 })),
   fc
@@ -80,7 +80,7 @@ const promise = fc.oneof(
     })),
 );
 
-/** A date in one of the three forms, from the platform's own spelling of the first. */
+/** A date in one of the three forms, from JavaScript's form of the first. */
 function written(date: Date, form: string): string {
   const imf = date.toUTCString();
   const [, day = '', month = '', year = '', time = ''] = imf.split(' ');
@@ -90,7 +90,7 @@ function written(date: Date, form: string): string {
   return form === 'asctime' ? `${weekday.slice(0, 3)} ${month} ${shortDay} ${time} ${year}` : imf;
 }
 
-test('no retry comes earlier than promised, up to a day, and none later than a day and a fifth', () => {
+test('no retry is earlier than requested, up to a day, and none later than a day and a fifth', () => {
   fc.assert(
     fc.property(
       fc.array(promise, { minLength: 1, maxLength: 4 }),
@@ -110,7 +110,7 @@ test('no retry comes earlier than promised, up to a day, and none later than a d
   );
 });
 
-test('any other text neither throws nor hastens nor delays beyond a day', () => {
+test('any other text throws no error, and neither shortens a pause nor extends it beyond a day', () => {
   fc.assert(
     fc.property(
       fc.oneof(

@@ -10,13 +10,13 @@ import {
   onRequest,
   peerOf,
   sendingFixtures,
-  untilNotified,
+  untilAnswered,
 } from './testing/sending.ts';
 
 const { sender, peer } = sendingFixtures();
 
 describe('an attempt', () => {
-  test('is delivered by any 2xx, and tells what was answered', async () => {
+  test('is delivered by any 2xx, and returns the answer', async () => {
     const receiver = await peer((socket) => onRequest(socket, () => socket.write(OK)));
     expect(await sender()(receiver.url)).toMatchObject({
       result: 'delivered',
@@ -54,7 +54,7 @@ describe('an attempt', () => {
     });
   });
 
-  test('sends the body as it is, to the path and query that were saved', async () => {
+  test('sends the body unchanged, to the saved path and query', async () => {
     const seen: string[] = [];
     const receiver = await peer((socket) => {
       socket.on('data', (data) => seen.push(data.toString('utf8')));
@@ -69,7 +69,7 @@ describe('an attempt', () => {
     expect(text.endsWith(body.toString('utf8'))).toBe(true);
   });
 
-  test('of several Retry-After the latest counts', async () => {
+  test('of several Retry-After headers the latest applies', async () => {
     const receiver = await peer((socket) =>
       onRequest(socket, () =>
         socket.write(
@@ -86,7 +86,7 @@ describe('an attempt', () => {
     [410, 'failed', 7_000],
     [200, 'failed', undefined],
   ])(
-    'whose answer %i breaks off is %s, and what it asked for counts',
+    'whose answer %i breaks off is %s, and its Retry-After applies',
     async (status, result, retryAfterMs) => {
       const receiver = await peer((socket) =>
         onRequest(socket, () => {
@@ -103,14 +103,14 @@ describe('an attempt', () => {
     },
   );
 
-  test('whose answer never ends is too late, and what it asked for counts', async () => {
+  test('whose answer never ends times out, and its Retry-After applies', async () => {
     const receiver = await peer((socket) =>
       onRequest(socket, () =>
         socket.write('HTTP/1.1 429 X\r\nretry-after: 7\r\ncontent-length: 9\r\n\r\nso'),
       ),
     );
     const send = sender({ attemptMs: 600 });
-    expect(await untilNotified(() => send(receiver.url))).toMatchObject({
+    expect(await untilAnswered(() => send(receiver.url))).toMatchObject({
       result: 'timeout',
       retryAfterMs: 7_000,
     });
@@ -140,7 +140,7 @@ describe('an attempt', () => {
     expect(await sender()(url)).toMatchObject({ status: 0, error: 'connection refused' });
   });
 
-  test('that is still going on when the process stops is a failure', async () => {
+  test('in flight when the process stops is a failure', async () => {
     const receiver = await peer(() => {});
     const { send, close } = createSender({ policy: LOOPBACK });
     const sending = send({ url: receiver.url, headers: {}, body: Buffer.from('{}') });
@@ -151,7 +151,7 @@ describe('an attempt', () => {
 });
 
 describe('an address', () => {
-  test('that is not allowed is counted, by where it was noticed', async () => {
+  test('that is not allowed is counted, by stage', async () => {
     const telemetry = await testTelemetry();
     const policy = { allowedOrigins: [], refusedPorts: () => [] };
     const send = sender({ policy, meter: telemetry.meter, resolve: async () => ['10.0.0.1'] });
@@ -170,7 +170,7 @@ describe('an address', () => {
     await telemetry.stop();
   });
 
-  test('of this stack is refused from the moment it is known, kept connection or not', async () => {
+  test('of this stack is rejected as soon as it is known, on a kept connection too', async () => {
     const receiver = await peer((socket) => onRequest(socket, () => socket.write(OK)));
     const own: number[] = [];
     const send = sender({ policy: { ...LOOPBACK, refusedPorts: () => own } });
@@ -182,7 +182,7 @@ describe('an address', () => {
     });
   });
 
-  test('by name may be allowed for development, and leads where this machine says', async () => {
+  test('by name may be allowed for development, and is resolved by this machine', async () => {
     const receiver = await peer((socket) => onRequest(socket, () => socket.write(OK)));
     const policy = { allowedOrigins: ['http://localhost:*'], refusedPorts: () => [] };
     const url = `http://localhost:${receiver.port}/`;
@@ -192,12 +192,12 @@ describe('an address', () => {
 });
 
 describe('the timing', () => {
-  test('has what happened, and nothing else', async () => {
+  test('has exactly the parts that happened', async () => {
     const receiver = await peer((socket) =>
       onRequest(socket, () => {
         setTimeout(() => {
           socket.write('HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n');
-          // In small steps: a process that stood still for a moment does all that is due at once.
+          // In small steps: a process that was frozen for a moment runs all due timers at once.
           let steps = 20;
           const pace = setInterval(() => {
             steps -= 1;
@@ -232,7 +232,7 @@ describe('the timing', () => {
       onRequest(socket, () => socket.write('HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n')),
     );
     const send = sender({ attemptMs: 600 });
-    const { timing } = await untilNotified(() => send(receiver.url));
+    const { timing } = await untilAnswered(() => send(receiver.url));
     expect(timing).toMatchObject({ waitMs: expect.any(Number), readMs: null });
   });
 });

@@ -4,7 +4,7 @@ import { newSecret, sign, signingKeyOf } from './signature.ts';
 
 const body = Buffer.from('{"name":"Grüße 😀"}');
 
-test('a signature is what Standard Webhooks verifies', () => {
+test('Standard Webhooks verifies a signature', () => {
   const secret = newSecret();
   const timestamp = Math.floor(Date.now() / 1_000);
   const signature = sign([signingKeyOf(secret)], { id: 'msg_1', timestamp, body });
@@ -17,7 +17,7 @@ test('a signature is what Standard Webhooks verifies', () => {
   expect(() => new Webhook(newSecret()).verify(body, headers)).toThrow();
 });
 
-test('each secret in force signs, so that either verifies', () => {
+test('each valid secret signs, so that either verifies', () => {
   const secrets = [newSecret(), newSecret()];
   const timestamp = Math.floor(Date.now() / 1_000);
   const signature = sign(secrets.map(signingKeyOf), { id: 'msg_2', timestamp, body });

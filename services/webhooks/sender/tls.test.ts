@@ -11,7 +11,7 @@ afterEach(async () => {
   for (const close of closers.splice(0)) await close();
 });
 
-/** A receiver that speaks TLS with a certificate. */
+/** A receiver with TLS and a certificate. */
 async function secureReceiver({ cert, key }: Certificate) {
   let requests = 0;
   const server = createTlsServer({ cert, key }, (socket: TLSSocket) => {
@@ -29,7 +29,7 @@ async function secureReceiver({ cert, key }: Certificate) {
 const hour = (hours: number) => new Date(Date.now() + hours * 3_600_000);
 
 describe('a certificate', () => {
-  test('that is in order is accepted, and the handshake is done once', async () => {
+  test('that is valid is accepted, and the handshake is done once', async () => {
     const receiver = await secureReceiver(authority.issue({ address: '127.0.0.1' }));
     const send = sender({ ca: authority.cert });
     expect(await send(receiver.url)).toMatchObject({
@@ -64,7 +64,7 @@ describe('a certificate', () => {
     expect(receiver.requests()).toBe(0);
   });
 
-  test('must be for the name that was asked for, not for where it leads', async () => {
+  test('must be for the requested name, not for the address', async () => {
     const name = 'hooks.example.com';
     const policy = { allowedOrigins: [], refusedPorts: () => [] };
     for (const [issued, result] of [
@@ -85,7 +85,7 @@ describe('a certificate', () => {
     }
   });
 
-  test('of an authority that nobody knows is refused, whatever the environment says', async () => {
+  test('of an unknown authority is rejected, whatever the environment says', async () => {
     const receiver = await secureReceiver(authority.issue({ address: '127.0.0.1' }));
     process.env.NODE_TLS_REJECT_UNAUTHORIZED = '0';
     try {
@@ -110,7 +110,7 @@ describe('a handshake', () => {
     expect(await send(silent.url)).toMatchObject({ result: 'timeout', status: 0 });
   });
 
-  test('with a peer that speaks no TLS is a failure', async () => {
+  test('with a peer without TLS is a failure', async () => {
     const plain = await peer((socket) => socket.end('HTTP/1.1 200 OK\r\n\r\n'), 'https');
     expect(await sender()(plain.url)).toMatchObject({ result: 'failed', status: 0 });
   });
@@ -124,7 +124,7 @@ describe('a handshake', () => {
   });
 });
 
-test('a connection that does not come about ends with the attempt', async () => {
+test('a connection that is never established ends with the attempt', async () => {
   const server = createServer();
   closers.push(await listen(server));
   const never = new Socket();

@@ -33,7 +33,7 @@ async function update(shopId: bigint, subscriptionId: bigint, change: Change): P
   await webhooks.client.updateSubscription({ shopId, actor, subscriptionId, ...change });
 }
 
-/** A shop that has as many subscriptions to the host as it may have. */
+/** A shop with the full number of subscriptions to the host. */
 async function fullShop(): Promise<{ shopId: bigint; ids: bigint[] }> {
   const shopId = newShop();
   const ids: bigint[] = [];
@@ -49,7 +49,7 @@ async function countActive(shopId: bigint): Promise<number> {
 }
 
 describe('active subscriptions to one host for one topic and trigger', () => {
-  test('are five; the sixth is refused, naming the limit', async () => {
+  test('are limited to five; the sixth is rejected with the limit', async () => {
     const { shopId } = await fullShop();
     const sixth = create(shopId);
     await expect(sixth).rejects.toThrow(
@@ -70,7 +70,7 @@ describe('active subscriptions to one host for one topic and trigger', () => {
     expect(await refusal(create(shopId, { url }))).toMatchObject(refused);
   });
 
-  test('leave other hosts, topics, triggers and inactive ones free', async () => {
+  test('do not limit other hosts, topics, triggers and inactive ones', async () => {
     const { shopId } = await fullShop();
     await create(shopId, { url: `https://other.${HOST}/` });
     await create(shopId, { topic: 'label' });
@@ -78,7 +78,7 @@ describe('active subscriptions to one host for one topic and trigger', () => {
     await create(shopId, { status: INACTIVE });
   });
 
-  test('cannot be passed by an update of address, topic, trigger or status', async () => {
+  test('cannot be exceeded by an update of address, topic, trigger or status', async () => {
     const { shopId } = await fullShop();
     const attempts: [Change, Change][] = [
       [{ url: 'https://other.example.com/' }, { url: wanted.url }],
@@ -96,7 +96,7 @@ describe('active subscriptions to one host for one topic and trigger', () => {
     }
   });
 
-  test('may be changed in place, and one that ends makes room for another', async () => {
+  test('may be changed in place, and one that ends frees a place', async () => {
     const { shopId, ids } = await fullShop();
     const [first = 0n, second = 0n] = ids;
     await update(shopId, first, { ...wanted, url: `https://${HOST}:8443/moved`, status: ACTIVE });

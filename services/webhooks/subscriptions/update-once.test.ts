@@ -9,7 +9,7 @@ beforeAll(async () => {
 });
 afterAll(() => webhooks.stop());
 
-test('an update with a key is made once: a repeat answers the subscription as it is now', async () => {
+test('an update with a key is applied once: a repeat returns the present subscription', async () => {
   const shopId = newShop();
   const url = 'https://partner.example.com/hooks';
   const { id: subscriptionId } = await webhooks.subscribe({ shopId, url });

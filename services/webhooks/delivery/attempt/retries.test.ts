@@ -17,7 +17,7 @@ let webhooks: WebhooksUnderTest;
 let receiver: Receiver;
 
 beforeAll(async () => {
-  // A machine that stands still must not lose its shards: what fails then counts for nothing.
+  // On a frozen machine the shards must not be lost, or failures would not count.
   webhooks = await runWebhooks({ leaseMs: 60_000 });
 });
 afterAll(() => webhooks.stop());
@@ -28,7 +28,7 @@ afterEach(() => receiver.stop());
 
 const HOUR = 3_600;
 const DAY = 24 * HOUR;
-/** More than each pause with all its jitter, in order. Seconds. */
+/** Longer than each pause with its whole jitter, in order. Seconds. */
 const PAUSES = [6, 36, 360, 2_160, 2.4 * HOUR, 6 * HOUR, 12 * HOUR, 16.8 * HOUR, DAY, 1.2 * DAY];
 
 /** How far this file has moved the retry clock. Seconds. */
@@ -47,7 +47,7 @@ async function deliverOne() {
   return { shopId, id };
 }
 
-/** The shop's only delivery, once it has been attempted so often. */
+/** The shop's only delivery, after this many attempts. */
 function written(shopId: bigint, attempts: number) {
   return until(async () => {
     const [delivery] = await webhooks.deliveries(shopId);
@@ -55,7 +55,7 @@ function written(shopId: bigint, attempts: number) {
   });
 }
 
-/** When the last attempt started, and when real time and the retry clock make the next one due. Seconds. */
+/** Start of the last attempt, and the time at which real time and the retry clock make the next one due. Seconds. */
 async function retryOf(shopId: bigint): Promise<{ startedAt: number; dueAt: number }> {
   const { rows } = await webhooks.db.pool.query<{ startedAt: number; dueAt: number }>(
     `select extract(epoch from a.started_at)::float8 as "startedAt",
@@ -95,7 +95,7 @@ describe('a failed attempt', () => {
     }
   });
 
-  test('is repeated ten times, then kept as exhausted and can be replayed', async () => {
+  test('is repeated ten times, then stays as exhausted and can be replayed', async () => {
     receiver.answer = (response) => void response.writeHead(503).end();
     const { shopId } = await deliverOne();
     for (const [index, pause] of PAUSES.entries()) {
@@ -134,8 +134,8 @@ describe('a failed attempt', () => {
 });
 
 /**
- * For a pause's upper bound: an attempt may last, and be written down late. How long exactly the
- * pauses are is the matter of schedule.test.ts. Seconds.
+ * Tolerance for the upper bound of a pause, because an attempt may last and its result may be recorded late.
+ * schedule.test.ts tests the exact pauses. Seconds.
  */
 const LATE = 60;
 
@@ -167,7 +167,7 @@ describe('Retry-After', () => {
 });
 
 describe('410 Gone', () => {
-  test('sets the subscription inactive at once and holds what waits', async () => {
+  test('disables the subscription at once and holds waiting deliveries', async () => {
     receiver.answer = (response) => void response.writeHead(410).end();
     const { shopId } = await deliverOne();
     const delivery = await written(shopId, 1);
@@ -181,7 +181,7 @@ describe('410 Gone', () => {
   });
 });
 
-test('410 Gone of an address that was left meanwhile says nothing of the new one', async () => {
+test('410 Gone of a former address does not affect the new one', async () => {
   let answer = (_status: number): void => {};
   receiver.answer = (response) => {
     answer = (status) => void response.writeHead(status).end();
@@ -198,7 +198,7 @@ test('410 Gone of an address that was left meanwhile says nothing of the new one
 });
 
 describe('only failures', () => {
-  test('for five days, and ten of them, set the subscription inactive', async () => {
+  test('for five days, and ten of them, disable the subscription', async () => {
     receiver.answer = (response) => void response.writeHead(500).end();
     const { shopId, id } = await deliverOne();
     await written(shopId, 1);
@@ -218,7 +218,7 @@ describe('only failures', () => {
     });
   });
 
-  test('for five days are not enough when they are fewer than ten', async () => {
+  test('for five days are not enough when there are fewer than ten', async () => {
     receiver.answer = (response) => void response.writeHead(500).end();
     const { shopId } = await deliverOne();
     await written(shopId, 1);
@@ -227,7 +227,7 @@ describe('only failures', () => {
     expect(await subscription(shopId)).toMatchObject({ status: SubscriptionStatus.ACTIVE });
   });
 
-  test('do not count over a success', async () => {
+  test('do not add up across a success', async () => {
     receiver.answer = (response, _, nth) => void response.writeHead(nth === 1 ? 500 : 200).end();
     const { shopId } = await deliverOne();
     await written(shopId, 1);

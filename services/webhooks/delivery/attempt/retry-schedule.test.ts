@@ -17,7 +17,7 @@ const SCHEDULE_MS = [
   24 * HOUR_MS,
 ];
 
-test('an attempt has 15 seconds in all', () => {
+test('an attempt has a total limit of 15 seconds', () => {
   expect(ATTEMPT_MS).toBe(15_000);
 });
 
@@ -33,7 +33,7 @@ describe('the retry schedule', () => {
     expect(pauseAfter(11, undefined)).toBeUndefined();
   });
 
-  test('is never undercut, and waits as long as it is asked to, up to a day', () => {
+  test('is never shortened, and follows Retry-After up to a day', () => {
     fc.assert(
       fc.property(
         fc.integer({ min: 1, max: 10 }),
@@ -50,7 +50,7 @@ describe('the retry schedule', () => {
   });
 });
 
-test('what cannot be sent is put off for a minute, then longer, for ten at most', () => {
+test('a delivery that cannot be sent is rescheduled by a minute, then by more, up to ten', () => {
   let waited = 0;
   const pauses = Array.from({ length: 6 }, () => {
     const pause = reschedulePause(waited);

@@ -8,7 +8,7 @@ const perSecondOf = (atMs: readonly number[]): number[] => {
 };
 
 describe('the retries of endpoints that fail together', () => {
-  test('come no faster than so many a second, none before its pause, all within reason', () => {
+  test('are limited to a number per second, never before their pause and never much later', () => {
     const slots = createRetrySlots(() => 0);
     const pauses = Array.from({ length: 5_000 }, () => slots.take(5_400));
     expect(Math.max(...perSecondOf(pauses))).toBe(RETRIES_PER_SECOND);
@@ -22,19 +22,19 @@ describe('the retries of endpoints that fail together', () => {
     expect(new Set(pauses)).toEqual(new Set([30_000]));
   });
 
-  test('leave longer pauses alone, which have more jitter than that', () => {
+  test('with longer pauses are not changed, because they have more jitter', () => {
     const slots = createRetrySlots(() => 0);
     const pauses = Array.from({ length: 500 }, () => slots.take(1_800_000));
     expect(new Set(pauses)).toEqual(new Set([1_800_000]));
   });
 
-  test('are never put off for longer than five minutes, however many there are', () => {
+  test('are never delayed by more than five minutes, however many there are', () => {
     const slots = createRetrySlots(() => 0);
     const pauses = Array.from({ length: 40_000 }, () => slots.take(5_000));
     expect(Math.max(...pauses)).toBeLessThanOrEqual(306_000);
   });
 
-  test('are never earlier than asked for, whenever they fail', () => {
+  test('are never earlier than requested, whenever they fail', () => {
     const steps = fc.array(
       fc.record({ passMs: fc.nat(3_000), pauseMs: fc.integer({ min: 1, max: 500_000 }) }),
       { maxLength: 300 },

@@ -21,7 +21,7 @@ function judge({
   return actionOnFailing({ failures, failingSinceMs: 0, warnedPercent }, share * 5 * DAY_MS);
 }
 
-describe('a subscription that only fails', () => {
+describe('a subscription with only failures', () => {
   test('is disabled after five days with at least ten failures, never before', () => {
     fc.assert(
       fc.property(cases, (one) => {
@@ -38,7 +38,7 @@ describe('a subscription that only fails', () => {
     expect(judge({ failures, share, warnedPercent: 0 }).kind).toBe(kind);
   });
 
-  test('is warned of once each at 50, 70 and 90 % of the time', () => {
+  test('gets one warning each at 50, 70 and 90 % of the time', () => {
     fc.assert(
       fc.property(cases, (one) => {
         const action = judge(one);
@@ -49,7 +49,7 @@ describe('a subscription that only fails', () => {
     );
   });
 
-  test('gets all three warnings in a life, whenever it is looked at', () => {
+  test('gets all three warnings, whenever it is checked', () => {
     fc.assert(
       fc.property(
         fc.array(fc.double({ min: 0, max: 0.99, noNaN: true }), { maxLength: 50 }),

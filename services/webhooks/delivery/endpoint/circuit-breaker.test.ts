@@ -41,8 +41,8 @@ function courseOf(steps: typeof attempts extends fc.Arbitrary<infer T> ? T : nev
   });
 }
 
-describe('what an endpoint may have in flight', () => {
-  test('begins with 2, grows by one on success to at most 8, is halved on overload and never below 1', () => {
+describe('the limit of attempts in flight', () => {
+  test('starts at 2, grows by one per success up to 8, is halved on overload and never below 1', () => {
     expect(NEW_ENDPOINT.maxInFlight).toBe(2);
     fc.assert(
       fc.property(attempts, (steps) => {
@@ -84,7 +84,7 @@ describe('the circuit', () => {
     );
   });
 
-  test('that is open closes with one success, and the endpoint begins again', () => {
+  test('closes with one success, and the endpoint starts again', () => {
     let health: EndpointHealth = NEW_ENDPOINT;
     for (let n = 0; n < 10; n += 1) {
       health = afterAttempt(health, {
@@ -97,7 +97,7 @@ describe('the circuit', () => {
     expect(closed).toEqual(NEW_ENDPOINT);
   });
 
-  test('is probed every 30 s at first, then after a tenth of the outage, at least every ten minutes', () => {
+  test('is probed every 30 s at first, later after a tenth of the outage, at least every ten minutes', () => {
     fc.assert(
       fc.property(fc.nat(10 * 24 * 3_600_000), (openForMs) => {
         const pause = probePause(openForMs);
@@ -106,7 +106,7 @@ describe('the circuit', () => {
     );
   });
 
-  test('keeps the time at which it opened while it fails', () => {
+  test('keeps the time at which it opened while attempts fail', () => {
     const down = { result: 'timeout', status: 0 } as const;
     let health: EndpointHealth = NEW_ENDPOINT;
     for (let n = 0; n < 20; n += 1) {
@@ -119,7 +119,7 @@ describe('the circuit', () => {
 describe('a clock that was set back by an hour', () => {
   const HOUR_MS = 3_600_000;
   const down = { result: 'timeout', status: 0 } as const;
-  /** Fails until a moment, by the clock of before. */
+  /** Fails until a time by the clock before the step. */
   function downAt(untilMs: number, count: number): EndpointHealth {
     let health: EndpointHealth = NEW_ENDPOINT;
     for (let n = count - 1; n >= 0; n -= 1) {
@@ -128,7 +128,7 @@ describe('a clock that was set back by an hour', () => {
     return health;
   }
 
-  test('does not put the probe of an open circuit off', () => {
+  test('does not delay the probe of an open circuit', () => {
     fc.assert(
       fc.property(fc.nat(10 * 24 * HOUR_MS), (openForMs) => {
         const openedAtMs = 1_000_000;
@@ -141,7 +141,7 @@ describe('a clock that was set back by an hour', () => {
     );
   });
 
-  test('does not keep a circuit from opening', () => {
+  test('does not prevent a circuit from opening', () => {
     let health = downAt(2 * HOUR_MS, 9);
     expect(health.circuit).toBeNull();
     for (const atMs of [HOUR_MS, HOUR_MS + 6_000]) {
@@ -150,7 +150,7 @@ describe('a clock that was set back by an hour', () => {
     expect(health.circuit).toMatchObject({ openedAtMs: HOUR_MS + 6_000 });
   });
 
-  test('counts the outage of an open circuit from the failure after', () => {
+  test('counts the outage of an open circuit from the next failure', () => {
     const { circuit } = afterAttempt(downAt(2 * HOUR_MS, 10), {
       ...{ ...down, deliveryId: 'later' },
       atMs: HOUR_MS,

@@ -16,7 +16,7 @@ import { sampleEvent } from '../../../contract/sample-event.ts';
 let webhooks: WebhooksUnderTest;
 
 beforeAll(async () => {
-  // A machine that stands still must not lose its shards: what fails then counts for nothing.
+  // On a frozen machine the shards must not be lost, or failures would not count.
   webhooks = await runWebhooks({ leaseMs: 60_000 });
 });
 afterAll(() => webhooks.stop());
@@ -31,7 +31,7 @@ interface Down {
   readonly isOpen: () => Promise<boolean>;
 }
 
-/** An endpoint whose circuit is open, with deliveries that wait behind it. */
+/** An endpoint with an open circuit and waiting deliveries. */
 async function goDown(): Promise<Down> {
   const receiver = await startReceiver();
   receiver.answer = (response) => void response.writeHead(500).end();
@@ -41,7 +41,7 @@ async function goDown(): Promise<Down> {
     webhooks.publish(...Array.from({ length: count }, () => sampleEvent('return.closed', shopId)));
   await publish(5);
   await until(() => receiver.received.length === 5);
-  // More than five seconds of failing.
+  // More than five seconds of failures.
   webhooks.advance(6);
   await until(() => receiver.received.length >= 10);
   const isOpen = async () => {
@@ -56,33 +56,33 @@ async function goDown(): Promise<Down> {
   return { receiver, shopId, id, isOpen };
 }
 
-/** What each delivery of the shop has cost. */
+/** How many attempts each delivery of the shop used. */
 async function attemptsOf(shopId: bigint): Promise<number[]> {
   return (await webhooks.deliveries(shopId)).map(({ attempts }) => attempts.length);
 }
 
 describe('an open circuit', () => {
-  test('holds the backlog and burns no attempts: only probes are sent', async () => {
+  test('holds the backlog without attempts: only probes are sent', async () => {
     const { receiver, shopId } = await goDown();
     const before = receiver.received.length;
-    // Half an hour in steps: its oldest keeps the schedule, the rest waits for probes.
+    // Half an hour in steps. The oldest delivery follows the schedule, the rest waits for probes.
     for (let minute = 0; minute < 30; minute += 1) webhooks.advance(60);
     await until(() => receiver.received.length > before);
     webhooks.advance(1);
     const fresh = (await attemptsOf(shopId)).slice(0, BACKLOG - 5);
     expect(fresh.filter((count) => count === 0).length).toBeGreaterThanOrEqual(BACKLOG - 7);
     expect(receiver.received.length - before).toBeLessThanOrEqual(8);
-    // A database that is asked while the machine stands still is given up: then it is asked again.
+    // On a frozen machine the query for the metric may time out. Then the test asks again.
     await until(async () => /^webhooks_circuits_open\S* [1-9]/m.test(await webhooks.metrics()));
     await receiver.stop();
   });
 
-  test('closes with the first success, and all that was held goes out at once', async () => {
+  test('closes with the first success, and all held deliveries are sent at once', async () => {
     const { receiver, shopId, isOpen } = await goDown();
     receiver.answer = (response) => void response.writeHead(200).end();
     webhooks.advance(61);
     await until(async () => !(await isOpen()));
-    // Those that failed before wait for their own time.
+    // Deliveries that failed before wait for their own time.
     webhooks.advance(HOUR);
     await until(async () =>
       (await webhooks.deliveries(shopId)).every((one) => one.state === DeliveryState.DELIVERED),
@@ -92,7 +92,7 @@ describe('an open circuit', () => {
     await receiver.stop();
   });
 
-  test('is forgotten when a person switches the subscription on again', async () => {
+  test('is reset when a person activates the subscription again', async () => {
     const { receiver, shopId, id: subscriptionId, isOpen } = await goDown();
     receiver.answer = (response) => void response.writeHead(200).end();
     const set = (status: SubscriptionStatus) =>
@@ -112,7 +112,7 @@ describe('an open circuit', () => {
     await receiver.stop();
   });
 
-  test('is forgotten, too, while another subscription of the address is being sent to', async () => {
+  test('is also reset while another subscription of the address has an attempt in flight', async () => {
     const { receiver, shopId, id: subscriptionId } = await goDown();
     await webhooks.subscribe({ shopId, url: receiver.url, trigger: 'return.created' });
     const set = (status: SubscriptionStatus) =>
@@ -126,7 +126,7 @@ describe('an open circuit', () => {
         status,
       });
     await set(SubscriptionStatus.INACTIVE);
-    // Nobody answers any more.
+    // The receiver no longer answers.
     receiver.answer = () => {};
     const before = receiver.received.length;
     await webhooks.publish(sampleEvent('return.created', shopId));
@@ -148,8 +148,8 @@ describe('an open circuit', () => {
   });
 });
 
-describe('a subscription that only fails', () => {
-  test('is warned of, once at each share of the time', async () => {
+describe('a subscription with only failures', () => {
+  test('gets one warning at each percentage of the time', async () => {
     const receiver = await startReceiver();
     receiver.answer = (response) => void response.writeHead(500).end();
     const shopId = newShop();
@@ -195,7 +195,7 @@ describe('a subscription that only fails', () => {
     await receiver.stop();
   });
 
-  /** How far the retry clock is ahead: what it says of a delivery that was queued now. Seconds. */
+  /** How far the retry clock is ahead, according to a delivery that was queued now. Seconds. */
   async function retryClock(): Promise<number | undefined> {
     const { rows } = await webhooks.db.pool.query<{ ahead: number }>(
       `select extract(epoch from q.queued_at - d.created_at)::float8 as ahead

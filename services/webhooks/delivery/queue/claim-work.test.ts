@@ -10,14 +10,14 @@ import { findNextReady, findReadyQueues } from './ready-queues.ts';
 
 let db: TestDatabase;
 let migrator: pg.Client;
-/** One connection, so that it is known whose reads are counted. */
+/** One connection, so that only its reads are counted. */
 let pool: pg.Pool;
 
 beforeAll(async () => {
   db = await createTestDatabase('webhooks');
   migrator = new pg.Client({ connectionString: db.migratorUrl });
   await migrator.connect();
-  // Its reads would count among ours.
+  // Its reads would be counted too.
   await migrator.query('alter table webhooks.queue set (autovacuum_enabled = off)');
   await migrator.query('alter table webhooks.subscription_queues set (autovacuum_enabled = off)');
   pool = openSecondPool(db.pool, { ...ENGINE_POOL, max: 1 });
@@ -28,7 +28,7 @@ afterAll(async () => {
   await db.drop();
 });
 
-/** So many endpoints of one shop, with one queue each. */
+/** Endpoints of one shop, with one queue each. */
 async function addQueues(shopId: bigint, count: number, readyAt: string): Promise<bigint[]> {
   const { rows } = await db.pool.query<{ id: bigint }>(
     `with e as (
@@ -50,7 +50,7 @@ async function addQueues(shopId: bigint, count: number, readyAt: string): Promis
   return rows.map((row) => row.id);
 }
 
-/** Deliveries of a queue that are due, or become so in an hour. */
+/** Deliveries of a queue that are due now, or in an hour. */
 async function addDeliveries(
   o: { shopId: bigint; subscriptionId: bigint; isRetry?: boolean },
   count: number,
@@ -64,7 +64,7 @@ async function addDeliveries(
   );
 }
 
-/** Blocks of a table and its indexes that anybody has looked at so far. */
+/** Blocks of a table and its indexes read so far, by any session. */
 async function blocksRead(one: Queryable): Promise<number> {
   await one.query('select pg_stat_force_next_flush()');
   const { rows } = await one.query<{ blocks: number }>(
@@ -78,7 +78,7 @@ async function blocksOf(work: () => Promise<unknown>): Promise<number> {
   await migrator.query(
     'vacuum analyze webhooks.queue, webhooks.subscription_queues, webhooks.endpoints, webhooks.subscriptions',
   );
-  // Plans are made, catalogs are read.
+  // Warm up plans and catalogs.
   await work();
   const before = await blocksRead(pool);
   await work();
@@ -120,7 +120,7 @@ describe('the work of a claim', () => {
     expect(withRetries).toBeLessThanOrEqual(1.3 * few);
   });
 
-  test('does not grow with endpoints that are down', async () => {
+  test('does not grow with the number of endpoints that are down', async () => {
     const shards = Array.from({ length: 32 }, (_, shard) => shard);
     await addQueues(2n, 64, 'now()');
     const find = async (): Promise<void> => {
@@ -135,14 +135,14 @@ describe('the work of a claim', () => {
     expect(many).toBeLessThanOrEqual(1.3 * few);
   });
 
-  test('of looking for waits that began in the future does not grow with those that did not', async () => {
+  test('of a search for waits that started in the future does not grow with other waits', async () => {
     const shards = Array.from({ length: 32 }, (_, shard) => shard);
-    const look = () => restartWaits(pool, { shards, offsetMs: 0 });
-    const few = await blocksOf(look);
+    const search = () => restartWaits(pool, { shards, offsetMs: 0 });
+    const few = await blocksOf(search);
     for (const id of await addQueues(5n, 300, `now() + interval '1 hour'`)) {
       await addDeliveries({ shopId: 5n, subscriptionId: id, isRetry: true }, 100);
     }
-    // A further level of the index.
-    expect(await blocksOf(look)).toBeLessThan(few + 5);
+    // One more level of the index.
+    expect(await blocksOf(search)).toBeLessThan(few + 5);
   });
 });

@@ -13,7 +13,7 @@ let webhooks: WebhooksUnderTest;
 let receiver: Receiver;
 
 beforeAll(async () => {
-  // A machine that stands still must not lose its shards: what fails then counts for nothing.
+  // On a frozen machine the shards must not be lost, or failures would not count.
   webhooks = await runWebhooks({ leaseMs: 60_000 });
   receiver = await startReceiver();
 });
@@ -22,7 +22,7 @@ afterAll(async () => {
   await receiver.stop();
 });
 
-/** As if the database's clock had been set back by a day: every time of the shop's deliveries is another from now. */
+/** As if the database's clock had been set back by a day: shifts every time of the shop's deliveries. */
 async function setBack(shopId: bigint): Promise<void> {
   const { pool } = webhooks.db;
   await pool.query(
@@ -36,7 +36,7 @@ async function setBack(shopId: bigint): Promise<void> {
   );
 }
 
-test('a retry waits as long as before although the clock of the database was set back by a day', async () => {
+test("a retry waits as long as before although the database's clock was set back by a day", async () => {
   const shopId = newShop();
   receiver.answer = (response, _, nth) => void response.writeHead(nth === 1 ? 500 : 204).end();
   await webhooks.subscribe({ shopId, url: receiver.url });

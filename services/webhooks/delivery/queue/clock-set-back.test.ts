@@ -11,7 +11,7 @@ import { unloadQueues } from './ready-queues.ts';
 const SECOND_MS = 1_000;
 const HOUR_MS = 3_600_000;
 const NO_LIMIT = { trusted: 1e9, new: 1e9, slow: 1e9, failing: 1e9 };
-/** Of shop 1; shop 2 has the next one. */
+/** Of shop 1. Shop 2 has the next one. */
 const SHARD = 3;
 const HELD = { shards: [SHARD], offsetMs: 0 };
 
@@ -41,9 +41,9 @@ beforeEach(async () => {
 
 interface Waiting {
   readonly shopId?: number;
-  /** When the wait began, from now; a fresh delivery has none. Milliseconds. */
+  /** Start of the wait, from now; none for a fresh delivery. Milliseconds. */
   readonly sinceMs?: number;
-  /** When it is due, from now. Milliseconds. */
+  /** Due time, from now. Milliseconds. */
   readonly dueMs: number;
 }
 
@@ -56,7 +56,7 @@ async function add({ shopId = 1, sinceMs, dueMs }: Waiting): Promise<void> {
   );
 }
 
-/** How long each delivery of a shop still waits, in seconds. */
+/** How much longer each delivery of a shop waits, in seconds. */
 async function waitsOf(shopId: number): Promise<number[]> {
   const { rows } = await db.pool.query<{ s: number }>(
     `select extract(epoch from next_attempt_at - clock_timestamp())::float8 as s from queue
@@ -73,14 +73,14 @@ async function readyShops(): Promise<bigint[]> {
   return rows.map(({ id }) => id);
 }
 
-/** That a wait is as long as promised, although the test stood still for up to ten minutes. */
+/** Asserts that a wait is as long as promised, even if the test was frozen for up to ten minutes. */
 function expectWait(actual: number | undefined, seconds: number): void {
   expect(actual).toBeLessThanOrEqual(seconds);
   expect(actual).toBeGreaterThan(seconds - 600);
 }
 
-describe('retries that began to wait before the clock was set back', () => {
-  test('wait as long as they had to, from now, and their queue is looked at', async () => {
+describe('retries whose wait started before the clock was set back', () => {
+  test('wait for their whole pause from now, and their queue is marked ready', async () => {
     await add({ sinceMs: HOUR_MS - 10 * SECOND_MS, dueMs: HOUR_MS + 1_790 * SECOND_MS });
     expect(await restartWaits(db.pool, HELD)).toBe(false);
     const [wait] = await waitsOf(1);
@@ -88,7 +88,7 @@ describe('retries that began to wait before the clock was set back', () => {
     expect(await readyShops()).toEqual([1n]);
   });
 
-  test('are corrected once, however often that is asked for', async () => {
+  test('are corrected once, however often the correction runs', async () => {
     await add({ sinceMs: HOUR_MS, dueMs: HOUR_MS + 30 * SECOND_MS });
     await restartWaits(db.pool, HELD);
     const rows = async () => (await db.pool.query('select * from queue')).rows;
@@ -97,14 +97,14 @@ describe('retries that began to wait before the clock was set back', () => {
     expect(await rows()).toEqual(before);
   });
 
-  test('are left alone in shards of other processes', async () => {
+  test('are not changed in shards of other processes', async () => {
     await add({ shopId: 2, sinceMs: HOUR_MS, dueMs: HOUR_MS + 30 * SECOND_MS });
     await restartWaits(db.pool, HELD);
     expectWait((await waitsOf(2))[0], 3_630);
     expect(await readyShops()).toEqual([]);
   });
 
-  test('are skipped while another transaction writes to them', async () => {
+  test('are skipped while another transaction is writing them', async () => {
     await add({ sinceMs: HOUR_MS, dueMs: HOUR_MS + 30 * SECOND_MS });
     const other = await db.pool.connect();
     try {
@@ -121,21 +121,21 @@ describe('retries that began to wait before the clock was set back', () => {
   });
 });
 
-test('retries that began to wait in the past keep their time, however long they wait', async () => {
+test('retries whose wait started in the past keep their time, however long they wait', async () => {
   await add({ sinceMs: -HOUR_MS, dueMs: 23 * HOUR_MS });
   await restartWaits(db.pool, HELD);
   expectWait((await waitsOf(1))[0], 23 * 3_600);
   expect(await readyShops()).toEqual([]);
 });
 
-test('an offset of the retry clock counts as passed', async () => {
+test('an offset of the retry clock counts as passed time', async () => {
   await add({ sinceMs: HOUR_MS, dueMs: HOUR_MS + 30 * SECOND_MS });
   await restartWaits(db.pool, { ...HELD, offsetMs: HOUR_MS });
   expectWait((await waitsOf(1))[0], 3_630);
 });
 
 describe('a fresh delivery that was queued before the clock was set back', () => {
-  test('has its queue looked at, also when that is unloaded', async () => {
+  test('gets its queue marked ready, even when that is unloaded', async () => {
     await add({ dueMs: HOUR_MS });
     await add({ shopId: 2, dueMs: HOUR_MS });
     await markFreshReady(db.pool, HELD);
@@ -145,7 +145,7 @@ describe('a fresh delivery that was queued before the clock was set back', () =>
     expect(await readyShops()).toEqual([1n]);
   });
 
-  test('leaves queues alone that hold retries only', async () => {
+  test('does not affect queues that hold only retries', async () => {
     await add({ sinceMs: -HOUR_MS, dueMs: HOUR_MS });
     await markFreshReady(db.pool, HELD);
     expect(await readyShops()).toEqual([]);
@@ -170,29 +170,26 @@ describe('a fresh delivery that was queued before the clock was set back', () =>
 test.each([
   { isRetry: false, scheduled: null },
   { isRetry: true, scheduled: true },
-])(
-  'a delivery that is queued says since when it waits if it goes after fresh ones: %j',
-  async (o) => {
-    const event = sampleEvent('return.closed', 1n);
-    const delivery = {
-      event,
-      subscriptionId: 1n,
-      topic: 'return',
-      version: '2026-10',
-      isTest: false,
-    };
-    await insertDeliveries(db.pool, [{ ...delivery, body: Buffer.from('{}') }], {
-      offsetMs: 0,
-      isRetry: o.isRetry,
-    });
-    const { rows } = await db.pool.query(
-      'select is_retry as "isRetry", scheduled_at = next_attempt_at as scheduled from queue',
-    );
-    expect(rows).toEqual([o]);
-  },
-);
+])('a delivery queued behind fresh ones stores the start of its wait: %j', async (o) => {
+  const event = sampleEvent('return.closed', 1n);
+  const delivery = {
+    event,
+    subscriptionId: 1n,
+    topic: 'return',
+    version: '2026-10',
+    isTest: false,
+  };
+  await insertDeliveries(db.pool, [{ ...delivery, body: Buffer.from('{}') }], {
+    offsetMs: 0,
+    isRetry: o.isRetry,
+  });
+  const { rows } = await db.pool.query(
+    'select is_retry as "isRetry", scheduled_at = next_attempt_at as scheduled from queue',
+  );
+  expect(rows).toEqual([o]);
+});
 
-test('what waits is found by its index, when nothing is known of the tables', async () => {
+test('affected rows are found by their index, whatever the statistics are', async () => {
   await db.pool.query(
     `insert into queue (shop_id, subscription_id, id, payload_id, bytes, is_retry, next_attempt_at, queued_at, scheduled_at)
      select 1, n, gen_random_uuid(), gen_random_uuid(), 2, true, now(), now(), now() from generate_series(1, 1000) n`,

@@ -9,7 +9,7 @@ import { createDatabaseClock } from './database-clock.ts';
 
 const HOUR_MS = 3_600_000;
 
-/** Clock steps over a database that notes its statements with their shards, and has nothing to correct. */
+/** Clock steps over a database that records its statements with their shards, and has no rows to correct. */
 function newClockSteps() {
   const [statements, lines, steps]: [string[], unknown[], number[]] = [[], [], []];
   const active = createActiveQueues();
@@ -37,7 +37,7 @@ function newClockSteps() {
   return { clockSteps, clock, active, note, statements, lines, steps };
 }
 
-test('a step is logged and counted once, and every queue in memory is read from its beginning', () => {
+test('a step is logged and counted once, and every queue in memory is read from its start', () => {
   const { active, note, lines, steps } = newClockSteps();
   const [queue] = active.due();
   if (!queue) throw new Error('it was added');
@@ -52,7 +52,7 @@ test('a step is logged and counted once, and every queue in memory is read from 
   expect(lines).toEqual([{ seconds: -3_600 }, { seconds: 3_600 }]);
 });
 
-test('the retry clock is that of the database, and the offset', () => {
+test('the retry clock is that of the database plus the offset', () => {
   const { clockSteps, clock, note } = newClockSteps();
   note(5 * HOUR_MS);
   clock.advance(3_600);
@@ -60,7 +60,7 @@ test('the retry clock is that of the database, and the offset', () => {
   expect(Math.abs(aheadMs - 6 * HOUR_MS)).toBeLessThan(1_000);
 });
 
-test('corrections are made now and then, after a step, and for shards that are new', async () => {
+test('corrections run regularly, after a step, and for new shards', async () => {
   const { clockSteps, note, statements } = newClockSteps();
   const correct = async (...shards: number[]): Promise<string[]> => {
     await clockSteps.correct(shards);

@@ -3,18 +3,18 @@ import { createDatabaseClock } from './database-clock.ts';
 
 const HOUR_MS = 3_600_000;
 
-/** A reading that takes some time, of a clock that is ahead of the monotonic one by `skewMs`. */
+/** A slow reading of a clock that is ahead of the monotonic one by `skewMs`. */
 function readingOf(skewMs: number, tookMs = 1) {
   const askedMs = performance.now();
   return { askedMs, answeredMs: askedMs + tookMs, databaseMs: askedMs + tookMs / 2 + skewMs };
 }
 
-test('a step of the clock is not confused with a late answer', () => {
+test('a slow answer is not mistaken for a step of the clock', () => {
   const clock = createDatabaseClock();
   const skewMs = 5_000_000;
   for (const [skew, tookMs] of [
     [skewMs, 8_000],
-    // Within what the slow answer left open.
+    // Within the uncertainty of the slow answer.
     [skewMs, 1],
     [skewMs, 60_000],
     [skewMs + 500, 1],

@@ -29,7 +29,7 @@ afterAll(async () => {
 const WAITING = 2_500;
 const FIELDS = { topic: 'return', trigger: 'return.closed' };
 
-/** A subscription behind which a lot waits for an hour from now. */
+/** A subscription with a long queue that is due in an hour. */
 async function withBacklog() {
   const shopId = newShop();
   const { id: subscriptionId } = await webhooks.subscribe({
@@ -81,7 +81,7 @@ async function counts(shopId: bigint) {
   };
 }
 
-/** Rows that a call wrote; what was written before it is told to the statistics first. */
+/** Rows that a call wrote. Earlier writes are flushed to the statistics first. */
 async function written(call: () => Promise<unknown>): Promise<number> {
   const read = async () => {
     await Promise.all(
@@ -114,12 +114,12 @@ describe('a long backlog', () => {
     expect(touched).toBeLessThan(100);
     await webhooks.client.deleteSubscription({ shopId, actor, subscriptionId });
     expect(await states()).toEqual(new Set([DeliveryState.DROPPED]));
-    // What was decided is written down a batch at a time.
+    // The deliveries end later, one batch at a time.
     await until(async () => (await counts(shopId)).byEnd.dropped === WAITING + 1);
     expect((await counts(shopId)).queued ?? 0).toBe(0);
   });
 
-  test('expires a batch at a time', async () => {
+  test('expires one batch at a time', async () => {
     const { shopId, set } = await withBacklog();
     await set({ status: SubscriptionStatus.INACTIVE });
     webhooks.advance(31 * 24 * 3_600);

@@ -30,7 +30,7 @@ afterEach(() => receiver.stop());
 const DAY = 24 * 3_600;
 const CLOSED = { topic: 'return', trigger: 'return.closed' };
 
-/** A subscription whose first delivery failed once and now waits for its next attempt. */
+/** A subscription whose first delivery failed once and waits for its next attempt. */
 async function withWaiting() {
   receiver.answer = (response) => void response.writeHead(500).end();
   const shopId = newShop();
@@ -57,7 +57,7 @@ async function withWaiting() {
 }
 
 describe('an inactive subscription', () => {
-  test('holds what waits, gets nothing new, and goes on when it is active', async () => {
+  test('holds its deliveries, gets no new ones, and continues when it is active', async () => {
     const { shopId, set, state } = await withWaiting();
     await set({ status: SubscriptionStatus.INACTIVE });
     expect(await state()).toBe(DeliveryState.HELD);
@@ -72,7 +72,7 @@ describe('an inactive subscription', () => {
     expect(receiver.received).toHaveLength(2);
   });
 
-  test('ends what it held for 30 days as expired', async () => {
+  test('expires deliveries that were held for 30 days', async () => {
     const { shopId, set, state } = await withWaiting();
     await set({ status: SubscriptionStatus.INACTIVE });
     await endBacklog(webhooks.db.pool, 29 * DAY * 1_000);
@@ -85,7 +85,7 @@ describe('an inactive subscription', () => {
     expect(receiver.received).toHaveLength(1);
   });
 
-  test('expires what is overdue even when it is set active first', async () => {
+  test('expires overdue deliveries even when it is activated first', async () => {
     const { shopId, set, state } = await withWaiting();
     await set({ status: SubscriptionStatus.INACTIVE });
     await webhooks.db.pool.query(
@@ -106,7 +106,7 @@ describe('an inactive subscription', () => {
 });
 
 describe('an update', () => {
-  test('sends what waits to the new address, with the same secret', async () => {
+  test('sends waiting deliveries to the new address, with the same secret', async () => {
     const { set, state, shopId, secret, id } = await withWaiting();
     const elsewhere = await startReceiver();
     await set({ url: elsewhere.url });
@@ -119,7 +119,7 @@ describe('an update', () => {
     await elsewhere.stop();
   });
 
-  test('keeps whatever is not given, an address too that would be refused by now', async () => {
+  test('keeps fields that are not given, even an address that would now be rejected', async () => {
     const shopId = newShop();
     const { id: subscriptionId } = await webhooks.subscribe({ shopId, url: receiver.url });
     const refused = 'https://10.0.0.1/';
@@ -141,7 +141,7 @@ describe('an update', () => {
     expect(await refusal(change({ trigger: 'return.opened' }))).toMatchObject({ field: 'trigger' });
   });
 
-  test('of topic or trigger counts for later events only', async () => {
+  test('of topic or trigger applies to later events only', async () => {
     const { shopId, set, state } = await withWaiting();
     await set({ topic: 'label', trigger: 'label.created' });
     webhooks.advance(6);
@@ -157,7 +157,7 @@ describe('an update', () => {
 });
 
 describe('a deletion', () => {
-  test('drops what waits and keeps the log', async () => {
+  test('drops waiting deliveries and keeps the log', async () => {
     const { shopId, id, state } = await withWaiting();
     await webhooks.client.deleteSubscription({ shopId, actor, subscriptionId: id });
     expect(await state()).toBe(DeliveryState.DROPPED);
@@ -175,8 +175,8 @@ describe('a deletion', () => {
   });
 });
 
-describe('a payload that is gone', () => {
-  test('drops the delivery, and the subscription has failed nothing', async () => {
+describe('a removed payload', () => {
+  test('drops the delivery without a failure of the subscription', async () => {
     const { shopId, state } = await withWaiting();
     const failures = async () => {
       const { rows } = await webhooks.db.pool.query<{ failures: number }>(
@@ -198,7 +198,7 @@ describe('a payload that is gone', () => {
 });
 
 describe('a replay', () => {
-  test('is refused while the delivery waits, and of what does not exist or is another shop’s', async () => {
+  test('is rejected while the delivery waits, and for unknown deliveries and those of another shop', async () => {
     const { shopId } = await withWaiting();
     const [waiting] = await webhooks.deliveries(shopId);
     const replay = (shop: bigint, deliveryId: string) =>
@@ -212,7 +212,7 @@ describe('a replay', () => {
     expect(await replay(shopId, 'msg_x')).toMatchObject(missing);
   });
 
-  test('with a key is one, however often it is asked for and however it ended', async () => {
+  test('with a key is started once, however often it is requested and however it ended', async () => {
     const { shopId, state } = await withWaiting();
     webhooks.advance(6);
     await until(async () => (await state()) === DeliveryState.DELIVERED);
@@ -231,7 +231,7 @@ describe('a replay', () => {
     expect(await refusal(replay('x'.repeat(201)))).toMatchObject({ field: 'idempotency_key' });
   });
 
-  test('behind an inactive subscription is held', async () => {
+  test('for an inactive subscription is held', async () => {
     const { shopId, set, state } = await withWaiting();
     webhooks.advance(6);
     await until(async () => (await state()) === DeliveryState.DELIVERED);

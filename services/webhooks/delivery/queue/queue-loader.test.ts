@@ -32,14 +32,14 @@ beforeEach(async () => {
     owner: randomUUID(),
     name: DELIVERY_LEASES,
     count: DELIVERY_SHARDS,
-    // A machine that stands still must not lose them.
+    // On a frozen machine the shards must not be lost.
     leaseMs: 60_000,
   });
   await shards.rebalance();
 });
 afterEach(() => shards.release());
 
-/** A queue of a shop of its own, and its endpoint. */
+/** A queue and its endpoint, in a shop of its own. */
 async function newQueue(path = '') {
   const shopId = newShop();
   const fields = { topic: 'return', trigger: 'return.closed', status: undefined };
@@ -52,7 +52,7 @@ async function newQueue(path = '') {
   return { shopId, subscriptionId: subscription.id };
 }
 
-/** @param pool over which it asks. */
+/** @param pool for its queries. */
 function loaderOf(active: ActiveQueues, pool: pg.Pool, clockStep = (_stepMs: number) => {}) {
   return createQueueLoader({
     pool,
@@ -68,12 +68,12 @@ function loaderOf(active: ActiveQueues, pool: pg.Pool, clockStep = (_stepMs: num
   });
 }
 
-/** Asks as the pool does; `between` runs before the second of two statements that look for ready queues. */
+/** Queries like the pool; `between` runs before the second of the two statements that search for ready queues. */
 function interrupted(between: () => Promise<unknown>): pg.Pool {
-  const looks = ['find-ready-queues', 'find-next-ready'];
+  const searches = ['find-ready-queues', 'find-next-ready'];
   let nth = 0;
   const query = async (statement: pg.QueryConfig) => {
-    if (looks.includes(statement.name ?? '')) nth += 1;
+    if (searches.includes(statement.name ?? '')) nth += 1;
     if (nth === 2) await between();
     return db.pool.query(statement);
   };
@@ -82,8 +82,8 @@ function interrupted(between: () => Promise<unknown>): pg.Pool {
   });
 }
 
-describe('a queue that went to another endpoint', () => {
-  test('is looked after at that one, though nobody was told', async () => {
+describe('a queue that moved to another endpoint', () => {
+  test('is loaded with the new one, even without a notification', async () => {
     const queue = await newQueue();
     await db.pool.query('update subscription_queues set ready_at = now() where shop_id = $1', [
       queue.shopId,
@@ -101,7 +101,7 @@ describe('a queue that went to another endpoint', () => {
          from moved m where l.shop_id = $1 returning m.id`,
       [queue.shopId],
     );
-    // What is notified when the connection is new again.
+    // The notification for a new connection.
     loader.notify({ keys: [], isChange: false });
     await loader.load();
     expect(active.queues.get(queueKeyOf(queue))?.endpointId).toBe(rows[0]?.id);
@@ -109,7 +109,7 @@ describe('a queue that went to another endpoint', () => {
   });
 });
 
-test('deliveries that were committed for a shard which was lost are left to its new holder', () => {
+test('committed deliveries of a lost shard are left to its new holder', () => {
   const active = createActiveQueues();
   const loader = loaderOf(active, db.pool);
   const ids = { shopId: 1n, subscriptionId: 1n, endpointId: 1n, endpointKey: '1:1' };
@@ -125,7 +125,7 @@ test('deliveries that were committed for a shard which was lost are left to its 
 });
 
 describe('a queue that becomes ready', () => {
-  test('is looked after as soon as another replica says so, before the next search', async () => {
+  test('is loaded when another replica sends a notification, before the next search', async () => {
     const queue = await newQueue();
     const active = createActiveQueues();
     const loader = loaderOf(active, db.pool);
@@ -138,7 +138,7 @@ describe('a queue that becomes ready', () => {
     expect(active.queues.has(queueKeyOf(queue))).toBe(true);
   });
 
-  test('between two looks is found at once', async () => {
+  test('between two searches is found at once', async () => {
     const queue = await newQueue();
     await db.pool.query(
       `update subscription_queues set ready_at = clock_timestamp() + interval '150 milliseconds' where shop_id = $1`,
@@ -161,8 +161,8 @@ describe('a queue that becomes ready', () => {
   });
 });
 
-describe('database clock step detected', () => {
-  test('back: a retry that began to wait before is corrected by the next scan, whether the step was seen or not', async () => {
+describe('when the database clock is set', () => {
+  test('back: the next scan corrects a retry that waited before, whether the step was noticed or not', async () => {
     const queue = await newQueue();
     await addWaiting(queue, { isRetry: true });
     await loaderOf(createActiveQueues(), db.pool).load();
@@ -173,7 +173,7 @@ describe('database clock step detected', () => {
     expect(rows).toEqual([{ isSoon: true }]);
   });
 
-  test('back: the queue of a fresh delivery of before is found by a process that gets its shard', async () => {
+  test('back: the queue of an earlier fresh delivery is found by a process that gets its shard', async () => {
     const active = createActiveQueues();
     const queue = await newQueue();
     await addWaiting(queue, { isRetry: false });
@@ -181,7 +181,7 @@ describe('database clock step detected', () => {
     expect(active.queues.has(queueKeyOf(queue))).toBe(true);
   });
 
-  test('and the step is counted', async () => {
+  test('the step is counted', async () => {
     const steps: number[] = [];
     let aheadMs = 0;
     const query = async (statement: pg.QueryConfig) => {
@@ -192,7 +192,7 @@ describe('database clock step detected', () => {
     const pool = { query } as unknown as pg.Pool;
     const loader = loaderOf(createActiveQueues(), pool, (stepMs) => steps.push(Math.sign(stepMs)));
     for (aheadMs of [0, 0, -3_600_000, -3_600_000, 0]) {
-      // As when its connection for notifications is new: it scans.
+      // As with a new connection for notifications: it scans.
       loader.notify({ keys: [], isChange: false });
       await loader.load();
     }
@@ -200,7 +200,7 @@ describe('database clock step detected', () => {
   });
 });
 
-/** A delivery that was queued, or began to wait for 5 s, before the clock was set back by an hour. */
+/** A delivery that was queued, or started to wait for 5 s, before the clock was set back by an hour. */
 async function addWaiting(
   queue: { shopId: bigint; subscriptionId: bigint },
   { isRetry }: { isRetry: boolean },

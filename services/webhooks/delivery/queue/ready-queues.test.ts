@@ -18,7 +18,7 @@ afterAll(() => db.drop());
 
 const AT = { today: new Date('2026-11-21T00:00:00Z'), offsetMs: 0 };
 
-/** A queue with nothing in it. */
+/** An empty queue. */
 async function newQueue() {
   const shopId = newShop();
   const { subscription } = await createSubscription(db.pool, shopId, {
@@ -47,7 +47,7 @@ async function newQueue() {
       }),
     unload: (heldUntilMs: number | null = null) =>
       unloadQueues(db.pool, [{ ...queue, endpointId, heldUntilMs }]),
-    /** Whether something waits, and whether the queue is to be looked at now. */
+    /** Whether deliveries wait, and whether the queue is ready. */
     async state() {
       const { rows: found } = await db.pool.query<{ waits: boolean; isReady: boolean }>(
         `select exists (select from queue q where q.shop_id = l.shop_id) as waits,
@@ -61,8 +61,8 @@ async function newQueue() {
   };
 }
 
-describe('fan-out against parking', () => {
-  test('whichever comes first, nothing waits in a queue that nobody will look at', async () => {
+describe('fan-out and unloading at the same time', () => {
+  test('in either order, no delivery waits in a queue without a ready time', async () => {
     const queue = await newQueue();
     for (let round = 0; round < 150; round += 1) {
       const both = round % 2 ? [queue.add(), queue.unload()] : [queue.unload(), queue.add()];
@@ -86,7 +86,7 @@ describe('fan-out against parking', () => {
 });
 
 describe('a queue that is unloaded', () => {
-  test('is left as it is while somebody writes to it', async () => {
+  test('does not change while another transaction is writing it', async () => {
     const { queue, add, unload, state } = await newQueue();
     await inTransaction(db.pool, async (tx) => {
       await tx.query('select from subscription_queues where shop_id = $1 for no key update', [
@@ -98,7 +98,7 @@ describe('a queue that is unloaded', () => {
     expect(await state()).toEqual({ waits: true, isReady: true });
   });
 
-  test('is due when the first of what waits is', async () => {
+  test('is ready when its first delivery is due', async () => {
     const { queue, add, unload } = await newQueue();
     expect([...(await unload()).values()]).toEqual([null]);
     await add();
@@ -111,7 +111,7 @@ describe('a queue that is unloaded', () => {
     expect(Math.abs((readyMs ?? 0) - Date.now() - 3_600_000)).toBeLessThan(60_000);
   });
 
-  test('is looked at for a probe while its circuit is open, or when its oldest is due', async () => {
+  test('is ready for a probe while its circuit is open, or when its oldest delivery is due', async () => {
     const { queue, add, unload } = await newQueue();
     await add();
     await add();

@@ -14,7 +14,7 @@ import { findTargets } from './targets.ts';
 let webhooks: WebhooksUnderTest;
 
 beforeAll(async () => {
-  // It sends nothing: what is queued by the tests stays.
+  // It does not send, so deliveries of the tests stay queued.
   webhooks = await runWebhooks({ concurrency: 0 });
 });
 afterAll(() => webhooks.stop());
@@ -39,7 +39,7 @@ const queue = (o: { shopId: bigint; subscriptionId: bigint }, isRetry: boolean) 
     [o.shopId, o.subscriptionId, isRetry],
   );
 
-test('what is sent from memory is what a reading of the table gives', async () => {
+test('a delivery from memory equals a delivery read from the table', async () => {
   const { shopId, subscriptionId } = await subscribed();
   await webhooks.client.rotateSecret({ shopId, actor, subscriptionId });
   const event = { ...sampleEvent(TRIGGER, shopId), traceparent: 'of its cause', revision: 7n };
@@ -67,7 +67,7 @@ test('what is sent from memory is what a reading of the table gives', async () =
   expect(deliveries).toEqual(read);
 });
 
-test('a body that was stored before is read: it may have been sent, and shaped by another release', async () => {
+test('a body that was stored before is read, because another release may have shaped and sent it', async () => {
   const { shopId } = await subscribed();
   const event = sampleEvent(TRIGGER, shopId);
   const today = new Date();
@@ -85,7 +85,7 @@ test('a body that was stored before is read: it may have been sent, and shaped b
   expect({ written, fresh }).toEqual({ written: 1, fresh: [] });
 });
 
-describe('deliveries go from memory', () => {
+describe('deliveries are sent from memory', () => {
   test('when their queue is empty, or holds only fresh ones', async () => {
     const of = await subscribed();
     expect(await targetsOf(of.shopId)).toMatchObject([{ ...of, url: URL, wasEmpty: true }]);
@@ -93,7 +93,7 @@ describe('deliveries go from memory', () => {
     expect(await targetsOf(of.shopId)).toMatchObject([of]);
   });
 
-  test('not while a retry waits: the table knows when it is due', async () => {
+  test('not while a retry waits, because only the table knows when it is due', async () => {
     const of = await subscribed();
     await queue(of, true);
     expect(await targetsOf(of.shopId)).toEqual([]);

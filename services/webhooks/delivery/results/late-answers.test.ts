@@ -10,14 +10,14 @@ import {
 } from '../../../../test/support/webhooks.ts';
 import { sampleEvent } from '../../../contract/sample-event.ts';
 
-/** Short, as each test waits for it, and long enough for the second attempt, which is answered. */
+/** Short, because each test waits for it, and long enough for the second attempt, which is answered. */
 const ATTEMPT_MS = 4_000;
 
 let webhooks: WebhooksUnderTest;
 let receiver: Receiver;
 
 beforeAll(async () => {
-  // A machine that stands still must not lose its shards: what fails then counts for nothing.
+  // On a frozen machine the shards must not be lost, or failures would not count.
   webhooks = await runWebhooks({ attemptMs: ATTEMPT_MS, leaseMs: 60_000 });
 });
 afterAll(() => webhooks.stop());
@@ -34,7 +34,7 @@ async function deliverOne(): Promise<bigint> {
   return shopId;
 }
 
-/** The shop's only delivery, once it has been attempted so often. */
+/** The shop's only delivery, after this many attempts. */
 function written(shopId: bigint, attempts: number) {
   return until(async () => {
     const [delivery] = await webhooks.deliveries(shopId);
@@ -42,7 +42,7 @@ function written(shopId: bigint, attempts: number) {
   });
 }
 
-test('an attempt without an answer in time has failed, and halves what the endpoint may have in flight', async () => {
+test('an attempt without an answer in time has failed, and halves the limit in flight of its endpoint', async () => {
   receiver.answer = () => {};
   const shopId = await deliverOne();
   const { attempts } = await written(shopId, 1);
@@ -64,7 +64,7 @@ test('an attempt without an answer in time has failed, and halves what the endpo
   await until(async () => (await cap()) === 2);
 });
 
-test('an attempt whose answer drips for ever has failed; an endless one ends at our limit', async () => {
+test('an attempt with an endless slow answer fails; an endless fast one ends at our limit', async () => {
   receiver.answer = (response) => {
     const dripping = setInterval(() => response.write('.'), 20);
     response.once('close', () => clearInterval(dripping));

@@ -39,7 +39,7 @@ function resultOf(nth: number): AttemptResult {
   return { due, token: 1n, sent: undefined, ended: 'dropped', pauseMs: 0 };
 }
 
-test('results that the database refuses one after another are tried by samples, and recorded soon after', async () => {
+test('when the database rejects results in a row, only samples are retried, and all are recorded soon after', async () => {
   jest.useFakeTimers();
   let isRefused = true;
   let statements = 0;
@@ -52,7 +52,7 @@ test('results that the database refuses one after another are tried by samples, 
     },
   };
   const writer = createResultWriter({
-    // Only this much of it is used for results of this kind.
+    // Only this part is used for such results.
     pool: pool as unknown as pg.Pool,
     logger: silentLogger(),
     offsetMs: () => 0,
@@ -63,7 +63,7 @@ test('results that the database refuses one after another are tried by samples, 
   });
   for (let nth = 0; nth < 200; nth += 1) writer.add(resultOf(nth));
   await jest.advanceTimersByTimeAsync(500);
-  // All together, then five alone.
+  // All together, then five one by one.
   expect(statements).toBe(6);
   await jest.advanceTimersByTimeAsync(580_000);
   expect(recorded.size).toBe(0);
@@ -75,7 +75,7 @@ test('results that the database refuses one after another are tried by samples, 
   expect(writer.oldestMs()).toBe(0);
 });
 
-test('results that meet an outage of the database are written again until it is over', async () => {
+test('results are written again until an outage of the database is over', async () => {
   let isAway = true;
   let statements = 0;
   const recorded: string[] = [];

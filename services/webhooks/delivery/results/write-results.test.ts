@@ -28,7 +28,7 @@ beforeAll(async () => {
     owner: randomUUID(),
     name: DELIVERY_LEASES,
     count: DELIVERY_SHARDS,
-    // A machine that stands still must not lose them.
+    // On a frozen machine the shards must not be lost.
     leaseMs: 60_000,
   });
 });
@@ -38,7 +38,7 @@ const NO_LIMIT = { trusted: 1e9, new: 1e9, slow: 1e9, failing: 1e9 };
 
 const FIELDS = { topic: 'return', trigger: 'return.closed', url: 'https://a.example/' };
 
-/** So many deliveries of one subscription, read as due. */
+/** Deliveries of one subscription, read as due. */
 async function read(count: number): Promise<Due[]> {
   const shopId = newShop();
   const { subscription } = await createSubscription(db.pool, shopId, {
@@ -61,7 +61,7 @@ async function read(count: number): Promise<Due[]> {
   return readOf({ shopId, subscriptionId: subscription.id, endpointId }, count);
 }
 
-/** What is due in a queue. */
+/** The due deliveries of a queue. */
 function readOf(
   { shopId, subscriptionId, endpointId }: Pick<Due, 'shopId' | 'subscriptionId' | 'endpointId'>,
   count: number,
@@ -115,7 +115,7 @@ async function rowsOf(shopId: bigint) {
   return rows[0];
 }
 
-/** Whether some session waits for another's row. */
+/** Whether some session waits for the row of another one. */
 async function hasLockWaits(): Promise<boolean> {
   const { rows } = await db.pool.query<{ waits: boolean }>(
     `select exists (select from pg_stat_activity
@@ -124,8 +124,8 @@ async function hasLockWaits(): Promise<boolean> {
   return rows[0]?.waits ?? false;
 }
 
-describe('a batch of outcomes', () => {
-  test('is written once, though it is repeated when nobody knows whether it was committed', async () => {
+describe('a batch of results', () => {
+  test('is recorded once, even if it is repeated because its commit is uncertain', async () => {
     const due = await read(6);
     const batch = due.map((one, nth) => attemptResult(one, nth % 2 ? 'failed' : 'delivered'));
     const expected = { queued: 3, attempts: 6, delivered: 3, failures: 1 };
@@ -135,7 +135,7 @@ describe('a batch of outcomes', () => {
     }
   });
 
-  test('leaves out what is written in the name of a lost lease, and only that', async () => {
+  test('leaves out only the results of a lost lease', async () => {
     const [first, second] = await read(2);
     if (!first || !second) throw new Error('there are two');
     const batch = [attemptResult(first, 'delivered'), attemptResult(second, 'delivered', 1n)];
@@ -144,14 +144,14 @@ describe('a batch of outcomes', () => {
     expect(await rowsOf(first.shopId)).toMatchObject({ queued: 1, attempts: 1, delivered: 1 });
   });
 
-  test('of failures in the name of a lost lease counts none', async () => {
+  test('counts no failure of a lost lease', async () => {
     const [due] = await read(1);
     if (!due) throw new Error('there is one');
     await writeResults(db.pool, [attemptResult(due, 'failed', 1n)], [], { offsetMs: 0 });
     expect(await rowsOf(due.shopId)).toMatchObject({ queued: 1, attempts: 0, failures: 0 });
   });
 
-  test('waits for a take-over that is under way, and is refused', async () => {
+  test('waits for a takeover in progress, and is rejected', async () => {
     const [due] = await read(1);
     if (!due) throw new Error('there is one');
     const lease = `deliveries/shard/${due.shard}`;
@@ -167,7 +167,7 @@ describe('a batch of outcomes', () => {
     expect(await rowsOf(due.shopId)).toMatchObject({ queued: 1, delivered: 0 });
   });
 
-  test('of a delivery that was dropped meanwhile says that it arrived, if it did', async () => {
+  test('of a delivery that was dropped during its attempt records a success', async () => {
     const [arrived, failed] = await read(2);
     if (!arrived || !failed) throw new Error('there are two');
     await db.pool.query('delete from queue where shop_id = $1', [arrived.shopId]);
@@ -196,7 +196,7 @@ describe('a batch of outcomes', () => {
     expect(await rowsOf(arrived.shopId)).toMatchObject({ attempts: 2, queued: 0 });
   });
 
-  test('of a delivery that is dropped at this moment says that it arrived, if it did', async () => {
+  test('of a delivery that is dropped at this moment records a success', async () => {
     const [due] = await read(1);
     if (!due) throw new Error('there is one');
     const written = await inTransaction(db.pool, async (other) => {
@@ -213,7 +213,7 @@ describe('a batch of outcomes', () => {
     expect(await rowsOf(due.shopId)).toMatchObject({ queued: 0, attempts: 1, delivered: 1 });
   });
 
-  test('of a delivery that is started anew at this moment leaves it on its way', async () => {
+  test('of a delivery that is started again at this moment keeps it queued', async () => {
     const [due] = await read(1);
     if (!due) throw new Error('there is one');
     const { shopId, id } = due;
@@ -232,7 +232,7 @@ describe('a batch of outcomes', () => {
     expect(await rowsOf(shopId)).toMatchObject({ queued: 1, delivered: 0 });
   });
 
-  test('of an earlier round leaves a replay on its way, whatever it says', async () => {
+  test('of an earlier round keeps a replay queued, whatever its result', async () => {
     const due = await read(3);
     const [repeated, late, lateFailure] = due;
     if (!repeated || !late || !lateFailure) throw new Error('there are three');
@@ -272,7 +272,7 @@ describe('a batch of outcomes', () => {
     expect(await rowsOf(shopId)).toMatchObject({ queued: 0, attempts: 6, delivered: 3 });
   });
 
-  test('of a subscription that somebody else holds is passed over, but not how its endpoint fares', async () => {
+  test('of a locked subscription is skipped, but the health of its endpoint is recorded', async () => {
     const [due] = await read(1);
     if (!due) throw new Error('there is one');
     const { shopId, endpointId, shard } = due;
@@ -292,7 +292,7 @@ describe('a batch of outcomes', () => {
     expect(rows).toEqual([{ failures: 3 }]);
   });
 
-  test('keeps no answer to a payload that was redacted meanwhile', async () => {
+  test('stores no answer to a payload that was redacted during the attempt', async () => {
     const [due] = await read(1);
     if (!due) throw new Error('there is one');
     await db.pool.query('update payloads set redacted_at = now() where shop_id = $1', [due.shopId]);

@@ -15,14 +15,14 @@ const TOKEN = 1n;
 
 let db: TestDatabase;
 let migrator: pg.Client;
-/** One connection, so that its plans are those made while little waited. */
+/** One connection, so that its plans date from when few deliveries waited. */
 let pool: pg.Pool;
 
 beforeAll(async () => {
   db = await createTestDatabase('webhooks');
   migrator = new pg.Client({ connectionString: db.migratorUrl });
   await migrator.connect();
-  // As long as it has not come by, the statistics are those of before.
+  // Until it has run, the statistics are the old ones.
   await migrator.query('alter table webhooks.queue set (autovacuum_enabled = off)');
   pool = openSecondPool(db.pool, { ...ENGINE_POOL, max: 1 });
   await db.pool.query(
@@ -82,7 +82,7 @@ const OUTCOME: Outcome = {
   retryAfterMs: undefined,
 };
 
-/** Half of them arrive, the others are to be tried again. Returns how many there were. */
+/** Half of them succeed, the others are retried. Returns their number. */
 async function sendAndSettle(shopId: bigint, limit: number): Promise<number> {
   const queue = { shopId, subscriptionId: 1n, endpointId: 1n, freshFromMs: 0, retriesFromMs: 0 };
   const due = await readDue(pool, [{ ...queue, mode: 'all', healthClass: 'trusted', limit }], {
@@ -104,7 +104,7 @@ async function sendAndSettle(shopId: bigint, limit: number): Promise<number> {
   return due.length;
 }
 
-/** Blocks of the queue and the bodies, and of their indexes, that anybody has looked at so far. */
+/** Blocks of the queue, the bodies and their indexes read so far, by any session. */
 async function blocksRead(): Promise<number> {
   await pool.query('select pg_stat_force_next_flush()');
   const { rows } = await pool.query<{ blocks: number }>(
@@ -114,14 +114,14 @@ async function blocksRead(): Promise<number> {
   return rows[0]?.blocks ?? Number.NaN;
 }
 
-describe('the work of sending and settling', () => {
-  test.each([1, 3])('stays small when a queue of %i becomes long at once', async (before) => {
+describe('the work of sending and recording', () => {
+  test.each([1, 3])('stays small when a queue of %i grows suddenly', async (before) => {
     const shopId = BigInt(before);
     await addShop(shopId);
     await db.pool.query('delete from queue');
     await addDeliveries(shopId, before);
     await migrator.query('vacuum analyze');
-    // Plans are made.
+    // Warm up the plans.
     expect(await sendAndSettle(shopId, before)).toBe(before);
     await addDeliveries(shopId, 30_000);
     const from = await blocksRead();

@@ -24,8 +24,8 @@ const queueOf = (n: bigint, health = DOWN): StoredQueue => ({
 
 const SUCCESS = { result: 'delivered', status: 200, deliveryId: 'd', atMs: 40_000 } as const;
 
-describe('how an endpoint fares', () => {
-  test('is remembered while an attempt is open, though its only queue is changed', () => {
+describe('the health of an endpoint', () => {
+  test('stays in memory while an attempt is open, even if its only queue is changed', () => {
     const active = createActiveQueues();
     active.add(queueOf(1n));
     const leave = active.enter('1:5');
@@ -38,7 +38,7 @@ describe('how an endpoint fares', () => {
     expect(active.health('1:5')).toBeUndefined();
   });
 
-  test('is read anew when its shard was away, whatever an older attempt is about to say', () => {
+  test('is read again after its shard was lost in between, whatever an older attempt reports', () => {
     const active = createActiveQueues();
     active.add(queueOf(1n));
     const leave = active.enter('1:5');
@@ -49,7 +49,7 @@ describe('how an endpoint fares', () => {
     expect(active.health('1:5')).toEqual(NEW_ENDPOINT);
   });
 
-  test('is forgotten when a person has seen to it, and its queues are looked at', () => {
+  test('is reset by a person, and its queues are marked due', () => {
     const active = createActiveQueues();
     active.add(queueOf(1n));
     for (const queue of active.due()) queue.hasDueWork = false;
@@ -60,7 +60,7 @@ describe('how an endpoint fares', () => {
 });
 
 describe('a queue', () => {
-  test('that is known with another endpoint is replaced, and read from the beginning', () => {
+  test('with another endpoint replaces the known one, and is read from its start', () => {
     const active = createActiveQueues();
     active.add(queueOf(1n));
     for (const queue of active.due()) queue.hasDueWork = false;
@@ -73,7 +73,7 @@ describe('a queue', () => {
   });
 });
 
-describe('from where a queue is read', () => {
+describe('the read cursor of a queue', () => {
   test.each([false, true])(
     'follows a clock of the database that was set back (retries: %s)',
     (isRetry) => {
@@ -82,7 +82,7 @@ describe('from where a queue is read', () => {
       const queue = active.queues.get('1:1');
       if (!queue) throw new Error('it was added');
       const from = () => (isRetry ? startOf(queue).retriesFromMs : startOf(queue).freshFromMs);
-      // No more of it is used.
+      // Only this part is used.
       const read = (dueAtMs: number) => noteRead(queue, { isRetry, dueAtMs } as Due, dueAtMs);
       expect(from()).toBe(0);
       read(7_200_000);
@@ -96,7 +96,7 @@ describe('from where a queue is read', () => {
     },
   );
 
-  test('is never in the future, although a fresh delivery of before the step is', () => {
+  test('is never in the future, even after a fresh delivery from before the step', () => {
     const active = createActiveQueues();
     active.add(queueOf(1n));
     const queue = active.queues.get('1:1');

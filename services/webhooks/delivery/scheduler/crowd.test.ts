@@ -21,7 +21,7 @@ async function start(concurrency: number): Promise<void> {
   receiver = await startReceiver();
 }
 afterEach(async () => {
-  // What hangs ends with it.
+  // Ends hanging attempts with the test.
   await receiver.stop();
   await webhooks.stop();
 });
@@ -60,7 +60,7 @@ async function crowdOf(shopId: bigint, count: number): Promise<void> {
   );
 }
 
-/** Whatever is queued for the shop counts as so long. */
+/** Changes the time at which the shop's deliveries were queued. */
 async function inflate(shopId: bigint, bytes: number): Promise<void> {
   const migrator = new pg.Client({ connectionString: webhooks.db.migratorUrl });
   await migrator.connect();
@@ -73,7 +73,9 @@ async function inflate(shopId: bigint, bytes: number): Promise<void> {
   await migrator.end();
 }
 
-/** Sends to one that is known and to one never tried while a crowd hangs; how many of the crowd had ended by then. */
+/**
+ * Sends to a known and to a new endpoint while a crowd hangs. Returns how many attempts of the crowd had ended by then.
+ */
 async function sendBeside(crowd: bigint, count: number): Promise<number> {
   let ended = 0;
   const [known, fresh] = [newShop(), newShop()];
@@ -92,7 +94,7 @@ async function sendBeside(crowd: bigint, count: number): Promise<number> {
   }
   await webhooks.publish(sampleEvent('return.closed', crowd), sampleEvent('return.closed', crowd));
   await until(() => receiver.received.length >= 4 + 8);
-  // Until it is known that they hang.
+  // Until the process knows that they hang.
   const hangingSince = performance.now();
   await until(() => performance.now() - hangingSince > 1_500);
   await webhooks.publish(sampleEvent('return.closed', known), sampleEvent('return.closed', fresh));
@@ -100,12 +102,12 @@ async function sendBeside(crowd: bigint, count: number): Promise<number> {
   return ended;
 }
 
-test('more hanging endpoints than a process looks after hold up nobody else, nor who is new', async () => {
+test('more hanging endpoints than active queues delay no other endpoint, known or new', async () => {
   await start(16);
   expect(await sendBeside(newShop(), 2_200)).toBe(0);
 }, 120_000);
 
-test('large bodies that hang hold up nobody else, nor who is new', async () => {
+test('large bodies that hang delay no other endpoint, known or new', async () => {
   await start(128);
   const crowd = newShop();
   await inflate(crowd, 1_300_000);

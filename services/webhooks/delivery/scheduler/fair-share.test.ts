@@ -15,7 +15,7 @@ interface Scene {
   readonly capacities: ReadonlyMap<string, EndpointCapacity>;
 }
 
-/** Shops with endpoints with queues, in any order. */
+/** Shops with endpoints with queues, in random order. */
 const scenes: fc.Arbitrary<Scene> = fc
   .array(
     fc.array(
@@ -54,7 +54,7 @@ const places = fc.record({
   reserved: fc.record({ new: fc.nat(5), failing: fc.nat(5) }),
 });
 
-/** So many places for all, trusted ones above all. */
+/** Places for all endpoints together, trusted ones first. */
 const placesFor = (all: number): Capacity => ({
   all,
   untrusted: 0,
@@ -82,8 +82,8 @@ function given({ candidates, capacities }: Scene, free: Capacity) {
   return { result, of, healthClassOf, total: sum(result.values()) };
 }
 
-describe('the allotment of places', () => {
-  test('never exceeds what there is: in all, by healthClass, by endpoint', () => {
+describe('the fair share', () => {
+  test('never exceeds a limit: in total, by health class, by endpoint', () => {
     fc.assert(
       fc.property(scenes, places, (scene, free) => {
         const { of, healthClassOf, total } = given(scene, free);
@@ -98,8 +98,10 @@ describe('the allotment of places', () => {
         );
         expect(ofHealthClass('slow')).toBeLessThanOrEqual(free.bad);
         expect(ofHealthClass('slow', 'failing')).toBeLessThanOrEqual(free.bad + reserved.failing);
-        for (const [key, room] of scene.capacities) {
-          expect(of((one) => one.endpointKey === key)).toBeLessThanOrEqual(Math.max(0, room.free));
+        for (const [key, capacity] of scene.capacities) {
+          expect(of((one) => one.endpointKey === key)).toBeLessThanOrEqual(
+            Math.max(0, capacity.free),
+          );
         }
       }),
     );
@@ -110,9 +112,9 @@ describe('the allotment of places', () => {
       fc.property(scenes, places, (scene, free) => {
         const { of, total } = given(scene, free);
         if (total >= free.all) return;
-        for (const [key, room] of scene.capacities) {
-          if (room.healthClass !== 'trusted') continue;
-          expect(of((one) => one.endpointKey === key)).toBe(Math.max(0, room.free));
+        for (const [key, capacity] of scene.capacities) {
+          if (capacity.healthClass !== 'trusted') continue;
+          expect(of((one) => one.endpointKey === key)).toBe(Math.max(0, capacity.free));
         }
       }),
     );
@@ -146,7 +148,7 @@ describe('the allotment of places', () => {
     );
   });
 
-  test('a shop with many endpoints has no more turns than a shop with one', () => {
+  test('a shop with many endpoints gets no more places than a shop with one', () => {
     const candidates = [1, 2, 3, 4].map((n) => queueOf(1n, `a${n}`));
     candidates.push(queueOf(2n, 'b'));
     const capacities = placesFor(4);
@@ -156,7 +158,7 @@ describe('the allotment of places', () => {
     expect(sum(result.values())).toBe(4);
   });
 
-  test('what is new in a busy shop has its turn before a crowd that had one', () => {
+  test('a new endpoint of a busy shop is served before a crowd that was served already', () => {
     const crowd = Array.from({ length: 50 }, (_, n) => queueOf(1n, `c${n}`));
     const candidates = [...crowd, queueOf(2n, 'busy'), queueOf(2n, 'fresh')];
     const capacityOf = (key: string): EndpointCapacity => ({
@@ -169,7 +171,7 @@ describe('the allotment of places', () => {
     expect([...shareFairly(candidates, free, { capacityOf, lastGrantOf })]).toEqual([['fresh', 1]]);
   });
 
-  test('one place at a time, shops take turns, and the endpoints and queues of each', () => {
+  test('one place at a time, shops alternate, and so do the endpoints and queues of each', () => {
     const lastGrants = new Map<string | bigint, number>();
     const lastGrantOf = (key: string | bigint) => lastGrants.get(key) ?? 0;
     const capacityOf = () => ({ free: 8, healthClass: 'trusted' }) as const;
@@ -206,7 +208,7 @@ describe('places', () => {
       all: trusted + load.new + load.slow + load.failing,
     }));
 
-  test('are never more than twice the configured number in all', () => {
+  test('are never more than twice the configured number in total', () => {
     fc.assert(
       fc.property(loads, (load) => {
         const free = freeCapacity(load);
@@ -218,7 +220,7 @@ describe('places', () => {
     );
   });
 
-  test('half of them stay for trusted endpoints, three quarters for those that are not bad', () => {
+  test('half of them stay for trusted endpoints, three quarters for those that are not slow or failing', () => {
     fc.assert(
       fc.property(loads, (load) => {
         const free = freeCapacity(load);
@@ -255,7 +257,7 @@ describe('places', () => {
     );
   });
 
-  test('are left for others when all that is open hangs, some for what was never tried', () => {
+  test('stay available when all open attempts hang, some for new endpoints', () => {
     expect(freeCapacity({ most: 512, all: 512, new: 0, slow: 512, failing: 0 })).toEqual({
       all: 256,
       untrusted: 0,

@@ -15,14 +15,14 @@ const target: Target = {
   ...{ url: 'https://example.com/', encryptedSecrets: null, isFailing: false, wasEmpty: true },
 };
 
-/** No more of it is used. */
+/** Only this part is used. */
 const fresh = (id: string, bytes = 1): Due =>
   ({ ...ids, id, bytes, isRetry: false }) as Partial<Due> as Due;
 
 beforeEach(() => void jest.useFakeTimers());
 afterEach(() => void jest.useRealTimers());
 
-/** A scheduler whose readings find nothing: it notes what it starts and which queues it reads. */
+/** A scheduler whose reads are empty. Records the started deliveries and the queues that were read. */
 function scheduling(o: Partial<SchedulerOptions> = {}) {
   const active = createActiveQueues();
   const started: string[] = [];
@@ -44,7 +44,7 @@ function scheduling(o: Partial<SchedulerOptions> = {}) {
 }
 
 describe('deliveries that were just committed', () => {
-  test('are sent without being read, as many at a time as their endpoint takes', async () => {
+  test('are sent without a read, as many at a time as their endpoint allows', async () => {
     const { active, started, readings, sendDue } = scheduling();
     expect(active.addFresh(target, [fresh('a'), fresh('b'), fresh('c')])).toBe(true);
     await sendDue();
@@ -55,7 +55,7 @@ describe('deliveries that were just committed', () => {
     expect(active.due()).toEqual([]);
   });
 
-  test('are left to the table while something of their queue is to be read there', async () => {
+  test('are left to the table while their queue has other work to read', async () => {
     const { active, started, readings, sendDue } = scheduling();
     active.addFresh(target, [fresh('a')]);
     for (const queue of active.queues.values()) markDue(queue);
@@ -65,7 +65,7 @@ describe('deliveries that were just committed', () => {
     expect(active.due()).toEqual([]);
   });
 
-  test('are read when they could not start for a while: their address or body may have changed', async () => {
+  test('are read when they could not start for a while, because their address or body may have changed', async () => {
     const { active, started, readings, sendDue } = scheduling();
     active.addFresh(target, [fresh('a')]);
     jest.advanceTimersByTime(1_000);
@@ -82,7 +82,7 @@ describe('deliveries that were just committed', () => {
     expect({ started, readings: readings() }).toEqual({ started: [], readings: 1 });
   });
 
-  test('wait in the table for the bytes of their shop', async () => {
+  test('wait in the table while their shop is throttled', async () => {
     const shopBytes = { take: () => false, waitMs: () => 0, waiting: () => 0 };
     const { active, started, sendDue } = scheduling({ shopBytes });
     active.addFresh(target, [fresh('a')]);
@@ -93,7 +93,7 @@ describe('deliveries that were just committed', () => {
 });
 
 describe('fresh deliveries of a queue', () => {
-  test('that is not active are taken when nothing else waits in it', () => {
+  test('that is not active are accepted when no other delivery waits in it', () => {
     const active = createActiveQueues();
     expect(active.addFresh({ ...target, wasEmpty: false }, [fresh('a')])).toBe(false);
     expect(active.queues.size).toBe(0);
@@ -108,14 +108,14 @@ describe('fresh deliveries of a queue', () => {
     expect(active.addFresh(moved, [fresh('a')])).toBe(false);
   });
 
-  test('that was not read from the beginning for a while are left to the table', () => {
+  test('that was not read from the start for a while are left to the table', () => {
     const active = createActiveQueues();
     expect(active.addFresh(target, [fresh('a')])).toBe(true);
     jest.advanceTimersByTime(60_000);
     expect(active.addFresh(target, [fresh('b')])).toBe(false);
   });
 
-  test('are forgotten with the queue', async () => {
+  test('are dropped with the queue', async () => {
     const { active, started, sendDue } = scheduling();
     active.addFresh(target, [fresh('a')]);
     active.keepOnly([2]);
@@ -124,7 +124,7 @@ describe('fresh deliveries of a queue', () => {
     expect(started).toEqual(['b']);
   });
 
-  test('are bounded by their bytes, and free them when they are taken', async () => {
+  test('are limited by their bytes, and free them when they are taken', async () => {
     const { active, sendDue } = scheduling();
     const large = 5 * 1024 * 1024;
     expect(active.addFresh(target, [fresh('a', large)])).toBe(true);
@@ -135,7 +135,7 @@ describe('fresh deliveries of a queue', () => {
     expect(active.addFresh(target, [fresh('d', large)])).toBe(true);
   });
 
-  test('are left to the table when as many queues are active as may be', () => {
+  test('are left to the table when the number of active queues is at its limit', () => {
     const active = createActiveQueues();
     for (let n = 2; n < MAX_ACTIVE_QUEUES + 2; n += 1) active.add({ ...target, key: `1:${n}` });
     expect(active.addFresh(target, [fresh('a')])).toBe(false);

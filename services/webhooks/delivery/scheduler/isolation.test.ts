@@ -34,7 +34,7 @@ async function asMigrator(work: (migrator: pg.Client) => Promise<void>): Promise
   await work(migrator).finally(() => migrator.end());
 }
 
-/** The metric; seconds. */
+/** The metric, in seconds. */
 async function oldestResultS(): Promise<number> {
   const page = await webhooks.metrics();
   return Number(/^webhooks_results_oldest_age\S* (\S+)/m.exec(page)?.[1] ?? Number.NaN);
@@ -43,8 +43,8 @@ async function oldestResultS(): Promise<number> {
 const arrivedAt = (path: string): number =>
   receiver.received.filter((one) => one.path === path).length;
 
-describe('what is wrong with one delivery', () => {
-  test('holds up nobody else: a secret whose key is not on the ring', async () => {
+describe('a fault of one delivery', () => {
+  test('delays no other delivery: a secret whose key is not on the ring', async () => {
     const [bad, good] = [newShop(), newShop()];
     await webhooks.subscribe({ shopId: bad, url: `${receiver.url}/bad` });
     await webhooks.subscribe({ shopId: good, url: `${receiver.url}/good` });
@@ -58,7 +58,7 @@ describe('what is wrong with one delivery', () => {
     );
   });
 
-  test('is not sent over and over: an answer that cannot be written down', async () => {
+  test('does not repeat it again and again: an answer that cannot be recorded', async () => {
     const shopId = newShop();
     await asMigrator(async (migrator) => {
       await migrator.query(
@@ -83,10 +83,10 @@ describe('what is wrong with one delivery', () => {
   });
 });
 
-describe('results that the database refuses', () => {
+describe('results that the database rejects', () => {
   test.each([
     [
-      'for a lost grant',
+      'because of a lost grant',
       'revoke insert on webhooks.attempts from rms_webhooks',
       'grant insert on webhooks.attempts to rms_webhooks',
     ],
@@ -103,7 +103,7 @@ describe('results that the database refuses', () => {
       try {
         await webhooks.publish(...events(shopId, 3));
         await until(() => arrivedAt('/hook') === 3);
-        // Older than the first pauses: by then they would have been sent again.
+        // Longer than the first pauses: without the fix they would have been sent again.
         await until(async () => (await oldestResultS()) > 2);
       } finally {
         await migrator.query(allow);
@@ -114,7 +114,7 @@ describe('results that the database refuses', () => {
     );
     expect(arrivedAt('/hook')).toBe(3);
     const deliveries = await webhooks.deliveries(shopId);
-    // A refusal that ends between two forms of a result leaves the form without its attempt.
+    // A rejection that ends between two forms of a result leaves the form without its attempt.
     const logged = deliveries.map(({ attempts }) => attempts.length);
     expect(logged).toEqual(
       form === 'for a lost grant' ? [1, 1, 1] : logged.map((n) => Math.min(n, 1)),
@@ -123,8 +123,8 @@ describe('results that the database refuses', () => {
   });
 });
 
-describe('whoever holds a queue for long', () => {
-  test('holds up no other', async () => {
+describe('a transaction that locks a queue for long', () => {
+  test('delays no other queue', async () => {
     const [held, other] = [newShop(), newShop()];
     await webhooks.subscribe({ shopId: held, url: `${receiver.url}/held` });
     await webhooks.subscribe({ shopId: other, url: `${receiver.url}/other` });
@@ -134,7 +134,7 @@ describe('whoever holds a queue for long', () => {
       await tx.query('select from subscription_queues where shop_id = $1 for no key update', [
         held,
       ]);
-      // For longer than an idle queue is kept.
+      // Longer than an idle queue stays loaded.
       const end = performance.now() + 3_000;
       for (let sent = 1; performance.now() < end; sent += 1) {
         await webhooks.publish(...events(other, 1));
@@ -146,8 +146,8 @@ describe('whoever holds a queue for long', () => {
   });
 });
 
-describe('whoever holds a subscription for long', () => {
-  test('holds up the writing of no other, and of that one only until then', async () => {
+describe('a transaction that locks a subscription for long', () => {
+  test('delays results of no other subscription, and those of this one only until it ends', async () => {
     const [held, other] = [newShop(), newShop()];
     receiver.answer = (response, { path }) =>
       void response.writeHead(path.endsWith('held') ? 500 : 200).end();
@@ -160,7 +160,7 @@ describe('whoever holds a subscription for long', () => {
       await webhooks.publish(...events(held, 2));
       await until(() => arrivedAt('/hook/held') === 2);
       await webhooks.publish(...events(other, 40));
-      // While the other one is still held.
+      // While the other one is still locked.
       await until(async () => (await attemptsOf(other)) === 40);
       expect(await attemptsOf(held)).toBe(0);
     });
@@ -170,7 +170,7 @@ describe('whoever holds a subscription for long', () => {
 });
 
 describe('the backlog of a deleted subscription', () => {
-  test('ends to the last, also what is being written at that moment', async () => {
+  test('ends completely, even while results are being recorded', async () => {
     const shopId = newShop();
     receiver.answer = (response) => void response.writeHead(500).end();
     const { id } = await webhooks.subscribe({ shopId, url: receiver.url });

@@ -6,7 +6,7 @@ import { createScheduler, type SchedulerOptions } from './scheduler.ts';
 
 const QUEUES = 100;
 
-test('all queues of a shop that waits for its bytes are postponed together', async () => {
+test('all queues of a throttled shop are postponed together', async () => {
   const active = createActiveQueues();
   for (let n = 1n; n <= QUEUES; n += 1n) {
     const ids = { shopId: 1n, subscriptionId: n, endpointId: n, endpointKey: `1:${n}` };
@@ -20,7 +20,7 @@ test('all queues of a shop that waits for its bytes are postponed together', asy
     attempts: { isShortOfSockets: () => false, start: () => {} },
     shopBytes: {
       take: () => false,
-      // The clock runs while queues are looked at.
+      // The clock advances while queues are checked.
       waitMs: () => {
         nowMs += 0.01;
         return 60_000 - nowMs;
@@ -29,7 +29,7 @@ test('all queues of a shop that waits for its bytes are postponed together', asy
     },
     loader: { postpone: async (queues) => void postponed.push(queues.length) },
   };
-  // Nothing is read or sent, so the rest is not needed.
+  // The test needs only this part, because no delivery is read or sent.
   await createScheduler(used as SchedulerOptions)();
   expect(postponed).toEqual([QUEUES]);
 });

@@ -10,13 +10,13 @@ import {
 } from '../../../../test/support/webhooks.ts';
 import { sampleEvent } from '../../../contract/sample-event.ts';
 
-/** A process that has but begun sends as if it held a quarter of all shards. */
+/** A process that has just started sends as if it held a quarter of all shards. */
 const PER_MINUTE = 4 * 64 * 1024;
 const EVENTS = 100;
 
 let webhooks: WebhooksUnderTest;
 let receiver: Receiver;
-/** The clock of the minutes; it stands. */
+/** The clock of the minutes. It does not advance. */
 let nowMs = 0;
 
 beforeAll(async () => {
@@ -39,7 +39,7 @@ const bytesOf = (path: string): number =>
 const gauge = async (name: string): Promise<number> =>
   Number(new RegExp(`^${name}\\S* (\\d+)`, 'm').exec(await webhooks.metrics())?.[1]);
 
-test('what is over the bytes of a shop waits for its next minute: no attempt, no memory, no other shop', async () => {
+test('deliveries over the byte limit wait for the next minute, without attempts, without memory and without effect on other shops', async () => {
   const [busy, other] = [newShop(), newShop()];
   await webhooks.subscribe({ shopId: busy, url: `${receiver.url}/busy` });
   await webhooks.subscribe({ shopId: other, url: `${receiver.url}/other` });
@@ -48,7 +48,7 @@ test('what is over the bytes of a shop waits for its next minute: no attempt, no
   await until(() => arrived('/hook/other').length === 5);
   await until(async () => (await gauge('webhooks_shops_throttled')) === 1);
 
-  // Its queue is not in memory any more.
+  // Its queue is no longer in memory.
   await until(async () => (await gauge('webhooks_queues_active')) === 0);
   expect(bytesOf('/hook/busy')).toBeLessThanOrEqual(PER_MINUTE);
   const { length: first } = arrived('/hook/busy');
@@ -60,7 +60,7 @@ test('what is over the bytes of a shop waits for its next minute: no attempt, no
   expect(waiting).toHaveLength(EVENTS - first);
   expect(waiting.flatMap(({ attempts }) => attempts)).toEqual([]);
 
-  // Another shop that begins then is served, and further events do not make the first one spin.
+  // A shop that starts later is served, and further events do not wake the throttled one again and again.
   await webhooks.publish(...events(busy, 1));
   await webhooks.publish(...events(other, 5));
   await until(() => arrived('/hook/other').length === 10);

@@ -20,15 +20,15 @@ beforeEach(() => {
   });
 });
 
-/** How many requests of 1 MiB in all may go until one must wait. */
+/** How many requests of 1 MiB are allowed until one must wait. */
 function countUntilWait(shopId: bigint): number {
   let count = 0;
   while (bytes.take(shopId, MIB - OVERHEAD)) count += 1;
   return count;
 }
 
-describe('the bytes of a shop', () => {
-  test('end within a minute, and begin again with the next', () => {
+describe('the byte limit of a shop', () => {
+  test('is reached within a minute, and starts again with the next', () => {
     expect(countUntilWait(1n)).toBe(8);
     expect(bytes.waitMs(1n)).toBe(60_000);
     nowMs += 59_999;
@@ -38,31 +38,31 @@ describe('the bytes of a shop', () => {
     expect(throttled).toEqual([1n, 1n]);
   });
 
-  test('are its own: other shops go on', () => {
+  test('does not affect other shops', () => {
     countUntilWait(1n);
     expect(bytes.waiting()).toBe(1);
     expect([bytes.waitMs(2n), countUntilWait(2n)]).toEqual([0, 8]);
     expect(bytes.waiting()).toBe(2);
   });
 
-  test('once used up, hold back small requests too, so that none overtakes', () => {
+  test('once reached, holds back small requests too, so that none overtakes', () => {
     bytes.take(1n, 7 * MIB);
     expect(bytes.take(1n, 2 * MIB)).toBe(false);
     expect(bytes.take(1n, 1)).toBe(false);
   });
 
-  test('let the first request go, however large', () => {
+  test('allows the first request, however large', () => {
     expect(bytes.take(1n, 24 * MIB)).toBe(true);
     expect(bytes.take(1n, 1)).toBe(false);
   });
 
-  test('count the headers of empty requests', () => {
+  test('counts the headers of empty requests', () => {
     let count = 0;
     while (bytes.take(1n, 0)) count += 1;
     expect(count).toBe((8 * MIB) / OVERHEAD);
   });
 
-  test('are divided among processes as the shards are, to a quarter', () => {
+  test('is divided among processes like the shards, down to a quarter', () => {
     share = 1 / 2;
     expect(countUntilWait(1n)).toBe(4);
     share = 0;

@@ -4,10 +4,10 @@ import { createLogger } from '../../../platform/log.ts';
 import { createWakeLoop } from './wake-loop.ts';
 
 const logger = createLogger({ service: 'test', level: 'silent' });
-/** Longer than any test: nothing is done by itself. Milliseconds. */
+/** Longer than any test, so that no step runs without a wake. Milliseconds. */
 const NEVER_MS = 10_000_000;
 
-test('a wake-up that comes while a step runs is followed by another step', async () => {
+test('a wake during a step is followed by another step', async () => {
   let steps = 0;
   let end = (): void => {};
   const loop = createWakeLoop({ name: 'test', logger });
@@ -24,7 +24,7 @@ test('a wake-up that comes while a step runs is followed by another step', async
   expect(steps).toBe(2);
 });
 
-test('a wake-up before the start is followed by a first step', async () => {
+test('a wake before the start is followed by a first step', async () => {
   let steps = 0;
   const loop = createWakeLoop({ name: 'test', logger });
   loop.wake();

@@ -8,7 +8,7 @@ import { createActiveQueues, markDue } from './active-queues.ts';
 import { createInFlightAttempts } from './in-flight.ts';
 import { createScheduler, type SchedulerOptions } from './scheduler.ts';
 
-/** A queue that this process sends from, and databases that answer `rows` after something was done. */
+/** A queue of this process, and databases that return `rows` after they have called a function. */
 function activeQueue(rows: readonly object[]) {
   const active = createActiveQueues();
   const ids = { shopId: 1n, subscriptionId: 1n, endpointId: 1n, endpointKey: '1:1' };
@@ -42,13 +42,13 @@ function schedulerOf(o: Pick<SchedulerOptions, 'active' | 'pool'>) {
   });
 }
 
-test('a notification that comes while its queue is read is not lost', async () => {
+test('a notification during the read of its queue is not lost', async () => {
   const { active, queue, databaseThat } = activeQueue([]);
   await schedulerOf({ active, pool: databaseThat(() => markDue(queue)) })();
   expect(active.due()).toEqual([queue]);
 });
 
-test('a queue with nothing due is not read again until a notification comes', async () => {
+test('a queue without due work is not read again until a notification arrives', async () => {
   const { active, queue, databaseThat } = activeQueue([]);
   await schedulerOf({ active, pool: databaseThat(() => {}) })();
   expect(active.due()).toEqual([]);
@@ -56,7 +56,7 @@ test('a queue with nothing due is not read again until a notification comes', as
   expect(active.due()).toEqual([queue]);
 });
 
-test('a notification that comes while its queue is unloaded keeps it', async () => {
+test('a notification during the unloading of its queue keeps it loaded', async () => {
   const nothingDue = { shopId: 1n, subscriptionId: 1n, readyMs: null };
   const { active, queue, databaseThat } = activeQueue([nothingDue]);
   queue.hasDueWork = false;
@@ -73,7 +73,7 @@ test('a notification that comes while its queue is unloaded keeps it', async () 
   expect(active.queues.size).toBe(0);
 });
 
-test('an endpoint has no more attempts in flight than it may have', () => {
+test('an endpoint never has more attempts in flight than its limit', () => {
   const { active } = activeQueue([]);
   const free = (open: number) => active.capacity('1:1', { open, slow: 0 }).free;
   expect(free(0)).toBe(NEW_ENDPOINT.maxInFlight);

@@ -5,16 +5,19 @@ import type { UrlPolicy } from '../../guard/guard.ts';
 import type { Outcome } from '../outcome.ts';
 import { createSender, type SenderOptions } from '../send.ts';
 
-/** A machine that stands still is no late answer: a test that wants one says so. Milliseconds. */
+/**
+ * Long, so that a frozen machine is not taken for a late answer. Tests of late answers set their own limit.
+ * Milliseconds.
+ */
 const ATTEMPT_MS = 15_000;
 
-/** What tests may reach: loopback, over either scheme. */
+/** Addresses that tests may reach: loopback, with either scheme. */
 export const LOOPBACK: UrlPolicy = {
   allowedOrigins: ['http://127.0.0.1:*', 'https://127.0.0.1:*'],
   refusedPorts: () => [],
 };
 
-/** A peer that speaks bytes, not HTTP. */
+/** A peer that sends bytes instead of HTTP. */
 export interface Peer {
   readonly port: number;
   readonly url: string;
@@ -36,7 +39,7 @@ export function sendingFixtures() {
       closers.push(() => sender.close());
       return (url, body = Buffer.from('{"a":1}')) => sender.send({ url, headers: {}, body });
     },
-    /** @param serve what it does with each connection; `nth` counts from 1. */
+    /** @param serve called with each connection; `nth` counts from 1. */
     async peer(serve: (socket: Socket, nth: number) => void, scheme = 'http'): Promise<Peer> {
       const server = createServer({ noDelay: true }, serveEach(serve));
       closers.push(await listen(server));
@@ -54,7 +57,7 @@ function serveEach(serve: (socket: Socket, nth: number) => void) {
   };
 }
 
-/** Listens on loopback. Gives what closes it, connections and all. */
+/** Listens on loopback. Returns a function that closes it with its connections. */
 export async function listen(server: Server): Promise<() => Promise<void>> {
   const sockets = new Set<Socket>();
   server.on('connection', (socket) => {
@@ -71,7 +74,7 @@ export async function listen(server: Server): Promise<() => Promise<void>> {
   };
 }
 
-/** How a listening server is reached, and how often it was. */
+/** The address of a listening server, and its number of connections. */
 export function peerOf(server: Server, scheme = 'http'): Peer {
   let connections = 0;
   server.on('connection', () => {
@@ -82,14 +85,14 @@ export function peerOf(server: Server, scheme = 'http'): Peer {
   return { port, url: `${scheme}://127.0.0.1:${port}/hook`, connections: () => connections };
 }
 
-/** A machine does not stand still in so many attempts. */
+/** A machine does not freeze in so many attempts. */
 const MOST_TRIES = 10;
 
 /**
- * Sends until the head of an answer has arrived, a few times: a machine that stands still receives nothing
- * in a short time. Gives the last outcome.
+ * Sends again until the head of an answer arrived, a few times, because on a frozen machine none arrives within a short
+ * limit. Returns the last outcome.
  */
-export async function untilNotified(send: () => Promise<Outcome>): Promise<Outcome> {
+export async function untilAnswered(send: () => Promise<Outcome>): Promise<Outcome> {
   for (let nth = 1; ; nth += 1) {
     const outcome = await send();
     if (outcome.status > 0 || nth === MOST_TRIES) return outcome;
