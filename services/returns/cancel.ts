@@ -11,7 +11,7 @@ import { isPaidForGood } from './instant-refunds/instant-refunds-store.ts';
 import { cancelOpenLabelRequest } from './labels/label-request-store.ts';
 import { mayHaveFulfilled } from './processing/outcomes.ts';
 import { Return } from './return.ts';
-import { changeReturnOnce } from './store/change-once.ts';
+import { changeReturnOnce } from './store/change.ts';
 
 const cancellation = z.object({
   ...callerShape,

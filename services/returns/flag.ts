@@ -10,7 +10,7 @@ import {
 import { keyUseOf } from '../platform/idempotency.ts';
 import { callerShape, id, optionalIdempotencyKey, parseInput, text } from '../platform/input.ts';
 import { Return } from './return.ts';
-import { changeReturnOnce } from './store/change-once.ts';
+import { changeReturnOnce } from './store/change.ts';
 import { flagReasons } from './submit/submission.ts';
 
 const unflag = z.object({

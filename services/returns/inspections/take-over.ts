@@ -7,7 +7,6 @@ import { allInOrder } from '../../platform/all-in-order.ts';
 import { DomainError } from '../../platform/errors.ts';
 import { type PackedTexts, packTexts } from '../../platform/packed-texts.ts';
 import { committing, type Queryable, together } from '../../platform/postgres.ts';
-import type { Changer } from '../store/change.ts';
 import { detailsBytes, requireDetailsFit } from '../store/details-size.ts';
 import { encodeReturn } from '../store/encoded.ts';
 import { fittingParts, fittingReturns } from '../store/fitting.ts';
@@ -28,6 +27,12 @@ export interface Inspected {
   readonly lineItemId: bigint;
   /** The person who inspected; the caller when undefined. */
   readonly actor?: Actor | undefined;
+}
+
+/** Whose returns are changed, and on whose behalf. */
+interface Caller {
+  readonly shopId: bigint;
+  readonly actor: Actor;
 }
 
 /** How one kind of inspection is stored, and what its timeline entry is. */
@@ -57,7 +62,7 @@ export interface InspectionKind<T extends Inspected> {
  */
 export async function takeOver<T extends Inspected>(
   pool: pg.Pool,
-  by: Changer & { readonly inspections: readonly T[]; readonly wantsReturns: boolean },
+  by: Caller & { readonly inspections: readonly T[]; readonly wantsReturns: boolean },
   kind: InspectionKind<T>,
 ): Promise<readonly Return[]> {
   const wanted = { ...by, inspections: latestPerLine(by.inspections, kind.idOf) };
@@ -78,7 +83,7 @@ export async function takeOver<T extends Inspected>(
 /** @param before the bytes of the details of returns that are above the limit before the change, by id. */
 async function takeOverIn<T extends Inspected>(
   tx: Queryable,
-  by: Changer & {
+  by: Caller & {
     readonly inspections: ReadonlyMap<bigint, T>;
     readonly wantsReturns: boolean;
   },
@@ -172,7 +177,7 @@ function updateOf({ of, leftOut }: Shown, before: ReadonlyMap<bigint, number> | 
 /** @returns the ids of the changed returns, in order; each has its next revision. */
 async function store<T extends Inspected>(
   tx: Queryable,
-  by: Changer & { readonly inspections: ReadonlyMap<bigint, T> },
+  by: Caller & { readonly inspections: ReadonlyMap<bigint, T> },
   kind: InspectionKind<T>,
 ): Promise<bigint[]> {
   const texts = packTexts();

@@ -2,6 +2,7 @@ import type pg from 'pg';
 import type { Actor } from '../../../proto/gen/rms/common/v1/actor_pb.ts';
 import { type Return, ReturnState } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import { allInOrder } from '../../platform/all-in-order.ts';
+import { claimKey, type KeyUse } from '../../platform/idempotency.ts';
 import { committing, together } from '../../platform/postgres.ts';
 import { returnNotFound } from '../refusals.ts';
 import type { StateChange } from '../return.ts';
@@ -49,6 +50,28 @@ export async function changeReturn<T>(
   work: (tx: pg.PoolClient, current: Return) => Promise<Change<T>>,
 ): Promise<{ readonly value: T; readonly return: Return }> {
   return changing(pool, by.shopId, (tx) => changeReturnIn(tx, by, work, committing));
+}
+
+/**
+ * Changes a return once per idempotency key; a repeat answers the current return. Without a key it always changes
+ * the return.
+ *
+ * @throws DomainError RETURN_NOT_FOUND; IDEMPOTENCY_CONFLICT when the key was used with other content.
+ */
+export async function changeReturnOnce(
+  pool: pg.Pool,
+  by: Changer & { readonly returnId: bigint },
+  use: KeyUse | undefined,
+  work: (tx: pg.PoolClient, current: Return) => Promise<Change<void>>,
+): Promise<Return> {
+  return changing(pool, by.shopId, async (tx) => {
+    if (await claimKey(tx, use, by.returnId)) {
+      return (await changeReturnIn(tx, by, work, committing)).return;
+    }
+    const [current] = await loadForChange(tx, by.shopId, [by.returnId]);
+    if (!current) throw returnNotFound();
+    return current;
+  });
 }
 
 /**

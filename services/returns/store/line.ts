@@ -12,7 +12,7 @@ import { LINE_FIELDS } from '../fields/line.ts';
 import { amountColumnsOf, type Both, type Currencies, sumsOf } from '../money/amounts.ts';
 import { formatAmount, minorOf } from '../money/money.ts';
 import { type LineSums, lineRefunds } from '../money/totals.ts';
-import type { LineTexts, UploadRow } from './rows.ts';
+import type { LineTexts, ReturnRow, UploadRow } from './rows.ts';
 import { dispositionText, uploadKindText } from './texts.ts';
 
 const COLUMNS = [
@@ -90,7 +90,7 @@ interface DispositionRow {
 }
 
 /** A line as it is stored; `fields` and `sums` as the message has them. */
-export interface LineRow {
+interface LineRow {
   readonly id: number;
   readonly fields: Parameters<typeof LINE_FIELDS.toColumns>[0];
   readonly sums: Both<LineSums>;
@@ -101,8 +101,17 @@ export interface LineRow {
   readonly disposition: DispositionRow | null;
 }
 
+/** The lines of a stored return: the sums and the message of each. */
+export function linesOf(row: ReturnRow) {
+  const currencies = { shop: row.currency, presentment: row.presentment_currency };
+  return row.lines.map((texts) => {
+    const line = toLineRow(texts, currencies);
+    return { sums: line.sums, message: toLineItem(line, row.uploads, currencies) };
+  });
+}
+
 /** Reads texts in the order in which they were selected. */
-export function toLineRow(texts: LineTexts, currencies: Currencies): LineRow {
+function toLineRow(texts: LineTexts, currencies: Currencies): LineRow {
   let at = 0;
   const maybe = (): string | null => texts[at++] ?? null;
   const text = (): string => texts[at++] ?? '';
@@ -158,7 +167,7 @@ function listOf(text: string | null): readonly string[] {
 }
 
 /** Builds the message of one line, with the refunds that are derived from its sums. */
-export function toLineItem(
+function toLineItem(
   row: LineRow,
   uploads: readonly UploadRow[],
   currencies: Currencies,

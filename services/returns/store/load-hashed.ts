@@ -1,7 +1,7 @@
 import type { Return } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import type { Queryable } from '../../platform/postgres.ts';
 import type { LeftOut } from './details-size.ts';
-import { lineTextsWith } from './line.ts';
+import { linesOf, lineTextsWith } from './line.ts';
 import type { ReturnRow } from './rows.ts';
 import { selectDetails, UPLOADS } from './select-details.ts';
 import { forTexts, hashText, LONG_TEXT_BYTES } from './snapshot-store.ts';
@@ -64,7 +64,7 @@ export async function loadHashed(
     values: [shopId, ids],
   });
   return rows.map((row) => {
-    const of = toReturn(row);
+    const of = toReturn(row, linesOf(row));
     forTexts(of, hashedText);
     const jsonBytes = row.json_bytes - row.hashes * HASH_JSON_BYTES;
     return { of, leftOut: { bytes: row.bytes, jsonBytes } };

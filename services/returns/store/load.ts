@@ -3,7 +3,7 @@ import type { Label, Return } from '../../../proto/gen/rms/returns/v1/return_pb.
 import type { Queryable } from '../../platform/postgres.ts';
 import { ANSWER_BYTES, fittingIds, fittingStatement, LIST_BYTES, STORED_BYTES } from './fitting.ts';
 import { LARGE_BYTES, largeOf } from './large.ts';
-import { LINE_TEXTS, LISTED_LINE_TEXTS } from './line.ts';
+import { LINE_TEXTS, LISTED_LINE_TEXTS, linesOf } from './line.ts';
 import type { LabelRow, ReturnRow } from './rows.ts';
 import { LABEL_JSON, selectDetails, UPLOADS } from './select-details.ts';
 import { toLabel, toReturn } from './to-message.ts';
@@ -44,7 +44,7 @@ export async function loadReturns(
   const byId = new Map(rows.map((row) => [row.id, row]));
   return ids.flatMap((id) => {
     const row = byId.get(id);
-    return row ? [toReturn(row)] : [];
+    return row ? [returnOf(row)] : [];
   });
 }
 
@@ -96,7 +96,7 @@ export async function loadFitting(
     text: LOAD_FITTING,
     values: [shopId, candidates, maxBytes, keepsFirst],
   });
-  return rows.map(toReturn);
+  return rows.map(returnOf);
 }
 
 /**
@@ -112,7 +112,7 @@ export async function loadListed(
   if (ids.length === 0) return [];
   const values = [shopId, ids, LIST_BYTES, true];
   const { rows } = await db.query<ReturnRow>({ name: 'load-listed', text: LOAD_LISTED, values });
-  return rows.map(toReturn);
+  return rows.map(returnOf);
 }
 
 /**
@@ -168,7 +168,11 @@ export async function loadReturnWithin(
   });
   const [row] = rows;
   if (!row) return undefined;
-  return row.is_large ? 'large' : toReturn(row);
+  return row.is_large ? 'large' : returnOf(row);
+}
+
+function returnOf(row: ReturnRow): Return {
+  return toReturn(row, linesOf(row));
 }
 
 /** Reads one label; undefined when the shop has none with that id. */

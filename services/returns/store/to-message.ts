@@ -6,6 +6,7 @@ import {
   type ExchangeSchema,
   type Label,
   LabelSchema,
+  type LineItemSchema,
   type RefundSchema,
   type Return,
   ReturnSchema,
@@ -13,7 +14,7 @@ import {
 import { EXCHANGE_AMOUNTS, RETURN_AMOUNTS } from '../fields/amounts.ts';
 import { columnOf } from '../fields/field.ts';
 import { RETURN_FIELDS } from '../fields/return.ts';
-import { type Currencies, type Side, sumsOf } from '../money/amounts.ts';
+import { type Both, type Currencies, type Side, sumsOf } from '../money/amounts.ts';
 import { formatAmount, minorOf } from '../money/money.ts';
 import {
   type ExchangeSums,
@@ -23,14 +24,22 @@ import {
   type TotalName,
   totalsOf,
 } from '../money/totals.ts';
-import { toLineItem, toLineRow } from './line.ts';
 import type { ExchangeRow, LabelRow, ProviderOrderRow, RefundRow, ReturnRow } from './rows.ts';
 import { labelStatusText, stateText } from './texts.ts';
 
-/** Builds the whole details message of a stored return, with every derived sum in both currencies. */
-export function toReturn(row: ReturnRow): Return {
+/** A line of a return: its message, and the sums from which those of the return are derived. */
+export interface LineOfReturn {
+  readonly sums: Both<LineSums>;
+  readonly message: MessageInitShape<typeof LineItemSchema>;
+}
+
+/**
+ * Builds the whole details message of a stored return, with every derived sum in both currencies.
+ *
+ * @param lines the lines of the row, in order.
+ */
+export function toReturn(row: ReturnRow, lines: readonly LineOfReturn[]): Return {
   const currencies = { shop: row.currency, presentment: row.presentment_currency };
-  const lines = row.lines.map((texts) => toLineRow(texts, currencies));
   const giftCard = row.provider_orders.find((order) => order.kind === 'gift_card');
   return create(ReturnSchema, {
     id: row.id,
@@ -62,7 +71,7 @@ export function toReturn(row: ReturnRow): Return {
       'presentment_',
       lines.map(({ sums }) => sums.presentment),
     ),
-    lineItems: lines.map((line) => toLineItem(line, row.uploads, currencies)),
+    lineItems: lines.map(({ message }) => message),
     exchanges: row.exchanges.map((exchange) => toExchange(exchange, currencies)),
     exchangeOrders: row.provider_orders
       .filter((order) => order.kind === 'exchange')
