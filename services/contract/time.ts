@@ -7,9 +7,9 @@ const LAST_MS = Date.UTC(9999, 11, 31, 23, 59, 59, 999);
 const MINUTE_MS = 60_000;
 
 /**
- * Reads an RFC 3339 time: any offset, `T` and `Z` in either case, any fraction (cut to milliseconds).
- * A leap second counts as the second after it. Answers undefined when the text is no such time, or its year in UTC does not
- * have four digits.
+ * Reads an RFC 3339 time: any offset, `T` and `Z` in either case, any fraction (cut to milliseconds). A leap second
+ * counts as the second after it. Answers undefined when the text is no such time, or its year in UTC does not have
+ * four digits.
  */
 export function parseTime(text: string): Date | undefined {
   const match = RFC3339.exec(text);

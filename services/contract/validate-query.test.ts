@@ -46,7 +46,7 @@ describe('the query of return details', () => {
   });
 
   test.each(['return_id=abc', 'return_id=0', 'return_id=007', 'order_id=1.0', 'return_id=+1'])(
-    '%s names nothing',
+    '%s does not exist',
     (query) => {
       expect(read(query)).toEqual({ ok: false, notFound: true });
     },
@@ -95,7 +95,7 @@ describe('a path id', () => {
     '١',
     'abc',
     '9007199254740992',
-  ])('%j names nothing', (text) => {
+  ])('%j does not exist', (text) => {
     expect(parsePathId(text)).toBeUndefined();
   });
 });

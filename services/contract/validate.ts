@@ -56,7 +56,8 @@ const FIELDS_MAX = 50;
 const FIELD_NAME_MAX = 200;
 
 /**
- * Validates a parsed JSON body with the operation's schema in `version` (requests are the same in all released versions). An absent body is `{}` where the operation allows it. Never throws.
+ * Validates a parsed JSON body with the operation's schema in `version` (requests are the same in all released
+ * versions). An absent body is `{}` where the operation allows it. Never throws.
  */
 export function validateBody<K extends OperationId>(
   operation: K,
@@ -81,8 +82,8 @@ export function validateBody<K extends OperationId>(
 }
 
 /**
- * Validates a query. `notFound` means that no object can have its id (`return_id=abc`): after all other checks the operation
- * answers its own 404.
+ * Validates a query. `notFound` means that no object can have its id (`return_id=abc`): after all other checks the
+ * operation answers its own 404.
  */
 export function validateQuery<K extends OperationId>(
   operation: K,
@@ -108,7 +109,9 @@ const QUERIES: ReadonlyMap<OperationId, ReadQuery> = new Map<OperationId, ReadQu
   ['listDeliveries', readDeliveriesQuery],
 ]);
 
-/** Reads a path id, already percent-decoded; undefined when no object can have it: the operation answers its own 404. */
+/**
+ * Reads a path id, already percent-decoded; undefined when no object can have it: the operation answers its own 404.
+ */
 export function parsePathId(segment: string): bigint | undefined {
   return parseId(segment);
 }

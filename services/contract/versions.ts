@@ -30,8 +30,8 @@ export interface Served {
 }
 
 /**
- * Splits a whole request path such as `/api/v1/webhooks/7` into the version segment, if the first segment has the form of
- * one, and the rest (`/webhooks/7`, or an empty text). undefined when the path is not under `/api`.
+ * Splits a whole request path such as `/api/v1/webhooks/7` into the version segment, if the first segment has the
+ * form of one, and the rest (`/webhooks/7`, or an empty text). undefined when the path is not under `/api`.
  */
 export function splitPath(path: string): { segment: string | undefined; rest: string } | undefined {
   if (path !== '/api' && !path.startsWith('/api/')) return undefined;
@@ -99,8 +99,8 @@ export function newestActive(today: Date): string {
 }
 
 /**
- * The version of the webhook payloads of a shop that chose `stored`. After its sunset it is the oldest supported one, as for
- * requests (interface: Versioning, rule 9). Each delivery has the headers.
+ * The version of the webhook payloads of a shop that chose `stored`. After its sunset it is the oldest supported one,
+ * as for requests (interface: Versioning, rule 9). Each delivery has the headers.
  */
 export function payloadVersionServed(
   stored: string,

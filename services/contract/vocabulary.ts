@@ -1,6 +1,6 @@
 /**
- * The words of the public interface: every list of values that a field may have. Depends on nothing: services may
- * import it.
+ * The words of the public interface: every list of values that a field may have. Imports no other file. Every service
+ * may import it.
  */
 
 /** The topics of webhook subscriptions (interface: Webhook subscription). */

@@ -108,7 +108,7 @@ describe('grade items', () => {
     ['a title of more than 191 characters', { title: 'x'.repeat(192) }, 'title'],
     ['NUL in a description', { description: '\0' }, 'description'],
     ['a note of more than 65,535 characters', { note: 'x'.repeat(65_536) }, 'note'],
-    ['a line of nobody', { lineItemId: 999_999_999n }, 'line_item_id'],
+    ['a line that does not exist', { lineItemId: 999_999_999n }, 'line_item_id'],
   ])('refuses %s', async (_, change, field) => {
     const { shopId, line } = bench.shopWithLines(1);
     const call = grade(shopId, { lineItemId: line, ...change });

@@ -31,8 +31,8 @@ export const DISPOSITIONS = serviceActor('dispositions');
 const TIMEOUT_MS = 10_000;
 
 /**
- * Hands over all pending inspections of these lines to returns, oldest first. Usually this is one call; more when a line
- * has several pending inspections. Safe to run twice, because returns ignores ids that it has.
+ * Hands over all pending inspections of these lines to returns, oldest first. Usually this is one call; more when a
+ * line has several pending inspections. Safe to run twice, because returns ignores ids that it has.
  */
 export async function handOver(deps: HandOverDeps, o: Lines): Promise<void> {
   let pending = await findOldestPending(deps.pool, o);
@@ -43,8 +43,8 @@ export async function handOver(deps: HandOverDeps, o: Lines): Promise<void> {
 }
 
 /**
- * Hands over these inspections in one call, and deletes their handovers. An inspection must be the oldest pending one of its
- * line.
+ * Hands over these inspections in one call, and deletes their handovers. An inspection must be the oldest pending one
+ * of its line.
  */
 export async function handOverThese(
   deps: HandOverDeps,
@@ -66,8 +66,8 @@ export async function handOverThese(
 const IDLE_MS = 1_000;
 
 /**
- * Repeats the handovers that a crash or an outage prevented. Every replica may run it: only one works on a row at a time,
- * and a repeated handover does no harm.
+ * Repeats the handovers that a crash or an outage prevented. Every replica may run it: only one works on a row at a
+ * time, and a repeated handover does no harm.
  */
 export function startHandovers(deps: HandOverDeps, logger: Logger): Worker {
   return startLoop({

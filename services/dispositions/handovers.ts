@@ -7,8 +7,8 @@ import type { Lines } from './store.ts';
 const ROUND_MAX = 30;
 
 /**
- * The oldest pending inspection of each line, for at most 30 lines. Reads line by line, because the stored plan of a join
- * may read all inspections of the shop.
+ * The oldest pending inspection of each line, for at most 30 lines. Reads line by line, because the stored plan of a
+ * join may read all inspections of the shop.
  */
 export async function findOldestPending(db: Queryable, o: Lines): Promise<Inspection[]> {
   const { rows } = await db.query<Row>({
@@ -33,7 +33,8 @@ const LONG_TEXT_BYTES = 2_000;
 
 /** Deletes completed handovers, and the long texts that returns stores now. */
 export async function deleteHandovers(db: Queryable, shopId: bigint, ids: readonly bigint[]) {
-  // The commit does not wait for the disk. After a crash a lost deletion causes a second handover, which returns ignores.
+  // The commit does not wait for the disk. After a crash a lost deletion causes a second handover, which returns
+  // ignores.
   await db.query({
     name: 'delete-handovers',
     text: `with deleted as (
@@ -67,9 +68,9 @@ interface ClaimedRow {
 }
 
 /**
- * Claims the lines of one shop that have waited longest, until they are due again: 10 s after the first attempt, doubling
- * to 320 s. After three failed attempts a line is claimed alone, so that a line that returns refuses does not delay the
- * others.
+ * Claims the lines of one shop that have waited longest, until they are due again: 10 s after the first attempt,
+ * doubling to 320 s. After three failed attempts a line is claimed alone, so that a line that returns refuses does
+ * not delay the others.
  */
 export async function claimDue(db: Queryable): Promise<Claimed | undefined> {
   const { rows } = await db.query<ClaimedRow>(CLAIM, [ROUND_MAX]);
@@ -84,9 +85,9 @@ export async function claimDue(db: Queryable): Promise<Claimed | undefined> {
 const OUTAGE_PAUSE_S = 1;
 
 /**
- * Takes back the attempt that a claim counted, for inspections that are still pending. After an outage they must not wait
- * for minutes, or go one by one. Each gets another due time: if one of them makes returns fail, the others are handed over
- * without it.
+ * Takes back the attempt that a claim counted, for inspections that are still pending. After an outage they must not
+ * wait for minutes, or go one by one. Each gets another due time: if one of them makes returns fail, the others are
+ * handed over without it.
  */
 export async function giveBack(db: Queryable, claimed: Claimed): Promise<void> {
   await db.query(

@@ -6,13 +6,13 @@ import { type Batch, record } from './record.ts';
 import { isTooLarge, withdraw } from './withdraw.ts';
 
 /**
- * Records findings and hands them over to returns before it answers, so that the caller finds them there. Answers in the
- * order of the findings.
+ * Records findings and hands them over to returns before it answers, so that the caller finds them there. Answers in
+ * the order of the findings.
  *
  * @throws DomainError INVALID_ARGUMENT when a line does not belong to the shop; RETURN_TOO_LARGE when the details of
- *   a return would become too large, and then no finding of the call stays recorded; ConnectError UNAVAILABLE when returns
- *   does not answer, also after the findings were recorded. Then a repeated call does not record them again, and a job hands
- *   them over in any case.
+ *   a return would become too large, and then no finding of the call stays recorded; ConnectError UNAVAILABLE when
+ *   returns does not answer, also after the findings were recorded. Then a repeated call does not record them again,
+ *   and a job hands them over in any case.
  */
 export async function inspect(deps: HandOverDeps, batch: Batch): Promise<readonly Inspection[]> {
   const lineItemIds = batch.findings.map((finding) => finding.lineItemId);

@@ -20,8 +20,8 @@ function isHashOf(hash: Buffer | null, text: string | undefined): boolean {
 }
 
 /**
- * Assessments with their notes. Reads long notes from returns, which stores them. An assessment that is replaced during the
- * call has no note.
+ * Assessments with their notes. Reads long notes from returns, which stores them. An assessment that is replaced
+ * during the call has no note.
  */
 export async function withNotes(
   { returns }: Pick<HandOverDeps, 'returns'>,

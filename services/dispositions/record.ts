@@ -39,8 +39,8 @@ export interface Recorded {
 /**
  * Records all findings or none, with the same number of statements for any number of findings.
  *
- * A finding that equals the newest one of its line counts as a repeat, and is not recorded again. A call with a key that
- * was used before is a repeat, too, and answers the newest finding of each line.
+ * A finding that equals the newest one of its line counts as a repeat, and is not recorded again. A call with a key
+ * that was used before is a repeat, too, and answers the newest finding of each line.
  */
 export async function record(pool: pg.Pool, batch: Batch): Promise<Recorded> {
   return inTransaction(pool, async (tx) => {

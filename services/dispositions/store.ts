@@ -152,8 +152,8 @@ export async function insertInspections(
   };
 }
 
-// All parts of the statement read the handovers and newest inspections from before it. Lines are found by ids in an array:
-// PostgreSQL cannot estimate the number of rows in JSON, and would read the whole table to join them.
+// All parts of the statement read the handovers and newest inspections from before it. Lines are found by ids in an
+// array: PostgreSQL cannot estimate the number of rows in JSON, and would read the whole table to join them.
 const INSERT = `
 with given as (
   select * from jsonb_to_recordset($3::jsonb) as g (

@@ -13,8 +13,8 @@ export function isTooLarge(error: unknown): error is ConnectError {
 }
 
 /**
- * Deletes pending inspections that do not fit into the details of their return. The former inspection of the line is its
- * newest one again, and the key of the call that recorded them can be used again.
+ * Deletes pending inspections that do not fit into the details of their return. The former inspection of the line is
+ * its newest one again, and the key of the call that recorded them can be used again.
  */
 export async function withdraw(
   pool: pg.Pool,

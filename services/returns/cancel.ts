@@ -23,9 +23,9 @@ const cancellation = z.object({
 /**
  * Cancels a return that is open or in review, and its open label request.
  *
- * @throws DomainError NOT_FOUND; STATE_FORBIDS when it has ended or is queued for processing, when a
- *   failed run fulfilled an outcome or may have, or when an instant refund was paid for good. An open instant refund does
- *   not prevent it.
+ * @throws DomainError NOT_FOUND; STATE_FORBIDS when it has ended or is queued for processing, when a failed run
+ *   fulfilled an outcome or may have, or when an instant refund was paid for good. An open instant refund does not
+ *   prevent it.
  */
 export async function cancelReturn(pool: pg.Pool, request: CancelReturnRequest): Promise<Details> {
   const wanted = parseInput(cancellation, request);

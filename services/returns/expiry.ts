@@ -55,10 +55,10 @@ export function startExpiry(o: { pool: pg.Pool; logger: Logger }): Worker {
  * - it has no instant refund that is open or was paid for good;
  * - no failed run of processing fulfilled an outcome, or waits for an answer of the provider.
  *
- * A return without a label never expires. The database's clock decides, once in the search and once under the lock of the
- * return. Each return has its own transaction, which publishes `return.updated`, and `label.request.cancelled` for an
- * open label request. When a return cannot be expired, that is logged, and the next sweep tries again; an outage ends the
- * sweep.
+ * A return without a label never expires. The database's clock decides, once in the search and once under the lock of
+ * the return. Each return has its own transaction, which publishes `return.updated`, and `label.request.cancelled`
+ * for an open label request. When a return cannot be expired, that is logged, and the next sweep tries again; an
+ * outage ends the sweep.
  *
  * @returns how many expired.
  */

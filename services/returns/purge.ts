@@ -14,8 +14,8 @@ const EVERY_MS = 60 * 60 * 1_000;
 const ROWS = 5_000;
 
 /**
- * Removes timeline entries after 400 days, idempotency keys after 90 days (except those of submissions and shipments), and
- * stored snapshots two days after their events. Safe to run in several replicas.
+ * Removes timeline entries after 400 days, idempotency keys after 90 days (except those of submissions and
+ * shipments), and stored snapshots two days after their events. Safe to run in several replicas.
  *
  * @param o.snapshotDays for how long events are stored.
  */

@@ -15,8 +15,8 @@ const BATCH = 50;
 const redaction = z.object({ ...callerShape, email: requiredText(320) });
 
 /**
- * Removes the names, address, e-mail address and uploads of one shopper from all returns, their label requests and their
- * stored snapshots. Safe to repeat: after an interrupted call the next one continues.
+ * Removes the names, address, e-mail address and uploads of one shopper from all returns, their label requests and
+ * their stored snapshots. Safe to repeat: after an interrupted call the next one continues.
  *
  * Each return gets its own event in the order of its other events, so that no earlier event arrives after it.
  *

@@ -48,8 +48,8 @@ const NAMES: Readonly<Record<ReturnState, string>> = {
 };
 
 /**
- * The rules of a return's state. Each method decides whether its transition is allowed, and answers the result. It writes
- * nothing to the database.
+ * The rules of a return's state. Each method decides whether its transition is allowed, and answers the result. It
+ * writes nothing to the database.
  */
 export class Return {
   readonly #details: Facts;

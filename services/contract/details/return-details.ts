@@ -134,9 +134,9 @@ export const returnDetails = z.object(returnDetailsFields).meta({ id: 'ReturnDet
 export type ReturnDetails = ViewOf<typeof DETAILS>;
 
 /**
- * Return details in the newest shape. Without `currencyType` the `refund` is in the presentment currency and the rest in
- * the shop's. With `shop` or `presentment` all top-level and line amounts are in that currency, except amounts that name
- * their own currency.
+ * Return details in the newest shape. Without `currencyType` the `refund` is in the presentment currency and the rest
+ * in the shop's. With `shop` or `presentment` all top-level and line amounts are in that currency, except amounts
+ * that name their own currency.
  */
 export function returnDetailsView(ret: Return, currencyType?: CurrencyType): ReturnDetails {
   const basis = currencyType ?? 'shop';

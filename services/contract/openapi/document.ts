@@ -13,8 +13,8 @@ const INTRODUCTION = `Returns of a merchant: details, processing, dispositions, 
 **Receiving webhooks.** Every message is signed after [Standard Webhooks](https://www.standardwebhooks.com): verify \`webhook-signature\` over the unchanged body with the secret that *Create webhook* answered (the \`whsec_\` belongs to it), and answer any 2xx within 15 seconds. Anything else is tried again, eleven times in all over three to four days, later if \`Retry-After\` asks for it; 410, or nothing but failures for five days, makes the subscription inactive. A repeated \`webhook-id\` is the same message again. Messages may overtake each other: \`X-Service-Sequence\` grows with every change of one return. A payload has the shape of the version set for the shop, whichever version the subscription was made with; \`X-Service-API-Version\` names it.`;
 
 /**
- * The OpenAPI 3.1 document of one version, made from the table of operations. `version` is a released one or `unstable`,
- * which has no section about webhooks, because payloads never use it.
+ * The OpenAPI 3.1 document of one version, made from the table of operations. `version` is a released one or
+ * `unstable`, which has no section about webhooks, because payloads never use it.
  */
 export function openapiDocument(version: string): JsonObject {
   const newest = newestDocument(version);

@@ -2,9 +2,9 @@ import { isDeepStrictEqual } from 'node:util';
 import { isObject, type JsonObject } from '../json-object.ts';
 
 /**
- * Finds breaking changes of a released OpenAPI document (interface: Versioning, rules 6 and 7). Keys and list entries may
- * be added, but not removed, and values must not change. A request must not require more: its `required` lists are
- * compared in the other direction. Texts for people may change.
+ * Finds breaking changes of a released OpenAPI document (interface: Versioning, rules 6 and 7). Keys and list entries
+ * may be added, but not removed, and values must not change. A request must not require more: its `required` lists
+ * are compared in the other direction. Texts for people may change.
  */
 export function breakingChanges(before: JsonObject, after: JsonObject): string[] {
   return compare({ before, after, path: '', request: false });

@@ -3,8 +3,8 @@ import { RELEASED, UNSTABLE } from '../versions.ts';
 import { openapiDocument } from './document.ts';
 
 /**
- * Writes docs/openapi/<version>.json for every version (`npm run docs`). With `--release` it also writes the copies with
- * which a test compares later documents: run it once when a version is released.
+ * Writes docs/openapi/<version>.json for every version (`npm run docs`). With `--release` it also writes the copies
+ * with which a test compares later documents: run it once when a version is released.
  */
 const docs = new URL('../../../docs/openapi/', import.meta.url);
 const released = new URL('released/', import.meta.url);

@@ -3,8 +3,8 @@ import { DELIVERY_STATES, TOPICS, TRIGGERS } from '../vocabulary.ts';
 import { known, knownId, time } from './answers.ts';
 
 /**
- * Deliveries of a webhook: an addition to the interface. They do not have the sent request and the answer of the receiver,
- * which only people with the permission may see.
+ * Deliveries of a webhook: an addition to the interface. They do not have the sent request and the answer of the
+ * receiver, which only people with the permission may see.
  */
 
 const at = () => z.string().meta({ format: 'date-time', description: 'YYYY-MM-DDThh:mm:ss+00:00' });

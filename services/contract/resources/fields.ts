@@ -2,8 +2,8 @@ import { z } from 'zod';
 import { blank, cleanText, fits } from '../../platform/text.ts';
 
 /**
- * The kinds of field in request bodies. Each has its own message, which follows the field's name ("note must be at most 512
- * characters").
+ * The kinds of field in request bodies. Each has its own message, which follows the field's name ("note must be at
+ * most 512 characters").
  */
 
 /** Marks a limit of our own, which the interface does not have. */

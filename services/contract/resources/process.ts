@@ -7,8 +7,8 @@ export type DetailValue = string | number | NumberText | boolean | null;
 export type ProcessBody = Readonly<Record<string, DetailValue>>;
 
 /**
- * Optional body of process return: values for the additional details of new orders and for the timeline. Validated without
- * changes, so that no key is lost.
+ * Optional body of process return: values for the additional details of new orders and for the timeline. Validated
+ * without changes, so that no key is lost.
  */
 export const processBody = z
   .custom<ProcessBody>()

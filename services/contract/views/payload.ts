@@ -35,15 +35,18 @@ const SHAPES: Readonly<Record<Topic, Shape>> = {
   'partner.returns.shipment': { triggers: ['shipment.processed'], build: shipmentPayload },
 };
 
-/** Whether a subscription to this pair ever gets a delivery: the topic's payload can be built from the trigger's events. */
+/**
+ * Whether a subscription to this pair ever gets a delivery: the topic's payload can be built from the trigger's
+ * events.
+ */
 export function delivers(topic: string, trigger: string): boolean {
   return shapeOf(topic)?.triggers.includes(trigger) ?? false;
 }
 
 /**
- * The payload of `topic` for an event, in the newest shape; `shapePayload` changes it to a shop's version. `snapshot` is that
- * of the event, or the stored one when it was too large for the event. undefined when this topic cannot be built from this
- * event.
+ * The payload of `topic` for an event, in the newest shape; `shapePayload` changes it to a shop's version. `snapshot`
+ * is that of the event, or the stored one when it was too large for the event. undefined when this topic cannot be
+ * built from this event.
  */
 export function payloadOf(
   topic: string,

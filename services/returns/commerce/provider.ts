@@ -61,9 +61,9 @@ export interface MadeRefund {
 /**
  * The port to the shop's commerce platform.
  *
- * Each call takes effect at most once per idempotency key: a repeated key answers the first effect,
- * even when the rest of the request differs. A call ends when `signal` aborts; whether it took effect is then unknown, and
- * a call with the same key finds out. Calls reject with {@link CommerceFailure} or {@link LedgerUnavailable}; any other
+ * Each call takes effect at most once per idempotency key: a repeated key answers the first effect, even when the
+ * rest of the request differs. A call ends when `signal` aborts; whether it took effect is then unknown, and a call
+ * with the same key finds out. Calls reject with {@link CommerceFailure} or {@link LedgerUnavailable}; any other
  * error counts as passing, because the effect may have happened.
  */
 export interface CommerceProvider {

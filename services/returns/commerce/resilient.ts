@@ -22,9 +22,9 @@ const CALLS_PER_SECOND = 2;
 const RETRY_CIRCUIT_AFTER_MS = 5_000;
 
 /**
- * Limits the calls to a provider: their number, the time of each, and with a circuit breaker the calls to a provider that
- * only fails. A call that a limit rejects is a passing failure. An outage of our own database is passed on, and does not
- * count against the provider.
+ * Limits the calls to a provider: their number, the time of each, and with a circuit breaker the calls to a provider
+ * that only fails. A call that a limit rejects is a passing failure. An outage of our own database is passed on, and
+ * does not count against the provider.
  */
 export function resilient(
   provider: CommerceProvider,

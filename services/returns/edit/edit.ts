@@ -30,14 +30,13 @@ const edit = z.object({
 });
 
 /**
- * Changes lines, outcome or amounts of a return. Absent fields stay as they are. Shipping and the refund are derived from
- * the return after the edit.
+ * Changes lines, outcome or amounts of a return. Absent fields stay as they are. Shipping and the refund are derived
+ * from the return after the edit.
  *
- * @throws DomainError INVALID_ARGUMENT (also for an edit without a change and for sums that
- *   contradict the outcome); NOT_FOUND; RETURN_TOO_LARGE; STATE_FORBIDS when the return is not open or in review, is
- *   queued for processing, or has an outcome that a failed run fulfilled or may have, or when the edit
- *   removes a line although an instant refund was paid for good; ABORTED with REVISION_CONFLICT
- *   when it changed since it was read.
+ * @throws DomainError INVALID_ARGUMENT (also for an edit without a change and for sums that contradict the outcome);
+ *   NOT_FOUND; RETURN_TOO_LARGE; STATE_FORBIDS when the return is not open or in review, is queued for processing, or
+ *   has an outcome that a failed run fulfilled or may have, or when the edit removes a line although an instant
+ *   refund was paid for good; ABORTED with REVISION_CONFLICT when it changed since it was read.
  */
 export async function editReturn(pool: pg.Pool, request: EditReturnRequest): Promise<Details> {
   const wanted = parseInput(edit, request);

@@ -22,8 +22,8 @@ export type ValuesOf<F extends Fields> = {
 };
 
 /**
- * Fields that have one name in a submission, a row and a message: `hsCode` is the column `hs_code`. A field of the table
- * is accepted, stored and answered without more code.
+ * Fields that have one name in a submission, a row and a message: `hsCode` is the column `hs_code`. A field of the
+ * table is accepted, stored and answered without more code.
  */
 export interface FieldTable<F extends Fields> {
   /** The names of the fields that partners see. */

@@ -16,11 +16,11 @@ export interface InspectionTable {
 }
 
 /**
- * One statement that stores the inspections that are newer than the stored ones, adds timeline entries with the former
- * values, and gives each return whose details changed its next revision.
+ * One statement that stores the inspections that are newer than the stored ones, adds timeline entries with the
+ * former values, and gives each return whose details changed its next revision.
  *
- * $1 is the shop, $2 the inspections as JSON, at most one for each line, $3 the ids of their lines, $4 their packed texts.
- * The caller has locked the returns. The statement answers the ids of the changed returns.
+ * $1 is the shop, $2 the inspections as JSON, at most one for each line, $3 the ids of their lines, $4 their packed
+ * texts. The caller has locked the returns. The statement answers the ids of the changed returns.
  */
 export function storeStatement(o: InspectionTable): string {
   const names = Object.keys(o.columns);

@@ -50,15 +50,15 @@ export interface InspectionKind<T extends Inspected> {
 }
 
 /**
- * Takes over inspections in one transaction, in any state of the returns. A newer inspection of a line replaces the former
- * one, which stays in the timeline; an older one is ignored. Each return whose details change gets its next revision and
- * one return.updated.
+ * Takes over inspections in one transaction, in any state of the returns. A newer inspection of a line replaces the
+ * former one, which stays in the timeline; an older one is ignored. Each return whose details change gets its next
+ * revision and one return.updated.
  *
  * @returns the returns of the lines, in the order of their ids, as many as fit into one answer; none without
  *   `by.wantsReturns`.
- * @throws DomainError LINE_ITEM_NOT_FOUND when a line does not belong to the shop; RETURN_TOO_LARGE when the details of a
- *   return would become too large. Then no inspection is taken over. Details that were too large before may become
- *   smaller.
+ * @throws DomainError LINE_ITEM_NOT_FOUND when a line does not belong to the shop; RETURN_TOO_LARGE when the details
+ *   of a return would become too large. Then no inspection is taken over. Details that were too large before may
+ *   become smaller.
  */
 export async function takeOver<T extends Inspected>(
   pool: pg.Pool,

@@ -26,8 +26,8 @@ const COLUMNS = 'id, return_id, amount, currency, charge_reference, state, creat
 export const PAID_FOR_GOOD = "'returned', 'charge_failed'";
 
 /**
- * Whether the shopper keeps the money of an instant refund of the return. Then its lines are paid, and not free for another
- * return. Does not wait for a transaction that is ending a credit at this moment.
+ * Whether the shopper keeps the money of an instant refund of the return. Then its lines are paid, and not free for
+ * another return. Does not wait for a transaction that is ending a credit at this moment.
  */
 export async function isPaidForGood(tx: Queryable, of: OfReturn): Promise<boolean> {
   const { rowCount } = await tx.query({

@@ -161,7 +161,7 @@ describe('open instant refund', () => {
   });
 });
 
-describe('settle instant refund', () => {
+describe('the end of an instant refund', () => {
   test('may be repeated with the same result, but not with another', async () => {
     const of = await submitted();
     const { id } = await open(of);

@@ -41,12 +41,12 @@ const openInput = z.object({
 });
 
 /**
- * Records that the shopper was paid before the goods arrived. The return is not processed while the instant refund is open.
- * Adds a timeline entry and publishes no event.
+ * Records that the shopper was paid before the goods arrived. The return is not processed while the instant refund is
+ * open. Adds a timeline entry and publishes no event.
  *
- * @throws DomainError RETURN_NOT_FOUND; ALREADY_OPEN; IDEMPOTENCY_CONFLICT; STATE_FORBIDS when the
- *   return has ended or is queued for processing, or a failed run refunded it or may have;
- *   INVALID_ARGUMENT for an amount that is not above zero in the presentment currency.
+ * @throws DomainError RETURN_NOT_FOUND; ALREADY_OPEN; IDEMPOTENCY_CONFLICT; STATE_FORBIDS when the return has ended
+ *   or is queued for processing, or a failed run refunded it or may have; INVALID_ARGUMENT for an amount that is not
+ *   above zero in the presentment currency.
  */
 export async function openInstantRefund(
   pool: pg.Pool,

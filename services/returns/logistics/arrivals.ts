@@ -23,12 +23,12 @@ const arrival = z.object({
 });
 
 /**
- * Records that goods of one return arrived, and in which consolidated shipment they travel on. An absent shipment or time
- * stays as it was recorded before. A call that changes nothing publishes no event and adds no timeline entry, so it may be
- * repeated. When goods arrive, an expired return opens again.
+ * Records that goods of one return arrived, and in which consolidated shipment they travel on. An absent shipment or
+ * time stays as it was recorded before. A call that changes nothing publishes no event and adds no timeline entry, so
+ * it may be repeated. When goods arrive, an expired return opens again.
  *
- * @throws DomainError INVALID_ARGUMENT (also for lines of several returns); NOT_FOUND (line,
- *   destination); STATE_FORBIDS when the return is cancelled.
+ * @throws DomainError INVALID_ARGUMENT (also for lines of several returns); NOT_FOUND (line, destination);
+ *   STATE_FORBIDS when the return is cancelled.
  */
 export async function recordArrival(
   deps: { readonly pool: pg.Pool; readonly destinations: Destinations },

@@ -33,8 +33,9 @@ const newShipment = z.object({
 type NewShipment = z.output<typeof newShipment>;
 
 /**
- * Records a consolidated shipment that a warehouse partner processed, and on its lines where they
- * travel on; of an expired return it opens it again. The partner's id is the key: a repeat with the same content answers the first.
+ * Records a consolidated shipment that a warehouse partner processed, and its tracking and destination on each line. An
+ * expired return opens again. The partner's id is the idempotency key: a repeat with the same content answers the
+ * first shipment.
  *
  * @throws DomainError INVALID_ARGUMENT; NOT_FOUND (line, destination); IDEMPOTENCY_CONFLICT.
  */

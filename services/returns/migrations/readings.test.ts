@@ -51,7 +51,9 @@ afterAll(async () => {
   await database.drop();
 });
 
-/** A return with lines of 10.00 each, as the previous release stored it; `given` is the shipping of the whole return. */
+/**
+ * A return with lines of 10.00 each, as the previous release stored it; `given` is the shipping of the whole return.
+ */
 async function insertOld(lines: readonly OldLine[], given?: OldLine): Promise<bigint> {
   const followed = {
     shipping: lines.reduce((sum, line) => sum + line.shipping + line.tax, 0),

@@ -133,13 +133,13 @@ function checkOutcome(
   if (WITH_EXCHANGE.has(outcome) && exchangeItems === 0) throw refuse('needs an exchange item');
   if (!WITH_EXCHANGE.has(outcome) && exchangeItems > 0) throw refuse('has no exchange items');
   if (totals.refund > 0n && outcome !== Outcome.REFUND && outcome !== Outcome.EXCHANGE_REFUND) {
-    throw refuse('leaves nothing to refund, but the refund is above zero');
+    throw refuse('allows no refund, but the refund is above zero');
   }
   if (totals.giftCard > 0n && outcome !== Outcome.CREDIT && outcome !== Outcome.EXCHANGE_CREDIT) {
-    throw refuse('leaves no credit, but return credit exceeds the exchange');
+    throw refuse('allows no credit, but the return credit exceeds the exchange');
   }
   if (totals.upsell > 0n && outcome !== Outcome.UPSELL) {
-    throw refuse('leaves nothing to pay, but the exchange exceeds the return credit');
+    throw refuse('allows no upsell, but the exchange exceeds the return credit');
   }
 }
 

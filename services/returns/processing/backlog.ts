@@ -4,8 +4,8 @@ import type { Queryable } from '../../platform/postgres.ts';
 import type { Worker } from '../../platform/worker.ts';
 
 /**
- * Measures how long the oldest return has waited to be processed. Stops with the worker. A run that an outage of our own
- * interrupts does not count as an attempt, so only this age shows a return that is tried again and again.
+ * Measures how long the oldest return has waited to be processed. Stops with the worker. A run that an outage of our
+ * own interrupts does not count as an attempt, so only this age shows a return that is tried again and again.
  */
 export function measureBacklog(o: { readonly pool: Queryable; readonly meter: Meter }): Worker {
   const age = o.meter.createObservableGauge('processing_oldest_age_seconds', {

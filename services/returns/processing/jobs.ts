@@ -12,8 +12,8 @@ import {
 } from '../store/timeline-store.ts';
 
 /**
- * The time after which another worker continues the job of a killed worker. A live worker renews its leases several times
- * in this span, so a call at the provider may take longer. Seconds.
+ * The time after which another worker continues the job of a killed worker. A live worker renews its leases several
+ * times in this span, so a call at the provider may take longer. Seconds.
  */
 export const LEASE_S = 3;
 
@@ -114,8 +114,8 @@ returning job.shop_id, job.id, job.return_id, job.lease_token, job.details::text
   job.source, job.actor, job.traceparent, job.failures, job.takeovers`;
 
 /**
- * Leases up to `limit` due jobs: queued ones, and running ones whose lease ran out. A job that cannot be read, or was taken
- * over too often, gets a `fault`, so that the other jobs still run.
+ * Leases up to `limit` due jobs: queued ones, and running ones whose lease ran out. A job that cannot be read, or was
+ * taken over too often, gets a `fault`, so that the other jobs still run.
  */
 export async function claimJobs(pool: Queryable, limit: number): Promise<Job[]> {
   const { rows } = await pool.query<JobRow>({
@@ -146,8 +146,8 @@ function jobOf(row: JobRow): Job {
 }
 
 /**
- * The time until a job is due: a retry, or a running job whose worker does not renew the lease. Undefined when there is no
- * job. Milliseconds.
+ * The time until a job is due: a retry, or a running job whose worker does not renew the lease. Undefined when there
+ * is no job. Milliseconds.
  */
 export async function untilNextDueMs(db: Queryable): Promise<number | undefined> {
   const { rows } = await db.query<{ ms: number | null }>({
@@ -159,8 +159,8 @@ export async function untilNextDueMs(db: Queryable): Promise<number | undefined>
 }
 
 /**
- * Renews the leases of these jobs, except of jobs that have ended or that another worker has taken over. A lease that ran
- * out is renewed, too, because the token protects the job, not the time.
+ * Renews the leases of these jobs, except of jobs that have ended or that another worker has taken over. A lease that
+ * ran out is renewed, too, because the token protects the job, not the time.
  */
 export async function renewJobs(db: Queryable, jobs: readonly Job[]): Promise<void> {
   await db.query({
@@ -196,7 +196,11 @@ interface Change {
   readonly values: readonly unknown[];
 }
 
-/** Locks the return of a job, then renews the lease, so that no other worker takes over before the commit. @throws LeaseLost */
+/**
+ * Locks the return of a job, then renews the lease, so that no other worker takes over before the commit.
+ *
+ * @throws LeaseLost
+ */
 export async function lockReturnOf(tx: Queryable, job: Job): Promise<void> {
   const { rowCount } = await tx.query({
     name: 'processing-lock',
@@ -223,8 +227,8 @@ export function leaseLost(job: Job): LeaseLost {
 }
 
 /**
- * Puts a job into the queue again, when the worker stops or after an outage of our own. It is due after `delayS` seconds.
- * This does not count as an attempt. @throws LeaseLost
+ * Puts a job into the queue again, when the worker stops or after an outage of our own. It is due after `delayS`
+ * seconds. This does not count as an attempt. @throws LeaseLost
  */
 export function releaseJob(db: Queryable, job: Job, delayS = 0): Promise<void> {
   const set = "state = 'queued', due_at = now() + make_interval(secs => $4)";
@@ -240,8 +244,8 @@ where shop_id = $1 and id = $2 and lease_token = $3 and state = 'running'
       <= coalesce(failing_since, now()) + make_interval(mins => $5)`;
 
 /**
- * Queues the job for another attempt. False when that would be more than `limitMinutes` after the first failure since the
- * last success; then this worker still holds the job.
+ * Queues the job for another attempt. False when that would be more than `limitMinutes` after the first failure since
+ * the last success; then this worker still holds the job.
  */
 export async function postponeJob(
   db: Queryable,

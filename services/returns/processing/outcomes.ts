@@ -46,9 +46,9 @@ export async function intendSteps(
 }
 
 /**
- * Whether any run of processing fulfilled an outcome of the return (or the one of this kind), or may have, so that money or
- * goods may have moved. Steps that the provider was not asked for, or refused, do not count. A caller that decides by the
- * result holds the return's row lock.
+ * Whether any run of processing fulfilled an outcome of the return (or the one of this kind), or may have, so that
+ * money or goods may have moved. Steps that the provider was not asked for, or refused, do not count. A caller that
+ * decides by the result holds the return's row lock.
  */
 export async function mayHaveFulfilled(
   tx: Queryable,
@@ -77,8 +77,8 @@ where outcome.shop_id = held.shop_id and outcome.return_id = held.return_id
   and outcome.return_id = $2 and outcome.kind = $3 and outcome.key = $4 and outcome.done_at is null`;
 
 /**
- * Records that the provider is about to be asked, and renews the lease. Until the provider answers, the step may have taken
- * effect. A worker whose job was taken over gets LeaseLost, so it does not ask.
+ * Records that the provider is about to be asked, and renews the lease. Until the provider answers, the step may have
+ * taken effect. A worker whose job was taken over gets LeaseLost, so it does not ask.
  *
  * @throws LeaseLost
  */
@@ -92,7 +92,8 @@ export async function noteAsked(db: Queryable, job: Job, step: Step): Promise<vo
 }
 
 /**
- * Records that the provider refused a step, so that it had no effect. The caller's transaction also checks the job's lease.
+ * Records that the provider refused a step, so that it had no effect. The caller's transaction also checks the job's
+ * lease.
  */
 export async function noteRefused(tx: Queryable, of: OfReturn, step: Step): Promise<void> {
   await tx.query({
@@ -198,16 +199,16 @@ shown as (
 )`;
 
 /**
- * Adds the outcomes of this run to the return's details. Runs at the end, so that each run is one change of the details,
- * whether it succeeded or not.
+ * Adds the outcomes that were done since the last run to the return's details. Called at the end of a run, so that
+ * each run is one change of the details, whether it succeeded or not.
  */
 export async function showOutcomes(tx: Queryable, of: OfReturn): Promise<void> {
   const text = `with ${SHOWN} select from shown`;
   await tx.query({ name: 'processing-show', text, values: [of.shopId, of.returnId] });
 }
 
-// An edit may remove a step from the plan after the provider was asked for it. No run would ask again, and a closed return
-// would hide it, so the return stays open.
+// An edit may remove a step from the plan after the provider was asked for it. No run would ask again, and a closed
+// return would hide it, so the return stays open.
 const FINISH = `
 with ${SHOWN}, finished as (
   update processing_jobs set state = 'done', finished_at = now()
@@ -221,8 +222,8 @@ select exists (select from finished) as finished,
            and o.asked_at is not null and o.done_at is null) as answered`;
 
 /**
- * {@link showOutcomes}, and ends the run as done. The caller closes the return, or rolls back when an answer of the provider
- * is missing.
+ * {@link showOutcomes}, and ends the run as done. The caller closes the return, or rolls back when an answer of the
+ * provider is missing.
  *
  * @returns whether the provider has answered every request.
  * @throws LeaseLost.

@@ -22,8 +22,8 @@ export interface PlanInput {
 }
 
 /**
- * The outcomes of a return in their fixed order: exchange order, gift card, refund. Outcomes of zero are left out. All are
- * in the presentment currency, which the shopper sees.
+ * The outcomes of a return in their fixed order: exchange order, gift card, refund. Outcomes of zero are left out.
+ * All are in the presentment currency, which the shopper sees.
  */
 export function planSteps(o: PlanInput): Step[] {
   const { details } = o;

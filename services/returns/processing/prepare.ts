@@ -27,8 +27,8 @@ export interface Prepared {
 }
 
 /**
- * Checks again under the row lock whether the return may be processed, and records the steps that the provider is about to
- * be asked for.
+ * Checks again under the row lock whether the return may be processed, and records the steps that the provider is
+ * about to be asked for.
  *
  * @throws NotProcessable; LeaseLost.
  */

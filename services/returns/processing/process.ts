@@ -27,14 +27,15 @@ const input = z.object({
 });
 
 /**
- * Queues a return for processing, or answers why not. Checks in this order, under the return's row lock: the return exists;
- * it is not flagged; it is not closed, cancelled or expired; it has no open instant refund (`skippedInstantRefund`); it is
- * not queued already (`alreadyQueued`, and the details of this call are dropped); its shop has a commerce provider.
- * `queued` means accepted: `return.closed` or `return.processing.failed` follows. A call without details uses those of the
- * last failed run. A repeat with the same idempotency key is answered `queued` again.
+ * Queues a return for processing, or answers why not. Checks in this order, under the return's row lock: the return
+ * exists; it is not flagged; it is not closed, cancelled or expired; it has no open instant refund
+ * (`skippedInstantRefund`); it is not queued already (`alreadyQueued`, and the details of this call are dropped); its
+ * shop has a commerce provider. `queued` means accepted: `return.closed` or `return.processing.failed` follows. A
+ * call without details uses those of the last failed run. A repeat with the same idempotency key is answered `queued`
+ * again.
  *
- * @throws DomainError NOT_FOUND for a return the shop does not have; INVALID_ARGUMENT for details
- *   beyond their limits.
+ * @throws DomainError NOT_FOUND for a return the shop does not have; INVALID_ARGUMENT for details beyond their
+ *   limits.
  */
 export async function processReturn(
   pool: pg.Pool,

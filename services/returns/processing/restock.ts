@@ -12,8 +12,8 @@ import { type Destinations, destinationOf } from '../destinations.ts';
 import type { Job } from './jobs.ts';
 
 /**
- * The commerce provider's location of the return's destination; 0 when the return has no destination, or the destination
- * has no location.
+ * The commerce provider's location of the return's destination; 0 when the return has no destination, or the
+ * destination has no location.
  *
  * @throws ConnectError when the destinations service does not answer.
  */
@@ -32,8 +32,8 @@ export async function locationOf(
 }
 
 /**
- * The lines to restock: their disposition is back_to_stock or not known yet. A line's own location is used before that of
- * the destination. Goods that the shopper keeps are not restocked.
+ * The lines to restock: their disposition is back_to_stock or not known yet. A line's own location is used before
+ * that of the destination. Goods that the shopper keeps are not restocked.
  */
 export function restockItems(
   details: Return,

@@ -33,12 +33,13 @@ export interface RunDeps {
 }
 
 /**
- * Runs one job until `return.closed`, until a later attempt, until `return.processing.failed`, or until `signal` says that
- * the worker stops; then it queues the job again.
+ * Runs one job until `return.closed`, until a later attempt, until `return.processing.failed`, or until `signal` says
+ * that the worker stops; then it queues the job again.
  *
- * The process may be killed at any await. Then another worker asks the provider again with the same keys for everything
- * that was not recorded; the end of the run is one transaction. After an outage of our own the job is queued again, and
- * the attempt does not count. Rejects when the worker stops during an outage; then the lease runs out.
+ * The process may be killed at any await. Then another worker asks the provider again with the same keys for
+ * everything that was not recorded; the end of the run is one transaction. After an outage of our own the job is
+ * queued again, and the attempt does not count. Rejects when the worker stops during an outage; then the lease runs
+ * out.
  */
 export async function runJob(deps: RunDeps, job: Job, signal: AbortSignal): Promise<void> {
   await withTraceparent(job.traceparent, async () => {

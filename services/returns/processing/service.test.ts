@@ -101,7 +101,7 @@ describe('processing over gRPC', () => {
     expect(reasonOf(error)).toBe(ErrorReason.RETURN_NOT_FOUND);
   });
 
-  test('opens and settles instant refunds', async () => {
+  test('opens and ends instant refunds', async () => {
     const { id: returnId } = await submit();
     const opened = await returns.openInstantRefund({
       shopId,

@@ -21,9 +21,9 @@ export interface ProcessingWorkerOptions {
 }
 
 /**
- * Claims due jobs, runs up to 24 at the same time, and renews their leases. Searches for jobs when any replica queues one,
- * when a retry is due or the lease of a dead worker ends, every 5 s, and on `wake`. `stop` claims no more jobs, and waits
- * for the active ones, which end after their current step.
+ * Claims due jobs, runs up to 24 at the same time, and renews their leases. Searches for jobs when any replica queues
+ * one, when a retry is due or the lease of a dead worker ends, every 5 s, and on `wake`. `stop` claims no more jobs,
+ * and waits for the active ones, which end after their current step.
  */
 export function startProcessingWorker(o: ProcessingWorkerOptions): Worker & { wake(): void } {
   const stopping = new AbortController();

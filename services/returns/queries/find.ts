@@ -123,8 +123,8 @@ export async function findReturns(
 const snapshotWish = z.object({ ...callerShape, returnId: id, revision: id });
 
 /**
- * Reads a return at a revision whose event does not have it, because it was too large. The current revision always exists;
- * older ones exist as long as their events.
+ * Reads a return at a revision whose event does not have it, because it was too large. The current revision always
+ * exists; older ones exist as long as their events.
  *
  * @throws DomainError INVALID_ARGUMENT; RETURN_NOT_FOUND.
  */

@@ -64,7 +64,7 @@ function listed({ condition, disposition, ...rest }: LineItem): object {
 }
 
 describe('search returns without long texts', () => {
-  test('leaves out what a list does not show, and nothing else', async () => {
+  test('leaves out only what a list does not show', async () => {
     const shopId = await bench.shop();
     const submitted = await bench.submit(shopId, { lines: [line(), line()] });
     await inspect(submitted);

@@ -84,12 +84,12 @@ function valuesOf(wanted: Search) {
 }
 
 /**
- * Lists returns, newest first. New returns do not move the cursor. A page ends after its number of returns, or before the
- * first that does not fit, because a page of the largest returns would be larger than a message. A page has at least one
- * return, so that there is a cursor for the next page.
+ * Lists returns, newest first. New returns do not move the cursor. A page ends after its number of returns, or before
+ * the first that does not fit, because a page of the largest returns would be larger than a message. A page has at
+ * least one return, so that there is a cursor for the next page.
  *
- * The query matches order name, tracking number or e-mail address as a whole, or a line's title in
- * part. Archived returns are left out unless asked for, by the flag or by naming the state closed.
+ * The query matches order name, tracking number or e-mail address as a whole, or a line's title in part. Archived
+ * returns are left out unless asked for, by the flag or by naming the state closed.
  *
  * @throws DomainError INVALID_ARGUMENT (also for a cursor that this service did not make).
  */

@@ -6,8 +6,8 @@ export type Selector =
   | { readonly case: 'orderName'; readonly value: string };
 
 /**
- * The id of the return of each selector; undefined when the shop has none. When an order has several returns, the newest
- * one. Runs one statement for each kind of selector.
+ * The id of the return of each selector; undefined when the shop has none. When an order has several returns, the
+ * newest one. Runs one statement for each kind of selector.
  *
  * Answers a return id without a check; a later read finds out whether the return exists.
  */

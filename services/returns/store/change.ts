@@ -35,7 +35,9 @@ export interface Changed<T> {
 export interface Changer {
   readonly shopId: bigint;
   readonly actor: Actor;
-  /** The change adds what a caller sent: it fails when the details become too large. Other changes are always allowed. */
+  /**
+   * The change adds what a caller sent: it fails when the details become too large. Other changes are always allowed.
+   */
   readonly addsInput?: boolean;
 }
 

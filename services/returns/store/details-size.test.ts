@@ -117,7 +117,7 @@ const check = (after: Return, before?: Return) =>
 describe('the size of details', () => {
   const cases: [string, Return][] = [
     ['the sample', sampleReturn(1n, ReturnState.CLOSED)],
-    ['nothing but a line', create(ReturnSchema, { currency: 'GBP', lineItems: [{}] })],
+    ['only a line', create(ReturnSchema, { currency: 'GBP', lineItems: [{}] })],
     ['all at its longest', full],
     [
       'many lines',

@@ -15,8 +15,9 @@ export interface LeftOut {
 }
 
 /**
- * The size of the details of a return: the bytes of their JSON in UTF-8, in the longest form of any version or currency.
- * Names, punctuation, ids and times count with their maximum, so the real answer is up to a hundredth smaller.
+ * The size of the details of a return: the bytes of their JSON in UTF-8, in the longest form of any version or
+ * currency. Names, punctuation, ids and times count with their maximum, so the real answer is up to a hundredth
+ * smaller.
  */
 export function detailsBytes(of: Return): number {
   const { order, customer, providerTexts, labels } = partsOf(of);

@@ -2,7 +2,9 @@ import { invalidField } from '../../platform/errors.ts';
 import type { Queryable } from '../../platform/postgres.ts';
 import { lineItemNotFound } from '../refusals.ts';
 
-/** The return of each line of the shop. Lines that do not exist, belong to another shop or were removed are left out. */
+/**
+ * The return of each line of the shop. Lines that do not exist, belong to another shop or were removed are left out.
+ */
 export async function ownersOf(
   db: Queryable,
   shopId: bigint,

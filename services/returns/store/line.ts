@@ -36,8 +36,8 @@ interface LongColumns {
 const imagesAsJson = (column: string) => `array_to_json(${column})::text`;
 
 /**
- * Line `l`, its condition `c` and its disposition `d`, which may be null, as one array of texts. PostgreSQL makes JSON of
- * such an array in a quarter of the time of an object with column names.
+ * Line `l`, its condition `c` and its disposition `d`, which may be null, as one array of texts. PostgreSQL makes
+ * JSON of such an array in a quarter of the time of an object with column names.
  */
 export const LINE_TEXTS = lineTexts({ text: (column) => column, images: imagesAsJson });
 

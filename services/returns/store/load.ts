@@ -49,8 +49,8 @@ export async function loadReturns(
 }
 
 /**
- * {@link loadReturns}, or `large` when their lines and uploads, as JSON, are larger than `maxBytes` together. Also `large`
- * when some of several ids do not exist.
+ * {@link loadReturns}, or `large` when their lines and uploads, as JSON, are larger than `maxBytes` together. Also
+ * `large` when some of several ids do not exist.
  */
 export async function loadReturnsWithin(
   db: Queryable,
@@ -100,9 +100,9 @@ export async function loadFitting(
 }
 
 /**
- * Reads returns for a list, in the order of `ids`: without notes, descriptions and pictures of inspections, and without
- * uploads. The first one always, then all before the first that does not fit. Ids that do not exist or belong to another
- * shop are left out.
+ * Reads returns for a list, in the order of `ids`: without notes, descriptions and pictures of inspections, and
+ * without uploads. The first one always, then all before the first that does not fit. Ids that do not exist or belong
+ * to another shop are left out.
  */
 export async function loadListed(
   db: Queryable,

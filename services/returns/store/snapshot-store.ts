@@ -33,8 +33,8 @@ export function longTextBytes(of: Return): number {
 }
 
 /**
- * Stores a snapshot that is not in its events. Its long texts are not copied: a reader finds them in the lines, or in the
- * timeline after a line got other texts.
+ * Stores a snapshot that is not in its events. Its long texts are not copied: a reader finds them in the lines, or in
+ * the timeline after a line got other texts.
  */
 export async function keepSnapshot(tx: Queryable, snapshot: EncodedReturn): Promise<void> {
   await tx.query(
