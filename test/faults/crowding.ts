@@ -1,6 +1,6 @@
 /** How much longer than alone this machine's processes take at present, as far as others use it. */
 export interface Crowding {
-  /** 1 on a machine that does nothing else; the mean since the beginning. */
+  /** How much slower than alone, on average since the start: 1 on a machine without other load. */
   factor(): number;
   stop(): void;
 }
@@ -10,19 +10,19 @@ const EVERY_MS = 1_000;
 /** Beyond that it is not the machine alone. */
 const MOST = 2;
 
-/** A machine of its own is taken for granted. */
+/** Assumes that the machine has no other load. */
 export const ALONE: Crowding = { factor: () => 1, stop: () => {} };
 
 /** Measures again and again how long a little work takes, against the processor time that it costs. */
 export function watchCrowding(): Crowding {
   let count = 0;
   let sum = 0;
-  const look = (): void => {
+  const measure = (): void => {
     count += 1;
     sum += burn();
   };
-  look();
-  const timer = setInterval(look, EVERY_MS);
+  measure();
+  const timer = setInterval(measure, EVERY_MS);
   return {
     factor: () => Math.min(Math.max(sum / count, 1), MOST),
     stop: () => clearInterval(timer),

@@ -17,7 +17,7 @@ import { keepLogs } from './system/logs.ts';
 import { type System, startSystem } from './system/system.ts';
 import { untilSure } from './until-sure.ts';
 
-// `npm run test:faults`: breaks the real system on purpose, and holds what it promised against what arrived.
+// `npm run test:faults`: breaks the real system on purpose, and compares its promises with what arrived.
 
 // Each of the many processes is ended with us.
 process.setMaxListeners(100);
@@ -44,13 +44,13 @@ function chosen({ only }: Options): readonly Row[] {
   return rows;
 }
 
-/** Runs the rows one after another over one system, beside them those that need none. */
+/** Runs the rows one after another over one system. Rows that need no system run beside them. */
 async function runRows(options: Options): Promise<Run> {
   const rows = chosen(options);
   const began = performance.now();
   const random = randomOf(options.seed);
   const contextOf = ({ name }: Row, run: number) => {
-    // The seed gives the first run of a row; another one strikes elsewhere.
+    // The seed decides the first run of a row. Another run uses other random choices.
     const stream = run === 1 ? name : `${name}, run ${run}`;
     return { ...options, random: random.fork(stream), say };
   };
@@ -76,7 +76,7 @@ async function runRows(options: Options): Promise<Run> {
         return crowded(outcome, crowding.factor());
       });
       crowding.stop();
-      // What a failed row left behind is nothing to judge the next one by.
+      // The rest of a failed row must not affect the next one.
       if (!passes(one)) say(`  logs are kept in ${await keepLogs(system.folder, row.name)}`);
       if (!passes(one) || (row.leavesMess && options.full)) await systems.end();
       return one;
@@ -120,10 +120,10 @@ async function finish(row: Row, options: Options, work: () => Promise<Outcome>):
   return one;
 }
 
-/** Below that nobody would notice. */
+/** A smaller factor is not reported. */
 const NOTICEABLE = 1.2;
 
-/** By how much more its promised times were judged stands beside what was measured. */
+/** Adds to the measured text by which factor the promised times were extended. */
 function crowded(outcome: Outcome, factor: number): Outcome {
   if (factor < NOTICEABLE) return outcome;
   const figure = `others use the machine: judged × ${factor.toFixed(1)} more`;

@@ -11,7 +11,7 @@ export interface Options {
   readonly list: boolean;
   /** Puts the table into docs/delivery.md. */
   readonly writeDocs: boolean;
-  /** Where the result goes as JSON, besides. */
+  /** Also writes the result to this file, as JSON. */
   readonly json?: string;
 }
 
@@ -19,7 +19,7 @@ export const USAGE = `usage: npm run test:faults -- [options]
   --seed <n>     repeat the random choices of a run; a fresh seed otherwise
   --only <row>   this row; may be given several times, or as the beginning of a name
   --full         the long form, about an hour
-  --slack <n>    promised times are judged n times as long; 2, with --full 1, unless told otherwise
+  --slack <n>    promised times are judged n times as long; 2, with --full 1, by default
   --list         names of the rows
   --json <file>  the result as JSON, besides
   --write-docs   put the table into docs/delivery.md`;

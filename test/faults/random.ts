@@ -1,16 +1,20 @@
-/** Every random choice of a run comes from one of these, so that a seed repeats it. */
+/** Source of all random choices of a run, so that a seed repeats it. */
 export interface Random {
   /** From 0 to below 1. */
   next(): number;
   /** A whole number, both ends included. */
   between(low: number, high: number): number;
-  /** One of them. @throws RangeError when there is none. */
+  /**
+   * One of them.
+   *
+   * @throws RangeError when there is none.
+   */
   pick<T>(from: readonly T[]): T;
-  /** A generator of its own: what one part draws changes nothing for another. */
+  /** An independent generator, so that the numbers of one part do not affect another. */
   fork(name: string): Random;
 }
 
-/** A generator whose numbers follow from the seed alone. Not for secrets. */
+/** A generator whose numbers depend only on the seed. Not for secrets. */
 export function randomOf(seed: number): Random {
   let state = seed >>> 0;
   // A Weyl sequence through a 32-bit finaliser: small, and good enough to choose moments with.
@@ -35,7 +39,7 @@ export function randomOf(seed: number): Random {
   };
 }
 
-/** FNV-1a over the name, begun at the seed. */
+/** FNV-1a over the name, starting with the seed. */
 function hashOf(name: string, seed: number): number {
   let hash = (0x811c9dc5 ^ seed) >>> 0;
   for (const letter of name)

@@ -47,7 +47,7 @@ export function markdownOf(run: Run): string {
       outcome.unexplained,
       outcome.figures.join('; '),
       lasted(one.tookMs),
-      verdictOf(one),
+      resultOf(one),
     ];
     return `| ${cells.join(' | ')} |`;
   });
@@ -65,7 +65,7 @@ export function markdownOf(run: Run): string {
   ].join('\n');
 }
 
-function verdictOf(one: Finished): string {
+function resultOf(one: Finished): string {
   if (!passes(one)) return '**does not hold**';
   return one.repeats === undefined ? 'holds' : `holds, after ${one.repeats} repeats`;
 }

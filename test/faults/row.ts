@@ -9,9 +9,8 @@ export interface RowContext {
   /** The long form, of an hour; else the short one, for every change. */
   readonly full: boolean;
   /**
-   * How many times as long as promised a recovery may take: 1 on a machine that does nothing else.
-   * It stands in the table. In the short form it is the more, the more others use the machine
-   * meanwhile: read it when it is needed.
+   * By which factor a recovery may exceed its promised time: 1 on a machine without other load. Part of the table. In
+   * the short form it grows with the load of the machine, so read it when it is needed.
    */
   readonly slack: number;
   /** A line about how far it is. */
@@ -32,8 +31,8 @@ export interface Outcome {
   /** What was broken of the promises; there is no second chance. */
   readonly problems: readonly string[];
   /**
-   * What took longer than promised, and faults that hit nothing. Others of the machine do that as well:
-   * the short form runs such a row again before it counts.
+   * Times that exceeded their promise, and faults without effect. Other load on the machine may cause both, so the
+   * short form runs such a row again.
    */
   readonly doubts: readonly string[];
 }
@@ -53,7 +52,7 @@ export interface SharedRow extends Line {
   run(context: RowContext): Promise<Outcome>;
 }
 
-/** A line of the table that needs nothing of that system: it runs beside the others, and yields to them. */
+/** A line of the table without that system. It runs beside the other rows, with a lower priority. */
 export interface ApartRow extends Line {
   runApart(context: Omit<RowContext, 'system'>): Promise<Outcome>;
 }
@@ -68,8 +67,8 @@ export function percentile(values: readonly number[], share: number): number {
 }
 
 /**
- * Which of the waits of a slice are compared. The 99th of a hundred is one delivery, and tells of the
- * machine: a slice of the short form has no more.
+ * Which of the waits of a slice are compared. A slice of the short form has only a hundred, and their 99th percentile
+ * is one delivery, which depends on the machine.
  */
 export function comparedWait(full: boolean): { readonly share: number; readonly name: string } {
   return full ? { share: 0.99, name: 'p99' } : { share: 0.5, name: 'median' };
@@ -80,7 +79,7 @@ export function seconds(ms: number): string {
   return `${(ms / 1_000).toFixed(1)} s`;
 }
 
-/** At most so many, and how many more there are: for lists that go into a report. */
+/** The first of a list and how many more there are, for a report. */
 export function someOf(problems: readonly string[], most = 5): string[] {
   const more = problems.length - most;
   return more > 0 ? [...problems.slice(0, most), `and ${more} more`] : [...problems];

@@ -10,7 +10,7 @@ const row = {
   runApart: () => Promise.reject(new Error('not asked for')),
 };
 
-/** What one run after another finds wrong; how many runs there were, and what counts in the end. */
+/** The problems of one run after another; returns the number of runs and the final result. */
 async function judged(runs: { problems?: string[]; doubts?: string[] }[], full = false) {
   let count = 0;
   const { outcome, repeats } = await untilSure(
@@ -27,7 +27,7 @@ async function judged(runs: { problems?: string[]; doubts?: string[] }[], full =
   return { count, problems, doubts, figures, ...(repeats && { repeats }) };
 }
 
-test('one run is enough where nothing is wrong', async () => {
+test('one run is enough without problems', async () => {
   expect(await judged([{}])).toEqual({ count: 1, problems: [], doubts: [], figures: ['f'] });
 });
 
@@ -36,7 +36,7 @@ test('a broken promise counts at once', async () => {
   expect(await judged([run, {}])).toEqual({ count: 1, ...run, figures: ['f'] });
 });
 
-test('a row in doubt holds when two of three tries do, and is reported as repeated', async () => {
+test('a row in doubt passes when two of three tries do, and is reported as repeated', async () => {
   expect(await judged([{ doubts: ['late by 1 s'] }, {}, {}])).toEqual({
     count: 3,
     problems: [],
@@ -52,7 +52,7 @@ test('one try of three is not enough', async () => {
   expect(await judged([late, late])).toMatchObject({ count: 2, doubts: ['late'], repeats: 1 });
 });
 
-test('a promise that is broken while a doubt is looked into counts at once', async () => {
+test('a promise that is broken during the repetition counts at once', async () => {
   const late = { doubts: ['late'] };
   expect(await judged([late, { problems: ['lost'] }])).toMatchObject({ problems: ['lost'] });
 });

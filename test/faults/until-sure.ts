@@ -1,12 +1,11 @@
 import type { Finished } from './report.ts';
 
-/** Of the tries of a row that was once in doubt, so many must hold, and as many decide against it. */
+/** Of the tries of a row that was in doubt, this many decide for or against it. */
 const MAJORITY = 2;
 
 /**
- * Runs a row, in the short form again when there is nothing but doubt about it: what others of the
- * machine did to one run does not last, a fault of ours does. It holds when two of three tries do. A broken
- * promise counts at once.
+ * Runs a row, and in the short form again when there are only doubts about it: the effect of other load on one run does
+ * not last, a fault does. It passes when two of three tries do. A broken promise counts at once.
  */
 export async function untilSure(
   { full }: { readonly full: boolean },

@@ -1,11 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 
-/** Waiting longer makes no sense: what was waited for cannot come true any more. */
+/** Waiting longer makes no sense, because the fact cannot become true any more. */
 export class HopelessError extends Error {
   override readonly name = 'HopelessError';
 }
 
-/** A fact did not come true in time. */
+/** A fact did not become true in time. */
 export class OverdueError extends Error {
   override readonly name = 'OverdueError';
 }
@@ -15,15 +15,15 @@ export interface Wait {
   readonly what: string;
   /** Milliseconds. */
   readonly withinMs: number;
-  /** Pause between two looks. Milliseconds; 20 unless told otherwise. */
+  /** Pause between two checks. Milliseconds; 20 by default. */
   readonly everyMs?: number;
 }
 
 /**
- * Waits until `look` answers something other than undefined or false, and answers that.
+ * Waits until `look` returns something other than undefined or false, and returns that.
  *
- * @throws OverdueError when it does not in time; HopelessError when `look` throws that. What else it
- * throws counts as "not yet".
+ * @throws OverdueError when it does not in time; HopelessError when `look` throws that. Other errors count as "not
+ *   yet".
  */
 export async function waitFor<T>(
   look: () => Promise<T | undefined | false> | T | undefined | false,

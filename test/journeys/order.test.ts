@@ -6,7 +6,7 @@ import {
   expectRefusal,
   HOOK,
   MESSAGE,
-  NOBODY,
+  MISSING_ID,
   RATE_LIMITED,
   raw,
   requestOf,
@@ -48,7 +48,7 @@ const FAULTS: readonly (readonly [string, Fault])[] = [
   ['not JSON', (draft) => Object.assign(draft, { isCut: true })],
   ['schema', (draft) => Object.assign(draft.body, { topic: 'parcel' })],
   ['url', (draft) => Object.assign(draft.body, { url: 'ftp://example.com' })],
-  ['existence', (draft) => Object.assign(draft, { id: NOBODY })],
+  ['existence', (draft) => Object.assign(draft, { id: MISSING_ID })],
 ];
 
 const keyOf = (name: string) => journey.stack.shop.api_keys[name] ?? '';

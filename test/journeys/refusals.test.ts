@@ -15,7 +15,7 @@ import {
   KEY_CHALLENGE,
   MEDIA_TYPE,
   MESSAGE,
-  NOBODY,
+  MISSING_ID,
   OWN_404,
   RATE_LIMITED,
   raw,
@@ -174,7 +174,7 @@ describe.each(SEGMENTS)('/api/%s, served by %s', (segment, version) => {
       itemWith({ inspected_at: '2026-02-30T00:00:00Z' }),
     ],
     ['an unknown outcome', 'POST', ASSESS, itemWith({ disposition_outcome: 'sold' })],
-    ['a line of nobody', 'POST', ASSESS, itemWith({ line_item_id: NOBODY })],
+    ['a line of nobody', 'POST', ASSESS, itemWith({ line_item_id: MISSING_ID })],
     ['a line named twice', 'POST', ASSESS, { items: [{ line_item_id: 1 }, { line_item_id: 1 }] }],
     ['no name', 'PUT', '/destinations/1', {}],
     ['a name of 192 characters', 'PUT', '/destinations/1', { name: 'n'.repeat(192) }],
@@ -230,7 +230,7 @@ describe.each(SEGMENTS)('/api/%s, served by %s', (segment, version) => {
     const malformed = ['0', '01', '-1', '1.0', 'abc', '9007199254740992', '%2B1'];
     for (const operation of OPERATIONS.filter(({ id }) => OWN_404[id])) {
       const theirs = foreign[operation.id] ?? firstOf(journey.stack.otherShop, 'open').id;
-      for (const id of [NOBODY, theirs, ...malformed]) {
+      for (const id of [MISSING_ID, theirs, ...malformed]) {
         const body = OWN_404[operation.id];
         await refused(requestOf(operation, id), { status: 404, body, code: 'NOT_FOUND' });
       }
@@ -247,7 +247,7 @@ describe.each(SEGMENTS)('/api/%s, served by %s', (segment, version) => {
     for (const url of [...urls, 'https://a.example.com/#x', 'http://hooks.example.com/', 'x']) {
       const json = { ...HOOK, url };
       await refused({ path: '/webhooks', json }, WEBHOOK_REFUSED);
-      await refused({ method: 'PUT', path: `/webhooks/${NOBODY}`, json }, WEBHOOK_REFUSED);
+      await refused({ method: 'PUT', path: `/webhooks/${MISSING_ID}`, json }, WEBHOOK_REFUSED);
     }
   });
 

@@ -12,7 +12,7 @@ import { WebhooksService } from '../../proto/gen/rms/webhooks/v1/webhooks_pb.ts'
 import { fieldOf, reasonOf } from '../../services/platform/errors.ts';
 import {
   type Ids,
-  NOBODYS,
+  MISSING_IDS,
   namesThings,
   requestsNaming,
 } from '../support/journeys/foreign-requests.ts';
@@ -85,7 +85,7 @@ const REASONS = new Map<number, string>(
 );
 
 function withoutIds(text: string): string {
-  const values = [...Object.values(theirs), ...Object.values(NOBODYS)].map(String);
+  const values = [...Object.values(theirs), ...Object.values(MISSING_IDS)].map(String);
   // The longest first: short ones are parts of others.
   const longestFirst = values.toSorted((one, other) => other.length - one.length);
   return longestFirst.reduce((rest, value) => rest.replaceAll(value, '#'), text);
@@ -106,7 +106,7 @@ describe("another shop's ids are as if they did not exist", () => {
   test.each(RPCS.filter(({ method }) => namesThings(method)))('$name', async (rpc) => {
     const ours = callIn(journey.stack.shop);
     const foreign = requestsNaming(rpc.method, theirs);
-    const nobodys = requestsNaming(rpc.method, NOBODYS);
+    const nobodys = requestsNaming(rpc.method, MISSING_IDS);
     for (const [at, request] of foreign.entries()) {
       const one = await outcomeOf(call(journey.services, rpc, { ...request, ...ours }));
       const other = await outcomeOf(call(journey.services, rpc, { ...nobodys[at], ...ours }));
@@ -127,7 +127,7 @@ test.each(RPCS.filter(({ method }) => !namesThings(method)))(
   '$name of one shop says nothing of the other, and does nothing to it',
   async (rpc) => {
     const before = await wholeShop(journey, journey.stack.otherShop);
-    const [request] = requestsNaming(rpc.method, NOBODYS);
+    const [request] = requestsNaming(rpc.method, MISSING_IDS);
     const ours = callIn(journey.stack.shop);
     const { answer = '' } = await outcomeOf(call(journey.services, rpc, { ...request, ...ours }));
     const { orderName, deliveryId, token, email } = theirs;

@@ -9,7 +9,7 @@ import { callIn, type Journey, startJourney } from '../support/journeys/journey.
 import {
   expectRefusal,
   INVALID,
-  NOBODYS_DELIVERY,
+  MISSING_DELIVERY,
   SEGMENTS,
   text,
   under,
@@ -114,7 +114,7 @@ describe('the log of a webhook over REST', () => {
     }
     partner.receiver.answer = succeeds;
     const another = await partner.subscribe('return', 'return.created');
-    for (const path of [replayPath(another, id), replayPath(hook, NOBODYS_DELIVERY)]) {
+    for (const path of [replayPath(another, id), replayPath(hook, MISSING_DELIVERY)]) {
       expect(await journey.send({ method: 'POST', path })).toMatchObject({
         status: 404,
         body: { errors: { code: 'NOT_FOUND' } },

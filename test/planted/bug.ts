@@ -2,7 +2,7 @@
 export interface Bug {
   /** Short, in kebab-case. */
   readonly name: string;
-  /** The promise that it breaks, in the words of docs/delivery.md where it stands there. */
+  /** The promise that it breaks, in the words of docs/delivery.md if it is there. */
   readonly promise: string;
   /** From the root of the repository. */
   readonly file: string;
@@ -18,7 +18,7 @@ export interface Bug {
 /**
  * The text of the file with the bug in it.
  *
- * @throws Error when what it replaces does not stand in the file exactly once.
+ * @throws Error unless the text to replace is in the file exactly once.
  */
 export function planted({ name, file, find, replace }: Bug, text: string): string {
   const count = text.split(find).length - 1;

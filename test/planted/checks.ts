@@ -11,14 +11,14 @@ const LONGEST_MS = 600_000;
 export interface Failure {
   /** Its full name. */
   readonly test: string;
-  /** First line of what it says. */
+  /** First line of its error. */
   readonly reason: string;
 }
 
 /** What a run of checks came to. */
 export interface Checked {
   readonly failures: readonly Failure[];
-  /** What could not be run at all, such as a file that does not load: that catches nothing. */
+  /** Checks that could not run, such as a file that does not load. They do not count as catching the bug. */
   readonly broken: readonly string[];
 }
 
@@ -30,7 +30,7 @@ export interface Place {
   readonly postgresUrl: string;
 }
 
-/** Runs a program of the copy with Node; resolves to its exit code and what it said. It is killed when it takes too long. */
+/** Runs a program of the copy with Node. Resolves to its exit code and output. Kills it when it takes too long. */
 async function node(
   { folder, postgresUrl }: Place,
   args: readonly string[],

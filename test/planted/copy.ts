@@ -24,7 +24,7 @@ export interface Copy {
 export async function makeCopy(): Promise<Copy> {
   const git = async (...args: string[]) => (await run('git', args, { cwd: ROOT })).stdout.trim();
   const folder = await mkdtemp(`${ROOT}-planted-`);
-  // Also of a run that is interrupted nothing stays.
+  // Removes the folder even when the run is interrupted.
   const remove = (): void => rmSync(folder, { recursive: true, force: true });
   process.once('exit', remove);
   // Without the refresh a file that was only touched makes `stash create` fail.

@@ -20,9 +20,9 @@ const USAGE = `usage: npm run test:planted -- [options]
 /** What became of a bug. */
 interface Fate {
   readonly bug: Bug;
-  /** Absent when nothing failed. */
+  /** Absent when no check failed. */
   readonly caughtBy?: Failure;
-  /** Why a check could not be run: that catches nothing. */
+  /** Why a check could not run. It then does not count as catching the bug. */
   readonly broken?: string;
 }
 

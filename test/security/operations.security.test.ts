@@ -7,7 +7,7 @@ import { type Journey, startJourney } from '../support/journeys/journey.ts';
 import {
   aside,
   expectRefusal,
-  NOBODYS_DELIVERY,
+  MISSING_DELIVERY,
   requestOf,
   text,
   UNAUTHORIZED,
@@ -174,7 +174,7 @@ function withoutIds(body: string, id: number): string {
   return body
     .replaceAll(String(id), '#')
     .replaceAll('987654321', '#')
-    .replaceAll(NOBODYS_DELIVERY, '#');
+    .replaceAll(MISSING_DELIVERY, '#');
 }
 
 describe('/mcp', () => {

@@ -29,7 +29,7 @@ const odd: fc.Arbitrary<unknown> = fc.oneof(
   fc.string({ unit: 'binary', maxLength: 40 }),
 );
 
-/** Mostly what the schema asks for, with faults sprinkled in. */
+/** Mostly valid by the schema, with some faults. */
 export function valuesFor(
   schema: Schema,
   document: Schema,

@@ -11,8 +11,8 @@ const record = (key: string, text: string): BusRecord => ({
 const textOf = (received: ReceivedRecord) => Buffer.from(received.value).toString();
 
 /**
- * What a listener got, in the order in which it first got it. At least once is what a bus owes: one
- * that lost its session for a moment repeats some, which are told apart by their place in the topic.
+ * The records of a listener, in the order of their first arrival. A bus delivers at least once: after a lost session it
+ * repeats some records, which are recognised by their place in the topic.
  */
 function collector(repeated: ReceivedRecord[], seen: Set<string>) {
   const got: ReceivedRecord[] = [];
@@ -30,9 +30,9 @@ function collector(repeated: ReceivedRecord[], seen: Set<string>) {
 }
 
 /**
- * What every event bus keeps to, whatever carries the records.
+ * The contract of every event bus.
  *
- * @param isOnce a record that was handled never comes again.
+ * @param isOnce whether a handled record is never repeated.
  */
 export function busContract(
   name: string,
@@ -55,26 +55,26 @@ export function busContract(
 
     test('carries key, value and headers', async () => {
       const { topic, group } = names();
-      const heard = listener();
-      const subscription = await bus.subscribe({ group, topics: [topic], handle: heard.handle });
+      const received = listener();
+      const subscription = await bus.subscribe({ group, topics: [topic], handle: received.handle });
       await bus.publish(topic, [record('1:2', 'zażółć')]);
-      await until(() => heard.got.length === 1);
-      expect(heard.got[0]).toMatchObject({
+      await until(() => received.got.length === 1);
+      expect(received.got[0]).toMatchObject({
         topic,
         key: '1:2',
         headers: { event_id: 'zażółć', traceparent: '00-aa-bb-01' },
       });
-      expect(heard.texts()).toEqual(['zażółć']);
+      expect(received.texts()).toEqual(['zażółć']);
       await subscription.stop();
     });
 
     test('carries a megabyte', async () => {
       const { topic, group } = names();
-      const heard = listener();
-      const subscription = await bus.subscribe({ group, topics: [topic], handle: heard.handle });
+      const received = listener();
+      const subscription = await bus.subscribe({ group, topics: [topic], handle: received.handle });
       await bus.publish(topic, [record('k', 'x'.repeat(1_000_000)), record('k', 'small')]);
-      await until(() => heard.got.length === 2);
-      expect(heard.texts().map((text) => text.length)).toEqual([1_000_000, 5]);
+      await until(() => received.got.length === 2);
+      expect(received.texts().map((text) => text.length)).toEqual([1_000_000, 5]);
       await subscription.stop();
     });
 
@@ -92,8 +92,8 @@ export function busContract(
 
     test('keeps the order within a key, over many publishes', async () => {
       const { topic, group } = names();
-      const heard = listener();
-      const subscription = await bus.subscribe({ group, topics: [topic], handle: heard.handle });
+      const received = listener();
+      const subscription = await bus.subscribe({ group, topics: [topic], handle: received.handle });
       const keys = Array.from({ length: 10 }, (_, n) => `key-${n}`);
       for (let round = 0; round < 10; round += 1) {
         await bus.publish(
@@ -101,15 +101,15 @@ export function busContract(
           keys.flatMap((key) => [record(key, `${2 * round}`), record(key, `${2 * round + 1}`)]),
         );
       }
-      await until(() => heard.got.length === 200);
+      await until(() => received.got.length === 200);
       const inOrder = Array.from({ length: 20 }, (_, n) => `${n}`);
-      for (const key of keys) expect(heard.ofKey(key)).toEqual(inOrder);
+      for (const key of keys) expect(received.ofKey(key)).toEqual(inOrder);
       await subscription.stop();
     });
 
-    test('a failing key is tried again and holds up no other', async () => {
+    test('a failing key is tried again and blocks no other', async () => {
       const { topic, group } = names();
-      const heard = listener();
+      const received = listener();
       let isMended = false;
       let failures = 0;
       const handle = async (records: readonly ReceivedRecord[]) => {
@@ -117,24 +117,24 @@ export function busContract(
           failures += 1;
           throw new Error('not yet');
         }
-        await heard.handle(records);
+        await received.handle(records);
       };
       const subscription = await bus.subscribe({ group, topics: [topic], handle });
       const bad = bus.publish(topic, [record('bad', 'bad1'), record('bad', 'bad2')]);
-      // Enough keys that some share whatever the bad one occupies.
+      // Enough keys that some share every resource that the bad one uses.
       const good = Array.from({ length: 100 }, (_, n) => record(`good-${n}`, `good-${n}`));
       await bus.publish(topic, good);
-      await until(() => heard.got.length === 100 && failures >= 2);
+      await until(() => received.got.length === 100 && failures >= 2);
       isMended = true;
       await bad;
-      await until(() => heard.got.length === 102);
-      expect(heard.ofKey('bad')).toEqual(['bad1', 'bad2']);
+      await until(() => received.got.length === 102);
+      expect(received.ofKey('bad')).toEqual(['bad1', 'bad2']);
       await subscription.stop();
     });
 
     test('stop waits for the handler in flight, and the next subscriber gets the rest', async () => {
       const { topic, group } = names();
-      // What the first handled may come again to the second.
+      // Records that the first handled may arrive again at the second.
       const seen = new Set<string>();
       const first = listener(seen);
       const gate = Promise.withResolvers<void>();
@@ -168,19 +168,19 @@ export function busContract(
       await next.stop();
     });
 
-    test('what is published while nobody listens waits for a group that has listened before', async () => {
+    test('records published while a known group has no subscriber wait for it', async () => {
       const { topic, group } = names();
       const before = await bus.subscribe({ group, topics: [topic], handle: async () => {} });
       await before.stop();
-      const published = bus.publish(topic, [record('k', 'meanwhile')]);
-      const heard = listener();
-      const after = await bus.subscribe({ group, topics: [topic], handle: heard.handle });
+      const published = bus.publish(topic, [record('k', 'in between')]);
+      const received = listener();
+      const after = await bus.subscribe({ group, topics: [topic], handle: received.handle });
       await published;
-      await until(() => heard.texts().includes('meanwhile'));
+      await until(() => received.texts().includes('in between'));
       await after.stop();
     });
 
-    test('says that it is reachable', async () => {
+    test('reports that it is reachable', async () => {
       await until(() =>
         bus.health().then(
           () => true,

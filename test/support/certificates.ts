@@ -8,13 +8,13 @@ export interface Certificate {
 
 export interface Authority {
   readonly cert: string;
-  /** A certificate for an IPv4 address or a name, valid from an hour ago for a day unless told. */
+  /** A certificate for an IPv4 address or a name, by default valid from an hour ago for a day. */
   issue(o: { address?: string; name?: string; from?: Date; to?: Date }): Certificate;
 }
 
 const HOUR_MS = 3_600_000;
 
-/** A certificate authority that nobody trusts but who is told to. */
+/** A certificate authority that only explicitly configured clients trust. */
 export function createAuthority(name: string): Authority {
   const keys = generateKeyPairSync('ec', { namedCurve: 'P-256' });
   const isAuthority = extension('2.5.29.19', sequence(boolean(true)), true);

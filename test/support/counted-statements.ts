@@ -3,15 +3,15 @@ import { StatementGroup } from '../../services/platform/statement-group.ts';
 
 /** What was sent to PostgreSQL. */
 export interface Sent {
-  /** Texts, in order; those of a group one by one, but for a begin or commit that goes with others. */
+  /** Texts, in order. Statements of a group are separate; a begin or commit that is sent with others is left out. */
   readonly statements: string[];
   /** How often something was sent and an answer waited for. */
   roundTrips: number;
 }
 
 /**
- * Counts what the connections of a pool send, but for the notice of a commit, which comes when it comes. Call it
- * before the pool has connected.
+ * Counts the statements of a pool's connections, except notifications of commits, whose time varies. To be called
+ * before the pool connects.
  */
 export function countStatements(
   pool: pg.Pool,

@@ -7,13 +7,13 @@ export interface TestDatabase {
   /** Logged in as the service's own role, with its rights and its search path. */
   readonly pool: pg.Pool;
   readonly url: string;
-  /** As the migrator, for what a service may not do itself. */
+  /** Connects as the migrator, for statements that the service may not run. */
   readonly migratorUrl: string;
   /** Closes the pool and removes the database. */
   drop(): Promise<void>;
 }
 
-/** A database of its own with every migration applied and no rows, seen as the service `schema` sees it. */
+/** A new database with every migration applied and no rows, as seen by the service `schema`. */
 export async function createTestDatabase(schema: string): Promise<TestDatabase> {
   const fault = JSON.parse(process.env.TEST_MIGRATION_FAULTS ?? '{}')[schema];
   if (fault) throw new Error(fault);
@@ -30,8 +30,8 @@ export async function createTestDatabase(schema: string): Promise<TestDatabase> 
     migratorUrl,
     async drop() {
       await pool.end();
-      // Without force the server waits up to 5 s for connections that are just ending; with it, it
-      // would have to terminate them, which the migrator may not do to another role's.
+      // Without force the server waits up to 5 s for connections that are ending. With force it would terminate them,
+      // which the migrator may not do to another role's connections.
       await onServer((admin) => admin.query(`drop database if exists ${name}`));
     },
   };

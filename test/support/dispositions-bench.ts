@@ -12,7 +12,7 @@ import { actor, newShop, runService } from './running-service.ts';
 
 export type NewAssessment = Omit<MessageInitShape<typeof AssessmentInputSchema>, '$typeName'>;
 
-/** An outcome that no version of the proto knows. */
+/** An outcome that the proto does not define. */
 export const UNKNOWN_OUTCOME = 9 as DispositionOutcome;
 
 export const invalid = (field: string) => ({
@@ -21,7 +21,7 @@ export const invalid = (field: string) => ({
   field,
 });
 
-/** An assessment that says no more than an outcome. */
+/** An assessment with only an outcome. */
 export const FINDING: Finding = {
   ...NOTHING_SAID,
   outcome: 'donate',
@@ -75,7 +75,7 @@ export async function startDispositionsBench() {
       return (await db.pool.query(sql, [shopId])).rows.length;
     },
 
-    /** Lets the job take up at once what it would after some seconds. */
+    /** Makes the job due now instead of after some seconds. */
     async makeDue(shopId: bigint): Promise<void> {
       await db.pool.query('update handovers set due_at = now() where shop_id = $1', [shopId]);
     },

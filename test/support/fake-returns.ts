@@ -13,18 +13,18 @@ import { startGrpcServer } from '../../services/platform/grpc/server.ts';
 import { returnNotFound } from '../../services/returns/refusals.ts';
 import { answerTooLarge } from '../../services/returns/store/large.ts';
 
-/** A small returns service that knows which lines and returns exist, and remembers what it was handed. */
+/** A small returns service that knows which lines and returns exist, and stores the handovers. */
 export interface FakeReturns {
   readonly target: string;
   readonly assessments: ApplyAssessmentsRequest[];
   readonly gradings: ApplyGradingsRequest[];
-  /** How often it was asked whose the lines are. */
+  /** How often it was asked for the owner of lines. */
   checks: number;
   /** Refuses handovers with this code, or for this reason, while it is set. */
   refuseWith: Code | DomainError | undefined;
-  /** Handovers that it refused. */
+  /** Number of rejected handovers. */
   refused: number;
-  /** Refuses only handovers that hold this line, while it is set. */
+  /** While set, it rejects handovers with this line. */
   refuseLine: bigint | undefined;
   /** Whether its returns are larger than callers that name a limit take. */
   areLarge: boolean;

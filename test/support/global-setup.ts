@@ -6,10 +6,10 @@ import { SCHEMAS } from '../../services/platform/schemas.ts';
 import { COMPILE_CACHE } from './compile-cache.ts';
 import { temporaryFolder } from './temporary-folder.ts';
 
-/** Copied for every test file, so that each begins with all migrations applied and no rows. */
+/** Copied for every test file, so that each starts with all migrations applied and no rows. */
 const TEMPLATE = 'rms_template';
 
-/** Starts a throw-away PostgreSQL for the run, unless TEST_POSTGRES_URL names one (as its superuser). */
+/** Starts a temporary PostgreSQL for the run, unless TEST_POSTGRES_URL names one (as its superuser). */
 export default async function globalSetup(): Promise<void> {
   process.env.NODE_COMPILE_CACHE ??= COMPILE_CACHE;
   const given = process.env.TEST_POSTGRES_URL;

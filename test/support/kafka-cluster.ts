@@ -18,7 +18,7 @@ export interface TestCluster {
   thaw(index: number): void;
   killAll(): Promise<void>;
   restart(...indexes: readonly number[]): Promise<void>;
-  /** Starts brokers at the same addresses that know nothing: no topics, no records, no offsets. */
+  /** Starts empty brokers at the same addresses: no topics, no records, no offsets. */
   restartEmpty(): Promise<void>;
   stop(): Promise<void>;
 }
@@ -120,8 +120,8 @@ export function startWriters(bus: EventBus, topic: string, keys = 40): Writers {
   };
 }
 
-/** What members of a group heard, and how long they heard nothing new at most. */
-export function createHearing() {
+/** The records that members of a group received, and the longest time without a new one. */
+export function trackRecords() {
   const first = new Map<string, number>();
   let total = 0;
   let gaps = 0;
@@ -131,9 +131,9 @@ export function createHearing() {
     handle: async (records: readonly ReceivedRecord[]): Promise<void> => {
       for (const { key, value } of records) {
         const n = Number(Buffer.from(value).toString());
-        const heard = first.get(key) ?? 0;
-        if (n <= heard) continue;
-        if (n > heard + 1) gaps += 1;
+        const received = first.get(key) ?? 0;
+        if (n <= received) continue;
+        if (n > received + 1) gaps += 1;
         first.set(key, n);
         total += 1;
         longest = Math.max(longest, Date.now() - last);
@@ -142,15 +142,15 @@ export function createHearing() {
     },
     /** First hearings; repeats are allowed and not counted. */
     total: () => total,
-    /** First hearings out of order: of a key whose numbers were not 1, 2, 3 … */
+    /** Keys whose numbers first arrived out of order, not as 1, 2, 3 … */
     gaps: () => gaps,
     /** Forgets the longest silence so far. */
     mark(): void {
       [longest, last] = [0, Date.now()];
     },
-    /** The longest time without a first hearing since the mark. Milliseconds. */
+    /** The longest time without a new record since the mark. Milliseconds. */
     silenceMs: () => longest,
-    /** Waits until everything that was acknowledged by now has been heard. */
+    /** Waits until every record that is acknowledged at the call has been received. */
     async catchUp(writers: Writers, timeoutMs: number): Promise<void> {
       const goal = new Map(writers.acknowledged);
       const isThere = () => [...goal].every(([key, n]) => (first.get(key) ?? 0) >= n);

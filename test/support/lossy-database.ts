@@ -4,7 +4,7 @@ import { connect, createServer } from 'node:net';
 export interface LossyDatabase {
   /** The same database, through a connection that may lose an answer. */
   readonly url: string;
-  /** The next commit takes place, but its connection dies before the answer is heard. */
+  /** The next commit succeeds, but its connection dies before the answer arrives. */
   loseNextCommit(): void;
   /** Commits that were lost so far. */
   lost(): number;

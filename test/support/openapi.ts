@@ -10,11 +10,14 @@ export interface DocumentedOperation {
   readonly path: string;
   /** The schema of the request body; undefined without one. */
   readonly body: unknown;
-  /** Says what an answer breaks: an undocumented status, or a body unlike its schema; undefined when it fits. */
+  /**
+   * Returns how an answer breaks the document: an undocumented status, or a body that does not match its schema.
+   * Undefined for a valid one.
+   */
   faultOf(answer: { status: number; contentType: string; body: unknown }): string | undefined;
 }
 
-/** Reads an OpenAPI 3.1 document as something to hold answers against. */
+/** Reads an OpenAPI 3.1 document to compare answers with. */
 export function documentedOperations(document: Json): DocumentedOperation[] {
   const ajv = new Ajv2020.default({ strict: false, allErrors: false });
   addFormats.default(ajv);

@@ -24,7 +24,7 @@ export const ALL_PUBLISHED = `
      set version = version + 1, waiting = '{}', open = '{}', open_after = '{}',
          position = greatest(position, (select max(position) from events))`;
 
-/** A bus that remembers, and can be made to refuse or to answer late. */
+/** A bus that stores records, and can be made to reject them or to answer late. */
 export function rememberingBus() {
   const published: BusRecord[] = [];
   const control = { before: async (_: readonly BusRecord[]) => {}, after: async () => {} };
@@ -34,7 +34,7 @@ export function rememberingBus() {
       published.push(...records);
       await control.after();
     },
-    subscribe: () => Promise.reject(new Error('nobody listens')),
+    subscribe: () => Promise.reject(new Error('no subscriber')),
     hasCaughtUp: async () => true,
     health: async () => {},
     close: async () => {},
@@ -48,7 +48,7 @@ export function rememberingBus() {
 
 export const ALL_SHARDS = Array.from({ length: SHARDS }, (_, shard) => shard);
 
-/** A publisher that holds all shards and takes no step by itself. */
+/** A publisher that holds all shards and runs no step by itself. */
 export function publisherOn(
   pool: Pick<pg.Pool, 'query'>,
   bus: Pick<EventBus, 'publish'>,
@@ -63,7 +63,7 @@ export function publisherOn(
   return publisher;
 }
 
-/** Takes steps until there is nothing to do. */
+/** Runs steps until no work is left. */
 export async function drain(publisher: Publisher): Promise<void> {
   publisher.notify(ALL_SHARDS);
   do {

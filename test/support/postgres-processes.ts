@@ -22,13 +22,13 @@ export async function postgresOf(parentPid: number): Promise<number[]> {
   return [server.pid, ...children.map((row) => row.pid)];
 }
 
-/** Sends a signal to each that is still there. */
+/** Sends a signal to each process that still exists. */
 export function signalAll(pids: readonly number[], signal: NodeJS.Signals): void {
   for (const pid of pids) {
     try {
       process.kill(pid, signal);
     } catch {
-      // It ended meanwhile: backends come and go.
+      // It ended in the meantime, as backends do.
     }
   }
 }

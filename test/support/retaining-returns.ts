@@ -6,7 +6,7 @@ import { type Return, ReturnSchema } from '../../proto/gen/rms/returns/v1/return
 import { ReturnsService } from '../../proto/gen/rms/returns/v1/returns_pb.ts';
 import { startGrpcServer } from '../../services/platform/grpc/server.ts';
 
-/** A small returns service that keeps what a test says it published. */
+/** A small returns service that returns the published events of a test. */
 export interface RetainingReturns {
   readonly target: string;
   readonly events: Event[];

@@ -55,7 +55,7 @@ export function newId(): bigint {
   return BigInt(randomInt(1, 2 ** 47));
 }
 
-/** A line of 20.00 of which nothing else is said. */
+/** A line of 20.00 with default values. */
 export function line(
   more: Partial<Fields<MessageInitShape<typeof LineInputSchema>>> = {},
 ): MessageInitShape<typeof LineInputSchema> {
@@ -91,14 +91,14 @@ export async function startReturnsBench(
   });
   const { client, db, events } = running;
 
-  /** A shop of its own in pounds. */
+  /** A new shop in pounds. */
   async function shop(settings: MessageInitShape<typeof SettingsSchema> = {}): Promise<bigint> {
     const shopId = newShop();
     await client.updateSettings({ shopId, actor, settings: { currency: 'GBP', ...settings } });
     return shopId;
   }
 
-  /** The request of a return of one line of 20.00, refunded, unless `more` says otherwise. */
+  /** A request for a return of one line of 20.00, refunded, unless `more` overrides it. */
   function request(shopId: bigint, more: SubmissionPart = {}) {
     return {
       shopId,
@@ -128,7 +128,7 @@ export async function startReturnsBench(
     request,
     submit,
 
-    /** How a submission is refused. */
+    /** The error of a rejected submission. */
     refused: (shopId: bigint, more: SubmissionPart) =>
       refusal(client.submitReturn(request(shopId, more))),
 
@@ -141,7 +141,7 @@ export async function startReturnsBench(
       return there(returns[0]);
     },
 
-    /** The triggers of what happened to a return since its creation, oldest first. */
+    /** The triggers of a return since its creation, oldest first. */
     async triggers(of: Pick<Return, 'shopId' | 'id'>): Promise<string[]> {
       const all = await events(of.shopId);
       return all
@@ -190,7 +190,7 @@ export function firstLine(of: Return): bigint {
   return there(of.lineItems[0]).lineItemId;
 }
 
-/** A message made anew, so that a test may change it. */
+/** A new message each time, so that a test may change it. */
 export const submission = (init: MessageInitShape<typeof SubmitReturnRequestSchema>) =>
   create(SubmitReturnRequestSchema, init);
 

@@ -14,7 +14,7 @@ export const actor = systemActor('test');
 /** A request that passes every check before the handler. */
 export const cart = { shopId: 1n, actor, token: 'x' };
 
-/** Servers and clients for tests of what happens between them; the service is any small one. */
+/** Servers and clients for tests of the RPC layer, with any small service. */
 export interface RpcBench {
   readonly telemetry: Telemetry;
   readonly spans: InMemorySpanExporter;

@@ -16,7 +16,7 @@ export const identity = staticIdentity('t'.repeat(32));
 /** By which services under test, and tests in the name of a service, sign events. */
 export const eventSignatures = newEventSignatures();
 
-/** On whose behalf tests call. */
+/** The actor of calls in tests. */
 export const actor: Actor = create(ActorSchema, {
   kind: Actor_Kind.USER,
   id: 'user-1',
@@ -33,7 +33,7 @@ export interface RunningTestService<S extends DescService> {
   stop(): Promise<void>;
 }
 
-/** Runs a service as its process would, on a database of its own, with a client of its gRPC surface. */
+/** Runs a service like its process, with a new database and a client of its RPCs. */
 export async function runService<S extends DescService>(o: {
   readonly schema: string;
   readonly service: S;
@@ -80,7 +80,7 @@ export function newShop(): bigint {
   return lastShop;
 }
 
-/** How a call was refused: its code, the name of its reason, and the field it blames. */
+/** The error of a rejected call: its code, the name of its reason, and its field. */
 export async function refusal(call: Promise<unknown>) {
   const error = await call.then(
     () => undefined,

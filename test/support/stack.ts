@@ -87,7 +87,7 @@ export interface StartedStackOptions {
   readonly logTo?: string;
 }
 
-/** Starts the whole system as `npm start` does, in a process of its own, and waits until it is ready. */
+/** Starts the whole system like `npm start`, in a separate process, and waits until it is ready. */
 export async function startTestStack(
   args: readonly string[] = [],
   o: StartedStackOptions = {},
@@ -130,7 +130,7 @@ export async function startTestStack(
   };
 }
 
-/** A stack that somebody else started, and stops. */
+/** A stack that another part of the tests starts and stops. */
 export type OpenStack = Omit<TestStack, 'stop' | 'kill'>;
 
 /** Finds a running stack by its stack file. */

@@ -1,6 +1,6 @@
 import type pg from 'pg';
 
-/** The tables of a schema that hold a text, once for each row: as text, in JSON or in bytes. */
+/** The tables of a schema that contain a text, one entry for each row: as text, in JSON or in bytes. */
 export async function copiesOf(pool: pg.Pool, text: string): Promise<string[]> {
   const { rows } = await pool.query<{ name: string }>(
     `select c.relname as name from pg_class c

@@ -1,7 +1,7 @@
 import { createLogger, type Logger } from '../../services/platform/log.ts';
 import { startTelemetry, type Telemetry } from '../../services/platform/telemetry.ts';
 
-/** A logger that says nothing. */
+/** A logger without output. */
 export function silentLogger(): Logger {
   return createLogger({ service: 'test', level: 'silent' });
 }

@@ -15,9 +15,9 @@ const ENOUGH_BYTES = 4 * 2 ** 30;
 const PREFIX = 'rms-test-';
 
 /**
- * A new folder for the data of a test's database; the caller removes it. It lies in memory if there
- * is enough, because PostgreSQL copies the 1,100 files of a test database there in 30 ms of CPU, and
- * on a disk in 150 to 1,000. Tests kill processes, never the machine, so memory loses nothing.
+ * A new folder for the data of a test's database; the caller removes it. It is in memory if there is enough: there
+ * PostgreSQL copies the 1,100 files of a test database in 30 ms of CPU, on a disk in 150 to 1,000. Tests kill
+ * processes, never the machine, so no data is lost.
  */
 export function temporaryFolder(): string {
   const parent = isRoomy(MEMORY) ? MEMORY : tmpdir();
@@ -35,7 +35,7 @@ function isRoomy(folder: string): boolean {
   }
 }
 
-/** Removes what killed runs left: it would use memory until the machine restarts. */
+/** Removes folders of killed runs, which would use memory until the machine restarts. */
 export function removeLeftovers(parent: string): void {
   for (const name of readdirSync(parent)) {
     const pid = Number(

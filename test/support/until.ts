@@ -2,15 +2,15 @@ import { setTimeout as sleep } from 'node:timers/promises';
 
 const PATIENCE_MS = 20_000;
 
-/** One look counts as so much at most: a machine that stood still has not been waiting. Milliseconds. */
+/** One check counts as at most this long, because a frozen machine has not been waiting. Milliseconds. */
 const LOOK_MS = 200;
 
 /** Times that a replica may have counted alone before a limit counts as broken. */
 const MOST_TRIES = 3;
 
 /**
- * A limit holds over replicas while they share their count; one that the database kept waiting counts
- * alone, as it should. Tries again until the answer is 429, a few times; answers the last.
+ * Replicas share the count of a limit. A replica that waits for the database counts alone, as intended. So this tries a
+ * few times until the answer is 429, and returns the last answer.
  */
 export async function untilLimited<T extends { readonly status: number }>(
   reachLimit: () => Promise<T>,
@@ -24,10 +24,10 @@ export async function untilLimited<T extends { readonly status: number }>(
 type Maybe<T> = T | false | undefined;
 
 /**
- * Waits for a fact; its value when it is there. Throws when it does not come true in time.
+ * Waits for a fact and returns its value. Throws when it does not become true in time.
  *
- * @param patienceMs as long as this process ran; speed is measured elsewhere.
- * @param everyMs the rest between two looks.
+ * @param patienceMs time in which this process ran; other tests measure speed.
+ * @param everyMs pause between two checks.
  */
 export async function until<T>(
   fact: () => Maybe<T> | Promise<Maybe<T>>,

@@ -29,7 +29,7 @@ export interface Wanted {
   readonly event?: Event;
 }
 
-/** The tables of webhooks with nobody who sends: what stands in them is what a test puts there. */
+/** The tables of webhooks without a dispatcher, so they contain only the rows of the test. */
 export async function createLog() {
   const db = await createTestDatabase('webhooks');
   const { pool } = db;
@@ -68,7 +68,7 @@ export async function createLog() {
     },
     unsubscribe: (shopId: bigint, id: bigint) => deleteSubscription(pool, shopId, id),
     eventOf,
-    /** Puts deliveries there; their ids, in the order given. */
+    /** Inserts deliveries. Returns their ids in the given order. */
     async add(shopId: bigint, all: readonly Wanted[]): Promise<string[]> {
       const events = all.map((one) => one.event ?? eventOf(shopId, one));
       const ids = all.map(({ subscriptionId }, at) =>

@@ -9,11 +9,11 @@ import { createLog } from './webhooks-log.ts';
 
 type Asked = MessageInitShape<typeof DeliveryFilterSchema>;
 
-/** Replays over a log, with nobody who works on them but the test. */
+/** Replays over a log. Only the test works on them. */
 export async function createReplays() {
   const log = await createLog();
 
-  /** Claims the next batch of a shop's jobs, whatever other tests have running. */
+  /** Claims the next batch of a shop's jobs, whatever jobs other tests run. */
   async function claim(shopId: bigint): Promise<Claim | undefined> {
     await log.pool.query(
       // Locked in one order: several may claim at the same time. Further away than a minute is taken for a step of
@@ -62,7 +62,7 @@ export async function createReplays() {
 
 export type Replays = Awaited<ReturnType<typeof createReplays>>;
 
-/** A pool whose transactions break at their last statement, as those of a process that is killed then. */
+/** A pool whose transactions break at their last statement, like those of a process that is killed there. */
 export function dying(pool: pg.Pool): pg.Pool {
   return Object.assign(Object.create(pool), {
     connect: async () => {

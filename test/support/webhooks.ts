@@ -84,7 +84,7 @@ export interface WebhooksUnderTest {
   readonly db: TestDatabase;
   /** As the returns service publishes them. Resolves when the events were fanned out. */
   publish(...events: readonly Event[]): Promise<void>;
-  /** The bus without signatures: what anybody has who may write to a topic. */
+  /** The bus without signatures, as available to any writer of a topic. */
   readonly bus: EventBus;
   advance(seconds: number): void;
   /** What Prometheus reads. */
@@ -103,10 +103,10 @@ export interface WebhooksUnderTest {
   stop(): Promise<void>;
 }
 
-/** One keyring for all, so that a second process can open what the first sealed. */
+/** One keyring for all, so that a second process can decrypt what the first encrypted. */
 export const keyring = parseKeyring(newKeyringText());
 
-/** Runs the webhooks service on a database of its own, or on one that another has left behind. */
+/** Runs the webhooks service with a new database, or with the database of an earlier one. */
 export async function runWebhooks(
   o: Partial<WebhooksOptions> & { db?: TestDatabase } = {},
 ): Promise<WebhooksUnderTest> {
@@ -162,7 +162,7 @@ export async function runWebhooks(
 const occurrences = new Map<string, Date>();
 let lastOccurrence = 0;
 
-/** Sample events all occurred at one time; here they occur as they are first published, one after another. */
+/** All sample events have the same time. Here they get the time of their first publication. */
 function occurrenceOf({ eventId, occurredAt }: Event) {
   if (occurredAt && timestampDate(occurredAt).getTime() !== SAMPLE_TIME.getTime()) return {};
   lastOccurrence = Math.max(lastOccurrence + 1, Date.now());

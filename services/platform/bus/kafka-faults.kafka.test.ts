@@ -2,10 +2,10 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import {
-  createHearing,
   startCluster,
   startWriters,
   type TestCluster,
+  trackRecords,
   type Writers,
 } from '../../../test/support/kafka-cluster.ts';
 import { silentLogger } from '../../../test/support/telemetry.ts';
@@ -26,7 +26,7 @@ const HANG_MS = 90_000;
 describe('kafka with brokers that crash', () => {
   const topic = `test.${randomUUID()}`;
   const group = `test-${randomUUID()}`;
-  const receiving = createHearing();
+  const receiving = trackRecords();
   let cluster: TestCluster;
   let bus: EventBus;
   let writers: Writers;

@@ -89,7 +89,7 @@ async function liveUntil(life: Life, arrived: Arrived[], isOver: () => boolean):
   await until(() => life.isDead || isOver());
   // Errors of a dead process are ignored.
   await relay.stop().catch(() => {});
-  await life.settled();
+  await life.finished();
   await endLeases();
 }
 

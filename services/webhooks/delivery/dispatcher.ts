@@ -49,6 +49,9 @@ export interface Dispatcher {
   heldShards(): readonly number[];
 }
 
+/** Log line about results that another process will produce again. The fault suite counts it. */
+export const RESULTS_DROPPED = 'results dropped: the lease of the shard was lost';
+
 /** What a stop waits for: the longest attempt, then its result. Milliseconds. */
 const STOP = { attemptsMs: 16_500, resultsMs: 2_500 };
 
@@ -176,7 +179,7 @@ function report(
   metrics.recorded(batch, o.clock.offsetMs());
   if (stale.length > 0) {
     metrics.stale(stale.length);
-    o.logger.warn({ attempts: stale.length }, 'results dropped: the lease of the shard was lost');
+    o.logger.warn({ attempts: stale.length }, RESULTS_DROPPED);
   }
   for (const { kind, percent, shopId, subscriptionId } of notices) {
     const about = { shop: shopId, subscription: subscriptionId, percent };

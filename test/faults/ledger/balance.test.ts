@@ -4,7 +4,7 @@ import { createBalance } from './balance.ts';
 const due = { eventId: 'event-1', trigger: 'return.updated', path: '/a', at: 1_000 };
 
 describe('balance', () => {
-  test('misses what is due until it arrives', () => {
+  test('reports a due delivery as missing until it arrives', () => {
     const balance = createBalance();
     balance.owe({ ...due });
     expect(balance.missing()).toEqual([due]);
@@ -13,7 +13,7 @@ describe('balance', () => {
     expect(balance.all()).toEqual([{ ...due, deliveredAt: 1_100 }]);
   });
 
-  test('does not miss what arrived before its event was read', () => {
+  test('accepts a delivery that arrived before its event was read', () => {
     const balance = createBalance();
     balance.arrive('event-1', '/a', 1_100);
     balance.owe({ ...due });

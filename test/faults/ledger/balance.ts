@@ -9,19 +9,23 @@ export interface Due {
   deliveredAt?: number;
 }
 
-/** What is due against what has arrived. */
+/** Compares due deliveries with those that arrived. */
 export interface Balance {
-  /** An event was found stored; told again, it changes nothing. */
+  /** Adds a stored event. A repetition has no effect. */
   owe(due: Due): void;
-  /** The sink has accepted it. @param at milliseconds since the epoch. */
+  /**
+   * The sink has accepted it.
+   *
+   * @param at milliseconds since the epoch.
+   */
   arrive(eventId: string, path: string, at: number): void;
   all(): readonly Due[];
   missing(): readonly Due[];
 }
 
 /**
- * Either may be heard of first: an event can be delivered between the moment for which the stored ones
- * were read and the one in which the sink's book is.
+ * Either order is possible: an event may be delivered after the stored events were read and before the sink's book is
+ * read.
  */
 export function createBalance(): Balance {
   const dues = new Map<string, Due>();

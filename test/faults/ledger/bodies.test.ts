@@ -15,7 +15,7 @@ function bringing(of: typeof event) {
 }
 
 describe('a body', () => {
-  test('of its own event fits', () => {
+  test('of its own event matches', () => {
     expect(misfitOf(bringing(event), event)).toBeUndefined();
   });
 

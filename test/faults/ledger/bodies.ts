@@ -13,14 +13,14 @@ const STATES: Readonly<Record<number, string | null>> = {
   [ReturnState.EXPIRED]: 'expired',
 };
 
-/** A request, with what its body says. */
+/** A request, with the content of its body. */
 type Request = Pick<Receipt, 'webhookId' | 'path' | 'trigger' | 'sequence' | 'about'>;
 
 /**
- * Holds a request against the stored event that it names: a body that is rightly signed may still be that of
- * another return, trigger or revision. Written without the code that shapes payloads.
+ * Compares a request with its stored event, because a correctly signed body may still belong to another return, trigger
+ * or revision. Written without the code that shapes payloads.
  *
- * @returns what does not fit, in words; undefined when all does.
+ * @returns the difference as text; undefined without one.
  */
 export function misfitOf(request: Request, event: Event): string | undefined {
   const { sequence, trigger: header, about } = request;
@@ -34,7 +34,7 @@ export function misfitOf(request: Request, event: Event): string | undefined {
   return `${request.webhookId} at ${request.path} brought another body: ${wrong.join(', ')}`;
 }
 
-/** What a body of the topic `return` must say, by the return as it was after the change. */
+/** The expected content of a body of the topic `return`, from the return as it was after the change. */
 function wantedOf({ trigger, shopId, returnId, snapshot }: Event): About {
   return {
     topic: 'return',

@@ -7,9 +7,9 @@ interface Stored {
   readonly key: string;
 }
 
-/** What was acknowledged against what was stored, change by change. */
+/** Compares acknowledged changes with stored ones, change by change. */
 export interface ChangeBook {
-  /** An event was found stored; found again, it changes nothing. */
+  /** Adds a stored event. A repetition has no effect. */
   add(event: Stored): void;
   /** Acknowledged changes without an event of their own. */
   missing(acknowledged: readonly Acknowledged[]): string[];

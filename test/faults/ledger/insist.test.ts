@@ -13,15 +13,15 @@ const failingAtFirst = (times: number, code: Code) => {
 };
 
 test('a call that is not answered is made again', async () => {
-  const told: string[] = [];
-  const say = (text: string): void => void told.push(text);
+  const logged: string[] = [];
+  const say = (text: string): void => void logged.push(text);
   const { call, calls } = failingAtFirst(2, Code.DeadlineExceeded);
   await expect(insist({ say }, 'asking', call)).resolves.toBe('yes');
   expect(calls).toHaveLength(3);
-  expect(told).toEqual(Array(2).fill(expect.stringContaining('asking: not answered')));
+  expect(logged).toEqual(Array(2).fill(expect.stringContaining('asking: not answered')));
 });
 
-test('a refusal is final, and says of what', async () => {
+test('an error is final, and names the call', async () => {
   const { call, calls } = failingAtFirst(2, Code.InvalidArgument);
   await expect(insist({ say: () => {} }, 'asking', call)).rejects.toThrow('asking: refused');
   expect(calls).toHaveLength(1);

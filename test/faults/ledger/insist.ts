@@ -9,11 +9,11 @@ const PATIENCE_MS = 120_000;
 const PAUSE_MS = 200;
 
 /**
- * Makes a call that surrounds a trial, and makes it again while it is not answered: it must be one that
- * may be repeated. What the product owes its callers is judged elsewhere; each repeat is told.
+ * Makes a call around a trial, and repeats it until it is answered, so it must be repeatable. Other checks cover the
+ * product's promises to callers. Each repeat is logged.
  *
  * @param what names the call, for the message.
- * @throws HopelessError when it is refused, OverdueError when it is never answered; the cause says why.
+ * @throws HopelessError when it is rejected, OverdueError when it is never answered, each with the cause.
  */
 export async function insist<T>(
   { say }: Pick<System, 'say'>,

@@ -34,7 +34,7 @@ function bookOf(arrivals: readonly Arrival[], endings: readonly Ending[] = []): 
 }
 
 describe('judge', () => {
-  test('finds nothing wrong with one request for each id', () => {
+  test('accepts one request for each id', () => {
     const book = bookOf([arrival({}), arrival({ webhookId: 'msg_2', path: '/b' })]);
     expect(judge(book, PATHS, [])).toEqual({ duplicates: 0, unexplained: [], violations: [] });
   });
@@ -82,7 +82,7 @@ describe('judge', () => {
     expect(judge(book, PATHS, [fault, { ...fault }]).unexplained).toEqual([]);
   });
 
-  test('a fault of another process explains nothing', () => {
+  test('a fault of another process explains no repeat', () => {
     const book = bookOf([arrival({}), arrival({ at: 9_000 })]);
     const fault = { from: 2_000, to: 2_010, ports: new Set([40_001]) };
     expect(judge(book, PATHS, [fault]).unexplained).toHaveLength(1);
@@ -101,7 +101,7 @@ describe('judge', () => {
     expect(judge(book, PATHS, [fault]).unexplained.length === 0).toBe(isExplained);
   });
 
-  test('what came again before the fault is not explained by it', () => {
+  test('a fault does not explain an earlier repeat', () => {
     const book = bookOf([arrival({}), arrival({ at: 1_500 })]);
     expect(judge(book, PATHS, [{ from: 2_000, to: 2_010 }]).unexplained).toHaveLength(1);
   });
@@ -117,7 +117,7 @@ describe('judge', () => {
     expect(judge(book, PATHS, []).violations).not.toEqual([]);
   });
 
-  test('another trial is left alone, also once it is forgotten', () => {
+  test('another trial is ignored, also after its paths are forgotten', () => {
     const book = bookOf([arrival({ path: '/c', fault: 'wrong' }), arrival({})]);
     expect(judge(book, PATHS, []).violations).toEqual([]);
     book.forget(new Set(['/a']));
@@ -125,18 +125,18 @@ describe('judge', () => {
   });
 });
 
-test('what was not yet written down is in flight, however long ago it was answered', () => {
+test('an unrecorded result counts as in flight, however long ago it was answered', () => {
   const first = arrival({ at: 100 });
   const book = bookOf([first, arrival({ at: 9_000 })], [ended(first, 200)]);
-  const fault = { from: 5_000, to: 5_010, unsettled: new Set(['msg_1']) };
+  const fault = { from: 5_000, to: 5_010, unrecorded: new Set(['msg_1']) };
   expect(judge(book, PATHS, [fault]).unexplained).toEqual([]);
 });
 
-test('in flight is what is open, or was answered within the last second', () => {
+test('in flight are requests that are open, or were answered within the last second', () => {
   const open = { ...arrival({ at: 1_000 }) };
-  const settling = { ...arrival({ at: 1_000 }), endedAt: 1_500 };
-  const settled = { ...arrival({ at: 100 }), endedAt: 900 };
+  const justAnswered = { ...arrival({ at: 1_000 }), endedAt: 1_500 };
+  const recorded = { ...arrival({ at: 100 }), endedAt: 900 };
   const later = { ...arrival({ at: 3_000 }) };
-  const all = [open, settling, settled, later];
-  expect(inFlightAt(all, { from: 2_000, to: 2_010 })).toEqual([open, settling]);
+  const all = [open, justAnswered, recorded, later];
+  expect(inFlightAt(all, { from: 2_000, to: 2_010 })).toEqual([open, justAnswered]);
 });

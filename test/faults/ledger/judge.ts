@@ -1,17 +1,17 @@
 import type { ArrivalBook, Receipt } from '../sink/arrival-book.ts';
 
-/** When something was broken on purpose, and whose attempts it cut off. Milliseconds since the epoch. */
+/** When a fault was injected, and whose attempts it interrupted. Milliseconds since the epoch. */
 export interface Fault {
   readonly from: number;
   /** When it was over. */
   readonly to: number;
-  /** Local ports of the process that was hit; undefined: anybody's attempts. */
+  /** Local ports of the process that was hit; undefined for attempts of any process. */
   readonly ports?: ReadonlySet<number>;
-  /** By webhook-id, where it was asked: what the system still had to write down when it came. */
-  readonly unsettled?: ReadonlySet<string>;
+  /** By webhook-id, if known: the results that were unrecorded at the time of the fault. */
+  readonly unrecorded?: ReadonlySet<string>;
 }
 
-export interface Verdict {
+export interface Judgement {
   /** Requests that came again although an earlier one with the same webhook-id was accepted. */
   readonly duplicates: number;
   /** Those that no fault explains, in words. */
@@ -20,27 +20,25 @@ export interface Verdict {
   readonly violations: readonly string[];
 }
 
-/**
- * An answer that was given so shortly before a fault may not have been settled yet. Milliseconds.
- */
-const SETTLING_MS = 1_000;
+/** A request that was answered this shortly before a fault may have no recorded result yet. Milliseconds. */
+const RECORDING_MS = 1_000;
 
-/** Requests of the attempts that were in flight when the fault came: not answered, only just, or not written down. */
+/** Requests of attempts in flight at the time of the fault: not answered, answered just before, or not recorded. */
 export function inFlightAt(receipts: readonly Receipt[], fault: Fault): Receipt[] {
   return receipts.filter(
     (one) =>
       one.accepted &&
       one.at <= fault.to &&
       (one.endedAt === undefined ||
-        one.endedAt >= fault.from - SETTLING_MS ||
-        fault.unsettled?.has(one.webhookId)) &&
+        one.endedAt >= fault.from - RECORDING_MS ||
+        fault.unrecorded?.has(one.webhookId)) &&
       (fault.ports === undefined || fault.ports.has(one.fromPort)),
   );
 }
 
 /**
- * Requests that were about to leave when their process was stopped: the first on each connection that it
- * had, after it went on. By order: whoever stands still then, it or the sink, only makes them later.
+ * Requests that were about to be sent when their process was frozen: the first on each of its connections after it
+ * continued. Uses only their order, because a freeze of the process or of the sink only delays them.
  */
 function leftAfter(inOrder: readonly Receipt[], { to, ports }: Fault): ReadonlySet<Receipt> {
   const first = new Map<number, Receipt>();
@@ -54,7 +52,7 @@ function leftAfter(inOrder: readonly Receipt[], { to, ports }: Fault): ReadonlyS
 /** A sender that waited this long for an answer gave up rightly: its deadline is 15 s in all. Milliseconds. */
 const GAVE_UP_MS = 14_000;
 
-/** One that hung until its sender gave up was never answered: it has to come again. */
+/** A hanging request that its sender ended was never answered, so it must be repeated. */
 function wasGivenUp({ at, endedAt, answered }: Receipt): boolean {
   return answered === false && endedAt !== undefined && endedAt - at >= GAVE_UP_MS;
 }
@@ -64,7 +62,7 @@ export function judge(
   book: ArrivalBook,
   paths: ReadonlySet<string>,
   faults: readonly Fault[],
-): Verdict {
+): Judgement {
   const unexplained: string[] = [];
   const violations: string[] = [];
   let duplicates = 0;
@@ -87,7 +85,7 @@ export function judge(
       );
       if (cause) spent.add(cause.fault);
       else if (!cutOff.some(({ left }) => left.has(receipt))) {
-        unexplained.push(`${id} at ${receipt.path} came again: ${told(accepted)}`);
+        unexplained.push(`${id} at ${receipt.path} came again: ${describe(accepted)}`);
       }
     }
   }
@@ -95,7 +93,7 @@ export function judge(
 }
 
 /** When requests came, when they were answered, and from which port. */
-function told(receipts: readonly Receipt[]): string {
+function describe(receipts: readonly Receipt[]): string {
   const time = (ms: number | undefined): string =>
     ms === undefined ? 'never' : new Date(ms).toISOString().slice(11, 23);
   return receipts
@@ -113,7 +111,7 @@ function wrongIn(id: string, receipts: readonly Receipt[]): string[] {
   return wrong;
 }
 
-/** An event goes to a subscription under one webhook-id for ever. */
+/** Each pair of event and subscription has exactly one webhook-id. */
 function eventsUnderTwoIds(book: ArrivalBook, paths: ReadonlySet<string>): string[] {
   return [...paths].flatMap((path) => {
     const ids = new Map<string, string>();

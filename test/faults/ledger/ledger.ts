@@ -8,9 +8,9 @@ import { createChangeBook } from './change-book.ts';
 import type { Publisher } from './publisher.ts';
 import type { TrialShop } from './shop.ts';
 
-/** What the system has committed to deliver, held against what has arrived. */
+/** Compares the deliveries that the system has committed with those that arrived. */
 export interface Ledger {
-  /** Reads what was stored and what has arrived since the last time. */
+  /** Reads new stored events and new arrivals. */
   refresh(): Promise<void>;
   all(): readonly Due[];
   missing(): readonly Due[];
@@ -18,12 +18,12 @@ export interface Ledger {
   unrecorded(publishers: readonly Publisher[]): string[];
   /** Events of acknowledged returns without a change that made them. */
   extra(publishers: readonly Publisher[]): string[];
-  /** Requests whose body or headers are not those of the event that they name, in words. */
+  /** Requests whose body or headers differ from those of their event, as texts. */
   misfits(): Promise<string[]>;
   /**
-   * Waits until nothing is queued, unpublished or undelivered.
+   * Waits until every event is published and delivered and no queue holds a delivery.
    *
-   * @throws Error that says how many are missing; its cause is the OverdueError.
+   * @throws Error with the number of missing deliveries; its cause is the OverdueError.
    */
   untilQuiet(withinMs: number): Promise<void>;
 }
@@ -37,7 +37,7 @@ interface EventRow {
   readonly createdAt: Date;
 }
 
-/** Transactions commit out of order: what was stored for so long is read again. Milliseconds. */
+/** Transactions commit out of order, so events of this period are read again. Milliseconds. */
 const OVERLAP_MS = 15_000;
 
 /** Opened before anything is published for its shops. */
@@ -54,7 +54,7 @@ export async function openLedger(system: System, shops: readonly TrialShop[]): P
   const balance = createBalance();
   const read = new Map<string, number>();
   let last = start;
-  /** How far it was when; the first is the newest that is old enough to begin at. */
+  /** Read positions over time. The first is the newest one that is old enough to start from. */
   const marks = [{ at: nowMs(), last }];
 
   function beginning(): bigint {
@@ -81,7 +81,7 @@ export async function openLedger(system: System, shops: readonly TrialShop[]): P
     for (const { path } of subscribed) {
       const receipts = system.sink.book.at(path);
       let next = read.get(path) ?? 0;
-      // What is still open is looked at again.
+      // Requests that are still open are checked again.
       for (let at = next; at < receipts.length; at += 1) {
         const receipt = receipts[at];
         if (!receipt) break;
@@ -150,7 +150,7 @@ interface ValueRow {
   readonly value: Buffer;
 }
 
-/** Events whose bodies are compared at a time. */
+/** Most events whose bodies are compared at a time. */
 const PAGE = 1_000;
 
 const VALUES = `

@@ -23,7 +23,7 @@ export interface PartnerLoad {
 }
 
 const SCOPES = 'returns,carts,developer_tools,destinations:write,destinations:read';
-/** An answer may be slow while something is down, but it must come. Milliseconds. */
+/** An answer may be slow during an outage, but it must arrive. Milliseconds. */
 const ANSWER_MS = 30_000;
 
 /** Makes a shop and a key as an operator does, in the gateway's own environment. */
@@ -33,11 +33,11 @@ export async function openPartnerShop(system: System): Promise<PartnerShop> {
   if (!gateway) throw new Error('there is no gateway');
   const admin = (...args: string[]) =>
     runCommand(['gateway/admin/main.ts', ...args], gateway.process.env);
-  const said = await admin(
+  const output = await admin(
     ...['shop', 'create', '--name', 'Faults & Co', '--currency', 'GBP'],
     ...['--owner-email', 'owner@example.com'],
   );
-  const shopId = Number(/^shop (\d+) /m.exec(said)?.[1]);
+  const shopId = Number(/^shop (\d+) /m.exec(output)?.[1]);
   const key = await admin('key', 'create', '--shop', `${shopId}`, '--scopes', SCOPES);
   return { shopId, key: key.trim() };
 }
@@ -48,7 +48,7 @@ interface Request {
   readonly body?: object;
 }
 
-/** Calls REST as a partner does, reads and writes in turn, at a set rate. */
+/** Calls REST like a partner, with reads and writes alternating, at a set rate. */
 export function startPartner(o: {
   readonly system: System;
   readonly shop: PartnerShop;

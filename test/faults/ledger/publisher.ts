@@ -30,23 +30,27 @@ export interface PublisherOptions {
   readonly mix?: Mix;
 }
 
-/** Changes returns through the real door, at a set rate, and keeps account of what was acknowledged. */
+/** Changes returns through the public API, at a set rate, and records which changes were acknowledged. */
 export interface Publisher {
   readonly acknowledged: readonly Acknowledged[];
-  /** The last refusal, for people. */
+  /** The last error, for people. */
   lastFailure(): unknown;
   /** Calls that were answered with a failure or not at all, and made again. */
   repeats(): number;
   /** Calls that wait for this replica's answer. */
   openAt(replica: ReturnsReplica): number;
-  /** No further calls; resolves once all that were begun are acknowledged. @throws when one never is. */
+  /**
+   * Starts no more calls. Resolves when all started ones are acknowledged.
+   *
+   * @throws when one never is.
+   */
   stop(): Promise<void>;
 }
 
 const DEFAULT_MIX: Mix = { submit: 6, label: 2, process: 2 };
 /** More would only wait for each other: a busy machine is not to be buried under repeats. */
 const MAX_OPEN = 16;
-/** A change that is refused for so long counts as lost. Milliseconds. */
+/** A change that is rejected for this long counts as lost. Milliseconds. */
 const GIVE_UP_MS = 90_000;
 const PAUSE_MS = 50;
 /** A call that gets no answer is made again at the other replica. Milliseconds. */
@@ -74,7 +78,7 @@ export function startPublisher(o: PublisherOptions): Publisher {
         acknowledged.push(...(await call(replica, tries > 0)));
         return;
       } catch (error) {
-        // A refusal is a fault of the trial; only an absent answer is worth another call.
+        // A rejection is a fault of the trial. Only a missing answer justifies another call.
         if (!isUnavailable(error)) throw error;
         if (Date.now() > end) throw new Error('a change was never acknowledged', { cause: error });
         repeated += 1;
@@ -118,7 +122,7 @@ export function startPublisher(o: PublisherOptions): Publisher {
   };
 }
 
-/** The changes in the order of the seed; what each works on is chosen when its turn comes. */
+/** The changes in the order of the seed. The return of each is chosen when it starts. */
 function callsOf(o: PublisherOptions, openReturns: bigint[]): { next(): Call } {
   const { submit, label, process: close } = o.mix ?? DEFAULT_MIX;
   const common = { shopId: BigInt(o.shop.id), actor: LOCAL_ACTOR };
@@ -152,7 +156,7 @@ function callsOf(o: PublisherOptions, openReturns: bigint[]): { next(): Call } {
     const request = { ...common, returnId, source: 'api' };
     return async ({ client }, isRepeat) => {
       const { result } = await client.processReturn(request, settings);
-      // A repeat may find it closed by the call whose answer was lost.
+      // A repeat may find it closed by the first call, whose answer was lost.
       if (result.case === 'refused' && !isRepeat) throw new Error(result.value.message);
       return [{ trigger: 'return.closed', key: keyOf(returnId), at: Date.now() }];
     };
@@ -162,7 +166,7 @@ function callsOf(o: PublisherOptions, openReturns: bigint[]): { next(): Call } {
       const part = o.random.next() * (submit + label + close);
       if (part < submit || openReturns.length === 0) return submitOne();
       const at = o.random.between(0, openReturns.length - 1);
-      // One change at a time: a label is refused once its return is closed.
+      // One change at a time, because a label is rejected once its return is closed.
       const [returnId = 0n] = openReturns.splice(at, 1);
       return part < submit + label ? labelOne(returnId) : processOne(returnId);
     },

@@ -4,10 +4,10 @@ import { waitFor } from '../wait.ts';
 const EVERY_MS = 100;
 
 /**
- * Waits until the result of every delivery of the shops is recorded: nothing of them is in the queue, and
- * each has ended as delivered. What arrived and stays in the queue would be sent again after a crash.
+ * Waits until the result of every delivery of the shops is recorded: their queues are empty, and each delivery has
+ * ended as delivered. A delivery that arrived and stays in the queue would be sent again after a crash.
  *
- * @throws Error that says how many are left; its cause is the OverdueError.
+ * @throws Error with the number of deliveries left; its cause is the OverdueError.
  */
 export async function untilRecorded(
   { pool }: System,

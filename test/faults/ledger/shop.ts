@@ -2,7 +2,7 @@ import { Code, ConnectError } from '@connectrpc/connect';
 import { LOCAL_ACTOR } from '../../../deploy/local/clients.ts';
 import { DestinationType } from '../../../proto/gen/rms/destinations/v1/destinations_pb.ts';
 import { newestActive } from '../../../services/contract/versions.ts';
-import { inTurns } from '../in-turns.ts';
+import { inBatches } from '../in-batches.ts';
 import type { System } from '../system/system.ts';
 import { insist } from './insist.ts';
 
@@ -11,7 +11,7 @@ export interface Subscribed {
   readonly id: bigint;
   readonly trigger: string;
   readonly path: string;
-  /** Where it goes: the path at the sink, mostly. */
+  /** The address, usually a path at the sink. */
   readonly url: string;
 }
 
@@ -22,7 +22,7 @@ export interface TrialShop {
   readonly destinationId: number;
   readonly subscriptions: readonly Subscribed[];
   readonly paths: ReadonlySet<string>;
-  /** Deletes its subscriptions and forgets what the sink saw of them. */
+  /** Deletes its subscriptions and their arrivals in the sink. */
   close(): Promise<void>;
 }
 
@@ -31,13 +31,13 @@ const AT_ONCE = 10;
 const CURRENCY = 'GBP';
 let opened = 0;
 
-/** How many subscriptions for each trigger; each has an address of its own. */
+/** Number of subscriptions for each trigger. Each has its own address. */
 export type Wanted = Readonly<Record<string, number>>;
 
 export interface ShopOptions {
-  /** One that the gateway knows; a fresh one that only the services know unless told otherwise. */
+  /** A shop of the gateway; by default a new one that only the services know. */
   readonly shopId?: number;
-  /** Where its webhooks go; the sink unless told otherwise. */
+  /** The address of a path; by default at the sink. */
   readonly urlOf?: (path: string) => string;
 }
 
@@ -52,7 +52,7 @@ export async function openShop(
   const id = o.shopId ?? 1_000_000 + trial;
   const urlOf = o.urlOf ?? system.sink.urlOf;
   const shop = { shopId: BigInt(id), actor: LOCAL_ACTOR };
-  // What the gateway tells the services about a new shop.
+  // The same calls that the gateway makes for a new shop.
   const { services } = system;
   await insist(system, 'setting the currency', (options) =>
     services.returns.updateSettings({ ...shop, settings: { currency: CURRENCY } }, options),
@@ -83,7 +83,7 @@ export async function openShop(
     system.sink.learn(path, made.secret);
     return { trigger, path, url, id: made.id };
   };
-  const subscriptions = await inTurns(planned, AT_ONCE, make);
+  const subscriptions = await inBatches(planned, AT_ONCE, make);
   await system.sink.flush();
   const paths = new Set(subscriptions.map(({ path }) => path));
   return {
@@ -93,7 +93,7 @@ export async function openShop(
     subscriptions,
     paths,
     async close() {
-      await inTurns(subscriptions, AT_ONCE, ({ id: subscriptionId }) =>
+      await inBatches(subscriptions, AT_ONCE, ({ id: subscriptionId }) =>
         insist(system, 'deleting a subscription', (options) =>
           services.webhooks
             .deleteSubscription({ ...shop, subscriptionId }, options)
@@ -106,8 +106,8 @@ export async function openShop(
 }
 
 /**
- * A creation that was not answered may have taken place: one that is there already is the one meant, as
- * each has an address of its own.
+ * An unanswered creation may have succeeded. Each subscription has its own address, so an existing one with that
+ * address is the result.
  */
 async function subscribe(
   system: System,

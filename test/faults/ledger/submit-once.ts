@@ -4,8 +4,8 @@ import { waitFor } from '../wait.ts';
 import type { TrialShop } from './shop.ts';
 
 /**
- * Submits one return in a shop, the nth, and no more, however long the answer takes: each further one would bring
- * deliveries and retries of its own.
+ * Submits exactly one return in a shop, the nth, however long the answer takes, because more returns would add
+ * deliveries and retries.
  *
  * @throws OverdueError
  */

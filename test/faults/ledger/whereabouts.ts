@@ -1,7 +1,7 @@
 import type { System } from '../system/system.ts';
 import type { Due } from './balance.ts';
 
-/** Where a delivery that did not arrive got stuck, in words: for those who look for the fault. */
+/** Describes where a missing delivery is stuck, to help find the fault. */
 export async function whereaboutsOf({ pool, sink }: System, due: Due): Promise<string> {
   const { rows } = await pool.query<{ found: object }>(WHEREABOUTS, [due.eventId]);
   const receipts = sink.book.at(due.path).filter(({ eventId }) => eventId === due.eventId);
@@ -23,7 +23,7 @@ select json_build_object(
   'unpublished', (select count(*) from returns.outbox o join returns.events e
                     on e.shop_id = o.shop_id and e.position = o.position where e.event_id = $1),
   'consumed', (select json_agg(c.consumed_at) from webhooks.consumed_events c where c.event_id = $1),
-  'parked', (select count(*) from webhooks.poison_records),
+  'poison', (select count(*) from webhooks.poison_records),
   'deliveries', (select json_agg(json_build_object('subscription', d.subscription_id, 'id', d.id, 'ended', d.ended,
                           'created', d.created_at, 'finished', d.finished_at,
                           'queued', (select json_agg(q) from webhooks.queue q where q.shop_id = d.shop_id and q.id = d.id),

@@ -5,16 +5,16 @@ const SHOP_ID = 999_999;
 const COUNT = 1_000;
 
 /**
- * Adds endpoints with one delivery each that waits until tomorrow, as in any system that is in use.
- * Without them every index would be a single page, and to read a second level of it, as every look-up
- * does from a few hundred rows up to tens of thousands, would count as growth by half.
+ * Adds endpoints with one delivery each that waits until tomorrow, as in any system in use. Without them every index
+ * would have a single page. Its second level, which every look-up reads from a few hundred to tens of thousands of
+ * rows, would count as growth by half.
  */
 export async function addAtRest(admin: pg.Client): Promise<void> {
   await admin.query(ADD_SUBSCRIPTIONS, [SHOP_ID, COUNT]);
   await admin.query(ADD_DELIVERIES, [SHOP_ID]);
 }
 
-/** The log of their deliveries stays; nothing looks after it. */
+/** The log of their deliveries stays. */
 export async function removeAtRest(admin: pg.Client): Promise<void> {
   for (const table of ['queue', 'subscription_queues', 'secrets', 'subscriptions', 'endpoints']) {
     await admin.query(`delete from webhooks.${table} where shop_id = $1`, [SHOP_ID]);

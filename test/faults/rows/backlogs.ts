@@ -5,7 +5,7 @@ import { freePort } from '../../../deploy/local/free-ports.ts';
 import { SubscriptionStatus } from '../../../proto/gen/rms/webhooks/v1/webhooks_pb.ts';
 import { addBacklog } from '../../bench/backlog.ts';
 import { resetStatements, statementsSince } from '../../bench/statements.ts';
-import { inTurns } from '../in-turns.ts';
+import { inBatches } from '../in-batches.ts';
 import { insist } from '../ledger/insist.ts';
 import { openShop, type TrialShop } from '../ledger/shop.ts';
 import { submitOnce } from '../ledger/submit-once.ts';
@@ -23,18 +23,18 @@ const QUIET_MS = 120_000;
 const MUST_HOLD =
   'buffers read per claim ≤ 1.3× of a small backlog; p99 of the others (median in the short form) ≤ 2×; lost 0';
 const MOST = { buffers: 1.3, wait: 2 };
-/** Shortest wait that a ratio is taken of: below it there is nothing but noise. Milliseconds. */
+/** Shortest wait for which a ratio is computed, because shorter ones are noise. Milliseconds. */
 const FLOOR_MS = 50;
 
 /** What a slice cost and how long its deliveries took. */
 interface Slice {
-  /** Pages that the claiming statements looked at, by delivery claimed. */
+  /** Pages that the claiming statements read, per claimed delivery. */
   readonly buffersPerClaim: number;
   /** See {@link comparedWait}. Milliseconds. */
   readonly wait: number;
 }
 
-/** Publishes for the healthy shop, and measures claims and waits meanwhile. */
+/** Publishes for the healthy shop, and measures claims and waits during that time. */
 async function measure(context: RowContext, trial: Trial, admin: pg.Client): Promise<Slice> {
   // As autovacuum does every minute; without, a later slice would pay for the rows of the earlier ones.
   await admin.query('vacuum analyze');
@@ -64,7 +64,7 @@ async function measure(context: RowContext, trial: Trial, admin: pg.Client): Pro
   return { buffersPerClaim: buffers / Math.max(1, claimed), wait };
 }
 
-/** Finding queues that are ready, and reading what is due in them. */
+/** Statements that find ready queues or read their due deliveries. */
 function isClaim(text: string): boolean {
   return text.includes('fresh_from') || (text.includes('ready_at') && /^\s*select/i.test(text));
 }
@@ -72,7 +72,7 @@ function isClaim(text: string): boolean {
 interface Slices {
   readonly small: readonly Slice[];
   readonly large: readonly Slice[];
-  /** Further ones whose waits count, but not their claims. */
+  /** Further shops whose waits count, but not their claims. */
   readonly busy?: readonly Slice[];
 }
 
@@ -118,8 +118,8 @@ async function withAdmin<T>(context: RowContext, work: (admin: pg.Client) => Pro
 
 const DEAD = { short: 300, full: 10_000 };
 /**
- * How often each has failed when what they cost is measured: until the next retry, half a minute later or
- * five, none of them may be due. Ten thousand do not fail all at the same time.
+ * Number of failures of each delivery before the cost is measured. None may be due until the next retry, half a minute
+ * or five minutes later. Ten thousand do not all fail at the same time.
  */
 const FAILURES = { short: 2, full: 3 };
 const PER_SHOP = 100;
@@ -127,7 +127,7 @@ const PER_SHOP = 100;
 const SHOPS_AT_ONCE = 3;
 const MADE_MS = 300_000;
 
-/** Endpoints that refuse every connection, each with something waiting for it. */
+/** Endpoints that reject every connection, each with a waiting delivery. */
 const deadEndpoints: Row = {
   name: 'dead-endpoints',
   fault: '10,000 dead endpoints (300 in the short form)',
@@ -155,26 +155,25 @@ async function surround(context: RowContext, trial: Trial, admin: pg.Client): Pr
   const dead = await openDead(context, count);
   say(`dead endpoints: ${count} are there`);
   await admin.query('analyze');
-  await inTurns(dead, SHOPS_AT_ONCE, (shop) =>
+  await inBatches(dead, SHOPS_AT_ONCE, (shop) =>
     submitOnce(context.system, shop, { withinMs: MADE_MS }),
   );
-  // Making 10,000 deliveries is a load of its own, whoever they are for: what the dead ones cost begins
-  // when all of them wait and are tried again.
+  // Creating 10,000 deliveries is itself a load. The measurement starts when all of them wait for a retry.
   await untilFailed(admin, dead, { count, times: 1 });
   const busy = [await measure(context, trial, admin)];
-  // Claims of one row for each of many queues cost more each, dead or not: what the dead ones cost
-  // the others shows while all of them wait for a later retry.
+  // Claims of one row from each of many queues cost more, dead or not. The effect on others is measured while all dead
+  // ones wait for a later retry.
   const times = full ? FAILURES.full : FAILURES.short;
   const failed = await untilFailed(admin, dead, { count, times });
   say(`dead endpoints: ${failed} have failed ${times} times`);
   const slices = { small, large: [] as Slice[], busy };
   await sampled(trial, {
     async round() {
-      // The first half of a further round is without them: what waits for them is held.
+      // The first half of another round runs without them, while their deliveries are held.
       if (slices.large.length > 0) {
-        await inTurns(dead, SHOPS_AT_ONCE, (shop) => activate(context, shop, false));
+        await inBatches(dead, SHOPS_AT_ONCE, (shop) => activate(context, shop, false));
         for (let nth = 0; nth < 2; nth += 1) small.push(await measure(context, trial, admin));
-        await inTurns(dead, SHOPS_AT_ONCE, (shop) => activate(context, shop, true));
+        await inBatches(dead, SHOPS_AT_ONCE, (shop) => activate(context, shop, true));
       }
       for (let nth = 0; nth < 2; nth += 1) slices.large.push(await measure(context, trial, admin));
     },
@@ -188,10 +187,10 @@ async function openDead({ system }: RowContext, count: number): Promise<TrialSho
   const port = await freePort();
   const urlOf = (path: string) => `http://127.0.0.1:${port}${path}`;
   const open = () => openShop(system, { 'return.created': PER_SHOP }, { urlOf });
-  return inTurns(Array.from({ length: Math.ceil(count / PER_SHOP) }), SHOPS_AT_ONCE, open);
+  return inBatches(Array.from({ length: Math.ceil(count / PER_SHOP) }), SHOPS_AT_ONCE, open);
 }
 
-/** Waits until so many deliveries have failed so many times; answers how many have. */
+/** Waits until this many deliveries have failed this often. Returns how many have. */
 async function untilFailed(
   admin: pg.Client,
   shops: readonly TrialShop[],
@@ -210,7 +209,7 @@ async function untilFailed(
 }
 
 const BACKLOG = { small: 1_000, short: 20_000, full: 1_000_000 };
-/** So slow that the backlog stands. Milliseconds. */
+/** So slow that the backlog stays. Milliseconds. */
 const SLOW_MS = 400;
 
 /** One endpoint's long backlog, ahead of everybody else's deliveries. */
@@ -243,7 +242,7 @@ async function deepen(context: RowContext, trial: Trial, admin: pg.Client): Prom
   const slices = { small: [] as Slice[], large: [] as Slice[] };
   const rounds = await sampled(trial, {
     async round() {
-      // Interleaved: one of the two shops is inactive, its backlog held.
+      // Interleaved: one of the two shops is inactive and its backlog held.
       for (const which of ['small', 'large', 'large', 'small'] as const) {
         await activate(context, shops.small, which === 'small');
         await activate(context, shops.large, which === 'large');

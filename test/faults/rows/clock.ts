@@ -23,10 +23,10 @@ const SECOND_MS = 1_000;
 const FEW_PER_SECOND = 3;
 const ONLY_SUBMIT = { submit: 1, label: 0, process: 0 };
 
-/** Each is another one: see shifted-clock.ts. */
+/** Each jump differs: see shifted-clock.ts. */
 const JUMPS = { short: 1, full: 6 };
 
-/** Workers whose wall clock jumps: the database's clock decides, so nothing comes early or never. */
+/** The wall clock of workers jumps. The database's clock decides, so no retry is early or lost. */
 const wallClock: Row = {
   name: 'clock-wall',
   fault: "jumps of a worker's wall clock: hours forward, days back, a month forward",
@@ -72,10 +72,10 @@ async function jump({ system, full }: RowContext, trial: Trial): Promise<Outcome
   }
 }
 
-/** Of the schedule: what must pass on the retry clock before the second, third … attempt. Seconds. */
+/** The schedule: time on the retry clock before the second, third … attempt. Seconds. */
 const PAUSES_S = [5, 30, 300, 1_800, 7_200, 18_000, 36_000, 50_400, 72_000, 86_400];
 const ATTEMPTS = { short: 4, full: 11 };
-/** As far as it may be moved before an attempt: the rest comes by itself. Seconds. */
+/** The clock is moved to within this time of an attempt; the rest passes by itself. Seconds. */
 const REST_S = 1;
 const JITTER = 1.2;
 
@@ -110,7 +110,7 @@ async function advance({ system, full }: RowContext, trial: Trial): Promise<Outc
     };
     for (let nth = 1; nth < attempts; nth += 1) {
       const pause = PAUSES_S[nth - 1] ?? 0;
-      // What is written down after the clock has moved would be due later by as much.
+      // A result that is recorded after the clock was moved would make the retry due that much later.
       const isWritten = async () => (await attemptsOf(system, first)) === nth;
       const written = `attempt ${nth} is written down`;
       await waitFor(isWritten, { what: written, withinMs: QUIET_MS });
@@ -118,7 +118,7 @@ async function advance({ system, full }: RowContext, trial: Trial): Promise<Outc
       move(pause - 2 * REST_S);
       await sleep(SECOND_MS / 2);
       await system.sink.flush();
-      // Once it has come, the clock would only run into the next pause.
+      // After the attempt has arrived, the clock would only move into the next pause.
       if (ofFirst() === nth) move(2 * REST_S + pause * (JITTER - 1));
       const what = `attempt ${nth + 1}`;
       await waitFor(() => ofFirst() > nth, { what, withinMs: QUIET_MS });
@@ -165,7 +165,7 @@ async function startHere(system: System) {
   });
 }
 
-/** The usual workers are away meanwhile, so that the one with the other clock does everything. */
+/** The usual workers are stopped during that time, so that the one with the other clock does all the work. */
 async function withoutWorkers<T>({ system }: RowContext, work: () => Promise<T>): Promise<T> {
   const usual: readonly Member[] = system.members('webhooks');
   await Promise.all(usual.map((one) => one.process.stop()));

@@ -10,25 +10,25 @@ import { withTrial } from './trial.ts';
 const SUBSCRIPTIONS = 20;
 const BACKLOG = { short: 600, full: 20_000 };
 const KILLS_OF_EACH = { short: 1, full: 8 };
-/** Answers so slow that the backlog stands while processes die. Milliseconds. */
+/** So slow that the backlog stays while processes die. Milliseconds. */
 const SLOW_MS = 1_500;
 const FILL_PER_SECOND = 200;
 const FILL_MS = 300_000;
 const QUIET_MS = 400_000;
 
-/** Every process dies again and again while a backlog stands; nobody lifts a finger. */
+/** Every process is killed again and again during a backlog. No operator does anything. */
 export const crashLoopRow: Row = {
   name: 'crash-loop',
   fault:
     'crash loop: kills of every process (8 each in the full form) while a backlog (20,000) stands',
-  mustHold: 'lost 0, nothing parked, no manual step',
+  mustHold: 'lost 0, no poison records, no manual step',
   budgetMs: { short: 180_000, full: 1_200_000 },
   run: (context) =>
     withTrial(context, { wanted: { 'return.created': SUBSCRIPTIONS } }, async (trial) => {
       const { system, random, full } = context;
       const form = full ? 'full' : 'short';
       if (full) await system.startFront();
-      const parkedBefore = await parkedIn(system);
+      const poisonBefore = await poisonIn(system);
       system.sink.behave([...trial.paths], { kind: 'accept', delayMs: SLOW_MS });
       const mix = { submit: 1, label: 0, process: 0 };
       const filler = trial.publish({ perSecond: FILL_PER_SECOND, mix });
@@ -69,15 +69,15 @@ export const crashLoopRow: Row = {
         passesOn: true,
         figures: [],
       });
-      const parked = (await parkedIn(system)) - parkedBefore;
+      const poison = (await poisonIn(system)) - poisonBefore;
       const problems = [...outcome.problems];
-      if (parked > 0) problems.push(`${parked} records were parked`);
+      if (poison > 0) problems.push(`${poison} poison records were stored`);
       const doubts = [...outcome.doubts];
       if (inFlight < kills) doubts.push(`only ${inFlight} of ${kills} kills met a backlog`);
       const figures = [
         `backlog ${backlog}, ${left} left after the kills`,
         `all there ${seconds(nowMs() - began)} later`,
-        `${parked} parked`,
+        `${poison} poison records`,
         ...outcome.figures,
       ];
       return { ...outcome, figures, problems, doubts };
@@ -89,7 +89,7 @@ function membersOf(system: System): Member[] {
   return names.flatMap((name) => system.members(name)).filter((one) => one.process.isRunning());
 }
 
-async function parkedIn({ pool }: System): Promise<number> {
+async function poisonIn({ pool }: System): Promise<number> {
   const { rows } = await pool.query<{ count: bigint }>(
     `select (select count(*) from webhooks.poison_records) + (select count(*) from returns.poison_records) as count`,
   );

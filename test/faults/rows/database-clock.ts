@@ -93,7 +93,7 @@ async function oneStep(
   const isWaiting = () => secondTries(triedAt()) >= 1;
   await waitFor(isWaiting, { what: 'a delivery has failed twice', withinMs: QUIET_MS });
   const waiting = secondTries(triedAt());
-  // What comes early then must not fail once more: the next pause is five minutes.
+  // A delivery that arrives early must not fail again, because its next pause is five minutes.
   if (direction === 'forward') system.sink.behave([failing], { kind: 'accept' });
   const setMs = nowMs();
   await setClock(system, time, offsetS);
@@ -111,7 +111,7 @@ async function oneStep(
     trial.doubts.push(`set ${direction}: retries came only after ${seconds(allMs)}`);
   }
   if ((await stepsSeen()) === stepsBefore) trial.problems.push(`no metric says ${direction}`);
-  // A step forward counts as time that has passed, for what waits at that moment.
+  // A step forward counts as passed time for deliveries that wait at that moment.
   const excused = direction === 'forward' ? { from: setMs, to: seenMs } : undefined;
   trial.problems.push(...earlyOf(triedAt(), excused).map((text) => `set ${direction}: ${text}`));
   return { waiting, flowsMs };

@@ -5,10 +5,10 @@ import { type Outcome, type Row, type RowContext, seconds } from '../row.ts';
 import type { System } from '../system/system.ts';
 import { nowMs, waitFor } from '../wait.ts';
 import { untilCaughtUp } from './catch-up.ts';
-import { unsettledIn } from './in-flight.ts';
+import { unrecordedIn } from './in-flight.ts';
 import { type Trial, USUAL, withTrial } from './trial.ts';
 
-/** What may be away, how it goes and how it comes back. */
+/** A dependency that a row makes unavailable, and how it stops and starts. */
 interface Dependency {
   readonly name: string;
   take(system: System): Promise<void>;
@@ -50,13 +50,13 @@ const AWAY_MS = { short: 3_000, full: 10_000 };
 /** Calls a second: each makes one event or two. */
 const CALLS_PER_SECOND = { short: 15, full: 130 };
 const FLOWS_MS = 10_000;
-/** While receivers are away a delivery fails twice: five seconds, then thirty, each with a fifth on top. */
+/** While receivers are unavailable a delivery fails twice: after five and after thirty seconds, each plus a fifth. */
 const SECOND_RETRY_MS = 36_000;
 const FIRST_RETRY_MS = 6_000;
 const FIRST_MS = 30_000;
 const PATIENCE_MS = 240_000;
 
-/** Each dependency in turn is away, with tasks queued and retries waiting, and comes back. */
+/** Each dependency in turn is unavailable, with tasks queued and retries waiting, and returns. */
 export const dependenciesRow: Row = {
   name: 'dependencies',
   fault:
@@ -70,14 +70,14 @@ export const dependenciesRow: Row = {
       if (!context.full && !IN_SHORT.has(dependency.name)) continue;
       const wanted = { ...USUAL, 'return.closed': 2 };
       outcomes.push(
-        await withTrial(context, { wanted }, (trial) => away(context, trial, dependency)),
+        await withTrial(context, { wanted }, (trial) => outage(context, trial, dependency)),
       );
     }
     return sum(outcomes);
   },
 };
 
-async function away(context: RowContext, trial: Trial, dependency: Dependency): Promise<Outcome> {
+async function outage(context: RowContext, trial: Trial, dependency: Dependency): Promise<Outcome> {
   const { system, full } = context;
   const form = full ? 'full' : 'short';
   const mix = { submit: 4, label: 2, process: 4 };
@@ -92,7 +92,7 @@ async function away(context: RowContext, trial: Trial, dependency: Dependency): 
   const waiting = await waitFor(() => failuresSeen(trial, system), { what, withinMs: FIRST_MS });
   const from = nowMs();
   const before = await queuedIn(trial, system);
-  const unsettled = await unsettledIn(system, trial);
+  const unrecorded = await unrecordedIn(system, trial);
   await dependency.take(system);
   system.sink.behave([failing?.path ?? ''], { kind: 'accept' });
   await sleep(full ? AWAY_MS.full : AWAY_MS.short);
@@ -101,13 +101,13 @@ async function away(context: RowContext, trial: Trial, dependency: Dependency): 
   const back = nowMs();
   await publisher.stop();
   await untilCaughtUp(trial, nowMs(), PATIENCE_MS);
-  trial.faults.push({ from, to: nowMs(), unsettled });
+  trial.faults.push({ from, to: nowMs(), unrecorded });
   const retryMs = dependency.name === 'receivers' ? SECOND_RETRY_MS : FIRST_RETRY_MS;
   const { ms: late, due } = latestOf(trial, system, { back, retryMs });
   context.say(
-    `${dependency.name} away: ${waiting} retries waiting, ${tasks} tasks queued, flows after ${seconds(late)}`,
+    `${dependency.name} unavailable: ${waiting} retries waiting, ${tasks} tasks queued, flows after ${seconds(late)}`,
   );
-  // Where the time went shows only while it is known.
+  // The details are known only now.
   if (due && late > FLOWS_MS / 2) context.say(`  the latest: ${await whereaboutsOf(system, due)}`);
   if (late > FLOWS_MS * context.slack) {
     trial.doubts.push(`${dependency.name}: flows again only after ${seconds(late)}`);
@@ -151,7 +151,7 @@ function latestOf(
   return all.reduce((latest, one) => (one.ms > latest.ms ? one : latest), { ms: 0 });
 }
 
-/** Unknown while the database is away: nothing then. */
+/** The number is unknown while the database is unavailable; then it reports none. */
 async function queuedIn(trial: Trial, { pool }: System): Promise<number> {
   const text = `select count(*) from returns.processing_jobs
                  where shop_id = $1 and state in ('queued', 'running')`;

@@ -15,8 +15,8 @@ const TRIALS = { short: 2, full: 20 };
 const PATIENCE_MS = 65_000;
 
 /**
- * What a worker sent before it died comes again from another process, which by then would shape it differently:
- * the shop has another payload version. Whoever compares bodies by id must not see a difference.
+ * A delivery of a worker that died is repeated by another process, which would by then shape it differently because the
+ * shop has changed its payload version. Both bodies under the id must be equal.
  */
 export const deployBetweenRow: Row = {
   name: 'deploy-between',
@@ -40,8 +40,8 @@ export const deployBetweenRow: Row = {
         inFlight += caught.attempts;
         await caught.member.process.kill();
         await system.sink.flush();
-        const { ports, unsettled, at } = caught;
-        trial.faults.push({ from: at, to: nowMs(), ports, unsettled });
+        const { ports, unrecorded, at } = caught;
+        trial.faults.push({ from: at, to: nowMs(), ports, unrecorded });
         await setVersion(system, trial, nth + 1);
         caught.member.process.start();
         longest = Math.max(longest, await untilCaughtUp(trial, nowMs(), PATIENCE_MS));

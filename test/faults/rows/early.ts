@@ -5,8 +5,8 @@ export interface Advance {
 }
 
 /**
- * Which attempts came before their pause had passed on the retry clock: what passed in truth and what the
- * clock was moved by meanwhile. However long somebody stood still, that adds up.
+ * Returns the attempts that arrived before their pause had passed on the retry clock: real time plus the movement of
+ * the clock. This holds even if a process was frozen.
  *
  * @param times of the attempts, in order. Milliseconds.
  * @param o.pausesMs promised before the second attempt, the third …

@@ -18,7 +18,7 @@ const MIX = { submit: 1, label: 0, process: 0 };
 const BREAK = 'alter table webhooks.payloads add constraint broken check (false) not valid';
 const MEND = 'alter table webhooks.payloads drop constraint broken';
 
-/** Each record fails as if it were at fault itself; then the cause goes away. */
+/** Each record fails as if it were at fault itself; then the cause ends. */
 export const failingRecordsRow: Row = {
   name: 'failing-records',
   fault: 'every record fails in its listener for 8 s, for a reason that is no outage',

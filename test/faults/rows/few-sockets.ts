@@ -76,7 +76,7 @@ async function softLimit({ process: running }: Member): Promise<string> {
   return /^Max open files\s+(\d+)/m.exec(text)?.[1] ?? '1024';
 }
 
-/** The limit is one of numbers: those below it that are free are what is left. */
+/** The limit is one of descriptor numbers, so only the free numbers below it are left. */
 async function leaveFew(member: Member): Promise<void> {
   const open = new Set((await readdir(`/proc/${member.process.pid()}/fd`)).map(Number));
   let limit = 0;

@@ -11,15 +11,15 @@ const ANSWER_MS = 60;
 /** Past its lease, in the short form only just. Milliseconds. */
 const FROZEN_MS = { short: 6_000, full: 90_000 };
 const TRIALS = { short: 1, full: 2 };
-/** What it held in the database is free again by then. Milliseconds. */
+/** Its leases and locks in the database are free by then. Milliseconds. */
 const OTHERS_MS = 65_000;
 const PATIENCE_MS = 120_000;
 
-/** A worker that stands still until others have its work, and then goes on as if nothing had been. */
+/** A worker is frozen until others have taken its work over, and then continues. */
 export const frozenWorkerRow: Row = {
   name: 'frozen-worker',
   fault: 'delivery worker SIGSTOPped past its lease (90 s in the full form), then continued',
-  mustHold: 'lost 0; stale settles refused; duplicates only of attempts in flight',
+  mustHold: 'lost 0; stale results rejected; duplicates only of attempts in flight',
   budgetMs: { short: 120_000, full: 600_000 },
   run: (context) =>
     withTrial(context, {}, async (trial) => {
@@ -35,7 +35,7 @@ export const frozenWorkerRow: Row = {
         const { worker: target } = TARGETS;
         const caught = await catchInTheAct({ system, trial, publisher, target, random });
         const { member } = caught;
-        // What was answered but not yet written down comes again too.
+        // Requests that were answered but not recorded are repeated too.
         inFlight += caught.attempts;
         const before = await stale(system);
         // Others have its work well before it wakes up.
@@ -46,8 +46,8 @@ export const frozenWorkerRow: Row = {
         longest = Math.max(longest, recovery);
         member.process.thaw();
         const thawedAt = nowMs();
-        const { ports, unsettled } = caught;
-        trial.faults.push({ from: caught.at, to: thawedAt, ports, unsettled });
+        const { ports, unrecorded } = caught;
+        trial.faults.push({ from: caught.at, to: thawedAt, ports, unrecorded });
         await untilCaughtUp(trial, nowMs(), PATIENCE_MS);
         refused += (await stale(system)) - before;
         context.say(
@@ -57,13 +57,13 @@ export const frozenWorkerRow: Row = {
       if (longest > OTHERS_MS * context.slack) {
         trial.doubts.push(`the others took over after ${seconds(longest)}`);
       }
-      if (refused === 0) trial.doubts.push('no stale settle was refused');
-      const figures = [`others after ${seconds(longest)} (longest)`, `${refused} stale settles`];
+      if (refused === 0) trial.doubts.push('no stale result was rejected');
+      const figures = [`others after ${seconds(longest)} (longest)`, `${refused} stale results`];
       return trial.finish({ trials, inFlight, quietMs: PATIENCE_MS, figures });
     }),
 };
 
-/** Outcomes that were refused because their sender no longer holds the work, over all workers. */
+/** Results that were rejected because their sender no longer holds the lease, over all workers. */
 async function stale(system: Parameters<typeof metricOf>[0]): Promise<number> {
   return metricOf(system, 'webhooks', 'webhooks_results_stale_total');
 }

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { freePorts } from '../../../deploy/local/free-ports.ts';
-import { inTurns } from '../in-turns.ts';
+import { inBatches } from '../in-batches.ts';
 import type { Outcome, Row, RowContext } from '../row.ts';
 import { type ServiceProcess, serviceProcess } from '../system/service-process.ts';
 import { HopelessError, waitFor } from '../wait.ts';
@@ -17,7 +17,9 @@ const AT_ONCE = 20;
 const ENOUGH_LINES = 6_000;
 const DROPPED = 'log lines were dropped';
 
-/** A process whose log goes to a disk that is full, or to a reader that stands still, goes on and can be stopped. */
+/**
+ * A process whose log goes to a full disk, or to a reader that has stopped reading, keeps working and can be stopped.
+ */
 export const fullLogRow: Row = {
   name: 'full-log-disk',
   fault: 'the disk of the log is full; the reader of the log stands still',
@@ -95,7 +97,7 @@ interface Gateway {
   readonly metricsUrl: string;
 }
 
-/** One more gateway, whose log goes there. */
+/** Starts another gateway with that log. */
 async function startGateway(
   { system }: RowContext,
   { logFile, ports }: { readonly logFile: string; readonly ports: Ports },
@@ -119,10 +121,14 @@ async function startGateway(
   return { process: running, url, metricsUrl: `http://127.0.0.1:${metricsPort}/metrics` };
 }
 
-/** Asks for what does not exist: each answer is a line of the log. @throws when one does not come. */
+/**
+ * Requests objects that do not exist, because each answer is a line of the log.
+ *
+ * @throws when an answer is missing.
+ */
 async function ask({ url }: Gateway, count: number): Promise<number> {
   const numbers = Array.from({ length: count }, (_, n) => n);
-  const statuses = await inTurns(numbers, AT_ONCE, async (n) => {
+  const statuses = await inBatches(numbers, AT_ONCE, async (n) => {
     const answer = await fetch(`${url}/api/2026-10/nothing/${n}`, {
       signal: AbortSignal.timeout(ANSWER_MS),
     });
@@ -137,7 +143,7 @@ async function droppedBy({ metricsUrl }: Gateway): Promise<number> {
   return Number(/^log_lines_dropped_total\S* (\d+)/m.exec(page)?.[1] ?? 0);
 }
 
-/** Reads on until the report comes. */
+/** Reads until the report appears. */
 async function reportIn(pipe: string): Promise<boolean> {
   const log = createReadStream(pipe, { encoding: 'utf8', signal: AbortSignal.timeout(ANSWER_MS) });
   let tail = '';

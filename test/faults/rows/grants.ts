@@ -2,7 +2,7 @@ import pg from 'pg';
 import { metricOf } from '../system/metrics.ts';
 import type { System } from '../system/system.ts';
 
-/** A right of a service's role that a row takes away. */
+/** A right of a service's role that a row revokes. */
 export interface Grant {
   readonly right: 'select' | 'insert';
   readonly table: string;
@@ -31,7 +31,7 @@ export async function asAdmin<T>(
   return work(admin).finally(() => admin.end());
 }
 
-/** How often the database has refused the processes of these services. */
+/** How often the database has rejected the processes of these services. */
 export async function refusalsSeen(
   system: System,
   services: readonly Parameters<typeof metricOf>[1][],
@@ -42,14 +42,14 @@ export async function refusalsSeen(
 
 /** What an operator would have to deal with. */
 export async function leftBehind({ pool }: System, shopId: number): Promise<string[]> {
-  const { rows } = await pool.query<{ parked: bigint; failed: bigint }>(
-    `select (select count(*) from webhooks.poison_records) + (select count(*) from returns.poison_records) as parked,
+  const { rows } = await pool.query<{ poison: bigint; failed: bigint }>(
+    `select (select count(*) from webhooks.poison_records) + (select count(*) from returns.poison_records) as poison,
             (select count(*) from returns.processing_jobs where shop_id = $1 and state = 'failed') as failed`,
     [shopId],
   );
-  const { parked = 0n, failed = 0n } = rows[0] ?? {};
+  const { poison = 0n, failed = 0n } = rows[0] ?? {};
   return [
-    ...(parked > 0n ? [`${parked} records were parked`] : []),
+    ...(poison > 0n ? [`${poison} poison records were stored`] : []),
     ...(failed > 0n ? [`${failed} jobs failed`] : []),
   ];
 }

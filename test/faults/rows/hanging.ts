@@ -15,7 +15,7 @@ interface Setting {
   readonly endpointsPerShop: number;
   /** Of all endpoints. */
   readonly hanging: number;
-  /** Returns submitted a second, over all shops; fewer where a machine does not manage so many. */
+  /** Returns submitted per second, over all shops; fewer if the machine is too slow. */
   readonly perSecond: { readonly short: number; readonly full: number };
 }
 
@@ -40,16 +40,19 @@ const SETTINGS: readonly Setting[] = [
 /** Interleaved, so that a slow moment of the machine falls on both. */
 const ORDER: readonly Slice[] = ['calm', 'hanging', 'hanging', 'calm'];
 const SLICE_MS = { short: 1_200, full: 20_000 };
-const SETTLE_MS = 1_000;
-/** What came in this long after its slice still counts for it, or in some calm medians. Milliseconds. */
+const WARM_UP_MS = 1_000;
+/**
+ * Deliveries that arrive this long after their slice still count for it. Otherwise they belong to calm medians.
+ * Milliseconds.
+ */
 const LATE_MS = 800;
 const LATE_MEDIANS = 3;
-/** A machine that takes longer for half of a calm slice has no room for what is to be seen. Milliseconds. */
+/** A machine that needs longer for half of a calm slice has no capacity for the measurement. Milliseconds. */
 const FREE_MS = 200;
 const SLOWER = 0.5;
 const MOST_SLOWER = 2;
 const QUIET_MS = 150_000;
-/** Shortest wait that a ratio is taken of: below it there is nothing but noise. Milliseconds. */
+/** Shortest wait for which a ratio is computed, because shorter ones are noise. Milliseconds. */
 const FLOOR_MS = 50;
 
 export const hangingRows: readonly Row[] = SETTINGS.map((setting) => ({
@@ -83,10 +86,10 @@ async function compare(context: RowContext, trial: Trial, setting: Setting): Pro
   const measure = async (slice: Slice): Promise<void> => {
     if (slice === 'hanging') system.sink.behave([...hanging], { kind: 'hang' });
     await system.sink.flush();
-    // Who hangs is known after a moment; what counts is how the others fare then.
-    await publishFor(trial, perSecond, SETTLE_MS);
+    // The system needs a moment to notice which endpoints hang. The measurement starts after that.
+    await publishFor(trial, perSecond, WARM_UP_MS);
     const from = nowMs();
-    // As many returns, however slowly they come.
+    // The same number of returns, however slowly.
     await publishFor(trial, perSecond, SLICE_MS[form] * (setting.perSecond[form] / perSecond));
     const to = nowMs();
     await sleep(lateMs);
@@ -103,7 +106,7 @@ async function compare(context: RowContext, trial: Trial, setting: Setting): Pro
     async round() {
       for (const slice of ORDER) await measure(slice);
     },
-    // A short slice may pass without a return for the one that hangs: that proves nothing.
+    // A short slice without a return for the hanging endpoint proves nothing.
     misses: () => [...compared(arms, name).misses, ...(inFlight === 0 ? ['nothing hung'] : [])],
   });
   const slices = rounds * ORDER.length;
@@ -115,12 +118,12 @@ async function compare(context: RowContext, trial: Trial, setting: Setting): Pro
   });
 }
 
-/** How many returns a second leave the machine some room, and how long a delivery may take then. */
+/** The number of returns per second that the machine can handle, and how long a delivery may take then. */
 async function paceOf(
   trial: Trial,
   wanted: number,
 ): Promise<{ readonly perSecond: number; readonly lateMs: number }> {
-  // Connections, caches and caps warm up outside of what is measured.
+  // Warms up connections, caches and limits before the measurement.
   await publishFor(trial, wanted, SLICE_MS.short);
   await trial.ledger.untilQuiet(QUIET_MS);
   let perSecond = wanted;
@@ -143,7 +146,7 @@ function compared(
   { calm, hanging }: Record<Slice, Arm>,
   name: string,
 ): { readonly misses: string[]; readonly figures: string[] } {
-  // Others of the machine only ever add: the better slices tell.
+  // Other load on the machine only adds time, so the faster slices are compared.
   const waits = { calm: percentile(calm.waits, 0.25), hanging: percentile(hanging.waits, 0.25) };
   const wait = Math.max(FLOOR_MS, waits.hanging) / Math.max(FLOOR_MS, waits.calm);
   const throughput = hanging.inTime / hanging.due / (calm.inTime / calm.due);
@@ -176,7 +179,7 @@ function count(
 ): void {
   into.due += dues.length;
   into.inTime += dues.filter(({ deliveredAt }) => (deliveredAt ?? Infinity) <= until).length;
-  // At a slow pace a short slice may be empty: it tells nothing.
+  // At a low rate a short slice may be empty, and is skipped.
   if (dues.length === 0) return;
   const waits = dues.map(({ at, deliveredAt }) => (deliveredAt ?? until) - at);
   into.waits.push(percentile(waits, share));

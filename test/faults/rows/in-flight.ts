@@ -7,8 +7,8 @@ import type { Member, System } from '../system/system.ts';
 import { nowMs, waitFor } from '../wait.ts';
 import type { Trial } from './trial.ts';
 
-/** Who is looked at, and what surrounds them. */
-interface Look {
+/** The process to check, and its system. */
+interface Probe {
   readonly system: System;
   readonly trial: Trial;
   readonly publisher: Publisher;
@@ -20,16 +20,20 @@ export interface Target {
   readonly name: string;
   /** Whose process it lives in. */
   readonly service: 'returns' | 'webhooks';
-  /** A quick look at the running process: whether a freeze may hit something. */
-  mayHit(look: Look): Promise<boolean>;
-  /** Counts what the frozen process is in the middle of. @param since when it froze. */
-  inFlight(look: Look, since: number): Promise<number>;
+  /** A quick check of the running process: whether a freeze may have an effect. */
+  mayHit(probe: Probe): Promise<boolean>;
+  /**
+   * Counts the work in flight of the frozen process.
+   *
+   * @param since when it froze.
+   */
+  inFlight(probe: Probe, since: number): Promise<number>;
 }
 
-/** What others finish meanwhile is not the frozen one's. Milliseconds. */
+/** Work that ends within this time belongs to other processes. Milliseconds. */
 const OTHERS_MS = 25;
 
-/** Stored events that nobody has published: what is still there after a moment waits for the frozen one. */
+/** Stored events that are not published. Those that are still there after a moment wait for the frozen process. */
 const relay: Target = {
   name: 'relay',
   service: 'returns',
@@ -41,8 +45,8 @@ const relay: Target = {
 const consumer: Target = {
   name: 'consumer',
   service: 'webhooks',
-  mayHit: async ({ system, trial }) => (await unheardOf(system, trial.shop.id)).size > 0,
-  inFlight: ({ system, trial }) => stays(() => unheardOf(system, trial.shop.id)),
+  mayHit: async ({ system, trial }) => (await unreadOf(system, trial.shop.id)).size > 0,
+  inFlight: ({ system, trial }) => stays(() => unreadOf(system, trial.shop.id)),
 };
 
 /** Requests on the frozen process's own connections that the sink had not answered when it froze. */
@@ -63,7 +67,7 @@ const worker: Target = {
 const returns: Target = {
   name: 'returns service',
   service: 'returns',
-  mayHit: async (look) => (await returns.inFlight(look, nowMs())) > 0,
+  mayHit: async (probe) => (await returns.inFlight(probe, nowMs())) > 0,
   async inFlight({ system, publisher, member }) {
     const replica = system.returns.find((one) => one.member === member);
     return replica ? publisher.openAt(replica) : 0;
@@ -72,12 +76,12 @@ const returns: Target = {
 
 export const TARGETS = { relay, consumer, worker, returns } as const;
 
-/** How many of the things that `look` names are still there a moment later. */
-async function stays(look: () => Promise<ReadonlySet<string>>): Promise<number> {
-  const before = await look();
+/** How many of the items of `probe` are still there a moment later. */
+async function stays(probe: () => Promise<ReadonlySet<string>>): Promise<number> {
+  const before = await probe();
   if (before.size === 0) return 0;
   await sleep(OTHERS_MS);
-  const after = await look();
+  const after = await probe();
   return [...before].filter((one) => after.has(one)).length;
 }
 
@@ -93,7 +97,7 @@ async function pointersOf(system: System, shopId: number): Promise<Set<string>> 
  * Events of the shop that Kafka has and no listener has handled, by id; of the last few seconds, as it
  * is asked over and over while the system is measured.
  */
-export async function unheardOf(system: System, shopId: number): Promise<Set<string>> {
+export async function unreadOf(system: System, shopId: number): Promise<Set<string>> {
   const { rows } = await system.pool.query<{ id: string }>(
     `select e.event_id as id
        from (select shop_id, position, event_id from returns.events
@@ -108,10 +112,10 @@ export async function unheardOf(system: System, shopId: number): Promise<Set<str
 }
 
 /**
- * By webhook-id: what the sink has accepted and is still in the queue, so that it may come again, however
- * long ago it was answered. A backlog that nobody has sent is none of it.
+ * By webhook-id: requests that the sink has accepted and that are still in the queue, so that they may be repeated,
+ * however long ago they were answered. Without the unsent backlog.
  */
-export async function unsettledIn(
+export async function unrecordedIn(
   { pool, sink }: System,
   { shops, paths }: Trial,
 ): Promise<Set<string>> {
@@ -125,48 +129,48 @@ export async function unsettledIn(
   return new Set(rows.map(({ id }) => id));
 }
 
-const MOST_LOOKS = 200;
+const MOST_CHECKS = 200;
 const BUSY_MS = 60_000;
 
-/** A process caught in the middle of something: it stands still. */
+/** A process that was frozen with work in flight. */
 export interface Caught {
   readonly member: Member;
   readonly inFlight: number;
-  /** Attempts of its that may come again. */
+  /** Its attempts that may be repeated. */
   readonly attempts: number;
   readonly ports: ReadonlySet<number>;
-  readonly unsettled: ReadonlySet<string>;
+  readonly unrecorded: ReadonlySet<string>;
   readonly at: number;
-  /** Times that it was looked at before. */
-  readonly looks: number;
+  /** How many checks were made before. */
+  readonly checks: number;
 }
 
 /**
- * Freezes a process of the service, again and again, until it is in the middle of something.
- * A fault that hits nothing proves nothing.
+ * Freezes a process of the service again and again until it has work in flight, because a fault without effect proves
+ * nothing.
  *
- * @throws Error when it never is.
+ * @throws Error when it never has.
  */
 export async function catchInTheAct(
-  o: Omit<Look, 'member'> & { readonly target: Target; readonly random: Random },
+  o: Omit<Probe, 'member'> & { readonly target: Target; readonly random: Random },
 ): Promise<Caught> {
   const { system, target, random } = o;
-  for (let looks = 1; looks <= MOST_LOOKS; looks += 1) {
+  for (let checks = 1; checks <= MOST_CHECKS; checks += 1) {
     // Any of them: the work may lie with one alone.
     const member = random.pick(system.members(target.service));
-    const look = { ...o, member };
+    const probe = { ...o, member };
     const what = `${target.name} has something to do`;
-    await waitFor(() => target.mayHit(look), { what, withinMs: BUSY_MS, everyMs: 2 });
+    await waitFor(() => target.mayHit(probe), { what, withinMs: BUSY_MS, everyMs: 2 });
     await member.process.freeze();
     const at = nowMs();
-    const inFlight = await target.inFlight(look, at);
+    const inFlight = await target.inFlight(probe, at);
     if (inFlight > 0) {
       const ports = await portsOf(member.process.pid());
-      const unsettled = await unsettledIn(system, o.trial);
-      const fault = { from: at, to: at, ports, unsettled };
+      const unrecorded = await unrecordedIn(system, o.trial);
+      const fault = { from: at, to: at, ports, unrecorded };
       const receipts = [...o.trial.paths].flatMap((path) => system.sink.book.at(path));
       const attempts = inFlightAt(receipts, fault).length;
-      return { member, inFlight, attempts, ports, unsettled, at, looks };
+      return { member, inFlight, attempts, ports, unrecorded, at, checks };
     }
     member.process.thaw();
     await sleep(random.between(3, 40));

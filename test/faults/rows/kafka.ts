@@ -4,13 +4,13 @@ import { type Outcome, type Row, type RowContext, seconds } from '../row.ts';
 import { metricOf } from '../system/metrics.ts';
 import { nowMs, waitFor } from '../wait.ts';
 import { untilCaughtUp } from './catch-up.ts';
-import { unheardOf } from './in-flight.ts';
+import { unreadOf } from './in-flight.ts';
 import { killNoted } from './kill-noted.ts';
 import { type Trial, withTrial } from './trial.ts';
 
 const PER_SECOND = 30;
 const LAG_MS = 30_000;
-/** What is lost is found once a minute, and not before the listeners have read what is left. */
+/** Lost events are found once a minute, and only after the listeners have read the rest. Milliseconds. */
 const LOSS_MS = 150_000;
 const PATIENCE_MS = 180_000;
 /** So many events at least are lost by a wipe. */
@@ -30,7 +30,7 @@ const row = (
   run: (context) => withTrial(context, {}, (trial) => run(context, trial)),
 });
 
-/** Waits for the backlog to go, and says so when it takes too long. */
+/** Waits for the end of the backlog, and reports when it takes too long. */
 async function lagOf(context: RowContext, trial: Trial, lagMs = LAG_MS): Promise<number> {
   const lag = await untilCaughtUp(trial, nowMs(), lagMs + PATIENCE_MS);
   if (lag > lagMs * context.slack) trial.doubts.push(`lag gone after ${seconds(lag)}`);
@@ -42,7 +42,7 @@ function judgeApi({ slack }: RowContext, trial: Trial, publisher: Publisher): vo
   const all = publisher.acknowledged.length + publisher.repeats();
   if (publisher.repeats() <= (all / 100) * slack) return;
   const reason = String(publisher.lastFailure());
-  trial.doubts.push(`${publisher.repeats()} of ${all} calls failed meanwhile: ${reason}`);
+  trial.doubts.push(`${publisher.repeats()} of ${all} calls failed during that time: ${reason}`);
 }
 
 const killedBroker = row('killed', 'Kafka killed', async (context, trial) => {
@@ -76,7 +76,7 @@ async function waitingIn({ system }: RowContext, trial: Trial): Promise<number> 
 
 const wiped = row(
   'wiped',
-  'Kafka killed, its data wiped: events that nobody has read come by themselves',
+  'Kafka killed, its data wiped: events that no listener has read are published again without help',
   async (context, trial) => {
     const { system, random, full } = context;
     const trials = full ? 3 : 1;
@@ -85,14 +85,14 @@ const wiped = row(
     let inFlight = 0;
     for (let nth = 1; nth <= trials; nth += 1) {
       await sleep(random.between(300, 800));
-      // What Kafka has acknowledged and nobody has read is what a wipe takes away.
+      // A wipe removes records that Kafka has acknowledged and no listener has read.
       const listeners = system.members('webhooks');
       for (const one of listeners) await one.process.freeze();
       const takes = async () => {
-        const unheard = await unheardOf(system, trial.shop.id);
-        return unheard.size >= TAKEN && unheard;
+        const unread = await unreadOf(system, trial.shop.id);
+        return unread.size >= TAKEN && unread;
       };
-      const what = 'Kafka holds what nobody has read';
+      const what = 'Kafka holds unread events';
       const taken = await waitFor(takes, { what, withinMs: PATIENCE_MS, everyMs: 50 });
       inFlight += taken.size;
       await system.broker.wipe();
@@ -105,7 +105,7 @@ const wiped = row(
       await publisher.stop();
       if (nth < trials) publisher = trial.publish({ perSecond: PER_SECOND });
     }
-    if (inFlight === 0) trial.doubts.push('the wipe took nothing away');
+    if (inFlight === 0) trial.doubts.push('the wipe removed no event');
     const republished = await metricOf(system, 'webhooks', 'events_republished_total');
     if (republished === 0) trial.doubts.push('no event was published again');
     const figures = [
@@ -138,7 +138,7 @@ const storm = row(
       else trial.faults.push(await killNoted(system, trial, guest));
       changes += 1;
       await sleep(STORM.lookMs);
-      inFlight += (await unheardOf(system, trial.shop.id)).size;
+      inFlight += (await unreadOf(system, trial.shop.id)).size;
       await sleep(Math.max(0, STORM.everyMs - (nowMs() - before)));
     }
     if (guest.process.isRunning()) trial.faults.push(await killNoted(system, trial, guest));

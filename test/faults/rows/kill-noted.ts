@@ -2,22 +2,22 @@ import type { Fault } from '../ledger/judge.ts';
 import { portsOf } from '../system/sockets.ts';
 import type { Member, System } from '../system/system.ts';
 import { nowMs } from '../wait.ts';
-import { unsettledIn } from './in-flight.ts';
+import { unrecordedIn } from './in-flight.ts';
 import type { Trial } from './trial.ts';
 
-/** Kills a process in whatever it does. Its attempts in flight may come again, nobody else's. */
+/** Kills a process at any point. Only its own attempts in flight may be repeated. */
 export async function killNoted(
   system: System,
   trial: Trial,
   { process: victim }: Member,
 ): Promise<Fault> {
   const from = nowMs();
-  // It stands still while it is looked at: a connection that it opened after would not be known as its.
+  // It is frozen during the check, because a connection that it opens later would not be known as its own.
   await victim.freeze();
   const ports = await portsOf(victim.pid());
-  const unsettled = await unsettledIn(system, trial);
+  const unrecorded = await unrecordedIn(system, trial);
   await victim.kill();
-  // What it had sent, the sink may still have to read.
+  // The sink may still have to read its requests.
   await system.sink.flush();
-  return { from, to: nowMs(), ports, unsettled };
+  return { from, to: nowMs(), ports, unrecorded };
 }

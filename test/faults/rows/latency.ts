@@ -5,18 +5,18 @@ import { portsOf } from '../system/sockets.ts';
 import { type Trial, withTrial } from './trial.ts';
 
 const SHOPS = 3;
-/** Consecutive endpoints: enough that each replica holds the shards of some. */
+/** Consecutive endpoints, enough that each replica holds the shards of some. */
 const ENDPOINTS = 20;
 const WINDOWS = { short: 3, full: 15 };
-/** A window holds when the median is below the limit; so many windows of three must hold. Milliseconds. */
+/** A window is good when its median is below the limit. Of three windows this many must be good. Milliseconds. */
 const LIMIT_MS = 500;
 const SHARE_OF_WINDOWS = 2 / 3;
 const QUIET_MS = 60_000;
 
 /**
- * Two replicas of webhooks: one matches an event, and the other, which holds some of its endpoints, must be
- * notified. Without that it finds the deliveries by itself, seconds later, and nothing is lost. So this is the
- * one row that asserts a duration: as a median over many, because it is the promise.
+ * Two replicas of webhooks: one matches an event, and the other, which holds some of its endpoints, must be notified.
+ * Without the notification it finds the deliveries seconds later. So this row asserts a duration, as a median over many
+ * deliveries, because it is the promise.
  */
 export const latencyRow: Row = {
   name: 'replica-latency',
@@ -70,7 +70,7 @@ async function medianOf({ system }: RowContext, sent: readonly Due[]): Promise<n
   const slower = [...Map.groupBy(sent, ({ eventId }) => eventId).values()].map((ofEvent) => {
     const waits = ports.map((own) => ofEvent.filter((due) => isFrom(own, due)).map(waitOf));
     const medians = waits.map((ofReplica) => percentile(ofReplica, 0.5));
-    // One that sent nothing, or whose connections are gone, shows nothing.
+    // A replica without deliveries, or whose connections are gone, has no value.
     return medians.some(Number.isNaN) ? [] : [Math.max(...medians)];
   });
   return percentile(slower.flat(), 0.5);

@@ -6,7 +6,7 @@ import type { System } from '../system/system.ts';
 import { nowMs, waitFor } from '../wait.ts';
 import { untilCaughtUp } from './catch-up.ts';
 import { asAdmin } from './grants.ts';
-import { unsettledIn } from './in-flight.ts';
+import { unrecordedIn } from './in-flight.ts';
 import { withTrial } from './trial.ts';
 
 /** Longer than a call waits for a lock. */
@@ -14,14 +14,14 @@ const LOCKED_MS = { short: 9_000, full: 30_000 };
 /** A call waits for a lock for 4 s; the server keeps that time, and a busy machine may check it later. */
 const LONGEST_WAIT_MS = 7_000;
 const PER_SECOND = 30;
-/** Nothing else than calls writes events then. */
+/** Only calls write events then. */
 const CALLS_ONLY = { submit: 6, label: 2, process: 0 };
 const FIRST_MS = 30_000;
 const READ_MS = 5_000;
 const EVERY_MS = 100;
 const PATIENCE_MS = 120_000;
 
-/** Somebody holds the outbox of returns: writes cannot go on, reads can. */
+/** Another session locks the outbox of returns: writes block, reads continue. */
 export const lockedOutboxRow: Row = {
   name: 'locked-outbox',
   fault: '`lock table` on the outbox of returns, under writes',
@@ -39,7 +39,7 @@ export const lockedOutboxRow: Row = {
           withinMs: FIRST_MS,
         });
         const from = nowMs();
-        const unsettled = await unsettledIn(system, trial);
+        const unrecorded = await unrecordedIn(system, trial);
         await admin.query('begin');
         await admin.query('lock table returns.events in access exclusive mode');
         const end = performance.now() + LOCKED_MS[full ? 'full' : 'short'];
@@ -52,7 +52,7 @@ export const lockedOutboxRow: Row = {
         const back = nowMs();
         await untilCaughtUp(trial, back, PATIENCE_MS);
         const flowsMs = nowMs() - back;
-        trial.faults.push({ from, to: nowMs(), unsettled });
+        trial.faults.push({ from, to: nowMs(), unrecorded });
         if (longestMs > LONGEST_WAIT_MS) {
           trial.doubts.push(`a call waited for ${seconds(longestMs)}`);
         }
@@ -86,7 +86,7 @@ async function read(system: System, shop: PartnerShop, publisher: Publisher): Pr
   }
 }
 
-/** Reads again and again; counts what was answered 200, 500, and otherwise or not at all. */
+/** Reads again and again. Counts the answers 200, 500 and others, including missing ones. */
 async function readUntil(
   end: number,
   readOnce: () => Promise<number>,
@@ -103,7 +103,7 @@ async function readUntil(
 
 /** For how long, at most, a call's statement waits for the outbox until then. Milliseconds. */
 function longestWaitUntil(end: number, system: System): Promise<number> {
-  // As the superuser: nobody else sees what the sessions of another role wait for.
+  // As the superuser, because other roles do not see what a session waits for.
   return asAdmin(system, async (admin) => {
     let longestMs = 0;
     while (performance.now() < end) {

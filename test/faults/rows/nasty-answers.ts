@@ -12,7 +12,7 @@ const FIRST_RETRY_MS = 5_000;
 const QUIET_MS = 120_000;
 const RETURNS = { short: 3, full: 20 };
 
-/** Nothing of this asks for more than the schedule gives. */
+/** None of these asks for a longer pause than the schedule. */
 const GARBAGE = [
   ...['', ' ', '-1', '-99999999999', '+5', '5.5', '0x10', '1e3', 'NaN', 'Infinity', 'soon'],
   ...['3, 4', '3;4', '5 seconds', '\u00bd', 'Thu, 01 Jan 1970 00:00:00 GMT'],
@@ -22,7 +22,7 @@ const GARBAGE = [
 /** This does, and is to be obeyed. Seconds. */
 const WANTED_S = 8;
 
-/** Receivers that answer as none should: time, memory and the schedule hold. */
+/** Receivers with invalid or harmful answers: limits of time and memory and the schedule apply. */
 export const nastyAnswersRow: Row = {
   name: 'nasty-answers',
   fault:
@@ -55,7 +55,7 @@ async function run(context: RowContext, trial: Trial) {
   await waitFor(enough, { what: 'some returns are submitted', withinMs: 30_000, everyMs: 5 });
   await publisher.stop();
   const all = publisher.acknowledged.length;
-  // From then on everybody behaves; what drips goes on dripping.
+  // From then on all receivers behave; open slow answers continue.
   await untilTried(context, paths);
   system.sink.behave(paths, { kind: 'accept' });
   const isOver = async () => nasty.every((path) => receiptsAt(context, path).every(ended));

@@ -2,10 +2,11 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { RESULTS_DROPPED } from '../../../services/webhooks/delivery/dispatcher.ts';
 import { isPassedOn } from './passed-on.ts';
 
 const line = (time: string, attempts: number): string =>
-  JSON.stringify({ time, attempts, msg: 'the lease was lost before the attempts ended' });
+  JSON.stringify({ time, attempts, msg: RESULTS_DROPPED });
 
 let folder = '';
 beforeAll(async () => {

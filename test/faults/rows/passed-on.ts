@@ -2,21 +2,21 @@ import { attemptsPassedOn } from '../system/logs.ts';
 import type { System } from '../system/system.ts';
 import { waitFor } from '../wait.ts';
 
-/** A process that still stands says so when it goes on. Milliseconds. */
-const SAID_MS = 10_000;
+/** How long a frozen process may take to log this after it continues. Milliseconds. */
+const LOG_MS = 10_000;
 
 /**
- * Whether so many repeats, or more, are told of by processes that stood still for longer than their leases:
- * others had their endpoints by then, and made their attempts again. Not when there are none.
+ * Whether processes that were frozen for longer than their leases have logged at least this many dropped results. Other
+ * processes had taken their endpoints over and repeated their attempts. False without repeats.
  */
 export async function isPassedOn(
   { folder }: Pick<System, 'folder'>,
   sinceMs: number,
   repeats: number,
-  withinMs = SAID_MS,
+  withinMs = LOG_MS,
 ): Promise<boolean> {
   if (repeats === 0) return false;
-  const look = async () => (await attemptsPassedOn(folder, sinceMs)) >= repeats;
+  const hasLogged = async () => (await attemptsPassedOn(folder, sinceMs)) >= repeats;
   const what = `${repeats} attempts were passed on`;
-  return waitFor(look, { what, withinMs }).catch(() => false);
+  return waitFor(hasLogged, { what, withinMs }).catch(() => false);
 }

@@ -3,7 +3,7 @@ import { openPartnerShop, startPartner } from '../ledger/partner.ts';
 import { percentile, type Row, seconds, someOf } from '../row.ts';
 import { nowMs } from '../wait.ts';
 import { untilCaughtUp } from './catch-up.ts';
-import { unsettledIn } from './in-flight.ts';
+import { unrecordedIn } from './in-flight.ts';
 import { withTrial } from './trial.ts';
 
 const TRIALS = { short: 1, full: 10 };
@@ -37,7 +37,7 @@ export const postgresRow: Row = {
         const hit = system.returns.reduce((sum, one) => sum + publisher.openAt(one), 0);
         inFlight += hit + system.sink.book.open().length;
         const from = nowMs();
-        const unsettled = await unsettledIn(system, trial);
+        const unrecorded = await unrecordedIn(system, trial);
         await system.database.crash();
         await sleep(random.between(200, 2_000));
         await system.database.start();
@@ -48,7 +48,7 @@ export const postgresRow: Row = {
         ]);
         const wait = Math.max(rest, nowMs() - readyAt);
         waits.push(wait);
-        trial.faults.push({ from, to: nowMs(), unsettled });
+        trial.faults.push({ from, to: nowMs(), unrecorded });
         context.say(
           `PostgreSQL ${nth}/${trials}: REST after ${seconds(rest)}, all after ${seconds(wait)}`,
         );

@@ -3,7 +3,7 @@ import type { System } from '../system/system.ts';
 import { nowMs, waitFor } from '../wait.ts';
 import { untilCaughtUp } from './catch-up.ts';
 import { asAdmin, type Grant, grant, leftBehind, refusalsSeen, revoke } from './grants.ts';
-import { unsettledIn } from './in-flight.ts';
+import { unrecordedIn } from './in-flight.ts';
 import { type Trial, withTrial } from './trial.ts';
 
 /** What processing writes: its own results, and the books of the embedded commerce provider. */
@@ -14,7 +14,7 @@ const GRANTS: readonly Grant[] = [
 
 const ROUNDS = { short: 1, full: 10 };
 const PER_SECOND = 20;
-/** Each job that runs meets the outage several times in so many refusals. */
+/** With this many rejections, each running job meets the outage several times. */
 const REFUSALS = 20;
 const PATIENCE_MS = 120_000;
 const FLOWS_MS = 10_000;
@@ -39,7 +39,7 @@ export const processingOutageRow: Row = {
         for (let round = 0; round < rounds; round += 1) {
           const before = await refusalsSeen(system, ['returns']);
           const from = nowMs();
-          const unsettled = await unsettledIn(system, trial);
+          const unrecorded = await unrecordedIn(system, trial);
           await revoke(admin, GRANTS);
           const seen = async () => (await refusalsSeen(system, ['returns'])) - before;
           const what = 'jobs meet the outage';
@@ -56,7 +56,7 @@ export const processingOutageRow: Row = {
             withinMs: PATIENCE_MS,
           });
           longest = Math.max(longest, nowMs() - back);
-          trial.faults.push({ from, to: nowMs(), unsettled });
+          trial.faults.push({ from, to: nowMs(), unrecorded });
         }
         await publisher.stop();
         trial.problems.push(...(await leftBehind(system, trial.shop.id)));
@@ -71,7 +71,7 @@ export const processingOutageRow: Row = {
     ),
 };
 
-/** Jobs that are not over; of all, those that count a failure; those that wait for another run. */
+/** Jobs that have not ended; of all jobs, those with a counted failure; and those that wait for another run. */
 async function jobsOf(
   { pool }: System,
   trial: Trial,

@@ -10,12 +10,12 @@ const KILLER = fileURLToPath(new URL('../system/processing-killer.ts', import.me
 const POINTS = { short: 40, full: 1_000 };
 const REPORT_EVERY = 100;
 
-/** Processing dies at each of its awaits; a process of its own does it, with its own database. */
+/** Kills processing at each of its awaits, in a separate process with a separate database. */
 export const processingRow: Row = {
   name: 'processing',
   fault: 'processing killed at every await (1,000 points in the full form)',
   mustHold: 'each exchange order, gift card and refund exactly once',
-  // It gets what the others leave.
+  // It runs with a lower priority than the other rows.
   budgetMs: { short: 600_000, full: 5_400_000 },
   async runApart({ random, full, say }) {
     const points = POINTS[full ? 'full' : 'short'];
@@ -41,7 +41,7 @@ async function killedApart(
 ): Promise<Report> {
   const folder = await mkdtemp(join(tmpdir(), 'rms-faults-processing-'));
   const args = [folder, String(o.points), String(o.seed)];
-  // Its end is noticed by what it forked, and ours by it.
+  // The forked process notices the end of this one, and the other way round.
   const child = fork(KILLER, args, { execArgv: [] });
   try {
     return await new Promise((done, fail) => {

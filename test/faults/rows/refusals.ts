@@ -7,11 +7,11 @@ import type { System } from '../system/system.ts';
 import { nowMs, waitFor } from '../wait.ts';
 import { untilCaughtUp } from './catch-up.ts';
 import { asAdmin, type Grant, grant, leftBehind, refusalsSeen, revoke } from './grants.ts';
-import { unsettledIn } from './in-flight.ts';
+import { unrecordedIn } from './in-flight.ts';
 import { isPassedOn } from './passed-on.ts';
 import { type Trial, withTrial } from './trial.ts';
 
-/** Why the database refuses a process that it serves otherwise, and how that is corrected. */
+/** Why the database rejects a process that it normally serves, and how that is corrected. */
 interface Refusal {
   readonly name: string;
   begin(admin: pg.Client, system: System): Promise<unknown>;
@@ -27,7 +27,7 @@ const GRANTS: readonly Grant[] = [
   { right: 'insert', table: 'webhooks.consumed_events', role: 'rms_webhooks' },
   { right: 'insert', table: 'webhooks.attempts', role: 'rms_webhooks' },
 ];
-/** All but the results of deliveries: their requests go out, what became of them cannot be recorded. */
+/** All tables except those for results of deliveries: requests are sent, and their results cannot be recorded. */
 const RESULTS_ONLY = GRANTS.filter(({ table }) => table === 'webhooks.attempts');
 
 const grants = (name: string, lost: readonly Grant[]): Refusal => ({
@@ -40,8 +40,8 @@ const SERVICES = ['returns', 'webhooks', 'gateway', 'carts'] as const;
 const ROLES = SERVICES.map(roleOf);
 
 /**
- * Takes the right to log in and the password from the roles, or gives them back, and ends their connections:
- * each must log in again.
+ * Revokes the right to log in and the password of the roles, or restores them, and ends their connections, so that each
+ * must log in again.
  */
 async function setLogins(admin: pg.Client, right: string, password: string): Promise<void> {
   const login = `${right} password ${pg.escapeLiteral(password)}`;
@@ -70,12 +70,12 @@ const REFUSED_MS = { short: 1_000, full: 10_000 };
 const FLOWS_MS = 10_000;
 const PATIENCE_MS = 120_000;
 
-/** The database refuses what a process may do, under load from all sides. */
+/** The database rejects allowed statements of processes, under load from all sides. */
 export const refusalsRow: Row = {
   name: 'database-refusals',
   fault: 'grants lost, logins refused (SQLSTATE 42501, class 28)',
   mustHold:
-    'no 500, only 503 with `Retry-After`; lost 0, parked 0, failed jobs 0; no delivery repeated while its result cannot be recorded; flows ≤ 10 s after, by itself',
+    'no 500, only 503 with `Retry-After`; lost 0, poison records 0, failed jobs 0; no delivery repeated while its result cannot be recorded; flows ≤ 10 s after, by itself',
   budgetMs: { short: 150_000, full: 900_000 },
   async run(context) {
     const { system } = context;
@@ -131,7 +131,7 @@ async function refuse(
 ): Promise<{ readonly count: number; readonly flowsMs: number }> {
   const before = await refusalsSeen(system, SERVICES);
   const from = nowMs();
-  const unsettled = await unsettledIn(system, trial);
+  const unrecorded = await unrecordedIn(system, trial);
   const sentBefore = acceptedOf(trial, system);
   await o.refusal.begin(o.admin, system);
   await sleep(full ? REFUSED_MS.full : REFUSED_MS.short);
@@ -145,11 +145,11 @@ async function refuse(
   const back = nowMs();
   await Promise.all([o.partner.untilHealthy(PATIENCE_MS), untilCaughtUp(trial, back, PATIENCE_MS)]);
   const flowsMs = nowMs() - back;
-  trial.faults.push({ from, to: nowMs(), unsettled });
+  trial.faults.push({ from, to: nowMs(), unrecorded });
   if (o.refusal.name !== LOGINS) {
     await system.sink.flush();
     const again = acceptedAgain(trial, system, sentBefore);
-    // A process that stood still for longer than its lease has lost its results to another.
+    // A process that was frozen for longer than its lease has lost its results to another.
     if (again > 0 && !(await isPassedOn(system, from, again))) {
       trial.problems.push(`${o.refusal.name}: ${again} deliveries were sent again`);
     }

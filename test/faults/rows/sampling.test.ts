@@ -13,7 +13,7 @@ const values = (given: readonly number[]) => {
   return { trial, rounds };
 };
 
-test('one round is enough where everything holds', async () => {
+test('one round is enough when all comparisons hold', async () => {
   const { trial, rounds } = values([1, 0]);
   expect(await rounds).toBe(1);
   expect(trial.doubts).toEqual([]);
@@ -25,7 +25,7 @@ test('a bad moment is outweighed by further rounds', async () => {
   expect(trial.doubts).toEqual([]);
 });
 
-test('what never holds is a doubt, once', async () => {
+test('a comparison that never holds is one doubt', async () => {
   const { trial, rounds } = values([0, 0, 0, 0]);
   expect(await rounds).toBe(4);
   expect(trial.doubts).toEqual(['mean 0']);

@@ -4,9 +4,8 @@ import type { Trial } from './trial.ts';
 const MOST_ROUNDS = 4;
 
 /**
- * Measures in rounds until what is compared holds, judging all rounds so far: what others of the machine
- * do to a few samples does not last, a fault does. What still does not hold after the last round is a
- * doubt about the trial.
+ * Measures in rounds until the comparison holds, over all rounds so far: the effect of other load on a few samples does
+ * not last, a fault does. A comparison that does not hold after the last round is a doubt about the trial.
  *
  * @param o.misses of everything measured so far.
  * @returns how many rounds it took.

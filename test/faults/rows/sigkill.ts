@@ -12,13 +12,13 @@ const PER_SECOND = 25;
 const ANSWER_MS = 40;
 const TRIALS = { short: 1, full: 100 };
 /**
- * A killed process is started again at once, as a kubelet does; every so often it stays away until
- * the others have gone on, which shows that they do so by themselves.
+ * A killed process is started again at once, like by a kubelet. Every so often it stays stopped until the others have
+ * taken over, which shows that they do so by themselves.
  */
 const ALONE_EVERY = 10;
 /** Events stored until this long after the kill show when the others have gone on. Milliseconds. */
 const AFTER_MS = 1_000;
-/** What another replica takes over, and what a dead one had leased. Milliseconds. */
+/** Time for another replica to take over the work and the leases of a dead one. Milliseconds. */
 const RECOVERY_MS = 5_000;
 const LONGEST_MS = 65_000;
 
@@ -48,7 +48,7 @@ async function killOften({ context, target, trial }: KillRow): Promise<Outcome> 
   const publisher = trial.publish({ perSecond: PER_SECOND });
   const recoveries: number[] = [];
   let inFlight = 0;
-  let looks = 0;
+  let checks = 0;
   let restarted: Member | undefined;
   for (let nth = 1; nth <= trials; nth += 1) {
     await Promise.all([sleep(random.between(100, 600)), restarted?.untilReady()]);
@@ -57,15 +57,15 @@ async function killOften({ context, target, trial }: KillRow): Promise<Outcome> 
     await member.process.kill();
     const killedAt = nowMs();
     inFlight += caught.inFlight;
-    looks += caught.looks;
+    checks += caught.checks;
     const isAlone = nth % ALONE_EVERY === 1;
     if (!isAlone) member.process.start();
-    // Only the worker's attempts may come again; the other trials explain them by the same process.
+    // Only attempts of the worker may be repeated. The other trials explain them by the same process.
     if (target.service === 'webhooks') {
-      // What it had sent, the sink may still have to read.
+      // The sink may still have to read its requests.
       await system.sink.flush();
-      const { ports, unsettled } = caught;
-      trial.faults.push({ from: caught.at, to: nowMs(), ports, unsettled });
+      const { ports, unrecorded } = caught;
+      trial.faults.push({ from: caught.at, to: nowMs(), ports, unrecorded });
     }
     const recovery = await recoveryOf(trial, killedAt);
     recoveries.push(recovery);
@@ -85,7 +85,7 @@ async function killOften({ context, target, trial }: KillRow): Promise<Outcome> 
     quietMs: LONGEST_MS,
     figures: [
       `recovery ${seconds(percentile(recoveries, 0.5))} (median), ${seconds(longest)} (longest)`,
-      `${looks} looks`,
+      `${checks} checks`,
     ],
   });
   await restarted?.untilReady();

@@ -19,9 +19,9 @@ export interface Trial {
   readonly faults: Fault[];
   readonly problems: string[];
   readonly doubts: string[];
-  /** Begins to change returns of the first shop, or of another. */
+  /** Starts to change returns of the first shop, or of another one. */
   publish(o: Pick<PublisherOptions, 'perSecond' | 'mix'> & { shop?: TrialShop }): Publisher;
-  /** Stops the publishers, waits until everything has arrived, holds the ledger against the sink. */
+  /** Stops the publishers, waits until everything has arrived, and compares the ledger with the sink. */
   finish(o: Finish): Promise<Outcome>;
 }
 
@@ -85,9 +85,9 @@ export async function withTrial(
         .then(() => untilRecorded(system, ids, quietMs))
         .catch((error: Error) => problems.push(error.message));
       await system.sink.flush();
-      const verdict = judge(system.sink.book, paths, faults);
-      const werePassedOn = await isPassedOn(system, openedAt, verdict.unexplained.length);
-      const unexplained = werePassedOn && passesOn ? [] : verdict.unexplained;
+      const judged = judge(system.sink.book, paths, faults);
+      const werePassedOn = await isPassedOn(system, openedAt, judged.unexplained.length);
+      const unexplained = werePassedOn && passesOn ? [] : judged.unexplained;
       const unrecorded = ledger.unrecorded(publishers);
       const lost = ledger.missing();
       const stuck = lost.slice(0, MOST_LOOKED_FOR).map((one) => whereaboutsOf(system, one));
@@ -96,10 +96,10 @@ export async function withTrial(
         ...someOf(lost.map(({ eventId, path }) => `lost: event ${eventId} for ${path}`)),
         ...someOf(unrecorded.map((text) => `acknowledged but not stored: ${text}`)),
         ...someOf(ledger.extra(publishers)),
-        ...someOf(verdict.violations),
+        ...someOf(judged.violations),
         ...someOf(await ledger.misfits()),
       );
-      // A process stood still where no fault of the row explains it: the machine may have done that.
+      // A process was frozen without a fault of the row, which the machine may cause.
       if (!werePassedOn) problems.push(...someOf(unexplained));
       else if (!passesOn) {
         doubts.push(`${unexplained.length} attempts were passed on: ${unexplained[0]}`);
@@ -107,7 +107,7 @@ export async function withTrial(
       return {
         ...o,
         lost: lost.length + unrecorded.length,
-        duplicates: verdict.duplicates,
+        duplicates: judged.duplicates,
         unexplained: unexplained.length,
         problems,
         doubts,
@@ -126,14 +126,14 @@ export async function withTrial(
   try {
     outcome = await work(trial);
   } catch (error) {
-    // That is what went wrong; how its shop fared then is not.
+    // The failure of the trial matters, not what happens to its shop afterwards.
     await closed();
     throw error;
   }
   return { ...outcome, problems: [...outcome.problems, ...(await closed())] };
 }
 
-/** Whoever reads of a failure is to know what it was a part of. */
+/** Adds the phase of the trial to a failure. */
 function during<T>(phase: string, work: Promise<T>): Promise<T> {
   return work.catch((cause: unknown) => {
     throw new Error(`${phase}: ${whyOf(cause)}`, { cause });

@@ -12,10 +12,10 @@ const FLOWS_MS = 10_000;
 const FAULT_SEEN_MS = 60_000;
 const QUIET_MS = 120_000;
 
-/** What cannot be written: the log of attempts alone, or what a delivery still waits for. */
+/** The table that cannot be written: the log of attempts, or the queue. */
 const TABLES = ['attempts', 'queue'] as const;
 
-/** SQLSTATE P0001: whoever reads it cannot tell whether the row or the table is at fault. */
+/** SQLSTATE P0001, which does not show whether the row or the table is at fault. */
 const refuse = (table: string): string => `
 create function webhooks.refuse_results() returns trigger language plpgsql
   as $$ begin raise exception 'refused by the fault suite'; end $$;
@@ -24,7 +24,7 @@ create trigger refuse_results before ${table === 'queue' ? 'update or delete' : 
   for each statement execute function webhooks.refuse_results()`;
 const ACCEPT = 'drop function webhooks.refuse_results() cascade';
 
-/** Requests go out and are answered; the database refuses to record what came of them. */
+/** Requests are sent and answered; the database rejects their results. */
 export const unrecordedResultsRow: Row = {
   name: 'unrecorded-results',
   fault: 'results cannot be recorded, for a reason that is no outage',

@@ -1,4 +1,4 @@
-/** What a body of the topic `return` says it is about: enough to tell one return and one revision from others. */
+/** The parts of a body of the topic `return` that distinguish one return and one revision from others. */
 export interface About {
   readonly topic: unknown;
   readonly trigger: unknown;
@@ -10,7 +10,7 @@ export interface About {
   readonly labels: unknown;
 }
 
-/** What the text of a body says; null when it is no JSON object. */
+/** Those parts of a body's text; null when it is not a JSON object. */
 export function aboutOf(body: string): About | null {
   try {
     const parsed: unknown = JSON.parse(body);

@@ -8,7 +8,7 @@ const CHUNK = Buffer.alloc(64 * 1024, 'x');
 /** A gzip member that unpacks to ten megabytes of zeros, over and over. */
 export type Bomb = Buffer;
 
-/** Gives one of the answers that nobody should; ends when the sender hangs up. */
+/** Sends one of the answers that no receiver should send. Ends when the sender closes the connection. */
 export function answerNastily(
   kind: Nasty,
   o: { res: ServerResponse; socket: Socket; bomb: Bomb },
@@ -27,7 +27,7 @@ export function answerNastily(
       pour(res, bomb);
       return;
     case 'huge-header':
-      // By hand: the server itself refuses to send such a thing.
+      // Written by hand, because the HTTP server refuses to send it.
       socket.write(`HTTP/1.1 500 Oh\r\nx-huge: ${'h'.repeat(1_000_000)}\r\n\r\n`);
       return;
     case 'reset':

@@ -1,6 +1,6 @@
 import type { Arrival, Ending } from './protocol.ts';
 
-/** One request as far as it is known: `endedAt` is missing while it is open. */
+/** One request as far as it is known. `endedAt` is missing while it is open. */
 export interface Receipt extends Arrival {
   endedAt?: number;
   answered?: boolean;
@@ -50,7 +50,7 @@ export class ArrivalBook {
       .map(([id]) => id);
   }
 
-  /** Leaves out what belongs to these paths, once their trial is over. */
+  /** Removes the entries of these paths, after the end of their trial. */
   forget(paths: ReadonlySet<string>): void {
     for (const path of paths) {
       for (const receipt of this.at(path)) {

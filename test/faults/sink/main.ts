@@ -9,7 +9,7 @@ import { answerNastily } from './answers.ts';
 import type { Arrival, Behaviour, Ending, FromSink, ToSink } from './protocol.ts';
 import { createVerifier } from './verify.ts';
 
-// The receiving end, as a process of its own: it is forked, told what to do, and tells what came.
+// The receiver, in a separate process: it is forked, gets commands, and reports arrivals.
 
 const REPORT_MS = 20;
 const BOMB_BYTES = 10 * 1024 * 1024;
@@ -22,13 +22,13 @@ let arrivals: Arrival[] = [];
 let endings: Ending[] = [];
 let count = 0;
 
-function tell(message: FromSink): void {
+function send(message: FromSink): void {
   process.send?.(message);
 }
 
 function report(): void {
   if (arrivals.length + endings.length === 0) return;
-  tell({ kind: 'seen', arrivals, endings });
+  send({ kind: 'seen', arrivals, endings });
   arrivals = [];
   endings = [];
 }
@@ -131,11 +131,11 @@ process.on('message', (message: ToSink) => {
       return void listen(message.listen, port);
     case 'flush':
       report();
-      return tell({ kind: 'flushed', call: message.call });
+      return send({ kind: 'flushed', call: message.call });
     default:
       return message satisfies never;
   }
 });
 // Whoever forked it is gone.
 process.once('disconnect', () => process.exit());
-tell({ kind: 'ready', port });
+send({ kind: 'ready', port });

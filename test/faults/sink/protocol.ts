@@ -4,7 +4,7 @@ import type { About } from './about.ts';
 export type Behaviour =
   | { readonly kind: 'accept'; readonly delayMs?: number }
   | { readonly kind: 'status'; readonly status: number; readonly retryAfter?: string }
-  /** Never answers, until it is told to behave otherwise: then those that wait are accepted. */
+  /** Never answers, until it gets another behaviour. Then waiting requests are accepted. */
   | { readonly kind: 'hang' }
   | { readonly kind: Nasty };
 
@@ -25,7 +25,7 @@ export interface Arrival {
   readonly at: number;
   /** Near end of the connection, seen from the sender: its port. */
   readonly fromPort: number;
-  /** What standardwebhooks says about the signature; empty when it holds. */
+  /** The error of standardwebhooks about the signature; empty for a valid one. */
   readonly fault: string;
   /** Whether the answer is to be a success. */
   readonly accepted: boolean;
@@ -46,7 +46,7 @@ export type ToSink =
   | { readonly kind: 'behave'; readonly paths: readonly string[]; readonly behaviour: Behaviour }
   /** Signatures only: whether the timestamp is recent is left out. */
   | { readonly kind: 'ignore-time'; readonly ignore: boolean }
-  /** Stops or begins to listen. */
+  /** Stops or starts listening. */
   | { readonly kind: 'listen'; readonly listen: boolean }
   /** Answered by `flushed` after everything that came before. */
   | { readonly kind: 'flush'; readonly call: number };

@@ -7,21 +7,21 @@ import type { Behaviour, FromSink, ToSink } from './protocol.ts';
 const MAIN = fileURLToPath(new URL('main.ts', import.meta.url));
 const FLUSH_MS = 60_000;
 
-/** The receiving end of all webhooks, and what it has seen. */
+/** The receiver of all webhooks, and its arrivals. */
 export interface Sink {
   readonly book: ArrivalBook;
   urlOf(path: string): string;
   learn(path: string, secret: string): void;
   behave(paths: readonly string[], behaviour: Behaviour): void;
   ignoreTime(ignore: boolean): void;
-  /** Connections are refused while it does not listen. */
+  /** Connections are rejected while it does not listen. */
   listen(on: boolean): void;
-  /** Resolves once the book holds everything that came in before, and what was told is in force. */
+  /** Resolves when the book contains all earlier arrivals and all commands are in force. */
   flush(): Promise<void>;
   stop(): Promise<void>;
 }
 
-/** Starts the sink as a process of its own. */
+/** Starts the sink in a separate process. */
 export async function startSink(): Promise<Sink> {
   const child = fork(MAIN, { serialization: 'advanced', execArgv: [] });
   const book = new ArrivalBook();
@@ -35,14 +35,14 @@ export async function startSink(): Promise<Sink> {
       flushes.delete(message.call);
     }
   });
-  const tell = (message: ToSink): void => void child.send(message);
+  const send = (message: ToSink): void => void child.send(message);
   return {
     book,
     urlOf: (path) => `http://127.0.0.1:${port}${path}`,
-    learn: (path, secret) => tell({ kind: 'secret', path, secret }),
-    behave: (paths, behaviour) => tell({ kind: 'behave', paths, behaviour }),
-    ignoreTime: (ignore) => tell({ kind: 'ignore-time', ignore }),
-    listen: (listen) => tell({ kind: 'listen', listen }),
+    learn: (path, secret) => send({ kind: 'secret', path, secret }),
+    behave: (paths, behaviour) => send({ kind: 'behave', paths, behaviour }),
+    ignoreTime: (ignore) => send({ kind: 'ignore-time', ignore }),
+    listen: (listen) => send({ kind: 'listen', listen }),
     flush: () =>
       new Promise((done, fail) => {
         calls += 1;
@@ -51,7 +51,7 @@ export async function startSink(): Promise<Sink> {
           clearTimeout(overdue);
           done();
         });
-        tell({ kind: 'flush', call: calls });
+        send({ kind: 'flush', call: calls });
       }),
     async stop() {
       const gone = once(child, 'exit');

@@ -1,6 +1,6 @@
 import { Webhook } from 'standardwebhooks';
 
-/** Judges signatures with nothing but the public library, as a merchant's receiver would. */
+/** Verifies signatures with the public library alone, like a merchant's receiver. */
 export interface Verifier {
   learn(path: string, secret: string): void;
   ignoreTime(ignore: boolean): void;
@@ -30,7 +30,7 @@ export function createVerifier(): Verifier {
   };
 }
 
-/** For senders whose clock is wrong on purpose: the signature must be that of the time they state. */
+/** For senders whose clock is wrong on purpose: the signature must match the time that they state. */
 function signedAsStated(webhook: Webhook, headers: Record<string, string>, body: string): string {
   const stated = new Date(Number(headers['webhook-timestamp']) * 1_000);
   const wanted = webhook.sign(headers['webhook-id'] ?? '', stated, body);

@@ -13,7 +13,7 @@ export const SERVICE_NAMES = [
 
 export type ServiceName = (typeof SERVICE_NAMES)[number];
 
-/** How many processes a service has. Two where a trial asks for another replica. */
+/** Number of processes of a service; two where a trial needs another replica. */
 const REPLICAS: Readonly<Record<ServiceName, number>> = {
   destinations: 1,
   returns: 2,
@@ -38,7 +38,7 @@ export interface Surroundings {
   /** As the migrator. */
   readonly databaseUrl: string;
   readonly brokers: readonly string[];
-  /** Where nothing else listens; two for each process. */
+  /** Free ports; two for each process. */
   readonly ports: readonly number[];
 }
 
@@ -88,7 +88,7 @@ export function targetOf(places: readonly Place[], service: ServiceName): string
   return `ipv4:${all.map(({ port }) => `127.0.0.1:${port}`).join(',')}`;
 }
 
-/** Everything that a process is told, as its manifest would. */
+/** All environment variables of a process, like its manifest. */
 export function environmentOf(
   place: Place,
   o: { places: readonly Place[]; surroundings: Surroundings; secrets: Secrets },

@@ -4,9 +4,9 @@ import { migrate } from '../../../services/platform/migrate.ts';
 import { roleOf, schemaNamed } from '../../../services/platform/schemas.ts';
 
 /**
- * Makes a database of its own on the server, with one schema migrated.
+ * Creates a new database on the server, with one schema migrated.
  *
- * @returns its address as the role of that schema.
+ * @returns its address for the role of that schema.
  */
 export async function freshDatabase(o: {
   /** As the migrator. */

@@ -1,6 +1,7 @@
 import { copyFile, mkdtemp, readdir, readFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { RESULTS_DROPPED } from '../../../services/webhooks/delivery/dispatcher.ts';
 
 /** Copies the logs of all processes out of a folder that is about to be removed; answers where to. */
 export async function keepLogs(folder: string, row: string): Promise<string> {
@@ -12,18 +13,15 @@ export async function keepLogs(folder: string, row: string): Promise<string> {
   return kept;
 }
 
-/** What a webhooks process says when another took its endpoints before it could write down what it sent. */
-const PASSED_ON = 'the lease was lost before the attempts ended';
-
-/** How many attempts the webhooks processes had to leave to another since then, as their logs say. */
+/** How many attempts the webhooks processes have lost to others since then, according to their logs. */
 export async function attemptsPassedOn(folder: string, sinceMs: number): Promise<number> {
   const logs = (await readdir(folder)).filter((name) => /^webhooks-\d+\.log$/.test(name));
   const texts = await Promise.all(logs.map((name) => readFile(join(folder, name), 'utf8')));
   return (
     texts
       .flatMap((text) => text.split('\n'))
-      // What a killed process had begun to write does not end.
-      .filter((line) => line.includes(PASSED_ON) && line.endsWith('}'))
+      // The last line of a killed process may be incomplete.
+      .filter((line) => line.includes(RESULTS_DROPPED) && line.endsWith('}'))
       .map((line) => JSON.parse(line) as { readonly time: string; readonly attempts: number })
       .filter(({ time }) => Date.parse(time) >= sinceMs)
       .reduce((sum, { attempts }) => sum + attempts, 0)

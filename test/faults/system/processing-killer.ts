@@ -5,8 +5,8 @@ import { createPool } from '../../../services/platform/postgres.ts';
 import { type KillReport, killProcessing } from '../../support/processing-kills/run.ts';
 import { freshDatabase } from './fresh-database.ts';
 
-// Kills processing at its awaits, as a process of its own: it is forked with a folder, a number of
-// points and a seed, and tells how far it is. It takes only what the rest of the machine leaves.
+// Kills processing at its awaits, in a separate process. It is forked with a folder, a number of points and a seed, and
+// reports its progress. It runs with the lowest priority.
 
 export type FromKiller =
   | { readonly kind: 'progress'; readonly done: number }
@@ -18,17 +18,17 @@ const PASSWORD = 'of a database that nobody else sees';
 
 const tell = (message: FromKiller): void => void process.send?.(message);
 const [folder = '', points = '', seed = ''] = process.argv.slice(2);
-// Whoever forked it is gone, or has heard enough.
+// The parent has ended, or has the result.
 process.once('disconnect', () => process.exit());
 
 setPriority(constants.priority.PRIORITY_LOW);
 const start = () => startPostgres({ folder, durable: false });
 // At this priority a busy machine may be too slow for a start.
 const server = await start().catch(start);
-// It is a session of its own, which Linux may schedule as one: that has a priority too.
+// It is a separate session, which Linux may schedule as one unit, with its own priority.
 const lowest = String(constants.priority.PRIORITY_LOW);
 await writeFile(`/proc/${server.pid}/autogroup`, lowest).catch(() => {});
-// The parent removes the folder as soon as it has heard: the server is gone by then.
+// The parent removes the folder when it has the result, so the server must have stopped by then.
 const last = await kill(server.url).catch(failed);
 await server.stop();
 tell(last);

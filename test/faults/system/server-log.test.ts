@@ -13,7 +13,7 @@ beforeAll(async () => {
 });
 afterAll(() => rm(folder, { recursive: true, force: true }));
 
-test('each death is told once, other lines never', async () => {
+test('each death is reported once, other lines never', async () => {
   const log = join(folder, 'each');
   await appendFile(log, `${death(1)}\nLOG:  database system is ready\n`);
   const deaths = followDeaths(log);

@@ -1,16 +1,16 @@
 import { readFile } from 'node:fs/promises';
 
-/** What the log of a PostgreSQL tells of its processes that ended by a signal. */
+/** Processes of a PostgreSQL that ended by a signal, according to its log. */
 export interface Deaths {
-  /** Remembers what was written since the last look. */
+  /** Reads new lines of the log. */
   look(): Promise<void>;
-  /** Forgets what was written since the last look: we killed them ourselves. */
+  /** Skips new lines of the log, for processes that the suite has killed. */
   skip(): Promise<void>;
-  /** Looks, and answers the lines remembered since this was asked last. */
+  /** Reads new lines, and returns those collected since the last call. */
   take(): Promise<string[]>;
 }
 
-/** Follows the log in this file, which must exist whenever it is looked at. */
+/** Follows the log in this file, which must exist at each read. */
 export function followDeaths(file: string): Deaths {
   const found: string[] = [];
   let seen = 0;

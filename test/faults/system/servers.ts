@@ -21,7 +21,7 @@ export interface DatabaseServer {
    * @param env added to its environment, for this life only.
    */
   start(env?: Readonly<Record<string, string>>): Promise<void>;
-  /** What its log tells, since the last call, of processes of its own that ended by a signal; not by ours. */
+  /** Processes of the servers that ended by a signal since the last call, except those that the suite has killed. */
   deaths(): Promise<string[]>;
   stop(): Promise<void>;
 }
@@ -33,10 +33,10 @@ export async function startDatabaseServer(folder: string): Promise<DatabaseServe
   const settings = {
     shared_preload_libraries: 'pg_stat_statements',
     max_connections: '200',
-    // Should a row fail, its kept log tells what was slow.
+    // If a row fails, its kept log shows what was slow.
     log_lock_waits: 'on',
     log_min_duration_statement: '1s',
-    // With asynchronous commits a kill would lose what was acknowledged, rightly.
+    // With asynchronous commits a kill might lose acknowledged data.
     synchronous_commit: 'on',
     full_page_writes: 'on',
   };

@@ -11,7 +11,7 @@ const FREEZE_MS = 30_000;
 const STOP_MS = 30_000;
 
 export interface ServiceProcessOptions {
-  /** As logs and reports call it, such as `returns-1`. */
+  /** Its name in logs and reports, such as `returns-1`. */
   readonly name: string;
   /** What node runs, with its arguments, from the root of the repository. */
   readonly args: readonly string[];
@@ -29,9 +29,9 @@ export interface ServiceProcess {
   /** @throws Error when it does not run. */
   pid(): number;
   isRunning(): boolean;
-  /** @param moreArgs come before the others, for this life only. */
+  /** @param moreArgs put before the other arguments, for this life only. */
   start(moreArgs?: readonly string[]): void;
-  /** SIGSTOP; resolves once it stands still. */
+  /** SIGSTOP. Resolves when the process is frozen. */
   freeze(): Promise<void>;
   thaw(): void;
   /** SIGKILL, frozen or not; resolves once it is gone. */
@@ -40,7 +40,7 @@ export interface ServiceProcess {
   stop(): Promise<number | null>;
 }
 
-/** Nothing runs before `start`. It is killed with the process that made it. */
+/** It runs only after `start`, and is killed together with the process that created it. */
 export function serviceProcess(o: ServiceProcessOptions): ServiceProcess {
   let child: ChildProcess | undefined;
   const killWithUs = (): void => {
@@ -100,6 +100,6 @@ export function serviceProcess(o: ServiceProcessOptions): ServiceProcess {
 /** The letter of proc(5): `R`, `S`, `D`, `T` … */
 async function stateOf(pid: number): Promise<string | undefined> {
   const text = await readFile(`/proc/${pid}/stat`, 'utf8');
-  // The name before it is in parentheses and may hold anything.
+  // The name before it is in parentheses and may contain anything.
   return text.slice(text.lastIndexOf(')') + 2)[0];
 }

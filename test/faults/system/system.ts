@@ -48,7 +48,7 @@ export interface ReturnsReplica {
   readonly client: Client<typeof ReturnsService>;
 }
 
-/** The whole system, each part a process of its own. */
+/** The whole system. Each part is a separate process. */
 export interface System {
   readonly folder: string;
   /** A line about how far it is. */
@@ -57,7 +57,7 @@ export interface System {
   readonly database: DatabaseServer;
   readonly broker: Broker;
   readonly sink: Sink;
-  /** As the migrator, who may read every schema. Fails while the server is away. */
+  /** As the migrator, who may read every schema. Fails while the server is unavailable. */
   readonly pool: pg.Pool;
   readonly baseUrl: string;
   /** Over all replicas, as the gateway has them. */
@@ -100,7 +100,7 @@ async function startOnce(say: (text: string) => void): Promise<System> {
       startBroker(join(folder, 'kafka')),
       startSink(),
     ] as const;
-    // Also of what comes up after another one failed.
+    // Covers also parts that start after another one failed.
     for (const one of starting) stoppers.push(async () => (await one).stop());
     const [database, broker, sink] = await Promise.all(starting);
     const ports = await freePorts(PORTS_WANTED + 2);

@@ -13,15 +13,15 @@ export const consumerBugs: readonly Bug[] = [
   },
   {
     name: 'duplicates-not-remembered',
-    promise: 'an event that comes again has its effect once',
+    promise: 'a repeated event has its effect once',
     file: 'services/platform/consumer.ts',
     find: 'return once.filter((event) => fresh.has(event.eventId));',
     replace: 'return fresh.size < 0 ? [] : once;',
     tests: ['services/platform/consumer.test.ts'],
   },
   {
-    name: 'outage-parks-records',
-    promise: 'an outage parks nothing',
+    name: 'outage-stores-poison-records',
+    promise: 'an outage creates no poison records',
     file: 'services/platform/consumer.ts',
     find: 'return isOutage(error) || isUnavailable(error);',
     replace: 'return isOutage(error) && isUnavailable(error);',

@@ -4,7 +4,7 @@ import type { Bug } from '../bug.ts';
 export const jobBugs: readonly Bug[] = [
   {
     name: 'replay-starts-two',
-    promise: 'a replay that is asked for again under one key is one',
+    promise: 'repeated requests for a replay with one key start one replay',
     file: 'services/webhooks/delivery/queue/requeue.ts',
     find: 'and ($4::text is null or d.replay_key is distinct from $4)',
     replace: 'and ($4::text is null or true)',
@@ -12,7 +12,7 @@ export const jobBugs: readonly Bug[] = [
   },
   {
     name: 'replay-of-redacted-bytes',
-    promise: 'what had ended when its customer asked to be forgotten is not sent again',
+    promise: 'a delivery that had ended before a redaction is not sent again',
     file: 'services/webhooks/delivery/queue/requeue.ts',
     find: "'(p.body is not null and (p.redacted_at is null or d.finished_at >= p.redacted_at))'",
     replace: "'(p.body is not null)'",
@@ -20,7 +20,7 @@ export const jobBugs: readonly Bug[] = [
   },
   {
     name: 'backfill-skips-a-page',
-    promise: 'a new subscription gets all that is retained',
+    promise: 'a backfill sends all retained events to a new subscription',
     file: 'services/webhooks/jobs/backfill-batch.ts',
     find: 'const { events, nextCursor } = await o.retained.read(span);',
     replace:
@@ -29,7 +29,7 @@ export const jobBugs: readonly Bug[] = [
   },
   {
     name: 'backfill-repeats-what-was-delivered',
-    promise: 'what was delivered already is not delivered again',
+    promise: 'a backfill does not repeat deliveries',
     file: 'services/webhooks/fan-out/insert.ts',
     find: 'on conflict (shop_id, id) do nothing\n  returning shop_id, id, subscription_id',
     replace:

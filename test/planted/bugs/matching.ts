@@ -4,7 +4,7 @@ import type { Bug } from '../bug.ts';
 export const matchingBugs: readonly Bug[] = [
   {
     name: 'body-of-another-event',
-    promise: 'a delivery brings the body of its own event',
+    promise: 'a delivery has the body of its own event',
     file: 'services/webhooks/fan-out/fan-out.ts',
     find: 'return shaped.get(key);',
     replace: 'return shaped.size % 20 === 0 ? [...shaped.values()][0] : shaped.get(key);',
@@ -13,7 +13,7 @@ export const matchingBugs: readonly Bug[] = [
   },
   {
     name: 'event-of-another-shop',
-    promise: 'a shop gets its own events only',
+    promise: 'a shop gets only its own events',
     file: 'services/webhooks/fan-out/fan-out.ts',
     find: 'return match.shopId === event.shopId && match.trigger === event.trigger;',
     replace: 'return match.trigger === event.trigger;',
@@ -37,7 +37,7 @@ export const matchingBugs: readonly Bug[] = [
   },
   {
     name: 'redacted-customer-sent-again',
-    promise: 'who asked to be forgotten is in no later body',
+    promise: 'a redacted customer is in no later body',
     file: 'services/webhooks/fan-out/fan-out.ts',
     find: 'const isRedacted = redacted.has(returnKeyOf(event));',
     replace: 'const isRedacted = false;',
@@ -53,7 +53,7 @@ export const matchingBugs: readonly Bug[] = [
   },
   {
     name: 'second-subscription-left-out',
-    promise: 'every subscription to an event gets it',
+    promise: 'every matching subscription gets the event',
     file: 'services/webhooks/fan-out/fan-out.ts',
     find: '.filter((queue) => isFor(queue, event))\n      .flatMap(',
     replace: '.filter((queue) => isFor(queue, event))\n      .slice(0, 1)\n      .flatMap(',

@@ -12,7 +12,7 @@ export const outboxBugs: readonly Bug[] = [
   },
   {
     name: 'progress-before-the-acknowledgement',
-    promise: 'an event is published until the bus has acknowledged it',
+    promise: 'an event is published again until the bus has acknowledged it',
     file: 'services/platform/outbox/publisher.ts',
     find: 'await o.bus.publish(o.topic, records);',
     replace: 'void o.bus.publish(o.topic, records).catch(() => {});',
@@ -28,7 +28,7 @@ export const outboxBugs: readonly Bug[] = [
   },
   {
     name: 'published-before-the-commit',
-    promise: 'what is rolled back is never published',
+    promise: 'an event that was rolled back is never published',
     file: 'services/platform/outbox/append.ts',
     find: "await tx.query({ name: 'outbox-append', text: APPEND, values });",
     replace:

@@ -1,10 +1,10 @@
 import type { Bug } from '../bug.ts';
 
-/** Bugs of what is recorded of attempts. */
+/** Bugs in the recording of results. */
 export const recordingBugs: readonly Bug[] = [
   {
     name: 'result-dropped',
-    promise: 'every result is recorded: nothing that arrived stays in the queue',
+    promise: 'every result is recorded: no finished delivery stays in the queue',
     file: 'services/webhooks/delivery/results/result-writer.ts',
     find: 'const batch = waiting.splice(0, MAX_BATCH).map(withFailing);',
     replace:
@@ -14,7 +14,7 @@ export const recordingBugs: readonly Bug[] = [
   },
   {
     name: 'outage-swallowed',
-    promise: 'an outage of the database costs no result',
+    promise: 'an outage of the database loses no result',
     file: 'services/webhooks/delivery/results/result-writer.ts',
     find: 'if (performance.now() >= giveUpAt) {',
     replace: 'if (performance.now() >= 0) {',
@@ -23,7 +23,7 @@ export const recordingBugs: readonly Bug[] = [
   },
   {
     name: 'no-fencing',
-    promise: 'what a process records after it lost its lease is refused',
+    promise: 'results of a process that has lost its lease are rejected',
     file: 'services/webhooks/delivery/results/write-results.ts',
     find: 'response_excerpt, round)\n    join leased l on l.name = g.lease and l.token = g.token',
     replace: 'response_excerpt, round)\n    join leased l on l.name = g.lease',
@@ -32,7 +32,7 @@ export const recordingBugs: readonly Bug[] = [
   },
   {
     name: 'failure-recorded-as-delivered',
-    promise: 'what was committed is delivered until your endpoint answers 2xx',
+    promise: 'a committed event is delivered again until your endpoint answers 2xx',
     file: 'services/webhooks/delivery/attempt/attempt.ts',
     find: "if (result === 'delivered') return",
     replace: "if (result === 'delivered' || result === 'timeout') return",
@@ -40,7 +40,7 @@ export const recordingBugs: readonly Bug[] = [
   },
   {
     name: 'success-does-not-end-failures',
-    promise: 'one success starts the count of failures again',
+    promise: 'one success resets the count of failures',
     file: 'services/webhooks/delivery/results/count-failures.ts',
     find: 'failures = 0;\n      failingSinceMs = null;',
     replace: 'failures += 0;',
@@ -48,7 +48,7 @@ export const recordingBugs: readonly Bug[] = [
   },
   {
     name: 'answer-of-an-earlier-round-ends-a-replay',
-    promise: 'a replay is sent, whatever an older attempt says',
+    promise: 'a replay is sent, whatever the result of an older attempt',
     file: 'services/webhooks/delivery/results/write-results.ts',
     find: "and q.queued_at = g.round and (g.ended = 'delivered'",
     replace: "and (g.ended = 'delivered'",

@@ -22,7 +22,7 @@ export const replicaBugs: readonly Bug[] = [
   },
   {
     name: 'wake-up-lost-while-reading',
-    promise: 'what becomes due while a queue is read is sent at once',
+    promise: 'a delivery that becomes due during the read of its queue is sent at once',
     file: 'services/webhooks/delivery/scheduler/scheduler.ts',
     find: 'waiting.has(queue.key) || queue.notifications !== notifications;',
     replace: 'waiting.has(queue.key);',
@@ -30,7 +30,7 @@ export const replicaBugs: readonly Bug[] = [
   },
   {
     name: 'wake-up-lost-while-unloading',
-    promise: 'what becomes due while a queue is let go of is sent at once',
+    promise: 'a delivery that becomes due while its queue is unloaded is sent at once',
     file: 'services/webhooks/delivery/queue/queue-unloader.ts',
     find: 'if (isDue(queue) && readyMs !== undefined) return;',
     replace: '',
@@ -38,7 +38,7 @@ export const replicaBugs: readonly Bug[] = [
   },
   {
     name: 'wake-up-lost-during-a-step',
-    promise: 'a wake-up during a step is followed by another step',
+    promise: 'a wake during a step is followed by another step',
     file: 'services/webhooks/delivery/scheduler/wake-loop.ts',
     find: 'if (!isStopped) arm(next);',
     replace: 'if (!isStopped && dueAt === Number.POSITIVE_INFINITY) arm(next);',
@@ -46,7 +46,7 @@ export const replicaBugs: readonly Bug[] = [
   },
   {
     name: 'own-lease-end-ignored',
-    promise: 'a process whose lease has ended begins nothing',
+    promise: 'a process whose lease has ended starts no attempt',
     file: 'services/platform/shards.ts',
     find: '!isDraining && !isLeaving && performance.now() < safeUntil;',
     replace: '!isDraining && !isLeaving;',
@@ -54,7 +54,7 @@ export const replicaBugs: readonly Bug[] = [
   },
   {
     name: 'clock-step-takes-shards',
-    promise: 'nothing is repeated because the clock of PostgreSQL was set',
+    promise: 'no delivery is repeated because the clock of PostgreSQL was set',
     file: 'services/platform/lease-watch.ts',
     find: 'return askedMs - sinceMs >= ttlMs / 2 || (!known && hasJustEnded);',
     replace: 'return askedMs > 0 || hasJustEnded;',
@@ -63,7 +63,7 @@ export const replicaBugs: readonly Bug[] = [
   },
   {
     name: 'taken-shards-kept',
-    promise: 'a shard that another process has taken is let go of',
+    promise: 'a process gives up a shard that another process has taken',
     file: 'services/platform/shards.ts',
     find: 'if (!renewal.held.has(shardLease(o.name, shard))) shards.delete(shard);',
     replace: '',
@@ -71,7 +71,7 @@ export const replicaBugs: readonly Bug[] = [
   },
   {
     name: 'busy-shard-handed-over',
-    promise: 'a shard is handed over only when nothing of it is in flight',
+    promise: 'a shard is handed over only when it has nothing in flight',
     file: 'services/platform/shards.ts',
     find: 'if (held.isLeaving && rank === 0) ready.push([shard, held]);',
     replace: 'if (held.isLeaving) ready.push([shard, held]);',

@@ -1,6 +1,6 @@
 import type { Bug } from '../bug.ts';
 
-/** Bugs of what follows a failure. */
+/** Bugs in what follows a failure. */
 export const retryBugs: readonly Bug[] = [
   {
     name: 'retry-pause-off-by-one',
@@ -37,7 +37,7 @@ export const retryBugs: readonly Bug[] = [
   },
   {
     name: 'gone-does-not-disable',
-    promise: '410 Gone sets the subscription inactive at once',
+    promise: '410 Gone disables the subscription at once',
     file: 'services/webhooks/delivery/results/count-failures.ts',
     find: 'if (isGone) return ON_GONE;',
     replace: 'if (isGone && nowMs < 0) return ON_GONE;',
@@ -53,7 +53,7 @@ export const retryBugs: readonly Bug[] = [
   },
   {
     name: 'circuit-never-opens',
-    promise: 'the circuit opens after ten failures in a row: the backlog burns no attempts',
+    promise: 'the circuit opens after ten failures in a row: the backlog uses no attempts',
     file: 'services/webhooks/delivery/endpoint/circuit-breaker.ts',
     find: 'failures >= OPEN_FAILURES &&',
     replace: 'failures >= OPEN_FAILURES * 1_000 &&',
@@ -61,7 +61,7 @@ export const retryBugs: readonly Bug[] = [
   },
   {
     name: 'disabled-too-early',
-    promise: 'only failures for five days set a subscription inactive',
+    promise: 'a subscription is disabled only after five days of failures',
     file: 'services/webhooks/delivery/endpoint/auto-disable.ts',
     find: 'if (share >= 1) return',
     replace: 'if (share >= 0.8) return',
@@ -86,7 +86,7 @@ export const retryBugs: readonly Bug[] = [
   },
   {
     name: 'held-never-expires',
-    promise: 'what is held for 30 days ends as expired',
+    promise: 'a delivery that is held for 30 days expires',
     file: 'services/webhooks/delivery/queue/end-waiting.ts',
     find: 'as before\n     )\n     select s.shop_id',
     replace: "- interval '1000 days' as before\n     )\n     select s.shop_id",

@@ -1,6 +1,6 @@
 import type { Bug } from '../bug.ts';
 
-/** Bugs of an attempt: what is sent, signed as what, how much at once. */
+/** Bugs of an attempt: content, signature and limits. */
 export const sendingBugs: readonly Bug[] = [
   {
     name: 'signed-with-another-timestamp',
@@ -21,7 +21,7 @@ export const sendingBugs: readonly Bug[] = [
   },
   {
     name: 'fresh-sent-beside-a-backlog',
-    promise: 'what is due is sent, also when more arrives all the time',
+    promise: 'due deliveries are sent, also when more arrive all the time',
     file: 'services/webhooks/delivery/scheduler/active-queues.ts',
     find: 'return !queue.hasDueWork && isScanned && queue.endpointId === endpointId;',
     replace: 'return isScanned && queue.endpointId === endpointId;',
@@ -29,7 +29,7 @@ export const sendingBugs: readonly Bug[] = [
   },
   {
     name: 'fresh-sent-however-old',
-    promise: 'a changed address, secret or customer is obeyed at once',
+    promise: 'a change of address, secret or customer applies at once',
     file: 'services/webhooks/delivery/scheduler/active-queues.ts',
     find: 'if (queue.fresh.length > 0 && queue.freshSinceMs < before) queue.hasDueWork = true;',
     replace: '',
@@ -45,7 +45,7 @@ export const sendingBugs: readonly Bug[] = [
   },
   {
     name: 'retries-wait-for-a-pause',
-    promise: 'a retry comes when it is due, also at an endpoint that is busy',
+    promise: 'a retry is sent when it is due, also to a busy endpoint',
     file: 'services/webhooks/delivery/queue/targets.ts',
     find: 'and q.is_retry)`;',
     replace: 'and false)`;',
@@ -78,7 +78,7 @@ export const sendingBugs: readonly Bug[] = [
   },
   {
     name: 'hanging-endpoints-take-all',
-    promise: 'an endpoint that hangs holds its own places only',
+    promise: 'an endpoint that hangs uses only its own places',
     file: 'services/webhooks/delivery/scheduler/capacity.ts',
     find: 'untrusted: freeUntrusted,',
     replace: 'untrusted: free,',
@@ -86,7 +86,7 @@ export const sendingBugs: readonly Bug[] = [
   },
   {
     name: 'byte-quota-ignored',
-    promise: 'a shop sends at most its bytes of a minute',
+    promise: 'a shop sends at most its byte limit per minute',
     file: 'services/webhooks/delivery/scheduler/shop-bytes.ts',
     find: 'if (minute.used > 0 && after > limit) {',
     replace: 'if (minute.used > 0 && after > limit * 1e9) {',
@@ -110,7 +110,7 @@ export const sendingBugs: readonly Bug[] = [
   },
   {
     name: 'deleted-subscription-still-sent',
-    promise: 'deleting the subscription drops what waits',
+    promise: 'deleting the subscription drops its waiting deliveries',
     file: 'services/webhooks/delivery/queue/queue-changes.ts',
     find: 'set is_open = false, is_deleted = true, expire_before = null, ready_at = null',
     replace: 'set expire_before = null',

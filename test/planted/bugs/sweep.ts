@@ -12,7 +12,7 @@ export const sweepBugs: readonly Bug[] = [
   },
   {
     name: 'sweep-for-another-group',
-    promise: 'what Kafka loses is published again',
+    promise: 'events that Kafka loses are published again',
     file: 'services/platform/sweep/sweep.ts',
     find: 'hasCaughtUp(o.group, ',
     replace: 'hasCaughtUp(o.source, ',
@@ -20,7 +20,7 @@ export const sweepBugs: readonly Bug[] = [
   },
   {
     name: 'list-beyond-what-is-published',
-    promise: 'what waits for Kafka is not published by others',
+    promise: 'events that wait for Kafka are not published by the sweep',
     file: 'services/platform/outbox/published.ts',
     find: '(select min(waits) - 1 from unnest(p.waiting) as waits),',
     replace: '',
@@ -28,7 +28,7 @@ export const sweepBugs: readonly Bug[] = [
   },
   {
     name: 'late-commit-not-listed',
-    promise: 'nothing is lost, however long its transaction is open',
+    promise: 'no event is lost, however long its transaction is open',
     file: 'services/platform/outbox/published.ts',
     find: '     transactions.open_after,\n',
     replace: '',
@@ -36,7 +36,7 @@ export const sweepBugs: readonly Bug[] = [
   },
   {
     name: 'sweep-not-started',
-    promise: 'what Kafka loses is published again',
+    promise: 'events that Kafka loses are published again',
     file: 'services/webhooks/start.ts',
     find: 'return [consumer, sweep, dispatcher.start(),',
     replace: 'void sweep.stop();\n  return [consumer, dispatcher.start(),',

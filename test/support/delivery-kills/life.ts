@@ -45,11 +45,11 @@ const logger = silentLogger();
 const today = () => new Date('2026-11-21T00:00:00Z');
 /** Longer than any trial: where a lease ends, the trial ends it. Milliseconds. */
 const LEASE_MS = 600_000;
-/** Further than any pause of the schedule that a trial comes to. Seconds. */
+/** Longer than any pause of the schedule that a trial reaches. Seconds. */
 const LATER_S = 3_600;
 const MOST_ROUNDS = 10;
 
-/** One process of webhooks: matches, sends and records until nothing waits; then replays, and sends that. */
+/** One process of webhooks: matches, sends and records until no delivery waits; then replays, and sends those. */
 export async function live(life: Life, world: World): Promise<void> {
   const pool = poolOf(life, world.pool);
   const fresh: FreshDeliveries[] = [];
@@ -73,7 +73,7 @@ export async function live(life: Life, world: World): Promise<void> {
   await sendAll(life, { pool, world, fresh: [] });
 }
 
-/** The handler of the consumer, on the mortal pool; what the consumer does on its own is left out. */
+/** The handler of the consumer, on the mortal pool. The consumer's own work is left out. */
 async function matcherOver(
   pool: pg.Pool,
   world: World,
@@ -106,9 +106,9 @@ async function matcherOver(
 }
 
 /**
- * Sends what waits, retries included, as the owner of all shards.
+ * Sends all waiting deliveries, retries included, as the owner of all shards.
  *
- * @param fresh what this process has just committed: sent from memory first.
+ * @param fresh deliveries that this process has just committed; sent from memory first.
  */
 async function sendAll(
   life: Life,
@@ -169,11 +169,11 @@ async function sendAll(
     }
     await shards.release();
   } finally {
-    // Also what a dead process would repeat for ever ends here.
+    // Also ends endless retries of a dead process.
     await attempts.drain(0);
     await results.drain(0);
   }
-  // What died was not heard of by whoever waited for it.
+  // Callers of the dead process got no error, so the test throws one.
   if (life.isDead) throw new Error('this process is dead');
 }
 

@@ -15,10 +15,10 @@ import { live, type World } from './life.ts';
 import { createSink, type Request } from './sink.ts';
 
 export interface DeliveryKills {
-  /** A database of webhooks of its own. */
+  /** A separate database of webhooks. */
   readonly pool: pg.Pool;
   readonly telemetry: Telemetry;
-  /** Trials, each a death at another point, and in one of four a second death. */
+  /** Number of trials. Each kills at another point, and one in four kills a second time. */
   readonly points: number;
   readonly seed: number;
 }
@@ -26,7 +26,7 @@ export interface DeliveryKills {
 export interface DeliveryKillReport {
   /** One before, one during and one after each step. */
   readonly allPoints: number;
-  /** Trials whose death struck. */
+  /** Number of trials whose kill took effect. */
   readonly struck: number;
 }
 
@@ -81,15 +81,15 @@ async function runTrial(
     const life = mortal(death);
     lives.push(life);
     const lived = live(life, world);
-    // What a dead process throws is heard by nobody.
+    // Errors of a dead process are ignored.
     await (death ? lived.catch(() => {}) : lived);
-    await life.settled();
+    await life.finished();
     await untilQuiet(pool);
     await pool.query(`update leases set expires_at = now() - interval '1 second'`);
   }
   const died = lives.filter(({ isDead }) => isDead).length;
   await judge(world, died);
-  // The next trial is not to look after these.
+  // Hides the queues from the next trial.
   await pool.query('update subscription_queues set is_open = false, ready_at = null');
   return { steps: lives[0]?.steps ?? 0, deaths: died };
 }

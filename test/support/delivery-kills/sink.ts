@@ -11,7 +11,7 @@ export interface Request {
   readonly accepted: boolean;
 }
 
-/** Receivers of all addresses; those of `failing` refuse their first request. */
+/** Receivers of all addresses. Those of `failing` reject their first request. */
 export interface Sink {
   readonly requests: readonly Request[];
   receive(sending: Sending): Promise<Outcome>;

@@ -6,10 +6,10 @@ import type { TestStack } from '../stack.ts';
 const PATIENCE_MS = 60_000;
 
 /**
- * Runs `npm run admin -- …` against a stack, as an operator would.
+ * Runs `npm run admin -- …` against a stack, like an operator.
  *
- * @returns what it printed.
- * @throws when it ends with a failure.
+ * @returns its output.
+ * @throws when it fails.
  */
 export async function admin(
   stack: Pick<TestStack, 'path'>,

@@ -19,8 +19,8 @@ export interface Ids {
   readonly email: string;
 }
 
-/** Ids that nothing has, in no shop. */
-export const NOBODYS: Ids = {
+/** Ids that exist in no shop. */
+export const MISSING_IDS: Ids = {
   returnId: 987_654_321n,
   lineItemId: 987_654_321n,
   labelId: 987_654_321n,
@@ -71,7 +71,7 @@ const TEXTS: Readonly<Record<string, string>> = {
   grade: 'a',
 };
 
-/** Left out: who calls, what stays as it is when absent, and what has rules of its own. */
+/** Left out: the caller, fields that keep their value when absent, and fields with their own rules. */
 const OMITTED = new Set([
   ...['shopId', 'actor', 'settings', 'cursor', 'states', 'presentment', 'remove', 'changes'],
   ...['amounts', 'exchanges', 'pageSize', 'categoryName'],
@@ -80,8 +80,8 @@ const OMITTED = new Set([
 type Json = Record<string, unknown>;
 
 /**
- * One request of an RPC for each way in which it can name things: what is an id names one of `ids`,
- * the rest is made up and valid. Built from the descriptor, so that an RPC to come is covered too.
+ * One request of an RPC for each way to name objects: fields for ids get one of `ids`, other fields get valid made-up
+ * values. Built from the descriptor, so that it covers future RPCs.
  */
 export function requestsNaming(method: DescMethod, ids: Ids): Json[] {
   if (method.name === 'SubmitReturn') return [submissionTo(ids)];

@@ -6,7 +6,7 @@ import { until } from '../until.ts';
 import { type Received, type Receiver, startReceiver } from '../webhooks.ts';
 import type { Journey } from './journey.ts';
 
-/** The topic whose payload is a trigger's own. */
+/** The topic whose payload belongs to the trigger. */
 export const TOPIC_OF: Readonly<Record<(typeof TRIGGERS)[number], string>> = {
   'return.created': 'return',
   'return.updated': 'return',
@@ -28,14 +28,14 @@ export interface Hook {
   readonly secret: string;
 }
 
-/** A partner with an endpoint of its own on loopback, who subscribes over REST. */
+/** A partner with an endpoint on loopback, who subscribes over REST. */
 export interface HookPartner {
   readonly receiver: Receiver;
-  /** Subscribes a path of its own to that pair. */
+  /** Subscribes a new path to that pair. */
   subscribe(topic: string, trigger: string): Promise<Hook>;
   /** Everything that came to a subscription so far, oldest first. */
   received(hook: Hook): readonly Received[];
-  /** Waits until that many have come, and answers the last. */
+  /** Waits until `count` requests have arrived, and returns the last. */
   nth(hook: Hook, count: number): Promise<Received>;
   stop(): Promise<void>;
 }

@@ -30,7 +30,7 @@ export async function startJourney(args: readonly string[] = []): Promise<Journe
   };
 }
 
-/** gRPC clients of a stack's services, with its service token or another. */
+/** gRPC clients of a stack's services, with its service token or another one. */
 export function connectStack(stack: TestStack, token = stack.file.grpc.token ?? '') {
   const { returns, dispositions, destinations, fraud, carts, webhooks } = stack.file.grpc;
   return connectServices(
@@ -46,7 +46,7 @@ export function connectStack(stack: TestStack, token = stack.file.grpc.token ?? 
   );
 }
 
-/** What every RPC of a test says first: in which shop, and on whose behalf. */
+/** The shop and the actor of every RPC of a test. */
 export function callIn(shop: StackShop) {
   return {
     shopId: BigInt(shop.id),

@@ -22,13 +22,13 @@ export interface ExpectedRefusal {
 
 export const text = expect.stringMatching(/\S/);
 
-/** The common shape of refusals. */
+/** The common shape of error bodies. */
 export const MESSAGE = { message: text, errors: {} };
 
 const WARNING =
   'The unstable version may change without notice and must not be used in production.';
 
-/** Holds an answer against a refusal: status, headers and exactly the body. */
+/** Compares an answer with an expected error: status, headers and exactly the body. */
 export function expectRefusal(
   answer: Received,
   version: string,
@@ -63,10 +63,10 @@ export function under(segment: string, path: string): string {
   return segment === '' ? `/api${path}` : `/api/${segment}${path}`;
 }
 
-/** An id that nothing has. */
-export const NOBODY = 987_654_321;
-/** A `webhook-id` that nothing has. */
-export const NOBODYS_DELIVERY = 'msg_0199e1a4-7b20-8abc-8def-0123456789ab';
+/** An id that does not exist. */
+export const MISSING_ID = 987_654_321;
+/** A `webhook-id` that does not exist. */
+export const MISSING_DELIVERY = 'msg_0199e1a4-7b20-8abc-8def-0123456789ab';
 export const UNAUTHORIZED = {
   status: 401,
   body: { errors: 'Unauthorized.' },
@@ -106,20 +106,23 @@ export const HOOK = {
 const GOOD_BODY: Readonly<Partial<Record<Operation['id'], object>>> = {
   createWebhook: HOOK,
   updateWebhook: HOOK,
-  assessDispositions: { items: [{ line_item_id: NOBODY }] },
+  assessDispositions: { items: [{ line_item_id: MISSING_ID }] },
   updateDestination: { name: 'North' },
   createFraudReport: {},
   processReturn: {},
   createCart: { cart: [1] },
 };
 
-/** A request that only its id, or a line item of nobody, keeps from succeeding. */
-export function requestOf({ id, method, path }: Operation, pathId: string | number = NOBODY): Sent {
+/** A request that is valid except for its id, or for a line item that does not exist. */
+export function requestOf(
+  { id, method, path }: Operation,
+  pathId: string | number = MISSING_ID,
+): Sent {
   const query = id === 'getReturnDetails' ? `?return_id=${pathId}` : '';
   const json = GOOD_BODY[id];
   return {
     method,
-    path: `${path.replace('{id}', String(pathId)).replace('{delivery_id}', NOBODYS_DELIVERY)}${query}`,
+    path: `${path.replace('{id}', String(pathId)).replace('{delivery_id}', MISSING_DELIVERY)}${query}`,
     ...(json && { json }),
   };
 }
@@ -136,7 +139,7 @@ export const KEY_CHALLENGE = 'ApiKey realm="rms"';
 
 let lastAddress = 0;
 
-/** Headers of a client of its own, so that refused credentials add up for nobody else. */
+/** Headers of a separate client, so that its rejected credentials do not count for others. */
 export function aside(): Record<string, string> {
   lastAddress += 1;
   return { 'x-forwarded-for': `203.0.${lastAddress >> 8}.${lastAddress & 255}` };

@@ -3,7 +3,7 @@ import type { StackShop } from '../stack.ts';
 import type { Ids } from './foreign-requests.ts';
 import { callIn, firstOf, type Journey } from './journey.ts';
 
-/** One of everything that exists in a shop; makes what the fixtures lack. */
+/** One object of every kind in a shop. Creates those that the fixtures lack. */
 export async function idsIn({ services }: Journey, shop: StackShop): Promise<Ids> {
   const call = callIn(shop);
   const open = firstOf(shop, 'open');

@@ -109,14 +109,14 @@ export interface SignInResult {
   readonly pages: readonly string[];
   /** Text of the last page. */
   readonly text: string;
-  /** Connected; undefined when the browser did not come back. */
+  /** Connected; undefined when the browser did not return. */
   readonly client: Client | undefined;
   readonly memory: SignInMemory;
 }
 
 /**
- * Signs an assistant in as a person does: the official client discovers the authorization server, a browser goes
- * through the forms, and the client redeems the code.
+ * Signs an assistant in like a person: the official client discovers the authorization server, a browser completes the
+ * forms, and the client redeems the code.
  */
 export async function signIn(o: SignInTry): Promise<SignInResult> {
   const { email, password } = o.person;
@@ -146,7 +146,11 @@ export async function signIn(o: SignInTry): Promise<SignInResult> {
   }
 }
 
-/** Connects without a token, as an assistant does first. @returns the URL to open in the browser. */
+/**
+ * Connects without a token, as an assistant does first.
+ *
+ * @returns the URL to open in the browser.
+ */
 async function firstTry(o: SignInTry, memory: SignInMemory): Promise<URL> {
   const { client, transport } = newClient(o.stack.file.mcp.url, o.revision, { memory });
   try {

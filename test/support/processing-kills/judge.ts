@@ -8,17 +8,17 @@ import type { Scenario } from './scenarios.ts';
 
 export interface Evidence {
   readonly commerce: EmbeddedCommerce;
-  /** Every request that was sent to the provider, repeated ones as well, where that is known. */
+  /** Every request that was sent to the provider, including repetitions, where that is known. */
   readonly asked?: readonly CommerceRequest[];
   readonly scenario: Scenario;
   readonly of: Return;
 }
 
 /**
- * Whether a return that was processed through any number of deaths is closed, with each effect at the
- * provider exactly once under the key it always had, each event once, and details that show it.
+ * Asserts that a return that was processed through any number of kills is closed, with each effect at the provider
+ * exactly once under the same key, each event once, and matching details.
  *
- * @throws AssertionError showing what is and what should be.
+ * @throws AssertionError with actual and expected values.
  */
 export async function judge(pool: pg.Pool, evidence: Evidence): Promise<void> {
   const { scenario, of } = evidence;
@@ -59,9 +59,9 @@ export async function judge(pool: pg.Pool, evidence: Evidence): Promise<void> {
 async function judgeEvents(pool: pg.Pool, { scenario, of }: Evidence): Promise<void> {
   const triggers = await triggersOf(pool, of);
   const failed = triggers.filter((trigger) => trigger === 'return.processing.failed').length;
-  const told = triggers.filter((trigger) => trigger !== 'return.processing.failed');
-  // A run that failed half done shows its half; a failure may go unheard with the process it met.
-  const others = told.filter((trigger) => trigger !== 'return.updated');
+  const notified = triggers.filter((trigger) => trigger !== 'return.processing.failed');
+  // A run that failed half done shows its half. The failure itself may be lost with its process.
+  const others = notified.filter((trigger) => trigger !== 'return.updated');
   deepStrictEqual(
     others.toSorted(),
     ['return.closed', ...(scenario.requests ?? [])].toSorted(),

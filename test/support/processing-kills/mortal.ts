@@ -5,8 +5,8 @@ import type { CommerceProvider } from '../../../services/returns/commerce/provid
 import type { Destinations } from '../../../services/returns/destinations.ts';
 
 /**
- * When a process dies at a step outwards: before anything left it, with the request on its way, or
- * when all is done and only the answer is not heard.
+ * When a process dies at an outward step: before anything was sent, with the request in flight, or after it is done but
+ * before the answer arrives.
  */
 export type When = 'before' | 'during' | 'after';
 export const WHENS = ['before', 'during', 'after'] as const satisfies readonly When[];
@@ -17,15 +17,15 @@ export interface Death {
   readonly when: When;
 }
 
-/** A process that may die: everything it says to the outside world is a step, and once dead it says nothing. */
+/** A process that may die. Everything that it sends is a step, and once dead it sends nothing. */
 export interface Life {
   readonly isDead: boolean;
   readonly steps: number;
   step<T>(act: () => Promise<T>): Promise<T>;
   /** Runs at the death; at once if that was before. */
   onDeath(act: () => void): void;
-  /** What a dead process had sent and could not take back any more has come to an end. */
-  settled(): Promise<void>;
+  /** Resolves when the requests that a dead process had sent have ended. */
+  finished(): Promise<void>;
 }
 
 class Killed extends Error {
@@ -61,7 +61,7 @@ export function mortal(death: Death | undefined): Life {
         await soon();
         die();
       }
-      // A refusal is an answer as well.
+      // An error is an answer too.
       await answer.catch(() => {});
       return dead || when === 'after' ? die() : answer;
     },
@@ -69,13 +69,13 @@ export function mortal(death: Death | undefined): Life {
       if (dead) act();
       else atDeath.push(act);
     },
-    async settled() {
+    async finished() {
       await Promise.all(sent);
     },
   };
 }
 
-/** The pool of a mortal process: its connections break when it dies, whatever they are in the midst of. */
+/** The pool of a mortal process. Its connections break when it dies, in whatever state they are. */
 export function poolOf(life: Life, pool: pg.Pool): pg.Pool {
   const connect = async (): Promise<pg.PoolClient> => {
     const client = await pool.connect();
@@ -116,7 +116,7 @@ function queryOf(life: Life, target: pg.Pool | pg.PoolClient) {
   };
 }
 
-/** Statements that go together are one step; what they answer is heard at its end. */
+/** Statements of a group are one step, which ends with their answers. */
 async function runGroup(
   life: Life,
   target: pg.Pool | pg.PoolClient,

@@ -47,7 +47,7 @@ export async function killReplicas(o: {
   };
   const planned = await Promise.all(Array.from({ length: o.returns }, (_, at) => submit(at)));
   const trials = [...planned];
-  /** The jobs that run at this moment. On a machine that stood still all may be over: then a spare one is asked for. */
+  /** The jobs that are running now. On a frozen machine all may be done; then a spare one is requested. */
   const untilRunning = () =>
     until(async () => {
       const found = await running(o.db);
@@ -78,7 +78,7 @@ export async function killReplicas(o: {
   }
   const recoveryMs = performance.now() - killedAt;
   const commerce = createEmbeddedCommerce(pool);
-  // What reached the provider was said by processes that are dead: the ledger alone can tell.
+  // The processes that called the provider are dead, so only the ledger knows the calls.
   for (const { scenario, of } of trials) await judge(pool, { commerce, scenario, of });
   return { kills: o.kills, jobsInFlight, recoveryMs };
 }
@@ -102,7 +102,7 @@ globalThis.Date = class extends Date {
   return `data:text/javascript,${encodeURIComponent(code)}`;
 }
 
-/** Starts processing as a process of its own, and waits until it works. */
+/** Starts processing in a separate process, and waits until it works. */
 export async function startReplica(
   databaseUrl: string,
   o: ReplicaOptions = {},

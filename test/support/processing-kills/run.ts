@@ -6,9 +6,12 @@ import { SCENARIOS, type Scenario } from './scenarios.ts';
 import { runTrial } from './trial.ts';
 
 export interface KillOptions {
-  /** A database of returns of its own, with no jobs in it. */
+  /** A separate database of returns, without jobs. */
   readonly pool: pg.Pool;
-  /** Trials, each a death at another point while there are any; then points are used again, with a second death. */
+  /**
+   * Number of trials. Each kills at another point as long as there are any. Then points are used again, with a second
+   * kill.
+   */
   readonly points: number;
   /** The same seed kills at the same points in the same order. */
   readonly seed: number;
@@ -31,7 +34,7 @@ interface Point {
   readonly death: Death;
 }
 
-/** In one trial of four the process that goes on dies as well. */
+/** In one of four trials the next process is killed too. */
 const DIES_AGAIN = 0.25;
 
 /**

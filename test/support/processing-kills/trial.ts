@@ -25,17 +25,17 @@ const never = new AbortController().signal;
 const MAX_LIVES = 20;
 
 export interface TrialResult {
-  /** How many of the deaths struck; a trial whose deaths come after the end proves nothing. */
+  /** How many kills took effect. A trial whose kills come after the end proves nothing. */
   readonly struck: number;
   /** Steps of the first life. */
   readonly steps: number;
 }
 
 /**
- * Has a return processed by processes that die as told, one after the other, then by one that lives;
- * each is asked to process anew, as a caller does who got no answer.
+ * Lets a return be processed by processes that die as planned, one after the other, then by one that lives. Each gets a
+ * new request to process, as from a caller who got no answer.
  *
- * @throws Error saying what was lost or doubled.
+ * @throws Error with what was lost or duplicated.
  */
 export async function runTrial(
   pool: pg.Pool,
@@ -53,12 +53,12 @@ export async function runTrial(
   for (const death of [...deaths, undefined]) {
     const life = mortal(death);
     lives.push(life);
-    // What a dead process throws is heard by nobody.
+    // Errors of a dead process are ignored.
     const lived = live(life, { pool, provider, of });
     await (death ? lived.catch(() => {}) : lived);
     await endLeases(pool);
   }
-  await Promise.all(lives.map((life) => life.settled()));
+  await Promise.all(lives.map((life) => life.finished()));
   await untilQuiet(pool);
   await finish(pool, provider, of);
   await judge(pool, { commerce, asked, scenario, of });
@@ -72,7 +72,7 @@ interface World {
   readonly of: Return;
 }
 
-/** One process: asks, and works until nothing is due; twice, for what failed for good the first time. */
+/** One process: requests processing, and works until no job is due; twice, for jobs that failed the first time. */
 async function live(life: Life, world: World): Promise<void> {
   const pool = poolOf(life, world.pool);
   const deps = {

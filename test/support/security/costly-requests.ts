@@ -1,7 +1,7 @@
 import type { ActionName } from '../../../gateway/actions/permissions.ts';
 import type { OperationId } from '../../../services/contract/operations.ts';
 import type { Sent } from '../gateway/rest-client.ts';
-import { NOBODYS_DELIVERY } from '../journeys/refusals.ts';
+import { MISSING_DELIVERY } from '../journeys/refusals.ts';
 import type { StackShop } from '../stack.ts';
 
 const NOTE_MAX = 65_535;
@@ -21,7 +21,7 @@ export const FILLINGS: Readonly<Record<string, string>> = {
 
 let notesMade = 0;
 
-/** A full note unlike any before: what was sent a minute ago would not be recorded again. */
+/** A full note that differs from all before, because a note that was sent a minute ago would not be recorded again. */
 export function newNote(filling: string): string {
   notesMade += 1;
   const mark = String(notesMade).padStart(9, '0');
@@ -59,7 +59,7 @@ export function costlyRequests(shop: StackShop): Record<OperationId, () => Sent>
     listDeliveries: () => ({ path: at(`/webhooks/${hook}/deliveries?limit=100`) }),
     replayDelivery: () => ({
       method: 'POST',
-      path: at(`/webhooks/${hook}/deliveries/${NOBODYS_DELIVERY}/replay`),
+      path: at(`/webhooks/${hook}/deliveries/${MISSING_DELIVERY}/replay`),
     }),
     assessDispositions: () => ({
       path: at('/dispositioning/assess'),
@@ -120,7 +120,7 @@ export function costlyArguments(shop: StackShop): Record<ActionName, object> {
     list_webhooks: { limit: 50 },
     update_webhook: { webhook_id, status: 'inactive' },
     list_webhook_deliveries: { limit: 50, detail: 'full' },
-    replay_webhook_delivery: { webhook_id, delivery_id: NOBODYS_DELIVERY },
+    replay_webhook_delivery: { webhook_id, delivery_id: MISSING_DELIVERY },
     list_connected_assistants: {},
     disconnect_assistant: { assistant_id: 'none' },
   };

@@ -1,6 +1,6 @@
 import { until } from '../until.ts';
 
-/** CPU of a process in ms, user and system together, as its metrics say. */
+/** CPU of a process in ms, user and system together, from its metrics. */
 async function cpuOf(metricsUrl: string): Promise<number> {
   const text = await (await fetch(metricsUrl)).text();
   const seconds = /^process_cpu_seconds_total\S* ([\d.e+-]+)/m.exec(text)?.[1];
@@ -8,13 +8,13 @@ async function cpuOf(metricsUrl: string): Promise<number> {
   return Number(seconds) * 1_000;
 }
 
-/** Below it a process does nothing worth counting, in one pause. Milliseconds of CPU. */
+/** Below this, a process is idle during one pause. Milliseconds of CPU. */
 const QUIET_MS = 20;
 const PATIENCE_MS = 20_000;
 /** Asking costs CPU itself. Milliseconds. */
 const PAUSE_MS = 100;
 
-/** Waits until what requests have left behind, such as events, is done. */
+/** Waits until later work of requests, such as events, is done. */
 async function quiet(metricsUrl: string): Promise<number> {
   let last = await cpuOf(metricsUrl);
   return until(
@@ -29,7 +29,7 @@ async function quiet(metricsUrl: string): Promise<number> {
   );
 }
 
-/** The CPU of one request in ms, with what it leaves behind; `count` are sent one after the other. */
+/** The CPU of one request in ms, including its later work. Sends `count` of them one after the other. */
 export async function cpuOfRequest(
   metricsUrl: string,
   count: number,

@@ -1,5 +1,8 @@
-/** Works on so many of the items at a time, then on as many more; answers in their order. The first failure ends it. */
-export async function inTurns<T, U>(
+/**
+ * Works on a number of items at a time, then on the next ones. Returns results in the order of the items. The first
+ * failure ends it.
+ */
+export async function inBatches<T, U>(
   items: readonly T[],
   atOnce: number,
   work: (item: T) => Promise<U>,
