@@ -222,8 +222,11 @@ describe('assess refuses', () => {
     const theirs = bench.shopWithLines(1);
     const { shopId, line } = bench.shopWithLines(1);
     for (const lineItemId of [theirs.line, 999_999_999n]) {
-      const call = bench.assess(shopId, [{ lineItemId: line }, { lineItemId }]);
-      expect(await refusal(call)).toEqual(invalid('items[1].line_item_id'));
+      const items = [{ lineItemId: line }, { lineItemId }];
+      for (const [place, given] of [items, items.toReversed()].entries()) {
+        const field = `items[${1 - place}].line_item_id`;
+        expect(await refusal(bench.assess(shopId, given))).toEqual(invalid(field));
+      }
     }
     expect(await bench.events(shopId)).toEqual([]);
     const read = { shopId, actor, lineItemIds: [theirs.line] };

@@ -6,10 +6,11 @@ import { outboxBugs } from './outbox.ts';
 import { recordingBugs } from './recording.ts';
 import { replicaBugs } from './replicas.ts';
 import { retryBugs } from './retries.ts';
+import { ruleBugs } from './rules.ts';
 import { sendingBugs } from './sending.ts';
 import { sweepBugs } from './sweep.ts';
 
-/** All of them, along the way of a change to its receiver. */
+/** All of them: along the way of a change to its receiver, then those in rules. */
 export const BUGS: readonly Bug[] = [
   ...outboxBugs,
   ...consumerBugs,
@@ -20,4 +21,5 @@ export const BUGS: readonly Bug[] = [
   ...recordingBugs,
   ...retryBugs,
   ...jobBugs,
+  ...ruleBugs,
 ];
