@@ -1,13 +1,13 @@
 import type pg from 'pg';
 
-/** Bytes of a body: what a small return has. */
+/** Bytes of a body, as of a small return. */
 const BODY_BYTES = 1_000;
 /** Rows of one statement: larger ones take too long. */
 const PART = 50_000;
 
 /**
- * Puts due deliveries into the queue of the webhooks service, in turn over the subscriptions of the
- * shops, as fan-out does: payload, delivery, queue, and the queue of the subscription marked due.
+ * Inserts due deliveries into the queue of the webhooks service, alternating over the subscriptions of the shops, like
+ * fan-out: payload, delivery, queue, and the queue of the subscription marked due.
  */
 export async function addBacklog(
   admin: pg.Client,

@@ -29,7 +29,7 @@ interface Options extends Demand {
   readonly coefficients: string;
 }
 
-/** Adds the command that prints the plan for a demand, and the one that measures what it needs. */
+/** Adds the command that prints the plan for a demand, and the one that measures its coefficients. */
 export function addCapacityCommand(program: Command): void {
   program
     .command('capacity')

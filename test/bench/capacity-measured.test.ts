@@ -46,7 +46,7 @@ describe('coefficients of the capacity model', () => {
     expect(known.stored).toEqual({ delivery: 4_000, event: 2_000, record: 1_500, return: 9_000 });
   });
 
-  test('are checked at points that they do not come from', () => {
+  test('are checked at points that were not used to compute them', () => {
     // At 100: a third of the way from 0.3 to 0.6 cores; at 400: a quarter from 0.6 to 0.75.
     const checks = checksFrom(results, known);
     expect(checks.map(({ model }) => Number(model.toFixed(4)))).toEqual([0.4, 0.6375]);

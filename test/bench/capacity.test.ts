@@ -34,7 +34,7 @@ describe('the capacity model', () => {
     expect(coresFor(3_000, 0, KNOWN).get('webhooks')).toBeCloseTo(2.7);
   });
 
-  test('adds what processing a return takes beyond its delivery and the idle stack', () => {
+  test('adds the cost of processing a return beyond its delivery and the idle stack', () => {
     // At 50 deliveries a second: webhooks 0.2, postgres 0.3; so a return takes 1/50 of postgres, 0.5/50 of gateway.
     const cores = coresFor(100, 10, KNOWN);
     expect(cores.get('webhooks')).toBeCloseTo(0.3);
@@ -53,7 +53,7 @@ describe('the capacity model', () => {
     expect(plan.databaseConnections).toBe(2 * (10 + 19 + 23));
   });
 
-  test('plans more processes of webhooks where receivers are slow, and says when endpoints are full', () => {
+  test('plans more processes of webhooks for slow receivers, and reports when endpoints are full', () => {
     const plan = planFor({ ...DEMAND, latencyMs: 50_000 }, KNOWN);
     expect(plan.inFlight).toBeCloseTo(2_000);
     expect(plan.processes.webhooks).toBe(4);
@@ -66,13 +66,13 @@ describe('the capacity model', () => {
     expect(busy.processes).toMatchObject({ webhooks: 4, gateway: 22 });
   });
 
-  test('plans disk by what is kept how long', () => {
+  test('plans disk by retention', () => {
     const plan = planFor(DEMAND, KNOWN);
     expect(plan.diskGb).toBeCloseTo((864_000 * (4_000 * 30 + 3_000 * 7)) / 1e9);
     expect(plan.growthGb).toBeCloseTo((432_000 * 30 * 10_000) / 1e9);
   });
 
-  test('prices a million deliveries by core-hours of the mean load and the disk held', () => {
+  test('computes the price of a million deliveries from core-hours of the mean load and the disk', () => {
     const plan = planFor(DEMAND, KNOWN);
     const cores = coresFor(10, 5, KNOWN).get('total') ?? Number.NaN;
     expect(plan.coreHoursPerMillion).toBeCloseTo((cores / 10 / 3_600) * 1e6);
@@ -84,7 +84,7 @@ describe('the capacity model', () => {
     expect(price).toBeCloseTo(0.6);
   });
 
-  test('refuses a demand of nothing', () => {
+  test('rejects an empty demand', () => {
     expect(() => planFor({ ...DEMAND, endpoints: 0 }, KNOWN)).toThrow('endpoints must be above 0');
   });
 });

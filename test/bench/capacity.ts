@@ -3,7 +3,7 @@ import { z } from 'zod';
 /** Deliveries in flight at one endpoint, and in one process of webhooks (`WEBHOOK_CONCURRENCY`). */
 const PLACES_OF_ENDPOINT = 8;
 const PLACES_OF_PROCESS = 512;
-/** A process of Node uses one core; above this share of it, what comes at once waits. */
+/** A process of Node uses one core. Above this share of it, requests of a burst wait. */
 const MOST_OF_A_CORE = 0.7;
 /** One may end at any time. */
 const FEWEST_PROCESSES = 2;
@@ -64,20 +64,20 @@ export interface Plan {
   readonly cores: ReadonlyMap<string, number>;
   readonly processes: Readonly<Record<keyof typeof CONNECTIONS, number>>;
   readonly databaseConnections: number;
-  /** GB of PostgreSQL and Kafka, without what returns keep for good. */
+  /** GB of PostgreSQL and Kafka, without the permanent data of returns. */
   readonly diskGb: number;
   /** GB that each month adds for good. */
   readonly growthGb: number;
   /** Core-hours of a day's mean load for each million deliveries. */
   readonly coreHoursPerMillion: number;
-  /** GB held for each million deliveries a month. */
+  /** GB for each million deliveries a month. */
   readonly gbPerMillion: number;
 }
 
 /**
- * What a demand takes, from what the bench measured. docs/capacity.md has the formulas.
+ * The resources for a demand, from the measurements of the bench. docs/capacity.md has the formulas.
  *
- * @throws RangeError where a number of the demand is not above 0.
+ * @throws RangeError when a number of the demand is not above 0.
  */
 export function planFor(demand: Demand, known: Coefficients): Plan {
   for (const [name, value] of Object.entries(demand)) {
@@ -107,7 +107,7 @@ export function planFor(demand: Demand, known: Coefficients): Plan {
   };
 }
 
-/** Price of a million deliveries, from the mean load and the disk that it holds. */
+/** Price of a million deliveries, from the mean load and the disk. */
 export function pricePerMillion(
   plan: Pick<Plan, 'coreHoursPerMillion' | 'gbPerMillion'>,
   price: { readonly coreHour: number; readonly gbMonth: number },
@@ -115,14 +115,14 @@ export function pricePerMillion(
   return plan.coreHoursPerMillion * price.coreHour + plan.gbPerMillion * price.gbMonth;
 }
 
-/** Cores by process at so many deliveries and processed returns a second. */
+/** Cores by process at this rate of deliveries and processed returns. */
 export function coresFor(
   deliveries: number,
   returns: number,
   known: Coefficients,
 ): Map<string, number> {
   const sums = coresAt(deliveries, known.points);
-  // Of the row that processes returns, what its deliveries and the idle stack take is known already.
+  // The cost of the deliveries and the idle stack is known, so it is subtracted from the row that processes returns.
   const inRow = coresAt(known.returns.perSecond, known.points);
   for (const [name, value] of Object.entries(known.returns.cores)) {
     const each = Math.max(0, value - (inRow.get(name) ?? 0)) / known.returns.perSecond;

@@ -8,7 +8,7 @@ const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 const STOP_MS = 40_000;
 const MOST_OUTPUT_BYTES = 64 * 1024 ** 2;
 const runFile = promisify(execFile);
-/** The last of what a process wrote, for the message when it ends early. Characters. */
+/** The end of a process's output, for the message when it ends early. Characters. */
 const OUTPUT_TAIL = 8_000;
 
 export interface NodeProcess {
@@ -41,20 +41,24 @@ export interface Worker<M extends Methods> extends NodeProcess {
   onTold(listener: (value: number) => void): void;
 }
 
-/** Starts a process of the bench itself. `M` is the type of what it serves. */
+/** Starts a process of the bench itself. `M` is the type of its methods. */
 export function startWorker<M extends Methods>(o: StartOptions): Worker<M> {
   const child = launch(o, true);
   const handle = handleOf(o.name, child);
   const waiting = new Map<number, { resolve(value: never): void; reject(error: Error): void }>();
   const listeners: ((value: number) => void)[] = [];
   let last = 0;
-  child.on('message', (message: { id?: number; value?: never; error?: string; told?: number }) => {
-    if (message.told !== undefined) for (const listener of listeners) listener(message.told);
-    const call = waiting.get(message.id ?? 0);
-    waiting.delete(message.id ?? 0);
-    if (message.error !== undefined) call?.reject(new Error(`${o.name}: ${message.error}`));
-    else call?.resolve(message.value as never);
-  });
+  child.on(
+    'message',
+    (message: { id?: number; value?: never; error?: string; received?: number }) => {
+      if (message.received !== undefined)
+        for (const listener of listeners) listener(message.received);
+      const call = waiting.get(message.id ?? 0);
+      waiting.delete(message.id ?? 0);
+      if (message.error !== undefined) call?.reject(new Error(`${o.name}: ${message.error}`));
+      else call?.resolve(message.value as never);
+    },
+  );
   child.once('exit', () => {
     for (const { reject } of waiting.values()) {
       reject(new Error(`${o.name} ended:\n${handle.output()}`));
@@ -120,7 +124,7 @@ export interface Ended {
   readonly status: number | undefined;
 }
 
-/** Runs a program of Node to its end, whatever its status. It ends with this process. */
+/** Runs a program of Node to its end, whatever its status. It is killed when this process ends. */
 export async function runToEnd(
   args: readonly string[],
   o: { readonly cwd: string; readonly timeoutMs: number },

@@ -21,11 +21,11 @@ other: not asked for.
 `;
 
 describe('two commits in turns', () => {
-  test('alternate who is first, pair by pair', () => {
+  test('alternate which is first, pair by pair', () => {
     expect(turnsOf(3)).toEqual(['ours', 'theirs', 'theirs', 'ours', 'ours', 'theirs']);
   });
 
-  test('are read from what their benches print, row by row', () => {
+  test('are read from the output of their benches, row by row', () => {
     expect(Object.fromEntries(parseOutput(OUTPUT, ['throughput', 'overload']))).toEqual({
       'throughput | deliveries a second': 1_286,
       'throughput | CPU-s per 1,000, all processes': 2.53,

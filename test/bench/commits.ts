@@ -1,11 +1,11 @@
 import { type Spread, spreadOf } from './stats.ts';
 
-/** Figures of a run by row and name; only those that begin with a number. */
+/** Figures of a run by row and name. Only those that begin with a number. */
 export type Figures = ReadonlyMap<string, number>;
 
 export type Side = 'ours' | 'theirs';
 
-/** A B B A A B B A …: what disturbs the machine for a while disturbs both alike. */
+/** A B B A A B B A …, so that a temporary disturbance of the machine affects both alike. */
 export function turnsOf(pairs: number): Side[] {
   return Array.from({ length: pairs }, (_, at): Side[] =>
     at % 2 === 0 ? ['ours', 'theirs'] : ['theirs', 'ours'],
@@ -13,7 +13,7 @@ export function turnsOf(pairs: number): Side[] {
 }
 
 /**
- * Reads what a bench prints, of whatever commit: a line `row: about`, then `  name: value …` for each figure.
+ * Parses the output of a bench of any commit: a line `row: about`, then `  name: value …` for each figure.
  *
  * @param rows the names of rows that count.
  */
@@ -29,7 +29,7 @@ export function parseOutput(text: string, rows: readonly string[]): Figures {
   return figures;
 }
 
-/** One figure of both, over all turns. */
+/** One figure of both commits, over all runs. */
 export interface Compared {
   readonly figure: string;
   readonly ours: Spread;

@@ -18,7 +18,7 @@ import { createShareBook, othersFigure, sharesOf } from './others.ts';
 
 const run = promisify(execFile);
 const ROOT = fileURLToPath(new URL('../../', import.meta.url)).replace(/\/$/, '');
-/** Of one turn. */
+/** Time limit of one run. */
 const PATIENCE_MS = 60 * 60_000;
 
 export interface CompareOptions {
@@ -29,10 +29,10 @@ export interface CompareOptions {
 }
 
 /**
- * Runs the benches of this checkout and of a commit in turns, each with services and data of its own, and prints
- * their figures side by side.
+ * Alternately runs the benches of this checkout and of a commit, each with its own services and data, and prints their
+ * figures side by side.
  *
- * @returns whether others took so little of the machine that the ratios mean something.
+ * @returns whether the other load of the machine was low enough for the ratios.
  */
 export async function compareCommits(o: CompareOptions): Promise<boolean> {
   const other = await checkOut(o.commit);
@@ -59,7 +59,7 @@ export async function compareCommits(o: CompareOptions): Promise<boolean> {
   return met === true;
 }
 
-/** The figures of one run; the bench's own refusal to publish is judged over all turns instead. */
+/** The figures of one run. Whether they are reliable is decided over all runs, not by the bench itself. */
 async function turn(folder: string, { rows, quick }: CompareOptions): Promise<Figures> {
   const main = join(folder, 'test/bench/main.ts');
   // Older benches have no peer.
@@ -85,7 +85,7 @@ interface OtherCheckout {
   remove(): void;
 }
 
-/** A git worktree in a temporary folder; of a run that is interrupted nothing stays. */
+/** A git worktree in a temporary folder. It is removed even when the run is interrupted. */
 async function checkOut(commit: string): Promise<OtherCheckout> {
   const git = async (...args: string[]) => (await run('git', args, { cwd: ROOT })).stdout.trim();
   const id = await git('rev-parse', '--verify', `${commit}^{commit}`);

@@ -8,7 +8,7 @@ import { type Spread, spreadOf } from './stats.ts';
 /** How much longer than a slice each side runs before anything counts. */
 const WARM_UP = 2;
 
-/** One of two things that are held against each other. */
+/** One of two systems to compare. */
 export interface Side {
   readonly load: Load;
   readonly connections: number;
@@ -41,8 +41,8 @@ export interface Arena {
 }
 
 /**
- * Runs two loads in turns, A B B A A B B A…, so that what disturbs the machine disturbs both alike,
- * and compares neighbours.
+ * Alternately runs two loads, A B B A A B B A…, so that a disturbance of the machine affects both alike, and compares
+ * neighbours.
  */
 export async function compare(arena: Arena, ours: Side, theirs: Side): Promise<Comparison> {
   const slices: { ours: Slice[]; theirs: Slice[] } = { ours: [], theirs: [] };

@@ -6,9 +6,9 @@ import { monotonicMs } from './stats.ts';
 export interface Flood extends Load {
   readonly perSecond: number;
   readonly seconds: number;
-  /** So long before, with the same load, of which nothing is counted. */
+  /** Duration of the same load before the measurement. */
   readonly warmUpSeconds: number;
-  /** Whether a client that is refused sends the same again after the pause that it was told: in the place of a new request. */
+  /** Whether a rejected client sends the same request again after the requested pause, instead of a new one. */
   readonly isRetrying: boolean;
 }
 
@@ -17,21 +17,21 @@ export interface FloodResult {
   /** Repetitions included. */
   readonly sent: number;
   readonly accepted: number;
-  /** Accepted while there was more to send: what came later was no longer overload. */
+  /** Accepted while there was more to send. Later ones were no longer in overload. */
   readonly acceptedInTime: number;
   readonly acceptedP99: number;
   readonly refused: number;
   readonly refusedP50: number;
   readonly refusedP99: number;
-  /** Answers other than 2xx and 503, refusals without `Retry-After`, and connections that failed. */
+  /** Answers other than 2xx and 503, 503 without `Retry-After`, and failed connections. */
   readonly failed: number;
 }
 
 const CONNECTIONS = 512;
-/** How often what is due is sent. Milliseconds. */
+/** How often due requests are sent. Milliseconds. */
 const TICK_MS = 5;
 
-/** Open loop: each request at its time, whatever became of those before. */
+/** Open loop: each request is sent at its time, whatever the state of earlier ones. */
 export async function flood(o: Flood): Promise<FloodResult> {
   const client = keepAliveClient(o, CONNECTIONS);
   const requests = o.lists.flat();
@@ -123,9 +123,9 @@ export interface ClosedResult {
 }
 
 /**
- * As many requests as so many connections get answered, one after another.
+ * Closed loop: this many connections send requests one after another.
  *
- * @throws Error on any other answer than 2xx.
+ * @throws Error on any answer other than 2xx.
  */
 export async function closedLoop(
   o: Load & { connections: number; seconds: number },

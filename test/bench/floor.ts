@@ -39,14 +39,13 @@ returning id, line_item_id, outcome, return_processor, note, inspected_at`;
 
 const ANSWER = `select id::text, line_item_id::text, outcome, return_processor, note, inspected_at from assessed`;
 
-/** Stores what was said, and no more. $1 the shop, $2 the items. */
+/** Stores only the content of the call. $1 the shop, $2 the items. */
 export const BARE_FLOOR = `with assessed as (${ASSESSED}) ${ANSWER}`;
 
 /**
- * Stores every row that the services store for the call: the assessments, the newest of each line,
- * what returns keeps of them, the next revision of the return ($4), the timeline, and both events, of
- * which the one of returns has its snapshot ($3, bytes). Not what is gone when the call is answered:
- * the notes of what is to be handed over.
+ * Stores every row that the services store for the call: the assessments, the newest of each line, the copy in returns,
+ * the next revision of the return ($4), the timeline, and both events, one with its snapshot ($3, bytes). Leaves out
+ * the handover rows, which are deleted before the answer.
  */
 export const SAME_ROWS_FLOOR = `
 with assessed as (${ASSESSED}), lines as (

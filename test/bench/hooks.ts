@@ -8,22 +8,26 @@ import type { Arrivals, Receivers, SinkMethods } from './sink.ts';
 
 /** Subscriptions made at the same time. */
 const PARALLEL = 16;
-/** How long what is on its way may take to arrive. Milliseconds. */
+/** How long deliveries in flight may take to arrive. Milliseconds. */
 const PATIENCE_MS = 60_000;
 
-/** Both ends of the webhook path: who appends events, and who gets the deliveries. */
+/** Both ends of the webhook path: the publisher of events, and the receiver of deliveries. */
 export interface Hooks {
   readonly publisher: Worker<PublisherMethods>;
   readonly sink: Worker<SinkMethods>;
   readonly both: readonly [Worker<PublisherMethods>, Worker<SinkMethods>];
   arrivals(): Promise<Arrivals>;
-  /** Waits until so many have arrived since the sink began. @throws when they do not. */
+  /**
+   * Waits until this many have arrived since the sink started.
+   *
+   * @throws when they do not.
+   */
   untilReceived(count: number): Promise<void>;
   stop(): Promise<void>;
 }
 
 export interface HookOptions {
-  /** Subscriptions of each shop, each at an address of its own; an event has as many deliveries. */
+  /** Subscriptions of each shop, each with its own address. An event has as many deliveries. */
   readonly perShop?: number;
   readonly receivers?: Receivers;
 }

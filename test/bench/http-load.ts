@@ -26,7 +26,7 @@ const methods = {
   closedLoop: (o: Load & { connections: number; seconds: number }): Promise<ClosedResult> =>
     closedLoop(o),
 
-  /** Closed loop: as many requests as so many connections get answered. */
+  /** Closed loop: this many connections send requests one after another. */
   async saturate(o: Load & { connections: number; seconds: number }): Promise<LoadResult> {
     let next = 0;
     const result = await autocannon({
@@ -49,7 +49,7 @@ const methods = {
     };
   },
 
-  /** Open loop: each request at its time, whatever became of those before. Answers when each was due. */
+  /** Open loop: each request is sent at its time, whatever the state of earlier ones. Returns when each was due. */
   async schedule(o: Load & { perSecond: number }): Promise<{ due: number[]; failed: number }> {
     const pool = new Pool(o.origin, { connections: 64 });
     const started = monotonicMs();

@@ -9,7 +9,7 @@ interface Call {
 
 /** What a child sends besides answers. */
 export interface Told {
-  readonly told: number;
+  readonly received: number;
 }
 
 type Answer = { readonly id: number } & ({ readonly value: unknown } | { readonly error: string });
@@ -26,8 +26,8 @@ export function serveParent(methods: Methods): void {
 }
 
 /** Tells the parent a number, unasked. */
-export function tellParent(told: number): void {
-  send({ told });
+export function tellParent(received: number): void {
+  send({ received });
 }
 
 async function answer(methods: Methods, { method, input }: Call): Promise<unknown> {

@@ -1,7 +1,7 @@
 import { createConnection, type Socket } from 'node:net';
 import type { Load, LoadRequest } from './load.ts';
 
-/** What a load needs to know of an answer. */
+/** The part of an answer that a load needs. */
 export interface Answer {
   /** 0 where the connection failed. */
   readonly status: number;
@@ -24,11 +24,11 @@ interface Pending {
 const FAILED: Answer = { status: 0, retryAfterS: 0 };
 
 /**
- * A client that costs little beside two system calls a request: in an overload it would otherwise take
- * from the servers, on the same machine, what it is to measure. It knows what our gateway sends
- * (`Content-Length`, no interim answers) and nothing else of HTTP.
+ * A client that costs little besides two system calls per request. In an overload test a more expensive one would take
+ * CPU from the servers on the same machine. It supports only what our gateway sends (`Content-Length`, no interim
+ * answers).
  *
- * @param connections most connections at once; they are made when they are needed.
+ * @param connections most connections at once, opened when they are needed.
  */
 export function keepAliveClient(
   load: Pick<Load, 'origin' | 'headers'>,

@@ -34,7 +34,7 @@ const program = new Command('npm run bench --')
     '\nStatus 1: a row did not run. Status 2: others took over 2 % of the machine, so a row is not published.',
   )
   .action(run);
-// Both have --quick: what stands behind the command is the command's.
+// Both commands have --quick: an option after the command belongs to the command.
 program.enablePositionalOptions();
 addCapacityCommand(program);
 await program.parseAsync();

@@ -22,7 +22,7 @@ describe('CPU of a slice', () => {
     expect(withoutEnds(work)).toBeCloseTo(7.004);
   });
 
-  test('is shown by process, and inside PostgreSQL by kind; what is too small is one rest', () => {
+  test('is shown by process, and for PostgreSQL by kind; small parts are added up', () => {
     expect(perThousand(work, 1_000)).toBe(
       'postgres 4.00 (webhooks 2.50, walwriter 1.50), returns 3.00, publisher 1.00, sink 0.50',
     );

@@ -4,24 +4,27 @@ import type { Platform } from './platform.ts';
 import { cpuByKind, kindsOf } from './postgres-kinds.ts';
 import { cpuOfTree, type ProcessTime, readProcesses, residentOf } from './work.ts';
 
-/** Processes that only the bench has: the two ends of the path, and what calls the API. */
+/** Processes of the bench itself: the two ends of the path, and the client of the API. */
 const ENDS = ['sink', 'publisher', 'load'];
 /** Name of the figure. */
 export const BY_PROCESS = 'CPU-s per 1,000, by process';
 /** Below this, a share is not named. CPU-s per 1,000. */
 const SMALLEST = 0.005;
 
-/** CPU-seconds by process: the product's, then what stands around it. */
+/** CPU-seconds by process: first the product's, then the others. */
 export interface Work {
   readonly byProcess: ReadonlyMap<string, number>;
-  /** PostgreSQL's, by kind of process: backends by who they worked for. Sums up to its part of `byProcess`. */
+  /**
+   * CPU of PostgreSQL by kind of process, for backends by their application. The sum is PostgreSQL's part of
+   * `byProcess`.
+   */
   readonly byKind: ReadonlyMap<string, number>;
   readonly total: number;
 }
 
 /**
- * Counts CPU-seconds of PostgreSQL, Kafka, the services and the processes of the bench itself, and notes
- * what others took of the machine.
+ * Measures CPU-seconds of PostgreSQL, Kafka, the services and the processes of the bench itself, and the CPU of other
+ * programs of the machine.
  */
 export async function startMeter(
   platform: Platform,
@@ -76,7 +79,7 @@ export function perThousand(work: Work, count: number): string {
     .join(', ');
 }
 
-/** The largest first; what is too small to be named is one part, so that the parts sum up to the whole. */
+/** The largest first. Small parts are added up, so that the sum is the whole. */
 function partsOf(map: ReadonlyMap<string, number>, count: number): string[] {
   const each = [...map].map(([name, seconds]) => [name, (seconds / count) * 1_000] as const);
   const named = each.filter(([, value]) => value >= SMALLEST).sort(([, a], [, b]) => b - a);

@@ -33,7 +33,7 @@ export interface NpmStart {
 }
 
 /**
- * Runs `npm start` on fresh data for the time of `work`, which begins when it has answered.
+ * Runs `npm start` with new data for the time of `work`, which starts when it has answered.
  *
  * @throws Error when it does not answer within a minute.
  */

@@ -4,14 +4,14 @@ import { parseStat } from './work.ts';
 
 const reading = (at: number, idle: number, own: number) => ({ at, idle, own, cores: 2 });
 
-describe('what others take of the machine', () => {
+describe('the CPU share of other programs', () => {
   test('is the busy time of all cores less that of our own processes', () => {
     // Two cores for 5 s: 10 core-seconds, of which 4 were idle and 5.5 ours.
     const share = shareBetween(reading(100, 50, 7), reading(105, 54, 12.5));
     expect(share).toEqual({ machine: 10, others: 0.5 });
   });
 
-  test('is nothing where readings of hundredths leave a little less than nothing', () => {
+  test('is 0 where readings in hundredths give slightly less than 0', () => {
     expect(shareBetween(reading(0, 0, 0), reading(1, 1, 1.01)).others).toBe(0);
   });
 
@@ -34,7 +34,7 @@ describe('what others take of the machine', () => {
     expect(parseMachine(text)).toEqual({ cores: 2, idle: 3.5 });
   });
 
-  test('does not hold threads of the kernel against anybody', () => {
+  test('does not count threads of the kernel', () => {
     const stat = (parent: number, flags: number, own: number, ended: number) =>
       `(a name) S ${parent} 0 0 0 0 ${flags} 0 0 0 0 ${own} 0 ${ended} 0 20 0 1 0 4711 0`;
     const all = [

@@ -9,10 +9,10 @@ const TICKS_PER_SECOND = 100;
 
 /** What is read at the beginning and at the end of a slice. */
 export interface Reading {
-  /** Seconds of a clock that never goes back. */
+  /** Seconds of a monotonic clock. */
   readonly at: number;
   readonly cores: number;
-  /** Seconds in which cores had nothing to do, all cores together, since boot. */
+  /** Idle seconds, all cores together, since boot. */
   readonly idle: number;
   /** CPU-seconds of all processes of the bench and of the kernel's threads. */
   readonly own: number;
@@ -44,7 +44,7 @@ export function parseMachine(text: string): Pick<Reading, 'cores' | 'idle'> {
   return { cores, idle: (idle + waiting) / TICKS_PER_SECOND };
 }
 
-/** Threads of the kernel work for whoever makes it work: on a machine of its own that is the bench. */
+/** Threads of the kernel work for other processes; without other load that is the bench. */
 export function ownOf(root: number, all: readonly ProcessTime[]): number {
   const kernel = all.filter(({ isKernel }) => isKernel).reduce((sum, { own }) => sum + own, 0);
   return cpuOfTree(root, all) + kernel;
@@ -67,7 +67,7 @@ export function sharesOf(slices: readonly Share[]): RowShares {
   };
 }
 
-/** As a line of the row; whether it was met says whether the row may be published. */
+/** The share as a line of the row, and whether it is low enough for the row to be published. */
 export function othersFigure({ mean, worst, slices }: RowShares): Figure {
   const percent = (share: number) => `${(share * 100).toFixed(1)} %`;
   return {
@@ -78,7 +78,7 @@ export function othersFigure({ mean, worst, slices }: RowShares): Figure {
   };
 }
 
-/** Collects what others took in each slice of a row. */
+/** Collects the CPU share of other programs in each slice of a row. */
 export interface ShareBook {
   /** Begins a slice; call the answer at its end. */
   begin(): () => void;

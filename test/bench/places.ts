@@ -53,7 +53,7 @@ export interface Environment {
   readonly urlOf: (schema: string) => string;
 }
 
-/** What each process finds in its environment: what it must have, and no limit that would be measured instead. */
+/** The environment of each process: required variables, and limits so high that they do not affect the measurement. */
 export function environmentsOf(o: Environment) {
   const { places, token, brokers, oauthKeyring, urlOf } = o;
   const targets = Object.entries(places.targets).map(([name, target]) => [
@@ -73,7 +73,7 @@ export function environmentsOf(o: Environment) {
     SHOP_MIB_PER_DAY: '1000000',
     HOST: '127.0.0.1',
   };
-  // Nobody signs in: tokens are made by the bench itself.
+  // No user signs in; the bench itself creates tokens.
   const signIn = {
     PUBLIC_BASE_URL: `http://127.0.0.1:${places.ports('gateway')[0]}`,
     SIGN_IN_ISSUER: 'http://127.0.0.1:1',

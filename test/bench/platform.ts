@@ -36,7 +36,7 @@ const POSTGRES_SETTINGS = {
   'pg_stat_statements.track_planning': 'on',
 };
 
-/** PostgreSQL, Kafka and the services, each a process of its own. */
+/** PostgreSQL, Kafka and the services, each in a separate process. */
 export interface Platform {
   readonly folder: string;
   readonly postgresPid: number;
@@ -52,7 +52,7 @@ export interface Platform {
   /** What others took of the machine while something was measured. */
   readonly shares: ShareBook;
   urlOf(schema: string): string;
-  /** Starts what is missing of these processes and stops the others. */
+  /** Starts the missing ones of these processes and stops all others. */
   run(names: readonly ProcessName[]): Promise<void>;
   processes(): readonly NodeProcess[];
   metricsUrlOf(name: ProcessName): string;
@@ -155,9 +155,9 @@ async function gatewayServes(port: number): Promise<boolean> {
 }
 
 async function serviceServes(port: number): Promise<boolean> {
-  const nobody = { token: async () => '' };
+  const noIdentity = { token: async () => '' };
   const target = `127.0.0.1:${port}`;
-  const health = createServiceClient(Health, { target, identity: nobody, timeoutMs: 1_000 });
+  const health = createServiceClient(Health, { target, identity: noIdentity, timeoutMs: 1_000 });
   try {
     const { status } = await health.client.check({});
     return status === HealthCheckResponse_ServingStatus.SERVING;

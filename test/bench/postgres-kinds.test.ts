@@ -41,12 +41,12 @@ describe('CPU of PostgreSQL by kind of process', () => {
     });
   });
 
-  test('sums up to what the server used, with the children that ended during the slice', () => {
+  test('has the CPU of the server as its sum, including children that ended during the slice', () => {
     const whole = cpuOfTree(ROOT, after) - cpuOfTree(ROOT, before);
     expect([...sums.values()].reduce((sum, value) => sum + value, 0)).toBeCloseTo(whole);
   });
 
-  test('tells a process from an earlier one of its pid', () => {
+  test('distinguishes a process from an earlier one with its pid', () => {
     const reused = [process(ROOT, 1, 30), process(104, 2, 0, 999)];
     const found = cpuByKind(ROOT, [process(ROOT, 1, 0), process(104, 30)], reused, kinds);
     expect(found.get('unnamed')).toBe(2);

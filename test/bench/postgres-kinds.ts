@@ -8,9 +8,9 @@ const POSTMASTER = 'postmaster';
 const UNNAMED = 'unnamed';
 
 /**
- * CPU-seconds of PostgreSQL between two readings of the processes, by kind of process. They sum up to all
- * that the server used: the time of children that ended is in their parent's account, and counts as one
- * kind, less what had been counted for them before.
+ * CPU-seconds of PostgreSQL between two readings of the processes, by kind of process. The sum is the CPU of the whole
+ * server: the time of ended children is in their parent's account. It counts as one kind, without the part that was
+ * counted for them before.
  *
  * @param root the server's first process.
  * @param kinds of the processes, by pid.
@@ -35,7 +35,7 @@ export function cpuByKind(
   return sums;
 }
 
-/** Of all processes of the server that say what they are: for backends the name of the application. */
+/** The kinds of the server's processes; for backends the name of the application. */
 export async function kindsOf(admin: pg.Client): Promise<Map<number, string>> {
   const { rows } = await admin.query<{ pid: number; kind: string }>(
     `select pid, case when backend_type = 'client backend' then application_name else backend_type end as kind

@@ -4,7 +4,7 @@ import type { NodeProcess } from './child.ts';
 
 /** Lines of each list that is printed. */
 const TOP = 25;
-/** Microseconds between two samples; shorter ones cost more than they tell. */
+/** Microseconds between two samples. Shorter intervals cost more than they help. */
 const SAMPLE_US = 1_000;
 /** A longer step between two samples is time in which the process was not let run. Microseconds. */
 const LONGEST_US = 3 * SAMPLE_US;
@@ -25,8 +25,8 @@ type Profile = z.infer<typeof profile>;
 const answer = z.object({ id: z.number().optional(), result: z.unknown().optional() });
 
 /**
- * Samples what processes of Node do while `work` runs, over the inspector that SIGUSR1 opens, and
- * prints where each spent its own time: by part, then by function.
+ * Samples processes of Node during `work`, with the inspector that SIGUSR1 opens, and prints where each spent its own
+ * time: by part, then by function.
  */
 export async function profiled<T>(
   processes: readonly NodeProcess[],
@@ -56,7 +56,7 @@ async function startSampling(one: NodeProcess): Promise<() => Promise<Profile>> 
   };
 }
 
-/** The inspector says on standard error where it listens. */
+/** The inspector prints its address on standard error. */
 async function inspectorOf(one: NodeProcess): Promise<string> {
   process.kill(one.pid, 'SIGUSR1');
   for (const end = performance.now() + PATIENCE_MS; performance.now() < end; await sleep(20)) {

@@ -9,7 +9,7 @@ import { serveParent } from './ipc.ts';
 import { monotonicMs } from './stats.ts';
 
 const DATABASE_URL = process.env.DATABASE_URL ?? '';
-/** No deadline for a connection: on a busy machine events come late, and the latency says so. */
+/** Connections have no deadline: on a busy machine events are late, and the latency shows it. */
 const pool = new pg.Pool({
   connectionString: DATABASE_URL,
   max: 16,
@@ -23,7 +23,7 @@ let received = 0;
 let isSaturating = false;
 let lanes: Promise<void>[] = [];
 
-/** What a service appends when it has closed a return: its whole state, under a key of its own. */
+/** The event of a closed return: its whole state, with its own key. */
 function newEvent(shopId: bigint): NewEvent {
   lastReturn += 1n;
   const { actor, snapshot } = sampleEvent(TRIGGER, shopId);
@@ -67,7 +67,7 @@ const methods = {
     await Promise.all(pending);
     return times;
   },
-  /** Keeps so many events on their way, until told to stop. */
+  /** Keeps this many events in flight until it is stopped. */
   saturate(o: { shops: readonly bigint[]; window: number; batch: number; lanes: number }) {
     isSaturating = true;
     const before = appended - received;
@@ -88,7 +88,7 @@ const methods = {
     await Promise.all(lanes);
     return appended;
   },
-  /** Appends so many at once, in large transactions. */
+  /** Appends this many at once, in large transactions. */
   async fill(o: { shops: readonly bigint[]; count: number; batch: number }) {
     for (let left = o.count; left > 0; left -= o.batch) {
       await append(o.shops, Math.min(left, o.batch));

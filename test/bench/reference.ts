@@ -10,8 +10,8 @@ const POOL_MAX = 10;
 const SHOP_ID = BigInt(process.env.SHOP_ID ?? '0');
 
 /**
- * What the system is held against: one Express process before the same database, without keys,
- * limits, versions, validation, telemetry or a second process.
+ * The reference system: one Express process with the same database, without keys, limits, versions, validation,
+ * telemetry or a second process.
  */
 async function listen(): Promise<number> {
   const pool = (url = '') => createPool(url, { max: POOL_MAX, applicationName: 'reference' });
@@ -36,7 +36,7 @@ async function listen(): Promise<number> {
     res.type('json').send(ready);
   });
 
-  // One statement: what was said alone, or every row that the services store.
+  // One statement: only the content of the call, or every row that the services store.
   const snapshot = Buffer.from(process.env.SNAPSHOT ?? '', 'base64');
   const returnsByLine = new Map<number, number>(JSON.parse(process.env.RETURNS_BY_LINE ?? '[]'));
   const json = express.json({ limit: '1mb' });

@@ -10,14 +10,14 @@ const quiet = { row, figures, shares: { mean: 0.01, worst: 0.05, slices: 3 } };
 const disturbed = { ...quiet, shares: { mean: 0.053, worst: 0.2, slices: 3 } };
 
 describe('the table of figures', () => {
-  test('says of each goal whether it was met, missed or not measured', () => {
+  test('shows for each goal whether it was met, missed or not measured', () => {
     const table = summarise([quiet]);
     expect(table).toContain('| idle | share | 9.0 % | ≤ 8.0 % | **missed** |');
     expect(table).toContain('| idle | to a peer | none | ≤ 1.00 | not measured |');
     expect(table).toContain('| 1.0 % (5.0 % in the worst of 3 slices) | ≤ 2.0 % | met |');
   });
 
-  test('does not hold a figure that others disturbed, but what they took', () => {
+  test('leaves out figures of a disturbed row, and shows the CPU share of other programs', () => {
     const table = summarise([disturbed]);
     expect(table).not.toContain('9.0 %');
     expect(table).toContain('not published: share of the machine that others took | 5.3 %');

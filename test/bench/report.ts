@@ -4,7 +4,7 @@ import type { Row } from './row.ts';
 
 const RUNS = 'to run';
 
-/** What a row found, and what others took of the machine while it was measured. */
+/** Figures of a row, and the CPU share of other programs during its measurement. */
 export interface Result {
   readonly row: Row;
   readonly figures: readonly Figure[];
@@ -26,16 +26,16 @@ export function hasFailed({ figures }: Pick<Result, 'figures'>): boolean {
   return figures.some(({ goal }) => goal === RUNS);
 }
 
-/** Prints what one row found. */
+/** Prints the figures of one row. */
 export function printRow({ figures, shares }: Result): void {
   for (const { name, value, ...goal } of [...figures, othersFigure(shares)]) {
     const [bound, outcome] = [goal.goal, outcomeOf(goal)];
-    const verdict = bound ? `   goal ${bound}: ${outcome.toUpperCase()}` : '';
-    process.stdout.write(`  ${name}: ${value}${verdict}\n`);
+    const outcomeText = bound ? `   goal ${bound}: ${outcome.toUpperCase()}` : '';
+    process.stdout.write(`  ${name}: ${value}${outcomeText}\n`);
   }
 }
 
-/** Everything as one table in Markdown. Of a row that others disturbed it says only that. */
+/** All rows as one table in Markdown. A disturbed row has only a note. */
 export function summarise(results: readonly Result[]): string {
   const lines = results.flatMap((result) =>
     publishedOf(result).map(({ name, value, ...goal }) => {

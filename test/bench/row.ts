@@ -9,9 +9,9 @@ export interface Bench {
   /** Whether rows are compared with Outpost. */
   readonly peer: boolean;
   readonly platform: Platform;
-  /** Does the work that is measured; with `--profile` it says what the processes did during it. */
+  /** Runs the measured work. With `--profile` it prints where the processes spent their time. */
   watch<T>(processes: readonly NodeProcess[], work: () => Promise<T>): Promise<T>;
-  /** Prints what is going on. */
+  /** Prints progress. */
   note(text: string): void;
   /** So many shops that no other row uses. */
   newShops(count: number): bigint[];
@@ -20,7 +20,7 @@ export interface Bench {
 /** One row of the table of goals. */
 export interface Row {
   readonly name: string;
-  /** What is measured, and what is counted. */
+  /** What is measured and counted. */
   readonly about: string;
   run(bench: Bench): Promise<Figure[]>;
 }
@@ -30,7 +30,7 @@ interface Goal {
   readonly value: number;
   readonly unit?: string;
   readonly digits?: number;
-  /** An interval, or whatever else belongs beside the value. */
+  /** Text beside the value, such as an interval. */
   readonly more?: string;
 }
 

@@ -19,7 +19,7 @@ export interface RunOptions {
   readonly json?: string;
 }
 
-/** Runs rows one after the other on one platform, and prints what they find. */
+/** Runs rows one after the other on one platform, and prints their figures. */
 export async function runRows(o: RunOptions): Promise<Result[]> {
   const platform = await startPlatform();
   const { rows } = await platform.admin.query('show server_version');
@@ -44,7 +44,7 @@ export async function runRows(o: RunOptions): Promise<Result[]> {
       const result = await runRow(row, bench);
       results.push(result);
       printRow(result);
-      // After each row: a run that is cut short keeps what it has measured.
+      // After each row, so that an interrupted run keeps its measurements.
       if (o.writeDocs) await write(results, postgresVersion);
       if (o.json) await writeFile(o.json, jsonOf(results));
     }
@@ -55,7 +55,7 @@ export async function runRows(o: RunOptions): Promise<Result[]> {
   return results;
 }
 
-/** A row that takes no slices of its own is judged as a whole. */
+/** A row without its own slices is judged as a whole. */
 async function runRow(row: Row, bench: Bench): Promise<Result> {
   const { shares } = bench.platform;
   shares.take();
@@ -69,7 +69,7 @@ async function runRow(row: Row, bench: Bench): Promise<Result> {
 }
 
 async function write(results: readonly Result[], postgresVersion: string): Promise<void> {
-  // Rather the figures of an earlier run than a table of refusals.
+  // Keeps the figures of an earlier run if no row may be published.
   if (!results.some(mayBePublished)) return;
   const command = ['npm run bench --', ...process.argv.slice(2)].join(' ');
   await writeDocs({ results, machine: await machineLines(postgresVersion), command });

@@ -10,7 +10,7 @@ import { createPool } from '../../services/platform/postgres.ts';
 import type { Platform } from './platform.ts';
 
 const PARALLEL = 8;
-/** Shops of the gateway count from 1 too: these are made first, and webhook rows begin far above. */
+/** Shops of the gateway count from 1. They are created first, and shops of webhook rows start far above. */
 export const FIRST_FREE_SHOP = 1_000_001n;
 
 export interface BenchShop {

@@ -5,22 +5,22 @@ import { Webhook } from 'standardwebhooks';
 import { serveParent, tellParent } from './ipc.ts';
 import { monotonicMs } from './stats.ts';
 
-/** Every so many-th delivery has its signature verified; all would cost more than the delivery. */
+/** The signature of every nth delivery is verified, because verifying all would cost more than the deliveries. */
 const VERIFY_EACH = 100;
-/** How often the parent is told how many have come. Milliseconds. */
+/** How often the parent gets the number of arrivals. Milliseconds. */
 const TELL_MS = 20;
 const ANSWER = Buffer.from('HTTP/1.1 204 No Content\r\n\r\n');
 const END_OF_HEAD = Buffer.from('\r\n\r\n');
 
 export interface Arrivals {
   readonly received: number;
-  /** Deliveries whose `webhook-id` had come before. */
+  /** Deliveries with a repeated `webhook-id`. */
   readonly repeated: number;
   readonly verified: number;
   readonly invalid: number;
   /** Connections ever opened. */
   readonly connections: number;
-  /** Monotonic milliseconds of the first arrival, by what they are kept by; only while they are. */
+  /** Monotonic milliseconds of the first arrival, by key; only while they are recorded. */
   readonly times: ReadonlyMap<string, number>;
 }
 
@@ -38,7 +38,7 @@ export interface Receivers {
   readonly answerMs?: readonly [number, number];
   /** With it they are reached over TLS. */
   readonly certificate?: { readonly cert: string; readonly key: string };
-  /** Header names come as Go writes them (`Webhook-Id`), not as our sender does. */
+  /** Header names are in Go's form (`Webhook-Id`), not in that of our sender. */
   readonly isCanonical?: boolean;
 }
 
@@ -148,7 +148,7 @@ function headerOf(head: string, name: string): string | undefined {
 
 const methods = {
   listen: (o: Receivers): Promise<number> => listen(o),
-  /** Secrets by path; what comes to other paths is counted and not verified. */
+  /** Secrets by path. Requests to other paths are counted and not verified. */
   learn(known: ReadonlyMap<string, string>) {
     for (const [path, secret] of known) secrets.set(path, new Webhook(secret));
   },
@@ -161,9 +161,9 @@ const methods = {
 };
 export type SinkMethods = typeof methods;
 
-let told = 0;
+let reported = 0;
 setInterval(() => {
-  if (counts.received !== told) tellParent(counts.received);
-  told = counts.received;
+  if (counts.received !== reported) tellParent(counts.received);
+  reported = counts.received;
 }, TELL_MS);
 serveParent(methods);

@@ -1,6 +1,6 @@
 import type pg from 'pg';
 
-/** What PostgreSQL did for one statement, whatever its values. */
+/** The work of PostgreSQL for one statement, over all values. */
 export interface Statement {
   readonly role: string;
   readonly text: string;
@@ -10,12 +10,12 @@ export interface Statement {
   readonly ms: number;
   /** Of these, for planning. */
   readonly planMs: number;
-  /** Pages looked at, in memory or not. */
+  /** Pages read, in memory or not. */
   readonly buffers: number;
   readonly walBytes: number;
 }
 
-/** Begins to count from nothing. */
+/** Resets the counters. */
 export async function resetStatements(admin: pg.Client): Promise<void> {
   await admin.query('select pg_stat_statements_reset()');
 }

@@ -10,8 +10,8 @@ export interface Spread {
 const CONFIDENCE = 0.95;
 
 /**
- * Median and its 95 % interval by order statistics, which assumes nothing about the distribution.
- * Fewer than six values are too few for one: the interval is then smallest to largest.
+ * Median and its 95 % interval by order statistics, which assumes no distribution. With fewer than six values the
+ * interval is from the smallest to the largest.
  */
 export function spreadOf(values: readonly number[]): Spread {
   const sorted = values.toSorted((a, b) => a - b);

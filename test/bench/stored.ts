@@ -38,7 +38,7 @@ export async function storedBytes({ admin, folder }: Platform): Promise<Stored> 
   return { ...found, kafka: bytesOfRecords(join(folder, 'kafka')) };
 }
 
-/** Topics of Kafka itself begin with two underscores. */
+/** Kafka's own topics begin with two underscores. */
 function bytesOfRecords(folder: string): number {
   return readdirSync(folder, { recursive: true, encoding: 'utf8' })
     .filter((path) => path.endsWith('.log') && !path.includes('__') && /-\d+\/\d+\.log$/.test(path))

@@ -5,7 +5,7 @@ const TICKS_PER_SECOND = 100;
 /** Among the flags of a process: a thread of the kernel (PF_KTHREAD). */
 const KERNEL_THREAD = 0x00200000;
 
-/** What the kernel says about a process at one moment. */
+/** CPU time of a process at one moment, from the kernel. */
 export interface ProcessTime {
   readonly pid: number;
   readonly parent: number;
@@ -56,7 +56,7 @@ export function residentOf(pid: number): number {
 
 /** Reads the text of `/proc/<pid>/stat`. */
 export function parseStat(pid: number, text: string): ProcessTime {
-  // The second field, the name, may hold anything; the third begins behind its last bracket.
+  // The second field, the name, may contain anything. The third begins after its last bracket.
   const fields = text
     .slice(text.lastIndexOf(')') + 2)
     .split(' ')

@@ -17,13 +17,13 @@ const MODULE = 'github.com/hookdeck/outpost';
 const BUILD_MS = 20 * 60_000;
 const START_MS = 120_000;
 const ENDING = { signal: 'SIGTERM', insist: 'SIGKILL', timeoutMs: 20_000 } as const;
-/** The same that our service has: its default delivers one after another. */
+/** The same as in our service. Its default sends deliveries one after another. */
 const CONCURRENCY = '512';
 
 /** Why there is no peer: a program is missing, or its source cannot be fetched. */
 export class PeerUnavailable extends Error {}
 
-/** A running Outpost with what it needs. */
+/** A running Outpost with its dependencies. */
 export interface Outpost {
   readonly origin: string;
   readonly apiKey: string;
@@ -33,10 +33,10 @@ export interface Outpost {
 }
 
 /**
- * Builds Outpost from its Go module, once for each version. Nothing of it is kept in this repository.
+ * Builds Outpost from its Go module, once for each version. This repository contains no part of it.
  *
  * @returns the folder of its programs.
- * @throws PeerUnavailable when Go or the module cannot be had.
+ * @throws PeerUnavailable when Go or the module is missing.
  */
 export async function buildOutpost(version: string): Promise<string> {
   const bin = join(homedir(), '.cache', 'rms-bench', `outpost-${version}`);

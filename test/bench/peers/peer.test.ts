@@ -30,7 +30,7 @@ describe('figures beside a peer', () => {
     expect(figures[1]?.value).toContain('--per-second 200');
   });
 
-  test('say why there is no peer, and keep its goals without an outcome', () => {
+  test('report why there is no peer, and keep its goals without a result', () => {
     const figures = absentFigures(
       burst,
       'go: reading https://registry.example/x:\n  403 Forbidden',

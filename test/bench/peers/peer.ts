@@ -25,7 +25,7 @@ export const peerResult = z.object({
 });
 export type PeerResult = z.infer<typeof peerResult>;
 
-/** Of the peer's figure: at least so many times the rate, at most so many times the CPU. */
+/** Relative to the peer's figure: least ratio of the rate, greatest ratio of the CPU. */
 export interface PeerGoals {
   readonly perSecond?: number;
   readonly cpu: number;
@@ -39,8 +39,8 @@ export interface PeerComparison {
 }
 
 /**
- * Ours to Outpost's under the same load, after ours in the same run; the services are stopped for it. Where
- * Outpost cannot be had the figures say why.
+ * Compares our figures with those of Outpost under the same load, after ours in the same run. The services are stopped
+ * for it. Without Outpost the figures contain the reason.
  */
 export async function peerFigures(bench: Bench, o: PeerComparison): Promise<Figure[]> {
   if (!bench.peer) return [];
@@ -51,7 +51,7 @@ export async function peerFigures(bench: Bench, o: PeerComparison): Promise<Figu
   return 'reason' in found ? absentFigures(o, found.reason, command) : ratios(o, found, command);
 }
 
-/** The command with which anybody repeats the peer's part. */
+/** The command to repeat the peer's part. */
 export function commandOf(rate: number | undefined, isQuick: boolean): string[] {
   const load = rate === undefined ? ['--burst'] : ['--per-second', String(rate)];
   return ['node', 'test/bench/peers/outpost.ts', ...load, ...(isQuick ? ['--quick'] : [])];
@@ -95,7 +95,7 @@ export function ratios(
   return [atLeast(goals.perSecond, rate), ...figures];
 }
 
-/** The goals stay in the table, with the reason why nothing stands beside them. */
+/** The goals stay in the table, with the reason why there is no figure of the peer. */
 export function absentFigures(
   { goals }: PeerComparison,
   reason: string,

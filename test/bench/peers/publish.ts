@@ -50,7 +50,7 @@ const methods = {
     await Promise.all(pending);
     return times;
   },
-  /** Keeps so many events on their way until `stop`. */
+  /** Keeps this many events in flight until `stop`. */
   saturate(o: { tenants: readonly string[]; window: number }) {
     isSaturating = true;
     const lane = async () => {

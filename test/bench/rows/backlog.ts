@@ -8,7 +8,7 @@ import { resetStatements, type Statement, statementsSince } from '../statements.
 
 /** Shops with an endpoint each, over which the backlog is spread. */
 const SHOPS = 50;
-/** What was delivered is put back so often, so that the backlog stands. Milliseconds. */
+/** How often delivered deliveries are replaced, so that the backlog keeps its size. Milliseconds. */
 const REFILL_MS = 100;
 
 interface Claims {
@@ -19,7 +19,7 @@ interface Claims {
   readonly rowsAClaim: number;
 }
 
-/** What a standing backlog costs those who work it off. */
+/** What a constant backlog costs the dispatcher. */
 export const backlog: Row = {
   name: 'backlog',
   about: `A backlog over ${SHOPS} shops with an endpoint each, kept at 10^3 and then at 10^6 due deliveries by refilling what was delivered; the work of refilling is not counted. A claim is the statement that reads due deliveries.`,

@@ -4,7 +4,7 @@ import { type Bench, figure, type Row } from '../row.ts';
 import type { Receivers } from '../sink.ts';
 import { measureFlow } from './steady.ts';
 
-/** A point at which the capacity model is held against a measurement; no coefficient comes from it. */
+/** A point at which the capacity model is compared with a measurement. It is not used for the coefficients. */
 export interface CapacityPoint {
   readonly perSecond: number;
   readonly receivers: Receivers;

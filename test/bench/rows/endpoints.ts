@@ -8,7 +8,7 @@ import { residentOf } from '../work.ts';
 const PER_SECOND = 200;
 const RSS_GOAL_MB = 350;
 
-/** What a delivery costs when there are many endpoints, each of a shop of its own. */
+/** The cost of a delivery with many endpoints, each of a different shop. */
 export const endpoints: Row = {
   name: 'endpoints',
   about: `Open loop, ${PER_SECOND} events a second, first to one shop with one endpoint, then over all of 100,000 shops with one endpoint each, in turn (one host: connections are not what is measured).`,

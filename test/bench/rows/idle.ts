@@ -15,7 +15,7 @@ const PAUSE_MS = 30_000;
 const SECONDS = 60;
 const QUICK = { pauseMs: 2_000, seconds: 4 };
 
-/** What everything takes while nothing happens. */
+/** The CPU and memory of the idle system. */
 export const idle: Row = {
   name: 'idle',
   about: `Returns, webhooks, Kafka and PostgreSQL without a request or an event, for ${SECONDS} s after ${PAUSE_MS / 1_000} s of rest; then npm start in the same way, all its processes.`,

@@ -23,7 +23,7 @@ interface Case {
   readonly isRetrying: boolean;
 }
 
-/** What is left of the work when three times as much comes as can be done. */
+/** The throughput at three times the load that the system can handle. */
 export const overload: Row = {
   name: 'overload',
   about: `Capacity in a closed loop (${READERS} connections that read, ${WRITERS} that write), then ${TIMES} times as much in an open loop, counted after ${WARM_UP_SECONDS} s: of reads, of writes, and of reads whose clients send again after Retry-After, repetitions included; then half of capacity until it is answered as before. Load on the same machine.`,

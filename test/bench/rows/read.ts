@@ -91,7 +91,7 @@ async function measure(
   return figures;
 }
 
-/** What lies behind the ratios; says little about another machine. */
+/** The absolute figures behind the ratios. They do not apply to other machines. */
 export function absolute({ ours, theirs }: Comparison, at: string): Figure[] {
   const sides = [
     ['ours', ours],

@@ -13,9 +13,9 @@ const P50_MS = 30;
 const P99_MS = 55;
 
 /**
- * Events to signed deliveries at a fixed rate, far below what goes.
+ * Events to signed deliveries at a fixed rate, far below the maximum.
  *
- * @param cpuGoal most CPU for a delivery, to Outpost's.
+ * @param cpuGoal greatest CPU for a delivery, relative to Outpost's.
  */
 function steady(perSecond: number, cpuGoal: number): Row {
   return {
@@ -118,7 +118,7 @@ function cpuFigures(
   ];
 }
 
-/** Cores that services, Kafka and PostgreSQL use while nothing happens. */
+/** Cores that services, Kafka and PostgreSQL use when idle. */
 async function idleShare({ platform, quick }: Bench): Promise<number> {
   const seconds = quick ? 2 : 20;
   await sleep(quick ? 1_000 : 5_000);

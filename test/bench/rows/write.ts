@@ -18,17 +18,17 @@ import { type BenchShop, makeReturns, makeShop } from '../shop.ts';
 import { costliest, resetStatements, statementsSince, sumsOf } from '../statements.ts';
 import { absolute, lengths } from './read.ts';
 
-/** What one call may hold. */
+/** Each connection assesses different lines. */
 const ITEMS = 30;
-/** Each assesses lines of its own. */
+/** Each connection assesses different lines. */
 const CONNECTIONS = 8;
 /** Of the throughput of one statement that stores the same rows. */
 const FLOOR_GOAL = 0.25;
 const PROCESSOR = 'warehouse@example.com';
 const NOTE = 'As new, in its box, number {unique}';
-/** Requests over which statements are counted. */
+/** Loops of the services run a few statements without any request. */
 const COUNTED = 40;
-/** Loops of the services run a statement now and then, whatever is asked. */
+/** Loops of the services run a few statements without any request. */
 const STATEMENT_NOISE = 1.1;
 
 /** POST of dispositions against one statement that stores them. */
@@ -130,7 +130,7 @@ async function measure(
   ];
 }
 
-/** Statements a request, one after another. */
+/** Statements per request, with sequential requests. */
 async function statementsOf({ platform }: Arena, load: Load, note: Bench['note']): Promise<number> {
   const request = load.lists[0]?.[0];
   await resetStatements(platform.admin);
