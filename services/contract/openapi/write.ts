@@ -1,13 +1,20 @@
-import { mkdir, writeFile } from 'node:fs/promises';
+import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { RELEASED, UNSTABLE } from '../versions.ts';
+import { changelogLock, requireChangelogEntry } from './changelog-lock.ts';
 import { openapiDocument } from './document.ts';
 
 /**
  * Writes docs/openapi/<version>.json for every version (`npm run docs`). With `--release` it also writes the copies
- * with which a test compares later documents: run it once when a version is released.
+ * with which a test compares later documents: run it once when a version is released. A change of the public shape
+ * without a change of docs/changelog.md is refused.
  */
 const docs = new URL('../../../docs/openapi/', import.meta.url);
 const released = new URL('released/', import.meta.url);
+
+const lock = new URL('changelog-lock.json', import.meta.url);
+const now = changelogLock(await readFile(new URL('../changelog.md', docs), 'utf8'));
+requireChangelogEntry(JSON.parse(await readFile(lock, 'utf8')), now);
+await writeFile(lock, `${JSON.stringify(now, undefined, 2)}\n`);
 
 await mkdir(docs, { recursive: true });
 for (const version of [...RELEASED, UNSTABLE]) {

@@ -245,7 +245,7 @@ export const CartsService: GenService<{
     output: typeof CreateCartResponseSchema;
   },
   /**
-   * GetCart reads a cart by its token: whoever finishes the checkout calls it. NOT_FOUND: the shop has
+   * GetCart reads a cart by its token: the caller that finishes the checkout uses it. NOT_FOUND: the shop has
    * none with that token, or it is older than 30 days.
    *
    * @generated from rpc rms.carts.v1.CartsService.GetCart

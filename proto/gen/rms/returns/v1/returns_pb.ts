@@ -97,7 +97,7 @@ export type EditReturnRequest = Message<"rms.returns.v1.EditReturnRequest"> & {
   outcome: Outcome;
 
   /**
-   * New amounts of the whole return; absent stays, the refund is filled anew
+   * New amounts of the whole return; absent stays, the refund is computed again
    *
    * @generated from field: rms.returns.v1.ReturnAmountsInput amounts = 7;
    */
@@ -2634,7 +2634,7 @@ export type Settings = Message<"rms.returns.v1.Settings"> & {
   currency: string;
 
   /**
-   * How stock is put back
+   * How goods return to stock
    *
    * @generated from field: rms.returns.v1.RestockMode restock_mode = 2;
    */
@@ -3114,7 +3114,7 @@ export const InstantRefundStateSchema: GenEnum<InstantRefundState> = /*@__PURE__
   enumDesc(file_rms_returns_v1_returns, 0);
 
 /**
- * RestockMode is how stock is put back when a return is processed.
+ * RestockMode says how goods return to stock when a return is processed.
  *
  * @generated from enum rms.returns.v1.RestockMode
  */
@@ -3140,7 +3140,7 @@ export const RestockMode = {
 } as const;
 
 /**
- * RestockMode is how stock is put back when a return is processed.
+ * RestockMode says how goods return to stock when a return is processed.
  *
  * @generated from enum rms.returns.v1.RestockMode
  */

@@ -1,0 +1,40 @@
+import { createHash } from 'node:crypto';
+import { RELEASED, UNSTABLE } from '../versions.ts';
+import { openapiDocument } from './document.ts';
+
+/**
+ * What the public shape and its changelog were when `npm run docs` last ran. A shape that changes while the changelog
+ * stays is refused, so that callers learn of every change.
+ */
+export interface ChangelogLock {
+  /** SHA-256 of all documents, without the words that explain them. */
+  readonly shape: string;
+  /** SHA-256 of docs/changelog.md. */
+  readonly changelog: string;
+}
+
+/** @param changelog the text of docs/changelog.md. */
+export function changelogLock(changelog: string): ChangelogLock {
+  const documents = [...RELEASED, UNSTABLE].map(openapiDocument);
+  return { shape: hashOf(JSON.stringify(documents, withoutWords)), changelog: hashOf(changelog) };
+}
+
+/** @throws Error when the shape changed and the changelog did not. */
+export function requireChangelogEntry(before: ChangelogLock, now: ChangelogLock): void {
+  if (before.shape === now.shape || before.changelog !== now.changelog) return;
+  throw new Error(
+    'The public shape changed. Say in docs/changelog.md what changes for callers, then run `npm run docs` again.',
+  );
+}
+
+const WORDS = new Set(['description', 'summary', 'example', 'examples']);
+
+/** A property may have such a name; then its value is a schema, which is an object. */
+function withoutWords(name: string, value: unknown): unknown {
+  const isWord = WORDS.has(name) && (typeof value !== 'object' || name.startsWith('example'));
+  return isWord ? undefined : value;
+}
+
+function hashOf(text: string): string {
+  return createHash('sha256').update(text).digest('hex');
+}
