@@ -136,7 +136,7 @@ describe('consume events', () => {
     ['another schema', { schema: 'rms.events.v2' }],
     ['no id', { eventId: 'x' }],
     ['no shop', { shopId: 0n }],
-  ])('a record with %s is put aside', async (_, fields) => {
+  ])('a record with %s becomes poison', async (_, fields) => {
     await bus.publish('t', [recordOf('a', fields)]);
     expect(await poison()).toHaveLength(1);
     expect(seen).toEqual([]);

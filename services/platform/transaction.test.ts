@@ -73,7 +73,7 @@ describe('a transaction', () => {
       await committing(tx, () => see(tx, 'c'));
     });
     const messages = sent.map((text) => text.match(/begin|insert|commit/g));
-    // The second and third are prepared by now.
+    // The second and third are already prepared.
     expect(messages).toEqual([['begin', 'insert'], ['commit']]);
     expect(await seen()).toEqual(['a', 'b', 'c']);
   });

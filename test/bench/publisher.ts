@@ -21,7 +21,7 @@ let lastReturn = 0n;
 let appended = 0;
 let received = 0;
 let isSaturating = false;
-let lanes: Promise<void>[] = [];
+let writers: Promise<void>[] = [];
 
 /** The event of a closed return: its whole state, with its own key. */
 function newEvent(shopId: bigint): NewEvent {
@@ -68,16 +68,16 @@ const methods = {
     return times;
   },
   /** Keeps this many events in flight until it is stopped. */
-  saturate(o: { shops: readonly bigint[]; window: number; batch: number; lanes: number }) {
+  saturate(o: { shops: readonly bigint[]; window: number; batch: number; writers: number }) {
     isSaturating = true;
     const before = appended - received;
-    const lane = async () => {
+    const writer = async () => {
       while (isSaturating) {
         if (appended - received - before + o.batch > o.window) await sleep(2);
         else await append(o.shops, o.batch);
       }
     };
-    lanes = Array.from({ length: o.lanes }, lane);
+    writers = Array.from({ length: o.writers }, writer);
   },
   /** How many deliveries the sink has had. */
   received(count: number) {
@@ -85,7 +85,7 @@ const methods = {
   },
   async stop(_: undefined) {
     isSaturating = false;
-    await Promise.all(lanes);
+    await Promise.all(writers);
     return appended;
   },
   /** Appends this many at once, in large transactions. */

@@ -234,7 +234,7 @@ describe('files that change', () => {
     await files('client', { ca: ours.cert + others.cert });
     await files('server', { ca: others.cert, certificate: others.issue({ name: 'localhost' }) });
     await until(async () => (await certificateOf(server)).issuer.CN === 'others');
-    // A client that trusts only the old authority is rejected; ours has read both by now.
+    // A client that trusts only the old authority is rejected; ours has already read both.
     await until(() =>
       client.getCart(cart).then(
         () => true,

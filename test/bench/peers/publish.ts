@@ -20,7 +20,7 @@ const data = toJson(ReturnSchema, snapshot);
 let published = 0;
 let received = 0;
 let isSaturating = false;
-let lanes: Promise<void>[] = [];
+let writers: Promise<void>[] = [];
 
 /** Publishes one event over Outpost's API, and answers its id. */
 async function publish(tenants: readonly string[]): Promise<string> {
@@ -53,13 +53,13 @@ const methods = {
   /** Keeps this many events in flight until `stop`. */
   saturate(o: { tenants: readonly string[]; window: number }) {
     isSaturating = true;
-    const lane = async () => {
+    const writer = async () => {
       while (isSaturating) {
         if (published - received >= o.window) await sleep(2);
         else await publish(o.tenants);
       }
     };
-    lanes = Array.from({ length: CONNECTIONS }, lane);
+    writers = Array.from({ length: CONNECTIONS }, writer);
   },
   /** How many deliveries the sink has had. */
   received(count: number) {
@@ -67,7 +67,7 @@ const methods = {
   },
   async stop(_: undefined) {
     isSaturating = false;
-    await Promise.all(lanes);
+    await Promise.all(writers);
     return published;
   },
 };

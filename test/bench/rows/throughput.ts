@@ -19,7 +19,7 @@ import { storedBytes, storedFigure } from '../stored.ts';
 const SHOPS = 50;
 /** Events on their way at most. */
 const WINDOW = 2_000;
-const LOAD = { window: WINDOW, batch: 20, lanes: 2 };
+const LOAD = { window: WINDOW, batch: 20, writers: 2 };
 const PATH =
   'outbox of returns → relay → Kafka → consumer → fan-out → delivery → sink. CPU: all processes, publisher and sink too';
 /** Of the burst. */

@@ -22,7 +22,7 @@ const MEND = 'alter table webhooks.payloads drop constraint broken';
 export const failingRecordsRow: Row = {
   name: 'failing-records',
   fault: 'every record fails in its listener for 8 s, for a reason that is no outage',
-  mustHold: 'lost 0; duplicates 0; nothing set aside, no manual step',
+  mustHold: 'lost 0; duplicates 0; no poison records, no manual step',
   budgetMs: { short: 150_000, full: 400_000 },
   run: (context) =>
     asAdmin(context.system, (admin) =>

@@ -22,7 +22,7 @@ const DROPPED = 'log lines were dropped';
  */
 export const fullLogRow: Row = {
   name: 'full-log-disk',
-  fault: 'the disk of the log is full; the reader of the log stands still',
+  fault: 'the disk of the log is full; the reader of the log stops reading',
   mustHold:
     'requests are answered; lines are dropped, counted and reported; SIGTERM stops in order',
   budgetMs: { short: 150_000, full: 150_000 },
@@ -76,7 +76,7 @@ async function withPausedReader(
     const answers = await ask(gateway, ENOUGH_LINES);
     const dropped = await droppedBy(gateway);
     const wasReported = await reportIn(pipe);
-    const problems = problemsOfStop('a reader that stands still', await gateway.process.stop());
+    const problems = problemsOfStop('a reader that stopped reading', await gateway.process.stop());
     if (dropped === 0) problems.push('no line was dropped');
     if (!wasReported) problems.push('no line says how many lines were dropped');
     return { answers, dropped, problems };

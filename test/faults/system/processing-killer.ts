@@ -14,7 +14,7 @@ export type FromKiller =
   | { readonly kind: 'failed'; readonly reason: string };
 
 const POOL_MAX = 10;
-const PASSWORD = 'of a database that nobody else sees';
+const PASSWORD = 'of a private database';
 
 const tell = (message: FromKiller): void => void process.send?.(message);
 const [folder = '', points = '', seed = ''] = process.argv.slice(2);

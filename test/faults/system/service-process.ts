@@ -75,7 +75,7 @@ export function serviceProcess(o: ServiceProcessOptions): ServiceProcess {
       const stopped = pid();
       process.kill(stopped, 'SIGSTOP');
       const look = async () => (await stateOf(stopped)) === 'T';
-      await waitFor(look, { what: `${o.name} stands still`, withinMs: FREEZE_MS, everyMs: 0 });
+      await waitFor(look, { what: `${o.name} is frozen`, withinMs: FREEZE_MS, everyMs: 0 });
     },
     thaw: () => void process.kill(pid(), 'SIGCONT'),
     async kill() {

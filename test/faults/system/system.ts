@@ -185,10 +185,10 @@ async function untilReady(place: Place, running: ServiceProcess): Promise<void> 
     return;
   }
   const target = `127.0.0.1:${place.port}`;
-  const nobody = { token: async () => '' };
+  const noIdentity = { token: async () => '' };
   const { client, close } = createServiceClient(Health, {
     target,
-    identity: nobody,
+    identity: noIdentity,
     timeoutMs: 1_000,
   });
   try {

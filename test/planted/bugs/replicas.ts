@@ -12,7 +12,7 @@ export const replicaBugs: readonly Bug[] = [
     row: 'replica-latency',
   },
   {
-    name: 'notification-not-heard',
+    name: 'notification-ignored',
     promise: 'fresh deliveries flow at once, whichever replica holds their endpoint',
     file: 'services/webhooks/delivery/queue/queue-loader.ts',
     find: 'else if (notified.size > 0) await loadNotified(held);',
