@@ -129,15 +129,17 @@ test(
     const all = Array.from({ length: STEPS }, (_, nth) =>
       WHENS.map((when): Death => ({ at: nth + 1, when })),
     ).flat();
+    // Some steps run only after everything was published. Then nothing is killed, and another point is tried.
+    const enough = Math.min(POINTS, all.length) / 3;
     let struck = 0;
-    for (const death of shuffled(all, randomOf(SEED)).slice(0, POINTS)) {
+    for (const [tried, death] of shuffled(all, randomOf(SEED)).entries()) {
+      if (tried >= POINTS && struck >= enough) break;
       const wasStruck = await trial(death).catch((cause: Error) => {
         throw new Error(`killed ${death.when} step ${death.at}: ${cause.message}`, { cause });
       });
       if (wasStruck) struck += 1;
     }
-    // Some of the later steps run only after everything was published.
-    expect(struck).toBeGreaterThan(Math.min(POINTS, all.length) / 4);
+    expect(struck).toBeGreaterThanOrEqual(enough);
   },
   60_000 + POINTS * TRIAL_MS,
 );
