@@ -10,6 +10,8 @@ export interface Target extends StoredQueue {
   readonly isFailing: boolean;
   /** Whether the queue was empty. */
   readonly wasEmpty: boolean;
+  /** When it was found, before the commit of the fresh deliveries; by the monotonic clock. */
+  readonly foundAtMs: number;
 }
 
 /** Deliveries of a queue that were just committed. */
@@ -35,9 +37,10 @@ export async function findTargets(
     text: FIND,
     values: [pairs.map(({ shopId }) => shopId), pairs.map(({ trigger }) => trigger), shards],
   });
+  const foundAtMs = performance.now();
   return rows.map((row) => {
     const { url, encryptedSecrets, isFailing, wasEmpty } = row;
-    return { ...toQueue(row), url, encryptedSecrets, isFailing, wasEmpty };
+    return { ...toQueue(row), url, encryptedSecrets, isFailing, wasEmpty, foundAtMs };
   });
 }
 

@@ -26,6 +26,8 @@ export interface ActiveQueue extends StoredQueue {
   freshSinceMs: number;
   /** How many notifications of due work it got. */
   notifications: number;
+  /** When its last read from the table ended; infinite during a read. */
+  readEndedMs: number;
   /** Since when it has had no due work. */
   idleSinceMs: number;
   /** Read cursor: earlier due deliveries were read; by the retry clock. */
@@ -58,6 +60,8 @@ const MAX_FRESH_MS = 250;
 /** For all queues together. */
 const MAX_FRESH_BYTES = 8 * 1024 * 1024;
 const TRUSTED_CAP = 3;
+/** Most removed queues of which the last read is in memory. */
+const MAX_READS_OF_REMOVED = 20_000;
 /** Most pairs of shop and health class whose last grant is in memory. */
 const MAX_GRANTS = 20_000;
 
@@ -99,6 +103,9 @@ export function createActiveQueues(): ActiveQueues {
   const lastGrants = new Map<string, number>();
   let grants = 0;
   let freshBytes = 0;
+  /** When the last reads of removed queues ended. Those that are not here ended before `forgottenReadsMs`. */
+  const readsOfRemoved = new Map<string, number>();
+  let forgottenReadsMs = Number.NEGATIVE_INFINITY;
 
   function leave(key: string, endpoint: LoadedEndpoint): void {
     endpoint.users -= 1;
@@ -109,6 +116,12 @@ export function createActiveQueues(): ActiveQueues {
     const queue = queues.get(key);
     if (!queue) return;
     queues.delete(key);
+    if (readsOfRemoved.size >= MAX_READS_OF_REMOVED) {
+      readsOfRemoved.clear();
+      forgottenReadsMs = performance.now();
+    }
+    readsOfRemoved.delete(key);
+    readsOfRemoved.set(key, queue.readEndedMs);
     takeFresh(queue, Number.POSITIVE_INFINITY);
     const endpoint = endpoints.get(queue.endpointKey);
     if (endpoint) leave(queue.endpointKey, endpoint);
@@ -124,6 +137,7 @@ export function createActiveQueues(): ActiveQueues {
       freshSinceMs: 0,
       lastGrant: 0,
       notifications: 0,
+      readEndedMs: readsOfRemoved.get(stored.key) ?? forgottenReadsMs,
       idleSinceMs: performance.now(),
       freshFromMs: 0,
       retriesFromMs: 0,
@@ -167,6 +181,9 @@ export function createActiveQueues(): ActiveQueues {
       if (freshBytes + bytes > MAX_FRESH_BYTES) return false;
       const known = queues.get(target.key);
       if (known ? !takesFresh(known, target) : !target.wasEmpty) return false;
+      // A read that ended after the queue was found may have seen the deliveries, and they may have been sent.
+      const readEndedMs = (known ?? { readEndedMs: readsOfRemoved.get(target.key) }).readEndedMs;
+      if ((readEndedMs ?? forgottenReadsMs) >= target.foundAtMs) return false;
       if (!known && queues.size >= MAX_ACTIVE_QUEUES) return false;
       const queue = known ?? addEmpty(target);
       if (queue.fresh.length === 0) queue.freshSinceMs = performance.now();

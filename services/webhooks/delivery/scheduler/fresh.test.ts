@@ -13,6 +13,7 @@ const ids = { shopId: 1n, subscriptionId: 1n, endpointId: 1n, endpointKey: '1:1'
 const target: Target = {
   ...{ ...ids, key: KEY, health: NEW_ENDPOINT },
   ...{ url: 'https://example.com/', encryptedSecrets: null, isFailing: false, wasEmpty: true },
+  foundAtMs: 0,
 };
 
 /** Only this part is used. */
@@ -89,6 +90,54 @@ describe('deliveries that were just committed', () => {
     await sendDue();
     expect(started).toEqual([]);
     expect(active.queues.get(KEY)).toMatchObject({ hasDueWork: true, fresh: [] });
+  });
+});
+
+describe('a delivery that a read has seen before its commit was known here', () => {
+  const found = (foundAtMs: number): Target => ({ ...target, foundAtMs });
+
+  test.each([
+    ['ended after the queue was found', 1, false],
+    ['ended before the queue was found', 2, true],
+  ])('is not sent again: the read %s', async (_, foundAtMs, isAccepted) => {
+    jest.advanceTimersByTime(1);
+    const { active, started, sendDue } = scheduling();
+    active.addFresh(found(0.5), []);
+    for (const queue of active.queues.values()) markDue(queue);
+    // The read starts the delivery, and its result is recorded: it is in flight no more.
+    await sendDue();
+    expect(active.addFresh(found(foundAtMs), [fresh('a')])).toBe(isAccepted);
+    await sendDue();
+    expect(started).toEqual(isAccepted ? ['a'] : []);
+  });
+
+  test('is not sent again during the read', async () => {
+    const reading = Promise.withResolvers<{ rows: Due[] }>();
+    const begun = Promise.withResolvers<void>();
+    const query = () => {
+      begun.resolve();
+      return reading.promise;
+    };
+    const { active, sendDue } = scheduling({ pool: { query } as unknown as pg.Pool });
+    active.addFresh(found(1), []);
+    for (const queue of active.queues.values()) markDue(queue);
+    const sending = sendDue();
+    await begun.promise;
+    for (const queue of active.queues.values()) queue.hasDueWork = false;
+    expect(active.addFresh(found(5), [fresh('a')])).toBe(false);
+    reading.resolve({ rows: [] });
+    await sending;
+  });
+
+  test('is not sent again when its queue was unloaded in between', async () => {
+    jest.advanceTimersByTime(1);
+    const { active, sendDue } = scheduling();
+    active.addFresh(found(0.5), []);
+    for (const queue of active.queues.values()) markDue(queue);
+    await sendDue();
+    active.remove(KEY);
+    expect(active.addFresh(found(1), [fresh('a')])).toBe(false);
+    expect(active.addFresh(found(2), [fresh('b')])).toBe(true);
   });
 });
 

@@ -53,7 +53,10 @@ export function createScheduler(o: SchedulerOptions): () => Promise<void> {
   }
 
   async function sendRead(picks: Picks): Promise<void> {
-    const deliveries = await read(picks);
+    for (const { queue } of picks.picked) queue.readEndedMs = Number.POSITIVE_INFINITY;
+    const deliveries = await read(picks).finally(() => {
+      for (const { queue } of picks.picked) queue.readEndedMs = performance.now();
+    });
     const waiting = new Set(deliveries.filter((due) => !send(due)).map(queueKeyOf));
     note(picks, deliveries, waiting);
   }
