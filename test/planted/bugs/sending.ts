@@ -116,4 +116,12 @@ export const sendingBugs: readonly Bug[] = [
     replace: 'set expire_before = null',
     tests: ['services/webhooks/delivery/queue/lifecycle.test.ts'],
   },
+  {
+    name: 'sent-again-from-memory',
+    promise: 'a delivery that a read has already sent is not sent again from memory',
+    file: 'services/webhooks/delivery/scheduler/active-queues.ts',
+    find: 'if ((readEndedMs ?? forgottenReadsMs) >= target.foundAtMs) return false;',
+    replace: '',
+    tests: ['services/webhooks/delivery/scheduler/fresh.test.ts'],
+  },
 ];
