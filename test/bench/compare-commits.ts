@@ -14,7 +14,7 @@ import {
   type Side,
   turnsOf,
 } from './commits.ts';
-import { createShareBook, othersFigure, sharesOf } from './others.ts';
+import { createShareBook, backgroundLoadFigure, sharesOf } from './background-load.ts';
 
 const run = promisify(execFile);
 const ROOT = fileURLToPath(new URL('../../', import.meta.url)).replace(/\/$/, '');
@@ -54,7 +54,7 @@ export async function compareCommits(o: CompareOptions): Promise<boolean> {
     other.remove();
   }
   say(`\n${comparedTable(comparedFigures(found.ours, found.theirs), other.name)}`);
-  const { name, value, met } = othersFigure(sharesOf(shares.take()));
+  const { name, value, met } = backgroundLoadFigure(sharesOf(shares.take()));
   say(`\n${name}: ${value}${met ? '' : ' - too much: do not publish these ratios'}`);
   return met === true;
 }

@@ -31,7 +31,7 @@ const program = new Command('npm run bench --')
   .option('--pairs <count>', 'turns of each with --compare', wholeNumber, 4)
   .addHelpText(
     'after',
-    '\nStatus 1: a row did not run. Status 2: others took over 2 % of the machine, so a row is not published.',
+    '\nStatus 1: a row did not run. Status 2: the background load was above 2 % of the machine, so a row is not published.',
   )
   .action(run);
 // Both commands have --quick: an option after the command belongs to the command.

@@ -19,7 +19,7 @@ import { migrate } from '../../services/platform/migrate.ts';
 import { roleOf, SCHEMAS } from '../../services/platform/schemas.ts';
 import { type Certificate, createAuthority } from '../support/certificates.ts';
 import { type NodeProcess, startProcess } from './child.ts';
-import { createShareBook, type ShareBook } from './others.ts';
+import { createShareBook, type ShareBook } from './background-load.ts';
 import { environmentsOf, type ProcessName, placesOf } from './places.ts';
 
 /** Longer than a client's pause between two attempts to connect. Milliseconds. */
@@ -49,7 +49,7 @@ export interface Platform {
   readonly oauthKeyring: string;
   /** For a receiver at 127.0.0.1; webhooks trusts it. */
   readonly certificate: Certificate;
-  /** What others took of the machine while something was measured. */
+  /** Background load while something was measured. */
   readonly shares: ShareBook;
   urlOf(schema: string): string;
   /** Starts the missing ones of these processes and stops all others. */

@@ -20,7 +20,7 @@ describe('the table of figures', () => {
   test('leaves out figures of a disturbed row, and shows the CPU share of other programs', () => {
     const table = summarise([disturbed]);
     expect(table).not.toContain('9.0 %');
-    expect(table).toContain('not published: share of the machine that others took | 5.3 %');
+    expect(table).toContain('not published: background load | 5.3 %');
     expect([quiet, disturbed].map(mayBePublished)).toEqual([true, false]);
   });
 

@@ -1,5 +1,5 @@
 import type { Figure } from './figure.ts';
-import { othersFigure, type RowShares } from './others.ts';
+import { backgroundLoadFigure, type RowShares } from './background-load.ts';
 import type { Row } from './row.ts';
 
 const RUNS = 'to run';
@@ -11,9 +11,9 @@ export interface Result {
   readonly shares: RowShares;
 }
 
-/** Whether others took so little that the figures mean something. */
+/** Whether the background load was low enough to publish the figures. */
 export function mayBePublished({ shares }: Pick<Result, 'shares'>): boolean {
-  return othersFigure(shares).met === true;
+  return backgroundLoadFigure(shares).met === true;
 }
 
 /** A row that failed has only this figure. */
@@ -28,7 +28,7 @@ export function hasFailed({ figures }: Pick<Result, 'figures'>): boolean {
 
 /** Prints the figures of one row. */
 export function printRow({ figures, shares }: Result): void {
-  for (const { name, value, ...goal } of [...figures, othersFigure(shares)]) {
+  for (const { name, value, ...goal } of [...figures, backgroundLoadFigure(shares)]) {
     const [bound, outcome] = [goal.goal, outcomeOf(goal)];
     const outcomeText = bound ? `   goal ${bound}: ${outcome.toUpperCase()}` : '';
     process.stdout.write(`  ${name}: ${value}${outcomeText}\n`);
@@ -48,7 +48,7 @@ export function summarise(results: readonly Result[]): string {
 }
 
 function publishedOf(result: Result): readonly Figure[] {
-  const others = othersFigure(result.shares);
+  const others = backgroundLoadFigure(result.shares);
   if (mayBePublished(result)) return [...result.figures, others];
   return [{ ...others, name: `not published: ${others.name}` }];
 }

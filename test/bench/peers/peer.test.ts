@@ -42,7 +42,7 @@ describe('figures beside a peer', () => {
       [undefined, undefined],
     ]);
     expect(figures[2]?.value).toBe(
-      'Outpost could not be had: go: reading the registry 403 Forbidden (`node test/bench/peers/outpost.ts --burst --quick`)',
+      'Outpost could not be installed: go: reading the registry 403 Forbidden (`node test/bench/peers/outpost.ts --burst --quick`)',
     );
   });
 });

@@ -101,7 +101,7 @@ export function absentFigures(
   reason: string,
   command: readonly string[],
 ): Figure[] {
-  const value = 'Outpost could not be had';
+  const value = 'Outpost could not be installed';
   const rate = goals.perSecond;
   return [
     ...(rate === undefined

@@ -2,8 +2,8 @@ import { readFileSync } from 'node:fs';
 import type { Figure } from './figure.ts';
 import { cpuOfTree, type ProcessTime, readProcesses } from './work.ts';
 
-/** Figures are not published when others took more of the machine while they were measured. */
-export const MOST_OF_OTHERS = 0.02;
+/** Figures measured under more background load are not published. 0.02 is 2 % of the machine. */
+export const MAX_BACKGROUND_LOAD = 0.02;
 /** Linux counts in hundredths of a second. */
 const TICKS_PER_SECOND = 100;
 
@@ -25,8 +25,8 @@ export interface Share {
 }
 
 /**
- * What others took between two readings: all the time in which cores were not idle, less that of our own
- * processes. What a hypervisor took from the machine (steal) is in it, and neighbours in other containers.
+ * The background load between two readings: the time in which cores were not idle, less that of our own processes. It
+ * includes processes in other containers and the time that the hypervisor took (steal).
  */
 export function shareBetween(before: Reading, after: Reading): Share {
   const machine = after.cores * (after.at - before.at);
@@ -68,13 +68,13 @@ export function sharesOf(slices: readonly Share[]): RowShares {
 }
 
 /** The share as a line of the row, and whether it is low enough for the row to be published. */
-export function othersFigure({ mean, worst, slices }: RowShares): Figure {
+export function backgroundLoadFigure({ mean, worst, slices }: RowShares): Figure {
   const percent = (share: number) => `${(share * 100).toFixed(1)} %`;
   return {
-    name: 'share of the machine that others took',
+    name: 'background load',
     value: `${percent(mean)} (${percent(worst)} in the worst of ${slices} slices)`,
-    goal: `≤ ${percent(MOST_OF_OTHERS)}`,
-    met: mean <= MOST_OF_OTHERS,
+    goal: `≤ ${percent(MAX_BACKGROUND_LOAD)}`,
+    met: mean <= MAX_BACKGROUND_LOAD,
   };
 }
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { othersFigure, ownOf, parseMachine, shareBetween, sharesOf } from './others.ts';
+import { backgroundLoadFigure, ownOf, parseMachine, shareBetween, sharesOf } from './background-load.ts';
 import { parseStat } from './work.ts';
 
 const reading = (at: number, idle: number, own: number) => ({ at, idle, own, cores: 2 });
@@ -21,12 +21,12 @@ describe('the CPU share of other programs', () => {
       { others: 0.25, machine: 40 },
     ]);
     expect(shares).toEqual({ mean: 0.01, worst: 0.025, slices: 2 });
-    expect(othersFigure(shares)).toMatchObject({
+    expect(backgroundLoadFigure(shares)).toMatchObject({
       value: '1.0 % (2.5 % in the worst of 2 slices)',
       met: true,
     });
-    expect(othersFigure({ ...shares, mean: 0.02 }).met).toBe(true);
-    expect(othersFigure({ ...shares, mean: 0.0201 }).met).toBe(false);
+    expect(backgroundLoadFigure({ ...shares, mean: 0.02 }).met).toBe(true);
+    expect(backgroundLoadFigure({ ...shares, mean: 0.0201 }).met).toBe(false);
   });
 
   test('counts waiting for a disk as idle, and cores by their lines', () => {
