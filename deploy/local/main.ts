@@ -35,4 +35,4 @@ await runMain('npm start', async () => {
     oidcClient: clientId && clientSecret ? { clientId, clientSecret } : undefined,
     logLevel: env.LOG_LEVEL,
   });
-});
+}, { finishStart: true });

@@ -259,6 +259,11 @@ export const serviceShape = {
     .enum(['none', 'required'], { error: 'wants none or required' })
     .default('none')
     .describe('Whether gRPC clients must show a certificate of GRPC_TLS_CA_FILE'),
+  HEALTH_PORT: port
+    .optional()
+    .describe(
+      'TCP port of the liveness probe: gRPC health in plain text, service rms.liveness; without it there is none',
+    ),
   ...loadShape,
   ...processShape,
   ...databaseShape,

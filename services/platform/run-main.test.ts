@@ -58,6 +58,42 @@ test('a Ctrl-C that npm forwards once more still stops gracefully', async () => 
   expect(await ended).toMatchObject({ code: 0, out: 'started\nstopping\nstopped\n' });
 });
 
+test('a signal during the start ends the process at once with status 0', async () => {
+  const child = run(`async () => {
+    console.log('starting');
+    setInterval(() => {}, 1000);
+    return new Promise(() => {});
+  }`);
+  const ended = outcome(child);
+  child.stdout?.once('data', () => child.kill('SIGTERM'));
+  expect(await ended).toEqual({ code: 0, out: 'starting\n', err: '' });
+});
+
+test('a signal while modules are loaded ends the process with status 0', async () => {
+  // A module that never finishes stands for modules that take long.
+  const slow = `data:text/javascript,${encodeURIComponent(
+    "console.log('loading'); setInterval(() => {}, 1000); await new Promise(() => {});",
+  )}`;
+  const early = new URL('./early-exit.ts', import.meta.url).href;
+  const child = spawn(process.execPath, ['--import', early, '--import', slow, '--eval', '0'], {
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  const ended = outcome(child);
+  child.stdout?.once('data', () => child.kill('SIGTERM'));
+  expect(await ended).toEqual({ code: 0, out: 'loading\n', err: '' });
+});
+
+test('a process that starts others finishes its start before it stops', async () => {
+  const child = run(`async () => {
+    console.log('starting');
+    await new Promise((go) => process.once('SIGTERM', () => setTimeout(go)));
+    return { stop: async () => { console.log('stopped'); } };
+  }, { finishStart: true }`);
+  const ended = outcome(child);
+  child.stdout?.once('data', () => child.kill('SIGTERM'));
+  expect(await ended).toEqual({ code: 0, out: 'starting\nstopped\n', err: '' });
+});
+
 test('an error at the start ends with status 1 and one line with the reason', async () => {
   const child = run(`async () => { throw new Error('no port', { cause: new Error('in use') }); }`);
   expect(await outcome(child)).toEqual({ code: 1, out: '', err: 'part: no port: in use\n' });

@@ -1,3 +1,4 @@
+import { endEarlyExit } from './early-exit.ts';
 import { standardOutput } from './log-output.ts';
 
 /** Ctrl-C reaches every process of a terminal, and npm forwards it too, so two signals may mean one. Milliseconds. */
@@ -8,12 +9,16 @@ const LAST_LINES_MS = 1_000;
 /**
  * Runs a process: starts it, and stops it gracefully on SIGTERM or SIGINT.
  *
- * A signal during the start takes effect after the start. A second signal ends the process at once. An error ends it
- * with status 1 and a message without a stack.
+ * A signal during the start ends the process at once: it has accepted no work, and what it leased expires. A second
+ * signal ends it at once, too. An error ends it with status 1 and a message without a stack.
+ *
+ * @param o.finishStart a signal during the start takes effect after the start. For a process that starts others, which
+ *   it must stop.
  */
 export async function runMain(
   name: string,
   start: () => Promise<{ stop(): Promise<void> }>,
+  o: { readonly finishStart?: boolean } = {},
 ): Promise<void> {
   // A missing reader of the output, or a full disk, must not end the process.
   for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {});
@@ -30,9 +35,11 @@ export async function runMain(
   process.once('uncaughtException', fail);
   process.once('unhandledRejection', fail);
 
+  let isStarting = true;
   const asked = new Promise<void>((resolve) => {
     let firstAt: number | undefined;
     const onSignal = (signal: string): void => {
+      if (isStarting && !o.finishStart) process.exit(0);
       const now = performance.now();
       const isEcho = signal === 'SIGINT' && now - (firstAt ?? now) < ECHO_MS;
       if (firstAt !== undefined && !isEcho) process.exit(1);
@@ -41,10 +48,12 @@ export async function runMain(
     };
     process.on('SIGTERM', onSignal);
     process.on('SIGINT', onSignal);
+    endEarlyExit();
   });
 
   try {
     const running = await start();
+    isStarting = false;
     await asked;
     await running.stop();
     await standardOutput().drain(LAST_LINES_MS);

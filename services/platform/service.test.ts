@@ -16,6 +16,7 @@ import { newEventSignatures } from './bus/event-signature.ts';
 import { createInProcessBus } from './bus/in-process.ts';
 import { isUnavailable } from './errors.ts';
 import { createServiceClient } from './grpc/client.ts';
+import { LIVENESS_SERVICE } from './liveness.ts';
 import { appendEvents } from './outbox/append.ts';
 import { inTransaction } from './postgres.ts';
 import {
@@ -104,6 +105,18 @@ describe('a running service', () => {
     const metrics = await (await fetch(service.metricsUrl)).text();
     expect(metrics).toContain('rpc_server_call_duration_seconds_count');
     expect(metrics).toContain('db_client_connections');
+  });
+
+  test('is alive without its database, but not ready', async () => {
+    const databaseUrl = 'postgres://nobody@127.0.0.1:1/none';
+    const service = await start(() => answering, { databaseUrl, healthPort: 0 });
+    const baseUrl = `http://127.0.0.1:${service.healthPort}`;
+    const liveness = createClient(Health, createGrpcTransport({ baseUrl }));
+    expect(await liveness.check({ service: LIVENESS_SERVICE })).toMatchObject({
+      status: Serving.SERVING,
+    });
+    expect(await health(service)).toBe(Serving.NOT_SERVING);
+    expect(await readyz(service)).toBe(503);
   });
 
   test('is built with a pool for its own schema and role', async () => {

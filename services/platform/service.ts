@@ -13,6 +13,7 @@ import { watchRefusals } from './database-refusals.ts';
 import type { RunningServer } from './grpc/server.ts';
 import { databaseProbe } from './health.ts';
 import { identityFromConfig, type ServiceIdentity } from './identity.ts';
+import { startLiveness } from './liveness.ts';
 import { createLogger, type Logger } from './log.ts';
 import { eventsRoutes } from './outbox/routes.ts';
 import { closePools, measurePools, openPools, type Pools } from './pools.ts';
@@ -40,6 +41,8 @@ export interface ServiceOptions {
   /** TCP port; 0 takes a free one. */
   readonly port: number;
   readonly metricsPort: number;
+  /** See {@link startLiveness}; without it the liveness probe has no port. */
+  readonly healthPort?: number;
   readonly databaseUrl: string;
   readonly poolMax?: number;
   /** See `startServiceServer`. */
@@ -72,6 +75,8 @@ export interface RunningService {
   readonly name: string;
   readonly port: number;
   readonly metricsUrl: string;
+  /** The bound port of the liveness probe. */
+  readonly healthPort?: number;
   /** Stops gracefully; see {@link startService}. May be called twice. */
   stop(): Promise<void>;
 }
@@ -119,6 +124,7 @@ export async function startService(
     name: definition.name,
     port,
     metricsUrl,
+    ...(opened.liveness && { healthPort: opened.liveness.port }),
     stop() {
       stopped ??= close(opened);
       return stopped;
@@ -134,6 +140,7 @@ interface Opened {
   parts?: ServiceParts;
   background?: Background;
   server?: RunningServer;
+  liveness?: RunningServer;
 }
 
 async function openRuntime(
@@ -186,6 +193,10 @@ async function startParts(
   isReady: () => Promise<boolean>,
 ): Promise<void> {
   const { runtime, o } = opened;
+  if (o.healthPort !== undefined) {
+    const host = o.host === undefined ? {} : { host: o.host };
+    opened.liveness = await startLiveness({ ...host, port: o.healthPort });
+  }
   const parts = await definition.build(runtime);
   opened.parts = parts;
   // The port first: health answers from the start, and a taken port is detected at once.
@@ -219,7 +230,7 @@ const DAY_MS = 24 * 60 * 60 * 1_000;
 const CLOSE_MS = 5_000;
 
 async function close(opened: Opened): Promise<void> {
-  const { runtime, o, background, server, parts } = opened;
+  const { runtime, o, background, server, liveness, parts } = opened;
   opened.isStopping = true;
   if (server && o.shutdownDelayMs) await sleep(o.shutdownDelayMs);
   await shutDown(runtime.logger, [
@@ -229,6 +240,7 @@ async function close(opened: Opened): Promise<void> {
     () => within(CLOSE_MS, closePools(runtime)),
     () => runtime.telemetry.stop(),
     () => o.onStopped?.(),
+    () => liveness?.stop(),
   ]);
 }
 
@@ -250,6 +262,7 @@ export function optionsFromConfig(config: ServiceConfig): ServiceOptions {
     host: config.HOST,
     port: config.PORT,
     metricsPort: config.METRICS_PORT,
+    ...(config.HEALTH_PORT !== undefined && { healthPort: config.HEALTH_PORT }),
     databaseUrl: config.DATABASE_URL,
     poolMax: config.DATABASE_POOL_MAX,
     maxCallsInFlight: config.MAX_CALLS_IN_FLIGHT,
