@@ -85,9 +85,10 @@ test('a signal while modules are loaded ends the process with status 0', async (
 
 test('a process that starts others finishes its start before it stops', async () => {
   const child = run(`async () => {
+    const keep = setInterval(() => {}, 1000);
     console.log('starting');
     await new Promise((go) => process.once('SIGTERM', () => setTimeout(go)));
-    return { stop: async () => { console.log('stopped'); } };
+    return { stop: async () => { clearInterval(keep); console.log('stopped'); } };
   }, { finishStart: true }`);
   const ended = outcome(child);
   child.stdout?.once('data', () => child.kill('SIGTERM'));

@@ -1,5 +1,11 @@
 import { describe, expect, test } from '@jest/globals';
-import { backgroundLoadFigure, ownOf, parseMachine, shareBetween, sharesOf } from './background-load.ts';
+import {
+  backgroundLoadFigure,
+  ownOf,
+  parseMachine,
+  shareBetween,
+  sharesOf,
+} from './background-load.ts';
 import { parseStat } from './work.ts';
 
 const reading = (at: number, idle: number, own: number) => ({ at, idle, own, cores: 2 });

@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
+import { backgroundLoadFigure, createShareBook, sharesOf } from './background-load.ts';
 import { runToEnd } from './child.ts';
 import {
   comparedFigures,
@@ -14,7 +15,6 @@ import {
   type Side,
   turnsOf,
 } from './commits.ts';
-import { createShareBook, backgroundLoadFigure, sharesOf } from './background-load.ts';
 
 const run = promisify(execFile);
 const ROOT = fileURLToPath(new URL('../../', import.meta.url)).replace(/\/$/, '');

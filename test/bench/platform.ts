@@ -18,8 +18,8 @@ import { newKeyringText } from '../../services/platform/keyring.ts';
 import { migrate } from '../../services/platform/migrate.ts';
 import { roleOf, SCHEMAS } from '../../services/platform/schemas.ts';
 import { type Certificate, createAuthority } from '../support/certificates.ts';
-import { type NodeProcess, startProcess } from './child.ts';
 import { createShareBook, type ShareBook } from './background-load.ts';
+import { type NodeProcess, startProcess } from './child.ts';
 import { environmentsOf, type ProcessName, placesOf } from './places.ts';
 
 /** Longer than a client's pause between two attempts to connect. Milliseconds. */

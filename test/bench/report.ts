@@ -1,5 +1,5 @@
-import type { Figure } from './figure.ts';
 import { backgroundLoadFigure, type RowShares } from './background-load.ts';
+import type { Figure } from './figure.ts';
 import type { Row } from './row.ts';
 
 const RUNS = 'to run';

@@ -1,6 +1,6 @@
 import { writeFile } from 'node:fs/promises';
-import { machineLines } from './machine.ts';
 import { sharesOf } from './background-load.ts';
+import { machineLines } from './machine.ts';
 import { startPlatform } from './platform.ts';
 import { profiled } from './profile.ts';
 import { failureOf, mayBePublished, printRow, type Result, summarise } from './report.ts';
