@@ -17,7 +17,7 @@ export const file_rms_carts_v1_carts: GenFile = /*@__PURE__*/
   fileDesc("ChhybXMvY2FydHMvdjEvY2FydHMucHJvdG8SDHJtcy5jYXJ0cy52MSI0CglDYXJ0RW50cnkSEgoKdmFyaWFudF9pZBgBIAEoAxITCgtvYmplY3RfanNvbhgCIAEoCSKnAQoEQ2FydBINCgV0b2tlbhgBIAEoCRIoCgdlbnRyaWVzGAIgAygLMhcucm1zLmNhcnRzLnYxLkNhcnRFbnRyeRIUCgdzaG9waWZ5GAMgASgJSACIAQESFAoMc2hvcGlmeV9udWxsGAQgASgIEi4KCmNyZWF0ZWRfYXQYBSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wQgoKCF9zaG9waWZ5IsQBChFDcmVhdGVDYXJ0UmVxdWVzdBIPCgdzaG9wX2lkGAEgASgDEiMKBWFjdG9yGAIgASgLMhQucm1zLmNvbW1vbi52MS5BY3RvchIoCgdlbnRyaWVzGAMgAygLMhcucm1zLmNhcnRzLnYxLkNhcnRFbnRyeRIUCgdzaG9waWZ5GAQgASgJSACIAQESFAoMc2hvcGlmeV9udWxsGAUgASgIEhcKD2lkZW1wb3RlbmN5X2tleRgGIAEoCUIKCghfc2hvcGlmeSI2ChJDcmVhdGVDYXJ0UmVzcG9uc2USIAoEY2FydBgBIAEoCzISLnJtcy5jYXJ0cy52MS5DYXJ0IlUKDkdldENhcnRSZXF1ZXN0Eg8KB3Nob3BfaWQYASABKAMSIwoFYWN0b3IYAiABKAsyFC5ybXMuY29tbW9uLnYxLkFjdG9yEg0KBXRva2VuGAMgASgJIjMKD0dldENhcnRSZXNwb25zZRIgCgRjYXJ0GAEgASgLMhIucm1zLmNhcnRzLnYxLkNhcnQyrAEKDENhcnRzU2VydmljZRJPCgpDcmVhdGVDYXJ0Eh8ucm1zLmNhcnRzLnYxLkNyZWF0ZUNhcnRSZXF1ZXN0GiAucm1zLmNhcnRzLnYxLkNyZWF0ZUNhcnRSZXNwb25zZRJLCgdHZXRDYXJ0Ehwucm1zLmNhcnRzLnYxLkdldENhcnRSZXF1ZXN0Gh0ucm1zLmNhcnRzLnYxLkdldENhcnRSZXNwb25zZSIDkAIBYgZwcm90bzM", [file_google_protobuf_timestamp, file_rms_common_v1_actor]);
 
 /**
- * CartEntry is one entry, echoed as it was sent.
+ * CartEntry is one entry. Responses have it as it was sent.
  *
  * @generated from message rms.carts.v1.CartEntry
  */
@@ -51,7 +51,7 @@ export const CartEntrySchema: GenMessage<CartEntry> = /*@__PURE__*/
  */
 export type Cart = Message<"rms.carts.v1.Cart"> & {
   /**
-   * 32 bytes that nobody can guess, base64url; only their hash is stored
+   * 32 random bytes, base64url; only their hash is stored
    *
    * @generated from field: string token = 1;
    */
@@ -94,7 +94,7 @@ export const CartSchema: GenMessage<Cart> = /*@__PURE__*/
   messageDesc(file_rms_carts_v1_carts, 1);
 
 /**
- * CreateCartRequest is the question of CreateCart.
+ * Request of CreateCart.
  *
  * @generated from message rms.carts.v1.CreateCartRequest
  */
@@ -107,7 +107,7 @@ export type CreateCartRequest = Message<"rms.carts.v1.CreateCartRequest"> & {
   shopId: bigint;
 
   /**
-   * On whose behalf.
+   * The actor that is recorded for the call.
    *
    * @generated from field: rms.common.v1.Actor actor = 2;
    */
@@ -121,7 +121,7 @@ export type CreateCartRequest = Message<"rms.carts.v1.CreateCartRequest"> & {
   entries: CartEntry[];
 
   /**
-   * Base64, padded or not; content not inspected
+   * Base64, padded or not; the content is not checked
    *
    * @generated from field: optional string shopify = 4;
    */
@@ -135,8 +135,8 @@ export type CreateCartRequest = Message<"rms.carts.v1.CreateCartRequest"> & {
   shopifyNull: boolean;
 
   /**
-   * At most 200 characters; the same key with the same content answers the first cart. Without one each
-   * call makes another
+   * At most 200 characters. A call with the same key and content returns the first cart. Without a key, each
+   * call makes another cart
    *
    * @generated from field: string idempotency_key = 6;
    */
@@ -151,7 +151,7 @@ export const CreateCartRequestSchema: GenMessage<CreateCartRequest> = /*@__PURE_
   messageDesc(file_rms_carts_v1_carts, 2);
 
 /**
- * CreateCartResponse is the answer of CreateCart.
+ * Response of CreateCart.
  *
  * @generated from message rms.carts.v1.CreateCartResponse
  */
@@ -172,7 +172,7 @@ export const CreateCartResponseSchema: GenMessage<CreateCartResponse> = /*@__PUR
   messageDesc(file_rms_carts_v1_carts, 3);
 
 /**
- * GetCartRequest is the question of GetCart.
+ * Request of GetCart.
  *
  * @generated from message rms.carts.v1.GetCartRequest
  */
@@ -185,7 +185,7 @@ export type GetCartRequest = Message<"rms.carts.v1.GetCartRequest"> & {
   shopId: bigint;
 
   /**
-   * On whose behalf.
+   * The actor that is recorded for the call.
    *
    * @generated from field: rms.common.v1.Actor actor = 2;
    */
@@ -207,7 +207,7 @@ export const GetCartRequestSchema: GenMessage<GetCartRequest> = /*@__PURE__*/
   messageDesc(file_rms_carts_v1_carts, 4);
 
 /**
- * GetCartResponse is the answer of GetCart.
+ * Response of GetCart.
  *
  * @generated from message rms.carts.v1.GetCartResponse
  */
@@ -228,13 +228,13 @@ export const GetCartResponseSchema: GenMessage<GetCartResponse> = /*@__PURE__*/
   messageDesc(file_rms_carts_v1_carts, 5);
 
 /**
- * CartsService keeps carts of product variants until a checkout reads them.
+ * CartsService stores carts of product variants until a checkout reads them.
  *
  * @generated from service rms.carts.v1.CartsService
  */
 export const CartsService: GenService<{
   /**
-   * CreateCart stores a cart and answers its token. Emits cart.created. ALREADY_EXISTS: the key was used
+   * CreateCart stores a cart and returns its token. Emits cart.created. ALREADY_EXISTS: the key was used
    * with other content.
    *
    * @generated from rpc rms.carts.v1.CartsService.CreateCart
@@ -245,8 +245,8 @@ export const CartsService: GenService<{
     output: typeof CreateCartResponseSchema;
   },
   /**
-   * GetCart reads a cart by its token: the caller that finishes the checkout uses it. NOT_FOUND: the shop has
-   * none with that token, or it is older than 30 days.
+   * GetCart reads a cart by its token, for the caller that finishes the checkout. NOT_FOUND: the shop has no
+   * cart with that token, or the cart is older than 30 days.
    *
    * @generated from rpc rms.carts.v1.CartsService.GetCart
    */

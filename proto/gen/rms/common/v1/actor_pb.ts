@@ -13,14 +13,14 @@ export const file_rms_common_v1_actor: GenFile = /*@__PURE__*/
   fileDesc("ChlybXMvY29tbW9uL3YxL2FjdG9yLnByb3RvEg1ybXMuY29tbW9uLnYxIsIBCgVBY3RvchInCgRraW5kGAEgASgOMhkucm1zLmNvbW1vbi52MS5BY3Rvci5LaW5kEgoKAmlkGAIgASgJEgwKBG5hbWUYAyABKAkidgoES2luZBIUChBLSU5EX1VOU1BFQ0lGSUVEEAASDQoJS0lORF9VU0VSEAESEAoMS0lORF9BUElfS0VZEAISFAoQS0lORF9QQVJUTkVSX0FQUBADEhAKDEtJTkRfU0VSVklDRRAEEg8KC0tJTkRfU1lTVEVNEAViBnByb3RvMw");
 
 /**
- * Actor is on whose behalf a call is made. Every request carries one: it ends up in timelines,
- * events and audit entries.
+ * Actor is the user, key, app or process that is recorded for a call. Every request has one. Timelines,
+ * events and audit entries show it.
  *
  * @generated from message rms.common.v1.Actor
  */
 export type Actor = Message<"rms.common.v1.Actor"> & {
   /**
-   * What sort of caller acted; unspecified is refused.
+   * The kind; unspecified is rejected.
    *
    * @generated from field: rms.common.v1.Actor.Kind kind = 1;
    */
@@ -34,7 +34,7 @@ export type Actor = Message<"rms.common.v1.Actor"> & {
   id: string;
 
   /**
-   * What people see in a timeline; never an e-mail address or a secret. May be empty.
+   * The name that a timeline shows; never an e-mail address or a secret. May be empty.
    *
    * @generated from field: string name = 3;
    */
@@ -49,7 +49,7 @@ export const ActorSchema: GenMessage<Actor> = /*@__PURE__*/
   messageDesc(file_rms_common_v1_actor, 0);
 
 /**
- * Kind is what sort of caller acted.
+ * Kind is the kind of an actor.
  *
  * @generated from enum rms.common.v1.Actor.Kind
  */
@@ -86,7 +86,7 @@ export const Actor_Kind = {
 } as const;
 
 /**
- * Kind is what sort of caller acted.
+ * Kind is the kind of an actor.
  *
  * @generated from enum rms.common.v1.Actor.Kind
  */

@@ -26,7 +26,7 @@ export type ErrorInfo = Message<"rms.common.v1.ErrorInfo"> & {
   reason: ErrorReason;
 
   /**
-   * Path of the offending field, such as `lines[0].price`; empty when no single field is at fault.
+   * Path of the invalid field, such as `lines[0].price`; empty when the error is not about one field.
    *
    * @generated from field: string field = 2;
    */
@@ -41,7 +41,7 @@ export const ErrorInfoSchema: GenMessage<ErrorInfo> = /*@__PURE__*/
   messageDesc(file_rms_common_v1_error, 0);
 
 /**
- * ErrorReason is why a call was refused, where the status code alone does not tell the caller what to do.
+ * ErrorReason is why a call failed, for errors whose status code alone does not say what the caller can do.
  *
  * @generated from enum rms.common.v1.ErrorReason
  */
@@ -73,21 +73,21 @@ export const ErrorReason = {
   SHOP_NOT_CONFIGURED: 3,
 
   /**
-   * The expected revision is not the current one: read again and repeat.
+   * The expected revision is not the current one. Read the return again, then repeat the call.
    *
    * @generated from enum value: ERROR_REASON_REVISION_CONFLICT = 4;
    */
   REVISION_CONFLICT: 4,
 
   /**
-   * The call is not possible in the present state.
+   * The current state does not allow the call.
    *
    * @generated from enum value: ERROR_REASON_STATE_FORBIDS = 5;
    */
   STATE_FORBIDS: 5,
 
   /**
-   * A per-shop quota is used up.
+   * The shop has reached a quota.
    *
    * @generated from enum value: ERROR_REASON_QUOTA_EXCEEDED = 6;
    */
@@ -144,14 +144,14 @@ export const ErrorReason = {
   DELIVERY_NOT_FOUND: 19,
 
   /**
-   * A line of the submission is already part of a live return.
+   * A line item is already in a return that is open or in review.
    *
    * @generated from enum value: ERROR_REASON_LINE_IN_LIVE_RETURN = 20;
    */
   LINE_IN_LIVE_RETURN: 20,
 
   /**
-   * One is open already: a label request or an instant-refund credit.
+   * The return already has an open label request or an open instant refund.
    *
    * @generated from enum value: ERROR_REASON_ALREADY_OPEN = 21;
    */
@@ -177,14 +177,14 @@ export const ErrorReason = {
   REPLAY_NOT_FOUND: 24,
 
   /**
-   * The service has too many calls in flight and did not begin this one: try again later.
+   * The service has too many calls in flight and did not start this one. Try again later.
    *
    * @generated from enum value: ERROR_REASON_OVERLOADED = 25;
    */
   OVERLOADED: 25,
 
   /**
-   * The answer is larger than the caller said that it takes.
+   * The response is larger than the maximum that the caller gave.
    *
    * @generated from enum value: ERROR_REASON_ANSWER_TOO_LARGE = 26;
    */
@@ -198,14 +198,14 @@ export const ErrorReason = {
   RETURN_TOO_LARGE: 27,
 
   /**
-   * More units of a line would come back than its order has.
+   * More units of an order line would be returned than were ordered.
    *
    * @generated from enum value: ERROR_REASON_ORDERED_QUANTITY_EXCEEDED = 28;
    */
   ORDERED_QUANTITY_EXCEEDED: 28,
 
   /**
-   * A closed return refunded the line in full.
+   * A closed return refunded the order line in full.
    *
    * @generated from enum value: ERROR_REASON_LINE_ALREADY_REFUNDED = 29;
    */
@@ -213,7 +213,7 @@ export const ErrorReason = {
 } as const;
 
 /**
- * ErrorReason is why a call was refused, where the status code alone does not tell the caller what to do.
+ * ErrorReason is why a call failed, for errors whose status code alone does not say what the caller can do.
  *
  * @generated from enum rms.common.v1.ErrorReason
  */

@@ -13,7 +13,7 @@ export const file_rms_common_v1_money: GenFile = /*@__PURE__*/
   fileDesc("ChlybXMvY29tbW9uL3YxL21vbmV5LnByb3RvEg1ybXMuY29tbW9uLnYxIisKBkFtb3VudBIMCgRzaG9wGAEgASgJEhMKC3ByZXNlbnRtZW50GAIgASgJIigKBU1vbmV5Eg0KBXZhbHVlGAEgASgJEhAKCGN1cnJlbmN5GAIgASgJYgZwcm90bzM");
 
 /**
- * Amount is one sum of money in both currencies of a return. Decimal strings such as "12.50",
+ * Amount is one amount of money in both currencies of a return. Decimal strings such as "12.50",
  * with at most as many decimals as ISO 4217 gives the currency; never rounded or converted.
  *
  * @generated from message rms.common.v1.Amount
@@ -42,7 +42,7 @@ export const AmountSchema: GenMessage<Amount> = /*@__PURE__*/
   messageDesc(file_rms_common_v1_money, 0);
 
 /**
- * Money is a sum in one named currency.
+ * Money is an amount and its currency.
  *
  * @generated from message rms.common.v1.Money
  */

@@ -25,7 +25,7 @@ export const file_rms_destinations_v1_destinations: GenFile = /*@__PURE__*/
  */
 export type Destination = Message<"rms.destinations.v1.Destination"> & {
   /**
-   * Ours; unique over all shops
+   * Assigned by this service; unique over all shops
    *
    * @generated from field: int64 id = 1;
    */
@@ -60,7 +60,7 @@ export type Destination = Message<"rms.destinations.v1.Destination"> & {
   providerLocationId: bigint;
 
   /**
-   * Postal address; the phone is stored and never answered over REST
+   * Postal address; REST responses do not have its phone number
    *
    * @generated from field: rms.returns.v1.Address address = 6;
    */
@@ -82,7 +82,7 @@ export const DestinationSchema: GenMessage<Destination> = /*@__PURE__*/
   messageDesc(file_rms_destinations_v1_destinations, 0);
 
 /**
- * CreateDestinationRequest is the question of CreateDestination.
+ * Request of CreateDestination.
  *
  * @generated from message rms.destinations.v1.CreateDestinationRequest
  */
@@ -95,14 +95,14 @@ export type CreateDestinationRequest = Message<"rms.destinations.v1.CreateDestin
   shopId: bigint;
 
   /**
-   * On whose behalf.
+   * The actor that is recorded for the call.
    *
    * @generated from field: rms.common.v1.Actor actor = 2;
    */
   actor?: Actor | undefined;
 
   /**
-   * 1 to 200 characters; the same key with the same content answers the first result
+   * 1 to 200 characters. A call with the same key and content returns the first result
    *
    * @generated from field: string idempotency_key = 3;
    */
@@ -116,14 +116,14 @@ export type CreateDestinationRequest = Message<"rms.destinations.v1.CreateDestin
   name: string;
 
   /**
-   * WAREHOUSE when unspecified
+   * Unspecified means WAREHOUSE
    *
    * @generated from field: rms.destinations.v1.DestinationType type = 5;
    */
   type: DestinationType;
 
   /**
-   * True when absent
+   * Absent means true
    *
    * @generated from field: optional bool enabled = 6;
    */
@@ -145,13 +145,13 @@ export const CreateDestinationRequestSchema: GenMessage<CreateDestinationRequest
   messageDesc(file_rms_destinations_v1_destinations, 1);
 
 /**
- * CreateDestinationResponse is the answer of CreateDestination.
+ * Response of CreateDestination.
  *
  * @generated from message rms.destinations.v1.CreateDestinationResponse
  */
 export type CreateDestinationResponse = Message<"rms.destinations.v1.CreateDestinationResponse"> & {
   /**
-   * The place as stored
+   * The destination as stored
    *
    * @generated from field: rms.destinations.v1.Destination destination = 1;
    */
@@ -166,7 +166,7 @@ export const CreateDestinationResponseSchema: GenMessage<CreateDestinationRespon
   messageDesc(file_rms_destinations_v1_destinations, 2);
 
 /**
- * UpdateDestinationRequest is the question of UpdateDestination.
+ * Request of UpdateDestination.
  *
  * @generated from message rms.destinations.v1.UpdateDestinationRequest
  */
@@ -179,14 +179,14 @@ export type UpdateDestinationRequest = Message<"rms.destinations.v1.UpdateDestin
   shopId: bigint;
 
   /**
-   * On whose behalf.
+   * The actor that is recorded for the call.
    *
    * @generated from field: rms.common.v1.Actor actor = 2;
    */
   actor?: Actor | undefined;
 
   /**
-   * The place
+   * The destination
    *
    * @generated from field: int64 destination_id = 3;
    */
@@ -200,28 +200,29 @@ export type UpdateDestinationRequest = Message<"rms.destinations.v1.UpdateDestin
   name: string;
 
   /**
-   * Unspecified stays
+   * Unspecified: unchanged
    *
    * @generated from field: rms.destinations.v1.DestinationType type = 5;
    */
   type: DestinationType;
 
   /**
-   * Absent stays
+   * Absent: unchanged
    *
    * @generated from field: optional bool enabled = 6;
    */
   enabled?: boolean | undefined;
 
   /**
-   * Absent stays; given replaces the whole address
+   * Absent: unchanged; an address replaces the whole address
    *
    * @generated from field: rms.returns.v1.Address address = 7;
    */
   address?: Address | undefined;
 
   /**
-   * 1 to 200 characters: a repeat with the same content changes nothing more and answers the present state. Empty: none
+   * 1 to 200 characters, or empty for no key. A repeated call with the same key and content changes nothing and
+   * returns the current state
    *
    * @generated from field: string idempotency_key = 8;
    */
@@ -236,13 +237,13 @@ export const UpdateDestinationRequestSchema: GenMessage<UpdateDestinationRequest
   messageDesc(file_rms_destinations_v1_destinations, 3);
 
 /**
- * UpdateDestinationResponse is the answer of UpdateDestination.
+ * Response of UpdateDestination.
  *
  * @generated from message rms.destinations.v1.UpdateDestinationResponse
  */
 export type UpdateDestinationResponse = Message<"rms.destinations.v1.UpdateDestinationResponse"> & {
   /**
-   * The place as stored
+   * The destination as stored
    *
    * @generated from field: rms.destinations.v1.Destination destination = 1;
    */
@@ -257,7 +258,7 @@ export const UpdateDestinationResponseSchema: GenMessage<UpdateDestinationRespon
   messageDesc(file_rms_destinations_v1_destinations, 4);
 
 /**
- * LinkLocationRequest is the question of LinkLocation.
+ * Request of LinkLocation.
  *
  * @generated from message rms.destinations.v1.LinkLocationRequest
  */
@@ -270,14 +271,14 @@ export type LinkLocationRequest = Message<"rms.destinations.v1.LinkLocationReque
   shopId: bigint;
 
   /**
-   * On whose behalf.
+   * The actor that is recorded for the call.
    *
    * @generated from field: rms.common.v1.Actor actor = 2;
    */
   actor?: Actor | undefined;
 
   /**
-   * The place
+   * The destination
    *
    * @generated from field: int64 destination_id = 3;
    */
@@ -299,13 +300,13 @@ export const LinkLocationRequestSchema: GenMessage<LinkLocationRequest> = /*@__P
   messageDesc(file_rms_destinations_v1_destinations, 5);
 
 /**
- * LinkLocationResponse is the answer of LinkLocation.
+ * Response of LinkLocation.
  *
  * @generated from message rms.destinations.v1.LinkLocationResponse
  */
 export type LinkLocationResponse = Message<"rms.destinations.v1.LinkLocationResponse"> & {
   /**
-   * The place as stored
+   * The destination as stored
    *
    * @generated from field: rms.destinations.v1.Destination destination = 1;
    */
@@ -320,7 +321,7 @@ export const LinkLocationResponseSchema: GenMessage<LinkLocationResponse> = /*@_
   messageDesc(file_rms_destinations_v1_destinations, 6);
 
 /**
- * GetDestinationRequest is the question of GetDestination.
+ * Request of GetDestination.
  *
  * @generated from message rms.destinations.v1.GetDestinationRequest
  */
@@ -333,14 +334,14 @@ export type GetDestinationRequest = Message<"rms.destinations.v1.GetDestinationR
   shopId: bigint;
 
   /**
-   * On whose behalf.
+   * The actor that is recorded for the call.
    *
    * @generated from field: rms.common.v1.Actor actor = 2;
    */
   actor?: Actor | undefined;
 
   /**
-   * The place
+   * The destination
    *
    * @generated from field: int64 destination_id = 3;
    */
@@ -355,13 +356,13 @@ export const GetDestinationRequestSchema: GenMessage<GetDestinationRequest> = /*
   messageDesc(file_rms_destinations_v1_destinations, 7);
 
 /**
- * GetDestinationResponse is the answer of GetDestination.
+ * Response of GetDestination.
  *
  * @generated from message rms.destinations.v1.GetDestinationResponse
  */
 export type GetDestinationResponse = Message<"rms.destinations.v1.GetDestinationResponse"> & {
   /**
-   * The place as stored
+   * The destination as stored
    *
    * @generated from field: rms.destinations.v1.Destination destination = 1;
    */
@@ -376,7 +377,7 @@ export const GetDestinationResponseSchema: GenMessage<GetDestinationResponse> = 
   messageDesc(file_rms_destinations_v1_destinations, 8);
 
 /**
- * ListDestinationsRequest is the question of ListDestinations.
+ * Request of ListDestinations.
  *
  * @generated from message rms.destinations.v1.ListDestinationsRequest
  */
@@ -389,7 +390,7 @@ export type ListDestinationsRequest = Message<"rms.destinations.v1.ListDestinati
   shopId: bigint;
 
   /**
-   * On whose behalf.
+   * The actor that is recorded for the call.
    *
    * @generated from field: rms.common.v1.Actor actor = 2;
    */
@@ -404,7 +405,7 @@ export const ListDestinationsRequestSchema: GenMessage<ListDestinationsRequest> 
   messageDesc(file_rms_destinations_v1_destinations, 9);
 
 /**
- * ListDestinationsResponse is the answer of ListDestinations.
+ * Response of ListDestinations.
  *
  * @generated from message rms.destinations.v1.ListDestinationsResponse
  */
@@ -425,7 +426,7 @@ export const ListDestinationsResponseSchema: GenMessage<ListDestinationsResponse
   messageDesc(file_rms_destinations_v1_destinations, 10);
 
 /**
- * DestinationType is what happens to goods that arrive.
+ * DestinationType says what happens to the goods there.
  *
  * @generated from enum rms.destinations.v1.DestinationType
  */
@@ -447,7 +448,7 @@ export const DestinationType = {
 } as const;
 
 /**
- * DestinationType is what happens to goods that arrive.
+ * DestinationType says what happens to the goods there.
  *
  * @generated from enum rms.destinations.v1.DestinationType
  */
@@ -460,13 +461,13 @@ export const DestinationTypeSchema: GenEnum<DestinationType> = /*@__PURE__*/
   enumDesc(file_rms_destinations_v1_destinations, 0);
 
 /**
- * DestinationsService keeps the places returned goods are shipped to.
+ * DestinationsService stores destinations: the places to which returned goods are shipped.
  *
  * @generated from service rms.destinations.v1.DestinationsService
  */
 export const DestinationsService: GenService<{
   /**
-   * CreateDestination adds a place. RESOURCE_EXHAUSTED: the shop has 1,000.
+   * CreateDestination adds a destination. RESOURCE_EXHAUSTED: the shop has 1,000.
    *
    * @generated from rpc rms.destinations.v1.DestinationsService.CreateDestination
    */
@@ -476,8 +477,8 @@ export const DestinationsService: GenService<{
     output: typeof CreateDestinationResponseSchema;
   },
   /**
-   * UpdateDestination changes a place; name is required, absent fields stay, an address replaces the
-   * address. NOT_FOUND: the shop has no destination with that id.
+   * UpdateDestination changes a destination. The name is required; absent fields keep their values; an
+   * address replaces the whole address. NOT_FOUND: the shop has no destination with that id.
    *
    * @generated from rpc rms.destinations.v1.DestinationsService.UpdateDestination
    */
@@ -487,7 +488,7 @@ export const DestinationsService: GenService<{
     output: typeof UpdateDestinationResponseSchema;
   },
   /**
-   * LinkLocation sets or clears the location at the commerce provider.
+   * LinkLocation sets or clears a destination's location at the commerce provider.
    *
    * @generated from rpc rms.destinations.v1.DestinationsService.LinkLocation
    */
@@ -497,7 +498,7 @@ export const DestinationsService: GenService<{
     output: typeof LinkLocationResponseSchema;
   },
   /**
-   * GetDestination reads one place. NOT_FOUND: the shop has none with that id.
+   * GetDestination reads one destination. NOT_FOUND: the shop has no destination with that id.
    *
    * @generated from rpc rms.destinations.v1.DestinationsService.GetDestination
    */
@@ -507,7 +508,7 @@ export const DestinationsService: GenService<{
     output: typeof GetDestinationResponseSchema;
   },
   /**
-   * ListDestinations lists the shop's places by id.
+   * ListDestinations lists the shop's destinations, id ascending.
    *
    * @generated from rpc rms.destinations.v1.DestinationsService.ListDestinations
    */

@@ -19,20 +19,20 @@ export const file_rms_dispositions_v1_dispositions: GenFile = /*@__PURE__*/
   fileDesc("CiZybXMvZGlzcG9zaXRpb25zL3YxL2Rpc3Bvc2l0aW9ucy5wcm90bxITcm1zLmRpc3Bvc2l0aW9ucy52MSLuAQoPQXNzZXNzbWVudElucHV0EhQKDGxpbmVfaXRlbV9pZBgBIAEoAxIzCgdvdXRjb21lGAIgASgOMiIucm1zLnJldHVybnMudjEuRGlzcG9zaXRpb25PdXRjb21lEh0KEHJldHVybl9wcm9jZXNzb3IYAyABKAlIAIgBARIRCgRub3RlGAQgASgJSAGIAQESMAoMaW5zcGVjdGVkX2F0GAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIOCgZpbWFnZXMYBiADKAlCEwoRX3JldHVybl9wcm9jZXNzb3JCBwoFX25vdGUiWwoRRGlzcG9zaXRpb25SZWNvcmQSFAoMbGluZV9pdGVtX2lkGAEgASgDEjAKC2Rpc3Bvc2l0aW9uGAIgASgLMhsucm1zLnJldHVybnMudjEuRGlzcG9zaXRpb24iqgEKDUFzc2Vzc1JlcXVlc3QSDwoHc2hvcF9pZBgBIAEoAxIjCgVhY3RvchgCIAEoCzIULnJtcy5jb21tb24udjEuQWN0b3ISMwoFaXRlbXMYAyADKAsyJC5ybXMuZGlzcG9zaXRpb25zLnYxLkFzc2Vzc21lbnRJbnB1dBIVCg13aXRob3V0X25vdGVzGAQgASgIEhcKD2lkZW1wb3RlbmN5X2tleRgFIAEoCSJHCg5Bc3Nlc3NSZXNwb25zZRI1CgVpdGVtcxgBIAMoCzImLnJtcy5kaXNwb3NpdGlvbnMudjEuRGlzcG9zaXRpb25SZWNvcmQirwIKDEdyYWRpbmdJbnB1dBIUCgxsaW5lX2l0ZW1faWQYASABKAMSEAoIY2F0ZWdvcnkYAiABKAkSDwoHc3ViamVjdBgDIAEoCRINCgV0aXRsZRgEIAEoCRIcCg9jYXRlZ29yeV9wYXJlbnQYBSABKAlIAIgBARITCgtkZXNjcmlwdGlvbhgGIAEoCRIdChByZXR1cm5fcHJvY2Vzc29yGAcgASgJSAGIAQESEQoEbm90ZRgIIAEoCUgCiAEBEjAKDGluc3BlY3RlZF9hdBgJIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDgoGaW1hZ2VzGAogAygJQhIKEF9jYXRlZ29yeV9wYXJlbnRCEwoRX3JldHVybl9wcm9jZXNzb3JCBwoFX25vdGUiVQoPQ29uZGl0aW9uUmVjb3JkEhQKDGxpbmVfaXRlbV9pZBgBIAEoAxIsCgljb25kaXRpb24YAiABKAsyGS5ybXMucmV0dXJucy52MS5Db25kaXRpb24ilAEKEUdyYWRlSXRlbXNSZXF1ZXN0Eg8KB3Nob3BfaWQYASABKAMSIwoFYWN0b3IYAiABKAsyFC5ybXMuY29tbW9uLnYxLkFjdG9yEjAKBWl0ZW1zGAMgAygLMiEucm1zLmRpc3Bvc2l0aW9ucy52MS5HcmFkaW5nSW5wdXQSFwoPaWRlbXBvdGVuY3lfa2V5GAQgASgJIkkKEkdyYWRlSXRlbXNSZXNwb25zZRIzCgVpdGVtcxgBIAMoCzIkLnJtcy5kaXNwb3NpdGlvbnMudjEuQ29uZGl0aW9uUmVjb3JkImUKFkdldERpc3Bvc2l0aW9uc1JlcXVlc3QSDwoHc2hvcF9pZBgBIAEoAxIjCgVhY3RvchgCIAEoCzIULnJtcy5jb21tb24udjEuQWN0b3ISFQoNbGluZV9pdGVtX2lkcxgDIAMoAyJQChdHZXREaXNwb3NpdGlvbnNSZXNwb25zZRI1CgVpdGVtcxgBIAMoCzImLnJtcy5kaXNwb3NpdGlvbnMudjEuRGlzcG9zaXRpb25SZWNvcmQiRwoIU2V0dGluZ3MSOwoPZGVmYXVsdF9vdXRjb21lGAEgASgOMiIucm1zLnJldHVybnMudjEuRGlzcG9zaXRpb25PdXRjb21lIkoKEkdldFNldHRpbmdzUmVxdWVzdBIPCgdzaG9wX2lkGAEgASgDEiMKBWFjdG9yGAIgASgLMhQucm1zLmNvbW1vbi52MS5BY3RvciJGChNHZXRTZXR0aW5nc1Jlc3BvbnNlEi8KCHNldHRpbmdzGAEgASgLMh0ucm1zLmRpc3Bvc2l0aW9ucy52MS5TZXR0aW5ncyJ+ChVVcGRhdGVTZXR0aW5nc1JlcXVlc3QSDwoHc2hvcF9pZBgBIAEoAxIjCgVhY3RvchgCIAEoCzIULnJtcy5jb21tb24udjEuQWN0b3ISLwoIc2V0dGluZ3MYAyABKAsyHS5ybXMuZGlzcG9zaXRpb25zLnYxLlNldHRpbmdzIkkKFlVwZGF0ZVNldHRpbmdzUmVzcG9uc2USLwoIc2V0dGluZ3MYASABKAsyHS5ybXMuZGlzcG9zaXRpb25zLnYxLlNldHRpbmdzMpsEChNEaXNwb3NpdGlvbnNTZXJ2aWNlElYKBkFzc2VzcxIiLnJtcy5kaXNwb3NpdGlvbnMudjEuQXNzZXNzUmVxdWVzdBojLnJtcy5kaXNwb3NpdGlvbnMudjEuQXNzZXNzUmVzcG9uc2UiA5ACAhJiCgpHcmFkZUl0ZW1zEiYucm1zLmRpc3Bvc2l0aW9ucy52MS5HcmFkZUl0ZW1zUmVxdWVzdBonLnJtcy5kaXNwb3NpdGlvbnMudjEuR3JhZGVJdGVtc1Jlc3BvbnNlIgOQAgIScQoPR2V0RGlzcG9zaXRpb25zEisucm1zLmRpc3Bvc2l0aW9ucy52MS5HZXREaXNwb3NpdGlvbnNSZXF1ZXN0Giwucm1zLmRpc3Bvc2l0aW9ucy52MS5HZXREaXNwb3NpdGlvbnNSZXNwb25zZSIDkAIBEmUKC0dldFNldHRpbmdzEicucm1zLmRpc3Bvc2l0aW9ucy52MS5HZXRTZXR0aW5nc1JlcXVlc3QaKC5ybXMuZGlzcG9zaXRpb25zLnYxLkdldFNldHRpbmdzUmVzcG9uc2UiA5ACARJuCg5VcGRhdGVTZXR0aW5ncxIqLnJtcy5kaXNwb3NpdGlvbnMudjEuVXBkYXRlU2V0dGluZ3NSZXF1ZXN0Gisucm1zLmRpc3Bvc2l0aW9ucy52MS5VcGRhdGVTZXR0aW5nc1Jlc3BvbnNlIgOQAgJiBnByb3RvMw", [file_google_protobuf_timestamp, file_rms_common_v1_actor, file_rms_returns_v1_return]);
 
 /**
- * AssessmentInput is one line to assess.
+ * AssessmentInput is one line item to assess.
  *
  * @generated from message rms.dispositions.v1.AssessmentInput
  */
 export type AssessmentInput = Message<"rms.dispositions.v1.AssessmentInput"> & {
   /**
-   * The line
+   * The line item
    *
    * @generated from field: int64 line_item_id = 1;
    */
   lineItemId: bigint;
 
   /**
-   * Unspecified: the shop's default
+   * Unspecified means the shop's default
    *
    * @generated from field: rms.returns.v1.DispositionOutcome outcome = 2;
    */
@@ -53,7 +53,7 @@ export type AssessmentInput = Message<"rms.dispositions.v1.AssessmentInput"> & {
   note?: string | undefined;
 
   /**
-   * Now when absent
+   * Absent means now
    *
    * @generated from field: google.protobuf.Timestamp inspected_at = 5;
    */
@@ -75,20 +75,20 @@ export const AssessmentInputSchema: GenMessage<AssessmentInput> = /*@__PURE__*/
   messageDesc(file_rms_dispositions_v1_dispositions, 0);
 
 /**
- * DispositionRecord is the disposition of one line.
+ * DispositionRecord is the disposition of one line item.
  *
  * @generated from message rms.dispositions.v1.DispositionRecord
  */
 export type DispositionRecord = Message<"rms.dispositions.v1.DispositionRecord"> & {
   /**
-   * The line
+   * The line item
    *
    * @generated from field: int64 line_item_id = 1;
    */
   lineItemId: bigint;
 
   /**
-   * What became of it
+   * What becomes of it
    *
    * @generated from field: rms.returns.v1.Disposition disposition = 2;
    */
@@ -103,7 +103,7 @@ export const DispositionRecordSchema: GenMessage<DispositionRecord> = /*@__PURE_
   messageDesc(file_rms_dispositions_v1_dispositions, 1);
 
 /**
- * AssessRequest is the question of Assess.
+ * Request of Assess.
  *
  * @generated from message rms.dispositions.v1.AssessRequest
  */
@@ -116,28 +116,29 @@ export type AssessRequest = Message<"rms.dispositions.v1.AssessRequest"> & {
   shopId: bigint;
 
   /**
-   * On whose behalf.
+   * The actor that is recorded for the call.
    *
    * @generated from field: rms.common.v1.Actor actor = 2;
    */
   actor?: Actor | undefined;
 
   /**
-   * 1 to 30 lines
+   * 1 to 30 line items
    *
    * @generated from field: repeated rms.dispositions.v1.AssessmentInput items = 3;
    */
   items: AssessmentInput[];
 
   /**
-   * Leaves the notes out of the answer: they are those of the request
+   * Omit the notes from the response, because the caller has sent them
    *
    * @generated from field: bool without_notes = 4;
    */
   withoutNotes: boolean;
 
   /**
-   * 1 to 200 characters: a repeat with the same content changes nothing more and answers the present state. Empty: none
+   * 1 to 200 characters, or empty for no key. A repeated call with the same key and content changes nothing and
+   * returns the current state
    *
    * @generated from field: string idempotency_key = 5;
    */
@@ -152,7 +153,7 @@ export const AssessRequestSchema: GenMessage<AssessRequest> = /*@__PURE__*/
   messageDesc(file_rms_dispositions_v1_dispositions, 2);
 
 /**
- * AssessResponse is the answer of Assess.
+ * Response of Assess.
  *
  * @generated from message rms.dispositions.v1.AssessResponse
  */
@@ -173,13 +174,13 @@ export const AssessResponseSchema: GenMessage<AssessResponse> = /*@__PURE__*/
   messageDesc(file_rms_dispositions_v1_dispositions, 3);
 
 /**
- * GradingInput is one line to grade.
+ * GradingInput is one line item to grade.
  *
  * @generated from message rms.dispositions.v1.GradingInput
  */
 export type GradingInput = Message<"rms.dispositions.v1.GradingInput"> & {
   /**
-   * The line
+   * The line item
    *
    * @generated from field: int64 line_item_id = 1;
    */
@@ -193,14 +194,14 @@ export type GradingInput = Message<"rms.dispositions.v1.GradingInput"> & {
   category: string;
 
   /**
-   * `item` when empty
+   * Empty means `item`
    *
    * @generated from field: string subject = 3;
    */
   subject: string;
 
   /**
-   * The category in words when empty
+   * Empty means the category in words
    *
    * @generated from field: string title = 4;
    */
@@ -235,7 +236,7 @@ export type GradingInput = Message<"rms.dispositions.v1.GradingInput"> & {
   note?: string | undefined;
 
   /**
-   * Now when absent
+   * Absent means now
    *
    * @generated from field: google.protobuf.Timestamp inspected_at = 9;
    */
@@ -257,20 +258,20 @@ export const GradingInputSchema: GenMessage<GradingInput> = /*@__PURE__*/
   messageDesc(file_rms_dispositions_v1_dispositions, 4);
 
 /**
- * ConditionRecord is the condition of one line.
+ * ConditionRecord is the condition of one line item.
  *
  * @generated from message rms.dispositions.v1.ConditionRecord
  */
 export type ConditionRecord = Message<"rms.dispositions.v1.ConditionRecord"> & {
   /**
-   * The line
+   * The line item
    *
    * @generated from field: int64 line_item_id = 1;
    */
   lineItemId: bigint;
 
   /**
-   * What was found
+   * The result of the grading
    *
    * @generated from field: rms.returns.v1.Condition condition = 2;
    */
@@ -285,7 +286,7 @@ export const ConditionRecordSchema: GenMessage<ConditionRecord> = /*@__PURE__*/
   messageDesc(file_rms_dispositions_v1_dispositions, 5);
 
 /**
- * GradeItemsRequest is the question of GradeItems.
+ * Request of GradeItems.
  *
  * @generated from message rms.dispositions.v1.GradeItemsRequest
  */
@@ -298,21 +299,22 @@ export type GradeItemsRequest = Message<"rms.dispositions.v1.GradeItemsRequest">
   shopId: bigint;
 
   /**
-   * On whose behalf.
+   * The actor that is recorded for the call.
    *
    * @generated from field: rms.common.v1.Actor actor = 2;
    */
   actor?: Actor | undefined;
 
   /**
-   * 1 to 30 lines
+   * 1 to 30 line items
    *
    * @generated from field: repeated rms.dispositions.v1.GradingInput items = 3;
    */
   items: GradingInput[];
 
   /**
-   * 1 to 200 characters: a repeat with the same content changes nothing more and answers the present state. Empty: none
+   * 1 to 200 characters, or empty for no key. A repeated call with the same key and content changes nothing and
+   * returns the current state
    *
    * @generated from field: string idempotency_key = 4;
    */
@@ -327,7 +329,7 @@ export const GradeItemsRequestSchema: GenMessage<GradeItemsRequest> = /*@__PURE_
   messageDesc(file_rms_dispositions_v1_dispositions, 6);
 
 /**
- * GradeItemsResponse is the answer of GradeItems.
+ * Response of GradeItems.
  *
  * @generated from message rms.dispositions.v1.GradeItemsResponse
  */
@@ -348,7 +350,7 @@ export const GradeItemsResponseSchema: GenMessage<GradeItemsResponse> = /*@__PUR
   messageDesc(file_rms_dispositions_v1_dispositions, 7);
 
 /**
- * GetDispositionsRequest is the question of GetDispositions.
+ * Request of GetDispositions.
  *
  * @generated from message rms.dispositions.v1.GetDispositionsRequest
  */
@@ -361,14 +363,14 @@ export type GetDispositionsRequest = Message<"rms.dispositions.v1.GetDisposition
   shopId: bigint;
 
   /**
-   * On whose behalf.
+   * The actor that is recorded for the call.
    *
    * @generated from field: rms.common.v1.Actor actor = 2;
    */
   actor?: Actor | undefined;
 
   /**
-   * 1 to 1000 lines
+   * 1 to 1000 line items
    *
    * @generated from field: repeated int64 line_item_ids = 3;
    */
@@ -383,13 +385,13 @@ export const GetDispositionsRequestSchema: GenMessage<GetDispositionsRequest> = 
   messageDesc(file_rms_dispositions_v1_dispositions, 8);
 
 /**
- * GetDispositionsResponse is the answer of GetDispositions.
+ * Response of GetDispositions.
  *
  * @generated from message rms.dispositions.v1.GetDispositionsResponse
  */
 export type GetDispositionsResponse = Message<"rms.dispositions.v1.GetDispositionsResponse"> & {
   /**
-   * Those that have one
+   * The line items that have a disposition
    *
    * @generated from field: repeated rms.dispositions.v1.DispositionRecord items = 1;
    */
@@ -410,7 +412,7 @@ export const GetDispositionsResponseSchema: GenMessage<GetDispositionsResponse> 
  */
 export type Settings = Message<"rms.dispositions.v1.Settings"> & {
   /**
-   * Taken when an assessment names none; BACK_TO_STOCK unless changed
+   * The outcome of an assessment that has none; BACK_TO_STOCK by default
    *
    * @generated from field: rms.returns.v1.DispositionOutcome default_outcome = 1;
    */
@@ -425,7 +427,7 @@ export const SettingsSchema: GenMessage<Settings> = /*@__PURE__*/
   messageDesc(file_rms_dispositions_v1_dispositions, 10);
 
 /**
- * GetSettingsRequest is the question of GetSettings.
+ * Request of GetSettings.
  *
  * @generated from message rms.dispositions.v1.GetSettingsRequest
  */
@@ -438,7 +440,7 @@ export type GetSettingsRequest = Message<"rms.dispositions.v1.GetSettingsRequest
   shopId: bigint;
 
   /**
-   * On whose behalf.
+   * The actor that is recorded for the call.
    *
    * @generated from field: rms.common.v1.Actor actor = 2;
    */
@@ -453,7 +455,7 @@ export const GetSettingsRequestSchema: GenMessage<GetSettingsRequest> = /*@__PUR
   messageDesc(file_rms_dispositions_v1_dispositions, 11);
 
 /**
- * GetSettingsResponse is the answer of GetSettings.
+ * Response of GetSettings.
  *
  * @generated from message rms.dispositions.v1.GetSettingsResponse
  */
@@ -474,7 +476,7 @@ export const GetSettingsResponseSchema: GenMessage<GetSettingsResponse> = /*@__P
   messageDesc(file_rms_dispositions_v1_dispositions, 12);
 
 /**
- * UpdateSettingsRequest is the question of UpdateSettings.
+ * Request of UpdateSettings.
  *
  * @generated from message rms.dispositions.v1.UpdateSettingsRequest
  */
@@ -487,14 +489,14 @@ export type UpdateSettingsRequest = Message<"rms.dispositions.v1.UpdateSettingsR
   shopId: bigint;
 
   /**
-   * On whose behalf.
+   * The actor that is recorded for the call.
    *
    * @generated from field: rms.common.v1.Actor actor = 2;
    */
   actor?: Actor | undefined;
 
   /**
-   * Unset fields stay
+   * Unset fields keep their values
    *
    * @generated from field: rms.dispositions.v1.Settings settings = 3;
    */
@@ -509,7 +511,7 @@ export const UpdateSettingsRequestSchema: GenMessage<UpdateSettingsRequest> = /*
   messageDesc(file_rms_dispositions_v1_dispositions, 13);
 
 /**
- * UpdateSettingsResponse is the answer of UpdateSettings.
+ * Response of UpdateSettings.
  *
  * @generated from message rms.dispositions.v1.UpdateSettingsResponse
  */
@@ -530,15 +532,15 @@ export const UpdateSettingsResponseSchema: GenMessage<UpdateSettingsResponse> = 
   messageDesc(file_rms_dispositions_v1_dispositions, 14);
 
 /**
- * DispositionsService records what warehouses find and decide.
+ * DispositionsService records the inspections of warehouses: assessments and gradings.
  *
  * @generated from service rms.dispositions.v1.DispositionsService
  */
 export const DispositionsService: GenService<{
   /**
-   * Assess records what becomes of 1 to 30 lines, all or none, and hands it to returns before it
-   * answers. INVALID_ARGUMENT: a line is not the shop's, or named twice. UNAVAILABLE after the commit:
-   * repeat with equal content, which changes nothing.
+   * Assess records what becomes of 1 to 30 line items, all or none. It hands the assessments over to the returns
+   * service before it responds. INVALID_ARGUMENT: a line item does not belong to the shop, or is in the request
+   * twice. UNAVAILABLE after the commit: the assessments are recorded; repeat the call with the same content.
    *
    * @generated from rpc rms.dispositions.v1.DispositionsService.Assess
    */
@@ -548,8 +550,8 @@ export const DispositionsService: GenService<{
     output: typeof AssessResponseSchema;
   },
   /**
-   * GradeItems records the condition of 1 to 30 lines, all or none, and hands it to returns before it
-   * answers. The only writer of the condition.
+   * GradeItems records the condition of 1 to 30 line items, all or none. It hands the gradings over to the
+   * returns service before it responds. No other call writes the condition.
    *
    * @generated from rpc rms.dispositions.v1.DispositionsService.GradeItems
    */
@@ -559,7 +561,7 @@ export const DispositionsService: GenService<{
     output: typeof GradeItemsResponseSchema;
   },
   /**
-   * GetDispositions reads the current disposition of lines; those without one are left out.
+   * GetDispositions reads the current dispositions of line items. Line items without one are omitted.
    *
    * @generated from rpc rms.dispositions.v1.DispositionsService.GetDispositions
    */
@@ -579,7 +581,7 @@ export const DispositionsService: GenService<{
     output: typeof GetSettingsResponseSchema;
   },
   /**
-   * UpdateSettings writes them; unset fields stay.
+   * UpdateSettings writes the shop's disposition settings; unset fields keep their values.
    *
    * @generated from rpc rms.dispositions.v1.DispositionsService.UpdateSettings
    */

@@ -19,14 +19,14 @@ export const file_rms_events_v1_events: GenFile = /*@__PURE__*/
   fileDesc("ChpybXMvZXZlbnRzL3YxL2V2ZW50cy5wcm90bxINcm1zLmV2ZW50cy52MSL3BgoFRXZlbnQSEAoIZXZlbnRfaWQYASABKAkSDgoGc2NoZW1hGAIgASgJEg8KB3RyaWdnZXIYAyABKAkSDwoHc2hvcF9pZBgEIAEoAxIRCglyZXR1cm5faWQYBSABKAMSEAoIcmV2aXNpb24YBiABKAMSLwoLb2NjdXJyZWRfYXQYByABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEiMKBWFjdG9yGAggASgLMhQucm1zLmNvbW1vbi52MS5BY3RvchITCgt0cmFjZXBhcmVudBgJIAEoCRIoCghzbmFwc2hvdBgKIAEoCzIWLnJtcy5yZXR1cm5zLnYxLlJldHVybhIYChBzbmFwc2hvdF9vbWl0dGVkGAsgASgIEiYKBWxhYmVsGBQgASgLMhUucm1zLnJldHVybnMudjEuTGFiZWxIABIyCgdyZXN0b2NrGBUgASgLMh8ucm1zLmV2ZW50cy52MS5SZXN0b2NrUmVxdWVzdGVkSAASNQoNbGFiZWxfcmVxdWVzdBgWIAEoCzIcLnJtcy5yZXR1cm5zLnYxLkxhYmVsUmVxdWVzdEgAEjQKCWdpZnRfY2FyZBgXIAEoCzIfLnJtcy5yZXR1cm5zLnYxLkdpZnRDYXJkUmVxdWVzdEgAEiwKCHNoaXBtZW50GBggASgLMhgucm1zLnJldHVybnMudjEuU2hpcG1lbnRIABI8ChFwcm9jZXNzaW5nX2ZhaWxlZBgZIAEoCzIfLnJtcy5ldmVudHMudjEuUHJvY2Vzc2luZ0ZhaWxlZEgAEjgKD2l0ZW1zX2luc3BlY3RlZBgaIAEoCzIdLnJtcy5ldmVudHMudjEuSXRlbXNJbnNwZWN0ZWRIABI5CgxmcmF1ZF9yZXBvcnQYGyABKAsyIS5ybXMuZXZlbnRzLnYxLkZyYXVkUmVwb3J0Q3JlYXRlZEgAEjgKC2Rlc3RpbmF0aW9uGBwgASgLMiEucm1zLmV2ZW50cy52MS5EZXN0aW5hdGlvbkNoYW5nZWRIABIqCgRjYXJ0GB0gASgLMhoucm1zLmV2ZW50cy52MS5DYXJ0Q3JlYXRlZEgAEjwKEWN1c3RvbWVyX3JlZGFjdGVkGB4gASgLMh8ucm1zLmV2ZW50cy52MS5DdXN0b21lclJlZGFjdGVkSABCCAoGZGV0YWlsIj4KEFJlc3RvY2tSZXF1ZXN0ZWQSKgoFaXRlbXMYASADKAsyGy5ybXMucmV0dXJucy52MS5SZXN0b2NrSXRlbSJUChBQcm9jZXNzaW5nRmFpbGVkEhQKB21lc3NhZ2UYASABKAlIAIgBARITCgZzb3VyY2UYAiABKAlIAYgBAUIKCghfbWVzc2FnZUIJCgdfc291cmNlIicKDkl0ZW1zSW5zcGVjdGVkEhUKDWxpbmVfaXRlbV9pZHMYASADKAMiOQoSRnJhdWRSZXBvcnRDcmVhdGVkEhEKCXJlcG9ydF9pZBgBIAEoAxIQCghjYXRlZ29yeRgCIAEoCSIsChJEZXN0aW5hdGlvbkNoYW5nZWQSFgoOZGVzdGluYXRpb25faWQYASABKAMiLQoLQ2FydENyZWF0ZWQSDQoFdG9rZW4YASABKAkSDwoHZW50cmllcxgCIAEoBSImChBDdXN0b21lclJlZGFjdGVkEhIKCnJldHVybl9pZHMYASADKANiBnByb3RvMw", [file_google_protobuf_timestamp, file_rms_common_v1_actor, file_rms_returns_v1_return]);
 
 /**
- * Event is the envelope of everything published to Kafka. The record's key is `shop:return`
- * (shipments: `shop:shipment`; others: `shop:object`), so what happens to one object stays in order.
+ * Event is the envelope of every event that is published to Kafka. The record's key is `shop:return`
+ * (shipments: `shop:shipment`; others: `shop:object`), so the events of one object stay in order.
  *
  * @generated from message rms.events.v1.Event
  */
 export type Event = Message<"rms.events.v1.Event"> & {
   /**
-   * Unique; consumers drop what they have seen.
+   * Unique. Listeners skip an event whose id they have handled.
    *
    * @generated from field: string event_id = 1;
    */
@@ -40,7 +40,7 @@ export type Event = Message<"rms.events.v1.Event"> & {
   schema: string;
 
   /**
-   * What happened, such as `return.closed`. Consumers skip and count those they do not know.
+   * What happened, such as `return.closed`. Listeners skip and count unknown triggers.
    *
    * @generated from field: string trigger = 3;
    */
@@ -54,14 +54,14 @@ export type Event = Message<"rms.events.v1.Event"> & {
   shopId: bigint;
 
   /**
-   * The return it is about; 0 when not about one return.
+   * The return; 0 when the event is not about one return.
    *
    * @generated from field: int64 return_id = 5;
    */
   returnId: bigint;
 
   /**
-   * The return's revision after the change; 0 when not about one return.
+   * The return's revision after the change; 0 when the event is not about one return.
    *
    * @generated from field: int64 revision = 6;
    */
@@ -89,21 +89,22 @@ export type Event = Message<"rms.events.v1.Event"> & {
   traceparent: string;
 
   /**
-   * The whole details after the change; absent when over 900 kB (read it with GetSnapshot) or not about one return.
+   * All details after the change. Absent when they are too large (read them with GetSnapshot), or the event is not about
+   * one return.
    *
    * @generated from field: rms.returns.v1.Return snapshot = 10;
    */
   snapshot?: Return | undefined;
 
   /**
-   * True when the snapshot was left out for its size.
+   * True when the snapshot is absent because of its size.
    *
    * @generated from field: bool snapshot_omitted = 11;
    */
   snapshotOmitted: boolean;
 
   /**
-   * What only this trigger carries.
+   * The fields that only this trigger has.
    *
    * @generated from oneof rms.events.v1.Event.detail
    */
@@ -206,7 +207,7 @@ export const EventSchema: GenMessage<Event> = /*@__PURE__*/
   messageDesc(file_rms_events_v1_events, 0);
 
 /**
- * RestockRequested lists what to put back to stock.
+ * RestockRequested lists the line items to restock.
  *
  * @generated from message rms.events.v1.RestockRequested
  */
@@ -227,7 +228,7 @@ export const RestockRequestedSchema: GenMessage<RestockRequested> = /*@__PURE__*
   messageDesc(file_rms_events_v1_events, 1);
 
 /**
- * ProcessingFailed says that background processing failed for good.
+ * ProcessingFailed says that processing a return failed permanently.
  *
  * @generated from message rms.events.v1.ProcessingFailed
  */
@@ -240,7 +241,7 @@ export type ProcessingFailed = Message<"rms.events.v1.ProcessingFailed"> & {
   message?: string | undefined;
 
   /**
-   * Who asked: `warehouse`, `admin`, `api`; absent when unknown.
+   * Where the request came from: `warehouse`, `admin`, `api`; absent when unknown.
    *
    * @generated from field: optional string source = 2;
    */
@@ -255,13 +256,13 @@ export const ProcessingFailedSchema: GenMessage<ProcessingFailed> = /*@__PURE__*
   messageDesc(file_rms_events_v1_events, 2);
 
 /**
- * ItemsInspected names the lines that were assessed or graded.
+ * ItemsInspected names the line items that were assessed or graded.
  *
  * @generated from message rms.events.v1.ItemsInspected
  */
 export type ItemsInspected = Message<"rms.events.v1.ItemsInspected"> & {
   /**
-   * The lines.
+   * The line items.
    *
    * @generated from field: repeated int64 line_item_ids = 1;
    */
@@ -331,7 +332,7 @@ export const DestinationChangedSchema: GenMessage<DestinationChanged> = /*@__PUR
  */
 export type CartCreated = Message<"rms.events.v1.CartCreated"> & {
   /**
-   * SHA-256 of the cart's token, hex: enough to tell carts apart, useless to open one.
+   * SHA-256 of the cart's token, hex. It identifies the cart, but cannot be used to read it.
    *
    * @generated from field: string token = 1;
    */
@@ -353,7 +354,7 @@ export const CartCreatedSchema: GenMessage<CartCreated> = /*@__PURE__*/
   messageDesc(file_rms_events_v1_events, 6);
 
 /**
- * CustomerRedacted says whose data was removed, by the returns they occur in.
+ * CustomerRedacted lists the returns from which a customer's data was removed.
  *
  * @generated from message rms.events.v1.CustomerRedacted
  */

@@ -13,13 +13,13 @@ export const file_rms_events_v1_events_service: GenFile = /*@__PURE__*/
   fileDesc("CiJybXMvZXZlbnRzL3YxL2V2ZW50c19zZXJ2aWNlLnByb3RvEg1ybXMuZXZlbnRzLnYxIiYKFExpc3RQdWJsaXNoZWRSZXF1ZXN0Eg4KBmN1cnNvchgBIAEoCSJpChVMaXN0UHVibGlzaGVkUmVzcG9uc2USLQoGZXZlbnRzGAEgAygLMh0ucm1zLmV2ZW50cy52MS5QdWJsaXNoZWRFdmVudBITCgtuZXh0X2N1cnNvchgCIAEoCRIMCgRtb3JlGAMgASgIIlIKDlB1Ymxpc2hlZEV2ZW50Eg8KB3Nob3BfaWQYASABKAMSEAoIZXZlbnRfaWQYAiABKAkSCwoDZGF5GAMgASgJEhAKCHBvc2l0aW9uGAQgASgDIigKE1B1Ymxpc2hBZ2FpblJlcXVlc3QSEQoJcG9zaXRpb25zGAEgAygDIikKFFB1Ymxpc2hBZ2FpblJlc3BvbnNlEhEKCXB1Ymxpc2hlZBgBIAEoBTLOAQoNRXZlbnRzU2VydmljZRJfCg1MaXN0UHVibGlzaGVkEiMucm1zLmV2ZW50cy52MS5MaXN0UHVibGlzaGVkUmVxdWVzdBokLnJtcy5ldmVudHMudjEuTGlzdFB1Ymxpc2hlZFJlc3BvbnNlIgOQAgESXAoMUHVibGlzaEFnYWluEiIucm1zLmV2ZW50cy52MS5QdWJsaXNoQWdhaW5SZXF1ZXN0GiMucm1zLmV2ZW50cy52MS5QdWJsaXNoQWdhaW5SZXNwb25zZSIDkAICYgZwcm90bzM");
 
 /**
- * ListPublishedRequest is the question of ListPublished.
+ * Request of ListPublished.
  *
  * @generated from message rms.events.v1.ListPublishedRequest
  */
 export type ListPublishedRequest = Message<"rms.events.v1.ListPublishedRequest"> & {
   /**
-   * Of the previous page; empty for the oldest that are kept
+   * next_cursor of the previous page; empty means from the oldest stored event
    *
    * @generated from field: string cursor = 1;
    */
@@ -34,7 +34,7 @@ export const ListPublishedRequestSchema: GenMessage<ListPublishedRequest> = /*@_
   messageDesc(file_rms_events_v1_events_service, 0);
 
 /**
- * ListPublishedResponse is the answer of ListPublished.
+ * Response of ListPublished.
  *
  * @generated from message rms.events.v1.ListPublishedResponse
  */
@@ -47,14 +47,14 @@ export type ListPublishedResponse = Message<"rms.events.v1.ListPublishedResponse
   events: PublishedEvent[];
 
   /**
-   * Of the next page. Keep it for later when there are no more
+   * Cursor of the next page. When there are no more events, keep it for a later call
    *
    * @generated from field: string next_cursor = 2;
    */
   nextCursor: string;
 
   /**
-   * There are more at this moment
+   * True when there are more events at this moment
    *
    * @generated from field: bool more = 3;
    */
@@ -111,13 +111,13 @@ export const PublishedEventSchema: GenMessage<PublishedEvent> = /*@__PURE__*/
   messageDesc(file_rms_events_v1_events_service, 2);
 
 /**
- * PublishAgainRequest is the question of PublishAgain.
+ * Request of PublishAgain.
  *
  * @generated from message rms.events.v1.PublishAgainRequest
  */
 export type PublishAgainRequest = Message<"rms.events.v1.PublishAgainRequest"> & {
   /**
-   * As ListPublished gave them, 1 to 200
+   * Positions from ListPublished, 1 to 200
    *
    * @generated from field: repeated int64 positions = 1;
    */
@@ -132,7 +132,7 @@ export const PublishAgainRequestSchema: GenMessage<PublishAgainRequest> = /*@__P
   messageDesc(file_rms_events_v1_events_service, 3);
 
 /**
- * PublishAgainResponse is the answer of PublishAgain.
+ * Response of PublishAgain.
  *
  * @generated from message rms.events.v1.PublishAgainResponse
  */
@@ -153,8 +153,8 @@ export const PublishAgainResponseSchema: GenMessage<PublishAgainResponse> = /*@_
   messageDesc(file_rms_events_v1_events_service, 4);
 
 /**
- * EventsService says which events a service has published, and publishes them again. Each service that
- * publishes has it. Listeners use it to find events that Kafka has lost.
+ * EventsService lists the events that a service has published, and publishes them again. Each service that
+ * publishes events has it. Listeners use it to find events that Kafka has lost.
  *
  * @generated from service rms.events.v1.EventsService
  */

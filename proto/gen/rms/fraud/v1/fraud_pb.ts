@@ -23,7 +23,7 @@ export const file_rms_fraud_v1_fraud: GenFile = /*@__PURE__*/
  */
 export type Report = Message<"rms.fraud.v1.Report"> & {
   /**
-   * Ours
+   * Assigned by this service
    *
    * @generated from field: int64 id = 1;
    */
@@ -73,7 +73,7 @@ export const ReportSchema: GenMessage<Report> = /*@__PURE__*/
   messageDesc(file_rms_fraud_v1_fraud, 0);
 
 /**
- * CreateReportRequest is the question of CreateReport.
+ * Request of CreateReport.
  *
  * @generated from message rms.fraud.v1.CreateReportRequest
  */
@@ -86,7 +86,7 @@ export type CreateReportRequest = Message<"rms.fraud.v1.CreateReportRequest"> & 
   shopId: bigint;
 
   /**
-   * On whose behalf.
+   * The actor that is recorded for the call.
    *
    * @generated from field: rms.common.v1.Actor actor = 2;
    */
@@ -114,7 +114,8 @@ export type CreateReportRequest = Message<"rms.fraud.v1.CreateReportRequest"> & 
   comment?: string | undefined;
 
   /**
-   * 1 to 200 characters: a repeat with the same content changes nothing more and answers the present state. Empty: none
+   * 1 to 200 characters, or empty for no key. A repeated call with the same key and content changes nothing and
+   * returns the current state
    *
    * @generated from field: string idempotency_key = 6;
    */
@@ -129,7 +130,7 @@ export const CreateReportRequestSchema: GenMessage<CreateReportRequest> = /*@__P
   messageDesc(file_rms_fraud_v1_fraud, 1);
 
 /**
- * CreateReportResponse is the answer of CreateReport.
+ * Response of CreateReport.
  *
  * @generated from message rms.fraud.v1.CreateReportResponse
  */
@@ -150,7 +151,7 @@ export const CreateReportResponseSchema: GenMessage<CreateReportResponse> = /*@_
   messageDesc(file_rms_fraud_v1_fraud, 2);
 
 /**
- * GetReportRequest is the question of GetReport.
+ * Request of GetReport.
  *
  * @generated from message rms.fraud.v1.GetReportRequest
  */
@@ -163,7 +164,7 @@ export type GetReportRequest = Message<"rms.fraud.v1.GetReportRequest"> & {
   shopId: bigint;
 
   /**
-   * On whose behalf.
+   * The actor that is recorded for the call.
    *
    * @generated from field: rms.common.v1.Actor actor = 2;
    */
@@ -185,7 +186,7 @@ export const GetReportRequestSchema: GenMessage<GetReportRequest> = /*@__PURE__*
   messageDesc(file_rms_fraud_v1_fraud, 3);
 
 /**
- * GetReportResponse is the answer of GetReport.
+ * Response of GetReport.
  *
  * @generated from message rms.fraud.v1.GetReportResponse
  */
@@ -206,13 +207,13 @@ export const GetReportResponseSchema: GenMessage<GetReportResponse> = /*@__PURE_
   messageDesc(file_rms_fraud_v1_fraud, 4);
 
 /**
- * Category is what a report may be about.
+ * Category is a category of reports.
  *
  * @generated from message rms.fraud.v1.Category
  */
 export type Category = Message<"rms.fraud.v1.Category"> & {
   /**
-   * As in a report
+   * The value of the category in a report
    *
    * @generated from field: string id = 1;
    */
@@ -226,7 +227,7 @@ export type Category = Message<"rms.fraud.v1.Category"> & {
   title: string;
 
   /**
-   * Whether a report of it needs a comment
+   * Whether a report of this category needs a comment
    *
    * @generated from field: bool comment_required = 3;
    */
@@ -241,7 +242,7 @@ export const CategorySchema: GenMessage<Category> = /*@__PURE__*/
   messageDesc(file_rms_fraud_v1_fraud, 5);
 
 /**
- * ListCategoriesRequest is the question of ListCategories.
+ * Request of ListCategories.
  *
  * @generated from message rms.fraud.v1.ListCategoriesRequest
  */
@@ -254,7 +255,7 @@ export type ListCategoriesRequest = Message<"rms.fraud.v1.ListCategoriesRequest"
   shopId: bigint;
 
   /**
-   * On whose behalf.
+   * The actor that is recorded for the call.
    *
    * @generated from field: rms.common.v1.Actor actor = 2;
    */
@@ -269,7 +270,7 @@ export const ListCategoriesRequestSchema: GenMessage<ListCategoriesRequest> = /*
   messageDesc(file_rms_fraud_v1_fraud, 6);
 
 /**
- * ListCategoriesResponse is the answer of ListCategories.
+ * Response of ListCategories.
  *
  * @generated from message rms.fraud.v1.ListCategoriesResponse
  */
@@ -290,14 +291,14 @@ export const ListCategoriesResponseSchema: GenMessage<ListCategoriesResponse> = 
   messageDesc(file_rms_fraud_v1_fraud, 7);
 
 /**
- * FraudService keeps fraud reports: at most one per return.
+ * FraudService stores fraud reports: at most one for each return.
  *
  * @generated from service rms.fraud.v1.FraudService
  */
 export const FraudService: GenService<{
   /**
    * CreateReport records a fraud report. NOT_FOUND: the shop has no such return. ALREADY_EXISTS: the
-   * return has a report. Emits fraud_report.created.
+   * return has a report already. Emits fraud_report.created.
    *
    * @generated from rpc rms.fraud.v1.FraudService.CreateReport
    */
@@ -307,7 +308,7 @@ export const FraudService: GenService<{
     output: typeof CreateReportResponseSchema;
   },
   /**
-   * GetReport reads the report of a return. NOT_FOUND: no such return, or it has none.
+   * GetReport reads the report of a return. NOT_FOUND: the return does not exist, or it has no report.
    *
    * @generated from rpc rms.fraud.v1.FraudService.GetReport
    */

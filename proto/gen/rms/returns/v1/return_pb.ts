@@ -19,13 +19,13 @@ export const file_rms_returns_v1_return: GenFile = /*@__PURE__*/
   fileDesc("ChtybXMvcmV0dXJucy92MS9yZXR1cm4ucHJvdG8SDnJtcy5yZXR1cm5zLnYxItAICgZSZXR1cm4SCgoCaWQYASABKAMSDwoHc2hvcF9pZBgCIAEoAxIQCghyZXZpc2lvbhgDIAEoAxIuCgpjcmVhdGVkX2F0GAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIuCgp1cGRhdGVkX2F0GAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBItCgllZGl0ZWRfYXQYBiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi8KC2FyY2hpdmVkX2F0GAcgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIkCgVvcmRlchgIIAEoCzIVLnJtcy5yZXR1cm5zLnYxLk9yZGVyEioKCGN1c3RvbWVyGAkgASgLMhgucm1zLnJldHVybnMudjEuQ3VzdG9tZXISKgoFc3RhdGUYCiABKA4yGy5ybXMucmV0dXJucy52MS5SZXR1cm5TdGF0ZRIoCgR0eXBlGAsgASgOMhoucm1zLnJldHVybnMudjEuUmV0dXJuVHlwZRIoCgdvdXRjb21lGAwgASgOMhcucm1zLnJldHVybnMudjEuT3V0Y29tZRIzCg1yZXR1cm5fbWV0aG9kGA0gASgOMhwucm1zLnJldHVybnMudjEuUmV0dXJuTWV0aG9kEhAKCGN1cnJlbmN5GA4gASgJEhwKFHByZXNlbnRtZW50X2N1cnJlbmN5GA8gASgJEiYKBnRvdGFscxgQIAEoCzIWLnJtcy5yZXR1cm5zLnYxLlRvdGFscxIyChJwcmVzZW50bWVudF90b3RhbHMYESABKAsyFi5ybXMucmV0dXJucy52MS5Ub3RhbHMSLAoKbGluZV9pdGVtcxgSIAMoCzIYLnJtcy5yZXR1cm5zLnYxLkxpbmVJdGVtEisKCWV4Y2hhbmdlcxgTIAMoCzIYLnJtcy5yZXR1cm5zLnYxLkV4Y2hhbmdlEjYKD2V4Y2hhbmdlX29yZGVycxgUIAMoCzIdLnJtcy5yZXR1cm5zLnYxLlByb3ZpZGVyT3JkZXISNgoPZ2lmdF9jYXJkX29yZGVyGBUgASgLMh0ucm1zLnJldHVybnMudjEuUHJvdmlkZXJPcmRlchIzChVnaWZ0X2NhcmRfcHJlc2VudG1lbnQYFiABKAsyFC5ybXMuY29tbW9uLnYxLk1vbmV5EicKB3JlZnVuZHMYFyADKAsyFi5ybXMucmV0dXJucy52MS5SZWZ1bmQSJQoGbGFiZWxzGBggAygLMhUucm1zLnJldHVybnMudjEuTGFiZWwSFgoOZGVzdGluYXRpb25faWQYGSABKAMSFwoPc3RhdHVzX3BhZ2VfdXJsGBogASgJEhkKEXBhY2thZ2VfcmVmZXJlbmNlGBsgASgJEhQKDGZsYWdfcmVhc29ucxgcIAMoCRISCgpwcm9jZXNzaW5nGB0gASgIImsKBU9yZGVyEgoKAmlkGAEgASgDEhkKEXByb3ZpZGVyX29yZGVyX2lkGAIgASgDEgwKBG5hbWUYAyABKAkSDgoGbnVtYmVyGAQgASgDEh0KFXByb3ZpZGVyX29yZGVyX251bWJlchgFIAEoAyKgAQoIQ3VzdG9tZXISEgoFZW1haWwYASABKAlIAIgBARIXCgpmaXJzdF9uYW1lGAIgASgJSAGIAQESFgoJbGFzdF9uYW1lGAMgASgJSAKIAQESKAoHYWRkcmVzcxgEIAEoCzIXLnJtcy5yZXR1cm5zLnYxLkFkZHJlc3NCCAoGX2VtYWlsQg0KC19maXJzdF9uYW1lQgwKCl9sYXN0X25hbWUirAEKB0FkZHJlc3MSDAoEbmFtZRgBIAEoCRIPCgdjb21wYW55GAIgASgJEhAKCGFkZHJlc3MxGAMgASgJEhAKCGFkZHJlc3MyGAQgASgJEgwKBGNpdHkYBSABKAkSDQoFc3RhdGUYBiABKAkSCwoDemlwGAcgASgJEg8KB2NvdW50cnkYCCABKAkSFAoMY291bnRyeV9jb2RlGAkgASgJEg0KBXBob25lGAogASgJIqEECgZUb3RhbHMSDQoFdG90YWwYASABKAkSHAoUcmV0dXJuX3Byb2R1Y3RfdG90YWwYAiABKAkSHQoVcmV0dXJuX2Rpc2NvdW50X3RvdGFsGAMgASgJEhgKEHJldHVybl90YXhfdG90YWwYBCABKAkSFAoMcmV0dXJuX3RvdGFsGAUgASgJEh0KFXJlZnVuZF9zaGlwcGluZ190b3RhbBgGIAEoCRIhChlyZWZ1bmRfc2hpcHBpbmdfdGF4X3RvdGFsGAcgASgJEh0KFXJldHVybl9zaGlwcGluZ190b3RhbBgIIAEoCRIhChlyZXR1cm5fc2hpcHBpbmdfdGF4X3RvdGFsGAkgASgJEh0KFWNyZWRpdF9zaGlwcGluZ190b3RhbBgKIAEoCRIbChNyZXR1cm5fY3JlZGl0X3RvdGFsGAsgASgJEhQKDGhhbmRsaW5nX2ZlZRgMIAEoCRIeChZleGNoYW5nZV9wcm9kdWN0X3RvdGFsGA0gASgJEh8KF2V4Y2hhbmdlX2Rpc2NvdW50X3RvdGFsGA4gASgJEhoKEmV4Y2hhbmdlX3RheF90b3RhbBgPIAEoCRIWCg5leGNoYW5nZV90b3RhbBgQIAEoCRIdChVleGNoYW5nZV9jcmVkaXRfdG90YWwYESABKAkSDgoGdXBzZWxsGBIgASgJEhEKCWdpZnRfY2FyZBgTIAEoCRIOCgZyZWZ1bmQYFCABKAki9AEKC0xpbmVBbW91bnRzEg0KBXByaWNlGAEgASgJEhAKCGRpc2NvdW50GAIgASgJEgsKA3RheBgDIAEoCRIOCgZyZWZ1bmQYBCABKAkSEwoLcmVmdW5kX2l0ZW0YBSABKAkSEgoKcmVmdW5kX3RheBgGIAEoCRIXCg9yZWZ1bmRfc2hpcHBpbmcYByABKAkSGwoTcmVmdW5kX3NoaXBwaW5nX3RheBgIIAEoCRIhChlyZWZ1bmRfZXhjbHVkaW5nX3NoaXBwaW5nGAkgASgJEiUKHXJlZnVuZF9leGNsdWRpbmdfc2hpcHBpbmdfdGF4GAogASgJItAGCghMaW5lSXRlbRIUCgxsaW5lX2l0ZW1faWQYASABKAMSHQoVcHJvdmlkZXJfbGluZV9pdGVtX2lkGAIgASgDEiYKHnByb3ZpZGVyX2xpbmVfaXRlbV9leHRlcm5hbF9pZBgDIAEoCRISCgpwcm9kdWN0X2lkGAQgASgDEhIKCnZhcmlhbnRfaWQYBSABKAMSCwoDc2t1GAYgASgJEhcKD2xpbmVfaXRlbV90aXRsZRgHIAEoCRIVCg12YXJpYW50X3RpdGxlGAggASgJEg0KBXRpdGxlGAkgASgJEg0KBWltYWdlGAogASgJEhAKCHF1YW50aXR5GAsgASgFEiwKB2Ftb3VudHMYDCABKAsyGy5ybXMucmV0dXJucy52MS5MaW5lQW1vdW50cxI4ChNwcmVzZW50bWVudF9hbW91bnRzGA0gASgLMhsucm1zLnJldHVybnMudjEuTGluZUFtb3VudHMSLwoLcmV0dXJuZWRfYXQYDiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhgKEGV4Y2hhbmdlX3ZhcmlhbnQYDyABKAkSDwoHYmFyY29kZRgQIAEoCRIkChxwcm92aWRlcl9yZXN0b2NrX2xvY2F0aW9uX2lkGBEgASgJEh4KFmNvbnNvbGlkYXRpb25fdHJhY2tpbmcYEiABKAkSJAocY29uc29saWRhdGlvbl9kZXN0aW5hdGlvbl9pZBgTIAEoAxIOCgZyZWFzb24YFCABKAkSFQoNcGFyZW50X3JlYXNvbhgVIAEoCRIsCgdvdXRjb21lGBYgASgOMhsucm1zLnJldHVybnMudjEuTGluZU91dGNvbWUSLAoJY29uZGl0aW9uGBcgASgLMhkucm1zLnJldHVybnMudjEuQ29uZGl0aW9uEjAKC2Rpc3Bvc2l0aW9uGBggASgLMhsucm1zLnJldHVybnMudjEuRGlzcG9zaXRpb24SLwoHdXBsb2FkcxgZIAMoCzIeLnJtcy5yZXR1cm5zLnYxLkN1c3RvbWVyVXBsb2FkEg8KB2hzX2NvZGUYGiABKAkSGQoRY291bnRyeV9vZl9vcmlnaW4YGyABKAkSEAoId2VpZ2h0X2cYHCABKAUi0AIKCUNvbmRpdGlvbhITCgtkZXNjcmlwdGlvbhgBIAEoCRIPCgdzdWJqZWN0GAIgASgJEg0KBXRpdGxlGAMgASgJEhIKBWdyYWRlGAQgASgJSACIAQESGgoNY2F0ZWdvcnlfbmFtZRgFIAEoCUgBiAEBEhwKD2NhdGVnb3J5X3BhcmVudBgGIAEoCUgCiAEBEh0KEHJldHVybl9wcm9jZXNzb3IYByABKAlIA4gBARIRCgRub3RlGAggASgJSASIAQESMAoMaW5zcGVjdGVkX2F0GAkgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIOCgZpbWFnZXMYCiADKAlCCAoGX2dyYWRlQhAKDl9jYXRlZ29yeV9uYW1lQhIKEF9jYXRlZ29yeV9wYXJlbnRCEwoRX3JldHVybl9wcm9jZXNzb3JCBwoFX25vdGUixAEKC0Rpc3Bvc2l0aW9uEjMKB291dGNvbWUYASABKA4yIi5ybXMucmV0dXJucy52MS5EaXNwb3NpdGlvbk91dGNvbWUSHQoQcmV0dXJuX3Byb2Nlc3NvchgCIAEoCUgAiAEBEhEKBG5vdGUYAyABKAlIAYgBARIwCgxpbnNwZWN0ZWRfYXQYBCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wQhMKEV9yZXR1cm5fcHJvY2Vzc29yQgcKBV9ub3RlIu4BCg5DdXN0b21lclVwbG9hZBIKCgJpZBgBIAEoAxIxCgRraW5kGAIgASgOMiMucm1zLnJldHVybnMudjEuQ3VzdG9tZXJVcGxvYWQuS2luZBIOCgZzb3VyY2UYAyABKAkSEgoKbWVkaWFfdHlwZRgEIAEoCRILCgN1cmwYBSABKAkSLgoKY3JlYXRlZF9hdBgGIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAiPAoES2luZBIUChBLSU5EX1VOU1BFQ0lGSUVEEAASDgoKS0lORF9JTUFHRRABEg4KCktJTkRfTUVESUEQAiLiAgoIRXhjaGFuZ2USEwoLZXhjaGFuZ2VfaWQYASABKAMSEgoKcHJvZHVjdF9pZBgCIAEoAxISCgp2YXJpYW50X2lkGAMgASgDEgsKA3NrdRgEIAEoCRINCgV0aXRsZRgFIAEoCRIkCgVwcmljZRgGIAEoCzIVLnJtcy5jb21tb24udjEuQW1vdW50EicKCGRpc2NvdW50GAcgASgLMhUucm1zLmNvbW1vbi52MS5BbW91bnQSIgoDdGF4GAggASgLMhUucm1zLmNvbW1vbi52MS5BbW91bnQSJAoFdG90YWwYCSABKAsyFS5ybXMuY29tbW9uLnYxLkFtb3VudBIMCgR0eXBlGAogASgJEhQKDG91dF9vZl9zdG9jaxgLIAEoCBIkChdvdXRfb2Zfc3RvY2tfcmVzb2x1dGlvbhgMIAEoCUgAiAEBQhoKGF9vdXRfb2Zfc3RvY2tfcmVzb2x1dGlvbiIpCg1Qcm92aWRlck9yZGVyEgoKAmlkGAEgASgDEgwKBG5hbWUYAiABKAkikQIKBlJlZnVuZBIKCgJpZBgBIAEoAxIPCgdnYXRld2F5GAIgASgJEhAKCHByb3ZpZGVyGAMgASgJEhoKEnByb3ZpZGVyX3JlZnVuZF9pZBgEIAEoCRIjCgVtb25leRgFIAEoCzIULnJtcy5jb21tb24udjEuTW9uZXkSNwoTcHJvdmlkZXJfY3JlYXRlZF9hdBgGIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLgoKY3JlYXRlZF9hdBgHIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLgoKdXBkYXRlZF9hdBgIIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAiowIKBUxhYmVsEgoKAmlkGAEgASgDEhEKCXJldHVybl9pZBgCIAEoAxIPCgdjYXJyaWVyGAMgASgJEhcKD3RyYWNraW5nX251bWJlchgEIAEoCRILCgN1cmwYBSABKAkSDAoEcmF0ZRgGIAEoCRISCgpyYXRlX21pbm9yGAcgASgDEisKBnN0YXR1cxgIIAEoDjIbLnJtcy5yZXR1cm5zLnYxLkxhYmVsU3RhdHVzEi4KCmNyZWF0ZWRfYXQYCSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi4KCnVwZGF0ZWRfYXQYCiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhUKDWxpbmVfaXRlbV9pZHMYCyADKAMiUgoGUGFyY2VsEhEKCWxlbmd0aF9jbRgBIAEoBRIQCgh3aWR0aF9jbRgCIAEoBRIRCgloZWlnaHRfY20YAyABKAUSEAoId2VpZ2h0X2cYBCABKAUiqQQKDExhYmVsUmVxdWVzdBIKCgJpZBgBIAEoAxIRCglyZXR1cm5faWQYAiABKAMSDwoHc2hvcF9pZBgDIAEoAxIuCgpjcmVhdGVkX2F0GAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIxCgVzdGF0ZRgFIAEoDjIiLnJtcy5yZXR1cm5zLnYxLkxhYmVsUmVxdWVzdC5TdGF0ZRInCgZvcmlnaW4YBiABKAsyFy5ybXMucmV0dXJucy52MS5BZGRyZXNzEiwKC2Rlc3RpbmF0aW9uGAcgASgLMhcucm1zLnJldHVybnMudjEuQWRkcmVzcxImCgZwYXJjZWwYCCABKAsyFi5ybXMucmV0dXJucy52MS5QYXJjZWwSNgoIcHJvZHVjdHMYCSADKAsyJC5ybXMucmV0dXJucy52MS5MYWJlbFJlcXVlc3QuUHJvZHVjdBp1CgdQcm9kdWN0EgwKBG5hbWUYASABKAkSCwoDc2t1GAIgASgJEg8KB2hzX2NvZGUYAyABKAkSGQoRY291bnRyeV9vZl9vcmlnaW4YBCABKAkSIwoFcHJpY2UYBSABKAsyFC5ybXMuY29tbW9uLnYxLk1vbmV5IlgKBVN0YXRlEhUKEVNUQVRFX1VOU1BFQ0lGSUVEEAASDgoKU1RBVEVfT1BFThABEhMKD1NUQVRFX0ZVTEZJTExFRBACEhMKD1NUQVRFX0NBTkNFTExFRBADInkKCFNoaXBtZW50EgoKAmlkGAEgASgDEhsKE3BhcnRuZXJfc2hpcG1lbnRfaWQYAiABKAkSEgoKcmV0dXJuX2lkcxgDIAMoAxIwCgxwcm9jZXNzZWRfYXQYBCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIl4KC1Jlc3RvY2tJdGVtEhQKDGxpbmVfaXRlbV9pZBgBIAEoAxITCgtsb2NhdGlvbl9pZBgCIAEoAxISCgp2YXJpYW50X2lkGAMgASgDEhAKCHF1YW50aXR5GAQgASgFIlUKD0dpZnRDYXJkUmVxdWVzdBIKCgJpZBgBIAEoAxIRCglyZXR1cm5faWQYAiABKAMSIwoFbW9uZXkYAyABKAsyFC5ybXMuY29tbW9uLnYxLk1vbmV5Io8FChNTdWJtaXRSZXR1cm5SZXF1ZXN0Eg8KB3Nob3BfaWQYASABKAMSIwoFYWN0b3IYAiABKAsyFC5ybXMuY29tbW9uLnYxLkFjdG9yEhcKD2lkZW1wb3RlbmN5X2tleRgDIAEoCRIkCgVvcmRlchgEIAEoCzIVLnJtcy5yZXR1cm5zLnYxLk9yZGVyEhAKCGN1cnJlbmN5GAUgASgJEhwKFHByZXNlbnRtZW50X2N1cnJlbmN5GAYgASgJEioKCGN1c3RvbWVyGAcgASgLMhgucm1zLnJldHVybnMudjEuQ3VzdG9tZXISKAoEdHlwZRgIIAEoDjIaLnJtcy5yZXR1cm5zLnYxLlJldHVyblR5cGUSKAoHb3V0Y29tZRgJIAEoDjIXLnJtcy5yZXR1cm5zLnYxLk91dGNvbWUSMwoNcmV0dXJuX21ldGhvZBgKIAEoDjIcLnJtcy5yZXR1cm5zLnYxLlJldHVybk1ldGhvZBIWCg5kZXN0aW5hdGlvbl9pZBgLIAEoAxIrCglleGNoYW5nZXMYDCADKAsyGC5ybXMucmV0dXJucy52MS5FeGNoYW5nZRIXCg9zdGF0dXNfcGFnZV91cmwYDSABKAkSGQoRcGFja2FnZV9yZWZlcmVuY2UYDiABKAkSMAoMc3VibWl0dGVkX2F0GA8gASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIoCgVsaW5lcxgQIAMoCzIZLnJtcy5yZXR1cm5zLnYxLkxpbmVJbnB1dBIzCgdhbW91bnRzGBEgASgLMiIucm1zLnJldHVybnMudjEuUmV0dXJuQW1vdW50c0lucHV0EhQKDGZsYWdfcmVhc29ucxgSIAMoCSKtBgoJTGluZUlucHV0Eh0KFXByb3ZpZGVyX2xpbmVfaXRlbV9pZBgBIAEoAxImCh5wcm92aWRlcl9saW5lX2l0ZW1fZXh0ZXJuYWxfaWQYAiABKAkSEgoKcHJvZHVjdF9pZBgDIAEoAxISCgp2YXJpYW50X2lkGAQgASgDEgsKA3NrdRgFIAEoCRIXCg9saW5lX2l0ZW1fdGl0bGUYBiABKAkSFQoNdmFyaWFudF90aXRsZRgHIAEoCRINCgV0aXRsZRgIIAEoCRINCgVpbWFnZRgJIAEoCRIQCghxdWFudGl0eRgKIAEoBRIkCgVwcmljZRgLIAEoCzIVLnJtcy5jb21tb24udjEuQW1vdW50EicKCGRpc2NvdW50GAwgASgLMhUucm1zLmNvbW1vbi52MS5BbW91bnQSIgoDdGF4GA0gASgLMhUucm1zLmNvbW1vbi52MS5BbW91bnQSKgoLcmVmdW5kX2l0ZW0YDiABKAsyFS5ybXMuY29tbW9uLnYxLkFtb3VudBIpCgpyZWZ1bmRfdGF4GA8gASgLMhUucm1zLmNvbW1vbi52MS5BbW91bnQSLgoPcmVmdW5kX3NoaXBwaW5nGBAgASgLMhUucm1zLmNvbW1vbi52MS5BbW91bnQSMgoTcmVmdW5kX3NoaXBwaW5nX3RheBgRIAEoCzIVLnJtcy5jb21tb24udjEuQW1vdW50EhgKEGV4Y2hhbmdlX3ZhcmlhbnQYEiABKAkSDwoHYmFyY29kZRgTIAEoCRIkChxwcm92aWRlcl9yZXN0b2NrX2xvY2F0aW9uX2lkGBQgASgJEg4KBnJlYXNvbhgVIAEoCRIVCg1wYXJlbnRfcmVhc29uGBYgASgJEiwKB291dGNvbWUYFyABKA4yGy5ybXMucmV0dXJucy52MS5MaW5lT3V0Y29tZRIPCgdoc19jb2RlGBggASgJEhkKEWNvdW50cnlfb2Zfb3JpZ2luGBkgASgJEhAKCHdlaWdodF9nGBogASgFEh0KEG9yZGVyZWRfcXVhbnRpdHkYGyABKAVIAIgBAUITChFfb3JkZXJlZF9xdWFudGl0eSKcAgoSUmV0dXJuQW1vdW50c0lucHV0EicKCHNoaXBwaW5nGAEgASgLMhUucm1zLmNvbW1vbi52MS5BbW91bnQSKwoMc2hpcHBpbmdfdGF4GAIgASgLMhUucm1zLmNvbW1vbi52MS5BbW91bnQSLgoPY3JlZGl0X3NoaXBwaW5nGAMgASgLMhUucm1zLmNvbW1vbi52MS5BbW91bnQSLAoNcmV0dXJuX2NyZWRpdBgEIAEoCzIVLnJtcy5jb21tb24udjEuQW1vdW50EisKDGhhbmRsaW5nX2ZlZRgFIAEoCzIVLnJtcy5jb21tb24udjEuQW1vdW50EiUKBnJlZnVuZBgGIAEoCzIVLnJtcy5jb21tb24udjEuQW1vdW50IoAECgpMaW5lQ2hhbmdlEhQKDGxpbmVfaXRlbV9pZBgBIAEoAxIOCgZyZW1vdmUYAiABKAgSFQoIcXVhbnRpdHkYAyABKAVIAIgBARIkCgVwcmljZRgEIAEoCzIVLnJtcy5jb21tb24udjEuQW1vdW50EicKCGRpc2NvdW50GAUgASgLMhUucm1zLmNvbW1vbi52MS5BbW91bnQSIgoDdGF4GAYgASgLMhUucm1zLmNvbW1vbi52MS5BbW91bnQSKgoLcmVmdW5kX2l0ZW0YByABKAsyFS5ybXMuY29tbW9uLnYxLkFtb3VudBIpCgpyZWZ1bmRfdGF4GAggASgLMhUucm1zLmNvbW1vbi52MS5BbW91bnQSLgoPcmVmdW5kX3NoaXBwaW5nGAkgASgLMhUucm1zLmNvbW1vbi52MS5BbW91bnQSMgoTcmVmdW5kX3NoaXBwaW5nX3RheBgKIAEoCzIVLnJtcy5jb21tb24udjEuQW1vdW50EhMKBnJlYXNvbhgLIAEoCUgBiAEBEhoKDXBhcmVudF9yZWFzb24YDCABKAlIAogBARIsCgdvdXRjb21lGA0gASgOMhsucm1zLnJldHVybnMudjEuTGluZU91dGNvbWVCCwoJX3F1YW50aXR5QgkKB19yZWFzb25CEAoOX3BhcmVudF9yZWFzb24qqgEKC1JldHVyblN0YXRlEhwKGFJFVFVSTl9TVEFURV9VTlNQRUNJRklFRBAAEhUKEVJFVFVSTl9TVEFURV9PUEVOEAESFwoTUkVUVVJOX1NUQVRFX1JFVklFVxACEhcKE1JFVFVSTl9TVEFURV9DTE9TRUQQAxIaChZSRVRVUk5fU1RBVEVfQ0FOQ0VMTEVEEAQSGAoUUkVUVVJOX1NUQVRFX0VYUElSRUQQBSpdCgpSZXR1cm5UeXBlEhsKF1JFVFVSTl9UWVBFX1VOU1BFQ0lGSUVEEAASGAoUUkVUVVJOX1RZUEVfU1RBTkRBUkQQARIYChRSRVRVUk5fVFlQRV9XQVJSQU5UWRACKq4BCgdPdXRjb21lEhcKE09VVENPTUVfVU5TUEVDSUZJRUQQABIUChBPVVRDT01FX0VYQ0hBTkdFEAESEgoOT1VUQ09NRV9VUFNFTEwQAhISCg5PVVRDT01FX1JFRlVORBADEhIKDk9VVENPTUVfQ1JFRElUEAQSGwoXT1VUQ09NRV9FWENIQU5HRV9SRUZVTkQQBRIbChdPVVRDT01FX0VYQ0hBTkdFX0NSRURJVBAGKpIBCgtMaW5lT3V0Y29tZRIcChhMSU5FX09VVENPTUVfVU5TUEVDSUZJRUQQABIZChVMSU5FX09VVENPTUVfRVhDSEFOR0UQARIXChNMSU5FX09VVENPTUVfUkVGVU5EEAISFwoTTElORV9PVVRDT01FX0NSRURJVBADEhgKFExJTkVfT1VUQ09NRV9ERUZBVUxUEAQqmgEKDFJldHVybk1ldGhvZBIdChlSRVRVUk5fTUVUSE9EX1VOU1BFQ0lGSUVEEAASFgoSUkVUVVJOX01FVEhPRF9NQUlMEAESGgoWUkVUVVJOX01FVEhPRF9JTl9TVE9SRRACEhoKFlJFVFVSTl9NRVRIT0RfRFJPUF9PRkYQAxIbChdSRVRVUk5fTUVUSE9EX0tFRVBfSVRFTRAEKu0BCgtMYWJlbFN0YXR1cxIcChhMQUJFTF9TVEFUVVNfVU5TUEVDSUZJRUQQABIUChBMQUJFTF9TVEFUVVNfTkVXEAESHAoYTEFCRUxfU1RBVFVTX1BSRV9UUkFOU0lUEAISGwoXTEFCRUxfU1RBVFVTX0lOX1RSQU5TSVQQAxIhCh1MQUJFTF9TVEFUVVNfT1VUX0ZPUl9ERUxJVkVSWRAEEhoKFkxBQkVMX1NUQVRVU19ERUxJVkVSRUQQBRIWChJMQUJFTF9TVEFUVVNfRVJST1IQBhIYChRMQUJFTF9TVEFUVVNfRkFJTFVSRRAHKucBChJEaXNwb3NpdGlvbk91dGNvbWUSIwofRElTUE9TSVRJT05fT1VUQ09NRV9VTlNQRUNJRklFRBAAEiUKIURJU1BPU0lUSU9OX09VVENPTUVfQkFDS19UT19TVE9DSxABEiMKH0RJU1BPU0lUSU9OX09VVENPTUVfUkVTQUxFX0hPTEQQAhIfChtESVNQT1NJVElPTl9PVVRDT01FX1JFQ1lDTEUQAxIeChpESVNQT1NJVElPTl9PVVRDT01FX0RPTkFURRAEEh8KG0RJU1BPU0lUSU9OX09VVENPTUVfTUlTU0lORxAFYgZwcm90bzM", [file_google_protobuf_timestamp, file_rms_common_v1_actor, file_rms_common_v1_money]);
 
 /**
- * Return is the whole details object: what REST answers and what events carry as their snapshot.
+ * Return has all details of a return. REST responses are made of it, and events carry it as their snapshot.
  *
  * @generated from message rms.returns.v1.Return
  */
 export type Return = Message<"rms.returns.v1.Return"> & {
   /**
-   * Ours; unique over all shops, below 10^9.
+   * Assigned by this service; unique over all shops, below 10^9.
    *
    * @generated from field: int64 id = 1;
    */
@@ -81,21 +81,21 @@ export type Return = Message<"rms.returns.v1.Return"> & {
   order?: Order | undefined;
 
   /**
-   * The shopper. Fields are absent once redacted.
+   * The shopper. Its fields are absent after a redaction.
    *
    * @generated from field: rms.returns.v1.Customer customer = 9;
    */
   customer?: Customer | undefined;
 
   /**
-   * Where the return stands.
+   * The state.
    *
    * @generated from field: rms.returns.v1.ReturnState state = 10;
    */
   state: ReturnState;
 
   /**
-   * Why goods come back.
+   * Why the shopper returns the goods.
    *
    * @generated from field: rms.returns.v1.ReturnType type = 11;
    */
@@ -130,21 +130,21 @@ export type Return = Message<"rms.returns.v1.Return"> & {
   presentmentCurrency: string;
 
   /**
-   * Derived sums in the shop's currency.
+   * Derived amounts in the shop's currency.
    *
    * @generated from field: rms.returns.v1.Totals totals = 16;
    */
   totals?: Totals | undefined;
 
   /**
-   * Derived sums in the presentment currency.
+   * Derived amounts in the presentment currency.
    *
    * @generated from field: rms.returns.v1.Totals presentment_totals = 17;
    */
   presentmentTotals?: Totals | undefined;
 
   /**
-   * The lines, in the order of submission.
+   * The line items, in the order of submission.
    *
    * @generated from field: repeated rms.returns.v1.LineItem line_items = 18;
    */
@@ -214,7 +214,7 @@ export type Return = Message<"rms.returns.v1.Return"> & {
   packageReference: string;
 
   /**
-   * Why it was flagged; empty unless in review, or expired while in review.
+   * Why it was flagged. Empty unless it is in review, or expired while it was in review.
    *
    * @generated from field: repeated string flag_reasons = 28;
    */
@@ -242,7 +242,7 @@ export const ReturnSchema: GenMessage<Return> = /*@__PURE__*/
  */
 export type Order = Message<"rms.returns.v1.Order"> & {
   /**
-   * Ours, below 10^9; 0 in a submission.
+   * This service's id of the order, below 10^9; 0 in a submission.
    *
    * @generated from field: int64 id = 1;
    */
@@ -411,7 +411,7 @@ export const AddressSchema: GenMessage<Address> = /*@__PURE__*/
   messageDesc(file_rms_returns_v1_return, 3);
 
 /**
- * Totals are a return's sums in one currency: decimal strings with exactly the currency's decimals.
+ * Totals are the amounts of a return in one currency: decimal strings with exactly the currency's decimals.
  *
  * @generated from message rms.returns.v1.Totals
  */
@@ -424,21 +424,21 @@ export type Totals = Message<"rms.returns.v1.Totals"> & {
   total: string;
 
   /**
-   * Sum of line prices.
+   * Total price of the line items.
    *
    * @generated from field: string return_product_total = 2;
    */
   returnProductTotal: string;
 
   /**
-   * Sum of line discounts.
+   * Total discount of the line items.
    *
    * @generated from field: string return_discount_total = 3;
    */
   returnDiscountTotal: string;
 
   /**
-   * Sum of line taxes.
+   * Total tax of the line items.
    *
    * @generated from field: string return_tax_total = 4;
    */
@@ -452,14 +452,14 @@ export type Totals = Message<"rms.returns.v1.Totals"> & {
   returnTotal: string;
 
   /**
-   * Sum of the lines' refund_shipping.
+   * Total refund_shipping of the line items.
    *
    * @generated from field: string refund_shipping_total = 6;
    */
   refundShippingTotal: string;
 
   /**
-   * Sum of the lines' refund_shipping_tax.
+   * Total refund_shipping_tax of the line items.
    *
    * @generated from field: string refund_shipping_tax_total = 7;
    */
@@ -543,7 +543,7 @@ export type Totals = Message<"rms.returns.v1.Totals"> & {
   upsell: string;
 
   /**
-   * Credit left over: return_credit_total - exchange_credit_total.
+   * Credit that remains: return_credit_total - exchange_credit_total.
    *
    * @generated from field: string gift_card = 19;
    */
@@ -565,7 +565,7 @@ export const TotalsSchema: GenMessage<Totals> = /*@__PURE__*/
   messageDesc(file_rms_returns_v1_return, 4);
 
 /**
- * LineAmounts are one line's sums in one currency, for the whole quantity.
+ * LineAmounts are the amounts of one line item in one currency, for its whole quantity.
  *
  * @generated from message rms.returns.v1.LineAmounts
  */
@@ -606,7 +606,7 @@ export type LineAmounts = Message<"rms.returns.v1.LineAmounts"> & {
   refundItem: string;
 
   /**
-   * Part of the refund for their tax.
+   * Part of the refund for the tax of the goods.
    *
    * @generated from field: string refund_tax = 6;
    */
@@ -649,13 +649,13 @@ export const LineAmountsSchema: GenMessage<LineAmounts> = /*@__PURE__*/
   messageDesc(file_rms_returns_v1_return, 5);
 
 /**
- * LineItem is one returned line.
+ * LineItem is one item of a return, with its quantity.
  *
  * @generated from message rms.returns.v1.LineItem
  */
 export type LineItem = Message<"rms.returns.v1.LineItem"> & {
   /**
-   * Ours; unique over all shops.
+   * Assigned by this service; unique over all shops.
    *
    * @generated from field: int64 line_item_id = 1;
    */
@@ -718,7 +718,7 @@ export type LineItem = Message<"rms.returns.v1.LineItem"> & {
   title: string;
 
   /**
-   * Link to a picture; empty when unknown.
+   * Link to an image; empty when unknown.
    *
    * @generated from field: string image = 10;
    */
@@ -732,14 +732,14 @@ export type LineItem = Message<"rms.returns.v1.LineItem"> & {
   quantity: number;
 
   /**
-   * Sums in the shop's currency.
+   * Amounts in the shop's currency.
    *
    * @generated from field: rms.returns.v1.LineAmounts amounts = 12;
    */
   amounts?: LineAmounts | undefined;
 
   /**
-   * Sums in the presentment currency.
+   * Amounts in the presentment currency.
    *
    * @generated from field: rms.returns.v1.LineAmounts presentment_amounts = 13;
    */
@@ -802,28 +802,28 @@ export type LineItem = Message<"rms.returns.v1.LineItem"> & {
   parentReason: string;
 
   /**
-   * What the shopper gets for this line.
+   * What the shopper gets for this line item.
    *
    * @generated from field: rms.returns.v1.LineOutcome outcome = 22;
    */
   outcome: LineOutcome;
 
   /**
-   * What grading found; absent until graded.
+   * The result of the grading; absent until graded.
    *
    * @generated from field: rms.returns.v1.Condition condition = 23;
    */
   condition?: Condition | undefined;
 
   /**
-   * What became of it; absent until assessed.
+   * What becomes of it; absent until assessed.
    *
    * @generated from field: rms.returns.v1.Disposition disposition = 24;
    */
   disposition?: Disposition | undefined;
 
   /**
-   * Pictures and films of the shopper, oldest first.
+   * Images and videos of the shopper, oldest first.
    *
    * @generated from field: repeated rms.returns.v1.CustomerUpload uploads = 25;
    */
@@ -859,7 +859,7 @@ export const LineItemSchema: GenMessage<LineItem> = /*@__PURE__*/
   messageDesc(file_rms_returns_v1_return, 6);
 
 /**
- * Condition is what grading found.
+ * Condition is the result of a grading.
  *
  * @generated from message rms.returns.v1.Condition
  */
@@ -928,7 +928,7 @@ export type Condition = Message<"rms.returns.v1.Condition"> & {
   inspectedAt?: Timestamp | undefined;
 
   /**
-   * Links to pictures of the grading, then of the assessment.
+   * Links to images of the grading, then of the assessment.
    *
    * @generated from field: repeated string images = 10;
    */
@@ -943,13 +943,13 @@ export const ConditionSchema: GenMessage<Condition> = /*@__PURE__*/
   messageDesc(file_rms_returns_v1_return, 7);
 
 /**
- * Disposition is what became of a line.
+ * Disposition is what becomes of a line item.
  *
  * @generated from message rms.returns.v1.Disposition
  */
 export type Disposition = Message<"rms.returns.v1.Disposition"> & {
   /**
-   * Where it went.
+   * What becomes of it.
    *
    * @generated from field: rms.returns.v1.DispositionOutcome outcome = 1;
    */
@@ -985,41 +985,41 @@ export const DispositionSchema: GenMessage<Disposition> = /*@__PURE__*/
   messageDesc(file_rms_returns_v1_return, 8);
 
 /**
- * CustomerUpload is a picture or film of the shopper.
+ * CustomerUpload is an image or video of the shopper.
  *
  * @generated from message rms.returns.v1.CustomerUpload
  */
 export type CustomerUpload = Message<"rms.returns.v1.CustomerUpload"> & {
   /**
-   * Ours.
+   * Assigned by this service.
    *
    * @generated from field: int64 id = 1;
    */
   id: bigint;
 
   /**
-   * Picture or other media.
+   * Image or other media.
    *
    * @generated from field: rms.returns.v1.CustomerUpload.Kind kind = 2;
    */
   kind: CustomerUpload_Kind;
 
   /**
-   * Who provided a picture, such as `customer`.
+   * Who provided an image, such as `customer`.
    *
    * @generated from field: string source = 3;
    */
   source: string;
 
   /**
-   * Media type, such as `video`; empty for pictures.
+   * Media type, such as `video`; empty for images.
    *
    * @generated from field: string media_type = 4;
    */
   mediaType: string;
 
   /**
-   * Where it lies.
+   * Link to it.
    *
    * @generated from field: string url = 5;
    */
@@ -1076,13 +1076,13 @@ export const CustomerUpload_KindSchema: GenEnum<CustomerUpload_Kind> = /*@__PURE
   enumDesc(file_rms_returns_v1_return, 9, 0);
 
 /**
- * Exchange is one item the shopper wants instead.
+ * Exchange is one item that the shopper gets instead.
  *
  * @generated from message rms.returns.v1.Exchange
  */
 export type Exchange = Message<"rms.returns.v1.Exchange"> & {
   /**
-   * Ours; 0 in a submission.
+   * Assigned by this service; 0 in a submission.
    *
    * @generated from field: int64 exchange_id = 1;
    */
@@ -1152,14 +1152,14 @@ export type Exchange = Message<"rms.returns.v1.Exchange"> & {
   type: string;
 
   /**
-   * True when it cannot be delivered now.
+   * True when it is out of stock.
    *
    * @generated from field: bool out_of_stock = 11;
    */
   outOfStock: boolean;
 
   /**
-   * What to do then; absent when in stock.
+   * What to do when it is out of stock; absent when in stock.
    *
    * @generated from field: optional string out_of_stock_resolution = 12;
    */
@@ -1208,7 +1208,7 @@ export const ProviderOrderSchema: GenMessage<ProviderOrder> = /*@__PURE__*/
  */
 export type Refund = Message<"rms.returns.v1.Refund"> & {
   /**
-   * Ours.
+   * Assigned by this service.
    *
    * @generated from field: int64 id = 1;
    */
@@ -1236,7 +1236,7 @@ export type Refund = Message<"rms.returns.v1.Refund"> & {
   providerRefundId: string;
 
   /**
-   * What was refunded, in the presentment currency.
+   * The refunded amount, in the presentment currency.
    *
    * @generated from field: rms.common.v1.Money money = 5;
    */
@@ -1278,7 +1278,7 @@ export const RefundSchema: GenMessage<Refund> = /*@__PURE__*/
  */
 export type Label = Message<"rms.returns.v1.Label"> & {
   /**
-   * Ours.
+   * Assigned by this service.
    *
    * @generated from field: int64 id = 1;
    */
@@ -1320,14 +1320,14 @@ export type Label = Message<"rms.returns.v1.Label"> & {
   rate: string;
 
   /**
-   * The same in minor units; 0 when unknown.
+   * `rate` in minor units; 0 when unknown.
    *
    * @generated from field: int64 rate_minor = 7;
    */
   rateMinor: bigint;
 
   /**
-   * Where the parcel is.
+   * Status of the parcel.
    *
    * @generated from field: rms.returns.v1.LabelStatus status = 8;
    */
@@ -1341,14 +1341,14 @@ export type Label = Message<"rms.returns.v1.Label"> & {
   createdAt?: Timestamp | undefined;
 
   /**
-   * When the status or tracking last changed, as the carrier says.
+   * When the status or tracking number last changed, as the carrier says.
    *
    * @generated from field: google.protobuf.Timestamp updated_at = 10;
    */
   updatedAt?: Timestamp | undefined;
 
   /**
-   * The lines inside.
+   * The line items in the parcel.
    *
    * @generated from field: repeated int64 line_item_ids = 11;
    */
@@ -1390,7 +1390,7 @@ export type Parcel = Message<"rms.returns.v1.Parcel"> & {
   heightCm: number;
 
   /**
-   * Grams; from the lines.
+   * Grams; derived from the line items.
    *
    * @generated from field: int32 weight_g = 4;
    */
@@ -1405,20 +1405,20 @@ export const ParcelSchema: GenMessage<Parcel> = /*@__PURE__*/
   messageDesc(file_rms_returns_v1_return, 14);
 
 /**
- * LabelRequest asks a third-party label provider for a label.
+ * LabelRequest is a request to a third-party label provider to make a label.
  *
  * @generated from message rms.returns.v1.LabelRequest
  */
 export type LabelRequest = Message<"rms.returns.v1.LabelRequest"> & {
   /**
-   * Ours.
+   * Assigned by this service.
    *
    * @generated from field: int64 id = 1;
    */
   id: bigint;
 
   /**
-   * The return that wants a label.
+   * The return that needs a label.
    *
    * @generated from field: int64 return_id = 2;
    */
@@ -1432,14 +1432,14 @@ export type LabelRequest = Message<"rms.returns.v1.LabelRequest"> & {
   shopId: bigint;
 
   /**
-   * When it was asked for.
+   * When it was made.
    *
    * @generated from field: google.protobuf.Timestamp created_at = 4;
    */
   createdAt?: Timestamp | undefined;
 
   /**
-   * Where the request stands.
+   * The state.
    *
    * @generated from field: rms.returns.v1.LabelRequest.State state = 5;
    */
@@ -1467,7 +1467,7 @@ export type LabelRequest = Message<"rms.returns.v1.LabelRequest"> & {
   parcel?: Parcel | undefined;
 
   /**
-   * What is inside.
+   * The items in the parcel.
    *
    * @generated from field: repeated rms.returns.v1.LabelRequest.Product products = 9;
    */
@@ -1482,7 +1482,7 @@ export const LabelRequestSchema: GenMessage<LabelRequest> = /*@__PURE__*/
   messageDesc(file_rms_returns_v1_return, 15);
 
 /**
- * Product is one item inside the parcel.
+ * Product is one item in the parcel.
  *
  * @generated from message rms.returns.v1.LabelRequest.Product
  */
@@ -1531,7 +1531,7 @@ export const LabelRequest_ProductSchema: GenMessage<LabelRequest_Product> = /*@_
   messageDesc(file_rms_returns_v1_return, 15, 0);
 
 /**
- * State is where a request stands.
+ * State is the state of a label request.
  *
  * @generated from enum rms.returns.v1.LabelRequest.State
  */
@@ -1558,7 +1558,7 @@ export const LabelRequest_State = {
 } as const;
 
 /**
- * State is where a request stands.
+ * State is the state of a label request.
  *
  * @generated from enum rms.returns.v1.LabelRequest.State
  */
@@ -1577,7 +1577,7 @@ export const LabelRequest_StateSchema: GenEnum<LabelRequest_State> = /*@__PURE__
  */
 export type Shipment = Message<"rms.returns.v1.Shipment"> & {
   /**
-   * Ours.
+   * Assigned by this service.
    *
    * @generated from field: int64 id = 1;
    */
@@ -1591,7 +1591,7 @@ export type Shipment = Message<"rms.returns.v1.Shipment"> & {
   partnerShipmentId: string;
 
   /**
-   * The returns with a line inside, ascending.
+   * The returns that have line items in it, ascending.
    *
    * @generated from field: repeated int64 return_ids = 3;
    */
@@ -1613,13 +1613,13 @@ export const ShipmentSchema: GenMessage<Shipment> = /*@__PURE__*/
   messageDesc(file_rms_returns_v1_return, 16);
 
 /**
- * RestockItem is one line to put back to stock.
+ * RestockItem is one line item to restock.
  *
  * @generated from message rms.returns.v1.RestockItem
  */
 export type RestockItem = Message<"rms.returns.v1.RestockItem"> & {
   /**
-   * The line.
+   * The line item.
    *
    * @generated from field: int64 line_item_id = 1;
    */
@@ -1655,27 +1655,27 @@ export const RestockItemSchema: GenMessage<RestockItem> = /*@__PURE__*/
   messageDesc(file_rms_returns_v1_return, 17);
 
 /**
- * GiftCardRequest asks an external gift-card provider for a card.
+ * GiftCardRequest is a request to an external gift-card provider to issue a card.
  *
  * @generated from message rms.returns.v1.GiftCardRequest
  */
 export type GiftCardRequest = Message<"rms.returns.v1.GiftCardRequest"> & {
   /**
-   * Ours.
+   * Assigned by this service.
    *
    * @generated from field: int64 id = 1;
    */
   id: bigint;
 
   /**
-   * The return credited.
+   * The return that the card is for.
    *
    * @generated from field: int64 return_id = 2;
    */
   returnId: bigint;
 
   /**
-   * What the card is worth, in the presentment currency.
+   * The value of the card, in the presentment currency.
    *
    * @generated from field: rms.common.v1.Money money = 3;
    */
@@ -1690,7 +1690,7 @@ export const GiftCardRequestSchema: GenMessage<GiftCardRequest> = /*@__PURE__*/
   messageDesc(file_rms_returns_v1_return, 18);
 
 /**
- * SubmitReturnRequest is the question of SubmitReturn.
+ * Request of SubmitReturn.
  *
  * @generated from message rms.returns.v1.SubmitReturnRequest
  */
@@ -1703,14 +1703,14 @@ export type SubmitReturnRequest = Message<"rms.returns.v1.SubmitReturnRequest"> 
   shopId: bigint;
 
   /**
-   * On whose behalf.
+   * The actor that is recorded for the call.
    *
    * @generated from field: rms.common.v1.Actor actor = 2;
    */
   actor?: Actor | undefined;
 
   /**
-   * 1 to 200 characters; the same key with the same content answers the first result
+   * 1 to 200 characters. A call with the same key and content returns the first result
    *
    * @generated from field: string idempotency_key = 3;
    */
@@ -1724,14 +1724,14 @@ export type SubmitReturnRequest = Message<"rms.returns.v1.SubmitReturnRequest"> 
   order?: Order | undefined;
 
   /**
-   * The shop's currency, ISO 4217; another than the settings' is refused
+   * The shop's currency, ISO 4217; must be that of the shop's settings
    *
    * @generated from field: string currency = 5;
    */
   currency: string;
 
   /**
-   * The currency the shopper paid in; empty means the shop's
+   * The currency that the shopper paid in; empty means the shop's currency
    *
    * @generated from field: string presentment_currency = 6;
    */
@@ -1752,7 +1752,7 @@ export type SubmitReturnRequest = Message<"rms.returns.v1.SubmitReturnRequest"> 
   type: ReturnType;
 
   /**
-   * What the shopper gets; must agree with the amounts
+   * What the shopper gets; must match the amounts
    *
    * @generated from field: rms.returns.v1.Outcome outcome = 9;
    */
@@ -1794,14 +1794,14 @@ export type SubmitReturnRequest = Message<"rms.returns.v1.SubmitReturnRequest"> 
   packageReference: string;
 
   /**
-   * For importers: when it was submitted, not in the future; now when absent
+   * For importers: when it was submitted, not in the future; absent means now
    *
    * @generated from field: google.protobuf.Timestamp submitted_at = 15;
    */
   submittedAt?: Timestamp | undefined;
 
   /**
-   * 1 to 250 lines
+   * 1 to 250 line items
    *
    * @generated from field: repeated rms.returns.v1.LineInput lines = 16;
    */
@@ -1815,7 +1815,7 @@ export type SubmitReturnRequest = Message<"rms.returns.v1.SubmitReturnRequest"> 
   amounts?: ReturnAmountsInput | undefined;
 
   /**
-   * Why a person must look first; any puts it into review
+   * Why a user must review it first; with any reason, the state is REVIEW
    *
    * @generated from field: repeated string flag_reasons = 18;
    */
@@ -1830,13 +1830,13 @@ export const SubmitReturnRequestSchema: GenMessage<SubmitReturnRequest> = /*@__P
   messageDesc(file_rms_returns_v1_return, 19);
 
 /**
- * LineInput is a line as submitted. Absent amounts are zero; price is required.
+ * LineInput is a submitted line item. Absent amounts are zero; price is required.
  *
  * @generated from message rms.returns.v1.LineInput
  */
 export type LineInput = Message<"rms.returns.v1.LineInput"> & {
   /**
-   * The caller's id of the order line; identifies it for the rule of one live return per line
+   * The caller's id of the order line. An order line can be in one return that is open or in review
    *
    * @generated from field: int64 provider_line_item_id = 1;
    */
@@ -1885,14 +1885,14 @@ export type LineInput = Message<"rms.returns.v1.LineInput"> & {
   variantTitle: string;
 
   /**
-   * Full title; made of the other two when empty
+   * Full title; empty means that it is made of the other two titles
    *
    * @generated from field: string title = 8;
    */
   title: string;
 
   /**
-   * Link to a picture
+   * Link to an image
    *
    * @generated from field: string image = 9;
    */
@@ -1906,7 +1906,7 @@ export type LineInput = Message<"rms.returns.v1.LineInput"> & {
   quantity: number;
 
   /**
-   * Gross price of the whole line
+   * Gross price of the whole quantity
    *
    * @generated from field: rms.common.v1.Amount price = 11;
    */
@@ -1934,21 +1934,21 @@ export type LineInput = Message<"rms.returns.v1.LineInput"> & {
   refundItem?: Amount | undefined;
 
   /**
-   * Part for their tax
+   * Part of the refund for the tax of the goods
    *
    * @generated from field: rms.common.v1.Amount refund_tax = 15;
    */
   refundTax?: Amount | undefined;
 
   /**
-   * Part for shipping, its tax included
+   * Part of the refund for shipping, its tax included
    *
    * @generated from field: rms.common.v1.Amount refund_shipping = 16;
    */
   refundShipping?: Amount | undefined;
 
   /**
-   * The tax in refund_shipping; at most that
+   * The tax in refund_shipping; at most refund_shipping
    *
    * @generated from field: rms.common.v1.Amount refund_shipping_tax = 17;
    */
@@ -2018,8 +2018,8 @@ export type LineInput = Message<"rms.returns.v1.LineInput"> & {
   weightG: number;
 
   /**
-   * Units that the order has of the line, 1 to 10^6: as many may come back over all returns that were neither
-   * cancelled nor expired. When absent, a line that a closed return refunded in full is refused
+   * Ordered units of the order line, 1 to 10^6. All returns of the line together, except cancelled and expired
+   * ones, may have at most so many units. When absent, a line that a closed return refunded in full is rejected
    *
    * @generated from field: optional int32 ordered_quantity = 27;
    */
@@ -2040,14 +2040,14 @@ export const LineInputSchema: GenMessage<LineInput> = /*@__PURE__*/
  */
 export type ReturnAmountsInput = Message<"rms.returns.v1.ReturnAmountsInput"> & {
   /**
-   * Shipping refunded, filled with the sum of the lines' shipping. Another value is refused
+   * Refunded shipping. Computed from the line items; another value is rejected
    *
    * @generated from field: rms.common.v1.Amount shipping = 1;
    */
   shipping?: Amount | undefined;
 
   /**
-   * Tax part of it, filled with the sum of the lines' shipping tax. Another value is refused
+   * Tax part of the refunded shipping. Computed from the line items; another value is rejected
    *
    * @generated from field: rms.common.v1.Amount shipping_tax = 2;
    */
@@ -2075,7 +2075,8 @@ export type ReturnAmountsInput = Message<"rms.returns.v1.ReturnAmountsInput"> & 
   handlingFee?: Amount | undefined;
 
   /**
-   * Refund; filled so that refund + return credit + handling fee = return total + shipping + credit shipping. Another value is refused
+   * Refund. Computed so that refund + return credit + handling fee = return total + shipping + credit shipping; another
+   * value is rejected
    *
    * @generated from field: rms.common.v1.Amount refund = 6;
    */
@@ -2090,20 +2091,20 @@ export const ReturnAmountsInputSchema: GenMessage<ReturnAmountsInput> = /*@__PUR
   messageDesc(file_rms_returns_v1_return, 21);
 
 /**
- * LineChange edits one line; what is absent stays.
+ * LineChange edits one line item; absent fields keep their values.
  *
  * @generated from message rms.returns.v1.LineChange
  */
 export type LineChange = Message<"rms.returns.v1.LineChange"> & {
   /**
-   * The line
+   * The line item
    *
    * @generated from field: int64 line_item_id = 1;
    */
   lineItemId: bigint;
 
   /**
-   * Takes the line out; the last line cannot be removed
+   * Removes the line item; the last one cannot be removed
    *
    * @generated from field: bool remove = 2;
    */
@@ -2159,7 +2160,7 @@ export type LineChange = Message<"rms.returns.v1.LineChange"> & {
   refundShipping?: Amount | undefined;
 
   /**
-   * The tax in refund_shipping; at most that
+   * The tax in refund_shipping; at most refund_shipping
    *
    * @generated from field: rms.common.v1.Amount refund_shipping_tax = 10;
    */
@@ -2180,7 +2181,7 @@ export type LineChange = Message<"rms.returns.v1.LineChange"> & {
   parentReason?: string | undefined;
 
   /**
-   * Outcome; unspecified stays
+   * Outcome; unspecified: unchanged
    *
    * @generated from field: rms.returns.v1.LineOutcome outcome = 13;
    */
@@ -2195,7 +2196,7 @@ export const LineChangeSchema: GenMessage<LineChange> = /*@__PURE__*/
   messageDesc(file_rms_returns_v1_return, 22);
 
 /**
- * ReturnState is where a return stands.
+ * ReturnState is the state of a return.
  *
  * @generated from enum rms.returns.v1.ReturnState
  */
@@ -2211,7 +2212,7 @@ export const ReturnState = {
   OPEN: 1,
 
   /**
-   * Flagged: a person must look before it may be processed.
+   * Flagged: a user must review it before it may be processed.
    *
    * @generated from enum value: RETURN_STATE_REVIEW = 2;
    */
@@ -2234,7 +2235,7 @@ export const ReturnState = {
 } as const;
 
 /**
- * ReturnState is where a return stands.
+ * ReturnState is the state of a return.
  *
  * @generated from enum rms.returns.v1.ReturnState
  */
@@ -2247,7 +2248,7 @@ export const ReturnStateSchema: GenEnum<ReturnState> = /*@__PURE__*/
   enumDesc(file_rms_returns_v1_return, 0);
 
 /**
- * ReturnType is why goods come back.
+ * ReturnType is why the shopper returns the goods.
  *
  * @generated from enum rms.returns.v1.ReturnType
  */
@@ -2269,7 +2270,7 @@ export const ReturnType = {
 } as const;
 
 /**
- * ReturnType is why goods come back.
+ * ReturnType is why the shopper returns the goods.
  *
  * @generated from enum rms.returns.v1.ReturnType
  */
@@ -2337,7 +2338,7 @@ export const OutcomeSchema: GenEnum<Outcome> = /*@__PURE__*/
   enumDesc(file_rms_returns_v1_return, 2);
 
 /**
- * LineOutcome is what the shopper gets for one line.
+ * LineOutcome is what the shopper gets for one line item.
  *
  * @generated from enum rms.returns.v1.LineOutcome
  */
@@ -2369,7 +2370,7 @@ export const LineOutcome = {
 } as const;
 
 /**
- * LineOutcome is what the shopper gets for one line.
+ * LineOutcome is what the shopper gets for one line item.
  *
  * @generated from enum rms.returns.v1.LineOutcome
  */
@@ -2427,7 +2428,7 @@ export const ReturnMethodSchema: GenEnum<ReturnMethod> = /*@__PURE__*/
   enumDesc(file_rms_returns_v1_return, 4);
 
 /**
- * LabelStatus is where a parcel is. DELIVERED is final.
+ * LabelStatus is the status of a parcel. DELIVERED is final.
  *
  * @generated from enum rms.returns.v1.LabelStatus
  */
@@ -2474,7 +2475,7 @@ export const LabelStatus = {
 } as const;
 
 /**
- * LabelStatus is where a parcel is. DELIVERED is final.
+ * LabelStatus is the status of a parcel. DELIVERED is final.
  *
  * @generated from enum rms.returns.v1.LabelStatus
  */
@@ -2487,7 +2488,7 @@ export const LabelStatusSchema: GenEnum<LabelStatus> = /*@__PURE__*/
   enumDesc(file_rms_returns_v1_return, 5);
 
 /**
- * DispositionOutcome is what becomes of one returned line.
+ * DispositionOutcome is what becomes of one line item.
  *
  * @generated from enum rms.returns.v1.DispositionOutcome
  */
@@ -2524,7 +2525,7 @@ export const DispositionOutcome = {
 } as const;
 
 /**
- * DispositionOutcome is what becomes of one returned line.
+ * DispositionOutcome is what becomes of one line item.
  *
  * @generated from enum rms.returns.v1.DispositionOutcome
  */

@@ -21,7 +21,7 @@ export const file_rms_returns_v1_returns: GenFile = /*@__PURE__*/
   fileDesc("ChxybXMvcmV0dXJucy92MS9yZXR1cm5zLnByb3RvEg5ybXMucmV0dXJucy52MSJQChRTdWJtaXRSZXR1cm5SZXNwb25zZRImCgZyZXR1cm4YASABKAsyFi5ybXMucmV0dXJucy52MS5SZXR1cm4SEAoIcmVwZWF0ZWQYAiABKAgigwIKEUVkaXRSZXR1cm5SZXF1ZXN0Eg8KB3Nob3BfaWQYASABKAMSIwoFYWN0b3IYAiABKAsyFC5ybXMuY29tbW9uLnYxLkFjdG9yEhEKCXJldHVybl9pZBgDIAEoAxIZChFleHBlY3RlZF9yZXZpc2lvbhgEIAEoAxIrCgdjaGFuZ2VzGAUgAygLMhoucm1zLnJldHVybnMudjEuTGluZUNoYW5nZRIoCgdvdXRjb21lGAYgASgOMhcucm1zLnJldHVybnMudjEuT3V0Y29tZRIzCgdhbW91bnRzGAcgASgLMiIucm1zLnJldHVybnMudjEuUmV0dXJuQW1vdW50c0lucHV0IjwKEkVkaXRSZXR1cm5SZXNwb25zZRImCgZyZXR1cm4YASABKAsyFi5ybXMucmV0dXJucy52MS5SZXR1cm4ilwEKEUZsYWdSZXR1cm5SZXF1ZXN0Eg8KB3Nob3BfaWQYASABKAMSIwoFYWN0b3IYAiABKAsyFC5ybXMuY29tbW9uLnYxLkFjdG9yEhEKCXJldHVybl9pZBgDIAEoAxIPCgdyZWFzb25zGAQgAygJEg8KB2NvbW1lbnQYBSABKAkSFwoPaWRlbXBvdGVuY3lfa2V5GAYgASgJIjwKEkZsYWdSZXR1cm5SZXNwb25zZRImCgZyZXR1cm4YASABKAsyFi5ybXMucmV0dXJucy52MS5SZXR1cm4imQEKE1VuZmxhZ1JldHVyblJlcXVlc3QSDwoHc2hvcF9pZBgBIAEoAxIjCgVhY3RvchgCIAEoCzIULnJtcy5jb21tb24udjEuQWN0b3ISEQoJcmV0dXJuX2lkGAMgASgDEg8KB3JlYXNvbnMYBCADKAkSDwoHY29tbWVudBgFIAEoCRIXCg9pZGVtcG90ZW5jeV9rZXkYBiABKAkiPgoUVW5mbGFnUmV0dXJuUmVzcG9uc2USJgoGcmV0dXJuGAEgASgLMhYucm1zLnJldHVybnMudjEuUmV0dXJuIocBChNDYW5jZWxSZXR1cm5SZXF1ZXN0Eg8KB3Nob3BfaWQYASABKAMSIwoFYWN0b3IYAiABKAsyFC5ybXMuY29tbW9uLnYxLkFjdG9yEhEKCXJldHVybl9pZBgDIAEoAxIOCgZyZWFzb24YBCABKAkSFwoPaWRlbXBvdGVuY3lfa2V5GAUgASgJIj4KFENhbmNlbFJldHVyblJlc3BvbnNlEiYKBnJldHVybhgBIAEoCzIWLnJtcy5yZXR1cm5zLnYxLlJldHVybiKZAgoUUHJvY2Vzc1JldHVyblJlcXVlc3QSDwoHc2hvcF9pZBgBIAEoAxIjCgVhY3RvchgCIAEoCzIULnJtcy5jb21tb24udjEuQWN0b3ISEQoJcmV0dXJuX2lkGAMgASgDEkIKB2RldGFpbHMYBCADKAsyMS5ybXMucmV0dXJucy52MS5Qcm9jZXNzUmV0dXJuUmVxdWVzdC5EZXRhaWxzRW50cnkSDgoGc291cmNlGAUgASgJEhcKD2lkZW1wb3RlbmN5X2tleRgGIAEoCRpLCgxEZXRhaWxzRW50cnkSCwoDa2V5GAEgASgJEioKBXZhbHVlGAIgASgLMhsucm1zLnJldHVybnMudjEuRGV0YWlsVmFsdWU6AjgBIkkKC0RldGFpbFZhbHVlEg4KBHRleHQYASABKAlIABIQCgZudW1iZXIYAiABKAlIABIPCgV0cnV0aBgDIAEoCEgAQgcKBXZhbHVlIuYEChVQcm9jZXNzUmV0dXJuUmVzcG9uc2USPgoGcXVldWVkGAEgASgLMiwucm1zLnJldHVybnMudjEuUHJvY2Vzc1JldHVyblJlc3BvbnNlLlF1ZXVlZEgAEk0KDmFscmVhZHlfcXVldWVkGAIgASgLMjMucm1zLnJldHVybnMudjEuUHJvY2Vzc1JldHVyblJlc3BvbnNlLkFscmVhZHlRdWV1ZWRIABJcChZza2lwcGVkX2luc3RhbnRfcmVmdW5kGAMgASgLMjoucm1zLnJldHVybnMudjEuUHJvY2Vzc1JldHVyblJlc3BvbnNlLlNraXBwZWRJbnN0YW50UmVmdW5kSAASQAoHcmVmdXNlZBgEIAEoCzItLnJtcy5yZXR1cm5zLnYxLlByb2Nlc3NSZXR1cm5SZXNwb25zZS5SZWZ1c2VkSAAaCAoGUXVldWVkGg8KDUFscmVhZHlRdWV1ZWQaFgoUU2tpcHBlZEluc3RhbnRSZWZ1bmQa4AEKB1JlZnVzZWQSQAoEY29kZRgBIAEoDjIyLnJtcy5yZXR1cm5zLnYxLlByb2Nlc3NSZXR1cm5SZXNwb25zZS5SZWZ1c2VkLkNvZGUSDwoHbWVzc2FnZRgCIAEoCSKBAQoEQ29kZRIUChBDT0RFX1VOU1BFQ0lGSUVEEAASJQohQ09ERV9VTlBST0NFU1NBQkxFX0ZMQUdHRURfUkVUVVJOEAESHQoZQ09ERV9VTlBST0NFU1NBQkxFX1JFVFVSThACEh0KGUNPREVfTk9fQ09NTUVSQ0VfUFJPVklERVIQA0IICgZyZXN1bHQirwIKElJlY29yZExhYmVsUmVxdWVzdBIPCgdzaG9wX2lkGAEgASgDEiMKBWFjdG9yGAIgASgLMhQucm1zLmNvbW1vbi52MS5BY3RvchIXCg9pZGVtcG90ZW5jeV9rZXkYAyABKAkSEQoJcmV0dXJuX2lkGAQgASgDEg8KB2NhcnJpZXIYBSABKAkSFwoPdHJhY2tpbmdfbnVtYmVyGAYgASgJEgsKA3VybBgHIAEoCRIMCgRyYXRlGAggASgJEhUKDWxpbmVfaXRlbV9pZHMYCSADKAMSLgoKY3JlYXRlZF9hdBgKIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASKwoGc3RhdHVzGAsgASgOMhsucm1zLnJldHVybnMudjEuTGFiZWxTdGF0dXMiOwoTUmVjb3JkTGFiZWxSZXNwb25zZRIkCgVsYWJlbBgBIAEoCzIVLnJtcy5yZXR1cm5zLnYxLkxhYmVsItMBChJVcGRhdGVMYWJlbFJlcXVlc3QSDwoHc2hvcF9pZBgBIAEoAxIjCgVhY3RvchgCIAEoCzIULnJtcy5jb21tb24udjEuQWN0b3ISEAoIbGFiZWxfaWQYAyABKAMSKwoGc3RhdHVzGAQgASgOMhsucm1zLnJldHVybnMudjEuTGFiZWxTdGF0dXMSLwoLb2NjdXJyZWRfYXQYBSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhcKD3RyYWNraW5nX251bWJlchgGIAEoCSJMChNVcGRhdGVMYWJlbFJlc3BvbnNlEiQKBWxhYmVsGAEgASgLMhUucm1zLnJldHVybnMudjEuTGFiZWwSDwoHaWdub3JlZBgCIAEoCCJeChNSZXF1ZXN0TGFiZWxSZXF1ZXN0Eg8KB3Nob3BfaWQYASABKAMSIwoFYWN0b3IYAiABKAsyFC5ybXMuY29tbW9uLnYxLkFjdG9yEhEKCXJldHVybl9pZBgDIAEoAyJLChRSZXF1ZXN0TGFiZWxSZXNwb25zZRIzCg1sYWJlbF9yZXF1ZXN0GAEgASgLMhwucm1zLnJldHVybnMudjEuTGFiZWxSZXF1ZXN0ImUKGUNhbmNlbExhYmVsUmVxdWVzdFJlcXVlc3QSDwoHc2hvcF9pZBgBIAEoAxIjCgVhY3RvchgCIAEoCzIULnJtcy5jb21tb24udjEuQWN0b3ISEgoKcmVxdWVzdF9pZBgDIAEoAyJRChpDYW5jZWxMYWJlbFJlcXVlc3RSZXNwb25zZRIzCg1sYWJlbF9yZXF1ZXN0GAEgASgLMhwucm1zLnJldHVybnMudjEuTGFiZWxSZXF1ZXN0ItoBChRSZWNvcmRBcnJpdmFsUmVxdWVzdBIPCgdzaG9wX2lkGAEgASgDEiMKBWFjdG9yGAIgASgLMhQucm1zLmNvbW1vbi52MS5BY3RvchIVCg1saW5lX2l0ZW1faWRzGAMgAygDEi8KC3JldHVybmVkX2F0GAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIeChZjb25zb2xpZGF0aW9uX3RyYWNraW5nGAUgASgJEiQKHGNvbnNvbGlkYXRpb25fZGVzdGluYXRpb25faWQYBiABKAMiPwoVUmVjb3JkQXJyaXZhbFJlc3BvbnNlEiYKBnJldHVybhgBIAEoCzIWLnJtcy5yZXR1cm5zLnYxLlJldHVybiLkAQocUmVjb3JkUGFydG5lclNoaXBtZW50UmVxdWVzdBIPCgdzaG9wX2lkGAEgASgDEiMKBWFjdG9yGAIgASgLMhQucm1zLmNvbW1vbi52MS5BY3RvchIbChNwYXJ0bmVyX3NoaXBtZW50X2lkGAMgASgJEhUKDWxpbmVfaXRlbV9pZHMYBCADKAMSEAoIdHJhY2tpbmcYBSABKAkSFgoOZGVzdGluYXRpb25faWQYBiABKAMSMAoMcHJvY2Vzc2VkX2F0GAcgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCJLCh1SZWNvcmRQYXJ0bmVyU2hpcG1lbnRSZXNwb25zZRIqCghzaGlwbWVudBgBIAEoCzIYLnJtcy5yZXR1cm5zLnYxLlNoaXBtZW50ItABCg1JbnN0YW50UmVmdW5kEgoKAmlkGAEgASgDEhEKCXJldHVybl9pZBgCIAEoAxIjCgVtb25leRgDIAEoCzIULnJtcy5jb21tb24udjEuTW9uZXkSGAoQY2hhcmdlX3JlZmVyZW5jZRgEIAEoCRIxCgVzdGF0ZRgFIAEoDjIiLnJtcy5yZXR1cm5zLnYxLkluc3RhbnRSZWZ1bmRTdGF0ZRIuCgpjcmVhdGVkX2F0GAYgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCKmAQoYT3Blbkluc3RhbnRSZWZ1bmRSZXF1ZXN0Eg8KB3Nob3BfaWQYASABKAMSIwoFYWN0b3IYAiABKAsyFC5ybXMuY29tbW9uLnYxLkFjdG9yEhcKD2lkZW1wb3RlbmN5X2tleRgDIAEoCRIRCglyZXR1cm5faWQYBCABKAMSDgoGYW1vdW50GAUgASgJEhgKEGNoYXJnZV9yZWZlcmVuY2UYBiABKAkiSgoZT3Blbkluc3RhbnRSZWZ1bmRSZXNwb25zZRItCgZjcmVkaXQYASABKAsyHS5ybXMucmV0dXJucy52MS5JbnN0YW50UmVmdW5kIpkBChpTZXR0bGVJbnN0YW50UmVmdW5kUmVxdWVzdBIPCgdzaG9wX2lkGAEgASgDEiMKBWFjdG9yGAIgASgLMhQucm1zLmNvbW1vbi52MS5BY3RvchIRCgljcmVkaXRfaWQYAyABKAMSMgoGcmVzdWx0GAQgASgOMiIucm1zLnJldHVybnMudjEuSW5zdGFudFJlZnVuZFN0YXRlIkwKG1NldHRsZUluc3RhbnRSZWZ1bmRSZXNwb25zZRItCgZjcmVkaXQYASABKAsyHS5ybXMucmV0dXJucy52MS5JbnN0YW50UmVmdW5kIsoBChhBZGRDdXN0b21lclVwbG9hZFJlcXVlc3QSDwoHc2hvcF9pZBgBIAEoAxIjCgVhY3RvchgCIAEoCzIULnJtcy5jb21tb24udjEuQWN0b3ISFAoMbGluZV9pdGVtX2lkGAMgASgDEjEKBGtpbmQYBCABKA4yIy5ybXMucmV0dXJucy52MS5DdXN0b21lclVwbG9hZC5LaW5kEgsKA3VybBgFIAEoCRIOCgZzb3VyY2UYBiABKAkSEgoKbWVkaWFfdHlwZRgHIAEoCSJDChlBZGRDdXN0b21lclVwbG9hZFJlc3BvbnNlEiYKBnJldHVybhgBIAEoCzIWLnJtcy5yZXR1cm5zLnYxLlJldHVybiKQAQoOQWRkTm90ZVJlcXVlc3QSDwoHc2hvcF9pZBgBIAEoAxIjCgVhY3RvchgCIAEoCzIULnJtcy5jb21tb24udjEuQWN0b3ISEQoJcmV0dXJuX2lkGAMgASgDEgwKBHRleHQYBCABKAkSDgoGYXV0aG9yGAUgASgJEhcKD2lkZW1wb3RlbmN5X2tleRgGIAEoCSI/Cg9BZGROb3RlUmVzcG9uc2USLAoFZW50cnkYASABKAsyHS5ybXMucmV0dXJucy52MS5UaW1lbGluZUVudHJ5IlwKFVJlZGFjdEN1c3RvbWVyUmVxdWVzdBIPCgdzaG9wX2lkGAEgASgDEiMKBWFjdG9yGAIgASgLMhQucm1zLmNvbW1vbi52MS5BY3RvchINCgVlbWFpbBgDIAEoCSI6ChZSZWRhY3RDdXN0b21lclJlc3BvbnNlEg8KB3JldHVybnMYASABKAUSDwoHdXBsb2FkcxgCIAEoBSJdChFHZXRSZXR1cm5zUmVxdWVzdBIPCgdzaG9wX2lkGAEgASgDEiMKBWFjdG9yGAIgASgLMhQucm1zLmNvbW1vbi52MS5BY3RvchISCgpyZXR1cm5faWRzGAMgAygDIj0KEkdldFJldHVybnNSZXNwb25zZRInCgdyZXR1cm5zGAEgAygLMhYucm1zLnJldHVybnMudjEuUmV0dXJuIm8KEkdldFNuYXBzaG90UmVxdWVzdBIPCgdzaG9wX2lkGAEgASgDEiMKBWFjdG9yGAIgASgLMhQucm1zLmNvbW1vbi52MS5BY3RvchIRCglyZXR1cm5faWQYAyABKAMSEAoIcmV2aXNpb24YBCABKAMiPQoTR2V0U25hcHNob3RSZXNwb25zZRImCgZyZXR1cm4YASABKAsyFi5ybXMucmV0dXJucy52MS5SZXR1cm4i0AEKEVJlYWRFdmVudHNSZXF1ZXN0Eg8KB3Nob3BfaWQYASABKAMSIwoFYWN0b3IYAiABKAsyFC5ybXMuY29tbW9uLnYxLkFjdG9yEhAKCHRyaWdnZXJzGAMgAygJEigKBGZyb20YBCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEiYKAnRvGAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIRCglwYWdlX3NpemUYBiABKAUSDgoGY3Vyc29yGAcgASgJIjkKElJlYWRFdmVudHNSZXNwb25zZRIOCgZldmVudHMYASADKAwSEwoLbmV4dF9jdXJzb3IYAiABKAkirgEKEkNvdW50RXZlbnRzUmVxdWVzdBIPCgdzaG9wX2lkGAEgASgDEiMKBWFjdG9yGAIgASgLMhQucm1zLmNvbW1vbi52MS5BY3RvchIQCgh0cmlnZ2VycxgDIAMoCRIoCgRmcm9tGAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBImCgJ0bxgFIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAikAEKE0NvdW50RXZlbnRzUmVzcG9uc2USDQoFY291bnQYASABKAUSDAoEbW9yZRgCIAEoCBItCglvbGRlc3RfYXQYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi0KCW5ld2VzdF9hdBgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAixAEKEUZpbmRSZXR1cm5SZXF1ZXN0Eg8KB3Nob3BfaWQYASABKAMSIwoFYWN0b3IYAiABKAsyFC5ybXMuY29tbW9uLnYxLkFjdG9yEhMKCXJldHVybl9pZBgDIAEoA0gAEhIKCG9yZGVyX2lkGAQgASgDSAASFAoKb3JkZXJfbmFtZRgFIAEoCUgAEhsKEXByb3ZpZGVyX29yZGVyX2lkGAcgASgDSAASEQoJbWF4X2J5dGVzGAYgASgFQgoKCHNlbGVjdG9yIjwKEkZpbmRSZXR1cm5SZXNwb25zZRImCgZyZXR1cm4YASABKAsyFi5ybXMucmV0dXJucy52MS5SZXR1cm4ieAoOUmV0dXJuU2VsZWN0b3ISEwoJcmV0dXJuX2lkGAEgASgDSAASEgoIb3JkZXJfaWQYAiABKANIABIUCgpvcmRlcl9uYW1lGAMgASgJSAASGwoRcHJvdmlkZXJfb3JkZXJfaWQYBCABKANIAEIKCghzZWxlY3RvciJ9ChJGaW5kUmV0dXJuc1JlcXVlc3QSDwoHc2hvcF9pZBgBIAEoAxIjCgVhY3RvchgCIAEoCzIULnJtcy5jb21tb24udjEuQWN0b3ISMQoJc2VsZWN0b3JzGAMgAygLMh4ucm1zLnJldHVybnMudjEuUmV0dXJuU2VsZWN0b3IiSAoLRm91bmRSZXR1cm4SEQoJcG9zaXRpb25zGAEgAygFEiYKBnJldHVybhgCIAEoCzIWLnJtcy5yZXR1cm5zLnYxLlJldHVybiJBChNGaW5kUmV0dXJuc1Jlc3BvbnNlEioKBWZvdW5kGAEgAygLMhsucm1zLnJldHVybnMudjEuRm91bmRSZXR1cm4i/gIKFFNlYXJjaFJldHVybnNSZXF1ZXN0Eg8KB3Nob3BfaWQYASABKAMSIwoFYWN0b3IYAiABKAsyFC5ybXMuY29tbW9uLnYxLkFjdG9yEg0KBXF1ZXJ5GAMgASgJEisKBnN0YXRlcxgEIAMoDjIbLnJtcy5yZXR1cm5zLnYxLlJldHVyblN0YXRlEjAKDGNyZWF0ZWRfZnJvbRgFIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLgoKY3JlYXRlZF90bxgGIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASGAoQaW5jbHVkZV9hcmNoaXZlZBgHIAEoCBIRCglwYWdlX3NpemUYCCABKAUSDgoGY3Vyc29yGAkgASgJEhQKDGZsYWdnZWRfb25seRgKIAEoCBILCgNza3UYCyABKAkSFgoOZGVzdGluYXRpb25faWQYDCABKAMSGgoSd2l0aG91dF9sb25nX3RleHRzGA0gASgIImQKFVNlYXJjaFJldHVybnNSZXNwb25zZRInCgdyZXR1cm5zGAEgAygLMhYucm1zLnJldHVybnMudjEuUmV0dXJuEhMKC25leHRfY3Vyc29yGAIgASgJEg0KBXRvdGFsGAMgASgFIpcCCg1UaW1lbGluZUVudHJ5EgoKAmlkGAEgASgDEhEKCXJldHVybl9pZBgCIAEoAxIvCgtvY2N1cnJlZF9hdBgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDAoEa2luZBgEIAEoCRIMCgR0ZXh0GAUgASgJEg4KBmF1dGhvchgGIAEoCRI3CgVmYWN0cxgHIAMoCzIoLnJtcy5yZXR1cm5zLnYxLlRpbWVsaW5lRW50cnkuRmFjdHNFbnRyeRIjCgVhY3RvchgIIAEoCzIULnJtcy5jb21tb24udjEuQWN0b3IaLAoKRmFjdHNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBIoABChJHZXRUaW1lbGluZVJlcXVlc3QSDwoHc2hvcF9pZBgBIAEoAxIjCgVhY3RvchgCIAEoCzIULnJtcy5jb21tb24udjEuQWN0b3ISEQoJcmV0dXJuX2lkGAMgASgDEhEKCXBhZ2Vfc2l6ZRgEIAEoBRIOCgZjdXJzb3IYBSABKAkiWgoTR2V0VGltZWxpbmVSZXNwb25zZRIuCgdlbnRyaWVzGAEgAygLMh0ucm1zLnJldHVybnMudjEuVGltZWxpbmVFbnRyeRITCgtuZXh0X2N1cnNvchgCIAEoCSKqAQoQU3VtbWFyaXplUmVxdWVzdBIPCgdzaG9wX2lkGAEgASgDEiMKBWFjdG9yGAIgASgLMhQucm1zLmNvbW1vbi52MS5BY3RvchIwCgxjcmVhdGVkX2Zyb20YAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi4KCmNyZWF0ZWRfdG8YBCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIrIBChFTdW1tYXJpemVSZXNwb25zZRIsCghieV9zdGF0ZRgBIAMoCzIaLnJtcy5yZXR1cm5zLnYxLlN0YXRlQ291bnQSMAoKYnlfb3V0Y29tZRgCIAMoCzIcLnJtcy5yZXR1cm5zLnYxLk91dGNvbWVDb3VudBIuCglieV9yZWFzb24YAyADKAsyGy5ybXMucmV0dXJucy52MS5SZWFzb25Db3VudBINCgV0b3RhbBgEIAEoBSJHCgpTdGF0ZUNvdW50EioKBXN0YXRlGAEgASgOMhsucm1zLnJldHVybnMudjEuUmV0dXJuU3RhdGUSDQoFY291bnQYAiABKAUiXQoMT3V0Y29tZUNvdW50EigKB291dGNvbWUYASABKA4yFy5ybXMucmV0dXJucy52MS5PdXRjb21lEg0KBWNvdW50GAIgASgFEhQKDHJldHVybl90b3RhbBgDIAEoCSIsCgtSZWFzb25Db3VudBIOCgZyZWFzb24YASABKAkSDQoFY291bnQYAiABKAUieAoVQ2hlY2tMaW5lSXRlbXNSZXF1ZXN0Eg8KB3Nob3BfaWQYASABKAMSIwoFYWN0b3IYAiABKAsyFC5ybXMuY29tbW9uLnYxLkFjdG9yEhUKDWxpbmVfaXRlbV9pZHMYAyADKAMSEgoKd2l0aF9ub3RlcxgEIAEoCCJHChZDaGVja0xpbmVJdGVtc1Jlc3BvbnNlEi0KBm93bmVycxgBIAMoCzIdLnJtcy5yZXR1cm5zLnYxLkxpbmVJdGVtT3duZXIiawoNTGluZUl0ZW1Pd25lchIUCgxsaW5lX2l0ZW1faWQYASABKAMSEQoJcmV0dXJuX2lkGAIgASgDEhUKDWFzc2Vzc21lbnRfaWQYAyABKAMSEQoEbm90ZRgEIAEoCUgAiAEBQgcKBV9ub3RlIr0CCghTZXR0aW5ncxIQCghjdXJyZW5jeRgBIAEoCRIxCgxyZXN0b2NrX21vZGUYAiABKA4yGy5ybXMucmV0dXJucy52MS5SZXN0b2NrTW9kZRI0Cg5naWZ0X2NhcmRfbW9kZRgDIAEoDjIcLnJtcy5yZXR1cm5zLnYxLkdpZnRDYXJkTW9kZRI1Cg5sYWJlbF9wcm92aWRlchgEIAEoDjIdLnJtcy5yZXR1cm5zLnYxLkxhYmVsUHJvdmlkZXISEwoLZXhwaXJ5X2RheXMYBSABKAUSJgoGcGFyY2VsGAYgASgLMhYucm1zLnJldHVybnMudjEuUGFyY2VsEiAKGHByb2Nlc3NpbmdfcmV0cnlfbWludXRlcxgHIAEoBRIUCgdzYW5kYm94GAggASgISACIAQFCCgoIX3NhbmRib3giSgoSR2V0U2V0dGluZ3NSZXF1ZXN0Eg8KB3Nob3BfaWQYASABKAMSIwoFYWN0b3IYAiABKAsyFC5ybXMuY29tbW9uLnYxLkFjdG9yIkEKE0dldFNldHRpbmdzUmVzcG9uc2USKgoIc2V0dGluZ3MYASABKAsyGC5ybXMucmV0dXJucy52MS5TZXR0aW5ncyJ5ChVVcGRhdGVTZXR0aW5nc1JlcXVlc3QSDwoHc2hvcF9pZBgBIAEoAxIjCgVhY3RvchgCIAEoCzIULnJtcy5jb21tb24udjEuQWN0b3ISKgoIc2V0dGluZ3MYAyABKAsyGC5ybXMucmV0dXJucy52MS5TZXR0aW5ncyJEChZVcGRhdGVTZXR0aW5nc1Jlc3BvbnNlEioKCHNldHRpbmdzGAEgASgLMhgucm1zLnJldHVybnMudjEuU2V0dGluZ3MioAEKCkFzc2Vzc21lbnQSFQoNYXNzZXNzbWVudF9pZBgBIAEoAxIUCgxsaW5lX2l0ZW1faWQYAiABKAMSMAoLZGlzcG9zaXRpb24YAyABKAsyGy5ybXMucmV0dXJucy52MS5EaXNwb3NpdGlvbhIOCgZpbWFnZXMYBCADKAkSIwoFYWN0b3IYBSABKAsyFC5ybXMuY29tbW9uLnYxLkFjdG9yIoYBCgdHcmFkaW5nEhIKCmdyYWRpbmdfaWQYASABKAMSFAoMbGluZV9pdGVtX2lkGAIgASgDEiwKCWNvbmRpdGlvbhgDIAEoCzIZLnJtcy5yZXR1cm5zLnYxLkNvbmRpdGlvbhIjCgVhY3RvchgEIAEoCzIULnJtcy5jb21tb24udjEuQWN0b3IimQEKF0FwcGx5QXNzZXNzbWVudHNSZXF1ZXN0Eg8KB3Nob3BfaWQYASABKAMSIwoFYWN0b3IYAiABKAsyFC5ybXMuY29tbW9uLnYxLkFjdG9yEi8KC2Fzc2Vzc21lbnRzGAMgAygLMhoucm1zLnJldHVybnMudjEuQXNzZXNzbWVudBIXCg93aXRob3V0X3JldHVybnMYBCABKAgiQwoYQXBwbHlBc3Nlc3NtZW50c1Jlc3BvbnNlEicKB3JldHVybnMYASADKAsyFi5ybXMucmV0dXJucy52MS5SZXR1cm4ikAEKFEFwcGx5R3JhZGluZ3NSZXF1ZXN0Eg8KB3Nob3BfaWQYASABKAMSIwoFYWN0b3IYAiABKAsyFC5ybXMuY29tbW9uLnYxLkFjdG9yEikKCGdyYWRpbmdzGAMgAygLMhcucm1zLnJldHVybnMudjEuR3JhZGluZxIXCg93aXRob3V0X3JldHVybnMYBCABKAgiQAoVQXBwbHlHcmFkaW5nc1Jlc3BvbnNlEicKB3JldHVybnMYASADKAsyFi5ybXMucmV0dXJucy52MS5SZXR1cm4iSwoTU3dlZXBFeHBpcmVkUmVxdWVzdBIPCgdzaG9wX2lkGAEgASgDEiMKBWFjdG9yGAIgASgLMhQucm1zLmNvbW1vbi52MS5BY3RvciInChRTd2VlcEV4cGlyZWRSZXNwb25zZRIPCgdleHBpcmVkGAEgASgFKsYBChJJbnN0YW50UmVmdW5kU3RhdGUSJAogSU5TVEFOVF9SRUZVTkRfU1RBVEVfVU5TUEVDSUZJRUQQABIdChlJTlNUQU5UX1JFRlVORF9TVEFURV9PUEVOEAESIQodSU5TVEFOVF9SRUZVTkRfU1RBVEVfUkVUVVJORUQQAhIgChxJTlNUQU5UX1JFRlVORF9TVEFURV9DSEFSR0VEEAMSJgoiSU5TVEFOVF9SRUZVTkRfU1RBVEVfQ0hBUkdFX0ZBSUxFRBAEKlsKC1Jlc3RvY2tNb2RlEhwKGFJFU1RPQ0tfTU9ERV9VTlNQRUNJRklFRBAAEhQKEFJFU1RPQ0tfTU9ERV9PRkYQARIYChRSRVNUT0NLX01PREVfV0VCSE9PSxACKmgKDEdpZnRDYXJkTW9kZRIeChpHSUZUX0NBUkRfTU9ERV9VTlNQRUNJRklFRBAAEhsKF0dJRlRfQ0FSRF9NT0RFX1BST1ZJREVSEAESGwoXR0lGVF9DQVJEX01PREVfRVhURVJOQUwQAipnCg1MYWJlbFByb3ZpZGVyEh4KGkxBQkVMX1BST1ZJREVSX1VOU1BFQ0lGSUVEEAASFgoSTEFCRUxfUFJPVklERVJfT1dOEAESHgoaTEFCRUxfUFJPVklERVJfVEhJUkRfUEFSVFkQAjKnGAoOUmV0dXJuc1NlcnZpY2USXgoMU3VibWl0UmV0dXJuEiMucm1zLnJldHVybnMudjEuU3VibWl0UmV0dXJuUmVxdWVzdBokLnJtcy5yZXR1cm5zLnYxLlN1Ym1pdFJldHVyblJlc3BvbnNlIgOQAgISUwoKRWRpdFJldHVybhIhLnJtcy5yZXR1cm5zLnYxLkVkaXRSZXR1cm5SZXF1ZXN0GiIucm1zLnJldHVybnMudjEuRWRpdFJldHVyblJlc3BvbnNlElMKCkZsYWdSZXR1cm4SIS5ybXMucmV0dXJucy52MS5GbGFnUmV0dXJuUmVxdWVzdBoiLnJtcy5yZXR1cm5zLnYxLkZsYWdSZXR1cm5SZXNwb25zZRJZCgxVbmZsYWdSZXR1cm4SIy5ybXMucmV0dXJucy52MS5VbmZsYWdSZXR1cm5SZXF1ZXN0GiQucm1zLnJldHVybnMudjEuVW5mbGFnUmV0dXJuUmVzcG9uc2USWQoMQ2FuY2VsUmV0dXJuEiMucm1zLnJldHVybnMudjEuQ2FuY2VsUmV0dXJuUmVxdWVzdBokLnJtcy5yZXR1cm5zLnYxLkNhbmNlbFJldHVyblJlc3BvbnNlEmEKDVByb2Nlc3NSZXR1cm4SJC5ybXMucmV0dXJucy52MS5Qcm9jZXNzUmV0dXJuUmVxdWVzdBolLnJtcy5yZXR1cm5zLnYxLlByb2Nlc3NSZXR1cm5SZXNwb25zZSIDkAICElsKC1JlY29yZExhYmVsEiIucm1zLnJldHVybnMudjEuUmVjb3JkTGFiZWxSZXF1ZXN0GiMucm1zLnJldHVybnMudjEuUmVjb3JkTGFiZWxSZXNwb25zZSIDkAICElsKC1VwZGF0ZUxhYmVsEiIucm1zLnJldHVybnMudjEuVXBkYXRlTGFiZWxSZXF1ZXN0GiMucm1zLnJldHVybnMudjEuVXBkYXRlTGFiZWxSZXNwb25zZSIDkAICElkKDFJlcXVlc3RMYWJlbBIjLnJtcy5yZXR1cm5zLnYxLlJlcXVlc3RMYWJlbFJlcXVlc3QaJC5ybXMucmV0dXJucy52MS5SZXF1ZXN0TGFiZWxSZXNwb25zZRJrChJDYW5jZWxMYWJlbFJlcXVlc3QSKS5ybXMucmV0dXJucy52MS5DYW5jZWxMYWJlbFJlcXVlc3RSZXF1ZXN0Gioucm1zLnJldHVybnMudjEuQ2FuY2VsTGFiZWxSZXF1ZXN0UmVzcG9uc2USYQoNUmVjb3JkQXJyaXZhbBIkLnJtcy5yZXR1cm5zLnYxLlJlY29yZEFycml2YWxSZXF1ZXN0GiUucm1zLnJldHVybnMudjEuUmVjb3JkQXJyaXZhbFJlc3BvbnNlIgOQAgISeQoVUmVjb3JkUGFydG5lclNoaXBtZW50Eiwucm1zLnJldHVybnMudjEuUmVjb3JkUGFydG5lclNoaXBtZW50UmVxdWVzdBotLnJtcy5yZXR1cm5zLnYxLlJlY29yZFBhcnRuZXJTaGlwbWVudFJlc3BvbnNlIgOQAgISbQoRT3Blbkluc3RhbnRSZWZ1bmQSKC5ybXMucmV0dXJucy52MS5PcGVuSW5zdGFudFJlZnVuZFJlcXVlc3QaKS5ybXMucmV0dXJucy52MS5PcGVuSW5zdGFudFJlZnVuZFJlc3BvbnNlIgOQAgIScwoTU2V0dGxlSW5zdGFudFJlZnVuZBIqLnJtcy5yZXR1cm5zLnYxLlNldHRsZUluc3RhbnRSZWZ1bmRSZXF1ZXN0Gisucm1zLnJldHVybnMudjEuU2V0dGxlSW5zdGFudFJlZnVuZFJlc3BvbnNlIgOQAgISaAoRQWRkQ3VzdG9tZXJVcGxvYWQSKC5ybXMucmV0dXJucy52MS5BZGRDdXN0b21lclVwbG9hZFJlcXVlc3QaKS5ybXMucmV0dXJucy52MS5BZGRDdXN0b21lclVwbG9hZFJlc3BvbnNlEkoKB0FkZE5vdGUSHi5ybXMucmV0dXJucy52MS5BZGROb3RlUmVxdWVzdBofLnJtcy5yZXR1cm5zLnYxLkFkZE5vdGVSZXNwb25zZRJkCg5SZWRhY3RDdXN0b21lchIlLnJtcy5yZXR1cm5zLnYxLlJlZGFjdEN1c3RvbWVyUmVxdWVzdBomLnJtcy5yZXR1cm5zLnYxLlJlZGFjdEN1c3RvbWVyUmVzcG9uc2UiA5ACAhJYCgpHZXRSZXR1cm5zEiEucm1zLnJldHVybnMudjEuR2V0UmV0dXJuc1JlcXVlc3QaIi5ybXMucmV0dXJucy52MS5HZXRSZXR1cm5zUmVzcG9uc2UiA5ACARJbCgtHZXRTbmFwc2hvdBIiLnJtcy5yZXR1cm5zLnYxLkdldFNuYXBzaG90UmVxdWVzdBojLnJtcy5yZXR1cm5zLnYxLkdldFNuYXBzaG90UmVzcG9uc2UiA5ACARJYCgpSZWFkRXZlbnRzEiEucm1zLnJldHVybnMudjEuUmVhZEV2ZW50c1JlcXVlc3QaIi5ybXMucmV0dXJucy52MS5SZWFkRXZlbnRzUmVzcG9uc2UiA5ACARJbCgtDb3VudEV2ZW50cxIiLnJtcy5yZXR1cm5zLnYxLkNvdW50RXZlbnRzUmVxdWVzdBojLnJtcy5yZXR1cm5zLnYxLkNvdW50RXZlbnRzUmVzcG9uc2UiA5ACARJYCgpGaW5kUmV0dXJuEiEucm1zLnJldHVybnMudjEuRmluZFJldHVyblJlcXVlc3QaIi5ybXMucmV0dXJucy52MS5GaW5kUmV0dXJuUmVzcG9uc2UiA5ACARJbCgtGaW5kUmV0dXJucxIiLnJtcy5yZXR1cm5zLnYxLkZpbmRSZXR1cm5zUmVxdWVzdBojLnJtcy5yZXR1cm5zLnYxLkZpbmRSZXR1cm5zUmVzcG9uc2UiA5ACARJhCg1TZWFyY2hSZXR1cm5zEiQucm1zLnJldHVybnMudjEuU2VhcmNoUmV0dXJuc1JlcXVlc3QaJS5ybXMucmV0dXJucy52MS5TZWFyY2hSZXR1cm5zUmVzcG9uc2UiA5ACARJbCgtHZXRUaW1lbGluZRIiLnJtcy5yZXR1cm5zLnYxLkdldFRpbWVsaW5lUmVxdWVzdBojLnJtcy5yZXR1cm5zLnYxLkdldFRpbWVsaW5lUmVzcG9uc2UiA5ACARJVCglTdW1tYXJpemUSIC5ybXMucmV0dXJucy52MS5TdW1tYXJpemVSZXF1ZXN0GiEucm1zLnJldHVybnMudjEuU3VtbWFyaXplUmVzcG9uc2UiA5ACARJkCg5DaGVja0xpbmVJdGVtcxIlLnJtcy5yZXR1cm5zLnYxLkNoZWNrTGluZUl0ZW1zUmVxdWVzdBomLnJtcy5yZXR1cm5zLnYxLkNoZWNrTGluZUl0ZW1zUmVzcG9uc2UiA5ACARJbCgtHZXRTZXR0aW5ncxIiLnJtcy5yZXR1cm5zLnYxLkdldFNldHRpbmdzUmVxdWVzdBojLnJtcy5yZXR1cm5zLnYxLkdldFNldHRpbmdzUmVzcG9uc2UiA5ACARJkCg5VcGRhdGVTZXR0aW5ncxIlLnJtcy5yZXR1cm5zLnYxLlVwZGF0ZVNldHRpbmdzUmVxdWVzdBomLnJtcy5yZXR1cm5zLnYxLlVwZGF0ZVNldHRpbmdzUmVzcG9uc2UiA5ACAhJqChBBcHBseUFzc2Vzc21lbnRzEicucm1zLnJldHVybnMudjEuQXBwbHlBc3Nlc3NtZW50c1JlcXVlc3QaKC5ybXMucmV0dXJucy52MS5BcHBseUFzc2Vzc21lbnRzUmVzcG9uc2UiA5ACAhJhCg1BcHBseUdyYWRpbmdzEiQucm1zLnJldHVybnMudjEuQXBwbHlHcmFkaW5nc1JlcXVlc3QaJS5ybXMucmV0dXJucy52MS5BcHBseUdyYWRpbmdzUmVzcG9uc2UiA5ACAhJeCgxTd2VlcEV4cGlyZWQSIy5ybXMucmV0dXJucy52MS5Td2VlcEV4cGlyZWRSZXF1ZXN0GiQucm1zLnJldHVybnMudjEuU3dlZXBFeHBpcmVkUmVzcG9uc2UiA5ACAmIGcHJvdG8z", [file_google_protobuf_timestamp, file_rms_common_v1_actor, file_rms_common_v1_money, file_rms_returns_v1_return]);
 
 /**
- * SubmitReturnResponse is the answer of SubmitReturn.
+ * Response of SubmitReturn.
  *
  * @generated from message rms.returns.v1.SubmitReturnResponse
  */
@@ -34,7 +34,7 @@ export type SubmitReturnResponse = Message<"rms.returns.v1.SubmitReturnResponse"
   return?: Return | undefined;
 
   /**
-   * True when the key had been used before, with the same content
+   * True when an earlier call with the same key and content made the return
    *
    * @generated from field: bool repeated = 2;
    */
@@ -49,7 +49,7 @@ export const SubmitReturnResponseSchema: GenMessage<SubmitReturnResponse> = /*@_
   messageDesc(file_rms_returns_v1_returns, 0);
 
 /**
- * EditReturnRequest is the question of EditReturn.
+ * Request of EditReturn.
  *
  * @generated from message rms.returns.v1.EditReturnRequest
  */
@@ -62,7 +62,7 @@ export type EditReturnRequest = Message<"rms.returns.v1.EditReturnRequest"> & {
   shopId: bigint;
 
   /**
-   * On whose behalf.
+   * The actor that is recorded for the call.
    *
    * @generated from field: rms.common.v1.Actor actor = 2;
    */
@@ -76,7 +76,7 @@ export type EditReturnRequest = Message<"rms.returns.v1.EditReturnRequest"> & {
   returnId: bigint;
 
   /**
-   * The revision that was read
+   * The revision that the caller has read
    *
    * @generated from field: int64 expected_revision = 4;
    */
@@ -90,14 +90,14 @@ export type EditReturnRequest = Message<"rms.returns.v1.EditReturnRequest"> & {
   changes: LineChange[];
 
   /**
-   * The new outcome; unspecified stays
+   * The new outcome; unspecified: unchanged
    *
    * @generated from field: rms.returns.v1.Outcome outcome = 6;
    */
   outcome: Outcome;
 
   /**
-   * New amounts of the whole return; absent stays, the refund is computed again
+   * New amounts of the whole return; absent: unchanged. The refund is computed again
    *
    * @generated from field: rms.returns.v1.ReturnAmountsInput amounts = 7;
    */
@@ -112,7 +112,7 @@ export const EditReturnRequestSchema: GenMessage<EditReturnRequest> = /*@__PURE_
   messageDesc(file_rms_returns_v1_returns, 1);
 
 /**
- * EditReturnResponse is the answer of EditReturn.
+ * Response of EditReturn.
  *
  * @generated from message rms.returns.v1.EditReturnResponse
  */
@@ -133,7 +133,7 @@ export const EditReturnResponseSchema: GenMessage<EditReturnResponse> = /*@__PUR
   messageDesc(file_rms_returns_v1_returns, 2);
 
 /**
- * FlagReturnRequest is the question of FlagReturn.
+ * Request of FlagReturn.
  *
  * @generated from message rms.returns.v1.FlagReturnRequest
  */
@@ -146,7 +146,7 @@ export type FlagReturnRequest = Message<"rms.returns.v1.FlagReturnRequest"> & {
   shopId: bigint;
 
   /**
-   * On whose behalf.
+   * The actor that is recorded for the call.
    *
    * @generated from field: rms.common.v1.Actor actor = 2;
    */
@@ -174,7 +174,8 @@ export type FlagReturnRequest = Message<"rms.returns.v1.FlagReturnRequest"> & {
   comment: string;
 
   /**
-   * 1 to 200 characters: a repeat with the same content changes nothing more and answers the present state. Empty: none
+   * 1 to 200 characters, or empty for no key. A repeated call with the same key and content changes nothing and
+   * returns the current state
    *
    * @generated from field: string idempotency_key = 6;
    */
@@ -189,7 +190,7 @@ export const FlagReturnRequestSchema: GenMessage<FlagReturnRequest> = /*@__PURE_
   messageDesc(file_rms_returns_v1_returns, 3);
 
 /**
- * FlagReturnResponse is the answer of FlagReturn.
+ * Response of FlagReturn.
  *
  * @generated from message rms.returns.v1.FlagReturnResponse
  */
@@ -210,7 +211,7 @@ export const FlagReturnResponseSchema: GenMessage<FlagReturnResponse> = /*@__PUR
   messageDesc(file_rms_returns_v1_returns, 4);
 
 /**
- * UnflagReturnRequest is the question of UnflagReturn.
+ * Request of UnflagReturn.
  *
  * @generated from message rms.returns.v1.UnflagReturnRequest
  */
@@ -223,7 +224,7 @@ export type UnflagReturnRequest = Message<"rms.returns.v1.UnflagReturnRequest"> 
   shopId: bigint;
 
   /**
-   * On whose behalf.
+   * The actor that is recorded for the call.
    *
    * @generated from field: rms.common.v1.Actor actor = 2;
    */
@@ -251,7 +252,8 @@ export type UnflagReturnRequest = Message<"rms.returns.v1.UnflagReturnRequest"> 
   comment: string;
 
   /**
-   * 1 to 200 characters: a repeat with the same content changes nothing more and answers the present state. Empty: none
+   * 1 to 200 characters, or empty for no key. A repeated call with the same key and content changes nothing and
+   * returns the current state
    *
    * @generated from field: string idempotency_key = 6;
    */
@@ -266,7 +268,7 @@ export const UnflagReturnRequestSchema: GenMessage<UnflagReturnRequest> = /*@__P
   messageDesc(file_rms_returns_v1_returns, 5);
 
 /**
- * UnflagReturnResponse is the answer of UnflagReturn.
+ * Response of UnflagReturn.
  *
  * @generated from message rms.returns.v1.UnflagReturnResponse
  */
@@ -287,7 +289,7 @@ export const UnflagReturnResponseSchema: GenMessage<UnflagReturnResponse> = /*@_
   messageDesc(file_rms_returns_v1_returns, 6);
 
 /**
- * CancelReturnRequest is the question of CancelReturn.
+ * Request of CancelReturn.
  *
  * @generated from message rms.returns.v1.CancelReturnRequest
  */
@@ -300,7 +302,7 @@ export type CancelReturnRequest = Message<"rms.returns.v1.CancelReturnRequest"> 
   shopId: bigint;
 
   /**
-   * On whose behalf.
+   * The actor that is recorded for the call.
    *
    * @generated from field: rms.common.v1.Actor actor = 2;
    */
@@ -321,7 +323,8 @@ export type CancelReturnRequest = Message<"rms.returns.v1.CancelReturnRequest"> 
   reason: string;
 
   /**
-   * 1 to 200 characters: a repeat with the same content changes nothing more and answers the present state. Empty: none
+   * 1 to 200 characters, or empty for no key. A repeated call with the same key and content changes nothing and
+   * returns the current state
    *
    * @generated from field: string idempotency_key = 5;
    */
@@ -336,7 +339,7 @@ export const CancelReturnRequestSchema: GenMessage<CancelReturnRequest> = /*@__P
   messageDesc(file_rms_returns_v1_returns, 7);
 
 /**
- * CancelReturnResponse is the answer of CancelReturn.
+ * Response of CancelReturn.
  *
  * @generated from message rms.returns.v1.CancelReturnResponse
  */
@@ -357,7 +360,7 @@ export const CancelReturnResponseSchema: GenMessage<CancelReturnResponse> = /*@_
   messageDesc(file_rms_returns_v1_returns, 8);
 
 /**
- * ProcessReturnRequest is the question of ProcessReturn.
+ * Request of ProcessReturn.
  *
  * @generated from message rms.returns.v1.ProcessReturnRequest
  */
@@ -370,7 +373,7 @@ export type ProcessReturnRequest = Message<"rms.returns.v1.ProcessReturnRequest"
   shopId: bigint;
 
   /**
-   * On whose behalf.
+   * The actor that is recorded for the call.
    *
    * @generated from field: rms.common.v1.Actor actor = 2;
    */
@@ -391,14 +394,15 @@ export type ProcessReturnRequest = Message<"rms.returns.v1.ProcessReturnRequest"
   details: { [key: string]: DetailValue };
 
   /**
-   * Who asked: `warehouse` REST, `admin` portal, `api` MCP and gRPC; empty when unknown
+   * Where the request came from: `warehouse` (REST), `admin` (portal), `api` (MCP and gRPC); empty when unknown
    *
    * @generated from field: string source = 5;
    */
   source: string;
 
   /**
-   * 1 to 200 characters: a repeat with the same content changes nothing more and answers the present state. Empty: none
+   * 1 to 200 characters, or empty for no key. A repeated call with the same key and content changes nothing and
+   * returns the current state
    *
    * @generated from field: string idempotency_key = 6;
    */
@@ -433,7 +437,7 @@ export type DetailValue = Message<"rms.returns.v1.DetailValue"> & {
     case: "text";
   } | {
     /**
-     * Number, as the JSON text it came in.
+     * Number, as JSON text.
      *
      * @generated from field: string number = 2;
      */
@@ -441,7 +445,7 @@ export type DetailValue = Message<"rms.returns.v1.DetailValue"> & {
     case: "number";
   } | {
     /**
-     * Truth value.
+     * Boolean.
      *
      * @generated from field: bool truth = 3;
      */
@@ -458,19 +462,19 @@ export const DetailValueSchema: GenMessage<DetailValue> = /*@__PURE__*/
   messageDesc(file_rms_returns_v1_returns, 10);
 
 /**
- * ProcessReturnResponse says what became of the request; exactly one is set.
+ * ProcessReturnResponse is the result of ProcessReturn; exactly one field is set.
  *
  * @generated from message rms.returns.v1.ProcessReturnResponse
  */
 export type ProcessReturnResponse = Message<"rms.returns.v1.ProcessReturnResponse"> & {
   /**
-   * What became of the request.
+   * The result.
    *
    * @generated from oneof rms.returns.v1.ProcessReturnResponse.result
    */
   result: {
     /**
-     * The work was queued.
+     * This call queued the return.
      *
      * @generated from field: rms.returns.v1.ProcessReturnResponse.Queued queued = 1;
      */
@@ -478,7 +482,7 @@ export type ProcessReturnResponse = Message<"rms.returns.v1.ProcessReturnRespons
     case: "queued";
   } | {
     /**
-     * It was queued before.
+     * An earlier call queued the return.
      *
      * @generated from field: rms.returns.v1.ProcessReturnResponse.AlreadyQueued already_queued = 2;
      */
@@ -494,7 +498,7 @@ export type ProcessReturnResponse = Message<"rms.returns.v1.ProcessReturnRespons
     case: "skippedInstantRefund";
   } | {
     /**
-     * Not possible now.
+     * The return cannot be processed now.
      *
      * @generated from field: rms.returns.v1.ProcessReturnResponse.Refused refused = 4;
      */
@@ -511,7 +515,7 @@ export const ProcessReturnResponseSchema: GenMessage<ProcessReturnResponse> = /*
   messageDesc(file_rms_returns_v1_returns, 11);
 
 /**
- * Queued means that the work was queued by this call.
+ * Queued means that this call queued the return.
  *
  * @generated from message rms.returns.v1.ProcessReturnResponse.Queued
  */
@@ -526,7 +530,7 @@ export const ProcessReturnResponse_QueuedSchema: GenMessage<ProcessReturnRespons
   messageDesc(file_rms_returns_v1_returns, 11, 0);
 
 /**
- * AlreadyQueued means that work is queued or running; the details of this call are dropped.
+ * AlreadyQueued means that a run is queued or running. The details of this call are ignored.
  *
  * @generated from message rms.returns.v1.ProcessReturnResponse.AlreadyQueued
  */
@@ -541,7 +545,7 @@ export const ProcessReturnResponse_AlreadyQueuedSchema: GenMessage<ProcessReturn
   messageDesc(file_rms_returns_v1_returns, 11, 1);
 
 /**
- * SkippedInstantRefund means that an instant-refund credit is open: nothing is done.
+ * SkippedInstantRefund means that an instant refund is open. The return is not queued.
  *
  * @generated from message rms.returns.v1.ProcessReturnResponse.SkippedInstantRefund
  */
@@ -556,20 +560,20 @@ export const ProcessReturnResponse_SkippedInstantRefundSchema: GenMessage<Proces
   messageDesc(file_rms_returns_v1_returns, 11, 2);
 
 /**
- * Refused means that the return cannot be processed as it stands.
+ * Refused means that the return cannot be processed now.
  *
  * @generated from message rms.returns.v1.ProcessReturnResponse.Refused
  */
 export type ProcessReturnResponse_Refused = Message<"rms.returns.v1.ProcessReturnResponse.Refused"> & {
   /**
-   * Why, for machines.
+   * The reason, for programs.
    *
    * @generated from field: rms.returns.v1.ProcessReturnResponse.Refused.Code code = 1;
    */
   code: ProcessReturnResponse_Refused_Code;
 
   /**
-   * Why, for people, with what to do.
+   * The reason, and what to do, for people.
    *
    * @generated from field: string message = 2;
    */
@@ -584,7 +588,7 @@ export const ProcessReturnResponse_RefusedSchema: GenMessage<ProcessReturnRespon
   messageDesc(file_rms_returns_v1_returns, 11, 3);
 
 /**
- * Code is why.
+ * Code is the reason.
  *
  * @generated from enum rms.returns.v1.ProcessReturnResponse.Refused.Code
  */
@@ -595,21 +599,21 @@ export const ProcessReturnResponse_Refused_Code = {
   UNSPECIFIED: 0,
 
   /**
-   * In review.
+   * The return is in review.
    *
    * @generated from enum value: CODE_UNPROCESSABLE_FLAGGED_RETURN = 1;
    */
   UNPROCESSABLE_FLAGGED_RETURN: 1,
 
   /**
-   * Closed, cancelled or expired.
+   * The return is closed, cancelled or expired.
    *
    * @generated from enum value: CODE_UNPROCESSABLE_RETURN = 2;
    */
   UNPROCESSABLE_RETURN: 2,
 
   /**
-   * The shop has no commerce provider: no money would move.
+   * The shop has no commerce provider that moves money.
    *
    * @generated from enum value: CODE_NO_COMMERCE_PROVIDER = 3;
    */
@@ -617,7 +621,7 @@ export const ProcessReturnResponse_Refused_Code = {
 } as const;
 
 /**
- * Code is why.
+ * Code is the reason.
  *
  * @generated from enum rms.returns.v1.ProcessReturnResponse.Refused.Code
  */
@@ -630,7 +634,7 @@ export const ProcessReturnResponse_Refused_CodeSchema: GenEnum<ProcessReturnResp
   enumDesc(file_rms_returns_v1_returns, 11, 3, 0);
 
 /**
- * RecordLabelRequest is the question of RecordLabel.
+ * Request of RecordLabel.
  *
  * @generated from message rms.returns.v1.RecordLabelRequest
  */
@@ -643,14 +647,14 @@ export type RecordLabelRequest = Message<"rms.returns.v1.RecordLabelRequest"> & 
   shopId: bigint;
 
   /**
-   * On whose behalf.
+   * The actor that is recorded for the call.
    *
    * @generated from field: rms.common.v1.Actor actor = 2;
    */
   actor?: Actor | undefined;
 
   /**
-   * 1 to 200 characters; the same key with the same content answers the first result
+   * 1 to 200 characters. A call with the same key and content returns the first result
    *
    * @generated from field: string idempotency_key = 3;
    */
@@ -692,14 +696,14 @@ export type RecordLabelRequest = Message<"rms.returns.v1.RecordLabelRequest"> & 
   rate: string;
 
   /**
-   * Lines inside; all lines when empty
+   * Line items in the parcel; empty means all
    *
    * @generated from field: repeated int64 line_item_ids = 9;
    */
   lineItemIds: bigint[];
 
   /**
-   * When a label was bought earlier, not in the future; now when absent
+   * When the label was bought, not in the future; absent means now
    *
    * @generated from field: google.protobuf.Timestamp created_at = 10;
    */
@@ -721,7 +725,7 @@ export const RecordLabelRequestSchema: GenMessage<RecordLabelRequest> = /*@__PUR
   messageDesc(file_rms_returns_v1_returns, 12);
 
 /**
- * RecordLabelResponse is the answer of RecordLabel.
+ * Response of RecordLabel.
  *
  * @generated from message rms.returns.v1.RecordLabelResponse
  */
@@ -742,7 +746,7 @@ export const RecordLabelResponseSchema: GenMessage<RecordLabelResponse> = /*@__P
   messageDesc(file_rms_returns_v1_returns, 13);
 
 /**
- * UpdateLabelRequest is the question of UpdateLabel.
+ * Request of UpdateLabel.
  *
  * @generated from message rms.returns.v1.UpdateLabelRequest
  */
@@ -755,7 +759,7 @@ export type UpdateLabelRequest = Message<"rms.returns.v1.UpdateLabelRequest"> & 
   shopId: bigint;
 
   /**
-   * On whose behalf.
+   * The actor that is recorded for the call.
    *
    * @generated from field: rms.common.v1.Actor actor = 2;
    */
@@ -776,14 +780,14 @@ export type UpdateLabelRequest = Message<"rms.returns.v1.UpdateLabelRequest"> & 
   status: LabelStatus;
 
   /**
-   * When the carrier saw it; not in the future
+   * When it happened, as the carrier says; not in the future
    *
    * @generated from field: google.protobuf.Timestamp occurred_at = 5;
    */
   occurredAt?: Timestamp | undefined;
 
   /**
-   * New tracking number; empty stays
+   * New tracking number; empty: unchanged
    *
    * @generated from field: string tracking_number = 6;
    */
@@ -798,7 +802,7 @@ export const UpdateLabelRequestSchema: GenMessage<UpdateLabelRequest> = /*@__PUR
   messageDesc(file_rms_returns_v1_returns, 14);
 
 /**
- * UpdateLabelResponse is the answer of UpdateLabel.
+ * Response of UpdateLabel.
  *
  * @generated from message rms.returns.v1.UpdateLabelResponse
  */
@@ -811,7 +815,7 @@ export type UpdateLabelResponse = Message<"rms.returns.v1.UpdateLabelResponse"> 
   label?: Label | undefined;
 
   /**
-   * True when the update was older than the last or came after delivery
+   * True when the update was older than the last one, or came after DELIVERED
    *
    * @generated from field: bool ignored = 2;
    */
@@ -826,7 +830,7 @@ export const UpdateLabelResponseSchema: GenMessage<UpdateLabelResponse> = /*@__P
   messageDesc(file_rms_returns_v1_returns, 15);
 
 /**
- * RequestLabelRequest is the question of RequestLabel.
+ * Request of RequestLabel.
  *
  * @generated from message rms.returns.v1.RequestLabelRequest
  */
@@ -839,7 +843,7 @@ export type RequestLabelRequest = Message<"rms.returns.v1.RequestLabelRequest"> 
   shopId: bigint;
 
   /**
-   * On whose behalf.
+   * The actor that is recorded for the call.
    *
    * @generated from field: rms.common.v1.Actor actor = 2;
    */
@@ -861,7 +865,7 @@ export const RequestLabelRequestSchema: GenMessage<RequestLabelRequest> = /*@__P
   messageDesc(file_rms_returns_v1_returns, 16);
 
 /**
- * RequestLabelResponse is the answer of RequestLabel.
+ * Response of RequestLabel.
  *
  * @generated from message rms.returns.v1.RequestLabelResponse
  */
@@ -882,7 +886,7 @@ export const RequestLabelResponseSchema: GenMessage<RequestLabelResponse> = /*@_
   messageDesc(file_rms_returns_v1_returns, 17);
 
 /**
- * CancelLabelRequestRequest is the question of CancelLabelRequest.
+ * Request of CancelLabelRequest.
  *
  * @generated from message rms.returns.v1.CancelLabelRequestRequest
  */
@@ -895,7 +899,7 @@ export type CancelLabelRequestRequest = Message<"rms.returns.v1.CancelLabelReque
   shopId: bigint;
 
   /**
-   * On whose behalf.
+   * The actor that is recorded for the call.
    *
    * @generated from field: rms.common.v1.Actor actor = 2;
    */
@@ -917,7 +921,7 @@ export const CancelLabelRequestRequestSchema: GenMessage<CancelLabelRequestReque
   messageDesc(file_rms_returns_v1_returns, 18);
 
 /**
- * CancelLabelRequestResponse is the answer of CancelLabelRequest.
+ * Response of CancelLabelRequest.
  *
  * @generated from message rms.returns.v1.CancelLabelRequestResponse
  */
@@ -938,7 +942,7 @@ export const CancelLabelRequestResponseSchema: GenMessage<CancelLabelRequestResp
   messageDesc(file_rms_returns_v1_returns, 19);
 
 /**
- * RecordArrivalRequest is the question of RecordArrival.
+ * Request of RecordArrival.
  *
  * @generated from message rms.returns.v1.RecordArrivalRequest
  */
@@ -951,14 +955,14 @@ export type RecordArrivalRequest = Message<"rms.returns.v1.RecordArrivalRequest"
   shopId: bigint;
 
   /**
-   * On whose behalf.
+   * The actor that is recorded for the call.
    *
    * @generated from field: rms.common.v1.Actor actor = 2;
    */
   actor?: Actor | undefined;
 
   /**
-   * Lines of one return
+   * Line items of one return
    *
    * @generated from field: repeated int64 line_item_ids = 3;
    */
@@ -994,7 +998,7 @@ export const RecordArrivalRequestSchema: GenMessage<RecordArrivalRequest> = /*@_
   messageDesc(file_rms_returns_v1_returns, 20);
 
 /**
- * RecordArrivalResponse is the answer of RecordArrival.
+ * Response of RecordArrival.
  *
  * @generated from message rms.returns.v1.RecordArrivalResponse
  */
@@ -1015,7 +1019,7 @@ export const RecordArrivalResponseSchema: GenMessage<RecordArrivalResponse> = /*
   messageDesc(file_rms_returns_v1_returns, 21);
 
 /**
- * RecordPartnerShipmentRequest is the question of RecordPartnerShipment.
+ * Request of RecordPartnerShipment.
  *
  * @generated from message rms.returns.v1.RecordPartnerShipmentRequest
  */
@@ -1028,7 +1032,7 @@ export type RecordPartnerShipmentRequest = Message<"rms.returns.v1.RecordPartner
   shopId: bigint;
 
   /**
-   * On whose behalf.
+   * The actor that is recorded for the call.
    *
    * @generated from field: rms.common.v1.Actor actor = 2;
    */
@@ -1042,7 +1046,7 @@ export type RecordPartnerShipmentRequest = Message<"rms.returns.v1.RecordPartner
   partnerShipmentId: string;
 
   /**
-   * Lines inside, 1 to 1000
+   * Line items in the shipment, 1 to 1000
    *
    * @generated from field: repeated int64 line_item_ids = 4;
    */
@@ -1056,14 +1060,14 @@ export type RecordPartnerShipmentRequest = Message<"rms.returns.v1.RecordPartner
   tracking: string;
 
   /**
-   * Where it goes; 0 when none
+   * Destination of the shipment; 0 when none
    *
    * @generated from field: int64 destination_id = 6;
    */
   destinationId: bigint;
 
   /**
-   * When it was processed; now when absent
+   * When the partner processed it; absent means now
    *
    * @generated from field: google.protobuf.Timestamp processed_at = 7;
    */
@@ -1078,7 +1082,7 @@ export const RecordPartnerShipmentRequestSchema: GenMessage<RecordPartnerShipmen
   messageDesc(file_rms_returns_v1_returns, 22);
 
 /**
- * RecordPartnerShipmentResponse is the answer of RecordPartnerShipment.
+ * Response of RecordPartnerShipment.
  *
  * @generated from message rms.returns.v1.RecordPartnerShipmentResponse
  */
@@ -1099,13 +1103,13 @@ export const RecordPartnerShipmentResponseSchema: GenMessage<RecordPartnerShipme
   messageDesc(file_rms_returns_v1_returns, 23);
 
 /**
- * InstantRefund is a credit paid before the goods arrived.
+ * InstantRefund is money that the shopper got before the goods arrived.
  *
  * @generated from message rms.returns.v1.InstantRefund
  */
 export type InstantRefund = Message<"rms.returns.v1.InstantRefund"> & {
   /**
-   * Ours
+   * Assigned by this service
    *
    * @generated from field: int64 id = 1;
    */
@@ -1119,21 +1123,21 @@ export type InstantRefund = Message<"rms.returns.v1.InstantRefund"> & {
   returnId: bigint;
 
   /**
-   * What was paid
+   * The amount that was paid
    *
    * @generated from field: rms.common.v1.Money money = 3;
    */
   money?: Money | undefined;
 
   /**
-   * The card authorisation behind it
+   * The card authorisation that it is charged to
    *
    * @generated from field: string charge_reference = 4;
    */
   chargeReference: string;
 
   /**
-   * Where it stands
+   * The state
    *
    * @generated from field: rms.returns.v1.InstantRefundState state = 5;
    */
@@ -1155,7 +1159,7 @@ export const InstantRefundSchema: GenMessage<InstantRefund> = /*@__PURE__*/
   messageDesc(file_rms_returns_v1_returns, 24);
 
 /**
- * OpenInstantRefundRequest is the question of OpenInstantRefund.
+ * Request of OpenInstantRefund.
  *
  * @generated from message rms.returns.v1.OpenInstantRefundRequest
  */
@@ -1168,14 +1172,14 @@ export type OpenInstantRefundRequest = Message<"rms.returns.v1.OpenInstantRefund
   shopId: bigint;
 
   /**
-   * On whose behalf.
+   * The actor that is recorded for the call.
    *
    * @generated from field: rms.common.v1.Actor actor = 2;
    */
   actor?: Actor | undefined;
 
   /**
-   * 1 to 200 characters; the same key with the same content answers the first result
+   * 1 to 200 characters. A call with the same key and content returns the first result
    *
    * @generated from field: string idempotency_key = 3;
    */
@@ -1196,7 +1200,7 @@ export type OpenInstantRefundRequest = Message<"rms.returns.v1.OpenInstantRefund
   amount: string;
 
   /**
-   * The card authorisation behind it
+   * The card authorisation that it is charged to
    *
    * @generated from field: string charge_reference = 6;
    */
@@ -1211,13 +1215,13 @@ export const OpenInstantRefundRequestSchema: GenMessage<OpenInstantRefundRequest
   messageDesc(file_rms_returns_v1_returns, 25);
 
 /**
- * OpenInstantRefundResponse is the answer of OpenInstantRefund.
+ * Response of OpenInstantRefund.
  *
  * @generated from message rms.returns.v1.OpenInstantRefundResponse
  */
 export type OpenInstantRefundResponse = Message<"rms.returns.v1.OpenInstantRefundResponse"> & {
   /**
-   * The credit
+   * The instant refund
    *
    * @generated from field: rms.returns.v1.InstantRefund credit = 1;
    */
@@ -1232,7 +1236,7 @@ export const OpenInstantRefundResponseSchema: GenMessage<OpenInstantRefundRespon
   messageDesc(file_rms_returns_v1_returns, 26);
 
 /**
- * SettleInstantRefundRequest is the question of SettleInstantRefund.
+ * Request of SettleInstantRefund.
  *
  * @generated from message rms.returns.v1.SettleInstantRefundRequest
  */
@@ -1245,14 +1249,14 @@ export type SettleInstantRefundRequest = Message<"rms.returns.v1.SettleInstantRe
   shopId: bigint;
 
   /**
-   * On whose behalf.
+   * The actor that is recorded for the call.
    *
    * @generated from field: rms.common.v1.Actor actor = 2;
    */
   actor?: Actor | undefined;
 
   /**
-   * The credit
+   * The instant refund
    *
    * @generated from field: int64 credit_id = 3;
    */
@@ -1274,13 +1278,13 @@ export const SettleInstantRefundRequestSchema: GenMessage<SettleInstantRefundReq
   messageDesc(file_rms_returns_v1_returns, 27);
 
 /**
- * SettleInstantRefundResponse is the answer of SettleInstantRefund.
+ * Response of SettleInstantRefund.
  *
  * @generated from message rms.returns.v1.SettleInstantRefundResponse
  */
 export type SettleInstantRefundResponse = Message<"rms.returns.v1.SettleInstantRefundResponse"> & {
   /**
-   * The credit
+   * The instant refund
    *
    * @generated from field: rms.returns.v1.InstantRefund credit = 1;
    */
@@ -1295,7 +1299,7 @@ export const SettleInstantRefundResponseSchema: GenMessage<SettleInstantRefundRe
   messageDesc(file_rms_returns_v1_returns, 28);
 
 /**
- * AddCustomerUploadRequest is the question of AddCustomerUpload.
+ * Request of AddCustomerUpload.
  *
  * @generated from message rms.returns.v1.AddCustomerUploadRequest
  */
@@ -1308,21 +1312,21 @@ export type AddCustomerUploadRequest = Message<"rms.returns.v1.AddCustomerUpload
   shopId: bigint;
 
   /**
-   * On whose behalf.
+   * The actor that is recorded for the call.
    *
    * @generated from field: rms.common.v1.Actor actor = 2;
    */
   actor?: Actor | undefined;
 
   /**
-   * The line
+   * The line item
    *
    * @generated from field: int64 line_item_id = 3;
    */
   lineItemId: bigint;
 
   /**
-   * Picture or other media
+   * Image or other media
    *
    * @generated from field: rms.returns.v1.CustomerUpload.Kind kind = 4;
    */
@@ -1336,14 +1340,14 @@ export type AddCustomerUploadRequest = Message<"rms.returns.v1.AddCustomerUpload
   url: string;
 
   /**
-   * Who provided a picture; `customer` when empty
+   * Who provided an image; empty means `customer`
    *
    * @generated from field: string source = 6;
    */
   source: string;
 
   /**
-   * Media type of a film; `video` when empty
+   * Media type of other media; empty means `video`
    *
    * @generated from field: string media_type = 7;
    */
@@ -1358,7 +1362,7 @@ export const AddCustomerUploadRequestSchema: GenMessage<AddCustomerUploadRequest
   messageDesc(file_rms_returns_v1_returns, 29);
 
 /**
- * AddCustomerUploadResponse is the answer of AddCustomerUpload.
+ * Response of AddCustomerUpload.
  *
  * @generated from message rms.returns.v1.AddCustomerUploadResponse
  */
@@ -1379,7 +1383,7 @@ export const AddCustomerUploadResponseSchema: GenMessage<AddCustomerUploadRespon
   messageDesc(file_rms_returns_v1_returns, 30);
 
 /**
- * AddNoteRequest is the question of AddNote.
+ * Request of AddNote.
  *
  * @generated from message rms.returns.v1.AddNoteRequest
  */
@@ -1392,7 +1396,7 @@ export type AddNoteRequest = Message<"rms.returns.v1.AddNoteRequest"> & {
   shopId: bigint;
 
   /**
-   * On whose behalf.
+   * The actor that is recorded for the call.
    *
    * @generated from field: rms.common.v1.Actor actor = 2;
    */
@@ -1413,15 +1417,15 @@ export type AddNoteRequest = Message<"rms.returns.v1.AddNoteRequest"> & {
   text: string;
 
   /**
-   * Name shown; the actor's when empty
+   * Displayed name of the author; empty means the actor's name
    *
    * @generated from field: string author = 5;
    */
   author: string;
 
   /**
-   * At most 200 characters; the same key with the same content answers the first note. Without one each
-   * call makes another
+   * At most 200 characters. A call with the same key and content returns the first note. Without a key,
+   * each call makes another note
    *
    * @generated from field: string idempotency_key = 6;
    */
@@ -1436,7 +1440,7 @@ export const AddNoteRequestSchema: GenMessage<AddNoteRequest> = /*@__PURE__*/
   messageDesc(file_rms_returns_v1_returns, 31);
 
 /**
- * AddNoteResponse is the answer of AddNote.
+ * Response of AddNote.
  *
  * @generated from message rms.returns.v1.AddNoteResponse
  */
@@ -1457,7 +1461,7 @@ export const AddNoteResponseSchema: GenMessage<AddNoteResponse> = /*@__PURE__*/
   messageDesc(file_rms_returns_v1_returns, 32);
 
 /**
- * RedactCustomerRequest is the question of RedactCustomer.
+ * Request of RedactCustomer.
  *
  * @generated from message rms.returns.v1.RedactCustomerRequest
  */
@@ -1470,14 +1474,14 @@ export type RedactCustomerRequest = Message<"rms.returns.v1.RedactCustomerReques
   shopId: bigint;
 
   /**
-   * On whose behalf.
+   * The actor that is recorded for the call.
    *
    * @generated from field: rms.common.v1.Actor actor = 2;
    */
   actor?: Actor | undefined;
 
   /**
-   * The shopper's address, compared without case
+   * The shopper's e-mail address, compared without case
    *
    * @generated from field: string email = 3;
    */
@@ -1492,7 +1496,7 @@ export const RedactCustomerRequestSchema: GenMessage<RedactCustomerRequest> = /*
   messageDesc(file_rms_returns_v1_returns, 33);
 
 /**
- * RedactCustomerResponse is the answer of RedactCustomer.
+ * Response of RedactCustomer.
  *
  * @generated from message rms.returns.v1.RedactCustomerResponse
  */
@@ -1520,7 +1524,7 @@ export const RedactCustomerResponseSchema: GenMessage<RedactCustomerResponse> = 
   messageDesc(file_rms_returns_v1_returns, 34);
 
 /**
- * GetReturnsRequest is the question of GetReturns.
+ * Request of GetReturns.
  *
  * @generated from message rms.returns.v1.GetReturnsRequest
  */
@@ -1533,7 +1537,7 @@ export type GetReturnsRequest = Message<"rms.returns.v1.GetReturnsRequest"> & {
   shopId: bigint;
 
   /**
-   * On whose behalf.
+   * The actor that is recorded for the call.
    *
    * @generated from field: rms.common.v1.Actor actor = 2;
    */
@@ -1555,13 +1559,13 @@ export const GetReturnsRequestSchema: GenMessage<GetReturnsRequest> = /*@__PURE_
   messageDesc(file_rms_returns_v1_returns, 35);
 
 /**
- * GetReturnsResponse is the answer of GetReturns.
+ * Response of GetReturns.
  *
  * @generated from message rms.returns.v1.GetReturnsResponse
  */
 export type GetReturnsResponse = Message<"rms.returns.v1.GetReturnsResponse"> & {
   /**
-   * Those found, in the order asked
+   * The returns that exist, in the order of the request
    *
    * @generated from field: repeated rms.returns.v1.Return returns = 1;
    */
@@ -1576,7 +1580,7 @@ export const GetReturnsResponseSchema: GenMessage<GetReturnsResponse> = /*@__PUR
   messageDesc(file_rms_returns_v1_returns, 36);
 
 /**
- * GetSnapshotRequest is the question of GetSnapshot.
+ * Request of GetSnapshot.
  *
  * @generated from message rms.returns.v1.GetSnapshotRequest
  */
@@ -1589,7 +1593,7 @@ export type GetSnapshotRequest = Message<"rms.returns.v1.GetSnapshotRequest"> & 
   shopId: bigint;
 
   /**
-   * On whose behalf.
+   * The actor that is recorded for the call.
    *
    * @generated from field: rms.common.v1.Actor actor = 2;
    */
@@ -1618,7 +1622,7 @@ export const GetSnapshotRequestSchema: GenMessage<GetSnapshotRequest> = /*@__PUR
   messageDesc(file_rms_returns_v1_returns, 37);
 
 /**
- * GetSnapshotResponse is the answer of GetSnapshot.
+ * Response of GetSnapshot.
  *
  * @generated from message rms.returns.v1.GetSnapshotResponse
  */
@@ -1639,7 +1643,7 @@ export const GetSnapshotResponseSchema: GenMessage<GetSnapshotResponse> = /*@__P
   messageDesc(file_rms_returns_v1_returns, 38);
 
 /**
- * ReadEventsRequest is the question of ReadEvents.
+ * Request of ReadEvents.
  *
  * @generated from message rms.returns.v1.ReadEventsRequest
  */
@@ -1652,14 +1656,14 @@ export type ReadEventsRequest = Message<"rms.returns.v1.ReadEventsRequest"> & {
   shopId: bigint;
 
   /**
-   * On whose behalf.
+   * The actor that is recorded for the call.
    *
    * @generated from field: rms.common.v1.Actor actor = 2;
    */
   actor?: Actor | undefined;
 
   /**
-   * Of these triggers, 1 to 20
+   * Triggers of the events, 1 to 20
    *
    * @generated from field: repeated string triggers = 3;
    */
@@ -1680,14 +1684,14 @@ export type ReadEventsRequest = Message<"rms.returns.v1.ReadEventsRequest"> & {
   to?: Timestamp | undefined;
 
   /**
-   * 1 to 200; 100 when 0. A page may be shorter, or empty, and still not be the last
+   * 1 to 200; 0 means 100. A page that is shorter, or empty, need not be the last one
    *
    * @generated from field: int32 page_size = 6;
    */
   pageSize: number;
 
   /**
-   * Of the previous page; empty for the first
+   * next_cursor of the previous page; empty for the first page
    *
    * @generated from field: string cursor = 7;
    */
@@ -1702,13 +1706,13 @@ export const ReadEventsRequestSchema: GenMessage<ReadEventsRequest> = /*@__PURE_
   messageDesc(file_rms_returns_v1_returns, 39);
 
 /**
- * ReadEventsResponse is the answer of ReadEvents.
+ * Response of ReadEvents.
  *
  * @generated from message rms.returns.v1.ReadEventsResponse
  */
 export type ReadEventsResponse = Message<"rms.returns.v1.ReadEventsResponse"> & {
   /**
-   * rms.events.v1.Event, as published
+   * Each is an rms.events.v1.Event, as published
    *
    * @generated from field: repeated bytes events = 1;
    */
@@ -1730,7 +1734,7 @@ export const ReadEventsResponseSchema: GenMessage<ReadEventsResponse> = /*@__PUR
   messageDesc(file_rms_returns_v1_returns, 40);
 
 /**
- * CountEventsRequest is the question of CountEvents.
+ * Request of CountEvents.
  *
  * @generated from message rms.returns.v1.CountEventsRequest
  */
@@ -1743,14 +1747,14 @@ export type CountEventsRequest = Message<"rms.returns.v1.CountEventsRequest"> & 
   shopId: bigint;
 
   /**
-   * On whose behalf.
+   * The actor that is recorded for the call.
    *
    * @generated from field: rms.common.v1.Actor actor = 2;
    */
   actor?: Actor | undefined;
 
   /**
-   * Of these triggers, 1 to 20
+   * Triggers of the events, 1 to 20
    *
    * @generated from field: repeated string triggers = 3;
    */
@@ -1779,7 +1783,7 @@ export const CountEventsRequestSchema: GenMessage<CountEventsRequest> = /*@__PUR
   messageDesc(file_rms_returns_v1_returns, 41);
 
 /**
- * CountEventsResponse is the answer of CountEvents.
+ * Response of CountEvents.
  *
  * @generated from message rms.returns.v1.CountEventsResponse
  */
@@ -1792,21 +1796,21 @@ export type CountEventsResponse = Message<"rms.returns.v1.CountEventsResponse"> 
   count: number;
 
   /**
-   * There are more than were counted
+   * True when there are more events than were counted
    *
    * @generated from field: bool more = 2;
    */
   more: boolean;
 
   /**
-   * When the oldest was stored; absent when there is none
+   * When the oldest event was stored; absent when there is none
    *
    * @generated from field: google.protobuf.Timestamp oldest_at = 3;
    */
   oldestAt?: Timestamp | undefined;
 
   /**
-   * When the newest was
+   * When the newest event was stored; absent when there is none
    *
    * @generated from field: google.protobuf.Timestamp newest_at = 4;
    */
@@ -1821,7 +1825,7 @@ export const CountEventsResponseSchema: GenMessage<CountEventsResponse> = /*@__P
   messageDesc(file_rms_returns_v1_returns, 42);
 
 /**
- * FindReturnRequest is the question of FindReturn.
+ * Request of FindReturn.
  *
  * @generated from message rms.returns.v1.FindReturnRequest
  */
@@ -1834,20 +1838,20 @@ export type FindReturnRequest = Message<"rms.returns.v1.FindReturnRequest"> & {
   shopId: bigint;
 
   /**
-   * On whose behalf.
+   * The actor that is recorded for the call.
    *
    * @generated from field: rms.common.v1.Actor actor = 2;
    */
   actor?: Actor | undefined;
 
   /**
-   * By what to look.
+   * The selector.
    *
    * @generated from oneof rms.returns.v1.FindReturnRequest.selector
    */
   selector: {
     /**
-     * Our return id.
+     * The return's id.
      *
      * @generated from field: int64 return_id = 3;
      */
@@ -1855,7 +1859,7 @@ export type FindReturnRequest = Message<"rms.returns.v1.FindReturnRequest"> & {
     case: "returnId";
   } | {
     /**
-     * Our order id or, if the shop has none with it, the commerce provider's.
+     * This service's order id. If the shop has no such order, it is read as the commerce provider's id.
      *
      * @generated from field: int64 order_id = 4;
      */
@@ -1880,7 +1884,7 @@ export type FindReturnRequest = Message<"rms.returns.v1.FindReturnRequest"> & {
   } | { case: undefined; value?: undefined };
 
   /**
-   * Most bytes of lines and uploads, as JSON, that the caller takes; 0 takes any size.
+   * Maximum bytes of line items and uploads, as JSON, that the caller accepts; 0 means no maximum.
    *
    * @generated from field: int32 max_bytes = 6;
    */
@@ -1895,7 +1899,7 @@ export const FindReturnRequestSchema: GenMessage<FindReturnRequest> = /*@__PURE_
   messageDesc(file_rms_returns_v1_returns, 43);
 
 /**
- * FindReturnResponse is the answer of FindReturn.
+ * Response of FindReturn.
  *
  * @generated from message rms.returns.v1.FindReturnResponse
  */
@@ -1916,19 +1920,19 @@ export const FindReturnResponseSchema: GenMessage<FindReturnResponse> = /*@__PUR
   messageDesc(file_rms_returns_v1_returns, 44);
 
 /**
- * ReturnSelector says which return is meant.
+ * ReturnSelector selects one return.
  *
  * @generated from message rms.returns.v1.ReturnSelector
  */
 export type ReturnSelector = Message<"rms.returns.v1.ReturnSelector"> & {
   /**
-   * By what to look.
+   * The selector.
    *
    * @generated from oneof rms.returns.v1.ReturnSelector.selector
    */
   selector: {
     /**
-     * Our return id.
+     * The return's id.
      *
      * @generated from field: int64 return_id = 1;
      */
@@ -1936,7 +1940,7 @@ export type ReturnSelector = Message<"rms.returns.v1.ReturnSelector"> & {
     case: "returnId";
   } | {
     /**
-     * Our order id or, if the shop has none with it, the commerce provider's.
+     * This service's order id. If the shop has no such order, it is read as the commerce provider's id.
      *
      * @generated from field: int64 order_id = 2;
      */
@@ -1969,7 +1973,7 @@ export const ReturnSelectorSchema: GenMessage<ReturnSelector> = /*@__PURE__*/
   messageDesc(file_rms_returns_v1_returns, 45);
 
 /**
- * FindReturnsRequest is the question of FindReturns.
+ * Request of FindReturns.
  *
  * @generated from message rms.returns.v1.FindReturnsRequest
  */
@@ -1982,7 +1986,7 @@ export type FindReturnsRequest = Message<"rms.returns.v1.FindReturnsRequest"> & 
   shopId: bigint;
 
   /**
-   * On whose behalf.
+   * The actor that is recorded for the call.
    *
    * @generated from field: rms.common.v1.Actor actor = 2;
    */
@@ -2010,7 +2014,7 @@ export const FindReturnsRequestSchema: GenMessage<FindReturnsRequest> = /*@__PUR
  */
 export type FoundReturn = Message<"rms.returns.v1.FoundReturn"> & {
   /**
-   * Positions in the question, from 0, of the selectors that mean it
+   * Zero-based indexes of the request's selectors that match this return
    *
    * @generated from field: repeated int32 positions = 1;
    */
@@ -2032,13 +2036,13 @@ export const FoundReturnSchema: GenMessage<FoundReturn> = /*@__PURE__*/
   messageDesc(file_rms_returns_v1_returns, 47);
 
 /**
- * FindReturnsResponse is the answer of FindReturns.
+ * Response of FindReturns.
  *
  * @generated from message rms.returns.v1.FindReturnsResponse
  */
 export type FindReturnsResponse = Message<"rms.returns.v1.FindReturnsResponse"> & {
   /**
-   * Each return once, in no order
+   * Each return once, in any order
    *
    * @generated from field: repeated rms.returns.v1.FoundReturn found = 1;
    */
@@ -2053,7 +2057,7 @@ export const FindReturnsResponseSchema: GenMessage<FindReturnsResponse> = /*@__P
   messageDesc(file_rms_returns_v1_returns, 48);
 
 /**
- * SearchReturnsRequest is the question of SearchReturns.
+ * Request of SearchReturns.
  *
  * @generated from message rms.returns.v1.SearchReturnsRequest
  */
@@ -2066,21 +2070,21 @@ export type SearchReturnsRequest = Message<"rms.returns.v1.SearchReturnsRequest"
   shopId: bigint;
 
   /**
-   * On whose behalf.
+   * The actor that is recorded for the call.
    *
    * @generated from field: rms.common.v1.Actor actor = 2;
    */
   actor?: Actor | undefined;
 
   /**
-   * Matches order name, tracking number or e-mail address exactly, or a title in part; empty for all
+   * The whole order name, tracking number or e-mail address, or a part of a title; empty matches all
    *
    * @generated from field: string query = 3;
    */
   query: string;
 
   /**
-   * Any of these; all when empty
+   * Returns in any of these states; empty matches all
    *
    * @generated from field: repeated rms.returns.v1.ReturnState states = 4;
    */
@@ -2101,50 +2105,50 @@ export type SearchReturnsRequest = Message<"rms.returns.v1.SearchReturnsRequest"
   createdTo?: Timestamp | undefined;
 
   /**
-   * Closed ones too
+   * Includes archived returns, which are the closed ones
    *
    * @generated from field: bool include_archived = 7;
    */
   includeArchived: boolean;
 
   /**
-   * 1 to 200; 50 when 0
+   * 1 to 200; 0 means 50
    *
    * @generated from field: int32 page_size = 8;
    */
   pageSize: number;
 
   /**
-   * Of the previous page; empty for the first
+   * next_cursor of the previous page; empty for the first page
    *
    * @generated from field: string cursor = 9;
    */
   cursor: string;
 
   /**
-   * Only those in review
+   * Only returns in review
    *
    * @generated from field: bool flagged_only = 10;
    */
   flaggedOnly: boolean;
 
   /**
-   * A line has this SKU
+   * Only returns with a line item of this SKU
    *
    * @generated from field: string sku = 11;
    */
   sku: string;
 
   /**
-   * Goes there
+   * Only returns to this destination
    *
    * @generated from field: int64 destination_id = 12;
    */
   destinationId: bigint;
 
   /**
-   * Leaves out of each return the notes, descriptions and images of its conditions and dispositions, and
-   * its uploads: for lists, which do not show them
+   * Omits uploads, and the notes, descriptions and images of conditions and dispositions. Lists do not show
+   * them
    *
    * @generated from field: bool without_long_texts = 13;
    */
@@ -2159,7 +2163,7 @@ export const SearchReturnsRequestSchema: GenMessage<SearchReturnsRequest> = /*@_
   messageDesc(file_rms_returns_v1_returns, 49);
 
 /**
- * SearchReturnsResponse is the answer of SearchReturns.
+ * Response of SearchReturns.
  *
  * @generated from message rms.returns.v1.SearchReturnsResponse
  */
@@ -2179,7 +2183,7 @@ export type SearchReturnsResponse = Message<"rms.returns.v1.SearchReturnsRespons
   nextCursor: string;
 
   /**
-   * Matches in all, counted up to 10,000
+   * Number of matches on all pages, up to 10,000
    *
    * @generated from field: int32 total = 3;
    */
@@ -2200,7 +2204,7 @@ export const SearchReturnsResponseSchema: GenMessage<SearchReturnsResponse> = /*
  */
 export type TimelineEntry = Message<"rms.returns.v1.TimelineEntry"> & {
   /**
-   * Ours, ascending in time
+   * Assigned by this service; a later entry has a larger id
    *
    * @generated from field: int64 id = 1;
    */
@@ -2214,28 +2218,28 @@ export type TimelineEntry = Message<"rms.returns.v1.TimelineEntry"> & {
   returnId: bigint;
 
   /**
-   * When
+   * When it happened
    *
    * @generated from field: google.protobuf.Timestamp occurred_at = 3;
    */
   occurredAt?: Timestamp | undefined;
 
   /**
-   * What, such as `return.submitted`, `note`, `label.updated`
+   * What happened, such as `return.submitted`, `note`, `label.updated`
    *
    * @generated from field: string kind = 4;
    */
   kind: string;
 
   /**
-   * In words
+   * What happened, in words
    *
    * @generated from field: string text = 5;
    */
   text: string;
 
   /**
-   * Who, by name
+   * Name of the author
    *
    * @generated from field: string author = 6;
    */
@@ -2249,7 +2253,7 @@ export type TimelineEntry = Message<"rms.returns.v1.TimelineEntry"> & {
   facts: { [key: string]: string };
 
   /**
-   * Who
+   * Who did it
    *
    * @generated from field: rms.common.v1.Actor actor = 8;
    */
@@ -2264,7 +2268,7 @@ export const TimelineEntrySchema: GenMessage<TimelineEntry> = /*@__PURE__*/
   messageDesc(file_rms_returns_v1_returns, 51);
 
 /**
- * GetTimelineRequest is the question of GetTimeline.
+ * Request of GetTimeline.
  *
  * @generated from message rms.returns.v1.GetTimelineRequest
  */
@@ -2277,7 +2281,7 @@ export type GetTimelineRequest = Message<"rms.returns.v1.GetTimelineRequest"> & 
   shopId: bigint;
 
   /**
-   * On whose behalf.
+   * The actor that is recorded for the call.
    *
    * @generated from field: rms.common.v1.Actor actor = 2;
    */
@@ -2291,14 +2295,14 @@ export type GetTimelineRequest = Message<"rms.returns.v1.GetTimelineRequest"> & 
   returnId: bigint;
 
   /**
-   * 1 to 200; 50 when 0
+   * 1 to 200; 0 means 50
    *
    * @generated from field: int32 page_size = 4;
    */
   pageSize: number;
 
   /**
-   * Of the previous page; empty for the first
+   * next_cursor of the previous page; empty for the first page
    *
    * @generated from field: string cursor = 5;
    */
@@ -2313,7 +2317,7 @@ export const GetTimelineRequestSchema: GenMessage<GetTimelineRequest> = /*@__PUR
   messageDesc(file_rms_returns_v1_returns, 52);
 
 /**
- * GetTimelineResponse is the answer of GetTimeline.
+ * Response of GetTimeline.
  *
  * @generated from message rms.returns.v1.GetTimelineResponse
  */
@@ -2341,7 +2345,7 @@ export const GetTimelineResponseSchema: GenMessage<GetTimelineResponse> = /*@__P
   messageDesc(file_rms_returns_v1_returns, 53);
 
 /**
- * SummarizeRequest is the question of Summarize.
+ * Request of Summarize.
  *
  * @generated from message rms.returns.v1.SummarizeRequest
  */
@@ -2354,21 +2358,21 @@ export type SummarizeRequest = Message<"rms.returns.v1.SummarizeRequest"> & {
   shopId: bigint;
 
   /**
-   * On whose behalf.
+   * The actor that is recorded for the call.
    *
    * @generated from field: rms.common.v1.Actor actor = 2;
    */
   actor?: Actor | undefined;
 
   /**
-   * Inclusive; 30 days ago when absent
+   * Inclusive; absent means 30 days ago
    *
    * @generated from field: google.protobuf.Timestamp created_from = 3;
    */
   createdFrom?: Timestamp | undefined;
 
   /**
-   * Exclusive; now when absent
+   * Exclusive; absent means now
    *
    * @generated from field: google.protobuf.Timestamp created_to = 4;
    */
@@ -2383,7 +2387,7 @@ export const SummarizeRequestSchema: GenMessage<SummarizeRequest> = /*@__PURE__*
   messageDesc(file_rms_returns_v1_returns, 54);
 
 /**
- * SummarizeResponse is the answer of Summarize.
+ * Response of Summarize.
  *
  * @generated from message rms.returns.v1.SummarizeResponse
  */
@@ -2410,7 +2414,7 @@ export type SummarizeResponse = Message<"rms.returns.v1.SummarizeResponse"> & {
   byReason: ReasonCount[];
 
   /**
-   * All
+   * Number of all returns
    *
    * @generated from field: int32 total = 4;
    */
@@ -2473,7 +2477,7 @@ export type OutcomeCount = Message<"rms.returns.v1.OutcomeCount"> & {
   count: number;
 
   /**
-   * Sum of return_total in the shop's currency
+   * Total of return_total, in the shop's currency
    *
    * @generated from field: string return_total = 3;
    */
@@ -2488,7 +2492,7 @@ export const OutcomeCountSchema: GenMessage<OutcomeCount> = /*@__PURE__*/
   messageDesc(file_rms_returns_v1_returns, 57);
 
 /**
- * ReasonCount is how many lines have a reason.
+ * ReasonCount is how many line items have a reason.
  *
  * @generated from message rms.returns.v1.ReasonCount
  */
@@ -2516,7 +2520,7 @@ export const ReasonCountSchema: GenMessage<ReasonCount> = /*@__PURE__*/
   messageDesc(file_rms_returns_v1_returns, 58);
 
 /**
- * CheckLineItemsRequest is the question of CheckLineItems.
+ * Request of CheckLineItems.
  *
  * @generated from message rms.returns.v1.CheckLineItemsRequest
  */
@@ -2529,7 +2533,7 @@ export type CheckLineItemsRequest = Message<"rms.returns.v1.CheckLineItemsReques
   shopId: bigint;
 
   /**
-   * On whose behalf.
+   * The actor that is recorded for the call.
    *
    * @generated from field: rms.common.v1.Actor actor = 2;
    */
@@ -2543,7 +2547,7 @@ export type CheckLineItemsRequest = Message<"rms.returns.v1.CheckLineItemsReques
   lineItemIds: bigint[];
 
   /**
-   * The answer is to hold the notes of the latest assessments; then 1 to 30 ids
+   * Include the notes of the latest assessments in the response; then 1 to 30 ids
    *
    * @generated from field: bool with_notes = 4;
    */
@@ -2558,13 +2562,13 @@ export const CheckLineItemsRequestSchema: GenMessage<CheckLineItemsRequest> = /*
   messageDesc(file_rms_returns_v1_returns, 59);
 
 /**
- * CheckLineItemsResponse is the answer of CheckLineItems.
+ * Response of CheckLineItems.
  *
  * @generated from message rms.returns.v1.CheckLineItemsResponse
  */
 export type CheckLineItemsResponse = Message<"rms.returns.v1.CheckLineItemsResponse"> & {
   /**
-   * Those that are the shop's
+   * The line items that belong to the shop
    *
    * @generated from field: repeated rms.returns.v1.LineItemOwner owners = 1;
    */
@@ -2579,27 +2583,27 @@ export const CheckLineItemsResponseSchema: GenMessage<CheckLineItemsResponse> = 
   messageDesc(file_rms_returns_v1_returns, 60);
 
 /**
- * LineItemOwner is the return a line belongs to.
+ * LineItemOwner is the return of a line item.
  *
  * @generated from message rms.returns.v1.LineItemOwner
  */
 export type LineItemOwner = Message<"rms.returns.v1.LineItemOwner"> & {
   /**
-   * The line
+   * The line item
    *
    * @generated from field: int64 line_item_id = 1;
    */
   lineItemId: bigint;
 
   /**
-   * Its return
+   * The return of the line item
    *
    * @generated from field: int64 return_id = 2;
    */
   returnId: bigint;
 
   /**
-   * Its latest assessment, where notes were asked for; 0 when there is none
+   * The latest assessment, if notes were requested; 0 when there is none
    *
    * @generated from field: int64 assessment_id = 3;
    */
@@ -2655,29 +2659,29 @@ export type Settings = Message<"rms.returns.v1.Settings"> & {
   labelProvider: LabelProvider;
 
   /**
-   * Days from the first label until an unsent return expires, 1 to 365; 28 by default
+   * Days from the first label until a return that was not sent expires, 1 to 365; 28 by default
    *
    * @generated from field: int32 expiry_days = 5;
    */
   expiryDays: number;
 
   /**
-   * Usual parcel; its weight is not read
+   * Size of the usual parcel; its weight is not read
    *
    * @generated from field: rms.returns.v1.Parcel parcel = 6;
    */
   parcel?: Parcel | undefined;
 
   /**
-   * How long passing failures of the commerce provider are retried, 1 to 1440; 15 by default
+   * For how many minutes transient failures of the commerce provider are retried, 1 to 1440; 15 by default
    *
    * @generated from field: int32 processing_retry_minutes = 7;
    */
   processingRetryMinutes: number;
 
   /**
-   * On trial: production processes its returns with the embedded commerce provider, which moves no money;
-   * false by default
+   * Whether this is a sandbox shop. Production processes its returns with the embedded commerce provider,
+   * which moves no money. False by default
    *
    * @generated from field: optional bool sandbox = 8;
    */
@@ -2692,7 +2696,7 @@ export const SettingsSchema: GenMessage<Settings> = /*@__PURE__*/
   messageDesc(file_rms_returns_v1_returns, 62);
 
 /**
- * GetSettingsRequest is the question of GetSettings.
+ * Request of GetSettings.
  *
  * @generated from message rms.returns.v1.GetSettingsRequest
  */
@@ -2705,7 +2709,7 @@ export type GetSettingsRequest = Message<"rms.returns.v1.GetSettingsRequest"> & 
   shopId: bigint;
 
   /**
-   * On whose behalf.
+   * The actor that is recorded for the call.
    *
    * @generated from field: rms.common.v1.Actor actor = 2;
    */
@@ -2720,7 +2724,7 @@ export const GetSettingsRequestSchema: GenMessage<GetSettingsRequest> = /*@__PUR
   messageDesc(file_rms_returns_v1_returns, 63);
 
 /**
- * GetSettingsResponse is the answer of GetSettings.
+ * Response of GetSettings.
  *
  * @generated from message rms.returns.v1.GetSettingsResponse
  */
@@ -2741,7 +2745,7 @@ export const GetSettingsResponseSchema: GenMessage<GetSettingsResponse> = /*@__P
   messageDesc(file_rms_returns_v1_returns, 64);
 
 /**
- * UpdateSettingsRequest is the question of UpdateSettings.
+ * Request of UpdateSettings.
  *
  * @generated from message rms.returns.v1.UpdateSettingsRequest
  */
@@ -2754,14 +2758,14 @@ export type UpdateSettingsRequest = Message<"rms.returns.v1.UpdateSettingsReques
   shopId: bigint;
 
   /**
-   * On whose behalf.
+   * The actor that is recorded for the call.
    *
    * @generated from field: rms.common.v1.Actor actor = 2;
    */
   actor?: Actor | undefined;
 
   /**
-   * Unset fields stay
+   * Unset fields keep their values
    *
    * @generated from field: rms.returns.v1.Settings settings = 3;
    */
@@ -2776,7 +2780,7 @@ export const UpdateSettingsRequestSchema: GenMessage<UpdateSettingsRequest> = /*
   messageDesc(file_rms_returns_v1_returns, 65);
 
 /**
- * UpdateSettingsResponse is the answer of UpdateSettings.
+ * Response of UpdateSettings.
  *
  * @generated from message rms.returns.v1.UpdateSettingsResponse
  */
@@ -2797,34 +2801,34 @@ export const UpdateSettingsResponseSchema: GenMessage<UpdateSettingsResponse> = 
   messageDesc(file_rms_returns_v1_returns, 66);
 
 /**
- * Assessment is one assessed line.
+ * Assessment is the assessment of one line item.
  *
  * @generated from message rms.returns.v1.Assessment
  */
 export type Assessment = Message<"rms.returns.v1.Assessment"> & {
   /**
-   * Grows per line
+   * A later assessment of a line item has a larger id
    *
    * @generated from field: int64 assessment_id = 1;
    */
   assessmentId: bigint;
 
   /**
-   * The line
+   * The line item
    *
    * @generated from field: int64 line_item_id = 2;
    */
   lineItemId: bigint;
 
   /**
-   * What became of it
+   * What becomes of it
    *
    * @generated from field: rms.returns.v1.Disposition disposition = 3;
    */
   disposition?: Disposition | undefined;
 
   /**
-   * Links; shown with the condition
+   * Links to images; the details show them in the condition
    *
    * @generated from field: repeated string images = 4;
    */
@@ -2846,27 +2850,27 @@ export const AssessmentSchema: GenMessage<Assessment> = /*@__PURE__*/
   messageDesc(file_rms_returns_v1_returns, 67);
 
 /**
- * Grading is one graded line.
+ * Grading is the grading of one line item.
  *
  * @generated from message rms.returns.v1.Grading
  */
 export type Grading = Message<"rms.returns.v1.Grading"> & {
   /**
-   * Grows per line
+   * A later grading of a line item has a larger id
    *
    * @generated from field: int64 grading_id = 1;
    */
   gradingId: bigint;
 
   /**
-   * The line
+   * The line item
    *
    * @generated from field: int64 line_item_id = 2;
    */
   lineItemId: bigint;
 
   /**
-   * What was found; images are the grading's own
+   * The result of the grading; its images are those of the grading only
    *
    * @generated from field: rms.returns.v1.Condition condition = 3;
    */
@@ -2888,7 +2892,7 @@ export const GradingSchema: GenMessage<Grading> = /*@__PURE__*/
   messageDesc(file_rms_returns_v1_returns, 68);
 
 /**
- * ApplyAssessmentsRequest is the question of ApplyAssessments.
+ * Request of ApplyAssessments.
  *
  * @generated from message rms.returns.v1.ApplyAssessmentsRequest
  */
@@ -2901,7 +2905,7 @@ export type ApplyAssessmentsRequest = Message<"rms.returns.v1.ApplyAssessmentsRe
   shopId: bigint;
 
   /**
-   * On whose behalf.
+   * The actor that is recorded for the call.
    *
    * @generated from field: rms.common.v1.Actor actor = 2;
    */
@@ -2915,7 +2919,7 @@ export type ApplyAssessmentsRequest = Message<"rms.returns.v1.ApplyAssessmentsRe
   assessments: Assessment[];
 
   /**
-   * The answer is to hold no returns
+   * Omit the returns from the response
    *
    * @generated from field: bool without_returns = 4;
    */
@@ -2930,13 +2934,13 @@ export const ApplyAssessmentsRequestSchema: GenMessage<ApplyAssessmentsRequest> 
   messageDesc(file_rms_returns_v1_returns, 69);
 
 /**
- * ApplyAssessmentsResponse is the answer of ApplyAssessments.
+ * Response of ApplyAssessments.
  *
  * @generated from message rms.returns.v1.ApplyAssessmentsResponse
  */
 export type ApplyAssessmentsResponse = Message<"rms.returns.v1.ApplyAssessmentsResponse"> & {
   /**
-   * The returns concerned
+   * The returns of the line items
    *
    * @generated from field: repeated rms.returns.v1.Return returns = 1;
    */
@@ -2951,7 +2955,7 @@ export const ApplyAssessmentsResponseSchema: GenMessage<ApplyAssessmentsResponse
   messageDesc(file_rms_returns_v1_returns, 70);
 
 /**
- * ApplyGradingsRequest is the question of ApplyGradings.
+ * Request of ApplyGradings.
  *
  * @generated from message rms.returns.v1.ApplyGradingsRequest
  */
@@ -2964,7 +2968,7 @@ export type ApplyGradingsRequest = Message<"rms.returns.v1.ApplyGradingsRequest"
   shopId: bigint;
 
   /**
-   * On whose behalf.
+   * The actor that is recorded for the call.
    *
    * @generated from field: rms.common.v1.Actor actor = 2;
    */
@@ -2978,7 +2982,7 @@ export type ApplyGradingsRequest = Message<"rms.returns.v1.ApplyGradingsRequest"
   gradings: Grading[];
 
   /**
-   * The answer is to hold no returns
+   * Omit the returns from the response
    *
    * @generated from field: bool without_returns = 4;
    */
@@ -2993,13 +2997,13 @@ export const ApplyGradingsRequestSchema: GenMessage<ApplyGradingsRequest> = /*@_
   messageDesc(file_rms_returns_v1_returns, 71);
 
 /**
- * ApplyGradingsResponse is the answer of ApplyGradings.
+ * Response of ApplyGradings.
  *
  * @generated from message rms.returns.v1.ApplyGradingsResponse
  */
 export type ApplyGradingsResponse = Message<"rms.returns.v1.ApplyGradingsResponse"> & {
   /**
-   * The returns concerned
+   * The returns of the line items
    *
    * @generated from field: repeated rms.returns.v1.Return returns = 1;
    */
@@ -3014,7 +3018,7 @@ export const ApplyGradingsResponseSchema: GenMessage<ApplyGradingsResponse> = /*
   messageDesc(file_rms_returns_v1_returns, 72);
 
 /**
- * SweepExpiredRequest is the question of SweepExpired.
+ * Request of SweepExpired.
  *
  * @generated from message rms.returns.v1.SweepExpiredRequest
  */
@@ -3027,7 +3031,7 @@ export type SweepExpiredRequest = Message<"rms.returns.v1.SweepExpiredRequest"> 
   shopId: bigint;
 
   /**
-   * On whose behalf.
+   * The actor that is recorded for the call.
    *
    * @generated from field: rms.common.v1.Actor actor = 2;
    */
@@ -3042,13 +3046,13 @@ export const SweepExpiredRequestSchema: GenMessage<SweepExpiredRequest> = /*@__P
   messageDesc(file_rms_returns_v1_returns, 73);
 
 /**
- * SweepExpiredResponse is the answer of SweepExpired.
+ * Response of SweepExpired.
  *
  * @generated from message rms.returns.v1.SweepExpiredResponse
  */
 export type SweepExpiredResponse = Message<"rms.returns.v1.SweepExpiredResponse"> & {
   /**
-   * How many
+   * How many returns expired
    *
    * @generated from field: int32 expired = 1;
    */
@@ -3063,7 +3067,7 @@ export const SweepExpiredResponseSchema: GenMessage<SweepExpiredResponse> = /*@_
   messageDesc(file_rms_returns_v1_returns, 74);
 
 /**
- * InstantRefundState is where an instant refund stands.
+ * InstantRefundState is the state of an instant refund.
  *
  * @generated from enum rms.returns.v1.InstantRefundState
  */
@@ -3079,21 +3083,21 @@ export const InstantRefundState = {
   OPEN: 1,
 
   /**
-   * The goods came: the credit stands.
+   * The goods arrived. The shopper keeps the instant refund.
    *
    * @generated from enum value: INSTANT_REFUND_STATE_RETURNED = 2;
    */
   RETURNED: 2,
 
   /**
-   * They did not come in time: the shopper's card was charged.
+   * The goods did not arrive in time. The shopper's card was charged.
    *
    * @generated from enum value: INSTANT_REFUND_STATE_CHARGED = 3;
    */
   CHARGED: 3,
 
   /**
-   * They did not come, and the charge failed.
+   * The goods did not arrive in time, and the charge failed. The shopper keeps the instant refund.
    *
    * @generated from enum value: INSTANT_REFUND_STATE_CHARGE_FAILED = 4;
    */
@@ -3101,7 +3105,7 @@ export const InstantRefundState = {
 } as const;
 
 /**
- * InstantRefundState is where an instant refund stands.
+ * InstantRefundState is the state of an instant refund.
  *
  * @generated from enum rms.returns.v1.InstantRefundState
  */
@@ -3125,14 +3129,14 @@ export const RestockMode = {
   UNSPECIFIED: 0,
 
   /**
-   * Not by this service.
+   * This service does not request restocking.
    *
    * @generated from enum value: RESTOCK_MODE_OFF = 1;
    */
   OFF: 1,
 
   /**
-   * restock.requested is emitted.
+   * This service emits restock.requested.
    *
    * @generated from enum value: RESTOCK_MODE_WEBHOOK = 2;
    */
@@ -3171,7 +3175,7 @@ export const GiftCardMode = {
   PROVIDER: 1,
 
   /**
-   * An external provider, asked by giftcard.requested.
+   * An external provider that receives giftcard.requested.
    *
    * @generated from enum value: GIFT_CARD_MODE_EXTERNAL = 2;
    */
@@ -3210,7 +3214,7 @@ export const LabelProvider = {
   OWN: 1,
 
   /**
-   * A third party, asked by label.request.issued.
+   * A third party that receives label.request.issued.
    *
    * @generated from enum value: LABEL_PROVIDER_THIRD_PARTY = 2;
    */
@@ -3231,16 +3235,17 @@ export const LabelProviderSchema: GenEnum<LabelProvider> = /*@__PURE__*/
   enumDesc(file_rms_returns_v1_returns, 3);
 
 /**
- * ReturnsService keeps returns and their rules.
+ * ReturnsService stores returns and applies their rules.
  *
  * @generated from service rms.returns.v1.ReturnsService
  */
 export const ReturnsService: GenService<{
   /**
    * SubmitReturn records a new return. Emits return.created, and label.request.issued if labels are
-   * third-party and the method is mail. State REVIEW if flag_reasons are given, else OPEN.
-   * ALREADY_EXISTS: the key was used with other content. FAILED_PRECONDITION: a line is already in a
-   * live return, or the shop has no settings.
+   * third-party and the method is mail. The state is REVIEW if flag_reasons are given, else OPEN.
+   * ALREADY_EXISTS: the key was used with other content. FAILED_PRECONDITION: a line item is already in a
+   * return that is open or in review, or no more units of it can be returned, or the destination is
+   * disabled, or the shop has no settings.
    *
    * @generated from rpc rms.returns.v1.ReturnsService.SubmitReturn
    */
@@ -3250,10 +3255,10 @@ export const ReturnsService: GenService<{
     output: typeof SubmitReturnResponseSchema;
   },
   /**
-   * EditReturn changes lines. Emits return.updated and sets edited_at. FAILED_PRECONDITION: not open or
-   * in review, queued for processing, or partly fulfilled by a failed run of processing; when a line is
-   * taken out, also paid for good by an instant refund. ABORTED: the expected revision is not the
-   * current one.
+   * EditReturn changes line items, amounts or the outcome. Emits return.updated and sets edited_at.
+   * FAILED_PRECONDITION: the return is not open or in review, is queued for processing, or a failed run of
+   * processing fulfilled a part of it or may have; or the edit removes a line item, and the shopper keeps
+   * an instant refund. ABORTED: the expected revision is not the current one.
    *
    * @generated from rpc rms.returns.v1.ReturnsService.EditReturn
    */
@@ -3263,8 +3268,8 @@ export const ReturnsService: GenService<{
     output: typeof EditReturnResponseSchema;
   },
   /**
-   * FlagReturn puts an open return into review. Emits return.updated. FAILED_PRECONDITION: not open, or
-   * queued.
+   * FlagReturn puts an open return into review. Emits return.updated. FAILED_PRECONDITION: the return is
+   * not open, or is queued for processing.
    *
    * @generated from rpc rms.returns.v1.ReturnsService.FlagReturn
    */
@@ -3274,7 +3279,8 @@ export const ReturnsService: GenService<{
     output: typeof FlagReturnResponseSchema;
   },
   /**
-   * UnflagReturn takes a return out of review. Emits return.updated. FAILED_PRECONDITION: not in review.
+   * UnflagReturn ends the review of a return: it is open again. Emits return.updated.
+   * FAILED_PRECONDITION: the return is not in review.
    *
    * @generated from rpc rms.returns.v1.ReturnsService.UnflagReturn
    */
@@ -3284,9 +3290,10 @@ export const ReturnsService: GenService<{
     output: typeof UnflagReturnResponseSchema;
   },
   /**
-   * CancelReturn cancels an open return or one in review. Emits return.updated, and
-   * label.request.cancelled if a request is open. FAILED_PRECONDITION: closed, expired, cancelled,
-   * queued, partly fulfilled by a failed run of processing, or paid for good by an instant refund.
+   * CancelReturn cancels a return that is open or in review. Emits return.updated, and
+   * label.request.cancelled if a label request is open. FAILED_PRECONDITION: the return is closed, expired,
+   * cancelled or queued for processing; a failed run of processing fulfilled a part of it or may have; or
+   * the shopper keeps an instant refund.
    *
    * @generated from rpc rms.returns.v1.ReturnsService.CancelReturn
    */
@@ -3296,9 +3303,9 @@ export const ReturnsService: GenService<{
     output: typeof CancelReturnResponseSchema;
   },
   /**
-   * ProcessReturn queues a return for processing; the answer says what became of the request. Later
-   * emits return.closed (with restock.requested and giftcard.requested as the shop has it) or
-   * return.processing.failed.
+   * ProcessReturn queues a return for processing. The response says whether it was queued, or why not. The
+   * run emits return.closed (with restock.requested and giftcard.requested if the shop's settings say so),
+   * or return.processing.failed.
    *
    * @generated from rpc rms.returns.v1.ReturnsService.ProcessReturn
    */
@@ -3308,9 +3315,9 @@ export const ReturnsService: GenService<{
     output: typeof ProcessReturnResponseSchema;
   },
   /**
-   * RecordLabel adds a label. Emits label.created and return.updated, and fulfils an open label request.
-   * ALREADY_EXISTS: the key was used with other content. FAILED_PRECONDITION: cancelled, expired or
-   * closed.
+   * RecordLabel adds a label, and fulfils an open label request. A label whose parcel moves reopens an
+   * expired return. Emits label.created and return.updated. ALREADY_EXISTS: the key was used with other
+   * content. FAILED_PRECONDITION: the return is cancelled or closed.
    *
    * @generated from rpc rms.returns.v1.ReturnsService.RecordLabel
    */
@@ -3320,8 +3327,8 @@ export const ReturnsService: GenService<{
     output: typeof RecordLabelResponseSchema;
   },
   /**
-   * UpdateLabel records what the carrier says. An older occurred_at, or any update after DELIVERED, is
-   * ignored and answered with the label as it is. Emits label.updated and return.updated.
+   * UpdateLabel records a carrier update. It ignores an update that is older than the last one, or that
+   * comes after DELIVERED, and returns the unchanged label. Emits label.updated and return.updated.
    *
    * @generated from rpc rms.returns.v1.ReturnsService.UpdateLabel
    */
@@ -3331,9 +3338,9 @@ export const ReturnsService: GenService<{
     output: typeof UpdateLabelResponseSchema;
   },
   /**
-   * RequestLabel asks the third-party provider for a label. Emits label.request.issued.
-   * FAILED_PRECONDITION: the shop does not use one, or the return is not open or in review.
-   * ALREADY_EXISTS: one is open.
+   * RequestLabel requests a label of the third-party provider. Emits label.request.issued.
+   * FAILED_PRECONDITION: the shop does not use a third-party provider, or the return is not open or in
+   * review. ALREADY_EXISTS: the return has an open label request.
    *
    * @generated from rpc rms.returns.v1.ReturnsService.RequestLabel
    */
@@ -3343,8 +3350,8 @@ export const ReturnsService: GenService<{
     output: typeof RequestLabelResponseSchema;
   },
   /**
-   * CancelLabelRequest withdraws an open label request. Emits label.request.cancelled.
-   * FAILED_PRECONDITION: not open.
+   * CancelLabelRequest cancels an open label request. Emits label.request.cancelled.
+   * FAILED_PRECONDITION: the label request is not open.
    *
    * @generated from rpc rms.returns.v1.ReturnsService.CancelLabelRequest
    */
@@ -3354,8 +3361,8 @@ export const ReturnsService: GenService<{
     output: typeof CancelLabelRequestResponseSchema;
   },
   /**
-   * RecordArrival notes that goods arrived, and in which consolidated shipment they travel on. Emits
-   * return.updated. FAILED_PRECONDITION: cancelled or expired.
+   * RecordArrival records that goods arrived, and the consolidated shipment that carries them on. An
+   * arrival reopens an expired return. Emits return.updated. FAILED_PRECONDITION: the return is cancelled.
    *
    * @generated from rpc rms.returns.v1.ReturnsService.RecordArrival
    */
@@ -3366,8 +3373,8 @@ export const ReturnsService: GenService<{
   },
   /**
    * RecordPartnerShipment records a consolidated shipment that a warehouse partner processed. Emits
-   * shipment.processed, and return.updated per return. partner_shipment_id is the key. ALREADY_EXISTS:
-   * it was used with other content.
+   * shipment.processed, and return.updated for each return. partner_shipment_id is the idempotency key.
+   * ALREADY_EXISTS: it was used with other content.
    *
    * @generated from rpc rms.returns.v1.ReturnsService.RecordPartnerShipment
    */
@@ -3377,9 +3384,10 @@ export const ReturnsService: GenService<{
     output: typeof RecordPartnerShipmentResponseSchema;
   },
   /**
-   * OpenInstantRefund records that the shopper was paid before the goods arrived. Only the timeline
-   * tells. ALREADY_EXISTS: one is open, or the key was used with other content. FAILED_PRECONDITION: not
-   * open or in review, queued, or refunded by a failed run of processing, surely or perhaps.
+   * OpenInstantRefund records that the shopper was paid before the goods arrived. Emits no event.
+   * ALREADY_EXISTS: the return has an open instant refund, or the key was used with other content.
+   * FAILED_PRECONDITION: the return is not open or in review, is queued for processing, or a failed run has
+   * refunded it or may have.
    *
    * @generated from rpc rms.returns.v1.ReturnsService.OpenInstantRefund
    */
@@ -3389,8 +3397,8 @@ export const ReturnsService: GenService<{
     output: typeof OpenInstantRefundResponseSchema;
   },
   /**
-   * SettleInstantRefund closes an instant-refund credit; the return can be processed again.
-   * FAILED_PRECONDITION: settled already with another result.
+   * SettleInstantRefund records how an instant refund ended. The return can be processed again. Emits no
+   * event. FAILED_PRECONDITION: it ended already with another result.
    *
    * @generated from rpc rms.returns.v1.ReturnsService.SettleInstantRefund
    */
@@ -3400,8 +3408,8 @@ export const ReturnsService: GenService<{
     output: typeof SettleInstantRefundResponseSchema;
   },
   /**
-   * AddCustomerUpload adds a picture or film of the shopper to a line. Emits return.updated.
-   * FAILED_PRECONDITION: cancelled, expired, closed or redacted.
+   * AddCustomerUpload adds a shopper's image or video to a line item. Emits return.updated.
+   * FAILED_PRECONDITION: the return is cancelled, expired, closed or redacted.
    *
    * @generated from rpc rms.returns.v1.ReturnsService.AddCustomerUpload
    */
@@ -3411,7 +3419,8 @@ export const ReturnsService: GenService<{
     output: typeof AddCustomerUploadResponseSchema;
   },
   /**
-   * AddNote writes into the timeline. Emits nothing. ALREADY_EXISTS: the key was used with other content.
+   * AddNote writes a note into the timeline. Emits no event. ALREADY_EXISTS: the key was used with other
+   * content.
    *
    * @generated from rpc rms.returns.v1.ReturnsService.AddNote
    */
@@ -3421,7 +3430,8 @@ export const ReturnsService: GenService<{
     output: typeof AddNoteResponseSchema;
   },
   /**
-   * RedactCustomer removes names, e-mail addresses and uploads of one shopper. Emits customer.redacted.
+   * RedactCustomer removes names, addresses, e-mail addresses and uploads of one shopper. Emits
+   * customer.redacted.
    *
    * @generated from rpc rms.returns.v1.ReturnsService.RedactCustomer
    */
@@ -3431,8 +3441,8 @@ export const ReturnsService: GenService<{
     output: typeof RedactCustomerResponseSchema;
   },
   /**
-   * GetReturns reads several returns at once, each once; ids that do not exist in the shop are left out.
-   * It ends before the first that the answer has no room for: ask again for the rest.
+   * GetReturns reads several returns, each once. Ids that do not exist in the shop are omitted. The
+   * response stops before the first return that does not fit. Request the remaining ids again.
    *
    * @generated from rpc rms.returns.v1.ReturnsService.GetReturns
    */
@@ -3442,7 +3452,7 @@ export const ReturnsService: GenService<{
     output: typeof GetReturnsResponseSchema;
   },
   /**
-   * GetSnapshot reads a return as it was at a revision whose event left the snapshot out.
+   * GetSnapshot reads a return as it was at a revision whose event has no snapshot.
    *
    * @generated from rpc rms.returns.v1.ReturnsService.GetSnapshot
    */
@@ -3452,8 +3462,8 @@ export const ReturnsService: GenService<{
     output: typeof GetSnapshotResponseSchema;
   },
   /**
-   * ReadEvents reads what was published about a shop's returns, for as long as it is kept, in the order
-   * in which it was stored and in pages of bounded size.
+   * ReadEvents reads the stored events about a shop's returns, in the order in which they were stored. A
+   * page has a maximum size.
    *
    * @generated from rpc rms.returns.v1.ReturnsService.ReadEvents
    */
@@ -3463,7 +3473,7 @@ export const ReturnsService: GenService<{
     output: typeof ReadEventsResponseSchema;
   },
   /**
-   * CountEvents counts what ReadEvents would read, to at most 100,000.
+   * CountEvents counts the events that ReadEvents would read, up to 100,000.
    *
    * @generated from rpc rms.returns.v1.ReturnsService.CountEvents
    */
@@ -3473,8 +3483,9 @@ export const ReturnsService: GenService<{
     output: typeof CountEventsResponseSchema;
   },
   /**
-   * FindReturn reads one return by id, order id (the provider's first, then ours) or order name; of
-   * several the newest. NOT_FOUND: no match. RESOURCE_EXHAUSTED: it is larger than max_bytes.
+   * FindReturn returns the newest match by return id, order name or order id. An order_id is this
+   * service's own id; only if the shop has no such order, it is read as the provider's id. NOT_FOUND: no
+   * match. RESOURCE_EXHAUSTED: the return is larger than max_bytes.
    *
    * @generated from rpc rms.returns.v1.ReturnsService.FindReturn
    */
@@ -3484,8 +3495,8 @@ export const ReturnsService: GenService<{
     output: typeof FindReturnResponseSchema;
   },
   /**
-   * FindReturns reads several as FindReturn does, each once. It leaves out what the shop lacks, and what
-   * the answer has no room for: FindReturn tells which.
+   * FindReturns finds several returns as FindReturn does, each once. Returns that do not exist or do not
+   * fit are omitted. Call FindReturn to learn which of the two it was.
    *
    * @generated from rpc rms.returns.v1.ReturnsService.FindReturns
    */
@@ -3495,8 +3506,8 @@ export const ReturnsService: GenService<{
     output: typeof FindReturnsResponseSchema;
   },
   /**
-   * SearchReturns lists returns, newest first. Archived ones only when asked for. A page of large
-   * returns holds fewer than were asked for: only an empty cursor says that there are no more.
+   * SearchReturns lists returns, newest first. Archived returns only if requested. A page may have fewer
+   * entries than the limit. The last page has an empty cursor.
    *
    * @generated from rpc rms.returns.v1.ReturnsService.SearchReturns
    */
@@ -3526,7 +3537,7 @@ export const ReturnsService: GenService<{
     output: typeof SummarizeResponseSchema;
   },
   /**
-   * CheckLineItems says which line items are the shop's, and their returns.
+   * CheckLineItems lists the line items that belong to the shop, with their returns.
    *
    * @generated from rpc rms.returns.v1.ReturnsService.CheckLineItems
    */
@@ -3546,8 +3557,8 @@ export const ReturnsService: GenService<{
     output: typeof GetSettingsResponseSchema;
   },
   /**
-   * UpdateSettings writes the shop's returns settings; absent fields stay. The first call needs the
-   * currency, which never changes afterwards.
+   * UpdateSettings writes the shop's returns settings; absent fields keep their values. The first call
+   * needs the currency, which never changes afterwards.
    *
    * @generated from rpc rms.returns.v1.ReturnsService.UpdateSettings
    */
@@ -3557,8 +3568,9 @@ export const ReturnsService: GenService<{
     output: typeof UpdateSettingsResponseSchema;
   },
   /**
-   * ApplyAssessments takes over assessments from the dispositions service. Idempotent by assessment id:
-   * an id not above the line's last is ignored. Emits return.updated.
+   * ApplyAssessments stores assessments of the dispositions service in the returns. It ignores an
+   * assessment that is not newer than the line item's last one: a newer one has a larger id. Emits
+   * return.updated.
    *
    * @generated from rpc rms.returns.v1.ReturnsService.ApplyAssessments
    */
@@ -3568,8 +3580,8 @@ export const ReturnsService: GenService<{
     output: typeof ApplyAssessmentsResponseSchema;
   },
   /**
-   * ApplyGradings takes over gradings from the dispositions service. Idempotent by grading id: an id not
-   * above the line's last is ignored. Emits return.updated.
+   * ApplyGradings stores gradings of the dispositions service in the returns. It ignores a grading that is
+   * not newer than the line item's last one: a newer one has a larger id. Emits return.updated.
    *
    * @generated from rpc rms.returns.v1.ReturnsService.ApplyGradings
    */
@@ -3579,7 +3591,7 @@ export const ReturnsService: GenService<{
     output: typeof ApplyGradingsResponseSchema;
   },
   /**
-   * SweepExpired expires the shop's overdue returns now; the sweeper does the same for all shops every
+   * SweepExpired expires the shop's overdue returns now. The expiry job does this for all shops every
    * 60 s. Emits return.updated and label.request.cancelled.
    *
    * @generated from rpc rms.returns.v1.ReturnsService.SweepExpired

@@ -17,41 +17,41 @@ export const file_rms_webhooks_v1_webhooks: GenFile = /*@__PURE__*/
   fileDesc("Ch5ybXMvd2ViaG9va3MvdjEvd2ViaG9va3MucHJvdG8SD3Jtcy53ZWJob29rcy52MSL0AwoMU3Vic2NyaXB0aW9uEgoKAmlkGAEgASgDEg0KBXRvcGljGAIgASgJEg8KB3RyaWdnZXIYAyABKAkSCwoDdXJsGAQgASgJEjMKBnN0YXR1cxgFIAEoDjIjLnJtcy53ZWJob29rcy52MS5TdWJzY3JpcHRpb25TdGF0dXMSEAoIZGVsaXZlcnMYBiABKAgSLgoKY3JlYXRlZF9hdBgHIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLgoKdXBkYXRlZF9hdBgIIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASFwoPaW5hY3RpdmVfcmVhc29uGAkgASgJEhAKCGZhaWx1cmVzGAogASgFEjEKDWZhaWxpbmdfc2luY2UYCyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi8KC2Rpc2FibGVzX2F0GAwgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIWCg53YXJuZWRfcGVyY2VudBgNIAEoBRIyCg5pbmFjdGl2ZV9zaW5jZRgOIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASKQoHYmFja2xvZxgPIAEoCzIYLnJtcy53ZWJob29rcy52MS5CYWNrbG9nIlUKB0JhY2tsb2cSDQoFY291bnQYASABKAUSDAoEbW9yZRgCIAEoCBItCglvbGRlc3RfYXQYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIrMBChlDcmVhdGVTdWJzY3JpcHRpb25SZXF1ZXN0Eg8KB3Nob3BfaWQYASABKAMSIwoFYWN0b3IYAiABKAsyFC5ybXMuY29tbW9uLnYxLkFjdG9yEg0KBXRvcGljGAMgASgJEg8KB3RyaWdnZXIYBCABKAkSCwoDdXJsGAUgASgJEjMKBnN0YXR1cxgGIAEoDjIjLnJtcy53ZWJob29rcy52MS5TdWJzY3JpcHRpb25TdGF0dXMiYQoaQ3JlYXRlU3Vic2NyaXB0aW9uUmVzcG9uc2USMwoMc3Vic2NyaXB0aW9uGAEgASgLMh0ucm1zLndlYmhvb2tzLnYxLlN1YnNjcmlwdGlvbhIOCgZzZWNyZXQYAiABKAki5QEKGVVwZGF0ZVN1YnNjcmlwdGlvblJlcXVlc3QSDwoHc2hvcF9pZBgBIAEoAxIjCgVhY3RvchgCIAEoCzIULnJtcy5jb21tb24udjEuQWN0b3ISFwoPc3Vic2NyaXB0aW9uX2lkGAMgASgDEg0KBXRvcGljGAQgASgJEg8KB3RyaWdnZXIYBSABKAkSCwoDdXJsGAYgASgJEjMKBnN0YXR1cxgHIAEoDjIjLnJtcy53ZWJob29rcy52MS5TdWJzY3JpcHRpb25TdGF0dXMSFwoPaWRlbXBvdGVuY3lfa2V5GAggASgJIlEKGlVwZGF0ZVN1YnNjcmlwdGlvblJlc3BvbnNlEjMKDHN1YnNjcmlwdGlvbhgBIAEoCzIdLnJtcy53ZWJob29rcy52MS5TdWJzY3JpcHRpb24iagoZRGVsZXRlU3Vic2NyaXB0aW9uUmVxdWVzdBIPCgdzaG9wX2lkGAEgASgDEiMKBWFjdG9yGAIgASgLMhQucm1zLmNvbW1vbi52MS5BY3RvchIXCg9zdWJzY3JpcHRpb25faWQYAyABKAMiHAoaRGVsZXRlU3Vic2NyaXB0aW9uUmVzcG9uc2UiaQoYTGlzdFN1YnNjcmlwdGlvbnNSZXF1ZXN0Eg8KB3Nob3BfaWQYASABKAMSIwoFYWN0b3IYAiABKAsyFC5ybXMuY29tbW9uLnYxLkFjdG9yEhcKD2luY2x1ZGVfYmFja2xvZxgDIAEoCCJRChlMaXN0U3Vic2NyaXB0aW9uc1Jlc3BvbnNlEjQKDXN1YnNjcmlwdGlvbnMYASADKAsyHS5ybXMud2ViaG9va3MudjEuU3Vic2NyaXB0aW9uImQKE1JldmVhbFNlY3JldFJlcXVlc3QSDwoHc2hvcF9pZBgBIAEoAxIjCgVhY3RvchgCIAEoCzIULnJtcy5jb21tb24udjEuQWN0b3ISFwoPc3Vic2NyaXB0aW9uX2lkGAMgASgDIkAKFFJldmVhbFNlY3JldFJlc3BvbnNlEigKB3NlY3JldHMYASADKAsyFy5ybXMud2ViaG9va3MudjEuU2VjcmV0IncKBlNlY3JldBINCgV2YWx1ZRgBIAEoCRIuCgpjcmVhdGVkX2F0GAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIuCgpleHBpcmVzX2F0GAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCKSAQoTUm90YXRlU2VjcmV0UmVxdWVzdBIPCgdzaG9wX2lkGAEgASgDEiMKBWFjdG9yGAIgASgLMhQucm1zLmNvbW1vbi52MS5BY3RvchIXCg9zdWJzY3JpcHRpb25faWQYAyABKAMSGgoNb3ZlcmxhcF9ob3VycxgEIAEoBUgAiAEBQhAKDl9vdmVybGFwX2hvdXJzIj8KFFJvdGF0ZVNlY3JldFJlc3BvbnNlEicKBnNlY3JldBgBIAEoCzIXLnJtcy53ZWJob29rcy52MS5TZWNyZXQi8gEKB0F0dGVtcHQSDgoGbnVtYmVyGAEgASgFEi4KCnN0YXJ0ZWRfYXQYAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhMKC2R1cmF0aW9uX21zGAMgASgFEg4KBnN0YXR1cxgEIAEoBRINCgVlcnJvchgFIAEoCRIcChRyZXF1ZXN0X2hlYWRlcnNfanNvbhgGIAEoCRIYChByZXNwb25zZV9leGNlcnB0GAcgASgJEgsKA3VybBgIIAEoCRIuCgZ0aW1pbmcYCSABKAsyHi5ybXMud2ViaG9va3MudjEuQXR0ZW1wdFRpbWluZyK7AQoNQXR0ZW1wdFRpbWluZxITCgZkbnNfbXMYASABKAVIAIgBARIXCgpjb25uZWN0X21zGAIgASgFSAGIAQESEwoGdGxzX21zGAMgASgFSAKIAQESFAoHd2FpdF9tcxgEIAEoBUgDiAEBEhQKB3JlYWRfbXMYBSABKAVIBIgBAUIJCgdfZG5zX21zQg0KC19jb25uZWN0X21zQgkKB190bHNfbXNCCgoIX3dhaXRfbXNCCgoIX3JlYWRfbXMi2QMKCERlbGl2ZXJ5EgoKAmlkGAEgASgJEhcKD3N1YnNjcmlwdGlvbl9pZBgCIAEoAxIQCghldmVudF9pZBgDIAEoCRIPCgd0cmlnZ2VyGAQgASgJEg0KBXRvcGljGAUgASgJEi0KBXN0YXRlGAYgASgOMh4ucm1zLndlYmhvb2tzLnYxLkRlbGl2ZXJ5U3RhdGUSLgoKY3JlYXRlZF9hdBgHIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASMwoPbmV4dF9hdHRlbXB0X2F0GAggASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIqCghhdHRlbXB0cxgJIAMoCzIYLnJtcy53ZWJob29rcy52MS5BdHRlbXB0EhMKC2FwaV92ZXJzaW9uGAogASgJEhEKCXJldHVybl9pZBgLIAEoAxIMCgRib2R5GAwgASgMEgwKBHRlc3QYDSABKAgSLwoLZmluaXNoZWRfYXQYDiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi8KC29jY3VycmVkX2F0GA8gASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIQCghyZXZpc2lvbhgQIAEoAyL2AgoVTGlzdERlbGl2ZXJpZXNSZXF1ZXN0Eg8KB3Nob3BfaWQYASABKAMSIwoFYWN0b3IYAiABKAsyFC5ybXMuY29tbW9uLnYxLkFjdG9yEhcKD3N1YnNjcmlwdGlvbl9pZBgDIAEoAxIuCgZzdGF0ZXMYBCADKA4yHi5ybXMud2ViaG9va3MudjEuRGVsaXZlcnlTdGF0ZRIPCgd0cmlnZ2VyGAUgASgJEhEKCXBhZ2Vfc2l6ZRgGIAEoBRIOCgZjdXJzb3IYByABKAkSFgoOaW5jbHVkZV9ib2RpZXMYCCABKAgSEQoJcmV0dXJuX2lkGAkgASgDEg0KBXRvcGljGAogASgJEgsKA3VybBgLIAEoCRIoCgRmcm9tGAwgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBImCgJ0bxgNIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEQoJbGl2ZV9vbmx5GA4gASgIIlwKFkxpc3REZWxpdmVyaWVzUmVzcG9uc2USLQoKZGVsaXZlcmllcxgBIAMoCzIZLnJtcy53ZWJob29rcy52MS5EZWxpdmVyeRITCgtuZXh0X2N1cnNvchgCIAEoCSJ1ChJHZXREZWxpdmVyeVJlcXVlc3QSDwoHc2hvcF9pZBgBIAEoAxIjCgVhY3RvchgCIAEoCzIULnJtcy5jb21tb24udjEuQWN0b3ISEwoLZGVsaXZlcnlfaWQYAyABKAkSFAoMaW5jbHVkZV9ib2R5GAQgASgIIm4KE0dldERlbGl2ZXJ5UmVzcG9uc2USKwoIZGVsaXZlcnkYASABKAsyGS5ybXMud2ViaG9va3MudjEuRGVsaXZlcnkSKgoHcmVsYXRlZBgCIAMoCzIZLnJtcy53ZWJob29rcy52MS5EZWxpdmVyeSKUAQoVUmVwbGF5RGVsaXZlcnlSZXF1ZXN0Eg8KB3Nob3BfaWQYASABKAMSIwoFYWN0b3IYAiABKAsyFC5ybXMuY29tbW9uLnYxLkFjdG9yEhMKC2RlbGl2ZXJ5X2lkGAMgASgJEhcKD3N1YnNjcmlwdGlvbl9pZBgEIAEoAxIXCg9pZGVtcG90ZW5jeV9rZXkYBSABKAkiRQoWUmVwbGF5RGVsaXZlcnlSZXNwb25zZRIrCghkZWxpdmVyeRgBIAEoCzIZLnJtcy53ZWJob29rcy52MS5EZWxpdmVyeSLrAQoORGVsaXZlcnlGaWx0ZXISFwoPc3Vic2NyaXB0aW9uX2lkGAEgASgDEgsKA3VybBgCIAEoCRINCgV0b3BpYxgDIAEoCRIPCgd0cmlnZ2VyGAQgASgJEi4KBnN0YXRlcxgFIAMoDjIeLnJtcy53ZWJob29rcy52MS5EZWxpdmVyeVN0YXRlEigKBGZyb20YBiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEiYKAnRvGAcgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIRCglyZXR1cm5faWQYCCABKAMiUgoMVW5yZXBsYXlhYmxlEjMKBnJlYXNvbhgBIAEoDjIjLnJtcy53ZWJob29rcy52MS5VbnJlcGxheWFibGVSZWFzb24SDQoFY291bnQYAiABKAUiuwIKBlJlcGxheRIKCgJpZBgBIAEoAxIpCgRraW5kGAIgASgOMhsucm1zLndlYmhvb2tzLnYxLlJlcGxheUtpbmQSKwoFc3RhdGUYAyABKA4yHC5ybXMud2ViaG9va3MudjEuUmVwbGF5U3RhdGUSLwoGZmlsdGVyGAQgASgLMh8ucm1zLndlYmhvb2tzLnYxLkRlbGl2ZXJ5RmlsdGVyEg0KBXRvdGFsGAUgASgFEgwKBGRvbmUYBiABKAUSDwoHc2tpcHBlZBgHIAEoBRIuCgpzdGFydGVkX2F0GAggASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIvCgtmaW5pc2hlZF9hdBgJIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDQoFZXJyb3IYCiABKAkifQoUUHJldmlld1JlcGxheVJlcXVlc3QSDwoHc2hvcF9pZBgBIAEoAxIjCgVhY3RvchgCIAEoCzIULnJtcy5jb21tb24udjEuQWN0b3ISLwoGZmlsdGVyGAMgASgLMh8ucm1zLndlYmhvb2tzLnYxLkRlbGl2ZXJ5RmlsdGVyIt8BChVQcmV2aWV3UmVwbGF5UmVzcG9uc2USDwoHbWF0Y2hlZBgBIAEoBRIMCgRtb3JlGAIgASgIEhIKCnJlcGxheWFibGUYAyABKAUSLQoJb2xkZXN0X2F0GAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBItCgluZXdlc3RfYXQYBSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEjUKDm5vdF9yZXBsYXlhYmxlGAYgAygLMh0ucm1zLndlYmhvb2tzLnYxLlVucmVwbGF5YWJsZSKUAQoSU3RhcnRSZXBsYXlSZXF1ZXN0Eg8KB3Nob3BfaWQYASABKAMSIwoFYWN0b3IYAiABKAsyFC5ybXMuY29tbW9uLnYxLkFjdG9yEhcKD2lkZW1wb3RlbmN5X2tleRgDIAEoCRIvCgZmaWx0ZXIYBCABKAsyHy5ybXMud2ViaG9va3MudjEuRGVsaXZlcnlGaWx0ZXIiPgoTU3RhcnRSZXBsYXlSZXNwb25zZRInCgZyZXBsYXkYASABKAsyFy5ybXMud2ViaG9va3MudjEuUmVwbGF5IrkBChZQcmV2aWV3QmFja2ZpbGxSZXF1ZXN0Eg8KB3Nob3BfaWQYASABKAMSIwoFYWN0b3IYAiABKAsyFC5ybXMuY29tbW9uLnYxLkFjdG9yEhcKD3N1YnNjcmlwdGlvbl9pZBgDIAEoAxIoCgRmcm9tGAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBImCgJ0bxgFIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAilQEKF1ByZXZpZXdCYWNrZmlsbFJlc3BvbnNlEg4KBmV2ZW50cxgBIAEoBRIMCgRtb3JlGAIgASgIEi0KCW9sZGVzdF9hdBgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLQoJbmV3ZXN0X2F0GAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCLQAQoUU3RhcnRCYWNrZmlsbFJlcXVlc3QSDwoHc2hvcF9pZBgBIAEoAxIjCgVhY3RvchgCIAEoCzIULnJtcy5jb21tb24udjEuQWN0b3ISFwoPaWRlbXBvdGVuY3lfa2V5GAMgASgJEhcKD3N1YnNjcmlwdGlvbl9pZBgEIAEoAxIoCgRmcm9tGAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBImCgJ0bxgGIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAiQAoVU3RhcnRCYWNrZmlsbFJlc3BvbnNlEicKBnJlcGxheRgBIAEoCzIXLnJtcy53ZWJob29rcy52MS5SZXBsYXkiWwoQR2V0UmVwbGF5UmVxdWVzdBIPCgdzaG9wX2lkGAEgASgDEiMKBWFjdG9yGAIgASgLMhQucm1zLmNvbW1vbi52MS5BY3RvchIRCglyZXBsYXlfaWQYAyABKAMiPAoRR2V0UmVwbGF5UmVzcG9uc2USJwoGcmVwbGF5GAEgASgLMhcucm1zLndlYmhvb2tzLnYxLlJlcGxheSKGAQoSTGlzdFJlcGxheXNSZXF1ZXN0Eg8KB3Nob3BfaWQYASABKAMSIwoFYWN0b3IYAiABKAsyFC5ybXMuY29tbW9uLnYxLkFjdG9yEhcKD3N1YnNjcmlwdGlvbl9pZBgDIAEoAxIRCglwYWdlX3NpemUYBCABKAUSDgoGY3Vyc29yGAUgASgJIlQKE0xpc3RSZXBsYXlzUmVzcG9uc2USKAoHcmVwbGF5cxgBIAMoCzIXLnJtcy53ZWJob29rcy52MS5SZXBsYXkSEwoLbmV4dF9jdXJzb3IYAiABKAkiXgoTQ2FuY2VsUmVwbGF5UmVxdWVzdBIPCgdzaG9wX2lkGAEgASgDEiMKBWFjdG9yGAIgASgLMhQucm1zLmNvbW1vbi52MS5BY3RvchIRCglyZXBsYXlfaWQYAyABKAMiPwoUQ2FuY2VsUmVwbGF5UmVzcG9uc2USJwoGcmVwbGF5GAEgASgLMhcucm1zLndlYmhvb2tzLnYxLlJlcGxheSJxCg9TZW5kVGVzdFJlcXVlc3QSDwoHc2hvcF9pZBgBIAEoAxIjCgVhY3RvchgCIAEoCzIULnJtcy5jb21tb24udjEuQWN0b3ISFwoPc3Vic2NyaXB0aW9uX2lkGAMgASgDEg8KB3RyaWdnZXIYBCABKAkiPwoQU2VuZFRlc3RSZXNwb25zZRIrCghkZWxpdmVyeRgBIAEoCzIZLnJtcy53ZWJob29rcy52MS5EZWxpdmVyeSJQChhHZXRQYXlsb2FkVmVyc2lvblJlcXVlc3QSDwoHc2hvcF9pZBgBIAEoAxIjCgVhY3RvchgCIAEoCzIULnJtcy5jb21tb24udjEuQWN0b3IiLAoZR2V0UGF5bG9hZFZlcnNpb25SZXNwb25zZRIPCgd2ZXJzaW9uGAEgASgJImEKGFNldFBheWxvYWRWZXJzaW9uUmVxdWVzdBIPCgdzaG9wX2lkGAEgASgDEiMKBWFjdG9yGAIgASgLMhQucm1zLmNvbW1vbi52MS5BY3RvchIPCgd2ZXJzaW9uGAMgASgJIiwKGVNldFBheWxvYWRWZXJzaW9uUmVzcG9uc2USDwoHdmVyc2lvbhgBIAEoCSp7ChJTdWJzY3JpcHRpb25TdGF0dXMSIwofU1VCU0NSSVBUSU9OX1NUQVRVU19VTlNQRUNJRklFRBAAEh4KGlNVQlNDUklQVElPTl9TVEFUVVNfQUNUSVZFEAESIAocU1VCU0NSSVBUSU9OX1NUQVRVU19JTkFDVElWRRACKtgBCg1EZWxpdmVyeVN0YXRlEh4KGkRFTElWRVJZX1NUQVRFX1VOU1BFQ0lGSUVEEAASGgoWREVMSVZFUllfU1RBVEVfV0FJVElORxABEhcKE0RFTElWRVJZX1NUQVRFX0hFTEQQAhIcChhERUxJVkVSWV9TVEFURV9ERUxJVkVSRUQQAxIcChhERUxJVkVSWV9TVEFURV9FWEhBVVNURUQQBBIaChZERUxJVkVSWV9TVEFURV9FWFBJUkVEEAUSGgoWREVMSVZFUllfU1RBVEVfRFJPUFBFRBAGKt0BChJVbnJlcGxheWFibGVSZWFzb24SIwofVU5SRVBMQVlBQkxFX1JFQVNPTl9VTlNQRUNJRklFRBAAEh8KG1VOUkVQTEFZQUJMRV9SRUFTT05fV0FJVElORxABEiwKKFVOUkVQTEFZQUJMRV9SRUFTT05fU1VCU0NSSVBUSU9OX0RFTEVURUQQAhItCilVTlJFUExBWUFCTEVfUkVBU09OX1NVQlNDUklQVElPTl9JTkFDVElWRRADEiQKIFVOUkVQTEFZQUJMRV9SRUFTT05fUEFZTE9BRF9HT05FEAQqWwoKUmVwbGF5S2luZBIbChdSRVBMQVlfS0lORF9VTlNQRUNJRklFRBAAEhYKElJFUExBWV9LSU5EX1JFUExBWRABEhgKFFJFUExBWV9LSU5EX0JBQ0tGSUxMEAIqkQEKC1JlcGxheVN0YXRlEhwKGFJFUExBWV9TVEFURV9VTlNQRUNJRklFRBAAEhgKFFJFUExBWV9TVEFURV9SVU5OSU5HEAESFQoRUkVQTEFZX1NUQVRFX0RPTkUQAhIaChZSRVBMQVlfU1RBVEVfQ0FOQ0VMTEVEEAMSFwoTUkVQTEFZX1NUQVRFX0ZBSUxFRBAEMqgPCg9XZWJob29rc1NlcnZpY2USbQoSQ3JlYXRlU3Vic2NyaXB0aW9uEioucm1zLndlYmhvb2tzLnYxLkNyZWF0ZVN1YnNjcmlwdGlvblJlcXVlc3QaKy5ybXMud2ViaG9va3MudjEuQ3JlYXRlU3Vic2NyaXB0aW9uUmVzcG9uc2UScgoSVXBkYXRlU3Vic2NyaXB0aW9uEioucm1zLndlYmhvb2tzLnYxLlVwZGF0ZVN1YnNjcmlwdGlvblJlcXVlc3QaKy5ybXMud2ViaG9va3MudjEuVXBkYXRlU3Vic2NyaXB0aW9uUmVzcG9uc2UiA5ACAhJyChJEZWxldGVTdWJzY3JpcHRpb24SKi5ybXMud2ViaG9va3MudjEuRGVsZXRlU3Vic2NyaXB0aW9uUmVxdWVzdBorLnJtcy53ZWJob29rcy52MS5EZWxldGVTdWJzY3JpcHRpb25SZXNwb25zZSIDkAICEm8KEUxpc3RTdWJzY3JpcHRpb25zEikucm1zLndlYmhvb2tzLnYxLkxpc3RTdWJzY3JpcHRpb25zUmVxdWVzdBoqLnJtcy53ZWJob29rcy52MS5MaXN0U3Vic2NyaXB0aW9uc1Jlc3BvbnNlIgOQAgESYAoMUmV2ZWFsU2VjcmV0EiQucm1zLndlYmhvb2tzLnYxLlJldmVhbFNlY3JldFJlcXVlc3QaJS5ybXMud2ViaG9va3MudjEuUmV2ZWFsU2VjcmV0UmVzcG9uc2UiA5ACARJbCgxSb3RhdGVTZWNyZXQSJC5ybXMud2ViaG9va3MudjEuUm90YXRlU2VjcmV0UmVxdWVzdBolLnJtcy53ZWJob29rcy52MS5Sb3RhdGVTZWNyZXRSZXNwb25zZRJmCg5MaXN0RGVsaXZlcmllcxImLnJtcy53ZWJob29rcy52MS5MaXN0RGVsaXZlcmllc1JlcXVlc3QaJy5ybXMud2ViaG9va3MudjEuTGlzdERlbGl2ZXJpZXNSZXNwb25zZSIDkAIBEl0KC0dldERlbGl2ZXJ5EiMucm1zLndlYmhvb2tzLnYxLkdldERlbGl2ZXJ5UmVxdWVzdBokLnJtcy53ZWJob29rcy52MS5HZXREZWxpdmVyeVJlc3BvbnNlIgOQAgESZgoOUmVwbGF5RGVsaXZlcnkSJi5ybXMud2ViaG9va3MudjEuUmVwbGF5RGVsaXZlcnlSZXF1ZXN0Gicucm1zLndlYmhvb2tzLnYxLlJlcGxheURlbGl2ZXJ5UmVzcG9uc2UiA5ACAhJjCg1QcmV2aWV3UmVwbGF5EiUucm1zLndlYmhvb2tzLnYxLlByZXZpZXdSZXBsYXlSZXF1ZXN0GiYucm1zLndlYmhvb2tzLnYxLlByZXZpZXdSZXBsYXlSZXNwb25zZSIDkAIBEl0KC1N0YXJ0UmVwbGF5EiMucm1zLndlYmhvb2tzLnYxLlN0YXJ0UmVwbGF5UmVxdWVzdBokLnJtcy53ZWJob29rcy52MS5TdGFydFJlcGxheVJlc3BvbnNlIgOQAgISaQoPUHJldmlld0JhY2tmaWxsEicucm1zLndlYmhvb2tzLnYxLlByZXZpZXdCYWNrZmlsbFJlcXVlc3QaKC5ybXMud2ViaG9va3MudjEuUHJldmlld0JhY2tmaWxsUmVzcG9uc2UiA5ACARJjCg1TdGFydEJhY2tmaWxsEiUucm1zLndlYmhvb2tzLnYxLlN0YXJ0QmFja2ZpbGxSZXF1ZXN0GiYucm1zLndlYmhvb2tzLnYxLlN0YXJ0QmFja2ZpbGxSZXNwb25zZSIDkAICElcKCUdldFJlcGxheRIhLnJtcy53ZWJob29rcy52MS5HZXRSZXBsYXlSZXF1ZXN0GiIucm1zLndlYmhvb2tzLnYxLkdldFJlcGxheVJlc3BvbnNlIgOQAgESXQoLTGlzdFJlcGxheXMSIy5ybXMud2ViaG9va3MudjEuTGlzdFJlcGxheXNSZXF1ZXN0GiQucm1zLndlYmhvb2tzLnYxLkxpc3RSZXBsYXlzUmVzcG9uc2UiA5ACARJgCgxDYW5jZWxSZXBsYXkSJC5ybXMud2ViaG9va3MudjEuQ2FuY2VsUmVwbGF5UmVxdWVzdBolLnJtcy53ZWJob29rcy52MS5DYW5jZWxSZXBsYXlSZXNwb25zZSIDkAICEk8KCFNlbmRUZXN0EiAucm1zLndlYmhvb2tzLnYxLlNlbmRUZXN0UmVxdWVzdBohLnJtcy53ZWJob29rcy52MS5TZW5kVGVzdFJlc3BvbnNlEm8KEUdldFBheWxvYWRWZXJzaW9uEikucm1zLndlYmhvb2tzLnYxLkdldFBheWxvYWRWZXJzaW9uUmVxdWVzdBoqLnJtcy53ZWJob29rcy52MS5HZXRQYXlsb2FkVmVyc2lvblJlc3BvbnNlIgOQAgESbwoRU2V0UGF5bG9hZFZlcnNpb24SKS5ybXMud2ViaG9va3MudjEuU2V0UGF5bG9hZFZlcnNpb25SZXF1ZXN0Gioucm1zLndlYmhvb2tzLnYxLlNldFBheWxvYWRWZXJzaW9uUmVzcG9uc2UiA5ACAmIGcHJvdG8z", [file_google_protobuf_timestamp, file_rms_common_v1_actor]);
 
 /**
- * Subscription is where events of one topic and trigger go.
+ * Subscription sends the events of one trigger, shaped for one topic, to one address.
  *
  * @generated from message rms.webhooks.v1.Subscription
  */
 export type Subscription = Message<"rms.webhooks.v1.Subscription"> & {
   /**
-   * Ours; unique over all shops
+   * Assigned by this service; unique over all shops
    *
    * @generated from field: int64 id = 1;
    */
   id: bigint;
 
   /**
-   * Picks the payload's shape
+   * Decides the shape of the payload
    *
    * @generated from field: string topic = 2;
    */
   topic: string;
 
   /**
-   * Picks the event
+   * Decides which events are sent
    *
    * @generated from field: string trigger = 3;
    */
   trigger: string;
 
   /**
-   * Where it is delivered
+   * The address to which events are sent
    *
    * @generated from field: string url = 4;
    */
   url: string;
 
   /**
-   * Whether it delivers
+   * Whether it is active
    *
    * @generated from field: rms.webhooks.v1.SubscriptionStatus status = 5;
    */
@@ -79,7 +79,7 @@ export type Subscription = Message<"rms.webhooks.v1.Subscription"> & {
   updatedAt?: Timestamp | undefined;
 
   /**
-   * Why it was set inactive; empty when by hand or active
+   * Why the service deactivated it; empty when it is active, or a user deactivated it
    *
    * @generated from field: string inactive_reason = 9;
    */
@@ -93,35 +93,35 @@ export type Subscription = Message<"rms.webhooks.v1.Subscription"> & {
   failures: number;
 
   /**
-   * When they began; absent when nothing fails
+   * When the failures began; absent when there are none
    *
    * @generated from field: google.protobuf.Timestamp failing_since = 11;
    */
   failingSince?: Timestamp | undefined;
 
   /**
-   * When it is set inactive if failures go on and there are ten of them; absent when nothing fails
+   * When it becomes inactive if all attempts fail until then, and at least ten; absent when there are no failures
    *
    * @generated from field: google.protobuf.Timestamp disables_at = 12;
    */
   disablesAt?: Timestamp | undefined;
 
   /**
-   * How much of the time until then has passed, as last warned of: 50, 70 or 90; 0 before that
+   * How much of the time from failing_since to disables_at the last warning named: 50, 70 or 90 percent; 0 before
    *
    * @generated from field: int32 warned_percent = 13;
    */
   warnedPercent: number;
 
   /**
-   * Since when it is inactive; absent when it is active
+   * When it became inactive; absent when it is active
    *
    * @generated from field: google.protobuf.Timestamp inactive_since = 14;
    */
   inactiveSince?: Timestamp | undefined;
 
   /**
-   * What waits, or is held when it is inactive; only where it was asked for
+   * Its waiting or held deliveries; only if requested
    *
    * @generated from field: rms.webhooks.v1.Backlog backlog = 15;
    */
@@ -136,27 +136,27 @@ export const SubscriptionSchema: GenMessage<Subscription> = /*@__PURE__*/
   messageDesc(file_rms_webhooks_v1_webhooks, 0);
 
 /**
- * Backlog is what waits behind a subscription.
+ * Backlog counts the deliveries that a subscription has not sent yet.
  *
  * @generated from message rms.webhooks.v1.Backlog
  */
 export type Backlog = Message<"rms.webhooks.v1.Backlog"> & {
   /**
-   * Deliveries, counted to at most 1,000
+   * Number of deliveries, up to 1,000
    *
    * @generated from field: int32 count = 1;
    */
   count: number;
 
   /**
-   * There are more than were counted
+   * True when there are more deliveries than were counted
    *
    * @generated from field: bool more = 2;
    */
   more: boolean;
 
   /**
-   * When the oldest one's event happened; absent when nothing waits
+   * When the event of the oldest delivery happened; absent when there is none
    *
    * @generated from field: google.protobuf.Timestamp oldest_at = 3;
    */
@@ -171,7 +171,7 @@ export const BacklogSchema: GenMessage<Backlog> = /*@__PURE__*/
   messageDesc(file_rms_webhooks_v1_webhooks, 1);
 
 /**
- * CreateSubscriptionRequest is the question of CreateSubscription.
+ * Request of CreateSubscription.
  *
  * @generated from message rms.webhooks.v1.CreateSubscriptionRequest
  */
@@ -184,7 +184,7 @@ export type CreateSubscriptionRequest = Message<"rms.webhooks.v1.CreateSubscript
   shopId: bigint;
 
   /**
-   * On whose behalf.
+   * The actor that is recorded for the call.
    *
    * @generated from field: rms.common.v1.Actor actor = 2;
    */
@@ -227,7 +227,7 @@ export const CreateSubscriptionRequestSchema: GenMessage<CreateSubscriptionReque
   messageDesc(file_rms_webhooks_v1_webhooks, 2);
 
 /**
- * CreateSubscriptionResponse is the answer of CreateSubscription.
+ * Response of CreateSubscription.
  *
  * @generated from message rms.webhooks.v1.CreateSubscriptionResponse
  */
@@ -255,7 +255,7 @@ export const CreateSubscriptionResponseSchema: GenMessage<CreateSubscriptionResp
   messageDesc(file_rms_webhooks_v1_webhooks, 3);
 
 /**
- * UpdateSubscriptionRequest is the question of UpdateSubscription.
+ * Request of UpdateSubscription.
  *
  * @generated from message rms.webhooks.v1.UpdateSubscriptionRequest
  */
@@ -268,7 +268,7 @@ export type UpdateSubscriptionRequest = Message<"rms.webhooks.v1.UpdateSubscript
   shopId: bigint;
 
   /**
-   * On whose behalf.
+   * The actor that is recorded for the call.
    *
    * @generated from field: rms.common.v1.Actor actor = 2;
    */
@@ -282,35 +282,36 @@ export type UpdateSubscriptionRequest = Message<"rms.webhooks.v1.UpdateSubscript
   subscriptionId: bigint;
 
   /**
-   * One of the topics; empty stays
+   * One of the topics; empty: unchanged
    *
    * @generated from field: string topic = 4;
    */
   topic: string;
 
   /**
-   * One of the triggers; empty stays
+   * One of the triggers; empty: unchanged
    *
    * @generated from field: string trigger = 5;
    */
   trigger: string;
 
   /**
-   * Up to 2048 characters; empty stays
+   * Up to 2048 characters; empty: unchanged
    *
    * @generated from field: string url = 6;
    */
   url: string;
 
   /**
-   * Unspecified stays
+   * Unspecified: unchanged
    *
    * @generated from field: rms.webhooks.v1.SubscriptionStatus status = 7;
    */
   status: SubscriptionStatus;
 
   /**
-   * 1 to 200 characters: a repeat with the same content changes nothing more and answers the present state. Empty: none
+   * 1 to 200 characters, or empty for no key. A repeated call with the same key and content changes nothing and
+   * returns the current state
    *
    * @generated from field: string idempotency_key = 8;
    */
@@ -325,7 +326,7 @@ export const UpdateSubscriptionRequestSchema: GenMessage<UpdateSubscriptionReque
   messageDesc(file_rms_webhooks_v1_webhooks, 4);
 
 /**
- * UpdateSubscriptionResponse is the answer of UpdateSubscription.
+ * Response of UpdateSubscription.
  *
  * @generated from message rms.webhooks.v1.UpdateSubscriptionResponse
  */
@@ -346,7 +347,7 @@ export const UpdateSubscriptionResponseSchema: GenMessage<UpdateSubscriptionResp
   messageDesc(file_rms_webhooks_v1_webhooks, 5);
 
 /**
- * DeleteSubscriptionRequest is the question of DeleteSubscription.
+ * Request of DeleteSubscription.
  *
  * @generated from message rms.webhooks.v1.DeleteSubscriptionRequest
  */
@@ -359,7 +360,7 @@ export type DeleteSubscriptionRequest = Message<"rms.webhooks.v1.DeleteSubscript
   shopId: bigint;
 
   /**
-   * On whose behalf.
+   * The actor that is recorded for the call.
    *
    * @generated from field: rms.common.v1.Actor actor = 2;
    */
@@ -381,7 +382,7 @@ export const DeleteSubscriptionRequestSchema: GenMessage<DeleteSubscriptionReque
   messageDesc(file_rms_webhooks_v1_webhooks, 6);
 
 /**
- * DeleteSubscriptionResponse is the answer of DeleteSubscription.
+ * Response of DeleteSubscription.
  *
  * @generated from message rms.webhooks.v1.DeleteSubscriptionResponse
  */
@@ -396,7 +397,7 @@ export const DeleteSubscriptionResponseSchema: GenMessage<DeleteSubscriptionResp
   messageDesc(file_rms_webhooks_v1_webhooks, 7);
 
 /**
- * ListSubscriptionsRequest is the question of ListSubscriptions.
+ * Request of ListSubscriptions.
  *
  * @generated from message rms.webhooks.v1.ListSubscriptionsRequest
  */
@@ -409,14 +410,14 @@ export type ListSubscriptionsRequest = Message<"rms.webhooks.v1.ListSubscription
   shopId: bigint;
 
   /**
-   * On whose behalf.
+   * The actor that is recorded for the call.
    *
    * @generated from field: rms.common.v1.Actor actor = 2;
    */
   actor?: Actor | undefined;
 
   /**
-   * What waits behind each, too
+   * Include the backlog of each
    *
    * @generated from field: bool include_backlog = 3;
    */
@@ -431,7 +432,7 @@ export const ListSubscriptionsRequestSchema: GenMessage<ListSubscriptionsRequest
   messageDesc(file_rms_webhooks_v1_webhooks, 8);
 
 /**
- * ListSubscriptionsResponse is the answer of ListSubscriptions.
+ * Response of ListSubscriptions.
  *
  * @generated from message rms.webhooks.v1.ListSubscriptionsResponse
  */
@@ -452,7 +453,7 @@ export const ListSubscriptionsResponseSchema: GenMessage<ListSubscriptionsRespon
   messageDesc(file_rms_webhooks_v1_webhooks, 9);
 
 /**
- * RevealSecretRequest is the question of RevealSecret.
+ * Request of RevealSecret.
  *
  * @generated from message rms.webhooks.v1.RevealSecretRequest
  */
@@ -465,7 +466,7 @@ export type RevealSecretRequest = Message<"rms.webhooks.v1.RevealSecretRequest">
   shopId: bigint;
 
   /**
-   * On whose behalf.
+   * The actor that is recorded for the call.
    *
    * @generated from field: rms.common.v1.Actor actor = 2;
    */
@@ -487,13 +488,13 @@ export const RevealSecretRequestSchema: GenMessage<RevealSecretRequest> = /*@__P
   messageDesc(file_rms_webhooks_v1_webhooks, 10);
 
 /**
- * RevealSecretResponse is the answer of RevealSecret.
+ * Response of RevealSecret.
  *
  * @generated from message rms.webhooks.v1.RevealSecretResponse
  */
 export type RevealSecretResponse = Message<"rms.webhooks.v1.RevealSecretResponse"> & {
   /**
-   * In force, newest first
+   * The valid ones, newest first
    *
    * @generated from field: repeated rms.webhooks.v1.Secret secrets = 1;
    */
@@ -543,7 +544,7 @@ export const SecretSchema: GenMessage<Secret> = /*@__PURE__*/
   messageDesc(file_rms_webhooks_v1_webhooks, 12);
 
 /**
- * RotateSecretRequest is the question of RotateSecret.
+ * Request of RotateSecret.
  *
  * @generated from message rms.webhooks.v1.RotateSecretRequest
  */
@@ -556,7 +557,7 @@ export type RotateSecretRequest = Message<"rms.webhooks.v1.RotateSecretRequest">
   shopId: bigint;
 
   /**
-   * On whose behalf.
+   * The actor that is recorded for the call.
    *
    * @generated from field: rms.common.v1.Actor actor = 2;
    */
@@ -585,7 +586,7 @@ export const RotateSecretRequestSchema: GenMessage<RotateSecretRequest> = /*@__P
   messageDesc(file_rms_webhooks_v1_webhooks, 13);
 
 /**
- * RotateSecretResponse is the answer of RotateSecret.
+ * Response of RotateSecret.
  *
  * @generated from message rms.webhooks.v1.RotateSecretResponse
  */
@@ -606,7 +607,7 @@ export const RotateSecretResponseSchema: GenMessage<RotateSecretResponse> = /*@_
   messageDesc(file_rms_webhooks_v1_webhooks, 14);
 
 /**
- * Attempt is one try to deliver.
+ * Attempt is one HTTP request of a delivery.
  *
  * @generated from message rms.webhooks.v1.Attempt
  */
@@ -619,21 +620,21 @@ export type Attempt = Message<"rms.webhooks.v1.Attempt"> & {
   number: number;
 
   /**
-   * When
+   * When the request started
    *
    * @generated from field: google.protobuf.Timestamp started_at = 2;
    */
   startedAt?: Timestamp | undefined;
 
   /**
-   * How long
+   * How long it took
    *
    * @generated from field: int32 duration_ms = 3;
    */
   durationMs: number;
 
   /**
-   * HTTP status; 0 when there was no answer
+   * HTTP status; 0 when there was no response
    *
    * @generated from field: int32 status = 4;
    */
@@ -654,21 +655,21 @@ export type Attempt = Message<"rms.webhooks.v1.Attempt"> & {
   requestHeadersJson: string;
 
   /**
-   * First KiB of the answer
+   * First KiB of the response
    *
    * @generated from field: string response_excerpt = 7;
    */
   responseExcerpt: string;
 
   /**
-   * Where it went
+   * The address it was sent to
    *
    * @generated from field: string url = 8;
    */
   url: string;
 
   /**
-   * Where the time went; absent when it was not measured
+   * Duration of each phase; absent when it was not measured
    *
    * @generated from field: rms.webhooks.v1.AttemptTiming timing = 9;
    */
@@ -683,14 +684,14 @@ export const AttemptSchema: GenMessage<Attempt> = /*@__PURE__*/
   messageDesc(file_rms_webhooks_v1_webhooks, 15);
 
 /**
- * AttemptTiming is where the time of an attempt went. Milliseconds; absent for what did not happen:
- * a connection that was kept open needs neither name, connection nor handshake.
+ * AttemptTiming has the duration of each phase of an attempt, in milliseconds. A phase that did not happen is
+ * absent: a request over an open connection has no name resolution, connection and handshake.
  *
  * @generated from message rms.webhooks.v1.AttemptTiming
  */
 export type AttemptTiming = Message<"rms.webhooks.v1.AttemptTiming"> & {
   /**
-   * Resolving the name
+   * Resolving the host name
    *
    * @generated from field: optional int32 dns_ms = 1;
    */
@@ -711,14 +712,14 @@ export type AttemptTiming = Message<"rms.webhooks.v1.AttemptTiming"> & {
   tlsMs?: number | undefined;
 
   /**
-   * From the request, sent, to the first byte of the answer
+   * From the end of the request to the first byte of the response
    *
    * @generated from field: optional int32 wait_ms = 4;
    */
   waitMs?: number | undefined;
 
   /**
-   * From there to the answer's end
+   * From the first to the last byte of the response
    *
    * @generated from field: optional int32 read_ms = 5;
    */
@@ -733,7 +734,7 @@ export const AttemptTimingSchema: GenMessage<AttemptTiming> = /*@__PURE__*/
   messageDesc(file_rms_webhooks_v1_webhooks, 16);
 
 /**
- * Delivery is one event on its way to one subscription.
+ * Delivery is one event for one subscription.
  *
  * @generated from message rms.webhooks.v1.Delivery
  */
@@ -760,7 +761,7 @@ export type Delivery = Message<"rms.webhooks.v1.Delivery"> & {
   eventId: string;
 
   /**
-   * Its trigger
+   * The event's trigger
    *
    * @generated from field: string trigger = 4;
    */
@@ -774,7 +775,7 @@ export type Delivery = Message<"rms.webhooks.v1.Delivery"> & {
   topic: string;
 
   /**
-   * Where it stands
+   * The state
    *
    * @generated from field: rms.webhooks.v1.DeliveryState state = 6;
    */
@@ -788,7 +789,7 @@ export type Delivery = Message<"rms.webhooks.v1.Delivery"> & {
   createdAt?: Timestamp | undefined;
 
   /**
-   * When it is tried next; absent when it is not
+   * When the next attempt is due; absent when there is none
    *
    * @generated from field: google.protobuf.Timestamp next_attempt_at = 8;
    */
@@ -809,14 +810,14 @@ export type Delivery = Message<"rms.webhooks.v1.Delivery"> & {
   apiVersion: string;
 
   /**
-   * The return; 0 when not about one
+   * The return; 0 when the event is not about one return
    *
    * @generated from field: int64 return_id = 11;
    */
   returnId: bigint;
 
   /**
-   * The payload; empty once its retention is over
+   * The payload; empty after its retention
    *
    * @generated from field: bytes body = 12;
    */
@@ -837,14 +838,14 @@ export type Delivery = Message<"rms.webhooks.v1.Delivery"> & {
   finishedAt?: Timestamp | undefined;
 
   /**
-   * When the event happened: the order of the log
+   * When the event happened. The log is sorted by this time
    *
    * @generated from field: google.protobuf.Timestamp occurred_at = 15;
    */
   occurredAt?: Timestamp | undefined;
 
   /**
-   * The return's revision, as in the header that lets a receiver order
+   * The return's revision, as in the header X-Service-Sequence
    *
    * @generated from field: int64 revision = 16;
    */
@@ -859,7 +860,7 @@ export const DeliverySchema: GenMessage<Delivery> = /*@__PURE__*/
   messageDesc(file_rms_webhooks_v1_webhooks, 17);
 
 /**
- * ListDeliveriesRequest is the question of ListDeliveries.
+ * Request of ListDeliveries.
  *
  * @generated from message rms.webhooks.v1.ListDeliveriesRequest
  */
@@ -872,91 +873,91 @@ export type ListDeliveriesRequest = Message<"rms.webhooks.v1.ListDeliveriesReque
   shopId: bigint;
 
   /**
-   * On whose behalf.
+   * The actor that is recorded for the call.
    *
    * @generated from field: rms.common.v1.Actor actor = 2;
    */
   actor?: Actor | undefined;
 
   /**
-   * 0 for all
+   * 0 means all
    *
    * @generated from field: int64 subscription_id = 3;
    */
   subscriptionId: bigint;
 
   /**
-   * Any of these; all when empty
+   * Deliveries in any of these states; empty means all
    *
    * @generated from field: repeated rms.webhooks.v1.DeliveryState states = 4;
    */
   states: DeliveryState[];
 
   /**
-   * Empty for all
+   * Empty means all
    *
    * @generated from field: string trigger = 5;
    */
   trigger: string;
 
   /**
-   * 1 to 200; 50 when 0
+   * 1 to 200; 0 means 50
    *
    * @generated from field: int32 page_size = 6;
    */
   pageSize: number;
 
   /**
-   * Of the previous page; empty for the first
+   * next_cursor of the previous page; empty for the first page
    *
    * @generated from field: string cursor = 7;
    */
   cursor: string;
 
   /**
-   * Payloads too
+   * Include the payloads
    *
    * @generated from field: bool include_bodies = 8;
    */
   includeBodies: boolean;
 
   /**
-   * 0 for all
+   * 0 means all
    *
    * @generated from field: int64 return_id = 9;
    */
   returnId: bigint;
 
   /**
-   * Empty for all
+   * Empty means all
    *
    * @generated from field: string topic = 10;
    */
   topic: string;
 
   /**
-   * Those whose subscription delivers to this address now; empty for all
+   * Deliveries of subscriptions that deliver to this address now; empty means all
    *
    * @generated from field: string url = 11;
    */
   url: string;
 
   /**
-   * Of events at or after this time; absent for all that is kept
+   * Deliveries of events at or after this time; absent means from the oldest
    *
    * @generated from field: google.protobuf.Timestamp from = 12;
    */
   from?: Timestamp | undefined;
 
   /**
-   * Of events before this time
+   * Deliveries of events before this time; absent means up to now
    *
    * @generated from field: google.protobuf.Timestamp to = 13;
    */
   to?: Timestamp | undefined;
 
   /**
-   * Whether a deleted subscription counts as one that does not exist
+   * Treat a deleted subscription as one that does not exist
    *
    * @generated from field: bool live_only = 14;
    */
@@ -971,7 +972,7 @@ export const ListDeliveriesRequestSchema: GenMessage<ListDeliveriesRequest> = /*
   messageDesc(file_rms_webhooks_v1_webhooks, 18);
 
 /**
- * ListDeliveriesResponse is the answer of ListDeliveries.
+ * Response of ListDeliveries.
  *
  * @generated from message rms.webhooks.v1.ListDeliveriesResponse
  */
@@ -999,7 +1000,7 @@ export const ListDeliveriesResponseSchema: GenMessage<ListDeliveriesResponse> = 
   messageDesc(file_rms_webhooks_v1_webhooks, 19);
 
 /**
- * GetDeliveryRequest is the question of GetDelivery.
+ * Request of GetDelivery.
  *
  * @generated from message rms.webhooks.v1.GetDeliveryRequest
  */
@@ -1012,7 +1013,7 @@ export type GetDeliveryRequest = Message<"rms.webhooks.v1.GetDeliveryRequest"> &
   shopId: bigint;
 
   /**
-   * On whose behalf.
+   * The actor that is recorded for the call.
    *
    * @generated from field: rms.common.v1.Actor actor = 2;
    */
@@ -1026,7 +1027,7 @@ export type GetDeliveryRequest = Message<"rms.webhooks.v1.GetDeliveryRequest"> &
   deliveryId: string;
 
   /**
-   * The payload too
+   * Include the payload
    *
    * @generated from field: bool include_body = 4;
    */
@@ -1041,7 +1042,7 @@ export const GetDeliveryRequestSchema: GenMessage<GetDeliveryRequest> = /*@__PUR
   messageDesc(file_rms_webhooks_v1_webhooks, 20);
 
 /**
- * GetDeliveryResponse is the answer of GetDelivery.
+ * Response of GetDelivery.
  *
  * @generated from message rms.webhooks.v1.GetDeliveryResponse
  */
@@ -1054,7 +1055,7 @@ export type GetDeliveryResponse = Message<"rms.webhooks.v1.GetDeliveryResponse">
   delivery?: Delivery | undefined;
 
   /**
-   * The same event on its way to other subscriptions, without their attempts; at most 100
+   * The deliveries of the same event to other subscriptions, without their attempts; at most 100
    *
    * @generated from field: repeated rms.webhooks.v1.Delivery related = 2;
    */
@@ -1069,7 +1070,7 @@ export const GetDeliveryResponseSchema: GenMessage<GetDeliveryResponse> = /*@__P
   messageDesc(file_rms_webhooks_v1_webhooks, 21);
 
 /**
- * ReplayDeliveryRequest is the question of ReplayDelivery.
+ * Request of ReplayDelivery.
  *
  * @generated from message rms.webhooks.v1.ReplayDeliveryRequest
  */
@@ -1082,7 +1083,7 @@ export type ReplayDeliveryRequest = Message<"rms.webhooks.v1.ReplayDeliveryReque
   shopId: bigint;
 
   /**
-   * On whose behalf.
+   * The actor that is recorded for the call.
    *
    * @generated from field: rms.common.v1.Actor actor = 2;
    */
@@ -1096,14 +1097,14 @@ export type ReplayDeliveryRequest = Message<"rms.webhooks.v1.ReplayDeliveryReque
   deliveryId: string;
 
   /**
-   * The subscription it must be one of; 0 for any
+   * The subscription that the delivery must belong to; 0 means any
    *
    * @generated from field: int64 subscription_id = 4;
    */
   subscriptionId: bigint;
 
   /**
-   * Up to 200 characters: what a call with it started is not started again by the next; absent for none
+   * Up to 200 characters. A repeated call with the same key starts nothing again; empty means no key
    *
    * @generated from field: string idempotency_key = 5;
    */
@@ -1118,7 +1119,7 @@ export const ReplayDeliveryRequestSchema: GenMessage<ReplayDeliveryRequest> = /*
   messageDesc(file_rms_webhooks_v1_webhooks, 22);
 
 /**
- * ReplayDeliveryResponse is the answer of ReplayDelivery.
+ * Response of ReplayDelivery.
  *
  * @generated from message rms.webhooks.v1.ReplayDeliveryResponse
  */
@@ -1139,62 +1140,62 @@ export const ReplayDeliveryResponseSchema: GenMessage<ReplayDeliveryResponse> = 
   messageDesc(file_rms_webhooks_v1_webhooks, 23);
 
 /**
- * DeliveryFilter names deliveries: those that hold for every field. Test events are never among them.
+ * DeliveryFilter selects the deliveries that match every field. It never selects test events.
  *
  * @generated from message rms.webhooks.v1.DeliveryFilter
  */
 export type DeliveryFilter = Message<"rms.webhooks.v1.DeliveryFilter"> & {
   /**
-   * 0 for all
+   * 0 means all
    *
    * @generated from field: int64 subscription_id = 1;
    */
   subscriptionId: bigint;
 
   /**
-   * Those whose subscription delivers to this address now; empty for all
+   * Deliveries of subscriptions that deliver to this address now; empty means all
    *
    * @generated from field: string url = 2;
    */
   url: string;
 
   /**
-   * Empty for all
+   * Empty means all
    *
    * @generated from field: string topic = 3;
    */
   topic: string;
 
   /**
-   * Empty for all
+   * Empty means all
    *
    * @generated from field: string trigger = 4;
    */
   trigger: string;
 
   /**
-   * Any of these; all when empty
+   * Deliveries in any of these states; empty means all
    *
    * @generated from field: repeated rms.webhooks.v1.DeliveryState states = 5;
    */
   states: DeliveryState[];
 
   /**
-   * Of events at or after this time; absent for all that is kept
+   * Deliveries of events at or after this time; absent means from the oldest
    *
    * @generated from field: google.protobuf.Timestamp from = 6;
    */
   from?: Timestamp | undefined;
 
   /**
-   * Of events before this time; the present at the latest
+   * Deliveries of events before this time, not in the future
    *
    * @generated from field: google.protobuf.Timestamp to = 7;
    */
   to?: Timestamp | undefined;
 
   /**
-   * 0 for all
+   * 0 means all
    *
    * @generated from field: int64 return_id = 8;
    */
@@ -1237,13 +1238,13 @@ export const UnreplayableSchema: GenMessage<Unreplayable> = /*@__PURE__*/
   messageDesc(file_rms_webhooks_v1_webhooks, 25);
 
 /**
- * Replay is a replay or a backfill, and how far it has come.
+ * Replay is a replay or a backfill, and its progress.
  *
  * @generated from message rms.webhooks.v1.Replay
  */
 export type Replay = Message<"rms.webhooks.v1.Replay"> & {
   /**
-   * Ours
+   * Assigned by this service
    *
    * @generated from field: int64 id = 1;
    */
@@ -1257,35 +1258,35 @@ export type Replay = Message<"rms.webhooks.v1.Replay"> & {
   kind: ReplayKind;
 
   /**
-   * Where it stands
+   * The state
    *
    * @generated from field: rms.webhooks.v1.ReplayState state = 3;
    */
   state: ReplayState;
 
   /**
-   * What was asked for; of a backfill subscription, topic, trigger and times
+   * The filter of the request; for a backfill its subscription, topic, trigger and times
    *
    * @generated from field: rms.webhooks.v1.DeliveryFilter filter = 4;
    */
   filter?: DeliveryFilter | undefined;
 
   /**
-   * Deliveries, of a backfill events, to go through, as counted at the start
+   * Number of deliveries (for a backfill: events) to send, as counted at the start
    *
    * @generated from field: int32 total = 5;
    */
   total: number;
 
   /**
-   * Set on their way
+   * Number of deliveries that were queued
    *
    * @generated from field: int32 done = 6;
    */
   done: number;
 
   /**
-   * Passed over: no longer replayable, of a backfill delivered already or without their payload
+   * Number that were skipped: no longer replayable; for a backfill, delivered already or without a payload
    *
    * @generated from field: int32 skipped = 7;
    */
@@ -1321,7 +1322,7 @@ export const ReplaySchema: GenMessage<Replay> = /*@__PURE__*/
   messageDesc(file_rms_webhooks_v1_webhooks, 26);
 
 /**
- * PreviewReplayRequest is the question of PreviewReplay.
+ * Request of PreviewReplay.
  *
  * @generated from message rms.webhooks.v1.PreviewReplayRequest
  */
@@ -1334,14 +1335,14 @@ export type PreviewReplayRequest = Message<"rms.webhooks.v1.PreviewReplayRequest
   shopId: bigint;
 
   /**
-   * On whose behalf.
+   * The actor that is recorded for the call.
    *
    * @generated from field: rms.common.v1.Actor actor = 2;
    */
   actor?: Actor | undefined;
 
   /**
-   * Which deliveries
+   * Selects the deliveries
    *
    * @generated from field: rms.webhooks.v1.DeliveryFilter filter = 3;
    */
@@ -1356,48 +1357,48 @@ export const PreviewReplayRequestSchema: GenMessage<PreviewReplayRequest> = /*@_
   messageDesc(file_rms_webhooks_v1_webhooks, 27);
 
 /**
- * PreviewReplayResponse is the answer of PreviewReplay.
+ * Response of PreviewReplay.
  *
  * @generated from message rms.webhooks.v1.PreviewReplayResponse
  */
 export type PreviewReplayResponse = Message<"rms.webhooks.v1.PreviewReplayResponse"> & {
   /**
-   * Deliveries that the filter names, counted to at most 100,000
+   * Number of deliveries that match the filter, up to 100,000
    *
    * @generated from field: int32 matched = 1;
    */
   matched: number;
 
   /**
-   * There are more than were counted: a replay of this filter is refused
+   * True when more deliveries match than were counted. A replay of this filter is rejected
    *
    * @generated from field: bool more = 2;
    */
   more: boolean;
 
   /**
-   * Those that would be sent
+   * Number of deliveries that would be sent
    *
    * @generated from field: int32 replayable = 3;
    */
   replayable: number;
 
   /**
-   * When the oldest matched one's event happened; absent when none matches
+   * When the event of the oldest matching delivery happened; absent when none matches
    *
    * @generated from field: google.protobuf.Timestamp oldest_at = 4;
    */
   oldestAt?: Timestamp | undefined;
 
   /**
-   * When the newest one's did
+   * When the event of the newest matching delivery happened; absent when none matches
    *
    * @generated from field: google.protobuf.Timestamp newest_at = 5;
    */
   newestAt?: Timestamp | undefined;
 
   /**
-   * The rest, by reason
+   * The other matching deliveries, by reason
    *
    * @generated from field: repeated rms.webhooks.v1.Unreplayable not_replayable = 6;
    */
@@ -1412,7 +1413,7 @@ export const PreviewReplayResponseSchema: GenMessage<PreviewReplayResponse> = /*
   messageDesc(file_rms_webhooks_v1_webhooks, 28);
 
 /**
- * StartReplayRequest is the question of StartReplay.
+ * Request of StartReplay.
  *
  * @generated from message rms.webhooks.v1.StartReplayRequest
  */
@@ -1425,21 +1426,21 @@ export type StartReplayRequest = Message<"rms.webhooks.v1.StartReplayRequest"> &
   shopId: bigint;
 
   /**
-   * On whose behalf.
+   * The actor that is recorded for the call.
    *
    * @generated from field: rms.common.v1.Actor actor = 2;
    */
   actor?: Actor | undefined;
 
   /**
-   * 1 to 200 characters: the same key is the same replay
+   * 1 to 200 characters. A call with the same key and content returns the first replay
    *
    * @generated from field: string idempotency_key = 3;
    */
   idempotencyKey: string;
 
   /**
-   * Which deliveries
+   * Selects the deliveries
    *
    * @generated from field: rms.webhooks.v1.DeliveryFilter filter = 4;
    */
@@ -1454,7 +1455,7 @@ export const StartReplayRequestSchema: GenMessage<StartReplayRequest> = /*@__PUR
   messageDesc(file_rms_webhooks_v1_webhooks, 29);
 
 /**
- * StartReplayResponse is the answer of StartReplay.
+ * Response of StartReplay.
  *
  * @generated from message rms.webhooks.v1.StartReplayResponse
  */
@@ -1475,7 +1476,7 @@ export const StartReplayResponseSchema: GenMessage<StartReplayResponse> = /*@__P
   messageDesc(file_rms_webhooks_v1_webhooks, 30);
 
 /**
- * PreviewBackfillRequest is the question of PreviewBackfill.
+ * Request of PreviewBackfill.
  *
  * @generated from message rms.webhooks.v1.PreviewBackfillRequest
  */
@@ -1488,7 +1489,7 @@ export type PreviewBackfillRequest = Message<"rms.webhooks.v1.PreviewBackfillReq
   shopId: bigint;
 
   /**
-   * On whose behalf.
+   * The actor that is recorded for the call.
    *
    * @generated from field: rms.common.v1.Actor actor = 2;
    */
@@ -1502,14 +1503,14 @@ export type PreviewBackfillRequest = Message<"rms.webhooks.v1.PreviewBackfillReq
   subscriptionId: bigint;
 
   /**
-   * Events stored at or after this time, within their retention; absent for all that are kept
+   * Events stored at or after this time; absent means from the oldest
    *
    * @generated from field: google.protobuf.Timestamp from = 4;
    */
   from?: Timestamp | undefined;
 
   /**
-   * Before this time; the present when absent
+   * Events stored before this time; absent means now
    *
    * @generated from field: google.protobuf.Timestamp to = 5;
    */
@@ -1524,34 +1525,34 @@ export const PreviewBackfillRequestSchema: GenMessage<PreviewBackfillRequest> = 
   messageDesc(file_rms_webhooks_v1_webhooks, 31);
 
 /**
- * PreviewBackfillResponse is the answer of PreviewBackfill.
+ * Response of PreviewBackfill.
  *
  * @generated from message rms.webhooks.v1.PreviewBackfillResponse
  */
 export type PreviewBackfillResponse = Message<"rms.webhooks.v1.PreviewBackfillResponse"> & {
   /**
-   * Retained events of the trigger, counted to at most 100,000
+   * Number of stored events of the trigger, up to 100,000
    *
    * @generated from field: int32 events = 1;
    */
   events: number;
 
   /**
-   * There are more than were counted: a backfill of this time is refused
+   * True when there are more events than were counted. A backfill of this time is rejected
    *
    * @generated from field: bool more = 2;
    */
   more: boolean;
 
   /**
-   * When the oldest was stored; absent when there is none
+   * When the oldest event was stored; absent when there is none
    *
    * @generated from field: google.protobuf.Timestamp oldest_at = 3;
    */
   oldestAt?: Timestamp | undefined;
 
   /**
-   * When the newest was
+   * When the newest event was stored; absent when there is none
    *
    * @generated from field: google.protobuf.Timestamp newest_at = 4;
    */
@@ -1566,7 +1567,7 @@ export const PreviewBackfillResponseSchema: GenMessage<PreviewBackfillResponse> 
   messageDesc(file_rms_webhooks_v1_webhooks, 32);
 
 /**
- * StartBackfillRequest is the question of StartBackfill.
+ * Request of StartBackfill.
  *
  * @generated from message rms.webhooks.v1.StartBackfillRequest
  */
@@ -1579,14 +1580,14 @@ export type StartBackfillRequest = Message<"rms.webhooks.v1.StartBackfillRequest
   shopId: bigint;
 
   /**
-   * On whose behalf.
+   * The actor that is recorded for the call.
    *
    * @generated from field: rms.common.v1.Actor actor = 2;
    */
   actor?: Actor | undefined;
 
   /**
-   * 1 to 200 characters: the same key is the same backfill
+   * 1 to 200 characters. A call with the same key and content returns the first backfill
    *
    * @generated from field: string idempotency_key = 3;
    */
@@ -1600,14 +1601,14 @@ export type StartBackfillRequest = Message<"rms.webhooks.v1.StartBackfillRequest
   subscriptionId: bigint;
 
   /**
-   * Events stored at or after this time, within their retention; absent for all that are kept
+   * Events stored at or after this time; absent means from the oldest
    *
    * @generated from field: google.protobuf.Timestamp from = 5;
    */
   from?: Timestamp | undefined;
 
   /**
-   * Before this time; the present when absent
+   * Events stored before this time; absent means now
    *
    * @generated from field: google.protobuf.Timestamp to = 6;
    */
@@ -1622,7 +1623,7 @@ export const StartBackfillRequestSchema: GenMessage<StartBackfillRequest> = /*@_
   messageDesc(file_rms_webhooks_v1_webhooks, 33);
 
 /**
- * StartBackfillResponse is the answer of StartBackfill.
+ * Response of StartBackfill.
  *
  * @generated from message rms.webhooks.v1.StartBackfillResponse
  */
@@ -1643,7 +1644,7 @@ export const StartBackfillResponseSchema: GenMessage<StartBackfillResponse> = /*
   messageDesc(file_rms_webhooks_v1_webhooks, 34);
 
 /**
- * GetReplayRequest is the question of GetReplay.
+ * Request of GetReplay.
  *
  * @generated from message rms.webhooks.v1.GetReplayRequest
  */
@@ -1656,7 +1657,7 @@ export type GetReplayRequest = Message<"rms.webhooks.v1.GetReplayRequest"> & {
   shopId: bigint;
 
   /**
-   * On whose behalf.
+   * The actor that is recorded for the call.
    *
    * @generated from field: rms.common.v1.Actor actor = 2;
    */
@@ -1678,7 +1679,7 @@ export const GetReplayRequestSchema: GenMessage<GetReplayRequest> = /*@__PURE__*
   messageDesc(file_rms_webhooks_v1_webhooks, 35);
 
 /**
- * GetReplayResponse is the answer of GetReplay.
+ * Response of GetReplay.
  *
  * @generated from message rms.webhooks.v1.GetReplayResponse
  */
@@ -1699,7 +1700,7 @@ export const GetReplayResponseSchema: GenMessage<GetReplayResponse> = /*@__PURE_
   messageDesc(file_rms_webhooks_v1_webhooks, 36);
 
 /**
- * ListReplaysRequest is the question of ListReplays.
+ * Request of ListReplays.
  *
  * @generated from message rms.webhooks.v1.ListReplaysRequest
  */
@@ -1712,28 +1713,28 @@ export type ListReplaysRequest = Message<"rms.webhooks.v1.ListReplaysRequest"> &
   shopId: bigint;
 
   /**
-   * On whose behalf.
+   * The actor that is recorded for the call.
    *
    * @generated from field: rms.common.v1.Actor actor = 2;
    */
   actor?: Actor | undefined;
 
   /**
-   * Those of one subscription; 0 for all
+   * Replays and backfills of one subscription; 0 means all
    *
    * @generated from field: int64 subscription_id = 3;
    */
   subscriptionId: bigint;
 
   /**
-   * 1 to 200; 50 when 0
+   * 1 to 200; 0 means 50
    *
    * @generated from field: int32 page_size = 4;
    */
   pageSize: number;
 
   /**
-   * Of the previous page; empty for the first
+   * next_cursor of the previous page; empty for the first page
    *
    * @generated from field: string cursor = 5;
    */
@@ -1748,7 +1749,7 @@ export const ListReplaysRequestSchema: GenMessage<ListReplaysRequest> = /*@__PUR
   messageDesc(file_rms_webhooks_v1_webhooks, 37);
 
 /**
- * ListReplaysResponse is the answer of ListReplays.
+ * Response of ListReplays.
  *
  * @generated from message rms.webhooks.v1.ListReplaysResponse
  */
@@ -1776,7 +1777,7 @@ export const ListReplaysResponseSchema: GenMessage<ListReplaysResponse> = /*@__P
   messageDesc(file_rms_webhooks_v1_webhooks, 38);
 
 /**
- * CancelReplayRequest is the question of CancelReplay.
+ * Request of CancelReplay.
  *
  * @generated from message rms.webhooks.v1.CancelReplayRequest
  */
@@ -1789,7 +1790,7 @@ export type CancelReplayRequest = Message<"rms.webhooks.v1.CancelReplayRequest">
   shopId: bigint;
 
   /**
-   * On whose behalf.
+   * The actor that is recorded for the call.
    *
    * @generated from field: rms.common.v1.Actor actor = 2;
    */
@@ -1811,7 +1812,7 @@ export const CancelReplayRequestSchema: GenMessage<CancelReplayRequest> = /*@__P
   messageDesc(file_rms_webhooks_v1_webhooks, 39);
 
 /**
- * CancelReplayResponse is the answer of CancelReplay.
+ * Response of CancelReplay.
  *
  * @generated from message rms.webhooks.v1.CancelReplayResponse
  */
@@ -1832,7 +1833,7 @@ export const CancelReplayResponseSchema: GenMessage<CancelReplayResponse> = /*@_
   messageDesc(file_rms_webhooks_v1_webhooks, 40);
 
 /**
- * SendTestRequest is the question of SendTest.
+ * Request of SendTest.
  *
  * @generated from message rms.webhooks.v1.SendTestRequest
  */
@@ -1845,7 +1846,7 @@ export type SendTestRequest = Message<"rms.webhooks.v1.SendTestRequest"> & {
   shopId: bigint;
 
   /**
-   * On whose behalf.
+   * The actor that is recorded for the call.
    *
    * @generated from field: rms.common.v1.Actor actor = 2;
    */
@@ -1859,7 +1860,7 @@ export type SendTestRequest = Message<"rms.webhooks.v1.SendTestRequest"> & {
   subscriptionId: bigint;
 
   /**
-   * Any trigger the topic delivers; the subscription's when empty
+   * Any trigger that the topic has a payload for; empty means the subscription's
    *
    * @generated from field: string trigger = 4;
    */
@@ -1874,7 +1875,7 @@ export const SendTestRequestSchema: GenMessage<SendTestRequest> = /*@__PURE__*/
   messageDesc(file_rms_webhooks_v1_webhooks, 41);
 
 /**
- * SendTestResponse is the answer of SendTest.
+ * Response of SendTest.
  *
  * @generated from message rms.webhooks.v1.SendTestResponse
  */
@@ -1895,7 +1896,7 @@ export const SendTestResponseSchema: GenMessage<SendTestResponse> = /*@__PURE__*
   messageDesc(file_rms_webhooks_v1_webhooks, 42);
 
 /**
- * GetPayloadVersionRequest is the question of GetPayloadVersion.
+ * Request of GetPayloadVersion.
  *
  * @generated from message rms.webhooks.v1.GetPayloadVersionRequest
  */
@@ -1908,7 +1909,7 @@ export type GetPayloadVersionRequest = Message<"rms.webhooks.v1.GetPayloadVersio
   shopId: bigint;
 
   /**
-   * On whose behalf.
+   * The actor that is recorded for the call.
    *
    * @generated from field: rms.common.v1.Actor actor = 2;
    */
@@ -1923,7 +1924,7 @@ export const GetPayloadVersionRequestSchema: GenMessage<GetPayloadVersionRequest
   messageDesc(file_rms_webhooks_v1_webhooks, 43);
 
 /**
- * GetPayloadVersionResponse is the answer of GetPayloadVersion.
+ * Response of GetPayloadVersion.
  *
  * @generated from message rms.webhooks.v1.GetPayloadVersionResponse
  */
@@ -1944,7 +1945,7 @@ export const GetPayloadVersionResponseSchema: GenMessage<GetPayloadVersionRespon
   messageDesc(file_rms_webhooks_v1_webhooks, 44);
 
 /**
- * SetPayloadVersionRequest is the question of SetPayloadVersion.
+ * Request of SetPayloadVersion.
  *
  * @generated from message rms.webhooks.v1.SetPayloadVersionRequest
  */
@@ -1957,7 +1958,7 @@ export type SetPayloadVersionRequest = Message<"rms.webhooks.v1.SetPayloadVersio
   shopId: bigint;
 
   /**
-   * On whose behalf.
+   * The actor that is recorded for the call.
    *
    * @generated from field: rms.common.v1.Actor actor = 2;
    */
@@ -1979,7 +1980,7 @@ export const SetPayloadVersionRequestSchema: GenMessage<SetPayloadVersionRequest
   messageDesc(file_rms_webhooks_v1_webhooks, 45);
 
 /**
- * SetPayloadVersionResponse is the answer of SetPayloadVersion.
+ * Response of SetPayloadVersion.
  *
  * @generated from message rms.webhooks.v1.SetPayloadVersionResponse
  */
@@ -2000,7 +2001,7 @@ export const SetPayloadVersionResponseSchema: GenMessage<SetPayloadVersionRespon
   messageDesc(file_rms_webhooks_v1_webhooks, 46);
 
 /**
- * SubscriptionStatus is whether a subscription delivers.
+ * SubscriptionStatus says whether a subscription delivers.
  *
  * @generated from enum rms.webhooks.v1.SubscriptionStatus
  */
@@ -2016,7 +2017,7 @@ export const SubscriptionStatus = {
   ACTIVE: 1,
 
   /**
-   * Events are not delivered; what was waiting is held.
+   * Events are not delivered. Waiting deliveries are held.
    *
    * @generated from enum value: SUBSCRIPTION_STATUS_INACTIVE = 2;
    */
@@ -2024,7 +2025,7 @@ export const SubscriptionStatus = {
 } as const;
 
 /**
- * SubscriptionStatus is whether a subscription delivers.
+ * SubscriptionStatus says whether a subscription delivers.
  *
  * @generated from enum rms.webhooks.v1.SubscriptionStatus
  */
@@ -2037,7 +2038,7 @@ export const SubscriptionStatusSchema: GenEnum<SubscriptionStatus> = /*@__PURE__
   enumDesc(file_rms_webhooks_v1_webhooks, 0);
 
 /**
- * DeliveryState is where a delivery stands.
+ * DeliveryState is the state of a delivery.
  *
  * @generated from enum rms.webhooks.v1.DeliveryState
  */
@@ -2055,7 +2056,7 @@ export const DeliveryState = {
   WAITING: 1,
 
   /**
-   * Waiting behind an inactive subscription.
+   * Waiting until its inactive subscription is active again.
    *
    * @generated from enum value: DELIVERY_STATE_HELD = 2;
    */
@@ -2067,14 +2068,14 @@ export const DeliveryState = {
   DELIVERED: 3,
 
   /**
-   * All attempts failed; can be replayed.
+   * All attempts failed. It can be replayed.
    *
    * @generated from enum value: DELIVERY_STATE_EXHAUSTED = 4;
    */
   EXHAUSTED: 4,
 
   /**
-   * Held for 30 days.
+   * It was held for 30 days.
    *
    * @generated from enum value: DELIVERY_STATE_EXPIRED = 5;
    */
@@ -2089,7 +2090,7 @@ export const DeliveryState = {
 } as const;
 
 /**
- * DeliveryState is where a delivery stands.
+ * DeliveryState is the state of a delivery.
  *
  * @generated from enum rms.webhooks.v1.DeliveryState
  */
@@ -2113,7 +2114,7 @@ export const UnreplayableReason = {
   UNSPECIFIED: 0,
 
   /**
-   * It is on its way already.
+   * It is waiting already.
    *
    * @generated from enum value: UNREPLAYABLE_REASON_WAITING = 1;
    */
@@ -2134,7 +2135,7 @@ export const UnreplayableReason = {
   SUBSCRIPTION_INACTIVE: 3,
 
   /**
-   * Its customer was redacted, or its retention is over.
+   * Its body was removed: the customer was redacted, or its retention ended.
    *
    * @generated from enum value: UNREPLAYABLE_REASON_PAYLOAD_GONE = 4;
    */
@@ -2155,7 +2156,7 @@ export const UnreplayableReasonSchema: GenEnum<UnreplayableReason> = /*@__PURE__
   enumDesc(file_rms_webhooks_v1_webhooks, 2);
 
 /**
- * ReplayKind is what a replay sends.
+ * ReplayKind says what a job sends.
  *
  * @generated from enum rms.webhooks.v1.ReplayKind
  */
@@ -2166,14 +2167,14 @@ export const ReplayKind = {
   UNSPECIFIED: 0,
 
   /**
-   * Deliveries that ended, once more.
+   * Ended deliveries, again.
    *
    * @generated from enum value: REPLAY_KIND_REPLAY = 1;
    */
   REPLAY: 1,
 
   /**
-   * Retained events that a subscription was not sent.
+   * Stored events that a subscription did not get.
    *
    * @generated from enum value: REPLAY_KIND_BACKFILL = 2;
    */
@@ -2181,7 +2182,7 @@ export const ReplayKind = {
 } as const;
 
 /**
- * ReplayKind is what a replay sends.
+ * ReplayKind says what a job sends.
  *
  * @generated from enum rms.webhooks.v1.ReplayKind
  */
@@ -2194,7 +2195,7 @@ export const ReplayKindSchema: GenEnum<ReplayKind> = /*@__PURE__*/
   enumDesc(file_rms_webhooks_v1_webhooks, 3);
 
 /**
- * ReplayState is where a replay stands.
+ * ReplayState is the state of a replay or a backfill.
  *
  * @generated from enum rms.webhooks.v1.ReplayState
  */
@@ -2220,7 +2221,7 @@ export const ReplayState = {
   CANCELLED: 3,
 
   /**
-   * It could not be finished; the error says why.
+   * It failed; the error says why.
    *
    * @generated from enum value: REPLAY_STATE_FAILED = 4;
    */
@@ -2228,7 +2229,7 @@ export const ReplayState = {
 } as const;
 
 /**
- * ReplayState is where a replay stands.
+ * ReplayState is the state of a replay or a backfill.
  *
  * @generated from enum rms.webhooks.v1.ReplayState
  */
@@ -2241,13 +2242,13 @@ export const ReplayStateSchema: GenEnum<ReplayState> = /*@__PURE__*/
   enumDesc(file_rms_webhooks_v1_webhooks, 4);
 
 /**
- * WebhooksService keeps subscriptions and delivers events to them.
+ * WebhooksService stores subscriptions and delivers events to them.
  *
  * @generated from service rms.webhooks.v1.WebhooksService
  */
 export const WebhooksService: GenService<{
   /**
-   * CreateSubscription adds a subscription and shows its secret. INVALID_ARGUMENT with
+   * CreateSubscription adds a subscription and returns its secret. INVALID_ARGUMENT with
    * WEBHOOK_URL_REFUSED: the address is malformed or not allowed. RESOURCE_EXHAUSTED: the shop has 100.
    *
    * @generated from rpc rms.webhooks.v1.WebhooksService.CreateSubscription
@@ -2258,8 +2259,8 @@ export const WebhooksService: GenService<{
     output: typeof CreateSubscriptionResponseSchema;
   },
   /**
-   * UpdateSubscription changes a subscription; waiting deliveries go to the new address, a new topic or
-   * trigger counts for later events. The address is judged before the id.
+   * UpdateSubscription changes a subscription. Waiting deliveries go to the new address. A new topic or
+   * trigger applies to later events. The address is checked before the id.
    *
    * @generated from rpc rms.webhooks.v1.WebhooksService.UpdateSubscription
    */
@@ -2269,7 +2270,7 @@ export const WebhooksService: GenService<{
     output: typeof UpdateSubscriptionResponseSchema;
   },
   /**
-   * DeleteSubscription removes a subscription: waiting deliveries are dropped, the log is kept.
+   * DeleteSubscription removes a subscription. Its waiting deliveries are dropped. The log is kept.
    *
    * @generated from rpc rms.webhooks.v1.WebhooksService.DeleteSubscription
    */
@@ -2289,7 +2290,7 @@ export const WebhooksService: GenService<{
     output: typeof ListSubscriptionsResponseSchema;
   },
   /**
-   * RevealSecret shows the signing secrets in force, newest first.
+   * RevealSecret returns the valid signing secrets, newest first.
    *
    * @generated from rpc rms.webhooks.v1.WebhooksService.RevealSecret
    */
@@ -2299,7 +2300,7 @@ export const WebhooksService: GenService<{
     output: typeof RevealSecretResponseSchema;
   },
   /**
-   * RotateSecret makes a new secret; the old one goes on signing for the overlap.
+   * RotateSecret makes a new secret. During the overlap the old one signs, too.
    *
    * @generated from rpc rms.webhooks.v1.WebhooksService.RotateSecret
    */
@@ -2309,8 +2310,8 @@ export const WebhooksService: GenService<{
     output: typeof RotateSecretResponseSchema;
   },
   /**
-   * ListDeliveries lists deliveries with their attempts, newest event first. NOT_FOUND: the one
-   * subscription asked for does not exist.
+   * ListDeliveries lists deliveries with their attempts, newest event first. NOT_FOUND: the requested
+   * subscription does not exist.
    *
    * @generated from rpc rms.webhooks.v1.WebhooksService.ListDeliveries
    */
@@ -2331,7 +2332,8 @@ export const WebhooksService: GenService<{
   },
   /**
    * ReplayDelivery sends one delivery again, with the same webhook-id and the same bytes.
-   * FAILED_PRECONDITION: it is waiting already, or its body is gone.
+   * FAILED_PRECONDITION: the delivery is waiting already, its body was removed, or its subscription was
+   * deleted.
    *
    * @generated from rpc rms.webhooks.v1.WebhooksService.ReplayDelivery
    */
@@ -2341,7 +2343,7 @@ export const WebhooksService: GenService<{
     output: typeof ReplayDeliveryResponseSchema;
   },
   /**
-   * PreviewReplay says what a replay of a filter would send, and what it could not.
+   * PreviewReplay counts the deliveries that a replay of this filter would send, and those that it could not.
    *
    * @generated from rpc rms.webhooks.v1.WebhooksService.PreviewReplay
    */
@@ -2351,10 +2353,11 @@ export const WebhooksService: GenService<{
     output: typeof PreviewReplayResponseSchema;
   },
   /**
-   * StartReplay sends again what a filter names, in the background, oldest first, after fresh events:
-   * same webhook-id, same bytes, each delivery once. Answers a replay that is done at once when there
-   * is nothing to send. FAILED_PRECONDITION: more than 100,000 deliveries, or another replay or
-   * backfill of one of the subscriptions runs. ALREADY_EXISTS: the key was used for something else.
+   * StartReplay starts a background job that sends the deliveries of a filter again: oldest first, each
+   * once, with the same webhook-id and bytes. New events have priority. When there is nothing to send, the
+   * returned job is already done. FAILED_PRECONDITION: more than 100,000 deliveries match, or another
+   * replay or backfill of one of the subscriptions runs. ALREADY_EXISTS: the key was used with other
+   * content.
    *
    * @generated from rpc rms.webhooks.v1.WebhooksService.StartReplay
    */
@@ -2364,7 +2367,7 @@ export const WebhooksService: GenService<{
     output: typeof StartReplayResponseSchema;
   },
   /**
-   * PreviewBackfill says how many retained events a backfill of a subscription would go through.
+   * PreviewBackfill counts the stored events that a backfill of a subscription would read.
    *
    * @generated from rpc rms.webhooks.v1.WebhooksService.PreviewBackfill
    */
@@ -2374,11 +2377,11 @@ export const WebhooksService: GenService<{
     output: typeof PreviewBackfillResponseSchema;
   },
   /**
-   * StartBackfill sends a subscription the retained events of its trigger that it was not sent, such
-   * as those from before it was made; in the background, oldest first, after fresh events. What was
-   * delivered already is not delivered twice. FAILED_PRECONDITION: it is inactive, its topic says
-   * nothing about its trigger, over 100,000 events, or another replay or backfill of it runs.
-   * ALREADY_EXISTS: the key was used for something else.
+   * StartBackfill starts a background job that sends a subscription the stored events of its trigger,
+   * except those that it got already: oldest first, after new events. It can send events from before the
+   * subscription was made. FAILED_PRECONDITION: the subscription is inactive, its topic has no payload for
+   * its trigger, more than 100,000 events match, or another replay or backfill of it runs. ALREADY_EXISTS:
+   * the key was used with other content.
    *
    * @generated from rpc rms.webhooks.v1.WebhooksService.StartBackfill
    */
@@ -2388,7 +2391,7 @@ export const WebhooksService: GenService<{
     output: typeof StartBackfillResponseSchema;
   },
   /**
-   * GetReplay reads how far a replay or a backfill has come.
+   * GetReplay reads the progress of a replay or a backfill.
    *
    * @generated from rpc rms.webhooks.v1.WebhooksService.GetReplay
    */
@@ -2408,8 +2411,8 @@ export const WebhooksService: GenService<{
     output: typeof ListReplaysResponseSchema;
   },
   /**
-   * CancelReplay ends a replay or a backfill: what it has not come to is left as it is, what waits
-   * already is delivered. One that has ended stays as it is.
+   * CancelReplay stops a replay or a backfill. Deliveries already queued are still sent. No effect on an
+   * ended job.
    *
    * @generated from rpc rms.webhooks.v1.WebhooksService.CancelReplay
    */
@@ -2419,8 +2422,8 @@ export const WebhooksService: GenService<{
     output: typeof CancelReplayResponseSchema;
   },
   /**
-   * SendTest sends a test event of any trigger to one subscription. INVALID_ARGUMENT: its topic says
-   * nothing about that trigger. FAILED_PRECONDITION: it is inactive.
+   * SendTest sends a test event of any trigger to one subscription. INVALID_ARGUMENT: its topic has no
+   * payload for that trigger. FAILED_PRECONDITION: the subscription is inactive.
    *
    * @generated from rpc rms.webhooks.v1.WebhooksService.SendTest
    */
@@ -2430,7 +2433,7 @@ export const WebhooksService: GenService<{
     output: typeof SendTestResponseSchema;
   },
   /**
-   * GetPayloadVersion reads the version the shop's payloads are shaped for.
+   * GetPayloadVersion reads the API version of the shop's payloads.
    *
    * @generated from rpc rms.webhooks.v1.WebhooksService.GetPayloadVersion
    */
@@ -2440,7 +2443,7 @@ export const WebhooksService: GenService<{
     output: typeof GetPayloadVersionResponseSchema;
   },
   /**
-   * SetPayloadVersion sets it; `unstable` and unknown versions are refused.
+   * SetPayloadVersion sets the API version of the shop's payloads. `unstable` and unknown versions are rejected.
    *
    * @generated from rpc rms.webhooks.v1.WebhooksService.SetPayloadVersion
    */
