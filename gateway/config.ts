@@ -9,6 +9,7 @@ import {
   identityShape,
   list,
   loadConfig,
+  milliseconds,
   processShape,
   wholeNumber,
 } from '../services/platform/config.ts';
@@ -114,6 +115,11 @@ export const gatewayShape = {
     .describe(
       'Maximum open connections; above it the connection that has been waiting longest for its client is closed',
     ),
+  SHUTDOWN_IDLE_MS: milliseconds(0, 15_000)
+    .default(HTTP_LIMITS.idleAtStopMs)
+    .describe(
+      'Milliseconds from the begin of a stop for which idle connections stay open; each response already ends its connection',
+    ),
   TRUSTED_PROXIES: trustedProxies.describe(
     'Addresses or CIDR ranges of our own proxies, whose X-Forwarded-For is read, or `none`; required in production',
   ),
@@ -192,7 +198,10 @@ export function loadGatewayOptions(env: NodeJS.ProcessEnv = process.env): Gatewa
       refused: config.MCP_REFUSED_PER_MINUTE,
     },
     bodyBudget: { process: config.BODY_MIB * MIB, caller: config.BODY_MIB_PER_CALLER * MIB },
-    httpLimits: { maxConnections: config.MAX_CONNECTIONS },
+    httpLimits: {
+      maxConnections: config.MAX_CONNECTIONS,
+      idleAtStopMs: config.SHUTDOWN_IDLE_MS,
+    },
     trustedProxies: config.TRUSTED_PROXIES ?? [],
     mcpAllowedOrigins: config.MCP_ALLOWED_ORIGINS,
     docs: config.DOCS_ENABLED,

@@ -12,7 +12,7 @@ import { createClientIp } from './auth/client-ip.ts';
 import { createLimits } from './auth/limits.ts';
 import { createPartnerTokenCheck } from './auth/partner-tokens.ts';
 import { measuredBudgets } from './http/body-budget.ts';
-import { connectionMetrics } from './http/connection-metrics.ts';
+import { connectionMetrics } from './http/connections.ts';
 import { createInFlight, MAX_REQUESTS_IN_FLIGHT } from './http/in-flight.ts';
 import { createReadiness } from './http/probes.ts';
 import { HTTP_LIMITS, type RunningHttpServer, startHttpServer } from './http/server.ts';
@@ -36,15 +36,18 @@ export interface RunningGateway {
   resetLimits(): Promise<void>;
   /** Starts another HTTP listener, with a fixed date for the version calendar. Port 0 takes a free one. */
   listenAt(day: Date, port?: number): Promise<{ readonly url: string; stop(): Promise<void> }>;
-  /** Becomes unready, waits, finishes in-flight requests (20 s) and closes. May be called twice. */
+  /**
+   * Becomes unready and ends each connection after its response; waits, finishes in-flight requests (20 s) and closes.
+   * May be called twice.
+   */
   stop(): Promise<void>;
 }
 
 /**
  * Starts the gateway.
  *
- * With a schema that does not fit the code, the gateway runs but stays unready. While a service is unavailable, its
- * operations answer 503.
+ * With a schema that does not fit the code, the gateway runs but stays unready. While the database or a service is
+ * unavailable, the operations that need it answer 503.
  *
  * @throws when a port is taken, or an option is malformed.
  */
@@ -128,6 +131,7 @@ export async function startGateway(o: GatewayOptions): Promise<RunningGateway> {
   };
   const close = async (): Promise<void> => {
     state.isStopping = true;
+    for (const server of servers) server.endConnections();
     if (servers.size > 0 && o.shutdownDelayMs) await sleep(o.shutdownDelayMs);
     await shutDown(logger, [
       () => Promise.all([...servers].map((server) => server.stop())),

@@ -74,6 +74,8 @@ export function gatewayOptions(
     identity: o.identity,
     ...limitOptions(),
     trustedProxies: ['127.0.0.1/32'],
+    // A browser keeps idle connections, which would delay the stop.
+    httpLimits: { idleAtStopMs: 0 },
     partnerOAuth: {
       issuer: plan.authUrl,
       audience: plan.baseUrl,

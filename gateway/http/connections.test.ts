@@ -1,4 +1,5 @@
-import type { RequestListener, ServerResponse } from 'node:http';
+import { once } from 'node:events';
+import { Agent, get, type IncomingMessage, type RequestListener, type ServerResponse } from 'node:http';
 import { connect, type Socket } from 'node:net';
 import { afterEach, describe, expect, test } from '@jest/globals';
 import { until } from '../../test/support/until.ts';
@@ -152,13 +153,67 @@ describe('a full server', () => {
   });
 });
 
+/** A client that keeps its one connection. */
+function keepAliveClient(port: number) {
+  const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+  closeAll.unshift(async () => agent.destroy());
+  return async () => {
+    const req = get({ port, host: '127.0.0.1', agent });
+    const [res]: IncomingMessage[] = await once(req, 'response');
+    if (!res) throw new Error('there is no response');
+    await once(res.resume(), 'end');
+    return { isReused: req.reusedSocket, connection: res.headers.connection };
+  };
+}
+
+describe('a client with an idle connection, when the server ends its connections', () => {
+  test('gets a response to its next request, which says that the connection ends', async () => {
+    const { server } = await serve(ok, { idleAtStopMs: 60_000 });
+    const send = keepAliveClient(server.port);
+    expect(await send()).toEqual({ isReused: false, connection: 'keep-alive' });
+    server.endConnections();
+    expect(await send()).toEqual({ isReused: true, connection: 'close' });
+    // The server accepts connections until it stops.
+    expect(await send()).toEqual({ isReused: false, connection: 'close' });
+  });
+
+  test('can send that request also when the server accepts no connections any more', async () => {
+    const { server, open } = await serve(ok, { idleAtStopMs: 60_000 });
+    const send = keepAliveClient(server.port);
+    await send();
+    const stopped = server.stop();
+    await expect(keepAliveClient(server.port)()).rejects.toThrow('ECONNREFUSED');
+    expect(await send()).toEqual({ isReused: true, connection: 'close' });
+    await stopped;
+    expect(open()).toBe(0);
+  });
+
+  test('does not delay the stop for longer than the configured time', async () => {
+    const { server, ended } = await serve(ok, { idleAtStopMs: 50 });
+    await keepAliveClient(server.port)();
+    await server.stop();
+    // At the end of the drain, after 20 s, all connections would be closed.
+    expect(ended).toEqual([]);
+  });
+
+  test('is told in the response to a request that was in flight', async () => {
+    const asked: ServerResponse[] = [];
+    const { server } = await serve((_req, res) => void asked.push(res));
+    const answer = keepAliveClient(server.port)();
+    await until(() => asked.length === 1);
+    server.endConnections();
+    asked[0]?.end('ok');
+    expect(await answer).toMatchObject({ connection: 'close' });
+  });
+});
+
 describe('a stopping server', () => {
   test.each([
     ['headers', HALF_A_HEAD],
     ['a body', `POST / HTTP/1.1\r\n${HEAD}content-length: 5\r\n\r\nx`],
   ])('does not wait for the time limit of %s', async (_, bytes) => {
     const waits: RequestListener = (req, res) => void req.resume().on('end', () => res.end('ok'));
-    const { client, server, open, ended } = await serve(waits);
+    const { client, server, open, ended } = await serve(waits, { idleAtStopMs: 0 });
     await client(bytes);
     await until(() => open() === 1);
     await server.stop();

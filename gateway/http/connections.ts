@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
+import type { Meter } from '@opentelemetry/api';
 import { announcesBody } from '../rest/body.ts';
 import { AnswerNotRead } from '../rest/large-answer.ts';
 
@@ -19,6 +20,21 @@ export interface ConnectionCounts {
   ended(reason: EndReason): void;
 }
 
+/** Metrics for the connections of all listeners of the process. */
+export function connectionMetrics(meter: Meter): ConnectionCounts {
+  const open = meter.createUpDownCounter('http.server.connections', {
+    description: 'Open connections',
+  });
+  const ended = meter.createCounter('http.server.connections.ended', {
+    description: 'Connections that the server ended, by reason',
+  });
+  return {
+    opened: () => open.add(1),
+    closed: () => open.add(-1),
+    ended: (reason) => ended.add(1, { reason }),
+  };
+}
+
 export interface ConnectionLimits {
   readonly max: number;
   /** Time limit for the rest of a request body after the response was sent. Milliseconds. */
@@ -35,6 +51,8 @@ export interface Connections {
   serve(req: IncomingMessage, res: ServerResponse): void;
   /** Whether a response has begun; then nothing else may be written to the socket. */
   isAnswering(socket: Socket): boolean;
+  /** From now on each connection ends after its response, which says so (`Connection: close`). */
+  endAfterResponses(): void;
   /** Closes the connections whose client has not read its response in time. */
   endSlowReaders(now: number): void;
   /** Closes the connections that have been waiting for request headers since before `time`. */
@@ -52,92 +70,133 @@ interface Connection {
 
 /** Tracks the connections of one server. Times are those of `performance.now()`. */
 export function createConnections(limits: ConnectionLimits, counts: ConnectionCounts): Connections {
-  const all = new Map<Socket, Connection>();
-  /** Connections without a request, with the time since when; the oldest first. */
-  const silent = new Map<Socket, number>();
-  /** Connections whose request has a body; the oldest first. */
-  const receiving = new Map<Socket, IncomingMessage>();
+  const open = openConnections(counts);
+  let isEnding = false;
+  return {
+    admit(socket) {
+      const isFull = open.all.size >= limits.max;
+      const former = isFull ? replaceable(open) : undefined;
+      if (former) open.end(former, 'too many connections');
+      if (!isFull || former) return open.add(socket);
+      counts.ended('too many connections');
+      socket.destroy();
+    },
+    serve(req, res) {
+      if (isEnding) res.shouldKeepAlive = false;
+      const connection = open.all.get(req.socket);
+      if (!connection) return;
+      if (announcesBody(req)) receive(open, { req, res, unreadBodyMs: limits.unreadBodyMs });
+      answer(open, connection, { req, res });
+      res.once('close', () => {
+        if (res.errored instanceof AnswerNotRead) counts.ended('answer not read');
+      });
+    },
+    isAnswering(socket) {
+      return [...(open.all.get(socket)?.inFlight ?? [])].some((res) => res.headersSent);
+    },
+    endAfterResponses() {
+      isEnding = true;
+      for (const { inFlight } of open.all.values())
+        for (const res of inFlight) res.shouldKeepAlive = false;
+    },
+    endSlowReaders(now) {
+      for (const [socket, connection] of open.all) {
+        if (socket.writableLength === 0) connection.unreadSince = undefined;
+        else connection.unreadSince ??= now;
+        const { unreadSince = now } = connection;
+        if (now - unreadSince > limits.answerMs) open.end(socket, 'answer not read');
+      }
+    },
+    endSilent(time) {
+      for (const [socket, since] of open.silent) if (since < time) open.end(socket, 'stopping');
+    },
+    endIncomplete() {
+      for (const [socket, req] of open.receiving)
+        if (!req.complete) open.end(socket, 'stopping');
+    },
+  };
+}
 
+interface OpenConnections {
+  readonly all: Map<Socket, Connection>;
+  /** Connections without a request, with the time since when; the oldest first. */
+  readonly silent: Map<Socket, number>;
+  /** Connections whose request has a body; the oldest first. */
+  readonly receiving: Map<Socket, IncomingMessage>;
+  add(socket: Socket): void;
+  end(socket: Socket, reason: EndReason): void;
+}
+
+function openConnections(counts: ConnectionCounts): OpenConnections {
+  const all = new Map<Socket, Connection>();
+  const silent = new Map<Socket, number>();
+  const receiving = new Map<Socket, IncomingMessage>();
   const forget = (socket: Socket): void => {
     if (!all.delete(socket)) return;
     silent.delete(socket);
     receiving.delete(socket);
     counts.closed();
   };
-  const end = (socket: Socket, reason: EndReason): void => {
-    if (socket.destroyed) return;
-    forget(socket);
-    counts.ended(reason);
-    socket.destroy();
-  };
-  /** A connection that waits for its client and may be closed. Connections that are being answered are kept. */
-  const replaceable = (): Socket | undefined => {
-    for (const socket of silent.keys()) return socket;
-    for (const [socket, req] of receiving) if (!req.complete) return socket;
-    return undefined;
-  };
-
   return {
-    admit(socket) {
-      const isFull = all.size >= limits.max;
-      const former = isFull ? replaceable() : undefined;
-      if (former) end(former, 'too many connections');
-      if (isFull && !former) {
-        counts.ended('too many connections');
-        socket.destroy();
-        return;
-      }
+    all,
+    silent,
+    receiving,
+    add(socket) {
       all.set(socket, { inFlight: new Set(), unreadSince: undefined });
       silent.set(socket, performance.now());
       counts.opened();
       socket.once('close', () => forget(socket));
     },
-    serve(req, res) {
-      const { socket } = req;
-      const connection = all.get(socket);
-      if (!connection) return;
-      connection.inFlight.add(res);
-      silent.delete(socket);
-      if (announcesBody(req)) {
-        receiving.set(socket, req);
-        res.once('finish', () => {
-          if (!req.complete)
-            endUnlessSent(req, limits.unreadBodyMs, () => end(socket, 'body not sent'));
-        });
-      }
-      res.once('close', () => {
-        if (res.errored instanceof AnswerNotRead) counts.ended('answer not read');
-        connection.inFlight.delete(res);
-        connection.unreadSince = undefined;
-        if (receiving.get(socket) === req) receiving.delete(socket);
-        if (connection.inFlight.size === 0 && all.has(socket))
-          silent.set(socket, performance.now());
-      });
-    },
-    isAnswering(socket) {
-      return [...(all.get(socket)?.inFlight ?? [])].some((res) => res.headersSent);
-    },
-    endSlowReaders(now) {
-      for (const [socket, connection] of all) {
-        if (socket.writableLength === 0) connection.unreadSince = undefined;
-        else connection.unreadSince ??= now;
-        const { unreadSince = now } = connection;
-        if (now - unreadSince > limits.answerMs) end(socket, 'answer not read');
-      }
-    },
-    endSilent(time) {
-      for (const [socket, since] of silent) if (since < time) end(socket, 'stopping');
-    },
-    endIncomplete() {
-      for (const [socket, req] of receiving) if (!req.complete) end(socket, 'stopping');
+    end(socket, reason) {
+      if (socket.destroyed) return;
+      forget(socket);
+      counts.ended(reason);
+      socket.destroy();
     },
   };
 }
 
-/** After the response, discards the rest of the body for a limited time, so that the connection can be reused. */
-function endUnlessSent(req: IncomingMessage, ms: number, end: () => void): void {
-  const timer = setTimeout(() => {
-    if (!req.complete) end();
-  }, ms);
-  req.once('close', () => clearTimeout(timer)).resume();
+/** A connection that waits for its client and may be closed. Connections that are being answered are kept. */
+function replaceable({ silent, receiving }: OpenConnections): Socket | undefined {
+  for (const socket of silent.keys()) return socket;
+  for (const [socket, req] of receiving) if (!req.complete) return socket;
+  return undefined;
+}
+
+/** Registers the response of a request until it is complete. */
+function answer(
+  { all, silent }: OpenConnections,
+  connection: Connection,
+  { req: { socket }, res }: { readonly req: IncomingMessage; readonly res: ServerResponse },
+): void {
+  connection.inFlight.add(res);
+  silent.delete(socket);
+  res.once('close', () => {
+    connection.inFlight.delete(res);
+    connection.unreadSince = undefined;
+    if (connection.inFlight.size === 0 && all.has(socket)) silent.set(socket, performance.now());
+  });
+}
+
+/**
+ * Registers the body of a request. After the response, the rest of the body is discarded for a limited time, so that
+ * the connection can be reused.
+ */
+function receive(
+  open: OpenConnections,
+  o: { readonly req: IncomingMessage; readonly res: ServerResponse; readonly unreadBodyMs: number },
+): void {
+  const { req, res } = o;
+  const { socket } = req;
+  open.receiving.set(socket, req);
+  res.once('finish', () => {
+    if (req.complete) return;
+    const timer = setTimeout(() => {
+      if (!req.complete) open.end(socket, 'body not sent');
+    }, o.unreadBodyMs);
+    req.once('close', () => clearTimeout(timer)).resume();
+  });
+  res.once('close', () => {
+    if (open.receiving.get(socket) === req) open.receiving.delete(socket);
+  });
 }

@@ -10,18 +10,30 @@ export interface Readiness {
   readonly parts: Readonly<Record<string, string>>;
 }
 
-const TIMEOUT_MS = 2_000;
+/** The state of a schema that was not read yet. */
+const UNKNOWN = 'unknown';
+/** The kubelet waits one second for a probe. Milliseconds. */
+const TIMEOUT_MS = 500;
 
 /**
- * Whether the gateway is ready: its database answers and the schema fits the code. The services are not checked: an
- * unavailable service causes 503 only for its own operations.
+ * Whether the gateway is ready: it is not stopping, and its schema fits the code as far as it could be read. An
+ * unavailable database or service causes 503 with `Retry-After` for the requests that need it. Without a ready gateway
+ * callers would get no answer at all.
  */
 export function createReadiness(
   db: Queryable,
   isStopping: () => boolean,
 ): () => Promise<Readiness> {
-  const answers = databaseProbe(db);
-  let schema = 'unknown';
+  const probe = databaseProbe(db);
+  const answers = async (): Promise<boolean> => {
+    let isAnswering = false;
+    const asked = probe().then((answer) => {
+      isAnswering = answer;
+    });
+    await within(TIMEOUT_MS, asked);
+    return isAnswering;
+  };
+  let schema = UNKNOWN;
   const checkSchema = async (): Promise<void> => {
     const { state, detail } = await schemaState(db, 'gateway');
     schema = state === 'current' ? state : detail;
@@ -32,7 +44,7 @@ export function createReadiness(
     // A schema that fits once fits while this process runs, because migrations are compatible with older code.
     if (database && schema !== 'current')
       await within(TIMEOUT_MS, checkSchema()).catch(() => false);
-    const ready = database && schema === 'current';
+    const ready = schema === 'current' || (schema === UNKNOWN && !database);
     return { ready, parts: { database: database ? 'ok' : 'does not answer', schema } };
   };
 }

@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { createServer, type RequestListener, type Server } from 'node:http';
-import type { Socket } from 'node:net';
+import { Server as NetServer, type Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { within } from '../../services/platform/within.ts';
 import { type ConnectionCounts, type Connections, createConnections } from './connections.ts';
@@ -8,7 +8,12 @@ import { type ClientError, clientErrorOf, refuseConnection, TUNNEL } from './ref
 
 export interface RunningHttpServer {
   readonly port: number;
-  /** Accepts no new requests, and lets the in-flight ones finish within 20 s. May be called twice. */
+  /** From now on the server ends each connection after its response. It still accepts requests. */
+  endConnections(): void;
+  /**
+   * Ends connections as `endConnections`, accepts no new ones, and lets the in-flight requests finish within 20 s. May be
+   * called twice.
+   */
   stop(): Promise<void>;
 }
 
@@ -24,6 +29,11 @@ export interface HttpLimits {
   readonly answerMs: number;
   /** Time limit for a refused client to read its response and close the connection. */
   readonly refusedMs: number;
+  /**
+   * Time for clients of a stopping server to send one more request on an idle connection, whose response tells them
+   * that the connection ends. A client that sends while we close gets no response.
+   */
+  readonly idleAtStopMs: number;
   /** Interval at which these limits are checked. */
   readonly checkMs: number;
 }
@@ -34,6 +44,7 @@ export const HTTP_LIMITS: HttpLimits = {
   requestMs: 120_000,
   answerMs: 120_000,
   refusedMs: 3_000,
+  idleAtStopMs: 5_000,
   checkMs: 1_000,
 };
 
@@ -69,8 +80,6 @@ export async function startHttpServer(
   const connections = createConnections({ max, answerMs, unreadBodyMs: refusedMs }, counts);
   const serve: RequestListener = (req, res) => {
     connections.serve(req, res);
-    // A stopping server closes each connection after the response.
-    if (!server.listening) res.setHeader('Connection', 'close');
     listener(req, res);
   };
   const server = createServer(
@@ -89,10 +98,38 @@ export async function startHttpServer(
   // Node would send `100 Continue` at once. Here the handler that reads the body sends it, after its checks.
   server.on('checkContinue', serve);
   server.on('checkExpectation', serve);
-  const refuse = (socket: Duplex, error: ClientError): void => {
+  answerClientErrors(server, connections, (socket, error) => {
     counts.ended(error.reason);
     refuseConnection(socket, { ...error, lingerMs: refusedMs });
+  });
+  server.listen(o.port, o.host);
+  await once(server, 'listening');
+  const check = setInterval(() => connections.endSlowReaders(performance.now()), limits.checkMs);
+  const address = server.address();
+  let endingSince: number | undefined;
+  const endConnections = (): number => {
+    connections.endAfterResponses();
+    endingSince ??= performance.now();
+    return endingSince;
   };
+  let stopped: Promise<void> | undefined;
+  return {
+    port: typeof address === 'object' && address ? address.port : o.port,
+    endConnections: () => void endConnections(),
+    stop() {
+      const idleUntil = endConnections() + limits.idleAtStopMs;
+      stopped ??= close(server, connections, idleUntil).finally(() => clearInterval(check));
+      return stopped;
+    },
+  };
+}
+
+/** Answers what is not an HTTP request, or one that only a proxy serves. */
+function answerClientErrors(
+  server: Server,
+  connections: Connections,
+  refuse: (socket: Duplex, error: ClientError) => void,
+): void {
   server.on('clientError', (error: NodeJS.ErrnoException, socket: Socket) => {
     // After its first error, the parser reports further errors for the following bytes. They are ignored.
     if (socket.writableEnded && !socket.destroyed) return;
@@ -101,32 +138,25 @@ export async function startHttpServer(
     refuse(socket, clientErrorOf(error.code));
   });
   server.on('connect', (_req, socket) => refuse(socket, TUNNEL));
-  server.listen(o.port, o.host);
-  await once(server, 'listening');
-  const check = setInterval(() => connections.endSlowReaders(performance.now()), limits.checkMs);
-  const address = server.address();
-  let stopped: Promise<void> | undefined;
-  return {
-    port: typeof address === 'object' && address ? address.port : o.port,
-    stop() {
-      stopped ??= close(server, connections).finally(() => clearInterval(check));
-      return stopped;
-    },
-  };
 }
 
-async function close(server: Server, connections: Connections): Promise<void> {
+/** @param idleUntil how long idle connections stay open, as a time of `performance.now()`. */
+async function close(server: Server, connections: Connections, idleUntil: number): Promise<void> {
   const closed = once(server, 'close');
-  server.close();
+  // The `close` of HTTP servers closes idle connections at once.
+  NetServer.prototype.close.call(server);
   const began = performance.now();
   const sweep = setInterval(() => {
     const now = performance.now();
-    // An idle keep-alive connection would delay the stop until its timeout.
-    server.closeIdleConnections();
-    connections.endSilent(now - DRAIN_HEADERS_MS);
+    if (now >= idleUntil) {
+      server.closeIdleConnections();
+      connections.endSilent(now - DRAIN_HEADERS_MS);
+    }
     if (now - began > DRAIN_BODIES_MS) connections.endIncomplete();
   }, SWEEP_MS);
   if (!(await within(DRAIN_MS, closed))) server.closeAllConnections();
   await closed;
   clearInterval(sweep);
+  // Also ends the timer that checks the time limits of requests.
+  server.close();
 }

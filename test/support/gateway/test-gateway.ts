@@ -46,6 +46,8 @@ export async function startTestGateway(
     trustedProxies: ['127.0.0.1'],
     logLevel: 'silent',
     ...options,
+    // Clients of tests keep idle connections, which would delay each stop.
+    httpLimits: { idleAtStopMs: 0, ...options.httpLimits },
   });
   const newShop = async (): Promise<bigint> => {
     const { rows } = await database.pool.query<{ id: bigint }>(

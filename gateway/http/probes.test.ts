@@ -1,0 +1,31 @@
+import { expect, test } from '@jest/globals';
+import { createPool } from '../../services/platform/postgres.ts';
+import { createEmptyDatabase, createTestDatabase } from '../../test/support/database.ts';
+import { until } from '../../test/support/until.ts';
+import { createReadiness } from './probes.ts';
+
+test.each([
+  ['fits is ready', () => createTestDatabase('gateway'), true],
+  ['does not fit is not ready', createEmptyDatabase, false],
+])('a gateway whose schema %s, also after its database has left', async (_, create, isReady) => {
+  const database = await create();
+  const pool = createPool(database.url);
+  const readiness = createReadiness(pool, () => false);
+  const before = await until(async () => {
+    const one = await readiness();
+    return one.parts.schema !== 'unknown' && one;
+  });
+  await pool.end();
+  const after = await until(async () => {
+    const one = await readiness();
+    return one.parts.database !== 'ok' && one;
+  });
+  await database.drop();
+  expect([before.ready, after.ready]).toEqual([isReady, isReady]);
+});
+
+test('a gateway that is stopping is not ready', async () => {
+  const pool = createPool('postgres://nobody@127.0.0.1:1/none');
+  expect(await createReadiness(pool, () => true)()).toMatchObject({ ready: false });
+  await pool.end();
+});
