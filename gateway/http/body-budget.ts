@@ -77,82 +77,92 @@ interface Hold {
   readonly since: number;
   most: number;
   bytes: number;
-  release(): void;
+  isOver: boolean;
+}
+
+interface BodyBudgetOptions {
+  readonly of: 'bodies' | 'answers';
+  readonly refused?: (whose: 'process' | 'shop' | 'caller') => void;
+  /** Milliseconds, monotonic. */
+  readonly now?: () => number;
 }
 
 /** Creates a budget that counts the bytes in memory. */
 export function createBodyBudget(
   sizes: BodyBudgetSizes,
-  o: {
-    readonly of: 'bodies' | 'answers';
-    readonly refused?: (whose: 'process' | 'shop' | 'caller') => void;
-    /** Milliseconds, monotonic. */
-    readonly now?: () => number;
-  },
+  { of, refused, now = () => performance.now() }: BodyBudgetOptions,
 ): BodyBudget & { readonly heldBytes: () => number } {
-  const { now = () => performance.now() } = o;
-  const callers = createCounts();
-  const shops = createCounts();
+  const sums = createSums();
   /** Requests that may be aborted in favour of others. */
   const endable = new Set<Hold>();
-  let all = 0;
 
-  const refuse = (whose: 'shop' | 'caller'): never => {
-    o.refused?.(whose);
-    throw tooManyBytes(o.of);
+  const release = (hold: Hold): void => {
+    sums.set(hold, 0);
+    endable.delete(hold);
+    hold.isOver = true;
   };
-  const requireCapacity = ({ caller, shop }: Holder, more: number): void => {
-    const own = callers.of(caller) + more;
+  const refuse = (whose: 'shop' | 'caller'): never => {
+    refused?.(whose);
+    throw tooManyBytes(of);
+  };
+  const requireCapacity = (hold: Hold, total: number): void => {
+    if (hold.isOver || total <= hold.bytes) return;
+    const more = total - hold.bytes;
+    const own = sums.ofCaller(hold) + more;
     if (own > sizes.caller) refuse('caller');
-    if (shop !== undefined && shops.of(shop) + more > sizes.shop) refuse('shop');
+    if (hold.holder.shop !== undefined && sums.ofShop(hold) + more > sizes.shop) refuse('shop');
     const most = own > SMALL_BYTES ? sizes.process * LARGE_PART : sizes.process;
-    while (all + more > most) {
+    while (sums.all() + more > most) {
       const slowest = slowestOf(endable, now());
       if (!slowest) {
-        o.refused?.('process');
-        throw unavailable(new Error(`the ${o.of} in memory have used up their budget`));
+        refused?.('process');
+        throw unavailable(new Error(`the ${of} in memory have used up their budget`));
       }
-      slowest.release();
+      release(slowest);
       slowest.holder.end?.();
     }
   };
-  const set = (hold: Hold, bytes: number): void => {
-    const more = bytes - hold.bytes;
-    hold.bytes = bytes;
-    all += more;
-    callers.add(hold.holder.caller, more);
-    if (hold.holder.shop !== undefined) shops.add(hold.holder.shop, more);
-  };
 
   return {
-    heldBytes: () => all,
+    heldBytes: sums.all,
     open(holder) {
-      let isOver = false;
-      const release = (): void => {
-        set(hold, 0);
-        endable.delete(hold);
-        isOver = true;
-      };
-      const hold: Hold = { holder, since: now(), most: 0, bytes: 0, release };
+      const hold: Hold = { holder, since: now(), most: 0, bytes: 0, isOver: false };
       if (holder.end) endable.add(hold);
       // If the client has disconnected already, there is no further `close` event.
-      if (holder.res?.closed) release();
-      holder.res?.once('close', release);
+      if (holder.res?.closed) release(hold);
+      holder.res?.once('close', () => release(hold));
       return {
-        requireCapacity(total) {
-          if (!isOver && total > hold.bytes) requireCapacity(holder, total - hold.bytes);
-        },
+        requireCapacity: (total) => requireCapacity(hold, total),
         growTo(total) {
-          if (isOver || total <= hold.bytes) return;
-          requireCapacity(holder, total - hold.bytes);
-          set(hold, total);
+          requireCapacity(hold, total);
+          if (hold.isOver || total <= hold.bytes) return;
+          sums.set(hold, total);
           hold.most = total;
         },
         shrinkTo(left) {
-          if (!isOver && left < hold.bytes) set(hold, left);
+          if (!hold.isOver && left < hold.bytes) sums.set(hold, left);
         },
-        release,
+        release: () => release(hold),
       };
+    },
+  };
+}
+
+/** The bytes of all requests together, and of each caller and shop. */
+function createSums() {
+  const callers = createCounts();
+  const shops = createCounts();
+  let all = 0;
+  return {
+    all: () => all,
+    ofCaller: ({ holder: { caller } }: Hold) => callers.of(caller),
+    ofShop: ({ holder: { shop = '' } }: Hold) => shops.of(shop),
+    set(hold: Hold, bytes: number): void {
+      const more = bytes - hold.bytes;
+      hold.bytes = bytes;
+      all += more;
+      callers.add(hold.holder.caller, more);
+      if (hold.holder.shop !== undefined) shops.add(hold.holder.shop, more);
     },
   };
 }

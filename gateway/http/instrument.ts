@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { SpanKind } from '@opentelemetry/api';
+import { type Meter, SpanKind } from '@opentelemetry/api';
 import type { Logger } from '../../services/platform/log.ts';
 import { inSpan, type Telemetry } from '../../services/platform/telemetry.ts';
 import type { ClientIp } from '../auth/client-ip.ts';
@@ -11,6 +11,13 @@ const BOUNDS_S = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
 /** Probes are not logged, because they are so frequent. */
 const UNLOGGED: ReadonlySet<string> = new Set(['/livez', '/readyz']);
 
+/** The facts about a complete request. */
+interface Outcome {
+  readonly method: string;
+  readonly status: number;
+  readonly seconds: number;
+}
+
 /**
  * Wraps each request: request id, span with the caller's `traceparent` as parent, one access log line, and metrics by
  * operation, version and status.
@@ -21,6 +28,43 @@ export function createInstrumentation(o: {
   readonly clientIp: ClientIp;
 }) {
   const { meter, tracer } = o.telemetry;
+  const measure = requestMetrics(meter);
+
+  return (
+    req: IncomingMessage,
+    res: ServerResponse,
+    work: (exchange: Exchange) => Promise<void>,
+  ): Promise<void> => {
+    const exchange = newExchange(req, o.clientIp);
+    res.setHeader('X-Request-Id', exchange.requestId);
+    const { method = '', url = '' } = req;
+    const traceparent = req.headers.traceparent;
+    return inSpan(
+      tracer,
+      {
+        name: `HTTP ${method}`,
+        kind: SpanKind.SERVER,
+        ...(typeof traceparent === 'string' && { traceparent }),
+        attributes: { 'http.request.method': method },
+      },
+      async (span) => {
+        const closed = new Promise<void>((resolve) => res.once('close', resolve));
+        await work(exchange);
+        if (!res.closed) await closed;
+        // 499: the client disconnected before a response was sent.
+        const status = res.headersSent ? res.statusCode : 499;
+        const outcome = { method, status, seconds: (performance.now() - exchange.startedAt) / 1_000 };
+        measure(exchange, outcome);
+        const [path = ''] = url.split('?', 1);
+        if (!UNLOGGED.has(path) && !exchange.isShed) logAccess(o.logger, exchange, outcome);
+        if (exchange.operation) span.updateName(`${method} ${exchange.operation}`);
+        span.setAttribute('http.response.status_code', res.statusCode);
+      },
+    );
+  };
+}
+
+function requestMetrics(meter: Meter): (exchange: Exchange, outcome: Outcome) => void {
   const requests = meter.createCounter('http.server.requests', {
     description: 'Requests by operation, version and status',
   });
@@ -33,57 +77,26 @@ export function createInstrumentation(o: {
     description: 'Time from the request line to the end of the response',
     advice: { explicitBucketBoundaries: BOUNDS_S },
   });
-
   const bodyBytes = meter.createCounter('http.server.request.body.bytes', {
     description: 'Bytes of request bodies that were read, after decompression, by operation',
   });
-
-  const record = (req: IncomingMessage, res: ServerResponse, exchange: Exchange): void => {
-    const seconds = (performance.now() - exchange.startedAt) / 1_000;
+  return (exchange, { status, seconds }) => {
     const { operation = 'other', version = 'none' } = exchange;
-    // The client disconnected before a response was sent.
-    const status = res.headersSent ? res.statusCode : 499;
     requests.add(1, { operation, version, status });
     duration.record(seconds, { operation, version, status });
     if (exchange.bodyBytes > 0) bodyBytes.add(exchange.bodyBytes, { operation });
     if (exchange.pastWindow) pastWindow.add(1, { version });
-    const [path = ''] = (req.url ?? '').split('?', 1);
-    if (UNLOGGED.has(path) || exchange.isShed) return;
-    const ms = Math.round(seconds * 1_000);
-    const { method } = req;
-    const { requestId, address, shopId, actorId, refusal } = exchange;
-    const { reason: refused, keyId, clientId } = refusal ?? {};
-    const who = { address, shopId, actorId, refused, keyId, clientId };
-    o.logger.info(
-      { method, operation, version, status, ms, requestId, ...who },
-      exchange.pastWindow ? 'request to a version past its window' : 'request',
-    );
   };
+}
 
-  return (
-    req: IncomingMessage,
-    res: ServerResponse,
-    work: (exchange: Exchange) => Promise<void>,
-  ): Promise<void> => {
-    const exchange = newExchange(req, o.clientIp);
-    res.setHeader('X-Request-Id', exchange.requestId);
-    const traceparent = req.headers.traceparent;
-    return inSpan(
-      tracer,
-      {
-        name: `HTTP ${req.method ?? ''}`,
-        kind: SpanKind.SERVER,
-        ...(typeof traceparent === 'string' && { traceparent }),
-        attributes: { 'http.request.method': req.method ?? '' },
-      },
-      async (span) => {
-        const closed = new Promise<void>((resolve) => res.once('close', resolve));
-        await work(exchange);
-        if (!res.closed) await closed;
-        record(req, res, exchange);
-        if (exchange.operation) span.updateName(`${req.method} ${exchange.operation}`);
-        span.setAttribute('http.response.status_code', res.statusCode);
-      },
-    );
-  };
+function logAccess(logger: Logger, exchange: Exchange, { method, status, seconds }: Outcome): void {
+  const { operation = 'other', version = 'none', requestId } = exchange;
+  const { address, shopId, actorId, refusal } = exchange;
+  const { reason: refused, keyId, clientId } = refusal ?? {};
+  const who = { address, shopId, actorId, refused, keyId, clientId };
+  const ms = Math.round(seconds * 1_000);
+  logger.info(
+    { method, operation, version, status, ms, requestId, ...who },
+    exchange.pastWindow ? 'request to a version past its window' : 'request',
+  );
 }

@@ -13,7 +13,7 @@ export interface Readiness {
 /** The state of a schema that was not read yet. */
 const UNKNOWN = 'unknown';
 /** The kubelet waits one second for a probe. Milliseconds. */
-const TIMEOUT_MS = 500;
+const TIMEOUT_MS = 400;
 
 /**
  * Whether the gateway is ready: it is not stopping, and its schema fits the code as far as it could be read. An
