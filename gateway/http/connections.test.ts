@@ -1,5 +1,11 @@
 import { once } from 'node:events';
-import { Agent, get, type IncomingMessage, type RequestListener, type ServerResponse } from 'node:http';
+import {
+  Agent,
+  get,
+  type IncomingMessage,
+  type RequestListener,
+  type ServerResponse,
+} from 'node:http';
 import { connect, type Socket } from 'node:net';
 import { afterEach, describe, expect, test } from '@jest/globals';
 import { until } from '../../test/support/until.ts';

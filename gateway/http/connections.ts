@@ -111,8 +111,7 @@ export function createConnections(limits: ConnectionLimits, counts: ConnectionCo
       for (const [socket, since] of open.silent) if (since < time) open.end(socket, 'stopping');
     },
     endIncomplete() {
-      for (const [socket, req] of open.receiving)
-        if (!req.complete) open.end(socket, 'stopping');
+      for (const [socket, req] of open.receiving) if (!req.complete) open.end(socket, 'stopping');
     },
   };
 }

@@ -53,7 +53,11 @@ export function createInstrumentation(o: {
         if (!res.closed) await closed;
         // 499: the client disconnected before a response was sent.
         const status = res.headersSent ? res.statusCode : 499;
-        const outcome = { method, status, seconds: (performance.now() - exchange.startedAt) / 1_000 };
+        const outcome = {
+          method,
+          status,
+          seconds: (performance.now() - exchange.startedAt) / 1_000,
+        };
         measure(exchange, outcome);
         const [path = ''] = url.split('?', 1);
         if (!UNLOGGED.has(path) && !exchange.isShed) logAccess(o.logger, exchange, outcome);
