@@ -1,4 +1,12 @@
 import { Command, InvalidArgumentError } from 'commander';
+import { z } from 'zod';
+import {
+  httpUrl,
+  list,
+  loadConfig,
+  postgresUrl,
+  processShape,
+} from '../../services/platform/config.ts';
 
 /** The options of `npm start`. */
 export interface StartOptions {
@@ -14,6 +22,31 @@ export interface StartOptions {
   readonly demo: boolean;
   /** Path of the stack file. */
   readonly stack: string;
+}
+
+/** External systems for the stack, from the environment. */
+export interface ExternalSystems {
+  readonly databaseUrl: string | undefined;
+  readonly kafkaBrokers: readonly string[];
+  /** An OpenID issuer to use instead of the bundled identity provider. */
+  readonly oidcIssuer: string | undefined;
+  /** The gateway's client at that issuer; without it assistants cannot sign in. */
+  readonly oidcClient: { readonly clientId: string; readonly clientSecret: string } | undefined;
+  readonly logLevel: string;
+}
+
+/** Parses the command line of `npm start`. For --help and for errors it prints a message and exits. */
+export function readOptions(argv: readonly string[]): StartOptions {
+  return new Command('npm start --')
+    .description('Runs the whole system in one process, with demo data.')
+    .option('--kafka', 'over a Kafka broker: KAFKA_BROKERS, else one of its own (Java 17)', false)
+    .option('--data <folder>', 'keep the data in this folder between runs')
+    .option('--port <number>', 'port of the gateway (a free one by default)', portNumber)
+    .option('--calendar <date>', 'let the API version calendar stand at this day', day)
+    .option('--no-demo', 'start without shops, users and returns')
+    .option('--stack <file>', 'where the stack file is written', '.local/stack.json')
+    .parse(argv)
+    .opts<StartOptions>();
 }
 
 function portNumber(text: string): number {
@@ -32,16 +65,28 @@ function day(text: string): Date {
   return date;
 }
 
-/** Parses the command line of `npm start`. For --help and for errors it prints a message and exits. */
-export function readOptions(argv: readonly string[]): StartOptions {
-  return new Command('npm start --')
-    .description('Runs the whole system in one process, with demo data.')
-    .option('--kafka', 'over a Kafka broker: KAFKA_BROKERS, else one of its own (Java 17)', false)
-    .option('--data <folder>', 'keep the data in this folder between runs')
-    .option('--port <number>', 'port of the gateway (a free one by default)', portNumber)
-    .option('--calendar <date>', 'let the API version calendar stand at this day', day)
-    .option('--no-demo', 'start without shops, users and returns')
-    .option('--stack <file>', 'where the stack file is written', '.local/stack.json')
-    .parse(argv)
-    .opts<StartOptions>();
+/** @throws ConfigError with everything that is wrong in the environment. */
+export function readExternalSystems(): ExternalSystems {
+  const env = loadConfig({
+    DATABASE_URL: postgresUrl.optional().describe('A database to use, as its migrator'),
+    KAFKA_BROKERS: list.default([]).describe('Brokers to use with --kafka'),
+    OIDC_ISSUER: httpUrl
+      .optional()
+      .describe('Where partners sign in, instead of the bundled identity'),
+    OIDC_CLIENT_ID: z
+      .string()
+      .min(1)
+      .optional()
+      .describe('Client id of the gateway at that issuer'),
+    OIDC_CLIENT_SECRET: z.string().min(1).optional().describe('Its secret'),
+    LOG_LEVEL: processShape.LOG_LEVEL.unwrap().default('warn'),
+  });
+  const { OIDC_CLIENT_ID: clientId, OIDC_CLIENT_SECRET: clientSecret } = env;
+  return {
+    databaseUrl: env.DATABASE_URL,
+    kafkaBrokers: env.KAFKA_BROKERS,
+    oidcIssuer: env.OIDC_ISSUER,
+    oidcClient: clientId && clientSecret ? { clientId, clientSecret } : undefined,
+    logLevel: env.LOG_LEVEL,
+  };
 }

@@ -1,38 +1,18 @@
 import { readFileSync } from 'node:fs';
 import { z } from 'zod';
-import { type PartnerTokenContext, partnerTokensOf, RENEWAL_MS } from './demo/partner-tokens.ts';
-import type { SeededShop } from './demo/shops.ts';
+import { createOAuthKeys } from '../../gateway/oauth/keys.ts';
+import { supportedVersions } from '../../services/contract/versions.ts';
+import { parseKeyring } from '../../services/platform/keyring.ts';
+import { SERVICE_NAMES } from './clients.ts';
+import { createMcpTokens } from './demo/mcp-tokens.ts';
+import { partnerTokensOf, RENEWAL_MS } from './demo/partner-tokens.ts';
+import { usersOf } from './demo/people.ts';
+import { LIMITS, MCP_CLIENT } from './gateway.ts';
+import { PARTNER_REDIRECT_URI } from './identity/sign-in.ts';
+import { oauthKeyringOf } from './memory.ts';
+import type { Plan, Stopper } from './plan.ts';
+import type { Running } from './running.ts';
 import { removeStackFile, writeStackFile } from './stack-file.ts';
-
-/** The contents of the stack file. Partner tokens are added when it is written. */
-export interface StackContents {
-  readonly baseUrl: string;
-  readonly authUrl: string;
-  readonly calendar: Date;
-  readonly startedAt: Date;
-  readonly baseUrlAt: Readonly<Record<string, string>>;
-  readonly grpc: Readonly<Record<string, string>>;
-  readonly serviceToken: string;
-  readonly databaseUrl: string;
-  readonly kafkaBrokers: readonly string[] | null;
-  readonly metrics: Readonly<Record<string, string | undefined>>;
-  readonly controlUrl: string;
-  readonly controlToken: string;
-  readonly limits: Readonly<Record<string, number>>;
-  readonly apiVersions: readonly string[];
-  /** The demo's app; absent when partners sign in at another issuer. */
-  readonly partner?: {
-    readonly clientId: string;
-    readonly clientSecret: string;
-    readonly redirectUri: string;
-    readonly signingKey: PartnerTokenContext['key'];
-  };
-  /** The client id and redirect URIs of MCP clients. */
-  readonly mcp: { readonly clientId: string; readonly redirectUris: readonly string[] };
-  /** Returns the users with their tokens, which are replaced before they expire. */
-  readonly users: () => Promise<readonly object[]>;
-  readonly shops: readonly SeededShop[];
-}
 
 const packageSchema = z.object({ version: z.string() });
 const VERSION = packageSchema.parse(
@@ -44,10 +24,14 @@ const REFUSED_EXAMPLES = ['http://10.0.0.1/', 'http://169.254.169.254/', 'https:
 
 /** Writes the stack file, and rewrites it before its tokens expire. */
 export async function keepStackFile(
-  path: string,
-  contents: StackContents,
-): Promise<{ stop(): Promise<void> }> {
-  const write = async () => writeStackFile(path, await stackOf(contents));
+  plan: Plan,
+  running: Running,
+  controlUrl: string,
+): Promise<Stopper> {
+  const path = plan.options.stack;
+  const system = systemOf(plan, running, controlUrl);
+  const tokens = tokensOf(plan, running);
+  const write = async () => writeStackFile(path, { ...system, ...(await tokens()) });
   await write();
   const renewal = setInterval(() => {
     // A full disk must not end the stack; the next interval tries again.
@@ -62,55 +46,83 @@ export async function keepStackFile(
   };
 }
 
-async function stackOf(c: StackContents): Promise<object> {
-  const { partner } = c;
-  const oauth = partner && {
-    key: partner.signingKey,
-    issuer: c.authUrl,
-    audience: c.baseUrl,
-    clientId: partner.clientId,
-  };
+/** The fields that stay the same: addresses, limits, and clients for sign-in. */
+function systemOf(plan: Plan, { database, bus, services, gateway }: Running, controlUrl: string) {
+  const { baseUrl, today } = plan;
+  const { serviceToken, controlToken } = plan.memory.memory;
+  const versions = [...supportedVersions(today), 'unstable'];
+  const metrics = SERVICE_NAMES.map((name) => [name, services.metricsUrlOf(name)]);
   return {
     schema: 1,
     version: VERSION,
-    started_at: c.startedAt.toISOString(),
-    calendar: c.calendar.toISOString().slice(0, 10),
+    started_at: plan.startedAt.toISOString(),
+    calendar: today.toISOString().slice(0, 10),
     pid: process.pid,
-    base_url: c.baseUrl,
-    auth_url: c.authUrl,
+    base_url: baseUrl,
+    auth_url: plan.authUrl,
     openapi: Object.fromEntries(
-      c.apiVersions.map((version) => [version, `${c.baseUrl}/openapi/${version}.json`]),
+      versions.map((version) => [version, `${baseUrl}/openapi/${version}.json`]),
     ),
-    base_url_at: c.baseUrlAt,
-    grpc: { ...c.grpc, token: c.serviceToken },
-    database_url: c.databaseUrl,
-    kafka_brokers: c.kafkaBrokers,
-    metrics: c.metrics,
-    control_url: c.controlUrl,
-    control_token: c.controlToken,
+    base_url_at: gateway.baseUrlAt,
+    grpc: { ...services.targets, token: serviceToken },
+    database_url: database.url,
+    kafka_brokers: bus.brokers,
+    metrics: { gateway: gateway.metricsUrl, ...Object.fromEntries(metrics) },
+    control_url: controlUrl,
+    control_token: controlToken,
     client_ip: { header: 'X-Forwarded-For', trusted_from: '127.0.0.1/32' },
-    limits: c.limits,
+    limits: LIMITS,
     receivers: { allowed: ['http://127.0.0.1:*'], refused_examples: REFUSED_EXAMPLES },
-    ...(partner && {
-      partner: {
-        client_id: partner.clientId,
-        client_secret: partner.clientSecret,
-        redirect_uri: partner.redirectUri,
-        form: { email: 'email', password: 'password' },
-      },
-    }),
+    ...(signsInHere(plan) && { partner: partnerOf(plan) }),
     mcp: {
-      url: `${c.baseUrl}/mcp`,
-      client_id: c.mcp.clientId,
-      redirect_uris: c.mcp.redirectUris,
+      url: `${baseUrl}/mcp`,
+      client_id: MCP_CLIENT.clientId,
+      redirect_uris: MCP_CLIENT.redirectUris,
       form: { email: 'email', shop: 'shop_id', consent: 'consent' },
     },
-    users: await c.users(),
+  };
+}
+
+/** Whether partners and users sign in at the bundled identity provider. Another issuer has neither our app nor our key. */
+function signsInHere(plan: Plan): boolean {
+  return plan.externalSystems.oidcIssuer === undefined;
+}
+
+function partnerOf({ memory }: Plan) {
+  const { clientId, clientSecret } = memory.memory.partner;
+  return {
+    client_id: clientId,
+    client_secret: clientSecret,
+    redirect_uri: PARTNER_REDIRECT_URI,
+    form: { email: 'email', password: 'password' },
+  };
+}
+
+/** Returns users and shops with valid tokens, which are replaced before they expire. */
+function tokensOf(plan: Plan, { access, shops }: Running): () => Promise<object> {
+  const { partner, signingKey } = plan.memory.memory;
+  const { gateway } = access.pools;
+  const signInHere = signsInHere(plan);
+  const shopIds = shops.map(({ id }) => id);
+  const mcpTokens = createMcpTokens({
+    pool: gateway,
+    keys: createOAuthKeys(gateway, parseKeyring(oauthKeyringOf(plan.memory))),
+    issuer: plan.baseUrl,
+    clientId: MCP_CLIENT.clientId,
+  });
+  const issued = {
+    key: signingKey,
+    issuer: plan.authUrl,
+    audience: plan.baseUrl,
+    clientId: partner.clientId,
+  };
+  return async () => ({
+    users: await usersOf(plan.memory, { shopIds, signInHere, mcpTokens }),
     shops: await Promise.all(
-      c.shops.map(async (shop) => ({
+      shops.map(async (shop) => ({
         ...shop,
-        ...(oauth && { partner_tokens: await partnerTokensOf(oauth, shop.id) }),
+        ...(signInHere && { partner_tokens: await partnerTokensOf(issued, shop.id) }),
       })),
     ),
-  };
+  });
 }

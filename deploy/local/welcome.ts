@@ -1,42 +1,39 @@
 import { styleText } from 'node:util';
+import { newestActive } from '../../services/contract/versions.ts';
+import type { Plan } from './plan.ts';
+import type { Running } from './running.ts';
 
-/** The text that is printed when the stack is ready: addresses, a key, and three example calls. */
-export function welcome(o: {
-  readonly baseUrl: string;
-  readonly stackFile: string;
-  readonly controlUrl: string;
-  readonly authUrl: string;
-  readonly grpc: Readonly<Record<string, string>>;
-  readonly seconds: number;
-  readonly version: string;
-  /** The first shop's key and an open return; absent without the demo. */
-  readonly demo?: { readonly key: string; readonly orderName: string; readonly openId: number };
-}): string {
+/** The text that is printed when the stack is ready: addresses, a key of the demo, and three example calls. */
+export function welcome(plan: Plan, { services, shops }: Running, controlUrl: string): string {
+  const { baseUrl, startedAt } = plan;
+  const seconds = (Date.now() - startedAt.getTime()) / 1000;
   const title = (text: string) => styleText('bold', text);
-  const services = Object.entries(o.grpc).map(([name, target]) => `${name} ${target}`);
+  const targets = Object.entries(services.targets).map(([name, target]) => `${name} ${target}`);
   const lines = [
-    `${title('Ready')} after ${o.seconds.toFixed(1)} s. Ctrl-C stops everything.`,
+    `${title('Ready')} after ${seconds.toFixed(1)} s. Ctrl-C stops everything.`,
     '',
-    `REST and docs     ${o.baseUrl}  ${o.baseUrl}/docs`,
-    `Assistants (MCP)  ${o.baseUrl}/mcp`,
-    `Sign-in           ${o.authUrl}`,
-    `gRPC              ${services.slice(0, 3).join(', ')}`,
-    `                  ${services.slice(3).join(', ')}`,
-    `Control server    ${o.controlUrl}`,
-    `All else          ${o.stackFile}`,
+    `REST and docs     ${baseUrl}  ${baseUrl}/docs`,
+    `Assistants (MCP)  ${baseUrl}/mcp`,
+    `Sign-in           ${plan.authUrl}`,
+    `gRPC              ${targets.slice(0, 3).join(', ')}`,
+    `                  ${targets.slice(3).join(', ')}`,
+    `Control server    ${controlUrl}`,
+    `All else          ${plan.options.stack}`,
   ];
-  if (!o.demo) return lines.join('\n');
-  const { key, orderName, openId } = o.demo;
+  const [shop] = shops;
+  const [open] = shop?.fixtures.returns.open ?? [];
+  if (!shop || !open) return lines.join('\n');
+  const key = shop.api_keys.all;
   const header = `-H 'X-Authorization: ${key}'`;
-  const api = `${o.baseUrl}/api/${o.version}`;
+  const api = `${baseUrl}/api/${newestActive(plan.today)}`;
   return [
     ...lines,
     '',
     `API key of shop 1 ${key}`,
     '',
     title('Try it:'),
-    `curl -s ${header} '${api}/warehouse/return/details?order_name=${encodeURIComponent(orderName)}'`,
-    `curl -s ${header} -X POST '${api}/warehouse/return/${openId}/process'`,
+    `curl -s ${header} '${api}/warehouse/return/details?order_name=${encodeURIComponent(open.order_name)}'`,
+    `curl -s ${header} -X POST '${api}/warehouse/return/${open.id}/process'`,
     `curl -s ${header} '${api}/webhooks'`,
   ].join('\n');
 }

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { startKafka } from '../../deploy/local/kafka/start.ts';
-import { startPostgres } from '../../deploy/local/postgres.ts';
+import { startPostgres } from '../../deploy/local/postgres/start.ts';
 import { connectServices, type Services } from '../../gateway/services.ts';
 import {
   Health,

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { freePorts } from '../../deploy/local/free-ports.ts';
 import { startKafka } from '../../deploy/local/kafka/start.ts';
-import { startPostgres } from '../../deploy/local/postgres.ts';
+import { startPostgres } from '../../deploy/local/postgres/start.ts';
 import { type Workload, workloadsOf } from './manifests.ts';
 import { type RunningProcess, runCommand, runProcess } from './run-process.ts';
 

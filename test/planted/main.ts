@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { startPostgres } from '../../deploy/local/postgres.ts';
+import { startPostgres } from '../../deploy/local/postgres/start.ts';
 import type { Bug } from './bug.ts';
 import { BUGS } from './bugs/all.ts';
 import { type Checked, type Failure, type Place, runRow, runTests } from './checks.ts';

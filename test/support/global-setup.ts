@@ -1,6 +1,6 @@
 import { rmSync } from 'node:fs';
 import pg from 'pg';
-import { startPostgres } from '../../deploy/local/postgres.ts';
+import { startPostgres } from '../../deploy/local/postgres/start.ts';
 import { migrate } from '../../services/platform/migrate.ts';
 import { SCHEMAS } from '../../services/platform/schemas.ts';
 import { COMPILE_CACHE } from './compile-cache.ts';

@@ -1,34 +1,35 @@
-import type pg from 'pg';
-import {
-  createEmbeddedCommerce,
-  type LedgerEntry,
-} from '../../../services/returns/commerce/embedded.ts';
-import type { CommerceRecord, Controls } from './routes.ts';
+import { Router } from 'express';
+import { z } from 'zod';
+import type { EmbeddedCommerce, LedgerEntry } from '../../../services/returns/commerce/embedded.ts';
+import { parsed } from './error.ts';
 
-type CommerceControls = Pick<Controls, 'commerceOf' | 'failCommerce' | 'failProcessing'>;
+const id = z.coerce.bigint().positive();
+const failure = z.object({
+  return_id: z.number().int().positive(),
+  kind: z.enum(['passing', 'final']),
+  times: z.number().int().min(0).max(1_000_000).default(1),
+});
 
-/** Number of failures of a return of the kind `fails`; in practice it always fails. */
-const ALWAYS = 1_000_000;
-
-/** Reads the ledger of the embedded commerce provider, and can make it fail. */
-export function commerceControls(pool: pg.Pool): CommerceControls {
-  const commerce = createEmbeddedCommerce(pool);
-  return {
-    async commerceOf(returnId) {
-      const { orders, giftCards, refunds } = await commerce.ordersOf(returnId);
-      return {
-        orders: orders.map(recordOf),
-        gift_cards: giftCards.map(recordOf),
-        refunds: refunds.map(recordOf),
-      };
-    },
-    failCommerce: (o) => commerce.failNext(o),
-    failProcessing: (_shopId, returnId) =>
-      commerce.failNext({ returnId, kind: 'final', times: ALWAYS }),
-  };
+/** Shows the ledger of the embedded commerce provider, and can make it fail. */
+export function commerceRoutes(commerce: EmbeddedCommerce): Router {
+  const router = Router();
+  router.get('/commerce/orders', async (req, res) => {
+    const { orders, giftCards, refunds } = await commerce.ordersOf(parsed(id, req.query.return_id));
+    res.json({
+      orders: orders.map(entryOf),
+      gift_cards: giftCards.map(entryOf),
+      refunds: refunds.map(entryOf),
+    });
+  });
+  router.post('/commerce/fail', async (req, res) => {
+    const { return_id, kind, times } = parsed(failure, req.body);
+    await commerce.failNext({ returnId: BigInt(return_id), kind, times });
+    res.status(204).end();
+  });
+  return router;
 }
 
-function recordOf(entry: LedgerEntry): CommerceRecord {
+function entryOf(entry: LedgerEntry) {
   return {
     id: Number(entry.id),
     amount: entry.amount,

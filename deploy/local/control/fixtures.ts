@@ -4,37 +4,35 @@ import { DestinationType } from '../../../proto/gen/rms/destinations/v1/destinat
 import { cartView } from '../../../services/contract/views/cart.ts';
 import { destinationView } from '../../../services/contract/views/destination.ts';
 import { type Clients, LOCAL_ACTOR } from '../clients.ts';
-import { FIXTURE_NAMES, type FixtureContext, freshSerial, makeFixture } from '../demo/fixtures.ts';
+import { FIXTURE_NAMES, freshSerial, makeFixture } from '../demo/fixtures.ts';
+import type { SeededShop } from '../demo/shops.ts';
 import type { DemoShop } from '../demo/submission.ts';
-import { ControlError } from './server.ts';
-
-export interface Fixtures {
-  readonly clients: Clients;
-  readonly shops: readonly DemoShop[];
-  readonly failProcessing: FixtureContext['failProcessing'];
-}
+import type { Access } from '../running.ts';
+import { ControlError } from './error.ts';
 
 /** `POST /fixtures/<name>?shop=<id>` creates a new fixture of this kind. */
-export function fixtureRoutes(fixtures: Fixtures): Router {
+export function fixtureRoutes(access: Access, shops: readonly SeededShop[]): Router {
   const router = Router();
   router.post('/fixtures/:name', async (req, res) => {
-    const shop = fixtures.shops.find(({ id }) => String(id) === (req.query.shop ?? '1'));
+    const shop = shops.find(({ id }) => String(id) === (req.query.shop ?? '1'));
     if (!shop) throw new ControlError(404, `there is no demo shop ${req.query.shop}`);
-    res.status(201).json(await make(req.params.name, fixtures, shop));
+    const { id, currency, fixtures } = shop;
+    const demoShop = { id, currency, destinationId: fixtures.destinations.linked };
+    res.status(201).json(await make(req.params.name, access, demoShop));
   });
   return router;
 }
 
-async function make(name: string, fixtures: Fixtures, shop: DemoShop): Promise<unknown> {
-  if (name === 'destination') return makeDestination(fixtures.clients, shop);
-  if (name === 'cart') return makeCart(fixtures.clients, shop);
+async function make(name: string, access: Access, shop: DemoShop): Promise<unknown> {
+  if (name === 'destination') return makeDestination(access.clients, shop);
+  if (name === 'cart') return makeCart(access.clients, shop);
   const kind = FIXTURE_NAMES.find((one) => one === name);
   if (!kind) {
     const names = [...FIXTURE_NAMES, 'destination', 'cart'].join(', ');
     throw new ControlError(404, `there is no fixture ${name}; there are ${names}`);
   }
-  const { clients, failProcessing } = fixtures;
-  const context = { clients, shop, seededAt: new Date(), failProcessing };
+  const { clients, commerce } = access;
+  const context = { clients, commerce, shop, seededAt: new Date() };
   const key = `fixture:${randomUUID()}`;
   return makeFixture(context, kind, { key, serial: freshSerial() });
 }

@@ -6,6 +6,7 @@ import {
   ReturnState,
   ReturnType,
 } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
+import type { EmbeddedCommerce } from '../../../services/returns/commerce/embedded.ts';
 import { type Clients, LOCAL_ACTOR } from '../clients.ts';
 import { type DemoShop, type SubmissionOptions, submission, timestampOf } from './submission.ts';
 
@@ -23,8 +24,7 @@ export interface FixtureContext {
   readonly shop: DemoShop;
   /** The start of the seeding. Times in submissions are relative to it, so that a repeated call sends the same. */
   readonly seededAt: Date;
-  /** Makes every processing of a return fail permanently. */
-  readonly failProcessing: (shopId: bigint, returnId: bigint) => Promise<void>;
+  readonly commerce: Pick<EmbeddedCommerce, 'failNext'>;
 }
 
 type Options = Omit<SubmissionOptions, 'key' | 'serial'>;
@@ -40,6 +40,9 @@ interface Recipe {
 }
 
 const DAY_MS = 86_400_000;
+
+/** Number of failures of a return of the kind `fails`; in practice it always fails. */
+const ALWAYS = 1_000_000;
 
 const call = (context: FixtureContext) => ({ shopId: BigInt(context.shop.id), actor: LOCAL_ACTOR });
 
@@ -78,7 +81,8 @@ const cancel: Step = async (context, made) => {
 
 const expire: Step = (context) => context.clients.returns.sweepExpired(call(context));
 
-const fail: Step = (context, made) => context.failProcessing(BigInt(context.shop.id), made.id);
+const fail: Step = ({ commerce }, made) =>
+  commerce.failNext({ returnId: made.id, kind: 'final', times: ALWAYS });
 
 const grade: Step = (context, made) =>
   context.clients.dispositions.gradeItems({

@@ -1,7 +1,6 @@
 import { createHmac, timingSafeEqual } from 'node:crypto';
-import { once } from 'node:events';
 import { createServer, type IncomingMessage } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { listenOnLoopback } from '../loopback.ts';
 
 /** Maximum body size. Bytes. */
 const MAX_BODY = 4 * 1024 * 1024;
@@ -47,17 +46,8 @@ export async function startReceiver(
     });
     res.writeHead(204).end();
   });
-  server.listen(port, '127.0.0.1');
-  await once(server, 'listening');
-  return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/webhooks`,
-    async stop() {
-      const closed = once(server, 'close');
-      server.close();
-      server.closeAllConnections();
-      await closed;
-    },
-  };
+  const listening = await listenOnLoopback(server, port);
+  return { url: `http://127.0.0.1:${listening.port}/webhooks`, stop: listening.stop };
 }
 
 async function readBody(req: IncomingMessage): Promise<Buffer> {

@@ -1,10 +1,36 @@
 import { Code, ConnectError } from '@connectrpc/connect';
 import type { MemoryFile } from '../memory.ts';
+import type { Plan } from '../plan.ts';
+import type { Access } from '../running.ts';
 import { seedPeople } from './people.ts';
 import { type SeedContext, type SeededShop, seedShop } from './shops.ts';
 
+/** What seeding needs of the stack. Progress is reported in steps of 20 %, each once. */
+export async function seedContextOf(
+  plan: Plan,
+  { clients, commerce, pools }: Access,
+  report: (text: string) => void,
+): Promise<SeedContext> {
+  let reported = 0;
+  return {
+    pool: pools.gateway,
+    clients,
+    commerce,
+    memory: plan.memory,
+    seededAt: await seedingTime(plan.memory),
+    today: plan.today,
+    issuer: plan.authUrl,
+    sinkUrl: `http://127.0.0.1:${plan.ports.sink}/webhooks`,
+    progress(share) {
+      const step = Math.floor(share * 5);
+      if (step > reported) report(`${step * 20} %`);
+      reported = Math.max(reported, step);
+    },
+  };
+}
+
 /** The start of the seeding. It is stored, so that an interrupted seeding sends the same data again. */
-export async function seedingTime(memory: MemoryFile): Promise<Date> {
+async function seedingTime(memory: MemoryFile): Promise<Date> {
   memory.memory.seeded.at ??= new Date().toISOString();
   await memory.save();
   return new Date(String(memory.memory.seeded.at));

@@ -50,17 +50,14 @@ const LINES_EACH = 16;
 /** Number of fixtures that are created concurrently. */
 const PARALLEL = 8;
 
-export interface SeedContext {
+export interface SeedContext extends Omit<FixtureContext, 'shop'> {
   readonly pool: pg.Pool;
-  readonly clients: Clients;
   readonly memory: MemoryFile;
-  readonly seededAt: Date;
   /** The date of the version calendar. */
   readonly today: Date;
   readonly issuer: string;
   /** URL of the demo's own subscription. */
   readonly sinkUrl: string;
-  readonly failProcessing: FixtureContext['failProcessing'];
   /** Called with the completed share, from 0 to 1. */
   readonly progress: (share: number) => void;
 }

@@ -86,66 +86,70 @@ function line(serial: number, at: number, outcome: LineOutcome, amount: Amounts)
   };
 }
 
+const OUTCOMES = {
+  refund: { whole: Outcome.REFUND, line: LineOutcome.REFUND },
+  exchange: { whole: Outcome.EXCHANGE, line: LineOutcome.EXCHANGE },
+  credit: { whole: Outcome.CREDIT, line: LineOutcome.CREDIT },
+} as const;
+
 /** A return as a shopper's portal submits it. The amounts are consistent with each other and with the outcome. */
 export function submission(shop: DemoShop, o: SubmissionOptions): Submission {
   const amount = amountsIn(o.presentment);
   const count = o.lines ?? 2;
   const outcome = o.outcome ?? 'refund';
   const perLine = LINE.price - LINE.discount + LINE.tax + LINE.refundShipping;
-  const value = count * perLine - HANDLING_FEE;
-  const order = o.orderSerial ?? o.serial;
-  const lineOutcome = {
-    refund: LineOutcome.REFUND,
-    exchange: LineOutcome.EXCHANGE,
-    credit: LineOutcome.CREDIT,
-  };
+  const value = amount(count * perLine - HANDLING_FEE);
   return {
     shopId: BigInt(shop.id),
     actor: LOCAL_ACTOR,
     idempotencyKey: o.key,
-    order: {
-      providerOrderId: BigInt(PROVIDER_IDS + order),
-      name: `#${order}`,
-      number: BigInt(order % 1_000_000),
-      providerOrderNumber: BigInt(order % 1_000_000),
-    },
+    order: orderOf(o.orderSerial ?? o.serial),
     currency: shop.currency,
     presentmentCurrency: o.presentment ?? shop.currency,
-    customer: {
-      email: `shopper-${o.serial}@example.com`,
-      firstName: 'Sample',
-      lastName: `Shopper ${o.serial}`,
-      address: { address1: '1 Sample Street', city: 'London', zip: 'N1 1AA', countryCode: 'GB' },
-    },
+    customer: customerOf(o.serial),
     type: o.type ?? ReturnType.STANDARD,
-    outcome: { refund: Outcome.REFUND, exchange: Outcome.EXCHANGE, credit: Outcome.CREDIT }[
-      outcome
-    ],
+    outcome: OUTCOMES[outcome].whole,
     returnMethod: ReturnMethod.MAIL,
     destinationId: BigInt(shop.destinationId),
     statusPageUrl: `https://returns.example.com/status/${o.serial}`,
     packageReference: `PKG-${o.serial}`,
-    exchanges:
-      outcome === 'exchange'
-        ? [
-            {
-              productId: 6000n,
-              variantId: 60_000n,
-              sku: 'SKU-6000',
-              title: 'Canvas tote - Large',
-              price: amount(value),
-            },
-          ]
-        : [],
+    exchanges: outcome === 'exchange' ? [{ ...EXCHANGED, price: value }] : [],
     lines: Array.from({ length: count }, (_, at) =>
-      line(o.serial, at, lineOutcome[outcome], amount),
+      line(o.serial, at, OUTCOMES[outcome].line, amount),
     ),
     amounts: {
       handlingFee: amount(HANDLING_FEE),
-      ...(outcome !== 'refund' && { returnCredit: amount(value) }),
+      ...(outcome !== 'refund' && { returnCredit: value }),
     },
     flagReasons: [...(o.flagReasons ?? [])],
     ...(o.submittedAt && { submittedAt: timestampOf(o.submittedAt) }),
+  };
+}
+
+/** What an exchange asks for instead. */
+const EXCHANGED = {
+  productId: 6000n,
+  variantId: 60_000n,
+  sku: 'SKU-6000',
+  title: 'Canvas tote - Large',
+};
+
+function orderOf(serial: number) {
+  const number = BigInt(serial % 1_000_000);
+  return {
+    providerOrderId: BigInt(PROVIDER_IDS + serial),
+    name: `#${serial}`,
+    number,
+    providerOrderNumber: number,
+  };
+}
+
+function customerOf(serial: number) {
+  return {
+    email: `shopper-${serial}@example.com`,
+    firstName: 'Sample',
+    lastName: `Shopper ${serial}`,
+    address: { address1: '1 Sample Street', city: 'London', zip: 'N1 1AA', countryCode: 'GB' },
   };
 }
 

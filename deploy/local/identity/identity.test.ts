@@ -2,7 +2,8 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { exportJWK, generateKeyPair } from 'jose';
 import * as oauth from 'openid-client';
 import { freePorts } from '../free-ports.ts';
-import { type RunningIdentity, startIdentity } from './start.ts';
+import type { Listening } from '../loopback.ts';
+import { startIdentity } from './start.ts';
 import { browse, type Page } from './testing/browser.ts';
 
 const REDIRECT = 'http://127.0.0.1:7777/callback';
@@ -20,7 +21,7 @@ const person = (name: string, shopIds: readonly number[]) => ({
   shopIds,
 });
 
-let identity: RunningIdentity;
+let identity: Listening;
 let app: oauth.Configuration;
 let signIn: oauth.Configuration;
 

@@ -1,4 +1,9 @@
-import Provider, { type Configuration, interactionPolicy, type JWK } from 'oidc-provider';
+import Provider, {
+  type ClientMetadata,
+  type Configuration,
+  interactionPolicy,
+  type JWK,
+} from 'oidc-provider';
 import { type Account, normalEmail } from './accounts.ts';
 
 /** Options of the bundled identity provider. */
@@ -43,19 +48,8 @@ export function createProvider(
   options: IdentityOptions,
   shopOfGrant: ReadonlyMap<string, number>,
 ): Provider {
-  const { partner, signIn } = options;
   const settings: Configuration = {
-    clients: [
-      {
-        client_id: partner.clientId,
-        client_secret: partner.clientSecret,
-        redirect_uris: [partner.redirectUri],
-        grant_types: ['authorization_code', 'refresh_token'],
-        response_types: ['code'],
-        token_endpoint_auth_method: 'client_secret_post',
-      },
-      ...(signIn ? [signInClient(signIn)] : []),
-    ],
+    clients: clientsOf(options),
     jwks: { keys: [options.signingKey] },
     cookies: { keys: [options.cookieSecret] },
     claims: { openid: ['sub'], email: ['email', 'email_verified'], profile: ['name'] },
@@ -74,40 +68,13 @@ export function createProvider(
     pkce: { required: () => false },
     findAccount: (_ctx, id) => {
       const account = options.accounts.find((one) => one.id === id);
-      return (
-        account && {
-          accountId: id,
-          claims: () => ({
-            sub: id,
-            email: account.email,
-            email_verified: account.emailVerified ?? true,
-            name: account.name,
-          }),
-        }
-      );
+      return account && { accountId: id, claims: () => claimsOf(account) };
     },
     extraTokenClaims: (_ctx, token) => {
       const shop = 'grantId' in token ? shopOfGrant.get(String(token.grantId)) : undefined;
       return shop === undefined ? undefined : { shop_id: shop };
     },
-    features: {
-      devInteractions: { enabled: false },
-      dPoP: { enabled: false },
-      pushedAuthorizationRequests: { enabled: false },
-      resourceIndicators: {
-        enabled: true,
-        defaultResource: (_ctx, client) =>
-          client.clientId === partner.clientId ? options.resource : [],
-        useGrantedResource: () => true,
-        getResourceServerInfo: () => ({
-          scope: PARTNER_SCOPE,
-          audience: options.resource,
-          accessTokenFormat: 'jwt',
-          accessTokenTTL: PARTNER_TOKEN_TTL_S,
-          jwt: { sign: { alg: 'RS256' } },
-        }),
-      },
-    },
+    features: featuresOf(options),
     ttl: {
       AccessToken: PARTNER_TOKEN_TTL_S,
       AuthorizationCode: 60,
@@ -120,15 +87,50 @@ export function createProvider(
   return withoutMemoryWarning(() => new Provider(options.issuer, settings));
 }
 
-function signInClient(client: NonNullable<IdentityOptions['signIn']>) {
+function claimsOf({ id, email, emailVerified = true, name }: Account) {
+  return { sub: id, email, email_verified: emailVerified, name };
+}
+
+/** Only partners' access tokens are JWTs for the gateway. */
+function featuresOf({ partner, resource }: IdentityOptions): Configuration['features'] {
   return {
-    client_id: client.clientId,
-    client_secret: client.clientSecret,
-    redirect_uris: [client.redirectUri],
+    devInteractions: { enabled: false },
+    dPoP: { enabled: false },
+    pushedAuthorizationRequests: { enabled: false },
+    resourceIndicators: {
+      enabled: true,
+      defaultResource: (_ctx, client) => (client.clientId === partner.clientId ? resource : []),
+      useGrantedResource: () => true,
+      getResourceServerInfo: () => ({
+        scope: PARTNER_SCOPE,
+        audience: resource,
+        accessTokenFormat: 'jwt',
+        accessTokenTTL: PARTNER_TOKEN_TTL_S,
+        jwt: { sign: { alg: 'RS256' } },
+      }),
+    },
+  };
+}
+
+function clientsOf({ partner, signIn }: IdentityOptions): ClientMetadata[] {
+  const app: ClientMetadata = {
+    client_id: partner.clientId,
+    client_secret: partner.clientSecret,
+    redirect_uris: [partner.redirectUri],
+    grant_types: ['authorization_code', 'refresh_token'],
+    response_types: ['code'],
+    token_endpoint_auth_method: 'client_secret_post',
+  };
+  if (!signIn) return [app];
+  const own: ClientMetadata = {
+    client_id: signIn.clientId,
+    client_secret: signIn.clientSecret,
+    redirect_uris: [signIn.redirectUri],
     grant_types: ['authorization_code'],
-    response_types: ['code' as const],
+    response_types: ['code'],
     scope: 'openid email profile',
   };
+  return [app, own];
 }
 
 /**

@@ -1,20 +1,15 @@
-import { once } from 'node:events';
-import type { AddressInfo } from 'node:net';
+import { createServer } from 'node:http';
 import express from 'express';
 import helmet from 'helmet';
+import { type Listening, listenOnLoopback } from '../loopback.ts';
 import { interactionRoutes } from './interactions.ts';
 import { messagePage } from './pages.ts';
 import { createProvider, type IdentityOptions } from './provider.ts';
 
-export interface RunningIdentity {
-  readonly port: number;
-  stop(): Promise<void>;
-}
-
 /** Serves the bundled identity provider on loopback. Only for local runs, because its accounts are in memory. */
 export async function startIdentity(
   options: IdentityOptions & { readonly port: number },
-): Promise<RunningIdentity> {
+): Promise<Listening> {
   const shopOfGrant = new Map<string, number>();
   const provider = createProvider(options, shopOfGrant);
   const app = express();
@@ -35,15 +30,5 @@ export async function startIdentity(
       .send(messagePage('Not possible', 'This sign-in has ended. Start again from your app.'));
   }) satisfies express.ErrorRequestHandler);
 
-  const server = app.listen(options.port, '127.0.0.1');
-  await once(server, 'listening');
-  return {
-    port: (server.address() as AddressInfo).port,
-    async stop() {
-      const closed = once(server, 'close');
-      server.close();
-      server.closeAllConnections();
-      await closed;
-    },
-  };
+  return listenOnLoopback(createServer(app), options.port);
 }

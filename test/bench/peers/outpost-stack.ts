@@ -10,7 +10,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { endChild } from '../../../deploy/local/end-process.ts';
 import { freePorts } from '../../../deploy/local/free-ports.ts';
-import { startPostgres } from '../../../deploy/local/postgres.ts';
+import { startPostgres } from '../../../deploy/local/postgres/start.ts';
 
 const run = promisify(execFile);
 const MODULE = 'github.com/hookdeck/outpost';

@@ -1,6 +1,6 @@
 import { writeFile } from 'node:fs/promises';
 import { constants, setPriority } from 'node:os';
-import { startPostgres } from '../../../deploy/local/postgres.ts';
+import { startPostgres } from '../../../deploy/local/postgres/start.ts';
 import { createPool } from '../../../services/platform/postgres.ts';
 import { type KillReport, killProcessing } from '../../support/processing-kills/run.ts';
 import { freshDatabase } from './fresh-database.ts';

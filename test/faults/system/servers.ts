@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import pg from 'pg';
 import { alive } from '../../../deploy/local/end-process.ts';
 import { type LocalKafka, startKafka } from '../../../deploy/local/kafka/start.ts';
-import { type LocalPostgres, startPostgres } from '../../../deploy/local/postgres.ts';
+import { type LocalPostgres, startPostgres } from '../../../deploy/local/postgres/start.ts';
 import { waitFor } from '../wait.ts';
 import { followDeaths } from './server-log.ts';
 

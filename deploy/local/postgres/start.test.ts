@@ -4,8 +4,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import pg from 'pg';
-import { until } from '../../test/support/until.ts';
-import { type LocalPostgres, startPostgres } from './postgres.ts';
+import { until } from '../../../test/support/until.ts';
+import { type LocalPostgres, startPostgres } from './start.ts';
 
 describe('local PostgreSQL', () => {
   let folder: string;
@@ -73,7 +73,7 @@ describe('local PostgreSQL', () => {
 
   test('a server of a killed run is stopped first', async () => {
     const script = `
-      import { startPostgres } from ${JSON.stringify(new URL('./postgres.ts', import.meta.url).href)};
+      import { startPostgres } from ${JSON.stringify(new URL('./start.ts', import.meta.url).href)};
       const { url, pid } = await startPostgres({ folder: ${JSON.stringify(folder)} });
       process.stdout.write(JSON.stringify({ url, pid }));
       setInterval(() => {}, 1_000);`;

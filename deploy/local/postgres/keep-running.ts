@@ -1,6 +1,6 @@
 import type { ChildProcess } from 'node:child_process';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { endChild } from './end-process.ts';
+import { endChild } from '../end-process.ts';
 
 /** A server that ends more often than this within a minute is not started again. */
 const MAX_RESTARTS = 10;

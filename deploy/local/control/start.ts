@@ -1,41 +1,31 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
-import { once } from 'node:events';
+import { createServer } from 'node:http';
 import { ConnectError } from '@connectrpc/connect';
-import express, { type ErrorRequestHandler, type RequestHandler, type Router } from 'express';
+import express, { type ErrorRequestHandler, type RequestHandler } from 'express';
+import { listenOnLoopback } from '../loopback.ts';
+import type { Plan, Stopper } from '../plan.ts';
+import type { Running } from '../running.ts';
+import { commerceRoutes } from './commerce.ts';
+import { ControlError } from './error.ts';
+import { fixtureRoutes } from './fixtures.ts';
+import { stackRoutes } from './routes.ts';
 
-export class ControlError extends Error {
-  override readonly name = 'ControlError';
-  readonly status: number;
-
-  constructor(status: number, message: string) {
-    super(message);
-    this.status = status;
-  }
-}
-
-/** Serves the controls on loopback. Requests need the token. */
-export async function startControl(o: {
-  readonly port: number;
-  readonly token: string;
-  readonly routes: Router;
-}): Promise<{ stop(): Promise<void> }> {
+/** Serves the controls on loopback, for tests and for manual trials. Requests need the token. */
+export async function startControl(
+  plan: Plan,
+  running: Running,
+): Promise<Stopper & { readonly url: string }> {
+  const { access, shops } = running;
   const app = express();
   app.disable('x-powered-by');
-  app.use(requireToken(o.token), express.json({ limit: '64kb' }), o.routes);
+  app.use(requireToken(plan.memory.memory.controlToken), express.json({ limit: '64kb' }));
+  app.use(fixtureRoutes(access, shops), commerceRoutes(access.commerce), stackRoutes(running));
   app.use((_req, res) => {
     res.status(404).json({ error: 'there is no such control' });
   });
   app.use(answerError);
-  const server = app.listen(o.port, '127.0.0.1');
-  await once(server, 'listening');
-  return {
-    async stop() {
-      const closed = once(server, 'close');
-      server.close();
-      server.closeAllConnections();
-      await closed;
-    },
-  };
+  const { port, stop } = await listenOnLoopback(createServer(app), plan.ports.control);
+  return { url: `http://127.0.0.1:${port}`, stop };
 }
 
 function requireToken(token: string): RequestHandler {

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import { jwksUrlOf } from './issuer.ts';
+import { jwksUrlOf } from './external-issuer.ts';
 
 describe('an external issuer', () => {
   let server: Server;

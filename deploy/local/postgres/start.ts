@@ -6,10 +6,10 @@ import { join, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import pg from 'pg';
-import { alive, endProcess } from './end-process.ts';
-import { freePort } from './free-ports.ts';
+import { alive, endProcess } from '../end-process.ts';
+import { freePort } from '../free-ports.ts';
 import { keepRunning } from './keep-running.ts';
-import { postgresBinaries, type Unprivileged, unprivileged } from './postgres-binaries.ts';
+import { postgresBinaries, type Unprivileged, unprivileged } from './binaries.ts';
 
 const run = promisify(execFile);
 

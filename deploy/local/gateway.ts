@@ -1,12 +1,14 @@
 import { HOURLY_LIMITS } from '../../gateway/auth/hourly-limits.ts';
 import { DEFAULT_CLIENT_ID } from '../../gateway/oauth/config.ts';
 import type { GatewayOptions } from '../../gateway/options.ts';
-import type { ServiceTargets } from '../../gateway/services.ts';
-import type { ServiceIdentity } from '../../services/platform/identity.ts';
+import { type RunningGateway, startGateway } from '../../gateway/start.ts';
+import { staticIdentity } from '../../services/platform/identity.ts';
 import { parseKeyring } from '../../services/platform/keyring.ts';
-import type { Database } from './database.ts';
+import { SIGN_IN_CLIENT_ID } from './identity/sign-in.ts';
 import { oauthKeyringOf, signInSecretOf } from './memory.ts';
-import type { Plan } from './parts.ts';
+import type { Plan } from './plan.ts';
+import type { Database } from './postgres/database.ts';
+import type { LocalServices } from './services.ts';
 
 const MIB = 1024 * 1024;
 
@@ -39,9 +41,6 @@ export const LIMITS = {
   requests_in_flight: 256,
 } as const;
 
-/** The client id of the gateway at the identity provider. */
-export const SIGN_IN_CLIENT_ID = 'rms-sign-in';
-
 /** The client id and redirect URIs of MCP clients in the stack file: loopback, any port. */
 export const MCP_CLIENT = {
   clientId: DEFAULT_CLIENT_ID,
@@ -49,29 +48,48 @@ export const MCP_CLIENT = {
 } as const;
 
 /** Additional listeners: the date of their version calendar, and the name of their port. */
-export const CALENDARS = [
+const CALENDARS = [
   { day: '2027-08-01', port: 'deprecated' },
   { day: '2027-11-01', port: 'sunset' },
   { day: '2028-02-01', port: 'expired' },
 ] as const;
 
-export function gatewayOptions(
-  plan: Plan,
-  o: {
-    readonly database: Database;
-    readonly targets: ServiceTargets;
-    readonly identity: ServiceIdentity;
-  },
-): GatewayOptions {
+export interface LocalGateway extends RunningGateway {
+  /** Additional listeners by the date of their version calendar. */
+  readonly baseUrlAt: Readonly<Record<string, string>>;
+}
+
+interface Backend {
+  readonly database: Database;
+  readonly services: LocalServices;
+}
+
+/** Starts the gateway and its additional listeners, which stop with it. */
+export async function startLocalGateway(plan: Plan, backend: Backend): Promise<LocalGateway> {
+  const gateway = await startGateway(optionsOf(plan, backend));
+  const baseUrlAt: Record<string, string> = {};
+  try {
+    for (const { port, day } of CALENDARS) {
+      const { url } = await gateway.listenAt(new Date(`${day}T00:00:00Z`), plan.ports[port]);
+      baseUrlAt[day] = url;
+    }
+  } catch (error) {
+    await gateway.stop();
+    throw error;
+  }
+  return { ...gateway, baseUrlAt };
+}
+
+function optionsOf(plan: Plan, { database, services }: Backend): GatewayOptions {
   return {
     host: '127.0.0.1',
-    port: plan.memory.memory.ports.gateway,
-    metricsPort: plan.memory.memory.ports['gateway-metrics'],
+    port: plan.ports.gateway,
+    metricsPort: plan.ports['gateway-metrics'],
     publicUrl: plan.baseUrl,
-    databaseUrl: o.database.urlOf('gateway'),
+    databaseUrl: database.urlOf('gateway'),
     poolMax: 8,
-    targets: o.targets,
-    identity: o.identity,
+    targets: services.targets,
+    identity: staticIdentity(plan.memory.memory.serviceToken),
     ...limitOptions(),
     trustedProxies: ['127.0.0.1/32'],
     // A browser keeps idle connections, which would delay the stop.

@@ -1,0 +1,32 @@
+import { signInSecretOf } from '../memory.ts';
+import type { Plan, Stopper } from '../plan.ts';
+import type { Account } from './accounts.ts';
+import { startIdentity } from './start.ts';
+
+/** The client id of the gateway at the identity provider. */
+export const SIGN_IN_CLIENT_ID = 'rms-sign-in';
+
+/** The redirect URI of the partner's demo app. */
+export const PARTNER_REDIRECT_URI = 'http://127.0.0.1:7777/callback';
+
+/** Starts the bundled identity provider, unless the stack uses another issuer. */
+export async function startSignIn(plan: Plan, accounts: readonly Account[]): Promise<Stopper> {
+  if (plan.externalSystems.oidcIssuer) return { stop: async () => {} };
+  const { partner, signingKey, cookieSecret } = plan.memory.memory;
+  const identity = await startIdentity({
+    port: plan.ports.identity,
+    issuer: plan.authUrl,
+    resource: plan.baseUrl,
+    partner: { ...partner, redirectUri: PARTNER_REDIRECT_URI },
+    signIn: {
+      clientId: SIGN_IN_CLIENT_ID,
+      clientSecret: signInSecretOf(plan.memory),
+      redirectUri: `${plan.baseUrl}/oauth/callback`,
+    },
+    accounts,
+    signingKey,
+    cookieSecret,
+  });
+  await plan.memory.save();
+  return identity;
+}
